@@ -1,0 +1,98 @@
+// Runs a trace on a machine. Pure: same trace, machine and options, same result.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/allocator.h"
+#include "sim/machine.h"
+#include "sim/observer.h"
+#include "sim/pager.h"
+#include "sim/trace.h"
+
+namespace memwall {
+
+// Why something began when it did and not earlier: the last of its lower bounds to be met.
+enum class WaitReason : std::uint8_t {
+  none,           // nothing: it is the first
+  program_order,  // host: the previous op of the thread
+  hand_over,      // host: another thread
+  synchronize,    // host: device work
+  launch_queue,   // host: too many submitted calls
+  memory,         // host: an allocation that did not fit
+  launch,         // device: the host had not launched it yet
+  stream_order,   // device: the predecessor in its stream
+  event,          // device: an event of another stream
+  occupancy,      // device: a kernel of several waves in another stream
+  copy_engine,    // device: the engine served an earlier copy
+  page_fault,     // device: data not resident
+  peer            // device: a collective's last arriver
+};
+inline constexpr int kWaitReasons = 13;
+std::string_view to_string(WaitReason reason);
+
+// When an op happened. `host_*` is the call on its thread, `start`/`end` the work on its
+// stream (kNever for ops without device work). Causes name the op that met the last bound.
+struct OpRecord {
+  Time host_start{}, host_end{};
+  Time start = kNever, end = kNever;
+  OpId host_cause = kNoOp, device_cause = kNoOp;
+  WaitReason host_reason = WaitReason::none, device_reason = WaitReason::none;
+  bool host_end_waited = false;  // host_end was set by waiting (for host_end_cause), not by own cost
+  OpId host_end_cause = kNoOp;   // the device op whose end, or start, let the call return
+};
+
+// A move that a pager made.
+struct MoveRecord {
+  Time start{}, end{};
+  StorageId storage = kNoStorage;
+  std::uint8_t from = 0, to = 0;  // indices into Machine::tiers
+  Bytes bytes = 0;
+  OpId for_op = kNoOp;            // the op that needed it or the room it made
+};
+
+struct TierResult {
+  Usage peak_usage;                        // at the instant of the highest allocated
+  Bytes peak_allocated = 0, peak_reserved = 0;
+  Bytes peak_by_kind[kStorageKinds] = {};  // requested bytes at the instant of peak_allocated
+  Bytes missing = 0;                       // beyond the capacity, at worst; 0 = it fits
+  Time peak_time{};
+  std::vector<StorageId> largest_at_peak;  // ten, largest first
+  AllocatorEvents allocator;
+};
+
+struct LinkResult {
+  Bytes bytes = 0;     // carried, multiplicity of folded ranks included
+  Duration busy{};     // time with at least one flow
+};
+
+struct StepResult {
+  std::string name;
+  Duration step_time{};  // host: this step's boundary to the next (or to the end of everything)
+  Duration gpu_span{};   // first GPU start to last GPU end of the ops launched in the step
+};
+
+struct SimulationResult {
+  Time end{};                    // of everything, host and device
+  Duration gpu_span{};
+  std::vector<StepResult> steps;
+  std::vector<OpRecord> records;  // one per op
+  std::vector<MoveRecord> moves;
+  std::vector<TierResult> tiers;  // as Machine::tiers
+  std::vector<LinkResult> links;  // as Machine::links
+  bool fits = true;
+  std::uint64_t events = 0;       // processed by the engine
+};
+
+struct SimulationOptions {
+  std::string allocator = "pytorch";  // of device tiers
+  Pager* pager = nullptr;             // not owned; null = none
+  Observer* observer = nullptr;       // not owned; null = none
+};
+
+// Throws UsageError if the trace names a place or a route that the machine lacks.
+// REQUIRES: check(trace) is empty.
+SimulationResult simulate(const Trace& trace, const Machine& machine, const SimulationOptions& options);
+
+}  // namespace memwall

@@ -1,0 +1,1 @@
+// Placeholder so that the empty library links; removed with the first source.

@@ -1,0 +1,153 @@
+// What a Kineto file says, before anyone concludes anything from it.
+//
+// A neutral form of the Chrome trace that torch.profiler writes, 2021 to now: category names of
+// all vintages are unified, string and integer thread ids too, and every time is a whole number
+// of picoseconds since the first event that is kept. Nothing is joined, corrected or dropped here
+// except spans of Python functions that are not modules.
+//
+// Source of the format: pytorch/kineto, libkineto/src/output_json.cpp, and
+// torch/csrc/profiler/kineto_shim.cpp, by the files of several vintages.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/trace.h"
+#include "sim/units.h"
+
+namespace memwall {
+
+inline constexpr std::uint32_t kNoIndex = 0xffffffff;
+
+struct CapturedThread {
+  std::int64_t process = 0, id = 0;  // as the operating system numbered them; id may be negative
+};
+
+// A framework operator (cpu_op, Operator) or an annotated range (user_annotation).
+struct CapturedOperator {
+  StringId name = 0;                     // in KinetoCapture::strings
+  Time start{};
+  Duration duration{};
+  std::uint16_t thread = 0;              // index into KinetoCapture::threads
+  bool annotation = false;               // a range that a person or the profiler named
+  std::uint32_t parent = kNoIndex;       // innermost operator of the same thread around this one
+  std::int64_t external_id = -1;         // -1: absent, here and below
+  std::int64_t record_function_id = -1;
+  std::int64_t sequence_number = -1;     // joins a backward function with its forward operator
+  std::int64_t forward_thread = -1;      // "Fwd thread id"; above 0 on backward operators
+  StringId input_dims = 0;               // JSON text of "Input Dims", "" if absent
+  StringId input_types = 0;              // JSON text of "Input type"
+  StringId concrete_inputs = 0;          // JSON text of "Concrete Inputs"
+  Time end() const { return start + duration; }
+};
+
+// A call into the CUDA or HIP runtime or driver.
+struct CapturedCall {
+  StringId name = 0;
+  Time start{};
+  Duration duration{};
+  std::uint16_t thread = 0;
+  std::int64_t correlation = -1;
+  std::int64_t callback = -1;            // CUPTI's cbid; tells what an `INVALID` record was
+  Time end() const { return start + duration; }
+};
+
+enum class DeviceWork : std::uint8_t { kernel, copy, memset };
+
+// Something that ran on a device.
+struct CapturedDeviceOp {
+  DeviceWork work = DeviceWork::kernel;
+  StringId name = 0;
+  Time start{};
+  Duration duration{};
+  std::int32_t device = 0;
+  std::int64_t stream = 0;
+  std::int64_t correlation = -1;
+  Bytes bytes = -1;                      // of copies and memsets; -1 = not recorded
+  double blocks_per_multiprocessor = 0;  // grid / multiprocessors
+  double occupancy_percent = 0;          // as estimated by Kineto; 0 = unknown or below half a percent
+  std::uint32_t threads_per_block = 0;
+  std::uint32_t registers_per_thread = 0;
+  std::uint32_t shared_memory = 0;
+  std::int64_t message_elements = -1;    // collectives of 2024 and later: "In msg nelems"
+  std::int64_t group_size = -1;          // likewise: "Group size"
+  StringId message_type = 0;             // likewise: "dtype"
+  Time end() const { return start + duration; }
+};
+
+// An allocation or a free, at the host time at which the allocator was asked.
+struct CapturedMemory {
+  Time time{};
+  std::uint16_t thread = 0;
+  std::int32_t device_type = 0;          // c10::DeviceType: 0 CPU, 1 CUDA, 6 HIP
+  std::int32_t device = -1;
+  bool has_address = false;              // files of 2021 have none
+  std::uint64_t address = 0;
+  Bytes bytes = 0;                       // above 0 an allocation, below 0 a free; as rounded by the allocator
+  Bytes total_allocated = -1;            // after the event; -1 = not recorded
+  Bytes total_reserved = -1;
+  bool on_device() const { return device_type == 1 || device_type == 6; }
+};
+
+// A row about synchronization that CUPTI adds in newer files.
+enum class SyncKind : std::uint8_t { stream, context, event, stream_wait_event };
+struct CapturedSync {
+  SyncKind kind = SyncKind::stream;
+  Time start{};
+  Duration duration{};
+  std::int32_t device = 0;
+  std::int64_t stream = -1;              // that waits
+  std::int64_t correlation = -1;         // of the runtime call
+  std::int64_t awaited_stream = -1;
+  std::int64_t record_correlation = -1;  // of the cudaEventRecord call
+};
+
+// A span of a torch.nn.Module's forward, from Python stacks.
+struct CapturedModule {
+  StringId name = 0;                     // "Conv2d_0"
+  Time start{};
+  Duration duration{};
+  std::uint16_t thread = 0;
+  std::uint32_t parent = kNoIndex;       // innermost enclosing module span of the same thread
+  Time end() const { return start + duration; }
+};
+
+struct CapturedDevice {
+  std::int64_t id = 0;
+  std::string name;
+  Bytes memory = 0;
+  std::uint32_t multiprocessors = 0;
+  std::uint32_t threads_per_multiprocessor = 2048;
+  std::uint32_t registers_per_multiprocessor = 65536;
+};
+
+// Owns its strings. Vectors are sorted by start (ties: longest first, then order of the file);
+// memory events by time, then order of the file.
+struct KinetoCapture {
+  std::filesystem::path path;            // for messages and notes
+  StringTable strings;
+  std::vector<CapturedThread> threads;
+  std::vector<CapturedOperator> operators;
+  std::vector<CapturedCall> calls;
+  std::vector<CapturedDeviceOp> device_ops;
+  std::vector<CapturedMemory> memory;
+  std::vector<CapturedSync> syncs;
+  std::vector<CapturedModule> modules;
+  std::vector<CapturedDevice> devices;
+  std::map<std::string, std::uint64_t> events_by_category;  // as the file names them; "" for none
+  std::int64_t first_event_ns = 0;       // what was subtracted from every time
+  std::int64_t schema_version = 0;       // 0 = absent
+  std::int64_t rank = -1, world_size = -1;
+  bool profiled_memory = false;          // the file says that it profiled memory, or has such events
+
+  const std::string& text(StringId id) const { return strings[id]; }
+};
+
+// Reads a Kineto file, .json or .json.gz (told by content), of any size: it is streamed, and only
+// what is listed above is kept. Throws InputError naming file, byte, what was found and expected.
+KinetoCapture read_kineto(const std::filesystem::path& path);
+
+}  // namespace memwall

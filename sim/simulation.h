@@ -39,8 +39,9 @@ struct OpRecord {
   Time start = kNever, end = kNever;
   OpId host_cause = kNoOp, device_cause = kNoOp;
   WaitReason host_reason = WaitReason::none, device_reason = WaitReason::none;
-  bool host_end_waited = false;  // host_end was set by waiting (for host_end_cause), not by own cost
-  OpId host_end_cause = kNoOp;   // the device op whose end, or start, let the call return
+  WaitReason host_end_reason = WaitReason::none;  // none: host_end was set by the call's own cost
+  bool host_end_waited = false;  // host_end was set by waiting (host_end_reason), not by own cost
+  OpId host_end_cause = kNoOp;   // the device op whose end, or start, let the call return; kNoOp for a pager's moves
 };
 
 // A move that a pager made.

@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "models/workload/import/quoted.h"
+#include "models/workload/import/in_quotes.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -21,7 +21,7 @@ CsvRows::CsvRows(std::string_view text, std::string file, std::vector<std::strin
     fail(fmt::format("{} columns; expected {}: {}.", cells_.size(), columns_.size(), fmt::join(columns_, ",")));
   for (std::size_t i = 0; i < columns_.size(); ++i)
     if (cells_[i] != columns_[i])
-      fail(fmt::format("column {} is {}; expected '{}'.", i + 1, quoted(cells_[i]), columns_[i]));
+      fail(fmt::format("column {} is {}; expected '{}'.", i + 1, in_quotes(cells_[i]), columns_[i]));
 }
 
 bool CsvRows::next() {
@@ -79,7 +79,7 @@ std::int64_t CsvRows::parse(std::string_view cell, std::size_t column, std::int6
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (error != std::errc() || end != cell.data() + cell.size() || value < least || value > most)
-    fail(fmt::format("{} is {}; expected a whole number from {} to {}.", columns_[column], quoted(cell), least, most));
+    fail(fmt::format("{} is {}; expected a whole number from {} to {}.", columns_[column], in_quotes(cell), least, most));
   return value;
 }
 

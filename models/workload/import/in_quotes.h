@@ -7,7 +7,7 @@
 namespace memwall {
 
 // In single quotes, unprintable bytes as '?', at most 60 characters and then "...".
-inline std::string quoted(std::string_view text) {
+inline std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   std::string result = "'";
   for (const char c : text.substr(0, kLongest)) result += c >= ' ' && c <= '~' ? c : '?';

@@ -1,0 +1,546 @@
+// Reads Kineto's Chrome trace, event by event. Field names of all vintages meet here and nowhere else.
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "models/workload/import/json_source.h"
+#include "models/workload/import/kineto_capture.h"
+#include "models/workload/import/kineto_number.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+namespace od = simdjson::ondemand;
+using std::string_view;
+
+constexpr std::int64_t kAbsent = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kLongestWindow = 9'000'000'000'000'000;  // ns, 104 days: picoseconds still fit 63 bits
+
+enum class Category : std::uint8_t { none, operation, annotation, call, kernel, copy, memset, sync, python, memory };
+
+struct CategoryName {
+  string_view name;
+  Category category;
+};
+// 2021 (Operator, Runtime, ...) to now; libkineto/src/ActivityType.cpp.
+constexpr CategoryName kCategories[] = {
+    {"cpu_op", Category::operation},        {"Operator", Category::operation},
+    {"user_annotation", Category::annotation}, {"cuda_runtime", Category::call},
+    {"Runtime", Category::call},            {"cuda_driver", Category::call},
+    {"hip_runtime", Category::call},        {"runtime", Category::call},
+    {"kernel", Category::kernel},           {"Kernel", Category::kernel},
+    {"gpu_memcpy", Category::copy},         {"Memcpy", Category::copy},
+    {"gpu_memset", Category::memset},       {"Memset", Category::memset},
+    {"cuda_sync", Category::sync},          {"python_function", Category::python},
+};
+
+Category category_of(string_view text) {
+  for (const CategoryName& known : kCategories)
+    if (known.name == text) return known.category;
+  return Category::none;
+}
+
+// What an event's fields say; kAbsent or empty where they say nothing. Views into the event's text.
+struct Fields {
+  string_view phase, category, name, ts, dur, pid, tid;
+  std::int64_t device = kAbsent, stream = kAbsent, correlation = kAbsent, external_id = kAbsent, callback = kAbsent;
+  std::int64_t bytes = kAbsent, size = kAbsent, threads_x = kAbsent, registers = kAbsent, shared_memory = kAbsent;
+  std::int64_t sequence_number = kAbsent, record_function_id = kAbsent, forward_thread = kAbsent;
+  std::int64_t device_type = kAbsent, device_id = kAbsent, total_allocated = kAbsent, total_reserved = kAbsent;
+  std::int64_t address = kAbsent;
+  std::int64_t awaited_stream = kAbsent, record_correlation = kAbsent;
+  std::int64_t message_elements = kAbsent, group_size = kAbsent;
+  double blocks_per_multiprocessor = 0, occupancy = 0;
+  string_view sync_kind, message_type, input_dims, input_types, concrete_inputs;
+};
+
+string_view trimmed(string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n' || text.back() == '\r' || text.back() == '\t'))
+    text.remove_suffix(1);
+  return text;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path) : source_(path) { capture_.path = path; }
+
+  KinetoCapture read() {
+    bool found_events = false;
+    while (const std::optional<std::string> key = source_.next_member()) {
+      if (*key == "traceEvents" && source_.at_array()) {
+        found_events = true;
+        while (const auto element = source_.next_element()) read_event(*element);
+      } else if (*key == "deviceProperties") {
+        read_devices(source_.value());
+      } else if (*key == "distributedInfo") {
+        read_distribution(source_.value());
+      } else if (*key == "schemaVersion") {
+        const string_view text = source_.value();
+        capture_.schema_version = integer(text, "schemaVersion");
+      } else if (*key == "profile_memory") {
+        capture_.profiled_memory = source_.value() != "0";
+      } else if (*key == "displayTimeUnit" || *key == "baseTimeNanoseconds") {
+        source_.value();  // ts is in microseconds whatever the former says; the latter only shifts every time
+      }
+    }
+    if (!found_events) source_.fail("the document ends without an array \"traceEvents\", where a Kineto trace keeps its events.");
+    finish();
+    return std::move(capture_);
+  }
+
+ private:
+  // --- values ---
+  [[noreturn]] void wrong(const char* field, string_view found, const char* expected) {
+    source_.fail(std::string("\"") + field + "\" is " + (found.empty() ? "missing" : std::string(found.substr(0, 60))) +
+                 "; expected " + expected + ".");
+  }
+
+  std::int64_t integer(string_view token, const char* field) {
+    std::int64_t value = 0;
+    if (!parse_integer(trimmed(token), value)) wrong(field, token, "a whole number");
+    return value;
+  }
+
+  std::int64_t nanoseconds_of(string_view token, const char* field) {
+    std::int64_t value = 0;
+    if (!parse_microseconds(trimmed(token), value)) wrong(field, trimmed(token), "a time in microseconds");
+    return value;
+  }
+
+  std::int64_t duration_of(const Fields& f) {
+    const std::int64_t ns = nanoseconds_of(f.dur, "dur");
+    if (ns < 0 || ns > kLongestWindow) wrong("dur", trimmed(f.dur), "a duration of 0 or more, in microseconds");
+    return ns;
+  }
+
+  std::int64_t size_of(std::int64_t value, const char* field) {
+    if (value == kAbsent) return -1;
+    if (value < 0) wrong(field, std::to_string(value), "a number of bytes, 0 or more");
+    return value;
+  }
+
+  static std::int64_t or_minus_one(std::int64_t value) { return value == kAbsent ? -1 : value; }
+
+  static std::uint32_t small(std::int64_t value) {
+    return value < 0 ? 0 : static_cast<std::uint32_t>(std::min<std::int64_t>(value, 0x7fffffff));
+  }
+
+  [[noreturn]] void bad_json(simdjson::error_code error) {
+    source_.fail(std::string("found JSON that cannot be parsed (") + simdjson::error_message(error) +
+                 "); expected an event object.");
+  }
+
+  template <class T>
+  T checked(simdjson::simdjson_result<T> result) {
+    T value{};
+    const simdjson::error_code error = std::move(result).get(value);
+    if (error) bad_json(error);
+    return value;
+  }
+
+  static string_view key_of(od::field& field) {
+    const char* begin = field.key().raw();
+    return {begin, static_cast<std::size_t>(static_cast<const char*>(std::memchr(begin, '"', 1 << 20)) - begin)};
+  }
+
+  // --- one event ---
+  static bool first_letter(string_view token, char c) { return token.size() > 1 && token[0] == '"' && token[1] == c; }
+
+  void read_event(string_view text) {
+    Fields f;
+    simdjson::padded_string_view padded(text, text.size() + JsonSource::kPadding);
+    od::document document;
+    if (const auto error = parser_.iterate(padded).get(document)) bad_json(error);
+    od::object object;
+    if (const auto error = document.get_object().get(object)) bad_json(error);
+    for (auto item : object) {
+      od::field field;
+      if (const auto error = std::move(item).get(field)) bad_json(error);
+      read_field(field, f);
+    }
+    store(f);
+  }
+
+  void read_field(od::field& field, Fields& f) {
+    const string_view key = key_of(field);
+    od::value value = field.value();
+    if (key == "ph") f.phase = value.raw_json_token();
+    else if (key == "cat") f.category = string_or_empty(value);
+    else if (key == "name") f.name = string_or_empty(value);
+    else if (key == "ts") f.ts = value.raw_json_token();
+    else if (key == "dur") f.dur = value.raw_json_token();
+    else if (key == "pid") f.pid = value.raw_json_token();
+    else if (key == "tid") f.tid = value.raw_json_token();
+    else if (key == "args") read_arguments(value, f);
+  }
+
+  string_view string_or_empty(od::value& value) {
+    string_view text;
+    if (const auto error = value.get_string().get(text)) {
+      if (error != simdjson::INCORRECT_TYPE) bad_json(error);
+      return {};
+    }
+    return text;
+  }
+
+  void read_arguments(od::value& value, Fields& f) {
+    od::object arguments;
+    if (const auto error = value.get_object().get(arguments)) {
+      if (error != simdjson::INCORRECT_TYPE) bad_json(error);
+      return;
+    }
+    for (auto item : arguments) {
+      od::field field;
+      if (const auto error = std::move(item).get(field)) bad_json(error);
+      read_argument(key_of(field), field.value(), f);
+    }
+  }
+
+  // A whole number; left absent where it is something else (some fields are text in some vintages).
+  static void keep(od::value& value, std::int64_t& to) {
+    std::int64_t number = 0;
+    if (parse_integer(trimmed(value.raw_json_token()), number)) to = number;
+  }
+
+  static void keep(od::value& value, double& to) {
+    double number = 0;
+    if (!value.get_double().get(number) && std::isfinite(number) && number >= 0) to = number;
+  }
+
+  void keep_text(od::value& value, string_view& to) {
+    // Inputs are kept as JSON; whoever needs shapes parses them.
+    string_view raw;
+    od::array array;
+    if (value.get_array().get(array)) return;
+    if (const auto error = array.raw_json().get(raw)) bad_json(error);
+    to = raw;
+  }
+
+  void read_argument(string_view key, od::value value, Fields& f) {
+    switch (key.size()) {
+      case 4:
+        if (key == "Addr") keep(value, f.address);
+        else if (key == "cbid") keep(value, f.callback);
+        else if (key == "size") keep(value, f.size);
+        break;
+      case 5:
+        if (key == "bytes" || key == "Bytes") keep(value, f.bytes);
+        else if (key == "block") read_block(value, f);
+        else if (key == "dtype") f.message_type = string_or_empty(value);
+        break;
+      case 6:
+        if (key == "device") keep(value, f.device);
+        else if (key == "stream") keep(value, f.stream);
+        break;
+      case 9:
+        if (key == "Device Id") keep(value, f.device_id);
+        break;
+      case 10:
+        if (key == "Input Dims") keep_text(value, f.input_dims);
+        else if (key == "Input type") keep_text(value, f.input_types);
+        else if (key == "Group size") keep(value, f.group_size);
+        break;
+      case 11:
+        if (key == "correlation") keep(value, f.correlation);
+        else if (key == "External id" || key == "external id") keep(value, f.external_id);
+        else if (key == "Device Type") keep(value, f.device_type);
+        break;
+      case 13:
+        if (key == "blocks per SM") keep(value, f.blocks_per_multiprocessor);
+        else if (key == "Fwd thread id") keep(value, f.forward_thread);
+        else if (key == "shared memory") keep(value, f.shared_memory);
+        else if (key == "In msg nelems") keep(value, f.message_elements);
+        break;
+      default: read_long_argument(key, value, f);
+    }
+  }
+
+  void read_long_argument(string_view key, od::value& value, Fields& f) {
+    if (key == "Sequence number") keep(value, f.sequence_number);
+    else if (key == "Record function id") keep(value, f.record_function_id);
+    else if (key == "Concrete Inputs") keep_text(value, f.concrete_inputs);
+    else if (key == "Total Allocated") keep(value, f.total_allocated);
+    else if (key == "Total Reserved") keep(value, f.total_reserved);
+    else if (key == "registers per thread") keep(value, f.registers);
+    else if (key == "est. achieved occupancy %") keep(value, f.occupancy);
+    else if (key == "cuda_sync_kind") f.sync_kind = string_or_empty(value);
+    else if (key == "wait_on_stream") keep(value, f.awaited_stream);
+    else if (key == "wait_on_cuda_event_record_corr_id") keep(value, f.record_correlation);
+  }
+
+  void read_block(od::value& value, Fields& f) {
+    od::array sizes;
+    if (value.get_array().get(sizes)) return;
+    std::int64_t threads = 1;
+    for (auto size : sizes) {
+      std::int64_t n = 0;
+      if (size.get_int64().get(n) || n < 1 || n > 1 << 20) return;
+      threads = std::min<std::int64_t>(threads * n, 1 << 20);
+    }
+    f.threads_x = threads;
+  }
+
+  // --- storing ---
+  void count(string_view category) {
+    if (category == last_category_ && last_count_ != nullptr) {
+      ++*last_count_;
+      return;
+    }
+    last_category_ = std::string(category);
+    last_count_ = &capture_.events_by_category[last_category_];
+    ++*last_count_;
+  }
+
+  void store(const Fields& f) {
+    const bool is_memory = f.name == "[memory]" && first_letter(f.phase, 'i');
+    count(is_memory && f.category.empty() ? string_view("[memory]") : f.category);
+    if (is_memory) return store_memory(f);
+    if (!first_letter(f.phase, 'X')) return;
+    switch (category_of(f.category)) {
+      case Category::operation: return store_operator(f, false);
+      case Category::annotation: return store_operator(f, true);
+      case Category::call: return store_call(f);
+      case Category::kernel: return store_device_op(f, DeviceWork::kernel);
+      case Category::copy: return store_device_op(f, DeviceWork::copy);
+      case Category::memset: return store_device_op(f, DeviceWork::memset);
+      case Category::sync: return store_sync(f);
+      case Category::python: return store_module(f);
+      default: return;
+    }
+  }
+
+  // Absolute nanoseconds for now; finish() subtracts the first and turns them into picoseconds.
+  Time time_of(string_view token) {
+    const std::int64_t ns = nanoseconds_of(token, "ts");
+    first_ = std::min(first_, ns);
+    last_ = std::max(last_, ns);
+    return Time(ns);
+  }
+
+  std::uint16_t thread_of(const Fields& f) {
+    if (f.tid == last_tid_ && f.pid == last_pid_) return last_thread_;
+    CapturedThread thread{thread_number(f.pid), thread_number(f.tid)};
+    std::size_t i = 0;
+    while (i < capture_.threads.size() &&
+           (capture_.threads[i].process != thread.process || capture_.threads[i].id != thread.id))
+      ++i;
+    if (i == capture_.threads.size()) {
+      if (i >= 4096) source_.fail("found a 4,097th host thread; expected at most 4,096.");
+      capture_.threads.push_back(thread);
+    }
+    last_tid_ = f.tid;
+    last_pid_ = f.pid;
+    return last_thread_ = static_cast<std::uint16_t>(i);
+  }
+
+  // A number, in quotes or not; any other text gets a number of its own.
+  std::int64_t thread_number(string_view token) {
+    std::int64_t number = 0;
+    if (parse_integer(trimmed(token), number)) return number;
+    const std::string text(trimmed(token));
+    return named_threads_.try_emplace(text, -1'000'000'000'000 - static_cast<std::int64_t>(named_threads_.size()))
+        .first->second;
+  }
+
+  StringId intern(string_view text) { return text.empty() ? 0 : capture_.strings.intern(text); }
+
+  void store_operator(const Fields& f, bool annotation) {
+    CapturedOperator op;
+    op.name = intern(f.name);
+    op.start = time_of(f.ts);
+    op.duration = Duration(duration_of(f));
+    op.thread = thread_of(f);
+    op.annotation = annotation;
+    op.external_id = or_minus_one(f.external_id);
+    op.record_function_id = or_minus_one(f.record_function_id);
+    op.sequence_number = or_minus_one(f.sequence_number);
+    op.forward_thread = or_minus_one(f.forward_thread);
+    op.input_dims = intern(f.input_dims);
+    op.input_types = intern(f.input_types);
+    op.concrete_inputs = intern(f.concrete_inputs);
+    capture_.operators.push_back(op);
+  }
+
+  void store_call(const Fields& f) {
+    CapturedCall call;
+    call.name = intern(f.name);
+    call.start = time_of(f.ts);
+    call.duration = Duration(duration_of(f));
+    call.thread = thread_of(f);
+    call.correlation = or_minus_one(f.correlation);
+    call.callback = or_minus_one(f.callback);
+    capture_.calls.push_back(call);
+  }
+
+  void store_device_op(const Fields& f, DeviceWork work) {
+    CapturedDeviceOp op;
+    op.work = work;
+    op.name = intern(f.name);
+    op.start = time_of(f.ts);
+    op.duration = Duration(duration_of(f));
+    op.device = static_cast<std::int32_t>(small(f.device));
+    op.stream = f.stream == kAbsent ? 0 : f.stream;
+    op.correlation = or_minus_one(f.correlation);
+    op.bytes = size_of(f.bytes, "bytes");
+    op.blocks_per_multiprocessor = f.blocks_per_multiprocessor;
+    op.occupancy_percent = f.occupancy;
+    op.threads_per_block = small(f.threads_x);
+    op.registers_per_thread = small(f.registers);
+    op.shared_memory = small(f.shared_memory);
+    op.message_elements = or_minus_one(f.message_elements);
+    op.group_size = or_minus_one(f.group_size);
+    op.message_type = intern(f.message_type);
+    capture_.device_ops.push_back(op);
+  }
+
+  void store_memory(const Fields& f) {
+    CapturedMemory event;
+    event.time = time_of(f.ts);
+    event.thread = thread_of(f);
+    event.device_type = static_cast<std::int32_t>(small(f.device_type));
+    event.device = f.device_id == kAbsent ? -1 : static_cast<std::int32_t>(std::clamp<std::int64_t>(f.device_id, -1, 0x7fff));
+    event.has_address = f.address != kAbsent;
+    event.address = event.has_address ? static_cast<std::uint64_t>(f.address) : 0;
+    constexpr std::int64_t kMost = std::int64_t{1} << 50;  // a petabyte
+    if (f.bytes == kAbsent) wrong("Bytes", "", "the size of an allocation or, negative, of a free");
+    if (f.bytes > kMost || f.bytes < -kMost) wrong("Bytes", std::to_string(f.bytes), "less than a petabyte");
+    event.bytes = f.bytes;
+    event.total_allocated = size_of(f.total_allocated, "Total Allocated");
+    event.total_reserved = size_of(f.total_reserved, "Total Reserved");
+    capture_.memory.push_back(event);
+    capture_.profiled_memory = true;
+  }
+
+  void store_sync(const Fields& f) {
+    CapturedSync sync;
+    const string_view kind = f.sync_kind.empty() ? f.name : f.sync_kind;
+    if (kind == "Stream Sync") sync.kind = SyncKind::stream;
+    else if (kind == "Context Sync") sync.kind = SyncKind::context;
+    else if (kind == "Event Sync") sync.kind = SyncKind::event;
+    else if (kind == "Stream Wait Event") sync.kind = SyncKind::stream_wait_event;
+    else return;
+    sync.start = time_of(f.ts);
+    sync.duration = Duration(duration_of(f));
+    sync.device = static_cast<std::int32_t>(small(f.device));
+    sync.stream = or_minus_one(f.stream);
+    sync.correlation = or_minus_one(f.correlation);
+    sync.awaited_stream = or_minus_one(f.awaited_stream);
+    sync.record_correlation = or_minus_one(f.record_correlation);
+    capture_.syncs.push_back(sync);
+  }
+
+  void store_module(const Fields& f) {
+    constexpr string_view kPrefix = "nn.Module: ";
+    if (!f.name.starts_with(kPrefix)) return;
+    CapturedModule module;
+    module.name = intern(f.name.substr(kPrefix.size()));
+    module.start = time_of(f.ts);
+    module.duration = Duration(duration_of(f));
+    module.thread = thread_of(f);
+    capture_.modules.push_back(module);
+  }
+
+  // --- the document's other members ---
+  void read_devices(string_view text) {
+    simdjson::padded_string copy(text);
+    simdjson::dom::parser parser;
+    simdjson::dom::array list;
+    if (parser.parse(copy).get(list)) source_.fail("\"deviceProperties\" is not an array of objects.");
+    for (const simdjson::dom::element element : list) {
+      CapturedDevice device;
+      string_view name;
+      if (!element["name"].get(name)) device.name = std::string(name);
+      device.id = number(element, "id", 0);
+      device.memory = std::max<std::int64_t>(0, number(element, "totalGlobalMem", 0));
+      device.multiprocessors = small(number(element, "numSms", 0));
+      device.threads_per_multiprocessor = small(number(element, "maxThreadsPerMultiprocessor", 2048));
+      device.registers_per_multiprocessor = small(number(element, "regsPerMultiprocessor", 65536));
+      capture_.devices.push_back(device);
+    }
+  }
+
+  static std::int64_t number(simdjson::dom::element element, const char* key, std::int64_t otherwise) {
+    std::int64_t value = 0;
+    return element[key].get(value) ? otherwise : value;
+  }
+
+  void read_distribution(string_view text) {
+    simdjson::padded_string copy(text);
+    simdjson::dom::parser parser;
+    simdjson::dom::element element;
+    if (parser.parse(copy).get(element)) source_.fail("\"distributedInfo\" is not an object.");
+    capture_.rank = number(element, "rank", -1);
+    capture_.world_size = number(element, "world_size", -1);
+  }
+
+  // --- the end: one clock, one order ---
+  template <class Event, class Get>
+  void rebase(std::vector<Event>& events, Get time) {
+    for (Event& event : events) time(event) = Time((time(event).count() - first_) * 1000);
+  }
+
+  template <class Event>
+  void rebase_spans(std::vector<Event>& events) {
+    rebase(events, [](Event& event) -> Time& { return event.start; });
+    for (Event& event : events) event.duration *= 1000;
+    const auto earlier = [](const Event& a, const Event& b) {
+      return a.start != b.start ? a.start < b.start : a.duration > b.duration;
+    };
+    if (!std::is_sorted(events.begin(), events.end(), earlier))
+      std::stable_sort(events.begin(), events.end(), earlier);
+  }
+
+  // Innermost span of the same thread around each; spans are sorted by start, longest first.
+  template <class Event>
+  void find_parents(std::vector<Event>& events) {
+    std::vector<std::vector<std::uint32_t>> open(capture_.threads.size());
+    for (std::uint32_t i = 0; i < events.size(); ++i) {
+      std::vector<std::uint32_t>& stack = open[events[i].thread];
+      while (!stack.empty() && (events[stack.back()].end() < events[i].end() ||
+                                (events[stack.back()].end() == events[i].start && events[i].start > events[stack.back()].start)))
+        stack.pop_back();
+      events[i].parent = stack.empty() ? kNoIndex : stack.back();
+      stack.push_back(i);
+    }
+  }
+
+  void finish() {
+    if (first_ > last_) first_ = last_ = 0;
+    if (last_ - first_ > kLongestWindow)
+      source_.fail("the first and the last event lie " + std::to_string((last_ - first_) / 86'400'000'000'000) +
+                   " days apart; expected at most 104.");
+    capture_.first_event_ns = first_;
+    rebase_spans(capture_.operators);
+    rebase_spans(capture_.calls);
+    rebase_spans(capture_.device_ops);
+    rebase_spans(capture_.syncs);
+    rebase_spans(capture_.modules);
+    rebase(capture_.memory, [](CapturedMemory& event) -> Time& { return event.time; });
+    std::stable_sort(capture_.memory.begin(), capture_.memory.end(),
+                     [](const CapturedMemory& a, const CapturedMemory& b) { return a.time < b.time; });
+    find_parents(capture_.operators);
+    find_parents(capture_.modules);
+  }
+
+  JsonSource source_;
+  od::parser parser_;
+  KinetoCapture capture_;
+  std::int64_t first_ = std::numeric_limits<std::int64_t>::max(), last_ = std::numeric_limits<std::int64_t>::min();
+  std::string last_category_;
+  std::uint64_t* last_count_ = nullptr;
+  std::string last_tid_, last_pid_;
+  std::uint16_t last_thread_ = 0;
+  std::unordered_map<std::string, std::int64_t> named_threads_;
+};
+
+}  // namespace
+
+KinetoCapture read_kineto(const std::filesystem::path& path) { return Reader(path).read(); }
+
+}  // namespace memwall

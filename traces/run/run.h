@@ -1,0 +1,81 @@
+// A run: one simulation with everything needed to look at it again without
+// simulating: the trace as it was run, the machine, the result, and how memory
+// and links behaved over time. Viewer, compare, export and summary read only this.
+//
+// A run owns all it holds. Times are picoseconds from the start of the simulation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/machine.h"
+#include "sim/simulation.h"
+#include "sim/trace.h"
+
+namespace memwall {
+
+// A tier's memory from `time` on, until the next point.
+struct MemoryPoint {
+  Time time{};
+  Bytes allocated = 0, requested = 0, reserved = 0;  // as sim/allocator.h's Usage
+};
+
+// What flows over a link from `time` on, until the next point.
+struct RatePoint {
+  Time time{};
+  double bytes_per_second = 0;
+};
+
+// A storage occupies a tier from `begin` to `end` (the end of the run if it is never given back).
+struct Residency {
+  StorageId storage = kNoStorage;
+  std::uint8_t tier = 0;  // index into Machine::tiers
+  Time begin{}, end{};
+};
+
+// A file the run was made from. Its name without folders, so that equal inputs give equal runs.
+struct InputFile {
+  std::string name;
+  std::string hash;  // hexadecimal; says which function: "xxh64:0123456789abcdef"
+};
+
+// Where and when the run was made: the only part of it that may differ between equal runs.
+struct Provenance {
+  double wall_seconds = 0;
+  std::string host, date, command_line, version;
+};
+
+struct Run {
+  Trace trace;                        // after all rewriters: what was simulated
+  Machine machine;                    // resolved: overrides applied
+  std::vector<std::string> policies;  // rewriters as given, in the order of application
+  std::string pager;                  // as given, "" = none
+  std::string allocator = "pytorch";
+  std::vector<InputFile> inputs;
+  SimulationResult result;
+  std::vector<std::vector<MemoryPoint>> memory;   // per tier, ascending in time
+  std::vector<std::vector<RatePoint>> link_rates; // per link, ascending in time
+  std::vector<Residency> residency;               // ascending in begin
+  std::optional<Provenance> provenance;           // absent with --no-provenance
+};
+
+// Requested bytes by storage kind, from `time` on.
+struct KindPoint {
+  Time time{};
+  Bytes by_kind[kStorageKinds] = {};
+};
+// From the residency intervals; untracked bytes of the trace count as `unknown` in tier "hbm".
+// One point per instant at which something changes. REQUIRES: tier < run.machine.tiers.size().
+std::vector<KindPoint> memory_by_kind(const Run& run, int tier);
+
+// One window of time that is accounted for as a step: from its host boundary to the next. A trace
+// without steps has one window, named "all", from 0 to the end.
+struct StepWindow {
+  std::string name;
+  Time begin{}, end{};
+};
+std::vector<StepWindow> step_windows(const Run& run);
+
+}  // namespace memwall

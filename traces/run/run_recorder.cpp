@@ -1,0 +1,84 @@
+#include "traces/run/run_recorder.h"
+
+#include <utility>
+
+namespace memwall {
+namespace {
+
+bool between(Bytes a, Bytes b, Bytes c) { return (a <= b && b <= c) || (a >= b && b >= c); }
+
+// Is the middle one of three points in a row, of which the last two share an instant, no turning point?
+bool is_passing(const MemoryPoint& a, const MemoryPoint& b, const MemoryPoint& c) {
+  return between(a.allocated, b.allocated, c.allocated) && between(a.requested, b.requested, c.requested) &&
+         between(a.reserved, b.reserved, c.reserved);
+}
+
+}  // namespace
+
+RunRecorder::RunRecorder(const Trace& trace, const Machine& machine, Observer* next)
+    : next_(next), memory_(machine.tiers.size()), link_rates_(machine.links.size()),
+      open_(trace.storages.size(), kNowhere) {
+  // What is in use before the first storage is placed.
+  const int hbm = machine.tier("hbm");
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    const Bytes untracked = static_cast<int>(i) == hbm ? trace.untracked_bytes : 0;
+    memory_[i].push_back({Time{}, untracked, untracked, untracked});
+  }
+  for (auto& rates : link_rates_) rates.push_back({});
+  residency_.reserve(trace.storages.size());
+}
+
+void RunRecorder::on_memory(Time time, int tier, const Usage& usage) {
+  if (next_) next_->on_memory(time, tier, usage);
+  auto& points = memory_[static_cast<std::size_t>(tier)];
+  const MemoryPoint point{time, usage.allocated, usage.requested, usage.reserved};
+  const std::size_t n = points.size();
+  if (n >= 2 && points[n - 1].time == time && is_passing(points[n - 2], points[n - 1], point)) points[n - 1] = point;
+  else points.push_back(point);
+}
+
+void RunRecorder::on_residency(Time time, StorageId storage, int tier, bool begins) {
+  if (next_) next_->on_residency(time, storage, tier, begins);
+  if (begins) {
+    open_[storage] = static_cast<std::uint32_t>(residency_.size());
+    residency_.push_back({storage, static_cast<std::uint8_t>(tier), time, kNever});
+  } else if (open_[storage] != kNowhere) {
+    residency_[open_[storage]].end = time;
+    open_[storage] = kNowhere;
+  }
+}
+
+void RunRecorder::on_link_rate(Time time, int link, double bytes_per_second) {
+  if (next_) next_->on_link_rate(time, link, bytes_per_second);
+  auto& rates = link_rates_[static_cast<std::size_t>(link)];
+  if (rates.back().time == time) rates.back().bytes_per_second = bytes_per_second;
+  else if (rates.back().bytes_per_second != bytes_per_second) rates.push_back({time, bytes_per_second});
+}
+
+void RunRecorder::on_progress(Time time, double share) {
+  if (next_) next_->on_progress(time, share);
+}
+
+void RunRecorder::finish(Run& run) {
+  for (Residency& stay : residency_)
+    if (stay.end == kNever) stay.end = run.result.end;
+  run.memory = std::move(memory_);
+  run.link_rates = std::move(link_rates_);
+  run.residency = std::move(residency_);
+}
+
+Run simulate_and_record(Trace trace, Machine machine, const RunSettings& settings) {
+  Run run;
+  run.trace = std::move(trace);
+  run.machine = std::move(machine);
+  run.policies = settings.policies;
+  run.pager = settings.pager_text;
+  run.allocator = settings.allocator;
+  run.inputs = settings.inputs;
+  RunRecorder recorder(run.trace, run.machine, settings.observer);
+  run.result = simulate(run.trace, run.machine, {settings.allocator, settings.pager, &recorder});
+  recorder.finish(run);
+  return run;
+}
+
+}  // namespace memwall

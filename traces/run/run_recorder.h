@@ -1,0 +1,47 @@
+// Makes a run: watches a simulation and keeps what a run needs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "traces/run/run.h"
+
+namespace memwall {
+
+// Collects memory, residency and link rates. Within one instant only turning points are kept.
+class RunRecorder : public Observer {
+ public:
+  // `next` sees every call too (a progress bar); null = none, not owned.
+  RunRecorder(const Trace& trace, const Machine& machine, Observer* next = nullptr);
+
+  void on_memory(Time time, int tier, const Usage& usage) override;
+  void on_residency(Time time, StorageId storage, int tier, bool begins) override;
+  void on_link_rate(Time time, int link, double bytes_per_second) override;
+  void on_progress(Time time, double share) override;
+
+  // Moves what was collected into `run`. REQUIRES: run.result is set; called once.
+  void finish(Run& run);
+
+ private:
+  static constexpr std::uint32_t kNowhere = 0xffffffff;
+
+  Observer* next_;
+  std::vector<std::vector<MemoryPoint>> memory_;
+  std::vector<std::vector<RatePoint>> link_rates_;
+  std::vector<Residency> residency_;
+  std::vector<std::uint32_t> open_;  // per storage: its last interval, while that is open
+};
+
+struct RunSettings {
+  std::vector<std::string> policies;  // as text, for the record; already applied to the trace
+  std::string pager_text;             // likewise
+  std::string allocator = "pytorch";
+  Pager* pager = nullptr;             // not owned; null = none
+  Observer* observer = nullptr;       // not owned; null = none
+  std::vector<InputFile> inputs;
+};
+
+// Simulates and records. Throws what simulate() throws. Provenance is left to the caller.
+Run simulate_and_record(Trace trace, Machine machine, const RunSettings& settings);
+
+}  // namespace memwall

@@ -1,0 +1,25 @@
+// The run file: a Run on disk, in HDF5 behind a user block that holds magic,
+// version, length and checksums. A stranger reads it with h5py: see FORMAT.md.
+//
+// The checksums are verified before HDF5 sees a byte, and every index is checked after:
+// a damaged, truncated, foreign or newer file is an InputError with a sentence.
+// Same run, same bytes.
+#pragma once
+
+#include <filesystem>
+
+#include "traces/run/run.h"
+
+namespace memwall {
+
+// Written beside the target and renamed; on an error nothing is left. Throws UsageError if the
+// place cannot be written.
+void write_run(const Run& run, const std::filesystem::path& path);
+
+// Throws InputError.
+Run read_run(const std::filesystem::path& path);
+
+// Does the file begin like a run file? For verbs that take several kinds of file. Never throws.
+bool is_run_file(const std::filesystem::path& path);
+
+}  // namespace memwall

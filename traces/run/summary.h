@@ -1,0 +1,78 @@
+// The summary: every figure that `memwall run` prints, as plain numbers.
+//
+// What each includes is said beside it; the table, JSON, CSV and Markdown forms
+// print these and compute nothing themselves.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/run/accounting.h"
+#include "traces/run/peak.h"
+#include "traces/run/run.h"
+#include "traces/run/waits.h"
+
+namespace memwall {
+
+struct StepSummary {
+  std::string name;
+  Duration step_time{};  // host: this boundary to the next, or to the end of everything
+  Duration gpu_span{};   // first start to last end on the GPU of what the step launched
+  ClassTimes times;      // add up to step_time
+};
+
+struct TierSummary {
+  std::string name;
+  TierClass tier_class = TierClass::device;
+  Bytes capacity = 0;       // of the machine
+  Bytes usable = 0;         // less context, driver, operating system
+  Bytes peak_allocated = 0; // blocks in use, rounding included
+  Bytes peak_reserved = 0;  // obtained from the device, cached blocks included
+  Bytes missing = 0;        // beyond what is usable, at worst; 0 = fits
+  AllocatorEvents allocator;
+  Peak peak;                // at the instant of peak_allocated, with the ten largest storages
+};
+
+struct LinkSummary {
+  std::string name;
+  Bytes bytes = 0;          // carried, folded ranks included
+  Duration busy{};          // time with at least one flow
+  double utilization = 0;   // bytes / (bandwidth x whole run); 0 for a run without duration
+  double bandwidth = 0;     // bytes per second
+};
+
+struct RunSummary {
+  std::string trace, machine, gpu, pager, allocator;
+  std::vector<std::string> policies, notes;
+  bool fits = true;
+  // Means over the steps where there are several. The last step ends with the last work.
+  Duration step_time{};
+  Duration gpu_span{};      // of the whole run: first GPU start to last GPU end
+  Duration total{};         // 0 to the end of everything
+  ClassTimes times;         // of all steps together; divide by step_count
+  std::uint32_t step_count = 1;
+  double samples_per_second = 0, tokens_per_second = 0;  // 0 = unknown; all ranks of the group together
+  std::uint32_t ranks = 1;
+  std::vector<StepSummary> steps;
+  std::vector<TierSummary> tiers;  // as Machine::tiers
+  std::vector<LinkSummary> links;  // as Machine::links
+  ClassTimes path;          // what the critical path is made of, 0 to the end
+  Waits waits;
+  OriginShares origin;      // of device time
+  std::uint64_t ops = 0, events = 0, device_ops = 0, moves = 0;
+  std::array<std::uint64_t, kOpKinds> ops_by_kind{};
+  std::vector<InputFile> inputs;
+  std::optional<Provenance> provenance;
+};
+
+RunSummary summarize(const Run& run);
+
+// One JSON object, indented, keys in a fixed order, seconds and bytes as plain numbers (shortest
+// form that reads back to the same double). Byte-equal for equal summaries. The fields are
+// described in docs/json.md.
+std::string to_json(const RunSummary& summary);
+
+}  // namespace memwall

@@ -1,0 +1,39 @@
+// Waiting, and where times come from: totals over all ops of a run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "traces/run/run.h"
+
+namespace memwall {
+
+struct WaitTotal {
+  Duration time{};
+  std::uint64_t count = 0;
+};
+
+// Time between when an op could have started or returned by itself and when it did.
+//
+// Host: how much longer a call took than its own cost, by what it waited for (synchronize,
+// launch_queue, memory), and for hand_over how long the thread stood still before.
+// Device: how long an op that was ready to launch stood before its start, by the bound that was
+// met last (stream_order, event, occupancy, copy_engine, page_fault, peer). Ops whose launch was
+// last (reason launch) did not wait: the device waited for the host; count only.
+struct Waits {
+  std::array<WaitTotal, kWaitReasons> host{}, device{};
+};
+Waits total_waits(const Run& run);
+
+// Device time (sum over kernels, memsets, copies, collectives, storage I/O) by origin.
+struct OriginShares {
+  Duration measured{}, transferred{}, modelled{};
+  Duration total() const { return measured + transferred + modelled; }
+  // 0 where nothing ran.
+  double share(Duration part) const {
+    return total().count() == 0 ? 0.0 : static_cast<double>(part.count()) / static_cast<double>(total().count());
+  }
+};
+OriginShares origin_shares(const Run& run);
+
+}  // namespace memwall

@@ -1,0 +1,42 @@
+// Machines come from text files with a schema (machine.proto). Every number in
+// them has a unit and a source; nothing is taken silently.
+//
+// Errors in a file: InputError "FILE:LINE:COLUMN: what was found, what was
+// expected, the nearest valid name". Unknown machine or bad override: UsageError.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/machine.h"
+
+namespace memwall {
+
+// One number of a machine file, as written.
+struct MachineNumber {
+  std::string path;    // "gpu.hbm.bandwidth", "route.h2d.latency": what an override names
+  std::string value;   // "3.35 TB/s"; of a curve "1 MiB: 0.42, 16 MiB: 0.95"
+  std::string source;  // where it comes from; "--set" for an override
+};
+
+struct MachineSummary {
+  std::string name, description;
+};
+
+// By name ("h100-sxm-80gb") or path ("./mine.textproto"). `settings` are overrides
+// such as "gpu.hbm.bandwidth=4TB/s"; elements of lists are named: "link.pcie_h2d.bandwidth=50GB/s".
+Machine load_machine(const std::string& name_or_path, const std::vector<std::string>& settings = {});
+
+// Every number with its unit and source, in file order.
+std::vector<MachineNumber> machine_numbers(const std::string& name_or_path,
+                                           const std::vector<std::string>& settings = {});
+
+// The machines that come with memwall, by name.
+std::vector<MachineSummary> list_machines();
+
+// The machine whose GPU a capture reports under this name: among equal names the one
+// whose memory is nearest to `total_memory` (bytes; 0 = not known). "" if none, or
+// if the memory differs by more than a tenth.
+std::string machine_for_device(const std::string& device_name, Bytes total_memory);
+
+}  // namespace memwall

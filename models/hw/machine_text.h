@@ -1,0 +1,34 @@
+// A machine file as text: parsed, checked against its schema with line and
+// column, overridden by dotted path, listed. What it means is machine_file.cpp's.
+#pragma once
+
+#include <machine.pb.h>  // generated from machine.proto
+
+#include <string>
+#include <vector>
+
+#include "models/hw/machine_file.h"
+
+namespace memwall {
+
+class MachineText {
+ public:
+  // `file` is for messages. Throws InputError: syntax, unknown key, missing key or source,
+  // bad quantity, a route over a link that does not exist, a name given twice.
+  MachineText(std::string file, const std::string& content);
+
+  // "gpu.hbm.bandwidth=4TB/s". Throws UsageError with the nearest path.
+  void set(const std::string& setting);
+
+  std::vector<MachineNumber> numbers() const;
+  const schema::Machine& machine() const { return machine_; }
+
+ private:
+  std::string file_;
+  schema::Machine machine_;
+};
+
+// The points of a curve that was checked. Throws QuantityError.
+EfficiencyCurve parse_curve(const schema::Curve& curve);
+
+}  // namespace memwall

@@ -1,0 +1,209 @@
+// Does a trace come back from its file as it was, and does a bad file end in a sentence?
+#include "traces/trace/trace_file.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <tuple>
+
+#include "sim/error.h"
+#include "sim/trace_builder.h"
+#include "sim/trace_check.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/scratch_folder.h"
+#include "traces/trace/frame_file.h"
+
+namespace memwall {
+namespace {
+
+// A new field of these must go into the file and into the comparisons below.
+static_assert(sizeof(Op) == 104 && sizeof(Storage) == 24 && sizeof(Use) == 12 && sizeof(ReplayConstants) == 120);
+
+auto fields(const Op& op) {
+  return std::tuple(std::tie(op.kind, op.phase, op.origin, op.wait_for, op.graph_member, op.placed, op.inferred, op.added,
+                             op.thread, op.stream, op.name, op.operator_name, op.module, op.host_gap, op.host_cost,
+                             op.return_delay, op.duration),
+                    std::tie(op.bytes, op.flops, op.waves, op.target, op.source, op.first_use, op.use_count, op.from, op.to,
+                             op.group, op.operator_class, op.data_type, op.collective, op.pageable));
+}
+auto fields(const Storage& s) { return std::tie(s.bytes, s.kind, s.place, s.stream, s.label, s.preexisting, s.pinned); }
+auto fields(const Use& u) { return std::tie(u.storage, u.version, u.access); }
+auto fields(const Step& s) { return std::tie(s.name, s.first, s.last); }
+auto fields(const Stream& s) { return std::tie(s.name, s.device, s.role); }
+auto fields(const HostThread& t) { return std::tie(t.name); }
+auto fields(const Knowledge& k) { return std::tie(k.timing, k.allocations, k.dataflow, k.modules, k.shapes); }
+
+template <class Row>
+std::string difference(const char* table, const std::vector<Row>& a, const std::vector<Row>& b) {
+  if (a.size() != b.size()) return std::string(table) + " differ in number";
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (fields(a[i]) != fields(b[i])) return std::string(table) + " differ at " + std::to_string(i);
+  return "";
+}
+
+// "" if equal in every field, else where they differ.
+std::string difference(const Trace& a, const Trace& b) {
+  std::string found = difference("ops", a.ops, b.ops) + difference("uses", a.uses, b.uses) +
+                      difference("storages", a.storages, b.storages) + difference("steps", a.steps, b.steps) +
+                      difference("streams", a.streams, b.streams) + difference("threads", a.threads, b.threads);
+  if (a.strings.size() != b.strings.size()) return found + "strings differ in number";
+  for (StringId i = 0; i < a.strings.size(); ++i)
+    if (a.strings[i] != b.strings[i]) found += "string " + std::to_string(i) + " differs";
+  if (fields(a.knowledge) != fields(b.knowledge)) found += "knowledge differs";
+  if (std::tie(a.name, a.machine, a.places, a.event_count, a.ranks, a.samples_per_step, a.tokens_per_step,
+               a.untracked_bytes, a.reserved_at_start, a.notes) !=
+      std::tie(b.name, b.machine, b.places, b.event_count, b.ranks, b.samples_per_step, b.tokens_per_step,
+               b.untracked_bytes, b.reserved_at_start, b.notes))
+    found += "a single value differs";
+  const ReplayConstants &c = a.constants, &d = b.constants;
+  for (int i = 0; i < kLaunchKinds; ++i) {
+    if (c.launch_latency[i] != d.launch_latency[i]) found += "a launch latency differs";
+    for (int k = 0; k < kLaunchKinds; ++k)
+      if (c.stream_gap[i][k] != d.stream_gap[i][k]) found += "a stream gap differs";
+  }
+  if (std::tie(c.graph_gap, c.event_latency, c.launch_queue_depth) !=
+      std::tie(d.graph_gap, d.event_latency, d.launch_queue_depth))
+    found += "a constant differs";
+  return found;
+}
+
+std::string error_of(const std::filesystem::path& path) {
+  try {
+    read_trace(path);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+RC_GTEST_PROP(TraceFile, EveryFieldComesBack, ()) {
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const auto ops = *rc::gen::inRange<std::size_t>(1, 400);
+  const Trace trace = random_trace(seed, ops);
+  RC_ASSERT(check(trace).empty());
+  const ScratchFolder folder;
+  write_trace(trace, folder / "a.mwt");
+  RC_ASSERT(difference(trace, read_trace(folder / "a.mwt")) == "");
+}
+
+TEST(TraceFile, RandomTracesUseEveryFieldThatTheFileMustKeep) {
+  // Negative control of the property above: a generator that leaves a field at zero would prove nothing.
+  const Trace trace = random_trace(5, 5000);
+  bool graph = false, placed = false, inferred = false, added = false, pageable = false, delay = false, group = false,
+       source = false, module = false, waves = false, flops = false, collective = false, pinned = false, uses = false;
+  for (const Op& op : trace.ops) {
+    graph |= op.graph_member, placed |= op.placed, inferred |= op.inferred, added |= op.added, pageable |= op.pageable;
+    delay |= op.return_delay.count() < 0, group |= op.group > 0, source |= op.source != kNoOp, module |= op.module > 0;
+    waves |= op.waves > 0, flops |= op.flops > 0, collective |= op.collective != CollectiveKind::none, uses |= op.use_count > 1;
+  }
+  for (const Storage& s : trace.storages) pinned |= s.pinned;
+  EXPECT_TRUE(graph && placed && inferred && added && pageable && delay && group && source && module && waves && flops &&
+              collective && pinned && uses);
+  Trace other = trace;
+  other.ops[77].waves += 1;
+  EXPECT_EQ(difference(trace, other), "ops differ at 77");
+}
+
+TEST(TraceFile, KeepsATraceOfSeveralChunks) {
+  const Trace trace = random_trace(1, 200'000);
+  const ScratchFolder folder;
+  write_trace(trace, folder / "a.mwt");
+  EXPECT_EQ(difference(trace, read_trace(folder / "a.mwt")), "");
+  EXPECT_LT(std::filesystem::file_size(folder / "a.mwt"), trace.ops.size() * sizeof(Op) / 2);
+}
+
+TEST(TraceFile, KeepsAnEmptyTrace) {
+  const ScratchFolder folder;
+  write_trace(Trace{}, folder / "a.mwt");
+  EXPECT_EQ(difference(Trace{}, read_trace(folder / "a.mwt")), "");
+}
+
+TEST(TraceFile, KeepsTextThatIsNotUtf8AndVeryLong) {
+  TraceBuilder builder;
+  builder.add_thread(std::string("a\0b\xff", 4));
+  builder.trace().strings.intern(std::string(3'000'000, 'x'));
+  builder.trace().strings.intern("\xfe\xff");
+  const Trace trace = std::move(builder).finish();
+  const ScratchFolder folder;
+  write_trace(trace, folder / "a.mwt");
+  EXPECT_EQ(difference(trace, read_trace(folder / "a.mwt")), "");
+}
+
+TEST(TraceFile, SameTraceSameBytes) {
+  const ScratchFolder folder;
+  write_trace(random_trace(3, 3000), folder / "a.mwt");
+  write_trace(random_trace(3, 3000), folder / "b.mwt");
+  EXPECT_EQ(content_of(folder / "a.mwt"), content_of(folder / "b.mwt"));
+  write_trace(read_trace(folder / "a.mwt"), folder / "c.mwt");
+  EXPECT_EQ(content_of(folder / "a.mwt"), content_of(folder / "c.mwt"));
+}
+
+TEST(TraceFile, IsKnownByItsFirstBytes) {
+  const ScratchFolder folder;
+  write_trace(Trace{}, folder / "a.mwt");
+  write_content(folder / "b.json", "{}");
+  EXPECT_TRUE(is_trace_file(folder / "a.mwt"));
+  EXPECT_FALSE(is_trace_file(folder / "b.json"));
+  EXPECT_FALSE(is_trace_file(folder / "absent"));
+}
+
+TEST(TraceFile, LeavesNothingBesideAndNothingHalfWritten) {
+  const ScratchFolder folder;
+  write_trace(random_trace(1, 50), folder / "a.mwt");
+  const std::string before = content_of(folder / "a.mwt");
+  {
+    FrameWriter abandoned(folder / "a.mwt", 1);
+    abandoned.append("something");
+  }
+  EXPECT_EQ(content_of(folder / "a.mwt"), before);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  EXPECT_THROW(write_trace(Trace{}, folder / "no_such_folder/a.mwt"), UsageError);
+}
+
+TEST(TraceFile, SaysWhyAFileIsNoTrace) {
+  const ScratchFolder folder;
+  write_trace(random_trace(1, 500), folder / "good.mwt");
+  const std::string good = content_of(folder / "good.mwt");
+  const auto error_with = [&](const std::string& bytes) {
+    write_content(folder / "bad.mwt", bytes);
+    return error_of(folder / "bad.mwt");
+  };
+  EXPECT_PRED2(contains, error_of(folder / "absent.mwt"), "absent.mwt' is not a file that can be read.");
+  EXPECT_PRED2(contains, error_of(folder.path()), "is not a file that can be read.");
+  EXPECT_PRED2(contains, error_with(""), "does not start with memwall's mark");
+  EXPECT_PRED2(contains, error_with("{\"schemaVersion\": 1, \"traceEvents\": []}"), "does not start with memwall's mark");
+  EXPECT_PRED2(contains, error_with(good.substr(0, 20)), "ends after 20 bytes");
+  EXPECT_PRED2(contains, error_with(good.substr(0, good.size() - 1)), "is truncated");
+  EXPECT_PRED2(contains, error_with(good + "x"), "was appended to");
+  std::string newer = good;
+  newer[8] = 2;
+  EXPECT_PRED2(contains, error_with(newer), "has version 2 of the format; this memwall reads up to 1");
+  std::string damaged = good;
+  damaged[good.size() / 2] = static_cast<char>(damaged[good.size() / 2] ^ 1);
+  EXPECT_PRED2(contains, error_with(damaged), "is damaged: its checksum is");
+  EXPECT_EQ(error_with(good), "no error");
+}
+
+TEST(TraceFile, ATraceThatCannotRunIsRefusedWithTheOpAndTheFile) {
+  Trace trace = random_trace(1, 300);
+  trace.ops[17].name = 1'000'000;
+  const ScratchFolder folder;
+  write_trace(trace, folder / "a.mwt");
+  EXPECT_PRED2(contains, error_of(folder / "a.mwt"), "Op 17");
+  EXPECT_PRED2(contains, error_of(folder / "a.mwt"), "a.mwt");
+}
+
+TEST(TraceFile, TimesWhoseSumIsNoNumberAreRefused) {
+  Trace trace = random_trace(1, 300);
+  trace.ops[17].duration = Duration(std::int64_t{1} << 61);
+  trace.ops[18].duration = Duration(std::int64_t{1} << 61);
+  const ScratchFolder folder;
+  write_trace(trace, folder / "a.mwt");
+  EXPECT_PRED2(contains, error_of(folder / "a.mwt"), "beyond all measure");
+}
+
+}  // namespace
+}  // namespace memwall

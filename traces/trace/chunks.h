@@ -1,0 +1,38 @@
+// Rows of a trace to chunks of the file, and back. Knows the schema, not the file.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/trace.h"
+
+namespace memwall::file {
+class Header;
+class Strings;
+class Storages;
+class Ops;
+class Uses;
+}  // namespace memwall::file
+
+namespace memwall {
+
+// Rows per chunk: large enough for columns to compress, small enough to unpack at once.
+inline constexpr std::size_t kChunkRows = 65536;
+
+void encode(const Trace& trace, file::Header* out);
+void encode(const StringTable& strings, std::size_t first, std::size_t count, file::Strings* out);
+void encode(std::span<const Storage> storages, file::Storages* out);
+// `uses_end`: where the uses of the op before the first of `ops` end; updated.
+void encode(std::span<const Op> ops, std::uint32_t& uses_end, file::Ops* out);
+void encode(std::span<const Use> uses, file::Uses* out);
+
+// Each appends to `trace` and throws ColumnError where the chunk has no meaning.
+void decode(const file::Header& in, Trace& trace);
+void decode(const file::Strings& in, Trace& trace);
+void decode(const file::Storages& in, Trace& trace);
+void decode(const file::Ops& in, std::uint32_t& uses_end, Trace& trace);
+void decode(const file::Uses& in, Trace& trace);
+
+}  // namespace memwall

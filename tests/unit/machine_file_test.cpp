@@ -1,0 +1,215 @@
+// Is a machine file read as written, and is every mistake in one told with its place and the remedy?
+#include "models/hw/machine_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+
+class MachineFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("memwall_machine_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static std::string shipped(const std::string& name) {
+    std::ifstream in(fs::path(MEMWALL_SOURCE) / "models/hw/machines" / (name + ".textproto"));
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+  std::string write(const std::string& text) {
+    const fs::path path = folder_ / "mine.textproto";
+    std::ofstream(path) << text;
+    return path.string();
+  }
+  // The shipped H100 with the first `from` replaced by `to`.
+  std::string changed(const std::string& from, const std::string& to) {
+    std::string text = shipped("h100-sxm-80gb");
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return write(text.replace(at, from.size(), to));
+  }
+  // The sentence with which the file is refused.
+  static std::string refusal(const std::string& path, const std::vector<std::string>& settings = {}) {
+    try {
+      load_machine(path, settings);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  static bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  fs::path folder_;
+};
+
+#define EXPECT_SAYS(text, part) EXPECT_TRUE(contains(text, part)) << (text)
+
+TEST_F(MachineFileTest, ReadsTheH100) {
+  const Machine m = load_machine("h100-sxm-80gb");
+  EXPECT_EQ(m.name, "h100-sxm-80gb");
+  EXPECT_EQ(m.tiers[static_cast<std::size_t>(m.tier("hbm"))].capacity, 84929347584);
+  EXPECT_DOUBLE_EQ(m.links[m.hbm_link].bandwidth, 3.35e12);
+  EXPECT_EQ(m.links[m.dram_link].name, "host_dram");
+  EXPECT_EQ(m.links[m.dram_link].sharers, 8u);
+  EXPECT_EQ(m.gpu.multiprocessors, 132u);
+  EXPECT_EQ(m.host.synchronize_return, microseconds(8));
+}
+
+TEST_F(MachineFileTest, TheScheduleOfOperatorClassesIsTheSchemas) {
+  const Machine m = load_machine("a100-sxm-40gb");
+  ASSERT_EQ(m.gpu.efficiencies.size(), 10u);
+  for (int c = 0; c < 10; ++c) EXPECT_EQ(m.gpu.efficiencies[static_cast<std::size_t>(c)].operator_class, OperatorClass(c));
+  EXPECT_DOUBLE_EQ(m.gpu.efficiencies[3].compute, 0.56);  // attention, by name in the file
+}
+
+TEST_F(MachineFileTest, EveryShippedMachineIsWhole) {
+  const auto machines = list_machines();
+  EXPECT_EQ(machines.size(), 7u);
+  for (const MachineSummary& summary : machines) {
+    const Machine m = load_machine(summary.name);
+    EXPECT_EQ(m.name, summary.name);
+    EXPECT_TRUE(summary.description.ends_with(".")) << summary.description;
+    for (const char* tier : {"hbm", "host", "nvme", "peer_hbm"}) EXPECT_GE(m.tier(tier), 0) << m.name << " " << tier;
+    const auto route = [&](const char* a, const char* b) { return m.route(m.tier(a), m.tier(b), false); };
+    EXPECT_TRUE(route("host", "hbm") && route("hbm", "host") && route("hbm", "peer_hbm") && route("peer_hbm", "hbm"));
+    EXPECT_TRUE(route("nvme", "host") && route("host", "nvme"));
+    EXPECT_FALSE(route("nvme", "hbm")) << "policies stage through the host";
+    EXPECT_TRUE(m.route(m.tier("host"), m.tier("hbm"), true)->pageable);
+    for (const Route& r : m.routes) {
+      EXPECT_TRUE(std::isfinite(r.bandwidth) && r.bandwidth > 0);
+      for (const auto link : r.links) EXPECT_LE(r.bandwidth, m.links[link].bandwidth);
+    }
+    EXPECT_TRUE(m.fabric(2));
+  }
+}
+
+TEST_F(MachineFileTest, EveryNumberHasAUnitWhereItNeedsOneAndASource) {
+  for (const MachineSummary& summary : list_machines()) {
+    const auto numbers = machine_numbers(summary.name);
+    EXPECT_GT(numbers.size(), 70u);
+    for (const MachineNumber& n : numbers) {
+      EXPECT_FALSE(n.value.empty()) << n.path;
+      EXPECT_GT(n.source.size(), 2u) << n.path;
+    }
+  }
+}
+
+TEST_F(MachineFileTest, DuplexSharesAreKeptUnderLoadFromBothSides) {
+  const Machine m = load_machine("a100-sxm-40gb");
+  const Link& duplex = m.links[static_cast<std::size_t>(m.link("pcie_duplex"))];
+  EXPECT_NEAR(duplex.bandwidth, 26e9 * (0.715 + 0.74), 1);
+  const Route* in = m.route(m.tier("host"), m.tier("hbm"), false);
+  const Route* out = m.route(m.tier("hbm"), m.tier("host"), false);
+  // Max-min fairness by weight: the published 18.6 GB/s to the device under opposite traffic.
+  EXPECT_NEAR(duplex.bandwidth * in->weight / (in->weight + out->weight), 18.59e9, 1e7);
+  EXPECT_DOUBLE_EQ(in->bandwidth, 26e9) << "alone a direction has the whole wire";
+}
+
+TEST_F(MachineFileTest, OverridesByDottedPath) {
+  const Machine m = load_machine("h100-sxm-80gb", {"gpu.hbm.bandwidth=4TB/s", "link.pcie_h2d.bandwidth=30 GB/s",
+                                                   "fabric.nvlink.max_ranks=1", "gpu.peak.bf16.rate=1 PFLOP/s"});
+  EXPECT_DOUBLE_EQ(m.links[m.hbm_link].bandwidth, 4e12);
+  EXPECT_DOUBLE_EQ(m.route(m.tier("host"), m.tier("hbm"), false)->bandwidth, 30e9);
+  EXPECT_EQ(m.fabric(8)->name, "pcie") << "max_ranks=1 takes NVLink out of use";
+  for (const MachineNumber& n : machine_numbers("h100-sxm-80gb", {"gpu.hbm.bandwidth=4TB/s"})) {
+    if (n.path == "gpu.hbm.bandwidth") {
+      EXPECT_EQ(n.value + " " + n.source, "4TB/s --set");
+    }
+  }
+}
+
+TEST_F(MachineFileTest, ABadOverrideIsAUsageError) {
+  EXPECT_THROW(load_machine("h100-sxm-80gb", {"gpu.hbm.bandwith=4TB/s"}), UsageError);
+  EXPECT_SAYS(refusal("h100-sxm-80gb", {"gpu.hbm.bandwith=4TB/s"}), "(nearest: \"gpu.hbm.bandwidth\")");
+  EXPECT_SAYS(refusal("h100-sxm-80gb", {"gpu.hbm.bandwidth=4"}), "\"4\" has no unit; expected a bandwidth");
+  EXPECT_SAYS(refusal("h100-sxm-80gb", {"gpu.hbm.bandwidth"}), "has no value");
+  EXPECT_SAYS(refusal("h100-sxm-80gb", {"link.pcie_h2x.bandwidth=4 GB/s"}), "link.pcie_h2d.bandwidth");
+}
+
+TEST_F(MachineFileTest, AnUnknownMachineNamesTheNearest) {
+  EXPECT_THROW(load_machine("h100-sxm-80g"), UsageError);
+  EXPECT_SAYS(refusal("h100-sxm-80g"), "(nearest: \"h100-sxm-80gb\")");
+  EXPECT_THROW(load_machine("./nowhere.textproto"), InputError);
+}
+
+TEST_F(MachineFileTest, AMisspelledKeyIsToldWithLineAndNearestName) {
+  const std::string path = changed("multiprocessors {", "multiprocesors {");
+  EXPECT_THROW(load_machine(path), InputError);
+  EXPECT_SAYS(refusal(path), "mine.textproto:13:");
+  EXPECT_SAYS(refusal(path), "unknown key \"multiprocesors\" in Gpu (nearest: \"multiprocessors\")");
+}
+
+TEST_F(MachineFileTest, AMissingUnitIsToldWithLineAndKey) {
+  const std::string path = changed("3.35 TB/s", "3.35");
+  EXPECT_THROW(load_machine(path), InputError);
+  EXPECT_SAYS(refusal(path), "mine.textproto:21:");
+  EXPECT_SAYS(refusal(path), "gpu.hbm.bandwidth: \"3.35\" has no unit; expected a bandwidth such as \"3.35 TB/s\"");
+}
+
+TEST_F(MachineFileTest, AMissingSourceIsRefused) {
+  const std::string path = changed("value: \"132\" source: \"numSms in a Kineto capture of this GPU\"", "value: \"132\"");
+  EXPECT_SAYS(refusal(path), "gpu.multiprocessors has no source; expected source: \"where 132 comes from\"");
+}
+
+TEST_F(MachineFileTest, AMissingKeyIsNamedWithAnExample) {
+  std::string text = shipped("h100-sxm-80gb");
+  const std::size_t begin = text.find("  l2_capacity"), end = text.find('\n', begin);
+  const std::string path = write(text.erase(begin, end - begin));
+  EXPECT_SAYS(refusal(path), "gpu.l2_capacity is missing; expected l2_capacity { value: \"80 GiB\" source: \"...\" }");
+}
+
+TEST_F(MachineFileTest, ALinkThatDoesNotExistIsNamedWithTheNearest) {
+  const std::string path = changed("\"host_dram\", \"pcie_h2d\"", "\"host_dram\", \"pcie_h2dd\"");
+  EXPECT_SAYS(refusal(path), "route.h2d.crosses names the link \"pcie_h2dd\", which this machine does not have "
+                             "(nearest: \"pcie_h2d\")");
+}
+
+TEST_F(MachineFileTest, TwoOfOneNameAreRefused) {
+  EXPECT_SAYS(refusal(changed("name: \"pcie_d2h\"", "name: \"pcie_h2d\"")), "link.pcie_h2d is given twice");
+}
+
+TEST_F(MachineFileTest, AWrongEnumValueIsRefused) {
+  EXPECT_SAYS(refusal(changed("data_type: fp64", "data_type: fp46")), "unknown value \"fp46\" of key \"data_type\"");
+}
+
+TEST_F(MachineFileTest, ACurveOutOfOrderIsRefused) {
+  EXPECT_SAYS(refusal(changed("point: \"512 KiB: 0.28\"", "point: \"64 KiB: 0.28\"")), "out of order");
+  EXPECT_SAYS(refusal(changed("point: \"512 KiB: 0.28\"", "point: \"512 KiB 0.28\"")), "has no \":\"");
+}
+
+TEST_F(MachineFileTest, DamagedTextIsRefusedWithAPlace) {
+  EXPECT_SAYS(refusal(write(shipped("h100-sxm-80gb").substr(0, 2000))), "mine.textproto:");
+  EXPECT_THROW(load_machine(write(std::string("\0\xff\x7f garbage", 11))), InputError);
+  EXPECT_THROW(load_machine(write("")), InputError);
+  EXPECT_THROW(load_machine(write(std::string(2 << 20, ' '))), InputError);
+}
+
+TEST_F(MachineFileTest, DevicesFindTheirMachine) {
+  EXPECT_EQ(machine_for_device("NVIDIA H100 80GB HBM3", 84929347584), "h100-sxm-80gb");
+  EXPECT_EQ(machine_for_device("NVIDIA A100-PG509-200", 42297524224), "a100-sxm-40gb");
+  EXPECT_EQ(machine_for_device("Tesla V100-SXM2-16GB", 16945512448), "v100-sxm2-16gb");
+  EXPECT_EQ(machine_for_device("Tesla V100-DGXS-32GB", 34087305216), "v100-sxm2-32gb");
+  EXPECT_EQ(machine_for_device("NVIDIA GeForce RTX 2080 Ti", 0), "rtx-2080ti");
+  EXPECT_EQ(machine_for_device("AMD Radeon Graphics", 68702699520), "mi250");
+  EXPECT_EQ(machine_for_device("AMD Radeon Graphics", GiB(16)), "") << "another card of that name";
+  EXPECT_EQ(machine_for_device("Tesla T4", 0), "");
+}
+
+}  // namespace
+}  // namespace memwall

@@ -18,8 +18,9 @@ class Uses;
 
 namespace memwall {
 
-// Rows per chunk: large enough for columns to compress, small enough to unpack at once.
-inline constexpr std::size_t kChunkRows = 65536;
+// Rows per chunk: enough for columns to compress, few enough for the rows to stay in a cache
+// while one column after the other is filled in.
+inline constexpr std::size_t kChunkRows = 8192;
 
 void encode(const Trace& trace, file::Header* out);
 void encode(const StringTable& strings, std::size_t first, std::size_t count, file::Strings* out);

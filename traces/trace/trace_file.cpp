@@ -120,6 +120,11 @@ class TraceReader {
       throw ColumnError(fmt::format("counts {} events for {} ops", trace_.event_count, header.ops()));
     if (header.ops() >= kNoOp || header.uses() >= kNoOp || header.storages() >= kNoStorage)
       throw ColumnError("holds more rows than numbers of 32 bits can name");
+    // At once only what the size of the file makes likely; beyond it, tables grow as rows arrive.
+    const std::uint64_t likely = frames_.file_bytes();
+    trace_.ops.reserve(std::min(header.ops(), likely));
+    trace_.uses.reserve(std::min(header.uses(), likely));
+    trace_.storages.reserve(std::min(header.storages(), likely));
   }
 
   static void require_count(const char* what, std::size_t found, std::uint64_t declared) {

@@ -17,12 +17,14 @@ bool is_passing(const MemoryPoint& a, const MemoryPoint& b, const MemoryPoint& c
 
 RunRecorder::RunRecorder(const Trace& trace, const Machine& machine, Observer* next)
     : next_(next), memory_(machine.tiers.size()), link_rates_(machine.links.size()),
-      open_(trace.storages.size(), kNowhere) {
+      open_(trace.storages.size(), kNowhere), peak_change_(machine.tiers.size(), 0),
+      peak_allocated_(machine.tiers.size(), 0) {
   // What is in use before the first storage is placed.
   const int hbm = machine.tier("hbm");
   for (std::size_t i = 0; i < memory_.size(); ++i) {
     const Bytes untracked = static_cast<int>(i) == hbm ? trace.untracked_bytes : 0;
     memory_[i].push_back({Time{}, untracked, untracked, untracked});
+    peak_allocated_[i] = untracked;
   }
   for (auto& rates : link_rates_) rates.push_back({});
   residency_.reserve(trace.storages.size());
@@ -30,7 +32,12 @@ RunRecorder::RunRecorder(const Trace& trace, const Machine& machine, Observer* n
 
 void RunRecorder::on_memory(Time time, int tier, const Usage& usage) {
   if (next_) next_->on_memory(time, tier, usage);
-  auto& points = memory_[static_cast<std::size_t>(tier)];
+  const auto t = static_cast<std::size_t>(tier);
+  auto& points = memory_[t];
+  if (usage.allocated > peak_allocated_[t]) {
+    peak_allocated_[t] = usage.allocated;
+    peak_change_[t] = changes_ + 1;  // the residency that follows this call belongs to it
+  }
   const MemoryPoint point{time, usage.allocated, usage.requested, usage.reserved};
   const std::size_t n = points.size();
   if (n >= 2 && points[n - 1].time == time && is_passing(points[n - 2], points[n - 1], point)) points[n - 1] = point;
@@ -39,11 +46,14 @@ void RunRecorder::on_memory(Time time, int tier, const Usage& usage) {
 
 void RunRecorder::on_residency(Time time, StorageId storage, int tier, bool begins) {
   if (next_) next_->on_residency(time, storage, tier, begins);
+  ++changes_;
   if (begins) {
     open_[storage] = static_cast<std::uint32_t>(residency_.size());
     residency_.push_back({storage, static_cast<std::uint8_t>(tier), time, kNever});
+    order_.push_back({changes_, 0});
   } else if (open_[storage] != kNowhere) {
     residency_[open_[storage]].end = time;
+    order_[open_[storage]].end = changes_;
     open_[storage] = kNowhere;
   }
 }
@@ -62,6 +72,12 @@ void RunRecorder::on_progress(Time time, double share) {
 void RunRecorder::finish(Run& run) {
   for (Residency& stay : residency_)
     if (stay.end == kNever) stay.end = run.result.end;
+  run.at_peak.assign(memory_.size(), {});
+  for (std::uint32_t i = 0; i < residency_.size(); ++i) {
+    const std::uint64_t peak = peak_change_[residency_[i].tier];
+    if (order_[i].begin <= peak && (order_[i].end == 0 || order_[i].end > peak))
+      run.at_peak[residency_[i].tier].push_back(i);
+  }
   run.memory = std::move(memory_);
   run.link_rates = std::move(link_rates_);
   run.residency = std::move(residency_);

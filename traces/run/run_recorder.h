@@ -30,6 +30,15 @@ class RunRecorder : public Observer {
   std::vector<std::vector<RatePoint>> link_rates_;
   std::vector<Residency> residency_;
   std::vector<std::uint32_t> open_;  // per storage: its last interval, while that is open
+  // Which intervals stand at a peak cannot be told from times alone: much can happen in one instant.
+  // So changes are numbered, and each tier's peak notes the number of the change that made it.
+  struct Changes {
+    std::uint64_t begin = 0, end = 0;
+  };
+  std::vector<Changes> order_;                 // of residency_; end 0 = never
+  std::vector<std::uint64_t> peak_change_;     // per tier
+  std::vector<Bytes> peak_allocated_;          // per tier
+  std::uint64_t changes_ = 0;
 };
 
 struct RunSettings {

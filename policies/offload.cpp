@@ -1,0 +1,47 @@
+// Planned offload: what a step does not need on the GPU for a while waits on the host, on NVMe or on
+// a peer GPU. Rhu et al. 2016 (vDNN) for activations, Ren et al. 2021 (ZeRO-Offload) for the
+// optimizer, Rajbhandari et al. 2021 (ZeRO-Infinity) for parameters and NVMe.
+#include "policies/offload_adam.h"
+#include "policies/offload_residency.h"
+#include "policies/offload_settings.h"
+#include "sim/registry.h"
+
+namespace memwall {
+namespace {
+
+class Offload : public Rewriter {
+ public:
+  explicit Offload(const PolicyArguments& arguments) : settings_(offload_settings(arguments)) {}
+
+  RewriterKind kind() const override { return RewriterKind::offload; }
+
+  Knowledge needs() const override {
+    Knowledge knowledge;
+    knowledge.allocations = true;
+    knowledge.dataflow = true;
+    return knowledge;
+  }
+
+  // The optimizer goes first: it decides whether gradients come back and who updates parameters.
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
+    require_routes(settings_, machine);
+    Trace current = trace;
+    if (settings_.optimizer)
+      current = settings_.cpu_adam ? offload_optimizer_to_cpu(current, machine, pricer, settings_)
+                                   : stream_optimizer_states(current, machine, pricer, settings_);
+    if (settings_.gradients) current = offload_gradients(current, machine, pricer, settings_);
+    if (settings_.parameters) current = offload_parameters(current, machine, pricer, settings_);
+    if (settings_.activations) current = offload_activations(current, machine, pricer, settings_);
+    return current;
+  }
+
+ private:
+  OffloadSettings settings_;
+};
+
+const RegisterPolicy registered{
+    {"offload", "moves activations, optimizer states, gradients or parameters to the host, NVMe or a peer GPU while they rest",
+     offload_parameters(), [](const PolicyArguments& arguments) { return std::make_unique<Offload>(arguments); }, {}}};
+
+}  // namespace
+}  // namespace memwall

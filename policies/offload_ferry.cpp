@@ -1,0 +1,123 @@
+#include "policies/offload_ferry.h"
+
+namespace memwall {
+
+Ferry::Ferry(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings, Bytes largest)
+    : edit_(edit), pricer_(pricer), settings_(settings), largest_(largest) {
+  if (settings.to != "nvme") return;
+  write_ring_.resize(settings.staging);
+  read_ring_.resize(settings.staging);
+}
+
+StorageId Ferry::far_twin(StorageId model, bool preexisting) {
+  const Storage like = edit_.tables().storages[model];
+  const StorageId twin = edit_.builder().add_storage(like.bytes, like.kind, settings_.to, "", preexisting);
+  Storage& s = edit_.tables().storages[twin];
+  s.label = like.label;
+  s.pinned = settings_.to == "host" && settings_.pinned;
+  s.stream = like.stream;
+  return twin;
+}
+
+void Ferry::settle(StorageId storage) {
+  const std::uint8_t place = edit_.tables().place(settings_.to);
+  Storage& s = edit_.tables().storages[storage];
+  s.place = place;
+  s.pinned = settings_.to == "host" && settings_.pinned;
+}
+
+std::uint16_t Ferry::out_stream(StorageId device) {
+  if (!settings_.pinned) return edit_.tables().storages[device].stream;
+  return edit_.stream("offload out", StreamRole::copy);
+}
+
+std::uint16_t Ferry::in_stream(StorageId device) {
+  if (!settings_.pinned) return edit_.tables().storages[device].stream;
+  return edit_.stream("offload in", StreamRole::copy);
+}
+
+Ferry::Slot& Ferry::next_slot(std::vector<Slot>& ring, std::size_t& turn, const char* label) {
+  Slot& slot = ring[turn];
+  turn = (turn + 1) % ring.size();
+  if (slot.storage == kNoStorage) slot.storage = host_buffer(largest_, StorageKind::workspace, label);
+  return slot;
+}
+
+StorageId Ferry::host_buffer(Bytes bytes, StorageKind kind, std::string_view label) {
+  const StorageId id = edit_.builder().add_storage(bytes, kind, "host", label, true);
+  edit_.tables().storages[id].pinned = true;
+  return id;
+}
+
+void Ferry::carry(Spot spot, StorageId from, StorageId to, std::uint16_t stream) {
+  Trace& t = edit_.tables();
+  const Storage &a = t.storages[from], &b = t.storages[to];
+  const std::string &from_place = t.places[a.place], &to_place = t.places[b.place];
+  Op op;
+  op.kind = from_place == "nvme" || to_place == "nvme" ? OpKind::storage_io : OpKind::copy;
+  op.stream = stream;
+  op.name = t.strings.intern("offload " + from_place + " to " + to_place);
+  op.from = a.place;
+  op.to = b.place;
+  op.bytes = std::min(a.bytes, b.bytes);  // a staging buffer is larger than what it carries
+  op.pageable = !settings_.pinned;
+  op.wait_for = settings_.pinned ? WaitFor::nothing : WaitFor::own_op;
+  op.return_delay = settings_.pinned ? Duration{} : edit_.costs().synchronize_return;
+  op.host_cost = edit_.costs().copy_call;
+  op.operator_class = OperatorClass::memory;
+  op.duration = pricer_.copy(from_place, to_place, op.bytes, op.pageable);
+  edit_.insert(spot, op, {{from, 0, Access::read}, {to, 0, Access::write}});
+}
+
+std::uint32_t Ferry::send(Spot spot, StorageId device, StorageId far, const std::vector<std::uint16_t>& streams) {
+  const std::uint16_t out = out_stream(device);
+  bytes_out_ += edit_.tables().storages[device].bytes;
+  for (const std::uint16_t user : streams)
+    if (user != out) edit_.wait(spot, edit_.record(spot, user), out);
+  if (write_ring_.empty()) {
+    carry(spot, device, far, out);
+    return arrived_[far] = edit_.record(spot, out);
+  }
+  const std::uint16_t writer = edit_.stream("offload write", StreamRole::storage);
+  Slot& slot = next_slot(write_ring_, write_turn_, "offload write buffer");
+  if (slot.drained != kNone) edit_.wait(spot, slot.drained, out);
+  carry(spot, device, slot.storage, out);
+  const std::uint32_t left = edit_.record(spot, out);
+  edit_.wait(spot, left, writer);
+  carry(spot, slot.storage, far, writer);
+  slot.drained = arrived_[far] = edit_.record(spot, writer);
+  return left;
+}
+
+std::uint32_t Ferry::fetch(Spot spot, StorageId far, StorageId device) {
+  const std::uint16_t in = in_stream(device), pool = edit_.tables().storages[device].stream;
+  bytes_in_ += edit_.tables().storages[device].bytes;
+  StorageId source = far;
+  Slot* slot = nullptr;
+  const auto arrived = arrived_.find(far);
+  if (!read_ring_.empty()) {
+    const std::uint16_t reader = edit_.stream("offload read", StreamRole::storage);
+    slot = &next_slot(read_ring_, read_turn_, "offload read buffer");
+    if (slot->drained != kNone) edit_.wait(spot, slot->drained, reader);
+    if (arrived != arrived_.end()) edit_.wait(spot, arrived->second, reader);
+    carry(spot, far, slot->storage, reader);
+    edit_.wait(spot, edit_.record(spot, reader), in);
+    source = slot->storage;
+  } else if (arrived != arrived_.end() && out_stream(device) != in) {
+    edit_.wait(spot, arrived->second, in);
+  }
+  if (pool != in) edit_.wait(spot, edit_.record(spot, pool), in);
+  carry(spot, source, device, in);
+  const std::uint32_t landed = edit_.record(spot, in);
+  if (slot) slot->drained = landed;
+  return landed;
+}
+
+void Ferry::settle_from_host(Spot spot, StorageId host, StorageId far) {
+  if (write_ring_.empty()) return;
+  const std::uint16_t writer = edit_.stream("offload write", StreamRole::storage);
+  carry(spot, host, far, writer);
+  arrived_[far] = edit_.record(spot, writer);
+}
+
+}  // namespace memwall

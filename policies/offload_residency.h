@@ -1,0 +1,30 @@
+// Which storages an offload takes and when they visit the device: activations between forward and
+// backward, gradients between backward and optimizer, parameters and (without a CPU optimizer)
+// optimizer states except while ops use them.
+#pragma once
+
+#include "policies/offload_settings.h"
+#include "sim/pricer.h"
+#include "sim/trace.h"
+
+namespace memwall {
+
+// Each returns the trace with what it names offloaded, and throws UsageError if the trace has nothing
+// of the kind (of at least settings.min_bytes). Durations come from `pricer`, host costs from `machine`.
+
+// Made in forward, touched again in backward or recompute.
+Trace offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                          const OffloadSettings& settings);
+// Leave after each backward pass. They come back for the optimizer, or, where a CPU optimizer has
+// copied them, not at all.
+Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                        const OffloadSettings& settings);
+// Live far away. Touches of one run stay one visit while no more than max(1, prefetch) other
+// offloaded parameters are touched in between.
+Trace offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                         const OffloadSettings& settings);
+// The same for optimizer states; the step stays on the GPU.
+Trace stream_optimizer_states(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                              const OffloadSettings& settings);
+
+}  // namespace memwall

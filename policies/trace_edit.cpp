@@ -1,0 +1,148 @@
+#include "policies/trace_edit.h"
+
+#include <cassert>
+#include <limits>
+
+namespace memwall {
+
+TraceEdit::TraceEdit(const Trace& base, const HostCosts& costs)
+    : base_(base), costs_(costs), builder_(TraceBuilder::like(base)), removed_(base.ops.size(), false) {}
+
+std::uint16_t TraceEdit::stream(std::string_view name, StreamRole role) {
+  const std::vector<Stream>& streams = tables().streams;
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    if (streams[i].name == name) return static_cast<std::uint16_t>(i);
+  return builder_.add_stream(name, role);
+}
+
+OpId TraceEdit::anchor(Spot spot) const {
+  OpId id = spot.op;
+  if (!base_.ops[id].graph_member) return id;
+  if (spot.after) {
+    while (id + 1 < base_.ops.size() && base_.ops[id + 1].graph_member) ++id;
+  } else {
+    while (id > 0 && base_.ops[id].kind != OpKind::graph_launch) --id;
+  }
+  return id;
+}
+
+void TraceEdit::insert(Spot spot, Op op, std::vector<Use> uses) {
+  assert(uses.size() <= std::numeric_limits<std::uint16_t>::max());
+  const OpId at = anchor(spot);
+  const Op& beside = base_.ops[at];
+  op.thread = beside.thread < base_.threads.size() ? beside.thread : 0;
+  op.phase = beside.phase;
+  op.added = true;
+  op.origin = Origin::modelled;
+  (spot.after ? after_ : before_)[at].push_back({op, std::move(uses)});
+}
+
+void TraceEdit::alloc(Spot spot, StorageId storage) {
+  Op op;
+  op.kind = OpKind::alloc;
+  op.target = storage;
+  op.stream = tables().storages[storage].stream;
+  op.host_cost = costs_.allocator_call;
+  insert(spot, op);
+}
+
+void TraceEdit::free(Spot spot, StorageId storage) {
+  Op op;
+  op.kind = OpKind::free;
+  op.target = storage;
+  op.stream = tables().storages[storage].stream;
+  op.host_cost = costs_.allocator_call;
+  insert(spot, op);
+}
+
+void TraceEdit::wait(Spot spot, std::uint32_t event, std::uint16_t stream) {
+  Op op;
+  op.kind = OpKind::event_wait;
+  op.target = event;
+  op.stream = stream;
+  op.host_cost = costs_.event_call;
+  insert(spot, op);
+}
+
+std::uint32_t TraceEdit::record(Spot spot, std::uint16_t stream) {
+  Op op;
+  op.kind = OpKind::event_record;
+  op.target = builder_.add_event();
+  op.stream = stream;
+  op.host_cost = costs_.event_call;
+  insert(spot, op);
+  return op.target;
+}
+
+void TraceEdit::remove(OpId op) { removed_[op] = true; }
+
+void TraceEdit::repoint(OpId op, StorageId from, StorageId to) { repoints_[op].push_back({from, to}); }
+
+Trace TraceEdit::apply() && {
+  new_id_.assign(base_.ops.size(), kNoOp);
+  for (const Op& op : base_.ops)  // a hand-over needs its source, if only as a point in time
+    if (op.kind == OpKind::hand_over && op.target < new_id_.size()) new_id_[op.target] = 0;
+  for (OpId id = 0; id < base_.ops.size(); ++id) {
+    append_all(before_, id);
+    append_base(id);
+    append_all(after_, id);
+  }
+  renumber();
+  return std::move(builder_).finish();
+}
+
+void TraceEdit::append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at) {
+  const auto found = list.find(at);
+  if (found == list.end()) return;
+  for (const NewOp& item : found->second) append_fresh(item.op, item.uses);
+}
+
+void TraceEdit::append_fresh(const Op& op, std::vector<Use> uses) {
+  for (Use& use : uses) use.version = use.access == Access::read ? TraceBuilder::kLatest : 0;
+  builder_.append(op, uses);
+}
+
+void TraceEdit::append_base(OpId id) {
+  const bool named = new_id_[id] == 0;
+  new_id_[id] = static_cast<OpId>(tables().ops.size());
+  Op op = base_.ops[id];
+  if (removed_[id]) {
+    if (!named) return;
+    Op mark;
+    mark.thread = op.thread;
+    mark.phase = op.phase;
+    append_fresh(mark, {});
+    return;
+  }
+  const auto uses = base_.uses_of(op);
+  std::vector<Use> changed(uses.begin(), uses.end());
+  if (const auto found = repoints_.find(id); found != repoints_.end()) {
+    const bool lifetime = op.kind == OpKind::alloc || op.kind == OpKind::free;
+    for (const Repoint& r : found->second) {
+      for (Use& use : changed)
+        if (use.storage == r.from) use.storage = r.to;
+      if (lifetime && op.target == r.from) op.target = r.to;
+    }
+  }
+  append_fresh(op, std::move(changed));
+}
+
+// Ops that name other ops, and the steps, follow the new numbers.
+void TraceEdit::renumber() {
+  Trace& t = tables();
+  for (OpId id = 0; id < base_.ops.size(); ++id) {
+    const Op& old = base_.ops[id];
+    if (removed_[id]) continue;
+    Op& op = t.ops[new_id_[id]];
+    if (old.kind == OpKind::hand_over && old.target < new_id_.size()) op.target = new_id_[old.target];
+    if (old.source < new_id_.size()) op.source = removed_[old.source] ? kNoOp : new_id_[old.source];
+  }
+  const auto moved = [&](OpId id) { return id < new_id_.size() ? new_id_[id] : static_cast<OpId>(t.ops.size()); };
+  t.steps = base_.steps;
+  for (Step& step : t.steps) {
+    step.first = moved(step.first);
+    step.last = moved(step.last);
+  }
+}
+
+}  // namespace memwall

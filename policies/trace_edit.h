@@ -1,0 +1,81 @@
+// Changes to a trace, collected first and applied at once.
+//
+// A rewriter says what stands before or after which op of the base trace, what is removed and
+// which op works on another storage; `apply` writes the new trace, renumbers ops, and derives the
+// versions of every use anew (in a sound trace an op reads the newest version). New ops take the
+// thread and the phase of the op they stand beside, and the machine's host costs.
+//
+// A node of a CUDA graph has no host part: what is put before (after) it goes before the launch
+// (after the last node).
+#pragma once
+
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "sim/machine.h"
+#include "sim/trace.h"
+#include "sim/trace_builder.h"
+
+namespace memwall {
+
+// A place in the host program: just before or just after an op of the base trace.
+struct Spot {
+  OpId op = 0;
+  bool after = false;
+};
+
+class TraceEdit {
+ public:
+  // `base` and `costs` must outlive it.
+  TraceEdit(const Trace& base, const HostCosts& costs);
+
+  const Trace& base() const { return base_; }
+  // The new trace's tables: add storages, streams, events, places, notes here.
+  TraceBuilder& builder() { return builder_; }
+  Trace& tables() { return builder_.trace(); }
+  const HostCosts& costs() const { return costs_; }
+
+  // A stream by name; made if absent.
+  std::uint16_t stream(std::string_view name, StreamRole role);
+
+  // Puts `op` at the spot, behind what was put there before. Sets thread, phase, added and origin
+  // (modelled). Reads mean the newest version there, writes make the next.
+  void insert(Spot spot, Op op, std::vector<Use> uses = {});
+  void alloc(Spot spot, StorageId storage);
+  void free(Spot spot, StorageId storage);
+  void wait(Spot spot, std::uint32_t event, std::uint16_t stream);
+  std::uint32_t record(Spot spot, std::uint16_t stream);  // a new event; returns its number
+
+  // Its host time goes with it. An op that a hand-over names remains as a mark.
+  void remove(OpId op);
+  bool removed(OpId op) const { return removed_[op]; }
+  // In op `op`, uses of storage `from` (and an alloc or free of it) become those of `to`.
+  void repoint(OpId op, StorageId from, StorageId to);
+
+  Trace apply() &&;
+
+ private:
+  struct NewOp {
+    Op op;
+    std::vector<Use> uses;
+  };
+  struct Repoint {
+    StorageId from, to;
+  };
+  OpId anchor(Spot spot) const;
+  void append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at);
+  void append_base(OpId id);
+  void append_fresh(const Op& op, std::vector<Use> uses);
+  void renumber();
+
+  const Trace& base_;
+  const HostCosts& costs_;
+  TraceBuilder builder_;
+  std::map<OpId, std::vector<NewOp>> before_, after_;
+  std::map<OpId, std::vector<Repoint>> repoints_;
+  std::vector<bool> removed_;
+  std::vector<OpId> new_id_;  // of a base op: its own, or where it would stand
+};
+
+}  // namespace memwall

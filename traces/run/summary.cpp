@@ -1,0 +1,94 @@
+#include "traces/run/summary.h"
+
+#include <algorithm>
+
+namespace memwall {
+namespace {
+
+std::vector<StepSummary> steps_of(const Run& run, const TimeAccounting& accounting) {
+  std::vector<StepSummary> steps;
+  for (std::size_t i = 0; i < accounting.steps.size(); ++i) {
+    const StepAccounting& step = accounting.steps[i];
+    const Duration span = i < run.result.steps.size() ? run.result.steps[i].gpu_span : run.result.gpu_span;
+    steps.push_back({step.window.name, step.window.end - step.window.begin, span, step.times});
+  }
+  return steps;
+}
+
+std::vector<TierSummary> tiers_of(const Run& run) {
+  std::vector<TierSummary> tiers;
+  std::vector<Peak> peaks = find_peaks(run);
+  for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
+    const Tier& tier = run.machine.tiers[t];
+    TierSummary summary{tier.name, tier.tier_class, tier.capacity, tier.usable(), 0, 0, 0, {}, std::move(peaks[t])};
+    if (t < run.result.tiers.size()) {
+      const TierResult& result = run.result.tiers[t];
+      summary.peak_allocated = result.peak_allocated;
+      summary.peak_reserved = result.peak_reserved;
+      summary.missing = result.missing;
+      summary.allocator = result.allocator;
+    }
+    tiers.push_back(std::move(summary));
+  }
+  return tiers;
+}
+
+std::vector<LinkSummary> links_of(const Run& run) {
+  std::vector<LinkSummary> links;
+  for (std::size_t l = 0; l < run.machine.links.size() && l < run.result.links.size(); ++l) {
+    const Link& link = run.machine.links[l];
+    const LinkResult& result = run.result.links[l];
+    const double could = link.bandwidth * to_seconds(run.result.end);
+    const double utilization = could > 0 ? static_cast<double>(result.bytes) / could : 0;
+    links.push_back({link.name, result.bytes, result.busy, utilization, link.bandwidth});
+  }
+  return links;
+}
+
+void count_ops(const Run& run, RunSummary& summary) {
+  summary.ops = run.trace.ops.size();
+  summary.events = run.result.events;
+  summary.moves = run.result.moves.size();
+  for (const Op& op : run.trace.ops) ++summary.ops_by_kind[static_cast<std::size_t>(op.kind)];
+  for (const OpRecord& record : run.result.records) summary.device_ops += record.start != kNever;
+}
+
+}  // namespace
+
+RunSummary summarize(const Run& run) {
+  const std::vector<PathSegment> path = critical_path(run);
+  RunSummary summary;
+  summary.trace = run.trace.name;
+  summary.machine = run.machine.name;
+  summary.gpu = run.machine.gpu.name;
+  summary.policies = run.policies;
+  summary.pager = run.pager;
+  summary.allocator = run.allocator;
+  summary.notes = run.trace.notes;
+  summary.fits = run.result.fits;
+  summary.gpu_span = run.result.gpu_span;
+  summary.total = run.result.end;
+  summary.ranks = run.trace.ranks;
+  summary.steps = steps_of(run, account(run, path));
+  summary.step_count = static_cast<std::uint32_t>(summary.steps.size());
+  for (const StepSummary& step : summary.steps)
+    for (std::size_t c = 0; c < kTimeClasses; ++c) summary.times.by_class[c] += step.times.by_class[c];
+  const Duration all_steps = summary.times.total();
+  summary.step_time = all_steps / summary.step_count;
+  if (all_steps.count() > 0) {
+    const double steps_per_second = summary.step_count / to_seconds(all_steps);
+    summary.samples_per_second = run.trace.samples_per_step * run.trace.ranks * steps_per_second;
+    summary.tokens_per_second = run.trace.tokens_per_step * run.trace.ranks * steps_per_second;
+  }
+  summary.tiers = tiers_of(run);
+  summary.links = links_of(run);
+  for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;
+  summary.waits = total_waits(run);
+  summary.origin = origin_shares(run);
+  count_ops(run, summary);
+  summary.inputs = run.inputs;
+  summary.provenance = run.provenance;
+  return summary;
+}
+
+}  // namespace memwall

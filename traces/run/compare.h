@@ -70,6 +70,9 @@ inline constexpr std::size_t kLagPoints = 1000;
 
 Comparison compare(const Run& base, const Run& other);
 
+// Do both come from one trace? Equal hashes of their inputs, or equal names of their traces.
+bool same_lineage(const Run& base, const Run& other);
+
 // (op of base, op of other) pairs in order of base; what stands in no pair was removed or added.
 struct OpPair {
   OpId base = kNoOp, other = kNoOp;

@@ -137,7 +137,8 @@ std::string to_json(const RunSummary& summary) {
   json.field("pager", summary.pager).field("allocator", summary.allocator).field("fits", summary.fits);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
-  json.field("samples_per_s", summary.samples_per_second).field("tokens_per_s", summary.tokens_per_second);
+  if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);
+  if (summary.tokens_per_second > 0) json.field("tokens_per_s", summary.tokens_per_second);
   write_steps(json, summary.steps);
   write_tiers(json, summary.tiers);
   write_links(json, summary.links);

@@ -1,11 +1,14 @@
-// A trace that was measured on one machine, as it would be on another.
+// Carries a trace from the machine it was measured on to another one: a first,
+// plain form. Each duration becomes measured x predicted there / predicted here.
 //
-// Every measured duration becomes measured x predicted there / predicted here, with the same model
-// on both sides (kernel_cost.h, routes, fabrics), so what the model misses cancels. A kernel whose
-// FLOPs and bytes are unknown scales with what kernels of its class are bound by: matrix classes by
-// the peak rate that they reach, all others by HBM bandwidth. Launch latencies and stream gaps move
-// by the difference of the two machines' own; host times stay: the host program is the same, and
-// nothing is known of how fast the other host runs it. All changed ops have Origin::transferred.
+//   kernels with known FLOPs or bytes   by the roofline of models/hw/kernel_cost.h
+//   kernels with neither                by the ratio of HBM bandwidths: taken as memory-bound, and counted in a note
+//   copies                              by the price of their route
+//   collectives                         by the ratio of bus bandwidths
+//   modelled ops                        priced anew
+//   host time                           unchanged: nothing is known about the other host's cores
+//
+// It has no interval and no check against a second capture yet; the note says so.
 #pragma once
 
 #include "sim/machine.h"
@@ -13,8 +16,8 @@
 
 namespace memwall {
 
-// Sets Trace::machine to `there`, and notes what was scaled. Places of copies that `there` lacks
-// are left as they are: the simulation refuses them with a sentence.
-Trace transferred(Trace trace, const Machine& here, const Machine& there);
+// `from` may be null: the trace was measured nowhere (all modelled), or on an unknown machine, and
+// then only modelled ops change. Changed ops of origin measured become transferred.
+Trace transferred(Trace trace, const Machine* from, const Machine& to);
 
 }  // namespace memwall

@@ -1,60 +1,76 @@
-// Does a trace that moves to another machine change by predicted ratios, and only where the machine matters?
+// Does a duration move to another machine by the model's ratio, and never as the old number?
 #include "models/hw/transfer.h"
 
 #include <gtest/gtest.h>
 
 #include "models/hw/machine_file.h"
+#include "models/hw/pricer.h"
 #include "sim/trace_builder.h"
 
 namespace memwall {
 namespace {
 
-Trace one_of_each() {
-  TraceBuilder b;
-  const auto thread = b.add_thread("main");
-  const auto stream = b.add_stream("compute", StreamRole::compute);
-  b.trace().place("hbm");
-  b.trace().place("host");
-  Op kernel;
-  kernel.kind = OpKind::kernel;
-  kernel.thread = thread;
-  kernel.stream = stream;
-  kernel.operator_class = OperatorClass::elementwise;
-  kernel.duration = microseconds(100);
-  kernel.host_cost = microseconds(7);
-  b.append(kernel);
-  Op copy = kernel;
-  copy.kind = OpKind::copy;
-  copy.from = b.trace().place("host");
-  copy.to = b.trace().place("hbm");
-  copy.bytes = 1'000'000'000;
-  b.append(copy);
-  return std::move(b).finish();
+class TransferTest : public ::testing::Test {
+ protected:
+  TransferTest() : here_(load_machine("a100-sxm-40gb")), there_(load_machine("h100-sxm-80gb")) {
+    builder_.add_thread("main");
+    builder_.add_stream("compute", StreamRole::compute);
+    builder_.trace().machine = here_.name;
+  }
+  OpId add(OpKind kind, Bytes bytes, double flops, Origin origin = Origin::measured) {
+    Op op;
+    op.kind = kind;
+    op.bytes = bytes;
+    op.flops = flops;
+    op.origin = origin;
+    op.duration = microseconds(1000);
+    op.data_type = DataType::bf16;
+    op.from = builder_.trace().place("host");
+    op.to = builder_.trace().place("hbm");
+    return builder_.append(op);
+  }
+  const Machine here_, there_;
+  TraceBuilder builder_;
+};
+
+TEST_F(TransferTest, AKernelOfUnknownWorkMovesByTheRatioOfBandwidths) {
+  const OpId k = add(OpKind::kernel, 0, 0);
+  const Trace t = transferred(builder_.trace(), &here_, there_);
+  const double ratio = here_.links[here_.hbm_link].bandwidth / there_.links[there_.hbm_link].bandwidth;
+  EXPECT_NEAR(to_microseconds(t.ops[k].duration), 1000 * ratio, 1e-3);
+  EXPECT_EQ(t.ops[k].origin, Origin::transferred);
+  EXPECT_EQ(t.machine, "h100-sxm-80gb");
+  EXPECT_NE(t.notes.back().find("1 kernels of unknown"), std::string::npos);
 }
 
-TEST(Transfer, AnUnknownKernelScalesWithMemoryBandwidth) {
-  const Machine v100 = load_machine("v100-sxm2-16gb"), a100 = load_machine("a100-sxm-40gb");
-  const Trace moved = transferred(one_of_each(), v100, a100);
-  // 900 GB/s * 0.9 against 1555 GB/s * 0.89.
-  EXPECT_NEAR(to_microseconds(moved.ops[0].duration), 100 * (900 * 0.9) / (1555 * 0.89), 1e-3);
-  EXPECT_EQ(moved.ops[0].origin, Origin::transferred);
-  EXPECT_EQ(moved.ops[0].host_cost, microseconds(7));
-  EXPECT_EQ(moved.machine, "a100-sxm-40gb");
-  ASSERT_EQ(moved.notes.size(), 1u);
+TEST_F(TransferTest, AKernelOfKnownWorkMovesByItsPrices) {
+  const OpId k = add(OpKind::kernel, 1'000'000, 1e12);
+  builder_.trace().ops[k].operator_class = OperatorClass::gemm;
+  const Op before = builder_.trace().ops[k];
+  const Trace t = transferred(builder_.trace(), &here_, there_);
+  const double ratio = to_seconds(make_pricer(there_)->kernel(before)) / to_seconds(make_pricer(here_)->kernel(before));
+  EXPECT_LT(ratio, 0.7) << "an H100 multiplies faster than an A100";
+  EXPECT_NEAR(to_microseconds(t.ops[k].duration), 1000 * ratio, 1e-3);
 }
 
-TEST(Transfer, ACopyScalesWithItsRoute) {
-  const Machine v100 = load_machine("v100-sxm2-16gb"), a100 = load_machine("a100-sxm-40gb");
-  const Trace moved = transferred(one_of_each(), v100, a100);
-  const double expected = 100 * (1.6e-6 + 1e9 / 26e9) / (2e-6 + 1e9 / 12.35e9);
-  EXPECT_NEAR(to_microseconds(moved.ops[1].duration), expected, 1e-3);
+TEST_F(TransferTest, ACopyMovesByTheLink) {
+  const OpId c = add(OpKind::copy, 1'000'000'000, 0);
+  const Trace t = transferred(builder_.trace(), &here_, there_);
+  EXPECT_NEAR(to_microseconds(t.ops[c].duration) / 1000, 0.5, 0.1) << "PCIe 4 to PCIe 5";
 }
 
-TEST(Transfer, ThereAndBackIsTheSameTrace) {
-  const Machine a = load_machine("v100-sxm2-16gb"), b = load_machine("h100-sxm-80gb");
-  const Trace before = one_of_each(), after = transferred(transferred(before, a, b), b, a);
-  for (std::size_t i = 0; i < before.ops.size(); ++i)
-    EXPECT_NEAR(to_microseconds(after.ops[i].duration), to_microseconds(before.ops[i].duration), 1e-5);
+TEST_F(TransferTest, AModelledOpIsPricedAnew) {
+  const OpId k = add(OpKind::kernel, 1'000'000'000, 0, Origin::modelled);
+  const Trace t = transferred(builder_.trace(), nullptr, there_);
+  EXPECT_EQ(t.ops[k].duration, make_pricer(there_)->kernel(builder_.trace().ops[k]));
+  EXPECT_EQ(t.ops[k].origin, Origin::modelled);
+}
+
+TEST_F(TransferTest, OnItsOwnMachineNothingChanges) {
+  const OpId k = add(OpKind::kernel, 0, 0);
+  const Trace t = transferred(builder_.trace(), &here_, here_);
+  EXPECT_EQ(t.ops[k].duration, microseconds(1000));
+  EXPECT_EQ(t.ops[k].origin, Origin::measured);
 }
 
 }  // namespace

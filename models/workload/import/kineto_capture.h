@@ -52,6 +52,7 @@ struct CapturedCall {
   std::uint16_t thread = 0;
   std::int64_t correlation = -1;
   std::int64_t callback = -1;            // CUPTI's cbid; tells what an `INVALID` record was
+  Bytes size = -1;                       // ROCm: what a copying call was asked to copy
   Time end() const { return start + duration; }
 };
 
@@ -124,8 +125,9 @@ struct CapturedDevice {
   std::uint32_t registers_per_multiprocessor = 65536;
 };
 
-// Owns its strings. Vectors are sorted by start (ties: longest first, then order of the file);
-// memory events by time, then order of the file.
+// Owns its strings. Vectors are sorted by start; at equal starts, spans that can nest by length
+// (longest first), calls and device work by correlation, then by their order in the file. Memory
+// events are sorted by time, then by their order in the file.
 struct KinetoCapture {
   std::filesystem::path path;            // for messages and notes
   StringTable strings;

@@ -121,7 +121,7 @@ class Reader {
 
   std::int64_t size_of(std::int64_t value, const char* field) {
     if (value == kAbsent) return -1;
-    if (value < 0) wrong(field, std::to_string(value), "a number of bytes, 0 or more");
+    if (value < 0 || value > std::int64_t{1} << 60) wrong(field, std::to_string(value), "a number of bytes, 0 or more");
     return value;
   }
 
@@ -375,6 +375,7 @@ class Reader {
     call.thread = thread_of(f);
     call.correlation = or_minus_one(f.correlation);
     call.callback = or_minus_one(f.callback);
+    call.size = size_of(f.size, "size");
     capture_.calls.push_back(call);
   }
 
@@ -407,9 +408,9 @@ class Reader {
     event.device = f.device_id == kAbsent ? -1 : static_cast<std::int32_t>(std::clamp<std::int64_t>(f.device_id, -1, 0x7fff));
     event.has_address = f.address != kAbsent;
     event.address = event.has_address ? static_cast<std::uint64_t>(f.address) : 0;
-    constexpr std::int64_t kMost = std::int64_t{1} << 50;  // a petabyte
+    constexpr std::int64_t kMost = std::int64_t{1} << 44;  // 17.6 TB
     if (f.bytes == kAbsent) wrong("Bytes", "", "the size of an allocation or, negative, of a free");
-    if (f.bytes > kMost || f.bytes < -kMost) wrong("Bytes", std::to_string(f.bytes), "less than a petabyte");
+    if (f.bytes > kMost || f.bytes < -kMost) wrong("Bytes", std::to_string(f.bytes), "less than 17.6 TB");
     event.bytes = f.bytes;
     event.total_allocated = size_of(f.total_allocated, "Total Allocated");
     event.total_reserved = size_of(f.total_reserved, "Total Reserved");
@@ -485,13 +486,20 @@ class Reader {
     for (Event& event : events) time(event) = Time((time(event).count() - first_) * 1000);
   }
 
+  // What began at the same instant: the outer span first, or what was numbered first.
+  static bool precedes(const CapturedOperator& a, const CapturedOperator& b) {
+    return a.duration != b.duration ? a.duration > b.duration : a.external_id < b.external_id;
+  }
+  static bool precedes(const CapturedCall& a, const CapturedCall& b) { return a.correlation < b.correlation; }
+  static bool precedes(const CapturedDeviceOp& a, const CapturedDeviceOp& b) { return a.correlation < b.correlation; }
+  static bool precedes(const CapturedSync& a, const CapturedSync& b) { return a.correlation < b.correlation; }
+  static bool precedes(const CapturedModule& a, const CapturedModule& b) { return a.duration > b.duration; }
+
   template <class Event>
   void rebase_spans(std::vector<Event>& events) {
     rebase(events, [](Event& event) -> Time& { return event.start; });
     for (Event& event : events) event.duration *= 1000;
-    const auto earlier = [](const Event& a, const Event& b) {
-      return a.start != b.start ? a.start < b.start : a.duration > b.duration;
-    };
+    const auto earlier = [](const Event& a, const Event& b) { return a.start != b.start ? a.start < b.start : precedes(a, b); };
     if (!std::is_sorted(events.begin(), events.end(), earlier))
       std::stable_sort(events.begin(), events.end(), earlier);
   }

@@ -1,0 +1,50 @@
+#include "models/workload/import/kineto_modules.h"
+
+#include <unordered_map>
+
+namespace memwall {
+namespace {
+
+// The innermost module span of the operator's thread that contains its start.
+std::vector<std::uint32_t> modules_by_time(const KinetoCapture& c) {
+  std::vector<std::uint32_t> module_of(c.operators.size(), kNoIndex);
+  std::vector<std::uint32_t> newest(c.threads.size(), kNoIndex);  // begun last, per thread
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < c.operators.size(); ++i) {
+    const CapturedOperator& op = c.operators[i];
+    for (; next < c.modules.size() && c.modules[next].start <= op.start; ++next)
+      newest[c.modules[next].thread] = static_cast<std::uint32_t>(next);
+    std::uint32_t module = newest[op.thread];
+    while (module != kNoIndex && c.modules[module].end() < op.end()) module = c.modules[module].parent;
+    module_of[i] = module;
+  }
+  return module_of;
+}
+
+}  // namespace
+
+ModulePaths find_modules(const KinetoCapture& capture) {
+  ModulePaths found;
+  for (const CapturedModule& module : capture.modules) {
+    const std::string& name = capture.text(module.name);
+    found.paths.push_back(module.parent == kNoIndex ? name : found.paths[module.parent] + "." + name);
+  }
+  found.of_operator.assign(capture.operators.size(), kNoIndex);
+  if (capture.modules.empty()) return found;
+  found.of_operator = modules_by_time(capture);
+  std::unordered_map<std::int64_t, std::uint32_t> of_sequence;
+  for (std::size_t i = 0; i < capture.operators.size(); ++i) {  // by start: forward before its backward
+    const CapturedOperator& op = capture.operators[i];
+    std::uint32_t& module = found.of_operator[i];
+    if (module == kNoIndex && op.sequence_number >= 0 && op.forward_thread > 0) {
+      const auto forward = of_sequence.find(op.sequence_number);
+      if (forward != of_sequence.end()) module = forward->second;
+    } else if (module != kNoIndex && op.sequence_number >= 0 && op.forward_thread <= 0) {
+      of_sequence[op.sequence_number] = module;
+    }
+    if (module == kNoIndex && op.parent != kNoIndex) module = found.of_operator[op.parent];
+  }
+  return found;
+}
+
+}  // namespace memwall

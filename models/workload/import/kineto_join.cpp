@@ -30,9 +30,9 @@ class Joiner {
     find_streams();
     attach_device_ops();
     order_streams();
-    keep_threads();
     find_operators();
     classify_calls();
+    keep_threads();
     set_roles();
     return std::move(j_);
   }
@@ -134,15 +134,14 @@ class Joiner {
     order = std::move(merged);
   }
 
-  // A thread without operators that only asks whether events have happened is a watchdog.
+  // A thread without operators that neither launches nor waits only polls: a watchdog, a pinning thread.
   void keep_threads() {
     j_.thread_kept.assign(c_.threads.size(), 0);
     for (const CapturedOperator& op : c_.operators) j_.thread_kept[op.thread] = 1;
     for (const CapturedMemory& event : c_.memory)
       if (event.on_device()) j_.thread_kept[event.thread] = 1;
     for (std::uint32_t i = 0; i < c_.calls.size(); ++i) {
-      const string_view name = c_.text(c_.calls[i].name);
-      if (j_.calls[i].launched > 0 || !contains(name, "EventQuery")) j_.thread_kept[c_.calls[i].thread] = 1;
+      if (j_.calls[i].role != CallRole::plain) j_.thread_kept[c_.calls[i].thread] = 1;
     }
   }
 

@@ -1,0 +1,79 @@
+#include "traces/figure/axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace memwall {
+namespace {
+
+std::string significant(double value) {
+  const double size = std::abs(value);
+  const int decimals = size >= 99.95 || size == 0 ? 0 : size >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+}  // namespace
+
+Unit time_unit(double largest_seconds) {
+  const double size = std::abs(largest_seconds);
+  if (size >= 1) return {1, "s"};
+  if (size >= 1e-3) return {1e-3, "ms"};
+  if (size >= 1e-6) return {1e-6, "\xc2\xb5s"};
+  return {1e-9, "ns"};
+}
+
+Unit byte_unit(double largest, const char* suffix) {
+  const double size = std::abs(largest);
+  double factor = 1;
+  for (const char* const prefix : {"B", "kB", "MB", "GB", "TB"}) {
+    if (size < factor * 999.5 || factor == 1e12) return {factor, std::string(prefix) + suffix};
+    factor *= 1000;
+  }
+  return {1e12, std::string("TB") + suffix};
+}
+
+double nice_step(double range, int most) {
+  assert(most >= 2);
+  if (!(range > 0)) return 1;
+  const double least = range / most;
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double digit : {1.0, 2.0, 5.0})
+    if (digit * power >= least * (1 - 1e-9)) return digit * power;
+  return 10 * power;
+}
+
+std::vector<double> nice_ticks(double low, double high, int most) {
+  assert(low <= high);
+  const double step = nice_step(high - low, most - 1);
+  std::vector<double> ticks;
+  // Counted in steps, not added up: ten times 0.1 is not 1.
+  const double slack = 1e-9 * (high - low) / step;
+  for (double i = std::ceil(low / step - slack); i * step <= high + slack * step; ++i) ticks.push_back(i == 0 ? 0 : i * step);
+  return ticks;
+}
+
+std::string format_tick(double value, double step) {
+  const int decimals = step >= 1 ? 0 : static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const std::size_t first = text[0] == '-' ? 1 : 0;
+  if (point - first > 4)
+    for (std::size_t at = point; at > first + 3; at -= 3) text.insert(at - 3, "\xe2\x80\x89");
+  return text;
+}
+
+std::string format_time(Duration time) {
+  const double seconds = to_seconds(time);
+  const Unit unit = time_unit(seconds);
+  return significant(seconds / unit.factor) + " " + (time.count() == 0 ? "s" : unit.name);
+}
+
+std::string format_bytes(double bytes, const char* suffix) {
+  const Unit unit = byte_unit(bytes, suffix);
+  return (unit.factor == 1 ? fmt::format("{:.0f}", bytes) : significant(bytes / unit.factor)) + " " + unit.name;
+}
+
+}  // namespace memwall

@@ -1,0 +1,38 @@
+// Axes: where the ticks stand, in which unit, and how a value becomes a place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/units.h"
+
+namespace memwall {
+
+// Maps [low, high] onto [from, to], linearly; beyond the ends too. An empty range maps to `from`.
+struct Scale {
+  double low = 0, high = 1, from = 0, to = 1;
+  double operator()(double value) const { return high > low ? from + (value - low) / (high - low) * (to - from) : from; }
+};
+
+// A unit that keeps the numbers of an axis short: value / factor is what is printed.
+struct Unit {
+  double factor = 1;
+  std::string name;
+};
+Unit time_unit(double largest_seconds);            // s, ms, us or ns; factor in seconds
+Unit byte_unit(double largest, const char* suffix = "");  // B, kB, MB, GB, TB, by powers of 1000; "/s" for rates
+
+// Multiples of 1, 2 or 5 times a power of ten within [low, high], at most `most` of them, ascending.
+// Exactly rounded multiples, so that they print short. REQUIRES: low <= high, most >= 2.
+std::vector<double> nice_ticks(double low, double high, int most);
+// The distance between such ticks.
+double nice_step(double range, int most);
+
+// A tick's number with as many decimals as `step` needs, thousands grouped by thin spaces.
+std::string format_tick(double value, double step);
+
+// For people: three significant digits and a unit: "12.3 ms", "39.3 GB", "1.6 TB/s".
+std::string format_time(Duration time);
+std::string format_bytes(double bytes, const char* suffix = "");
+
+}  // namespace memwall

@@ -1,1 +1,0 @@
-// Placeholder so that the empty library links; removed with the first source.

@@ -1,0 +1,69 @@
+#include "traces/figure/text_metrics.h"
+
+namespace memwall {
+namespace {
+
+// Thousandths of the font size for characters 32 to 126. Source: Helvetica.afm of Adobe's Core 14 metrics.
+constexpr short kWidths[] = {
+    278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278,  // space to /
+    556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556,  // 0 to ?
+    1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778,  // @ to O
+    667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469, 556,  // P to _
+    333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556,  // ` to o
+    556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584};      // p to ~
+static_assert(sizeof(kWidths) / sizeof(kWidths[0]) == 95);
+
+constexpr double kMargin = 1.13;      // DejaVu Sans against Helvetica, over English text
+constexpr double kBoldFactor = 1.09;  // Helvetica-Bold against Helvetica, likewise
+constexpr std::string_view kEllipsis = "\xe2\x80\xa6";
+
+double width_of(std::uint32_t code) {
+  if (code >= 32 && code < 127) return kWidths[code - 32];
+  if (code < 0x1100) return 600;
+  return 1000;  // ellipsis, and scripts whose characters fill a square
+}
+
+}  // namespace
+
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1, true};
+  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return {lead, 1, false};
+  std::uint32_t code = lead & (0x7fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {lead, 1, false};
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
+  if (overlong || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {lead, 1, false};
+  return {code, length, true};
+}
+
+double text_width(std::string_view text, double size, bool bold) {
+  double width = 0;
+  while (!text.empty()) {
+    const Character c = first_character(text);
+    width += width_of(c.code);
+    text.remove_prefix(c.bytes);
+  }
+  return width * size / 1000 * kMargin * (bold ? kBoldFactor : 1);
+}
+
+std::string fit_text(std::string_view text, double width, double size, bool bold) {
+  if (text_width(text, size, bold) <= width) return std::string(text);
+  double room = width - text_width(kEllipsis, size, bold);
+  std::size_t bytes = 0, letters = 0;
+  while (bytes < text.size()) {
+    const Character c = first_character(text.substr(bytes));
+    room -= text_width(text.substr(bytes, c.bytes), size, bold);
+    if (room < 0) break;
+    bytes += c.bytes;
+    ++letters;
+  }
+  if (letters < 3) return "";
+  return std::string(text.substr(0, bytes)) + std::string(kEllipsis);
+}
+
+}  // namespace memwall

@@ -14,7 +14,7 @@ namespace {
 
 using namespace plot;
 
-constexpr double kBar = 24, kRow = 34, kRight = 150, kMostLabel = 230;
+constexpr double kBar = 24, kRow = 34, kRight = 150, kMostLabel = 230, kLine = 12;
 constexpr double kWaterfallHeight = 190;
 
 std::string print(Quantity quantity, double value) {
@@ -95,14 +95,24 @@ class Comparison {
 
   void draw_bar(const ComparePanel& panel, std::size_t i, const std::vector<Part>& parts, const Area& bar, double full) {
     const std::string& label = panel.bars[i].label;
-    figure_.add(Text{{bar.left - 8, bar.top + kBar / 2 + 3.5}, fit_text(label, bar.left - 8 - kMargin, kSmallSize), kSmallSize,
-                     Anchor::end, palette::kText},
-                label);
+    draw_label(label, bar.left - 8, bar.top + kBar / 2);
     draw_stacked_bar(figure_, bar, parts, full);
     const double value = total(panel.bars[i]), base = total(panel.bars[0]);
     std::string words = print(panel.quantity, value);
     if (i > 0 && base > 0) words += fmt::format("  ({:+.1f} %)", 100 * (value / base - 1));
     figure_.add(Text{{bar.right() + 10, bar.top + kBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText, true});
+  }
+
+  // In at most two lines; the whole of it on hovering.
+  void draw_label(const std::string& label, double right, double middle) {
+    const std::vector<std::string> lines = wrap_text(label, right - kMargin, kSmallSize, false, 2);
+    double y = middle + 3.5 - (lines.size() > 1 ? kLine / 2 : 0);
+    figure_.add(GroupBegin{label});
+    for (const std::string& line : lines) {
+      figure_.add(Text{{right, y}, line, kSmallSize, Anchor::end, palette::kText});
+      y += kLine;
+    }
+    figure_.add(GroupEnd{});
   }
 
   void draw_limit(const ComparePanel& panel, const Area& area, double full) {
@@ -139,7 +149,7 @@ class Comparison {
     }
     draw_column(waterfall.other_label, 0, at, print(waterfall.quantity, at), palette::kGray, area, slot, changes.size() + 1, y);
     figure_.add(Line{{area.left, area.bottom()}, {area.right(), area.bottom()}, palette::kAxis, 0.75});
-    y_ = area.bottom() + 36;
+    y_ = area.bottom() + 40;
   }
 
   void draw_column(const std::string& name, double from, double to, const std::string& value, Color color, const Area& area,
@@ -151,7 +161,11 @@ class Comparison {
     figure_.add(Rectangle{middle - width / 2, top, width, std::max(bottom - top, 0.75), color, palette::kAxis});
     figure_.add(Line{{middle + width / 2, y(to)}, {std::min(middle + slot - width / 2, area.right()), y(to)}, palette::kAxis, 0.75, true});
     figure_.add(Text{{middle, top - 4}, fit_text(value, slot - 2, kSmallSize), kSmallSize, Anchor::middle, palette::kText});
-    figure_.add(Text{{middle, area.bottom() + 14}, fit_text(name, slot - 4, kSmallSize), kSmallSize, Anchor::middle, palette::kText});
+    double line_y = area.bottom() + 14;
+    for (const std::string& line : wrap_text(name, slot - 4, kSmallSize, false, 2)) {
+      figure_.add(Text{{middle, line_y}, line, kSmallSize, Anchor::middle, palette::kText});
+      line_y += kLine;
+    }
     figure_.add(GroupEnd{});
   }
 

@@ -42,7 +42,7 @@ void draw_link(Figure& figure, const Area& area, const LinkChart& link, Time beg
   const Unit unit = byte_unit(high, "/s");
   figure.add(GroupBegin{link.name + ": " + link.note});
   figure.add(Rectangle{area.left, area.top, area.width, area.height, palette::kBand});
-  draw_value_axis(figure, area, high, unit, "", 3);
+  draw_value_axis(figure, area, high, unit, "", 4);
   figure.add(Text{{area.left, area.top - 5}, link.name, kLabelSize, Anchor::start, palette::kText, true});
   const double used = text_width(link.name, kLabelSize, true);
   figure.add(Text{{area.left + used + 10, area.top - 5}, fit_text(link.note, area.width * 0.6 - used, kSmallSize), kSmallSize,

@@ -97,8 +97,8 @@ class MemoryDrawing {
     for (const MemoryLayer& layer : chart_.layers)
       if (std::any_of(layer.values.begin(), layer.values.end(), [](Bytes b) { return b > 0; }))
         entries.push_back({layer.name, palette::color_of(layer.name)});
-    if (!chart_.outline.name.empty()) entries.push_back({chart_.outline.name, palette::kText, true});
-    if (capacity_is_near()) entries.push_back({"capacity", palette::kLimit, true});
+    if (!chart_.outline.name.empty()) entries.push_back({chart_.outline.name, palette::kText, LegendMark::line});
+    if (capacity_is_near()) entries.push_back({"capacity", palette::kLimit, LegendMark::dashes});
     return entries;
   }
 
@@ -141,10 +141,7 @@ class MemoryDrawing {
     if (outline.name.empty() || outline.times.empty()) return;
     const std::vector<Drawn> drawn =
         thin(outline.times, x(), area_.left, area_.right(), [&](std::size_t i) { return outline.values[i]; });
-    const std::vector<Point> points = steps(drawn, outline.values);
-    // Dashed, as in the legend; segment by segment, since only lines have dashes.
-    for (std::size_t i = 1; i < points.size(); ++i)
-      figure_.add(Line{points[i - 1], points[i], palette::kText, 1, points[i].x - points[i - 1].x > 10});
+    figure_.add(Polyline{steps(drawn, outline.values), palette::kText, 1}, outline.name);
   }
 
   void draw_capacity() {

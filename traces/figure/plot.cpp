@@ -8,39 +8,13 @@
 #include "traces/figure/text_metrics.h"
 
 namespace memwall::plot {
-namespace {
-
-// Splits at spaces into lines of at most `width`; a single longer word is shortened with an ellipsis.
-std::vector<std::string> wrap(const std::string& text, double width, double size, bool bold) {
-  std::vector<std::string> lines;
-  std::string line;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t space = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, space - at);
-    const std::string longer = line.empty() ? word : line + " " + word;
-    if (!line.empty() && text_width(longer, size, bold) > width) {
-      lines.push_back(line);
-      line = word;
-    } else {
-      line = longer;
-    }
-    at = space + 1;
-  }
-  if (!line.empty()) lines.push_back(line);
-  for (std::string& l : lines) l = fit_text(l, width, size, bold);
-  return lines;
-}
-
-}  // namespace
-
 double draw_title(Figure& figure, const std::string& title, const std::string& subtitle) {
   const double width = figure.width - 2 * kMargin;
   double y = kMargin;
   figure.add(GroupBegin{title});
-  for (const std::string& line : wrap(title, width, kTitleSize, true))
+  for (const std::string& line : wrap_text(title, width, kTitleSize, true))
     figure.add(Text{{kMargin, y += kTitleSize + 2}, line, kTitleSize, Anchor::start, palette::kText, true});
-  for (const std::string& line : wrap(subtitle, width, kLabelSize, false))
+  for (const std::string& line : wrap_text(subtitle, width, kLabelSize))
     figure.add(Text{{kMargin, y += kLabelSize + 5}, line, kLabelSize, Anchor::start, palette::kFaintText});
   figure.add(GroupEnd{});
   return y + 10;
@@ -57,12 +31,13 @@ double draw_legend(Figure& figure, double left, double top, double right, const 
       x = left;
       y += kRow;
     }
-    if (entry.line)
-      figure.add(Line{{x, y + kBox / 2}, {x + kBox + 4, y + kBox / 2}, entry.color, 1.5, true});
+    const bool line = entry.mark != LegendMark::box;
+    if (line)
+      figure.add(Line{{x, y + kBox / 2}, {x + kBox + 4, y + kBox / 2}, entry.color, 1.5, entry.mark == LegendMark::dashes});
     else
       figure.add(Rectangle{x, y, kBox, kBox, entry.color, palette::kAxis, 1});
-    figure.add(Text{{x + kBox + (entry.line ? 8 : 4), y + kBox - 1}, name, kSmallSize, Anchor::start, palette::kText});
-    x += width + (entry.line ? 16 : 12);
+    figure.add(Text{{x + kBox + (line ? 8 : 4), y + kBox - 1}, name, kSmallSize, Anchor::start, palette::kText});
+    x += width + (line ? 16 : 12);
   }
   return y + kRow + 4;
 }

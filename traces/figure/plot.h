@@ -1,6 +1,7 @@
 // The furniture that all figures share: title, axes, grid, legend, stacked bars.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,11 @@ struct Area {
 // Title and subtitle at the top, each in as many lines as it needs; returns the y below them.
 double draw_title(Figure& figure, const std::string& title, const std::string& subtitle);
 
+enum class LegendMark : std::uint8_t { box, line, dashes };
 struct LegendEntry {
   std::string name;
   Color color;
-  bool line = false;  // a dashed line instead of a box
+  LegendMark mark = LegendMark::box;
 };
 // From `left` on, wrapped at `right`; returns the y below.
 double draw_legend(Figure& figure, double left, double top, double right, const std::vector<LegendEntry>& entries);

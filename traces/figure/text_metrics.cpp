@@ -1,5 +1,7 @@
 #include "traces/figure/text_metrics.h"
 
+#include <algorithm>
+
 namespace memwall {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr short kWidths[] = {
     556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584};      // p to ~
 static_assert(sizeof(kWidths) / sizeof(kWidths[0]) == 95);
 
-constexpr double kMargin = 1.13;      // DejaVu Sans against Helvetica, over English text
+constexpr double kMargin = 1.18;      // DejaVu Sans against Helvetica, over English text
 constexpr double kBoldFactor = 1.09;  // Helvetica-Bold against Helvetica, likewise
 constexpr std::string_view kEllipsis = "\xe2\x80\xa6";
 
@@ -64,6 +66,30 @@ std::string fit_text(std::string_view text, double width, double size, bool bold
   }
   if (letters < 3) return "";
   return std::string(text.substr(0, bytes)) + std::string(kEllipsis);
+}
+
+std::vector<std::string> wrap_text(std::string_view text, double width, double size, bool bold, std::size_t most) {
+  std::vector<std::string> lines;
+  std::string line;
+  while (!text.empty()) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    const std::string word(text.substr(0, space));
+    const std::string longer = line.empty() ? word : line + " " + word;
+    if (!line.empty() && text_width(longer, size, bold) > width) {
+      if (lines.size() + 1 == most) {
+        line += " " + std::string(text);  // too much for the last line: fit_text shortens it below
+        break;
+      }
+      lines.push_back(line);
+      line = word;
+    } else {
+      line = longer;
+    }
+    text.remove_prefix(std::min(space + 1, text.size()));
+  }
+  if (!line.empty()) lines.push_back(line);
+  for (std::string& each : lines) each = fit_text(each, width, size, bold);
+  return lines;
 }
 
 }  // namespace memwall

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace memwall {
 
@@ -26,5 +27,10 @@ double text_width(std::string_view text, double size, bool bold = false);
 // `text` if it fits into `width`, else its beginning with an ellipsis; "" where not even three
 // letters and the ellipsis fit. Whoever shortens a text keeps the whole one in a group's title.
 std::string fit_text(std::string_view text, double width, double size, bool bold = false);
+
+// Lines of at most `width`, broken at spaces; a longer word is shortened as by fit_text. Beyond
+// `most` lines the last one ends with an ellipsis. REQUIRES: most >= 1.
+std::vector<std::string> wrap_text(std::string_view text, double width, double size, bool bold = false,
+                                   std::size_t most = 100);
 
 }  // namespace memwall

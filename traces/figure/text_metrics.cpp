@@ -77,7 +77,7 @@ std::vector<std::string> wrap_text(std::string_view text, double width, double s
     const std::string longer = line.empty() ? word : line + " " + word;
     if (!line.empty() && text_width(longer, size, bold) > width) {
       if (lines.size() + 1 == most) {
-        line += " " + std::string(text);  // too much for the last line: fit_text shortens it below
+        line.append(1, ' ').append(text);  // too much for the last line: fit_text shortens it below
         break;
       }
       lines.push_back(line);

@@ -56,8 +56,11 @@ struct ImportSummary {
   std::uint64_t launches_without_record = 0;          // launching calls without device work in the file
   std::uint64_t unexplained_waits = 0;                // starts > 50 us after every known bound
   Duration unexplained_time{};                        // their sum
-  double unexplained_share = 0;                       // of the GPU span
-  bool explained = true;                              // share <= 2 %: a step comparison means something
+  Duration unexplained_delay{};                       // of it, what later work, other streams or calls still feel
+  double unexplained_share = 0;                       // unexplained_delay in the GPU span
+  // The share, and that of all unexplained waits but the longest, is at most 2 %, and most device
+  // work has a launch: comparing steps means something.
+  bool explained = true;
 };
 
 struct CapturedStep {

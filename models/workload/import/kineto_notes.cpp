@@ -81,8 +81,10 @@ void add_completeness(const JoinedCapture& j, const ImportSummary& s, std::vecto
                                 s.placed_ops, j.device_ops.size()));
   notes.push_back(fmt::format("{} runtime calls neither launch nor wait: they are host time; {} of them would have launched, but the "
                               "file has no device work for them.", s.calls_as_host_time, s.launches_without_record));
-  notes.push_back(fmt::format("{} starts lie more than 50 us behind every known bound, {:.1f} us in all: {:.2f} % of the GPU span.",
-                              s.unexplained_waits, to_microseconds(s.unexplained_time), 100 * s.unexplained_share));
+  notes.push_back(fmt::format("{} starts lie more than 50 us behind every known bound, {:.1f} us in all; {:.1f} us of it, {:.2f} % of the "
+                              "GPU span, delay what comes after.",
+                              s.unexplained_waits, to_microseconds(s.unexplained_time), to_microseconds(s.unexplained_delay),
+                              100 * s.unexplained_share));
   if (!s.explained)
     notes.push_back("This capture does not explain itself: over 2 % of its span are waits without a cause in the file, or most of its "
                     "work has no launch. Its records are incomplete, and a comparison of step times means nothing.");

@@ -33,6 +33,7 @@ class Ferry {
   std::uint32_t send(Spot spot, StorageId device, StorageId far, const std::vector<std::uint16_t>& streams);
   // Copies `far` into `device`, just allocated, after the work so far of the stream of its pool.
   // Returns the event at which it has arrived.
+  static constexpr std::uint32_t kNone = 0xffffffff;
   std::uint32_t fetch(Spot spot, StorageId far, StorageId device);
   // `host` (pinned host memory) becomes the content of `far`, after the work so far of the host.
   void settle_from_host(Spot spot, StorageId host, StorageId far);
@@ -54,7 +55,6 @@ class Ferry {
     StorageId storage = kNoStorage;
     std::uint32_t drained = kNone;  // event: its content has been taken on
   };
-  static constexpr std::uint32_t kNone = 0xffffffff;
 
   Slot& next_slot(std::vector<Slot>& ring, std::size_t& turn, const char* label);
 

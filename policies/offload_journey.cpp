@@ -10,7 +10,7 @@
 namespace memwall {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffff;
+constexpr std::uint32_t kNone = Ferry::kNone;
 
 // What has to happen at a spot; in this order where spots are equal.
 struct Action {
@@ -89,17 +89,27 @@ class JourneyWriter {
     return !states_[j].kept && (v > 0 || journeys_[j].home == Home::far);
   }
 
-  // Each return is issued before the op at which the return `prefetch` places earlier is needed,
+  // The ops that are first in their run to need one of the storages again, those that stayed included.
+  std::set<OpId> consuming_units() const {
+    std::set<OpId> units;
+    for (std::uint32_t j = 0; j < journeys_.size(); ++j)
+      for (std::uint32_t v = journeys_[j].home == Home::far ? 0 : 1; v < journeys_[j].visits.size(); ++v) {
+        const Visit& visit = journeys_[j].visits[v];
+        for (std::size_t i = visit.first; i <= visit.last; ++i)
+          if (i == visit.first || runs_.run_of[touches(j)[i].op] != runs_.run_of[touches(j)[i - 1].op])
+            units.insert(touches(j)[i].op);
+      }
+    return units;
+  }
+
+  // Each return is issued before the consuming unit that stands `prefetch` places before its own,
   // but not before its storage has left, nor (if made in this step) before its own run begins.
   void plan_returns() {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> returns;
-    std::set<OpId> units;
     for (std::uint32_t j = 0; j < journeys_.size(); ++j)
       for (std::uint32_t v = 0; v < journeys_[j].visits.size(); ++v)
-        if (has_return(j, v)) {
-          returns.emplace_back(j, v);
-          units.insert(first_op(j, v));
-        }
+        if (has_return(j, v)) returns.emplace_back(j, v);
+    const std::set<OpId> units = consuming_units();
     const std::vector<OpId> order(units.begin(), units.end());
     for (const auto& [j, v] : returns) {
       const OpId needed = first_op(j, v);

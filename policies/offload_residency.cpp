@@ -98,8 +98,8 @@ StorageId update_source(const Trace& t, const Touch& touch, StorageId parameter)
   return kNoStorage;
 }
 
-// Cuts the touches of every journey into visits: at run boundaries, at `breaks` (op ids that are no
-// part of a visit), and where more than `distance` other journeys' storages are touched in between.
+// Cuts the touches of every journey into visits: at `breaks` (op ids that are no part of a visit),
+// and where more than `distance` other journeys' storages are touched in between.
 class WindowCutter {
  public:
   WindowCutter(const Survey& survey, const std::vector<Journey>& journeys, std::uint32_t distance)
@@ -118,9 +118,7 @@ class WindowCutter {
         open = false;
         continue;
       }
-      if (!open || survey_.runs.run_of[touches[i].op] != survey_.runs.run_of[touches[i - 1].op] ||
-          far_apart(touches[i - 1].op, touches[i].op))
-        visits.push_back({i, i, false});
+      if (!open || far_apart(touches[i - 1].op, touches[i].op)) visits.push_back({i, i, false});
       visits.back().last = i;
       open = true;
     }
@@ -157,7 +155,7 @@ void adopt_update(TraceEdit& edit, const Survey& survey, const OffloadSettings& 
 
 void cut_into_visits(TraceEdit& edit, const Survey& survey, const OffloadSettings& settings,
                      std::vector<Journey>& journeys) {
-  const WindowCutter cutter(survey, journeys, std::max(1u, settings.prefetch));
+  const WindowCutter cutter(survey, journeys, settings.prefetch);
   for (Journey& journey : journeys) {
     std::set<OpId> updates;
     for (const Touch& touch : survey.histories[journey.storage].touches) {

@@ -19,8 +19,8 @@ Trace offload_activations(const Trace& trace, const Machine& machine, const Pric
 // copied them, not at all.
 Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
                         const OffloadSettings& settings);
-// Live far away. Touches of one run stay one visit while no more than max(1, prefetch) other
-// offloaded parameters are touched in between.
+// Live far away. Between two touches they stay if no more than `prefetch` other offloaded
+// parameters are touched: these would already be on their way (DeepSpeed's reuse distance).
 Trace offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,
                          const OffloadSettings& settings);
 // The same for optimizer states; the step stays on the GPU.

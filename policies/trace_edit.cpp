@@ -82,6 +82,13 @@ Trace TraceEdit::apply() && {
   new_id_.assign(base_.ops.size(), kNoOp);
   for (const Op& op : base_.ops)  // a hand-over needs its source, if only as a point in time
     if (op.kind == OpKind::hand_over && op.target < new_id_.size()) new_id_[op.target] = 0;
+  std::vector<bool> recorded(base_.event_count, false);
+  recorded_again_.assign(base_.event_count, false);
+  for (const Op& op : base_.ops) {
+    if (op.kind != OpKind::event_record) continue;
+    if (recorded[op.target]) recorded_again_[op.target] = true;
+    recorded[op.target] = true;
+  }
   for (OpId id = 0; id < base_.ops.size(); ++id) {
     append_all(before_, id);
     append_base(id);
@@ -100,6 +107,27 @@ void TraceEdit::append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId 
 void TraceEdit::append_fresh(const Op& op, std::vector<Use> uses) {
   for (Use& use : uses) use.version = use.access == Access::read ? TraceBuilder::kLatest : 0;
   builder_.append(op, uses);
+  follow_events(op);
+}
+
+void TraceEdit::follow_events(const Op& op) {
+  if (runs_on_device(op.kind)) {
+    pending_.erase(op.stream);
+  } else if (op.kind == OpKind::event_record) {
+    carried_[op.target] = pending_[op.stream];
+  } else if (op.kind == OpKind::event_wait) {
+    if (op.target >= recorded_again_.size() || !recorded_again_[op.target]) pending_[op.stream].insert(op.target);
+    for (const std::uint32_t event : carried_[op.target]) {
+      if (!op.added && event < base_.event_count) continue;  // what is captured among itself stays as it is
+      if (!pending_[op.stream].insert(event).second) continue;
+      Op also = op;
+      also.target = event;
+      also.added = true;
+      also.origin = Origin::modelled;
+      also.host_gap = also.host_cost = Duration{};
+      builder_.append(also);
+    }
+  }
 }
 
 void TraceEdit::append_base(OpId id) {

@@ -5,11 +5,16 @@
 // versions of every use anew (in a sound trace an op reads the newest version). New ops take the
 // thread and the phase of the op they stand beside, and the machine's host costs.
 //
+// An event of CUDA stands for a position in its stream, waits included that no op has followed yet; an
+// event of the engine stands for the last op before it. New waits are therefore repeated, at no host
+// cost, for the waits that were pending on the recorded stream.
+//
 // A node of a CUDA graph has no host part: what is put before (after) it goes before the launch
 // (after the last node).
 #pragma once
 
 #include <map>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -67,6 +72,7 @@ class TraceEdit {
   void append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at);
   void append_base(OpId id);
   void append_fresh(const Op& op, std::vector<Use> uses);
+  void follow_events(const Op& op);
   void renumber();
 
   const Trace& base_;
@@ -76,6 +82,11 @@ class TraceEdit {
   std::map<OpId, std::vector<Repoint>> repoints_;
   std::vector<bool> removed_;
   std::vector<OpId> new_id_;  // of a base op: its own, or where it would stand
+  // While applying: events that later ops of a stream wait for and none has yet; by event, those that
+  // were pending when it was recorded (if it is recorded only once).
+  std::map<std::uint16_t, std::set<std::uint32_t>> pending_;
+  std::map<std::uint32_t, std::set<std::uint32_t>> carried_;
+  std::vector<bool> recorded_again_;
 };
 
 }  // namespace memwall

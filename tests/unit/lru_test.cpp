@@ -1,0 +1,157 @@
+// Does the pager `lru` name the right victims, and does a run with it go through?
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/error.h"
+#include "sim/registry.h"
+#include "sim/simulation.h"
+#include "sim/trace_builder.h"
+#include "tests/support/test_machine.h"
+
+namespace memwall {
+namespace {
+
+constexpr int kHbm = 0, kHost = 1, kNvme = 2;  // of the test machine
+
+// What a pager sees, as a table.
+class TableView : public PagerView {
+ public:
+  TableView(std::vector<ResidentStorage> resident, Bytes host_free, Bytes nvme_free)
+      : resident_(std::move(resident)), host_free_(host_free), nvme_free_(nvme_free) {}
+  Time now() const override { return {}; }
+  Bytes free_bytes(int tier) const override { return tier == kHost ? host_free_ : tier == kNvme ? nvme_free_ : 0; }
+  std::span<const ResidentStorage> resident() const override { return resident_; }
+
+ private:
+  std::vector<ResidentStorage> resident_;
+  Bytes host_free_, nvme_free_;
+};
+
+ResidentStorage resident(StorageId id, Bytes bytes, bool clean = false, bool pinned = false) {
+  ResidentStorage r;
+  r.storage = id;
+  r.bytes = bytes;
+  r.clean = clean;
+  r.pinned = pinned;
+  return r;
+}
+
+std::unique_ptr<Pager> pager(const std::string& text, const Machine& machine = test_machine()) {
+  const PolicySpec spec = parse_policy(text);
+  std::unique_ptr<Pager> made = spec.info->make_pager(spec.arguments);
+  made->plan(machine, Trace{});
+  return made;
+}
+
+std::string text(const std::vector<Move>& moves) {
+  std::string result;
+  for (const Move& move : moves)
+    result += (move.kind == MoveKind::drop ? "drop " : "evict ") + std::to_string(move.storage) +
+              (move.kind == MoveKind::drop ? "" : " to " + std::to_string(move.to)) + "; ";
+  return result;
+}
+
+TEST(Lru, TakesTheOldestUntilTheBytesAreCovered) {
+  const TableView view({resident(7, 10), resident(3, 10), resident(5, 10)}, 1000, 1000);
+  EXPECT_EQ(text(pager("lru")->make_room(kHbm, 15, view)), "evict 7 to 1; evict 3 to 1; ");
+  EXPECT_EQ(text(pager("lru")->make_room(kHbm, 10, view)), "evict 7 to 1; ");
+}
+
+TEST(Lru, DropsTheCleanAndLeavesThePinned) {
+  const TableView view({resident(7, 10, false, true), resident(3, 10, true), resident(5, 10)}, 1000, 1000);
+  EXPECT_EQ(text(pager("lru")->make_room(kHbm, 100, view)), "drop 3; evict 5 to 1; ");
+}
+
+TEST(Lru, GoesOnToNvmeWhenTheHostIsFull) {
+  const TableView view({resident(1, 10), resident(2, 10), resident(3, 4)}, 14, 1000);
+  EXPECT_EQ(text(pager("lru")->make_room(kHbm, 24, view)), "evict 1 to 1; evict 2 to 2; evict 3 to 1; ");
+  EXPECT_EQ(text(pager("lru:to=nvme")->make_room(kHbm, 24, view)), "evict 1 to 2; evict 2 to 2; evict 3 to 2; ");
+}
+
+TEST(Lru, AnswersNothingWhenNothingCanGo) {
+  const TableView all_pinned({resident(1, 10, false, true)}, 1000, 1000), no_room({resident(1, 10)}, 5, 5);
+  EXPECT_TRUE(pager("lru")->make_room(kHbm, 1, all_pinned).empty());
+  EXPECT_TRUE(pager("lru")->make_room(kHbm, 1, no_room).empty());
+}
+
+TEST(Lru, NamesItsClockAndRefusesAMachineWithoutTheTier) {
+  EXPECT_EQ(pager("lru")->clock(), PagerClock::host);
+  EXPECT_EQ(pager("lru:clock=device")->clock(), PagerClock::device);
+  Machine machine = test_machine();
+  machine.tiers.resize(2);
+  EXPECT_THROW(pager("lru:to=nvme", machine), UsageError);
+  EXPECT_THROW(parse_policy("lru:clok=host"), UsageError);
+  EXPECT_THROW(pager("lru:clock=both"), UsageError);
+}
+
+// Four storages of 1 GB, written in turn and then read in turn, on a device that holds three.
+Trace four_storages() {
+  TraceBuilder b;
+  b.trace().name = "four";
+  b.trace().knowledge = {true, true, true, false, false};
+  b.trace().constants.event_latency = Duration{};
+  b.add_thread("main");
+  b.add_stream("compute", StreamRole::compute);
+  std::vector<StorageId> s;
+  const auto kernel = [&](StorageId id, Access access) {
+    Op op;
+    op.kind = OpKind::kernel;
+    op.duration = microseconds(100'000);
+    const Use use{id, access == Access::write ? 0 : TraceBuilder::kLatest, access};
+    b.append(op, {&use, 1});
+  };
+  for (int i = 0; i < 4; ++i) {
+    s.push_back(b.add_storage(1'000'000'000, StorageKind::activation, "hbm", ""));
+    b.alloc(s[i], 0);
+    kernel(s[i], Access::write);
+  }
+  for (int i = 0; i < 4; ++i) kernel(s[i], Access::read);
+  for (int i = 0; i < 4; ++i) b.free(s[i], 0);
+  b.trace().steps = {{"step", 0, static_cast<OpId>(b.trace().ops.size())}};
+  return std::move(b).finish();
+}
+
+struct Moved {
+  SimulationResult result;
+  Bytes in = 0, out = 0;
+};
+
+Moved run_on_three(const std::string& text) {
+  Machine machine = test_machine();
+  machine.tiers[kHbm].capacity = 3'000'000'000;
+  SimulationOptions options;
+  options.allocator = "ideal";
+  EXPECT_FALSE(simulate(four_storages(), machine, options).fits);
+  const std::unique_ptr<Pager> lru = pager(text, machine);
+  options.pager = lru.get();
+  Moved moved{simulate(four_storages(), machine, options), 0, 0};
+  for (const MoveRecord& move : moved.result.moves) (move.to == kHbm ? moved.in : moved.out) += move.bytes;
+  EXPECT_TRUE(moved.result.fits);
+  EXPECT_LE(moved.result.tiers[kHbm].peak_allocated, machine.tiers[kHbm].usable());
+  EXPECT_EQ(moved.result.links[machine.link("pcie_h2d")].bytes, moved.in);
+  EXPECT_EQ(moved.result.links[machine.link("pcie_d2h")].bytes, moved.out);
+  return moved;
+}
+
+TEST(Lru, OnTheHostClockACyclicSweepMissesEveryTime) {
+  // The host runs ahead: it makes room for the fourth at 100 ms, when the first was written, and each
+  // read finds its storage gone. All moves end before the kernels that need them would start.
+  const Moved moved = run_on_three("lru:clock=host");
+  EXPECT_EQ(moved.in, 4'000'000'000);
+  EXPECT_EQ(moved.out, 5'000'000'000);
+  EXPECT_EQ(moved.result.end, from_seconds(0.8));
+}
+
+TEST(Lru, OnTheDeviceClockKernelsFault) {
+  // The fourth kernel waits for the first storage to leave, the fifth for it to come back and the second
+  // to leave, the sixth for the second, for which the first, freed by then, makes room.
+  const Moved moved = run_on_three("lru:clock=device");
+  EXPECT_EQ(moved.in, 2'000'000'000);
+  EXPECT_EQ(moved.out, 2'000'000'000);
+  EXPECT_EQ(moved.result.end, from_seconds(0.8 + 0.4));
+}
+
+}  // namespace
+}  // namespace memwall

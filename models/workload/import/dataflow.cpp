@@ -19,6 +19,7 @@ struct Effect {
   OpId op = 0;
   StorageId storage = kNoStorage;
   Access access = Access::read;
+  bool in_place = false;  // a read of what the same op writes
 };
 
 // A storage that an operator receives.
@@ -50,6 +51,11 @@ bool on_lists(std::string_view name) {
   return name.find("_foreach_") != std::string_view::npos || name.find("_fused_") != std::string_view::npos;
 }
 
+// Schemas of c10d operators do not mark what they write; their names for it begin with "output".
+bool writes(const OperatorSchema& schema, std::string_view name, std::size_t position, bool collective) {
+  return writes_argument(schema, name, position) || (collective && schema.name(position).starts_with("output"));
+}
+
 class Flow {
  public:
   Flow(ImportedTrace& imported, const KinetoCapture& capture, const ExecutionTrace& execution,
@@ -72,12 +78,14 @@ class Flow {
   void find_lives();
   void group_ops();
   void group_workspaces();
-  std::uint32_t node_around(std::uint32_t captured_operator) const;
+  bool on_device(std::uint32_t node) const;
+  std::uint32_t node_around(std::uint32_t captured_operator, bool collective) const;
   void plan(std::uint32_t node);
-  std::vector<Input> inputs_of(const ExecutionNode& node) const;
+  std::vector<Input> inputs_of(const ExecutionNode& node, bool collective) const;
   std::vector<Output> outputs_of(std::uint32_t node, bool collective);
-  void add_written_inputs(const ExecutionNode& node, std::vector<Output>& out) const;
-  void add_collective(const ExecutionNode& node, std::vector<Output>& out) const;
+  void add_written_inputs(const ExecutionNode& node, bool collective, std::vector<Output>& out) const;
+  void add_in_place(const ExecutionNode& node, std::vector<Output>& out) const;
+  static void read_through_outputs(std::vector<Input>& inputs, std::vector<Output>& outputs);
   void place_outputs(std::span<const OpId> ops, std::vector<Output>& outputs) const;
   void add_effects(std::uint32_t node, std::span<const OpId> ops, const std::vector<Input>& inputs,
                    const std::vector<Output>& outputs);
@@ -114,17 +122,28 @@ void Flow::find_lives() {
   }
 }
 
-// The innermost operator around that has something to do with the device.
-std::uint32_t Flow::node_around(std::uint32_t k) const {
+bool Flow::on_device(std::uint32_t node) const {
+  const ExecutionNode& n = execution_.nodes[node];
+  const auto any = [&](std::uint32_t first, std::uint32_t count) {
+    for (std::uint32_t i = first; i < first + count; ++i)
+      if (storages_.storage_of_tensor[i] != kNoStorage) return true;
+    return false;
+  };
+  return any(n.first_input, n.input_count) || any(n.first_output, n.output_count);
+}
+
+// The innermost operator around that has something to do with the device. A collective is launched
+// under "nccl:all_to_all", which lists its inputs only; the c10d operator around that lists all.
+std::uint32_t Flow::node_around(std::uint32_t k, bool collective) const {
+  std::uint32_t innermost = kNoIndex;
   for (; k != kNoIndex; k = capture_.operators[k].parent) {
     const std::uint32_t node = match_.node_of_operator[k];
-    if (node == kNoIndex) continue;
-    const ExecutionNode& n = execution_.nodes[node];
-    for (const auto& tensors : {execution_.inputs(n), execution_.outputs(n)})
-      for (const TensorUse& t : tensors)
-        if (storages_.storage_of_tensor[static_cast<std::size_t>(&t - execution_.tensors.data())] != kNoStorage) return node;
+    if (node == kNoIndex || !on_device(node)) continue;
+    if (!collective) return node;
+    if (innermost == kNoIndex) innermost = node;
+    if (execution_.name(execution_.nodes[node]).starts_with("c10d::")) return node;
   }
-  return kNoIndex;
+  return innermost;
 }
 
 void Flow::group_ops() {
@@ -132,8 +151,12 @@ void Flow::group_ops() {
   ops_of_node_.resize(execution_.nodes.size());
   for (OpId id = 0; id < trace_.ops.size(); ++id) {
     if (!runs_on_device(trace_.ops[id].kind)) continue;
+    if (trace_.ops[id].placed) {
+      ++counts_.placed;
+      continue;
+    }
     ++counts_.device_ops;
-    const std::uint32_t node = node_around(imported_.operator_of_op[id]);
+    const std::uint32_t node = node_around(imported_.operator_of_op[id], trace_.ops[id].kind == OpKind::collective);
     if (node == kNoIndex) continue;
     ++counts_.with_operator;
     node_of_op_[id] = node;
@@ -146,7 +169,7 @@ void Flow::group_workspaces() {
   for (OpId id = 0; id < trace_.ops.size(); ++id) {
     const Op& op = trace_.ops[id];
     if (op.kind != OpKind::alloc || storages_.tensor_of_storage[op.target] != kNoIndex) continue;
-    const std::uint32_t node = node_around(imported_.operator_of_op[id]);
+    const std::uint32_t node = node_around(imported_.operator_of_op[id], false);
     if (node != kNoIndex) workspaces_of_node_[node].push_back(op.target);
   }
 }
@@ -158,15 +181,16 @@ void Flow::plan(std::uint32_t node) {
   const ExecutionNode& n = execution_.nodes[node];
   const bool collective = std::any_of(ops.begin(), ops.end(),
                                       [&](OpId id) { return trace_.ops[id].kind == OpKind::collective; });
-  const std::vector<Input> inputs = inputs_of(n);
+  std::vector<Input> inputs = inputs_of(n, collective);
   std::vector<Output> outputs = outputs_of(node, collective);
+  read_through_outputs(inputs, outputs);
   if (on_lists(execution_.name(n))) return add_list_effects(ops, inputs, outputs);
   place_outputs(ops, outputs);
   add_effects(node, ops, inputs, outputs);
 }
 
 // Each storage once, with its place in the longest list that holds it.
-std::vector<Input> Flow::inputs_of(const ExecutionNode& node) const {
+std::vector<Input> Flow::inputs_of(const ExecutionNode& node, bool collective) const {
   const OperatorSchema schema = parse_schema(execution_.strings[node.schema]);
   const std::string& name = execution_.name(node);
   const std::span<const TensorUse> tensors = execution_.inputs(node);
@@ -175,7 +199,7 @@ std::vector<Input> Flow::inputs_of(const ExecutionNode& node) const {
     std::size_t end = i;
     while (end < tensors.size() && tensors[end].argument == tensors[i].argument) ++end;
     // A written argument is read as an output that keeps its content, or not at all.
-    const bool written = writes_argument(schema, name, tensors[i].argument);
+    const bool written = writes(schema, name, tensors[i].argument, collective);
     for (std::size_t e = i; e < end && !written; ++e) {
       const StorageId s = storages_.storage_of_tensor[node.first_input + e];
       if (s != kNoStorage) result.push_back({s, e - i, end - i});
@@ -194,7 +218,7 @@ std::vector<Input> Flow::inputs_of(const ExecutionNode& node) const {
 std::vector<Output> Flow::outputs_of(std::uint32_t node, bool collective) {
   const ExecutionNode& n = execution_.nodes[node];
   std::vector<Output> result;
-  add_written_inputs(n, result);
+  add_written_inputs(n, collective, result);
   for (std::uint32_t i = 0; i < n.output_count; ++i) {
     const StorageId s = storages_.storage_of_tensor[n.first_output + i];
     if (s == kNoStorage || storages_.node_of_storage[s] == kNoIndex) continue;
@@ -203,7 +227,7 @@ std::vector<Output> Flow::outputs_of(std::uint32_t node, bool collective) {
     computed_[s] = true;
     result.push_back({s, i, n.output_count, false, born_[s], 0, 0});
   }
-  if (collective && result.empty()) add_collective(n, result);
+  if (collective && result.empty()) add_in_place(n, result);
   std::stable_sort(result.begin(), result.end(), [](const Output& a, const Output& b) { return a.storage < b.storage; });
   result.erase(std::unique(result.begin(), result.end(),
                            [](const Output& a, const Output& b) { return a.storage == b.storage; }),
@@ -211,7 +235,7 @@ std::vector<Output> Flow::outputs_of(std::uint32_t node, bool collective) {
   return result;
 }
 
-void Flow::add_written_inputs(const ExecutionNode& node, std::vector<Output>& out) const {
+void Flow::add_written_inputs(const ExecutionNode& node, bool collective, std::vector<Output>& out) const {
   const OperatorSchema schema = parse_schema(execution_.strings[node.schema]);
   const std::string& name = execution_.name(node);
   const std::span<const TensorUse> tensors = execution_.inputs(node);
@@ -219,7 +243,7 @@ void Flow::add_written_inputs(const ExecutionNode& node, std::vector<Output>& ou
     std::size_t end = i;
     while (end < tensors.size() && tensors[end].argument == tensors[i].argument) ++end;
     const std::uint16_t argument = tensors[i].argument;
-    for (std::size_t e = i; e < end && writes_argument(schema, name, argument); ++e) {
+    for (std::size_t e = i; e < end && writes(schema, name, argument, collective); ++e) {
       const StorageId s = storages_.storage_of_tensor[node.first_input + e];
       if (s == kNoStorage) continue;
       const std::uint32_t whole = storages_.tensor_of_storage[s];
@@ -231,15 +255,22 @@ void Flow::add_written_inputs(const ExecutionNode& node, std::vector<Output>& ou
   }
 }
 
-// Without a schema that says so, a collective replaces its outputs, or works in place.
-void Flow::add_collective(const ExecutionNode& node, std::vector<Output>& out) const {
-  for (const auto& [first, count] : {std::pair(node.first_output, node.output_count),
-                                     std::pair(node.first_input, node.input_count)}) {
-    for (std::uint32_t i = first; i < first + count; ++i)
-      if (const StorageId s = storages_.storage_of_tensor[i]; s != kNoStorage)
-        out.push_back({s, 0, 1, true, born_[s], 0, 0});
-    if (!out.empty()) return;
-  }
+// A collective that names no output works in place (allreduce_, broadcast_).
+void Flow::add_in_place(const ExecutionNode& node, std::vector<Output>& out) const {
+  for (std::uint32_t i = node.first_input; i < node.first_input + node.input_count; ++i)
+    if (const StorageId s = storages_.storage_of_tensor[i]; s != kNoStorage)
+      out.push_back({s, 0, 1, true, born_[s], 0, 0});
+}
+
+// What is received by one argument and written through another is read where it is written.
+void Flow::read_through_outputs(std::vector<Input>& inputs, std::vector<Output>& outputs) {
+  const auto by_storage = [](const Output& o, StorageId s) { return o.storage < s; };  // both are sorted by storage
+  std::erase_if(inputs, [&](const Input& input) {
+    const auto found = std::lower_bound(outputs.begin(), outputs.end(), input.storage, by_storage);
+    if (found == outputs.end() || found->storage != input.storage) return false;
+    found->reads_itself = true;
+    return true;
+  });
 }
 
 // Gives each output the kernels between its allocation and that of the next output, where there are any.
@@ -277,10 +308,10 @@ void Flow::add_effects(std::uint32_t node, std::span<const OpId> ops, const std:
     std::vector<StorageId> written;
     for (const Output& o : outputs) {
       if (!makes(o)) continue;
-      const bool writes = j == o.last || scratch.empty();
+      const bool makes_version = j == o.last || scratch.empty();
       const bool continues = scratch.empty() ? j > o.first : false;
-      if (o.reads_itself || continues) effects_.push_back({op, o.storage, Access::read});
-      if (writes) written.push_back(o.storage);
+      if (o.reads_itself || continues) effects_.push_back({op, o.storage, Access::read, true});
+      if (makes_version) written.push_back(o.storage);
     }
     for (const StorageId s : scratch) {
       const bool before = std::find(scratch_written.begin(), scratch_written.end(), s) != scratch_written.end();
@@ -304,7 +335,7 @@ void Flow::add_list_effects(std::span<const OpId> ops, const std::vector<Input>&
     for_each(i.element, i.elements, [&](OpId op) { effects_.push_back({op, i.storage, Access::read}); });
   for (const Output& o : outputs)
     if (o.reads_itself)
-      for_each(o.element, o.elements, [&](OpId op) { effects_.push_back({op, o.storage, Access::read}); });
+      for_each(o.element, o.elements, [&](OpId op) { effects_.push_back({op, o.storage, Access::read, true}); });
   for (const Output& o : outputs)
     for_each(o.element, o.elements, [&](OpId op) { effects_.push_back({op, o.storage, Access::write}); });
 }
@@ -335,7 +366,7 @@ void Flow::write_op(OpId id, std::size_t& next) {
     }
     std::uint32_t& version = version_[e.storage];
     if (e.access == Access::read && version == 0 && !trace_.storages[e.storage].preexisting) {
-      ++counts_.left_out_unwritten;
+      counts_.left_out_unwritten += !e.in_place;  // the first write of a part has nothing to keep
       continue;
     }
     const bool read = e.access == Access::read;

@@ -24,7 +24,7 @@ struct JoinReport {
   DataflowCounts dataflow;
   std::size_t captured_operators = 0;
   double claimed_share = 1;   // of the bytes of storages born in the window; 1 where none is
-  double covered_share = 0;   // of the device ops: run for an operator of the ExecutionTrace
+  double covered_share = 0;   // of the device ops launched in the window: for an operator of the ExecutionTrace
   double flops = 0;           // of all kernels
 };
 

@@ -53,22 +53,25 @@ std::pair<std::size_t, std::size_t> window(const Program& part, const Program& w
   };
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> places;
   for (std::size_t i = 0; i + kRun <= m; ++i) places[hash(whole.name, i)].push_back(static_cast<std::uint32_t>(i));
-  std::map<std::int64_t, std::size_t> votes;  // by offset of `whole` against `part`
-  constexpr std::size_t kMostPlaces = 256;
+  std::vector<std::uint32_t> votes(n + m, 0);  // by position in `whole` less position in `part`, plus n
+  std::size_t budget = 50'000'000;             // bounds the work where one run of names repeats without end
   for (std::size_t i = 0; i + kRun <= n; ++i) {
     const auto found = places.find(hash(part.name, i));
-    if (found == places.end() || found->second.size() > kMostPlaces) continue;
-    for (const std::uint32_t at : found->second) ++votes[static_cast<std::int64_t>(at) - static_cast<std::int64_t>(i)];
+    if (found == places.end() || found->second.size() > budget) continue;
+    budget -= found->second.size();
+    for (const std::uint32_t at : found->second) ++votes[at + n - i];
   }
-  const auto best = std::max_element(votes.begin(), votes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (best == votes.end()) return {0, m};
+  const auto best = std::max_element(votes.begin(), votes.end());
+  if (*best == 0) return {0, m};
+  const std::int64_t offset = (best - votes.begin()) - static_cast<std::int64_t>(n);
   const std::int64_t slack = static_cast<std::int64_t>(n / 8 + kRun);
-  const std::int64_t first = std::max<std::int64_t>(0, best->first - slack);
-  const std::int64_t last = std::min<std::int64_t>(static_cast<std::int64_t>(m), best->first + static_cast<std::int64_t>(n) + slack);
+  const std::int64_t first = std::max<std::int64_t>(0, offset - slack);
+  const std::int64_t last = std::min<std::int64_t>(static_cast<std::int64_t>(m), offset + static_cast<std::int64_t>(n) + slack);
   if (last <= first) return {0, m};
   return {static_cast<std::size_t>(first), static_cast<std::size_t>(last)};
 }
+
+constexpr std::size_t kCheapSteps = 1'000'000'000;  // of the alignment: about a second
 
 class Matcher {
  public:
@@ -126,10 +129,12 @@ class Matcher {
     const Program& operators = captured_[captured];
     const auto [first, last] = window(nodes, operators);
     const std::span<const std::uint32_t> part(operators.name.data() + first, last - first);
-    // Fewer than a tenth of the nodes without a partner is what the caller wants to know; three in ten
-    // bounds the work.
+    // More than three nodes in ten without a partner are counted only while that is cheap: then the two
+    // are not of one run, and the count is for the message.
     const std::size_t surplus = part.size() > nodes.name.size() ? part.size() - nodes.name.size() : 0;
-    const auto most = static_cast<std::uint32_t>(surplus + nodes.name.size() * 6 / 10 + 64);
+    const std::size_t cheap = kCheapSteps / (part.size() + nodes.name.size() + 1);
+    const auto most = static_cast<std::uint32_t>(
+        std::min<std::size_t>(std::max(surplus + nodes.name.size() * 6 / 10 + 64, cheap), kNoIndex));
     ThreadMatch result{thread, captured, nodes.name.size(), operators.name.size(), 0};
     if (const auto alignment = align(nodes.name, part, most)) {
       result.matched = alignment->size();

@@ -48,7 +48,17 @@ class Joiner {
 
   void locate_ops();
   void find_births();
-  void close(std::uint32_t node, std::unordered_map<std::int64_t, std::uint32_t>& newest);
+  void group_births();
+  struct Frame {  // an operator that has begun and not ended
+    std::uint32_t node = 0;
+    std::vector<std::int64_t> received;  // storage ids of its inputs, sorted
+  };
+  struct Thread {
+    std::vector<Frame> open;
+    std::unordered_map<std::int64_t, std::uint32_t> newest;  // storage id -> its last birth
+  };
+  void open(Thread& thread, std::uint32_t node) const;
+  void close_last(Thread& thread);
   void claim_allocations();
   bool claim(StorageId storage, std::uint32_t captured_operator);
   bool claim_for_node(StorageId storage, std::uint32_t node, Bytes slack);
@@ -112,23 +122,20 @@ void Joiner::locate_ops() {
 
 // Nodes of a thread nest; an operator's births are known when all operators inside it are.
 void Joiner::find_births() {
-  struct Thread {
-    std::vector<std::uint32_t> open;
-    std::unordered_map<std::int64_t, std::uint32_t> newest;  // storage id -> its last birth
-  };
   std::map<std::int64_t, Thread> threads;
   birth_of_tensor_.assign(execution_.tensors.size(), kNoIndex);
   for (std::uint32_t n = 0; n < execution_.nodes.size(); ++n) {
     Thread& thread = threads[execution_.nodes[n].thread];
-    while (!thread.open.empty() && execution_.nodes[thread.open.back()].id != execution_.nodes[n].parent) {
-      close(thread.open.back(), thread.newest);
-      thread.open.pop_back();
-    }
-    thread.open.push_back(n);
+    while (!thread.open.empty() && execution_.nodes[thread.open.back().node].id != execution_.nodes[n].parent)
+      close_last(thread);
+    open(thread, n);
   }
   for (auto& [number, thread] : threads)
-    for (; !thread.open.empty(); thread.open.pop_back()) close(thread.open.back(), thread.newest);
+    while (!thread.open.empty()) close_last(thread);
+  group_births();
+}
 
+void Joiner::group_births() {
   std::vector<std::uint32_t> order(births_.size()), place(births_.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
@@ -147,25 +154,37 @@ void Joiner::find_births() {
   births_ = std::move(sorted);
 }
 
-void Joiner::close(std::uint32_t node, std::unordered_map<std::int64_t, std::uint32_t>& newest) {
+void Joiner::open(Thread& thread, std::uint32_t node) const {
+  Frame frame;
+  frame.node = node;
+  for (const TensorUse& t : execution_.inputs(execution_.nodes[node])) frame.received.push_back(t.storage);
+  std::sort(frame.received.begin(), frame.received.end());
+  thread.open.push_back(std::move(frame));
+}
+
+void Joiner::close_last(Thread& thread) {
+  const std::uint32_t node = thread.open.back().node;
   const ExecutionNode& n = execution_.nodes[node];
-  if (n.output_count == 0) return;
-  std::vector<std::int64_t> received;
-  for (const TensorUse& t : execution_.inputs(n)) received.push_back(t.storage);
-  std::sort(received.begin(), received.end());
+  // What an operator around received is alive while it runs: its id cannot mean another storage.
+  const auto received = [&](std::int64_t id) {
+    return std::any_of(thread.open.rbegin(), thread.open.rend(), [&](const Frame& frame) {
+      return std::binary_search(frame.received.begin(), frame.received.end(), id);
+    });
+  };
   for (std::uint32_t i = n.first_output; i < n.first_output + n.output_count; ++i) {
     const TensorUse& t = execution_.tensors[i];
-    if (!real(t) || std::binary_search(received.begin(), received.end(), t.storage)) continue;
-    const auto found = newest.find(t.storage);
+    if (!real(t) || received(t.storage)) continue;
+    const auto found = thread.newest.find(t.storage);
     // Nodes are numbered in the order in which they began: a birth with a higher number is inside.
-    if (found != newest.end() && births_[found->second].node >= node) {
+    if (found != thread.newest.end() && births_[found->second].node >= node) {
       births_[found->second].bytes = std::max(births_[found->second].bytes, t.bytes());
       birth_of_tensor_[i] = found->second;
       continue;
     }
-    birth_of_tensor_[i] = newest[t.storage] = static_cast<std::uint32_t>(births_.size());
+    birth_of_tensor_[i] = thread.newest[t.storage] = static_cast<std::uint32_t>(births_.size());
     births_.push_back({node, i, t.bytes(), kNoStorage});
   }
+  thread.open.pop_back();
 }
 
 void Joiner::claim_allocations() {

@@ -17,14 +17,19 @@ struct Facts {
   bool written_forward = false, written_backward = false, written_by_optimizer = false;
   bool first_written_by_optimizer = false, filled_from_host = false;
   bool used = false, in_collective = false;
-  bool weight = false, accumulated = false, dropped_by_zero_grad = false, freed = false;
+  bool weight = false, state = false, accumulated = false, dropped_by_zero_grad = false, freed = false;
 };
 
-// Names of arguments that hold trained values or their running statistics (native_functions.yaml).
+// Names of arguments that hold trained values or their running statistics (native_functions.yaml;
+// FBGEMM's table-batched embeddings).
 bool names_a_parameter(std::string_view argument) {
-  static constexpr std::string_view kNames[] = {"weight", "bias", "running_mean", "running_var"};
+  static constexpr std::string_view kNames[] = {"weight",      "bias",        "running_mean",     "running_var",
+                                                "dev_weights", "uvm_weights", "lxu_cache_weights"};
   return std::find(std::begin(kNames), std::end(kNames), argument) != std::end(kNames);
 }
+
+// FBGEMM's embeddings update their table in the backward pass and hold the optimizer's state themselves.
+bool names_a_state(std::string_view argument) { return argument.starts_with("momentum") && !argument.ends_with("s"); }
 
 class Classifier {
  public:
@@ -36,7 +41,7 @@ class Classifier {
   void run() {
     read_uses();
     read_arguments();
-    read_frees();
+    read_lives();
     for (StorageId s = 0; s < facts_.size(); ++s) {
       trace_.storages[s].kind = kind_of(s);
       if (trace_.storages[s].label == 0) trace_.storages[s].label = trace_.strings.intern(label_of(s));
@@ -48,12 +53,14 @@ class Classifier {
   void read_uses();
   void note_use(const Op& op, const Use& use);
   void read_arguments();
-  void read_frees();
+  void read_lives();
   StorageKind kind_of(StorageId s) const;
   StorageKind kind_of_older(const Facts& f) const;
   StorageKind kind_of_made(StorageId s, const Facts& f) const;
   std::string label_of(StorageId s) const;
+  std::string label_of_made(StorageId s) const;
   std::string label_of_parameter(std::uint32_t tensor) const;
+  std::string operator_label(std::uint32_t captured_operator) const;
   void label_by_lists();
   void label_by_list(const ExecutionNode& node);
 
@@ -67,6 +74,7 @@ class Classifier {
   std::vector<Facts> facts_;
   std::vector<std::uint32_t> weight_tensor_;   // by storage: the first use as a weight
   std::vector<std::uint32_t> node_of_tensor_;  // by tensor
+  std::vector<std::uint32_t> operator_of_alloc_;  // by storage: innermost captured operator
 };
 
 void Classifier::read_uses() {
@@ -106,15 +114,19 @@ void Classifier::read_arguments() {
       const StorageId s = storages_.storage_of_tensor[i];
       if (s == kNoStorage) continue;
       facts_[s].accumulated |= accumulates;
-      if (!names_a_parameter(schema.name(execution_.tensors[i].argument))) continue;
+      const std::string_view argument = schema.name(execution_.tensors[i].argument);
+      facts_[s].state |= names_a_state(argument);
+      if (!names_a_parameter(argument)) continue;
       facts_[s].weight = true;
       if (weight_tensor_[s] == kNoIndex) weight_tensor_[s] = i;
     }
   }
 }
 
-void Classifier::read_frees() {
+void Classifier::read_lives() {
+  operator_of_alloc_.assign(trace_.storages.size(), kNoIndex);
   for (std::size_t id = 0; id < trace_.ops.size(); ++id) {
+    if (trace_.ops[id].kind == OpKind::alloc) operator_of_alloc_[trace_.ops[id].target] = imported_.operator_of_op[id];
     if (trace_.ops[id].kind != OpKind::free) continue;
     Facts& f = facts_[trace_.ops[id].target];
     f.freed = true;
@@ -129,7 +141,8 @@ StorageKind Classifier::kind_of(StorageId s) const {
 }
 
 StorageKind Classifier::kind_of_older(const Facts& f) const {
-  if (f.accumulated || (f.written_backward && f.read_by_optimizer)) return StorageKind::gradient;
+  if (f.written_backward && f.read_by_optimizer) return StorageKind::gradient;
+  if (f.state) return StorageKind::optimizer_state;
   if (!f.used) return f.dropped_by_zero_grad ? StorageKind::gradient : StorageKind::unknown;
   if (f.weight || (f.written_by_optimizer && f.read_by_model)) return StorageKind::parameter;
   if (f.written_by_optimizer || (f.read_by_optimizer && !f.read_by_model)) return StorageKind::optimizer_state;
@@ -139,8 +152,10 @@ StorageKind Classifier::kind_of_older(const Facts& f) const {
 StorageKind Classifier::kind_of_made(StorageId s, const Facts& f) const {
   const bool returned = storages_.tensor_of_storage[s] != kNoIndex;
   if (!returned) return StorageKind::workspace;
-  if (f.accumulated || (f.written_backward && f.read_by_optimizer)) return StorageKind::gradient;
-  if (f.first_written_by_optimizer) return f.freed ? StorageKind::workspace : StorageKind::optimizer_state;
+  const bool outlives = trace_.knowledge.allocations && !f.freed;
+  // Without a gradient to add to, AccumulateGrad keeps the tensor that it is handed.
+  if ((f.accumulated && outlives) || (f.written_backward && f.read_by_optimizer)) return StorageKind::gradient;
+  if (f.first_written_by_optimizer) return outlives ? StorageKind::optimizer_state : StorageKind::workspace;
   if (f.filled_from_host) return StorageKind::input;
   if (f.in_collective) return StorageKind::communication_buffer;
   return StorageKind::activation;
@@ -156,15 +171,29 @@ std::string Classifier::label_of_parameter(std::uint32_t tensor) const {
   return (module != kNoIndex ? modules_.paths[module] : execution_.name(node)) + "." + argument;
 }
 
+// "VGG_0.Sequential_0.Conv2d_3 aten::cudnn_convolution".
+std::string Classifier::operator_label(std::uint32_t captured_operator) const {
+  const std::uint32_t module = modules_.of_operator[captured_operator];
+  const std::string& name = capture_.text(capture_.operators[captured_operator].name);
+  return module != kNoIndex ? modules_.paths[module] + " " + name : name;
+}
+
 std::string Classifier::label_of(StorageId s) const {
+  const Storage& storage = trace_.storages[s];
   if (weight_tensor_[s] != kNoIndex) return label_of_parameter(weight_tensor_[s]);
-  if (const std::uint32_t node = storages_.node_of_storage[s]; node != kNoIndex)
-    return execution_.name(execution_.nodes[node]);
-  if (trace_.storages[s].kind == StorageKind::gradient) return "gradient of the step before";
+  if (!storage.preexisting) return label_of_made(s);
   const std::uint32_t tensor = storages_.tensor_of_storage[s];
-  if (tensor != kNoIndex && trace_.storages[s].kind == StorageKind::input)
-    return "input of " + execution_.name(execution_.nodes[node_of_tensor_[tensor]]);
-  return "";
+  if (tensor != kNoIndex)
+    return std::string(to_string(storage.kind)) + ", first used by " + execution_.name(execution_.nodes[node_of_tensor_[tensor]]);
+  return storage.kind == StorageKind::gradient ? "gradient of the step before" : "";
+}
+
+// By the operator that returns it, or that was open when it was allocated.
+std::string Classifier::label_of_made(StorageId s) const {
+  const std::uint32_t node = storages_.node_of_storage[s];
+  const std::uint32_t k = node != kNoIndex ? match_.operator_of_node[node] : operator_of_alloc_[s];
+  if (k != kNoIndex) return operator_label(k);
+  return node != kNoIndex ? execution_.name(execution_.nodes[node]) : "";
 }
 
 // Operators on lists take the parameter, its gradient and its states at equal positions.

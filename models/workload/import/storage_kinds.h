@@ -4,8 +4,8 @@
 //
 // | kind | storages |
 // |---|---|
-// | gradient | written in the backward pass (or older) and read by the optimizer; handed to AccumulateGrad; older than the window and dropped by Optimizer.zero_grad |
-// | parameter | older than the window, and used as `weight` or `bias` (or a running statistic) of an operator, or read outside of the optimizer and written by it |
+// | gradient | written in the backward pass and read by the optimizer; handed to AccumulateGrad and left alive; older than the window and dropped by Optimizer.zero_grad |
+// | parameter | older, and used as `weight` or `bias` (or a running statistic) of an operator, or read by the model and written by the optimizer |
 // | optimizer_state | older, and used by the optimizer alone; or made by the optimizer and left alive |
 // | input | older and only read by the model; or filled by a copy from the host |
 // | communication_buffer | made in the window, used by a collective, and none of the above |

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "policies/recompute.h"
 #include "policies/segments.h"
 #include "sim/error.h"
@@ -66,12 +68,7 @@ Settings settings_of(const PolicyArguments& a) {
   return s;
 }
 
-// "3 of 1.234 GB" style size.
-std::string gigabytes(Bytes bytes) {
-  std::string text = std::to_string(std::llround(static_cast<double>(bytes) * 1e-6));
-  while (text.size() < 4) text.insert(text.begin(), '0');
-  return text.insert(text.size() - 3, ".") + " GB";
-}
+std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
 
 class Checkpoint : public Rewriter {
  public:

@@ -1,0 +1,136 @@
+// A run from disk.
+#include <fmt/format.h>
+
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "traces/run/envelope.h"
+#include "traces/run/machine_layout.h"
+#include "traces/run/run_check.h"
+#include "traces/run/run_file.h"
+#include "traces/run/run_layout.h"
+
+namespace memwall {
+namespace {
+
+class Reader {
+ public:
+  Reader(const ReadContext& context, hid_t file) : context_(context), file_(file) {}
+
+  Run run() {
+    Run run;
+    one("run", run);
+    list("policies", run.policies);
+    list("inputs", run.inputs);
+    read_machine(run.machine);
+    read_trace(run.trace);
+    list("spans", run.result.records);
+    list("moves", run.result.moves);
+    list("tier_results", run.result.tiers);
+    list("link_results", run.result.links);
+    list("step_results", run.result.steps);
+    if (run.result.tiers.size() != run.machine.tiers.size())
+      context_.refuse(fmt::format("it has results of {} tiers, but a machine of {}.", run.result.tiers.size(),
+                                  run.machine.tiers.size()));
+    for (std::size_t t = 0; t < run.result.tiers.size(); ++t)
+      list(fmt::format("largest_at_peak/{}", t), run.result.tiers[t].largest_at_peak);
+    read_series(run);
+    if (has_table(file_, "provenance")) one("provenance", run.provenance.emplace());
+    return run;
+  }
+
+ private:
+  template <class T>
+  void rows(const std::string& name, T* first, std::size_t count) {
+    ColumnsToRead<T> columns(first, count);
+    fields(columns, Row<T>{});
+    read_table(context_, file_, name, count, columns.columns, columns.texts);
+  }
+  template <class T>
+  void list(const std::string& name, std::vector<T>& items) {
+    items.resize(table_rows(context_, file_, name));
+    rows(name, items.data(), items.size());
+  }
+  template <class T>
+  void one(const std::string& name, T& item) {
+    if (table_rows(context_, file_, name) != 1) context_.refuse(fmt::format("table '/{}' must have one row.", name));
+    rows(name, &item, 1);
+  }
+  template <class Owner, class List>
+  void owned(const std::string& name, std::vector<Owner>& owners, List list_of) {
+    using Item = typename std::remove_cvref_t<decltype(list_of(owners.front()))>::value_type;
+    std::vector<Owned<Item>> items;
+    list(name, items);
+    for (const Owned<Item>& item : items) {
+      if (item.owner >= owners.size())
+        context_.refuse(fmt::format("table '/{}' names owner {} of {}.", name, item.owner, owners.size()));
+      list_of(owners[item.owner]).push_back(item.item);
+    }
+  }
+
+  void read_machine(Machine& machine) {
+    one("machine", machine);
+    machine_tables(machine, [&](const char* name, auto& items) { list(name, items); });
+    machine_lists(machine, [&](const char* name, auto& owners, auto list_of) { owned(name, owners, list_of); });
+    if (machine.tiers.size() > std::numeric_limits<std::uint8_t>::max())
+      context_.refuse(fmt::format("its machine has {} tiers, expected at most 255.", machine.tiers.size()));
+  }
+
+  void read_strings(StringTable& strings) {
+    std::vector<std::uint32_t> ends;
+    list("string_ends", ends);
+    std::string bytes(table_rows(context_, file_, "string_bytes"), '\0');
+    rows("string_bytes", bytes.data(), bytes.size());
+    std::uint32_t begin = 0;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      if (ends[i] < begin || ends[i] > bytes.size())
+        context_.refuse(fmt::format("'/string_ends/value', row {}: found {}, which is out of order.", i, ends[i]));
+      const StringId id = strings.intern(std::string_view(bytes).substr(begin, ends[i] - begin));
+      if (id != i) context_.refuse(fmt::format("string {} occurs twice in its table of strings.", i));
+      begin = ends[i];
+    }
+  }
+
+  void read_trace(Trace& trace) {
+    one("trace", trace);
+    read_strings(trace.strings);
+    list("threads", trace.threads);
+    list("streams", trace.streams);
+    list("places", trace.places);
+    list("storages", trace.storages);
+    list("ops", trace.ops);
+    list("uses", trace.uses);
+    list("steps", trace.steps);
+    list("notes", trace.notes);
+  }
+
+  void read_series(Run& run) {
+    run.memory.resize(run.machine.tiers.size());
+    for (std::size_t t = 0; t < run.memory.size(); ++t) list(fmt::format("memory/{}", t), run.memory[t]);
+    run.link_rates.resize(run.machine.links.size());
+    for (std::size_t l = 0; l < run.link_rates.size(); ++l) list(fmt::format("link_rates/{}", l), run.link_rates[l]);
+    run.at_peak.resize(run.machine.tiers.size());
+    for (std::size_t t = 0; t < run.at_peak.size(); ++t) list(fmt::format("at_peak/{}", t), run.at_peak[t]);
+    list("residency", run.residency);
+  }
+
+  const ReadContext& context_;
+  hid_t file_;
+};
+
+}  // namespace
+
+Run read_run(const std::filesystem::path& path) {
+  const ReadContext context{path.string(), verify_seal(path)};
+  const QuietHdf5 quiet;
+  const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  if (!file.valid()) context.refuse("its checksums match, but HDF5 cannot open it.");
+  Run run = Reader(context, file.get()).run();
+  require_consistent(run, context);
+  return run;
+}
+
+bool is_run_file(const std::filesystem::path& path) { return has_run_magic(path); }
+
+}  // namespace memwall

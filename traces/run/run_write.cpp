@@ -1,0 +1,148 @@
+// A run to disk.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+#include "sim/error.h"
+#include "traces/run/envelope.h"
+#include "traces/run/machine_layout.h"
+#include "traces/run/run_file.h"
+#include "traces/run/run_layout.h"
+
+namespace memwall {
+namespace {
+
+template <class T>
+void write_rows(hid_t file, const std::string& name, const T* rows, std::size_t count) {
+  ColumnsToWrite<T> columns(rows, count);
+  fields(columns, Row<T>{});
+  write_table(file, name, count, columns.columns, columns.texts);
+}
+
+template <class T>
+void write_list(hid_t file, const std::string& name, const std::vector<T>& rows) {
+  write_rows(file, name, rows.data(), rows.size());
+}
+
+// All lists of a table's rows as one table, in which each item names its owner.
+template <class Owner, class List>
+void write_owned(hid_t file, const std::string& name, const std::vector<Owner>& owners, List list) {
+  using Item = typename std::remove_cvref_t<decltype(list(owners.front()))>::value_type;
+  std::vector<Owned<Item>> rows;
+  for (std::uint32_t i = 0; i < owners.size(); ++i)
+    for (const Item& item : list(owners[i])) rows.push_back({i, item});
+  write_list(file, name, rows);
+}
+
+void write_strings(hid_t file, const StringTable& strings) {
+  std::vector<std::uint32_t> ends;
+  std::string bytes;
+  for (StringId id = 0; id < strings.size(); ++id) {
+    bytes += strings[id];
+    ends.push_back(static_cast<std::uint32_t>(bytes.size()));
+  }
+  write_list(file, "string_ends", ends);
+  write_rows(file, "string_bytes", bytes.data(), bytes.size());
+}
+
+void write_trace(hid_t file, const Trace& trace) {
+  write_rows(file, "trace", &trace, 1);
+  write_strings(file, trace.strings);
+  write_list(file, "threads", trace.threads);
+  write_list(file, "streams", trace.streams);
+  write_list(file, "places", trace.places);
+  write_list(file, "storages", trace.storages);
+  write_list(file, "ops", trace.ops);
+  write_list(file, "uses", trace.uses);
+  write_list(file, "steps", trace.steps);
+  write_list(file, "notes", trace.notes);
+}
+
+void write_machine(hid_t file, const Machine& machine) {
+  write_rows(file, "machine", &machine, 1);
+  machine_tables(machine, [&](const char* name, const auto& rows) { write_list(file, name, rows); });
+  machine_lists(machine, [&](const char* name, const auto& owners, auto list) { write_owned(file, name, owners, list); });
+}
+
+void write_result(hid_t file, const SimulationResult& result) {
+  write_list(file, "spans", result.records);
+  write_list(file, "moves", result.moves);
+  write_list(file, "tier_results", result.tiers);
+  write_list(file, "link_results", result.links);
+  write_list(file, "step_results", result.steps);
+  for (std::size_t t = 0; t < result.tiers.size(); ++t)
+    write_list(file, fmt::format("largest_at_peak/{}", t), result.tiers[t].largest_at_peak);
+}
+
+void write_series(hid_t file, const Run& run) {
+  for (std::size_t t = 0; t < run.memory.size(); ++t) write_list(file, fmt::format("memory/{}", t), run.memory[t]);
+  for (std::size_t l = 0; l < run.link_rates.size(); ++l)
+    write_list(file, fmt::format("link_rates/{}", l), run.link_rates[l]);
+  for (std::size_t t = 0; t < run.at_peak.size(); ++t) write_list(file, fmt::format("at_peak/{}", t), run.at_peak[t]);
+  write_list(file, "residency", run.residency);
+}
+
+void write_pyramid(hid_t file, const LanePyramid& pyramid) {
+  std::vector<LaneRow> lanes;
+  for (const Lane& lane : pyramid.lanes)
+    lanes.push_back({lane.kind == LaneKind::stream ? 1u : 0u, lane.index, lane.base_log2, lane.levels});
+  write_list(file, "lanes", lanes);
+  write_list(file, "lane_buckets", pyramid.buckets);
+}
+
+void write_hdf5(const Run& run, const std::string& path) {
+  const QuietHdf5 quiet;
+  const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+  H5Pset_userblock(creation.get(), kEnvelopeBytes);
+  H5Pset_obj_track_times(creation.get(), false);
+  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
+  Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose);
+  if (!file.valid()) throw std::runtime_error("it cannot be created");
+  write_rows(file.get(), "run", &run, 1);
+  write_list(file.get(), "policies", run.policies);
+  write_list(file.get(), "inputs", run.inputs);
+  write_machine(file.get(), run.machine);
+  write_trace(file.get(), run.trace);
+  write_result(file.get(), run.result);
+  write_series(file.get(), run);
+  write_pyramid(file.get(), build_pyramid(run));
+  if (run.provenance) write_rows(file.get(), "provenance", &*run.provenance, 1);
+  if (!file.reset()) throw std::runtime_error("it cannot be closed");
+}
+
+// Removes what was written unless it was kept.
+struct Unfinished {
+  std::filesystem::path path;
+  bool kept = false;
+  ~Unfinished() {
+    std::error_code ignored;
+    if (!kept) std::filesystem::remove(path, ignored);
+  }
+};
+
+}  // namespace
+
+void write_run(const Run& run, const std::filesystem::path& path) {
+  Unfinished unfinished{path.string() + fmt::format(".unfinished-{}", ::getpid())};
+  try {
+    write_hdf5(run, unfinished.path.string());
+    seal(unfinished.path);
+    std::filesystem::rename(unfinished.path, path);
+    unfinished.kept = true;
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw UsageError(fmt::format("Cannot write the run file '{}': {}; is the folder there, writable and not full?",
+                                 path.string(), error.what()));
+  }
+}
+
+}  // namespace memwall

@@ -178,16 +178,22 @@ void write_text(hid_t group, const TextSource& source) {
   require(dataset.reset(), "a text column cannot be closed");
 }
 
+Hdf5Handle create_group(hid_t parent, const std::string& name) {
+  const Hdf5Handle properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
+  H5Pset_obj_track_times(properties.get(), false);
+  Hdf5Handle group(H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Gclose);
+  require(group.valid(), "a group cannot be created");
+  return group;
+}
+
 }  // namespace
 
 void write_table(hid_t parent, const std::string& name, std::size_t rows, const std::vector<ColumnSource>& columns,
                  const std::vector<TextSource>& texts) {
-  const Hdf5Handle properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
-  H5Pset_obj_track_times(properties.get(), false);
-  const Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
-  H5Pset_create_intermediate_group(links.get(), 1);
-  Hdf5Handle group(H5Gcreate2(parent, name.c_str(), links.get(), properties.get(), H5P_DEFAULT), H5Gclose);
-  require(group.valid(), "a group cannot be created");
+  // Groups on the way are created one by one: those that HDF5 makes by itself carry the time of day.
+  if (const std::size_t slash = name.rfind('/'); slash != std::string::npos && !has_table(parent, name.substr(0, slash)))
+    create_group(parent, name.substr(0, slash));
+  Hdf5Handle group = create_group(parent, name);
   const Hdf5Handle scalar(H5Screate(H5S_SCALAR), H5Sclose);
   const Hdf5Handle attribute(
       H5Acreate2(group.get(), "rows", H5T_STD_U64LE, scalar.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);

@@ -1,1 +1,162 @@
-int main() { return 2; }
+// memwall: the program. Chooses the verb, and turns what goes wrong into a
+// sentence on stderr and an exit code.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cli/verbs/verbs.h"
+#include "sim/error.h"
+
+namespace memwall {
+
+void print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw std::runtime_error("standard output cannot be written to.");
+}
+
+namespace {
+
+enum ExitCode { kDone = 0, kInternal = 1, kUsage = 2, kDoesNotFit = 3, kUnreadable = 6 };
+
+// As it was typed, without folders in the program's name, quoted where a shell needs it.
+std::string command_line_of(int argc, char** argv) {
+  std::string line = "memwall";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool plain = !word.empty() && word.find_first_of(" \t\n\"'$`\\|&;<>()*?[]{}!#~") == std::string::npos;
+    line += " " + (plain ? word : "'" + word + "'");
+  }
+  return line;
+}
+
+// The verb and sub-verb that were given, "memwall machines show".
+std::string title_of(const CLI::App& app) {
+  std::string title = "memwall";
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    title += " " + at->get_name();
+  }
+  return title;
+}
+
+const CLI::App& deepest(const CLI::App& app) {
+  return app.get_subcommands().empty() ? app : deepest(*app.get_subcommands().front());
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) flags.push_back("-" + name);
+  }
+  return flags;
+}
+
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  return names;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// A word that the command line has no place for.
+[[noreturn]] void refuse_word(const CLI::App& app, const std::string& word) {
+  const bool flag = word.starts_with("-");
+  const std::vector<std::string> known = flag ? flags_of(app) : verbs_of(app);
+  const std::string near = nearest_name(word, known);
+  throw UsageError(fmt::format("{} \"{}\" is unknown{}{}", flag ? "the flag" : known.empty() ? "the argument" : "the verb", word,
+                               near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near),
+                               known.empty() ? "." : fmt::format("; expected one of {}.", listed(known))));
+}
+
+void allow_extras(CLI::App& app) {
+  app.allow_extras();
+  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) allow_extras(*sub);
+}
+
+int act(CLI::App& app, const std::vector<Verb>& verbs) {
+  const std::vector<std::string> extras = app.remaining(true);
+  if (!extras.empty()) refuse_word(deepest(app), extras.front());
+  for (const Verb& verb : verbs)
+    if (verb.app->parsed()) return verb.act();
+  throw UsageError("a verb is missing; expected one of " + listed(verbs_of(app)) + ".");
+}
+
+// The mistake of a command line that CLI11 refused. A misspelled flag or verb is told
+// before what is then missing.
+std::string mistake_of(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> extras = app.remaining(true);
+  if (!extras.empty()) {
+    try {
+      refuse_word(deepest(app), extras.front());
+    } catch (const UsageError& better) {
+      return better.what();
+    }
+  }
+  std::string text = error.what();
+  if (!text.empty() && text.back() != '.') text += '.';
+  return text;
+}
+
+int fail(const std::string& title, const std::string& sentence, int code) {
+  fmt::print(stderr, "{}: {}\n", title, sentence);
+  if (code == kUsage) fmt::print(stderr, "Try `{} --help`.\n", title);
+  return code;
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App app("memwall replays a training step on a machine under policies: does it fit, how long is a step,\n"
+               "where does the time go, and what changes with checkpointing, offload, ZeRO or another machine.");
+  app.name("memwall");
+  app.set_version_flag("--version", "memwall " MEMWALL_VERSION);
+  app.footer(
+      "A first look:\n"
+      "  memwall import profile.json.gz -o step.mwt      # a capture of torch.profiler becomes a trace\n"
+      "  memwall inspect step.mwt                        # what it knows, what can be asked of it\n"
+      "  memwall run step.mwt -o base.h5                 # replay it as it was\n"
+      "  memwall run step.mwt --policy checkpoint:mode=full -o run.h5\n"
+      "  memwall compare base.h5 run.h5                  # what changed\n\n"
+      "Data goes to stdout, the rest to stderr. Exit codes: 0 done, 1 internal error, 2 usage or settings,\n"
+      "3 does not fit (the full result is still printed), 4 validation outside tolerance, 5 sweep with failed\n"
+      "points, 6 unreadable input.");
+  const std::vector<Verb> verbs{add_import(app),   add_inspect(app), add_run(app, command_line_of(argc, argv)),
+                                add_compare(app),  add_export(app),  add_render(app),
+                                add_machines(app), add_policies(app)};
+  allow_extras(app);
+  try {
+    app.parse(argc, argv);
+    return act(app, verbs);
+  } catch (const CLI::CallForHelp&) {
+    print(deepest(app).help());
+    return kDone;
+  } catch (const CLI::CallForVersion& version) {
+    print(std::string(version.what()) + "\n");
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    return fail(title_of(app), mistake_of(app, error), kUsage);
+  } catch (const UsageError& error) {
+    return fail(title_of(app), error.what(), kUsage);
+  } catch (const InfeasibleError& error) {
+    return fail(title_of(app), error.what(), kDoesNotFit);
+  } catch (const InputError& error) {
+    return fail(title_of(app), error.what(), kUnreadable);
+  } catch (const std::bad_alloc&) {
+    return fail(title_of(app), "memory of this computer is exhausted.", kInternal);
+  } catch (const std::exception& error) {
+    return fail(title_of(app), error.what(), kInternal);
+  }
+}
+
+}  // namespace
+}  // namespace memwall
+
+int main(int argc, char** argv) { return memwall::run_program(argc, argv); }

@@ -1,0 +1,50 @@
+#include "cli/output_file.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const fs::path& temporary, const std::string& path, const std::string& reason) {
+  std::error_code ignored;
+  fs::remove(temporary, ignored);
+  throw UsageError(fmt::format("{}: the file cannot be written ({}).", path, reason));
+}
+
+}  // namespace
+
+void write_output(const std::string& path, const std::function<void(std::ostream&)>& write) {
+  if (path.empty() || path == "-") {
+    write(std::cout);
+    if (!std::cout.flush()) throw std::runtime_error("standard output cannot be written to.");
+    return;
+  }
+  const fs::path temporary = path + ".tmp";
+  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+  if (!file) refuse(temporary, path, std::strerror(errno));
+  try {
+    write(file);
+  } catch (...) {
+    std::error_code ignored;
+    file.close();
+    fs::remove(temporary, ignored);
+    throw;
+  }
+  file.close();
+  if (!file) refuse(temporary, path, "the disk may be full");
+  std::error_code error;
+  fs::rename(temporary, path, error);
+  if (error) refuse(temporary, path, error.message());
+}
+
+}  // namespace memwall

@@ -1,0 +1,42 @@
+// Tables, in the four forms that every verb offers.
+//
+// A cell has a text for people ("39.34 GB") and a raw value for programs
+// ("39343923200"); table and md show the first, csv and json the second.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace memwall {
+
+enum class Format { table, json, csv, md };
+// Throws UsageError with the nearest valid name.
+Format parse_format(const std::string& name);
+
+struct Cell {
+  std::string text;
+  std::string raw;
+  bool number = false;  // aligned right; unquoted in JSON
+};
+Cell cell(std::string text);                        // for people and programs alike
+Cell number_cell(std::string text, std::string raw);
+
+struct Table {
+  std::string name;                  // the key in CSV and JSON: "links"
+  std::string title;                 // for people, with what the figures include; "" = none
+  std::vector<std::string> columns;  // lower_snake, as in JSON
+  std::vector<std::string> headings; // for people; empty = `columns`
+  std::vector<std::vector<Cell>> rows;
+};
+
+// One table: rows as they are. JSON is an array of objects.
+std::string to_text(const Table& table, Format format);
+
+// Several: table and md one after the other; csv as table,row,column,value (the row's name is
+// its first cell); json an object of arrays.
+std::string to_text(const std::vector<Table>& tables, Format format);
+
+// JSON string with quotes.
+std::string json_string(const std::string& text);
+
+}  // namespace memwall

@@ -1,0 +1,51 @@
+// memwall compare: what changed from one run to another.
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+#include "cli/progress.h"
+#include "cli/summary_tables.h"
+#include "cli/table.h"
+#include "cli/verbs/verbs.h"
+#include "sim/error.h"
+#include "traces/run/compare.h"
+#include "traces/run/run_file.h"
+
+namespace memwall {
+namespace {
+
+struct Options {
+  std::string base, other, format = "table";
+};
+
+Run read(const std::string& path) {
+  const ReadingProgress progress(path);
+  return read_run(path);
+}
+
+int compare_runs(const Options& o) {
+  const Format format = parse_format(o.format);
+  const Comparison comparison = compare(read(o.base), read(o.other));
+  print(format == Format::json ? to_json(comparison) : to_text(comparison_tables(comparison), format));
+  return 0;
+}
+
+}  // namespace
+
+Verb add_compare(CLI::App& parent) {
+  auto o = std::make_shared<Options>();
+  CLI::App* app = parent.add_subcommand("compare", "Say what changed from one run to another, op by op");
+  app->add_option("base", o->base, "The run to compare with (.h5, from `memwall run -o`)")->required();
+  app->add_option("other", o->other, "The run that differs")->required();
+  app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
+  app->footer(
+      "Time is a waterfall: the differences of its classes add up to the difference of the runs exactly.\n"
+      "Positive differences mean that the other run has more.\n\n"
+      "Example:\n"
+      "  memwall run step.mwt -o base.h5\n"
+      "  memwall run step.mwt --policy checkpoint:mode=full -o run.h5\n"
+      "  memwall compare base.h5 run.h5");
+  return {app, [o] { return compare_runs(*o); }};
+}
+
+}  // namespace memwall

@@ -1,0 +1,55 @@
+// memwall import: a capture becomes a trace file.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/verbs/verbs.h"
+#include "cli/workload_file.h"
+#include "sim/error.h"
+#include "sim/trace_check.h"
+#include "traces/trace/trace_file.h"
+
+namespace memwall {
+namespace {
+
+struct Options {
+  std::string capture, execution_trace, output;
+};
+
+int import_capture(const Options& o) {
+  const Workload workload = load_workload(o.capture, o.execution_trace);
+  require_sound(workload.trace, o.capture);
+  write_trace(workload.trace, o.output);
+  fmt::print(stderr, "{} ({})\n", o.capture, to_string(workload.kind));
+  for (const std::string& line : workload.report) fmt::print(stderr, "  {}\n", line);
+  for (const std::string& line : workload.trace.notes) fmt::print(stderr, "  {}\n", line);
+  fmt::print(stderr, "Wrote {}: {} ops, {} storages, {} steps.\n", o.output, workload.trace.ops.size(),
+             workload.trace.storages.size(), workload.trace.steps.size());
+  return 0;
+}
+
+}  // namespace
+
+Verb add_import(CLI::App& parent) {
+  auto o = std::make_shared<Options>();
+  CLI::App* app = parent.add_subcommand("import", "Turn a capture into a trace file");
+  app->add_option("capture", o->capture,
+                  "A Kineto capture (torch.profiler's .json or .json.gz), or a G10 workload (X.kernels.csv with "
+                  "X.tensors.csv beside it); told apart by content")
+      ->required();
+  app->add_option("--et", o->execution_trace,
+                  "ExecutionTrace of the same run (ExecutionTraceObserver): adds which operator uses which storage, and "
+                  "what each storage is for");
+  app->add_option("-o,--output", o->output, "The trace file to write (.mwt)")->required();
+  app->footer(
+      "The summary on stderr compares every count with the file, and says what was concluded from it:\n"
+      "constants with their sample sizes, blocking calls, edges that are given or inferred.\n\n"
+      "Examples:\n"
+      "  memwall import profile.json.gz -o step.mwt\n"
+      "  memwall import profile.json.gz --et et.json.gz -o step.mwt    # policies that need dataflow\n"
+      "  memwall import BERT-256.kernels.csv -o bert.mwt");
+  return {app, [o] { return import_capture(*o); }};
+}
+
+}  // namespace memwall

@@ -1,0 +1,180 @@
+// memwall inspect: what a trace or capture knows, and what can be asked of it.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+
+#include "cli/format.h"
+#include "cli/table.h"
+#include "cli/verbs/verbs.h"
+#include "cli/workload_file.h"
+#include "sim/error.h"
+#include "sim/registry.h"
+
+namespace memwall {
+namespace {
+
+struct Options {
+  std::string file, execution_trace, format = "table";
+};
+
+Cell count(std::uint64_t n) { return number_cell(human_count(n), std::to_string(n)); }
+
+Table overview(const Options& o, const Workload& w) {
+  const Trace& t = w.trace;
+  Table table{.name = "trace", .title = fmt::format("{} ({})", o.file, to_string(w.kind)), .columns = {"what", "value"},
+              .headings = {"", ""}, .rows = {}};
+  const auto row = [&](const char* what, std::string value) { table.rows.push_back({cell(what), cell(std::move(value))}); };
+  row("name", t.name);
+  row("measured on", t.machine.empty() ? "unknown: give --machine" : t.machine);
+  row("host threads", human_count(t.threads.size()));
+  row("streams", human_count(t.streams.size()));
+  row("steps", human_count(t.steps.size()));
+  row("ranks", human_count(t.ranks));
+  row("samples per step", t.samples_per_step > 0 ? plain_number(t.samples_per_step) : "unknown");
+  row("tokens per step", t.tokens_per_step > 0 ? plain_number(t.tokens_per_step) : "unknown");
+  row("storages", human_count(t.storages.size()));
+  row("memory at the start, not visible as storages", human_bytes(t.untracked_bytes));
+  return table;
+}
+
+Table op_counts(const Trace& t) {
+  struct Count {
+    std::uint64_t number = 0;
+    Duration device{}, host{};
+    Bytes bytes = 0;
+  };
+  std::array<Count, kOpKinds> counts;
+  for (const Op& op : t.ops) {
+    Count& c = counts[static_cast<std::size_t>(op.kind)];
+    ++c.number;
+    c.host += op.host_gap + op.host_cost;
+    c.bytes += op.bytes;
+    c.device += op.duration;
+  }
+  Table table{.name = "ops", .title = "Ops by kind", .columns = {"kind", "count", "duration_s", "host_s", "bytes"},
+              .headings = {"kind", "count", "duration", "host gaps and calls", "bytes"}, .rows = {}};
+  for (int k = 0; k < kOpKinds; ++k) {
+    const Count& c = counts[static_cast<std::size_t>(k)];
+    if (c.number == 0) continue;
+    table.rows.push_back({cell(std::string(to_string(static_cast<OpKind>(k)))), count(c.number),
+                          number_cell(human_time(c.device), plain_seconds(c.device)),
+                          number_cell(human_time(c.host), plain_seconds(c.host)),
+                          number_cell(human_bytes(c.bytes), std::to_string(c.bytes))});
+  }
+  return table;
+}
+
+Table storage_counts(const Trace& t) {
+  struct Count {
+    std::uint64_t number = 0, preexisting = 0;
+    Bytes bytes = 0;
+  };
+  std::array<Count, kStorageKinds> counts;
+  for (const Storage& s : t.storages) {
+    Count& c = counts[static_cast<std::size_t>(s.kind)];
+    ++c.number;
+    c.preexisting += s.preexisting;
+    c.bytes += s.bytes;
+  }
+  Table table{.name = "storages", .title = "Storages by kind (bytes of all, not at once)",
+              .columns = {"kind", "count", "bytes", "preexisting"},
+              .headings = {"kind", "count", "bytes", "older than the trace"}, .rows = {}};
+  for (int k = 0; k < kStorageKinds; ++k) {
+    const Count& c = counts[static_cast<std::size_t>(k)];
+    if (c.number == 0) continue;
+    table.rows.push_back({cell(std::string(to_string(static_cast<StorageKind>(k)))), count(c.number),
+                          number_cell(human_bytes(c.bytes), std::to_string(c.bytes)), count(c.preexisting)});
+  }
+  return table;
+}
+
+struct Fact {
+  const char* name;
+  bool known;
+  const char* meaning;
+  const char* remedy;
+};
+
+std::array<Fact, 5> facts(const Knowledge& k) {
+  return {Fact{"timing", k.timing, "durations and host gaps", "capture with torch.profiler (Kineto)"},
+          Fact{"allocations", k.allocations, "when memory is taken and given back", "capture with profile_memory=True"},
+          Fact{"dataflow", k.dataflow, "which op reads and writes which storage, and what each is for",
+               "record an ExecutionTrace of the same run and give it with --et"},
+          Fact{"modules", k.modules, "module paths", "capture with with_modules=True or with_stack=True"},
+          Fact{"shapes", k.shapes, "FLOPs and bytes of kernels", "capture with record_shapes=True"}};
+}
+
+Table knowledge_table(const Trace& t) {
+  Table table{.name = "knowledge", .title = "What it knows", .columns = {"what", "known", "meaning"},
+              .headings = {"", "", ""}, .rows = {}};
+  for (const Fact& f : facts(t.knowledge))
+    table.rows.push_back({cell(f.name), cell(f.known ? "yes" : "no"),
+                          cell(f.known ? f.meaning : fmt::format("{}; to have it, {}", f.meaning, f.remedy))});
+  return table;
+}
+
+// What stands between a policy and this trace; "" if nothing does.
+std::string obstacle(const PolicyInfo& info, const Trace& t) {
+  if (!info.make_rewriter) return t.knowledge.allocations && t.knowledge.dataflow
+                                      ? "" : "a pager needs allocations and dataflow";
+  Knowledge needs;
+  try {
+    std::map<std::string, std::string> values;  // what has no default does not change what is needed
+    for (const ParameterInfo& p : info.parameters)
+      if (p.default_value.empty()) return "give " + p.name + ": " + p.sentence;
+    needs = info.make_rewriter(PolicyArguments(info.name, values, info.parameters))->needs();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  std::string missing;
+  const auto needed = facts(needs), known = facts(t.knowledge);
+  for (std::size_t i = 0; i < needed.size(); ++i)
+    if (needed[i].known && !known[i].known) missing += (missing.empty() ? "" : ", ") + std::string(known[i].name);
+  return missing.empty() ? "" : "needs " + missing;
+}
+
+Table policy_table(const Trace& t) {
+  Table table{.name = "policies", .title = "Policies", .columns = {"policy", "possible", "why_not"},
+              .headings = {"policy", "can be asked", "why not"}, .rows = {}};
+  for (const auto& [name, info] : policies()) {
+    const std::string why = obstacle(info, t);
+    const bool undecided = why.starts_with("give ");
+    table.rows.push_back({cell(name), cell(why.empty() ? "yes" : undecided ? "depends" : "no"), cell(why)});
+  }
+  return table;
+}
+
+Table note_table(const Workload& w) {
+  Table table{.name = "notes", .title = "Notes of the import and of policies", .columns = {"note"}, .headings = {""},
+              .rows = {}};
+  for (const std::string& line : w.report) table.rows.push_back({cell(line)});
+  for (const std::string& line : w.trace.notes) table.rows.push_back({cell(line)});
+  return table;
+}
+
+int inspect(const Options& o) {
+  const Format format = parse_format(o.format);
+  const Workload w = load_workload(o.file, o.execution_trace);
+  print(to_text({overview(o, w), knowledge_table(w.trace), policy_table(w.trace), op_counts(w.trace),
+                 storage_counts(w.trace), note_table(w)}, format));
+  return 0;
+}
+
+}  // namespace
+
+Verb add_inspect(CLI::App& parent) {
+  auto o = std::make_shared<Options>();
+  CLI::App* app = parent.add_subcommand("inspect", "Say what a trace knows, and what can be asked of it");
+  app->add_option("file", o->file, "A trace file (.mwt), or a capture as for `memwall import`")->required();
+  app->add_option("--et", o->execution_trace, "ExecutionTrace of the same run, beside a Kineto capture");
+  app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
+  app->footer(
+      "Examples:\n"
+      "  memwall inspect step.mwt\n"
+      "  memwall inspect profile.json.gz --et et.json.gz --format md");
+  return {app, [o] { return inspect(*o); }};
+}
+
+}  // namespace memwall

@@ -1,0 +1,31 @@
+// The verbs of memwall, one file each. A verb adds its options to the command
+// line and says what to do when it is the one that was given.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace memwall {
+
+struct Verb {
+  CLI::App* app = nullptr;    // its options; owned by the parent
+  std::function<int()> act;   // returns the exit code; throws the errors of sim/error.h
+};
+
+Verb add_import(CLI::App& parent);
+Verb add_inspect(CLI::App& parent);
+Verb add_machines(CLI::App& parent);
+Verb add_policies(CLI::App& parent);
+Verb add_run(CLI::App& parent, const std::string& command_line);  // the latter for provenance
+Verb add_compare(CLI::App& parent);
+Verb add_export(CLI::App& parent);
+Verb add_render(CLI::App& parent);
+
+// Writes data to stdout. Throws std::runtime_error (exit code 1) where it takes no more.
+void print(const std::string& text);
+
+}  // namespace memwall

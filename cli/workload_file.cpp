@@ -1,0 +1,178 @@
+#include "cli/workload_file.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fstream>
+
+#include "cli/progress.h"
+#include "models/hw/machine_file.h"
+#include "models/workload/import/byte_source.h"
+#include "models/workload/import/execution_trace.h"
+#include "models/workload/import/execution_trace_join.h"
+#include "models/workload/import/g10_csv.h"
+#include "models/workload/import/json_source.h"
+#include "models/workload/import/kineto_capture.h"
+#include "models/workload/import/kineto_import.h"
+#include "sim/error.h"
+#include "sim/trace_check.h"
+#include "traces/run/run_file.h"
+#include "traces/trace/trace_file.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kExpected =
+    "expected a memwall trace (.mwt), a Kineto capture (JSON, gzip or not) or a G10 workload (X.kernels.csv)";
+
+void require_readable(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) throw InputError(fmt::format("{}: there is no such file; {}.", path.string(), kExpected));
+  if (fs::is_directory(status)) throw InputError(fmt::format("{}: this is a folder; {}.", path.string(), kExpected));
+  if (!std::ifstream(path)) throw InputError(fmt::format("{}: the file cannot be opened; {}.", path.string(), kExpected));
+}
+
+// The first member whose name tells one JSON format from another.
+WorkloadKind kind_of_json(const fs::path& path) {
+  static const std::vector<std::string> kineto{"schemaVersion", "deviceProperties", "traceEvents", "distributedInfo",
+                                               "traceName", "displayTimeUnit", "baseTimeNanoseconds", "trace_id",
+                                               "record_shapes", "profile_memory", "with_stack"};
+  static const std::vector<std::string> execution{"nodes", "schema"};
+  JsonSource json(path);
+  while (const auto key = json.next_member()) {
+    if (std::find(kineto.begin(), kineto.end(), *key) != kineto.end()) return WorkloadKind::kineto;
+    if (std::find(execution.begin(), execution.end(), *key) != execution.end())
+      throw InputError(fmt::format("{}: this is an ExecutionTrace, which has no times; give it with --et beside the "
+                                   "Kineto capture of the same run.", path.string()));
+  }
+  throw InputError(fmt::format("{}: the JSON has no member \"traceEvents\"; {}.", path.string(), kExpected));
+}
+
+std::string shown(std::string_view text) {
+  std::string out;
+  for (const char c : text.substr(0, 24))
+    out += std::isprint(static_cast<unsigned char>(c)) ? std::string(1, c)
+                                                       : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
+WorkloadKind kind_of_text(const fs::path& path) {
+  std::array<char, 4096> head;
+  const std::size_t size = ByteSource(path).read(head.data(), head.size());
+  std::string_view text(head.data(), size);
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
+  if (text.empty()) throw InputError(fmt::format("{}: the file is empty; {}.", path.string(), kExpected));
+  if (text.front() == '{' || text.front() == '[') return kind_of_json(path);
+  if (text.starts_with("kernel_id")) return WorkloadKind::g10;
+  if (text.starts_with("tensor_id"))
+    throw InputError(fmt::format("{}: this is the tensors file of a G10 workload; give its X.kernels.csv, the tensors "
+                                 "are found beside it.", path.string()));
+  throw InputError(fmt::format("{}: the file is of an unknown kind, it begins with \"{}\"; {}.", path.string(),
+                               shown(text), kExpected));
+}
+
+fs::path tensors_beside(const fs::path& kernels) {
+  std::string name = kernels.filename().string();
+  const std::size_t at = name.rfind(".kernels.csv");
+  if (at != std::string::npos) name.replace(at, std::string_view(".kernels.csv").size(), ".tensors.csv");
+  return kernels.parent_path() / name;
+}
+
+// What the file holds, by category as it names them.
+std::string events_line(const KinetoCapture& capture) {
+  std::string line;
+  for (const auto& [category, count] : capture.events_by_category)
+    line += fmt::format("{}{} {}", line.empty() ? "Events in the file: " : ", ", count,
+                        category.empty() ? "without category" : category);
+  return line + ".";
+}
+
+// Names the machine file that stands for the captured device, and says so.
+void find_machine(const KinetoCapture& capture, Trace& trace) {
+  const auto found = std::find_if(capture.devices.begin(), capture.devices.end(),
+                                  [&](const CapturedDevice& d) { return d.name == trace.machine; });
+  if (found == capture.devices.end()) {
+    trace.machine.clear();
+    trace.notes.push_back("The file does not say which device it was captured on: give --machine.");
+    return;
+  }
+  const CapturedDevice& device = *found;
+  trace.machine = machine_for_device(device.name, device.memory);
+  trace.notes.push_back(fmt::format("Captured on {} x {} ({} bytes each){}", capture.devices.size(), device.name,
+                                    device.memory,
+                                    trace.machine.empty() ? ": no machine file has such a device, give --machine."
+                                                          : fmt::format(": machine {}.", trace.machine)));
+}
+
+Workload load_kineto(const fs::path& path, const fs::path& execution_trace) {
+  Workload workload;
+  workload.kind = WorkloadKind::kineto;
+  workload.files.push_back(path);
+  const KinetoCapture capture = [&] {
+    const ReadingProgress progress(path);
+    return read_kineto(path);
+  }();
+  ImportedTrace imported = import_kineto(capture);
+  find_machine(capture, imported.trace);
+  if (!execution_trace.empty()) {
+    require_readable(execution_trace);
+    workload.files.push_back(execution_trace);
+    join_execution_trace(imported, capture, read_execution_trace(execution_trace));
+  }
+  workload.trace = std::move(imported.trace);
+  workload.report.push_back(events_line(capture));
+  return workload;
+}
+
+}  // namespace
+
+std::string_view to_string(WorkloadKind kind) {
+  constexpr std::string_view names[] = {"memwall trace", "Kineto capture", "G10 workload"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+WorkloadKind kind_of_workload(const fs::path& path) {
+  require_readable(path);
+  if (is_trace_file(path)) return WorkloadKind::trace;
+  if (is_run_file(path))
+    throw InputError(fmt::format("{}: this is a run file, the result of `memwall run`; {}.", path.string(), kExpected));
+  return kind_of_text(path);
+}
+
+Workload load_workload(const fs::path& path, const fs::path& execution_trace) {
+  const WorkloadKind kind = kind_of_workload(path);
+  if (!execution_trace.empty() && kind != WorkloadKind::kineto)
+    throw UsageError(fmt::format("--et {}: an ExecutionTrace joins a Kineto capture; {} is a {}.",
+                                 execution_trace.string(), path.string(), to_string(kind)));
+  if (kind == WorkloadKind::kineto) return load_kineto(path, execution_trace);
+  Workload workload;
+  workload.kind = kind;
+  workload.files.push_back(path);
+  if (kind == WorkloadKind::trace) {
+    const ReadingProgress progress(path);
+    workload.trace = read_trace(path);
+  } else {
+    workload.files.push_back(tensors_beside(path));
+    workload.trace = import_g10(path);
+  }
+  return workload;
+}
+
+std::string hash_of_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError(fmt::format("{}: the file cannot be opened.", path.string()));
+  std::vector<char> buffer(1 << 20);
+  uLong sum = crc32(0, nullptr, 0);
+  while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), in.gcount() > 0)
+    sum = crc32(sum, reinterpret_cast<const Bytef*>(buffer.data()), static_cast<uInt>(in.gcount()));
+  return fmt::format("crc32:{:08x}", sum);
+}
+
+}  // namespace memwall

@@ -1,0 +1,36 @@
+// Whatever a user calls "the step": a trace file or a capture, told apart by content.
+//
+// Known: memwall's own traces (.mwt), Kineto captures (.json, .json.gz; with an ExecutionTrace of
+// the same run beside them or not), G10 workloads (X.kernels.csv, X.tensors.csv beside it).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sim/trace.h"
+
+namespace memwall {
+
+enum class WorkloadKind : std::uint8_t { trace, kineto, g10 };
+std::string_view to_string(WorkloadKind kind);
+
+// What the file is. Throws InputError naming what was found, and what to do with a file that is
+// known but not a step (an ExecutionTrace, a run file, G10's tensors).
+WorkloadKind kind_of_workload(const std::filesystem::path& path);
+
+struct Workload {
+  WorkloadKind kind = WorkloadKind::trace;
+  Trace trace;                      // sound
+  std::vector<std::string> report;  // what the file holds; what was concluded stands in trace.notes
+  std::vector<std::filesystem::path> files;  // that were read
+};
+
+// `execution_trace` may be empty. Throws InputError, and UsageError for an ExecutionTrace beside
+// anything but a Kineto capture.
+Workload load_workload(const std::filesystem::path& path, const std::filesystem::path& execution_trace);
+
+// "crc32:0a1b2c3d" of the file's bytes. Throws InputError.
+std::string hash_of_file(const std::filesystem::path& path);
+
+}  // namespace memwall

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -109,6 +110,8 @@ class Engine {
   void await(Thread& thread, std::uint16_t index, OpId id);
   void begin_host_work(Thread& thread, std::uint16_t index, OpId id);
   void allocate(Thread& thread, std::uint16_t index, OpId id);
+  void record_event(const Op& op);
+  void wait_event(const Op& op);
   void await_op(Thread& thread, std::uint16_t index, OpId id);
   void wake_from_device(std::uint16_t index, OpId ended);
   void return_call(Thread& thread);
@@ -145,6 +148,7 @@ class Engine {
   std::vector<Thread> threads_;
   std::vector<StreamState> streams_;
   std::vector<OpId> event_op_;         // per event: the op it was recorded behind
+  std::map<std::uint32_t, std::vector<OpId>> event_waits_;  // and what its stream was told to wait for since
   std::vector<Waiter> waiters_;
   std::vector<OpId> wide_;             // running kernels of several waves
   std::vector<std::vector<CopyEngine>> engines_;  // [device][engine class]

@@ -96,15 +96,8 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
       if (paging_) paging_->freed(op.target);
       else memory_.remove(now_, op.target);
       break;
-    case OpKind::event_record: event_op_[op.target] = streams_[op.stream].last_submitted; break;
-    case OpKind::event_wait:
-      if (event_op_[op.target] != kNoOp && !done_[event_op_[op.target]])
-        streams_[op.stream].pending_producers.push_back(event_op_[op.target]);
-      // An op that ended before still delays the consumer by the event's latency, but only if it ended just now.
-      else if (event_op_[op.target] != kNoOp &&
-               records_[event_op_[op.target]].end + trace_.constants.event_latency > now_)
-        streams_[op.stream].pending_producers.push_back(event_op_[op.target]);
-      break;
+    case OpKind::event_record: record_event(op); break;
+    case OpKind::event_wait: wait_event(op); break;
     case OpKind::synchronize: await(thread, index, id); return;
     case OpKind::host_work:
       if (op.wait_for != WaitFor::nothing) await(thread, index, id);
@@ -114,6 +107,27 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
     case OpKind::mark: break;
   }
   finish_host(thread, now_ + op.host_cost, WaitReason::none);
+}
+
+// An event is a place in its stream: behind the last op, and behind waits that no op has followed yet.
+void Engine::record_event(const Op& op) {
+  const StreamState& stream = streams_[op.stream];
+  event_op_[op.target] = stream.last_submitted;
+  if (!stream.pending_producers.empty()) event_waits_[op.target] = stream.pending_producers;
+  else if (!event_waits_.empty()) event_waits_.erase(op.target);
+}
+
+void Engine::wait_event(const Op& op) {
+  std::vector<OpId>& pending = streams_[op.stream].pending_producers;
+  const auto add = [&](OpId producer) {
+    // An op that ended long ago is no bound; one that ended just now still delays by the event's latency.
+    if (producer == kNoOp || (done_[producer] && records_[producer].end + trace_.constants.event_latency <= now_)) return;
+    if (std::find(pending.begin(), pending.end(), producer) == pending.end()) pending.push_back(producer);
+  };
+  add(event_op_[op.target]);
+  if (event_waits_.empty()) return;
+  if (const auto waits = event_waits_.find(op.target); waits != event_waits_.end())
+    for (const OpId producer : waits->second) add(producer);
 }
 
 void Engine::launch(Thread& thread, std::uint16_t index, OpId id) {
@@ -172,15 +186,25 @@ void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
   thread.returned_early = false;
   const auto wait_for = [&](OpId awaited) {
     if (awaited == kNoOp || done_[awaited]) return;
+    for (const Waiter& waiter : waiters_)
+      if (waiter.is_thread && waiter.index == index && waiter.op == awaited) return;
     waiters_.push_back({awaited, true, index});
     ++thread.pending;
   };
+  const auto wait_for_stream = [&](const StreamState& stream) {
+    wait_for(stream.last_submitted);
+    for (const OpId producer : stream.pending_producers) wait_for(producer);
+  };
   switch (op.wait_for) {
-    case WaitFor::stream: wait_for(streams_[op.stream].last_submitted); break;
-    case WaitFor::event: wait_for(event_op_[op.target]); break;
+    case WaitFor::stream: wait_for_stream(streams_[op.stream]); break;
+    case WaitFor::event:
+      wait_for(event_op_[op.target]);
+      if (const auto waits = event_waits_.find(op.target); waits != event_waits_.end())
+        for (const OpId producer : waits->second) wait_for(producer);
+      break;
     case WaitFor::device:
       for (std::size_t s = 0; s < streams_.size(); ++s)
-        if (trace_.streams[s].role != StreamRole::storage) wait_for(streams_[s].last_submitted);
+        if (trace_.streams[s].role != StreamRole::storage) wait_for_stream(streams_[s]);
       break;
     default: break;
   }

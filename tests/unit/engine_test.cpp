@@ -126,6 +126,18 @@ TEST_F(EngineTest, AnEventMakesAStreamWaitForWhatWasRecorded) {
   EXPECT_EQ(r.records[consumer].device_cause, producer);
 }
 
+TEST_F(EngineTest, AnEventStandsBehindWaitsThatNoOpHasFollowedYet) {
+  const auto third = builder_.add_stream("third", StreamRole::compute);
+  kernel(compute_, us(50));
+  const auto first = builder_.add_event(), second = builder_.add_event();
+  builder_.record(first, compute_, main_);
+  builder_.wait(first, side_, main_);
+  builder_.record(second, side_, main_);  // side_ is empty, but waits
+  builder_.wait(second, third, main_);
+  const OpId consumer = kernel(third, us(1));
+  EXPECT_EQ(run().records[consumer].start, us(50));
+}
+
 TEST_F(EngineTest, SynchronizeReturnsAfterTheWorkPlusItsReturnDelay) {
   const OpId k = kernel(compute_, us(100), us(5));
   const OpId sync = synchronize(WaitFor::stream, us(8), us(6));

@@ -120,6 +120,8 @@ void Engine::handle(const Event& event) {
       // The copy may have been slowed since; returning by the first estimate is what a staging copy does.
       if (thread.block == Block::device_work && !thread.returned_early) {
         thread.returned_early = true;
+        // It waits no longer: the next call may wait for the same copy.
+        std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.is_thread && waiter.index == event.subject; });
         finish_host(thread, now_, WaitReason::synchronize);
       }
       break;

@@ -83,14 +83,19 @@ class CpuOptimizer {
     if (on_nvme()) make_stages();
   }
 
+  // What this rank updates of a parameter.
+  Bytes sent_bytes(StorageId id) const {
+    return static_cast<Bytes>(std::llround(count_.share * static_cast<double>(t_.storages[id].bytes)));
+  }
+
   void add_host_copy(StorageId id, Ferry& far) {
     const std::string label = t_.strings[t_.storages[id].label];
     const bool is_master = !masters_are_states() && !on_nvme();
-    sent_from_[id] = ferry_.host_buffer(t_.storages[id].bytes,
-                                        is_master ? StorageKind::optimizer_state : StorageKind::workspace, label + " on host");
+    sent_from_[id] = ferry_.host_buffer(sent_bytes(id), is_master ? StorageKind::optimizer_state : StorageKind::workspace, label + " on host");
     if (!masters_are_states() && on_nvme()) {
       const StorageId master = far.far_twin(id, true);
       edit_.tables().storages[master].kind = StorageKind::optimizer_state;
+      edit_.tables().storages[master].bytes = sent_bytes(id);
       masters_[id] = master;
     }
   }
@@ -214,7 +219,7 @@ class CpuOptimizer {
     for (const StorageId id : states) uses.push_back({id, 0, Access::write});
     double sent = 0;  // written besides the master copy
     for (const StorageId id : group.parameters) {
-      if (masters_are_states() || on_nvme()) sent += static_cast<double>(t_.storages[id].bytes);
+      if (masters_are_states() || on_nvme()) sent += static_cast<double>(sent_bytes(id));
       else uses.push_back({sent_from_.at(id), 0, Access::read});
       uses.push_back({sent_from_.at(id), 0, Access::write});
     }
@@ -229,7 +234,7 @@ class CpuOptimizer {
     edit_.insert(at, op, std::move(uses));
     for (const StorageId id : group.parameters) {
       ferry_.carry(at, sent_from_.at(id), id, ferry_.in_stream(id));
-      bytes_up_ += t_.storages[id].bytes;
+      bytes_up_ += sent_bytes(id);
     }
   }
 

@@ -124,7 +124,12 @@ ParameterCount count_parameters(const Trace& trace, const std::vector<StorageHis
   ParameterCount count;
   count.bytes_per_parameter = element_size(trace, histories, step.parameters);
   if (count.bytes_per_parameter == 0) count.bytes_per_parameter = states > 3.5 * parameters ? 2 : 4;
-  count.parameters = states / (count.bytes_per_parameter == 2 ? 12 : 8);
+  const double ratio = parameters > 0 ? states / parameters : 0;
+  const bool without_master = count.bytes_per_parameter == 4 || (ratio > 3.8 && ratio < 4.2);
+  count.parameters = states / (without_master ? 8 : 12);
+  const double updated = count.parameters * count.bytes_per_parameter;
+  // Over two or more ranks a rank updates at most a half; anything nearer to 1 is padding.
+  if (updated < 0.75 * parameters) count.share = updated / parameters;
   return count;
 }
 

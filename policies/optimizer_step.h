@@ -29,8 +29,11 @@ Optimizer find_optimizer(const Trace& trace, const std::vector<StorageHistory>& 
 struct ParameterCount {
   double parameters = 0;
   int bytes_per_parameter = 4;  // on the device: 2 where an fp32 master copy is among the states
+  double share = 1;             // of the parameters written that this rank updates: 1 / ranks where states are
+                                // sharded and parameters are not (ZeRO stages 1 and 2)
 };
-// The states' bytes are 8 per parameter (Adam's two fp32 moments) or 12 (and an fp32 master copy). The
+// The states' bytes are 8 per parameter (Adam's two fp32 moments) or, for 16-bit parameters, 12 (and an
+// fp32 master copy; 8 again where states are four times the parameters' bytes). The
 // element size is that of the kernels which read the parameters in forward; where no data type is
 // known, states of more than 3.5 times the parameters' bytes mean 16-bit parameters.
 ParameterCount count_parameters(const Trace& trace, const std::vector<StorageHistory>& histories,

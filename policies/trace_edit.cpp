@@ -31,7 +31,8 @@ void TraceEdit::insert(Spot spot, Op op, std::vector<Use> uses) {
   const OpId at = anchor(spot);
   const Op& beside = base_.ops[at];
   op.thread = beside.thread < base_.threads.size() ? beside.thread : 0;
-  op.phase = beside.phase;
+  // Recompute is what repeats a forward op; a policy's own op beside it belongs to backward.
+  op.phase = beside.phase == Phase::recompute ? Phase::backward : beside.phase;
   op.added = true;
   op.origin = Origin::modelled;
   (spot.after ? after_ : before_)[at].push_back({op, std::move(uses)});

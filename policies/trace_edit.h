@@ -3,7 +3,7 @@
 // A rewriter says what stands before or after which op of the base trace, what is removed and
 // which op works on another storage; `apply` writes the new trace, renumbers ops, and derives the
 // versions of every use anew (in a sound trace an op reads the newest version). New ops take the
-// thread and the phase of the op they stand beside, and the machine's host costs.
+// thread and the phase of the op they stand beside (backward for recompute), and the machine's host costs.
 //
 // An event of CUDA stands for a position in its stream, waits included that no op has followed yet; an
 // event of the engine stands for the last op before it. New waits are therefore repeated, at no host

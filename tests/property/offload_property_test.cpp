@@ -169,6 +169,38 @@ RC_GTEST_PROP(OffloadProperty, StreamsAndEventsOrderWhatTheProgramOrders, ()) {
   require_safe_reuse(trace, result);
 }
 
+// Offloads of everything, behind recompute and sharding.
+RC_GTEST_PROP(OffloadProperty, CompositionsAreSoundAndOrdered, ()) {
+  const Machine machine = test_machine();
+  GptShape shape = random_shape();
+  shape.layers = *rc::gen::inRange(2, 5);
+  const Trace base = gpt_step(shape);
+  std::vector<std::string> texts;
+  const std::string recompute = *rc::gen::element<std::string>("", "checkpoint:mode=full", "checkpoint:every=2");
+  if (!recompute.empty()) texts.push_back(recompute);
+  const int stage = *rc::gen::inRange(-1, 4);
+  if (stage >= 0)
+    texts.push_back("zero:ranks=" + std::to_string(*rc::gen::element(2, 4)) + ",bucket_bytes=2000,stage=" + std::to_string(stage));
+  texts.push_back("offload:min_bytes=1,what=" +
+                  *rc::gen::element<std::string>("activations", "optimizer", "parameters", "optimizer+parameters",
+                                                 "optimizer+activations", "optimizer+parameters+activations") +
+                  ",to=" + *rc::gen::element<std::string>("host", "nvme") + ",prefetch=" +
+                  std::to_string(*rc::gen::inRange(0, 4)) + ",buffers=" + std::to_string(*rc::gen::inRange(0, 4)));
+  std::vector<PolicySpec> specs;
+  for (const std::string& text : texts) {
+    RC_LOG() << text << ' ';
+    specs.push_back(parse_policy(text));
+  }
+  Trace trace;
+  try {
+    trace = apply_rewriters(base, specs, machine, *test_pricer(machine));
+  } catch (const UsageError& error) {
+    RC_DISCARD(error.what());
+  }
+  const SimulationResult result = run(trace, machine);
+  require_ordered_uses(trace, result);
+}
+
 RC_GTEST_PROP(OffloadProperty, WhatLeavesComesBackAndNothingIsLeftBehind, ()) {
   const Machine machine = test_machine();
   const Trace base = gpt_step(random_shape());

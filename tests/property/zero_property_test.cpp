@@ -9,6 +9,7 @@
 #include "sim/trace_check.h"
 #include "tests/support/layer_trace.h"
 #include "tests/support/live_bytes.h"
+#include "tests/support/races.h"
 #include "tests/support/test_machine.h"
 
 namespace memwall {
@@ -61,6 +62,7 @@ RC_GTEST_PROP(ZeroProperty, PartsOfAllRanksMakeTheWhole, ()) {
   RC_LOG(c.policy);
   const Trace trace = layer_trace(c.shape), result = split(c, trace);
   RC_ASSERT(check(result).empty());
+  RC_ASSERT(races(result).empty());
   const std::size_t layers = c.shape.parameter_bytes.size();
   if (c.stage >= 1)
     require_part(total(result, StorageKind::optimizer_state), total(trace, StorageKind::optimizer_state), c.ranks, 1, 4);

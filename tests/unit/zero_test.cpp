@@ -13,6 +13,7 @@
 #include "tests/support/gpt_trace.h"
 #include "tests/support/layer_trace.h"
 #include "tests/support/live_bytes.h"
+#include "tests/support/races.h"
 #include "tests/support/test_machine.h"
 
 namespace memwall {
@@ -229,6 +230,7 @@ TEST(Zero, EveryStageAndSettingLeavesASoundTrace) {
         const Trace trace = gpt_step(shape);
         const Trace result = rewritten(trace, {zero(stage, 4, more)});
         EXPECT_EQ(check(result), std::vector<std::string>{}) << stage << more;
+        EXPECT_EQ(races(result), std::vector<std::string>{}) << stage << more;
         EXPECT_EQ(result.ranks, 4u);
         EXPECT_EQ(result.steps.size(), 2u);
         EXPECT_GT(result.notes.size(), trace.notes.size());
@@ -238,6 +240,26 @@ TEST(Zero, EveryStageAndSettingLeavesASoundTrace) {
           }
         }
       }
+}
+
+// The control of the above: each wait that zero adds protects something, so none may be missing.
+TEST(Zero, WithoutOneOfItsWaitsThereIsARace) {
+  for (const int stage : {0, 1, 2, 3}) {
+    LayerShape shape;
+    shape.steps = 2;
+    const Trace result = rewritten(layer_trace(shape), {zero(stage, 4, ",bucket_bytes=1024")});
+    ASSERT_EQ(races(result), std::vector<std::string>{});
+    int waits = 0, needed = 0;
+    for (OpId id = 0; id < result.ops.size(); ++id) {
+      if (result.ops[id].kind != OpKind::event_wait) continue;
+      Trace broken = result;
+      broken.ops[id] = Op{};
+      ++waits;
+      needed += !races(broken).empty();
+    }
+    EXPECT_GT(needed, 0) << "stage " << stage;
+    EXPECT_GE(2 * needed, waits) << "stage " << stage << ": " << needed << " of " << waits;
+  }
 }
 
 TEST(Zero, SameInputSameOps) {

@@ -1,0 +1,92 @@
+#include "tests/support/races.h"
+
+#include <algorithm>
+
+namespace memwall {
+namespace {
+
+// Per stream: how many of its ops are known to be done. Lamport's happened-before as vector clocks.
+using Clock = std::vector<std::uint32_t>;
+
+void merge(Clock& into, const Clock& from) {
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
+bool covers(const Clock& clock, const Clock& needed) {
+  for (std::size_t i = 0; i < clock.size(); ++i)
+    if (clock[i] < needed[i]) return false;
+  return true;
+}
+
+class Races {
+ public:
+  Races(const Trace& trace, std::size_t limit)
+      : t_(trace), limit_(limit), none_(trace.streams.size(), 0), host_(none_), streams_(trace.streams.size(), none_),
+        events_(trace.event_count, none_), written_(trace.storages.size(), none_), used_(trace.storages.size(), none_),
+        memory_(trace.storages.size(), none_), pools_(trace.streams.size(), none_) {}
+
+  std::vector<std::string> run() {
+    for (OpId id = 0; id < t_.ops.size() && found_.size() < limit_; ++id) visit(id);
+    return std::move(found_);
+  }
+
+ private:
+  void visit(OpId id) {
+    const Op& op = t_.ops[id];
+    switch (op.kind) {
+      // What comes next from this stream's pool may stand in memory that the freed storage's users still work on.
+      case OpKind::free: merge(pools_[t_.storages[op.target].stream], used_[op.target]); break;
+      case OpKind::alloc: memory_[op.target] = pools_[t_.storages[op.target].stream]; break;
+      case OpKind::event_record: events_[op.target] = streams_[op.stream]; break;
+      case OpKind::event_wait: merge(streams_[op.stream], events_[op.target]); break;
+      case OpKind::synchronize: synchronize(op); break;
+      default:
+        if (runs_on_device(op.kind)) launch(id);
+    }
+  }
+
+  void synchronize(const Op& op) {
+    if (op.wait_for == WaitFor::event) merge(host_, events_[op.target]);
+    if (op.wait_for == WaitFor::stream) merge(host_, streams_[op.stream]);
+    if (op.wait_for == WaitFor::device)
+      for (const Clock& stream : streams_) merge(host_, stream);
+  }
+
+  void launch(OpId id) {
+    const Op& op = t_.ops[id];
+    Clock& now = streams_[op.stream];
+    merge(now, host_);
+    for (const Use& use : t_.uses_of(op)) {
+      require(id, use, now, written_[use.storage], "does not wait for what wrote");
+      if (use.access == Access::write) require(id, use, now, used_[use.storage], "does not wait for the users of");
+      require(id, use, now, memory_[use.storage], "does not wait for the former users of the memory of");
+    }
+    ++now[op.stream];
+    for (const Use& use : t_.uses_of(op)) {
+      if (use.access == Access::write) written_[use.storage][op.stream] = now[op.stream];
+      used_[use.storage][op.stream] = now[op.stream];
+    }
+    if (op.wait_for == WaitFor::own_op) merge(host_, now);
+  }
+
+  void require(OpId id, const Use& use, const Clock& now, const Clock& needed, const char* what) {
+    if (found_.size() >= limit_ || covers(now, needed)) return;
+    found_.push_back("Op " + std::to_string(id) + " '" + t_.strings[t_.ops[id].name] + "' " + what + " storage " +
+                     std::to_string(use.storage) + " '" + t_.strings[t_.storages[use.storage].label] + "'.");
+  }
+
+  const Trace& t_;
+  std::size_t limit_;
+  Clock none_, host_;
+  std::vector<Clock> streams_, events_;
+  std::vector<Clock> written_, used_;  // by storage: its writers, and all its users
+  std::vector<Clock> memory_;          // by storage: who used its memory before
+  std::vector<Clock> pools_;           // by stream: users of everything freed into its pool
+  std::vector<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<std::string> races(const Trace& trace, std::size_t limit) { return Races(trace, limit).run(); }
+
+}  // namespace memwall

@@ -226,7 +226,7 @@ class CostFinder {
         hidden.push_back(wait.call);
         continue;
       }
-      const Duration own = std::clamp(call.duration - op(copy).duration - return_delay, Duration{}, call.duration);
+      const Duration own = std::max(call.duration - op(copy).duration - return_delay, Duration{});
       costs_.calls[wait.call].own = own;
       shown.push_back(own);
     }

@@ -47,8 +47,9 @@ inline bool parse_integer(std::string_view token, std::int64_t& value) {
 inline bool parse_microseconds(std::string_view token, std::int64_t& nanoseconds) {
   const bool negative = !token.empty() && token.front() == '-';
   if (negative) token.remove_prefix(1);
+  constexpr std::int64_t kMost = 4'500'000'000'000'000'000;
   std::int64_t digits = 0;  // all digits kept, as one number
-  int point = 0, kept = 0;  // decimals among them; digits kept
+  int point = 0;            // decimals among them
   bool after_point = false, any = false, round_up = false, cut = false;
   std::size_t i = 0;
   for (; i < token.size(); ++i) {
@@ -59,9 +60,8 @@ inline bool parse_microseconds(std::string_view token, std::int64_t& nanoseconds
     }
     if (c < '0' || c > '9') break;
     any = true;
-    if (kept < 18) {
+    if (digits <= kMost / 10 - 1) {
       digits = digits * 10 + (c - '0');
-      kept += digits != 0;
       point += after_point;
     } else {
       if (!cut) round_up = c >= '5';
@@ -80,7 +80,6 @@ inline bool parse_microseconds(std::string_view token, std::int64_t& nanoseconds
   }
   int shift = exponent - point + 3;  // to nanoseconds
   if (cut && round_up && shift >= 0) ++digits;
-  constexpr std::int64_t kMost = 4'500'000'000'000'000'000;
   for (; shift > 0; --shift) {
     if (digits > kMost / 10) return false;
     digits *= 10;

@@ -20,7 +20,7 @@ namespace od = simdjson::ondemand;
 using std::string_view;
 
 constexpr std::int64_t kAbsent = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kLongestWindow = 9'000'000'000'000'000;  // ns, 104 days: picoseconds still fit 63 bits
+constexpr std::int64_t kLongestWindow = 864'000'000'000'000;  // ns, 10 days: sums of picoseconds still fit 63 bits
 
 enum class Category : std::uint8_t { none, operation, annotation, call, kernel, copy, memset, sync, python, memory };
 
@@ -115,7 +115,8 @@ class Reader {
 
   std::int64_t duration_of(const Fields& f) {
     const std::int64_t ns = nanoseconds_of(f.dur, "dur");
-    if (ns < 0 || ns > kLongestWindow) wrong("dur", trimmed(f.dur), "a duration of 0 or more, in microseconds");
+    if (ns < 0) wrong("dur", trimmed(f.dur), "a duration of 0 or more, in microseconds");
+    if (ns > kLongestWindow) wrong("dur", trimmed(f.dur), "a duration of at most 10 days, in microseconds");
     return ns;
   }
 
@@ -372,6 +373,7 @@ class Reader {
     call.name = intern(f.name);
     call.start = time_of(f.ts);
     call.duration = Duration(duration_of(f));
+    busy_ += static_cast<double>(call.duration.count());
     call.thread = thread_of(f);
     call.correlation = or_minus_one(f.correlation);
     call.callback = or_minus_one(f.callback);
@@ -385,6 +387,7 @@ class Reader {
     op.name = intern(f.name);
     op.start = time_of(f.ts);
     op.duration = Duration(duration_of(f));
+    busy_ += static_cast<double>(op.duration.count());
     op.device = static_cast<std::int32_t>(small(f.device));
     op.stream = f.stream == kAbsent ? 0 : f.stream;
     op.correlation = or_minus_one(f.correlation);
@@ -522,7 +525,10 @@ class Reader {
     if (first_ > last_) first_ = last_ = 0;
     if (last_ - first_ > kLongestWindow)
       source_.fail("the first and the last event lie " + std::to_string((last_ - first_) / 86'400'000'000'000) +
-                   " days apart; expected at most 104.");
+                   " days apart; expected at most 10.");
+    // One after the other, as a replay may run them, they must still fit.
+    if (busy_ > 4 * static_cast<double>(kLongestWindow))
+      source_.fail("the durations of calls and device work add up to more than 40 days; expected less.");
     capture_.first_event_ns = first_;
     rebase_spans(capture_.operators);
     rebase_spans(capture_.calls);
@@ -540,6 +546,7 @@ class Reader {
   od::parser parser_;
   KinetoCapture capture_;
   std::int64_t first_ = std::numeric_limits<std::int64_t>::max(), last_ = std::numeric_limits<std::int64_t>::min();
+  double busy_ = 0;  // ns of all calls and device work
   std::string last_category_;
   std::uint64_t* last_count_ = nullptr;
   std::string last_tid_, last_pid_;

@@ -1,0 +1,111 @@
+// Does any damaged Kineto capture crash, hang, or become a trace that is not sound?
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "models/workload/import/kineto_import.h"
+#include "sim/error.h"
+#include "sim/simulation.h"
+#include "sim/trace_check.h"
+#include "tests/support/gzip.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/small_capture.h"
+#include "tests/support/test_machine.h"
+
+namespace memwall {
+namespace {
+
+using Random = std::mt19937;
+
+std::size_t below(Random& random, std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); }
+
+// Where a member's value begins that is not the document's own, and where it ends.
+std::pair<std::size_t, std::size_t> some_value(const std::string& text, Random& random) {
+  const std::size_t events = text.find("\"traceEvents\"") + 16;
+  const std::size_t colon = text.find("\":", events + below(random, text.size() - events - 200));
+  if (colon == std::string::npos) return {text.size(), text.size()};
+  const std::size_t begin = colon + 2;
+  std::size_t end = begin;
+  if (text[begin] == '"') end = text.find('"', begin + 1) + 1;
+  else while (end < text.size() && text[end] != ',' && text[end] != '}' && text[end] != ']') ++end;
+  return {begin, end};
+}
+
+std::string mutated(std::string text, Random& random) {
+  static const char* kOdd[] = {"-1", "0", "1e308", "18446744073709551615", "-9223372036854775808", "9223372036854775807", "null",
+                               "\"x\"", "[]", "{}", "1669783687001200", "864000000000000", "0.0001", "true", "\"stream 9\"",
+                               "\"cudaGraphLaunch\"", "\"kernel\"", "\"cuda_sync\"", "\"Stream Wait Event\"", "7", "101", "2"};
+  const int kind = static_cast<int>(below(random, 6));
+  switch (kind) {
+    case 0: return text.substr(0, below(random, text.size()));
+    case 1:
+      for (std::size_t n = 1 + below(random, 4); n > 0; --n) text[below(random, text.size())] = static_cast<char>(below(random, 256));
+      return text;
+    case 2: {  // a line twice, or not at all
+      const std::size_t begin = text.find('\n', below(random, text.size() - 300));
+      const std::size_t end = text.find('\n', begin + 1);
+      if (end == std::string::npos) return text;
+      const std::string line = text.substr(begin, end - begin);
+      return below(random, 2) ? text.insert(begin, line) : text.erase(begin, end - begin);
+    }
+    default:
+      for (std::size_t n = 1 + below(random, 5); n > 0; --n) {
+        const auto [begin, end] = some_value(text, random);
+        if (begin < text.size()) text.replace(begin, end - begin, kOdd[below(random, std::size(kOdd))]);
+      }
+      return text;
+  }
+}
+
+// What becomes of a file: 0 refused, 1 a sound trace that runs.
+int outcome(const std::filesystem::path& path) {
+  try {
+    const ImportedTrace imported = import_kineto(read_kineto(path));
+    EXPECT_TRUE(check(imported.trace).empty());
+    SimulationOptions options;
+    options.allocator = "ideal";
+    const SimulationResult result = simulate(imported.trace, test_machine(), options);
+    EXPECT_EQ(result.records.size(), imported.trace.ops.size());
+    return 1;
+  } catch (const InputError& error) {
+    EXPECT_GT(std::string(error.what()).size(), 20u);
+    return 0;
+  }
+}
+
+TEST(KinetoFuzz, MutatedCapturesAreRefusedOrSound) {
+  const ScratchFolder folder;
+  Random random(20240607);
+  int counts[2] = {};
+  for (int i = 0; i < 800; ++i) {
+    const std::string text = mutated(small_capture(), random);
+    write_content(folder / "mutated.json", text);
+    SCOPED_TRACE("mutation " + std::to_string(i));
+    ++counts[outcome(folder / "mutated.json")];
+    if (::testing::Test::HasFailure()) {
+      write_content(std::filesystem::temp_directory_path() / "memwall-kineto-fuzz-failure.json", text);
+      break;
+    }
+  }
+  // Both ends were reached often, so that the test has looked at both.
+  EXPECT_GT(counts[0], 100);
+  EXPECT_GT(counts[1], 100);
+}
+
+TEST(KinetoFuzz, DamagedGzipIsRefusedOrSound) {
+  const ScratchFolder folder;
+  Random random(7);
+  const std::string packed = gzipped(small_capture());
+  int refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string text = packed;
+    if (below(random, 2)) text.resize(2 + below(random, text.size() - 2));
+    else text[2 + below(random, text.size() - 2)] = static_cast<char>(below(random, 256));
+    write_content(folder / "mutated.json.gz", text);
+    refused += outcome(folder / "mutated.json.gz") == 0;
+  }
+  EXPECT_GT(refused, 200);
+}
+
+}  // namespace
+}  // namespace memwall

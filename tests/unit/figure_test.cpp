@@ -126,7 +126,7 @@ TEST(Palette, ColoursOfOneFigureDiffer) {
   for (const std::vector<const char*>& words :
        {std::vector<const char*>{"compute", "recompute", "copy", "collective", "storage", "allocator", "fault", "host", "idle"},
         {"parameter", "gradient", "optimizer_state", "activation", "input", "workspace", "communication_buffer", "unknown"},
-        {"forward", "recompute", "backward", "optimizer", "copy", "collective", "host", "wait"}})
+        {"compute", "forward", "recompute", "backward", "optimizer", "copy", "collective", "storage", "host", "wait"}})
     for (std::size_t i = 0; i < words.size(); ++i)
       for (std::size_t k = i + 1; k < words.size(); ++k)
         EXPECT_NE(palette::color_of(words[i]), palette::color_of(words[k])) << words[i] << " " << words[k];

@@ -14,7 +14,7 @@ Color color_of(std::string_view word) {
       {"parameter", kBlue}, {"gradient", kOrange}, {"optimizer_state", kGreen}, {"activation", kSkyBlue},
       {"input", kYellow}, {"workspace", kPurple}, {"communication_buffer", kVermillion}, {"unknown", kLightGray},
       // phases and what else a lane shows
-      {"forward", kBlue}, {"backward", kGreen}, {"optimizer", kYellow}, {"kernel", kBlue}, {"memset", kLightGray},
+      {"forward", {0x00, 0x42, 0x78}}, {"backward", kGreen}, {"optimizer", kYellow}, {"kernel", kBlue}, {"memset", kLightGray},
       {"wait", {0xdd, 0xdd, 0xdd}}, {"host_work", kGray}};
   for (const auto& [name, color] : words)
     if (name == word) return color;

@@ -19,6 +19,7 @@ constexpr double kLane = 24, kThinLane = 14, kGap = 5;
 constexpr double kVisible = 0.75;  // a span narrower than this, in points, is merged with its neighbours
 constexpr double kColumn = 0.5;    // into columns of this width
 constexpr double kMostLabel = 190;
+constexpr double kLabelled = 48;   // a narrower span has no label: half a word says nothing
 
 class TimelineDrawing {
  public:
@@ -144,7 +145,7 @@ class TimelineDrawing {
                                        format_time(span.end - span.begin), format_time(span.begin))});
     figure_.add(Rectangle{from, row.top, to - from, row.height, color, to - from > 3 ? palette::kBackground : kNoColor});
     if (row.height >= kLane) {
-      const std::string text = fit_text(span.label, to - from - 6, kSmallSize);
+      const std::string text = to - from < kLabelled ? "" : fit_text(span.label, to - from - 6, kSmallSize);
       if (!text.empty())
         figure_.add(Text{{from + 3, row.top + row.height / 2 + 3.5}, text, kSmallSize, Anchor::start, palette::text_on(color)});
     }
@@ -158,20 +159,20 @@ class TimelineDrawing {
             std::clamp(x(to_seconds(span.end)), area_.left, area_.right())};
   }
 
+  // Labels end before the next mark; what finds no room there is left to the hover title.
   void draw_marks() {
-    double free_from = area_.left;  // labels that would touch the one before are left to the hover title
-    for (const TimelineMark& mark : timeline_.marks) {
-      if (mark.time < timeline_.begin || mark.time > timeline_.end) continue;
-      const double x = time_scale(area_, timeline_.begin, timeline_.end)(to_seconds(mark.time));
-      figure_.add(GroupBegin{mark.label + " at " + format_time(mark.time)});
+    std::vector<const TimelineMark*> marks;
+    for (const TimelineMark& mark : timeline_.marks)
+      if (mark.time >= timeline_.begin && mark.time <= timeline_.end) marks.push_back(&mark);
+    std::stable_sort(marks.begin(), marks.end(), [](const TimelineMark* a, const TimelineMark* b) { return a->time < b->time; });
+    const Scale scale = time_scale(area_, timeline_.begin, timeline_.end);
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+      const double x = scale(to_seconds(marks[i]->time));
+      const double next = i + 1 < marks.size() ? scale(to_seconds(marks[i + 1]->time)) : figure_.width - 4;
+      figure_.add(GroupBegin{marks[i]->label + " at " + format_time(marks[i]->time)});
       figure_.add(Line{{x, area_.top - 4}, {x, area_.bottom()}, palette::kText, 0.75, true});
-      const double width = text_width(mark.label, kSmallSize);
-      const bool at_end = x + 3 + width > figure_.width - 2;
-      const double left = at_end ? x - 3 - width : x + 3;
-      if (left >= free_from) {
-        figure_.add(Text{{left, area_.top - 4}, mark.label, kSmallSize, Anchor::start, palette::kFaintText});
-        free_from = left + width + 6;
-      }
+      const std::string text = fit_text(marks[i]->label, next - x - 6, kSmallSize);
+      if (!text.empty()) figure_.add(Text{{x + 3, area_.top - 4}, text, kSmallSize, Anchor::start, palette::kFaintText});
       figure_.add(GroupEnd{});
     }
   }

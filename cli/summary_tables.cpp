@@ -168,7 +168,7 @@ Table origin_table(const RunSummary& s) {
 }
 
 Table note_table(const RunSummary& s) {
-  Table t{.name = "notes", .title = "Notes", .columns = {"note"}, .headings = {""}, .rows = {}};
+  Table t{.name = "notes", .title = "Notes", .columns = {"note"}, .headings = {""}, .rows = {}, .prose = true};
   for (const std::string& line : s.notes) t.rows.push_back({cell(line)});
   return t;
 }

@@ -22,7 +22,34 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
 
 const std::vector<std::string>& headings_of(const Table& t) { return t.headings.empty() ? t.columns : t.headings; }
 
+// A sentence as an item of a list, in lines that fit a terminal.
+std::string wrapped(const std::string& sentence) {
+  constexpr std::size_t kLine = 110;
+  std::string text = "  - ";
+  std::size_t column = text.size();
+  for (std::size_t at = 0; at < sentence.size();) {
+    const std::size_t end = std::min(sentence.find(' ', at), sentence.size());
+    const std::string word = sentence.substr(at, end - at);
+    if (column > 4 && column + 1 + width_of(word) > kLine) {
+      text += "\n    ";
+      column = 4;
+    }
+    if (column > 4) text += " ";
+    text += word;
+    column += width_of(word) + 1;
+    at = end + 1;
+  }
+  return text + "\n";
+}
+
+std::string prose(const Table& t) {
+  std::string text = t.title.empty() ? "" : t.title + "\n";
+  for (const auto& row : t.rows) text += wrapped(row.front().text);
+  return text;
+}
+
 std::string plain_table(const Table& t) {
+  if (t.prose) return prose(t);
   std::string text = t.title.empty() ? "" : t.title + "\n";
   if (t.rows.empty()) return text + "  (none)\n";
   const auto& headings = headings_of(t);
@@ -51,6 +78,10 @@ std::string markdown_text(const std::string& text) {
 
 std::string markdown(const Table& t) {
   std::string text = t.title.empty() ? "" : "### " + markdown_text(t.title) + "\n\n";
+  if (t.prose) {
+    for (const auto& row : t.rows) text += "- " + row.front().text + "\n";
+    return text;
+  }
   std::string rule = "|";
   text += "|";
   for (std::size_t c = 0; c < t.columns.size(); ++c) {
@@ -147,10 +178,12 @@ std::string to_text(const std::vector<Table>& tables, Format format) {
   }
   text = "table,row,column,value\n";
   for (const Table& t : tables)
-    for (const auto& row : t.rows)
-      for (std::size_t c = 1; c < row.size(); ++c)
-        text += csv_field(t.name) + "," + csv_field(row[0].raw) + "," + csv_field(t.columns[c]) + "," +
-                csv_field(row[c].raw) + "\n";
+    for (std::size_t r = 0; r < t.rows.size(); ++r) {
+      const auto& row = t.rows[r];
+      const std::string name = t.prose ? std::to_string(r + 1) : row[0].raw;
+      for (std::size_t c = t.prose ? 0 : 1; c < row.size(); ++c)
+        text += csv_field(t.name) + "," + csv_field(name) + "," + csv_field(t.columns[c]) + "," + csv_field(row[c].raw) + "\n";
+    }
   return text;
 }
 

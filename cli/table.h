@@ -27,13 +27,14 @@ struct Table {
   std::vector<std::string> columns;  // lower_snake, as in JSON
   std::vector<std::string> headings; // for people; empty = `columns`
   std::vector<std::vector<Cell>> rows;
+  bool prose = false;                // one column of sentences: wrapped on a terminal, a list in Markdown
 };
 
 // One table: rows as they are. JSON is an array of objects.
 std::string to_text(const Table& table, Format format);
 
 // Several: table and md one after the other; csv as table,row,column,value (the row's name is
-// its first cell); json an object of arrays.
+// its first cell, or its number where the table is prose); json an object of arrays.
 std::string to_text(const std::vector<Table>& tables, Format format);
 
 // JSON string with quotes.

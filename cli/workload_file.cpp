@@ -105,10 +105,10 @@ void find_machine(const KinetoCapture& capture, Trace& trace) {
   }
   const CapturedDevice& device = *found;
   trace.machine = machine_for_device(device.name, device.memory);
-  trace.notes.push_back(fmt::format("Captured on {} x {} ({} bytes each){}", capture.devices.size(), device.name,
-                                    device.memory,
-                                    trace.machine.empty() ? ": no machine file has such a device, give --machine."
-                                                          : fmt::format(": machine {}.", trace.machine)));
+  trace.notes.push_back(trace.machine.empty()
+                            ? fmt::format("No machine file has a device called {} with {} bytes: give --machine.", device.name,
+                                          device.memory)
+                            : fmt::format("{} with {} bytes is the GPU of machine {}.", device.name, device.memory, trace.machine));
 }
 
 Workload load_kineto(const fs::path& path, const fs::path& execution_trace) {

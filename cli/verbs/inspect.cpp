@@ -115,40 +115,64 @@ Table knowledge_table(const Trace& t) {
   return table;
 }
 
+// Settings with which the policy can be made: defaults, and for a parameter without one the first of
+// its valid values, which its sentence lists. Nothing if none is found.
+std::unique_ptr<Rewriter> make_somehow(const PolicyInfo& info) {
+  std::vector<std::string> candidates{""};
+  std::string required;
+  for (const ParameterInfo& p : info.parameters)
+    if (p.default_value.empty()) {
+      required = p.name;
+      candidates = CLI::detail::split(p.sentence, ' ');
+    }
+  for (const std::string& word : candidates) {
+    std::map<std::string, std::string> values;
+    if (!required.empty()) values[required] = word.substr(0, word.find_first_of(",;:"));
+    try {
+      return info.make_rewriter(PolicyArguments(info.name, values, info.parameters));
+    } catch (const UsageError&) {
+      continue;  // not a valid value
+    }
+  }
+  return nullptr;
+}
+
 // What stands between a policy and this trace; "" if nothing does.
 std::string obstacle(const PolicyInfo& info, const Trace& t) {
-  if (!info.make_rewriter) return t.knowledge.allocations && t.knowledge.dataflow
-                                      ? "" : "a pager needs allocations and dataflow";
   Knowledge needs;
-  try {
-    std::map<std::string, std::string> values;  // what has no default does not change what is needed
-    for (const ParameterInfo& p : info.parameters)
-      if (p.default_value.empty()) return "give " + p.name + ": " + p.sentence;
-    needs = info.make_rewriter(PolicyArguments(info.name, values, info.parameters))->needs();
-  } catch (const UsageError& error) {
-    return error.what();
+  if (info.make_rewriter) {
+    const std::unique_ptr<Rewriter> rewriter = make_somehow(info);
+    if (rewriter) needs = rewriter->needs();
+  } else {
+    needs.allocations = needs.dataflow = true;  // a pager moves storages, and must know who uses them
   }
   std::string missing;
   const auto needed = facts(needs), known = facts(t.knowledge);
   for (std::size_t i = 0; i < needed.size(); ++i)
-    if (needed[i].known && !known[i].known) missing += (missing.empty() ? "" : ", ") + std::string(known[i].name);
-  return missing.empty() ? "" : "needs " + missing;
+    if (needed[i].known && !known[i].known) missing += (missing.empty() ? "needs " : ", ") + std::string(known[i].name);
+  return missing;
+}
+
+std::string required_parameters(const PolicyInfo& info) {
+  std::string text;
+  for (const ParameterInfo& p : info.parameters)
+    if (p.default_value.empty()) text += (text.empty() ? "give " : ", ") + p.name + "=...";
+  return text;
 }
 
 Table policy_table(const Trace& t) {
-  Table table{.name = "policies", .title = "Policies", .columns = {"policy", "possible", "why_not"},
-              .headings = {"policy", "can be asked", "why not"}, .rows = {}};
+  Table table{.name = "policies", .title = "Policies", .columns = {"policy", "possible", "comment"},
+              .headings = {"policy", "can be asked", ""}, .rows = {}};
   for (const auto& [name, info] : policies()) {
     const std::string why = obstacle(info, t);
-    const bool undecided = why.starts_with("give ");
-    table.rows.push_back({cell(name), cell(why.empty() ? "yes" : undecided ? "depends" : "no"), cell(why)});
+    table.rows.push_back({cell(name), cell(why.empty() ? "yes" : "no"), cell(why.empty() ? required_parameters(info) : why)});
   }
   return table;
 }
 
 Table note_table(const Workload& w) {
   Table table{.name = "notes", .title = "Notes of the import and of policies", .columns = {"note"}, .headings = {""},
-              .rows = {}};
+              .rows = {}, .prose = true};
   for (const std::string& line : w.report) table.rows.push_back({cell(line)});
   for (const std::string& line : w.trace.notes) table.rows.push_back({cell(line)});
   return table;

@@ -145,21 +145,27 @@ class Walk {
   }
 
   // Host work that waits for the device first: the record holds its end only, so the device op that it
-  // waited for is found again from the program.
+  // waited for is found again from the program, by the rules of docs/engine.md: the last to end of those that
+  // the stream or event stands behind.
   void find_awaited() {
     awaited_.assign(ops_.size(), kNoOp);
-    std::vector<OpId> last(run_.trace.streams.size(), kNoOp), event(run_.trace.event_count, kNoOp);
+    std::vector<std::vector<OpId>> stream(run_.trace.streams.size()), event(run_.trace.event_count);
+    const auto last_of = [&](const std::vector<OpId>& candidates, OpId last) {
+      for (const OpId candidate : candidates)
+        if (last == kNoOp || records_[candidate].end > records_[last].end) last = candidate;
+      return last;
+    };
     for (OpId id = 0; id < ops_.size(); ++id) {
       const Op& op = ops_[id];
-      if (runs_on_device(op.kind) && op.kind != OpKind::graph_launch) last[op.stream] = id;
-      if (op.kind == OpKind::event_record) event[op.target] = last[op.stream];
+      if (runs_on_device(op.kind) && op.kind != OpKind::graph_launch) stream[op.stream] = {id};
+      if (op.kind == OpKind::event_record) event[op.target] = stream[op.stream];
+      if (op.kind == OpKind::event_wait)
+        stream[op.stream].insert(stream[op.stream].end(), event[op.target].begin(), event[op.target].end());
       if (op.kind != OpKind::host_work) continue;
-      if (op.wait_for == WaitFor::stream) awaited_[id] = last[op.stream];
-      if (op.wait_for == WaitFor::event) awaited_[id] = event[op.target];
-      if (op.wait_for != WaitFor::device) continue;
-      for (const OpId candidate : last)
-        if (candidate != kNoOp && (awaited_[id] == kNoOp || records_[candidate].end > records_[awaited_[id]].end))
-          awaited_[id] = candidate;
+      if (op.wait_for == WaitFor::stream) awaited_[id] = last_of(stream[op.stream], kNoOp);
+      if (op.wait_for == WaitFor::event) awaited_[id] = last_of(event[op.target], kNoOp);
+      if (op.wait_for == WaitFor::device)
+        for (const auto& ops : stream) awaited_[id] = last_of(ops, awaited_[id]);
     }
   }
 

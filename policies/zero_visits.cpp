@@ -9,7 +9,7 @@ namespace memwall {
 namespace {
 
 // "layers.3" -> "layers.#", "net.Block_3" -> "net.Block_#": what siblings have in common; "" if not numbered.
-std::string family(const std::string& prefix) {
+std::string sibling_name(const std::string& prefix) {
   const std::size_t digits = prefix.find_last_not_of("0123456789") + 1;
   if (digits == prefix.size() || digits == 0) return "";
   const char before = prefix[digits - 1];
@@ -165,11 +165,20 @@ class Planner {
 }  // namespace
 
 ModuleUnits::ModuleUnits(const std::set<std::string>& paths) {
-  std::map<std::string, std::set<std::string>> families;
-  for (const std::string& path : paths)
-    for (const std::string& prefix : prefixes(path))
-      if (const std::string name = family(prefix); !name.empty()) families[name].insert(prefix);
-  for (const auto& [name, members] : families)
+  std::map<std::string, std::set<std::string>> inside;  // numbered prefix: kinds of modules right inside
+  for (const std::string& path : paths) {
+    const std::vector<std::string> all = prefixes(path);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (sibling_name(all[i]).empty()) continue;
+      std::set<std::string>& kinds = inside[all[i]];
+      if (i + 1 == all.size()) continue;
+      const std::string kind = sibling_name(all[i + 1]);
+      kinds.insert((kind.empty() ? all[i + 1] : kind).substr(all[i].size()));
+    }
+  }
+  std::map<std::pair<std::string, std::set<std::string>>, std::vector<std::string>> alike;
+  for (const auto& [prefix, kinds] : inside) alike[{sibling_name(prefix), kinds}].push_back(prefix);
+  for (const auto& [kind, members] : alike)
     if (members.size() > 1) repeated_.insert(members.begin(), members.end());
 }
 

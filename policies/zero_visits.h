@@ -37,15 +37,16 @@ VisitPlan plan_visits(const Trace& trace, const ZeroSurvey& survey, const ZeroSe
 // Is there an update between the two visits?
 bool updated_between(const ZeroSurvey& survey, const Visit& before, const Visit& after);
 
-// The unit that module `path` belongs to: up to the first component that is numbered among others of
-// its kind ("layers.3", "Block_3" beside "Block_2"), else the whole path. `paths`: all of the trace.
+// The unit that module `path` belongs to: the outermost repeated block, which is a numbered component that
+// has a sibling with the same kinds of modules inside ("layers.3", "Block_3"; not the "Sequential_0" of
+// convolutions beside the "Sequential_1" of linear layers), else the whole path. `paths`: all of the trace.
 class ModuleUnits {
  public:
   explicit ModuleUnits(const std::set<std::string>& paths);
   std::string unit(const std::string& path) const;
 
  private:
-  std::set<std::string> repeated_;  // prefixes that have numbered siblings
+  std::set<std::string> repeated_;  // prefixes that are repeated blocks
 };
 
 }  // namespace memwall

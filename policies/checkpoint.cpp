@@ -89,25 +89,26 @@ class Checkpoint : public Rewriter {
       throw UsageError("Policy 'checkpoint' has no meaning for trace '" + trace.name +
                        "': no backward follows a forward in it, so nothing is kept for one.");
     const Dataflow flow(trace);
+    refuse_idle_patterns(trace, all);
     RecomputePlan plan;
     plan.kept_until.assign(trace.storages.size(), 0);
     for (const Pass& pass : all) {
-      std::vector<Unit> units = units_of(trace, flow, pass);
+      std::vector<RecomputeUnit> units = units_of(trace, flow, pass);
       if (s_.keep_last && !units.empty()) units.pop_back();
       plan_recompute(trace, flow, pass, units, s_.rules, plan);
     }
-    refuse_if_nothing_is_left(trace, plan, all);
+    refuse_if_nothing_is_left(trace, plan);
     Trace result = with_recompute(trace, flow, plan, machine);
     explain(trace, plan, result.notes);
     return result;
   }
 
  private:
-  std::vector<Unit> units_of(const Trace& trace, const Dataflow& flow, const Pass& pass) const {
+  std::vector<RecomputeUnit> units_of(const Trace& trace, const Dataflow& flow, const Pass& pass) const {
     if (s_.mode == "modules") return module_units(trace, pass, s_.patterns);
     if (s_.mode == "ops") return operator_units(trace, pass, s_.patterns);
-    std::vector<Unit> units;
-    if (trace.knowledge.modules) units = block_units(trace, pass);
+    std::vector<RecomputeUnit> units;
+    if (trace.knowledge.modules) units = block_units(trace, flow, pass);
     if (units.empty()) units = segment_units(trace, flow, pass);
     if (s_.mode == "every") return grouped(trace, pass, units, s_.every);
     if (s_.mode == "sqrt") {
@@ -118,8 +119,20 @@ class Checkpoint : public Rewriter {
     return units;
   }
 
+  // Every pattern must match something: a misspelt one would silently do nothing.
+  void refuse_idle_patterns(const Trace& trace, const std::vector<Pass>& all) const {
+    for (const std::string& pattern : s_.patterns) {
+      const bool hit = std::any_of(all.begin(), all.end(), [&](const Pass& pass) {
+        return !(s_.mode == "modules" ? module_units(trace, pass, {pattern}) : operator_units(trace, pass, {pattern})).empty();
+      });
+      if (hit) continue;
+      throw UsageError("Policy 'checkpoint': " + s_.mode + "=" + pattern + " matches no forward op of trace '" +
+                       trace.name + "'." + alternatives(trace, all, pattern));
+    }
+  }
+
   // What could have been meant instead of a pattern that matches nothing.
-  std::string nearest_to_patterns(const Trace& trace, const std::vector<Pass>& all) const {
+  std::string alternatives(const Trace& trace, const std::vector<Pass>& all, const std::string& pattern) const {
     std::set<std::string> known;
     for (const Pass& pass : all)
       for (const OpId id : forward_ops(trace, pass)) {
@@ -129,19 +142,14 @@ class Checkpoint : public Rewriter {
       }
     known.erase("");
     const std::vector<std::string> names(known.begin(), known.end());
-    for (const std::string& pattern : s_.patterns)
-      if (const std::string nearest = nearest_name(pattern, names); !nearest.empty())
-        return " Did you mean '" + nearest + "'?";
-    std::string list;
-    for (std::size_t i = 0; i < names.size() && i < 12; ++i) list += (i == 0 ? " It has: " : ", ") + names[i];
-    return list.empty() ? "" : list + (names.size() > 12 ? ", …." : ".");
+    const std::string nearest = nearest_name(pattern, names);
+    std::string text = nearest.empty() ? "" : " Did you mean '" + nearest + "'?";
+    for (std::size_t i = 0; i < names.size() && i < 12; ++i) text += (i == 0 ? " It has: " : ", ") + names[i];
+    return names.empty() ? text : text + (names.size() > 12 ? ", …." : ".");
   }
 
-  void refuse_if_nothing_is_left(const Trace& trace, const RecomputePlan& plan, const std::vector<Pass>& all) const {
+  void refuse_if_nothing_is_left(const Trace& trace, const RecomputePlan& plan) const {
     const std::string begin = "Policy 'checkpoint' (mode=" + s_.mode + ") ";
-    if (plan.units.empty() && !s_.patterns.empty())
-      throw UsageError(begin + "finds no forward op of trace '" + trace.name + "' that matches." +
-                       nearest_to_patterns(trace, all));
     if (plan.units.empty())
       throw UsageError(begin + "finds no unit in the forward of trace '" + trace.name +
                        "' that holds anything for backward.");

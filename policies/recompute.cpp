@@ -166,7 +166,7 @@ class RecomputeWriter {
     for (const OpId id : unit.rerun)
       for (const Use& use : t_.uses_of(t_.ops[id]))
         if (use.access == Access::write) outputs_.insert(use.storage);
-    const OpId first = insertion_point(t_, unit.rerun.front()), last = unit.rerun.back();
+    const OpId first = first_alloc(unit), last = unit.rerun.back();
     const std::uint16_t source_thread = t_.ops[unit.rerun.front()].thread;
     std::set<std::uint16_t> streams;
     auto next = unit.rerun.begin();
@@ -187,6 +187,24 @@ class RecomputeWriter {
       clone_[s] = kNoStorage;
     }
     join_streams(unit, streams);
+  }
+
+  // Where the re-run begins: its first op, or the allocs right before that are its own.
+  OpId first_alloc(const UnitPlan& unit) const {
+    OpId first = unit.rerun.front();
+    const std::uint16_t thread = t_.ops[first].thread;
+    for (OpId id = first; id-- > 0;) {
+      const Op& op = t_.ops[id];
+      if (op.thread != thread) continue;
+      if (op.kind != OpKind::alloc || !(outputs_.contains(op.target) || is_scratch(unit, op.target))) break;
+      first = id;
+    }
+    return first;
+  }
+
+  // A workspace without dataflow of its own that forward gives back at once.
+  bool is_scratch(const UnitPlan& unit, StorageId s) const {
+    return flow_.touches(s).empty() && flow_.free(s) < unit.position;
   }
 
   // Is the storage one that backward goes on to read?
@@ -221,8 +239,7 @@ class RecomputeWriter {
     Op op = t_.ops[id];
     switch (op.kind) {
       case OpKind::alloc: {
-        const bool scratch = flow_.touches(op.target).empty() && flow_.free(op.target) < unit.position;
-        if (outputs_.contains(op.target) || scratch) return alloc_clone(op.target, &op, op);
+        if (outputs_.contains(op.target) || is_scratch(unit, op.target)) return alloc_clone(op.target, &op, op);
         break;
       }
       case OpKind::free:

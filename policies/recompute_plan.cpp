@@ -31,7 +31,7 @@ std::string describe_storage(const Trace& trace, StorageId id) {
 // Plans one unit. `kept_until[s]`: the op until which a later unit's re-run needs `s`, 0 = none does.
 class UnitPlanner {
  public:
-  UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& pass, const Unit& unit, const RecomputeRules& rules,
+  UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& pass, const RecomputeUnit& unit, const RecomputeRules& rules,
               std::vector<OpId>& kept_until)
       : t_(trace), flow_(flow), pass_(pass), unit_(unit), rules_(rules), kept_until_(kept_until) {
     plan_.name = unit.name;
@@ -208,7 +208,7 @@ class UnitPlanner {
   const Trace& t_;
   const Dataflow& flow_;
   const Pass& pass_;
-  const Unit& unit_;
+  const RecomputeUnit& unit_;
   const RecomputeRules& rules_;
   std::vector<OpId>& kept_until_;
   UnitPlan plan_;
@@ -220,17 +220,12 @@ class UnitPlanner {
 
 OpId insertion_point(const Trace& trace, OpId id) {
   while (id > 0 && trace.ops[id].graph_member) --id;
-  const Op& op = trace.ops[id];
-  const auto belongs = [&](const Op& before) {
-    if (before.kind != OpKind::alloc || before.thread != op.thread) return false;
-    const auto uses = trace.uses_of(op);
-    return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.storage == before.target; });
-  };
-  while (id > 0 && belongs(trace.ops[id - 1])) --id;
+  const std::uint16_t thread = trace.ops[id].thread;
+  while (id > 0 && trace.ops[id - 1].kind == OpKind::alloc && trace.ops[id - 1].thread == thread) --id;
   return id;
 }
 
-void plan_recompute(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::vector<Unit>& units,
+void plan_recompute(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::vector<RecomputeUnit>& units,
                     const RecomputeRules& rules, RecomputePlan& plan) {
   // Later units first: what their re-run starts from, an earlier unit must not drop.
   const std::size_t first = plan.units.size();

@@ -42,10 +42,11 @@ struct RecomputePlan {
 
 // Adds one plan per unit, in their order. REQUIRES: units are disjoint and ascending; `plan.kept_until`
 // has an entry per storage.
-void plan_recompute(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::vector<Unit>& units,
+void plan_recompute(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::vector<RecomputeUnit>& units,
                     const RecomputeRules& rules, RecomputePlan& plan);
 
-// Just before `op` and the allocs that belong to it, and not between the nodes of a CUDA graph.
+// Just before `op` and the allocs right before it (an autograd node unpacks what it saved before it
+// allocates its results), and not between the nodes of a CUDA graph.
 OpId insertion_point(const Trace& trace, OpId op);
 
 }  // namespace memwall

@@ -17,8 +17,8 @@ bool computes(const Op& op) {
 
 // Runs of consecutive forward ops that have the same non-empty label.
 template <typename Label>
-std::vector<Unit> runs_of(const Trace& trace, const Pass& pass, Label label) {
-  std::vector<Unit> units;
+std::vector<RecomputeUnit> runs_of(const Trace& trace, const Pass& pass, Label label) {
+  std::vector<RecomputeUnit> units;
   std::string previous;
   for (const OpId id : forward_ops(trace, pass)) {
     std::string name = label(trace.ops[id]);
@@ -47,12 +47,18 @@ std::string stem(const std::string& path) {
   return end == 0 ? "." : path.substr(0, end);
 }
 
+// PyTorch's containers only hold other modules: what they hold are the blocks.
+bool is_container(const std::string& path) {
+  const std::string name = path.substr(path.rfind('.') + 1);
+  return name.starts_with("Sequential") || name.starts_with("ModuleList") || name.starts_with("ModuleDict");
+}
+
 // The shortest leading part of `path` that is a repeated block, or "".
 std::string block_of(const std::string& path, const std::map<std::string, std::set<std::string>>& siblings) {
   for (const std::size_t end : part_ends(path)) {
     const std::string part = path.substr(0, end);
     const std::string s = stem(part);
-    if (s.empty()) continue;
+    if (s.empty() || is_container(part)) continue;
     if (s.back() == '.' || siblings.at(s).size() > 1) return part;
   }
   return "";
@@ -162,7 +168,7 @@ bool matches(const std::string& pattern, const std::string& text) {
   return p == pattern.size();
 }
 
-std::vector<Unit> module_units(const Trace& trace, const Pass& pass, const std::vector<std::string>& patterns) {
+std::vector<RecomputeUnit> module_units(const Trace& trace, const Pass& pass, const std::vector<std::string>& patterns) {
   return runs_of(trace, pass, [&](const Op& op) -> std::string {
     const std::string& path = trace.strings[op.module];
     if (path.empty()) return "";
@@ -177,7 +183,7 @@ std::vector<Unit> module_units(const Trace& trace, const Pass& pass, const std::
   });
 }
 
-std::vector<Unit> block_units(const Trace& trace, const Pass& pass) {
+std::vector<RecomputeUnit> block_units(const Trace& trace, const Dataflow& flow, const Pass& pass) {
   std::map<std::string, std::set<std::string>> siblings;
   std::set<StringId> known;
   for (const OpId id : forward_ops(trace, pass)) {
@@ -185,14 +191,19 @@ std::vector<Unit> block_units(const Trace& trace, const Pass& pass) {
     const std::string& path = trace.strings[trace.ops[id].module];
     for (const std::size_t end : part_ends(path)) siblings[stem(path.substr(0, end))].insert(path.substr(0, end));
   }
-  return runs_of(trace, pass,
-                 [&](const Op& op) { return op.module == 0 ? "" : block_of(trace.strings[op.module], siblings); });
+  std::vector<RecomputeUnit> units = runs_of(
+      trace, pass, [&](const Op& op) { return op.module == 0 ? "" : block_of(trace.strings[op.module], siblings); });
+  const auto gainful = std::count_if(units.begin(), units.end(), [&](const RecomputeUnit& unit) {
+    return has_something_to_drop(trace, flow, pass, unit.ops);
+  });
+  if (2 * gainful < std::ssize(units)) units.clear();
+  return units;
 }
 
-std::vector<Unit> segment_units(const Trace& trace, const Dataflow& flow, const Pass& pass) {
+std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flow, const Pass& pass) {
   const std::vector<OpId> ops = forward_ops(trace, pass);
   const std::vector<bool> possible = cuts(trace, flow, pass, ops);
-  std::vector<Unit> units;
+  std::vector<RecomputeUnit> units;
   std::vector<OpId> open;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     open.push_back(ops[i]);
@@ -211,8 +222,8 @@ std::string plain_operator_name(const std::string& operator_name) {
   return operator_name.substr(begin, end - begin);
 }
 
-std::vector<Unit> operator_units(const Trace& trace, const Pass& pass, const std::vector<std::string>& patterns) {
-  std::vector<Unit> units;
+std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass, const std::vector<std::string>& patterns) {
+  std::vector<RecomputeUnit> units;
   bool open = false;
   for (const OpId id : forward_ops(trace, pass)) {
     const Op& op = trace.ops[id];
@@ -231,13 +242,13 @@ std::vector<Unit> operator_units(const Trace& trace, const Pass& pass, const std
   return units;
 }
 
-std::vector<Unit> grouped(const Trace& trace, const Pass& pass, const std::vector<Unit>& units, std::size_t size) {
+std::vector<RecomputeUnit> grouped(const Trace& trace, const Pass& pass, const std::vector<RecomputeUnit>& units, std::size_t size) {
   if (size == 1) return units;
   const std::vector<OpId> ops = forward_ops(trace, pass);
-  std::vector<Unit> groups;
+  std::vector<RecomputeUnit> groups;
   for (std::size_t i = 0; i < units.size(); i += size) {
     const std::size_t last = std::min(i + size, units.size()) - 1;
-    Unit group;
+    RecomputeUnit group;
     group.name = last == i ? units[i].name : units[i].name + ".." + units[last].name;
     const auto begin = std::lower_bound(ops.begin(), ops.end(), units[i].ops.front());
     const auto end = std::upper_bound(ops.begin(), ops.end(), units[last].ops.back());

@@ -76,10 +76,10 @@ Trace random_step(std::size_t passes) {
   return std::move(p).finish();
 }
 
-std::vector<Unit> random_units(const Trace& t, const Dataflow& flow, const Pass& pass) {
+std::vector<RecomputeUnit> random_units(const Trace& t, const Dataflow& flow, const Pass& pass) {
   switch (*rc::gen::inRange(0, 4)) {
-    case 0: return block_units(t, pass);
-    case 1: return grouped(t, pass, block_units(t, pass), *rc::gen::inRange<std::size_t>(1, 5));
+    case 0: return block_units(t, flow, pass);
+    case 1: return grouped(t, pass, block_units(t, flow, pass), *rc::gen::inRange<std::size_t>(1, 5));
     case 2: return segment_units(t, flow, pass);
     default: return operator_units(t, pass, {"op1", "op3"});
   }

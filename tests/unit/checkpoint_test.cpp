@@ -223,7 +223,7 @@ TEST(CheckpointSettings, ContradictionsAreRefused) {
   EXPECT_NE(refusal(trace, "checkpoint:mode=modules").find("mode=modules needs modules="), std::string::npos);
   EXPECT_NE(refusal(trace, "checkpoint:mode=ful").find("Did you mean 'full'?"), std::string::npos);
   EXPECT_NE(refusal(trace, "checkpoint:ops=gelo").find("Did you mean 'gelu'?"), std::string::npos);
-  EXPECT_NE(refusal(trace, "checkpoint:modules=layer.*.mlp").find("no forward op"), std::string::npos);
+  EXPECT_NE(refusal(trace, "checkpoint:modules=layers.*.mlp+layer.*.mlp").find("modules=layer.*.mlp matches no forward op"), std::string::npos);
 }
 
 TEST(CheckpointSettings, TracesThatCannotTakeIt) {

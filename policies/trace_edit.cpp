@@ -81,6 +81,7 @@ void TraceEdit::repoint(OpId op, StorageId from, StorageId to) { repoints_[op].p
 
 Trace TraceEdit::apply() && {
   new_id_.assign(base_.ops.size(), kNoOp);
+  last_id_.assign(base_.ops.size(), kNoOp);
   for (const Op& op : base_.ops)  // a hand-over needs its source, if only as a point in time
     if (op.kind == OpKind::hand_over && op.target < new_id_.size()) new_id_[op.target] = 0;
   std::vector<bool> recorded(base_.event_count, false);
@@ -94,6 +95,7 @@ Trace TraceEdit::apply() && {
     append_all(before_, id);
     append_base(id);
     append_all(after_, id);
+    last_id_[id] = static_cast<OpId>(tables().ops.size() - 1);
   }
   renumber();
   return std::move(builder_).finish();
@@ -163,7 +165,8 @@ void TraceEdit::renumber() {
     const Op& old = base_.ops[id];
     if (removed_[id]) continue;
     Op& op = t.ops[new_id_[id]];
-    if (old.kind == OpKind::hand_over && old.target < new_id_.size()) op.target = new_id_[old.target];
+    // The other thread goes on when what was put behind the op it waits for has been issued too.
+    if (old.kind == OpKind::hand_over && old.target < last_id_.size()) op.target = last_id_[old.target];
     if (old.source < new_id_.size()) op.source = removed_[old.source] ? kNoOp : new_id_[old.source];
   }
   const auto moved = [&](OpId id) { return id < new_id_.size() ? new_id_[id] : static_cast<OpId>(t.ops.size()); };

@@ -81,7 +81,8 @@ class TraceEdit {
   std::map<OpId, std::vector<NewOp>> before_, after_;
   std::map<OpId, std::vector<Repoint>> repoints_;
   std::vector<bool> removed_;
-  std::vector<OpId> new_id_;  // of a base op: its own, or where it would stand
+  std::vector<OpId> new_id_;   // of a base op: its own, or where it would stand
+  std::vector<OpId> last_id_;  // of a base op: the last one put behind it, or its own
   // While applying: events that later ops of a stream wait for and none has yet; by event, those that
   // were pending when it was recorded (if it is recorded only once).
   std::map<std::uint16_t, std::set<std::uint32_t>> pending_;

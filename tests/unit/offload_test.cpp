@@ -258,6 +258,31 @@ TEST(OffloadOptimizer, CpuAdamIsPricedByDramBytesAndOverlapsWithNothing) {
   for (const Op& op : trace.ops) EXPECT_FALSE(op.kind == OpKind::kernel && op.phase == Phase::optimizer);
 }
 
+TEST(OffloadOptimizer, AnotherThreadGoesOnOnlyWhenTheCopiesBehindBackwardWereIssued) {
+  // As PyTorch: backward runs on a thread of its own, whose last op makes the gradient.
+  Trace base = training_step(1, kGB, false);
+  base.threads.push_back({"autograd"});
+  std::vector<Op> ops;
+  for (const Op& op : base.ops) {
+    const bool turn = !ops.empty() && op.phase != ops.back().phase && (op.phase == Phase::backward || op.phase == Phase::optimizer);
+    if (turn) {
+      Op hand_over;
+      hand_over.kind = OpKind::hand_over;
+      hand_over.phase = op.phase;
+      hand_over.thread = op.phase == Phase::backward ? 1 : 0;
+      hand_over.target = static_cast<OpId>(ops.size() - 1);
+      ops.push_back(hand_over);
+    }
+    ops.push_back(op);
+    ops.back().thread = op.phase == Phase::backward ? 1 : 0;
+  }
+  base.ops = std::move(ops);
+  base.steps[0].last = static_cast<OpId>(base.ops.size());
+  ASSERT_TRUE(check(base).empty());
+  EXPECT_EQ(run(base).end, milliseconds(250));
+  EXPECT_EQ(run(offloaded(base, "offload:what=optimizer")).end, milliseconds(470));
+}
+
 TEST(OffloadOptimizer, SixteenBitParametersWriteTwoMoreBytes) {
   const Trace trace = offloaded(training_step(1, kGB, true), "offload:what=optimizer");
   Bytes dram = 0;

@@ -36,7 +36,7 @@ Unit byte_unit(double largest, const char* suffix) {
 }
 
 double nice_step(double range, int most) {
-  assert(most >= 2);
+  assert(most >= 1);
   if (!(range > 0)) return 1;
   const double least = range / most;
   const double power = std::pow(10, std::floor(std::log10(least)));

@@ -25,7 +25,7 @@ Unit byte_unit(double largest, const char* suffix = "");  // B, kB, MB, GB, TB, 
 // Multiples of 1, 2 or 5 times a power of ten within [low, high], at most `most` of them, ascending.
 // Exactly rounded multiples, so that they print short. REQUIRES: low <= high, most >= 2.
 std::vector<double> nice_ticks(double low, double high, int most);
-// The distance between such ticks.
+// The distance between ticks that divide `range` into at most `most` parts. REQUIRES: most >= 1.
 double nice_step(double range, int most);
 
 // A tick's number with as many decimals as `step` needs, thousands grouped by thin spaces.

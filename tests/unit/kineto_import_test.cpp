@@ -125,6 +125,32 @@ TEST(KinetoImport, PhasesOperatorsAndWaves) {
   EXPECT_EQ(t.trace.machine, "NVIDIA H100 80GB HBM3");
 }
 
+TEST(KinetoImport, WithoutNamedStepsAnIterationEndsWithItsOptimizer) {
+  std::string text = small_capture();
+  text.replace(text.find("ProfilerStep#1"), 14, "my own range");
+  text = with_event(text, "SGD.step", R"({"ph":"X","cat":"cpu_op","name":"aten::relu","pid":1,"tid":100,"ts":1669783687001806,"dur":20,"args":{"External id":8}})");
+  text = with_event(text, "aten::relu", R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":100,"ts":1669783687001810,"dur":5,"args":{"correlation":40}})");
+  text = with_event(text, "\"correlation\":40", R"({"ph":"X","cat":"kernel","name":"next","pid":0,"tid":7,"ts":1669783687001818,"dur":5,"args":{"device":0,"stream":7,"correlation":40}})");
+  const ImportedTrace t = import_text(text);
+  ASSERT_EQ(t.trace.steps.size(), 1u);
+  EXPECT_EQ(t.trace.steps[0].name, "window");
+  std::vector<Phase> phases;
+  for (const Op& op : ops_of(t, OpKind::kernel)) phases.push_back(op.phase);
+  EXPECT_EQ(phases, (std::vector<Phase>{Phase::forward, Phase::forward, Phase::backward, Phase::optimizer, Phase::forward}));
+}
+
+TEST(KinetoImport, AnAllocationIsNoWaitAndAFreeUnderWorkIsFlagged) {
+  std::string text = small_capture();
+  text = with_event(text, "\"correlation\":2}", R"({"ph":"X","cat":"cuda_runtime","name":"cudaMalloc","pid":1,"tid":100,"ts":1669783687001182,"dur":2,"args":{"correlation":50}})");
+  text = with_event(text, "cudaMalloc", R"({"ph":"X","cat":"cuda_runtime","name":"cudaFree","pid":1,"tid":100,"ts":1669783687001185,"dur":3,"args":{"correlation":51}})");
+  const ImportedTrace t = import_text(text);
+  const std::vector<Op> calls = ops_of(t, OpKind::host_work);
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].wait_for, WaitFor::nothing);
+  EXPECT_EQ(calls[0].host_cost, microseconds(2));
+  EXPECT_EQ(t.summary.frees_with_pending_work, 1u);
+}
+
 TEST(KinetoImport, EveryOpHasItsOperatorAndItsCapturedTime) {
   const KinetoImportOptions options;
   const ScratchFolder folder;

@@ -175,6 +175,8 @@ class CostFinder {
         end = std::max(end, op(i).end());
         device_end = std::max(device_end, end);
       }
+      if (joined.role == CallRole::host_work && c_.text(c_.calls[call].name) == "cudaFree" && device_end > c_.calls[call].start)
+        ++summary_.frees_with_pending_work;
       if (joined.wait_for == WaitFor::nothing) continue;
       Time end{};
       switch (joined.wait_for) {

@@ -52,6 +52,7 @@ struct ImportSummary {
   std::uint64_t given_edges = 0, inferred_edges = 0, moved_edges = 0, ignored_waits = 0;
   std::uint64_t placed_ops = 0;                       // device work without a runtime record
   std::uint64_t queue_limited_launches = 0;           // launched at a depth of 1,000 or more
+  std::uint64_t frees_with_pending_work = 0;          // cudaFree: kept at its captured cost, which may contain waiting
   std::uint64_t calls_as_host_time = 0;               // calls that neither launch nor wait
   std::uint64_t launches_without_record = 0;          // launching calls without device work in the file
   std::uint64_t unexplained_waits = 0;                // starts > 50 us after every known bound

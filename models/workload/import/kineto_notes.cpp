@@ -59,6 +59,9 @@ void add_waits(const ImportSummary& s, std::vector<std::string>& notes) {
   for (const auto& [kind, calls] : s.blocking)
     notes.push_back(fmt::format("Blocking calls, {}: {} waited (return delay {:.1f} us, median), {} did not.", kind, calls.waited,
                                 to_microseconds(calls.return_delay), calls.did_not_wait));
+  if (s.frees_with_pending_work > 0)
+    notes.push_back(fmt::format("{} calls of cudaFree met pending work; their captured cost is kept and may contain waiting.",
+                                s.frees_with_pending_work));
   if (s.hand_overs > 0)
     notes.push_back(fmt::format("{} hand-overs between host threads{}.", s.hand_overs,
                                 s.side_by_side * 2 > s.hand_overs

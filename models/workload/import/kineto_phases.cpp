@@ -45,45 +45,66 @@ void CapturePhases::find_steps() {
   }
 }
 
-Phase CapturePhases::own_phase(const CapturedOperator& op) const {
+CapturePhases::Range CapturePhases::own_range(const CapturedOperator& op) const {
   const string_view name = c_.text(op.name);
-  if (name.starts_with("autograd::engine::evaluate_function")) return Phase::backward;
-  if (name.starts_with("Optimizer.step#")) return Phase::optimizer;
-  if (is_backward_name(name) && op.thread != main_thread_) return Phase::backward;
-  return Phase::unknown;
+  if (name.starts_with("autograd::engine::evaluate_function")) return Range::backward;
+  if (name.starts_with("Optimizer.step#")) return Range::optimizer;
+  if (name.starts_with("Optimizer.zero_grad")) return Range::zero_grad;
+  if (is_backward_name(name) && op.thread != main_thread_) return Range::backward;
+  return Range::none;
+}
+
+void CapturePhases::cut_windows() {
+  std::vector<Time> starts = {Time{}};
+  for (std::size_t i = 1; i < steps_.size(); ++i) starts.push_back(steps_[i].start);
+  if (steps_.empty())
+    for (const CapturedOperator& op : c_.operators)
+      if (own_range(op) == Range::optimizer && op.end() > starts.back()) starts.push_back(op.end());
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    Window window;
+    window.start = starts[i];
+    window.end = i + 1 < starts.size() ? starts[i + 1] : kNever;
+    window.forward_start = i == 0 && !steps_.empty() ? steps_[0].start : starts[i];
+    windows_.push_back(window);
+  }
 }
 
 void CapturePhases::find_windows() {
-  if (steps_.empty()) windows_.emplace_back();
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    Window window;
-    window.start = i == 0 ? Time{} : steps_[i].start;
-    window.end = i + 1 < steps_.size() ? steps_[i + 1].start : kNever;
-    window.forward_start = steps_[i].start;
-    windows_.push_back(window);
-  }
-  phase_of_operator_.resize(c_.operators.size(), Phase::unknown);
+  cut_windows();
+  range_of_operator_.resize(c_.operators.size(), Range::none);
   std::size_t at = 0;
   for (std::size_t i = 0; i < c_.operators.size(); ++i) {
     const CapturedOperator& op = c_.operators[i];
-    Phase phase = own_phase(op);
-    if (phase == Phase::unknown && op.parent != kNoIndex) phase = phase_of_operator_[op.parent];
-    phase_of_operator_[i] = phase;
+    Range range = own_range(op);
+    const bool outermost = range != Range::none;
+    if (!outermost && op.parent != kNoIndex) range = range_of_operator_[op.parent];
+    range_of_operator_[i] = range;
     while (at + 1 < windows_.size() && op.start >= windows_[at].end) ++at;
-    Window& window = windows_[at];
-    if (phase == Phase::backward) {
+    note(windows_[at], op, range, outermost);
+  }
+  for (Window& window : windows_)
+    if (window.zero_grad_end > Time{} && window.before_zero_grad * 2 < window.operators)
+      window.forward_start = std::max(window.forward_start, window.zero_grad_end);
+}
+
+void CapturePhases::note(Window& window, const CapturedOperator& op, Range range, bool outermost) const {
+  switch (range) {
+    case Range::backward:
       if (!window.has_backward) {
         window.backward_start = op.start;
         window.backward_thread = op.thread;
         window.has_backward = true;
       }
       if (op.thread == window.backward_thread) window.backward_end = std::max(window.backward_end, op.end());
-    } else if (phase == Phase::optimizer) {
-      window.optimizer_start = std::min(window.optimizer_start, op.start);
-    } else if (!window.has_backward && window.optimizer_start == kNever &&
-               c_.text(op.name).starts_with("Optimizer.zero_grad")) {
-      window.forward_start = std::max(window.forward_start, op.end());
-    }
+      break;
+    case Range::optimizer: window.optimizer_start = std::min(window.optimizer_start, op.start); break;
+    case Range::zero_grad:
+      if (!outermost || window.has_backward) break;
+      window.zero_grad_end = op.end();
+      window.before_zero_grad = window.operators;
+      break;
+    default:
+      if (!window.has_backward && op.thread == main_thread_) ++window.operators;
   }
 }
 
@@ -94,8 +115,12 @@ const CapturePhases::Window& CapturePhases::window_at(Time time) const {
 }
 
 Phase CapturePhases::phase(std::uint16_t thread, Time time, std::uint32_t operator_index) const {
-  if (operator_index != kNoIndex && phase_of_operator_[operator_index] != Phase::unknown)
-    return phase_of_operator_[operator_index];
+  switch (operator_index == kNoIndex ? Range::none : range_of_operator_[operator_index]) {
+    case Range::backward: return Phase::backward;
+    case Range::optimizer: return Phase::optimizer;
+    case Range::zero_grad: return Phase::unknown;
+    default: break;
+  }
   const Window& window = window_at(time);
   if (window.has_backward && thread == window.backward_thread && thread != main_thread_ &&
       time >= window.backward_start && time <= window.backward_end)

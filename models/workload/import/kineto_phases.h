@@ -2,7 +2,8 @@
 //
 // Backward: under autograd::engine::evaluate_function (files of 2021: operators named *Backward on
 // another thread). Optimizer: under Optimizer.step#. Forward: from the start of the step, or the end
-// of zero_grad, to the first backward operator. The rest is unknown.
+// of a zero_grad that comes before most operators, to the first backward operator. The rest, zero_grad
+// with it, is unknown. Where a file names no steps, an iteration ends with Optimizer.step.
 // Internal to the Kineto importer.
 #pragma once
 
@@ -34,20 +35,25 @@ class CapturePhases {
   struct Window {  // of one step
     Time start{}, end = kNever;
     Time forward_start{}, backward_start = kNever, backward_end{}, optimizer_start = kNever;
+    Time zero_grad_end{};
+    std::uint32_t operators = 0, before_zero_grad = 0;  // of the main thread before backward
     std::uint16_t backward_thread = 0;
     bool has_backward = false;
   };
+  enum class Range : std::uint8_t { none, backward, optimizer, zero_grad };
 
   void find_steps();
   void find_main_thread();
+  void cut_windows();
   void find_windows();
-  Phase own_phase(const CapturedOperator& op) const;
+  void note(Window& window, const CapturedOperator& op, Range range, bool outermost) const;
+  Range own_range(const CapturedOperator& op) const;
   const Window& window_at(Time time) const;
 
   const KinetoCapture& c_;
   std::vector<CaptureStep> steps_;
-  std::vector<Window> windows_;             // one per step; one for all where there are no steps
-  std::vector<Phase> phase_of_operator_;    // backward, optimizer, or unknown; inherited from parents
+  std::vector<Window> windows_;           // one per step or iteration; at least one
+  std::vector<Range> range_of_operator_;  // inherited from parents
   std::uint16_t main_thread_ = 0;
 };
 

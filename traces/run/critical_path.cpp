@@ -124,7 +124,7 @@ class Walk {
     } else if (op.kind == OpKind::host_work) {
       awaited = awaited_[op_];
     }
-    if (awaited < records_.size() && records_[awaited].end > record.host_start && records_[awaited].start < cursor_) {
+    if (awaited < records_.size() && records_[awaited].end > record.host_start && records_[awaited].start <= cursor_) {
       const bool works = op.kind == OpKind::host_work;
       add(records_[awaited].end, op_, own, works ? PathPart::call : PathPart::latency);
       return go(At::device_work, awaited);

@@ -72,7 +72,7 @@ RunSummary summarize(const Run& run);
 
 // One JSON object, indented, keys in a fixed order, seconds and bytes as plain numbers (shortest
 // form that reads back to the same double). Byte-equal for equal summaries. The fields are
-// described in docs/json.md: `schema` is raised when one changes its meaning or goes.
+// described in docs/run_json.md: `schema` is raised when one changes its meaning or goes.
 std::string to_json(const RunSummary& summary);
 
 }  // namespace memwall

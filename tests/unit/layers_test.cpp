@@ -62,8 +62,9 @@ TEST(Layers, TheEngineUsesTheStandardLibraryOnly) {
     std::ifstream text(entry.path());
     std::smatch match;
     for (std::string line; std::getline(text, line);)
-      if (std::regex_search(line, match, angle))
+      if (std::regex_search(line, match, angle)) {
         EXPECT_EQ(match[1].str().find_first_of("./"), std::string::npos) << entry.path() << ": " << line;
+      }
   }
 }
 

@@ -123,6 +123,13 @@ TEST(ExecutionTraceReader, FindsTensorsInListsWithTheirOwnShapes) {
   EXPECT_EQ(trace.shape(inputs[1])[1], 4);
 }
 
+TEST(ExecutionTraceReader, AcceptsTheBareInfinitiesThatOldObserversPrint) {
+  const ExecutionTrace trace = parse(replaced(kFlat, "\"cuda:0\"],1,1]", "\"cuda:0\"],-inf,nan]"));
+  ASSERT_EQ(trace.nodes.size(), 2U);
+  EXPECT_EQ(trace.inputs(trace.nodes[0]).size(), 3U);
+  expect_refused(replaced(kFlat, "\"cuda:0\"],1,1]", "\"cuda:0\"],-inf,cut"), "not a complete JSON document");
+}
+
 TEST(ExecutionTraceReader, RefusesDamageWithFileNodeFoundAndExpected) {
   expect_refused("", "not a complete JSON document (0 bytes)");
   expect_refused(kFlat.substr(0, kFlat.size() / 2), "not a complete JSON document");

@@ -43,6 +43,29 @@ struct Arguments {
   dom::array values, shapes, types;
 };
 
+// Observers before 2025 print a mask's -inf or a nan as a bare word, which is no JSON. Outside of
+// strings such words become null, of the same length so that places in messages stay right.
+std::string without_bare_words(std::string_view text) {
+  static constexpr std::string_view kWords[] = {"-inf", "-nan", "inf", "nan"};
+  std::string result(text);
+  bool inside = false;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (result[i] == '\\' && inside) {
+      ++i;
+    } else if (result[i] == '"') {
+      inside = !inside;
+    } else if (!inside) {
+      for (const std::string_view word : kWords)
+        if (result.compare(i, word.size(), word) == 0) {
+          result.replace(i, word.size(), word.size() == 4 ? "null" : "0  ");
+          i += word.size() - 1;
+          break;
+        }
+    }
+  }
+  return result;
+}
+
 class Reader {
  public:
   Reader(std::string_view text, const std::filesystem::path& path) : text_(text) { trace_.path = path; }
@@ -79,7 +102,9 @@ class Reader {
 ExecutionTrace Reader::read() && {
   dom::parser parser;
   dom::element root;
-  const auto error = parser.parse(text_.data(), text_.size(), true).get(root);
+  auto error = parser.parse(text_.data(), text_.size(), true).get(root);
+  const bool has_words = text_.find("nan") != std::string_view::npos || text_.find("inf") != std::string_view::npos;
+  if (error != simdjson::SUCCESS && has_words) error = parser.parse(without_bare_words(text_)).get(root);
   if (error != simdjson::SUCCESS)
     fail(fmt::format("not a complete JSON document ({} bytes): {}.", text_.size(), simdjson::error_message(error)));
   dom::object top;

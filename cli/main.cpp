@@ -136,7 +136,7 @@ int run_program(int argc, char** argv) {
     app.parse(argc, argv);
     return act(app, verbs);
   } catch (const CLI::CallForHelp&) {
-    print(deepest(app).help());
+    print(app.help());  // of the verb, where one was given
     return kDone;
   } catch (const CLI::CallForVersion& version) {
     print(std::string(version.what()) + "\n");

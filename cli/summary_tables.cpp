@@ -250,15 +250,18 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   tables.push_back(tier_table(s));
   for (const TierSummary& tier : s.tiers)
     if (tier.name == "hbm" && !tier.peak.largest.empty()) tables.push_back(peak_table(tier));
-  tables.push_back(link_table(s));
-  tables.push_back(wait_table(s));
+  for (Table& t : std::vector<Table>{link_table(s), wait_table(s)})
+    if (!t.rows.empty()) tables.push_back(std::move(t));
   tables.push_back(origin_table(s));
   if (!s.notes.empty()) tables.push_back(note_table(s));
   return tables;
 }
 
 std::vector<Table> comparison_tables(const Comparison& c) {
-  return {waterfall_table(c), tier_differences(c), link_differences(c), op_differences(c)};
+  std::vector<Table> tables;
+  for (Table& t : std::vector<Table>{waterfall_table(c), tier_differences(c), link_differences(c), op_differences(c)})
+    if (!t.rows.empty()) tables.push_back(std::move(t));
+  return tables;
 }
 
 std::string missing_sentence(const RunSummary& s) {

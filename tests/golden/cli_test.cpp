@@ -1,0 +1,350 @@
+// Do whole command lines print exactly what they should, and does every bad input end in its exit
+// code with a sentence and without half-written files?
+//
+// Exact outputs stand in tests/golden/expected. After a deliberate change: run this program with
+// MEMWALL_UPDATE_GOLDEN=1 and read the difference before committing it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <zlib.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/scratch_folder.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+// A step of one iteration: two kernels, an allocation, a free of a storage from before the window.
+constexpr const char* kCapture = R"({"schemaVersion": 1,
+"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 84929347584, "numSms": 132}],
+"traceEvents": [
+{"ph": "X", "cat": "cpu_op", "name": "aten::relu", "pid": 1, "tid": 1, "ts": 0, "dur": 50, "args": {"External id": 1}},
+{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 5,
+ "args": {"Total Reserved": 4194304, "Total Allocated": 3145728, "Bytes": 1048576, "Addr": 8192, "Device Id": 0, "Device Type": 1}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 10, "dur": 5, "args": {"correlation": 7}},
+{"ph": "X", "cat": "kernel", "name": "relu_kernel", "pid": 0, "tid": 7, "ts": 17, "dur": 100,
+ "args": {"device": 0, "stream": 7, "correlation": 7}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 30, "dur": 5, "args": {"correlation": 8}},
+{"ph": "X", "cat": "kernel", "name": "relu_kernel", "pid": 0, "tid": 7, "ts": 119, "dur": 200,
+ "args": {"device": 0, "stream": 7, "correlation": 8}},
+{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 40,
+ "args": {"Total Reserved": 4194304, "Total Allocated": 1048576, "Bytes": -2097152, "Addr": 16384, "Device Id": 0, "Device Type": 1}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 1, "tid": 1, "ts": 60, "dur": 265, "args": {"correlation": 9}}
+]})";
+
+// Two kernels of 1 and 2 ms; the first makes what the second reads.
+constexpr const char* kKernels =
+    "kernel_id,name,exec_cycles_at_1.2GHz,input_tensor_ids,output_tensor_ids\n"
+    "0,MatMul_Forward,1200000,0,1\n"
+    "1,MatMul_Backward,2400000,0 1,2\n";
+constexpr const char* kTensors =
+    "tensor_id,is_global_weight,size_bytes,offset_in_its_space,birth_kernel,death_kernel\n"
+    "0,1,1000000000,0,,\n"
+    "1,0,500000000,0,0,2\n"
+    "2,0,250000000,0,1,2\n";
+
+class CommandLine : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_content(folder_ / "step.json", kCapture);
+    write_content(folder_ / "tiny-4.kernels.csv", kKernels);
+    write_content(folder_ / "tiny-4.tensors.csv", kTensors);
+  }
+
+  // Runs the program in the scratch folder, so that messages name files without folders.
+  Outcome run(const std::string& arguments) {
+    const std::string line = "cd '" + folder_.path().string() + "' && '" MEMWALL_PROGRAM "' " + arguments + " >.out 2>.err </dev/null";
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, content_of(folder_ / ".out"), content_of(folder_ / ".err")};
+  }
+
+  std::vector<std::string> files() {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_.path())) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  // `arguments` must fail with this code and say this; nothing may appear on stdout or in the folder.
+  void refuses(const std::string& arguments, int code, const std::vector<std::string>& sentences) {
+    run("--version");  // so that .out and .err are among the files
+    const auto before = files();
+    const Outcome o = run(arguments);
+    EXPECT_EQ(o.code, code) << arguments << "\n" << o.err;
+    EXPECT_EQ(o.out, "") << arguments;
+    for (const std::string& sentence : sentences)
+      EXPECT_NE(o.err.find(sentence), std::string::npos) << arguments << "\nexpected: " << sentence << "\nfound: " << o.err;
+    EXPECT_EQ(files(), before) << arguments;
+  }
+
+  void equals_golden(const std::string& name, const std::string& text) {
+    const fs::path path = fs::path(MEMWALL_SOURCE) / "tests/golden/expected" / (name + ".txt");
+    if (std::getenv("MEMWALL_UPDATE_GOLDEN") != nullptr) write_content(path, text);
+    EXPECT_EQ(text, content_of(path)) << "for " << path.filename();
+  }
+
+  void prints(const std::string& name, const std::string& arguments, int code = 0) {
+    const Outcome o = run(arguments);
+    EXPECT_EQ(o.code, code) << arguments << "\n" << o.err;
+    equals_golden(name, o.out);
+  }
+
+  void gzip(const std::string& name, const std::string& text) {
+    gzFile file = gzopen((folder_ / name).c_str(), "wb");
+    ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
+    gzclose(file);
+  }
+
+  static std::string replaced(std::string text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  }
+
+  std::string shipped_machine() {
+    return content_of(fs::path(MEMWALL_SOURCE) / "models/hw/machines/h100-sxm-80gb.textproto");
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(CommandLine, HelpTeaches) {
+  prints("help", "--help");
+  for (const char* verb : {"import", "inspect", "run", "compare", "export", "render", "machines", "policies"})
+    prints(std::string("help_") + verb, std::string(verb) + " --help");
+  prints("help_machines_show", "machines show --help");
+}
+
+TEST_F(CommandLine, MachinesInEveryFormat) {
+  prints("machines_table", "machines");
+  prints("machines_json", "machines --format json");
+  prints("machines_show_g10", "machines show g10-a100-40gb");
+  prints("machines_show_csv", "machines show rtx-2080ti --set gpu.hbm.bandwidth=700GB/s --format csv");
+}
+
+TEST_F(CommandLine, ImportReportsOnStderrAndWritesTheTrace) {
+  const Outcome o = run("import step.json -o step.mwt");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.out, "");
+  equals_golden("import_kineto", o.err);
+  EXPECT_TRUE(fs::exists(folder_ / "step.mwt"));
+  EXPECT_FALSE(fs::exists(folder_ / "step.mwt.tmp"));
+}
+
+TEST_F(CommandLine, RunInEveryFormat) {
+  prints("run_table", "run step.json --no-provenance");
+  prints("run_json", "run step.json --no-provenance --format json");
+  prints("run_csv", "run tiny-4.kernels.csv --no-provenance --format csv");
+  prints("run_md", "run tiny-4.kernels.csv --no-provenance --format md");
+}
+
+TEST_F(CommandLine, ATraceFileRunsAsItsCapture) {
+  ASSERT_EQ(run("import step.json -o step.mwt").code, 0);
+  const std::string direct = run("run step.json --no-provenance --format json").out;
+  const std::string stored = run("run step.mwt --no-provenance --format json").out;
+  const auto without_inputs = [](const std::string& json) { return json.substr(0, json.find("\"inputs\"")); };
+  EXPECT_GT(direct.size(), 1000u);
+  EXPECT_EQ(without_inputs(direct), without_inputs(stored));
+}
+
+TEST_F(CommandLine, GzipIsToldByContent) {
+  gzip("compressed.bin", kCapture);
+  const Outcome o = run("run compressed.bin --no-provenance --format json");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("\"machine\": \"h100-sxm-80gb\""), std::string::npos);
+}
+
+TEST_F(CommandLine, ScaledDurationsMoveTheStep) {
+  // The host launches both kernels early; they last 100 and 200 us, and the gap between is kept.
+  const auto span = [&](const std::string& flags) {
+    const std::string out = run("run step.json --no-provenance --format json " + flags).out;
+    const std::string key = "\"gpu_span_s\": ";
+    return std::stod(out.substr(out.find(key) + key.size()));
+  };
+  const double plain = span("");
+  EXPECT_NEAR(span("--scale kernels=2") - plain, 300e-6, 1e-9);
+  EXPECT_NEAR(span("--scale host=1,kernels=1.5") - plain, 150e-6, 1e-9);
+  EXPECT_GT(span("--steps 3"), 2.9 * plain);
+}
+
+TEST_F(CommandLine, EqualInputsGiveEqualBytes) {
+  ASSERT_EQ(run("run step.json --no-provenance -o a.h5").code, 0);
+  ASSERT_EQ(run("run step.json --no-provenance -o b.h5").code, 0);
+  EXPECT_GT(content_of(folder_ / "a.h5").size(), 1000u);
+  EXPECT_TRUE(content_of(folder_ / "a.h5") == content_of(folder_ / "b.h5"));
+}
+
+TEST_F(CommandLine, CompareExportAndRenderReadTheRun) {
+  ASSERT_EQ(run("run tiny-4.kernels.csv --no-provenance -o a.h5").code, 0);
+  ASSERT_EQ(run("run tiny-4.kernels.csv --no-provenance --scale kernels=2 -o b.h5").code, 0);
+  prints("compare_table", "compare a.h5 b.h5");
+  prints("export_csv", "export a.h5 --to csv");
+  for (const char* form : {"perfetto", "chrome", "json"}) {
+    EXPECT_EQ(run(std::string("export a.h5 --to ") + form + " -o out." + form).code, 0);
+    EXPECT_GT(content_of(folder_ / (std::string("out.") + form)).size(), 100u) << form;
+  }
+  for (const char* what : {"timeline", "memory", "links", "tiers"}) {
+    EXPECT_EQ(run(std::string("render a.h5 --what ") + what + " -o p.svg").code, 0);
+    EXPECT_NE(content_of(folder_ / "p.svg").find("<svg"), std::string::npos) << what;
+  }
+  EXPECT_EQ(run("render a.h5 b.h5 --what compare -o p.svg").code, 0);
+  refuses("render a.h5 --what memroy", 2, {"(nearest: \"memory\")"});
+  refuses("render a.h5 --what memory --tier hbn", 2, {"(nearest: \"hbm\")"});
+  refuses("render a.h5 -o p.png", 2, {"pictures are written as .svg"});
+  refuses("export a.h5 --to perfeto", 2, {"(nearest: \"perfetto\")"});
+  refuses("run a.h5", 6, {"this is a run file"});
+}
+
+TEST_F(CommandLine, WhatDoesNotFitIsPrintedInFullWithCode3) {
+  const Outcome o = run("run tiny-4.kernels.csv --no-provenance --format json --allocator ideal --set gpu.hbm.capacity=1GB");
+  EXPECT_EQ(o.code, 3);
+  // 1.0 + 0.5 + 0.25 GB live at once.
+  EXPECT_NE(o.out.find("\"missing_bytes\": 750000000"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("\"fits\": false"), std::string::npos);
+  EXPECT_NE(o.err.find("750000000 bytes (750.0 MB) are missing in tier hbm, which has 1.000 GB usable"), std::string::npos) << o.err;
+}
+
+TEST_F(CommandLine, TheLruPagerMakesRoom) {
+  const Outcome o = run("run tiny-4.kernels.csv --no-provenance --format json --allocator ideal --set gpu.hbm.capacity=1800MB --pager lru");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("\"pager\": \"lru\""), std::string::npos);
+}
+
+TEST_F(CommandLine, MistakenWordsNameTheNearest) {
+  refuses("", 2, {"a verb is missing; expected one of import, inspect, run"});
+  refuses("runn step.json", 2, {"the verb \"runn\" is unknown (nearest: \"run\")"});
+  refuses("run step.json --polcy lru", 2, {"the flag \"--polcy\" is unknown (nearest: \"--policy\")"});
+  refuses("run step.json extra", 2, {"\"extra\" is unknown"});
+  refuses("run", 2, {"step is required", "Try `memwall run --help`."});
+  refuses("run step.json --format jsn", 2, {"(nearest: \"json\")"});
+  refuses("run step.json --machine h100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\")"});
+  refuses("run step.json --allocator pytroch", 2, {"pytorch"});
+  refuses("run step.json --steps 0", 2, {"--steps"});
+  refuses("run step.json --steps many", 2, {"--steps"});
+  refuses("run step.json --scale kernel=2", 2, {"(nearest: \"kernels\")"});
+  refuses("run step.json --scale kernels=-1", 2, {"expected a number from 0"});
+  refuses("run step.json --set gpu.hbm.bandwith=4TB/s", 2, {"(nearest: \"gpu.hbm.bandwidth\")"});
+  refuses("run step.json --set gpu.hbm.bandwidth=4", 2, {"has no unit; expected a bandwidth such as \"3.35 TB/s\""});
+  refuses("machines show h100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\")"});
+  refuses("policies show chekpoint", 2, {"checkpoint"});
+}
+
+TEST_F(CommandLine, PoliciesThatMakeNoSenseAreRefused) {
+  refuses("run tiny-4.kernels.csv --policy chekpoint:mode=full", 2, {"checkpoint"});
+  refuses("run tiny-4.kernels.csv --policy checkpoint:mood=full", 2, {"mode"});
+  refuses("run tiny-4.kernels.csv --policy checkpoint:mode=fully", 2, {"full"});
+  refuses("run tiny-4.kernels.csv --policy checkpoint:mode=full --policy checkpoint:mode=sqrt", 2, {"no defined meaning"});
+  refuses("run tiny-4.kernels.csv --policy lru", 2, {"give it with --pager"});
+  refuses("run tiny-4.kernels.csv --pager checkpoint", 2, {"give it with --policy"});
+}
+
+TEST_F(CommandLine, ATraceTooPoorForAPolicyIsRefused) {
+  refuses("run step.json --policy checkpoint:mode=full -o run.h5", 2, {"needs dataflow", "(--et) adds dataflow"});
+  refuses("run step.json --pager lru", 2, {"which op uses which storage"});
+}
+
+TEST_F(CommandLine, TheMachineMustBeKnown) {
+  write_content(folder_ / "nowhere.json", replaced(kCapture, "NVIDIA H100 80GB HBM3", "Accelerator of Tomorrow"));
+  refuses("run nowhere.json", 2, {"does not say on which machine it was measured", "h100-sxm-80gb"});
+  const Outcome o = run("run nowhere.json --machine h100-sxm-80gb --no-provenance");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("its times are taken as h100-sxm-80gb's"), std::string::npos);
+}
+
+TEST_F(CommandLine, AnotherMachineChangesTheTimes) {
+  const std::string out = run("run step.json --machine a100-sxm-40gb --no-provenance --format json").out;
+  EXPECT_NE(out.find("\"machine\": \"a100-sxm-40gb\""), std::string::npos);
+  EXPECT_NE(out.find("\"transferred\": 1,"), std::string::npos) << out.substr(out.find("\"origin\""), 120);
+}
+
+TEST_F(CommandLine, DamagedCapturesEndIn6WithoutOutput) {
+  gzip("whole.json.gz", kCapture);
+  const std::string whole = content_of(folder_ / "whole.json.gz");
+  write_content(folder_ / "cut.json.gz", whole.substr(0, whole.size() / 2));
+  refuses("import cut.json.gz -o step.mwt", 6, {"cut.json.gz"});
+  refuses("run cut.json.gz -o run.h5", 6, {"cut.json.gz"});
+  write_content(folder_ / "cut.json", std::string(kCapture).substr(0, 1200));
+  refuses("import cut.json -o step.mwt", 6, {"cut.json"});
+  write_content(folder_ / "empty.json", "");
+  refuses("run empty.json", 6, {"the file is empty"});
+  write_content(folder_ / "noise.bin", std::string("\x7f\x45LF\x01\x02 nothing", 14));
+  refuses("run noise.bin", 6, {"unknown kind", "expected a memwall trace (.mwt)"});
+  write_content(folder_ / "other.json", R"({"a": 1})");
+  refuses("run other.json", 6, {"no member \"traceEvents\""});
+  refuses("run nothing.json", 6, {"there is no such file"});
+  refuses("run .", 6, {"this is a folder"});
+}
+
+TEST_F(CommandLine, ImpossibleValuesEndIn6) {
+  write_content(folder_ / "negative.json", replaced(kCapture, "\"dur\": 100", "\"dur\": -100"));
+  refuses("run negative.json -o run.h5", 6, {"negative.json"});
+  write_content(folder_ / "tiny-4.tensors.csv", replaced(kTensors, "500000000", "-500000000"));
+  refuses("run tiny-4.kernels.csv -o run.h5", 6, {"tiny-4.tensors.csv", "-500000000"});
+}
+
+TEST_F(CommandLine, AReadOfWhatNobodyMadeEndsIn6) {
+  write_content(folder_ / "tiny-4.kernels.csv", replaced(kKernels, "0 1,2", "0 7,2"));
+  refuses("import tiny-4.kernels.csv -o step.mwt", 6, {"tiny-4.kernels.csv", "7"});
+  fs::remove(folder_ / "tiny-4.tensors.csv");
+  refuses("import tiny-4.kernels.csv -o step.mwt", 6, {"tiny-4.tensors.csv"});
+}
+
+TEST_F(CommandLine, AFreeOfAnUnknownAddressIsAStorageFromBefore) {
+  const Outcome o = run("import step.json -o step.mwt");
+  EXPECT_NE(o.err.find("1 frees, 1 of them of storages from before the window"), std::string::npos) << o.err;
+}
+
+TEST_F(CommandLine, DamagedTracesAndRunsEndIn6) {
+  ASSERT_EQ(run("import step.json -o step.mwt").code, 0);
+  ASSERT_EQ(run("run step.json -o run.h5").code, 0);
+  std::string trace = content_of(folder_ / "step.mwt"), file = content_of(folder_ / "run.h5");
+  write_content(folder_ / "cut.mwt", trace.substr(0, trace.size() - 7));
+  refuses("run cut.mwt", 6, {"cut.mwt"});
+  trace[trace.size() / 2] ^= 1;
+  write_content(folder_ / "bent.mwt", trace);
+  refuses("run bent.mwt", 6, {"bent.mwt"});
+  file[file.size() / 2] ^= 1;
+  write_content(folder_ / "bent.h5", file);
+  refuses("compare run.h5 bent.h5", 6, {"bent.h5"});
+  refuses("export bent.h5 --to csv -o x.csv", 6, {"bent.h5"});
+  refuses("render step.mwt", 6, {"step.mwt"});
+}
+
+TEST_F(CommandLine, MistakenMachineFilesEndIn6WithTheirLine) {
+  write_content(folder_ / "typo.textproto", replaced(shipped_machine(), "multiprocessors {", "multiprocesors {"));
+  refuses("run step.json --machine typo.textproto", 6, {"typo.textproto:13:", "(nearest: \"multiprocessors\")"});
+  write_content(folder_ / "unit.textproto", replaced(shipped_machine(), "3.35 TB/s", "3.35"));
+  refuses("run step.json --machine unit.textproto", 6, {"unit.textproto:21:", "has no unit; expected a bandwidth"});
+}
+
+TEST_F(CommandLine, AnOutputThatCannotBeWrittenIsToldAndLeavesNothing) {
+  refuses("import step.json -o nowhere/step.mwt", 2, {"nowhere/step.mwt"});
+  refuses("run step.json --format json -o nowhere/run.h5", 2, {"nowhere/run.h5"});
+}
+
+TEST_F(CommandLine, AFailedImportKeepsTheFormerFile) {
+  write_content(folder_ / "step.mwt", "precious");
+  write_content(folder_ / "cut.json", std::string(kCapture).substr(0, 1200));
+  EXPECT_EQ(run("import cut.json -o step.mwt").code, 6);
+  EXPECT_EQ(content_of(folder_ / "step.mwt"), "precious");
+}
+
+TEST_F(CommandLine, AnExecutionTraceAloneIsNoStep) {
+  write_content(folder_ / "et.json", R"({"schema": "1.0.1", "pid": 1, "nodes": []})");
+  refuses("run et.json", 6, {"this is an ExecutionTrace", "--et"});
+  refuses("run tiny-4.kernels.csv --et et.json", 2, {"an ExecutionTrace joins a Kineto capture"});
+  refuses("run step.json --et et.json", 6, {"et.json"});
+}
+
+}  // namespace
+}  // namespace memwall

@@ -10,6 +10,7 @@
 #include "sim/error.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/hand_run.h"
+#include "tests/support/random_trace.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/checksum.h"
@@ -130,6 +131,49 @@ TEST(RunFile, IsTheSameBytesForTheSameRun) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // HDF5 keeps time stamps in seconds, if any
   write_run(simulated(), folder / "b.h5");
   EXPECT_TRUE(content_of(folder / "a.h5") == content_of(folder / "b.h5"));
+}
+
+// Traces in which every field is in use: what was read is written again, and must be the same file.
+TEST(RunFile, LosesNothingOnTheWay) {
+  const ScratchFolder folder;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    memwall::Run run;
+    run.machine = test_machine();
+    run.machine.routes[0].efficiency.points = {{1024, 0.25}, {1 << 20, 0.75}};
+    run.trace = random_trace(seed, 300);
+    run.result.end = microseconds(1000);
+    run.result.records.assign(run.trace.ops.size(), OpRecord{});
+    run.result.records[0] = {nanoseconds(1), nanoseconds(5), nanoseconds(7), nanoseconds(9), 1, 2,
+                             WaitReason::hand_over, WaitReason::event, WaitReason::synchronize, true, 3};
+    for (const Step& step : run.trace.steps) run.result.steps.push_back({step.name, nanoseconds(3), nanoseconds(2)});
+    run.result.moves = {{nanoseconds(1), nanoseconds(2), 0, 1, 2, 77, 4}};
+    run.result.tiers.resize(4);
+    run.result.tiers[2] = {{1, 2, 3}, 4, 5, {1, 2, 3, 4, 5, 6, 7, 8}, 6, nanoseconds(7), {0}, {8, 9, 10}};
+    run.result.links.assign(run.machine.links.size(), {11, nanoseconds(12)});
+    run.result.fits = false;
+    run.memory.assign(4, {{nanoseconds(1), 2, 3, 4}});
+    run.link_rates.assign(run.machine.links.size(), {{nanoseconds(1), 0.1}});
+    run.residency = {{0, 3, nanoseconds(1), nanoseconds(4)}};
+    run.at_peak.assign(4, {0});
+    write_run(run, folder / "a.h5");
+    const memwall::Run back = read_run(folder / "a.h5");
+    write_run(back, folder / "b.h5");
+    EXPECT_TRUE(content_of(folder / "a.h5") == content_of(folder / "b.h5")) << seed;
+    EXPECT_EQ(back.trace.name, run.trace.name);
+    EXPECT_EQ(back.result.records[0].host_end_cause, 3u);
+    EXPECT_EQ(back.result.tiers[2].peak_by_kind[7], 8);
+    EXPECT_EQ(back.trace.knowledge.modules, run.trace.knowledge.modules);
+    ASSERT_EQ(back.trace.ops.size(), run.trace.ops.size());
+    for (std::size_t i = 0; i < run.trace.ops.size(); ++i) {
+      const Op &x = run.trace.ops[i], &y = back.trace.ops[i];
+      ASSERT_TRUE(x.source == y.source && x.group == y.group && x.from == y.from && x.to == y.to &&
+                  x.return_delay == y.return_delay && x.pageable == y.pageable && x.collective == y.collective &&
+                  x.data_type == y.data_type && x.operator_class == y.operator_class && x.placed == y.placed &&
+                  x.graph_member == y.graph_member && x.inferred == y.inferred && x.added == y.added &&
+                  x.origin == y.origin && x.wait_for == y.wait_for && x.host_cost == y.host_cost &&
+                  x.stream == y.stream) << i;
+    }
+  }
 }
 
 TEST(RunFile, KeepsProvenanceApart) {

@@ -22,10 +22,13 @@ class Transfer {
     if (op.origin == Origin::modelled) return price(op);
     if (!from_) return;
     const double factor = ratio(op);
+    if (factor == 1) return;  // the machines are alike in what this op needs
+    ++changed_;
     op.duration = Duration(std::llround(static_cast<double>(op.duration.count()) * factor));
     op.origin = Origin::transferred;
   }
 
+  std::size_t changed() const { return changed_; }
   std::size_t assumed_memory_bound() const { return assumed_memory_bound_; }
 
  private:
@@ -63,8 +66,9 @@ class Transfer {
       default: break;
     }
     if (op.flops > 0 || op.bytes > 0) return quotient(new_prices_->kernel(op), old_prices_->kernel(op));
-    if (op.kind == OpKind::kernel) ++assumed_memory_bound_;
-    return bandwidth_ratio();
+    const double factor = bandwidth_ratio();
+    assumed_memory_bound_ += op.kind == OpKind::kernel && factor != 1;
+    return factor;
   }
 
   double bandwidth_ratio() const {
@@ -82,20 +86,19 @@ class Transfer {
   const Machine* from_;
   const Machine& to_;
   std::unique_ptr<Pricer> new_prices_, old_prices_;
-  std::size_t assumed_memory_bound_ = 0;
+  std::size_t changed_ = 0, assumed_memory_bound_ = 0;
 };
 
 }  // namespace
 
 Trace transferred(Trace trace, const Machine* from, const Machine& to) {
-  if (from && from->name == to.name) return trace;
   Transfer transfer(trace, from, to);
   for (Op& op : trace.ops) transfer.carry(op);
-  if (from)
+  if (transfer.changed() > 0)
     trace.notes.push_back(fmt::format(
         "Durations are carried from {} to {} by a model without an interval; host time is unchanged; {} kernels of "
         "unknown FLOPs and bytes are taken as memory-bound.",
-        from->name, to.name, transfer.assumed_memory_bound()));
+        from->name, from->name == to.name ? to.name + " with the given settings" : to.name, transfer.assumed_memory_bound()));
   trace.machine = to.name;
   return trace;
 }

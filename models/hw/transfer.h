@@ -16,6 +16,7 @@
 
 namespace memwall {
 
+// Two machines of one name may differ by settings (--set); what they have in common changes nothing.
 // `from` may be null: the trace was measured nowhere (all modelled), or on an unknown machine, and
 // then only modelled ops change. Changed ops of origin measured become transferred.
 Trace transferred(Trace trace, const Machine* from, const Machine& to);

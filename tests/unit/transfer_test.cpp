@@ -66,6 +66,15 @@ TEST_F(TransferTest, AModelledOpIsPricedAnew) {
   EXPECT_EQ(t.ops[k].origin, Origin::modelled);
 }
 
+TEST_F(TransferTest, ASettingMovesOnlyWhatItConcerns) {
+  const Machine faster = load_machine("a100-sxm-40gb", {"gpu.hbm.bandwidth=3110GB/s"});
+  const OpId k = add(OpKind::kernel, 0, 0), c = add(OpKind::copy, 1'000'000, 0);
+  const Trace t = transferred(builder_.trace(), &here_, faster);
+  EXPECT_NEAR(to_microseconds(t.ops[k].duration), 500, 1);
+  EXPECT_EQ(t.ops[c].duration, microseconds(1000));
+  EXPECT_EQ(t.ops[c].origin, Origin::measured);
+}
+
 TEST_F(TransferTest, OnItsOwnMachineNothingChanges) {
   const OpId k = add(OpKind::kernel, 0, 0);
   const Trace t = transferred(builder_.trace(), &here_, here_);

@@ -131,6 +131,28 @@ bool has_something_to_drop(const Trace& trace, const Dataflow& flow, const Pass&
   return false;
 }
 
+// For each op (an index into `ops`): the latest first write, one more than its index, of the saved
+// storages whose last forward use it is; 0 = none. Such a storage is a segment's own if the segment
+// begins no later than that write.
+std::vector<std::size_t> saved_storages_by_end(const Trace& trace, const Dataflow& flow, const Pass& pass,
+                                               const std::vector<OpId>& ops) {
+  std::vector<std::size_t> latest(ops.size(), 0);
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    for (const Use& use : trace.uses_of(trace.ops[ops[i]])) {
+      if (use.access != Access::write || use.version != 1 || !is_saved_activation(trace, flow, pass, use.storage)) continue;
+      OpId last = ops[i];
+      bool all_compute = true;
+      for (const Dataflow::Touch& touch : flow.touches(use.storage)) {
+        if (touch.op >= pass.backward) break;
+        last = touch.op;
+        all_compute = all_compute && std::binary_search(ops.begin(), ops.end(), touch.op);
+      }
+      const auto end = static_cast<std::size_t>(std::lower_bound(ops.begin(), ops.end(), last) - ops.begin());
+      if (all_compute) latest[end] = std::max(latest[end], i + 1);
+    }
+  return latest;
+}
+
 std::string segment_name(const Trace& trace, const std::vector<OpId>& ops, std::size_t number) {
   const auto name = [&](OpId id) {
     const Op& op = trace.ops[id];
@@ -203,13 +225,15 @@ std::vector<RecomputeUnit> block_units(const Trace& trace, const Dataflow& flow,
 std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flow, const Pass& pass) {
   const std::vector<OpId> ops = forward_ops(trace, pass);
   const std::vector<bool> possible = cuts(trace, flow, pass, ops);
+  const std::vector<std::size_t> saved = saved_storages_by_end(trace, flow, pass, ops);
   std::vector<RecomputeUnit> units;
-  std::vector<OpId> open;
+  std::size_t begin = 0, latest = 0;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    open.push_back(ops[i]);
-    if (!possible[i] || !has_something_to_drop(trace, flow, pass, open)) continue;
-    units.push_back({segment_name(trace, open, units.size()), open});
-    open.clear();
+    latest = std::max(latest, saved[i]);
+    if (!possible[i] || latest <= begin) continue;  // not here, or nothing of its own yet
+    const std::vector<OpId> segment(ops.begin() + static_cast<std::ptrdiff_t>(begin), ops.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    units.push_back({segment_name(trace, segment, units.size()), segment});
+    begin = i + 1;
   }
   return units;  // what is left has nothing to drop
 }

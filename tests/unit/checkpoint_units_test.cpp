@@ -301,5 +301,48 @@ TEST(CheckpointSegments, AResidualBlockIsNotCutInside) {
   expect_same_contents(before, after);
 }
 
+// --- Which modules are blocks ---
+
+// Three times conv and gelu, both outputs kept for backward; modules are the given names and a number.
+Trace conv_relu_chain(const std::string& conv_module, const std::string& relu_module) {
+  StepProgram p;
+  StorageId x = p.preexisting(100, StorageKind::input, "x");
+  std::vector<StorageId> all;
+  for (int i = 0; i < 3; ++i) {
+    const StorageId a = p.make(1000, "a"), b = p.make(1000, "b");
+    p.module(conv_module + std::to_string(i));
+    p.op("conv", {x}, {a});
+    p.module(relu_module + std::to_string(i));
+    p.op("gelu", {a}, {b});
+    all.insert(all.end(), {a, b});
+    x = b;
+  }
+  p.module("");
+  p.backward();
+  for (std::size_t i = all.size(); i-- > 0;) {
+    p.op("backward", {all[i]}, {});
+    p.drop(all[i]);
+  }
+  p.optimizer();
+  return std::move(p).finish();
+}
+
+TEST(CheckpointBlocks, AreTheOutermostNumberedModules) {
+  EXPECT_TRUE(has_note(rewritten(conv_relu_chain("net.layers.", "net.layers."), "checkpoint"),
+                       "3 units (net.layers.0 to net.layers.2)"));
+  EXPECT_TRUE(has_note(rewritten(conv_relu_chain("Net_0.Block_", "Net_0.Block_"), "checkpoint"),
+                       "3 units (Net_0.Block_0 to Net_0.Block_2)"));
+}
+
+TEST(CheckpointBlocks, AreNotContainersOfThem) {
+  EXPECT_TRUE(has_note(rewritten(conv_relu_chain("Net_0.Sequential_0.Block_", "Net_0.Sequential_0.Block_"), "checkpoint"),
+                       "3 units (Net_0.Sequential_0.Block_0 to"));
+}
+
+TEST(CheckpointBlocks, SingleLayersInARowAreCutByDataflowInstead) {
+  EXPECT_TRUE(has_note(rewritten(conv_relu_chain("Net_0.Sequential_0.Conv_", "Net_0.Sequential_0.GELU_"), "checkpoint"),
+                       "3 units (segment 0 (aten::conv to aten::gelu) to segment 2 (aten::conv to aten::gelu))"));
+}
+
 }  // namespace
 }  // namespace memwall

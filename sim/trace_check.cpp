@@ -1,5 +1,6 @@
 #include "sim/trace_check.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 
@@ -21,12 +22,18 @@ std::uint64_t mix(std::uint64_t h, const std::string& text) {
   return mix(h, text.size());
 }
 
+// No memory of today holds a pebibyte; sums of many sizes must not overflow.
+constexpr Bytes kLargestStorage = Bytes{1} << 50;
+
+// Event numbers index tables, so a small trace may not claim billions of them.
+std::size_t most_events(const Trace& trace) { return 16 * trace.ops.size() + (1u << 20); }
+
 // Walks a trace once and keeps what is alive; collects sentences.
 class Checker {
  public:
   Checker(const Trace& trace, std::size_t limit)
       : t_(trace), limit_(limit), state_(trace.storages.size()), version_(trace.storages.size(), 0),
-        recorded_(trace.event_count, false) {}
+        recorded_(std::min<std::size_t>(trace.event_count, most_events(trace)), false) {}
 
   std::vector<std::string> run() {
     check_tables();
@@ -58,8 +65,8 @@ class Checker {
   void check_tables() {
     for (std::size_t i = 0; i < t_.storages.size(); ++i) {
       const Storage& s = t_.storages[i];
-      if (s.bytes < 0)
-        fault("Storage " + std::to_string(i) + " has " + std::to_string(s.bytes) + " bytes; expected 0 or more.");
+      if (s.bytes < 0 || s.bytes > kLargestStorage)
+        fault("Storage " + std::to_string(i) + " has " + std::to_string(s.bytes) + " bytes; expected 0 to 2^50.");
       if (s.place >= t_.places.size()) fault("Storage " + std::to_string(i) + " is at a place that is not listed.");
       if (s.label >= t_.strings.size()) fault("Storage " + std::to_string(i) + " has a label that is not listed.");
       state_[i] = s.preexisting ? State::live : State::unborn;
@@ -68,7 +75,9 @@ class Checker {
       if (s.first > s.last || s.last > t_.ops.size())
         fault("Step '" + s.name + "' spans ops " + std::to_string(s.first) + " to " + std::to_string(s.last) +
               ", of " + std::to_string(t_.ops.size()) + ".");
-    if (t_.untracked_bytes < 0) fault("The bytes held before the window are negative.");
+    if (t_.event_count > most_events(t_))
+      fault("The trace counts " + std::to_string(t_.event_count) + " events for " + std::to_string(t_.ops.size()) + " ops.");
+    if (t_.untracked_bytes < 0 || t_.untracked_bytes > kLargestStorage) fault("The bytes held before the window are " + std::to_string(t_.untracked_bytes) + "; expected 0 to 2^50.");
     if (t_.ranks == 0) fault("The trace has 0 ranks; expected 1 or more.");
   }
 
@@ -222,9 +231,19 @@ std::vector<std::uint64_t> producer_hashes(const Trace& trace) {
     hashes[id] = hash;
     // A copy changes where content is, not what it is.
     const bool moves = (op.kind == OpKind::copy || op.kind == OpKind::storage_io) && reads == 1 && writes == 1;
+    // A collective over several buffers treats each for itself: what travels together may differ from time to time.
+    const bool one_by_one = op.kind == OpKind::collective && reads == writes;
+    std::vector<std::uint64_t> parts;
+    if (one_by_one)
+      for (const Use& use : trace.uses_of(op))
+        if (use.access == Access::read) parts.push_back(mix(static_cast<std::uint64_t>(op.collective), read(use)));
     std::uint64_t ordinal = 0;
-    for (const Use& use : trace.uses_of(op))
-      if (use.access == Access::write) content[{use.storage, use.version}] = moves ? last_read : mix(hash, ++ordinal);
+    for (const Use& use : trace.uses_of(op)) {
+      if (use.access == Access::read) continue;
+      std::uint64_t& made = content[{use.storage, use.version}];
+      made = moves ? last_read : one_by_one ? parts[ordinal] : mix(hash, ordinal + 1);
+      ++ordinal;
+    }
   }
   return hashes;
 }

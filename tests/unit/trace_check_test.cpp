@@ -79,6 +79,16 @@ TEST_F(TraceCheck, NegativeSizes) {
   expect_fault("-5 bytes");
 }
 
+TEST_F(TraceCheck, SizesThatNoMemoryHas) {
+  builder_.trace().storages[storage_].bytes = Bytes{1} << 60;
+  expect_fault("expected 0 to 2^50");
+}
+
+TEST_F(TraceCheck, MoreEventsThanAProgramCanHave) {
+  builder_.trace().event_count = 4'000'000'000u;
+  expect_fault("4000000000 events");
+}
+
 TEST_F(TraceCheck, NegativeDurations) {
   builder_.trace().ops[kernel({})].duration = microseconds(-1);
   expect_fault("negative duration");
@@ -136,6 +146,26 @@ TEST_F(ProducerHash, ACopyKeepsTheContent) {
   const OpId through = kernel({{there, TraceBuilder::kLatest, Access::read}, {x, 0, Access::write}});
   const auto hashes = producer_hashes(builder_.trace());
   EXPECT_EQ(hashes[direct], hashes[through]);
+}
+
+TEST_F(ProducerHash, ACollectiveTreatsEachBufferForItself) {
+  const StorageId a = builder_.add_storage(10, StorageKind::parameter, "hbm", "a", true);
+  const StorageId b = builder_.add_storage(10, StorageKind::parameter, "hbm", "b", true);
+  std::vector<StorageId> full;
+  for (int i = 0; i < 3; ++i) {
+    full.push_back(builder_.add_storage(20, StorageKind::parameter, "hbm", "full"));
+    builder_.alloc(full.back(), 0);
+  }
+  Op gather;
+  gather.kind = OpKind::collective;
+  gather.collective = CollectiveKind::all_gather;
+  builder_.append(gather, std::vector<Use>{{a, TraceBuilder::kLatest, Access::read}, {b, TraceBuilder::kLatest, Access::read},
+                                           {full[0], 0, Access::write}, {full[1], 0, Access::write}});
+  builder_.append(gather, std::vector<Use>{{a, TraceBuilder::kLatest, Access::read}, {full[2], 0, Access::write}});
+  const OpId together = kernel({{full[0], TraceBuilder::kLatest, Access::read}, {a, 0, Access::write}});
+  const OpId alone = kernel({{full[2], TraceBuilder::kLatest, Access::read}, {b, 0, Access::write}});
+  const auto hashes = producer_hashes(builder_.trace());
+  EXPECT_EQ(hashes[together], hashes[alone]);
 }
 
 }  // namespace

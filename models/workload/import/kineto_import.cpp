@@ -3,19 +3,18 @@
 
 #include <algorithm>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "models/workload/import/kineto_costs.h"
+#include "models/workload/import/kineto_device_work.h"
 #include "models/workload/import/kineto_edges.h"
+#include "models/workload/import/kineto_events.h"
 #include "models/workload/import/kineto_join.h"
-#include "models/workload/import/kineto_kernel.h"
 #include "models/workload/import/kineto_memory.h"
 #include "models/workload/import/kineto_modules.h"
 #include "models/workload/import/kineto_notes.h"
 #include "models/workload/import/kineto_phases.h"
 #include "models/workload/import/kineto_program.h"
-#include "models/workload/operator_class.h"
 #include "sim/error.h"
 #include "sim/trace_builder.h"
 #include "sim/trace_check.h"
@@ -31,7 +30,7 @@ class Importer {
  public:
   Importer(const KinetoCapture& capture, const KinetoImportOptions& options)
       : c_(capture), options_(options), j_(join_capture(capture)), phases_(capture), modules_(find_modules(capture)),
-        lifetimes_(find_lifetimes(capture)), edges_(find_stream_edges(j_)) {
+        lifetimes_(find_lifetimes(capture)), edges_(find_stream_edges(j_)), work_(j_, builder_, result_.summary) {
     costs_ = find_costs(j_, edges_, result_.summary);
   }
 
@@ -42,7 +41,7 @@ class Importer {
                        "capture of a program that ran on a GPU.");
     set_origin();
     declare();
-    choose_events();
+    events_ = place_events(j_, edges_, options_, builder_, result_.summary);
     emit_head();
     for (std::size_t i = 0; i < points_.size(); ++i) emit(i);
     emit_ends();
@@ -89,42 +88,7 @@ class Importer {
       builder_.add_storage(storage.bytes, StorageKind::unknown, "hbm", "", storage.preexisting);
     trace.untracked_bytes = lifetimes_.untracked;
     trace.reserved_at_start = lifetimes_.reserved;
-    operator_name_.assign(c_.strings.size(), kUnmapped);
     module_name_.assign(modules_.paths.size(), kUnmapped);
-  }
-
-  // Events are recorded right behind their producers and waited for right before their consumers.
-  void choose_events() {
-    records_.resize(c_.device_ops.size(), kNoIndex);
-    waits_.resize(c_.device_ops.size());
-    std::uint32_t number = 0;
-    for (const StreamEdge& edge : edges_.edges) {
-      const bool dropped = number++ == options_.drop_edge || (edge.inferred && options_.drop_inferred_edges);
-      if (dropped || !recordable(edge.producer)) continue;
-      ++(edge.inferred ? result_.summary.inferred_edges : result_.summary.given_edges);
-      waits_[edge.consumer].push_back({event_behind(edge.producer), edge.inferred});
-    }
-    event_of_call_.assign(c_.calls.size(), kNoIndex);
-    for (std::uint32_t call = 0; call < c_.calls.size(); ++call) {
-      const JoinedCall& joined = j_.calls[call];
-      if (joined.wait_for != WaitFor::event) continue;
-      const auto last = j_.last_before(joined.stream, joined.awaited_record);
-      const std::uint32_t producer = last ? j_.streams[joined.stream].order[*last] : kNoIndex;
-      if (producer != kNoIndex && recordable(producer)) event_of_call_[call] = event_behind(producer);
-    }
-  }
-
-  // What was placed as captured is over when it is over; only a stream's last such op can be recorded.
-  bool recordable(std::uint32_t producer) const {
-    const JoinedDeviceOp& op = j_.device_ops[producer];
-    if (op.placement != Placement::head) return true;
-    const std::vector<std::uint32_t>& order = j_.streams[op.stream].order;
-    return op.position + 1 == order.size() || j_.device_ops[order[op.position + 1]].placement != Placement::head;
-  }
-
-  std::uint32_t event_behind(std::uint32_t producer) {
-    if (records_[producer] == kNoIndex) records_[producer] = builder_.add_event();
-    return records_[producer];
   }
 
   // --- ops ---
@@ -147,86 +111,15 @@ class Importer {
     return state.last_op = append(op, operator_index, device, memory);
   }
 
-  StringId operator_string(StringId captured) {
-    if (operator_name_[captured] == kUnmapped) operator_name_[captured] = builder_.trace().strings.intern(c_.text(captured));
-    return operator_name_[captured];
-  }
-
   void describe(Op& op, std::uint16_t captured_thread, Time time, std::uint32_t operator_index) {
     op.phase = phases_.phase(captured_thread, time, operator_index);
     if (operator_index == kNoIndex) return;
-    op.operator_name = operator_string(c_.operators[operator_index].name);
+    op.operator_name = work_.string(c_.operators[operator_index].name);
     const std::uint32_t module = modules_.of_operator[operator_index];
     if (module == kNoIndex) return;
     if (module_name_[module] == kUnmapped) module_name_[module] = builder_.trace().strings.intern(modules_.paths[module]);
     op.module = module_name_[module];
     builder_.trace().knowledge.modules = true;
-  }
-
-  // The annotation of a communication library around an operator, or an operator that calls one.
-  std::uint32_t communication_range(std::uint32_t operator_index) const {
-    for (std::uint32_t i = operator_index; i != kNoIndex; i = c_.operators[i].parent)
-      if (string_view(c_.text(c_.operators[i].name)).starts_with("nccl:")) return i;
-    return kNoIndex;
-  }
-
-  void describe_collective(Op& op, std::uint32_t device, std::uint32_t operator_index) {
-    const CapturedDeviceOp& captured = device_op(device);
-    op.kind = OpKind::collective;
-    const std::uint32_t range = communication_range(operator_index);
-    op.collective = collective_kind(c_.text(captured.name), range == kNoIndex ? "" : c_.text(c_.operators[range].name));
-    std::int64_t elements = captured.message_elements;
-    std::string type = c_.text(captured.message_type);
-    if (elements < 0 && range != kNoIndex) {
-      elements = first_tensor_elements(c_.text(c_.operators[range].input_dims));
-      type = first_tensor_type(c_.text(c_.operators[range].input_types));
-    }
-    const std::int64_t ranks = captured.group_size > 0 ? captured.group_size : c_.world_size;
-    if (elements > 0) op.bytes = wire_bytes(op.collective, elements * element_size(type), std::min<std::int64_t>(ranks, 1 << 16));
-  }
-
-  // Everything about device work except its place on the host.
-  Op device_part(std::uint32_t device, std::uint32_t operator_index) {
-    const CapturedDeviceOp& captured = device_op(device);
-    const JoinedDeviceOp& joined = j_.device_ops[device];
-    ImportSummary& counts = result_.summary;
-    Op op;
-    op.name = operator_string(captured.name);
-    op.stream = joined.stream;
-    op.duration = captured.duration;
-    op.waves = joined.waves;
-    op.bytes = std::max<Bytes>(captured.bytes, 0);
-    if (operator_index != kNoIndex) op.operator_name = operator_string(c_.operators[operator_index].name);
-    switch (captured.work) {
-      case DeviceWork::memset:
-        op.kind = OpKind::memset;
-        op.operator_class = OperatorClass::memory;
-        ++counts.trace_memsets;
-        break;
-      case DeviceWork::copy: {
-        const CopyDirection direction = copy_direction(c_.text(captured.name));
-        op.kind = OpKind::copy;
-        op.operator_class = OperatorClass::memory;
-        op.pageable = direction.pageable;
-        op.from = builder_.trace().place(direction.from_host ? "host" : "hbm");
-        op.to = builder_.trace().place(direction.to_host ? "host" : direction.between_devices ? "peer_hbm" : "hbm");
-        if (captured.bytes < 0 && joined.call != kNoIndex) op.bytes = std::max<Bytes>(c_.calls[joined.call].size, 0);
-        ++counts.trace_copies;
-        break;
-      }
-      default:
-        op.bytes = 0;
-        if (joined.collective) {
-          describe_collective(op, device, operator_index);
-          ++counts.trace_collectives;
-        } else {
-          op.kind = OpKind::kernel;
-          op.operator_class = operator_class(operator_index == kNoIndex ? "" : c_.text(c_.operators[operator_index].name),
-                                             c_.text(captured.name));
-          ++counts.trace_kernels;
-        }
-    }
-    return op;
   }
 
   void emit_head() {
@@ -239,7 +132,7 @@ class Importer {
     for (const JoinedStream& stream : j_.streams)
       for (const std::uint32_t device : stream.order) {
         if (j_.device_ops[device].placement != Placement::head) break;
-        Op op = device_part(device, kNoIndex);
+        Op op = work_.op(device, kNoIndex);
         op.placed = true;
         op.host_gap = device_op(device).start - origin_;
         ++result_.summary.placed_ops;
@@ -249,16 +142,16 @@ class Importer {
   }
 
   void record_behind(std::uint32_t device, std::uint16_t thread) {
-    if (records_[device] == kNoIndex) return;
+    if (events_.behind[device] == kNoIndex) return;
     Op op;
     op.kind = OpKind::event_record;
     op.stream = j_.device_ops[device].stream;
-    op.target = records_[device];
+    op.target = events_.behind[device];
     append_host(op, thread, threads_[thread].cursor, threads_[thread].cursor, kNoIndex);
   }
 
   void wait_before(std::uint32_t device, std::uint16_t thread, Time time) {
-    for (const auto& [event, inferred] : waits_[device]) {
+    for (const auto& [event, inferred] : events_.before[device]) {
       Op op;
       op.kind = OpKind::event_wait;
       op.stream = j_.device_ops[device].stream;
@@ -273,7 +166,7 @@ class Importer {
     const std::vector<std::uint32_t>& order = j_.streams[j_.device_ops[device].stream].order;
     for (std::size_t at = j_.device_ops[device].position + 1u; at < order.size(); ++at) {
       if (j_.device_ops[order[at]].placement != Placement::stray) return;
-      Op op = device_part(order[at], kNoIndex);
+      Op op = work_.op(order[at], kNoIndex);
       op.phase = phase;
       ++result_.summary.placed_ops;
       append_host(op, thread, threads_[thread].cursor, threads_[thread].cursor, kNoIndex, order[at]);
@@ -346,11 +239,11 @@ class Importer {
     }
     Op op;
     op.kind = joined.role == CallRole::synchronize ? OpKind::synchronize : OpKind::host_work;
-    op.name = operator_string(call.name);
+    op.name = work_.string(call.name);
     op.wait_for = joined.wait_for;
     op.stream = joined.stream;
     if (joined.wait_for == WaitFor::event) {
-      op.target = event_of_call_[index];
+      op.target = events_.of_call[index];
       if (op.target == kNoIndex) op.wait_for = WaitFor::nothing;
     }
     op.host_cost = costs_.calls[index].own;
@@ -367,10 +260,10 @@ class Importer {
     Op op;
     if (joined.role == CallRole::graph) {
       op.kind = OpKind::graph_launch;
-      op.name = operator_string(call.name);
+      op.name = work_.string(call.name);
       op.stream = joined.stream;
     } else {
-      op = device_part(first, joined.operator_index);
+      op = work_.op(first, joined.operator_index);
       op.wait_for = joined.wait_for;
       op.return_delay = costs_.calls[index].return_delay;
     }
@@ -382,7 +275,7 @@ class Importer {
     if (joined.role == CallRole::graph) {
       for (std::uint32_t k = 0; k < joined.launched; ++k) {
         const std::uint32_t device = j_.launched[joined.first_launched + k];
-        Op node = device_part(device, joined.operator_index);
+        Op node = work_.op(device, joined.operator_index);
         node.graph_member = true;
         describe(node, call.thread, call.start, joined.operator_index);
         append_host(node, thread, call.end(), call.end(), joined.operator_index, device);
@@ -460,8 +353,12 @@ class Importer {
   }
 
   ImportedTrace finish() {
-    count_capture();
     Trace& trace = builder_.trace();
+    ImportSummary& summary = result_.summary;
+    count_capture(j_, summary);
+    summary.preexisting = lifetimes_.preexisting;
+    summary.moved_edges = edges_.moved;
+    summary.ignored_waits = edges_.ignored_waits;
     if (options_.drop_host_gap < trace.ops.size()) trace.ops[options_.drop_host_gap].host_gap = Duration{};
     trace.knowledge.timing = true;
     trace.knowledge.allocations = result_.summary.allocs + result_.summary.frees > 0;
@@ -469,25 +366,6 @@ class Importer {
     result_.trace = std::move(builder_).finish();
     require_sound(result_.trace, c_.path.string());
     return std::move(result_);
-  }
-
-  void count_capture() {
-    ImportSummary& s = result_.summary;
-    s.file_counts = c_.events_by_category;
-    for (std::uint32_t i = 0; i < c_.device_ops.size(); ++i) {
-      if (c_.device_ops[i].work == DeviceWork::copy) ++s.captured_copies;
-      else if (c_.device_ops[i].work == DeviceWork::memset) ++s.captured_memsets;
-      else ++(j_.device_ops[i].collective ? s.captured_collectives : s.captured_kernels);
-    }
-    for (const CapturedMemory& event : c_.memory) ++(event.on_device() ? s.device_memory_events : s.host_memory_events);
-    s.preexisting = lifetimes_.preexisting;
-    s.threads = builder_.trace().threads.size();
-    s.dropped_threads = c_.threads.size() - static_cast<std::size_t>(std::count(j_.thread_kept.begin(), j_.thread_kept.end(), 1));
-    s.streams = j_.streams.size();
-    s.moved_edges = edges_.moved;
-    s.ignored_waits = edges_.ignored_waits;
-    // Work that is merely placed as captured explains nothing.
-    if (s.placed_ops * 2 > c_.device_ops.size()) s.explained = false;
   }
 
   static constexpr StringId kUnmapped = 0xffffffff;
@@ -502,13 +380,12 @@ class Importer {
   StreamEdges edges_;
   CaptureCosts costs_;
   TraceBuilder builder_;
+  DeviceWorkWriter work_;
+  PlacedEvents events_;
   std::vector<ProgramPoint> points_;
   std::vector<std::uint16_t> thread_index_;  // of captured threads in the trace
   std::vector<ThreadState> threads_;         // of the trace
-  std::vector<StringId> operator_name_, module_name_;  // captured string, module path -> trace string
-  std::vector<std::uint32_t> records_;       // per device op: the event recorded behind it
-  std::vector<std::vector<std::pair<std::uint32_t, bool>>> waits_;  // per device op: events it waits for, inferred?
-  std::vector<std::uint32_t> event_of_call_;
+  std::vector<StringId> module_name_;        // module path -> trace string
   OpId before_call_ = kNoOp;                 // the mark in front of the call emitted last
   Time origin_{}, host_end_{};
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace memwall {
 namespace {
 
@@ -101,6 +103,22 @@ std::string device_name(const JoinedCapture& joined) {
     for (const CapturedDevice& device : c.devices)
       if (device.id == joined.streams.front().device) return device.name;
   return c.devices.empty() ? "" : c.devices.front().name;
+}
+
+void count_capture(const JoinedCapture& joined, ImportSummary& s) {
+  const KinetoCapture& c = *joined.capture;
+  s.file_counts = c.events_by_category;
+  for (std::size_t i = 0; i < c.device_ops.size(); ++i) {
+    if (c.device_ops[i].work == DeviceWork::copy) ++s.captured_copies;
+    else if (c.device_ops[i].work == DeviceWork::memset) ++s.captured_memsets;
+    else ++(joined.device_ops[i].collective ? s.captured_collectives : s.captured_kernels);
+  }
+  for (const CapturedMemory& event : c.memory) ++(event.on_device() ? s.device_memory_events : s.host_memory_events);
+  s.threads = static_cast<std::uint64_t>(std::count(joined.thread_kept.begin(), joined.thread_kept.end(), 1));
+  s.dropped_threads = c.threads.size() - s.threads;
+  s.streams = joined.streams.size();
+  // Work that is merely placed as captured explains nothing.
+  if (s.placed_ops * 2 > c.device_ops.size()) s.explained = false;
 }
 
 std::vector<std::string> import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes,

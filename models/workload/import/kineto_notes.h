@@ -1,4 +1,4 @@
-// What the Kineto importer concluded, as lines for people.
+// What the Kineto importer counted and concluded, the latter as lines for people.
 // Internal to the Kineto importer.
 #pragma once
 
@@ -13,6 +13,9 @@ namespace memwall {
 
 // The name of the device on which the captured work ran, "" where the file does not say.
 std::string device_name(const JoinedCapture& joined);
+
+// What the file holds, and whether enough of it has a launch to explain anything.
+void count_capture(const JoinedCapture& joined, ImportSummary& summary);
 
 std::vector<std::string> import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes,
                                       const ImportSummary& summary, const ReplayConstants& constants);

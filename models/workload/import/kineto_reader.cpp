@@ -1,25 +1,24 @@
-// Reads Kineto's Chrome trace, event by event. Field names of all vintages meet here and nowhere else.
+// Reads Kineto's Chrome trace, event by event. Category names of all vintages meet here, field names in
+// kineto_fields.cpp, and nowhere else.
 #include <simdjson.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <unordered_map>
 
 #include "models/workload/import/json_source.h"
 #include "models/workload/import/kineto_capture.h"
+#include "models/workload/import/kineto_fields.h"
 #include "models/workload/import/kineto_number.h"
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
 
-namespace od = simdjson::ondemand;
 using std::string_view;
 
-constexpr std::int64_t kAbsent = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kAbsent = KinetoFields::kAbsent;
 constexpr std::int64_t kLongestWindow = 864'000'000'000'000;  // ns, 10 days: sums of picoseconds still fit 63 bits
 
 enum class Category : std::uint8_t { none, operation, annotation, call, kernel, copy, memset, sync, python, memory };
@@ -44,26 +43,6 @@ Category category_of(string_view text) {
   for (const CategoryName& known : kCategories)
     if (known.name == text) return known.category;
   return Category::none;
-}
-
-// What an event's fields say; kAbsent or empty where they say nothing. Views into the event's text.
-struct Fields {
-  string_view phase, category, name, ts, dur, pid, tid;
-  std::int64_t device = kAbsent, stream = kAbsent, correlation = kAbsent, external_id = kAbsent, callback = kAbsent;
-  std::int64_t bytes = kAbsent, size = kAbsent, threads_x = kAbsent, registers = kAbsent, shared_memory = kAbsent;
-  std::int64_t sequence_number = kAbsent, record_function_id = kAbsent, forward_thread = kAbsent;
-  std::int64_t device_type = kAbsent, device_id = kAbsent, total_allocated = kAbsent, total_reserved = kAbsent;
-  std::int64_t address = kAbsent;
-  std::int64_t awaited_stream = kAbsent, record_correlation = kAbsent;
-  std::int64_t message_elements = kAbsent, group_size = kAbsent;
-  double blocks_per_multiprocessor = 0, occupancy = 0;
-  string_view sync_kind, message_type, input_dims, input_types, concrete_inputs;
-};
-
-string_view trimmed(string_view text) {
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\n' || text.back() == '\r' || text.back() == '\t'))
-    text.remove_suffix(1);
-  return text;
 }
 
 class Reader {
@@ -103,20 +82,20 @@ class Reader {
 
   std::int64_t integer(string_view token, const char* field) {
     std::int64_t value = 0;
-    if (!parse_integer(trimmed(token), value)) wrong(field, token, "a whole number");
+    if (!parse_integer(trimmed_token(token), value)) wrong(field, token, "a whole number");
     return value;
   }
 
   std::int64_t nanoseconds_of(string_view token, const char* field) {
     std::int64_t value = 0;
-    if (!parse_microseconds(trimmed(token), value)) wrong(field, trimmed(token), "a time in microseconds");
+    if (!parse_microseconds(trimmed_token(token), value)) wrong(field, trimmed_token(token), "a time in microseconds");
     return value;
   }
 
-  std::int64_t duration_of(const Fields& f) {
+  std::int64_t duration_of(const KinetoFields& f) {
     const std::int64_t ns = nanoseconds_of(f.dur, "dur");
-    if (ns < 0) wrong("dur", trimmed(f.dur), "a duration of 0 or more, in microseconds");
-    if (ns > kLongestWindow) wrong("dur", trimmed(f.dur), "a duration of at most 10 days, in microseconds");
+    if (ns < 0) wrong("dur", trimmed_token(f.dur), "a duration of 0 or more, in microseconds");
+    if (ns > kLongestWindow) wrong("dur", trimmed_token(f.dur), "a duration of at most 10 days, in microseconds");
     return ns;
   }
 
@@ -132,160 +111,10 @@ class Reader {
     return value < 0 ? 0 : static_cast<std::uint32_t>(std::min<std::int64_t>(value, 0x7fffffff));
   }
 
-  [[noreturn]] void bad_json(simdjson::error_code error) {
-    source_.fail(std::string("found JSON that cannot be parsed (") + simdjson::error_message(error) +
-                 "); expected an event object.");
-  }
-
-  template <class T>
-  T checked(simdjson::simdjson_result<T> result) {
-    T value{};
-    const simdjson::error_code error = std::move(result).get(value);
-    if (error) bad_json(error);
-    return value;
-  }
-
-  static string_view key_of(od::field& field) {
-    const char* begin = field.key().raw();
-    return {begin, static_cast<std::size_t>(static_cast<const char*>(std::memchr(begin, '"', 1 << 20)) - begin)};
-  }
-
   // --- one event ---
   static bool first_letter(string_view token, char c) { return token.size() > 1 && token[0] == '"' && token[1] == c; }
 
-  void read_event(string_view text) {
-    Fields f;
-    simdjson::padded_string_view padded(text, text.size() + JsonSource::kPadding);
-    od::document document;
-    if (const auto error = parser_.iterate(padded).get(document)) bad_json(error);
-    od::object object;
-    if (const auto error = document.get_object().get(object)) bad_json(error);
-    for (auto item : object) {
-      od::field field;
-      if (const auto error = std::move(item).get(field)) bad_json(error);
-      read_field(field, f);
-    }
-    store(f);
-  }
-
-  void read_field(od::field& field, Fields& f) {
-    const string_view key = key_of(field);
-    od::value value = field.value();
-    if (key == "ph") f.phase = value.raw_json_token();
-    else if (key == "cat") f.category = string_or_empty(value);
-    else if (key == "name") f.name = string_or_empty(value);
-    else if (key == "ts") f.ts = value.raw_json_token();
-    else if (key == "dur") f.dur = value.raw_json_token();
-    else if (key == "pid") f.pid = value.raw_json_token();
-    else if (key == "tid") f.tid = value.raw_json_token();
-    else if (key == "args") read_arguments(value, f);
-  }
-
-  string_view string_or_empty(od::value& value) {
-    string_view text;
-    if (const auto error = value.get_string().get(text)) {
-      if (error != simdjson::INCORRECT_TYPE) bad_json(error);
-      return {};
-    }
-    return text;
-  }
-
-  void read_arguments(od::value& value, Fields& f) {
-    od::object arguments;
-    if (const auto error = value.get_object().get(arguments)) {
-      if (error != simdjson::INCORRECT_TYPE) bad_json(error);
-      return;
-    }
-    for (auto item : arguments) {
-      od::field field;
-      if (const auto error = std::move(item).get(field)) bad_json(error);
-      read_argument(key_of(field), field.value(), f);
-    }
-  }
-
-  // A whole number; left absent where it is something else (some fields are text in some vintages).
-  static void keep(od::value& value, std::int64_t& to) {
-    std::int64_t number = 0;
-    if (parse_integer(trimmed(value.raw_json_token()), number)) to = number;
-  }
-
-  static void keep(od::value& value, double& to) {
-    double number = 0;
-    if (!value.get_double().get(number) && std::isfinite(number) && number >= 0) to = number;
-  }
-
-  void keep_text(od::value& value, string_view& to) {
-    // Inputs are kept as JSON; whoever needs shapes parses them.
-    string_view raw;
-    od::array array;
-    if (value.get_array().get(array)) return;
-    if (const auto error = array.raw_json().get(raw)) bad_json(error);
-    to = raw;
-  }
-
-  void read_argument(string_view key, od::value value, Fields& f) {
-    switch (key.size()) {
-      case 4:
-        if (key == "Addr") keep(value, f.address);
-        else if (key == "cbid") keep(value, f.callback);
-        else if (key == "size") keep(value, f.size);
-        break;
-      case 5:
-        if (key == "bytes" || key == "Bytes") keep(value, f.bytes);
-        else if (key == "block") read_block(value, f);
-        else if (key == "dtype") f.message_type = string_or_empty(value);
-        break;
-      case 6:
-        if (key == "device") keep(value, f.device);
-        else if (key == "stream") keep(value, f.stream);
-        break;
-      case 9:
-        if (key == "Device Id") keep(value, f.device_id);
-        break;
-      case 10:
-        if (key == "Input Dims") keep_text(value, f.input_dims);
-        else if (key == "Input type") keep_text(value, f.input_types);
-        else if (key == "Group size") keep(value, f.group_size);
-        break;
-      case 11:
-        if (key == "correlation") keep(value, f.correlation);
-        else if (key == "External id" || key == "external id") keep(value, f.external_id);
-        else if (key == "Device Type") keep(value, f.device_type);
-        break;
-      case 13:
-        if (key == "blocks per SM") keep(value, f.blocks_per_multiprocessor);
-        else if (key == "Fwd thread id") keep(value, f.forward_thread);
-        else if (key == "shared memory") keep(value, f.shared_memory);
-        else if (key == "In msg nelems") keep(value, f.message_elements);
-        break;
-      default: read_long_argument(key, value, f);
-    }
-  }
-
-  void read_long_argument(string_view key, od::value& value, Fields& f) {
-    if (key == "Sequence number") keep(value, f.sequence_number);
-    else if (key == "Record function id") keep(value, f.record_function_id);
-    else if (key == "Concrete Inputs") keep_text(value, f.concrete_inputs);
-    else if (key == "Total Allocated") keep(value, f.total_allocated);
-    else if (key == "Total Reserved") keep(value, f.total_reserved);
-    else if (key == "registers per thread") keep(value, f.registers);
-    else if (key == "est. achieved occupancy %") keep(value, f.occupancy);
-    else if (key == "cuda_sync_kind") f.sync_kind = string_or_empty(value);
-    else if (key == "wait_on_stream") keep(value, f.awaited_stream);
-    else if (key == "wait_on_cuda_event_record_corr_id") keep(value, f.record_correlation);
-  }
-
-  void read_block(od::value& value, Fields& f) {
-    od::array sizes;
-    if (value.get_array().get(sizes)) return;
-    std::int64_t threads = 1;
-    for (auto size : sizes) {
-      std::int64_t n = 0;
-      if (size.get_int64().get(n) || n < 1 || n > 1 << 20) return;
-      threads = std::min<std::int64_t>(threads * n, 1 << 20);
-    }
-    f.threads_x = threads;
-  }
+  void read_event(string_view text) { store(parser_.parse(text, source_)); }
 
   // --- storing ---
   void count(string_view category) {
@@ -298,7 +127,7 @@ class Reader {
     ++*last_count_;
   }
 
-  void store(const Fields& f) {
+  void store(const KinetoFields& f) {
     const bool is_memory = f.name == "[memory]" && first_letter(f.phase, 'i');
     count(is_memory && f.category.empty() ? string_view("[memory]") : f.category);
     if (is_memory) return store_memory(f);
@@ -324,7 +153,7 @@ class Reader {
     return Time(ns);
   }
 
-  std::uint16_t thread_of(const Fields& f) {
+  std::uint16_t thread_of(const KinetoFields& f) {
     if (f.tid == last_tid_ && f.pid == last_pid_) return last_thread_;
     CapturedThread thread{thread_number(f.pid), thread_number(f.tid)};
     std::size_t i = 0;
@@ -343,15 +172,15 @@ class Reader {
   // A number, in quotes or not; any other text gets a number of its own.
   std::int64_t thread_number(string_view token) {
     std::int64_t number = 0;
-    if (parse_integer(trimmed(token), number)) return number;
-    const std::string text(trimmed(token));
+    if (parse_integer(trimmed_token(token), number)) return number;
+    const std::string text(trimmed_token(token));
     return named_threads_.try_emplace(text, -1'000'000'000'000 - static_cast<std::int64_t>(named_threads_.size()))
         .first->second;
   }
 
   StringId intern(string_view text) { return text.empty() ? 0 : capture_.strings.intern(text); }
 
-  void store_operator(const Fields& f, bool annotation) {
+  void store_operator(const KinetoFields& f, bool annotation) {
     CapturedOperator op;
     op.name = intern(f.name);
     op.start = time_of(f.ts);
@@ -368,7 +197,7 @@ class Reader {
     capture_.operators.push_back(op);
   }
 
-  void store_call(const Fields& f) {
+  void store_call(const KinetoFields& f) {
     CapturedCall call;
     call.name = intern(f.name);
     call.start = time_of(f.ts);
@@ -381,7 +210,7 @@ class Reader {
     capture_.calls.push_back(call);
   }
 
-  void store_device_op(const Fields& f, DeviceWork work) {
+  void store_device_op(const KinetoFields& f, DeviceWork work) {
     CapturedDeviceOp op;
     op.work = work;
     op.name = intern(f.name);
@@ -403,7 +232,7 @@ class Reader {
     capture_.device_ops.push_back(op);
   }
 
-  void store_memory(const Fields& f) {
+  void store_memory(const KinetoFields& f) {
     CapturedMemory event;
     event.time = time_of(f.ts);
     event.thread = thread_of(f);
@@ -421,7 +250,7 @@ class Reader {
     capture_.profiled_memory = true;
   }
 
-  void store_sync(const Fields& f) {
+  void store_sync(const KinetoFields& f) {
     CapturedSync sync;
     const string_view kind = f.sync_kind.empty() ? f.name : f.sync_kind;
     if (kind == "Stream Sync") sync.kind = SyncKind::stream;
@@ -439,7 +268,7 @@ class Reader {
     capture_.syncs.push_back(sync);
   }
 
-  void store_module(const Fields& f) {
+  void store_module(const KinetoFields& f) {
     constexpr string_view kPrefix = "nn.Module: ";
     if (!f.name.starts_with(kPrefix)) return;
     CapturedModule module;
@@ -543,7 +372,7 @@ class Reader {
   }
 
   JsonSource source_;
-  od::parser parser_;
+  KinetoFieldParser parser_;
   KinetoCapture capture_;
   std::int64_t first_ = std::numeric_limits<std::int64_t>::max(), last_ = std::numeric_limits<std::int64_t>::min();
   double busy_ = 0;  // ns of all calls and device work

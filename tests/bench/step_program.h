@@ -1,0 +1,12 @@
+// The program that the benchmarks replay, write and read.
+#pragma once
+
+#include "sim/trace.h"
+
+namespace memwall {
+
+// `ops` ops: half kernels (each a flow on HBM), a quarter allocs, a quarter frees, on one stream,
+// with the host a little ahead of the device.
+Trace bench_program(std::size_t ops);
+
+}  // namespace memwall

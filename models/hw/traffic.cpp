@@ -1,0 +1,24 @@
+#include "models/hw/traffic.h"
+
+#include <fmt/format.h>
+
+namespace memwall {
+
+Trace with_possible_traffic(Trace trace, const Machine& machine) {
+  if (machine.links.empty()) return trace;
+  const double bandwidth = machine.links[machine.hbm_link].bandwidth;
+  std::size_t capped = 0;
+  for (Op& op : trace.ops) {
+    if ((op.kind != OpKind::kernel && op.kind != OpKind::memset) || op.origin != Origin::measured) continue;
+    const auto most = static_cast<Bytes>(to_seconds(op.duration) * bandwidth);
+    if (op.bytes <= most) continue;
+    op.bytes = most;
+    ++capped;
+  }
+  if (capped > 0)
+    trace.notes.push_back(fmt::format("The tensors of {} kernels are larger than what HBM moves in their measured time: "
+                                      "caches served the rest; their traffic is taken as time x bandwidth.", capped));
+  return trace;
+}
+
+}  // namespace memwall

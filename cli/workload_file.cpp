@@ -10,6 +10,7 @@
 
 #include "cli/progress.h"
 #include "models/hw/machine_file.h"
+#include "models/hw/traffic.h"
 #include "models/workload/import/byte_source.h"
 #include "models/workload/import/execution_trace.h"
 #include "models/workload/import/execution_trace_join.h"
@@ -126,7 +127,9 @@ Workload load_kineto(const fs::path& path, const fs::path& execution_trace) {
     workload.files.push_back(execution_trace);
     join_execution_trace(imported, capture, read_execution_trace(execution_trace));
   }
-  workload.trace = std::move(imported.trace);
+  workload.trace = imported.trace.machine.empty()
+                       ? std::move(imported.trace)
+                       : with_possible_traffic(imported.trace, load_machine(imported.trace.machine));
   workload.report.push_back(events_line(capture));
   return workload;
 }

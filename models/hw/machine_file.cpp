@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 
 #include "models/hw/machine_text.h"
 #include "models/hw/quantity.h"
@@ -195,6 +196,26 @@ void cap_routes(Machine& machine) {
       fabric.bus_bandwidth = std::min(fabric.bus_bandwidth, machine.links[link].bandwidth);
 }
 
+// What no single number shows. "" if the machine hangs together.
+std::string contradiction(const Machine& machine) {
+  if (machine.tiers.size() > 100 || machine.links.size() > 1000) return "it has more than 100 tiers or 1000 links";
+  if (machine.gpu_count == 0 || machine.gpu.multiprocessors == 0 || machine.gpu.threads_per_multiprocessor == 0)
+    return "gpu_count, gpu.multiprocessors and gpu.threads_per_multiprocessor must be at least 1";
+  std::set<std::string> names;
+  for (const Tier& tier : machine.tiers) {
+    if (!names.insert(tier.name).second) return fmt::format("two tiers are called \"{}\"", tier.name);
+    if (tier.unavailable > tier.capacity)
+      return fmt::format("of tier \"{}\" {} bytes are unavailable, but its capacity is {}", tier.name, tier.unavailable,
+                         tier.capacity);
+  }
+  names.clear();
+  for (const Link& link : machine.links) {
+    if (!names.insert(link.name).second) return fmt::format("two links are called \"{}\"", link.name);
+    if (link.sharers == 0) return fmt::format("link \"{}\" has 0 sharers; expected at least 1", link.name);
+  }
+  return "";
+}
+
 Machine build(const schema::Machine& from) {
   Machine machine;
   machine.name = from.name();
@@ -259,7 +280,11 @@ MachineText read_text(const std::string& name_or_path, const std::vector<std::st
 }  // namespace
 
 Machine load_machine(const std::string& name_or_path, const std::vector<std::string>& settings) {
-  return build(read_text(name_or_path, settings).machine());
+  const Machine machine = build(read_text(name_or_path, settings).machine());
+  const std::string problem = contradiction(machine);
+  if (problem.empty()) return machine;
+  if (!settings.empty()) throw UsageError(fmt::format("--set: machine {} makes no sense then: {}.", machine.name, problem));
+  throw InputError(fmt::format("{}: {}.", name_or_path, problem));
 }
 
 std::vector<MachineNumber> machine_numbers(const std::string& name_or_path, const std::vector<std::string>& settings) {

@@ -110,6 +110,7 @@ void check_range(std::string_view text, double value, Dimension dimension) {
   if (value < 0) refuse("a number that is not negative");
   if (dimension == Dimension::size && value > 0x1p60) refuse("at most 2^60 B");
   if (dimension == Dimension::bandwidth && (value <= 0 || value > 1e18)) refuse("more than 0 and at most 1e18 B/s");
+  if (dimension == Dimension::ratio && (value <= 0 || value > 1e6)) refuse("a ratio above 0 and at most 1e6");
   if (dimension == Dimension::share && (value <= 0 || value > 1)) refuse("a share above 0 and at most 1 (or 100 %)");
   if (dimension == Dimension::count && (value != std::floor(value) || value > 1e9))
     refuse("a whole number up to 1e9");

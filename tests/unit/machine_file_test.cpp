@@ -193,6 +193,14 @@ TEST_F(MachineFileTest, ACurveOutOfOrderIsRefused) {
   EXPECT_SAYS(refusal(changed("point: \"512 KiB: 0.28\"", "point: \"512 KiB 0.28\"")), "has no \":\"");
 }
 
+TEST_F(MachineFileTest, NumbersThatContradictEachOtherAreRefused) {
+  EXPECT_SAYS(refusal("h100-sxm-80gb", {"gpu.hbm.capacity=100MB"}), "of tier \"hbm\" 576716800 bytes are unavailable");
+  EXPECT_THROW(load_machine("h100-sxm-80gb", {"gpu.hbm.capacity=100MB"}), UsageError);
+  EXPECT_SAYS(refusal(changed("value: \"64 GB\"", "value: \"64 TB\"")), "of tier \"host\"");
+  EXPECT_SAYS(refusal(changed("name: \"pcie_duplex\"", "name: \"pcie_h2d\"")), "two links are called \"pcie_h2d\"");
+  EXPECT_SAYS(refusal("h100-sxm-80gb", {"gpu_count=0"}), "gpu_count");
+}
+
 TEST_F(MachineFileTest, DamagedTextIsRefusedWithAPlace) {
   EXPECT_SAYS(refusal(write(shipped("h100-sxm-80gb").substr(0, 2000))), "mine.textproto:");
   EXPECT_THROW(load_machine(write(std::string("\0\xff\x7f garbage", 11))), InputError);

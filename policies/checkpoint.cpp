@@ -99,7 +99,7 @@ class Checkpoint : public Rewriter {
     }
     refuse_if_nothing_is_left(trace, plan);
     Trace result = with_recompute(trace, flow, plan, machine);
-    explain(trace, plan, result.notes);
+    explain(trace, plan, all.size(), result.notes);
     return result;
   }
 
@@ -159,7 +159,7 @@ class Checkpoint : public Rewriter {
                        plan.units.front().name + ": " + plan.units.front().refusal + ".");
   }
 
-  void explain(const Trace& trace, const RecomputePlan& plan, std::vector<std::string>& notes) const {
+  void explain(const Trace& trace, const RecomputePlan& plan, std::size_t forwards, std::vector<std::string>& notes) const {
     Bytes dropped = 0, kept = 0;
     Duration again{};
     std::size_t ops = 0, refused = 0, idle = 0;
@@ -179,7 +179,7 @@ class Checkpoint : public Rewriter {
     notes.push_back("checkpoint: mode=" + s_.mode + ", " + std::to_string(plan.units.size()) + " units (" +
                     plan.units.front().name + " to " + plan.units.back().name + "), " + gigabytes(dropped) +
                     " dropped in forward, " + gigabytes(kept) + " kept longer to start from, " + std::to_string(ops) +
-                    " ops of " + std::to_string(std::llround(to_microseconds(again))) + " us computed again.");
+                    " ops of " + std::to_string(std::llround(to_microseconds(again))) + " us computed again" + (forwards > 1 ? "; all of " + std::to_string(forwards) + " forwards together." : "."));
     if (idle > 0)
       notes.push_back("checkpoint: " + std::to_string(idle) + " units have nothing of their own to drop; they are not re-run.");
     for (const std::string& name : random)

@@ -24,8 +24,8 @@ class LruPager : public Pager {
     if (machine.tier(to_) >= 0) return;
     std::string tiers;
     for (const Tier& tier : machine.tiers) tiers += (tiers.empty() ? "" : ", ") + tier.name;
-    throw UsageError("Pager 'lru': to=" + to_ + " needs a tier that machine '" + machine.name + "' does not have; it has " +
-                     tiers + ".");
+    throw UsageError("Pager 'lru': to=" + to_ + " needs a tier that machine '" + machine.name +
+                     "' does not have; it has " + tiers + ".");
   }
 
   std::vector<Move> make_room(int tier, Bytes bytes, const PagerView& view) override {
@@ -63,10 +63,13 @@ class LruPager : public Pager {
 };
 
 const RegisterPolicy registered{
-    {"lru", "evicts what was least recently used when the GPU is full, to the host and then to NVMe",
-     {{"clock", "host", "host: over the allocator, the host waits for room; device: own address space, faults at kernel start"},
+    {"lru",
+     "evicts what was least recently used when the GPU is full, to the host and then to NVMe",
+     {{"clock", "host",
+       "host: over the allocator, the host waits for room; device: own address space, faults at kernel start"},
       {"to", "host", "where storages go: host (and, when it is full, nvme where there is one) or nvme"}},
-     {}, [](const PolicyArguments& arguments) { return std::make_unique<LruPager>(arguments); }}};
+     {},
+     [](const PolicyArguments& arguments) { return std::make_unique<LruPager>(arguments); }}};
 
 }  // namespace
 }  // namespace memwall

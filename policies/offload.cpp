@@ -40,8 +40,11 @@ class Offload : public Rewriter {
 };
 
 const RegisterPolicy registered{
-    {"offload", "moves activations, optimizer states, gradients or parameters to the host, NVMe or a peer GPU while they rest",
-     offload_parameters(), [](const PolicyArguments& arguments) { return std::make_unique<Offload>(arguments); }, {}}};
+    {"offload",
+     "moves activations, optimizer states, gradients or parameters to the host, NVMe or a peer GPU while they rest",
+     offload_parameters(),
+     [](const PolicyArguments& arguments) { return std::make_unique<Offload>(arguments); },
+     {}}};
 
 }  // namespace
 }  // namespace memwall

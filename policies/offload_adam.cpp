@@ -33,9 +33,14 @@ struct SubGroup {
 class CpuOptimizer {
  public:
   CpuOptimizer(const Trace& trace, const Machine& machine, const Pricer& pricer, const OffloadSettings& settings)
-      : t_(trace), pricer_(pricer), settings_(settings), host_settings_(host_leg(settings)),
-        histories_(storage_histories(trace)), runs_(phase_runs(trace)),
-        optimizer_(find_optimizer(trace, histories_, runs_)), edit_(trace, machine.host),
+      : t_(trace),
+        pricer_(pricer),
+        settings_(settings),
+        host_settings_(host_leg(settings)),
+        histories_(storage_histories(trace)),
+        runs_(phase_runs(trace)),
+        optimizer_(find_optimizer(trace, histories_, runs_)),
+        edit_(trace, machine.host),
         ferry_(edit_, pricer, host_settings_, 0) {}
 
   Trace run() {
@@ -52,14 +57,16 @@ class CpuOptimizer {
   void refuse_unsuitable() const {
     const std::string head = "Policy 'offload': what=optimizer: trace '" + t_.name + "' has no ";
     if (optimizer_.steps.empty())
-      throw UsageError(head + "optimizer states. Expected kernels of phase optimizer that use storages of kind optimizer_state.");
+      throw UsageError(
+          head + "optimizer states. Expected kernels of phase optimizer that use storages of kind optimizer_state.");
     for (const OptimizerStep& step : optimizer_.steps) {
       if (step.gradients.empty()) throw UsageError(head + "gradients that the optimizer step reads.");
       if (step.parameters.empty()) throw UsageError(head + "parameters that the optimizer step writes.");
       for (const StorageId id : step.parameters)
         if (histories_[id].alloc != kNoOp && t_.ops[histories_[id].alloc].added)
-          throw UsageError("Policy 'offload': the parameters that the optimizer updates are offloaded already; expected "
-                           "what=optimizer+parameters in one policy.");
+          throw UsageError(
+              "Policy 'offload': the parameters that the optimizer updates are offloaded already; expected "
+              "what=optimizer+parameters in one policy.");
     }
   }
 
@@ -91,7 +98,8 @@ class CpuOptimizer {
   void add_host_copy(StorageId id, Ferry& far) {
     const std::string label = t_.strings[t_.storages[id].label];
     const bool is_master = !masters_are_states() && !on_nvme();
-    sent_from_[id] = ferry_.host_buffer(sent_bytes(id), is_master ? StorageKind::optimizer_state : StorageKind::workspace, label + " on host");
+    sent_from_[id] = ferry_.host_buffer(
+        sent_bytes(id), is_master ? StorageKind::optimizer_state : StorageKind::workspace, label + " on host");
     if (!masters_are_states() && on_nvme()) {
       const StorageId master = far.far_twin(id, true);
       edit_.tables().storages[master].kind = StorageKind::optimizer_state;
@@ -176,7 +184,8 @@ class CpuOptimizer {
   // Cuts the step into sub-groups of at most settings.group parameters. What belongs together is
   // told by its share of the sum of sizes: states, gradients and parameters stand in one order.
   std::vector<SubGroup> divide(const OptimizerStep& step) {
-    const std::size_t number = on_nvme() ? static_cast<std::size_t>(std::ceil(count_.parameters / static_cast<double>(settings_.group))) : 1;
+    const std::size_t number =
+        on_nvme() ? static_cast<std::size_t>(std::ceil(count_.parameters / static_cast<double>(settings_.group))) : 1;
     std::vector<SubGroup> groups(std::max<std::size_t>(number, 1));
     distribute(step.states, groups, &SubGroup::states);
     distribute(step.gradients, groups, &SubGroup::gradients);
@@ -199,7 +208,7 @@ class CpuOptimizer {
   }
 
   void distribute(const std::vector<StorageId>& storages, std::vector<SubGroup>& groups,
-                  std::vector<StorageId> SubGroup::* member) const {
+                  std::vector<StorageId> SubGroup::*member) const {
     double total = 0, sum = 0;
     for (const StorageId id : storages) total += static_cast<double>(t_.storages[id].bytes);
     for (const StorageId id : storages) {
@@ -219,8 +228,10 @@ class CpuOptimizer {
     for (const StorageId id : states) uses.push_back({id, 0, Access::write});
     double sent = 0;  // written besides the master copy
     for (const StorageId id : group.parameters) {
-      if (masters_are_states() || on_nvme()) sent += static_cast<double>(sent_bytes(id));
-      else uses.push_back({sent_from_.at(id), 0, Access::read});
+      if (masters_are_states() || on_nvme())
+        sent += static_cast<double>(sent_bytes(id));
+      else
+        uses.push_back({sent_from_.at(id), 0, Access::read});
       uses.push_back({sent_from_.at(id), 0, Access::write});
     }
     Op op;
@@ -269,7 +280,7 @@ class CpuOptimizer {
     Op op;
     op.kind = OpKind::storage_io;
     op.name = tables.strings.intern(reads ? "read optimizer states" : "write optimizer states");
-    op.stream = edit_.stream(reads ? "offload read" : "offload write", StreamRole::storage);
+    op.stream = edit_.stream(reads ? "offload read" : "offload write", StreamRole::storage, 0);
     op.from = tables.place(reads ? "nvme" : "host");
     op.to = tables.place(reads ? "host" : "nvme");
     op.bytes = group.state_bytes;
@@ -300,8 +311,9 @@ class CpuOptimizer {
         "offload: the optimizer step runs on the CPU, states on " + settings_.to + ": " +
         std::to_string(static_cast<std::int64_t>(std::llround(count_.parameters))) + " parameters of " +
         std::to_string(count_.bytes_per_parameter) + " bytes (inferred from the states' size), " +
-        std::to_string(removed) + " device ops removed, " + std::to_string(ferry_.bytes_out()) + " bytes of gradients down, " +
-        std::to_string(bytes_up_) + " bytes of parameters up, " + std::to_string(dram_bytes_) + " bytes of DRAM in " +
+        std::to_string(removed) + " device ops removed, " + std::to_string(ferry_.bytes_out()) +
+        " bytes of gradients down, " + std::to_string(bytes_up_) + " bytes of parameters up, " +
+        std::to_string(dram_bytes_) + " bytes of DRAM in " +
         std::to_string(static_cast<std::int64_t>(to_microseconds(host_time_))) + " us of host work.");
   }
 

@@ -26,14 +26,20 @@ void Ferry::settle(StorageId storage) {
   s.pinned = settings_.to == "host" && settings_.pinned;
 }
 
+std::uint16_t Ferry::device_of(StorageId storage) {
+  const Trace& t = edit_.tables();
+  const std::uint16_t pool = t.storages[storage].stream;
+  return pool < t.streams.size() ? t.streams[pool].device : std::uint16_t{0};
+}
+
 std::uint16_t Ferry::out_stream(StorageId device) {
   if (!settings_.pinned) return edit_.tables().storages[device].stream;
-  return edit_.stream("offload out", StreamRole::copy);
+  return edit_.stream("offload out", StreamRole::copy, device_of(device));
 }
 
 std::uint16_t Ferry::in_stream(StorageId device) {
   if (!settings_.pinned) return edit_.tables().storages[device].stream;
-  return edit_.stream("offload in", StreamRole::copy);
+  return edit_.stream("offload in", StreamRole::copy, device_of(device));
 }
 
 Ferry::Slot& Ferry::next_slot(std::vector<Slot>& ring, std::size_t& turn, const char* label) {
@@ -78,7 +84,7 @@ std::uint32_t Ferry::send(Spot spot, StorageId device, StorageId far, const std:
     carry(spot, device, far, out);
     return arrived_[far] = edit_.record(spot, out);
   }
-  const std::uint16_t writer = edit_.stream("offload write", StreamRole::storage);
+  const std::uint16_t writer = edit_.stream("offload write", StreamRole::storage, device_of(device));
   Slot& slot = next_slot(write_ring_, write_turn_, "offload write buffer");
   if (slot.drained != kNone) edit_.wait(spot, slot.drained, out);
   carry(spot, device, slot.storage, out);
@@ -96,7 +102,7 @@ std::uint32_t Ferry::fetch(Spot spot, StorageId far, StorageId device) {
   Slot* slot = nullptr;
   const auto arrived = arrived_.find(far);
   if (!read_ring_.empty()) {
-    const std::uint16_t reader = edit_.stream("offload read", StreamRole::storage);
+    const std::uint16_t reader = edit_.stream("offload read", StreamRole::storage, device_of(device));
     slot = &next_slot(read_ring_, read_turn_, "offload read buffer");
     if (slot->drained != kNone) edit_.wait(spot, slot->drained, reader);
     if (arrived != arrived_.end()) edit_.wait(spot, arrived->second, reader);
@@ -115,7 +121,7 @@ std::uint32_t Ferry::fetch(Spot spot, StorageId far, StorageId device) {
 
 void Ferry::settle_from_host(Spot spot, StorageId host, StorageId far) {
   if (write_ring_.empty()) return;
-  const std::uint16_t writer = edit_.stream("offload write", StreamRole::storage);
+  const std::uint16_t writer = edit_.stream("offload write", StreamRole::storage, device_of(far));
   carry(spot, host, far, writer);
   arrived_[far] = edit_.record(spot, writer);
 }

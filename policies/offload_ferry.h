@@ -56,6 +56,8 @@ class Ferry {
     std::uint32_t drained = kNone;  // event: its content has been taken on
   };
 
+  // The device whose memory the storage is (or mirrors).
+  std::uint16_t device_of(StorageId storage);
   Slot& next_slot(std::vector<Slot>& ring, std::size_t& turn, const char* label);
 
   TraceEdit& edit_;

@@ -18,7 +18,7 @@ struct Action {
   Spot spot;
   Kind kind = Kind::leave;
   std::uint32_t journey = 0, visit = 0;  // refresh: index of the refresh
-  std::uint16_t stream = 0;  // arrive: who waits
+  std::uint16_t stream = 0;              // arrive: who waits
 
   auto key() const { return std::tuple(spot.op, spot.after, kind, journey, visit, stream); }
 };
@@ -28,8 +28,14 @@ class JourneyWriter {
   JourneyWriter(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
                 const std::vector<StorageHistory>& histories, const PhaseRuns& runs, std::vector<Journey> journeys,
                 bool keep_last)
-      : edit_(edit), settings_(settings), histories_(histories), runs_(runs), journeys_(std::move(journeys)),
-        keep_last_(keep_last), states_(journeys_.size()), ferry_(edit, pricer, settings, largest()) {}
+      : edit_(edit),
+        settings_(settings),
+        histories_(histories),
+        runs_(runs),
+        journeys_(std::move(journeys)),
+        keep_last_(keep_last),
+        states_(journeys_.size()),
+        ferry_(edit, pricer, settings, largest()) {}
 
   JourneySummary run() {
     plan_departures();
@@ -49,8 +55,8 @@ class JourneyWriter {
     bool kept = false;
     StorageId device = kNoStorage;  // the present device storage, while one exists
     StorageId far = kNoStorage;
-    bool far_valid = false;         // its content is the newest
-    std::uint32_t landed = kNone;   // event of the last fetch
+    bool far_valid = false;        // its content is the newest
+    std::uint32_t landed = kNone;  // event of the last fetch
   };
   // Device memory that is given up once `events` have happened.
   struct Leaving {
@@ -80,7 +86,8 @@ class JourneyWriter {
       const std::uint32_t run = runs_.run_of[actions_[i].spot.op];
       const std::size_t ahead = i + settings_.buffers;  // whose departure completes this one's
       const bool in_flight = ahead >= actions_.size() || runs_.run_of[actions_[ahead].spot.op] != run;
-      if (i + 1 == actions_.size() || runs_.run_of[actions_[i + 1].spot.op] != run) last_departure_.insert(actions_[i].key());
+      if (i + 1 == actions_.size() || runs_.run_of[actions_[i + 1].spot.op] != run)
+        last_departure_.insert(actions_[i].key());
       if (in_flight && keep_last_) states_[actions_[i].journey].kept = true;
     }
   }
@@ -127,7 +134,9 @@ class JourneyWriter {
   // that lets the run's thread go on.
   OpId entry(const PhaseRun& run) const {
     OpId id = run.first;
-    while (id < run.last && (edit_.base().ops[id].kind == OpKind::mark || edit_.base().ops[id].kind == OpKind::hand_over)) ++id;
+    while (id < run.last &&
+           (edit_.base().ops[id].kind == OpKind::mark || edit_.base().ops[id].kind == OpKind::hand_over))
+      ++id;
     return id;
   }
 
@@ -175,9 +184,15 @@ class JourneyWriter {
 
   void perform(const Action& action) {
     switch (action.kind) {
-      case Action::Kind::fetch: fetch(action); break;
-      case Action::Kind::arrive: arrive(action); break;
-      case Action::Kind::leave: leave(action); break;
+      case Action::Kind::fetch:
+        fetch(action);
+        break;
+      case Action::Kind::arrive:
+        arrive(action);
+        break;
+      case Action::Kind::leave:
+        leave(action);
+        break;
       case Action::Kind::refresh:
         ferry_.settle_from_host(action.spot, journeys_[action.journey].refreshes[action.visit].host,
                                 journeys_[action.journey].storage);
@@ -206,7 +221,8 @@ class JourneyWriter {
 
   void arrive(const Action& action) {
     const State& s = states_[action.journey];
-    if (s.landed != kNone && action.stream != ferry_.in_stream(s.device)) edit_.wait(action.spot, s.landed, action.stream);
+    if (s.landed != kNone && action.stream != ferry_.in_stream(s.device))
+      edit_.wait(action.spot, s.landed, action.stream);
   }
 
   std::vector<std::uint16_t> users(std::uint32_t j, std::uint32_t v) const {
@@ -263,7 +279,8 @@ class JourneyWriter {
         if (stream != pool) leaving.events.push_back(edit_.record(action.spot, stream));
     }
     s.device = kNoStorage;
-    if (leaving.events.empty()) return edit_.free(action.spot, leaving.storage);  // reusable at once, in its pool's order
+    if (leaving.events.empty())
+      return edit_.free(action.spot, leaving.storage);  // reusable at once, in its pool's order
     leaving_.push_back(std::move(leaving));
   }
 

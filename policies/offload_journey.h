@@ -45,10 +45,10 @@ struct Journey {
 };
 
 struct JourneySummary {
-  std::size_t storages = 0;       // that travel
-  Bytes bytes = 0;                // of these storages
+  std::size_t storages = 0;  // that travel
+  Bytes bytes = 0;           // of these storages
   Bytes bytes_out = 0, bytes_in = 0;
-  std::size_t kept = 0;           // the last of a run, still in flight when it ends: not worth a copy
+  std::size_t kept = 0;  // the last of a run, still in flight when it ends: not worth a copy
   Bytes kept_bytes = 0;
   std::string sentence(const std::string& what, const std::string& to) const;
 };

@@ -159,7 +159,8 @@ void cut_into_visits(TraceEdit& edit, const Survey& survey, const OffloadSetting
   for (Journey& journey : journeys) {
     std::set<OpId> updates;
     for (const Touch& touch : survey.histories[journey.storage].touches) {
-      const StorageId source = settings.to == "peer_hbm" ? kNoStorage : update_source(survey.trace, touch, journey.storage);
+      const StorageId source =
+          settings.to == "peer_hbm" ? kNoStorage : update_source(survey.trace, touch, journey.storage);
       if (source == kNoStorage) continue;
       adopt_update(edit, survey, settings, journey, touch.op, source, updates.empty());
       updates.insert(touch.op);
@@ -188,14 +189,15 @@ Trace lend(const Trace& trace, const Machine& machine, const Pricer& pricer, con
   take_fraction(survey, candidates.journeys, settings.fraction);
   TraceEdit edit(trace, machine.host);
   cut_into_visits(edit, survey, settings, candidates.journeys);
-  const JourneySummary summary = offload_journeys(edit, pricer, settings, survey.histories, survey.runs,
-                                                  std::move(candidates.journeys), false);
+  const JourneySummary summary =
+      offload_journeys(edit, pricer, settings, survey.histories, survey.runs, std::move(candidates.journeys), false);
   return finish(std::move(edit), trace, summary.sentence(what, settings.to));
 }
 
 // The last touch of the run in which the storage is made, or nothing if no backward pass follows.
 bool crosses_to_backward(const Survey& survey, const std::vector<Touch>& touches, std::size_t& last_forward) {
-  if (touches.empty() || !touches.front().writes || survey.kind_of(touches.front().op) != RunKind::forward) return false;
+  if (touches.empty() || !touches.front().writes || survey.kind_of(touches.front().op) != RunKind::forward)
+    return false;
   const std::uint32_t run = survey.runs.run_of[touches.front().op];
   last_forward = 0;
   while (last_forward + 1 < touches.size() && survey.runs.run_of[touches[last_forward + 1].op] == run) ++last_forward;
@@ -222,8 +224,10 @@ Trace offload_activations(const Trace& trace, const Machine& machine, const Pric
     std::size_t last_forward = 0;
     if (!wanted || !survey.on_device(id) || history.alloc == kNoOp || !survey.touched_by_device_only(id)) continue;
     if (!crosses_to_backward(survey, history.touches, last_forward)) continue;
-    candidates.add(survey, {id, Home::device, {{0, last_forward, false}, {last_forward + 1, history.touches.size() - 1, false}}, {}},
-                   settings.min_bytes);
+    candidates.add(
+        survey,
+        {id, Home::device, {{0, last_forward, false}, {last_forward + 1, history.touches.size() - 1, false}}, {}},
+        settings.min_bytes);
   }
   if (candidates.journeys.empty())
     refuse(survey, settings, candidates, "activations",

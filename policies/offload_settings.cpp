@@ -68,10 +68,12 @@ void refuse_contradictions(const PolicyArguments& arguments, const OffloadSettin
   const bool grouped = s.optimizer && s.cpu_adam && s.to == "nvme";
   if (!grouped)
     for (const char* key : {"pipeline", "group"})
-      if (given(arguments, key)) contradiction(std::string(key) + " has a meaning with what=optimizer,to=nvme,cpu_adam=1 only.");
+      if (given(arguments, key))
+        contradiction(std::string(key) + " has a meaning with what=optimizer,to=nvme,cpu_adam=1 only.");
   if (s.pipeline && s.staging < kPipelineBuffers)
-    contradiction("pipeline=1 reads one sub-group, computes one and writes one, so it needs staging=3 or more; found staging=" +
-                  std::to_string(s.staging) + ".");
+    contradiction(
+        "pipeline=1 reads one sub-group, computes one and writes one, so it needs staging=3 or more; found staging=" +
+        std::to_string(s.staging) + ".");
   if (given(arguments, "staging") && s.to != "nvme") contradiction("staging has a meaning with to=nvme only.");
   if (s.inputs && !s.activations) contradiction("inputs=1 has a meaning with what=activations only.");
 }
@@ -79,19 +81,18 @@ void refuse_contradictions(const PolicyArguments& arguments, const OffloadSettin
 }  // namespace
 
 std::vector<ParameterInfo> offload_parameters() {
-  return {
-      {"what", "", "what leaves the GPU: activations, optimizer, gradients, parameters, joined by '+'"},
-      {"to", "host", "where it goes: host, nvme (through pinned host memory) or peer (another GPU's HBM)"},
-      {"pinned", kAuto, "1 (the default): page-locked host memory; 0: pageable, every copy blocks the host"},
-      {"prefetch", kAuto, "how many consuming ops ahead a fetch is issued; 0 = at use; by default 1"},
-      {"buffers", kAuto, "copies in flight before the oldest one's device memory is waited for; by default 5"},
-      {"staging", kAuto, "to=nvme: pinned host buffers per direction; by default 2, with pipeline=1 3"},
-      {"min_bytes", "1MiB", "smaller storages stay where they are (not asked of optimizer states)"},
-      {"fraction", "1", "share of the eligible bytes that goes, 0 to 1, in the order in which they are made"},
-      {"inputs", "0", "1: activations include the step's inputs"},
-      {"cpu_adam", kAuto, "optimizer: 1 (the default) updates on the CPU, 0 streams the states through the GPU"},
-      {"pipeline", kAuto, "optimizer on nvme: 1 overlaps reads and writes with the CPU step; by default 0"},
-      {"group", kAuto, "optimizer on nvme: parameters per sub-group; by default 1000000000"}};
+  return {{"what", "", "what leaves the GPU: activations, optimizer, gradients, parameters, joined by '+'"},
+          {"to", "host", "where it goes: host, nvme (through pinned host memory) or peer (another GPU's HBM)"},
+          {"pinned", kAuto, "1 (the default): page-locked host memory; 0: pageable, every copy blocks the host"},
+          {"prefetch", kAuto, "how many consuming ops ahead a fetch is issued; 0 = at use; by default 1"},
+          {"buffers", kAuto, "copies in flight before the oldest one's device memory is waited for; by default 5"},
+          {"staging", kAuto, "to=nvme: pinned host buffers per direction; by default 2, with pipeline=1 3"},
+          {"min_bytes", "1MiB", "smaller storages stay where they are (not asked of optimizer states)"},
+          {"fraction", "1", "share of the eligible bytes that goes, 0 to 1, in the order in which they are made"},
+          {"inputs", "0", "1: activations include the step's inputs"},
+          {"cpu_adam", kAuto, "optimizer: 1 (the default) updates on the CPU, 0 streams the states through the GPU"},
+          {"pipeline", kAuto, "optimizer on nvme: 1 overlaps reads and writes with the CPU step; by default 0"},
+          {"group", kAuto, "optimizer on nvme: parameters per sub-group; by default 1000000000"}};
 }
 
 OffloadSettings offload_settings(const PolicyArguments& arguments) {
@@ -100,8 +101,10 @@ OffloadSettings offload_settings(const PolicyArguments& arguments) {
   s.to = arguments.choice("to", {"host", "nvme", "peer"});
   if (s.to == "peer") s.to = "peer_hbm";
   s.pinned = flag_or(arguments, "pinned", true);
-  s.prefetch = static_cast<std::uint32_t>(integer_or(arguments, "prefetch", 0, 1'000'000, s.pinned ? kDefaultPrefetch : 0));
-  s.buffers = static_cast<std::uint32_t>(integer_or(arguments, "buffers", 0, 1'000'000, s.pinned ? kDefaultBuffers : 0));
+  s.prefetch =
+      static_cast<std::uint32_t>(integer_or(arguments, "prefetch", 0, 1'000'000, s.pinned ? kDefaultPrefetch : 0));
+  s.buffers =
+      static_cast<std::uint32_t>(integer_or(arguments, "buffers", 0, 1'000'000, s.pinned ? kDefaultBuffers : 0));
   s.cpu_adam = flag_or(arguments, "cpu_adam", true);
   s.pipeline = flag_or(arguments, "pipeline", false);
   s.staging = static_cast<std::uint32_t>(

@@ -13,17 +13,17 @@ namespace memwall {
 
 struct OffloadSettings {
   bool activations = false, optimizer = false, gradients = false, parameters = false;
-  std::string to;             // tier: "host", "nvme", "peer_hbm"
-  bool pinned = true;         // host memory page-locked; false: every copy blocks the host
-  std::uint32_t prefetch = 1; // how many consuming ops ahead a fetch is issued
-  std::uint32_t buffers = 5;  // copies in flight before the oldest one's device memory is waited for
-  std::uint32_t staging = 2;  // pinned host buffers per direction on the way to nvme
-  Bytes min_bytes = 0;        // smaller storages stay
-  double fraction = 1;        // share of the eligible bytes that goes, in order of first departure
-  bool inputs = false;        // activations: also storages of kind input
-  bool cpu_adam = true;       // optimizer: the step runs on the CPU
-  bool pipeline = false;      // optimizer on nvme: reads and writes overlap the CPU step
-  std::int64_t group = 0;     // optimizer on nvme: parameters per sub-group
+  std::string to;              // tier: "host", "nvme", "peer_hbm"
+  bool pinned = true;          // host memory page-locked; false: every copy blocks the host
+  std::uint32_t prefetch = 1;  // how many consuming ops ahead a fetch is issued
+  std::uint32_t buffers = 5;   // copies in flight before the oldest one's device memory is waited for
+  std::uint32_t staging = 2;   // pinned host buffers per direction on the way to nvme
+  Bytes min_bytes = 0;         // smaller storages stay
+  double fraction = 1;         // share of the eligible bytes that goes, in order of first departure
+  bool inputs = false;         // activations: also storages of kind input
+  bool cpu_adam = true;        // optimizer: the step runs on the CPU
+  bool pipeline = false;       // optimizer on nvme: reads and writes overlap the CPU step
+  std::int64_t group = 0;      // optimizer on nvme: parameters per sub-group
 };
 
 // The parameters of the policy, for its registration.

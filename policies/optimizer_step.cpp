@@ -37,7 +37,8 @@ class OptimizerFinder {
       if (!could_belong(id) || t_.ops[id].kind == OpKind::collective) continue;
       for (const Use& use : t_.uses_of(t_.ops[id])) {
         const StorageKind kind = t_.storages[use.storage].kind;
-        if (kind == StorageKind::optimizer_state || (kind == StorageKind::parameter && use.access == Access::write)) join(id);
+        if (kind == StorageKind::optimizer_state || (kind == StorageKind::parameter && use.access == Access::write))
+          join(id);
       }
     }
   }
@@ -71,8 +72,10 @@ class OptimizerFinder {
       for (const OpId id : step.ops)
         for (const Use& use : t_.uses_of(t_.ops[id])) {
           const StorageKind kind = t_.storages[use.storage].kind;
-          if (kind == StorageKind::optimizer_state) states.insert(use.storage);
-          else if (kind == StorageKind::parameter && use.access == Access::write) parameters.insert(use.storage);
+          if (kind == StorageKind::optimizer_state)
+            states.insert(use.storage);
+          else if (kind == StorageKind::parameter && use.access == Access::write)
+            parameters.insert(use.storage);
           else if (kind != StorageKind::parameter && kind != StorageKind::input && use.access == Access::read &&
                    !temporaries_.contains(use.storage))
             gradients.insert(use.storage);
@@ -93,7 +96,8 @@ class OptimizerFinder {
 };
 
 // 2 or 4 by the data type of the kernels that read the parameters in forward; 0 if none says.
-int element_size(const Trace& t, const std::vector<StorageHistory>& histories, const std::vector<StorageId>& parameters) {
+int element_size(const Trace& t, const std::vector<StorageHistory>& histories,
+                 const std::vector<StorageId>& parameters) {
   int half = 0, full = 0;
   for (const StorageId id : parameters)
     for (const Touch& touch : histories[id].touches) {

@@ -10,10 +10,10 @@ namespace memwall {
 
 // One step's optimizer.
 struct OptimizerStep {
-  std::vector<OpId> ops;               // device work that updates parameters and states, in order
-  std::vector<StorageId> states;       // touched, kind optimizer_state; ascending, as all below
-  std::vector<StorageId> parameters;   // written, kind parameter
-  std::vector<StorageId> gradients;    // read: all that the step gets from outside
+  std::vector<OpId> ops;              // device work that updates parameters and states, in order
+  std::vector<StorageId> states;      // touched, kind optimizer_state; ascending, as all below
+  std::vector<StorageId> parameters;  // written, kind parameter
+  std::vector<StorageId> gradients;   // read: all that the step gets from outside
 };
 
 struct Optimizer {

@@ -1,18 +1,20 @@
 #include "policies/trace_edit.h"
 
-#include <cassert>
 #include <limits>
+#include <string>
+
+#include "sim/error.h"
 
 namespace memwall {
 
 TraceEdit::TraceEdit(const Trace& base, const HostCosts& costs)
     : base_(base), costs_(costs), builder_(TraceBuilder::like(base)), removed_(base.ops.size(), false) {}
 
-std::uint16_t TraceEdit::stream(std::string_view name, StreamRole role) {
+std::uint16_t TraceEdit::stream(std::string_view name, StreamRole role, std::uint16_t device) {
   const std::vector<Stream>& streams = tables().streams;
   for (std::size_t i = 0; i < streams.size(); ++i)
-    if (streams[i].name == name) return static_cast<std::uint16_t>(i);
-  return builder_.add_stream(name, role);
+    if (streams[i].name == name && streams[i].device == device) return static_cast<std::uint16_t>(i);
+  return builder_.add_stream(name, role, device);
 }
 
 OpId TraceEdit::anchor(Spot spot) const {
@@ -27,7 +29,9 @@ OpId TraceEdit::anchor(Spot spot) const {
 }
 
 void TraceEdit::insert(Spot spot, Op op, std::vector<Use> uses) {
-  assert(uses.size() <= std::numeric_limits<std::uint16_t>::max());
+  if (uses.size() > std::numeric_limits<std::uint16_t>::max())
+    throw UsageError("Trace '" + base_.name + "': a policy would add an op with " + std::to_string(uses.size()) +
+                     " uses of storages; an op holds 65535 at most.");
   const OpId at = anchor(spot);
   const Op& beside = base_.ops[at];
   op.thread = beside.thread < base_.threads.size() ? beside.thread : 0;

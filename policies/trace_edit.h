@@ -41,11 +41,12 @@ class TraceEdit {
   Trace& tables() { return builder_.trace(); }
   const HostCosts& costs() const { return costs_; }
 
-  // A stream by name; made if absent.
-  std::uint16_t stream(std::string_view name, StreamRole role);
+  // A stream of the device by name; made if absent.
+  std::uint16_t stream(std::string_view name, StreamRole role, std::uint16_t device = 0);
 
   // Puts `op` at the spot, behind what was put there before. Sets thread, phase, added and origin
-  // (modelled). Reads mean the newest version there, writes make the next.
+  // (modelled). Reads mean the newest version there, writes make the next. Throws UsageError for more
+  // uses than an op can have (65,535).
   void insert(Spot spot, Op op, std::vector<Use> uses = {});
   void alloc(Spot spot, StorageId storage);
   void free(Spot spot, StorageId storage);

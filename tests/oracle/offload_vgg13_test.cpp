@@ -29,7 +29,8 @@ class OffloadVgg13 : public testing::Test {
     if (!data) GTEST_SKIP() << "no captures: MEMWALL_SHARED names no folder with data/";
     const KinetoCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
     ImportedTrace imported = import_kineto(capture);
-    join_execution_trace(imported, capture, read_execution_trace(*data / "traces/execution_trace/vgg13_h100_bs512.json"));
+    join_execution_trace(imported, capture,
+                         read_execution_trace(*data / "traces/execution_trace/vgg13_h100_bs512.json"));
     base_ = std::move(imported.trace);
     machine_ = load_machine("h100-sxm-80gb");
   }
@@ -62,7 +63,8 @@ Bytes activations_at_backward(const Trace& trace) {
     if (op.kind == OpKind::kernel && op.phase == Phase::backward) return live;
     if (op.kind != OpKind::alloc && op.kind != OpKind::free) continue;
     const Storage& s = trace.storages[op.target];
-    if (s.kind == StorageKind::activation && trace.places[s.place] == "hbm") live += op.kind == OpKind::alloc ? s.bytes : -s.bytes;
+    if (s.kind == StorageKind::activation && trace.places[s.place] == "hbm")
+      live += op.kind == OpKind::alloc ? s.bytes : -s.bytes;
   }
   return live;
 }
@@ -73,7 +75,8 @@ std::vector<Bytes> crossing_activations(const Trace& trace) {
   std::set<StorageId> needed;
   for (OpId id = 0; id < trace.ops.size(); ++id)
     for (const Use& use : trace.uses_of(trace.ops[id])) {
-      if (trace.storages[use.storage].kind != StorageKind::activation || trace.storages[use.storage].bytes < MiB(1)) continue;
+      if (trace.storages[use.storage].kind != StorageKind::activation || trace.storages[use.storage].bytes < MiB(1))
+        continue;
       if (trace.ops[id].phase == Phase::forward) last_forward[use.storage] = id;
       if (trace.ops[id].phase == Phase::backward && last_forward.contains(use.storage)) needed.insert(use.storage);
     }
@@ -100,7 +103,8 @@ TEST_F(OffloadVgg13, ActivationsLeaveAndReturnByteForByte) {
     Bytes returning = 0;
     for (const Op& op : trace.ops) {
       if (op.kind == OpKind::kernel && op.phase == Phase::backward) break;
-      if (op.kind == OpKind::alloc && op.phase == Phase::backward && op.added && trace.places[trace.storages[op.target].place] == "hbm")
+      if (op.kind == OpKind::alloc && op.phase == Phase::backward && op.added &&
+          trace.places[trace.storages[op.target].place] == "hbm")
         returning += trace.storages[op.target].bytes;
     }
     EXPECT_EQ(activations_at_backward(base_) - activations_at_backward(trace), expected - returning);
@@ -108,8 +112,9 @@ TEST_F(OffloadVgg13, ActivationsLeaveAndReturnByteForByte) {
 }
 
 TEST_F(OffloadVgg13, NoStepIsFasterThanItsKernelsOrItsLinks) {
-  for (const char* policy : {"offload:what=activations", "offload:what=activations,to=peer", "offload:what=activations,to=nvme",
-                             "offload:what=optimizer", "offload:what=parameters+gradients+activations", "offload:what=optimizer,cpu_adam=0"}) {
+  for (const char* policy : {"offload:what=activations", "offload:what=activations,to=peer",
+                             "offload:what=activations,to=nvme", "offload:what=optimizer",
+                             "offload:what=parameters+gradients+activations", "offload:what=optimizer,cpu_adam=0"}) {
     const Trace trace = offloaded(policy);
     Duration compute{};
     for (const Op& op : trace.ops) compute += op.kind == OpKind::kernel ? op.duration : Duration{};
@@ -172,7 +177,8 @@ TEST_F(OffloadVgg13, TheCpuOptimizerFindsTheModelsParameters) {
   EXPECT_NEAR(static_cast<double>(dram) / 28, 133'047'848.0, 133.0 * 1000);
   EXPECT_EQ(host, make_pricer(machine_)->host_memory_work(dram));
   for (const Op& op : trace.ops)
-    EXPECT_FALSE(op.kind == OpKind::kernel && op.phase == Phase::optimizer && op.use_count > 0) << trace.strings[op.name];
+    EXPECT_FALSE(op.kind == OpKind::kernel && op.phase == Phase::optimizer && op.use_count > 0)
+        << trace.strings[op.name];
   const SimulationResult result = run(trace);
   EXPECT_NEAR(static_cast<double>(link(result, "pcie_h2d")), 4 * 133'047'848.0, 0.001 * kGB);
   EXPECT_NEAR(static_cast<double>(link(result, "pcie_d2h")), 4 * 133'047'848.0, 0.001 * kGB);

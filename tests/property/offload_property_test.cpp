@@ -33,13 +33,14 @@ GptShape random_shape() {
 
 // A policy that leaves every kernel on the GPU.
 std::string random_policy() {
-  const std::string what = *rc::gen::element<std::string>("activations", "parameters", "optimizer", "activations+parameters",
-                                                          "activations+optimizer+parameters");
+  const std::string what = *rc::gen::element<std::string>("activations", "parameters", "optimizer",
+                                                          "activations+parameters", "activations+optimizer+parameters");
   const std::string to = *rc::gen::element<std::string>("host", "nvme", "peer");
   std::string text = "offload:min_bytes=" + std::to_string(*rc::gen::inRange(1, 600)) + ",what=" + what + ",to=" + to;
   if (what.find("optimizer") != std::string::npos) text += ",cpu_adam=0";
   if (to == "host" && *rc::gen::inRange(0, 4) == 0) return text + ",pinned=0";
-  text += ",prefetch=" + std::to_string(*rc::gen::inRange(0, 6)) + ",buffers=" + std::to_string(*rc::gen::inRange(0, 8));
+  text +=
+      ",prefetch=" + std::to_string(*rc::gen::inRange(0, 6)) + ",buffers=" + std::to_string(*rc::gen::inRange(0, 8));
   if (*rc::gen::arbitrary<bool>()) text += ",fraction=0.6";
   return text;
 }
@@ -174,7 +175,8 @@ RC_GTEST_PROP(OffloadProperty, StreamsAndEventsOrderWhatTheProgramOrders, ()) {
   if (*rc::gen::arbitrary<bool>())
     policy = "offload:min_bytes=1,what=optimizer+gradients+parameters+activations,to=" +
              *rc::gen::element<std::string>("host", "nvme,group=300", "nvme,group=300,pipeline=1") +
-             ",prefetch=" + std::to_string(*rc::gen::inRange(0, 4)) + ",buffers=" + std::to_string(*rc::gen::inRange(0, 6));
+             ",prefetch=" + std::to_string(*rc::gen::inRange(0, 4)) +
+             ",buffers=" + std::to_string(*rc::gen::inRange(0, 6));
   RC_LOG() << policy;
   const Trace trace = rewritten(base, policy, machine);
   const SimulationResult result = run(trace, machine);
@@ -193,7 +195,8 @@ RC_GTEST_PROP(OffloadProperty, CompositionsAreSoundAndOrdered, ()) {
   if (!recompute.empty()) texts.push_back(recompute);
   const int stage = *rc::gen::inRange(-1, 4);
   if (stage >= 0)
-    texts.push_back("zero:ranks=" + std::to_string(*rc::gen::element(2, 4)) + ",bucket_bytes=2000,stage=" + std::to_string(stage));
+    texts.push_back("zero:ranks=" + std::to_string(*rc::gen::element(2, 4)) +
+                    ",bucket_bytes=2000,stage=" + std::to_string(stage));
   texts.push_back("offload:min_bytes=1,what=" +
                   *rc::gen::element<std::string>("activations", "optimizer", "parameters", "optimizer+parameters",
                                                  "optimizer+activations", "optimizer+parameters+activations") +
@@ -218,8 +221,11 @@ RC_GTEST_PROP(OffloadProperty, WhatLeavesComesBackAndNothingIsLeftBehind, ()) {
   const Machine machine = test_machine();
   const Trace base = gpt_step(random_shape());
   const std::string to = *rc::gen::element<std::string>("host", "peer_hbm");
-  const Trace trace = rewritten(base, "offload:min_bytes=1,what=activations,to=" + std::string(to == "host" ? "host" : "peer") +
-                                          ",buffers=" + std::to_string(*rc::gen::inRange(0, 6)), machine);
+  const Trace trace =
+      rewritten(base,
+                "offload:min_bytes=1,what=activations,to=" + std::string(to == "host" ? "host" : "peer") +
+                    ",buffers=" + std::to_string(*rc::gen::inRange(0, 6)),
+                machine);
   Bytes out = 0, in = 0, live_far = 0, most_far = 0;
   for (const Op& op : trace.ops) {
     if (op.kind == OpKind::copy) (trace.places[op.to] == "hbm" ? in : out) += op.bytes;

@@ -1,0 +1,154 @@
+// Do offloads of the optimizer, gradients and parameters do what their headers say, in bytes and in
+// times worked out by hand?
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "sim/trace_check.h"
+#include "tests/support/offload_chain.h"
+
+namespace memwall {
+namespace {
+
+TEST(OffloadOptimizer, CpuAdamIsPricedByDramBytesAndOverlapsWithNothing) {
+  const Machine machine = test_machine();
+  const Trace base = training_step(1, kGB, false);
+  EXPECT_EQ(run(base).end, milliseconds(250));
+  const Trace trace = offloaded(base, "offload:what=optimizer");
+  const SimulationResult result = run(trace);
+  // Gradient down 200 to 300 ms; 250 M parameters x 28 bytes at 100 GB/s = 70 ms; parameters up 100 ms.
+  EXPECT_EQ(result.end, milliseconds(470));
+  EXPECT_EQ(link_bytes(result, machine, "pcie_d2h"), kGB);
+  EXPECT_EQ(link_bytes(result, machine, "pcie_h2d"), kGB);
+  EXPECT_EQ(peak(result, machine, "hbm"), 2 * kGB);             // parameter and gradient
+  EXPECT_EQ(peak(result, machine, "host"), (1 + 2 + 1) * kGB);  // master copy, two moments, gradient
+  for (const Op& op : trace.ops) EXPECT_FALSE(op.kind == OpKind::kernel && op.phase == Phase::optimizer);
+}
+
+TEST(OffloadOptimizer, AnotherThreadGoesOnOnlyWhenTheCopiesBehindBackwardWereIssued) {
+  // As PyTorch: backward runs on a thread of its own, whose last op makes the gradient.
+  Trace base = training_step(1, kGB, false);
+  base.threads.push_back({"autograd"});
+  std::vector<Op> ops;
+  for (const Op& op : base.ops) {
+    const bool turn =
+        !ops.empty() && op.phase != ops.back().phase && (op.phase == Phase::backward || op.phase == Phase::optimizer);
+    if (turn) {
+      Op hand_over;
+      hand_over.kind = OpKind::hand_over;
+      hand_over.phase = op.phase;
+      hand_over.thread = op.phase == Phase::backward ? 1 : 0;
+      hand_over.target = static_cast<OpId>(ops.size() - 1);
+      ops.push_back(hand_over);
+    }
+    ops.push_back(op);
+    ops.back().thread = op.phase == Phase::backward ? 1 : 0;
+  }
+  base.ops = std::move(ops);
+  base.steps[0].last = static_cast<OpId>(base.ops.size());
+  ASSERT_TRUE(check(base).empty());
+  EXPECT_EQ(run(base).end, milliseconds(250));
+  EXPECT_EQ(run(offloaded(base, "offload:what=optimizer")).end, milliseconds(470));
+}
+
+TEST(OffloadOptimizer, SixteenBitParametersWriteTwoMoreBytes) {
+  const Trace trace = offloaded(training_step(1, kGB, true), "offload:what=optimizer");
+  Bytes dram = 0;
+  for (const Op& op : trace.ops)
+    if (op.kind == OpKind::host_work) dram += op.bytes;
+  EXPECT_EQ(dram, 500'000'000 * Bytes{28 + 2});
+  // 200 ms of kernels, 100 ms down, 150 ms on the host, 100 ms up.
+  EXPECT_EQ(run(trace).end, milliseconds(550));
+}
+
+TEST(OffloadOptimizer, GradientsGoDownDuringBackward) {
+  // b3 .. b1 end at 400, 500, 600; the copies are done at 500, 600, 700; 3 x 70 ms; 3 x 100 ms up.
+  EXPECT_EQ(run(offloaded(training_step(3, kGB, false), "offload:what=optimizer")).end, milliseconds(700 + 210 + 300));
+}
+
+TEST(OffloadOptimizer, SubGroupsOnNvmeSerialAndPipelined) {
+  const Machine machine = test_machine();
+  const Trace base = training_step(4, kGB, false);
+  // 800 ms of forward and backward, the last gradient down at 900. A sub-group holds the states of
+  // 250 M parameters and their master copy, 3 GB: read 750 ms, compute (28 x 250 M + 1 GB) 80 ms, write 1500 ms.
+  const SimulationResult serial = run(offloaded(base, "offload:what=optimizer,to=nvme,group=250000000"));
+  EXPECT_EQ(serial.end, milliseconds(900 + 4 * (750 + 80 + 1500)));
+  EXPECT_EQ(link_bytes(serial, machine, "nvme_read"), 12 * kGB);
+  EXPECT_EQ(link_bytes(serial, machine, "nvme_write"), 12 * kGB);
+  EXPECT_EQ(peak(serial, machine, "nvme"), 12 * kGB);
+  // Two buffers of 3 GB, four gradients, four parameters to send.
+  EXPECT_EQ(peak(serial, machine, "host"), (2 * 3 + 4 + 4) * kGB);
+  // Reads hide behind writes: first read, first compute, then four writes in a row.
+  const SimulationResult pipelined = run(offloaded(base, "offload:what=optimizer,to=nvme,group=250000000,pipeline=1"));
+  EXPECT_EQ(pipelined.end, milliseconds(900 + 750 + 80 + 4 * 1500));
+}
+
+TEST(OffloadOptimizer, StreamedStatesKeepTheKernelsOnTheGpu) {
+  const Machine machine = test_machine();
+  const Trace trace = offloaded(training_step(3, kGB, false), "offload:what=optimizer,cpu_adam=0,prefetch=1,buffers=1");
+  std::size_t kernels = 0;
+  for (const Op& op : trace.ops) kernels += op.kind == OpKind::kernel && op.phase == Phase::optimizer;
+  EXPECT_EQ(kernels, 3u);
+  const SimulationResult result = run(trace);
+  EXPECT_EQ(link_bytes(result, machine, "pcie_h2d"), 6 * kGB);
+  EXPECT_EQ(link_bytes(result, machine, "pcie_d2h"), 6 * kGB);
+  // States of the first layer arrive from 600 ms (end of backward) to 800; kernel to 850. The second
+  // are asked for with the first kernel in sight, so they follow at once, to 1000; kernel to 1050;
+  // the third, asked for with the second kernel in sight and after the first's, 1000 to 1200; to 1250; back
+  // to the host until 1450.
+  EXPECT_EQ(result.end, milliseconds(1450));
+}
+
+TEST(OffloadGradients, LeaveAfterBackwardAndReturnForTheOptimizer) {
+  const Machine machine = test_machine();
+  const Trace trace = offloaded(training_step(4, kGB, false), "offload:what=gradients,buffers=0");
+  const SimulationResult result = run(trace);
+  EXPECT_EQ(link_bytes(result, machine, "pcie_d2h"), 4 * kGB);
+  EXPECT_EQ(link_bytes(result, machine, "pcie_h2d"), 4 * kGB);
+  EXPECT_EQ(peak(result, machine, "hbm"), 4 * kGB + 8 * kGB + 4 * kGB);  // they all come back before any is dropped
+}
+
+TEST(OffloadGradients, WithACpuOptimizerTheyDoNotReturn) {
+  const Machine machine = test_machine();
+  const SimulationResult result =
+      run(offloaded(training_step(4, kGB, false), "offload:what=optimizer+gradients,buffers=0"));
+  EXPECT_EQ(link_bytes(result, machine, "pcie_d2h"), 4 * kGB);
+  EXPECT_EQ(link_bytes(result, machine, "pcie_h2d"), 4 * kGB);  // the parameters
+  EXPECT_EQ(peak(result, machine, "hbm"), 4 * kGB + kGB);       // parameters and one gradient
+}
+
+TEST(OffloadParameters, AreLentForEachUse) {
+  const Machine machine = test_machine();
+  const Trace trace = offloaded(training_step(4, kGB, false), "offload:what=parameters+optimizer,prefetch=1,buffers=0");
+  const SimulationResult result = run(trace);
+  // Four in forward; p3 and p2 stay for backward, as no more than one other is used in between; p1
+  // and p0 come again. The CPU updates them where they live.
+  EXPECT_EQ(link_bytes(result, machine, "pcie_h2d"), 6 * kGB);
+  EXPECT_EQ(link_bytes(result, machine, "pcie_d2h"), 4 * kGB);  // gradients
+  // Arrival of p0 100 ms, then every kernel waits for nothing: the next parameter arrives beside it.
+  // Backward ends at 900, the last gradient is down at 1000, 4 x 70 ms of host work.
+  EXPECT_EQ(result.end, milliseconds(1280));
+  EXPECT_EQ(peak(result, machine, "hbm"), 5 * kGB);  // at b1: three gradients, one parameter in use, one arriving
+  EXPECT_EQ(peak(result, machine, "host"), (4 + 8 + 4) * kGB);
+}
+
+TEST(OffloadParameters, WithoutPrefetchEveryUseWaits) {
+  const Machine machine = test_machine();
+  const SimulationResult result =
+      run(offloaded(training_step(4, kGB, false), "offload:what=parameters+optimizer,prefetch=0,buffers=0"));
+  // p3 alone stays from forward to backward: seven arrivals of 100 ms, eight kernels, 100 + 280 ms as above.
+  EXPECT_EQ(link_bytes(result, machine, "pcie_h2d"), 7 * kGB);
+  EXPECT_EQ(result.end, milliseconds(700 + 800 + 100 + 280));
+  EXPECT_EQ(peak(result, machine, "hbm"), 5 * kGB);  // at b0: one parameter and four gradients
+}
+
+TEST(OffloadParameters, OnNvmeTheHostWritesTheUpdateOn) {
+  const Machine machine = test_machine();
+  const SimulationResult result =
+      run(offloaded(training_step(2, kGB, false), "offload:what=parameters+optimizer,to=nvme"));
+  EXPECT_EQ(link_bytes(result, machine, "nvme_read"), (2 + 6) * kGB);   // lent once each; states and masters
+  EXPECT_EQ(link_bytes(result, machine, "nvme_write"), (2 + 6) * kGB);  // updates; states and masters
+}
+
+}  // namespace
+}  // namespace memwall

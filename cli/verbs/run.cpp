@@ -112,6 +112,15 @@ void require_pageable(const Options& o, const Trace& trace) {
                                trace.knowledge.allocations ? "which op uses which storage" : "when memory is allocated"));
 }
 
+// Ops are numbered in 32 bits.
+Trace require_countable(const Options& o, Trace trace) {
+  constexpr std::uint64_t kMostOps = std::uint64_t{1} << 31;
+  if (trace.ops.size() * std::uint64_t{o.steps} > kMostOps)
+    throw UsageError(fmt::format("--steps {}: {} ops that many times are more than {}; expected at most {} steps.", o.steps,
+                                 trace.ops.size(), kMostOps, kMostOps / trace.ops.size()));
+  return trace;
+}
+
 Provenance provenance_now(std::chrono::steady_clock::time_point start, const std::string& command_line) {
   Provenance p;
   p.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -150,7 +159,7 @@ int run(const Options& o) {
   require_pageable(o, workload.trace);
   Trace trace = scaled(on_machine(std::move(workload.trace), machine), factors);
   if (!o.scale.empty()) trace.notes.push_back("Durations are scaled: " + o.scale + ".");
-  if (o.steps > 1) trace = repeated(trace, o.steps);
+  if (o.steps > 1) trace = repeated(require_countable(o, std::move(trace)), o.steps);
   trace = apply_rewriters(trace, specs, machine, *make_pricer(machine));
   require_sound(trace, o.step);
 

@@ -231,6 +231,7 @@ TEST_F(CommandLine, MistakenWordsNameTheNearest) {
   refuses("run step.json --allocator pytroch", 2, {"pytorch"});
   refuses("run step.json --steps 0", 2, {"--steps"});
   refuses("run step.json --steps many", 2, {"--steps"});
+  ASSERT_EQ(run("run tiny-4.kernels.csv --steps 2").code, 0);
   refuses("run step.json --scale kernel=2", 2, {"(nearest: \"kernels\")"});
   refuses("run step.json --scale kernels=-1", 2, {"expected a number from 0"});
   refuses("run step.json --set gpu.hbm.bandwith=4TB/s", 2, {"(nearest: \"gpu.hbm.bandwidth\")"});

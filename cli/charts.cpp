@@ -174,7 +174,7 @@ Figure comparison_of(const std::vector<Run>& runs, const std::vector<std::string
                      .panels = {time_panel(runs, labels), memory_panel(runs, labels)}, .waterfalls = {}};
   for (std::size_t i = 1; i < runs.size(); ++i) {
     const Comparison c = compare(runs.front(), runs[i]);
-    Waterfall fall{.title = "time", .base_label = labels.front(), .other_label = labels[i], .quantity = Quantity::seconds,
+    Waterfall fall{.title = "time of all steps", .base_label = labels.front(), .other_label = labels[i], .quantity = Quantity::seconds,
                    .base = to_seconds(c.base_time), .changes = {}};
     for (int k = 0; k < kTimeClasses; ++k)
       fall.changes.push_back({std::string(to_string(static_cast<TimeClass>(k))), to_seconds(c.waterfall[static_cast<TimeClass>(k)])});

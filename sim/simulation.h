@@ -57,7 +57,8 @@ struct TierResult {
   Usage peak_usage;                        // at the instant of the highest allocated
   Bytes peak_allocated = 0, peak_reserved = 0;
   Bytes peak_by_kind[kStorageKinds] = {};  // requested bytes at the instant of peak_allocated
-  Bytes missing = 0;                       // beyond the capacity, at worst; 0 = it fits
+  Bytes missing = 0;                       // allocated beyond the capacity, at worst; where memory was free but in
+                                           // pieces, the request that found none; 0 = it fits
   Time peak_time{};
   std::vector<StorageId> largest_at_peak;  // ten, largest first
   AllocatorEvents allocator;

@@ -78,9 +78,9 @@ void TierMemory::place_unlimited(Time now, StorageId storage, int tier) {
   TierState& state = tiers_[tier];
   if (!state.unlimited) {
     state.unlimited = true;
-    // Fragmentation can refuse a request although the bytes are there: then the request itself is what is missing.
     const Bytes over = usage(state).allocated + trace_.storages[storage].bytes - state.capacity;
-    state.result.missing = std::max({state.result.missing, over, std::min<Bytes>(trace_.storages[storage].bytes, 1)});
+    // Where enough bytes are free but in pieces, as much as was asked for is missing in one piece.
+    state.result.missing = std::max(state.result.missing, over > 0 ? over : std::max<Bytes>(1, trace_.storages[storage].bytes));
     state.main->set_capacity(kUnlimited);
     if (state.pinned) state.pinned->set_capacity(kUnlimited);
   }

@@ -330,6 +330,26 @@ TEST_F(EngineTest, WhatDoesNotFitIsCountedAndTheRunGoesOn) {
   EXPECT_EQ(r.records[k].end, us(100));
 }
 
+TEST_F(EngineTest, MemoryInPiecesIsMissingAsMuchAsWasAskedFor) {
+  // A limit of 100 MiB: 60 and 30 are taken, 60 is given back and cut into 20 + 20 + 20 free, of which the
+  // middle one is in use: 45 find no piece although 40 are free.
+  const int hbm = machine_.tier("hbm");
+  machine_.tiers[hbm].capacity = MiB(100);
+  std::vector<StorageId> s;
+  for (const Bytes mib : {60, 30, 20, 20, 45}) s.push_back(builder_.add_storage(MiB(mib), StorageKind::activation, "hbm", ""));
+  builder_.alloc(s[0], main_);
+  builder_.alloc(s[1], main_);
+  builder_.free(s[0], main_);
+  builder_.alloc(s[2], main_);
+  builder_.alloc(s[3], main_);
+  builder_.free(s[2], main_);
+  builder_.alloc(s[4], main_);
+  const auto r = run("pytorch");
+  EXPECT_FALSE(r.fits);
+  EXPECT_EQ(r.tiers[hbm].missing, MiB(45));
+  EXPECT_TRUE(run("ideal").fits);
+}
+
 TEST_F(EngineTest, StepsRunFromBoundaryToBoundary) {
   Op mark;
   mark.kind = OpKind::mark;

@@ -23,8 +23,9 @@ class Rewriter {
   virtual RewriterKind kind() const = 0;
   // What the trace must know for this rewriter; the rest may be false.
   virtual Knowledge needs() const = 0;
-  // A pure function. Added ops have Op::added set and an origin other than measured (a recomputed
-  // op keeps its forward's measured time and origin). Appends to Trace::notes what it decided.
+  // A pure function. Added ops have Op::added set and an origin other than measured. A recomputed op
+  // is not `added`: it stands in its original's stream, with its original's time, origin and overlap.
+  // Appends to Trace::notes what it decided.
   // Throws UsageError with a sentence where the policy has no meaning for this trace.
   virtual Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const = 0;
 };

@@ -31,10 +31,14 @@ std::string subtitle_of(const Run& run) {
 std::string kind_of(const Op& op, bool on_host) {
   if (on_host) return "host";
   switch (op.kind) {
-    case OpKind::copy: return "copy";
-    case OpKind::collective: return "collective";
-    case OpKind::storage_io: return "storage";
-    default: return op.phase == Phase::unknown ? "compute" : std::string(to_string(op.phase));
+    case OpKind::copy:
+      return "copy";
+    case OpKind::collective:
+      return "collective";
+    case OpKind::storage_io:
+      return "storage";
+    default:
+      return op.phase == Phase::unknown ? "compute" : std::string(to_string(op.phase));
   }
 }
 
@@ -61,7 +65,8 @@ class TimelineMaker {
     }
     const Op& op = run_.trace.ops[slice.op];
     const bool on_host = lanes_.lanes()[slice.lane].group == LaneGroup::host;
-    t.spans.push_back({slice.lane, slice.begin, slice.end, kind(t, kind_of(op, on_host)), display_name(run_.trace, op)});
+    t.spans.push_back(
+        {slice.lane, slice.begin, slice.end, kind(t, kind_of(op, on_host)), display_name(run_.trace, op)});
   }
 
   static std::uint16_t kind(Timeline& t, const std::string& name) {
@@ -89,11 +94,13 @@ ComparePanel time_panel(const std::vector<Run>& runs, const std::vector<std::str
 }
 
 ComparePanel memory_panel(const std::vector<Run>& runs, const std::vector<std::string>& labels) {
-  ComparePanel panel{.title = "peak memory of the GPU", .quantity = Quantity::bytes, .bars = {}, .limit = 0, .limit_name = "usable"};
+  ComparePanel panel{
+      .title = "peak memory of the GPU", .quantity = Quantity::bytes, .bars = {}, .limit = 0, .limit_name = "usable"};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const int hbm = runs[i].machine.tier("hbm");
     if (hbm < 0) continue;
-    panel.limit = std::max(panel.limit, static_cast<double>(runs[i].machine.tiers[static_cast<std::size_t>(hbm)].usable()));
+    panel.limit =
+        std::max(panel.limit, static_cast<double>(runs[i].machine.tiers[static_cast<std::size_t>(hbm)].usable()));
     const Peak peak = find_peak(runs[i], hbm);
     CompareBar bar{labels[i], {}};
     for (int k = 0; k < kStorageKinds; ++k)
@@ -114,12 +121,19 @@ Figure memory_of(const Run& run, const std::string& tier) {
     std::vector<std::string> known;
     for (const Tier& t : run.machine.tiers) known.push_back(t.name);
     const std::string near = nearest_name(tier, known);
-    throw UsageError(fmt::format("--tier {}: machine {} has no such tier{}; expected one of {}.", tier, run.machine.name,
-                                 near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near), fmt::join(known, ", ")));
+    throw UsageError(fmt::format("--tier {}: machine {} has no such tier{}; expected one of {}.", tier,
+                                 run.machine.name, near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near),
+                                 fmt::join(known, ", ")));
   }
   const auto t = static_cast<std::size_t>(index);
-  MemoryChart chart{.title = "Memory of " + tier, .subtitle = subtitle_of(run), .begin = {}, .end = run.result.end,
-                    .times = {}, .layers = {}, .outline = {}, .capacity = run.machine.tiers[t].usable()};
+  MemoryChart chart{.title = "Memory of " + tier,
+                    .subtitle = subtitle_of(run),
+                    .begin = {},
+                    .end = run.result.end,
+                    .times = {},
+                    .layers = {},
+                    .outline = {},
+                    .capacity = run.machine.tiers[t].usable()};
   const std::vector<KindPoint> points = memory_by_kind(run, index);
   for (const KindPoint& p : points) chart.times.push_back(p.time);
   for (int k = 0; k < kStorageKinds; ++k) {
@@ -144,7 +158,8 @@ Figure links_of(const Run& run) {
   for (std::size_t l = 0; l < summary.links.size() && l < run.link_rates.size(); ++l) {
     const LinkSummary& s = summary.links[l];
     if (s.bytes == 0) continue;
-    LinkChart link{s.name, fmt::format("{}, {}", human_bytes(s.bytes), human_percent(s.utilization)), {}, {}, s.bandwidth};
+    LinkChart link{
+        s.name, fmt::format("{}, {}", human_bytes(s.bytes), human_percent(s.utilization)), {}, {}, s.bandwidth};
     for (const RatePoint& p : run.link_rates[l]) {
       link.times.push_back(p.time);
       link.rates.push_back(p.bytes_per_second);
@@ -170,14 +185,21 @@ Figure tiers_of(const Run& run) {
 }
 
 Figure comparison_of(const std::vector<Run>& runs, const std::vector<std::string>& labels) {
-  CompareChart chart{.title = "Comparison", .subtitle = subtitle_of(runs.front()),
-                     .panels = {time_panel(runs, labels), memory_panel(runs, labels)}, .waterfalls = {}};
+  CompareChart chart{.title = "Comparison",
+                     .subtitle = subtitle_of(runs.front()),
+                     .panels = {time_panel(runs, labels), memory_panel(runs, labels)},
+                     .waterfalls = {}};
   for (std::size_t i = 1; i < runs.size(); ++i) {
     const Comparison c = compare(runs.front(), runs[i]);
-    Waterfall fall{.title = "time of all steps", .base_label = labels.front(), .other_label = labels[i], .quantity = Quantity::seconds,
-                   .base = to_seconds(c.base_time), .changes = {}};
+    Waterfall fall{.title = "time of all steps",
+                   .base_label = labels.front(),
+                   .other_label = labels[i],
+                   .quantity = Quantity::seconds,
+                   .base = to_seconds(c.base_time),
+                   .changes = {}};
     for (int k = 0; k < kTimeClasses; ++k)
-      fall.changes.push_back({std::string(to_string(static_cast<TimeClass>(k))), to_seconds(c.waterfall[static_cast<TimeClass>(k)])});
+      fall.changes.push_back(
+          {std::string(to_string(static_cast<TimeClass>(k))), to_seconds(c.waterfall[static_cast<TimeClass>(k)])});
     chart.waterfalls.push_back(std::move(fall));
   }
   return draw_comparison(chart);

@@ -20,10 +20,10 @@ std::string scaled_text(double value, const Scale* scales, std::size_t count) {
   const double shown = value / scales[i].factor;
   const double size = std::abs(shown);
   const int decimals = scales[i].factor == scales[0].factor && std::floor(shown) == shown ? 0
-                       : size >= 1000                                                   ? 0
-                       : size >= 100                                                    ? 1
-                       : size >= 10                                                     ? 2
-                                                                                        : 3;
+                       : size >= 1000                                                     ? 0
+                       : size >= 100                                                      ? 1
+                       : size >= 10                                                       ? 2
+                                                                                          : 3;
   return fmt::format("{:.{}f} {}", shown, decimals, scales[i].unit);
 }
 
@@ -36,8 +36,8 @@ std::string human_time(Duration duration) {
 }
 
 std::string human_bytes(Bytes bytes) {
-  static constexpr std::array scales{Scale{1, "B"}, Scale{1e3, "kB"}, Scale{1e6, "MB"}, Scale{1e9, "GB"},
-                                     Scale{1e12, "TB"}, Scale{1e15, "PB"}};
+  static constexpr std::array scales{Scale{1, "B"},    Scale{1e3, "kB"},  Scale{1e6, "MB"},
+                                     Scale{1e9, "GB"}, Scale{1e12, "TB"}, Scale{1e15, "PB"}};
   return scaled_text(static_cast<double>(bytes), scales.data(), scales.size());
 }
 

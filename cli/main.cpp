@@ -1,7 +1,7 @@
 // memwall: the program. Chooses the verb, and turns what goes wrong into a
 // sentence on stderr and an exit code.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <new>
@@ -58,7 +58,8 @@ std::vector<std::string> flags_of(const CLI::App& app) {
 
 std::vector<std::string> verbs_of(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
   return names;
 }
 
@@ -73,8 +74,11 @@ std::string listed(const std::vector<std::string>& names) {
   const bool flag = word.starts_with("-");
   const std::vector<std::string> known = flag ? flags_of(app) : verbs_of(app);
   const std::string near = nearest_name(word, known);
-  throw UsageError(fmt::format("{} \"{}\" is unknown{}{}", flag ? "the flag" : known.empty() ? "the argument" : "the verb", word,
-                               near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near),
+  throw UsageError(fmt::format("{} \"{}\" is unknown{}{}",
+                               flag            ? "the flag"
+                               : known.empty() ? "the argument"
+                                               : "the verb",
+                               word, near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near),
                                known.empty() ? "." : fmt::format("; expected one of {}.", listed(known))));
 }
 
@@ -114,8 +118,9 @@ int fail(const std::string& title, const std::string& sentence, int code) {
 }
 
 int run_program(int argc, char** argv) {
-  CLI::App app("memwall replays a training step on a machine under policies: does it fit, how long is a step,\n"
-               "where does the time go, and what changes with checkpointing, offload, ZeRO or another machine.");
+  CLI::App app(
+      "memwall replays a training step on a machine under policies: does it fit, how long is a step,\n"
+      "where does the time go, and what changes with checkpointing, offload, ZeRO or another machine.");
   app.name("memwall");
   app.set_version_flag("--version", "memwall " MEMWALL_VERSION);
   app.footer(

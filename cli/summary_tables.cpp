@@ -29,16 +29,20 @@ std::string machine_line(const RunSummary& s) {
 }
 
 Table overview(const RunSummary& s) {
-  Table t{.name = "overview", .title = machine_line(s), .columns = {"what", "value", "includes"}, .headings = {"", "", ""},
+  Table t{.name = "overview",
+          .title = machine_line(s),
+          .columns = {"what", "value", "includes"},
+          .headings = {"", "", ""},
           .rows = {}};
   const auto row = [&](const char* what, Cell value, std::string includes) {
     value.number = true;
     t.rows.push_back({cell(what), std::move(value), cell(std::move(includes))});
   };
   row("step time", time_cell(s.step_time),
-      s.step_count > 1 ? fmt::format("host, one step boundary to the next; mean of {} steps, the last ends with all work",
-                                     s.step_count)
-                       : "host, from the step's boundary to the end of all work it left");
+      s.step_count > 1
+          ? fmt::format("host, one step boundary to the next; mean of {} steps, the last ends with all work",
+                        s.step_count)
+          : "host, from the step's boundary to the end of all work it left");
   row("GPU span", time_cell(s.gpu_span), "first GPU start to last GPU end of the whole run");
   row("total", time_cell(s.total), "start of the host program to the end of everything");
   if (s.samples_per_second > 0)
@@ -47,14 +51,18 @@ Table overview(const RunSummary& s) {
   if (s.tokens_per_second > 0)
     row("tokens", number_cell(fmt::format("{:.0f} /s", s.tokens_per_second), plain_number(s.tokens_per_second)),
         "all ranks together");
-  row("ops", count_cell(s.ops), fmt::format("{} of them on the device, {} moves by the pager, {} events",
-                                            human_count(s.device_ops), human_count(s.moves), human_count(s.events)));
+  row("ops", count_cell(s.ops),
+      fmt::format("{} of them on the device, {} moves by the pager, {} events", human_count(s.device_ops),
+                  human_count(s.moves), human_count(s.events)));
   return t;
 }
 
 Table step_table(const RunSummary& s) {
-  Table t{.name = "steps", .title = "Steps", .columns = {"step", "step_time_s", "gpu_span_s"},
-          .headings = {"step", "host", "GPU span"}, .rows = {}};
+  Table t{.name = "steps",
+          .title = "Steps",
+          .columns = {"step", "step_time_s", "gpu_span_s"},
+          .headings = {"step", "host", "GPU span"},
+          .rows = {}};
   for (const StepSummary& step : s.steps)
     t.rows.push_back({cell(step.name), time_cell(step.step_time), time_cell(step.gpu_span)});
   return t;
@@ -62,23 +70,34 @@ Table step_table(const RunSummary& s) {
 
 const char* class_meaning(TimeClass c) {
   switch (c) {
-    case TimeClass::compute: return "a kernel runs that is not recompute; whatever else runs is hidden behind it";
-    case TimeClass::recompute: return "a recomputed kernel runs, and no other";
-    case TimeClass::copy: return "no kernel runs; waiting for a transfer between tiers";
-    case TimeClass::collective: return "no kernel runs; waiting for communication between ranks";
-    case TimeClass::storage: return "no kernel runs; waiting for a read or write of storage";
-    case TimeClass::allocator: return "no kernel runs; allocating, freeing, or waiting until an allocation fits";
-    case TimeClass::fault: return "no kernel runs; a kernel waits for data that a pager brings in";
-    case TimeClass::host: return "no kernel runs; host calls, gaps between them, launch latencies";
-    case TimeClass::idle: return "nothing is pending";
+    case TimeClass::compute:
+      return "a kernel runs that is not recompute; whatever else runs is hidden behind it";
+    case TimeClass::recompute:
+      return "a recomputed kernel runs, and no other";
+    case TimeClass::copy:
+      return "no kernel runs; waiting for a transfer between tiers";
+    case TimeClass::collective:
+      return "no kernel runs; waiting for communication between ranks";
+    case TimeClass::storage:
+      return "no kernel runs; waiting for a read or write of storage";
+    case TimeClass::allocator:
+      return "no kernel runs; allocating, freeing, or waiting until an allocation fits";
+    case TimeClass::fault:
+      return "no kernel runs; a kernel waits for data that a pager brings in";
+    case TimeClass::host:
+      return "no kernel runs; host calls, gaps between them, launch latencies";
+    case TimeClass::idle:
+      return "nothing is pending";
   }
   return "";
 }
 
 Table time_table(const RunSummary& s) {
-  Table t{.name = "time", .title = "Where the time of a step goes (adds up to the step), and the critical path of the run",
+  Table t{.name = "time",
+          .title = "Where the time of a step goes (adds up to the step), and the critical path of the run",
           .columns = {"class", "seconds", "share", "path_s", "meaning"},
-          .headings = {"", "per step", "share", "on the path", ""}, .rows = {}};
+          .headings = {"", "per step", "share", "on the path", ""},
+          .rows = {}};
   const Duration all = s.times.total();
   for (int c = 0; c < kTimeClasses; ++c) {
     const auto time_class = static_cast<TimeClass>(c);
@@ -93,21 +112,28 @@ Table time_table(const RunSummary& s) {
 std::string kinds_text(const Peak& peak) {
   std::vector<std::pair<Bytes, int>> kinds;
   for (int k = 0; k < kStorageKinds; ++k)
-    if (peak.by_kind[static_cast<std::size_t>(k)] > 0) kinds.emplace_back(-peak.by_kind[static_cast<std::size_t>(k)], k);
+    if (peak.by_kind[static_cast<std::size_t>(k)] > 0)
+      kinds.emplace_back(-peak.by_kind[static_cast<std::size_t>(k)], k);
   std::sort(kinds.begin(), kinds.end());
   std::string text;
   for (const auto& [bytes, kind] : kinds)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(static_cast<StorageKind>(kind)), human_bytes(-bytes));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(static_cast<StorageKind>(kind)),
+                        human_bytes(-bytes));
   return text;
 }
 
 Table tier_table(const RunSummary& s) {
   Table t{.name = "tiers",
-          .title = "Memory (peak: blocks in use, rounding included; reserved: with the allocator's cache; by kind: as requested)",
-          .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes", "by_kind"},
-          .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"}, .rows = {}};
+          .title =
+              "Memory (peak: blocks in use, rounding included; reserved: with the allocator's cache; by kind: as "
+              "requested)",
+          .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes",
+                      "by_kind"},
+          .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},
+          .rows = {}};
   for (const TierSummary& tier : s.tiers) {
-    const double used = tier.usable > 0 ? static_cast<double>(tier.peak_allocated) / static_cast<double>(tier.usable) : 0;
+    const double used =
+        tier.usable > 0 ? static_cast<double>(tier.peak_allocated) / static_cast<double>(tier.usable) : 0;
     t.rows.push_back({cell(tier.name), bytes_cell(tier.usable), bytes_cell(tier.peak_allocated), share_cell(used),
                       bytes_cell(tier.peak_reserved), bytes_cell(tier.missing), cell(kinds_text(tier.peak))});
   }
@@ -120,7 +146,8 @@ Table peak_table(const TierSummary& tier) {
   Table t{.name = "largest_at_peak." + tier.name,
           .title = fmt::format("The storages that make the peak of {} (at {})", tier.name, human_time(tier.peak.time)),
           .columns = {"storage", "bytes", "kind", "made_in", "label", "module"},
-          .headings = {"storage", "bytes", "kind", "made in", "label", "module"}, .rows = {}};
+          .headings = {"storage", "bytes", "kind", "made in", "label", "module"},
+          .rows = {}};
   for (const PeakStorage& p : tier.peak.largest)
     t.rows.push_back({number_cell(std::to_string(p.storage), std::to_string(p.storage)), bytes_cell(p.bytes),
                       cell(std::string(to_string(p.kind))), cell(std::string(to_string(p.phase))),
@@ -129,9 +156,11 @@ Table peak_table(const TierSummary& tier) {
 }
 
 Table link_table(const RunSummary& s) {
-  Table t{.name = "links", .title = "Links (bytes carried, ranks of one node together; utilization of what it could carry in the run)",
+  Table t{.name = "links",
+          .title = "Links (bytes carried, ranks of one node together; utilization of what it could carry in the run)",
           .columns = {"link", "bytes", "busy_s", "utilization", "bandwidth_bytes_per_s"},
-          .headings = {"link", "carried", "busy", "utilization", "bandwidth"}, .rows = {}};
+          .headings = {"link", "carried", "busy", "utilization", "bandwidth"},
+          .rows = {}};
   for (const LinkSummary& l : s.links)
     if (l.bytes > 0)
       t.rows.push_back({cell(l.name), bytes_cell(l.bytes), time_cell(l.busy), share_cell(l.utilization),
@@ -140,8 +169,11 @@ Table link_table(const RunSummary& s) {
 }
 
 Table wait_table(const RunSummary& s) {
-  Table t{.name = "waits", .title = "Waits by reason (of all ops; many overlap, so they do not add up to the step)",
-          .columns = {"reason", "where", "seconds", "count"}, .headings = {"reason", "where", "time", "ops"}, .rows = {}};
+  Table t{.name = "waits",
+          .title = "Waits by reason (of all ops; many overlap, so they do not add up to the step)",
+          .columns = {"reason", "where", "seconds", "count"},
+          .headings = {"reason", "where", "time", "ops"},
+          .rows = {}};
   const auto add = [&](const std::array<WaitTotal, kWaitReasons>& totals, const char* where) {
     for (int r = 0; r < kWaitReasons; ++r) {
       const WaitTotal& w = totals[static_cast<std::size_t>(r)];
@@ -156,8 +188,11 @@ Table wait_table(const RunSummary& s) {
 }
 
 Table origin_table(const RunSummary& s) {
-  Table t{.name = "origin", .title = "Where the times on the device come from", .columns = {"origin", "share", "meaning"},
-          .headings = {"", "", ""}, .rows = {}};
+  Table t{.name = "origin",
+          .title = "Where the times on the device come from",
+          .columns = {"origin", "share", "meaning"},
+          .headings = {"", "", ""},
+          .rows = {}};
   const auto row = [&](const char* name, Duration part, const char* meaning) {
     t.rows.push_back({cell(name), share_cell(s.origin.share(part)), cell(meaning)});
   };
@@ -177,7 +212,8 @@ Cell signed_time(Duration d) { return number_cell((d.count() > 0 ? "+" : "") + h
 Cell signed_bytes(Bytes b) { return number_cell((b > 0 ? "+" : "") + human_bytes(b), std::to_string(b)); }
 
 std::string run_text(const std::string& machine, const std::vector<std::string>& policies, bool fits) {
-  return fmt::format("{}, {}{}", machine, policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")),
+  return fmt::format("{}, {}{}", machine,
+                     policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")),
                      fits ? "" : ", does not fit");
 }
 
@@ -186,27 +222,33 @@ Table waterfall_table(const Comparison& c) {
           .title = fmt::format("base:  {}\nother: {}\n\nTime (all steps; the differences add up exactly)",
                                run_text(c.base_machine, c.base_policies, c.base_fits),
                                run_text(c.other_machine, c.other_policies, c.other_fits)),
-          .columns = {"class", "base_s", "other_s", "difference_s"}, .headings = {"", "base", "other", "difference"}, .rows = {}};
+          .columns = {"class", "base_s", "other_s", "difference_s"},
+          .headings = {"", "base", "other", "difference"},
+          .rows = {}};
   for (int k = 0; k < kTimeClasses; ++k) {
     const auto time_class = static_cast<TimeClass>(k);
     if (c.base_classes[time_class].count() == 0 && c.other_classes[time_class].count() == 0) continue;
     t.rows.push_back({cell(std::string(to_string(time_class))), time_cell(c.base_classes[time_class]),
                       time_cell(c.other_classes[time_class]), signed_time(c.waterfall[time_class])});
   }
-  t.rows.push_back({cell("total"), time_cell(c.base_time), time_cell(c.other_time), signed_time(c.other_time - c.base_time)});
+  t.rows.push_back(
+      {cell("total"), time_cell(c.base_time), time_cell(c.other_time), signed_time(c.other_time - c.base_time)});
   return t;
 }
 
 Table tier_differences(const Comparison& c) {
-  Table t{.name = "tiers", .title = "Peak memory", .columns = {"tier", "base_bytes", "other_bytes", "difference_bytes", "by_kind"},
-          .headings = {"tier", "base", "other", "difference", "by kind"}, .rows = {}};
+  Table t{.name = "tiers",
+          .title = "Peak memory",
+          .columns = {"tier", "base_bytes", "other_bytes", "difference_bytes", "by_kind"},
+          .headings = {"tier", "base", "other", "difference", "by kind"},
+          .rows = {}};
   for (const TierDifference& d : c.tiers) {
     if (d.base_allocated == 0 && d.other_allocated == 0) continue;
     std::string kinds;
     for (int k = 0; k < kStorageKinds; ++k)
       if (const Bytes b = d.by_kind[static_cast<std::size_t>(k)]; b != 0)
-        kinds += fmt::format("{}{} {}{}", kinds.empty() ? "" : ", ", to_string(static_cast<StorageKind>(k)), b > 0 ? "+" : "",
-                             human_bytes(b));
+        kinds += fmt::format("{}{} {}{}", kinds.empty() ? "" : ", ", to_string(static_cast<StorageKind>(k)),
+                             b > 0 ? "+" : "", human_bytes(b));
     t.rows.push_back({cell(d.name), bytes_cell(d.base_allocated), bytes_cell(d.other_allocated),
                       signed_bytes(d.other_allocated - d.base_allocated), cell(kinds)});
   }
@@ -214,8 +256,11 @@ Table tier_differences(const Comparison& c) {
 }
 
 Table link_differences(const Comparison& c) {
-  Table t{.name = "links", .title = "Links", .columns = {"link", "base_bytes", "other_bytes", "difference_bytes"},
-          .headings = {"link", "base", "other", "difference"}, .rows = {}};
+  Table t{.name = "links",
+          .title = "Links",
+          .columns = {"link", "base_bytes", "other_bytes", "difference_bytes"},
+          .headings = {"link", "base", "other", "difference"},
+          .rows = {}};
   for (const LinkDifference& d : c.links)
     if (d.base_bytes != 0 || d.other_bytes != 0)
       t.rows.push_back({cell(d.name), bytes_cell(d.base_bytes), bytes_cell(d.other_bytes),
@@ -229,14 +274,16 @@ Table op_differences(const Comparison& c) {
                                human_count(c.ops_equal), human_count(c.ops_changed), human_count(c.ops_added),
                                human_count(c.ops_removed)),
           .columns = {"name", "change", "phase", "count", "base_s", "other_s", "difference_s"},
-          .headings = {"name", "", "phase", "ops", "base", "other", "difference"}, .rows = {}};
+          .headings = {"name", "", "phase", "ops", "base", "other", "difference"},
+          .rows = {}};
   constexpr std::size_t kShown = 20, kLongestName = 60;
   for (const OpDifference& d : c.ops) {
     if (t.rows.size() == kShown) break;
     std::string name = d.operator_name.empty() ? d.name : d.operator_name + ": " + d.name;
     Cell shown{name.size() > kLongestName ? name.substr(0, kLongestName) + "..." : name, name, false};
     t.rows.push_back({shown, cell(std::string(to_string(d.change))), cell(std::string(to_string(d.phase))),
-                      count_cell(d.count), time_cell(d.base_time), time_cell(d.other_time), signed_time(d.difference())});
+                      count_cell(d.count), time_cell(d.base_time), time_cell(d.other_time),
+                      signed_time(d.difference())});
   }
   return t;
 }

@@ -157,10 +157,14 @@ std::string json_string(const std::string& text) {
 
 std::string to_text(const Table& table, Format format) {
   switch (format) {
-    case Format::table: return plain_table(table);
-    case Format::md: return markdown(table);
-    case Format::csv: return csv(table);
-    case Format::json: return json(table, "") + "\n";
+    case Format::table:
+      return plain_table(table);
+    case Format::md:
+      return markdown(table);
+    case Format::csv:
+      return csv(table);
+    case Format::json:
+      return json(table, "") + "\n";
   }
   return "";
 }
@@ -182,7 +186,8 @@ std::string to_text(const std::vector<Table>& tables, Format format) {
       const auto& row = t.rows[r];
       const std::string name = t.prose ? std::to_string(r + 1) : row[0].raw;
       for (std::size_t c = t.prose ? 0 : 1; c < row.size(); ++c)
-        text += csv_field(t.name) + "," + csv_field(name) + "," + csv_field(t.columns[c]) + "," + csv_field(row[c].raw) + "\n";
+        text += csv_field(t.name) + "," + csv_field(name) + "," + csv_field(t.columns[c]) + "," +
+                csv_field(row[c].raw) + "\n";
     }
   return text;
 }

@@ -18,16 +18,16 @@ struct Cell {
   std::string raw;
   bool number = false;  // aligned right; unquoted in JSON
 };
-Cell cell(std::string text);                        // for people and programs alike
+Cell cell(std::string text);  // for people and programs alike
 Cell number_cell(std::string text, std::string raw);
 
 struct Table {
-  std::string name;                  // the key in CSV and JSON: "links"
-  std::string title;                 // for people, with what the figures include; "" = none
-  std::vector<std::string> columns;  // lower_snake, as in JSON
-  std::vector<std::string> headings; // for people; empty = `columns`
+  std::string name;                   // the key in CSV and JSON: "links"
+  std::string title;                  // for people, with what the figures include; "" = none
+  std::vector<std::string> columns;   // lower_snake, as in JSON
+  std::vector<std::string> headings;  // for people; empty = `columns`
   std::vector<std::vector<Cell>> rows;
-  bool prose = false;                // one column of sentences: wrapped on a terminal, a list in Markdown
+  bool prose = false;  // one column of sentences: wrapped on a terminal, a list in Markdown
 };
 
 // One table: rows as they are. JSON is an array of objects.

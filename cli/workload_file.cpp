@@ -36,21 +36,24 @@ void require_readable(const fs::path& path) {
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) throw InputError(fmt::format("{}: there is no such file; {}.", path.string(), kExpected));
   if (fs::is_directory(status)) throw InputError(fmt::format("{}: this is a folder; {}.", path.string(), kExpected));
-  if (!std::ifstream(path)) throw InputError(fmt::format("{}: the file cannot be opened; {}.", path.string(), kExpected));
+  if (!std::ifstream(path))
+    throw InputError(fmt::format("{}: the file cannot be opened; {}.", path.string(), kExpected));
 }
 
 // The first member whose name tells one JSON format from another.
 WorkloadKind kind_of_json(const fs::path& path) {
-  static const std::vector<std::string> kineto{"schemaVersion", "deviceProperties", "traceEvents", "distributedInfo",
-                                               "traceName", "displayTimeUnit", "baseTimeNanoseconds", "trace_id",
-                                               "record_shapes", "profile_memory", "with_stack"};
+  static const std::vector<std::string> kineto{
+      "schemaVersion",       "deviceProperties", "traceEvents",   "distributedInfo", "traceName", "displayTimeUnit",
+      "baseTimeNanoseconds", "trace_id",         "record_shapes", "profile_memory",  "with_stack"};
   static const std::vector<std::string> execution{"nodes", "schema"};
   JsonSource json(path);
   while (const auto key = json.next_member()) {
     if (std::find(kineto.begin(), kineto.end(), *key) != kineto.end()) return WorkloadKind::kineto;
     if (std::find(execution.begin(), execution.end(), *key) != execution.end())
-      throw InputError(fmt::format("{}: this is an ExecutionTrace, which has no times; give it with --et beside the "
-                                   "Kineto capture of the same run.", path.string()));
+      throw InputError(
+          fmt::format("{}: this is an ExecutionTrace, which has no times; give it with --et beside the "
+                      "Kineto capture of the same run.",
+                      path.string()));
   }
   throw InputError(fmt::format("{}: the JSON has no member \"traceEvents\"; {}.", path.string(), kExpected));
 }
@@ -73,8 +76,10 @@ WorkloadKind kind_of_text(const fs::path& path) {
   if (text.front() == '{' || text.front() == '[') return kind_of_json(path);
   if (text.starts_with("kernel_id")) return WorkloadKind::g10;
   if (text.starts_with("tensor_id"))
-    throw InputError(fmt::format("{}: this is the tensors file of a G10 workload; give its X.kernels.csv, the tensors "
-                                 "are found beside it.", path.string()));
+    throw InputError(
+        fmt::format("{}: this is the tensors file of a G10 workload; give its X.kernels.csv, the tensors "
+                    "are found beside it.",
+                    path.string()));
   throw InputError(fmt::format("{}: the file is of an unknown kind, it begins with \"{}\"; {}.", path.string(),
                                shown(text), kExpected));
 }
@@ -106,10 +111,11 @@ void find_machine(const KinetoCapture& capture, Trace& trace) {
   }
   const CapturedDevice& device = *found;
   trace.machine = machine_for_device(device.name, device.memory);
-  trace.notes.push_back(trace.machine.empty()
-                            ? fmt::format("No machine file has a device called {} with {} bytes: give --machine.", device.name,
-                                          device.memory)
-                            : fmt::format("{} with {} bytes is the GPU of machine {}.", device.name, device.memory, trace.machine));
+  trace.notes.push_back(
+      trace.machine.empty()
+          ? fmt::format("No machine file has a device called {} with {} bytes: give --machine.", device.name,
+                        device.memory)
+          : fmt::format("{} with {} bytes is the GPU of machine {}.", device.name, device.memory, trace.machine));
 }
 
 Workload load_kineto(const fs::path& path, const fs::path& execution_trace) {

@@ -21,8 +21,8 @@ WorkloadKind kind_of_workload(const std::filesystem::path& path);
 
 struct Workload {
   WorkloadKind kind = WorkloadKind::trace;
-  Trace trace;                      // sound
-  std::vector<std::string> report;  // what the file holds; what was concluded stands in trace.notes
+  Trace trace;                               // sound
+  std::vector<std::string> report;           // what the file holds; what was concluded stands in trace.notes
   std::vector<std::filesystem::path> files;  // that were read
 };
 

@@ -1,7 +1,7 @@
 // memwall export: a run in forms that other tools open.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <ostream>
@@ -60,7 +60,8 @@ Verb add_export(CLI::App& parent) {
   auto o = std::make_shared<Options>();
   CLI::App* app = parent.add_subcommand("export", "Write a run in a form that other tools open");
   app->add_option("run", o->run, "The run (.h5, from `memwall run -o`)")->required();
-  app->add_option("--to", o->to, "perfetto (ui.perfetto.dev), chrome (chrome://tracing), csv (one line per op) or json (the summary)")
+  app->add_option("--to", o->to,
+                  "perfetto (ui.perfetto.dev), chrome (chrome://tracing), csv (one line per op) or json (the summary)")
       ->required();
   app->add_option("-o,--output", o->output, "Where to; default: stdout");
   app->footer(

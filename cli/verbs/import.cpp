@@ -1,6 +1,6 @@
 // memwall import: a capture becomes a trace file.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -38,9 +38,10 @@ Verb add_import(CLI::App& parent) {
                   "A Kineto capture (torch.profiler's .json or .json.gz), or a G10 workload (X.kernels.csv with "
                   "X.tensors.csv beside it); told apart by content")
       ->required();
-  app->add_option("--et", o->execution_trace,
-                  "ExecutionTrace of the same run (ExecutionTraceObserver): adds which operator uses which storage, and "
-                  "what each storage is for");
+  app->add_option(
+      "--et", o->execution_trace,
+      "ExecutionTrace of the same run (ExecutionTraceObserver): adds which operator uses which storage, and "
+      "what each storage is for");
   app->add_option("-o,--output", o->output, "The trace file to write (.mwt)")->required();
   app->footer(
       "The summary on stderr compares every count with the file, and says what was concluded from it:\n"

@@ -1,6 +1,6 @@
 // memwall inspect: what a trace or capture knows, and what can be asked of it.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <array>
 #include <memory>
@@ -23,9 +23,14 @@ Cell count(std::uint64_t n) { return number_cell(human_count(n), std::to_string(
 
 Table overview(const Options& o, const Workload& w) {
   const Trace& t = w.trace;
-  Table table{.name = "trace", .title = fmt::format("{} ({})", o.file, to_string(w.kind)), .columns = {"what", "value"},
-              .headings = {"", ""}, .rows = {}};
-  const auto row = [&](const char* what, std::string value) { table.rows.push_back({cell(what), cell(std::move(value))}); };
+  Table table{.name = "trace",
+              .title = fmt::format("{} ({})", o.file, to_string(w.kind)),
+              .columns = {"what", "value"},
+              .headings = {"", ""},
+              .rows = {}};
+  const auto row = [&](const char* what, std::string value) {
+    table.rows.push_back({cell(what), cell(std::move(value))});
+  };
   row("name", t.name);
   row("measured on", t.machine.empty() ? "unknown: give --machine" : t.machine);
   row("host threads", human_count(t.threads.size()));
@@ -53,8 +58,11 @@ Table op_counts(const Trace& t) {
     c.bytes += op.bytes;
     c.device += op.duration;
   }
-  Table table{.name = "ops", .title = "Ops by kind", .columns = {"kind", "count", "duration_s", "host_s", "bytes"},
-              .headings = {"kind", "count", "duration", "host gaps and calls", "bytes"}, .rows = {}};
+  Table table{.name = "ops",
+              .title = "Ops by kind",
+              .columns = {"kind", "count", "duration_s", "host_s", "bytes"},
+              .headings = {"kind", "count", "duration", "host gaps and calls", "bytes"},
+              .rows = {}};
   for (int k = 0; k < kOpKinds; ++k) {
     const Count& c = counts[static_cast<std::size_t>(k)];
     if (c.number == 0) continue;
@@ -78,9 +86,11 @@ Table storage_counts(const Trace& t) {
     c.preexisting += s.preexisting;
     c.bytes += s.bytes;
   }
-  Table table{.name = "storages", .title = "Storages by kind (bytes of all, not at once)",
+  Table table{.name = "storages",
+              .title = "Storages by kind (bytes of all, not at once)",
               .columns = {"kind", "count", "bytes", "preexisting"},
-              .headings = {"kind", "count", "bytes", "older than the trace"}, .rows = {}};
+              .headings = {"kind", "count", "bytes", "older than the trace"},
+              .rows = {}};
   for (int k = 0; k < kStorageKinds; ++k) {
     const Count& c = counts[static_cast<std::size_t>(k)];
     if (c.number == 0) continue;
@@ -107,8 +117,11 @@ std::array<Fact, 5> facts(const Knowledge& k) {
 }
 
 Table knowledge_table(const Trace& t) {
-  Table table{.name = "knowledge", .title = "What it knows", .columns = {"what", "known", "meaning"},
-              .headings = {"", "", ""}, .rows = {}};
+  Table table{.name = "knowledge",
+              .title = "What it knows",
+              .columns = {"what", "known", "meaning"},
+              .headings = {"", "", ""},
+              .rows = {}};
   for (const Fact& f : facts(t.knowledge))
     table.rows.push_back({cell(f.name), cell(f.known ? "yes" : "no"),
                           cell(f.known ? f.meaning : fmt::format("{}; to have it, {}", f.meaning, f.remedy))});
@@ -161,18 +174,26 @@ std::string required_parameters(const PolicyInfo& info) {
 }
 
 Table policy_table(const Trace& t) {
-  Table table{.name = "policies", .title = "Policies", .columns = {"policy", "possible", "comment"},
-              .headings = {"policy", "can be asked", ""}, .rows = {}};
+  Table table{.name = "policies",
+              .title = "Policies",
+              .columns = {"policy", "possible", "comment"},
+              .headings = {"policy", "can be asked", ""},
+              .rows = {}};
   for (const auto& [name, info] : policies()) {
     const std::string why = obstacle(info, t);
-    table.rows.push_back({cell(name), cell(why.empty() ? "yes" : "no"), cell(why.empty() ? required_parameters(info) : why)});
+    table.rows.push_back(
+        {cell(name), cell(why.empty() ? "yes" : "no"), cell(why.empty() ? required_parameters(info) : why)});
   }
   return table;
 }
 
 Table note_table(const Workload& w) {
-  Table table{.name = "notes", .title = "Notes of the import and of policies", .columns = {"note"}, .headings = {""},
-              .rows = {}, .prose = true};
+  Table table{.name = "notes",
+              .title = "Notes of the import and of policies",
+              .columns = {"note"},
+              .headings = {""},
+              .rows = {},
+              .prose = true};
   for (const std::string& line : w.report) table.rows.push_back({cell(line)});
   for (const std::string& line : w.trace.notes) table.rows.push_back({cell(line)});
   return table;
@@ -182,7 +203,8 @@ int inspect(const Options& o) {
   const Format format = parse_format(o.format);
   const Workload w = load_workload(o.file, o.execution_trace);
   print(to_text({overview(o, w), knowledge_table(w.trace), policy_table(w.trace), op_counts(w.trace),
-                 storage_counts(w.trace), note_table(w)}, format));
+                 storage_counts(w.trace), note_table(w)},
+                format));
   return 0;
 }
 

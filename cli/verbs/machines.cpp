@@ -1,6 +1,6 @@
 // memwall machines: which there are, and every number of one with its source.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -48,7 +48,8 @@ Verb add_machines(CLI::App& parent) {
       "  memwall machines show h100-sxm-80gb\n"
       "  memwall machines show h100-sxm-80gb --set gpu.hbm.bandwidth=4TB/s");
   o->show = app->add_subcommand("show", "Every number of a machine, with its unit and where it comes from");
-  o->show->add_option("machine", o->machine, "A machine's name, or the path of a machine file (.textproto)")->required();
+  o->show->add_option("machine", o->machine, "A machine's name, or the path of a machine file (.textproto)")
+      ->required();
   o->show->add_option("--set", o->settings, "Override a number by its path: link.pcie_h2d.bandwidth=50GB/s")
       ->allow_extra_args(false);
   o->show->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();

@@ -1,6 +1,6 @@
 // memwall policies: which there are, and what each can be told.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -43,7 +43,8 @@ Table policy_table(const std::string& name) {
           .headings = {"parameter", "default", "meaning"},
           .rows = {}};
   for (const ParameterInfo& p : info.parameters)
-    t.rows.push_back({cell(p.name), {p.default_value.empty() ? "(required)" : p.default_value, p.default_value, false},
+    t.rows.push_back({cell(p.name),
+                      {p.default_value.empty() ? "(required)" : p.default_value, p.default_value, false},
                       cell(p.sentence)});
   return t;
 }

@@ -1,6 +1,6 @@
 // memwall render: pictures of runs, as SVG.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -26,15 +26,16 @@ void check_options(const Options& o) {
   static const std::vector<std::string> known{"timeline", "memory", "links", "tiers", "compare"};
   if (std::find(known.begin(), known.end(), o.what) == known.end()) {
     const std::string near = nearest_name(o.what, known);
-    throw UsageError(fmt::format("--what \"{}\" is unknown{}; expected timeline, memory, links, tiers or compare.", o.what,
-                                 near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
+    throw UsageError(fmt::format("--what \"{}\" is unknown{}; expected timeline, memory, links, tiers or compare.",
+                                 o.what, near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
   }
   if (o.what != "compare" && o.runs.size() > 1)
-    throw UsageError(fmt::format("--what {} draws one run, {} were given; --what compare draws several.", o.what, o.runs.size()));
+    throw UsageError(
+        fmt::format("--what {} draws one run, {} were given; --what compare draws several.", o.what, o.runs.size()));
   const std::string ending = std::filesystem::path(o.output).extension().string();
   if (!o.output.empty() && o.output != "-" && ending != ".svg")
-    throw UsageError(fmt::format("-o {}: pictures are written as .svg; other forms need the viewer, which is not built yet.",
-                                 o.output));
+    throw UsageError(fmt::format(
+        "-o {}: pictures are written as .svg; other forms need the viewer, which is not built yet.", o.output));
 }
 
 Figure draw(const Options& o) {

@@ -1,7 +1,7 @@
 // memwall run: replays a step on a machine under policies.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -40,22 +40,24 @@ struct Options {
 // "kernels=1.1,host=0.5"
 ScaleFactors parse_scale(const std::string& text) {
   ScaleFactors factors;
-  std::map<std::string, double*> known{{"kernels", &factors.kernels}, {"copies", &factors.copies}, {"host", &factors.host}};
+  std::map<std::string, double*> known{
+      {"kernels", &factors.kernels}, {"copies", &factors.copies}, {"host", &factors.host}};
   for (const std::string& item : CLI::detail::split(text, ',')) {
     if (text.empty()) break;
     const std::size_t equals = item.find('=');
     const auto found = known.find(item.substr(0, equals));
     if (found == known.end()) {
       const std::string near = nearest_name(item.substr(0, equals), {"kernels", "copies", "host"});
-      throw UsageError(fmt::format("--scale {}: \"{}\" cannot be scaled{}; expected kernels, copies or host, as in "
-                                   "kernels=1.1,host=0.5.", text, item.substr(0, equals),
-                                   near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
+      throw UsageError(
+          fmt::format("--scale {}: \"{}\" cannot be scaled{}; expected kernels, copies or host, as in "
+                      "kernels=1.1,host=0.5.",
+                      text, item.substr(0, equals), near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
     }
     double value = 0;
-    if (equals == std::string::npos || !CLI::detail::lexical_cast(item.substr(equals + 1), value) || !std::isfinite(value) ||
-        value < 0 || value > 1e6)
-      throw UsageError(fmt::format("--scale {}: \"{}\" has no factor; expected a number from 0 to 1e6, as in kernels=1.1.",
-                                   text, item));
+    if (equals == std::string::npos || !CLI::detail::lexical_cast(item.substr(equals + 1), value) ||
+        !std::isfinite(value) || value < 0 || value > 1e6)
+      throw UsageError(fmt::format(
+          "--scale {}: \"{}\" has no factor; expected a number from 0 to 1e6, as in kernels=1.1.", text, item));
     *found->second = value;
   }
   return factors;
@@ -70,8 +72,9 @@ std::string machine_names() {
 Machine choose_machine(const Options& o, const Trace& trace) {
   if (!o.machine.empty()) return load_machine(o.machine, o.settings);
   if (trace.machine.empty())
-    throw UsageError(fmt::format("{}: the file does not say on which machine it was measured; give --machine, one of {}.",
-                                 o.step, machine_names()));
+    throw UsageError(
+        fmt::format("{}: the file does not say on which machine it was measured; give --machine, one of {}.", o.step,
+                    machine_names()));
   return load_machine(trace.machine, o.settings);
 }
 
@@ -79,7 +82,8 @@ Machine choose_machine(const Options& o, const Trace& trace) {
 Trace on_machine(Trace trace, const Machine& machine) {
   if (trace.machine == machine.name) return trace;
   if (trace.machine.empty()) {
-    trace.notes.push_back(fmt::format("The file does not say where it was measured: its times are taken as {}'s.", machine.name));
+    trace.notes.push_back(
+        fmt::format("The file does not say where it was measured: its times are taken as {}'s.", machine.name));
     trace.machine = machine.name;
     return trace;
   }
@@ -92,7 +96,8 @@ std::vector<PolicySpec> parse_policies(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     specs.push_back(parse_policy(text));
     if (!specs.back().info->make_rewriter)
-      throw UsageError(fmt::format("--policy {}: \"{}\" is a pager; give it with --pager.", text, specs.back().info->name));
+      throw UsageError(
+          fmt::format("--policy {}: \"{}\" is a pager; give it with --pager.", text, specs.back().info->name));
   }
   return specs;
 }
@@ -101,23 +106,25 @@ std::unique_ptr<Pager> make_pager(const std::string& text) {
   if (text.empty()) return nullptr;
   const PolicySpec spec = parse_policy(text);
   if (!spec.info->make_pager)
-    throw UsageError(fmt::format("--pager {}: \"{}\" rewrites the step beforehand; give it with --policy.", text, spec.info->name));
+    throw UsageError(
+        fmt::format("--pager {}: \"{}\" rewrites the step beforehand; give it with --policy.", text, spec.info->name));
   return spec.info->make_pager(spec.arguments);
 }
 
 void require_pageable(const Options& o, const Trace& trace) {
   if (o.pager.empty() || (trace.knowledge.allocations && trace.knowledge.dataflow)) return;
-  throw UsageError(fmt::format("--pager {}: trace \"{}\" does not know {}, and a pager needs to; `memwall inspect` lists what "
-                               "it knows.", o.pager, trace.name,
-                               trace.knowledge.allocations ? "which op uses which storage" : "when memory is allocated"));
+  throw UsageError(fmt::format(
+      "--pager {}: trace \"{}\" does not know {}, and a pager needs to; `memwall inspect` lists what "
+      "it knows.",
+      o.pager, trace.name, trace.knowledge.allocations ? "which op uses which storage" : "when memory is allocated"));
 }
 
 // Ops are numbered in 32 bits.
 Trace require_countable(const Options& o, Trace trace) {
   constexpr std::uint64_t kMostOps = std::uint64_t{1} << 31;
   if (trace.ops.size() * std::uint64_t{o.steps} > kMostOps)
-    throw UsageError(fmt::format("--steps {}: {} ops that many times are more than {}; expected at most {} steps.", o.steps,
-                                 trace.ops.size(), kMostOps, kMostOps / trace.ops.size()));
+    throw UsageError(fmt::format("--steps {}: {} ops that many times are more than {}; expected at most {} steps.",
+                                 o.steps, trace.ops.size(), kMostOps, kMostOps / trace.ops.size()));
   return trace;
 }
 
@@ -164,8 +171,12 @@ int run(const Options& o) {
   require_sound(trace, o.step);
 
   SimulationProgress progress;
-  RunSettings settings{.policies = o.policies, .pager_text = o.pager, .allocator = o.allocator, .pager = pager.get(),
-                       .observer = &progress, .inputs = {}};
+  RunSettings settings{.policies = o.policies,
+                       .pager_text = o.pager,
+                       .allocator = o.allocator,
+                       .pager = pager.get(),
+                       .observer = &progress,
+                       .inputs = {}};
   for (const auto& file : workload.files) settings.inputs.push_back({file.filename().string(), hash_of_file(file)});
   Run result = simulate_and_record(std::move(trace), machine, settings);
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
@@ -175,22 +186,27 @@ int run(const Options& o) {
 
 void add_options(CLI::App& app, Options& o) {
   app.add_option("step", o.step,
-                 "A trace file (.mwt), or a capture directly: Kineto .json or .json.gz, G10 X.kernels.csv; told apart by content")
+                 "A trace file (.mwt), or a capture directly: Kineto .json or .json.gz, G10 X.kernels.csv; told apart "
+                 "by content")
       ->required();
   app.add_option("--et", o.execution_trace, "ExecutionTrace of the same run, beside a Kineto capture");
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
   app.add_option("--set", o.settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable")
       ->allow_extra_args(false);
-  app.add_option("--policy", o.policies, "Rewrite the step beforehand: NAME:key=value,key=value; repeatable, they compose")
+  app.add_option("--policy", o.policies,
+                 "Rewrite the step beforehand: NAME:key=value,key=value; repeatable, they compose")
       ->allow_extra_args(false);
   app.add_option("--pager", o.pager, "Decide online what leaves a full GPU: NAME:key=value; at most one");
   app.add_option("--allocator", o.allocator, "Of GPU memory: pytorch (the caching allocator) or ideal (bytes)")
       ->capture_default_str();
   app.add_option("--scale", o.scale, "Multiply durations: kernels=1.1,copies=1,host=0.5");
-  app.add_option("--steps", o.steps, "Run the whole step this many times in a row")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--steps", o.steps, "Run the whole step this many times in a row")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
   app.add_option("-o,--output", o.output, "Write the run here (.h5), for compare, export and render");
   app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
-  app.add_flag("--no-provenance", o.no_provenance, "Leave out wall time, host, date and command line: equal inputs, equal bytes");
+  app.add_flag("--no-provenance", o.no_provenance,
+               "Leave out wall time, host, date and command line: equal inputs, equal bytes");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ class App;
 namespace memwall {
 
 struct Verb {
-  CLI::App* app = nullptr;    // its options; owned by the parent
-  std::function<int()> act;   // returns the exit code; throws the errors of sim/error.h
+  CLI::App* app = nullptr;   // its options; owned by the parent
+  std::function<int()> act;  // returns the exit code; throws the errors of sim/error.h
 };
 
 Verb add_import(CLI::App& parent);

@@ -27,13 +27,20 @@ std::span<const DataType> wider(DataType type) {
   static constexpr DataType int8[] = {DataType::int8, DataType::fp16, DataType::fp32};
   static constexpr DataType fp32[] = {DataType::fp32};
   switch (type) {
-    case DataType::fp8: return fp8;
-    case DataType::fp16: return fp16;
-    case DataType::bf16: return bf16;
-    case DataType::tf32: return tf32;
-    case DataType::fp64: return fp64;
-    case DataType::int8: return int8;
-    default: return fp32;
+    case DataType::fp8:
+      return fp8;
+    case DataType::fp16:
+      return fp16;
+    case DataType::bf16:
+      return bf16;
+    case DataType::tf32:
+      return tf32;
+    case DataType::fp64:
+      return fp64;
+    case DataType::int8:
+      return int8;
+    default:
+      return fp32;
   }
 }
 

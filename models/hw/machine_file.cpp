@@ -40,22 +40,32 @@ void read_tier(const Schema& from, Tier& tier) {
 
 DataType data_type(schema::Peak::DataType t) {
   switch (t) {
-    case schema::Peak::fp64: return DataType::fp64;
-    case schema::Peak::fp32: return DataType::fp32;
-    case schema::Peak::tf32: return DataType::tf32;
-    case schema::Peak::fp16: return DataType::fp16;
-    case schema::Peak::bf16: return DataType::bf16;
-    case schema::Peak::fp8: return DataType::fp8;
-    case schema::Peak::int8: return DataType::int8;
+    case schema::Peak::fp64:
+      return DataType::fp64;
+    case schema::Peak::fp32:
+      return DataType::fp32;
+    case schema::Peak::tf32:
+      return DataType::tf32;
+    case schema::Peak::fp16:
+      return DataType::fp16;
+    case schema::Peak::bf16:
+      return DataType::bf16;
+    case schema::Peak::fp8:
+      return DataType::fp8;
+    case schema::Peak::int8:
+      return DataType::int8;
   }
   return DataType::unknown;
 }
 
 TierClass tier_class(schema::Tier::Class c) {
   switch (c) {
-    case schema::Tier::device: return TierClass::device;
-    case schema::Tier::host: return TierClass::host;
-    case schema::Tier::storage: return TierClass::storage;
+    case schema::Tier::device:
+      return TierClass::device;
+    case schema::Tier::host:
+      return TierClass::host;
+    case schema::Tier::storage:
+      return TierClass::storage;
   }
   return TierClass::device;
 }
@@ -240,8 +250,8 @@ std::vector<std::string> machine_names() {
   for (const auto& entry : fs::directory_iterator(MEMWALL_MACHINE_DIR, error))
     if (entry.path().extension() == kSuffix) names.push_back(entry.path().stem().string());
   if (error)
-    throw InputError(fmt::format("The folder of machine files {} cannot be read: {}.", MEMWALL_MACHINE_DIR,
-                                 error.message()));
+    throw InputError(
+        fmt::format("The folder of machine files {} cannot be read: {}.", MEMWALL_MACHINE_DIR, error.message()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -262,8 +272,7 @@ MachineText read_text(const std::string& name_or_path, const std::vector<std::st
   const fs::path path = find_file(name_or_path);
   std::error_code error;
   const auto bytes = fs::file_size(path, error);
-  if (error)
-    throw InputError(fmt::format("{}: the machine file cannot be read ({}).", path.string(), error.message()));
+  if (error) throw InputError(fmt::format("{}: the machine file cannot be read ({}).", path.string(), error.message()));
   if (bytes > kLargestFile)
     throw InputError(fmt::format("{}: {} bytes are too many for a machine file; expected at most {}.", path.string(),
                                  bytes, kLargestFile));
@@ -283,7 +292,8 @@ Machine load_machine(const std::string& name_or_path, const std::vector<std::str
   const Machine machine = build(read_text(name_or_path, settings).machine());
   const std::string problem = contradiction(machine);
   if (problem.empty()) return machine;
-  if (!settings.empty()) throw UsageError(fmt::format("--set: machine {} makes no sense then: {}.", machine.name, problem));
+  if (!settings.empty())
+    throw UsageError(fmt::format("--set: machine {} makes no sense then: {}.", machine.name, problem));
   throw InputError(fmt::format("{}: {}.", name_or_path, problem));
 }
 
@@ -309,8 +319,7 @@ std::string machine_for_device(const std::string& device_name, Bytes total_memor
     const bool listed = std::find(aliases.begin(), aliases.end(), device_name) != aliases.end();
     if (machine.gpu.name != device_name && !listed) continue;
     const auto capacity = static_cast<double>(machine.tiers.front().capacity);
-    const double difference =
-        total_memory > 0 ? std::abs(static_cast<double>(total_memory) - capacity) / capacity : 0;
+    const double difference = total_memory > 0 ? std::abs(static_cast<double>(total_memory) - capacity) / capacity : 0;
     if (difference > best_difference || (!best.empty() && difference == best_difference)) continue;
     best = name;
     best_difference = difference;

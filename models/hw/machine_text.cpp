@@ -167,10 +167,9 @@ class Checker {
       const bool empty = present && !field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
                          reflection->GetString(*node.message, field).empty();
       if (present && !empty) continue;
-      const std::string wanted =
-          is_quantity(field)
-              ? fmt::format("{} {{ value: \"{}\" source: \"...\" }}", field->name(), example(dimension_of(field)))
-              : fmt::format("the key \"{}\"", field->name());
+      const std::string wanted = is_quantity(field) ? fmt::format("{} {{ value: \"{}\" source: \"...\" }}",
+                                                                  field->name(), example(dimension_of(field)))
+                                                    : fmt::format("the key \"{}\"", field->name());
       fail(file_, node.place,
            fmt::format("{} {}; expected {}", node.below(field->name()), empty ? "is empty" : "is missing", wanted));
     }
@@ -295,8 +294,10 @@ MachineText::MachineText(std::string file, const std::string& content) : file_(s
 void MachineText::set(const std::string& setting) {
   const std::size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0)
-    throw UsageError(fmt::format("--set \"{}\" has no value; expected a path and a value such as "
-                                 "\"gpu.hbm.bandwidth=4TB/s\".", setting));
+    throw UsageError(
+        fmt::format("--set \"{}\" has no value; expected a path and a value such as "
+                    "\"gpu.hbm.bandwidth=4TB/s\".",
+                    setting));
   const std::string path = setting.substr(0, equals), value = setting.substr(equals + 1);
   const FieldDescriptor* field = nullptr;
   std::vector<std::string> known;
@@ -328,8 +329,10 @@ EfficiencyCurve parse_curve(const schema::Curve& curve) {
   for (const std::string& point : curve.point()) {
     const std::size_t colon = point.find(':');
     if (colon == std::string::npos)
-      throw QuantityError(fmt::format("the point \"{}\" has no \":\"; expected a size and a share such as "
-                                      "\"1 MiB: 0.42\"", point));
+      throw QuantityError(
+          fmt::format("the point \"{}\" has no \":\"; expected a size and a share such as "
+                      "\"1 MiB: 0.42\"",
+                      point));
     std::string_view share = std::string_view(point).substr(colon + 1);
     while (!share.empty() && share.front() == ' ') share.remove_prefix(1);
     const double size = parse_quantity(std::string_view(point).substr(0, colon), Dimension::size);

@@ -15,15 +15,19 @@ namespace {
 // Bytes of a message that each rank sends in a ring, as a multiple of the whole message's size.
 double wire_factor(CollectiveKind kind, double ranks) {
   switch (kind) {
-    case CollectiveKind::all_reduce: return 2 * (ranks - 1) / ranks;
+    case CollectiveKind::all_reduce:
+      return 2 * (ranks - 1) / ranks;
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_gather:
-    case CollectiveKind::all_to_all: return (ranks - 1) / ranks;
+    case CollectiveKind::all_to_all:
+      return (ranks - 1) / ranks;
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
-    case CollectiveKind::send_receive: return 1;
+    case CollectiveKind::send_receive:
+      return 1;
     case CollectiveKind::barrier:
-    case CollectiveKind::none: return 0;
+    case CollectiveKind::none:
+      return 0;
   }
   return 0;
 }
@@ -31,10 +35,14 @@ double wire_factor(CollectiveKind kind, double ranks) {
 double ring_steps(CollectiveKind kind, double ranks) {
   switch (kind) {
     case CollectiveKind::all_reduce:
-    case CollectiveKind::barrier: return 2 * (ranks - 1);
-    case CollectiveKind::send_receive: return 1;
-    case CollectiveKind::none: return 0;
-    default: return ranks - 1;
+    case CollectiveKind::barrier:
+      return 2 * (ranks - 1);
+    case CollectiveKind::send_receive:
+      return 1;
+    case CollectiveKind::none:
+      return 0;
+    default:
+      return ranks - 1;
   }
 }
 
@@ -56,8 +64,7 @@ class MachinePricer : public Pricer {
   Duration collective(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const override {
     if (ranks <= 1 || kind == CollectiveKind::none) return {};
     const Fabric* fabric = machine_.fabric(ranks);
-    if (!fabric)
-      throw UsageError(fmt::format("Machine {} has no fabric that reaches {} ranks.", machine_.name, ranks));
+    if (!fabric) throw UsageError(fmt::format("Machine {} has no fabric that reaches {} ranks.", machine_.name, ranks));
     const double steps = ring_steps(kind, ranks);
     const auto latency = fabric->base_latency + from_seconds(steps * to_seconds(fabric->step_latency));
     const auto wire = static_cast<double>(wire_bytes(kind, bytes, ranks));
@@ -93,8 +100,7 @@ class MachinePricer : public Pricer {
     for (const Tier& t : machine_.tiers) known.push_back(t.name);
     const std::string near = nearest_name(name, known);
     throw UsageError(fmt::format("Machine {} has no tier \"{}\"{}; its tiers are {}.", machine_.name, name,
-                                 near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near),
-                                 fmt::join(known, ", ")));
+                                 near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near), fmt::join(known, ", ")));
   }
 
   const Machine machine_;

@@ -112,23 +112,22 @@ void check_range(std::string_view text, double value, Dimension dimension) {
   if (dimension == Dimension::bandwidth && (value <= 0 || value > 1e18)) refuse("more than 0 and at most 1e18 B/s");
   if (dimension == Dimension::ratio && (value <= 0 || value > 1e6)) refuse("a ratio above 0 and at most 1e6");
   if (dimension == Dimension::share && (value <= 0 || value > 1)) refuse("a share above 0 and at most 1 (or 100 %)");
-  if (dimension == Dimension::count && (value != std::floor(value) || value > 1e9))
-    refuse("a whole number up to 1e9");
+  if (dimension == Dimension::count && (value != std::floor(value) || value > 1e9)) refuse("a whole number up to 1e9");
 }
 
 }  // namespace
 
 std::string_view to_string(Dimension dimension) {
-  constexpr std::string_view names[] = {"a size",  "a bandwidth", "a rate of floating-point operations",
-                                        "a time",  "a frequency", "a power",
+  constexpr std::string_view names[] = {"a size",  "a bandwidth",      "a rate of floating-point operations",
+                                        "a time",  "a frequency",      "a power",
                                         "a price", "a price per size", "an energy per byte",
-                                        "a share", "a ratio",     "a count"};
+                                        "a share", "a ratio",          "a count"};
   return names[static_cast<std::size_t>(dimension)];
 }
 
 std::string_view example(Dimension dimension) {
-  constexpr std::string_view examples[] = {"80 GiB", "3.35 TB/s", "989 TFLOP/s", "8.4 us", "1.98 GHz", "700 W",
-                                           "2.49 $/h", "3 $/GB", "62.5 pJ/B", "0.85", "2.0", "132"};
+  constexpr std::string_view examples[] = {"80 GiB",   "3.35 TB/s", "989 TFLOP/s", "8.4 us", "1.98 GHz", "700 W",
+                                           "2.49 $/h", "3 $/GB",    "62.5 pJ/B",   "0.85",   "2.0",      "132"};
   return examples[static_cast<std::size_t>(dimension)];
 }
 

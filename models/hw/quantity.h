@@ -13,7 +13,18 @@
 namespace memwall {
 
 enum class Dimension : std::uint8_t {
-  size, bandwidth, flop_rate, time, frequency, power, price_rate, size_price, energy_per_byte, share, ratio, count
+  size,
+  bandwidth,
+  flop_rate,
+  time,
+  frequency,
+  power,
+  price_rate,
+  size_price,
+  energy_per_byte,
+  share,
+  ratio,
+  count
 };
 // "a bandwidth", "a share": for sentences.
 std::string_view to_string(Dimension dimension);

@@ -22,11 +22,21 @@ std::string damaged(std::string text, std::mt19937& random) {
   for (std::size_t edits = 1 + below(3); edits > 0 && !text.empty(); --edits) {
     const std::size_t at = below(text.size()), length = below(std::min<std::size_t>(text.size() - at, 60)) + 1;
     switch (below(5)) {
-      case 0: text[at] = static_cast<char>(random()); break;
-      case 1: text.erase(at, length); break;
-      case 2: text.insert(at, text.substr(at, length)); break;
-      case 3: text.insert(below(text.size()), text.substr(at, length)); break;
-      default: text.insert(at, std::string("-9e99\"{}[]:").substr(below(8), 3)); break;
+      case 0:
+        text[at] = static_cast<char>(random());
+        break;
+      case 1:
+        text.erase(at, length);
+        break;
+      case 2:
+        text.insert(at, text.substr(at, length));
+        break;
+      case 3:
+        text.insert(below(text.size()), text.substr(at, length));
+        break;
+      default:
+        text.insert(at, std::string("-9e99\"{}[]:").substr(below(8), 3));
+        break;
     }
   }
   return text;

@@ -63,7 +63,8 @@ class CommandLine : public ::testing::Test {
 
   // Runs the program in the scratch folder, so that messages name files without folders.
   Outcome run(const std::string& arguments) {
-    const std::string line = "cd '" + folder_.path().string() + "' && '" MEMWALL_PROGRAM "' " + arguments + " >.out 2>.err </dev/null";
+    const std::string line =
+        "cd '" + folder_.path().string() + "' && '" MEMWALL_PROGRAM "' " + arguments + " >.out 2>.err </dev/null";
     const int status = std::system(line.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, content_of(folder_ / ".out"), content_of(folder_ / ".err")};
   }
@@ -83,7 +84,8 @@ class CommandLine : public ::testing::Test {
     EXPECT_EQ(o.code, code) << arguments << "\n" << o.err;
     EXPECT_EQ(o.out, "") << arguments;
     for (const std::string& sentence : sentences)
-      EXPECT_NE(o.err.find(sentence), std::string::npos) << arguments << "\nexpected: " << sentence << "\nfound: " << o.err;
+      EXPECT_NE(o.err.find(sentence), std::string::npos)
+          << arguments << "\nexpected: " << sentence << "\nfound: " << o.err;
     EXPECT_EQ(files(), before) << arguments;
   }
 
@@ -206,16 +208,21 @@ TEST_F(CommandLine, CompareExportAndRenderReadTheRun) {
 }
 
 TEST_F(CommandLine, WhatDoesNotFitIsPrintedInFullWithCode3) {
-  const Outcome o = run("run tiny-4.kernels.csv --no-provenance --format json --allocator ideal --set gpu.hbm.capacity=1GB");
+  const Outcome o =
+      run("run tiny-4.kernels.csv --no-provenance --format json --allocator ideal --set gpu.hbm.capacity=1GB");
   EXPECT_EQ(o.code, 3);
   // 1.0 + 0.5 + 0.25 GB live at once.
   EXPECT_NE(o.out.find("\"missing_bytes\": 750000000"), std::string::npos) << o.out;
   EXPECT_NE(o.out.find("\"fits\": false"), std::string::npos);
-  EXPECT_NE(o.err.find("750000000 bytes (750.0 MB) are missing in tier hbm, which has 1.000 GB usable"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("750000000 bytes (750.0 MB) are missing in tier hbm, which has 1.000 GB usable"),
+            std::string::npos)
+      << o.err;
 }
 
 TEST_F(CommandLine, TheLruPagerMakesRoom) {
-  const Outcome o = run("run tiny-4.kernels.csv --no-provenance --format json --allocator ideal --set gpu.hbm.capacity=1800MB --pager lru");
+  const Outcome o =
+      run("run tiny-4.kernels.csv --no-provenance --format json --allocator ideal --set gpu.hbm.capacity=1800MB "
+          "--pager lru");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_NE(o.out.find("\"pager\": \"lru\""), std::string::npos);
 }
@@ -244,7 +251,8 @@ TEST_F(CommandLine, PoliciesThatMakeNoSenseAreRefused) {
   refuses("run tiny-4.kernels.csv --policy chekpoint:mode=full", 2, {"checkpoint"});
   refuses("run tiny-4.kernels.csv --policy checkpoint:mood=full", 2, {"mode"});
   refuses("run tiny-4.kernels.csv --policy checkpoint:mode=fully", 2, {"full"});
-  refuses("run tiny-4.kernels.csv --policy checkpoint:mode=full --policy checkpoint:mode=sqrt", 2, {"no defined meaning"});
+  refuses("run tiny-4.kernels.csv --policy checkpoint:mode=full --policy checkpoint:mode=sqrt", 2,
+          {"no defined meaning"});
   refuses("run tiny-4.kernels.csv --policy lru", 2, {"give it with --pager"});
   refuses("run tiny-4.kernels.csv --pager checkpoint", 2, {"give it with --policy"});
 }

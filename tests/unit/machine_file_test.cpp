@@ -74,7 +74,8 @@ TEST_F(MachineFileTest, ReadsTheH100) {
 TEST_F(MachineFileTest, TheScheduleOfOperatorClassesIsTheSchemas) {
   const Machine m = load_machine("a100-sxm-40gb");
   ASSERT_EQ(m.gpu.efficiencies.size(), 10u);
-  for (int c = 0; c < 10; ++c) EXPECT_EQ(m.gpu.efficiencies[static_cast<std::size_t>(c)].operator_class, OperatorClass(c));
+  for (int c = 0; c < 10; ++c)
+    EXPECT_EQ(m.gpu.efficiencies[static_cast<std::size_t>(c)].operator_class, OperatorClass(c));
   EXPECT_DOUBLE_EQ(m.gpu.efficiencies[3].compute, 0.56);  // attention, by name in the file
 }
 
@@ -163,7 +164,8 @@ TEST_F(MachineFileTest, AMissingUnitIsToldWithLineAndKey) {
 }
 
 TEST_F(MachineFileTest, AMissingSourceIsRefused) {
-  const std::string path = changed("value: \"132\" source: \"numSms in a Kineto capture of this GPU\"", "value: \"132\"");
+  const std::string path =
+      changed("value: \"132\" source: \"numSms in a Kineto capture of this GPU\"", "value: \"132\"");
   EXPECT_SAYS(refusal(path), "gpu.multiprocessors has no source; expected source: \"where 132 comes from\"");
 }
 
@@ -176,8 +178,9 @@ TEST_F(MachineFileTest, AMissingKeyIsNamedWithAnExample) {
 
 TEST_F(MachineFileTest, ALinkThatDoesNotExistIsNamedWithTheNearest) {
   const std::string path = changed("\"host_dram\", \"pcie_h2d\"", "\"host_dram\", \"pcie_h2dd\"");
-  EXPECT_SAYS(refusal(path), "route.h2d.crosses names the link \"pcie_h2dd\", which this machine does not have "
-                             "(nearest: \"pcie_h2d\")");
+  EXPECT_SAYS(refusal(path),
+              "route.h2d.crosses names the link \"pcie_h2dd\", which this machine does not have "
+              "(nearest: \"pcie_h2d\")");
 }
 
 TEST_F(MachineFileTest, TwoOfOneNameAreRefused) {

@@ -23,12 +23,16 @@ Machine simple() {
   m.tiers = {{.name = "hbm"}, {.name = "host", .tier_class = TierClass::host}};
   m.links = {{.name = "hbm", .bandwidth = 1e12}, {.name = "host_dram", .bandwidth = 100e9}};
   m.dram_link = 1;
-  Route in{.from = 1, .to = 0, .links = {1, 0}, .bandwidth = 10e9, .latency = microseconds(5),
-           .efficiency = {}};
+  Route in{.from = 1, .to = 0, .links = {1, 0}, .bandwidth = 10e9, .latency = microseconds(5), .efficiency = {}};
   in.efficiency.points = {{1024, 0.5}, {1024 * 1024, 1}};
   m.routes = {in};
-  Fabric ring{.name = "nvlink", .links = {0}, .bus_bandwidth = 100e9, .step_latency = microseconds(1),
-              .base_latency = microseconds(10), .max_ranks = 8, .efficiency = {}};
+  Fabric ring{.name = "nvlink",
+              .links = {0},
+              .bus_bandwidth = 100e9,
+              .step_latency = microseconds(1),
+              .base_latency = microseconds(10),
+              .max_ranks = 8,
+              .efficiency = {}};
   m.fabrics = {ring};
   return m;
 }

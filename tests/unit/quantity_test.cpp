@@ -46,8 +46,7 @@ TEST(Quantity, TimesMayBeNegativeOthersNot) {
 }
 
 TEST(Quantity, AMissingUnitSaysWhatIsExpected) {
-  EXPECT_EQ(refusal("3.35", Dimension::bandwidth),
-            "\"3.35\" has no unit; expected a bandwidth such as \"3.35 TB/s\"");
+  EXPECT_EQ(refusal("3.35", Dimension::bandwidth), "\"3.35\" has no unit; expected a bandwidth such as \"3.35 TB/s\"");
 }
 
 TEST(Quantity, AMisspelledUnitNamesTheNearest) {
@@ -56,8 +55,7 @@ TEST(Quantity, AMisspelledUnitNamesTheNearest) {
 }
 
 TEST(Quantity, AnotherDimensionIsNamed) {
-  EXPECT_EQ(refusal("80 GB", Dimension::bandwidth),
-            "\"80 GB\" is a size; expected a bandwidth such as \"3.35 TB/s\"");
+  EXPECT_EQ(refusal("80 GB", Dimension::bandwidth), "\"80 GB\" is a size; expected a bandwidth such as \"3.35 TB/s\"");
 }
 
 TEST(Quantity, WhatIsNoNumberIsRefused) {

@@ -17,7 +17,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"models/workload", {"sim", "models/workload"}},
     {"policies", {"sim", "policies"}},
     {"traces/trace", {"sim", "traces/trace"}},
-    {"traces/figure", {"traces/figure"}},
+    {"traces/figure", {"sim", "traces/figure"}},
     {"traces/run", {"sim", "traces/run", "traces/figure"}},
 };
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
@@ -78,17 +79,24 @@ Machine choose_machine(const Options& o, const Trace& trace) {
   return load_machine(trace.machine, o.settings);
 }
 
-// On another machine than the trace's own, durations are carried over by the cost model.
-Trace on_machine(Trace trace, const Machine& machine) {
-  if (trace.machine == machine.name) return trace;
-  if (trace.machine.empty()) {
-    trace.notes.push_back(
-        fmt::format("The file does not say where it was measured: its times are taken as {}'s.", machine.name));
-    trace.machine = machine.name;
-    return trace;
+bool is_shipped(const std::string& machine) {
+  const auto machines = list_machines();
+  return std::any_of(machines.begin(), machines.end(), [&](const MachineSummary& m) { return m.name == machine; });
+}
+
+// On another machine than the trace's own, or on its own with settings, durations are carried over by the cost model.
+Trace on_machine(Trace trace, const Machine& machine, const std::vector<std::string>& settings) {
+  if (trace.machine == machine.name && settings.empty()) return trace;
+  if (is_shipped(trace.machine)) {
+    const Machine own = load_machine(trace.machine);
+    return transferred(std::move(trace), &own, machine);
   }
-  const Machine own = load_machine(trace.machine);
-  return transferred(std::move(trace), &own, machine);
+  trace.notes.push_back(trace.machine.empty()
+                            ? fmt::format("The file does not say where it was measured: its times are taken as {}'s.", machine.name)
+                            : fmt::format("It was measured on {}, of which there is no machine file here: its times are "
+                                          "taken as {}'s.", trace.machine, machine.name));
+  trace.machine = machine.name;
+  return trace;
 }
 
 std::vector<PolicySpec> parse_policies(const std::vector<std::string>& texts) {
@@ -164,7 +172,7 @@ int run(const Options& o) {
   Workload workload = load_workload(o.step, o.execution_trace);
   const Machine machine = choose_machine(o, workload.trace);
   require_pageable(o, workload.trace);
-  Trace trace = scaled(on_machine(std::move(workload.trace), machine), factors);
+  Trace trace = scaled(on_machine(std::move(workload.trace), machine, o.settings), factors);
   if (!o.scale.empty()) trace.notes.push_back("Durations are scaled: " + o.scale + ".");
   if (o.steps > 1) trace = repeated(require_countable(o, std::move(trace)), o.steps);
   trace = apply_rewriters(trace, specs, machine, *make_pricer(machine));

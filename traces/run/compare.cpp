@@ -27,7 +27,9 @@ class Differences {
  public:
   void note(OpChange change, const Run& run, OpId id, const Cost& base, const Cost& other) {
     const Op& op = run.trace.ops[id];
-    const Key key{change, run.trace.strings[op.name], run.trace.strings[op.operator_name], op.kind, op.phase};
+    const std::string& given = run.trace.strings[op.name];
+    const std::string name = given.empty() ? std::string(to_string(op.kind)) : given;
+    const Key key{change, name, run.trace.strings[op.operator_name], op.kind, op.phase};
     OpDifference& d = by_key_[key];
     ++d.count;
     d.base_time += base.time;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/error.h"
+#include "traces/run/json_text.h"
 
 namespace memwall {
 namespace {
@@ -121,7 +122,7 @@ std::string json(const Table& t, const std::string& indent) {
     text += (r ? ",\n" : "\n") + indent + "  {";
     for (std::size_t c = 0; c < t.columns.size(); ++c) {
       const Cell& value = t.rows[r][c];
-      text += (c ? ", " : "") + json_string(t.columns[c]) + ": " + (value.number ? value.raw : json_string(value.raw));
+      text += (c ? ", " : "") + json_quoted(t.columns[c]) + ": " + (value.number ? value.raw : json_quoted(value.raw));
     }
     text += "}";
   }
@@ -141,19 +142,6 @@ Format parse_format(const std::string& name) {
 
 Cell cell(std::string text) { return {text, text, false}; }
 Cell number_cell(std::string text, std::string raw) { return {std::move(text), std::move(raw), true}; }
-
-std::string json_string(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      out += std::string("\\") + c;
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      out += c;
-  }
-  return out + "\"";
-}
 
 std::string to_text(const Table& table, Format format) {
   switch (format) {
@@ -177,7 +165,7 @@ std::string to_text(const std::vector<Table>& tables, Format format) {
   }
   if (format == Format::json) {
     for (const Table& t : tables)
-      text += (text.empty() ? "{\n  " : ",\n  ") + json_string(t.name) + ": " + json(t, "  ");
+      text += (text.empty() ? "{\n  " : ",\n  ") + json_quoted(t.name) + ": " + json(t, "  ");
     return text + "\n}\n";
   }
   text = "table,row,column,value\n";

@@ -37,7 +37,4 @@ std::string to_text(const Table& table, Format format);
 // its first cell, or its number where the table is prose); json an object of arrays.
 std::string to_text(const std::vector<Table>& tables, Format format);
 
-// JSON string with quotes.
-std::string json_string(const std::string& text);
-
 }  // namespace memwall

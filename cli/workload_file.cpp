@@ -84,13 +84,6 @@ WorkloadKind kind_of_text(const fs::path& path) {
                                shown(text), kExpected));
 }
 
-fs::path tensors_beside(const fs::path& kernels) {
-  std::string name = kernels.filename().string();
-  const std::size_t at = name.rfind(".kernels.csv");
-  if (at != std::string::npos) name.replace(at, std::string_view(".kernels.csv").size(), ".tensors.csv");
-  return kernels.parent_path() / name;
-}
-
 // What the file holds, by category as it names them.
 std::string events_line(const KinetoCapture& capture) {
   std::string line;
@@ -168,8 +161,8 @@ Workload load_workload(const fs::path& path, const fs::path& execution_trace) {
     const ReadingProgress progress(path);
     workload.trace = read_trace(path);
   } else {
-    workload.files.push_back(tensors_beside(path));
     workload.trace = import_g10(path);
+    workload.files.push_back(tensors_beside(path));
   }
   return workload;
 }

@@ -311,6 +311,8 @@ double batch_of(const std::string& name) {
   return error == std::errc() && stop == end ? batch : 0;
 }
 
+}  // namespace
+
 std::filesystem::path tensors_beside(const std::filesystem::path& kernels_csv) {
   constexpr std::string_view kEnding = ".kernels.csv";
   std::string name = kernels_csv.filename().string();
@@ -324,8 +326,6 @@ std::filesystem::path tensors_beside(const std::filesystem::path& kernels_csv) {
                                  tensors.string(), kernels_csv.string()));
   return tensors;
 }
-
-}  // namespace
 
 Trace read_g10(std::string_view kernels, std::string_view tensors, const std::string& kernels_file,
                const std::string& tensors_file) {

@@ -41,4 +41,7 @@ Trace import_g10(const std::filesystem::path& kernels_csv);
 Trace read_g10(std::string_view kernels, std::string_view tensors, const std::string& kernels_file,
                const std::string& tensors_file);
 
+// NAME.tensors.csv beside NAME.kernels.csv. Throws InputError if the name is another or the file is missing.
+std::filesystem::path tensors_beside(const std::filesystem::path& kernels_csv);
+
 }  // namespace memwall

@@ -195,7 +195,7 @@ class Checkpoint : public Rewriter {
 
 const RegisterPolicy registered{{
     "checkpoint",
-    "Drops activations in forward and computes them again in backward, unit by unit.",
+    "drops activations in forward and computes them again in backward, unit by unit",
     {{"mode", "auto",
       "full: every block is a unit; every: every N blocks are one; sqrt: every sqrt(n) of n blocks; modules, ops: "
       "those named. auto: the one whose parameter is given, else full. A block is a repeated module (layers.3), or, "

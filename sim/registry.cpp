@@ -46,9 +46,15 @@ std::map<std::string, std::string> key_values(const std::string& policy, const s
   return values;
 }
 
+// The shortest text that reads back to the same double: "1", not "1.000000".
+std::string shortest(double number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof(text), number).ptr};
+}
+
 double unit_factor(const std::string& unit) {
   static const std::map<std::string, double> factors = {
-      {"", 1}, {"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+      {"", 1}, {"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
       {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
   const auto found = factors.find(unit);
   return found == factors.end() ? 0 : found->second;
@@ -106,7 +112,7 @@ double PolicyArguments::number(const std::string& key, double low, double high) 
   const double n = std::strtod(value.c_str(), &end);
   if (value.empty() || *end != 0 || !(n >= low && n <= high))
     throw UsageError("Policy '" + policy_ + "': " + key + "=" + value + " is not a number between " +
-                     std::to_string(low) + " and " + std::to_string(high) + ".");
+                     shortest(low) + " and " + shortest(high) + ".");
   return n;
 }
 
@@ -129,7 +135,7 @@ Bytes PolicyArguments::bytes(const std::string& key) const {
   const double factor = unit_factor(end);
   if (end == value.c_str() || factor == 0 || !(n >= 0) || n * factor > 9e18)
     throw UsageError("Policy '" + policy_ + "': " + key + "=" + value +
-                     " is not a size; expected a number with B, KB, MB, GB, KiB, MiB or GiB, e.g. 25MiB.");
+                     " is not a size; expected a number with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, e.g. 25MiB.");
   return static_cast<Bytes>(std::llround(n * factor));
 }
 

@@ -39,12 +39,14 @@ TEST(PolicyArgumentsTest, MistakesAreNamed) {
   const auto a = arguments({{"what", "x"}, {"mode", "ful"}, {"every", "0"}, {"size", "3 parsec"}});
   EXPECT_NE(message_of([&] { a.choice("mode", {"full", "sqrt"}); }).find("Did you mean 'full'"), std::string::npos);
   EXPECT_NE(message_of([&] { a.integer("every", 1, 10); }).find("every=0"), std::string::npos);
+  EXPECT_NE(message_of([&] { a.number("every", 1, 2.5); }).find("between 1 and 2.5."), std::string::npos);
   EXPECT_NE(message_of([&] { a.bytes("size"); }).find("is not a size"), std::string::npos);
 }
 
 TEST(PolicyArgumentsTest, SizesTakeBinaryAndDecimalUnits) {
   EXPECT_EQ(arguments({{"what", "x"}, {"size", "1.5GB"}}).bytes("size"), 1'500'000'000);
   EXPECT_EQ(arguments({{"what", "x"}, {"size", "2KiB"}}).bytes("size"), 2048);
+  EXPECT_EQ(arguments({{"what", "x"}, {"size", "64kB"}}).bytes("size"), 64'000);
   EXPECT_EQ(arguments({{"what", "x"}, {"size", "1e3"}}).bytes("size"), 1000);
 }
 

@@ -26,8 +26,6 @@ class TierMemory {
   void place_unlimited(Time now, StorageId storage, int tier);
   // REQUIRES: the storage is in a tier.
   void remove(Time now, StorageId storage);
-  // Index into Machine::tiers, or -1.
-  int tier_of(StorageId storage) const { return where_[storage].tier; }
   Bytes free_bytes(int tier) const;
   bool fits() const;
   // Peaks, with the largest storages at each.

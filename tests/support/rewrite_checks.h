@@ -11,6 +11,7 @@
 #include "sim/registry.h"
 #include "sim/simulation.h"
 #include "sim/trace_check.h"
+#include "tests/support/live_bytes.h"
 #include "tests/support/test_machine.h"
 
 namespace memwall {
@@ -41,17 +42,8 @@ inline SimulationResult simulated(const Trace& trace) {
 
 // Bytes of the given kind that are alive before each op (and, last, at the end).
 inline std::vector<Bytes> live_bytes(const Trace& t, StorageKind kind) {
-  Bytes live = 0;
-  for (const Storage& s : t.storages)
-    if (s.preexisting && s.kind == kind) live += s.bytes;
   std::vector<Bytes> all;
-  for (const Op& op : t.ops) {
-    all.push_back(live);
-    if (op.kind != OpKind::alloc && op.kind != OpKind::free) continue;
-    const Storage& s = t.storages[op.target];
-    if (s.kind == kind) live += op.kind == OpKind::alloc ? s.bytes : -s.bytes;
-  }
-  all.push_back(live);
+  for (const LiveBytes& live : live_bytes(t)) all.push_back(of(live, kind));
   return all;
 }
 

@@ -50,6 +50,7 @@ int export_run(const Options& o) {
     const ReadingProgress progress(o.run);
     return read_run(o.run);
   }();
+  require_harmless(o.output, {o.run});
   write_output(o.output, [&](std::ostream& out) { exporter(run, out); });
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "cli/output_file.h"
 #include "cli/verbs/verbs.h"
 #include "cli/workload_file.h"
 #include "sim/error.h"
@@ -19,6 +20,7 @@ struct Options {
 
 int import_capture(const Options& o) {
   const Workload workload = load_workload(o.capture, o.execution_trace);
+  require_harmless(o.output, workload.files);
   require_sound(workload.trace, o.capture);
   write_trace(workload.trace, o.output);
   fmt::print(stderr, "{} ({})\n", o.capture, to_string(workload.kind));

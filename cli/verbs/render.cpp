@@ -55,6 +55,7 @@ Figure draw(const Options& o) {
 
 int render(const Options& o) {
   check_options(o);
+  require_harmless(o.output, {o.runs.begin(), o.runs.end()});
   const Figure figure = draw(o);
   write_output(o.output, [&](std::ostream& out) { write_svg(figure, out); });
   return 0;

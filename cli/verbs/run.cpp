@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/summary_tables.h"
 #include "cli/table.h"
@@ -170,6 +171,7 @@ int run(const Options& o) {
   if (!o.machine.empty()) load_machine(o.machine, o.settings);
 
   Workload workload = load_workload(o.step, o.execution_trace);
+  require_harmless(o.output, workload.files);
   const Machine machine = choose_machine(o, workload.trace);
   require_pageable(o, workload.trace);
   Trace trace = scaled(on_machine(std::move(workload.trace), machine, o.settings), factors);

@@ -4,6 +4,7 @@
 // Exact outputs stand in tests/golden/expected. After a deliberate change: run this program with
 // MEMWALL_UPDATE_GOLDEN=1 and read the difference before committing it.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <zlib.h>
 
@@ -339,6 +340,29 @@ TEST_F(CommandLine, MistakenMachineFilesEndIn6WithTheirLine) {
 TEST_F(CommandLine, AnOutputThatCannotBeWrittenIsToldAndLeavesNothing) {
   refuses("import step.json -o nowhere/step.mwt", 2, {"nowhere/step.mwt"});
   refuses("run step.json --format json -o nowhere/run.h5", 2, {"nowhere/run.h5"});
+}
+
+TEST_F(CommandLine, AnOutputNeverReplacesWhatIsReadNorADevice) {
+  ASSERT_EQ(run("import step.json -o step.mwt").code, 0);
+  ASSERT_EQ(run("run step.mwt -o run.h5").code, 0);
+  fs::create_directory(folder_ / "folder");
+  fs::create_symlink(folder_ / "step.mwt", folder_ / "link.mwt");
+  const std::string precious = content_of(folder_ / "step.mwt"), kept = content_of(folder_ / "run.h5");
+  refuses("import step.json -o ./step.json", 2, {"would replace what is read"});
+  refuses("import tiny-4.kernels.csv -o tiny-4.tensors.csv", 2, {"would replace what is read"});
+  refuses("run step.mwt -o step.mwt", 2, {"would replace what is read"});
+  refuses("run step.mwt -o link.mwt", 2, {"would replace what is read"});
+  refuses("export run.h5 --to csv -o run.h5", 2, {"would replace what is read"});
+  refuses("import step.json -o folder", 2, {"this is a folder"});
+  refuses("run step.mwt -o folder", 2, {"this is a folder"});
+  refuses("export run.h5 --to csv -o folder", 2, {"this is a folder"});
+  // A pipe stands for a device: replacing /dev/null would be a disaster if this check failed.
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.svg").c_str(), 0600), 0);
+  refuses("run step.mwt -o pipe.svg", 2, {"no ordinary file"});
+  refuses("render run.h5 -o pipe.svg", 2, {"no ordinary file"});
+  EXPECT_EQ(content_of(folder_ / "step.mwt"), precious);
+  EXPECT_EQ(content_of(folder_ / "run.h5"), kept);
+  EXPECT_EQ(content_of(folder_ / "step.json"), kCapture);
 }
 
 TEST_F(CommandLine, AFailedImportKeepsTheFormerFile) {

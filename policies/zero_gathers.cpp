@@ -113,7 +113,7 @@ class UseGathers {
 
  private:
   void visit(std::size_t v) {
-    const Visit& now = plan_.visits[v];
+    const UnitVisit& now = plan_.visits[v];
     const Spot begin{now.ops.front(), false}, end{now.ops.back(), true};
     if (!prefetched(v)) gather(v, begin);
     for (const std::uint32_t event : events_[v]) wire_.hold(begin, event, now.streams);

@@ -39,7 +39,7 @@ class Planner {
     collect_visits();
     collect_tenures();
     std::set<std::string> units;
-    for (const Visit& visit : plan_.visits) units.insert(visit.unit);
+    for (const UnitVisit& visit : plan_.visits) units.insert(visit.unit);
     plan_.units = units.size();
     return std::move(plan_);
   }
@@ -106,14 +106,14 @@ class Planner {
       const bool after_update = !plan_.visits.empty() && update_between(plan_.visits.back().ops.back(), id);
       if (plan_.visits.empty() || plan_.visits.back().unit != unit || phase != op.phase || after_update) {
         close();
-        Visit visit;
+        UnitVisit visit;
         visit.unit = unit;
         plan_.visits.push_back(std::move(visit));
         phase = op.phase;
         needed.clear();
         if (const auto own = members_.find(unit); own != members_.end()) needed.insert(own->second.begin(), own->second.end());
       }
-      Visit& visit = plan_.visits.back();
+      UnitVisit& visit = plan_.visits.back();
       visit.ops.push_back(id);
       if (runs_on_device(op.kind)) visit.streams.insert(op.stream);
       needed.insert(used.begin(), used.end());
@@ -127,7 +127,7 @@ class Planner {
   }
 
   void collect_tenures() {
-    const std::vector<Visit>& visits = plan_.visits;
+    const std::vector<UnitVisit>& visits = plan_.visits;
     std::vector<Bytes> before(visits.size() + 1, 0);  // bytes of parameters of all visits before
     std::map<StorageId, std::size_t> open;            // index into tenures
     for (std::size_t v = 0; v < visits.size(); ++v) {
@@ -146,7 +146,7 @@ class Planner {
     }
   }
 
-  bool keeps(const std::vector<Visit>& visits, const std::vector<Bytes>& before, std::size_t last, std::size_t now) const {
+  bool keeps(const std::vector<UnitVisit>& visits, const std::vector<Bytes>& before, std::size_t last, std::size_t now) const {
     return before[now] - before[last + 1] < settings_.reuse_distance &&
            !update_between(visits[last].ops.back(), visits[now].ops.front());
   }
@@ -192,7 +192,7 @@ VisitPlan plan_visits(const Trace& trace, const ZeroSurvey& survey, const ZeroSe
   return Planner(trace, survey, settings).run();
 }
 
-bool updated_between(const ZeroSurvey& survey, const Visit& before, const Visit& after) {
+bool updated_between(const ZeroSurvey& survey, const UnitVisit& before, const UnitVisit& after) {
   const auto next = std::upper_bound(survey.updates.begin(), survey.updates.end(), before.ops.back());
   return next != survey.updates.end() && *next < after.ops.front();
 }

@@ -13,7 +13,7 @@
 namespace memwall {
 
 // A run of ops of one unit in one phase, in host order.
-struct Visit {
+struct UnitVisit {
   std::string unit;
   std::vector<OpId> ops;               // those that use parameters; ascending
   std::vector<StorageId> parameters;   // needed whole: the unit's own and what else its ops use; ascending
@@ -27,7 +27,7 @@ struct Tenure {
 };
 
 struct VisitPlan {
-  std::vector<Visit> visits;
+  std::vector<UnitVisit> visits;
   std::vector<Tenure> tenures;   // by first visit, then parameter
   std::size_t units = 0;
 };
@@ -35,7 +35,7 @@ struct VisitPlan {
 VisitPlan plan_visits(const Trace& trace, const ZeroSurvey& survey, const ZeroSettings& settings);
 
 // Is there an update between the two visits?
-bool updated_between(const ZeroSurvey& survey, const Visit& before, const Visit& after);
+bool updated_between(const ZeroSurvey& survey, const UnitVisit& before, const UnitVisit& after);
 
 // The unit that module `path` belongs to: the outermost repeated block, which is a numbered component that
 // has a sibling with the same kinds of modules inside ("layers.3", "Block_3"; not the "Sequential_0" of

@@ -56,6 +56,26 @@ TEST(Layers, AnUpwardIncludeIsSeen) {
   EXPECT_EQ(violations("sim", "sim/x.h", text), std::vector<std::string>{"sim/x.h includes policies/lru.h"});
 }
 
+// Two types of one name in one namespace are one type to the linker: it keeps one of their inline
+// functions for both, and writes over memory where their sizes differ.
+TEST(Layers, NoTwoHeadersDefineATypeOfOneName) {
+  static const std::regex definition(R"(^(?:struct|class) ([A-Z]\w*)(?: final)?(?: :.*)? ?\{)");
+  std::map<std::string, std::string> file_of;
+  for (const char* folder : {"sim", "models", "policies", "traces", "cli"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(MEMWALL_SOURCE) / folder)) {
+      if (entry.path().extension() != ".h") continue;
+      std::ifstream text(entry.path());
+      std::smatch match;
+      for (std::string line; std::getline(text, line);) {
+        if (!std::regex_search(line, match, definition)) continue;
+        const auto [first, is_new] = file_of.emplace(match[1], entry.path());
+        EXPECT_TRUE(is_new) << match[1] << " is defined in " << first->second << " and in " << entry.path();
+      }
+    }
+  }
+  EXPECT_GT(file_of.size(), 100u) << "the check must see the source";
+}
+
 TEST(Layers, TheEngineUsesTheStandardLibraryOnly) {
   static const std::regex angle(R"(^\s*#include\s+<([^>]+)>)");
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(MEMWALL_SOURCE) / "sim")) {

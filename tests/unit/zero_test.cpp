@@ -454,7 +454,7 @@ TEST(ZeroUnits, WithoutModulesUnitsAreBuckets) {
   const VisitPlan plan = plan_visits(trace, survey_for_zero(trace, flow, 3), settings);
   EXPECT_EQ(plan.units, 3u);
   ASSERT_EQ(plan.visits.size(), 6u);  // each in forward and in backward
-  for (const Visit& visit : plan.visits) EXPECT_EQ(visit.parameters.size(), 2u);
+  for (const UnitVisit& visit : plan.visits) EXPECT_EQ(visit.parameters.size(), 2u);
   EXPECT_EQ(plan.visits[0].unit, plan.visits[5].unit);
 }
 

@@ -27,6 +27,7 @@ class Surveyor {
     collect_temporaries();
     collect_updates();
     require_complete();
+    require_updates_after_backward();
     return std::move(result_);
   }
 
@@ -155,6 +156,17 @@ class Surveyor {
         return split[use.storage] == 1 || (split[use.storage] == 2 && op.phase == Phase::optimizer);
       });
       if (touches) result_.updates.push_back(id);
+    }
+  }
+
+  // A bucket closes after its last gradient; an update that runs before that would use a gradient not yet reduced.
+  void require_updates_after_backward() const {
+    for (const BackwardPass& pass : result_.passes) {
+      const auto first = std::upper_bound(result_.updates.begin(), result_.updates.end(), pass.pass.backward);
+      if (first == result_.updates.end() || pass.last_backward == kNoOp || *first > pass.last_backward) continue;
+      refuse("op " + std::to_string(*first) + " ('" + t_.strings[t_.ops[*first].name] +
+             "') updates parameters while backward still runs (optimizer in backward); expected the optimizer step "
+             "after backward.");
     }
   }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/error.h"
 #include "sim/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/offload_chain.h"
@@ -183,6 +184,20 @@ TEST(Offload, RefusesSettingsThatContradictEachOther) {
         "offload:what=", "offload:what=activation"})
     EXPECT_NE(refusal(trace, policy), "") << policy;
   EXPECT_NE(refusal(trace, "offload:what=activation").find("Did you mean 'activations'?"), std::string::npos);
+}
+
+TEST(Offload, RefusesASecondPolicyForWhatTheFirstHasTaken) {
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  GptShape shape;
+  shape.layers = 12;
+  const Trace trace = gpt_step(shape);
+  const PolicySpec host = parse_policy("offload:what=activations,to=host,min_bytes=0");
+  const PolicySpec peer = parse_policy("offload:what=activations,to=peer,min_bytes=0");
+  const PolicySpec half = parse_policy("offload:what=activations,to=host,min_bytes=0,fraction=0.5");
+  EXPECT_THROW(apply_rewriters(trace, {host, peer}, machine, *pricer), UsageError);
+  EXPECT_THROW(apply_rewriters(trace, {peer, host}, machine, *pricer), UsageError);
+  EXPECT_NO_THROW(apply_rewriters(trace, {half, peer}, machine, *pricer));
 }
 
 TEST(Offload, RefusesTheOptimizerAfterItsParametersWereMovedAway) {

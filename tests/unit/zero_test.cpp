@@ -1,6 +1,7 @@
 // Does zero split memory, traffic and work as the papers say, and refuse what it cannot split?
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "policies/zero_buckets.h"
@@ -355,6 +356,27 @@ TEST(Zero, RefusesByName) {
   shape.optimizer = false;
   expect_refusal(layer_trace(shape), "zero:stage=1,ranks=8", "no optimizer step");
   EXPECT_NO_THROW(rewritten(layer_trace(shape), {zero(0, 8)}));
+}
+
+TEST(Zero, RefusesAnOptimizerThatRunsInsideBackward) {
+  Trace trace = gpt_step({});
+  // The last backward kernel goes behind the first update.
+  const auto update = std::find_if(trace.ops.begin(), trace.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kernel && op.phase == Phase::optimizer;
+  });
+  ASSERT_NE(update, trace.ops.end());
+  const auto backward = std::find_if(trace.ops.begin(), trace.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kernel && op.phase == Phase::backward;
+  });
+  Op late = *backward;
+  late.use_count = 0;
+  late.thread = update->thread;
+  trace.ops.insert(update + 1, late);
+  for (Step& step : trace.steps) {
+    if (step.first > 0) ++step.first;
+    ++step.last;
+  }
+  expect_refusal(trace, "zero:stage=1,ranks=8", "while backward still runs");
 }
 
 TEST(Zero, RefusesATraceThatDoesNotKnowItsStorages) {

@@ -1,6 +1,7 @@
 #include "cli/output_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -42,7 +43,8 @@ void write_output(const std::string& path, const std::function<void(std::ostream
     if (!std::cout.flush()) throw std::runtime_error("standard output cannot be written to.");
     return;
   }
-  const fs::path temporary = path + ".tmp";
+  // With the process's number, so that no other file, nor another run's, is in the way.
+  const fs::path temporary = fmt::format("{}.partial-{}", path, ::getpid());
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
   if (!file) refuse(temporary, path, std::strerror(errno));
   try {

@@ -123,7 +123,8 @@ class Checkpoint : public Rewriter {
   void refuse_idle_patterns(const Trace& trace, const std::vector<Pass>& all) const {
     for (const std::string& pattern : s_.patterns) {
       const bool hit = std::any_of(all.begin(), all.end(), [&](const Pass& pass) {
-        return !(s_.mode == "modules" ? module_units(trace, pass, {pattern}) : operator_units(trace, pass, {pattern})).empty();
+        return !(s_.mode == "modules" ? module_units(trace, pass, {pattern}) : operator_units(trace, pass, {pattern}))
+                    .empty();
       });
       if (hit) continue;
       throw UsageError("Policy 'checkpoint': " + s_.mode + "=" + pattern + " matches no forward op of trace '" +
@@ -137,8 +138,10 @@ class Checkpoint : public Rewriter {
     for (const Pass& pass : all)
       for (const OpId id : forward_ops(trace, pass)) {
         const Op& op = trace.ops[id];
-        if (s_.mode == "modules") known.insert(trace.strings[op.module]);
-        else known.insert(plain_operator_name(trace.strings[op.operator_name != 0 ? op.operator_name : op.name]));
+        if (s_.mode == "modules")
+          known.insert(trace.strings[op.module]);
+        else
+          known.insert(plain_operator_name(trace.strings[op.operator_name != 0 ? op.operator_name : op.name]));
       }
     known.erase("");
     const std::vector<std::string> names(known.begin(), known.end());
@@ -153,13 +156,15 @@ class Checkpoint : public Rewriter {
     if (plan.units.empty())
       throw UsageError(begin + "finds no unit in the forward of trace '" + trace.name +
                        "' that holds anything for backward.");
-    const bool refused = std::all_of(plan.units.begin(), plan.units.end(), [](const UnitPlan& u) { return !u.refusal.empty(); });
+    const bool refused =
+        std::all_of(plan.units.begin(), plan.units.end(), [](const UnitPlan& u) { return !u.refusal.empty(); });
     if (refused)
       throw UsageError(begin + "can re-run none of " + std::to_string(plan.units.size()) + " units; the first is " +
                        plan.units.front().name + ": " + plan.units.front().refusal + ".");
   }
 
-  void explain(const Trace& trace, const RecomputePlan& plan, std::size_t forwards, std::vector<std::string>& notes) const {
+  void explain(const Trace& trace, const RecomputePlan& plan, std::size_t forwards,
+               std::vector<std::string>& notes) const {
     Bytes dropped = 0, kept = 0;
     Duration again{};
     std::size_t ops = 0, refused = 0, idle = 0;
@@ -175,42 +180,47 @@ class Checkpoint : public Rewriter {
       if (!unit.refusal.empty() && ++refused <= 5)
         notes.push_back("checkpoint: unit " + unit.name + " is left as it was: " + unit.refusal + ".");
     }
-    if (refused > 5) notes.push_back("checkpoint: " + std::to_string(refused - 5) + " further units are left as they were.");
+    if (refused > 5)
+      notes.push_back("checkpoint: " + std::to_string(refused - 5) + " further units are left as they were.");
     notes.push_back("checkpoint: mode=" + s_.mode + ", " + std::to_string(plan.units.size()) + " units (" +
                     plan.units.front().name + " to " + plan.units.back().name + "), " + gigabytes(dropped) +
                     " dropped in forward, " + gigabytes(kept) + " kept longer to start from, " + std::to_string(ops) +
-                    " ops of " + std::to_string(std::llround(to_microseconds(again))) + " us computed again" + (forwards > 1 ? "; all of " + std::to_string(forwards) + " forwards together." : "."));
+                    " ops of " + std::to_string(std::llround(to_microseconds(again))) + " us computed again" +
+                    (forwards > 1 ? "; all of " + std::to_string(forwards) + " forwards together." : "."));
     if (idle > 0)
-      notes.push_back("checkpoint: " + std::to_string(idle) + " units have nothing of their own to drop; they are not re-run.");
+      notes.push_back("checkpoint: " + std::to_string(idle) +
+                      " units have nothing of their own to drop; they are not re-run.");
     for (const std::string& name : random)
-      notes.push_back("checkpoint: " + name + " draws random numbers; the re-run draws the same, from a saved generator "
+      notes.push_back("checkpoint: " + name +
+                      " draws random numbers; the re-run draws the same, from a saved generator "
                       "state (preserve_rng_state), whose saving is not charged.");
     for (const std::string& name : statistics)
-      notes.push_back("checkpoint: " + name + " updates what lives across steps (running statistics); PyTorch updates it "
+      notes.push_back("checkpoint: " + name +
+                      " updates what lives across steps (running statistics); PyTorch updates it "
                       "a second time, here the second update goes to a scratch copy.");
   }
 
   Settings s_;
 };
 
-const RegisterPolicy registered{{
-    "checkpoint",
-    "drops activations in forward and computes them again in backward, unit by unit",
-    {{"mode", "auto",
-      "full: every block is a unit; every: every N blocks are one; sqrt: every sqrt(n) of n blocks; modules, ops: "
-      "those named. auto: the one whose parameter is given, else full. A block is a repeated module (layers.3), or, "
-      "where modules are not known, a segment between articulation points of the dataflow."},
-     {"every", "0", "blocks per unit, 1 or more (0: not given)."},
-     {"modules", kNone, "patterns of module paths, joined by '+'; '*' stands for any letters: layers.*.mlp"},
-     {"ops", kNone, "patterns of operators to compute again, joined by '+': gelu+softmax"},
-     {"outputs", "auto",
-      "keep: what later ops outside of the unit read stays, as torch.utils.checkpoint does; drop: that goes too, as "
-      "selective checkpointing by op does. auto: drop for ops, else keep."},
-     {"early_stop", "1", "1: stop the re-run once all that is needed is back; 0: re-run the whole unit."},
-     {"last", "recompute", "the last unit, which backward needs at once: recompute (as PyTorch does) or keep."},
-     {"allow_collectives", "0", "1: a unit may communicate again when it is re-run; 0: it is left as it was."}},
-    [](const PolicyArguments& a) -> std::unique_ptr<Rewriter> { return std::make_unique<Checkpoint>(settings_of(a)); },
-    nullptr}};
+const RegisterPolicy registered{
+    {"checkpoint",
+     "drops activations in forward and computes them again in backward, unit by unit",
+     {{"mode", "auto",
+       "full: every block is a unit; every: every N blocks are one; sqrt: every sqrt(n) of n blocks; modules, ops: "
+       "those named. auto: the one whose parameter is given, else full. A block is a repeated module (layers.3), or, "
+       "where modules are not known, a segment between articulation points of the dataflow."},
+      {"every", "0", "blocks per unit, 1 or more (0: not given)."},
+      {"modules", kNone, "patterns of module paths, joined by '+'; '*' stands for any letters: layers.*.mlp"},
+      {"ops", kNone, "patterns of operators to compute again, joined by '+': gelu+softmax"},
+      {"outputs", "auto",
+       "keep: what later ops outside of the unit read stays, as torch.utils.checkpoint does; drop: that goes too, as "
+       "selective checkpointing by op does. auto: drop for ops, else keep."},
+      {"early_stop", "1", "1: stop the re-run once all that is needed is back; 0: re-run the whole unit."},
+      {"last", "recompute", "the last unit, which backward needs at once: recompute (as PyTorch does) or keep."},
+      {"allow_collectives", "0", "1: a unit may communicate again when it is re-run; 0: it is left as it was."}},
+     [](const PolicyArguments& a) -> std::unique_ptr<Rewriter> { return std::make_unique<Checkpoint>(settings_of(a)); },
+     nullptr}};
 
 }  // namespace
 }  // namespace memwall

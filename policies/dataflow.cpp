@@ -5,8 +5,10 @@
 namespace memwall {
 
 Dataflow::Dataflow(const Trace& trace)
-    : alloc_(trace.storages.size(), kNoOp), free_(trace.storages.size(), kNoOp),
-      first_touch_(trace.storages.size() + 1, 0), first_writer_(trace.storages.size() + 1, 0) {
+    : alloc_(trace.storages.size(), kNoOp),
+      free_(trace.storages.size(), kNoOp),
+      first_touch_(trace.storages.size() + 1, 0),
+      first_writer_(trace.storages.size() + 1, 0) {
   for (OpId id = 0; id < trace.ops.size(); ++id) {
     const Op& op = trace.ops[id];
     if (op.kind == OpKind::alloc) alloc_[op.target] = id;
@@ -76,8 +78,10 @@ bool is_forward_intermediate(const Trace& trace, const Dataflow& flow, const Pas
     case StorageKind::gradient:
     case StorageKind::optimizer_state:
     case StorageKind::input:
-    case StorageKind::communication_buffer: return false;
-    default: break;
+    case StorageKind::communication_buffer:
+      return false;
+    default:
+      break;
   }
   const OpId alloc = flow.alloc(storage);
   if (s.preexisting || alloc == kNoOp || alloc < pass.begin || alloc >= pass.backward) return false;

@@ -50,8 +50,8 @@ class Offload : public Rewriter {
     };
     const bool nothing = std::any_of(after.notes.begin() + static_cast<std::ptrdiff_t>(before.notes.size()),
                                      after.notes.end(), [&](const std::string& note) { return says(note, "0 "); });
-    const bool earlier = std::any_of(before.notes.begin(), before.notes.end(),
-                                     [&](const std::string& note) { return says(note, ""); });
+    const bool earlier =
+        std::any_of(before.notes.begin(), before.notes.end(), [&](const std::string& note) { return says(note, ""); });
     if (nothing && earlier)
       throw UsageError("Policy 'offload': an earlier offload has moved all " + what +
                        "; nothing is left for the second. Give it once, or the first a fraction=.");

@@ -13,9 +13,15 @@ namespace {
 class RecomputeWriter {
  public:
   RecomputeWriter(const Trace& trace, const Dataflow& flow, const RecomputePlan& plan, const Machine& machine)
-      : t_(trace), flow_(flow), machine_(machine), b_(TraceBuilder::like(trace)),
-        replacement_(trace.storages.size(), kNoStorage), clone_(trace.storages.size(), kNoStorage),
-        removed_(trace.ops.size(), false), new_id_(trace.ops.size(), kNoOp), end_of_(trace.ops.size(), kNoOp),
+      : t_(trace),
+        flow_(flow),
+        machine_(machine),
+        b_(TraceBuilder::like(trace)),
+        replacement_(trace.storages.size(), kNoStorage),
+        clone_(trace.storages.size(), kNoStorage),
+        removed_(trace.ops.size(), false),
+        new_id_(trace.ops.size(), kNoOp),
+        end_of_(trace.ops.size(), kNoOp),
         last_on_thread_(trace.threads.size(), kNoOp) {
     for (const UnitPlan& unit : plan.units) place(unit);
     for (StorageId s = 0; s < plan.kept_until.size(); ++s) {
@@ -52,9 +58,9 @@ class RecomputeWriter {
  private:
   // What happens beside one op of the base trace.
   struct Changes {
-    std::vector<const UnitPlan*> reruns;   // before it
-    std::vector<StorageId> late_frees;     // before it, after the re-runs
-    std::vector<StorageId> early_frees;    // after it
+    std::vector<const UnitPlan*> reruns;  // before it
+    std::vector<StorageId> late_frees;    // before it, after the re-runs
+    std::vector<StorageId> early_frees;   // after it
   };
 
   bool is_read_by_backward(const UnitPlan& unit, StorageId s) const {
@@ -182,8 +188,10 @@ class RecomputeWriter {
     }
     for (const StorageId s : made_) {
       if (clone_[s] == kNoStorage) continue;  // freed by the re-run
-      if (is_output(unit, s)) replacement_[s] = clone_[s];
-      else free(s, clone_[s], unit.position);
+      if (is_output(unit, s))
+        replacement_[s] = clone_[s];
+      else
+        free(s, clone_[s], unit.position);
       clone_[s] = kNoStorage;
     }
     join_streams(unit, streams);
@@ -256,8 +264,10 @@ class RecomputeWriter {
       case OpKind::host_work:
         op.source = new_id_[id];
         return repeat_call(op);
-      case OpKind::mark: break;
-      default: return;  // device work that nobody needs again, with the time of its call
+      case OpKind::mark:
+        break;
+      default:
+        return;  // device work that nobody needs again, with the time of its call
     }
     gap_ += t_.ops[id].host_gap;  // the host still comes by here
   }
@@ -306,12 +316,12 @@ class RecomputeWriter {
   std::vector<StorageId> replacement_;  // of a dropped storage, once its content is back
   std::vector<StorageId> clone_;        // of a storage, during its unit's re-run
   std::vector<bool> removed_;
-  std::vector<OpId> new_id_;            // of a base op
-  std::vector<OpId> end_of_;            // of a base op: the last op on its thread, what was put after it included
+  std::vector<OpId> new_id_;  // of a base op
+  std::vector<OpId> end_of_;  // of a base op: the last op on its thread, what was put after it included
   std::vector<OpId> last_on_thread_;
   std::vector<Use> uses_;
-  std::uint16_t thread_ = 0;            // of the present re-run
-  Duration gap_{};                      // host time of calls that the re-run leaves out
+  std::uint16_t thread_ = 0;  // of the present re-run
+  Duration gap_{};            // host time of calls that the re-run leaves out
   std::vector<StorageId> made_;
   std::set<StorageId> outputs_;
   std::map<std::uint32_t, std::uint32_t> events_;

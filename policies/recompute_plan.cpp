@@ -31,8 +31,8 @@ std::string describe_storage(const Trace& trace, StorageId id) {
 // Plans one unit. `kept_until[s]`: the op until which a later unit's re-run needs `s`, 0 = none does.
 class UnitPlanner {
  public:
-  UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& pass, const RecomputeUnit& unit, const RecomputeRules& rules,
-              std::vector<OpId>& kept_until)
+  UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& pass, const RecomputeUnit& unit,
+              const RecomputeRules& rules, std::vector<OpId>& kept_until)
       : t_(trace), flow_(flow), pass_(pass), unit_(unit), rules_(rules), kept_until_(kept_until) {
     plan_.name = unit.name;
   }
@@ -130,8 +130,11 @@ class UnitPlanner {
     if (t_.storages[s].preexisting) return;  // its writes go to a scratch copy
     for (std::uint32_t v = 1; v <= version; ++v) {
       const OpId writer = flow_.writer(s, v);
-      if (writer >= pass_.begin && writer < pass_.backward && t_.ops[writer].phase == Phase::forward) want(writer);
-      else refuse(describe_storage(t_, s) + " is also written by " + describe(t_, writer) + ", which is not of this forward pass");
+      if (writer >= pass_.begin && writer < pass_.backward && t_.ops[writer].phase == Phase::forward)
+        want(writer);
+      else
+        refuse(describe_storage(t_, s) + " is also written by " + describe(t_, writer) +
+               ", which is not of this forward pass");
     }
   }
 

@@ -17,21 +17,21 @@
 namespace memwall {
 
 struct RecomputeRules {
-  bool early_stop = true;         // re-run only what is needed; false: every op of the unit
-  bool drop_outputs = false;      // also what later forward ops outside of the unit read
-  bool allow_collectives = false; // communicate again
+  bool early_stop = true;          // re-run only what is needed; false: every op of the unit
+  bool drop_outputs = false;       // also what later forward ops outside of the unit read
+  bool allow_collectives = false;  // communicate again
 };
 
 struct UnitPlan {
   std::string name;
-  std::string refusal;               // a sentence's end, "" = planned; then all below is empty
-  std::vector<StorageId> dropped;    // freed after their last forward use
-  std::vector<OpId> rerun;           // ascending; empty if backward reads nothing that was dropped
-  OpId position = kNoOp;             // the re-run stands before this op
-  std::vector<std::string> random;   // re-run operators that draw random numbers
+  std::string refusal;                  // a sentence's end, "" = planned; then all below is empty
+  std::vector<StorageId> dropped;       // freed after their last forward use
+  std::vector<OpId> rerun;              // ascending; empty if backward reads nothing that was dropped
+  OpId position = kNoOp;                // the re-run stands before this op
+  std::vector<std::string> random;      // re-run operators that draw random numbers
   std::vector<std::string> statistics;  // re-run operators that update running statistics
-  Bytes dropped_bytes = 0;           // of storages dropped
-  Bytes kept_bytes = 0;              // of storages that live longer because the re-run starts from them
+  Bytes dropped_bytes = 0;              // of storages dropped
+  Bytes kept_bytes = 0;                 // of storages that live longer because the re-run starts from them
 };
 
 struct RecomputePlan {

@@ -64,7 +64,8 @@ std::string block_of(const std::string& path, const std::map<std::string, std::s
   return "";
 }
 
-std::vector<bool> articulation_ops(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::vector<OpId>& ops) {
+std::vector<bool> articulation_ops(const Trace& trace, const Dataflow& flow, const Pass& pass,
+                                   const std::vector<OpId>& ops) {
   boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS> graph(ops.size());
   const auto index = [&](OpId id) -> std::size_t {
     return static_cast<std::size_t>(std::lower_bound(ops.begin(), ops.end(), id) - ops.begin());
@@ -139,7 +140,8 @@ std::vector<std::size_t> saved_storages_by_end(const Trace& trace, const Dataflo
   std::vector<std::size_t> latest(ops.size(), 0);
   for (std::size_t i = 0; i < ops.size(); ++i)
     for (const Use& use : trace.uses_of(trace.ops[ops[i]])) {
-      if (use.access != Access::write || use.version != 1 || !is_saved_activation(trace, flow, pass, use.storage)) continue;
+      if (use.access != Access::write || use.version != 1 || !is_saved_activation(trace, flow, pass, use.storage))
+        continue;
       OpId last = ops[i];
       bool all_compute = true;
       for (const Dataflow::Touch& touch : flow.touches(use.storage)) {
@@ -190,7 +192,8 @@ bool matches(const std::string& pattern, const std::string& text) {
   return p == pattern.size();
 }
 
-std::vector<RecomputeUnit> module_units(const Trace& trace, const Pass& pass, const std::vector<std::string>& patterns) {
+std::vector<RecomputeUnit> module_units(const Trace& trace, const Pass& pass,
+                                        const std::vector<std::string>& patterns) {
   return runs_of(trace, pass, [&](const Op& op) -> std::string {
     const std::string& path = trace.strings[op.module];
     if (path.empty()) return "";
@@ -231,7 +234,8 @@ std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flo
   for (std::size_t i = 0; i < ops.size(); ++i) {
     latest = std::max(latest, saved[i]);
     if (!possible[i] || latest <= begin) continue;  // not here, or nothing of its own yet
-    const std::vector<OpId> segment(ops.begin() + static_cast<std::ptrdiff_t>(begin), ops.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    const std::vector<OpId> segment(ops.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    ops.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     units.push_back({segment_name(trace, segment, units.size()), segment});
     begin = i + 1;
   }
@@ -246,7 +250,8 @@ std::string plain_operator_name(const std::string& operator_name) {
   return operator_name.substr(begin, end - begin);
 }
 
-std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass, const std::vector<std::string>& patterns) {
+std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
+                                          const std::vector<std::string>& patterns) {
   std::vector<RecomputeUnit> units;
   bool open = false;
   for (const OpId id : forward_ops(trace, pass)) {
@@ -266,7 +271,8 @@ std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass, 
   return units;
 }
 
-std::vector<RecomputeUnit> grouped(const Trace& trace, const Pass& pass, const std::vector<RecomputeUnit>& units, std::size_t size) {
+std::vector<RecomputeUnit> grouped(const Trace& trace, const Pass& pass, const std::vector<RecomputeUnit>& units,
+                                   std::size_t size) {
   if (size == 1) return units;
   const std::vector<OpId> ops = forward_ops(trace, pass);
   std::vector<RecomputeUnit> groups;

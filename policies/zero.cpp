@@ -65,10 +65,11 @@ class Zero : public Rewriter {
   void note(Trace& result, const Trace& trace, const SplitUpdate& split, const ZeroSurvey& survey,
             const ReductionSummary& reduced, const GatherSummary& gathered) const {
     const auto add = [&](std::string text) { result.notes.push_back("zero: " + std::move(text)); };
-    add(fmt::format("stage {} over {} ranks; at rest a rank keeps {} of {} bytes of parameters, {} of {} of gradients, "
+    add(
+        fmt::format("stage {} over {} ranks; at rest a rank keeps {} of {} bytes of parameters, {} of {} of gradients, "
                     "{} of {} of optimizer states",
-                    settings_.stage, settings_.ranks, sum(split.trace, survey.parameters), sum(trace, survey.parameters),
-                    sum(split.trace, survey.gradients), sum(trace, survey.gradients),
+                    settings_.stage, settings_.ranks, sum(split.trace, survey.parameters),
+                    sum(trace, survey.parameters), sum(split.trace, survey.gradients), sum(trace, survey.gradients),
                     sum(split.trace, survey.states), sum(trace, survey.states)));
     add(fmt::format("{} reductions of gradients send {} bytes per rank; largest buffer {} bytes", reduced.buckets,
                     reduced.bytes_sent, reduced.largest_buffer));
@@ -81,17 +82,22 @@ class Zero : public Rewriter {
     if (!survey.all_reduces.empty())
       add(fmt::format("{} all-reduces of gradients in the capture were replaced", survey.all_reduces.size()));
     if (!survey.replicated.empty())
-      add(fmt::format("{} parameters that are written outside of the optimizer stay on every rank", survey.replicated.size()));
+      add(fmt::format("{} parameters that are written outside of the optimizer stay on every rank",
+                      survey.replicated.size()));
     if (trace.untracked_bytes > 0)
-      add(fmt::format("{} bytes from before the capture are of unknown kind and stay on every rank", trace.untracked_bytes));
+      add(fmt::format("{} bytes from before the capture are of unknown kind and stay on every rank",
+                      trace.untracked_bytes));
   }
 
   ZeroSettings settings_;
 };
 
 const RegisterPolicy registered{
-    {"zero", "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
-     zero_parameters(), [](const PolicyArguments& arguments) { return std::make_unique<Zero>(arguments); }, {}}};
+    {"zero",
+     "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
+     zero_parameters(),
+     [](const PolicyArguments& arguments) { return std::make_unique<Zero>(arguments); },
+     {}}};
 
 }  // namespace
 }  // namespace memwall

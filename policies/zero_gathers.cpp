@@ -22,8 +22,12 @@ class UpdatedGathers {
  public:
   UpdatedGathers(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey, const Partition& messages,
                  const ZeroSettings& settings, const Pricer& pricer)
-      : t_(original), survey_(survey), messages_(messages), settings_(settings),
-        wire_(edit, pricer, settings.ranks, "zero.gather"), is_parameter_(original.storages.size(), false) {
+      : t_(original),
+        survey_(survey),
+        messages_(messages),
+        settings_(settings),
+        wire_(edit, pricer, settings.ranks, "zero.gather"),
+        is_parameter_(original.storages.size(), false) {
     for (const StorageId id : survey.parameters) is_parameter_[id] = true;
   }
 
@@ -31,13 +35,15 @@ class UpdatedGathers {
     OpId begin = 0;
     for (std::size_t p = 0; p < survey_.passes.size(); ++p) {
       if (!survey_.passes[p].before_update) continue;
-      const OpId end = p + 1 < survey_.passes.size() ? survey_.passes[p + 1].pass.begin : static_cast<OpId>(t_.ops.size());
+      const OpId end =
+          p + 1 < survey_.passes.size() ? survey_.passes[p + 1].pass.begin : static_cast<OpId>(t_.ops.size());
       gather_step(begin, end);
       begin = end;
     }
     if (wire_.collectives() == 0)
-      throw UsageError("Policy 'zero' cannot split trace '" + t_.name +
-                       "': no op of the optimizer step is known to write a parameter, so nobody knows when to gather them.");
+      throw UsageError(
+          "Policy 'zero' cannot split trace '" + t_.name +
+          "': no op of the optimizer step is known to write a parameter, so nobody knows when to gather them.");
     summary_.gathers = wire_.collectives();
     summary_.bytes_sent = wire_.bytes_sent();
     return summary_;
@@ -92,8 +98,13 @@ class UseGathers {
  public:
   UseGathers(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey, const Partition& messages,
              const ZeroSettings& settings, const Pricer& pricer)
-      : edit_(edit), t_(original), survey_(survey), messages_(messages), settings_(settings),
-        wire_(edit, pricer, settings.ranks, "zero.gather"), plan_(plan_visits(original, survey, settings)) {}
+      : edit_(edit),
+        t_(original),
+        survey_(survey),
+        messages_(messages),
+        settings_(settings),
+        wire_(edit, pricer, settings.ranks, "zero.gather"),
+        plan_(plan_visits(original, survey, settings)) {}
 
   GatherSummary run() {
     starting_.resize(plan_.visits.size());
@@ -155,8 +166,9 @@ class UseGathers {
   }
 
   bool update_since_last_gather(OpId before) const {
-    const auto next = last_gather_ == kNoOp ? survey_.updates.begin()
-                                            : std::upper_bound(survey_.updates.begin(), survey_.updates.end(), last_gather_);
+    const auto next = last_gather_ == kNoOp
+                          ? survey_.updates.begin()
+                          : std::upper_bound(survey_.updates.begin(), survey_.updates.end(), last_gather_);
     return next != survey_.updates.end() && *next < before;
   }
 

@@ -23,8 +23,8 @@ namespace memwall {
 
 struct GatherSummary {
   std::uint64_t gathers = 0, units = 0;
-  Bytes bytes_sent = 0;       // by one rank, over the whole trace
-  Bytes largest_unit = 0;     // gathered at once
+  Bytes bytes_sent = 0;    // by one rank, over the whole trace
+  Bytes largest_unit = 0;  // gathered at once
 };
 
 // Stages 1 and 2: once an optimizer step has updated the last parameter of a bucket, it is gathered in
@@ -33,8 +33,7 @@ GatherSummary gather_updated(TraceEdit& edit, const Trace& original, const ZeroS
                              const Partition& messages, const ZeroSettings& settings, const Pricer& pricer);
 
 // Stage 3. The base of `edit` holds parameters' slices.
-GatherSummary gather_before_use(TraceEdit& edit, const Trace& original,
-                                const ZeroSurvey& survey, const Partition& messages, const ZeroSettings& settings,
-                                const Pricer& pricer);
+GatherSummary gather_before_use(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey,
+                                const Partition& messages, const ZeroSettings& settings, const Pricer& pricer);
 
 }  // namespace memwall

@@ -12,16 +12,21 @@ Bytes round_up_division(Bytes value, Bytes by) { return (value + by - 1) / by; }
 Bytes size_of(DataType type) {
   switch (type) {
     case DataType::fp64:
-    case DataType::int64: return 8;
+    case DataType::int64:
+      return 8;
     case DataType::fp32:
     case DataType::tf32:
-    case DataType::int32: return 4;
+    case DataType::int32:
+      return 4;
     case DataType::fp16:
-    case DataType::bf16: return 2;
+    case DataType::bf16:
+      return 2;
     case DataType::fp8:
     case DataType::int8:
-    case DataType::boolean: return 1;
-    case DataType::unknown: return 0;
+    case DataType::boolean:
+      return 1;
+    case DataType::unknown:
+      return 0;
   }
   return 0;
 }

@@ -25,7 +25,12 @@ class Reduction {
  public:
   Reduction(TraceEdit& edit, const Trace& original, const Dataflow& flow, const ZeroSurvey& survey,
             const Partition& messages, const ZeroSettings& settings, const Pricer& pricer)
-      : edit_(edit), original_(original), flow_(flow), survey_(survey), messages_(messages), settings_(settings),
+      : edit_(edit),
+        original_(original),
+        flow_(flow),
+        survey_(survey),
+        messages_(messages),
+        settings_(settings),
         wire_(edit, pricer, settings.ranks, "zero.reduce") {}
 
   ReductionSummary run() {
@@ -79,8 +84,8 @@ class Reduction {
   // A storage for the gradient until it is reduced; its ops of this pass work on it.
   StorageId whole_gradient(const GradientMade& made) {
     const Storage& old = original_.storages[made.gradient];
-    const StorageId whole = edit_.builder().add_storage(old.bytes, old.kind, original_.places[old.place],
-                                                        original_.strings[old.label]);
+    const StorageId whole =
+        edit_.builder().add_storage(old.bytes, old.kind, original_.places[old.place], original_.strings[old.label]);
     edit_.tables().storages[whole].stream = old.stream;
     edit_.alloc({made.first_write, false}, whole);
     std::set<OpId> users;

@@ -25,7 +25,7 @@ namespace memwall {
 
 struct ReductionSummary {
   std::uint64_t buckets = 0;
-  Bytes bytes_sent = 0;   // by one rank, all passes
+  Bytes bytes_sent = 0;  // by one rank, all passes
   Bytes largest_buffer = 0;
 };
 

@@ -9,12 +9,15 @@ namespace memwall {
 
 std::vector<ParameterInfo> zero_parameters() {
   return {
-      {"stage", "", "0 = plain data parallel, 1 = optimizer states, 2 = and gradients, 3 = and parameters are split over the ranks"},
+      {"stage", "",
+       "0 = plain data parallel, 1 = optimizer states, 2 = and gradients, 3 = and parameters are split over the ranks"},
       {"ranks", "", "data-parallel ranks, 2 to 1048576"},
       {"bucket_bytes", "25MiB", "size of one gradient reduction or parameter gather; a larger tensor goes alone"},
       {"overlap", "1", "1 = communicate beside compute, 0 = compute waits for every collective"},
       {"prefetch", "1", "stage 3: 1 = gather the next unit while this one computes; needs overlap=1"},
-      {"reuse_distance", "0", "stage 3: bytes; a gathered parameter is kept if less than this of other parameters is used before it is needed again"},
+      {"reuse_distance", "0",
+       "stage 3: bytes; a gathered parameter is kept if less than this of other parameters is used before it is needed "
+       "again"},
       {"mode", "paper", "paper = the volumes of Rajbhandari et al. 2020"}};
 }
 

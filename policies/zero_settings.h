@@ -12,10 +12,10 @@ namespace memwall {
 struct ZeroSettings {
   int stage = 0;
   std::uint32_t ranks = 2;
-  Bytes bucket = MiB(25);     // gradients reduced, or parameters gathered, by one collective
-  bool overlap = true;        // communication in streams of its own beside compute
-  bool prefetch = true;       // stage 3: gather one unit ahead
-  Bytes reuse_distance = 0;   // stage 3: keep what is used again before so many bytes of other parameters
+  Bytes bucket = MiB(25);    // gradients reduced, or parameters gathered, by one collective
+  bool overlap = true;       // communication in streams of its own beside compute
+  bool prefetch = true;      // stage 3: gather one unit ahead
+  Bytes reuse_distance = 0;  // stage 3: keep what is used again before so many bytes of other parameters
 };
 
 std::vector<ParameterInfo> zero_parameters();

@@ -52,8 +52,11 @@ class Surveyor {
       const std::string what = "op " + std::to_string(id) + " ('" + t_.strings[op.name] + "', " +
                                std::string(to_string(op.collective)) + ")";
       if (!is_gradient_all_reduce(op))
-        refuse(what + " is a collective of its own and no all-reduce of gradients; expected a capture of one GPU or of plain data parallel training.");
-      if (stage_ == 0) refuse(what + " already all-reduces gradients, which is what stage=0 would add; expected stage=1, 2 or 3.");
+        refuse(what +
+               " is a collective of its own and no all-reduce of gradients; expected a capture of one GPU or of plain "
+               "data parallel training.");
+      if (stage_ == 0)
+        refuse(what + " already all-reduces gradients, which is what stage=0 would add; expected stage=1, 2 or 3.");
       result_.all_reduces.push_back(id);
     }
   }
@@ -82,7 +85,8 @@ class Surveyor {
       if (s.kind == StorageKind::optimizer_state && s.bytes > kScalar) result_.states.push_back(id);
       if (s.kind != StorageKind::parameter) continue;
       const auto writers = flow_.writers(id);
-      const bool changes = std::any_of(writers.begin(), writers.end(), [this](OpId op) { return t_.ops[op].phase != Phase::optimizer; });
+      const bool changes =
+          std::any_of(writers.begin(), writers.end(), [this](OpId op) { return t_.ops[op].phase != Phase::optimizer; });
       (changes ? result_.replicated : result_.parameters).push_back(id);
     }
   }
@@ -108,7 +112,8 @@ class Surveyor {
     if (made.first_write == kNoOp) return {};
     made.gradient = id;
     for (const Dataflow::Touch& touch : flow_.touches(id))
-      made.accumulates |= touch.access == Access::read && touch.op >= pass.pass.backward && touch.op <= made.first_write;
+      made.accumulates |=
+          touch.access == Access::read && touch.op >= pass.pass.backward && touch.op <= made.first_write;
     return made;
   }
 
@@ -171,12 +176,18 @@ class Surveyor {
   }
 
   void require_complete() const {
-    if (result_.parameters.empty()) refuse("no storage is known to be a parameter; expected a trace joined with an ExecutionTrace (--et).");
+    if (result_.parameters.empty())
+      refuse("no storage is known to be a parameter; expected a trace joined with an ExecutionTrace (--et).");
     const bool any = std::any_of(result_.passes.begin(), result_.passes.end(),
                                  [](const BackwardPass& pass) { return !pass.made.empty(); });
-    if (!any) refuse("no backward pass is known to make the gradient of a parameter; expected storages of kind gradient that outlive it.");
+    if (!any)
+      refuse(
+          "no backward pass is known to make the gradient of a parameter; expected storages of kind gradient that "
+          "outlive it.");
     if (stage_ > 0 && result_.updates.empty())
-      refuse("it has no optimizer step, so there is no update to split; expected ops of the phase optimizer that use parameters, gradients or states.");
+      refuse(
+          "it has no optimizer step, so there is no update to split; expected ops of the phase optimizer that use "
+          "parameters, gradients or states.");
   }
 
   const Trace& t_;

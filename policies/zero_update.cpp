@@ -11,8 +11,14 @@ class UpdateSplitter {
  public:
   UpdateSplitter(const Trace& trace, const ZeroSurvey& survey, const Partition& partition, int stage,
                  std::uint32_t ranks, const Machine& machine, const Pricer& pricer)
-      : base_(trace), survey_(survey), partition_(partition), stage_(stage), ranks_(ranks), machine_(machine),
-        pricer_(pricer), own_part_(trace.storages.size(), false) {
+      : base_(trace),
+        survey_(survey),
+        partition_(partition),
+        stage_(stage),
+        ranks_(ranks),
+        machine_(machine),
+        pricer_(pricer),
+        own_part_(trace.storages.size(), false) {
     for (const auto* group : {&survey.parameters, &survey.gradients, &survey.states, &survey.temporaries})
       for (const StorageId id : *group) own_part_[id] = true;
   }

@@ -21,8 +21,8 @@ Partition partition_for_messages(const Trace& trace, const Dataflow& flow, const
                                  std::uint32_t ranks);
 
 struct SplitUpdate {
-  Trace trace;                    // the same ops under the same numbers
-  std::uint64_t scaled = 0;       // updates that take their share of the time
+  Trace trace;                        // the same ops under the same numbers
+  std::uint64_t scaled = 0;           // updates that take their share of the time
   std::uint64_t of_unknown_work = 0;  // updates whose size nobody knows: they keep their time
 };
 

@@ -28,7 +28,10 @@ std::vector<std::string> prefixes(const std::string& path) {
 class Planner {
  public:
   Planner(const Trace& trace, const ZeroSurvey& survey, const ZeroSettings& settings)
-      : t_(trace), survey_(survey), settings_(settings), is_parameter_(trace.storages.size(), false),
+      : t_(trace),
+        survey_(survey),
+        settings_(settings),
+        is_parameter_(trace.storages.size(), false),
         modules_(module_paths()) {
     for (const StorageId id : survey.parameters) is_parameter_[id] = true;
   }
@@ -64,7 +67,8 @@ class Planner {
   void collect_ops() {
     for (OpId id = 0; id < t_.ops.size(); ++id) {
       const Op& op = t_.ops[id];
-      if (op.phase == Phase::optimizer || std::binary_search(survey_.updates.begin(), survey_.updates.end(), id)) continue;
+      if (op.phase == Phase::optimizer || std::binary_search(survey_.updates.begin(), survey_.updates.end(), id))
+        continue;
       if (!parameters_of(op).empty()) ops_.push_back(id);
     }
   }
@@ -111,7 +115,8 @@ class Planner {
         plan_.visits.push_back(std::move(visit));
         phase = op.phase;
         needed.clear();
-        if (const auto own = members_.find(unit); own != members_.end()) needed.insert(own->second.begin(), own->second.end());
+        if (const auto own = members_.find(unit); own != members_.end())
+          needed.insert(own->second.begin(), own->second.end());
       }
       UnitVisit& visit = plan_.visits.back();
       visit.ops.push_back(id);
@@ -146,7 +151,8 @@ class Planner {
     }
   }
 
-  bool keeps(const std::vector<UnitVisit>& visits, const std::vector<Bytes>& before, std::size_t last, std::size_t now) const {
+  bool keeps(const std::vector<UnitVisit>& visits, const std::vector<Bytes>& before, std::size_t last,
+             std::size_t now) const {
     return before[now] - before[last + 1] < settings_.reuse_distance &&
            !update_between(visits[last].ops.back(), visits[now].ops.front());
   }

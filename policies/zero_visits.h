@@ -15,9 +15,9 @@ namespace memwall {
 // A run of ops of one unit in one phase, in host order.
 struct UnitVisit {
   std::string unit;
-  std::vector<OpId> ops;               // those that use parameters; ascending
-  std::vector<StorageId> parameters;   // needed whole: the unit's own and what else its ops use; ascending
-  std::set<std::uint16_t> streams;     // of the ops
+  std::vector<OpId> ops;              // those that use parameters; ascending
+  std::vector<StorageId> parameters;  // needed whole: the unit's own and what else its ops use; ascending
+  std::set<std::uint16_t> streams;    // of the ops
 };
 
 // A parameter gathered before visit `first` and kept until after visit `last`.
@@ -28,7 +28,7 @@ struct Tenure {
 
 struct VisitPlan {
   std::vector<UnitVisit> visits;
-  std::vector<Tenure> tenures;   // by first visit, then parameter
+  std::vector<Tenure> tenures;  // by first visit, then parameter
   std::size_t units = 0;
 };
 

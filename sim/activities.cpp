@@ -14,8 +14,12 @@ constexpr double kSlack = 1e-9;
 
 Activities::Activities(const Machine& machine, std::uint32_t ranks, EventQueue& queue, std::uint32_t end_kind,
                        std::uint32_t solve_kind, Observer* observer)
-    : queue_(queue), end_kind_(end_kind), solve_kind_(solve_kind), observer_(observer),
-      links_(machine.links.size()), results_(machine.links.size()) {
+    : queue_(queue),
+      end_kind_(end_kind),
+      solve_kind_(solve_kind),
+      observer_(observer),
+      links_(machine.links.size()),
+      results_(machine.links.size()) {
   for (std::size_t l = 0; l < links_.size(); ++l) {
     links_[l].capacity = machine.links[l].bandwidth;
     links_[l].multiplicity = std::max(1u, std::min(ranks, machine.links[l].sharers));
@@ -167,8 +171,10 @@ void Activities::set_multiprocessor_share(Time now, double share) {
   for (const ActivityId id : std::vector<ActivityId>(running_)) {
     const Activity& a = active_[id];
     if (!a.on_multiprocessors) continue;
-    if (a.link_count > 0) any_flow = true;
-    else set_speed(now, id, share);
+    if (a.link_count > 0)
+      any_flow = true;
+    else
+      set_speed(now, id, share);
   }
   if (any_flow && !solve_scheduled_) {
     solve_scheduled_ = true;

@@ -20,13 +20,13 @@ using ActivityId = std::uint32_t;
 inline constexpr ActivityId kNoActivity = 0xffffffff;
 
 struct ActivitySpec {
-  std::uint32_t owner = 0;      // given back when it ends
-  Duration duration{};          // alone
-  Bytes bytes = 0;              // over each of `links`
+  std::uint32_t owner = 0;  // given back when it ends
+  Duration duration{};      // alone
+  Bytes bytes = 0;          // over each of `links`
   const std::uint16_t* links = nullptr;
   std::uint32_t link_count = 0;
   double weight = 1;
-  bool native = false;          // captured: what ran together then does not slow it now
+  bool native = false;              // captured: what ran together then does not slow it now
   bool on_multiprocessors = false;  // slowed by collectives that policies add
 };
 
@@ -53,8 +53,8 @@ class Activities {
  private:
   struct Activity {
     std::uint32_t owner = 0;
-    std::uint32_t position = 0;     // in running_
-    Duration remaining{};           // of the stand-alone duration, at `updated`
+    std::uint32_t position = 0;  // in running_
+    Duration remaining{};        // of the stand-alone duration, at `updated`
     Time updated{}, end = kNever;
     double speed = 1, weight = 1, rate = 0;  // rate: bytes per second at full speed
     Bytes bytes = 0;

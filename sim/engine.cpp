@@ -9,11 +9,17 @@
 namespace memwall {
 
 Engine::Engine(const Trace& trace, const Machine& machine, const SimulationOptions& options)
-    : trace_(trace), machine_(machine), options_(options),
+    : trace_(trace),
+      machine_(machine),
+      options_(options),
       activities_(machine, trace.ranks, queue_, kEnd, kSolve, options.observer),
-      memory_(trace, machine, options.allocator, options.observer), records_(trace.ops.size()),
-      done_(trace.ops.size(), 0), threads_(trace.threads.size()), streams_(trace.streams.size()),
-      event_op_(trace.event_count, kNoOp), activity_of_stream_(trace.streams.size(), kNoActivity) {
+      memory_(trace, machine, options.allocator, options.observer),
+      records_(trace.ops.size()),
+      done_(trace.ops.size(), 0),
+      threads_(trace.threads.size()),
+      streams_(trace.streams.size()),
+      event_op_(trace.event_count, kNoOp),
+      activity_of_stream_(trace.streams.size(), kNoActivity) {
   std::size_t devices = 1;
   for (const Stream& stream : trace.streams) devices = std::max<std::size_t>(devices, stream.device + 1u);
   engines_.assign(devices, std::vector<CopyEngine>(kEngines));
@@ -114,19 +120,23 @@ void Engine::handle(const Event& event) {
       }
       break;
     }
-    case kSolve: activities_.solve(now_); break;
+    case kSolve:
+      activities_.solve(now_);
+      break;
     case kReturn: {
       Thread& thread = threads_[event.subject];
       // The copy may have been slowed since; returning by the first estimate is what a staging copy does.
       if (thread.block == Block::device_work && !thread.returned_early) {
         thread.returned_early = true;
         // It waits no longer: the next call may wait for the same copy.
-        std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.is_thread && waiter.index == event.subject; });
+        std::erase_if(waiters_,
+                      [&](const Waiter& waiter) { return waiter.is_thread && waiter.index == event.subject; });
         finish_host(thread, now_, WaitReason::synchronize);
       }
       break;
     }
-    default: assert(false);
+    default:
+      assert(false);
   }
 }
 

@@ -37,15 +37,15 @@ class Engine {
     std::vector<OpId> ops;
     std::size_t cursor = 0;
     Time previous_end{};
-    Time next_start = kNever;       // kNever while blocked
+    Time next_start = kNever;  // kNever while blocked
     Block block = Block::none;
     OpId previous_op = kNoOp;
     // While blocked:
     Time call_start{};
-    std::uint32_t pending = 0;      // device ops still awaited
-    Time latest_end{};              // of those that ended
+    std::uint32_t pending = 0;  // device ops still awaited
+    Time latest_end{};          // of those that ended
     OpId latest_op = kNoOp;
-    bool returned_early = false;    // a negative return delay let the call return before the end
+    bool returned_early = false;  // a negative return delay let the call return before the end
   };
 
   struct Submitted {
@@ -68,14 +68,14 @@ class Engine {
   };
 
   struct StreamState {
-    std::deque<Submitted> fifo;          // submitted and not yet started; the front is next
-    std::deque<Edge> edges;              // of ops in fifo, in their order
-    std::vector<OpId> pending_producers; // of the next op to be submitted
+    std::deque<Submitted> fifo;           // submitted and not yet started; the front is next
+    std::deque<Edge> edges;               // of ops in fifo, in their order
+    std::vector<OpId> pending_producers;  // of the next op to be submitted
     OpId last_submitted = kNoOp, running = kNoOp, previous = kNoOp;
     Time previous_end{};
-    std::uint32_t queued = 0;            // calls submitted and not started; a graph counts once
-    Time try_at = kNever;                // a kTryStart is scheduled for then
-    Bound hold;                          // occupancy, copy engine or page fault of the front op
+    std::uint32_t queued = 0;  // calls submitted and not started; a graph counts once
+    Time try_at = kNever;      // a kTryStart is scheduled for then
+    Bound hold;                // occupancy, copy engine or page fault of the front op
     bool occupancy_checked = false, in_engine_queue = false, paging_asked = false;
     std::vector<std::uint16_t> queue_waiters;  // threads
   };
@@ -140,17 +140,17 @@ class Engine {
   EventQueue queue_;
   Activities activities_;
   TierMemory memory_;
-  std::unique_ptr<Paging> paging_;     // null without a pager
+  std::unique_ptr<Paging> paging_;  // null without a pager
 
   Time now_{};
   std::vector<OpRecord> records_;
-  std::vector<std::uint8_t> done_;     // device ops: ended
+  std::vector<std::uint8_t> done_;  // device ops: ended
   std::vector<Thread> threads_;
   std::vector<StreamState> streams_;
-  std::vector<OpId> event_op_;         // per event: the op it was recorded behind
+  std::vector<OpId> event_op_;                              // per event: the op it was recorded behind
   std::map<std::uint32_t, std::vector<OpId>> event_waits_;  // and what its stream was told to wait for since
   std::vector<Waiter> waiters_;
-  std::vector<OpId> wide_;             // running kernels of several waves
+  std::vector<OpId> wide_;                        // running kernels of several waves
   std::vector<std::vector<CopyEngine>> engines_;  // [device][engine class]
   std::vector<int> tier_of_place_;
   std::vector<ActivityId> activity_of_stream_;

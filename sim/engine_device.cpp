@@ -65,15 +65,16 @@ bool Engine::is_wide(const Op& op) const {
 
 Time Engine::occupancy_bound(OpId id, OpId& cause) const {
   const Op& op = trace_.ops[id];
-  const bool needs_multiprocessors = op.kind == OpKind::kernel || op.kind == OpKind::collective ||
-                                     (op.kind == OpKind::copy && op.from == op.to);
+  const bool needs_multiprocessors =
+      op.kind == OpKind::kernel || op.kind == OpKind::collective || (op.kind == OpKind::copy && op.from == op.to);
   Time bound{};
   if (!needs_multiprocessors) return bound;
   for (const OpId wide : wide_) {
     const Op& other = trace_.ops[wide];
     if (other.stream == op.stream || trace_.streams[other.stream].device != trace_.streams[op.stream].device) continue;
     const Time end = activities_.expected_end(activity_of_stream_[other.stream]);
-    const double wave = other.waves > 0 ? static_cast<double>(other.duration.count()) / static_cast<double>(other.waves) : 0;
+    const double wave =
+        other.waves > 0 ? static_cast<double>(other.duration.count()) / static_cast<double>(other.waves) : 0;
     const Duration last_wave(static_cast<std::int64_t>(wave));
     if (end - last_wave > bound) {
       bound = end - last_wave;
@@ -222,8 +223,10 @@ void Engine::end_op(OpId id) {
     }
     const Waiter waiter = waiters_[i];
     waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (waiter.is_thread) wake_from_device(waiter.index, id);
-    else schedule_try(waiter.index, now_);
+    if (waiter.is_thread)
+      wake_from_device(waiter.index, id);
+    else
+      schedule_try(waiter.index, now_);
   }
   if (!stream.fifo.empty()) {
     // Straight to the earliest possible start, without a look in between.

@@ -70,8 +70,8 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
     record.host_start = now_;
     record.host_cause = thread.previous_op;
     record.host_reason = thread.previous_op == kNoOp ? WaitReason::none : WaitReason::program_order;
-    if (op.kind == OpKind::hand_over && (thread.previous_op == kNoOp ||
-                                         records_[op.target].host_end > records_[thread.previous_op].host_end)) {
+    if (op.kind == OpKind::hand_over &&
+        (thread.previous_op == kNoOp || records_[op.target].host_end > records_[thread.previous_op].host_end)) {
       record.host_cause = op.target;
       record.host_reason = WaitReason::hand_over;
     }
@@ -84,27 +84,42 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
     case OpKind::copy:
     case OpKind::collective:
     case OpKind::storage_io:
-      if (op.graph_member) launch_graph_member(thread, id);
-      else launch(thread, index, id);
+      if (op.graph_member)
+        launch_graph_member(thread, id);
+      else
+        launch(thread, index, id);
       return;
     case OpKind::graph_launch: {
       launch(thread, index, id);
       return;
     }
-    case OpKind::alloc: allocate(thread, index, id); return;
+    case OpKind::alloc:
+      allocate(thread, index, id);
+      return;
     case OpKind::free:
-      if (paging_) paging_->freed(op.target);
-      else memory_.remove(now_, op.target);
+      if (paging_)
+        paging_->freed(op.target);
+      else
+        memory_.remove(now_, op.target);
       break;
-    case OpKind::event_record: record_event(op); break;
-    case OpKind::event_wait: wait_event(op); break;
-    case OpKind::synchronize: await(thread, index, id); return;
+    case OpKind::event_record:
+      record_event(op);
+      break;
+    case OpKind::event_wait:
+      wait_event(op);
+      break;
+    case OpKind::synchronize:
+      await(thread, index, id);
+      return;
     case OpKind::host_work:
-      if (op.wait_for != WaitFor::nothing) await(thread, index, id);
-      else begin_host_work(thread, index, id);
+      if (op.wait_for != WaitFor::nothing)
+        await(thread, index, id);
+      else
+        begin_host_work(thread, index, id);
       return;
     case OpKind::hand_over:
-    case OpKind::mark: break;
+    case OpKind::mark:
+      break;
   }
   finish_host(thread, now_ + op.host_cost, WaitReason::none);
 }
@@ -113,15 +128,18 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
 void Engine::record_event(const Op& op) {
   const StreamState& stream = streams_[op.stream];
   event_op_[op.target] = stream.last_submitted;
-  if (!stream.pending_producers.empty()) event_waits_[op.target] = stream.pending_producers;
-  else if (!event_waits_.empty()) event_waits_.erase(op.target);
+  if (!stream.pending_producers.empty())
+    event_waits_[op.target] = stream.pending_producers;
+  else if (!event_waits_.empty())
+    event_waits_.erase(op.target);
 }
 
 void Engine::wait_event(const Op& op) {
   std::vector<OpId>& pending = streams_[op.stream].pending_producers;
   const auto add = [&](OpId producer) {
     // An op that ended long ago is no bound; one that ended just now still delays by the event's latency.
-    if (producer == kNoOp || (done_[producer] && records_[producer].end + trace_.constants.event_latency <= now_)) return;
+    if (producer == kNoOp || (done_[producer] && records_[producer].end + trace_.constants.event_latency <= now_))
+      return;
     if (std::find(pending.begin(), pending.end(), producer) == pending.end()) pending.push_back(producer);
   };
   add(event_op_[op.target]);
@@ -139,7 +157,8 @@ void Engine::launch(Thread& thread, std::uint16_t index, OpId id) {
     return block(thread, Block::launch_queue);
   }
   WaitReason waited = WaitReason::none;
-  if (now_ > records_[id].host_start) waited = thread.block == Block::room ? WaitReason::memory : WaitReason::launch_queue;
+  if (now_ > records_[id].host_start)
+    waited = thread.block == Block::room ? WaitReason::memory : WaitReason::launch_queue;
   if (paging_ && !paging_->ready_to_launch(index, id)) return block(thread, Block::room);
   if (waited == WaitReason::memory) thread.latest_op = kNoOp;
   ++stream.queued;
@@ -196,7 +215,9 @@ void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
     for (const OpId producer : stream.pending_producers) wait_for(producer);
   };
   switch (op.wait_for) {
-    case WaitFor::stream: wait_for_stream(streams_[op.stream]); break;
+    case WaitFor::stream:
+      wait_for_stream(streams_[op.stream]);
+      break;
     case WaitFor::event:
       wait_for(event_op_[op.target]);
       if (const auto waits = event_waits_.find(op.target); waits != event_waits_.end())
@@ -206,7 +227,8 @@ void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
       for (std::size_t s = 0; s < streams_.size(); ++s)
         if (trace_.streams[s].role != StreamRole::storage) wait_for_stream(streams_[s]);
       break;
-    default: break;
+    default:
+      break;
   }
   if (thread.pending == 0) {
     if (op.kind == OpKind::host_work) return begin_host_work(thread, index, id);
@@ -226,8 +248,7 @@ void Engine::wake_from_device(std::uint16_t index, OpId ended) {
 void Engine::return_call(Thread& thread) {
   const OpId id = thread.ops[thread.cursor];
   const Op& op = trace_.ops[id];
-  if (op.kind == OpKind::host_work)
-    return begin_host_work(thread, op.thread, id);
+  if (op.kind == OpKind::host_work) return begin_host_work(thread, op.thread, id);
   const Time own = thread.call_start + op.host_cost;
   const Time waited = thread.latest_end + op.return_delay;
   // Never into the past: other threads and streams have already moved on to now.

@@ -14,9 +14,9 @@ namespace memwall {
 
 struct Event {
   Time time{};
-  std::uint64_t order = 0;       // late bit, then sequence number
-  std::uint32_t kind = 0;        // the owner's business
-  std::uint32_t subject = 0;     // the owner's business
+  std::uint64_t order = 0;    // late bit, then sequence number
+  std::uint32_t kind = 0;     // the owner's business
+  std::uint32_t subject = 0;  // the owner's business
 };
 
 class EventQueue {
@@ -44,9 +44,7 @@ class EventQueue {
   std::uint64_t popped() const { return popped_; }
 
  private:
-  static bool after(const Event& a, const Event& b) {
-    return a.time != b.time ? a.time > b.time : a.order > b.order;
-  }
+  static bool after(const Event& a, const Event& b) { return a.time != b.time ? a.time > b.time : a.order > b.order; }
 
   std::vector<Event> heap_;
   std::uint64_t sequence_ = 0;

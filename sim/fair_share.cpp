@@ -30,8 +30,7 @@ std::vector<double> fair_share(std::span<const FlowDemand> flows, std::span<cons
       rate[f] += raise * flows[f].weight;
       bool stops = rate[f] >= flows[f].cap * (1 - kFull);
       if (stops) rate[f] = flows[f].cap;
-      for (const auto& [link, multiplicity] : flows[f].links)
-        stops = stops || left[link] <= capacities[link] * kFull;
+      for (const auto& [link, multiplicity] : flows[f].links) stops = stops || left[link] <= capacities[link] * kFull;
       if (stops) {
         frozen[f] = true;
         --open;

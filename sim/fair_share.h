@@ -17,7 +17,7 @@ namespace memwall {
 
 struct FlowDemand {
   double weight = 1;
-  double cap = 0;  // bytes per second
+  double cap = 0;                                           // bytes per second
   std::span<const std::pair<std::uint16_t, double>> links;  // (index into capacities, multiplicity)
 };
 

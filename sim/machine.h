@@ -27,54 +27,55 @@ struct EfficiencyCurve {
 enum class TierClass : std::uint8_t { device, host, storage };
 
 struct Tier {
-  std::string name;                 // "hbm", "host", "nvme", "peer_hbm", "cxl"
+  std::string name;  // "hbm", "host", "nvme", "peer_hbm", "cxl"
   TierClass tier_class = TierClass::device;
   Bytes capacity = 0;
-  Bytes unavailable = 0;            // context, driver, operating system: not for tensors
-  double compression_ratio = 1;     // stored bytes = bytes / ratio
-  FlopsPerSecond compute = 0;       // near-memory compute, 0 = none
-  double picojoules_per_byte = 0;   // energy of an access, 0 = unknown
-  double dollars_per_byte = 0;      // price, 0 = unknown
+  Bytes unavailable = 0;           // context, driver, operating system: not for tensors
+  double compression_ratio = 1;    // stored bytes = bytes / ratio
+  FlopsPerSecond compute = 0;      // near-memory compute, 0 = none
+  double picojoules_per_byte = 0;  // energy of an access, 0 = unknown
+  double dollars_per_byte = 0;     // price, 0 = unknown
   Bytes usable() const { return capacity - unavailable; }
 };
 
 // A resource that transfers share: one direction of a PCIe link, an NVLink port,
 // host DRAM, HBM, NVMe reads. Shared max-min fairly.
 struct Link {
-  std::string name;                 // "pcie_h2d", "nvlink_out", "hbm", "host_dram"
-  BytesPerSecond bandwidth = 0;     // sustained, large transfers
-  std::uint32_t sharers = 1;        // GPUs behind it: folded ranks count with this multiplicity
+  std::string name;              // "pcie_h2d", "nvlink_out", "hbm", "host_dram"
+  BytesPerSecond bandwidth = 0;  // sustained, large transfers
+  std::uint32_t sharers = 1;     // GPUs behind it: folded ranks count with this multiplicity
   double picojoules_per_byte = 0;
 };
 
 // What a transfer between two tiers crosses.
 struct Route {
-  std::uint8_t from = 0, to = 0;    // indices into Machine::tiers
-  bool pageable = false;            // host side not page-locked: staged by the CPU
-  std::uint8_t engine = 0;          // copy-engine class: FIFO per direction (0 H2D, 1 D2H, 2 P2P, 3 storage read, 4 storage write, 5 within the device)
-  std::vector<std::uint16_t> links; // indices into Machine::links
-  double weight = 1;                // in the fair share of a common link (duplex asymmetry)
-  BytesPerSecond bandwidth = 0;     // of one transfer alone; <= every link's
-  Duration latency{};               // per transfer
-  EfficiencyCurve efficiency;       // by transfer size
+  std::uint8_t from = 0, to = 0;  // indices into Machine::tiers
+  bool pageable = false;          // host side not page-locked: staged by the CPU
+  std::uint8_t engine = 0;  // copy-engine class: FIFO per direction (0 H2D, 1 D2H, 2 P2P, 3 storage read, 4 storage
+                            // write, 5 within the device)
+  std::vector<std::uint16_t> links;  // indices into Machine::links
+  double weight = 1;                 // in the fair share of a common link (duplex asymmetry)
+  BytesPerSecond bandwidth = 0;      // of one transfer alone; <= every link's
+  Duration latency{};                // per transfer
+  EfficiencyCurve efficiency;        // by transfer size
 };
 inline constexpr int kEngines = 6;
 
 struct PeakRate {
   DataType data_type = DataType::unknown;
-  FlopsPerSecond flops = 0;         // dense
+  FlopsPerSecond flops = 0;  // dense
 };
 
 struct KernelEfficiency {
   OperatorClass operator_class = OperatorClass::other;
-  double compute = 1;               // share of peak FLOP/s reached
-  double memory = 1;                // share of HBM bandwidth reached
-  Duration fixed{};                 // smallest duration of such a kernel
+  double compute = 1;  // share of peak FLOP/s reached
+  double memory = 1;   // share of HBM bandwidth reached
+  Duration fixed{};    // smallest duration of such a kernel
 };
 
 struct Gpu {
-  std::string name;                 // as deviceProperties report it
-  std::vector<std::string> aliases; // other names that captures use
+  std::string name;                  // as deviceProperties report it
+  std::vector<std::string> aliases;  // other names that captures use
   int compute_major = 0, compute_minor = 0;
   std::uint32_t multiprocessors = 0;
   std::uint32_t threads_per_multiprocessor = 2048;
@@ -88,40 +89,40 @@ struct Gpu {
 struct HostCosts {
   std::uint32_t cores = 0;
   BytesPerSecond optimizer_bandwidth = 0;  // DRAM bytes per second that the CPU optimizer sustains
-  Duration launch{};            // cudaLaunchKernel
-  Duration launch_latency{};    // end of call to start on an idle stream
-  Duration stream_gap{};        // between queued kernels
-  Duration copy_call{};         // cudaMemcpyAsync
-  Duration event_call{};        // cudaEventRecord, cudaStreamWaitEvent
-  Duration allocator_call{};    // a hit in the caching allocator
-  Duration device_malloc{};     // cudaMalloc
-  Duration device_free{};       // cudaFree
-  Duration synchronize_return{};// end of work to return of a synchronize
+  Duration launch{};                       // cudaLaunchKernel
+  Duration launch_latency{};               // end of call to start on an idle stream
+  Duration stream_gap{};                   // between queued kernels
+  Duration copy_call{};                    // cudaMemcpyAsync
+  Duration event_call{};                   // cudaEventRecord, cudaStreamWaitEvent
+  Duration allocator_call{};               // a hit in the caching allocator
+  Duration device_malloc{};                // cudaMalloc
+  Duration device_free{};                  // cudaFree
+  Duration synchronize_return{};           // end of work to return of a synchronize
 };
 
 // The links over which GPUs of one process group talk.
 struct Fabric {
-  std::string name;                 // "nvlink", "pcie", "network"
-  std::vector<std::uint16_t> links; // crossed by one rank's traffic, egress first
-  BytesPerSecond bus_bandwidth = 0; // as nccl-tests' busbw, large messages
-  Duration step_latency{};          // per ring step
+  std::string name;                  // "nvlink", "pcie", "network"
+  std::vector<std::uint16_t> links;  // crossed by one rank's traffic, egress first
+  BytesPerSecond bus_bandwidth = 0;  // as nccl-tests' busbw, large messages
+  Duration step_latency{};           // per ring step
   Duration base_latency{};
-  std::uint32_t max_ranks = 0;      // reach of this fabric; 0 = unlimited
-  EfficiencyCurve efficiency;       // by message size
+  std::uint32_t max_ranks = 0;  // reach of this fabric; 0 = unlimited
+  EfficiencyCurve efficiency;   // by message size
 };
 
 struct Machine {
-  std::string name;                 // "h100-sxm-80gb"
-  std::string description;          // one sentence
+  std::string name;         // "h100-sxm-80gb"
+  std::string description;  // one sentence
   Gpu gpu;
   std::uint32_t gpu_count = 1;
   HostCosts host;
   std::vector<Tier> tiers;
   std::vector<Link> links;
   std::vector<Route> routes;
-  std::vector<Fabric> fabrics;      // innermost first
-  std::uint16_t hbm_link = 0;       // index into links: traffic of kernels
-  std::uint16_t dram_link = 0;      // index into links: traffic of host work
+  std::vector<Fabric> fabrics;  // innermost first
+  std::uint16_t hbm_link = 0;   // index into links: traffic of kernels
+  std::uint16_t dram_link = 0;  // index into links: traffic of host work
   double dollars_per_hour = 0;
   double watts = 0;
 

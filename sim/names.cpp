@@ -15,15 +15,15 @@ std::string_view pick(const std::string_view (&words)[N], E value) {
 }  // namespace
 
 std::string_view to_string(StorageKind kind) {
-  static constexpr std::string_view words[] = {"unknown", "parameter", "gradient", "optimizer_state",
-                                               "activation", "input", "workspace", "communication_buffer"};
+  static constexpr std::string_view words[] = {"unknown",    "parameter", "gradient",  "optimizer_state",
+                                               "activation", "input",     "workspace", "communication_buffer"};
   return pick(words, kind);
 }
 
 std::string_view to_string(OpKind kind) {
-  static constexpr std::string_view words[] = {"kernel", "memset", "copy", "collective", "storage_io", "graph_launch",
-                                               "alloc", "free", "event_record", "event_wait", "host_work",
-                                               "synchronize", "hand_over", "mark"};
+  static constexpr std::string_view words[] = {"kernel",       "memset",      "copy",      "collective",   "storage_io",
+                                               "graph_launch", "alloc",       "free",      "event_record", "event_wait",
+                                               "host_work",    "synchronize", "hand_over", "mark"};
   return pick(words, kind);
 }
 
@@ -38,20 +38,20 @@ std::string_view to_string(Origin origin) {
 }
 
 std::string_view to_string(OperatorClass c) {
-  static constexpr std::string_view words[] = {"other", "gemm", "convolution", "attention", "normalization",
-                                               "elementwise", "reduction", "optimizer", "embedding", "memory"};
+  static constexpr std::string_view words[] = {"other",       "gemm",      "convolution", "attention", "normalization",
+                                               "elementwise", "reduction", "optimizer",   "embedding", "memory"};
   return pick(words, c);
 }
 
 std::string_view to_string(DataType t) {
-  static constexpr std::string_view words[] = {"unknown", "fp64", "fp32", "tf32", "fp16", "bf16",
-                                               "fp8", "int8", "int32", "int64", "bool"};
+  static constexpr std::string_view words[] = {"unknown", "fp64", "fp32",  "tf32",  "fp16", "bf16",
+                                               "fp8",     "int8", "int32", "int64", "bool"};
   return pick(words, t);
 }
 
 std::string_view to_string(CollectiveKind k) {
-  static constexpr std::string_view words[] = {"none", "all_reduce", "reduce_scatter", "all_gather", "broadcast",
-                                               "all_to_all", "reduce", "send_receive", "barrier"};
+  static constexpr std::string_view words[] = {"none",       "all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                               "all_to_all", "reduce",     "send_receive",   "barrier"};
   return pick(words, k);
 }
 
@@ -61,15 +61,15 @@ std::string_view to_string(StreamRole role) {
 }
 
 std::string_view to_string(RewriterKind kind) {
-  static constexpr std::string_view words[] = {"precision", "batch", "model_parallelism", "recompute",
-                                               "sharding", "offload", "buckets"};
+  static constexpr std::string_view words[] = {"precision", "batch",  "model_parallelism", "recompute", "sharding",
+                                               "offload",   "buckets"};
   return pick(words, kind);
 }
 
 std::string_view to_string(WaitReason reason) {
-  static constexpr std::string_view words[] = {"none", "program_order", "hand_over", "synchronize", "launch_queue",
-                                               "memory", "launch", "stream_order", "event", "occupancy",
-                                               "copy_engine", "page_fault", "peer"};
+  static constexpr std::string_view words[] = {
+      "none",         "program_order", "hand_over", "synchronize", "launch_queue", "memory", "launch",
+      "stream_order", "event",         "occupancy", "copy_engine", "page_fault",   "peer"};
   return pick(words, reason);
 }
 

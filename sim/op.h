@@ -52,14 +52,23 @@ std::string_view to_string(Origin origin);
 // What a host call waits for besides its own cost.
 enum class WaitFor : std::uint8_t {
   nothing,
-  own_op,   // its own copy, in stream order (pageable copies, `.item()`)
-  stream,   // everything submitted to `stream` so far
-  event,    // event number `target`
-  device    // everything submitted to every stream of the device so far
+  own_op,  // its own copy, in stream order (pageable copies, `.item()`)
+  stream,  // everything submitted to `stream` so far
+  event,   // event number `target`
+  device   // everything submitted to every stream of the device so far
 };
 
 enum class OperatorClass : std::uint8_t {
-  other, gemm, convolution, attention, normalization, elementwise, reduction, optimizer, embedding, memory
+  other,
+  gemm,
+  convolution,
+  attention,
+  normalization,
+  elementwise,
+  reduction,
+  optimizer,
+  embedding,
+  memory
 };
 std::string_view to_string(OperatorClass c);
 
@@ -67,7 +76,15 @@ enum class DataType : std::uint8_t { unknown, fp64, fp32, tf32, fp16, bf16, fp8,
 std::string_view to_string(DataType t);
 
 enum class CollectiveKind : std::uint8_t {
-  none, all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, reduce, send_receive, barrier
+  none,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  all_to_all,
+  reduce,
+  send_receive,
+  barrier
 };
 std::string_view to_string(CollectiveKind k);
 
@@ -88,10 +105,10 @@ struct Op {
   Origin origin = Origin::measured;
   WaitFor wait_for = WaitFor::nothing;
 
-  bool graph_member = false;   // launched by the graph_launch before it: no host part
-  bool placed = false;         // ready at `host_gap` after the start, no host part: state before the window
-  bool inferred = false;       // an edge that the importer concluded, not one the file states
-  bool added = false;          // put in by a policy: it contends with what was captured
+  bool graph_member = false;  // launched by the graph_launch before it: no host part
+  bool placed = false;        // ready at `host_gap` after the start, no host part: state before the window
+  bool inferred = false;      // an edge that the importer concluded, not one the file states
+  bool added = false;         // put in by a policy: it contends with what was captured
 
   std::uint16_t thread = 0;    // index into Trace::threads
   std::uint16_t stream = 0;    // index into Trace::streams; for alloc and free: the pool's stream
@@ -104,20 +121,20 @@ struct Op {
   Duration return_delay{};  // after the awaited work has ended, until the call returns; may be negative
   Duration duration{};      // of the work on the device, or of host_work; stand-alone
 
-  Bytes bytes = 0;          // copied; on the wire per rank (collective); HBM traffic (kernel, 0 = unknown); DRAM (host_work)
-  double flops = 0;         // floating-point operations, 0 = unknown
-  float waves = 0;          // thread blocks / blocks resident at once; 0 = unknown
+  Bytes bytes = 0;   // copied; on the wire per rank (collective); HBM traffic (kernel, 0 = unknown); DRAM (host_work)
+  double flops = 0;  // floating-point operations, 0 = unknown
+  float waves = 0;   // thread blocks / blocks resident at once; 0 = unknown
 
   std::uint32_t target = 0xffffffff;  // StorageId, event number or OpId, by kind
-  OpId source = kNoOp;      // recompute: the op (same trace) that this one repeats
-  std::uint32_t first_use = 0;  // index into Trace::uses
+  OpId source = kNoOp;                // recompute: the op (same trace) that this one repeats
+  std::uint32_t first_use = 0;        // index into Trace::uses
   std::uint16_t use_count = 0;
   std::uint8_t from = 0, to = 0;  // copy, storage_io: indices into Trace::places
   std::uint16_t group = 0;        // collective: index of its process group
   OperatorClass operator_class = OperatorClass::other;
   DataType data_type = DataType::unknown;
   CollectiveKind collective = CollectiveKind::none;
-  bool pageable = false;          // copy: the host side is not page-locked
+  bool pageable = false;  // copy: the host side is not page-locked
 };
 static_assert(sizeof(Op) <= 120, "an op is stored for every line of a step; keep it small");
 

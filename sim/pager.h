@@ -17,9 +17,9 @@ namespace memwall {
 enum class PagerClock : std::uint8_t { host, device };
 
 enum class MoveKind : std::uint8_t {
-  evict,     // copy to `to`, then give the memory back
-  drop,      // give the memory back: the content is dead or has a valid copy in `to`
-  prefetch   // bring back before it is needed
+  evict,    // copy to `to`, then give the memory back
+  drop,     // give the memory back: the content is dead or has a valid copy in `to`
+  prefetch  // bring back before it is needed
 };
 
 struct Move {
@@ -31,10 +31,10 @@ struct Move {
 // What a pager may see: the past and the present, never the future.
 struct ResidentStorage {
   StorageId storage = kNoStorage;
-  Bytes bytes = 0;          // as the allocator holds it
-  Time last_use{};          // on the pager's clock
-  bool clean = false;       // a valid copy exists in a slower tier: dropping costs nothing
-  bool pinned = false;      // in use by the op being served: may not be moved
+  Bytes bytes = 0;      // as the allocator holds it
+  Time last_use{};      // on the pager's clock
+  bool clean = false;   // a valid copy exists in a slower tier: dropping costs nothing
+  bool pinned = false;  // in use by the op being served: may not be moved
 };
 
 class PagerView {

@@ -8,12 +8,16 @@
 namespace memwall {
 
 Paging::Paging(Engine& engine, Pager& pager)
-    : engine_(engine), pager_(pager), host_clock_(pager.clock() == PagerClock::host),
-      pages_(engine.trace_.storages.size()), held_(engine.trace_.ops.size(), false) {
+    : engine_(engine),
+      pager_(pager),
+      host_clock_(pager.clock() == PagerClock::host),
+      pages_(engine.trace_.storages.size()),
+      held_(engine.trace_.ops.size(), false) {
   const Trace& trace = engine.trace_;
   for (StorageId s = 0; s < pages_.size(); ++s) {
     const int tier = engine.tier_of_place_[trace.storages[s].place];
-    if (engine.machine_.tiers[tier].tier_class == TierClass::device && trace.storages[s].bytes > 0) pages_[s].home = tier;
+    if (engine.machine_.tiers[tier].tier_class == TierClass::device && trace.storages[s].bytes > 0)
+      pages_[s].home = tier;
   }
 }
 
@@ -78,9 +82,8 @@ Paging::Answer Paging::place_or_make_room(StorageId storage, OpId for_op) {
 
 void Paging::check_move(const Move& move) const {
   const bool known = move.storage < pages_.size() && pages_[move.storage].state == State::resident;
-  const bool target = move.kind != MoveKind::evict ||
-                      (move.to < engine_.machine_.tiers.size() &&
-                       engine_.machine_.tiers[move.to].tier_class != TierClass::device);
+  const bool target = move.kind != MoveKind::evict || (move.to < engine_.machine_.tiers.size() &&
+                                                       engine_.machine_.tiers[move.to].tier_class != TierClass::device);
   if (known && target) return;
   throw UsageError("The pager moves storage " + std::to_string(move.storage) +
                    (known ? ", but not to a slower tier." : ", which is not resident."));
@@ -121,17 +124,23 @@ Paging::Answer Paging::make_resident(StorageId storage, OpId for_op) {
   Page& page = pages_[storage];
   switch (page.state) {
     case State::resident:
-    case State::arriving: return Answer::done;
-    case State::leaving: return Answer::wait;
-    case State::dead: return Answer::done;
-    case State::absent: return place_or_make_room(storage, for_op);
-    case State::elsewhere: break;
+    case State::arriving:
+      return Answer::done;
+    case State::leaving:
+      return Answer::wait;
+    case State::dead:
+      return Answer::done;
+    case State::absent:
+      return place_or_make_room(storage, for_op);
+    case State::elsewhere:
+      break;
   }
   const int from = page.backing;
   engine_.memory_.remove(engine_.now_, storage);
   if (place_or_make_room(storage, for_op) == Answer::wait) {
     // Back to where it was a moment ago.
-    if (!engine_.memory_.place(engine_.now_, storage, from)) engine_.memory_.place_unlimited(engine_.now_, storage, from);
+    if (!engine_.memory_.place(engine_.now_, storage, from))
+      engine_.memory_.place_unlimited(engine_.now_, storage, from);
     return Answer::wait;
   }
   leave_lru(storage);

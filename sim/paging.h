@@ -53,7 +53,7 @@ class Paging : public PagerView {
   struct Transfer {
     StorageId storage = kNoStorage;
     int engine = 0;
-    std::size_t move = 0;                // index into moves_
+    std::size_t move = 0;  // index into moves_
     Duration duration{};
     double weight = 1;
     std::vector<std::uint16_t> links;
@@ -89,14 +89,14 @@ class Paging : public PagerView {
   Pager& pager_;
   const bool host_clock_;
   std::vector<Page> pages_;
-  std::list<StorageId> lru_;               // least recently used first
+  std::list<StorageId> lru_;  // least recently used first
   mutable std::vector<ResidentStorage> view_;
   std::vector<Transfer> transfers_;
   std::deque<std::uint32_t> queued_[kEngines];
   bool engine_busy_[kEngines] = {};
-  std::vector<bool> held_;                 // per op: counted among the users
+  std::vector<bool> held_;  // per op: counted among the users
   std::uint32_t leaving_ = 0;
-  OpId serving_ = kNoOp;                   // the op whose storages are pinned now
+  OpId serving_ = kNoOp;  // the op whose storages are pinned now
   std::vector<Asker> askers_;
   std::vector<MoveRecord> moves_;
 };

@@ -53,9 +53,17 @@ std::string shortest(double number) {
 }
 
 double unit_factor(const std::string& unit) {
-  static const std::map<std::string, double> factors = {
-      {"", 1}, {"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+  static const std::map<std::string, double> factors = {{"", 1},
+                                                        {"B", 1},
+                                                        {"kB", 1e3},
+                                                        {"KB", 1e3},
+                                                        {"MB", 1e6},
+                                                        {"GB", 1e9},
+                                                        {"TB", 1e12},
+                                                        {"KiB", 1024.0},
+                                                        {"MiB", 1048576.0},
+                                                        {"GiB", 1073741824.0},
+                                                        {"TiB", 1099511627776.0}};
   const auto found = factors.find(unit);
   return found == factors.end() ? 0 : found->second;
 }
@@ -87,8 +95,7 @@ PolicyArguments::PolicyArguments(std::string policy, std::map<std::string, std::
                        " It has: " + joined(names) + ".");
   for (const ParameterInfo& p : known) {
     if (values_.contains(p.name)) continue;
-    if (p.default_value.empty())
-      throw UsageError("Policy '" + policy_ + "' needs '" + p.name + "=…': " + p.sentence);
+    if (p.default_value.empty()) throw UsageError("Policy '" + policy_ + "' needs '" + p.name + "=…': " + p.sentence);
     values_[p.name] = p.default_value;
   }
 }
@@ -111,8 +118,8 @@ double PolicyArguments::number(const std::string& key, double low, double high) 
   char* end = nullptr;
   const double n = std::strtod(value.c_str(), &end);
   if (value.empty() || *end != 0 || !(n >= low && n <= high))
-    throw UsageError("Policy '" + policy_ + "': " + key + "=" + value + " is not a number between " +
-                     shortest(low) + " and " + shortest(high) + ".");
+    throw UsageError("Policy '" + policy_ + "': " + key + "=" + value + " is not a number between " + shortest(low) +
+                     " and " + shortest(high) + ".");
   return n;
 }
 
@@ -143,7 +150,8 @@ const std::map<std::string, PolicyInfo>& policies() { return registered(); }
 
 RegisterPolicy::RegisterPolicy(PolicyInfo info) {
   assert(!info.make_rewriter != !info.make_pager);
-  registered().emplace(info.name, std::move(info));
+  [[maybe_unused]] const bool is_new = registered().emplace(info.name, std::move(info)).second;
+  assert(is_new && "two policies of one name");
 }
 
 PolicySpec parse_policy(const std::string& text) {
@@ -176,11 +184,10 @@ Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, 
                        std::string(to_string(rewriter->kind())) + "'; their combination has no defined meaning.");
     rewriters.emplace_back(std::move(rewriter), &spec);
   }
-  std::stable_sort(rewriters.begin(), rewriters.end(),
-                   [](const auto& a, const auto& b) {
-                     if (a.first->kind() != b.first->kind()) return a.first->kind() < b.first->kind();
-                     return a.second->text < b.second->text;  // the order of flags decides nothing
-                   });
+  std::stable_sort(rewriters.begin(), rewriters.end(), [](const auto& a, const auto& b) {
+    if (a.first->kind() != b.first->kind()) return a.first->kind() < b.first->kind();
+    return a.second->text < b.second->text;  // the order of flags decides nothing
+  });
   Trace current = trace;
   for (const auto& [rewriter, spec] : rewriters) {
     require_knowledge(*spec, rewriter->needs(), current);

@@ -23,7 +23,8 @@ struct ParameterInfo {
 class PolicyArguments {
  public:
   PolicyArguments() = default;
-  PolicyArguments(std::string policy, std::map<std::string, std::string> values, const std::vector<ParameterInfo>& known);
+  PolicyArguments(std::string policy, std::map<std::string, std::string> values,
+                  const std::vector<ParameterInfo>& known);
   // Each throws UsageError naming policy, key, what was found and what is expected.
   std::string text(const std::string& key) const;
   std::string choice(const std::string& key, const std::vector<std::string>& allowed) const;

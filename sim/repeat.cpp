@@ -10,9 +10,9 @@ namespace {
 // Which storages the program leaves behind, and which of them takes the place of a
 // preexisting storage that it frees.
 struct Succession {
-  std::vector<StorageId> successor;           // of a freed preexisting storage, or kNoStorage
-  std::vector<bool> orphan;                   // freed and preexisting, without a successor
-  std::vector<std::uint32_t> final_version;   // of every storage after one round
+  std::vector<StorageId> successor;          // of a freed preexisting storage, or kNoStorage
+  std::vector<bool> orphan;                  // freed and preexisting, without a successor
+  std::vector<std::uint32_t> final_version;  // of every storage after one round
   std::size_t orphans = 0;
 };
 
@@ -29,7 +29,8 @@ Succession find_succession(const Trace& trace) {
   }
   std::multimap<std::pair<Bytes, int>, StorageId> left;  // (size, kind): a gradient succeeds a gradient
   for (StorageId s = 0; s < n; ++s)
-    if (allocated[s] && !freed[s]) left.emplace(std::pair(trace.storages[s].bytes, static_cast<int>(trace.storages[s].kind)), s);
+    if (allocated[s] && !freed[s])
+      left.emplace(std::pair(trace.storages[s].bytes, static_cast<int>(trace.storages[s].kind)), s);
   result.successor.assign(n, kNoStorage);
   result.orphan.assign(n, false);
   const auto take = [&](auto found, StorageId s) {
@@ -108,10 +109,16 @@ class Appender {
     if (op.source != kNoOp) op.source = new_id_[op.source];
     switch (op.kind) {
       case OpKind::alloc:
-      case OpKind::free: op.target = round.storage[op.target]; break;
-      case OpKind::hand_over: op.target = new_id_[op.target]; break;
+      case OpKind::free:
+        op.target = round.storage[op.target];
+        break;
+      case OpKind::hand_over:
+        op.target = new_id_[op.target];
+        break;
       case OpKind::event_record:
-      case OpKind::event_wait: op.target += number_ * trace_.event_count; break;
+      case OpKind::event_wait:
+        op.target += number_ * trace_.event_count;
+        break;
       default:
         if (op.wait_for == WaitFor::event) op.target += number_ * trace_.event_count;
     }

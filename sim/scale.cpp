@@ -15,9 +15,14 @@ Trace scaled(Trace trace, const ScaleFactors& factors) {
     op.host_cost = times(op.host_cost, factors.host);
     switch (op.kind) {
       case OpKind::copy:
-      case OpKind::storage_io: op.duration = times(op.duration, factors.copies); break;
-      case OpKind::host_work: op.duration = times(op.duration, factors.host); break;
-      default: op.duration = times(op.duration, factors.kernels);
+      case OpKind::storage_io:
+        op.duration = times(op.duration, factors.copies);
+        break;
+      case OpKind::host_work:
+        op.duration = times(op.duration, factors.host);
+        break;
+      default:
+        op.duration = times(op.duration, factors.kernels);
     }
   }
   return trace;

@@ -40,8 +40,8 @@ struct OpRecord {
   OpId host_cause = kNoOp, device_cause = kNoOp;
   WaitReason host_reason = WaitReason::none, device_reason = WaitReason::none;
   WaitReason host_end_reason = WaitReason::none;  // none: host_end was set by the call's own cost
-  bool host_end_waited = false;  // host_end was set by waiting (host_end_reason), not by own cost
-  OpId host_end_cause = kNoOp;   // the device op whose end, or start, let the call return; kNoOp for a pager's moves
+  bool host_end_waited = false;                   // host_end was set by waiting (host_end_reason), not by own cost
+  OpId host_end_cause = kNoOp;  // the device op whose end, or start, let the call return; kNoOp for a pager's moves
 };
 
 // A move that a pager made.
@@ -50,11 +50,11 @@ struct MoveRecord {
   StorageId storage = kNoStorage;
   std::uint8_t from = 0, to = 0;  // indices into Machine::tiers
   Bytes bytes = 0;
-  OpId for_op = kNoOp;            // the op that needed it or the room it made
+  OpId for_op = kNoOp;  // the op that needed it or the room it made
 };
 
 struct TierResult {
-  Usage peak_usage;                        // at the instant of the highest allocated
+  Usage peak_usage;  // at the instant of the highest allocated
   Bytes peak_allocated = 0, peak_reserved = 0;
   Bytes peak_by_kind[kStorageKinds] = {};  // requested bytes at the instant of peak_allocated
   Bytes missing = 0;                       // allocated beyond the capacity, at worst; where memory was free but in
@@ -65,8 +65,8 @@ struct TierResult {
 };
 
 struct LinkResult {
-  Bytes bytes = 0;     // carried, multiplicity of folded ranks included
-  Duration busy{};     // time with at least one flow
+  Bytes bytes = 0;  // carried, multiplicity of folded ranks included
+  Duration busy{};  // time with at least one flow
 };
 
 struct StepResult {
@@ -76,7 +76,7 @@ struct StepResult {
 };
 
 struct SimulationResult {
-  Time end{};                    // of everything, host and device
+  Time end{};  // of everything, host and device
   Duration gpu_span{};
   std::vector<StepResult> steps;
   std::vector<OpRecord> records;  // one per op
@@ -84,7 +84,7 @@ struct SimulationResult {
   std::vector<TierResult> tiers;  // as Machine::tiers
   std::vector<LinkResult> links;  // as Machine::links
   bool fits = true;
-  std::uint64_t events = 0;       // processed by the engine
+  std::uint64_t events = 0;  // processed by the engine
 };
 
 struct SimulationOptions {

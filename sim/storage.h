@@ -16,19 +16,26 @@ inline constexpr StorageId kNoStorage = 0xffffffff;
 // What a storage is for. `unknown` is honest: a capture without dataflow cannot
 // tell, and a policy that needs the kind then refuses the trace.
 enum class StorageKind : std::uint8_t {
-  unknown, parameter, gradient, optimizer_state, activation, input, workspace, communication_buffer
+  unknown,
+  parameter,
+  gradient,
+  optimizer_state,
+  activation,
+  input,
+  workspace,
+  communication_buffer
 };
 inline constexpr int kStorageKinds = 8;
 std::string_view to_string(StorageKind kind);  // "optimizer_state", ...
 
 struct Storage {
-  Bytes bytes = 0;          // as requested; allocators round it
+  Bytes bytes = 0;  // as requested; allocators round it
   StorageKind kind = StorageKind::unknown;
-  std::uint8_t place = 0;   // index into Trace::places: where it is created
-  std::uint16_t stream = 0; // stream whose pool it is allocated from
-  StringId label = 0;       // a parameter's name, or the op that made it; for people
-  bool preexisting = false; // lives before the first op; has no alloc op
-  bool pinned = false;      // host memory: page-locked
+  std::uint8_t place = 0;    // index into Trace::places: where it is created
+  std::uint16_t stream = 0;  // stream whose pool it is allocated from
+  StringId label = 0;        // a parameter's name, or the op that made it; for people
+  bool preexisting = false;  // lives before the first op; has no alloc op
+  bool pinned = false;       // host memory: page-locked
 };
 
 }  // namespace memwall

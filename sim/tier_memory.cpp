@@ -80,7 +80,8 @@ void TierMemory::place_unlimited(Time now, StorageId storage, int tier) {
     state.unlimited = true;
     const Bytes over = usage(state).allocated + trace_.storages[storage].bytes - state.capacity;
     // Where enough bytes are free but in pieces, as much as was asked for is missing in one piece.
-    state.result.missing = std::max(state.result.missing, over > 0 ? over : std::max<Bytes>(1, trace_.storages[storage].bytes));
+    state.result.missing =
+        std::max(state.result.missing, over > 0 ? over : std::max<Bytes>(1, trace_.storages[storage].bytes));
     state.main->set_capacity(kUnlimited);
     if (state.pinned) state.pinned->set_capacity(kUnlimited);
   }

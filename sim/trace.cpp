@@ -22,9 +22,12 @@ StringId StringTable::intern(std::string_view text) {
 LaunchKind launch_kind(OpKind kind) {
   switch (kind) {
     case OpKind::copy:
-    case OpKind::storage_io: return LaunchKind::copy;
-    case OpKind::memset: return LaunchKind::memset;
-    default: return LaunchKind::kernel;
+    case OpKind::storage_io:
+      return LaunchKind::copy;
+    case OpKind::memset:
+      return LaunchKind::memset;
+    default:
+      return LaunchKind::kernel;
   }
 }
 

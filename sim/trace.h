@@ -46,7 +46,7 @@ enum class StreamRole : std::uint8_t { compute, copy, communication, storage };
 std::string_view to_string(StreamRole role);
 
 struct Stream {
-  std::string name;       // as the capture called it, or the policy that made it
+  std::string name;  // as the capture called it, or the policy that made it
   std::uint16_t device = 0;
   StreamRole role = StreamRole::compute;
 };
@@ -69,33 +69,33 @@ inline constexpr int kLaunchKinds = 3;
 LaunchKind launch_kind(OpKind kind);  // collective counts as kernel, storage_io as copy
 
 struct ReplayConstants {
-  Duration launch_latency[kLaunchKinds] = {};           // end of the call to earliest start; may be negative
-  Duration stream_gap[kLaunchKinds][kLaunchKinds] = {}; // end of predecessor (first index) to start, both queued
-  Duration graph_gap{};                                 // between nodes of one CUDA graph
-  Duration event_latency = nanoseconds(1500);           // end of producer to start of the waiting op
-  std::uint32_t launch_queue_depth = 1020;              // submitted and not yet started per stream; 0 = unlimited
+  Duration launch_latency[kLaunchKinds] = {};            // end of the call to earliest start; may be negative
+  Duration stream_gap[kLaunchKinds][kLaunchKinds] = {};  // end of predecessor (first index) to start, both queued
+  Duration graph_gap{};                                  // between nodes of one CUDA graph
+  Duration event_latency = nanoseconds(1500);            // end of producer to start of the waiting op
+  std::uint32_t launch_queue_depth = 1020;               // submitted and not yet started per stream; 0 = unlimited
 };
 
 struct Trace {
   std::string name;
-  std::string machine;   // file name of the machine on which the durations were measured, "" if none
+  std::string machine;  // file name of the machine on which the durations were measured, "" if none
   StringTable strings;
   std::vector<HostThread> threads;
   std::vector<Stream> streams;
   std::vector<std::string> places;  // tier names: "hbm", "host", "nvme", "peer_hbm"
   std::vector<Storage> storages;
-  std::vector<Op> ops;              // host issue order, all threads merged
+  std::vector<Op> ops;  // host issue order, all threads merged
   std::vector<Use> uses;
   std::vector<Step> steps;
   ReplayConstants constants;
   Knowledge knowledge;
   std::uint32_t event_count = 0;
-  std::uint32_t ranks = 1;          // data-parallel ranks that run this same program (folded)
-  double samples_per_step = 0;      // 0 = unknown
-  double tokens_per_step = 0;       // 0 = unknown
-  Bytes untracked_bytes = 0;        // on the device at the start, not visible as storages
-  Bytes reserved_at_start = 0;      // what the caching allocator held at the start, 0 = unknown
-  std::vector<std::string> notes;   // joins, defaults, inferences: lines of the summary
+  std::uint32_t ranks = 1;         // data-parallel ranks that run this same program (folded)
+  double samples_per_step = 0;     // 0 = unknown
+  double tokens_per_step = 0;      // 0 = unknown
+  Bytes untracked_bytes = 0;       // on the device at the start, not visible as storages
+  Bytes reserved_at_start = 0;     // what the caching allocator held at the start, 0 = unknown
+  std::vector<std::string> notes;  // joins, defaults, inferences: lines of the summary
 
   std::span<const Use> uses_of(const Op& op) const { return {uses.data() + op.first_use, op.use_count}; }
   // Index of a place by name; adds it if absent.

@@ -32,7 +32,10 @@ std::size_t most_events(const Trace& trace) { return 16 * trace.ops.size() + (1u
 class Checker {
  public:
   Checker(const Trace& trace, std::size_t limit)
-      : t_(trace), limit_(limit), state_(trace.storages.size()), version_(trace.storages.size(), 0),
+      : t_(trace),
+        limit_(limit),
+        state_(trace.storages.size()),
+        version_(trace.storages.size(), 0),
         recorded_(std::min<std::size_t>(trace.event_count, most_events(trace)), false) {}
 
   std::vector<std::string> run() {
@@ -73,11 +76,13 @@ class Checker {
     }
     for (const Step& s : t_.steps)
       if (s.first > s.last || s.last > t_.ops.size())
-        fault("Step '" + s.name + "' spans ops " + std::to_string(s.first) + " to " + std::to_string(s.last) +
-              ", of " + std::to_string(t_.ops.size()) + ".");
+        fault("Step '" + s.name + "' spans ops " + std::to_string(s.first) + " to " + std::to_string(s.last) + ", of " +
+              std::to_string(t_.ops.size()) + ".");
     if (t_.event_count > most_events(t_))
-      fault("The trace counts " + std::to_string(t_.event_count) + " events for " + std::to_string(t_.ops.size()) + " ops.");
-    if (t_.untracked_bytes < 0 || t_.untracked_bytes > kLargestStorage) fault("The bytes held before the window are " + std::to_string(t_.untracked_bytes) + "; expected 0 to 2^50.");
+      fault("The trace counts " + std::to_string(t_.event_count) + " events for " + std::to_string(t_.ops.size()) +
+            " ops.");
+    if (t_.untracked_bytes < 0 || t_.untracked_bytes > kLargestStorage)
+      fault("The bytes held before the window are " + std::to_string(t_.untracked_bytes) + "; expected 0 to 2^50.");
     if (t_.ranks == 0) fault("The trace has 0 ranks; expected 1 or more.");
   }
 
@@ -85,7 +90,8 @@ class Checker {
     const Op& op = t_.ops[id];
     const std::size_t before = sentences_.size();
     if (op.kind > OpKind::mark) fault(describe(id) + " is of an unknown kind.");
-    if (op.thread >= t_.threads.size() && !op.placed && !op.graph_member) fault(describe(id) + " is on a host thread that is not listed.");
+    if (op.thread >= t_.threads.size() && !op.placed && !op.graph_member)
+      fault(describe(id) + " is on a host thread that is not listed.");
     const bool needs_stream = runs_on_device(op.kind) || op.kind == OpKind::graph_launch ||
                               op.kind == OpKind::event_record || op.kind == OpKind::event_wait ||
                               op.wait_for == WaitFor::stream;
@@ -112,19 +118,25 @@ class Checker {
     const Op& op = t_.ops[id];
     switch (op.kind) {
       case OpKind::alloc:
-      case OpKind::free: check_lifetime(id); break;
+      case OpKind::free:
+        check_lifetime(id);
+        break;
       case OpKind::event_record:
         if (op.target >= recorded_.size()) return fault(describe(id) + " records an event that is not counted.");
         recorded_[op.target] = true;
         break;
-      case OpKind::event_wait: check_wait(id); break;
+      case OpKind::event_wait:
+        check_wait(id);
+        break;
       case OpKind::synchronize:
         if (op.wait_for == WaitFor::event) check_wait(id);
         break;
       case OpKind::hand_over:
-        if (op.target >= id) fault(describe(id) + " continues op " + std::to_string(op.target) + ", which is not before it.");
+        if (op.target >= id)
+          fault(describe(id) + " continues op " + std::to_string(op.target) + ", which is not before it.");
         break;
-      default: break;
+      default:
+        break;
     }
     if (op.source != kNoOp && op.source >= id)
       fault(describe(id) + " repeats op " + std::to_string(op.source) + ", which is not before it.");
@@ -216,8 +228,8 @@ std::vector<std::uint64_t> producer_hashes(const Trace& trace) {
   };
   for (OpId id = 0; id < trace.ops.size(); ++id) {
     const Op& op = trace.ops[id];
-    std::uint64_t hash = mix(mix(mix(7, static_cast<std::uint64_t>(op.kind)), trace.strings[op.name]),
-                             trace.strings[op.operator_name]);
+    std::uint64_t hash =
+        mix(mix(mix(7, static_cast<std::uint64_t>(op.kind)), trace.strings[op.name]), trace.strings[op.operator_name]);
     std::uint64_t reads = 0, writes = 0, last_read = 0;
     for (const Use& use : trace.uses_of(op)) {
       if (use.access == Access::write) {

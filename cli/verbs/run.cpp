@@ -9,6 +9,7 @@
 #include <ctime>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "cli/output_file.h"
 #include "cli/progress.h"
@@ -42,6 +43,7 @@ struct Options {
 // "kernels=1.1,host=0.5"
 ScaleFactors parse_scale(const std::string& text) {
   ScaleFactors factors;
+  std::set<std::string> given;
   std::map<std::string, double*> known{
       {"kernels", &factors.kernels}, {"copies", &factors.copies}, {"host", &factors.host}};
   for (const std::string& item : CLI::detail::split(text, ',')) {
@@ -60,6 +62,8 @@ ScaleFactors parse_scale(const std::string& text) {
         !std::isfinite(value) || value < 0 || value > 1e6)
       throw UsageError(fmt::format(
           "--scale {}: \"{}\" has no factor; expected a number from 0 to 1e6, as in kernels=1.1.", text, item));
+    if (!given.insert(found->first).second)
+      throw UsageError(fmt::format("--scale {}: \"{}\" is given twice.", text, found->first));
     *found->second = value;
   }
   return factors;
@@ -92,10 +96,12 @@ Trace on_machine(Trace trace, const Machine& machine, const std::vector<std::str
     const Machine own = load_machine(trace.machine);
     return transferred(std::move(trace), &own, machine);
   }
-  trace.notes.push_back(trace.machine.empty()
-                            ? fmt::format("The file does not say where it was measured: its times are taken as {}'s.", machine.name)
-                            : fmt::format("It was measured on {}, of which there is no machine file here: its times are "
-                                          "taken as {}'s.", trace.machine, machine.name));
+  trace.notes.push_back(
+      trace.machine.empty()
+          ? fmt::format("The file does not say where it was measured: its times are taken as {}'s.", machine.name)
+          : fmt::format("It was measured on {}, of which there is no machine file here: its times are "
+                        "taken as {}'s.",
+                        trace.machine, machine.name));
   trace.machine = machine.name;
   return trace;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -244,14 +245,20 @@ Machine build(const schema::Machine& from) {
   return machine;
 }
 
+// The folder of the source tree, unless the environment names another: for a program that was moved.
+fs::path machine_folder() {
+  const char* named = std::getenv("MEMWALL_MACHINES");
+  return named != nullptr && *named != '\0' ? named : MEMWALL_MACHINE_DIR;
+}
+
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(MEMWALL_MACHINE_DIR, error))
+  for (const auto& entry : fs::directory_iterator(machine_folder(), error))
     if (entry.path().extension() == kSuffix) names.push_back(entry.path().stem().string());
   if (error)
-    throw InputError(
-        fmt::format("The folder of machine files {} cannot be read: {}.", MEMWALL_MACHINE_DIR, error.message()));
+    throw InputError(fmt::format("The folder of machine files {} cannot be read: {}. MEMWALL_MACHINES names another.",
+                                 machine_folder().string(), error.message()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -265,7 +272,7 @@ fs::path find_file(const std::string& name_or_path) {
                                  name_or_path, near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near),
                                  fmt::join(known, ", "), kSuffix));
   }
-  return fs::path(MEMWALL_MACHINE_DIR) / (name_or_path + std::string(kSuffix));
+  return machine_folder() / (name_or_path + std::string(kSuffix));
 }
 
 MachineText read_text(const std::string& name_or_path, const std::vector<std::string>& settings) {
@@ -280,7 +287,7 @@ MachineText read_text(const std::string& name_or_path, const std::vector<std::st
   const std::string content{std::istreambuf_iterator<char>(stream), {}};
   if (!stream.good() && !stream.eof())
     throw InputError(fmt::format("{}: the machine file cannot be read.", path.string()));
-  const bool shipped = path.parent_path() == fs::path(MEMWALL_MACHINE_DIR);
+  const bool shipped = path.parent_path() == machine_folder();
   MachineText text(shipped ? path.filename().string() : path.string(), content);
   for (const std::string& setting : settings) text.set(setting);
   return text;

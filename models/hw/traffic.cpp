@@ -16,8 +16,10 @@ Trace with_possible_traffic(Trace trace, const Machine& machine) {
     ++capped;
   }
   if (capped > 0)
-    trace.notes.push_back(fmt::format("The tensors of {} kernels are larger than what HBM moves in their measured time: "
-                                      "caches served the rest; their traffic is taken as time x bandwidth.", capped));
+    trace.notes.push_back(
+        fmt::format("The tensors of {} kernels are larger than what HBM moves in their measured time: "
+                    "caches served the rest; their traffic is taken as time x bandwidth.",
+                    capped));
   return trace;
 }
 

@@ -39,11 +39,14 @@ class Transfer {
         if (op.flops > 0 || op.bytes > 0) op.duration = new_prices_->kernel(op);
         break;
       case OpKind::copy:
-      case OpKind::storage_io: op.duration = copy_price(*new_prices_, op); break;
+      case OpKind::storage_io:
+        op.duration = copy_price(*new_prices_, op);
+        break;
       case OpKind::host_work:
         if (op.bytes > 0) op.duration = new_prices_->host_memory_work(op.bytes);
         break;
-      default: break;  // a collective that a policy added is priced by that policy, on this machine
+      default:
+        break;  // a collective that a policy added is priced by that policy, on this machine
     }
   }
 
@@ -61,9 +64,12 @@ class Transfer {
       case OpKind::storage_io:
         if (op.from == op.to) return bandwidth_ratio();
         return quotient(copy_price(*new_prices_, op), copy_price(*old_prices_, op));
-      case OpKind::collective: return bus_ratio();
-      case OpKind::host_work: return 1;
-      default: break;
+      case OpKind::collective:
+        return bus_ratio();
+      case OpKind::host_work:
+        return 1;
+      default:
+        break;
     }
     if (op.flops > 0 || op.bytes > 0) return quotient(new_prices_->kernel(op), old_prices_->kernel(op));
     const double factor = bandwidth_ratio();
@@ -71,9 +77,7 @@ class Transfer {
     return factor;
   }
 
-  double bandwidth_ratio() const {
-    return from_->links[from_->hbm_link].bandwidth / to_.links[to_.hbm_link].bandwidth;
-  }
+  double bandwidth_ratio() const { return from_->links[from_->hbm_link].bandwidth / to_.links[to_.hbm_link].bandwidth; }
 
   double bus_ratio() const {
     const std::uint32_t ranks = std::max(2u, trace_.ranks);
@@ -98,7 +102,8 @@ Trace transferred(Trace trace, const Machine* from, const Machine& to) {
     trace.notes.push_back(fmt::format(
         "Durations are carried from {} to {} by a model without an interval; host time is unchanged; {} kernels of "
         "unknown FLOPs and bytes are taken as memory-bound.",
-        from->name, from->name == to.name ? to.name + " with the given settings" : to.name, transfer.assumed_memory_bound()));
+        from->name, from->name == to.name ? to.name + " with the given settings" : to.name,
+        transfer.assumed_memory_bound()));
   trace.machine = to.name;
   return trace;
 }

@@ -28,7 +28,8 @@ void step(benchmark::State& state, const char* name) {
   const auto allocator = make_allocator(name, kUnlimited);
   std::mt19937_64 random(1);
   std::vector<Bytes> sizes;
-  for (int i = 0; i < 1000; ++i) sizes.push_back(Bytes{1} << (random() % 17 + 9) | static_cast<Bytes>(random() % 3 * 512));
+  for (int i = 0; i < 1000; ++i)
+    sizes.push_back(Bytes{1} << (random() % 17 + 9) | static_cast<Bytes>(random() % 3 * 512));
   std::vector<Address> held;
   for (auto _ : state) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {

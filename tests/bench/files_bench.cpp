@@ -76,7 +76,8 @@ void kineto(benchmark::State& state, const std::filesystem::path& file) {
 [[maybe_unused]] const int registered = [] {
   const auto data = shared_data();
   if (!data) return 0;
-  for (const char* name : {"vgg13_h100_bs512_train.json", "recommender_2xv100.json.gz", "resnet50_v100_bs32_2021.json.gz"})
+  for (const char* name :
+       {"vgg13_h100_bs512_train.json", "recommender_2xv100.json.gz", "resnet50_v100_bs32_2021.json.gz"})
     benchmark::RegisterBenchmark((std::string("import/") + name).c_str(), kineto, *data / "traces" / "kineto" / name)
         ->Unit(benchmark::kMillisecond);
   return 0;

@@ -31,7 +31,8 @@ TEST(ExecutionTraceFuzz, DamagedTextIsReadOrRefused) {
   int accepted = 0, refused = 0;
   for (int round = 0; round < 20'000; ++round) {
     try {
-      const ExecutionTrace trace = parse_execution_trace(damaged(round % 2 == 0 ? kFlat : kAttributes, random), "et.json");
+      const ExecutionTrace trace =
+          parse_execution_trace(damaged(round % 2 == 0 ? kFlat : kAttributes, random), "et.json");
       for (const ExecutionNode& node : trace.nodes) {
         const OperatorCost cost = cost_of(trace, node);
         EXPECT_GE(cost.flops, 0);
@@ -57,10 +58,12 @@ TEST(ExecutionTraceFuzz, AHugeOrDeepDocumentIsRefusedQuickly) {
 // A program without sense: operators that nest at random, ids that come back, kernels and
 // allocations anywhere, arguments that lie about what is written.
 void write_random(Scene& scene, std::mt19937_64& random) {
-  static const char* const kNames[] = {"aten::add_", "aten::relu", "aten::zero_", "aten::_foreach_mul_", "nccl:all_reduce",
-                                       "c10d::allreduce_", "Optimizer.step#X", "AccumulateGrad", "aten::mm"};
-  static const char* const kSchemas[] = {"", "x(Tensor(a!) self, Tensor weight) -> ()", "x(Tensor self, Tensor(a!)[] out) -> Tensor",
-                                         "broken(", "x(Tensor output, Tensor momentum1_dev)"};
+  static const char* const kNames[] = {"aten::add_",          "aten::relu",      "aten::zero_",
+                                       "aten::_foreach_mul_", "nccl:all_reduce", "c10d::allreduce_",
+                                       "Optimizer.step#X",    "AccumulateGrad",  "aten::mm"};
+  static const char* const kSchemas[] = {"", "x(Tensor(a!) self, Tensor weight) -> ()",
+                                         "x(Tensor self, Tensor(a!)[] out) -> Tensor", "broken(",
+                                         "x(Tensor output, Tensor momentum1_dev)"};
   static const Phase kPhases[] = {Phase::unknown, Phase::forward, Phase::backward, Phase::optimizer};
   const auto any = [&](auto& of) { return of[random() % std::size(of)]; };
   const auto tensors = [&] {
@@ -76,14 +79,18 @@ void write_random(Scene& scene, std::mt19937_64& random) {
   for (int step = 0; step < 60; ++step) {
     switch (random() % 6) {
       case 0:
-      case 1: scene.begin(any(kNames), any(kSchemas), tensors(), tensors()), ++depth; break;
+      case 1:
+        scene.begin(any(kNames), any(kSchemas), tensors(), tensors()), ++depth;
+        break;
       case 2:
         if (depth > 0) scene.end(), --depth;
         break;
       case 3:
         scene.kernel(any(kPhases), random() % 5 == 0 ? OpKind::collective : OpKind::kernel);
         break;
-      case 4: live.push_back(scene.alloc(static_cast<Bytes>(1 + random() % 3) * 512)); break;
+      case 4:
+        live.push_back(scene.alloc(static_cast<Bytes>(1 + random() % 3) * 512));
+        break;
       default:
         if (live.empty()) break;
         const std::size_t at = random() % live.size();

@@ -17,7 +17,9 @@ namespace {
 
 using Random = std::mt19937;
 
-std::size_t below(Random& random, std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); }
+std::size_t below(Random& random, std::size_t n) {
+  return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+}
 
 // Where a member's value begins that is not the document's own, and where it ends.
 std::pair<std::size_t, std::size_t> some_value(const std::string& text, Random& random) {
@@ -26,20 +28,43 @@ std::pair<std::size_t, std::size_t> some_value(const std::string& text, Random& 
   if (colon == std::string::npos) return {text.size(), text.size()};
   const std::size_t begin = colon + 2;
   std::size_t end = begin;
-  if (text[begin] == '"') end = text.find('"', begin + 1) + 1;
-  else while (end < text.size() && text[end] != ',' && text[end] != '}' && text[end] != ']') ++end;
+  if (text[begin] == '"')
+    end = text.find('"', begin + 1) + 1;
+  else
+    while (end < text.size() && text[end] != ',' && text[end] != '}' && text[end] != ']') ++end;
   return {begin, end};
 }
 
 std::string mutated(std::string text, Random& random) {
-  static const char* kOdd[] = {"-1", "0", "1e308", "18446744073709551615", "-9223372036854775808", "9223372036854775807", "null",
-                               "\"x\"", "[]", "{}", "1669783687001200", "864000000000000", "0.0001", "true", "\"stream 9\"",
-                               "\"cudaGraphLaunch\"", "\"kernel\"", "\"cuda_sync\"", "\"Stream Wait Event\"", "7", "101", "2"};
+  static const char* kOdd[] = {"-1",
+                               "0",
+                               "1e308",
+                               "18446744073709551615",
+                               "-9223372036854775808",
+                               "9223372036854775807",
+                               "null",
+                               "\"x\"",
+                               "[]",
+                               "{}",
+                               "1669783687001200",
+                               "864000000000000",
+                               "0.0001",
+                               "true",
+                               "\"stream 9\"",
+                               "\"cudaGraphLaunch\"",
+                               "\"kernel\"",
+                               "\"cuda_sync\"",
+                               "\"Stream Wait Event\"",
+                               "7",
+                               "101",
+                               "2"};
   const int kind = static_cast<int>(below(random, 6));
   switch (kind) {
-    case 0: return text.substr(0, below(random, text.size()));
+    case 0:
+      return text.substr(0, below(random, text.size()));
     case 1:
-      for (std::size_t n = 1 + below(random, 4); n > 0; --n) text[below(random, text.size())] = static_cast<char>(below(random, 256));
+      for (std::size_t n = 1 + below(random, 4); n > 0; --n)
+        text[below(random, text.size())] = static_cast<char>(below(random, 256));
       return text;
     case 2: {  // a line twice, or not at all
       const std::size_t begin = text.find('\n', below(random, text.size() - 300));
@@ -99,8 +124,10 @@ TEST(KinetoFuzz, DamagedGzipIsRefusedOrSound) {
   int refused = 0;
   for (int i = 0; i < 300; ++i) {
     std::string text = packed;
-    if (below(random, 2)) text.resize(2 + below(random, text.size() - 2));
-    else text[2 + below(random, text.size() - 2)] = static_cast<char>(below(random, 256));
+    if (below(random, 2))
+      text.resize(2 + below(random, text.size() - 2));
+    else
+      text[2 + below(random, text.size() - 2)] = static_cast<char>(below(random, 256));
     write_content(folder / "mutated.json.gz", text);
     refused += outcome(folder / "mutated.json.gz") == 0;
   }

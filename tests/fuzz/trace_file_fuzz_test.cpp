@@ -92,10 +92,18 @@ TEST_F(TraceFileFuzz, AlteredContentBehindGoodChecksumsNeverCrashes) {
       if (frame.empty()) continue;
       const std::size_t at = random() % frame.size();
       switch (random() % 4) {
-        case 0: frame.resize(at); break;
-        case 1: frame[at] = static_cast<char>(random()); break;
-        case 2: frame.insert(at, 1 + random() % 9, static_cast<char>(random())); break;
-        default: frame[at] = static_cast<char>(0xff); break;
+        case 0:
+          frame.resize(at);
+          break;
+        case 1:
+          frame[at] = static_cast<char>(random());
+          break;
+        case 2:
+          frame.insert(at, 1 + random() % 9, static_cast<char>(random()));
+          break;
+        default:
+          frame[at] = static_cast<char>(0xff);
+          break;
       }
     }
     write_frames(altered, bad_);

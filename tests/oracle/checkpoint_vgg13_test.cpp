@@ -21,7 +21,8 @@ class CheckpointVgg13 : public testing::Test {
     if (!data) return;
     const KinetoCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
     ImportedTrace imported = import_kineto(capture);
-    join_execution_trace(imported, capture, read_execution_trace(*data / "traces/execution_trace/vgg13_h100_bs512.json"));
+    join_execution_trace(imported, capture,
+                         read_execution_trace(*data / "traces/execution_trace/vgg13_h100_bs512.json"));
     trace_ = new Trace(std::move(imported.trace));
   }
   static void TearDownTestSuite() {
@@ -42,9 +43,10 @@ constexpr Bytes output_bytes(Bytes channels, Bytes side) { return kBatch * chann
 constexpr Bytes index_bytes(Bytes channels, Bytes side) { return kBatch * channels * side * side * kIndex; }
 
 OpId first_backward(const Trace& t) {
-  return static_cast<OpId>(std::find_if(t.ops.begin(), t.ops.end(), [](const Op& op) {
-                             return op.phase == Phase::backward || op.phase == Phase::recompute;
-                           }) - t.ops.begin());
+  return static_cast<OpId>(
+      std::find_if(t.ops.begin(), t.ops.end(),
+                   [](const Op& op) { return op.phase == Phase::backward || op.phase == Phase::recompute; }) -
+      t.ops.begin());
 }
 
 Bytes live_at_backward(const Trace& t) { return live_bytes(t, StorageKind::activation)[first_backward(t)]; }
@@ -55,8 +57,12 @@ SimulationResult on_h100(const Trace& trace, const char* allocator) {
   return simulate(trace, load_machine("h100-sxm-80gb"), options);
 }
 
-const char* const kPolicies[] = {"checkpoint", "checkpoint:mode=sqrt", "checkpoint:every=3", "checkpoint:early_stop=0",
-                                 "checkpoint:ops=max_pool2d_with_indices+native_dropout", "checkpoint:last=keep",
+const char* const kPolicies[] = {"checkpoint",
+                                 "checkpoint:mode=sqrt",
+                                 "checkpoint:every=3",
+                                 "checkpoint:early_stop=0",
+                                 "checkpoint:ops=max_pool2d_with_indices+native_dropout",
+                                 "checkpoint:last=keep",
                                  "checkpoint:modules=VGG_0.Sequential_0"};
 
 TEST_F(CheckpointVgg13, EveryRerunComputesWhatItsOriginalDid) {

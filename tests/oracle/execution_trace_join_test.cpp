@@ -43,8 +43,16 @@ std::map<std::pair<StorageKind, bool>, std::pair<int, Bytes>> by_kind(const Trac
 }
 
 // VGG13 on 224 x 224 images: (channels in, channels out, side of the result).
-constexpr std::array<std::array<double, 3>, 10> kConvolutions = {{{3, 64, 224}, {64, 64, 224}, {64, 128, 112},
-    {128, 128, 112}, {128, 256, 56}, {256, 256, 56}, {256, 512, 28}, {512, 512, 28}, {512, 512, 14}, {512, 512, 14}}};
+constexpr std::array<std::array<double, 3>, 10> kConvolutions = {{{3, 64, 224},
+                                                                  {64, 64, 224},
+                                                                  {64, 128, 112},
+                                                                  {128, 128, 112},
+                                                                  {128, 256, 56},
+                                                                  {256, 256, 56},
+                                                                  {256, 512, 28},
+                                                                  {512, 512, 28},
+                                                                  {512, 512, 14},
+                                                                  {512, 512, 14}}};
 constexpr std::array<std::array<double, 2>, 3> kLinears = {{{25088, 4096}, {4096, 4096}, {4096, 1000}}};
 
 double vgg13_flops(double batch) {
@@ -83,7 +91,8 @@ TEST_F(Vgg13, Joins900Of900OperatorsByNameOnBothThreads) {
   for (std::size_t n = 0; n < joined_.execution.nodes.size(); ++n) {
     const std::uint32_t k = joined_.report.operators.operator_of_node[n];
     if (k == kNoIndex) continue;
-    EXPECT_EQ(joined_.capture.text(joined_.capture.operators[k].name), joined_.execution.name(joined_.execution.nodes[n]));
+    EXPECT_EQ(joined_.capture.text(joined_.capture.operators[k].name),
+              joined_.execution.name(joined_.execution.nodes[n]));
   }
 }
 
@@ -139,9 +148,7 @@ TEST_F(Vgg13, KindsHoldWhatTheModelAndAdamNeed) {
   EXPECT_LE(at(StorageKind::unknown, true).second, Bytes{3'000'000});
 }
 
-TEST_F(Vgg13, FlopsAreThoseOfTheLayers) {
-  EXPECT_NEAR(joined_.report.flops / vgg13_flops(512), 1.0, 1e-9);
-}
+TEST_F(Vgg13, FlopsAreThoseOfTheLayers) { EXPECT_NEAR(joined_.report.flops / vgg13_flops(512), 1.0, 1e-9); }
 
 TEST_F(Vgg13, ParametersGradientsAndStatesAreNamedAlike) {
   std::map<std::string, int> labels;
@@ -233,8 +240,8 @@ TEST(Dlrm, EveryRankJoinsAndEveryLaunchedDeviceOpHasUses) {
 TEST(Linear, OneOfFortyIterationsJoinsButTheRestStaysUnknown) {
   const auto data = shared_data();
   if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
-  const Joined j = join(*data / "traces/kineto/linear_2080ti.json.gz",
-                        *data / "traces/execution_trace/linear_2080ti.json.gz");
+  const Joined j =
+      join(*data / "traces/kineto/linear_2080ti.json.gz", *data / "traces/execution_trace/linear_2080ti.json.gz");
   EXPECT_EQ(j.report.operators.matched, 928U);
   EXPECT_EQ(j.report.operators.nodes, 928U);
   EXPECT_NEAR(j.report.covered_share, 1.0 / 40, 0.001);

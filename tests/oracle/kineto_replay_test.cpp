@@ -35,20 +35,93 @@ struct Case {
 
 // Counts: by an independent reading of the files (category of event; "nccl" in the name; device type 1).
 const Case kCases[] = {
-    {.file = "kineto/vgg13_h100_bs512_train.json", .machine = "h100-sxm-80gb", .moves = 9.95, .kernels = 292, .memsets = 33, .memory_events = 360},
-    {.file = "kineto/resnet50_v100_bs32_2021.json.gz", .machine = "v100-sxm2-32gb", .moves = 0.7, .kernels = 8772, .copies = 12, .memsets = 312, .memory_events = 8220},
-    {.file = "kineto/toy_ddp_2xa100.json.gz", .machine = "a100-sxm-40gb", .kernels = 2679, .collectives = 21, .copies = 960, .memsets = 114},
-    {.file = "kineto/recommender_2xv100.json.gz", .machine = "v100-sxm2-16gb", .total = 1, .gpu_step = 2, .host_step = 4, .start = 0,
-     .moves = 8.9, .moves_tolerance = 1.5, .without_edges = -7, .without_tolerance = 1.5, .kernels = 9812, .collectives = 64, .copies = 4856, .memsets = 900},
+    {.file = "kineto/vgg13_h100_bs512_train.json",
+     .machine = "h100-sxm-80gb",
+     .moves = 9.95,
+     .kernels = 292,
+     .memsets = 33,
+     .memory_events = 360},
+    {.file = "kineto/resnet50_v100_bs32_2021.json.gz",
+     .machine = "v100-sxm2-32gb",
+     .moves = 0.7,
+     .kernels = 8772,
+     .copies = 12,
+     .memsets = 312,
+     .memory_events = 8220},
+    {.file = "kineto/toy_ddp_2xa100.json.gz",
+     .machine = "a100-sxm-40gb",
+     .kernels = 2679,
+     .collectives = 21,
+     .copies = 960,
+     .memsets = 114},
+    {.file = "kineto/recommender_2xv100.json.gz",
+     .machine = "v100-sxm2-16gb",
+     .total = 1,
+     .gpu_step = 2,
+     .host_step = 4,
+     .start = 0,
+     .moves = 8.9,
+     .moves_tolerance = 1.5,
+     .without_edges = -7,
+     .without_tolerance = 1.5,
+     .kernels = 9812,
+     .collectives = 64,
+     .copies = 4856,
+     .memsets = 900},
     {.file = "kineto/linear_2080ti.json.gz", .machine = "rtx-2080ti", .kernels = 8716, .memsets = 1640},
-    {.file = "kineto/alexnet_critical_path.json.gz", .machine = "a100-sxm-40gb", .kernels = 79, .copies = 16, .memsets = 3},
-    {.file = "kineto/event_sync_multi_stream.json.gz", .machine = "a100-sxm-40gb", .moves = 0.1, .kernels = 3, .memsets = 3},
+    {.file = "kineto/alexnet_critical_path.json.gz",
+     .machine = "a100-sxm-40gb",
+     .kernels = 79,
+     .copies = 16,
+     .memsets = 3},
+    {.file = "kineto/event_sync_multi_stream.json.gz",
+     .machine = "a100-sxm-40gb",
+     .moves = 0.1,
+     .kernels = 3,
+     .memsets = 3},
     {.file = "kineto/minitoy_mi250.json.gz", .machine = "mi250", .kernels = 14, .copies = 2},
-    {.file = "kineto/bert_small_h100_inference.json.gz", .machine = "h100-sxm-80gb", .kernels = 60, .copies = 1, .memory_events = 218},
-    {.file = "dlrm_8xv100/rank0.kineto.json.gz", .machine = "v100-sxm2-32gb", .start = 500, .moves = 2.2, .without_edges = -13, .without_tolerance = 1, .kernels = 237, .collectives = 8, .copies = 16},
-    {.file = "dlrm_8xv100/rank1.kineto.json.gz", .machine = "v100-sxm2-32gb", .start = 500, .moves = 4.4, .without_edges = -28, .without_tolerance = 1, .kernels = 302, .collectives = 8, .copies = 16},
-    {.file = "dlrm_8xv100/rank2.kineto.json.gz", .machine = "v100-sxm2-32gb", .start = 500, .moves = 0.4, .without_edges = -3, .without_tolerance = 1, .kernels = 238, .collectives = 8, .copies = 16},
-    {.file = "dlrm_8xv100/rank3.kineto.json.gz", .machine = "v100-sxm2-32gb", .start = 500, .moves = 3.7, .without_edges = -29, .without_tolerance = 1, .kernels = 307, .collectives = 8, .copies = 16, .memsets = 6},
+    {.file = "kineto/bert_small_h100_inference.json.gz",
+     .machine = "h100-sxm-80gb",
+     .kernels = 60,
+     .copies = 1,
+     .memory_events = 218},
+    {.file = "dlrm_8xv100/rank0.kineto.json.gz",
+     .machine = "v100-sxm2-32gb",
+     .start = 500,
+     .moves = 2.2,
+     .without_edges = -13,
+     .without_tolerance = 1,
+     .kernels = 237,
+     .collectives = 8,
+     .copies = 16},
+    {.file = "dlrm_8xv100/rank1.kineto.json.gz",
+     .machine = "v100-sxm2-32gb",
+     .start = 500,
+     .moves = 4.4,
+     .without_edges = -28,
+     .without_tolerance = 1,
+     .kernels = 302,
+     .collectives = 8,
+     .copies = 16},
+    {.file = "dlrm_8xv100/rank2.kineto.json.gz",
+     .machine = "v100-sxm2-32gb",
+     .start = 500,
+     .moves = 0.4,
+     .without_edges = -3,
+     .without_tolerance = 1,
+     .kernels = 238,
+     .collectives = 8,
+     .copies = 16},
+    {.file = "dlrm_8xv100/rank3.kineto.json.gz",
+     .machine = "v100-sxm2-32gb",
+     .start = 500,
+     .moves = 3.7,
+     .without_edges = -29,
+     .without_tolerance = 1,
+     .kernels = 307,
+     .collectives = 8,
+     .copies = 16,
+     .memsets = 6},
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.file; }
@@ -97,7 +170,9 @@ void compare_steps(const ImportedTrace& t, const SimulationResult& r, Errors& e)
     Time end{};
     for (OpId id = t.trace.steps[i].first; id < t.trace.steps[i].last; ++id)
       if (r.records[id].end != kNever) end = std::max(end, r.records[id].end);
-    if (i > 0) e.gpu_step = larger(e.gpu_step, percent(end - before, t.captured.steps[i].gpu_end - t.captured.steps[i - 1].gpu_end));
+    if (i > 0)
+      e.gpu_step =
+          larger(e.gpu_step, percent(end - before, t.captured.steps[i].gpu_end - t.captured.steps[i - 1].gpu_end));
     before = end;
   }
 }
@@ -136,10 +211,11 @@ class KinetoReplay : public ::testing::TestWithParam<Case> {
 TEST_P(KinetoReplay, ReproducesTheCapture) {
   const Case& c = GetParam();
   const Errors e = compare(imported_, result_);
-  fmt::print("{:<44} total {:10.3f} -> {:10.3f} ms ({:+.3f} %)  GPU span {:+.3f} %  host step {:+.3f} %  GPU step {:+.3f} %  "
-             "start {:.0f} / {:.0f} / {:.0f} us\n",
-             c.file, to_seconds(imported_.captured.total) * 1e3, to_seconds(result_.end) * 1e3, e.total, e.span, e.host_step,
-             e.gpu_step, e.median, e.p95, e.worst);
+  fmt::print(
+      "{:<44} total {:10.3f} -> {:10.3f} ms ({:+.3f} %)  GPU span {:+.3f} %  host step {:+.3f} %  GPU step {:+.3f} %  "
+      "start {:.0f} / {:.0f} / {:.0f} us\n",
+      c.file, to_seconds(imported_.captured.total) * 1e3, to_seconds(result_.end) * 1e3, e.total, e.span, e.host_step,
+      e.gpu_step, e.median, e.p95, e.worst);
   EXPECT_TRUE(check(imported_.trace).empty());
   EXPECT_LE(std::fabs(e.total), c.total);
   EXPECT_LE(std::fabs(e.span), c.total);
@@ -164,8 +240,8 @@ TEST_P(KinetoReplay, InferredEdgesCarryIt) {
   const ImportedTrace loose = import_kineto(capture_, without);
   const SimulationResult r = replay(loose.trace, machine_);
   const double moves = percent(r.end, result_.end);
-  fmt::print("{:<44} without {} inferred edges: total {:+.2f} %, expected {:+.2f} %\n", c.file, imported_.summary.inferred_edges,
-             moves, c.without_edges);
+  fmt::print("{:<44} without {} inferred edges: total {:+.2f} %, expected {:+.2f} %\n", c.file,
+             imported_.summary.inferred_edges, moves, c.without_edges);
   EXPECT_NEAR(moves, c.without_edges, c.without_tolerance);
   if (std::string(c.file).find("toy_ddp") != std::string::npos) {
     EXPECT_LT(compare(imported_, result_).worst, 50);
@@ -251,7 +327,8 @@ class KinetoControl : public ::testing::Test {
   static OpId gap_near(const Trace& trace, Duration gap) {
     OpId best = 0;
     for (OpId id = 0; id < trace.ops.size(); ++id)
-      if (!trace.ops[id].placed && std::abs((trace.ops[id].host_gap - gap).count()) < std::abs((trace.ops[best].host_gap - gap).count()))
+      if (!trace.ops[id].placed &&
+          std::abs((trace.ops[id].host_gap - gap).count()) < std::abs((trace.ops[best].host_gap - gap).count()))
         best = id;
     return best;
   }
@@ -265,19 +342,23 @@ class KinetoControl : public ::testing::Test {
 };
 
 TEST_F(KinetoControl, ADeletedHostGapShowsWhereTheHostIsSlow) {
-  const auto [resnet, resnet_gap] = delete_gap(load("kineto/resnet50_v100_bs32_2021.json.gz", "v100-sxm2-32gb"), microseconds(1417));
+  const auto [resnet, resnet_gap] =
+      delete_gap(load("kineto/resnet50_v100_bs32_2021.json.gz", "v100-sxm2-32gb"), microseconds(1417));
   EXPECT_EQ(resnet, -resnet_gap);
   EXPECT_GT(resnet_gap, microseconds(1000));
-  const auto [bert, bert_gap] = delete_gap(load("kineto/bert_small_h100_inference.json.gz", "h100-sxm-80gb"), microseconds(198));
+  const auto [bert, bert_gap] =
+      delete_gap(load("kineto/bert_small_h100_inference.json.gz", "h100-sxm-80gb"), microseconds(198));
   EXPECT_EQ(bert, -bert_gap);
   EXPECT_GT(bert_gap, microseconds(100));
 }
 
 TEST_F(KinetoControl, ADeletedHostGapIsHiddenWhereTheDeviceIsSlow) {
-  const auto [vgg, vgg_gap] = delete_gap(load("kineto/vgg13_h100_bs512_train.json", "h100-sxm-80gb"), microseconds(2024));
+  const auto [vgg, vgg_gap] =
+      delete_gap(load("kineto/vgg13_h100_bs512_train.json", "h100-sxm-80gb"), microseconds(2024));
   EXPECT_EQ(vgg, Duration{});
   EXPECT_GT(vgg_gap, microseconds(1000));
-  const auto [recommender, gap] = delete_gap(load("kineto/recommender_2xv100.json.gz", "v100-sxm2-16gb"), microseconds(2082));
+  const auto [recommender, gap] =
+      delete_gap(load("kineto/recommender_2xv100.json.gz", "v100-sxm2-16gb"), microseconds(2082));
   EXPECT_LT(std::abs(recommender.count()), gap.count() / 10);
   EXPECT_GT(gap, microseconds(1000));
 }
@@ -318,7 +399,8 @@ TEST_F(KinetoControl, OneStatedEdgeMovesAKernelOfAlexnet) {
     const ImportedTrace loose = import_kineto(l.capture, without);
     const std::vector<Time> after = starts(loose, replay(loose.trace, l.machine));
     ASSERT_EQ(after.size(), before.size());
-    for (std::size_t i = 0; i < before.size(); ++i) most = std::max(most, Duration(std::abs((before[i] - after[i]).count())));
+    for (std::size_t i = 0; i < before.size(); ++i)
+      most = std::max(most, Duration(std::abs((before[i] - after[i]).count())));
   }
   EXPECT_GT(most, microseconds(150));
 }
@@ -342,7 +424,8 @@ TEST_F(KinetoControl, WaitingLeftInsideCallsIsCaught) {
 }
 
 TEST_F(KinetoControl, MissingRecordsAreRecognised) {
-  const char* files[] = {"kineto/vgg13_h100_bs512_train.json", "kineto/recommender_2xv100.json.gz", "kineto/resnet50_v100_bs32_2021.json.gz"};
+  const char* files[] = {"kineto/vgg13_h100_bs512_train.json", "kineto/recommender_2xv100.json.gz",
+                         "kineto/resnet50_v100_bs32_2021.json.gz"};
   for (const char* file : files) {
     KinetoCapture capture = read_kineto(*shared_data() / "traces" / file);
     std::size_t number = 0;

@@ -31,7 +31,8 @@ class ZeroVgg13 : public testing::Test {
     if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
     const KinetoCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
     ImportedTrace imported = import_kineto(capture);
-    join_execution_trace(imported, capture, read_execution_trace(*data / "traces/execution_trace/vgg13_h100_bs512.json"));
+    join_execution_trace(imported, capture,
+                         read_execution_trace(*data / "traces/execution_trace/vgg13_h100_bs512.json"));
     trace_ = std::move(imported.trace);
     machine_ = load_machine("h100-sxm-80gb");
   }
@@ -56,7 +57,8 @@ class ZeroVgg13 : public testing::Test {
     const std::vector<LiveBytes> live = live_bytes(trace);
     for (OpId id = 0; id < trace.ops.size(); ++id)
       for (const Use& use : trace.uses_of(trace.ops[id]))
-        if (trace.storages[use.storage].kind == StorageKind::optimizer_state) return static_cast<double>(model_state(live[id]));
+        if (trace.storages[use.storage].kind == StorageKind::optimizer_state)
+          return static_cast<double>(model_state(live[id]));
     return 0;
   }
 
@@ -76,7 +78,8 @@ TEST_F(ZeroVgg13, TrafficIsThePapers) {
     const Trace result = split(stage);
     EXPECT_NEAR(sent(result, CollectiveKind::reduce_scatter) / (kParameterBytes * kOthers), 1, kRounding) << stage;
     const double gathers = stage == 3 ? 2 : 1;
-    EXPECT_NEAR(sent(result, CollectiveKind::all_gather) / (gathers * kParameterBytes * kOthers), 1, kRounding) << stage;
+    EXPECT_NEAR(sent(result, CollectiveKind::all_gather) / (gathers * kParameterBytes * kOthers), 1, kRounding)
+        << stage;
     EXPECT_EQ(sent(result, CollectiveKind::all_reduce), 0) << stage;
   }
 }
@@ -86,7 +89,8 @@ TEST_F(ZeroVgg13, ModelStateIsThePapers) {
   const double p = kParameterBytes, n = kRanks;
   const double expected[] = {4 * p, 2 * p + 2 * p / n, p + 3 * p / n, 4 * p / n};
   EXPECT_NEAR(state_at_update(trace_) / expected[0], 1, kRounding);
-  for (const int stage : {0, 1, 2, 3}) EXPECT_NEAR(state_at_update(split(stage)) / expected[stage], 1, kRounding) << stage;
+  for (const int stage : {0, 1, 2, 3})
+    EXPECT_NEAR(state_at_update(split(stage)) / expected[stage], 1, kRounding) << stage;
 }
 
 TEST_F(ZeroVgg13, EachStageIsSoundAndSmallerThanTheOneBefore) {
@@ -107,7 +111,8 @@ TEST_F(ZeroVgg13, EachStageIsSoundAndSmallerThanTheOneBefore) {
 // Backward hides at least half of what the reductions take; without overlap nothing does.
 TEST_F(ZeroVgg13, OverlapHidesTheReductions) {
   const double base = to_seconds(run(trace_).gpu_span);
-  const double overlapped = to_seconds(run(split(0)).gpu_span), exposed = to_seconds(run(split(0, {}, ",overlap=0")).gpu_span);
+  const double overlapped = to_seconds(run(split(0)).gpu_span),
+               exposed = to_seconds(run(split(0, {}, ",overlap=0")).gpu_span);
   Duration collectives{};
   const Trace stage0 = split(0);
   for (const Op& op : stage0.ops)

@@ -25,8 +25,10 @@ struct Made {
 // Frees in forward what nothing reads any more: `recent` storages stay, saved ones stay for backward.
 void forget(StepProgram& p, std::vector<Made>& made, std::size_t recent, std::vector<StorageId>& kept) {
   while (made.size() > recent) {
-    if (made.front().saved) kept.push_back(made.front().id);
-    else p.drop(made.front().id);
+    if (made.front().saved)
+      kept.push_back(made.front().id);
+    else
+      p.drop(made.front().id);
     made.erase(made.begin());
   }
 }
@@ -78,10 +80,14 @@ Trace random_step(std::size_t passes) {
 
 std::vector<RecomputeUnit> random_units(const Trace& t, const Dataflow& flow, const Pass& pass) {
   switch (*rc::gen::inRange(0, 4)) {
-    case 0: return block_units(t, flow, pass);
-    case 1: return grouped(t, pass, block_units(t, flow, pass), *rc::gen::inRange<std::size_t>(1, 5));
-    case 2: return segment_units(t, flow, pass);
-    default: return operator_units(t, pass, {"op1", "op3"});
+    case 0:
+      return block_units(t, flow, pass);
+    case 1:
+      return grouped(t, pass, block_units(t, flow, pass), *rc::gen::inRange<std::size_t>(1, 5));
+    case 2:
+      return segment_units(t, flow, pass);
+    default:
+      return operator_units(t, pass, {"op1", "op3"});
   }
 }
 
@@ -94,7 +100,8 @@ RC_GTEST_PROP(CheckpointProperty, KeepsContentsAndAddsUp, ()) {
   rules.drop_outputs = *rc::gen::arbitrary<bool>();
   RecomputePlan plan;
   plan.kept_until.assign(before.storages.size(), 0);
-  for (const Pass& pass : passes(before)) plan_recompute(before, flow, pass, random_units(before, flow, pass), rules, plan);
+  for (const Pass& pass : passes(before))
+    plan_recompute(before, flow, pass, random_units(before, flow, pass), rules, plan);
   const Trace after = with_recompute(before, flow, plan, test_machine());
   RC_ASSERT(check(after) == std::vector<std::string>{});
 
@@ -103,8 +110,10 @@ RC_GTEST_PROP(CheckpointProperty, KeepsContentsAndAddsUp, ()) {
   std::vector<std::pair<StringId, std::uint64_t>> kept, expected;
   for (OpId id = 0; id < after.ops.size(); ++id) {
     if (!runs_on_device(after.ops[id].kind)) continue;
-    if (after.ops[id].phase == Phase::recompute) RC_ASSERT(hashes[id] == hashes[after.ops[id].source]);
-    else kept.emplace_back(after.ops[id].operator_name, hashes[id]);
+    if (after.ops[id].phase == Phase::recompute)
+      RC_ASSERT(hashes[id] == hashes[after.ops[id].source]);
+    else
+      kept.emplace_back(after.ops[id].operator_name, hashes[id]);
   }
   for (OpId id = 0; id < before.ops.size(); ++id)
     if (runs_on_device(before.ops[id].kind)) expected.emplace_back(before.ops[id].operator_name, originals[id]);
@@ -116,7 +125,8 @@ RC_GTEST_PROP(CheckpointProperty, KeepsContentsAndAddsUp, ()) {
     std::vector<std::uint64_t> reads;
     for (const Op& op : t.ops)
       if (op.phase == Phase::backward)
-        for (const Use& use : t.uses_of(op)) reads.push_back(use.version == 0 ? use.storage : all[of.writer(use.storage, use.version)]);
+        for (const Use& use : t.uses_of(op))
+          reads.push_back(use.version == 0 ? use.storage : all[of.writer(use.storage, use.version)]);
     return reads;
   };
   RC_ASSERT(backward_reads(after, hashes) == backward_reads(before, originals));
@@ -134,7 +144,8 @@ RC_GTEST_PROP(CheckpointProperty, KeepsContentsAndAddsUp, ()) {
   RC_ASSERT(simulated(after).end == simulated(before).end + again);
 
   // Bytes: nothing is left over; at the start of backward what was dropped is gone, what is kept is there.
-  const std::vector<Bytes> live = live_bytes(after, StorageKind::activation), was = live_bytes(before, StorageKind::activation);
+  const std::vector<Bytes> live = live_bytes(after, StorageKind::activation),
+                           was = live_bytes(before, StorageKind::activation);
   RC_ASSERT(live.back() == was.back());
   const std::vector<Pass> all = passes(before);
   if (all.size() > 1) return;

@@ -1,9 +1,9 @@
 // Is the walk back a longest path? The reference knows nothing of the engine: it writes the bounds of
 // docs/engine.md as a graph and asks Boost.Graph for the longest path to every point.
+#include <rapidcheck/gtest.h>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dag_shortest_paths.hpp>
 #include <boost/graph/reverse_graph.hpp>
-#include <rapidcheck/gtest.h>
 
 #include <map>
 
@@ -108,8 +108,12 @@ class Bounds {
     bound(begin, end, op.host_cost + (op.kind == OpKind::host_work ? op.duration : Duration{}));
     std::vector<OpId>& behind = stream_[op.stream];  // what the next point of the stream stands behind
     switch (op.kind) {
-      case OpKind::hand_over: bound(call_end(op.target), begin, op.host_gap); break;
-      case OpKind::event_record: event_[op.target] = behind; break;
+      case OpKind::hand_over:
+        bound(call_end(op.target), begin, op.host_gap);
+        break;
+      case OpKind::event_record:
+        event_[op.target] = behind;
+        break;
       case OpKind::event_wait:
         for (const OpId producer : event_[op.target]) {
           behind.push_back(producer);
@@ -122,7 +126,8 @@ class Bounds {
       case OpKind::host_work:
         for (const OpId awaited : behind) bound(work_end(awaited), end, op.host_cost + op.duration);
         break;
-      default: add_kernel(id, op);
+      default:
+        add_kernel(id, op);
     }
   }
 
@@ -143,9 +148,10 @@ class Bounds {
   static std::vector<std::int64_t> longest(const G& graph, std::size_t start) {
     std::vector<std::int64_t> distance(boost::num_vertices(graph));
     const std::int64_t unreached = std::numeric_limits<std::int64_t>::max();
-    boost::dag_shortest_paths(graph, start,
-                              boost::distance_map(boost::make_iterator_property_map(
-                                  distance.begin(), boost::get(boost::vertex_index, graph))).distance_inf(unreached));
+    boost::dag_shortest_paths(
+        graph, start,
+        boost::distance_map(boost::make_iterator_property_map(distance.begin(), boost::get(boost::vertex_index, graph)))
+            .distance_inf(unreached));
     for (std::int64_t& d : distance) d = d == unreached ? -1 : -d;
     return distance;
   }
@@ -199,9 +205,14 @@ RC_GTEST_PROP(CriticalPathProperty, IsALongestPathOfTheBounds, ()) {
         RC_ASSERT(critical[Bounds::work_begin(segment.op)]);
         RC_ASSERT(critical[Bounds::work_end(segment.op)]);
         break;
-      case PathPart::gap: RC_ASSERT(critical[Bounds::call_begin(segment.op)]); break;
-      case PathPart::call: RC_ASSERT(critical[Bounds::call_end(segment.op)]); break;
-      default: break;
+      case PathPart::gap:
+        RC_ASSERT(critical[Bounds::call_begin(segment.op)]);
+        break;
+      case PathPart::call:
+        RC_ASSERT(critical[Bounds::call_end(segment.op)]);
+        break;
+      default:
+        break;
     }
   }
 }

@@ -60,7 +60,8 @@ Trace random_program(bool may_be_added) {
         continue;
       case 4:
         if (!events.empty())
-          builder.wait(events[static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(events.size())))], op.stream, 0);
+          builder.wait(events[static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(events.size())))],
+                       op.stream, 0);
         continue;
       default:
         op.kind = OpKind::synchronize;

@@ -16,9 +16,9 @@ RC_GTEST_PROP(FairShareProperty, FeasibleAndMaxMinOptimal, ()) {
   std::vector<FlowDemand> flows(count);
   for (std::size_t f = 0; f < count; ++f) {
     for (std::size_t l = 0; l < links; ++l)
-      if (*rc::gen::inRange(0, 2) == 1)
-        crossed[f].emplace_back(static_cast<std::uint16_t>(l), *rc::gen::inRange(1, 4));
-    flows[f] = {static_cast<double>(*rc::gen::inRange(1, 5)), static_cast<double>(*rc::gen::inRange(1, 500)), crossed[f]};
+      if (*rc::gen::inRange(0, 2) == 1) crossed[f].emplace_back(static_cast<std::uint16_t>(l), *rc::gen::inRange(1, 4));
+    flows[f] = {static_cast<double>(*rc::gen::inRange(1, 5)), static_cast<double>(*rc::gen::inRange(1, 500)),
+                crossed[f]};
   }
   const auto rates = fair_share(flows, capacities);
   std::vector<double> load(links, 0);

@@ -64,7 +64,8 @@ void run(Bytes capacity, std::size_t steps) {
       const auto stream = *wide(rc::gen::inRange<std::uint16_t>(0, 3));
       const auto address = fast.allocate(bytes, stream);
       RC_ASSERT(address == reference.allocate(bytes, stream));
-      if (address) live.push_back(*address);
+      if (address)
+        live.push_back(*address);
       else if (*wide(rc::gen::inRange(0, 4)) == 0) {
         fast.set_capacity(capacity += MiB(16));
         reference.set_capacity(capacity);

@@ -37,8 +37,8 @@ Case any_case() {
   c.stage = wide(0, 4);
   c.ranks = wide(2, 20);
   c.policy = "zero:stage=" + std::to_string(c.stage) + ",ranks=" + std::to_string(c.ranks) +
-             ",bucket_bytes=" + std::to_string(wide<Bytes>(1, 40'000)) +
-             ",overlap=" + std::to_string(wide(0, 2)) + ",prefetch=" + std::to_string(wide(0, 2)) +
+             ",bucket_bytes=" + std::to_string(wide<Bytes>(1, 40'000)) + ",overlap=" + std::to_string(wide(0, 2)) +
+             ",prefetch=" + std::to_string(wide(0, 2)) +
              ",reuse_distance=" + std::to_string(wide<Bytes>(0, 2) * wide<Bytes>(0, 60'000));
   return c;
 }
@@ -65,7 +65,8 @@ RC_GTEST_PROP(ZeroProperty, PartsOfAllRanksMakeTheWhole, ()) {
   RC_ASSERT(races(result).empty());
   const std::size_t layers = c.shape.parameter_bytes.size();
   if (c.stage >= 1)
-    require_part(total(result, StorageKind::optimizer_state), total(trace, StorageKind::optimizer_state), c.ranks, 1, 4);
+    require_part(total(result, StorageKind::optimizer_state), total(trace, StorageKind::optimizer_state), c.ranks, 1,
+                 4);
   else
     RC_ASSERT(total(result, StorageKind::optimizer_state) == total(trace, StorageKind::optimizer_state));
   if (c.stage == 3)

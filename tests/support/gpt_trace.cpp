@@ -20,15 +20,18 @@ struct Parameter {
 struct Layer {
   std::string path;
   Parameter norm1, qkv, out, norm2, fc1, fc2;
-  StorageId input, normed1, q, k, v, softmax, softmax_mask, dropped, row_sums, context, attention_mask, middle,
-      normed2, gelu_input, gelu_output, mlp_mask;  // kept for backward
+  StorageId input, normed1, q, k, v, softmax, softmax_mask, dropped, row_sums, context, attention_mask, middle, normed2,
+      gelu_input, gelu_output, mlp_mask;  // kept for backward
 };
 
 class Program {
  public:
   explicit Program(const GptShape& shape)
-      : g_(shape), tokens_(std::int64_t{shape.sequence} * shape.batch), h_(shape.hidden),
-        sbh_(tokens_ * shape.hidden), attention_(std::int64_t{shape.heads} * shape.sequence * tokens_) {
+      : g_(shape),
+        tokens_(std::int64_t{shape.sequence} * shape.batch),
+        h_(shape.hidden),
+        sbh_(tokens_ * shape.hidden),
+        attention_(std::int64_t{shape.heads} * shape.sequence * tokens_) {
     Trace& t = b_.trace();
     t.name = "gpt";
     t.knowledge = {true, true, true, true, true};
@@ -59,7 +62,8 @@ class Program {
     p.master = b_.add_storage(4 * count, StorageKind::optimizer_state, "hbm", n + ".master", true);
     p.mean = b_.add_storage(4 * count, StorageKind::optimizer_state, "hbm", n + ".exp_avg", true);
     p.variance = b_.add_storage(4 * count, StorageKind::optimizer_state, "hbm", n + ".exp_avg_sq", true);
-    if (g_.preexisting_gradients) p.gradient = b_.add_storage(2 * count, StorageKind::gradient, "hbm", n + ".grad", true);
+    if (g_.preexisting_gradients)
+      p.gradient = b_.add_storage(2 * count, StorageKind::gradient, "hbm", n + ".grad", true);
     return p;
   }
 
@@ -129,8 +133,10 @@ class Program {
   }
   void into_gradient(const char* name, OperatorClass c, double flops, std::vector<StorageId> reads, Parameter& p,
                      std::vector<StorageId> writes = {}) {
-    if (p.gradient == kNoStorage) p.gradient = make(2 * p.count, StorageKind::gradient, "grad");
-    else reads.push_back(p.gradient);  // accumulates
+    if (p.gradient == kNoStorage)
+      p.gradient = make(2 * p.count, StorageKind::gradient, "grad");
+    else
+      reads.push_back(p.gradient);  // accumulates
     writes.push_back(p.gradient);
     kernel(name, c, flops, reads, writes);
   }
@@ -227,7 +233,8 @@ class Program {
   // The gradients of q, k and v; drops what forward kept for them.
   std::vector<StorageId> core_attention_backward(Layer& l, StorageId gradient) {
     const double flops = 2.0 * static_cast<double>(attention_) * static_cast<double>(h_ / g_.heads);
-    const StorageId dq = workspace(2 * sbh_, "grad_q"), dk = workspace(2 * sbh_, "grad_k"), dv = workspace(2 * sbh_, "grad_v");
+    const StorageId dq = workspace(2 * sbh_, "grad_q"), dk = workspace(2 * sbh_, "grad_k"),
+                    dv = workspace(2 * sbh_, "grad_v");
     if (g_.flash_attention) {
       kernel("flash_attention_backward", OperatorClass::attention, 5 * flops,
              {gradient, l.q, l.k, l.v, l.context, l.row_sums}, {dq, dk, dv});

@@ -23,16 +23,16 @@ namespace memwall {
 
 struct GptShape {
   int layers = 2, hidden = 8, heads = 2, sequence = 4, batch = 2, vocabulary = 16;
-  bool flash_attention = false;         // keeps no attention matrix, only 4 bytes per row and head
-  std::int64_t extra_parameters = 0;    // an unused block that makes up a round number of parameters
-  bool preexisting_gradients = false;   // zero_grad(set_to_none=False): they live from step to step
+  bool flash_attention = false;        // keeps no attention matrix, only 4 bytes per row and head
+  std::int64_t extra_parameters = 0;   // an unused block that makes up a round number of parameters
+  bool preexisting_gradients = false;  // zero_grad(set_to_none=False): they live from step to step
   int steps = 1;
   Origin origin = Origin::measured;
   double flops_per_second = 1e12;
   double bytes_per_second = 1e12;
-  Duration host_gap{};                  // before every call
-  Duration launch_cost{};               // of every kernel launch
-  Duration allocator_cost{};            // of every alloc
+  Duration host_gap{};        // before every call
+  Duration launch_cost{};     // of every kernel launch
+  Duration allocator_cost{};  // of every alloc
 };
 
 // 7.0e9 parameters (32 layers of 4096), 2048 tokens, on about an A100's rates, 5 us per launch.

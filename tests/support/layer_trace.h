@@ -13,9 +13,9 @@ namespace memwall {
 
 struct LayerShape {
   std::vector<Bytes> parameter_bytes = {1024, 2048, 4096};
-  int passes = 1;               // forward and backward before each update
+  int passes = 1;  // forward and backward before each update
   int steps = 1;
-  bool modules = true;          // "layers.N"
+  bool modules = true;  // "layers.N"
   bool optimizer = true;
   bool captured_all_reduce = false;  // after backward, of all gradients, as plain data parallel training does
   Bytes activation_bytes = 512;

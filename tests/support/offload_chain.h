@@ -90,8 +90,8 @@ inline Trace training_step(int layers, Bytes parameter_bytes, bool half) {
   std::vector<StorageId> p, g, m;
   for (int i = 0; i < layers; ++i) {
     p.push_back(c.b.add_storage(parameter_bytes, StorageKind::parameter, "hbm", numbered('p', i), true));
-    m.push_back(c.b.add_storage(parameter_bytes * (half ? 6 : 2), StorageKind::optimizer_state, "hbm",
-                                numbered('m', i), true));
+    m.push_back(
+        c.b.add_storage(parameter_bytes * (half ? 6 : 2), StorageKind::optimizer_state, "hbm", numbered('m', i), true));
   }
   for (int i = 0; i < layers; ++i) c.kernel(Phase::forward, {p[i]}, {});
   g.resize(layers);

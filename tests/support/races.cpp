@@ -21,9 +21,16 @@ bool covers(const Clock& clock, const Clock& needed) {
 class Races {
  public:
   Races(const Trace& trace, std::size_t limit)
-      : t_(trace), limit_(limit), none_(trace.streams.size(), 0), host_(none_), streams_(trace.streams.size(), none_),
-        events_(trace.event_count, none_), written_(trace.storages.size(), none_), used_(trace.storages.size(), none_),
-        memory_(trace.storages.size(), none_), pools_(trace.streams.size(), none_) {}
+      : t_(trace),
+        limit_(limit),
+        none_(trace.streams.size(), 0),
+        host_(none_),
+        streams_(trace.streams.size(), none_),
+        events_(trace.event_count, none_),
+        written_(trace.storages.size(), none_),
+        used_(trace.storages.size(), none_),
+        memory_(trace.storages.size(), none_),
+        pools_(trace.streams.size(), none_) {}
 
   std::vector<std::string> run() {
     for (OpId id = 0; id < t_.ops.size() && found_.size() < limit_; ++id) visit(id);
@@ -35,11 +42,21 @@ class Races {
     const Op& op = t_.ops[id];
     switch (op.kind) {
       // What comes next from this stream's pool may stand in memory that the freed storage's users still work on.
-      case OpKind::free: merge(pools_[t_.storages[op.target].stream], used_[op.target]); break;
-      case OpKind::alloc: memory_[op.target] = pools_[t_.storages[op.target].stream]; break;
-      case OpKind::event_record: events_[op.target] = streams_[op.stream]; break;
-      case OpKind::event_wait: merge(streams_[op.stream], events_[op.target]); break;
-      case OpKind::synchronize: synchronize(op); break;
+      case OpKind::free:
+        merge(pools_[t_.storages[op.target].stream], used_[op.target]);
+        break;
+      case OpKind::alloc:
+        memory_[op.target] = pools_[t_.storages[op.target].stream];
+        break;
+      case OpKind::event_record:
+        events_[op.target] = streams_[op.stream];
+        break;
+      case OpKind::event_wait:
+        merge(streams_[op.stream], events_[op.target]);
+        break;
+      case OpKind::synchronize:
+        synchronize(op);
+        break;
       default:
         if (runs_on_device(op.kind)) launch(id);
     }

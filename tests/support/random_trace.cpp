@@ -29,9 +29,13 @@ class Author {
   // Not std::uniform_int_distribution: its numbers differ between standard libraries.
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
   bool chance(std::uint64_t percent) { return below(100) < percent; }
-  Duration time(std::uint64_t nanoseconds_below) { return Duration(static_cast<std::int64_t>(below(nanoseconds_below * 1000))); }
+  Duration time(std::uint64_t nanoseconds_below) {
+    return Duration(static_cast<std::int64_t>(below(nanoseconds_below * 1000)));
+  }
   template <class E>
-  E any(E largest) { return static_cast<E>(below(static_cast<std::uint64_t>(largest) + 1)); }
+  E any(E largest) {
+    return static_cast<E>(below(static_cast<std::uint64_t>(largest) + 1));
+  }
   std::string word(const char* stem) { return std::string(stem) + std::to_string(below(40)); }
 
   void describe() {
@@ -40,7 +44,8 @@ class Author {
     t.machine = chance(50) ? "h100-sxm-80gb" : "";
     for (std::uint64_t i = 0; i <= below(3); ++i) builder_.add_thread("thread " + std::to_string(i));
     for (std::uint64_t i = 0; i <= below(4); ++i)
-      builder_.add_stream("stream " + std::to_string(7 + i), any(StreamRole::storage), static_cast<std::uint16_t>(below(3)));
+      builder_.add_stream("stream " + std::to_string(7 + i), any(StreamRole::storage),
+                          static_cast<std::uint16_t>(below(3)));
     for (const char* place : {"hbm", "host", "nvme"}) t.place(place);
     for (Duration& d : t.constants.launch_latency) d = time(9000) - nanoseconds(3000);
     for (auto& row : t.constants.stream_gap)
@@ -59,8 +64,9 @@ class Author {
   }
 
   StorageId storage(bool preexisting) {
-    const StorageId id = builder_.add_storage(static_cast<Bytes>(below(1ull << 34)), any(StorageKind::communication_buffer),
-                                              chance(80) ? "hbm" : "host", word("storage "), preexisting);
+    const StorageId id =
+        builder_.add_storage(static_cast<Bytes>(below(1ull << 34)), any(StorageKind::communication_buffer),
+                             chance(80) ? "hbm" : "host", word("storage "), preexisting);
     Storage& s = builder_.trace().storages[id];
     s.stream = static_cast<std::uint16_t>(below(builder_.trace().streams.size()));
     s.pinned = chance(10);
@@ -81,7 +87,8 @@ class Author {
     op.host_cost = time(5'000);
     op.operator_class = any(OperatorClass::memory);
     op.data_type = any(DataType::boolean);
-    if (!t.ops.empty()) op.source = chance(20) || op.phase == Phase::recompute ? static_cast<OpId>(below(t.ops.size())) : kNoOp;
+    if (!t.ops.empty())
+      op.source = chance(20) || op.phase == Phase::recompute ? static_cast<OpId>(below(t.ops.size())) : kNoOp;
     if (op.phase == Phase::recompute && op.source == kNoOp) op.phase = Phase::forward;
     builder_.append(op, uses);
   }
@@ -115,8 +122,10 @@ class Author {
     for (std::uint64_t i = below(4); i > 0 && !live_.empty(); --i) {
       const StorageId id = live_[below(live_.size())];
       const bool known = builder_.version(id) > 0 || builder_.trace().storages[id].preexisting;
-      if (known && chance(60)) uses.push_back({id, TraceBuilder::kLatest, Access::read});
-      else uses.push_back({id, 0, Access::write});
+      if (known && chance(60))
+        uses.push_back({id, TraceBuilder::kLatest, Access::read});
+      else
+        uses.push_back({id, 0, Access::write});
     }
     return uses;
   }
@@ -124,9 +133,14 @@ class Author {
   void one() {
     Op op;
     switch (below(12)) {
-      case 0: case 1: case 2: return device_op(OpKind::kernel);
-      case 3: return device_op(any(OpKind::storage_io));
-      case 4: case 5:
+      case 0:
+      case 1:
+      case 2:
+        return device_op(OpKind::kernel);
+      case 3:
+        return device_op(any(OpKind::storage_io));
+      case 4:
+      case 5:
         live_.push_back(storage(false));
         op.kind = OpKind::alloc;
         op.target = live_.back();
@@ -157,7 +171,8 @@ class Author {
         op.kind = OpKind::host_work;
         op.duration = time(100'000);
         break;
-      default: op.kind = chance(50) ? OpKind::graph_launch : OpKind::mark;
+      default:
+        op.kind = chance(50) ? OpKind::graph_launch : OpKind::mark;
     }
     append(op, {});
   }

@@ -61,9 +61,8 @@ inline OpId first_of(const Trace& t, Phase phase) {
 
 // Of the ops of a phase: how many run on the device, and for how long.
 inline std::size_t count(const Trace& t, Phase phase) {
-  return static_cast<std::size_t>(std::count_if(t.ops.begin(), t.ops.end(), [&](const Op& op) {
-    return op.phase == phase && runs_on_device(op.kind);
-  }));
+  return static_cast<std::size_t>(std::count_if(
+      t.ops.begin(), t.ops.end(), [&](const Op& op) { return op.phase == phase && runs_on_device(op.kind); }));
 }
 
 inline Duration device_time(const Trace& t, Phase phase) {
@@ -88,12 +87,14 @@ inline void expect_same_contents(const Trace& before, const Trace& after) {
   }
   EXPECT_GT(recomputed, 0u);
   std::vector<std::uint64_t> expected;
-  std::copy_if(originals.begin(), originals.end(), std::back_inserter(expected), [](std::uint64_t h) { return h != 0; });
+  std::copy_if(originals.begin(), originals.end(), std::back_inserter(expected),
+               [](std::uint64_t h) { return h != 0; });
   EXPECT_EQ(kept, expected);
 }
 
 inline bool has_note(const Trace& t, const std::string& part) {
-  return std::any_of(t.notes.begin(), t.notes.end(), [&](const std::string& n) { return n.find(part) != std::string::npos; });
+  return std::any_of(t.notes.begin(), t.notes.end(),
+                     [&](const std::string& n) { return n.find(part) != std::string::npos; });
 }
 
 }  // namespace memwall

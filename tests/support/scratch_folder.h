@@ -40,7 +40,8 @@ inline std::string content_of(const std::filesystem::path& path) {
 }
 
 inline void write_content(const std::filesystem::path& path, std::string_view content) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc).write(content.data(), static_cast<std::streamsize>(content.size()));
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
 }  // namespace memwall

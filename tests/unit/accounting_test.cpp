@@ -33,16 +33,14 @@ TEST(Accounting, CountsLatenciesAndCallsAsHost) {
 
 TEST(Accounting, PutsComputeBeforeRecomputeBeforeTheRest) {
   HandRun hand;
-  hand.device(OpKind::copy, "h2d", 1, 0, 1, 1, 20);                                       // 0
-  hand.device(OpKind::kernel, "forward", 0, 1, 2, 4, 9);                                  // 1
-  const OpId again = hand.device(OpKind::kernel, "again", 2, 2, 3, 7, 12);                // 2
+  hand.device(OpKind::copy, "h2d", 1, 0, 1, 1, 20);                         // 0
+  hand.device(OpKind::kernel, "forward", 0, 1, 2, 4, 9);                    // 1
+  const OpId again = hand.device(OpKind::kernel, "again", 2, 2, 3, 7, 12);  // 2
   hand.op(again).phase = Phase::recompute;
-  hand.device(OpKind::kernel, "last", 0, 3, 4, 20, 22, WaitReason::event, 0);             // 3
+  hand.device(OpKind::kernel, "last", 0, 3, 4, 20, 22, WaitReason::event, 0);  // 3
   // 0-1 call, 1-4 copy, 4-9 compute (9-12 recompute alone), 12-20 copy, 20-22 compute.
-  expect_times(account(hand.finish()).total, {{TimeClass::host, 1},
-                                              {TimeClass::copy, 11},
-                                              {TimeClass::compute, 7},
-                                              {TimeClass::recompute, 3}});
+  expect_times(account(hand.finish()).total,
+               {{TimeClass::host, 1}, {TimeClass::copy, 11}, {TimeClass::compute, 7}, {TimeClass::recompute, 3}});
 }
 
 TEST(Accounting, HidesWhatACopyDoesBehindKernels) {
@@ -63,9 +61,9 @@ TEST(Accounting, CutsClassesAtStepBoundaries) {
   const TimeAccounting found = account(hand.finish());
   ASSERT_EQ(found.steps.size(), 2u);
   EXPECT_EQ(found.steps[0].window.name, "one");
-  expect_times(found.steps[0].times, {{TimeClass::host, 2}, {TimeClass::compute, 2}});                       // 1-5
-  expect_times(found.steps[1].times, {{TimeClass::compute, 5}, {TimeClass::host, 1}});                       // 5-11
-  expect_times(found.total, {{TimeClass::host, 4}, {TimeClass::compute, 7}});                                // 0-11
+  expect_times(found.steps[0].times, {{TimeClass::host, 2}, {TimeClass::compute, 2}});  // 1-5
+  expect_times(found.steps[1].times, {{TimeClass::compute, 5}, {TimeClass::host, 1}});  // 5-11
+  expect_times(found.total, {{TimeClass::host, 4}, {TimeClass::compute, 7}});           // 0-11
 }
 
 TEST(Accounting, AddsUpForASimulatedTrainingStep) {

@@ -74,9 +74,10 @@ TEST(CheckpointGpt, ContentsAreTheSame) {
   GptShape shape;
   shape.steps = 2;
   const Trace before = gpt_step(shape);
-  for (const char* policy : {"checkpoint", "checkpoint:mode=sqrt", "checkpoint:every=2", "checkpoint:modules=layers.*.mlp",
-                             "checkpoint:ops=gelu+softmax", "checkpoint:early_stop=0", "checkpoint:last=keep",
-                             "checkpoint:modules=layers.*.mlp+layers.*.attention,outputs=drop"}) {
+  for (const char* policy :
+       {"checkpoint", "checkpoint:mode=sqrt", "checkpoint:every=2", "checkpoint:modules=layers.*.mlp",
+        "checkpoint:ops=gelu+softmax", "checkpoint:early_stop=0", "checkpoint:last=keep",
+        "checkpoint:modules=layers.*.mlp+layers.*.attention,outputs=drop"}) {
     SCOPED_TRACE(policy);
     const Trace after = rewritten(before, policy);
     EXPECT_TRUE(check(after).empty());
@@ -223,7 +224,9 @@ TEST(CheckpointSettings, ContradictionsAreRefused) {
   EXPECT_NE(refusal(trace, "checkpoint:mode=modules").find("mode=modules needs modules="), std::string::npos);
   EXPECT_NE(refusal(trace, "checkpoint:mode=ful").find("Did you mean 'full'?"), std::string::npos);
   EXPECT_NE(refusal(trace, "checkpoint:ops=gelo").find("Did you mean 'gelu'?"), std::string::npos);
-  EXPECT_NE(refusal(trace, "checkpoint:modules=layers.*.mlp+layer.*.mlp").find("modules=layer.*.mlp matches no forward op"), std::string::npos);
+  EXPECT_NE(
+      refusal(trace, "checkpoint:modules=layers.*.mlp+layer.*.mlp").find("modules=layer.*.mlp matches no forward op"),
+      std::string::npos);
 }
 
 TEST(CheckpointSettings, TracesThatCannotTakeIt) {
@@ -250,7 +253,9 @@ TEST(CheckpointControl, ARerunThatReadsSomethingElseHasAnotherHash) {
   const std::vector<std::uint64_t> hashes = producer_hashes(after);
   std::size_t wrong = 0;
   for (OpId id = 0; id < after.ops.size(); ++id)
-    if (after.ops[id].phase == Phase::recompute && after.ops[id].source != kNoOp && hashes[id] != hashes[after.ops[id].source]) ++wrong;
+    if (after.ops[id].phase == Phase::recompute && after.ops[id].source != kNoOp &&
+        hashes[id] != hashes[after.ops[id].source])
+      ++wrong;
   EXPECT_EQ(wrong, 2u * 3);  // per layer gelu, fc2 and the dropout behind it
 }
 
@@ -270,8 +275,8 @@ TEST(CheckpointControl, DroppingWithoutRerunIsFound) {
       for (std::uint16_t i = 0; i < op.use_count; ++i) {
         Use& use = after.uses[op.first_use + i];
         for (StorageId s = 0; s < use.storage && use.access == Access::read; ++s)
-          if (after.storages[s].label == after.storages[use.storage].label && after.storages[s].kind == StorageKind::activation &&
-              !after.storages[s].preexisting) {
+          if (after.storages[s].label == after.storages[use.storage].label &&
+              after.storages[s].kind == StorageKind::activation && !after.storages[s].preexisting) {
             use.storage = s;
             break;
           }

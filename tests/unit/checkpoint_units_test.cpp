@@ -55,7 +55,7 @@ TEST(CheckpointInPlace, AnInputThatTheUnitOverwritesIsMadeAgainByItsProducer) {
   p.op("conv", {x}, {a});  // outside of the unit
   p.module("blocks.0");
   const StorageId c = p.make(300, "c");
-  p.op("pool", {a}, {c});   // reads a before ...
+  p.op("pool", {a}, {c});  // reads a before ...
   const StorageId b = p.make(500, "b");
   p.op("mul", {c}, {b});
   p.module("");
@@ -85,7 +85,8 @@ TEST(CheckpointRefuses, AnInputThatIsGoneForGood) {
   p.optimizer();
   const std::string why = refusal(std::move(p).finish(), "checkpoint");
   EXPECT_NE(why.find("can re-run none of 1 units"), std::string::npos) << why;
-  EXPECT_NE(why.find("blocks.0: op 2 'aten::conv' reads storage 0 'x', which is overwritten"), std::string::npos) << why;
+  EXPECT_NE(why.find("blocks.0: op 2 'aten::conv' reads storage 0 'x', which is overwritten"), std::string::npos)
+      << why;
 }
 
 TEST(CheckpointRefuses, ItemInAUnit) {
@@ -335,8 +336,9 @@ TEST(CheckpointBlocks, AreTheOutermostNumberedModules) {
 }
 
 TEST(CheckpointBlocks, AreNotContainersOfThem) {
-  EXPECT_TRUE(has_note(rewritten(conv_relu_chain("Net_0.Sequential_0.Block_", "Net_0.Sequential_0.Block_"), "checkpoint"),
-                       "3 units (Net_0.Sequential_0.Block_0 to"));
+  EXPECT_TRUE(
+      has_note(rewritten(conv_relu_chain("Net_0.Sequential_0.Block_", "Net_0.Sequential_0.Block_"), "checkpoint"),
+               "3 units (Net_0.Sequential_0.Block_0 to"));
 }
 
 TEST(CheckpointBlocks, SingleLayersInARowAreCutByDataflowInstead) {

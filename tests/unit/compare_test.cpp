@@ -97,7 +97,7 @@ TEST(Compare, NamesWhatWasAddedRemovedAndChanged) {
   const memwall::Run base = chain("abc", "one");
   HandRun hand;
   hand.run.trace.name = "one";
-  hand.device(OpKind::kernel, "a", 0, 0, 0, 1, 6);                                         // 5 us instead of 2
+  hand.device(OpKind::kernel, "a", 0, 0, 0, 1, 6);  // 5 us instead of 2
   hand.device(OpKind::copy, "offload", 1, 0, 0, 6, 7, WaitReason::event, 0);
   hand.op(1).bytes = 4096;
   hand.device(OpKind::kernel, "c", 0, 0, 0, 7, 9, WaitReason::event, 1);

@@ -30,10 +30,10 @@ TEST(CriticalPath, LeadsFromAKernelThroughItsLaunch) {
 
 TEST(CriticalPath, FollowsStreamOrderAndEvents) {
   HandRun hand;
-  hand.device(OpKind::copy, "h2d", 1, 0, 1, 2, 12);                                      // 0
-  hand.device(OpKind::kernel, "a", 0, 1, 2, 3, 8);                                       // 1
+  hand.device(OpKind::copy, "h2d", 1, 0, 1, 2, 12);                                        // 0
+  hand.device(OpKind::kernel, "a", 0, 1, 2, 3, 8);                                         // 1
   const OpId b = hand.device(OpKind::kernel, "b", 0, 2, 3, 13, 20, WaitReason::event, 0);  // 2
-  hand.device(OpKind::kernel, "c", 0, 3, 4, 21, 25, WaitReason::stream_order, b);        // 3
+  hand.device(OpKind::kernel, "c", 0, 3, 4, 21, 25, WaitReason::stream_order, b);          // 3
   EXPECT_EQ(described(hand.finish()),
             (Lines{"0-1 host call 0", "1-2 host latency 0", "2-12 copy work 0", "12-13 host latency 2",
                    "13-20 compute work 2", "20-21 host latency 3", "21-25 compute work 3"}));
@@ -41,21 +41,20 @@ TEST(CriticalPath, FollowsStreamOrderAndEvents) {
 
 TEST(CriticalPath, EntersAnOccupyingKernelBeforeItsEnd) {
   HandRun hand;
-  hand.device(OpKind::kernel, "wide", 0, 0, 1, 1, 11);                            // 0
+  hand.device(OpKind::kernel, "wide", 0, 0, 1, 1, 11);                             // 0
   hand.device(OpKind::kernel, "other", 1, 1, 2, 9, 20, WaitReason::occupancy, 0);  // 1
   EXPECT_EQ(described(hand.finish()), (Lines{"0-1 host call 0", "1-9 compute work 0", "9-20 compute work 1"}));
 }
 
 TEST(CriticalPath, TellsCollectivesStorageAndRecomputeApart) {
   HandRun hand;
-  hand.device(OpKind::collective, "all_reduce", 2, 0, 1, 1, 4);                                // 0
-  hand.device(OpKind::storage_io, "read", 3, 1, 2, 4, 9, WaitReason::event, 0);                // 1
+  hand.device(OpKind::collective, "all_reduce", 2, 0, 1, 1, 4);                                  // 0
+  hand.device(OpKind::storage_io, "read", 3, 1, 2, 4, 9, WaitReason::event, 0);                  // 1
   const OpId again = hand.device(OpKind::kernel, "gemm", 0, 2, 3, 9, 10, WaitReason::event, 1);  // 2
   hand.op(again).phase = Phase::recompute;
-  hand.device(OpKind::memset, "memset", 0, 3, 4, 10, 12, WaitReason::stream_order, again);     // 3
-  EXPECT_EQ(described(hand.finish()),
-            (Lines{"0-1 host call 0", "1-4 collective work 0", "4-9 storage work 1", "9-10 recompute work 2",
-                   "10-12 compute work 3"}));
+  hand.device(OpKind::memset, "memset", 0, 3, 4, 10, 12, WaitReason::stream_order, again);  // 3
+  EXPECT_EQ(described(hand.finish()), (Lines{"0-1 host call 0", "1-4 collective work 0", "4-9 storage work 1",
+                                             "9-10 recompute work 2", "10-12 compute work 3"}));
 }
 
 TEST(CriticalPath, GoesThroughABlockingCallToTheWorkItWaitedFor) {
@@ -64,9 +63,8 @@ TEST(CriticalPath, GoesThroughABlockingCallToTheWorkItWaitedFor) {
   const OpId sync = hand.host(OpKind::synchronize, "cudaStreamSynchronize", 1, 12);
   hand.waited(sync, WaitReason::synchronize, 0);
   hand.host(OpKind::mark, "end", 15, 15);
-  EXPECT_EQ(described(hand.finish()),
-            (Lines{"0-1 host call 0", "1-2 host latency 0", "2-10 compute work 0", "10-12 host latency 1",
-                   "12-15 host gap 2"}));
+  EXPECT_EQ(described(hand.finish()), (Lines{"0-1 host call 0", "1-2 host latency 0", "2-10 compute work 0",
+                                             "10-12 host latency 1", "12-15 host gap 2"}));
 }
 
 TEST(CriticalPath, CutsTheAwaitedWorkWhereTheCallReturnedEarly) {
@@ -81,13 +79,12 @@ TEST(CriticalPath, CutsTheAwaitedWorkWhereTheCallReturnedEarly) {
 
 TEST(CriticalPath, GoesFromAFullLaunchQueueToTheStartThatFreedIt) {
   HandRun hand;
-  hand.device(OpKind::kernel, "a", 0, 0, 1, 1, 5);                                                // 0
-  const OpId b = hand.device(OpKind::kernel, "b", 0, 1, 2, 5, 8, WaitReason::stream_order, 0);    // 1
-  const OpId c = hand.device(OpKind::kernel, "c", 1, 2, 6, 7, 9);                                 // 2
+  hand.device(OpKind::kernel, "a", 0, 0, 1, 1, 5);                                              // 0
+  const OpId b = hand.device(OpKind::kernel, "b", 0, 1, 2, 5, 8, WaitReason::stream_order, 0);  // 1
+  const OpId c = hand.device(OpKind::kernel, "c", 1, 2, 6, 7, 9);                               // 2
   hand.waited(c, WaitReason::launch_queue, b);
-  EXPECT_EQ(described(hand.finish()),
-            (Lines{"0-1 host call 0", "1-5 compute work 0", "5-6 host call 2", "6-7 host latency 2",
-                   "7-9 compute work 2"}));
+  EXPECT_EQ(described(hand.finish()), (Lines{"0-1 host call 0", "1-5 compute work 0", "5-6 host call 2",
+                                             "6-7 host latency 2", "7-9 compute work 2"}));
 }
 
 TEST(CriticalPath, ChargesAllocationsThatWaitToTheAllocatorAndMissingDataToFaults) {
@@ -96,8 +93,8 @@ TEST(CriticalPath, ChargesAllocationsThatWaitToTheAllocatorAndMissingDataToFault
   hand.run.trace.storages.resize(1);
   hand.op(alloc).target = 0;
   hand.waited(alloc, WaitReason::memory, kNoOp);
-  hand.device(OpKind::kernel, "a", 0, 4, 5, 6, 8);                                              // 1
-  hand.device(OpKind::kernel, "b", 0, 5, 6, 11, 12, WaitReason::page_fault, kNoOp);             // 2
+  hand.device(OpKind::kernel, "a", 0, 4, 5, 6, 8);                                   // 1
+  hand.device(OpKind::kernel, "b", 0, 5, 6, 11, 12, WaitReason::page_fault, kNoOp);  // 2
   EXPECT_EQ(described(hand.finish()),
             (Lines{"0-1 host gap 0", "1-4 allocator wait 0", "4-5 host call 1", "5-6 host latency 1",
                    "6-8 compute work 1", "8-11 fault wait 2", "11-12 compute work 2"}));
@@ -105,8 +102,8 @@ TEST(CriticalPath, ChargesAllocationsThatWaitToTheAllocatorAndMissingDataToFault
 
 TEST(CriticalPath, OfAFaultAfterALateLaunchGoesOnThroughThatLaunch) {
   HandRun hand;
-  hand.device(OpKind::kernel, "a", 0, 0, 1, 1, 2);                                    // 0
-  hand.device(OpKind::kernel, "b", 0, 4, 5, 9, 10, WaitReason::page_fault, kNoOp);    // 1
+  hand.device(OpKind::kernel, "a", 0, 0, 1, 1, 2);                                  // 0
+  hand.device(OpKind::kernel, "b", 0, 4, 5, 9, 10, WaitReason::page_fault, kNoOp);  // 1
   EXPECT_EQ(described(hand.finish()),
             (Lines{"0-1 host call 0", "1-4 host gap 1", "4-5 host call 1", "5-9 fault wait 1", "9-10 compute work 1"}));
 }

@@ -78,7 +78,8 @@ TEST(Dataflow, AViewProducesNothingAndSharesItsStorage) {
 
 TEST(Dataflow, SeveralKernelsPassTheirWorkOnThroughAWorkspace) {
   Scene s;
-  s.begin("aten::conv", "aten::conv(Tensor input, Tensor weight) -> Tensor", {{{100, 256}}, {{101, 256}}}, {{{102, 512}}});
+  s.begin("aten::conv", "aten::conv(Tensor input, Tensor weight) -> Tensor", {{{100, 256}}, {{101, 256}}},
+          {{{102, 512}}});
   const StorageId out = s.alloc(2048);
   const StorageId scratch = s.alloc(4096);
   const OpId first = s.kernel(), second = s.kernel(), third = s.kernel();
@@ -108,8 +109,8 @@ TEST(Dataflow, SeveralKernelsWithoutAWorkspacePassTheOutputOn) {
 
 TEST(Dataflow, EachOutputIsMadeByTheKernelsBeforeTheNextIsAllocated) {
   Scene s;
-  s.begin("aten::backward", "aten::backward(Tensor grad, Tensor input) -> (Tensor, Tensor)", {{{100, 256}}, {{101, 256}}},
-          {{{102, 256}}, {{103, 1000}}});
+  s.begin("aten::backward", "aten::backward(Tensor grad, Tensor input) -> (Tensor, Tensor)",
+          {{{100, 256}}, {{101, 256}}}, {{{102, 256}}, {{103, 1000}}});
   s.alloc(1024);
   const OpId of_input = s.kernel(Phase::backward);
   s.alloc(4096);
@@ -122,7 +123,8 @@ TEST(Dataflow, EachOutputIsMadeByTheKernelsBeforeTheNextIsAllocated) {
 
 TEST(Dataflow, WhatAnOperatorInsideComputedItsCallerDoesNotWriteAgain) {
   Scene s;
-  s.begin("aten::backward", "aten::backward(Tensor grad) -> (Tensor, Tensor)", {{{100, 256}}}, {{{102, 256}}, {{103, 8}}});
+  s.begin("aten::backward", "aten::backward(Tensor grad) -> (Tensor, Tensor)", {{{100, 256}}},
+          {{{102, 256}}, {{103, 8}}});
   s.alloc(1024);
   const OpId own = s.kernel(Phase::backward);
   s.begin("aten::sum", "aten::sum(Tensor self) -> Tensor", {{{100, 256}}}, {{{103, 8}}});
@@ -152,7 +154,8 @@ TEST(Dataflow, AnOperatorOnListsWorksThroughThemInOrder) {
   Scene s;
   const std::vector<SceneTensor> parameters = {{100, 256}, {101, 256}, {102, 256}, {103, 256}};
   const std::vector<SceneTensor> gradients = {{200, 256}, {201, 256}, {202, 256}, {203, 256}};
-  s.begin("aten::_foreach_add_", "aten::_foreach_add_.List(Tensor(a!)[] self, Tensor[] other) -> ()", {parameters, gradients});
+  s.begin("aten::_foreach_add_", "aten::_foreach_add_.List(Tensor(a!)[] self, Tensor[] other) -> ()",
+          {parameters, gradients});
   const OpId first = s.kernel(Phase::optimizer), second = s.kernel(Phase::optimizer);
   s.end();
   s.join();
@@ -162,12 +165,14 @@ TEST(Dataflow, AnOperatorOnListsWorksThroughThemInOrder) {
 
 TEST(Dataflow, ACollectiveWithoutAnOutputArgumentWorksInPlace) {
   Scene s;
-  s.begin("c10d::allreduce_", "c10d::allreduce_(Tensor[] tensors, int timeout) -> Tensor[]", {{{100, 256}}}, {{{100, 256}}});
+  s.begin("c10d::allreduce_", "c10d::allreduce_(Tensor[] tensors, int timeout) -> Tensor[]", {{{100, 256}}},
+          {{{100, 256}}});
   s.begin("nccl:all_reduce", "", {{{100, 256}}});
   const OpId reduce = s.kernel(Phase::backward, OpKind::collective);
   s.end();
   s.end();
-  s.begin("c10d::alltoall_base_", "c10d::alltoall_base_(Tensor output, Tensor input) -> int", {{{101, 256}}, {{100, 256}}});
+  s.begin("c10d::alltoall_base_", "c10d::alltoall_base_(Tensor output, Tensor input) -> int",
+          {{{101, 256}}, {{100, 256}}});
   s.begin("nccl:all_to_all", "", {{{100, 256}}});
   const OpId exchange = s.kernel(Phase::backward, OpKind::collective);
   s.end();
@@ -352,7 +357,8 @@ TEST(Join, FewerThanNineTenthsIsAnErrorWithTheFigures) {
     s.join();
     FAIL() << "joined";
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("scene.et.json: 8 of 10 operators (80.0 %)"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("scene.et.json: 8 of 10 operators (80.0 %)"), std::string::npos)
+        << error.what();
   }
 }
 

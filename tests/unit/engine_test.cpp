@@ -232,7 +232,8 @@ TEST_F(EngineTest, AKernelOfSeveralWavesLetsOthersInWithItsLastWave) {
   wide.waves = 4;
   const OpId w = builder_.append(wide);
   const OpId other = kernel(side_, us(1));
-  const OpId memset = builder_.append(on_device(OpKind::memset, builder_.add_stream("third", StreamRole::compute), us(1)));
+  const OpId memset =
+      builder_.append(on_device(OpKind::memset, builder_.add_stream("third", StreamRole::compute), us(1)));
   const auto r = run();
   EXPECT_EQ(r.records[other].start, us(75));
   EXPECT_EQ(r.records[other].device_reason, WaitReason::occupancy);
@@ -336,7 +337,8 @@ TEST_F(EngineTest, MemoryInPiecesIsMissingAsMuchAsWasAskedFor) {
   const int hbm = machine_.tier("hbm");
   machine_.tiers[hbm].capacity = MiB(100);
   std::vector<StorageId> s;
-  for (const Bytes mib : {60, 30, 20, 20, 45}) s.push_back(builder_.add_storage(MiB(mib), StorageKind::activation, "hbm", ""));
+  for (const Bytes mib : {60, 30, 20, 20, 45})
+    s.push_back(builder_.add_storage(MiB(mib), StorageKind::activation, "hbm", ""));
   builder_.alloc(s[0], main_);
   builder_.alloc(s[1], main_);
   builder_.free(s[0], main_);

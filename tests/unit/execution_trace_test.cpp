@@ -14,7 +14,8 @@
 namespace memwall {
 namespace {
 
-const std::string kAddmmSchema = "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor";
+const std::string kAddmmSchema =
+    "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor";
 
 // One matrix product in the form of schema 1.0.1, and in that of 1.0.2 and later.
 const std::string kFlat = R"j({"schema":"1.0.1","pid":7,"start_ts":1,"finish_ts":2,"nodes":[
@@ -23,7 +24,7 @@ const std::string kFlat = R"j({"schema":"1.0.1","pid":7,"start_ts":1,"finish_ts"
   "inputs":[[18,19,0,24,4,"cuda:0"]],"input_shapes":[[4,6]],"input_types":["Tensor(float)"],
   "outputs":[[18,19,0,24,4,"cuda:0"]],"output_shapes":[[4,6]],"output_types":["Tensor(float)"]},
  {"name":"aten::addmm","id":14,"rf_id":5,"parent":2,"fw_parent":9,"seq_id":661,"scope":0,"tid":1,"fw_tid":3,"op_schema":")j" +
-    kAddmmSchema + R"j(",
+                          kAddmmSchema + R"j(",
   "inputs":[[7,8,0,6,4,"cuda:0"],[3,4,0,20,4,"cuda:0"],[13,6,0,30,4,"cuda:0"],1,1],
   "input_shapes":[[6],[4,5],[5,6],[],[]],"input_types":["Tensor(float)","Tensor(float)","Tensor(float)","Int","Int"],
   "outputs":[[18,19,0,24,4,"cuda:0"]],"output_shapes":[[4,6]],"output_types":["Tensor(float)"]}]})j";
@@ -37,7 +38,8 @@ const std::string kAttributes = R"j({"schema":"1.1.1-chakra.0.0.4","pid":7,"node
   "attrs":[{"name":"rf_id","type":"uint64","value":5},{"name":"fw_parent","type":"uint64","value":9},
            {"name":"seq_id","type":"int64","value":661},{"name":"scope","type":"uint64","value":0},
            {"name":"tid","type":"uint64","value":1},{"name":"fw_tid","type":"uint64","value":3},
-           {"name":"op_schema","type":"string","value":")j" + kAddmmSchema + R"j("},
+           {"name":"op_schema","type":"string","value":")j" +
+                                kAddmmSchema + R"j("},
            {"name":"kernel_backend","type":"string","value":""}]}]})j";
 
 ExecutionTrace parse(const std::string& text) { return parse_execution_trace(text, "run.et.json"); }
@@ -177,17 +179,21 @@ TEST(ExecutionTraceReader, ReadsTheCapturesCompletely) {
 }
 
 TEST(OperatorSchema, TellsNamesAndWhatIsWritten) {
-  const OperatorSchema add = parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)");
+  const OperatorSchema add =
+      parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)");
   ASSERT_EQ(add.arguments.size(), 3U);
   EXPECT_EQ(add.name(0), "self");
   EXPECT_EQ(add.name(2), "alpha");
   EXPECT_EQ(add.name(3), "");
   EXPECT_TRUE(writes_argument(add, "aten::add_", 0));
   EXPECT_FALSE(writes_argument(add, "aten::add_", 1));
-  const OperatorSchema pool = parse_schema("aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] dilation=[1, 1], bool ceil_mode=False) -> Tensor");
+  const OperatorSchema pool = parse_schema(
+      "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] dilation=[1, 1], bool "
+      "ceil_mode=False) -> Tensor");
   EXPECT_EQ(pool.position("ceil_mode"), 4U);
   EXPECT_EQ(pool.position("padding"), pool.arguments.size());
-  const OperatorSchema lists = parse_schema("aten::_foreach_lerp_.Scalar(Tensor(a!)[] self, Tensor[] tensors1, Scalar weight) -> ()");
+  const OperatorSchema lists =
+      parse_schema("aten::_foreach_lerp_.Scalar(Tensor(a!)[] self, Tensor[] tensors1, Scalar weight) -> ()");
   EXPECT_TRUE(writes_argument(lists, "aten::_foreach_lerp_", 0));
   EXPECT_EQ(lists.name(1), "tensors1");
 }
@@ -201,13 +207,15 @@ TEST(OperatorSchema, WithoutOneTheNameDecides) {
 }
 
 // A node with tensors of these shapes; the outputs are fp16, so 2 bytes an element.
-OperatorCost cost(const std::string& name, const std::string& schema, const std::string& inputs, const std::string& shapes,
-                  const std::string& types, const std::string& outputs, const std::string& output_shapes,
-                  const std::string& output_types) {
-  const ExecutionTrace trace = parse(R"j({"schema":"1.0.1","nodes":[{"name":")j" + name +
-      R"j(","id":1,"rf_id":1,"parent":0,"fw_parent":0,"seq_id":0,"scope":0,"tid":1,"fw_tid":0,"op_schema":")j" + schema +
-      R"j(","inputs":)j" + inputs + R"j(,"input_shapes":)j" + shapes + R"j(,"input_types":)j" + types + R"j(,"outputs":)j" + outputs +
-      R"j(,"output_shapes":)j" + output_shapes + R"j(,"output_types":)j" + output_types + "}]}");
+OperatorCost cost(const std::string& name, const std::string& schema, const std::string& inputs,
+                  const std::string& shapes, const std::string& types, const std::string& outputs,
+                  const std::string& output_shapes, const std::string& output_types) {
+  const ExecutionTrace trace =
+      parse(R"j({"schema":"1.0.1","nodes":[{"name":")j" + name +
+            R"j(","id":1,"rf_id":1,"parent":0,"fw_parent":0,"seq_id":0,"scope":0,"tid":1,"fw_tid":0,"op_schema":")j" +
+            schema + R"j(","inputs":)j" + inputs + R"j(,"input_shapes":)j" + shapes + R"j(,"input_types":)j" + types +
+            R"j(,"outputs":)j" + outputs + R"j(,"output_shapes":)j" + output_shapes + R"j(,"output_types":)j" +
+            output_types + "}]}");
   return cost_of(trace, trace.nodes[0]);
 }
 
@@ -225,24 +233,26 @@ TEST(OperatorCost, OfAMatrixProduct) {
 TEST(OperatorCost, OfABatchedProductCountsEveryBatch) {
   const OperatorCost c = cost("aten::bmm", "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
                               R"j([[1,2,0,70,2,"cuda:0"],[3,4,0,84,2,"cuda:0"]])j", "[[7,2,5],[7,5,3]]",
-                              R"j(["Tensor(c10::Half)","Tensor(c10::Half)"])j", R"j([[5,6,0,42,2,"cuda:0"]])j", "[[7,2,3]]",
-                              R"j(["Tensor(c10::Half)"])j");
+                              R"j(["Tensor(c10::Half)","Tensor(c10::Half)"])j", R"j([[5,6,0,42,2,"cuda:0"]])j",
+                              "[[7,2,3]]", R"j(["Tensor(c10::Half)"])j");
   EXPECT_EQ(c.flops, 2.0 * 7 * 2 * 5 * 3);
   EXPECT_EQ(c.data_type, DataType::fp16);
 }
 
 const std::string kConvolutionBackward =
-    "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, bool transposed, "
+    "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, bool "
+    "transposed, "
     "bool[3] output_mask) -> (Tensor, Tensor, Tensor)";
 
 OperatorCost convolution_backward(const std::string& first_output) {
-  return cost("aten::convolution_backward", kConvolutionBackward,
-              R"j([[1,2,0,1152,4,"cuda:0"],[3,4,0,600,4,"cuda:0"],[5,6,0,216,4,"cuda:0"],[8],false,[true,true,true]])j",
-              "[[2,8,6,12],[2,3,10,10],[8,3,3,3],[[]],[],[[],[],[]]]",
-              R"j(["Tensor(float)","Tensor(float)","Tensor(float)","GenericList[Int]","Bool","GenericList[Bool,Bool,Bool]"])j",
-              "[" + first_output + R"j(,[9,10,0,216,4,"cuda:0"],[11,12,0,8,4,"cuda:0"]])j",
-              "[" + std::string(first_output.find("cuda") == std::string::npos ? "[]" : "[2,3,10,10]") + ",[8,3,3,3],[8]]",
-              R"j(["Tensor(float)","Tensor(float)","Tensor(float)"])j");
+  return cost(
+      "aten::convolution_backward", kConvolutionBackward,
+      R"j([[1,2,0,1152,4,"cuda:0"],[3,4,0,600,4,"cuda:0"],[5,6,0,216,4,"cuda:0"],[8],false,[true,true,true]])j",
+      "[[2,8,6,12],[2,3,10,10],[8,3,3,3],[[]],[],[[],[],[]]]",
+      R"j(["Tensor(float)","Tensor(float)","Tensor(float)","GenericList[Int]","Bool","GenericList[Bool,Bool,Bool]"])j",
+      "[" + first_output + R"j(,[9,10,0,216,4,"cuda:0"],[11,12,0,8,4,"cuda:0"]])j",
+      "[" + std::string(first_output.find("cuda") == std::string::npos ? "[]" : "[2,3,10,10]") + ",[8,3,3,3],[8]]",
+      R"j(["Tensor(float)","Tensor(float)","Tensor(float)"])j");
 }
 
 TEST(OperatorCost, OfAConvolutionsBackwardPassCountsTheGradientsThatExist) {
@@ -253,10 +263,11 @@ TEST(OperatorCost, OfAConvolutionsBackwardPassCountsTheGradientsThatExist) {
 
 TEST(OperatorCost, OfAttentionCountsBothProducts) {
   const std::string tensor = R"j([1,2,0,4096,2,"cuda:0"])j";
-  const OperatorCost c = cost("aten::_scaled_dot_product_flash_attention",
-                              "aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value) -> Tensor",
-                              "[" + tensor + "," + tensor + "," + tensor + "]", "[[2,4,16,32],[2,4,64,32],[2,4,64,32]]",
-                              R"j(["Tensor(c10::BFloat16)","Tensor(c10::BFloat16)","Tensor(c10::BFloat16)"])j", "[]", "[]", "[]");
+  const OperatorCost c =
+      cost("aten::_scaled_dot_product_flash_attention",
+           "aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value) -> Tensor",
+           "[" + tensor + "," + tensor + "," + tensor + "]", "[[2,4,16,32],[2,4,64,32],[2,4,64,32]]",
+           R"j(["Tensor(c10::BFloat16)","Tensor(c10::BFloat16)","Tensor(c10::BFloat16)"])j", "[]", "[]", "[]");
   EXPECT_EQ(c.flops, 2 * (2.0 * 2 * 4 * 16 * 64 * 32));
   EXPECT_EQ(c.data_type, DataType::bf16);
 }

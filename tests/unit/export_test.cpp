@@ -188,11 +188,16 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') rows.back().back() += text[++i];
-    else if (c == '"') quoted = !quoted;
-    else if (c == ',' && !quoted) rows.back().emplace_back();
-    else if (c == '\n' && !quoted) rows.emplace_back(1);
-    else rows.back().back() += c;
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"')
+      rows.back().back() += text[++i];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      rows.back().emplace_back();
+    else if (c == '\n' && !quoted)
+      rows.emplace_back(1);
+    else
+      rows.back().back() += c;
   }
   rows.pop_back();  // what follows the last line end
   return rows;
@@ -246,16 +251,24 @@ Message decode(std::string_view text) {
     Field field;
     std::size_t length = 0;
     switch (tag & 7) {
-      case 0: field.number = take_varint(text); break;
-      case 1: length = 8; break;
-      case 2: length = take_varint(text); break;
-      default: throw std::runtime_error("an unknown wire type");
+      case 0:
+        field.number = take_varint(text);
+        break;
+      case 1:
+        length = 8;
+        break;
+      case 2:
+        length = take_varint(text);
+        break;
+      default:
+        throw std::runtime_error("an unknown wire type");
     }
     if (length > text.size()) throw std::runtime_error("a field ends early");
     field.bytes = text.substr(0, length);
     text.remove_prefix(length);
     if ((tag & 7) == 1)
-      for (int i = 7; i >= 0; --i) field.number = field.number << 8 | static_cast<unsigned char>(field.bytes[static_cast<std::size_t>(i)]);
+      for (int i = 7; i >= 0; --i)
+        field.number = field.number << 8 | static_cast<unsigned char>(field.bytes[static_cast<std::size_t>(i)]);
     message.emplace(static_cast<std::uint32_t>(tag >> 3), field);
   }
   return message;
@@ -296,10 +309,15 @@ struct PerfettoFile {
       EXPECT_EQ(open[track]++, 0) << "slices of a lane overlap";
       ++slices;
     }
-    if (type == 2) { EXPECT_EQ(--open[track], 0); }
-    if (type == 1 || type == 3) { EXPECT_TRUE(names.count(number_of(event, 10))) << "a name is used before it is told"; }
-    if (type == 4) counters[track].push_back(event.count(44) ? std::bit_cast<double>(number_of(event, 44))
-                                                              : static_cast<double>(number_of(event, 30)));
+    if (type == 2) {
+      EXPECT_EQ(--open[track], 0);
+    }
+    if (type == 1 || type == 3) {
+      EXPECT_TRUE(names.count(number_of(event, 10))) << "a name is used before it is told";
+    }
+    if (type == 4)
+      counters[track].push_back(event.count(44) ? std::bit_cast<double>(number_of(event, 44))
+                                                : static_cast<double>(number_of(event, 30)));
     for (auto [at, end] = event.equal_range(47); at != end; ++at) leaves[at->second.number] = time;
     for (auto [at, end] = event.equal_range(48); at != end; ++at) arrives[at->second.number] = time;
   }

@@ -51,7 +51,8 @@ TEST(FairShare, DuplexFactorsAreWeightsOnACommonLink) {
 
 // Link 0 (10): flows a, b. Link 1 (4): flows b, c.  =>  b = c = 2, a = 8
 TEST(FairShare, TheTightestLinkDecidesFirst) {
-  const auto r = solve({{{1, kHuge, {}}, {{0, 1}}}, {{1, kHuge, {}}, {{0, 1}, {1, 1}}}, {{1, kHuge, {}}, {{1, 1}}}}, {10, 4});
+  const auto r =
+      solve({{{1, kHuge, {}}, {{0, 1}}}, {{1, kHuge, {}}, {{0, 1}, {1, 1}}}, {{1, kHuge, {}}, {{1, 1}}}}, {10, 4});
   EXPECT_DOUBLE_EQ(r[0], 8);
   EXPECT_DOUBLE_EQ(r[1], 2);
   EXPECT_DOUBLE_EQ(r[2], 2);

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "traces/figure/axis.h"
@@ -27,13 +27,15 @@ std::vector<T> all_of(const Figure& figure) {
 }
 
 const Text* text_with(const std::vector<Text>& texts, const std::string& part) {
-  const auto found = std::find_if(texts.begin(), texts.end(), [&](const Text& t) { return t.text.find(part) != std::string::npos; });
+  const auto found =
+      std::find_if(texts.begin(), texts.end(), [&](const Text& t) { return t.text.find(part) != std::string::npos; });
   return found == texts.end() ? nullptr : &*found;
 }
 
 bool has_title(const Figure& figure, const std::string& part) {
   const std::vector<GroupBegin> groups = all_of<GroupBegin>(figure);
-  return std::any_of(groups.begin(), groups.end(), [&](const GroupBegin& g) { return g.title.find(part) != std::string::npos; });
+  return std::any_of(groups.begin(), groups.end(),
+                     [&](const GroupBegin& g) { return g.title.find(part) != std::string::npos; });
 }
 
 struct Box {
@@ -42,7 +44,9 @@ struct Box {
 
 Box box_of(const Text& t) {
   const double width = text_width(t.text, t.size, t.bold);
-  const double left = t.anchor == Anchor::start ? t.at.x : t.anchor == Anchor::middle ? t.at.x - width / 2 : t.at.x - width;
+  const double left = t.anchor == Anchor::start    ? t.at.x
+                      : t.anchor == Anchor::middle ? t.at.x - width / 2
+                                                   : t.at.x - width;
   return {left, left + width, t.at.y - 0.75 * t.size, t.at.y + 0.2 * t.size};
 }
 
@@ -106,7 +110,9 @@ TEST(Numbers, AreShortAndHaveUnits) {
   EXPECT_EQ(format_bytes(3.35e12, "/s"), "3.35 TB/s");
   EXPECT_EQ(format_bytes(512), "512 B");
   EXPECT_EQ(format_tick(0.3, 0.1), "0.3");
-  EXPECT_EQ(format_tick(12345, 5), "12\xe2\x80\x89" "345");
+  EXPECT_EQ(format_tick(12345, 5),
+            "12\xe2\x80\x89"
+            "345");
   EXPECT_EQ(format_tick(-1200, 100), "-1200");
 }
 
@@ -116,7 +122,8 @@ TEST(TextMetrics, FitsOrSaysThatItDoesNot) {
   EXPECT_LE(text_width(shortened, 10), 80);
   EXPECT_EQ(shortened.substr(shortened.size() - 3), "\xe2\x80\xa6");
   EXPECT_EQ(fit_text("a very long name", 5, 10), "");
-  for (const std::string& line : wrap_text("checkpoint:mode=full, offload:what=optimizer,to=host, zero:stage=3", 150, 10))
+  for (const std::string& line :
+       wrap_text("checkpoint:mode=full, offload:what=optimizer,to=host, zero:stage=3", 150, 10))
     EXPECT_LE(text_width(line, 10), 150) << line;
   EXPECT_EQ(wrap_text("a b c", 1000, 10).size(), 1u);
   EXPECT_EQ(wrap_text("one two three four five six seven", 40, 10, false, 2).size(), 2u);
@@ -124,8 +131,10 @@ TEST(TextMetrics, FitsOrSaysThatItDoesNot) {
 
 TEST(Palette, ColoursOfOneFigureDiffer) {
   for (const std::vector<const char*>& words :
-       {std::vector<const char*>{"compute", "recompute", "copy", "collective", "storage", "allocator", "fault", "host", "idle"},
-        {"parameter", "gradient", "optimizer_state", "activation", "input", "workspace", "communication_buffer", "unknown"},
+       {std::vector<const char*>{"compute", "recompute", "copy", "collective", "storage", "allocator", "fault", "host",
+                                 "idle"},
+        {"parameter", "gradient", "optimizer_state", "activation", "input", "workspace", "communication_buffer",
+         "unknown"},
         {"compute", "forward", "recompute", "backward", "optimizer", "copy", "collective", "storage", "host", "wait"}})
     for (std::size_t i = 0; i < words.size(); ++i)
       for (std::size_t k = i + 1; k < words.size(); ++k)
@@ -146,11 +155,13 @@ Timeline timeline() {
 
 TEST(TimelineFigure, ASpanIsAsWideAsItLasts) {
   Timeline t = timeline();
-  t.spans = {{1, microseconds(0), microseconds(500), 1, "gemm"}, {1, microseconds(500), microseconds(750), 2, "gemm_backward"}};
+  t.spans = {{1, microseconds(0), microseconds(500), 1, "gemm"},
+             {1, microseconds(500), microseconds(750), 2, "gemm_backward"}};
   const Figure figure = draw_timeline(t);
   std::map<std::uint8_t, double> width;  // by blue component, which differs
   for (const Rectangle& r : all_of<Rectangle>(figure))
-    if (r.height > 20 && (r.fill == palette::color_of("forward") || r.fill == palette::color_of("backward"))) width[r.fill.blue] += r.width;
+    if (r.height > 20 && (r.fill == palette::color_of("forward") || r.fill == palette::color_of("backward")))
+      width[r.fill.blue] += r.width;
   ASSERT_EQ(width.size(), 2u);
   EXPECT_NEAR(width[palette::color_of("forward").blue] / width[palette::color_of("backward").blue], 2, 1e-9);
   EXPECT_TRUE(has_title(figure, "gemm_backward"));
@@ -161,7 +172,8 @@ TEST(TimelineFigure, ASpanIsAsWideAsItLasts) {
 TEST(TimelineFigure, AMillionSpansMakeAFewThousandShapesThatCoverAsMuch) {
   Timeline t = timeline();
   for (int i = 0; i < 300'000; ++i)
-    t.spans.push_back({1, picoseconds(i * 3000), picoseconds(i * 3000 + 2900), static_cast<std::uint16_t>(i < 150'000 ? 1 : 2), "k"});
+    t.spans.push_back(
+        {1, picoseconds(i * 3000), picoseconds(i * 3000 + 2900), static_cast<std::uint16_t>(i < 150'000 ? 1 : 2), "k"});
   const Figure figure = draw_timeline(t);
   EXPECT_LT(figure.items.size(), 12'000u);
   double covered = 0, lane = 0;
@@ -245,7 +257,8 @@ TEST(MemoryFigure, AnInstantDoesNotLastLongerThanItsColumn) {
   double wide = 0;
   for (const Polyline& p : all_of<Polyline>(draw_memory(m)))
     if (p.fill == palette::color_of("activation")) {
-      const double top = std::min_element(p.points.begin(), p.points.end(), [](Point a, Point b) { return a.y < b.y; })->y;
+      const double top =
+          std::min_element(p.points.begin(), p.points.end(), [](Point a, Point b) { return a.y < b.y; })->y;
       double left = 1e9, right = 0;
       for (const Point& point : p.points)
         if (point.y == top) left = std::min(left, point.x), right = std::max(right, point.x);
@@ -292,7 +305,8 @@ TEST(LinksFigure, NamesEachLinkItsBandwidthAndNote) {
     chart.links.push_back({name, "1.2 GB, busy 40 % of the time", {Time{}, microseconds(50)}, {1e10, 0}, 5.5e10});
   const Figure figure = draw_links(chart);
   const std::vector<Text> texts = all_of<Text>(figure);
-  for (const char* part : {"pcie_h2d", "pcie_d2h", "hbm", "1.2 GB", "55.0 GB/s"}) EXPECT_NE(text_with(texts, part), nullptr) << part;
+  for (const char* part : {"pcie_h2d", "pcie_d2h", "hbm", "1.2 GB", "55.0 GB/s"})
+    EXPECT_NE(text_with(texts, part), nullptr) << part;
   expect_legible(figure);
   expect_legible(draw_links(LinksChart{}));
 }
@@ -320,18 +334,30 @@ TEST(TiersFigure, SaysWhatDoesNotFit) {
 TEST(CompareFigure, BarsShareAScaleAndSayTheDifference) {
   CompareChart chart;
   chart.title = "two runs";
-  chart.panels = {{"step time", Quantity::seconds,
-                   {{"none", {{"compute", 0.2}}}, {"checkpoint:mode=full, offload:what=optimizer,to=host,buffers=4,prefetch=2", {{"compute", 0.2}, {"recompute", 0.1}}}},
-                   0, ""},
-                  {"memory", Quantity::bytes, {{"none", {{"activation", 8e10}}}, {"other", {{"activation", 2e10}}}}, 4e10, "capacity"}};
-  chart.waterfalls = {{"step time", "none", "other", Quantity::seconds, 0.2, {{"compute", 0}, {"recompute", 0.15}, {"idle", -0.05}}}};
+  chart.panels = {{"step time",
+                   Quantity::seconds,
+                   {{"none", {{"compute", 0.2}}},
+                    {"checkpoint:mode=full, offload:what=optimizer,to=host,buffers=4,prefetch=2",
+                     {{"compute", 0.2}, {"recompute", 0.1}}}},
+                   0,
+                   ""},
+                  {"memory",
+                   Quantity::bytes,
+                   {{"none", {{"activation", 8e10}}}, {"other", {{"activation", 2e10}}}},
+                   4e10,
+                   "capacity"}};
+  chart.waterfalls = {
+      {"step time", "none", "other", Quantity::seconds, 0.2, {{"compute", 0}, {"recompute", 0.15}, {"idle", -0.05}}}};
   const Figure figure = draw_comparison(chart);
   const std::vector<Text> texts = all_of<Text>(figure);
   EXPECT_NE(text_with(texts, "300 ms  (+50.0 %)"), nullptr);
   EXPECT_NE(text_with(texts, "20.0 GB  (-75.0 %)"), nullptr);
   EXPECT_NE(text_with(texts, "capacity 40.0 GB"), nullptr);
   EXPECT_NE(text_with(texts, "+150 ms"), nullptr);
-  EXPECT_NE(text_with(texts, "\xe2\x88\x92" "50.0 ms"), nullptr);
+  EXPECT_NE(text_with(texts,
+                      "\xe2\x88\x92"
+                      "50.0 ms"),
+            nullptr);
   EXPECT_EQ(text_with(texts, "+0"), nullptr);  // parts that do not change are left out
   double compute = 0, recompute = 0;
   for (const Rectangle& r : all_of<Rectangle>(figure)) {

@@ -74,8 +74,9 @@ TEST(G10Csv, OpsStandInTheOrderOfTheKernelsWithTheirAllocationsAround) {
     if (op.kind == OpKind::alloc || op.kind == OpKind::free) order += std::to_string(op.target);
     order += ' ';
   }
-  EXPECT_EQ(order, "mark alloc1 alloc2 alloc3 kernel free3 kernel alloc4 kernel free1 free2 kernel free4 "
-                   "synchronize mark ");
+  EXPECT_EQ(order,
+            "mark alloc1 alloc2 alloc3 kernel free3 kernel alloc4 kernel free1 free2 kernel free4 "
+            "synchronize mark ");
   EXPECT_EQ(check(trace), std::vector<std::string>());
   EXPECT_EQ(trace.name, "tiny-8");
   EXPECT_EQ(trace.machine, "g10-a100-40gb");
@@ -108,11 +109,12 @@ TEST(G10Csv, KindsAndPhasesFollowFromUseAndName) {
 
 TEST(G10Csv, ATensorThatItsBirthKernelOnlyReadsIsWrittenByThatKernel) {
   const Trace trace = read(kKernels, kTensors);
-  const auto kernel = std::find_if(trace.ops.begin(), trace.ops.end(),
-                                   [](const Op& op) { return op.kind == OpKind::kernel; });
+  const auto kernel =
+      std::find_if(trace.ops.begin(), trace.ops.end(), [](const Op& op) { return op.kind == OpKind::kernel; });
   std::string uses;
   for (const Use& use : trace.uses_of(*kernel))
-    uses += (use.access == Access::read ? "r" : "w") + std::to_string(use.storage) + "v" + std::to_string(use.version) + " ";
+    uses += (use.access == Access::read ? "r" : "w") + std::to_string(use.storage) + "v" + std::to_string(use.version) +
+            " ";
   EXPECT_EQ(uses, "r0v0 w2v1 w3v1 w1v1 ");
   ASSERT_FALSE(trace.notes.empty());
   EXPECT_EQ(trace.notes[0].substr(0, 9), "1 tensors");
@@ -134,9 +136,11 @@ TEST(G10Csv, DamagedTablesAreRefusedWithFileLineFoundAndExpected) {
   expect_refused(replaced(kKernels, "makeLoss,3,", "makeLoss,"), kTensors, "kernels.csv:3: 4 columns; expected 5");
   expect_refused(replaced(kKernels, ",12,", ",-12,"), kTensors, "kernels.csv:2: exec_cycles_at_1.2GHz is '-12'");
   expect_refused(replaced(kKernels, "\n1,makeLoss", "\n2,makeLoss"), kTensors, "kernel_id is 2; expected 1");
-  expect_refused(replaced(kKernels, "1 0,2 3", "1 0,2 9"), kTensors, "tensor 9, which tiny-8.tensors.csv does not list");
+  expect_refused(replaced(kKernels, "1 0,2 3", "1 0,2 9"), kTensors,
+                 "tensor 9, which tiny-8.tensors.csv does not list");
   expect_refused(kKernels, replaced(kTensors, "1,1000,", "1,-1000,"), "tensors.csv:2: size_bytes is '-1000'");
-  expect_refused(kKernels, replaced(kTensors, "4,0,1000", "3,0,1000"), "tensors.csv:6: tensor 3 is listed a second time");
+  expect_refused(kKernels, replaced(kTensors, "4,0,1000", "3,0,1000"),
+                 "tensors.csv:6: tensor 3 is listed a second time");
   expect_refused(kKernels, replaced(kTensors, "64,0,0,3", "64,0,0,99"), "lists 4 kernels");
   expect_refused(kKernels, replaced(kTensors, "64,0,0,3", "64,0,0,0"), "expected a later death");
   expect_refused(kKernels, replaced(kTensors, "64,0,0,3", "64,0,,"), "birth or death kernel is missing");
@@ -144,9 +148,10 @@ TEST(G10Csv, DamagedTablesAreRefusedWithFileLineFoundAndExpected) {
 }
 
 TEST(G10Csv, UsingATensorOutsideItsLifeIsRefused) {
-  expect_refused(kKernels, replaced(kTensors, "64,0,0,3", "64,0,0,2"),
-                 "kernels.csv:4: kernel 2 (Conv2d_Backward_Weight) uses tensor 1, which lives from kernel 0 until before "
-                 "kernel 2 only (tiny-8.tensors.csv:3)");
+  expect_refused(
+      kKernels, replaced(kTensors, "64,0,0,3", "64,0,0,2"),
+      "kernels.csv:4: kernel 2 (Conv2d_Backward_Weight) uses tensor 1, which lives from kernel 0 until before "
+      "kernel 2 only (tiny-8.tensors.csv:3)");
 }
 
 TEST(G10Csv, ReadingATensorThatNobodyMadeIsRefused) {
@@ -187,14 +192,13 @@ struct Totals {
 TEST(G10Csv, EveryPublishedWorkloadHasTheTotalsOfItsTables) {
   const auto data = shared_data();
   if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
-  const Totals all[] = {
-      {"BERT-128", 1369, 1463, 156, 9'115'529'216, 25'859'059'712, 7'087'159'999},
-      {"BERT-256", 1369, 1463, 156, 17'823'494'144, 51'282'243'584, 8'742'558'777},
-      {"BERT-512", 1369, 1463, 156, 35'239'424'000, 102'128'611'328, 11'799'396'628},
-      {"Inceptionv3-512", 929, 2171, 378, 96'358'400, 47'995'326'464, 64'334'907'021},
-      {"ResNet152-256", 1299, 3366, 622, 242'307'072, 58'919'215'104, 127'328'819'564},
-      {"ResNet152-512", 1299, 3330, 622, 242'307'072, 117'595'430'912, 130'102'121'477},
-      {"VIT-1024", 1489, 1563, 157, 14'618'632'192, 49'319'354'368, 3'919'374'961}};
+  const Totals all[] = {{"BERT-128", 1369, 1463, 156, 9'115'529'216, 25'859'059'712, 7'087'159'999},
+                        {"BERT-256", 1369, 1463, 156, 17'823'494'144, 51'282'243'584, 8'742'558'777},
+                        {"BERT-512", 1369, 1463, 156, 35'239'424'000, 102'128'611'328, 11'799'396'628},
+                        {"Inceptionv3-512", 929, 2171, 378, 96'358'400, 47'995'326'464, 64'334'907'021},
+                        {"ResNet152-256", 1299, 3366, 622, 242'307'072, 58'919'215'104, 127'328'819'564},
+                        {"ResNet152-512", 1299, 3330, 622, 242'307'072, 117'595'430'912, 130'102'121'477},
+                        {"VIT-1024", 1489, 1563, 157, 14'618'632'192, 49'319'354'368, 3'919'374'961}};
   for (const Totals& expected : all) {
     SCOPED_TRACE(expected.name);
     const Trace trace = import_g10(*data / "g10" / (std::string(expected.name) + ".kernels.csv"));

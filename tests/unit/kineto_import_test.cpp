@@ -30,7 +30,8 @@ Time end_of(const Trace& trace) {
 
 std::vector<Op> ops_of(const ImportedTrace& t, OpKind kind) {
   std::vector<Op> found;
-  std::copy_if(t.trace.ops.begin(), t.trace.ops.end(), std::back_inserter(found), [&](const Op& op) { return op.kind == kind; });
+  std::copy_if(t.trace.ops.begin(), t.trace.ops.end(), std::back_inserter(found),
+               [&](const Op& op) { return op.kind == kind; });
   return found;
 }
 
@@ -128,21 +129,32 @@ TEST(KinetoImport, PhasesOperatorsAndWaves) {
 TEST(KinetoImport, WithoutNamedStepsAnIterationEndsWithItsOptimizer) {
   std::string text = small_capture();
   text.replace(text.find("ProfilerStep#1"), 14, "my own range");
-  text = with_event(text, "SGD.step", R"({"ph":"X","cat":"cpu_op","name":"aten::relu","pid":1,"tid":100,"ts":1669783687001806,"dur":20,"args":{"External id":8}})");
-  text = with_event(text, "aten::relu", R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":100,"ts":1669783687001810,"dur":5,"args":{"correlation":40}})");
-  text = with_event(text, "\"correlation\":40", R"({"ph":"X","cat":"kernel","name":"next","pid":0,"tid":7,"ts":1669783687001818,"dur":5,"args":{"device":0,"stream":7,"correlation":40}})");
+  text = with_event(
+      text, "SGD.step",
+      R"({"ph":"X","cat":"cpu_op","name":"aten::relu","pid":1,"tid":100,"ts":1669783687001806,"dur":20,"args":{"External id":8}})");
+  text = with_event(
+      text, "aten::relu",
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":100,"ts":1669783687001810,"dur":5,"args":{"correlation":40}})");
+  text = with_event(
+      text, "\"correlation\":40",
+      R"({"ph":"X","cat":"kernel","name":"next","pid":0,"tid":7,"ts":1669783687001818,"dur":5,"args":{"device":0,"stream":7,"correlation":40}})");
   const ImportedTrace t = import_text(text);
   ASSERT_EQ(t.trace.steps.size(), 1u);
   EXPECT_EQ(t.trace.steps[0].name, "window");
   std::vector<Phase> phases;
   for (const Op& op : ops_of(t, OpKind::kernel)) phases.push_back(op.phase);
-  EXPECT_EQ(phases, (std::vector<Phase>{Phase::forward, Phase::forward, Phase::backward, Phase::optimizer, Phase::forward}));
+  EXPECT_EQ(phases,
+            (std::vector<Phase>{Phase::forward, Phase::forward, Phase::backward, Phase::optimizer, Phase::forward}));
 }
 
 TEST(KinetoImport, AnAllocationIsNoWaitAndAFreeUnderWorkIsFlagged) {
   std::string text = small_capture();
-  text = with_event(text, "\"correlation\":2}", R"({"ph":"X","cat":"cuda_runtime","name":"cudaMalloc","pid":1,"tid":100,"ts":1669783687001182,"dur":2,"args":{"correlation":50}})");
-  text = with_event(text, "cudaMalloc", R"({"ph":"X","cat":"cuda_runtime","name":"cudaFree","pid":1,"tid":100,"ts":1669783687001185,"dur":3,"args":{"correlation":51}})");
+  text = with_event(
+      text, "\"correlation\":2}",
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaMalloc","pid":1,"tid":100,"ts":1669783687001182,"dur":2,"args":{"correlation":50}})");
+  text = with_event(
+      text, "cudaMalloc",
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaFree","pid":1,"tid":100,"ts":1669783687001185,"dur":3,"args":{"correlation":51}})");
   const ImportedTrace t = import_text(text);
   const std::vector<Op> calls = ops_of(t, OpKind::host_work);
   ASSERT_EQ(calls.size(), 2u);
@@ -173,19 +185,24 @@ TEST(KinetoImport, EveryOpHasItsOperatorAndItsCapturedTime) {
 // A second stream with one short kernel, and rows that say that it waits for the first kernel.
 std::string two_streams() {
   std::string text = small_capture();
-  text = with_event(text, "\"ts\":1669783687001110,\"dur\":10",
-                    R"({"ph":"X","cat":"cuda_runtime","name":"cudaEventRecord","pid":1,"tid":100,"ts":1669783687001121,"dur":1,"args":{"correlation":20}})");
-  text = with_event(text, "cudaEventRecord",
-                    R"({"ph":"X","cat":"cuda_runtime","name":"cudaStreamWaitEvent","pid":1,"tid":100,"ts":1669783687001123,"dur":1,"args":{"correlation":21}})");
-  text = with_event(text, "cudaStreamWaitEvent",
-                    R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":100,"ts":1669783687001126,"dur":4,"args":{"correlation":22}})");
-  return with_event(text, "\"correlation\":22",
-                    R"({"ph":"X","cat":"kernel","name":"other","pid":0,"tid":20,"ts":1669783687001325,"dur":10,"args":{"device":0,"stream":20,"correlation":22}})");
+  text = with_event(
+      text, "\"ts\":1669783687001110,\"dur\":10",
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaEventRecord","pid":1,"tid":100,"ts":1669783687001121,"dur":1,"args":{"correlation":20}})");
+  text = with_event(
+      text, "cudaEventRecord",
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaStreamWaitEvent","pid":1,"tid":100,"ts":1669783687001123,"dur":1,"args":{"correlation":21}})");
+  text = with_event(
+      text, "cudaStreamWaitEvent",
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":100,"ts":1669783687001126,"dur":4,"args":{"correlation":22}})");
+  return with_event(
+      text, "\"correlation\":22",
+      R"({"ph":"X","cat":"kernel","name":"other","pid":0,"tid":20,"ts":1669783687001325,"dur":10,"args":{"device":0,"stream":20,"correlation":22}})");
 }
 
 std::string stated_edge() {
-  return with_event(two_streams(), "\"correlation\":21",
-                    R"({"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":20,"ts":1669783687001123,"dur":1,"args":{"cuda_sync_kind":"Stream Wait Event","wait_on_stream":7,"wait_on_cuda_event_record_corr_id":20,"stream":20,"correlation":21,"device":0}})");
+  return with_event(
+      two_streams(), "\"correlation\":21",
+      R"({"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":20,"ts":1669783687001123,"dur":1,"args":{"cuda_sync_kind":"Stream Wait Event","wait_on_stream":7,"wait_on_cuda_event_record_corr_id":20,"stream":20,"correlation":21,"device":0}})");
 }
 
 TEST(KinetoImport, AStatedEdgeBindsAndItsLossShows) {
@@ -222,8 +239,9 @@ TEST(KinetoImport, AnInferredEdgeSaysSoAndCanBeDropped) {
 
 TEST(KinetoImport, WorkWithoutACallIsPlacedAtTheHead) {
   std::string text = small_capture();
-  text = with_event(text, "\"tid\":100,\"ts\":1669783687001010",
-                    R"({"ph":"X","cat":"kernel","name":"early","pid":0,"tid":7,"ts":1669783687001005,"dur":10,"args":{"device":0,"stream":7,"correlation":77}})");
+  text = with_event(
+      text, "\"tid\":100,\"ts\":1669783687001010",
+      R"({"ph":"X","cat":"kernel","name":"early","pid":0,"tid":7,"ts":1669783687001005,"dur":10,"args":{"device":0,"stream":7,"correlation":77}})");
   const ImportedTrace t = import_text(text);
   EXPECT_EQ(t.summary.placed_ops, 1u);
   const std::vector<Op> kernels = ops_of(t, OpKind::kernel);
@@ -250,10 +268,13 @@ TEST(KinetoImport, ACaptureThatDoesNotExplainItselfIsRecognised) {
 
 TEST(KinetoImport, AGraphIsOneLaunchOfManyKernels) {
   std::string text = small_capture();
-  text = with_event(text, "SGD.step", R"({"ph":"X","cat":"cuda_runtime","name":"cudaGraphLaunch","pid":1,"tid":100,"ts":1669783687001742,"dur":8,"args":{"correlation":30}})");
+  text = with_event(
+      text, "SGD.step",
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaGraphLaunch","pid":1,"tid":100,"ts":1669783687001742,"dur":8,"args":{"correlation":30}})");
   for (const char* start : {"1753", "1756", "1759"})
-    text = with_event(text, "cudaGraphLaunch", std::string(R"({"ph":"X","cat":"kernel","name":"node","pid":0,"tid":7,"ts":166978368700)") + start +
-                                                   R"(,"dur":2,"args":{"device":0,"stream":7,"correlation":30}})");
+    text = with_event(text, "cudaGraphLaunch",
+                      std::string(R"({"ph":"X","cat":"kernel","name":"node","pid":0,"tid":7,"ts":166978368700)") +
+                          start + R"(,"dur":2,"args":{"device":0,"stream":7,"correlation":30}})");
   const ImportedTrace t = import_text(text);
   EXPECT_EQ(ops_of(t, OpKind::graph_launch).size(), 1u);
   EXPECT_EQ(std::count_if(t.trace.ops.begin(), t.trace.ops.end(), [](const Op& op) { return op.graph_member; }), 3);
@@ -279,7 +300,8 @@ TEST(KinetoKernel, NamesTellCopiesAndCollectives) {
   EXPECT_FALSE(copy_direction("Memcpy DtoD (Device -> Device)").to_host);
   EXPECT_EQ(collective_kind("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", ""), CollectiveKind::all_reduce);
   EXPECT_EQ(collective_kind("ncclDevKernel_ReduceScatter_Sum_f16_RING_LL(...)", ""), CollectiveKind::reduce_scatter);
-  EXPECT_EQ(collective_kind("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "nccl:all_to_all"), CollectiveKind::all_to_all);
+  EXPECT_EQ(collective_kind("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "nccl:all_to_all"),
+            CollectiveKind::all_to_all);
   EXPECT_EQ(collective_kind("ncclDevKernel_Generic", ""), CollectiveKind::none);
   // nccl-tests' doc/PERFORMANCE.md: an all-reduce of n ranks moves 2 (n - 1) / n of the message.
   EXPECT_EQ(wire_bytes(CollectiveKind::all_reduce, 1000, 4), 1500);

@@ -83,9 +83,9 @@ TEST_F(KinetoReader, UnifiesWhatTheFileSays) {
 
 TEST_F(KinetoReader, NamesOf2021MeanTheSame) {
   std::string text = small_capture();
-  const std::pair<const char*, const char*> old[] = {{"\"cpu_op\"", "\"Operator\""}, {"\"cuda_runtime\"", "\"Runtime\""},
-                                                     {"\"kernel\"", "\"Kernel\""}, {"\"gpu_memcpy\"", "\"Memcpy\""},
-                                                     {"\"tid\":100", "\"tid\":\"100\""}, {"\"tid\":7,", "\"tid\":\"stream 7\","}};
+  const std::pair<const char*, const char*> old[] = {
+      {"\"cpu_op\"", "\"Operator\""},   {"\"cuda_runtime\"", "\"Runtime\""}, {"\"kernel\"", "\"Kernel\""},
+      {"\"gpu_memcpy\"", "\"Memcpy\""}, {"\"tid\":100", "\"tid\":\"100\""},  {"\"tid\":7,", "\"tid\":\"stream 7\","}};
   for (const auto& [now, then] : old) text = with_every(text, now, then);
   const KinetoCapture c = read(text);
   EXPECT_EQ(c.operators.size(), 7u);
@@ -180,10 +180,18 @@ TEST_F(KinetoReader, EventsAcrossBufferEndsAreWhole) {
 }
 
 TEST(KinetoNumber, MicrosecondsKeepTheirNanoseconds) {
-  const std::pair<const char*, std::int64_t> cases[] = {
-      {"1669783687464249", 1669783687464249000}, {"1669783687464249.251", 1669783687464249251},
-      {"0.0005", 1}, {"0.0004", 0}, {"12.3456", 12346}, {"-3.5", -3500}, {"1.5e3", 1500000}, {"0", 0},
-      {"000000000000000000000001.5", 1500}, {"4203669603454.206", 4203669603454206}, {"1e-9", 0}, {"25E-4", 3}};
+  const std::pair<const char*, std::int64_t> cases[] = {{"1669783687464249", 1669783687464249000},
+                                                        {"1669783687464249.251", 1669783687464249251},
+                                                        {"0.0005", 1},
+                                                        {"0.0004", 0},
+                                                        {"12.3456", 12346},
+                                                        {"-3.5", -3500},
+                                                        {"1.5e3", 1500000},
+                                                        {"0", 0},
+                                                        {"000000000000000000000001.5", 1500},
+                                                        {"4203669603454.206", 4203669603454206},
+                                                        {"1e-9", 0},
+                                                        {"25E-4", 3}};
   for (const auto& [text, expected] : cases) {
     std::int64_t value = -1;
     EXPECT_TRUE(parse_microseconds(text, value)) << text;
@@ -196,8 +204,9 @@ TEST(KinetoNumber, MicrosecondsKeepTheirNanoseconds) {
 }
 
 TEST(KinetoNumber, IntegersInAllTheirClothes) {
-  const std::pair<const char*, std::int64_t> cases[] = {{"7", 7}, {"\"7\"", 7}, {"\"stream 7\"", 7}, {"\"0x10\"", 16},
-                                                        {"-5", -5}, {"3.0", 3}, {"18446744073709551615", -1}};
+  const std::pair<const char*, std::int64_t> cases[] = {
+      {"7", 7},   {"\"7\"", 7}, {"\"stream 7\"", 7},         {"\"0x10\"", 16},
+      {"-5", -5}, {"3.0", 3},   {"18446744073709551615", -1}};
   for (const auto& [text, expected] : cases) {
     std::int64_t value = 0;
     EXPECT_TRUE(parse_integer(text, value)) << text;

@@ -62,7 +62,8 @@ TEST(Layers, NoTwoHeadersDefineATypeOfOneName) {
   static const std::regex definition(R"(^(?:struct|class) ([A-Z]\w*)(?: final)?(?: :.*)? ?\{)");
   std::map<std::string, std::string> file_of;
   for (const char* folder : {"sim", "models", "policies", "traces", "cli"}) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(MEMWALL_SOURCE) / folder)) {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(std::filesystem::path(MEMWALL_SOURCE) / folder)) {
       if (entry.path().extension() != ".h") continue;
       std::ifstream text(entry.path());
       std::smatch match;

@@ -36,7 +36,8 @@ Trace small_step() {
   kernel("split", Phase::forward, {{workspace, 0, Access::write}});
   b.free(workspace, 0);
   b.alloc(gradient, 0);
-  kernel("linear_backward", Phase::backward, {{activation, TraceBuilder::kLatest, Access::read}, {gradient, 0, Access::write}});
+  kernel("linear_backward", Phase::backward,
+         {{activation, TraceBuilder::kLatest, Access::read}, {gradient, 0, Access::write}});
   b.free(activation, 0);
   return std::move(b).finish();
 }

@@ -35,7 +35,10 @@ TEST(PolicyArgumentsTest, DefaultsFillWhatIsNotGiven) {
 
 TEST(PolicyArgumentsTest, MistakesAreNamed) {
   EXPECT_NE(message_of([] { arguments({}); }).find("needs 'what=…'"), std::string::npos);
-  EXPECT_NE(message_of([] { arguments({{"what", "x"}, {"mdoe", "full"}}); }).find("Did you mean 'mode'"), std::string::npos);
+  EXPECT_NE(message_of([] {
+              arguments({{"what", "x"}, {"mdoe", "full"}});
+            }).find("Did you mean 'mode'"),
+            std::string::npos);
   const auto a = arguments({{"what", "x"}, {"mode", "ful"}, {"every", "0"}, {"size", "3 parsec"}});
   EXPECT_NE(message_of([&] { a.choice("mode", {"full", "sqrt"}); }).find("Did you mean 'full'"), std::string::npos);
   EXPECT_NE(message_of([&] { a.integer("every", 1, 10); }).find("every=0"), std::string::npos);
@@ -51,7 +54,8 @@ TEST(PolicyArgumentsTest, SizesTakeBinaryAndDecimalUnits) {
 }
 
 TEST(ParsePolicy, AnUnknownNameSuggestsTheNearest) {
-  EXPECT_NE(message_of([] { parse_policy("chekpoint:mode=full"); }).find("Did you mean 'checkpoint'"), std::string::npos);
+  EXPECT_NE(message_of([] { parse_policy("chekpoint:mode=full"); }).find("Did you mean 'checkpoint'"),
+            std::string::npos);
   EXPECT_NE(message_of([] { parse_policy("checkpoint:mode"); }).find("expected key=value"), std::string::npos);
 }
 

@@ -31,7 +31,8 @@ TEST(Repeat, ThreeRoundsAreSoundAndTakeThreeTimesAsLong) {
   EXPECT_GE(thrice.end, 2 * once.end);
   EXPECT_LE(thrice.end, 3 * once.end);
   const int hbm = machine.tier("hbm");
-  EXPECT_EQ(thrice.tiers[hbm].peak_usage.requested, once.tiers[hbm].peak_usage.requested) << "a leak from round to round";
+  EXPECT_EQ(thrice.tiers[hbm].peak_usage.requested, once.tiers[hbm].peak_usage.requested)
+      << "a leak from round to round";
 }
 
 TEST(Repeat, WhatOneRoundLeavesTheNextFrees) {

@@ -39,9 +39,12 @@ void expect_same_records(const SimulationResult& a, const SimulationResult& b) {
   for (std::size_t i = 0; i < a.records.size(); ++i) {
     const OpRecord &x = a.records[i], &y = b.records[i];
     ASSERT_TRUE(x.host_start == y.host_start && x.host_end == y.host_end && x.start == y.start && x.end == y.end) << i;
-    ASSERT_TRUE(x.host_cause == y.host_cause && x.device_cause == y.device_cause && x.host_end_cause == y.host_end_cause) << i;
+    ASSERT_TRUE(x.host_cause == y.host_cause && x.device_cause == y.device_cause &&
+                x.host_end_cause == y.host_end_cause)
+        << i;
     ASSERT_TRUE(x.host_reason == y.host_reason && x.device_reason == y.device_reason &&
-                x.host_end_reason == y.host_end_reason && x.host_end_waited == y.host_end_waited) << i;
+                x.host_end_reason == y.host_end_reason && x.host_end_waited == y.host_end_waited)
+        << i;
   }
 }
 
@@ -100,7 +103,8 @@ TEST(RunFile, GivesBackTheTraceAndTheMachineAsTheyWere) {
     ASSERT_TRUE(a.kind == b.kind && a.phase == b.phase && a.name == b.name && a.module == b.module &&
                 a.host_gap == b.host_gap && a.duration == b.duration && a.bytes == b.bytes && a.flops == b.flops &&
                 a.target == b.target && a.first_use == b.first_use && a.use_count == b.use_count &&
-                a.thread == b.thread && a.operator_name == b.operator_name && a.waves == b.waves) << i;
+                a.thread == b.thread && a.operator_name == b.operator_name && a.waves == b.waves)
+        << i;
   }
   EXPECT_EQ(back.trace.constants.launch_latency[1], nanoseconds(-321));
   EXPECT_EQ(back.trace.constants.stream_gap[2][0], nanoseconds(77));
@@ -143,8 +147,8 @@ TEST(RunFile, LosesNothingOnTheWay) {
     run.trace = random_trace(seed, 300);
     run.result.end = microseconds(1000);
     run.result.records.assign(run.trace.ops.size(), OpRecord{});
-    run.result.records[0] = {nanoseconds(1), nanoseconds(5), nanoseconds(7), nanoseconds(9), 1, 2,
-                             WaitReason::hand_over, WaitReason::event, WaitReason::synchronize, true, 3};
+    run.result.records[0] = {nanoseconds(1),        nanoseconds(5),    nanoseconds(7),          nanoseconds(9), 1, 2,
+                             WaitReason::hand_over, WaitReason::event, WaitReason::synchronize, true,           3};
     for (const Step& step : run.trace.steps) run.result.steps.push_back({step.name, nanoseconds(3), nanoseconds(2)});
     run.result.moves = {{nanoseconds(1), nanoseconds(2), 0, 1, 2, 77, 4}};
     run.result.tiers.resize(4);
@@ -171,7 +175,8 @@ TEST(RunFile, LosesNothingOnTheWay) {
                   x.data_type == y.data_type && x.operator_class == y.operator_class && x.placed == y.placed &&
                   x.graph_member == y.graph_member && x.inferred == y.inferred && x.added == y.added &&
                   x.origin == y.origin && x.wait_for == y.wait_for && x.host_cost == y.host_cost &&
-                  x.stream == y.stream) << i;
+                  x.stream == y.stream)
+          << i;
     }
   }
 }

@@ -83,15 +83,21 @@ TEST(Svg, StatesItsSizeInPoints) {
 }
 
 TEST(Svg, DrawsEachKindOfItem) {
-  EXPECT_NE(svg_of(with(Rectangle{1, 2.5, 3, 4, {0, 0x72, 0xb2}})).find("<rect x=\"1\" y=\"2.5\" width=\"3\" height=\"4\" fill=\"#0072b2\"/>"),
+  EXPECT_NE(svg_of(with(Rectangle{1, 2.5, 3, 4, {0, 0x72, 0xb2}}))
+                .find("<rect x=\"1\" y=\"2.5\" width=\"3\" height=\"4\" fill=\"#0072b2\"/>"),
             std::string::npos);
-  EXPECT_NE(svg_of(with(Line{{0, 0}, {10, -0.001}, {1, 2, 3}, 1, true})).find("x2=\"10\" y2=\"0\" stroke=\"#010203\" stroke-width=\"1\" stroke-dasharray"),
+  EXPECT_NE(svg_of(with(Line{{0, 0}, {10, -0.001}, {1, 2, 3}, 1, true}))
+                .find("x2=\"10\" y2=\"0\" stroke=\"#010203\" stroke-width=\"1\" stroke-dasharray"),
             std::string::npos);
-  EXPECT_NE(svg_of(with(Polyline{{{0, 0}, {1, 1}}, {0, 0, 0}, 2})).find("<polyline points=\"0,0 1,1\" fill=\"none\" stroke=\"#000000\""), std::string::npos);
-  EXPECT_NE(svg_of(with(Polyline{{{0, 0}, {1, 1}, {1, 0}}, kNoColor, 1, {9, 9, 9, 51}})).find("<polygon points=\"0,0 1,1 1,0\" fill=\"#090909\" fill-opacity=\"0.2\"/>"),
+  EXPECT_NE(svg_of(with(Polyline{{{0, 0}, {1, 1}}, {0, 0, 0}, 2}))
+                .find("<polyline points=\"0,0 1,1\" fill=\"none\" stroke=\"#000000\""),
+            std::string::npos);
+  EXPECT_NE(svg_of(with(Polyline{{{0, 0}, {1, 1}, {1, 0}}, kNoColor, 1, {9, 9, 9, 51}}))
+                .find("<polygon points=\"0,0 1,1 1,0\" fill=\"#090909\" fill-opacity=\"0.2\"/>"),
             std::string::npos);
   EXPECT_NE(svg_of(with(Text{{5, 6}, "a < b & \"c\"", 10, Anchor::end, {0, 0, 0}, true, 90}))
-                .find("text-anchor=\"end\" font-weight=\"bold\" transform=\"rotate(-90 5 6)\">a &lt; b &amp; &quot;c&quot;</text>"),
+                .find("text-anchor=\"end\" font-weight=\"bold\" transform=\"rotate(-90 5 6)\">a &lt; b &amp; "
+                      "&quot;c&quot;</text>"),
             std::string::npos);
 }
 
@@ -115,7 +121,8 @@ TEST(Svg, WhatXmlCannotHoldIsReplaced) {
 
 RC_GTEST_PROP(Svg, IsWellFormedWhateverTheTextsAre, ()) {
   Figure figure{10, 10, *rc::gen::arbitrary<std::string>(), {}};
-  figure.add(Text{{0, 0}, *rc::gen::arbitrary<std::string>(), 10, Anchor::start, kNoColor}, *rc::gen::arbitrary<std::string>());
+  figure.add(Text{{0, 0}, *rc::gen::arbitrary<std::string>(), 10, Anchor::start, kNoColor},
+             *rc::gen::arbitrary<std::string>());
   RC_ASSERT(fault_in_xml(svg_of(figure)) == "");
 }
 

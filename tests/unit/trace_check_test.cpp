@@ -159,8 +159,10 @@ TEST_F(ProducerHash, ACollectiveTreatsEachBufferForItself) {
   Op gather;
   gather.kind = OpKind::collective;
   gather.collective = CollectiveKind::all_gather;
-  builder_.append(gather, std::vector<Use>{{a, TraceBuilder::kLatest, Access::read}, {b, TraceBuilder::kLatest, Access::read},
-                                           {full[0], 0, Access::write}, {full[1], 0, Access::write}});
+  builder_.append(gather, std::vector<Use>{{a, TraceBuilder::kLatest, Access::read},
+                                           {b, TraceBuilder::kLatest, Access::read},
+                                           {full[0], 0, Access::write},
+                                           {full[1], 0, Access::write}});
   builder_.append(gather, std::vector<Use>{{a, TraceBuilder::kLatest, Access::read}, {full[2], 0, Access::write}});
   const OpId together = kernel({{full[0], TraceBuilder::kLatest, Access::read}, {a, 0, Access::write}});
   const OpId alone = kernel({{full[2], TraceBuilder::kLatest, Access::read}, {b, 0, Access::write}});

@@ -21,11 +21,11 @@ namespace {
 static_assert(sizeof(Op) == 104 && sizeof(Storage) == 24 && sizeof(Use) == 12 && sizeof(ReplayConstants) == 120);
 
 auto fields(const Op& op) {
-  return std::tuple(std::tie(op.kind, op.phase, op.origin, op.wait_for, op.graph_member, op.placed, op.inferred, op.added,
-                             op.thread, op.stream, op.name, op.operator_name, op.module, op.host_gap, op.host_cost,
-                             op.return_delay, op.duration),
-                    std::tie(op.bytes, op.flops, op.waves, op.target, op.source, op.first_use, op.use_count, op.from, op.to,
-                             op.group, op.operator_class, op.data_type, op.collective, op.pageable));
+  return std::tuple(std::tie(op.kind, op.phase, op.origin, op.wait_for, op.graph_member, op.placed, op.inferred,
+                             op.added, op.thread, op.stream, op.name, op.operator_name, op.module, op.host_gap,
+                             op.host_cost, op.return_delay, op.duration),
+                    std::tie(op.bytes, op.flops, op.waves, op.target, op.source, op.first_use, op.use_count, op.from,
+                             op.to, op.group, op.operator_class, op.data_type, op.collective, op.pageable));
 }
 auto fields(const Storage& s) { return std::tie(s.bytes, s.kind, s.place, s.stream, s.label, s.preexisting, s.pinned); }
 auto fields(const Use& u) { return std::tie(u.storage, u.version, u.access); }
@@ -52,9 +52,9 @@ std::string difference(const Trace& a, const Trace& b) {
     if (a.strings[i] != b.strings[i]) found += "string " + std::to_string(i) + " differs";
   if (fields(a.knowledge) != fields(b.knowledge)) found += "knowledge differs";
   if (std::tie(a.name, a.machine, a.places, a.event_count, a.ranks, a.samples_per_step, a.tokens_per_step,
-               a.untracked_bytes, a.reserved_at_start, a.notes) !=
-      std::tie(b.name, b.machine, b.places, b.event_count, b.ranks, b.samples_per_step, b.tokens_per_step,
-               b.untracked_bytes, b.reserved_at_start, b.notes))
+               a.untracked_bytes, a.reserved_at_start,
+               a.notes) != std::tie(b.name, b.machine, b.places, b.event_count, b.ranks, b.samples_per_step,
+                                    b.tokens_per_step, b.untracked_bytes, b.reserved_at_start, b.notes))
     found += "a single value differs";
   const ReplayConstants &c = a.constants, &d = b.constants;
   for (int i = 0; i < kLaunchKinds; ++i) {
@@ -96,12 +96,13 @@ TEST(TraceFile, RandomTracesUseEveryFieldThatTheFileMustKeep) {
        source = false, module = false, waves = false, flops = false, collective = false, pinned = false, uses = false;
   for (const Op& op : trace.ops) {
     graph |= op.graph_member, placed |= op.placed, inferred |= op.inferred, added |= op.added, pageable |= op.pageable;
-    delay |= op.return_delay.count() < 0, group |= op.group > 0, source |= op.source != kNoOp, module |= op.module > 0;
-    waves |= op.waves > 0, flops |= op.flops > 0, collective |= op.collective != CollectiveKind::none, uses |= op.use_count > 1;
+    delay |= op.return_delay.count()<0, group |= op.group> 0, source |= op.source != kNoOp, module |= op.module > 0;
+    waves |= op.waves > 0, flops |= op.flops > 0, collective |= op.collective != CollectiveKind::none,
+        uses |= op.use_count > 1;
   }
   for (const Storage& s : trace.storages) pinned |= s.pinned;
-  EXPECT_TRUE(graph && placed && inferred && added && pageable && delay && group && source && module && waves && flops &&
-              collective && pinned && uses);
+  EXPECT_TRUE(graph && placed && inferred && added && pageable && delay && group && source && module && waves &&
+              flops && collective && pinned && uses);
   Trace other = trace;
   other.ops[77].waves += 1;
   EXPECT_EQ(difference(trace, other), "ops differ at 77");
@@ -174,7 +175,8 @@ TEST(TraceFile, SaysWhyAFileIsNoTrace) {
   EXPECT_PRED2(contains, error_of(folder / "absent.mwt"), "absent.mwt' is not a file that can be read.");
   EXPECT_PRED2(contains, error_of(folder.path()), "is not a file that can be read.");
   EXPECT_PRED2(contains, error_with(""), "does not start with memwall's mark");
-  EXPECT_PRED2(contains, error_with("{\"schemaVersion\": 1, \"traceEvents\": []}"), "does not start with memwall's mark");
+  EXPECT_PRED2(contains, error_with("{\"schemaVersion\": 1, \"traceEvents\": []}"),
+               "does not start with memwall's mark");
   EXPECT_PRED2(contains, error_with(good.substr(0, 20)), "ends after 20 bytes");
   EXPECT_PRED2(contains, error_with(good.substr(0, good.size() - 1)), "is truncated");
   EXPECT_PRED2(contains, error_with(good + "x"), "was appended to");

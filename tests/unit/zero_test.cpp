@@ -46,11 +46,13 @@ std::size_t count(const Trace& trace, CollectiveKind kind) {
 
 std::size_t first_update(const Trace& trace) {
   std::size_t i = 0;
-  while (trace.ops[i].operator_name == 0 || trace.strings[trace.ops[i].operator_name].find("adam") == std::string::npos) ++i;
+  while (trace.ops[i].operator_name == 0 || trace.strings[trace.ops[i].operator_name].find("adam") == std::string::npos)
+    ++i;
   return i;
 }
 
-void expect_refusal(const Trace& trace, const std::string& policy, const std::string& part, const Machine& machine = test_machine()) {
+void expect_refusal(const Trace& trace, const std::string& policy, const std::string& part,
+                    const Machine& machine = test_machine()) {
   try {
     rewritten(trace, {policy}, machine);
     FAIL() << policy << " must be refused";
@@ -134,8 +136,8 @@ TEST(Zero, PartsArePadded) {
   EXPECT_EQ(states(trace), 9 * 20);
   EXPECT_EQ(states(stage1), 12 * 4);  // 45 elements: 12 per rank
   EXPECT_EQ(parameters(stage3), 3 * 2 * 2);
-  EXPECT_EQ(sent(stage1, CollectiveKind::all_gather), 32 / 4 * 3);       // 15 elements, padded to 16
-  EXPECT_EQ(sent(stage3, CollectiveKind::all_gather), 2 * 48 / 4 * 3);   // three times 8 elements, twice
+  EXPECT_EQ(sent(stage1, CollectiveKind::all_gather), 32 / 4 * 3);      // 15 elements, padded to 16
+  EXPECT_EQ(sent(stage3, CollectiveKind::all_gather), 2 * 48 / 4 * 3);  // three times 8 elements, twice
 }
 
 // ---- traffic ----
@@ -176,7 +178,8 @@ TEST(Zero, WithCheckpointingStageThreeGathersOnceMoreUnlessTheParametersAreKept)
   const Trace trace = gpt_step(gpt);
   const Bytes N = 8;
   const Trace checkpointed = rewritten(trace, {"checkpoint:mode=full"});
-  ASSERT_TRUE(std::any_of(checkpointed.ops.begin(), checkpointed.ops.end(), [](const Op& op) { return op.phase == Phase::recompute; }));
+  ASSERT_TRUE(std::any_of(checkpointed.ops.begin(), checkpointed.ops.end(),
+                          [](const Op& op) { return op.phase == Phase::recompute; }));
   const Bytes plain = sent(rewritten(trace, {zero(3, N)}), CollectiveKind::all_gather);
   const Trace often = rewritten(trace, {"checkpoint:mode=full", zero(3, N)});
   const Trace kept = rewritten(trace, {"checkpoint:mode=full", zero(3, N, ",reuse_distance=1B")});
@@ -224,7 +227,8 @@ TEST(Zero, GradientAccumulationReducesOncePerUpdateOrOncePerPass) {
 TEST(Zero, EveryStageAndSettingLeavesASoundTrace) {
   for (const bool preexisting : {false, true})
     for (const int stage : {0, 1, 2, 3})
-      for (const char* more : {"", ",overlap=0", ",prefetch=0", ",reuse_distance=1KiB", ",bucket_bytes=1", ",bucket_bytes=1GiB"}) {
+      for (const char* more :
+           {"", ",overlap=0", ",prefetch=0", ",reuse_distance=1KiB", ",bucket_bytes=1", ",bucket_bytes=1GiB"}) {
         GptShape shape;
         shape.steps = 2;
         shape.preexisting_gradients = preexisting;
@@ -325,7 +329,8 @@ TEST(Zero, OverlapAndPrefetchHideCommunication) {
     EXPECT_LT(span(rewritten(trace, {zero(stage, 2, ",bucket_bytes=200000")}), machine),
               span(rewritten(trace, {zero(stage, 2, ",bucket_bytes=200000,overlap=0")}), machine))
         << "stage " << stage;
-  EXPECT_LT(span(rewritten(trace, {zero(3, 2)}), machine), span(rewritten(trace, {zero(3, 2, ",prefetch=0")}), machine));
+  EXPECT_LT(span(rewritten(trace, {zero(3, 2)}), machine),
+            span(rewritten(trace, {zero(3, 2, ",prefetch=0")}), machine));
 }
 
 TEST(Zero, NvlinkMatters) {
@@ -434,8 +439,9 @@ TEST(Zero, AParameterThatForwardWritesStaysWhole) {
 
 TEST(ZeroBuckets, CloseWhenReachedAsInPytorch) {
   using Groups = std::vector<std::vector<std::size_t>>;
-  EXPECT_EQ(fill_buckets({kFirstBucket / 2, kFirstBucket / 2, MiB(10), MiB(20), 1}, MiB(25), BucketRule::close_when_reached),
-            (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(
+      fill_buckets({kFirstBucket / 2, kFirstBucket / 2, MiB(10), MiB(20), 1}, MiB(25), BucketRule::close_when_reached),
+      (Groups{{0, 1}, {2, 3}, {4}}));
   EXPECT_EQ(fill_buckets({}, MiB(25), BucketRule::close_when_reached), Groups{});
 }
 
@@ -448,8 +454,8 @@ TEST(ZeroBuckets, NeverExceedAsInDeepspeed) {
 }
 
 TEST(ZeroUnits, ABlockIsTheOutermostRepeatedModule) {
-  const ModuleUnits units({"embedding", "model.layers.0.attention.norm_1", "model.layers.0.mlp", "model.layers.1.attention",
-                           "model.layers.1.mlp", "head", "version2"});
+  const ModuleUnits units({"embedding", "model.layers.0.attention.norm_1", "model.layers.0.mlp",
+                           "model.layers.1.attention", "model.layers.1.mlp", "head", "version2"});
   EXPECT_EQ(units.unit("model.layers.1.mlp"), "model.layers.1");
   EXPECT_EQ(units.unit("model.layers.0.attention.norm_1"), "model.layers.0");
   EXPECT_EQ(units.unit("head"), "head");

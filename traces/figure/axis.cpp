@@ -51,7 +51,8 @@ std::vector<double> nice_ticks(double low, double high, int most) {
   std::vector<double> ticks;
   // Counted in steps, not added up: ten times 0.1 is not 1.
   const double slack = 1e-9 * (high - low) / step;
-  for (double i = std::ceil(low / step - slack); i * step <= high + slack * step; ++i) ticks.push_back(i == 0 ? 0 : i * step);
+  for (double i = std::ceil(low / step - slack); i * step <= high + slack * step; ++i)
+    ticks.push_back(i == 0 ? 0 : i * step);
   return ticks;
 }
 

@@ -11,7 +11,9 @@ namespace memwall {
 // Maps [low, high] onto [from, to], linearly; beyond the ends too. An empty range maps to `from`.
 struct Scale {
   double low = 0, high = 1, from = 0, to = 1;
-  double operator()(double value) const { return high > low ? from + (value - low) / (high - low) * (to - from) : from; }
+  double operator()(double value) const {
+    return high > low ? from + (value - low) / (high - low) * (to - from) : from;
+  }
 };
 
 // A unit that keeps the numbers of an axis short: value / factor is what is printed.
@@ -19,7 +21,7 @@ struct Unit {
   double factor = 1;
   std::string name;
 };
-Unit time_unit(double largest_seconds);            // s, ms, us or ns; factor in seconds
+Unit time_unit(double largest_seconds);                   // s, ms, us or ns; factor in seconds
 Unit byte_unit(double largest, const char* suffix = "");  // B, kB, MB, GB, TB, by powers of 1000; "/s" for rates
 
 // Multiples of 1, 2 or 5 times a power of ten within [low, high], at most `most` of them, ascending.

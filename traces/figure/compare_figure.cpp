@@ -21,9 +21,13 @@ std::string print(Quantity quantity, double value) {
   return quantity == Quantity::seconds ? format_time(from_seconds(value)) : format_bytes(value);
 }
 
-std::string print_change(Quantity quantity, double value) { return (value < 0 ? "\xe2\x88\x92" : "+") + print(quantity, std::abs(value)); }
+std::string print_change(Quantity quantity, double value) {
+  return (value < 0 ? "\xe2\x88\x92" : "+") + print(quantity, std::abs(value));
+}
 
-Unit unit_of(Quantity quantity, double largest) { return quantity == Quantity::seconds ? time_unit(largest) : byte_unit(largest); }
+Unit unit_of(Quantity quantity, double largest) {
+  return quantity == Quantity::seconds ? time_unit(largest) : byte_unit(largest);
+}
 
 std::vector<Part> parts_of(const CompareBar& bar, Quantity quantity) {
   std::vector<Part> parts;
@@ -90,17 +94,20 @@ class Comparison {
       figure_.add(Line{{x, area.top}, {x, area.bottom()}, palette::kGrid, 0.75});
       figure_.add(Text{{x, area.bottom() + 12}, format_tick(tick, step), kSmallSize, Anchor::middle, palette::kText});
     }
-    figure_.add(Text{{area.right() + 10, area.bottom() + 12}, unit.name, kSmallSize, Anchor::start, palette::kFaintText});
+    figure_.add(
+        Text{{area.right() + 10, area.bottom() + 12}, unit.name, kSmallSize, Anchor::start, palette::kFaintText});
   }
 
-  void draw_bar(const ComparePanel& panel, std::size_t i, const std::vector<Part>& parts, const Area& bar, double full) {
+  void draw_bar(const ComparePanel& panel, std::size_t i, const std::vector<Part>& parts, const Area& bar,
+                double full) {
     const std::string& label = panel.bars[i].label;
     draw_label(label, bar.left - 8, bar.top + kBar / 2);
     draw_stacked_bar(figure_, bar, parts, full);
     const double value = total(panel.bars[i]), base = total(panel.bars[0]);
     std::string words = print(panel.quantity, value);
     if (i > 0 && base > 0) words += fmt::format("  ({:+.1f} %)", 100 * (value / base - 1));
-    figure_.add(Text{{bar.right() + 10, bar.top + kBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText, true});
+    figure_.add(
+        Text{{bar.right() + 10, bar.top + kBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText, true});
   }
 
   // In at most two lines; the whole of it on hovering.
@@ -120,7 +127,8 @@ class Comparison {
     figure_.add(Line{{x, area.top - 3}, {x, area.bottom()}, palette::kLimit, 1.5, true});
     const std::string text = panel.limit_name + " " + print(panel.quantity, panel.limit);
     const bool fits_right = x - 4 + text_width(text, kSmallSize, true) < kFigureWidth - kMargin;
-    figure_.add(Text{{x, area.top - 5}, text, kSmallSize, fits_right ? Anchor::start : Anchor::end, palette::kLimit, true});
+    figure_.add(
+        Text{{x, area.top - 5}, text, kSmallSize, fits_right ? Anchor::start : Anchor::end, palette::kLimit, true});
   }
 
   // Columns from left to right: the base, each change hanging where the last one ended, the other.
@@ -140,27 +148,34 @@ class Comparison {
     draw_value_axis(figure_, area, std::max(high * 1.08, 1e-12), unit, unit.name, 6);
     const Scale y{0, std::max(high * 1.08, 1e-12), area.bottom(), area.top};
     const double slot = area.width / static_cast<double>(changes.size() + 2);
-    draw_column(waterfall.base_label, 0, waterfall.base, print(waterfall.quantity, waterfall.base), palette::kGray, area, slot, 0, y);
+    draw_column(waterfall.base_label, 0, waterfall.base, print(waterfall.quantity, waterfall.base), palette::kGray,
+                area, slot, 0, y);
     double at = waterfall.base;
     for (std::size_t i = 0; i < changes.size(); ++i) {
       draw_column(changes[i].name, at, at + changes[i].value, print_change(waterfall.quantity, changes[i].value),
                   palette::color_of(changes[i].name), area, slot, i + 1, y);
       at += changes[i].value;
     }
-    draw_column(waterfall.other_label, 0, at, print(waterfall.quantity, at), palette::kGray, area, slot, changes.size() + 1, y);
+    draw_column(waterfall.other_label, 0, at, print(waterfall.quantity, at), palette::kGray, area, slot,
+                changes.size() + 1, y);
     figure_.add(Line{{area.left, area.bottom()}, {area.right(), area.bottom()}, palette::kAxis, 0.75});
     y_ = area.bottom() + 40;
   }
 
-  void draw_column(const std::string& name, double from, double to, const std::string& value, Color color, const Area& area,
-                   double slot, std::size_t index, const Scale& y) {
+  void draw_column(const std::string& name, double from, double to, const std::string& value, Color color,
+                   const Area& area, double slot, std::size_t index, const Scale& y) {
     const double width = std::min(slot * 0.62, 90.0);
     const double middle = area.left + slot * (static_cast<double>(index) + 0.5);
     const double top = y(std::max(from, to)), bottom = y(std::min(from, to));
     figure_.add(GroupBegin{name + ": " + value});
     figure_.add(Rectangle{middle - width / 2, top, width, std::max(bottom - top, 0.75), color, palette::kAxis});
-    figure_.add(Line{{middle + width / 2, y(to)}, {std::min(middle + slot - width / 2, area.right()), y(to)}, palette::kAxis, 0.75, true});
-    figure_.add(Text{{middle, top - 4}, fit_text(value, slot - 2, kSmallSize), kSmallSize, Anchor::middle, palette::kText});
+    figure_.add(Line{{middle + width / 2, y(to)},
+                     {std::min(middle + slot - width / 2, area.right()), y(to)},
+                     palette::kAxis,
+                     0.75,
+                     true});
+    figure_.add(
+        Text{{middle, top - 4}, fit_text(value, slot - 2, kSmallSize), kSmallSize, Anchor::middle, palette::kText});
     double line_y = area.bottom() + 14;
     for (const std::string& line : wrap_text(name, slot - 4, kSmallSize, false, 2)) {
       figure_.add(Text{{middle, line_y}, line, kSmallSize, Anchor::middle, palette::kText});

@@ -13,7 +13,8 @@ namespace {
 using namespace plot;
 
 constexpr double kRow = 54, kGap = 24;
-constexpr Color kLines[] = {palette::kOrange, palette::kBlue, palette::kGreen, palette::kVermillion, palette::kPurple, palette::kSkyBlue};
+constexpr Color kLines[] = {palette::kOrange,     palette::kBlue,   palette::kGreen,
+                            palette::kVermillion, palette::kPurple, palette::kSkyBlue};
 
 void draw_flow(Figure& figure, const Area& area, const std::vector<double>& means, double high, Color color) {
   const Scale y{0, high, area.bottom(), area.top};
@@ -45,10 +46,16 @@ void draw_link(Figure& figure, const Area& area, const LinkChart& link, Time beg
   draw_value_axis(figure, area, high, unit, "", 4);
   figure.add(Text{{area.left, area.top - 5}, link.name, kLabelSize, Anchor::start, palette::kText, true});
   const double used = text_width(link.name, kLabelSize, true);
-  figure.add(Text{{area.left + used + 10, area.top - 5}, fit_text(link.note, area.width * 0.6 - used, kSmallSize), kSmallSize,
-                  Anchor::start, palette::kFaintText});
-  figure.add(Text{{area.right(), area.top - 5}, unit.name + (link.bandwidth > 0 ? ", of " + format_bytes(link.bandwidth, "/s") : ""),
-                  kSmallSize, Anchor::end, palette::kFaintText});
+  figure.add(Text{{area.left + used + 10, area.top - 5},
+                  fit_text(link.note, area.width * 0.6 - used, kSmallSize),
+                  kSmallSize,
+                  Anchor::start,
+                  palette::kFaintText});
+  figure.add(Text{{area.right(), area.top - 5},
+                  unit.name + (link.bandwidth > 0 ? ", of " + format_bytes(link.bandwidth, "/s") : ""),
+                  kSmallSize,
+                  Anchor::end,
+                  palette::kFaintText});
   draw_flow(figure, area, means, high, color);
   if (link.bandwidth > 0) {
     const double y = Scale{0, high, area.bottom(), area.top}(link.bandwidth);
@@ -89,7 +96,8 @@ Figure draw_links(const LinksChart& chart) {
   std::size_t color = 0;
   double y = top;
   for (const LinkChart& link : chart.links) {
-    draw_link(figure, {area.left, y, area.width, kRow}, link, chart.begin, chart.end, kLines[color++ % std::size(kLines)]);
+    draw_link(figure, {area.left, y, area.width, kRow}, link, chart.begin, chart.end,
+              kLines[color++ % std::size(kLines)]);
     y += kRow + kGap;
   }
   figure.height = area.bottom() + 42;

@@ -29,7 +29,8 @@ std::vector<Drawn> thin(const std::vector<Time>& times, const Scale& scale, doub
   std::vector<Drawn> drawn;
   std::size_t last = 0;
   const auto catch_up = [&] {
-    if (!drawn.empty() && last != drawn.back().index) drawn.push_back({std::min(drawn.back().x + kColumn, right), last});
+    if (!drawn.empty() && last != drawn.back().index)
+      drawn.push_back({std::min(drawn.back().x + kColumn, right), last});
   };
   for (std::size_t i = 0; i < times.size(); ++i) {
     const double x = scale(to_seconds(times[i]));
@@ -38,8 +39,10 @@ std::vector<Drawn> thin(const std::vector<Time>& times, const Scale& scale, doub
       drawn.assign(1, {left, i});  // what happened before the window holds at its beginning
     } else {
       if (!drawn.empty() && x >= drawn.back().x + kColumn) catch_up();
-      if (drawn.empty() || x >= drawn.back().x + kColumn) drawn.push_back({x, i});
-      else if (height(i) > height(drawn.back().index)) drawn.back().index = i;
+      if (drawn.empty() || x >= drawn.back().x + kColumn)
+        drawn.push_back({x, i});
+      else if (height(i) > height(drawn.back().index))
+        drawn.back().index = i;
     }
     last = i;
   }
@@ -148,15 +151,20 @@ class MemoryDrawing {
     if (chart_.capacity <= 0) return;
     const std::string text = "capacity " + format_bytes(static_cast<double>(chart_.capacity));
     if (!capacity_is_near()) {
-      figure_.add(Text{{area_.right(), area_.top - 5}, text + " (far above)", kSmallSize, Anchor::end, palette::kFaintText});
+      figure_.add(
+          Text{{area_.right(), area_.top - 5}, text + " (far above)", kSmallSize, Anchor::end, palette::kFaintText});
       return;
     }
     const double at = y(static_cast<double>(chart_.capacity));
     figure_.add(Line{{area_.left, at}, {area_.right(), at}, palette::kLimit, 1.5, true});
     // At the side where the peak is not.
     const bool peak_is_left = !chart_.times.empty() && peak_x() < area_.left + area_.width / 2;
-    figure_.add(Text{{peak_is_left ? area_.right() - 4 : area_.left + 6, at - 4}, text, kSmallSize,
-                     peak_is_left ? Anchor::end : Anchor::start, palette::kLimit, true});
+    figure_.add(Text{{peak_is_left ? area_.right() - 4 : area_.left + 6, at - 4},
+                     text,
+                     kSmallSize,
+                     peak_is_left ? Anchor::end : Anchor::start,
+                     palette::kLimit,
+                     true});
   }
 
   double peak_x() const { return std::clamp(x()(to_seconds(chart_.times[peak_])), area_.left, area_.right()); }
@@ -172,8 +180,12 @@ class MemoryDrawing {
     const bool left = at + 8 + width > area_.right();
     const double x0 = left ? at - 8 - width : at + 8;
     figure_.add(Rectangle{x0 - 3, height - 17, width + 6, 14, {255, 255, 255, 225}, kNoColor, 2});
-    figure_.add(Text{{left ? at - 8 : at + 8, height - 6.5}, text, kSmallSize, left ? Anchor::end : Anchor::start,
-                     palette::kText, true});
+    figure_.add(Text{{left ? at - 8 : at + 8, height - 6.5},
+                     text,
+                     kSmallSize,
+                     left ? Anchor::end : Anchor::start,
+                     palette::kText,
+                     true});
   }
 
   const MemoryChart& chart_;

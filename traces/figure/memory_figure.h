@@ -28,7 +28,7 @@ struct MemoryChart {
   std::vector<Time> times;          // ascending
   std::vector<MemoryLayer> layers;  // from the bottom up
   MemoryOutline outline;
-  Bytes capacity = 0;               // 0 = unknown
+  Bytes capacity = 0;  // 0 = unknown
 };
 
 // Where one point of the drawing stands for several instants it shows the highest of them, so

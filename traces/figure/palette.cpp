@@ -5,17 +5,33 @@
 namespace memwall::palette {
 
 Color color_of(std::string_view word) {
-  static constexpr std::pair<std::string_view, Color> words[] = {
-      // classes of time
-      {"compute", kBlue}, {"recompute", kSkyBlue}, {"copy", kOrange}, {"collective", kPurple},
-      {"storage", kVermillion}, {"allocator", kYellow}, {"fault", {0x33, 0x33, 0x33}}, {"host", kGray},
-      {"idle", {0xe2, 0xe2, 0xe2}},
-      // kinds of storage
-      {"parameter", kBlue}, {"gradient", kOrange}, {"optimizer_state", kGreen}, {"activation", kSkyBlue},
-      {"input", kYellow}, {"workspace", kPurple}, {"communication_buffer", kVermillion}, {"unknown", kLightGray},
-      // phases and what else a lane shows
-      {"forward", {0x00, 0x42, 0x78}}, {"backward", kGreen}, {"optimizer", kYellow}, {"kernel", kBlue}, {"memset", kLightGray},
-      {"wait", {0xdd, 0xdd, 0xdd}}, {"host_work", kGray}};
+  static constexpr std::pair<std::string_view, Color> words[] = {// classes of time
+                                                                 {"compute", kBlue},
+                                                                 {"recompute", kSkyBlue},
+                                                                 {"copy", kOrange},
+                                                                 {"collective", kPurple},
+                                                                 {"storage", kVermillion},
+                                                                 {"allocator", kYellow},
+                                                                 {"fault", {0x33, 0x33, 0x33}},
+                                                                 {"host", kGray},
+                                                                 {"idle", {0xe2, 0xe2, 0xe2}},
+                                                                 // kinds of storage
+                                                                 {"parameter", kBlue},
+                                                                 {"gradient", kOrange},
+                                                                 {"optimizer_state", kGreen},
+                                                                 {"activation", kSkyBlue},
+                                                                 {"input", kYellow},
+                                                                 {"workspace", kPurple},
+                                                                 {"communication_buffer", kVermillion},
+                                                                 {"unknown", kLightGray},
+                                                                 // phases and what else a lane shows
+                                                                 {"forward", {0x00, 0x42, 0x78}},
+                                                                 {"backward", kGreen},
+                                                                 {"optimizer", kYellow},
+                                                                 {"kernel", kBlue},
+                                                                 {"memset", kLightGray},
+                                                                 {"wait", {0xdd, 0xdd, 0xdd}},
+                                                                 {"host_work", kGray}};
   for (const auto& [name, color] : words)
     if (name == word) return color;
   return kGray;

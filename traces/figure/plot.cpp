@@ -33,7 +33,8 @@ double draw_legend(Figure& figure, double left, double top, double right, const 
     }
     const bool line = entry.mark != LegendMark::box;
     if (line)
-      figure.add(Line{{x, y + kBox / 2}, {x + kBox + 4, y + kBox / 2}, entry.color, 1.5, entry.mark == LegendMark::dashes});
+      figure.add(
+          Line{{x, y + kBox / 2}, {x + kBox + 4, y + kBox / 2}, entry.color, 1.5, entry.mark == LegendMark::dashes});
     else
       figure.add(Rectangle{x, y, kBox, kBox, entry.color, palette::kAxis, 1});
     figure.add(Text{{x + kBox + (line ? 8 : 4), y + kBox - 1}, name, kSmallSize, Anchor::start, palette::kText});
@@ -55,11 +56,15 @@ void draw_time_axis(Figure& figure, const Area& area, Time begin, Time end) {
     figure.add(Text{{x, area.bottom() + 15}, format_tick(tick, step), kSmallSize, Anchor::middle, palette::kText});
   }
   figure.add(Line{{area.left, area.bottom()}, {area.right(), area.bottom()}, palette::kAxis, 0.75});
-  figure.add(Text{{area.left + area.width / 2, area.bottom() + 29}, "time (" + unit.name + ")", kSmallSize, Anchor::middle,
+  figure.add(Text{{area.left + area.width / 2, area.bottom() + 29},
+                  "time (" + unit.name + ")",
+                  kSmallSize,
+                  Anchor::middle,
                   palette::kFaintText});
 }
 
-void draw_value_axis(Figure& figure, const Area& area, double high, const Unit& unit, const std::string& label, int most) {
+void draw_value_axis(Figure& figure, const Area& area, double high, const Unit& unit, const std::string& label,
+                     int most) {
   const Scale scale{0, high, area.bottom(), area.top};
   const double step = nice_step(high / unit.factor, most - 1);
   double widest = 0;
@@ -72,8 +77,13 @@ void draw_value_axis(Figure& figure, const Area& area, double high, const Unit& 
   }
   figure.add(Line{{area.left, area.top}, {area.left, area.bottom()}, palette::kAxis, 0.75});
   if (!label.empty())
-    figure.add(Text{{area.left - widest - 12, area.top + area.height / 2}, label, kSmallSize, Anchor::middle,
-                    palette::kFaintText, false, 90});
+    figure.add(Text{{area.left - widest - 12, area.top + area.height / 2},
+                    label,
+                    kSmallSize,
+                    Anchor::middle,
+                    palette::kFaintText,
+                    false,
+                    90});
 }
 
 Scale time_scale(const Area& area, Time begin, Time end) {
@@ -92,7 +102,10 @@ void draw_stacked_bar(Figure& figure, const Area& area, const std::vector<Part>&
     figure.add(GroupBegin{part.name + ": " + part.value_text});
     figure.add(Rectangle{from, area.top, width, area.height, color, width > 2 ? palette::kBackground : kNoColor});
     if (text_width(part.value_text, kSmallSize) + 6 <= width)
-      figure.add(Text{{from + width / 2, area.top + area.height / 2 + 3.5}, part.value_text, kSmallSize, Anchor::middle,
+      figure.add(Text{{from + width / 2, area.top + area.height / 2 + 3.5},
+                      part.value_text,
+                      kSmallSize,
+                      Anchor::middle,
                       palette::text_on(color)});
     figure.add(GroupEnd{});
   }

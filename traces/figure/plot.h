@@ -38,7 +38,8 @@ double draw_legend(Figure& figure, double left, double top, double right, const 
 void draw_time_axis(Figure& figure, const Area& area, Time begin, Time end);
 
 // Horizontal grid lines with numbers left of the area, `label` along the axis.
-void draw_value_axis(Figure& figure, const Area& area, double high, const Unit& unit, const std::string& label, int most);
+void draw_value_axis(Figure& figure, const Area& area, double high, const Unit& unit, const std::string& label,
+                     int most);
 
 // The place of an instant within an area.
 Scale time_scale(const Area& area, Time begin, Time end);
@@ -46,8 +47,8 @@ Scale time_scale(const Area& area, Time begin, Time end);
 // One part of a stacked bar; its colour is that of its name.
 struct Part {
   std::string name;
-  double value = 0;       // >= 0
-  std::string value_text; // "12.3 ms"
+  double value = 0;        // >= 0
+  std::string value_text;  // "12.3 ms"
 };
 // From left to right; writes a part's share inside where it fits.
 void draw_stacked_bar(Figure& figure, const Area& area, const std::vector<Part>& parts, double full);

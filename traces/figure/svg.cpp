@@ -54,7 +54,8 @@ class Writer {
     for (std::size_t i = 0; i < p.points.size(); ++i)
       print("{}{},{}", i ? " " : "", number(p.points[i].x), number(p.points[i].y));
     print("\"{}", paint("fill", p.fill));
-    if (p.stroke.opacity) print("{} stroke-width=\"{}\" stroke-linejoin=\"round\"", paint("stroke", p.stroke), number(p.width));
+    if (p.stroke.opacity)
+      print("{} stroke-width=\"{}\" stroke-linejoin=\"round\"", paint("stroke", p.stroke), number(p.width));
     out_ += "/>\n";
   }
 
@@ -102,13 +103,19 @@ std::string xml_text(std::string_view text) {
     const std::string_view bytes = text.substr(0, c.bytes);
     text.remove_prefix(c.bytes);
     // XML 1.0, section 2.2: no control characters but tab and line ends, no surrogates, no U+FFFE or U+FFFF.
-    if (c.code == '&') out += "&amp;";
-    else if (c.code == '<') out += "&lt;";
-    else if (c.code == '>') out += "&gt;";
-    else if (c.code == '"') out += "&quot;";
-    else if ((c.code < 0x20 && c.code != '\t' && c.code != '\n') || c.code == 0x7f || c.code == 0xfffe || c.code == 0xffff || !c.valid)
+    if (c.code == '&')
+      out += "&amp;";
+    else if (c.code == '<')
+      out += "&lt;";
+    else if (c.code == '>')
+      out += "&gt;";
+    else if (c.code == '"')
+      out += "&quot;";
+    else if ((c.code < 0x20 && c.code != '\t' && c.code != '\n') || c.code == 0x7f || c.code == 0xfffe ||
+             c.code == 0xffff || !c.valid)
       out += "\xef\xbf\xbd";
-    else out += bytes;
+    else
+      out += bytes;
   }
   return out;
 }

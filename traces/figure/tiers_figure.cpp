@@ -30,8 +30,12 @@ double sum(const std::vector<Part>& parts) {
 }
 
 void draw_name(Figure& figure, const std::string& name, double right, double middle) {
-  figure.add(Text{{right - 8, middle + 3.5}, fit_text(name, right - 8 - kMargin, kLabelSize, true), kLabelSize, Anchor::end,
-                  palette::kText, true},
+  figure.add(Text{{right - 8, middle + 3.5},
+                  fit_text(name, right - 8 - kMargin, kLabelSize, true),
+                  kLabelSize,
+                  Anchor::end,
+                  palette::kText,
+                  true},
              name);
 }
 
@@ -55,14 +59,19 @@ void draw_tier(Figure& figure, const TierRow& tier, const Area& bar) {
     words += fmt::format(" of {} ({:.0f} %)", format_bytes(usable), usable > 0 ? 100 * used / usable : 0);
   figure.add(Text{{bar.right() + 10, bar.top + kBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText});
   if (tier.capacity > 0 && used > usable)
-    figure.add(Text{{bar.right() + 10, bar.top + kBar / 2 + 16.5}, format_bytes(used - usable) + " do not fit", kSmallSize,
-                    Anchor::start, palette::kLimit, true});
+    figure.add(Text{{bar.right() + 10, bar.top + kBar / 2 + 16.5},
+                    format_bytes(used - usable) + " do not fit",
+                    kSmallSize,
+                    Anchor::start,
+                    palette::kLimit,
+                    true});
 }
 
 void draw_link(Figure& figure, const TierLinkRow& link, const Area& bar) {
   draw_name(figure, link.name, bar.left, bar.top + kLinkBar / 2);
   figure.add(Rectangle{bar.left, bar.top, bar.width, kLinkBar, palette::kBand});
-  figure.add(Rectangle{bar.left, bar.top, bar.width * std::clamp(link.utilization, 0.0, 1.0), kLinkBar, palette::kOrange});
+  figure.add(
+      Rectangle{bar.left, bar.top, bar.width * std::clamp(link.utilization, 0.0, 1.0), kLinkBar, palette::kOrange});
   const std::string words = fmt::format("{}, {:.1f} % of {}", format_bytes(static_cast<double>(link.bytes)),
                                         100 * link.utilization, format_bytes(link.bandwidth, "/s"));
   figure.add(Text{{bar.right() + 10, bar.top + kLinkBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText});
@@ -91,7 +100,10 @@ Figure draw_tiers(const TiersChart& chart) {
     y += kRow;
   }
   if (!chart.links.empty()) {
-    figure.add(Text{{left, y + 12}, "carried by links, and share of their bandwidth used", kSmallSize, Anchor::start,
+    figure.add(Text{{left, y + 12},
+                    "carried by links, and share of their bandwidth used",
+                    kSmallSize,
+                    Anchor::start,
                     palette::kFaintText});
     y += 22;
   }

@@ -19,7 +19,7 @@ constexpr double kLane = 24, kThinLane = 14, kGap = 5;
 constexpr double kVisible = 0.75;  // a span narrower than this, in points, is merged with its neighbours
 constexpr double kColumn = 0.5;    // into columns of this width
 constexpr double kMostLabel = 190;
-constexpr double kLabelled = 48;   // a narrower span has no label: half a word says nothing
+constexpr double kLabelled = 48;  // a narrower span has no label: half a word says nothing
 
 class TimelineDrawing {
  public:
@@ -72,7 +72,10 @@ class TimelineDrawing {
       const std::string& name = timeline_.lanes[i].name;
       figure_.add(Rectangle{area_.left, row.top, area_.width, row.height, palette::kBand});
       figure_.add(Text{{area_.left - 8, row.top + row.height / 2 + 3.5},
-                       fit_text(name, area_.left - 8 - kMargin, kSmallSize), kSmallSize, Anchor::end, palette::kText},
+                       fit_text(name, area_.left - 8 - kMargin, kSmallSize),
+                       kSmallSize,
+                       Anchor::end,
+                       palette::kText},
                   name);
     }
   }
@@ -118,7 +121,8 @@ class TimelineDrawing {
     const auto flush = [&] {
       if (merged == 0) return;
       figure_.add(Rectangle{area_.left + static_cast<double>(first) * kColumn, row.top,
-                            std::min(static_cast<double>(next - first) * kColumn, area_.width - static_cast<double>(first) * kColumn),
+                            std::min(static_cast<double>(next - first) * kColumn,
+                                     area_.width - static_cast<double>(first) * kColumn),
                             row.height, palette::color_of(timeline_.kinds[kind])},
                   fmt::format("{} short spans, mostly {}", merged, timeline_.kinds[kind]));
       merged = 0;
@@ -143,11 +147,13 @@ class TimelineDrawing {
     const Color color = palette::color_of(timeline_.kinds[span.kind]);
     figure_.add(GroupBegin{fmt::format("{}\n{}: {} from {}", span.label, timeline_.kinds[span.kind],
                                        format_time(span.end - span.begin), format_time(span.begin))});
-    figure_.add(Rectangle{from, row.top, to - from, row.height, color, to - from > 3 ? palette::kBackground : kNoColor});
+    figure_.add(
+        Rectangle{from, row.top, to - from, row.height, color, to - from > 3 ? palette::kBackground : kNoColor});
     if (row.height >= kLane) {
       const std::string text = to - from < kLabelled ? "" : fit_text(span.label, to - from - 6, kSmallSize);
       if (!text.empty())
-        figure_.add(Text{{from + 3, row.top + row.height / 2 + 3.5}, text, kSmallSize, Anchor::start, palette::text_on(color)});
+        figure_.add(
+            Text{{from + 3, row.top + row.height / 2 + 3.5}, text, kSmallSize, Anchor::start, palette::text_on(color)});
     }
     figure_.add(GroupEnd{});
   }
@@ -164,7 +170,8 @@ class TimelineDrawing {
     std::vector<const TimelineMark*> marks;
     for (const TimelineMark& mark : timeline_.marks)
       if (mark.time >= timeline_.begin && mark.time <= timeline_.end) marks.push_back(&mark);
-    std::stable_sort(marks.begin(), marks.end(), [](const TimelineMark* a, const TimelineMark* b) { return a->time < b->time; });
+    std::stable_sort(marks.begin(), marks.end(),
+                     [](const TimelineMark* a, const TimelineMark* b) { return a->time < b->time; });
     const Scale scale = time_scale(area_, timeline_.begin, timeline_.end);
     for (std::size_t i = 0; i < marks.size(); ++i) {
       const double x = scale(to_seconds(marks[i]->time));
@@ -172,7 +179,8 @@ class TimelineDrawing {
       figure_.add(GroupBegin{marks[i]->label + " at " + format_time(marks[i]->time)});
       figure_.add(Line{{x, area_.top - 4}, {x, area_.bottom()}, palette::kText, 0.75, true});
       const std::string text = fit_text(marks[i]->label, next - x - 6, kSmallSize);
-      if (!text.empty()) figure_.add(Text{{x + 3, area_.top - 4}, text, kSmallSize, Anchor::start, palette::kFaintText});
+      if (!text.empty())
+        figure_.add(Text{{x + 3, area_.top - 4}, text, kSmallSize, Anchor::start, palette::kFaintText});
       figure_.add(GroupEnd{});
     }
   }

@@ -11,15 +11,15 @@
 namespace memwall {
 
 struct TimelineLane {
-  std::string name;  // "stream 7"
-  bool thin = false; // half the height: host threads, where only the pattern matters
+  std::string name;   // "stream 7"
+  bool thin = false;  // half the height: host threads, where only the pattern matters
 };
 
 struct TimelineSpan {
-  std::uint32_t lane = 0;   // index into Timeline::lanes
+  std::uint32_t lane = 0;  // index into Timeline::lanes
   Time begin{}, end{};
-  std::uint16_t kind = 0;   // index into Timeline::kinds
-  std::string label;        // inside where it fits, and on hovering
+  std::uint16_t kind = 0;  // index into Timeline::kinds
+  std::string label;       // inside where it fits, and on hovering
 };
 
 // An instant that matters for all lanes: the boundary of a step.

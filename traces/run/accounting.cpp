@@ -34,8 +34,10 @@ std::vector<Interval> busy_intervals(const Run& run, TimeClass time_class) {
 
 void append(std::vector<ClassSpan>& spans, Time begin, Time end, TimeClass time_class) {
   if (begin >= end) return;
-  if (!spans.empty() && spans.back().time_class == time_class && spans.back().end == begin) spans.back().end = end;
-  else spans.push_back({begin, end, time_class});
+  if (!spans.empty() && spans.back().time_class == time_class && spans.back().end == begin)
+    spans.back().end = end;
+  else
+    spans.push_back({begin, end, time_class});
 }
 
 // `spans` with `time_class` wherever an interval lies.
@@ -60,8 +62,7 @@ std::vector<ClassSpan> painted(const std::vector<ClassSpan>& spans, const std::v
 
 ClassTimes times_within(const std::vector<ClassSpan>& spans, Time begin, Time end) {
   ClassTimes times;
-  auto span = std::upper_bound(spans.begin(), spans.end(), begin,
-                               [](Time t, const ClassSpan& s) { return t < s.end; });
+  auto span = std::upper_bound(spans.begin(), spans.end(), begin, [](Time t, const ClassSpan& s) { return t < s.end; });
   for (; span != spans.end() && span->begin < end; ++span)
     times[span->time_class] += std::min(end, span->end) - std::max(begin, span->begin);
   return times;

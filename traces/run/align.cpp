@@ -69,8 +69,10 @@ std::vector<OpPair> ascending_chain(const std::vector<OpPair>& pairs) {
     const auto place = std::lower_bound(tail.begin(), tail.end(), pairs[i].other,
                                         [&](std::size_t t, OpId op) { return pairs[t].other < op; });
     before[i] = place == tail.begin() ? pairs.size() : *(place - 1);
-    if (place == tail.end()) tail.push_back(i);
-    else *place = i;
+    if (place == tail.end())
+      tail.push_back(i);
+    else
+      *place = i;
   }
   std::vector<OpPair> chain;
   for (std::size_t i = tail.empty() ? pairs.size() : tail.back(); i < pairs.size(); i = before[i])
@@ -83,7 +85,9 @@ std::vector<OpPair> ascending_chain(const std::vector<OpPair>& pairs) {
 class LongestCommonSubsequence {
  public:
   LongestCommonSubsequence(const std::vector<Keyed>& base, const std::vector<Keyed>& other)
-      : base_(base), other_(other), n_(static_cast<std::ptrdiff_t>(base.size())),
+      : base_(base),
+        other_(other),
+        n_(static_cast<std::ptrdiff_t>(base.size())),
         m_(static_cast<std::ptrdiff_t>(other.size())) {}
 
   // False if more than kMaximalEdits are needed.
@@ -180,8 +184,10 @@ std::vector<OpPair> align(const Run& base, const Run& other) {
     if (partners[i] >= other_threads.size()) continue;
     const std::vector<Keyed>&a = base_threads[i], &b = other_threads[partners[i]];
     std::vector<OpPair> found;
-    if (lineage) found = pair_by_ordinal(a, b);
-    else if (!LongestCommonSubsequence(a, b).find(found)) found = ascending_chain(pair_by_ordinal(a, b));
+    if (lineage)
+      found = pair_by_ordinal(a, b);
+    else if (!LongestCommonSubsequence(a, b).find(found))
+      found = ascending_chain(pair_by_ordinal(a, b));
     pairs.insert(pairs.end(), found.begin(), found.end());
   }
   std::sort(pairs.begin(), pairs.end(), [](const OpPair& a, const OpPair& b) { return a.base < b.base; });

@@ -68,17 +68,28 @@ void read_table(const ReadContext& context, hid_t parent, const std::string& nam
 // How many values an enumeration has.
 template <class E>
 constexpr std::int64_t enumerators() {
-  if constexpr (std::is_same_v<E, OpKind>) return kOpKinds;
-  else if constexpr (std::is_same_v<E, Phase>) return 5;
-  else if constexpr (std::is_same_v<E, Origin>) return 3;
-  else if constexpr (std::is_same_v<E, WaitFor>) return 5;
-  else if constexpr (std::is_same_v<E, OperatorClass>) return 10;
-  else if constexpr (std::is_same_v<E, DataType>) return 11;
-  else if constexpr (std::is_same_v<E, CollectiveKind>) return 9;
-  else if constexpr (std::is_same_v<E, StorageKind>) return kStorageKinds;
-  else if constexpr (std::is_same_v<E, StreamRole>) return 4;
-  else if constexpr (std::is_same_v<E, TierClass>) return 3;
-  else if constexpr (std::is_same_v<E, WaitReason>) return kWaitReasons;
+  if constexpr (std::is_same_v<E, OpKind>)
+    return kOpKinds;
+  else if constexpr (std::is_same_v<E, Phase>)
+    return 5;
+  else if constexpr (std::is_same_v<E, Origin>)
+    return 3;
+  else if constexpr (std::is_same_v<E, WaitFor>)
+    return 5;
+  else if constexpr (std::is_same_v<E, OperatorClass>)
+    return 10;
+  else if constexpr (std::is_same_v<E, DataType>)
+    return 11;
+  else if constexpr (std::is_same_v<E, CollectiveKind>)
+    return 9;
+  else if constexpr (std::is_same_v<E, StorageKind>)
+    return kStorageKinds;
+  else if constexpr (std::is_same_v<E, StreamRole>)
+    return 4;
+  else if constexpr (std::is_same_v<E, TierClass>)
+    return 3;
+  else if constexpr (std::is_same_v<E, WaitReason>)
+    return kWaitReasons;
   else {
     static_assert(std::is_same_v<E, Access>, "say how many values the enumeration has");
     return 2;
@@ -87,17 +98,24 @@ constexpr std::int64_t enumerators() {
 
 template <class T>
 constexpr CellType cell_type() {
-  if constexpr (std::is_same_v<T, double>) return CellType::float64;
-  else if constexpr (std::is_same_v<T, float>) return CellType::float32;
-  else return CellType::integer;
+  if constexpr (std::is_same_v<T, double>)
+    return CellType::float64;
+  else if constexpr (std::is_same_v<T, float>)
+    return CellType::float32;
+  else
+    return CellType::integer;
 }
 
 template <class T>
 std::int64_t to_cell(const T& value) {
-  if constexpr (std::is_same_v<T, Duration>) return value.count();
-  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<std::int64_t>(value);
-  else if constexpr (std::is_same_v<T, float>) return static_cast<std::int64_t>(std::bit_cast<std::uint32_t>(value));
-  else return static_cast<std::int64_t>(value);
+  if constexpr (std::is_same_v<T, Duration>)
+    return value.count();
+  else if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<std::int64_t>(value);
+  else if constexpr (std::is_same_v<T, float>)
+    return static_cast<std::int64_t>(std::bit_cast<std::uint32_t>(value));
+  else
+    return static_cast<std::int64_t>(value);
 }
 
 // False if the cell is none of T's values.
@@ -141,7 +159,8 @@ class ColumnsToWrite {
     } else {
       const Row* rows = rows_;
       columns.push_back({name, cell_type<Cell>(), [rows, get](std::size_t first, std::size_t n, std::int64_t* out) {
-                           for (std::size_t i = 0; i < n; ++i) out[i] = to_cell<Cell>(std::invoke(get, rows[first + i]));
+                           for (std::size_t i = 0; i < n; ++i)
+                             out[i] = to_cell<Cell>(std::invoke(get, rows[first + i]));
                          }});
     }
   }
@@ -176,11 +195,12 @@ class ColumnsToRead {
       texts.push_back(std::move(target));
     } else {
       Row* rows = rows_;
-      columns.push_back({name, cell_type<Cell>(), [rows, get](std::size_t first, std::size_t n, const std::int64_t* in) {
-                           for (std::size_t i = 0; i < n; ++i)
-                             if (!from_cell<Cell>(in[i], std::invoke(get, rows[first + i]))) return i;
-                           return n;
-                         }});
+      columns.push_back(
+          {name, cell_type<Cell>(), [rows, get](std::size_t first, std::size_t n, const std::int64_t* in) {
+             for (std::size_t i = 0; i < n; ++i)
+               if (!from_cell<Cell>(in[i], std::invoke(get, rows[first + i]))) return i;
+             return n;
+           }});
     }
   }
   template <class Get, class Set>

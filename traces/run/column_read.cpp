@@ -18,7 +18,8 @@ std::uint64_t most_rows(const ReadContext& context) { return 64 * context.length
 
 class Column {
  public:
-  Column(const ReadContext& context, hid_t group, const std::string& table, const ColumnTarget& target, std::size_t rows)
+  Column(const ReadContext& context, hid_t group, const std::string& table, const ColumnTarget& target,
+         std::size_t rows)
       : context_(context), target_(target), place_("/" + table + "/" + target.name) {
     dataset_ = Hdf5Handle(H5Dopen2(group, target.name.c_str(), H5P_DEFAULT), H5Dclose);
     if (!dataset_.valid()) context.refuse(fmt::format("column '{}' is missing.", place_));
@@ -72,10 +73,14 @@ class Column {
   }
   void unpack(std::size_t at, std::size_t count, std::int64_t* cells) const {
     switch (width_) {
-      case 1: return is_signed_ ? unpack_as<std::int8_t>(at, count, cells) : unpack_as<std::uint8_t>(at, count, cells);
-      case 2: return is_signed_ ? unpack_as<std::int16_t>(at, count, cells) : unpack_as<std::uint16_t>(at, count, cells);
-      case 4: return is_signed_ ? unpack_as<std::int32_t>(at, count, cells) : unpack_as<std::uint32_t>(at, count, cells);
-      default: return unpack_as<std::int64_t>(at, count, cells);
+      case 1:
+        return is_signed_ ? unpack_as<std::int8_t>(at, count, cells) : unpack_as<std::uint8_t>(at, count, cells);
+      case 2:
+        return is_signed_ ? unpack_as<std::int16_t>(at, count, cells) : unpack_as<std::uint16_t>(at, count, cells);
+      case 4:
+        return is_signed_ ? unpack_as<std::int32_t>(at, count, cells) : unpack_as<std::uint32_t>(at, count, cells);
+      default:
+        return unpack_as<std::int64_t>(at, count, cells);
     }
   }
 
@@ -139,8 +144,8 @@ std::size_t table_rows(const ReadContext& context, hid_t parent, const std::stri
       H5Aread(attribute.get(), H5T_NATIVE_UINT64, &rows) < 0)
     context.refuse(fmt::format("table '/{}' or the number of its rows is missing.", name));
   if (rows > most_rows(context))
-    context.refuse(fmt::format("table '/{}' claims {} rows, more than a file of {} bytes can hold.", name, rows,
-                               context.length));
+    context.refuse(
+        fmt::format("table '/{}' claims {} rows, more than a file of {} bytes can hold.", name, rows, context.length));
   return static_cast<std::size_t>(rows);
 }
 

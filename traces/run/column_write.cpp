@@ -8,9 +8,9 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kBlock = 2048;            // rows gathered at a time: a block of ops stays in the cache
+constexpr std::size_t kBlock = 2048;  // rows gathered at a time: a block of ops stays in the cache
 constexpr std::size_t kChunk = std::size_t{1} << 16;
-constexpr std::size_t kChunkedFrom = 4096;      // rows; shorter columns lie in one piece
+constexpr std::size_t kChunkedFrom = 4096;        // rows; shorter columns lie in one piece
 constexpr std::size_t kCompressedUpTo = 200'000;  // rows; beyond, compression costs more time than it is worth
 
 struct Range {
@@ -68,10 +68,14 @@ void pack(const std::int64_t* cells, std::size_t count, std::size_t width, unsig
     }
   };
   switch (width) {
-    case 1: return as(std::uint8_t{});
-    case 2: return as(std::uint16_t{});
-    case 4: return as(std::uint32_t{});
-    default: return as(std::uint64_t{});
+    case 1:
+      return as(std::uint8_t{});
+    case 2:
+      return as(std::uint16_t{});
+    case 4:
+      return as(std::uint32_t{});
+    default:
+      return as(std::uint64_t{});
   }
 }
 
@@ -88,8 +92,9 @@ class Column {
     H5Pset_obj_track_times(properties.get(), false);
     chunked_ = rows >= kChunkedFrom;
     if (chunked_) set_chunks(properties.get());
-    dataset_ = Hdf5Handle(H5Dcreate2(group, source.name.c_str(), type, space_.get(), H5P_DEFAULT, properties.get(),
-                                     H5P_DEFAULT), H5Dclose);
+    dataset_ = Hdf5Handle(
+        H5Dcreate2(group, source.name.c_str(), type, space_.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+        H5Dclose);
     require(dataset_.valid(), "a column cannot be created");
     constant_ = chunked_ && range.low == range.high;
     const std::size_t step = chunked_ ? kChunk : std::max<std::size_t>(rows, 1);
@@ -161,7 +166,8 @@ void write_text(hid_t group, const TextSource& source) {
   for (const std::string* text : source.texts) width = std::max(width, text->size());
   std::vector<char> buffer(width * source.texts.size() + 1, '\0');
   for (std::size_t i = 0; i < source.texts.size(); ++i)
-    std::copy(source.texts[i]->begin(), source.texts[i]->end(), buffer.begin() + static_cast<std::ptrdiff_t>(i * width));
+    std::copy(source.texts[i]->begin(), source.texts[i]->end(),
+              buffer.begin() + static_cast<std::ptrdiff_t>(i * width));
   const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.get(), width);
   H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
@@ -170,8 +176,9 @@ void write_text(hid_t group, const TextSource& source) {
   const Hdf5Handle space(H5Screate_simple(1, &dims, nullptr), H5Sclose);
   const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_obj_track_times(properties.get(), false);
-  Hdf5Handle dataset(H5Dcreate2(group, source.name.c_str(), type.get(), space.get(), H5P_DEFAULT, properties.get(),
-                                H5P_DEFAULT), H5Dclose);
+  Hdf5Handle dataset(
+      H5Dcreate2(group, source.name.c_str(), type.get(), space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+      H5Dclose);
   require(dataset.valid(), "a text column cannot be created");
   require(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, buffer.data()) >= 0,
           "a text column cannot be written");
@@ -191,12 +198,13 @@ Hdf5Handle create_group(hid_t parent, const std::string& name) {
 void write_table(hid_t parent, const std::string& name, std::size_t rows, const std::vector<ColumnSource>& columns,
                  const std::vector<TextSource>& texts) {
   // Groups on the way are created one by one: those that HDF5 makes by itself carry the time of day.
-  if (const std::size_t slash = name.rfind('/'); slash != std::string::npos && !has_table(parent, name.substr(0, slash)))
+  if (const std::size_t slash = name.rfind('/');
+      slash != std::string::npos && !has_table(parent, name.substr(0, slash)))
     create_group(parent, name.substr(0, slash));
   Hdf5Handle group = create_group(parent, name);
   const Hdf5Handle scalar(H5Screate(H5S_SCALAR), H5Sclose);
-  const Hdf5Handle attribute(
-      H5Acreate2(group.get(), "rows", H5T_STD_U64LE, scalar.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  const Hdf5Handle attribute(H5Acreate2(group.get(), "rows", H5T_STD_U64LE, scalar.get(), H5P_DEFAULT, H5P_DEFAULT),
+                             H5Aclose);
   const std::uint64_t count = rows;
   require(H5Awrite(attribute.get(), H5T_NATIVE_UINT64, &count) >= 0, "an attribute cannot be written");
   write_columns(group.get(), rows, columns);

@@ -44,7 +44,9 @@ class Differences {
       std::tie(difference.change, difference.name, difference.operator_name, difference.kind, difference.phase) = key;
       out.push_back(std::move(difference));
     }
-    const auto size = [](const OpDifference& d) { return d.difference() < Duration{} ? -d.difference() : d.difference(); };
+    const auto size = [](const OpDifference& d) {
+      return d.difference() < Duration{} ? -d.difference() : d.difference();
+    };
     // The map's order (change, name, ...) decides between equals.
     std::stable_sort(out.begin(), out.end(),
                      [&](const OpDifference& a, const OpDifference& b) { return size(a) > size(b); });
@@ -159,9 +161,12 @@ std::vector<LagPoint> lag_curve(const Run& base, const Run& other, const std::ve
 
 std::string_view to_string(OpChange change) {
   switch (change) {
-    case OpChange::changed: return "changed";
-    case OpChange::added: return "added";
-    case OpChange::removed: return "removed";
+    case OpChange::changed:
+      return "changed";
+    case OpChange::added:
+      return "added";
+    case OpChange::removed:
+      return "removed";
   }
   return "?";
 }

@@ -32,10 +32,10 @@ struct OpDifference {
 
 struct TierDifference {
   std::string name;
-  bool in_base = false, in_other = false;  // tiers are matched by name
+  bool in_base = false, in_other = false;         // tiers are matched by name
   Bytes base_allocated = 0, other_allocated = 0;  // peaks
   Bytes base_reserved = 0, other_reserved = 0;
-  std::array<Bytes, kStorageKinds> by_kind{};     // at the peaks: other less base
+  std::array<Bytes, kStorageKinds> by_kind{};  // at the peaks: other less base
 };
 
 struct LinkDifference {
@@ -56,15 +56,15 @@ struct Comparison {
   std::vector<std::string> base_policies, other_policies;
   bool base_fits = true, other_fits = true;
   bool same_lineage = false;
-  Duration base_time{}, other_time{};   // all steps together; without steps, the whole run
+  Duration base_time{}, other_time{};  // all steps together; without steps, the whole run
   ClassTimes base_classes, other_classes;
   // The waterfall: other_classes less base_classes. Adds up to other_time - base_time exactly.
   ClassTimes waterfall;
   std::vector<TierDifference> tiers;
   std::vector<LinkDifference> links;
   std::uint64_t ops_equal = 0, ops_changed = 0, ops_added = 0, ops_removed = 0;
-  std::vector<OpDifference> ops;        // by size of difference, largest first, then by name
-  std::vector<LagPoint> lag;            // at the ends of aligned device ops, at most `kLagPoints`
+  std::vector<OpDifference> ops;  // by size of difference, largest first, then by name
+  std::vector<LagPoint> lag;      // at the ends of aligned device ops, at most `kLagPoints`
 };
 inline constexpr std::size_t kLagPoints = 1000;
 

@@ -76,7 +76,8 @@ void write_ops(JsonText& json, const Comparison& comparison) {
 std::string to_json(const Comparison& comparison) {
   JsonText json;
   json.begin_object().field("schema", kSchema);
-  write_side(json, "base", comparison.base_machine, comparison.base_policies, comparison.base_fits, comparison.base_time);
+  write_side(json, "base", comparison.base_machine, comparison.base_policies, comparison.base_fits,
+             comparison.base_time);
   write_side(json, "other", comparison.other_machine, comparison.other_policies, comparison.other_fits,
              comparison.other_time);
   json.field("same_lineage", comparison.same_lineage);

@@ -18,8 +18,10 @@ enum class At : std::uint8_t {
 
 class Walk {
  public:
-  explicit Walk(const Run& run) : run_(run), ops_(run.trace.ops), records_(run.result.records), cursor_(run.result.end) {
-    if (std::any_of(ops_.begin(), ops_.end(), [](const Op& op) { return op.kind == OpKind::host_work; })) find_awaited();
+  explicit Walk(const Run& run)
+      : run_(run), ops_(run.trace.ops), records_(run.result.records), cursor_(run.result.end) {
+    if (std::any_of(ops_.begin(), ops_.end(), [](const Op& op) { return op.kind == OpKind::host_work; }))
+      find_awaited();
   }
 
   std::vector<PathSegment> segments() {
@@ -59,20 +61,28 @@ class Walk {
       case At::device_work:
         add(records_[op_].start, op_, device_class(ops_[op_]), PathPart::work);
         return go(At::device_start, op_);
-      case At::device_start: return step_device_start();
-      case At::launch: return step_launch();
-      case At::call: return step_call();
-      case At::call_start: return step_call_start();
-      case At::nowhere: return;
+      case At::device_start:
+        return step_device_start();
+      case At::launch:
+        return step_launch();
+      case At::call:
+        return step_call();
+      case At::call_start:
+        return step_call_start();
+      case At::nowhere:
+        return;
     }
   }
 
   void step_device_start() {
     const OpRecord& record = records_[op_];
     switch (record.device_reason) {
-      case WaitReason::launch: return go(At::launch, op_);
-      case WaitReason::page_fault: return step_fault();
-      default: break;
+      case WaitReason::launch:
+        return go(At::launch, op_);
+      case WaitReason::page_fault:
+        return step_fault();
+      default:
+        break;
     }
     if (record.device_cause >= records_.size()) return go(At::nowhere, kNoOp);
     add(records_[record.device_cause].end, op_, TimeClass::host, PathPart::latency);
@@ -198,8 +208,8 @@ class Walk {
 }  // namespace
 
 std::string_view to_string(TimeClass c) {
-  static constexpr std::string_view words[] = {"compute", "recompute", "copy", "collective", "storage",
-                                               "allocator", "fault", "host", "idle"};
+  static constexpr std::string_view words[] = {"compute",   "recompute", "copy", "collective", "storage",
+                                               "allocator", "fault",     "host", "idle"};
   const auto i = static_cast<std::size_t>(c);
   return i < std::size(words) ? words[i] : "?";
 }
@@ -213,11 +223,16 @@ std::string_view to_string(PathPart part) {
 TimeClass device_class(const Op& op) {
   switch (op.kind) {
     case OpKind::kernel:
-    case OpKind::memset: return op.phase == Phase::recompute ? TimeClass::recompute : TimeClass::compute;
-    case OpKind::copy: return TimeClass::copy;
-    case OpKind::collective: return TimeClass::collective;
-    case OpKind::storage_io: return TimeClass::storage;
-    default: return TimeClass::host;
+    case OpKind::memset:
+      return op.phase == Phase::recompute ? TimeClass::recompute : TimeClass::compute;
+    case OpKind::copy:
+      return TimeClass::copy;
+    case OpKind::collective:
+      return TimeClass::collective;
+    case OpKind::storage_io:
+      return TimeClass::storage;
+    default:
+      return TimeClass::host;
   }
 }
 

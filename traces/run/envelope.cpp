@@ -69,7 +69,8 @@ Block read_block(std::istream& in, const std::filesystem::path& path, std::uint6
   const auto found = static_cast<std::size_t>(in.gcount());
   if (found < 16 || std::memcmp(block.data(), kMagic, 16) != 0) {
     if (found >= 11 && std::memcmp(block.data(), kMagic, 11) == 0 && found >= 16)
-      refuse(path, "its first bytes are those of a run file whose line ends a transfer has changed; copy it as binary.");
+      refuse(path,
+             "its first bytes are those of a run file whose line ends a transfer has changed; copy it as binary.");
     refuse(path, found == 0 ? "it is empty; expected a run that memwall wrote."
                             : "it does not begin like a run file; expected a run that memwall wrote.");
   }
@@ -91,7 +92,8 @@ void check_block(const Block& block, const std::filesystem::path& path, std::uin
       get<std::uint64_t>(block, 40) != (stated + piece_bytes_for(stated) - 1) / piece_bytes_for(stated))
     refuse(path, "its first block contradicts itself; it was not written by memwall.");
   if (found < stated)
-    refuse(path, fmt::format("it has {} bytes after its first block, {} are expected; it is truncated.", found, stated));
+    refuse(path,
+           fmt::format("it has {} bytes after its first block, {} are expected; it is truncated.", found, stated));
   if (found > stated)
     refuse(path, fmt::format("{} bytes follow after its end; something was appended to it.", found - stated));
 }
@@ -121,7 +123,8 @@ void seal(const std::filesystem::path& path) {
 
 std::uint64_t verify_seal(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path)) refuse(path, "it cannot be opened; expected a run that memwall wrote.");
+  if (!in || std::filesystem::is_directory(path))
+    refuse(path, "it cannot be opened; expected a run that memwall wrote.");
   std::error_code error;
   const std::uint64_t length = std::filesystem::file_size(path, error);
   if (error) refuse(path, "it is not a plain file.");

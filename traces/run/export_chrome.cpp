@@ -69,8 +69,8 @@ class ChromeWriter {
       if (!done) name_process(process_of(lane.group), to_string(lane.group));
       done = true;
       begin_event();
-      print("{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}", process_of(lane.group), i,
-            json_quoted(lane.name));
+      print("{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}",
+            process_of(lane.group), i, json_quoted(lane.name));
       begin_event();
       print("{{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{},\"tid\":{},\"args\":{{\"sort_index\":{}}}}}",
             process_of(lane.group), i, i);
@@ -82,8 +82,10 @@ class ChromeWriter {
     begin_event();
     print("{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}", process_of(group), slice.lane,
           exact_microseconds(slice.begin), exact_microseconds(slice.end - slice.begin));
-    if (slice.op == kNoOp) write_move(run_.result.moves[slice.move]);
-    else write_op(slice.op, group);
+    if (slice.op == kNoOp)
+      write_move(run_.result.moves[slice.move]);
+    else
+      write_op(slice.op, group);
     text_ += '}';
   }
 
@@ -103,7 +105,8 @@ class ChromeWriter {
     print(",\"name\":{},\"cat\":\"{}\",\"args\":{{\"op\":{},\"phase\":\"{}\",\"origin\":\"{}\",\"waited for\":\"{}\"",
           json_quoted(display_name(run_.trace, op)), to_string(op.kind), id, to_string(op.phase), to_string(op.origin),
           to_string(host ? record.host_reason : record.device_reason));
-    if (const OpId cause = host ? record.host_cause : record.device_cause; cause != kNoOp) print(",\"cause\":{}", cause);
+    if (const OpId cause = host ? record.host_cause : record.device_cause; cause != kNoOp)
+      print(",\"cause\":{}", cause);
     if (op.operator_name != 0) print(",\"operator\":{}", json_quoted(run_.trace.strings[op.operator_name]));
     if (op.module != 0) print(",\"module\":{}", json_quoted(run_.trace.strings[op.module]));
     if (op.bytes != 0) print(",\"bytes\":{}", op.bytes);
@@ -118,7 +121,8 @@ class ChromeWriter {
       const Op &from = run_.trace.ops[edge.from], &to = run_.trace.ops[edge.to];
       const OpRecord &cause = run_.result.records[edge.from], &effect = run_.result.records[edge.to];
       const char* const name = edge.from_host ? "hand-over" : edge.on_host ? "wait" : "event";
-      const Time leaves = edge.from_host ? just_before(cause.host_start, cause.host_end) : just_before(cause.start, cause.end);
+      const Time leaves =
+          edge.from_host ? just_before(cause.host_start, cause.host_end) : just_before(cause.start, cause.end);
       const Time arrives = !edge.on_host    ? effect.start
                            : edge.from_host ? effect.host_start
                                             : just_before(effect.host_start, effect.host_end);
@@ -127,8 +131,8 @@ class ChromeWriter {
             process_of(edge.from_host ? LaneGroup::host : LaneGroup::stream),
             edge.from_host ? lanes_.host_lane(from) : lanes_.stream_lane(from), exact_microseconds(leaves));
       begin_event();
-      print("{{\"ph\":\"f\",\"bp\":\"e\",\"id\":{},\"name\":\"{}\",\"cat\":\"edge\",\"pid\":{},\"tid\":{},\"ts\":{}}}", number,
-            name, process_of(edge.on_host ? LaneGroup::host : LaneGroup::stream),
+      print("{{\"ph\":\"f\",\"bp\":\"e\",\"id\":{},\"name\":\"{}\",\"cat\":\"edge\",\"pid\":{},\"tid\":{},\"ts\":{}}}",
+            number, name, process_of(edge.on_host ? LaneGroup::host : LaneGroup::stream),
             edge.on_host ? lanes_.host_lane(to) : lanes_.stream_lane(to), exact_microseconds(arrives));
       ++number;
     }
@@ -139,8 +143,9 @@ class ChromeWriter {
       const std::string name = json_quoted("memory of " + run_.machine.tiers[tier].name);
       for (const MemoryPoint& point : run_.memory[tier]) {
         begin_event();
-        print("{{\"ph\":\"C\",\"pid\":{},\"name\":{},\"ts\":{},\"args\":{{\"allocated\":{},\"cached\":{}}}}}", kCounterProcess,
-              name, exact_microseconds(point.time), point.allocated, std::max<Bytes>(0, point.reserved - point.allocated));
+        print("{{\"ph\":\"C\",\"pid\":{},\"name\":{},\"ts\":{},\"args\":{{\"allocated\":{},\"cached\":{}}}}}",
+              kCounterProcess, name, exact_microseconds(point.time), point.allocated,
+              std::max<Bytes>(0, point.reserved - point.allocated));
       }
     }
   }

@@ -50,7 +50,8 @@ class CsvWriter {
     fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{},{},{},{},{},", calls ? instant(r.host_start) : "",
                    calls ? instant(r.host_end) : "", works ? instant(r.start) : "", works ? instant(r.end) : "",
                    calls ? to_string(r.host_reason) : "", cause(r.host_cause), works ? to_string(r.device_reason) : "",
-                   cause(r.device_cause), r.host_end_waited ? to_string(r.host_end_reason) : "", cause(r.host_end_cause));
+                   cause(r.device_cause), r.host_end_waited ? to_string(r.host_end_reason) : "",
+                   cause(r.host_end_cause));
     fmt::format_to(std::back_inserter(out), "{},{},{},{},{}\n", op.bytes, op.flops,
                    copies ? quoted(trace_.places[op.from]) : "", copies ? quoted(trace_.places[op.to]) : "",
                    lives ? std::to_string(op.target) : "");

@@ -10,8 +10,9 @@ namespace memwall {
 namespace {
 
 // As sim/machine.h numbers the engines.
-constexpr std::string_view kEngineNames[kEngines] = {"copy engine to device", "copy engine to host", "copy engine to peer",
-                                                     "storage reads", "storage writes", "copies within the device"};
+constexpr std::string_view kEngineNames[kEngines] = {"copy engine to device", "copy engine to host",
+                                                     "copy engine to peer",   "storage reads",
+                                                     "storage writes",        "copies within the device"};
 
 std::string stream_name(const Stream& stream, bool several_devices) {
   std::string name = stream.name.find("stream") == std::string::npos ? "stream " + stream.name : stream.name;
@@ -48,7 +49,8 @@ const std::string& display_name(const Trace& trace, const Op& op) {
 
 std::string exact_microseconds(Time time) {
   const std::int64_t ps = time.count();
-  const std::uint64_t size = ps < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(ps) : static_cast<std::uint64_t>(ps);
+  const std::uint64_t size =
+      ps < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(ps) : static_cast<std::uint64_t>(ps);
   std::string text = fmt::format("{}{}", ps < 0 ? "-" : "", size / 1'000'000);
   if (const std::uint64_t rest = size % 1'000'000; rest != 0) {
     text += fmt::format(".{:06}", rest);

@@ -24,17 +24,17 @@ struct ExportLane {
 };
 
 struct ExportSlice {
-  std::uint32_t lane = 0;    // index into ExportLanes::lanes()
+  std::uint32_t lane = 0;  // index into ExportLanes::lanes()
   Time begin{}, end{};
-  OpId op = kNoOp;           // kNoOp for a pager's move
-  std::uint32_t move = 0;    // index into SimulationResult::moves, for a pager's move
+  OpId op = kNoOp;         // kNoOp for a pager's move
+  std::uint32_t move = 0;  // index into SimulationResult::moves, for a pager's move
 };
 
 // From the end of one op's work (or of its call) to the start of another's.
 struct ExportEdge {
   OpId from = kNoOp, to = kNoOp;
-  bool on_host = false;      // `to` is a call that this let return or begin
-  bool from_host = false;    // `from` is a host thread's op: a hand-over
+  bool on_host = false;    // `to` is a call that this let return or begin
+  bool from_host = false;  // `from` is a host thread's op: a hand-over
 };
 
 // `run` must outlive it.
@@ -45,7 +45,9 @@ class ExportLanes {
   const std::vector<ExportLane>& lanes() const { return lanes_; }
   // The lane of an op's call, or of its work on a stream.
   std::uint32_t host_lane(const Op& op) const { return op.thread; }
-  std::uint32_t stream_lane(const Op& op) const { return static_cast<std::uint32_t>(run_.trace.threads.size()) + op.stream; }
+  std::uint32_t stream_lane(const Op& op) const {
+    return static_cast<std::uint32_t>(run_.trace.threads.size()) + op.stream;
+  }
 
   // Calls, then work on streams, then engines and moves; ascending in time within each lane.
   void for_each(const std::function<void(const ExportSlice&)>& visit) const;

@@ -15,27 +15,38 @@ namespace memwall {
 namespace {
 
 // Field numbers, by message, as in the files that the header names.
-namespace trace { constexpr std::uint32_t kPacket = 1; }
+namespace trace {
+constexpr std::uint32_t kPacket = 1;
+}
 namespace packet {
-constexpr std::uint32_t kTimestamp = 8, kSequence = 10, kTrackEvent = 11, kInternedData = 12, kSequenceFlags = 13, kTrackDescriptor = 60;
+constexpr std::uint32_t kTimestamp = 8, kSequence = 10, kTrackEvent = 11, kInternedData = 12, kSequenceFlags = 13,
+                        kTrackDescriptor = 60;
 constexpr std::uint64_t kStateCleared = 1, kNeedsState = 2;
 }  // namespace packet
 namespace track {
 constexpr std::uint32_t kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParent = 5, kCounter = 8;
 }
-namespace process { constexpr std::uint32_t kPid = 1, kName = 6; }
-namespace thread { constexpr std::uint32_t kPid = 1, kTid = 2, kName = 5; }
+namespace process {
+constexpr std::uint32_t kPid = 1, kName = 6;
+}
+namespace thread {
+constexpr std::uint32_t kPid = 1, kTid = 2, kName = 5;
+}
 namespace counter {
 constexpr std::uint32_t kUnit = 3, kUnitName = 6;
 constexpr std::uint64_t kBytes = 3;
-}
+}  // namespace counter
 namespace event {
 constexpr std::uint32_t kAnnotation = 4, kType = 9, kNameId = 10, kTrack = 11, kCategory = 22, kCount = 30, kReal = 44,
                         kFlow = 47, kLastFlow = 48;
 constexpr std::uint64_t kBegin = 1, kEnd = 2, kInstant = 3, kCounterValue = 4;
 }  // namespace event
-namespace annotation { constexpr std::uint32_t kInteger = 4, kText = 6, kName = 10; }
-namespace interned { constexpr std::uint32_t kEventName = 2, kId = 1, kName = 2; }
+namespace annotation {
+constexpr std::uint32_t kInteger = 4, kText = 6, kName = 10;
+}
+namespace interned {
+constexpr std::uint32_t kEventName = 2, kId = 1, kName = 2;
+}
 
 constexpr std::size_t kFlushBytes = 1 << 20;
 
@@ -176,8 +187,10 @@ class PerfettoWriter {
     ProtobufText begin, content;
     begin.number(event::kType, event::kBegin);
     begin.number(event::kTrack, lane_uuid(slice.lane));
-    if (slice.op == kNoOp) describe_move(run_.result.moves[slice.move], begin, content);
-    else describe_op(slice.op, group, begin, content);
+    if (slice.op == kNoOp)
+      describe_move(run_.result.moves[slice.move], begin, content);
+    else
+      describe_op(slice.op, group, begin, content);
     if (slice.op != kNoOp && group != LaneGroup::engine) add_flows(slice.op, group == LaneGroup::host, begin);
     content.number(packet::kTimestamp, nanoseconds_of(slice.begin));
     content.number(packet::kSequenceFlags, packet::kNeedsState);
@@ -244,8 +257,10 @@ class PerfettoWriter {
   std::uint64_t describe_counter(const std::string& name, bool bytes) {
     const std::uint64_t uuid = next_counter();
     ProtobufText unit, content, whole;
-    if (bytes) unit.number(counter::kUnit, counter::kBytes);
-    else unit.text(counter::kUnitName, "B/s");
+    if (bytes)
+      unit.number(counter::kUnit, counter::kBytes);
+    else
+      unit.text(counter::kUnitName, "B/s");
     content.number(track::kUuid, uuid);
     content.text(track::kName, name);
     content.number(track::kParent, kCounterGroup);
@@ -266,7 +281,8 @@ class PerfettoWriter {
     for (std::size_t tier = 0; tier < run_.memory.size(); ++tier) {
       if (run_.memory[tier].empty()) continue;
       const std::string& name = run_.machine.tiers[tier].name;
-      for (const auto& [what, member] : {std::pair{" allocated", &MemoryPoint::allocated}, {" reserved", &MemoryPoint::reserved}}) {
+      for (const auto& [what, member] :
+           {std::pair{" allocated", &MemoryPoint::allocated}, {" reserved", &MemoryPoint::reserved}}) {
         const std::uint64_t uuid = describe_counter(name + what, true);
         for (const MemoryPoint& point : run_.memory[tier]) {
           ProtobufText value;

@@ -26,14 +26,26 @@ std::size_t sequence_length(std::string_view text, std::size_t i) {
 
 void append_escaped(std::string& out, char c) {
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
     default:
-      if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", static_cast<int>(c));
-      else out += c;
+      if (static_cast<unsigned char>(c) < 0x20)
+        out += fmt::format("\\u{:04x}", static_cast<int>(c));
+      else
+        out += c;
   }
 }
 
@@ -43,9 +55,12 @@ std::string json_quoted(std::string_view text) {
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = sequence_length(text, i);
-    if (length == 1) append_escaped(out, text[i]);
-    else if (length == 0) out += "\xef\xbf\xbd";
-    else out += text.substr(i, length);
+    if (length == 1)
+      append_escaped(out, text[i]);
+    else if (length == 0)
+      out += "\xef\xbf\xbd";
+    else
+      out += text.substr(i, length);
     i += length == 0 ? 1 : length;
   }
   return out + '"';

@@ -49,7 +49,8 @@ void build_lane(LanePyramid& pyramid, Lane lane, const std::vector<Span>& spans,
   for (;; buckets = halved(buckets)) {
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       if (buckets[b].busy.count() == 0 && buckets[b].begins == 0) continue;
-      pyramid.buckets.push_back({number, lane.levels, static_cast<std::uint32_t>(b), buckets[b].busy, buckets[b].begins});
+      pyramid.buckets.push_back(
+          {number, lane.levels, static_cast<std::uint32_t>(b), buckets[b].busy, buckets[b].begins});
     }
     ++lane.levels;
     if (buckets.size() == 1) break;

@@ -18,21 +18,21 @@ enum class LaneKind : std::uint8_t { thread, stream };
 
 struct Lane {
   LaneKind kind = LaneKind::thread;
-  std::uint16_t index = 0;      // into Trace::threads or Trace::streams
-  std::uint8_t base_log2 = 0;   // width of level 0's buckets
+  std::uint16_t index = 0;     // into Trace::threads or Trace::streams
+  std::uint8_t base_log2 = 0;  // width of level 0's buckets
   std::uint8_t levels = 0;
 };
 
 struct LaneBucket {
-  std::uint32_t lane = 0;       // index into LanePyramid::lanes
+  std::uint32_t lane = 0;  // index into LanePyramid::lanes
   std::uint8_t level = 0;
-  std::uint32_t bucket = 0;     // covers [bucket, bucket + 1) x 2^(base_log2 + level) picoseconds
+  std::uint32_t bucket = 0;  // covers [bucket, bucket + 1) x 2^(base_log2 + level) picoseconds
   Duration busy{};
-  std::uint64_t begins = 0;     // spans that begin in it
+  std::uint64_t begins = 0;  // spans that begin in it
 };
 
 struct LanePyramid {
-  std::vector<Lane> lanes;      // threads, then streams
+  std::vector<Lane> lanes;          // threads, then streams
   std::vector<LaneBucket> buckets;  // by lane, level, bucket
 };
 

@@ -120,10 +120,14 @@ void machine_tables(M& machine, G&& g) {
 // Calls g(table, owners, list of an owner) for lists within the rows of another table.
 template <class M, class G>
 void machine_lists(M& machine, G&& g) {
-  g("machine/route_links", machine.routes, [](auto& route) -> auto& { return route.links; });
-  g("machine/route_efficiency", machine.routes, [](auto& route) -> auto& { return route.efficiency.points; });
-  g("machine/fabric_links", machine.fabrics, [](auto& fabric) -> auto& { return fabric.links; });
-  g("machine/fabric_efficiency", machine.fabrics, [](auto& fabric) -> auto& { return fabric.efficiency.points; });
+  g(
+      "machine/route_links", machine.routes, [](auto& route) -> auto& { return route.links; });
+  g(
+      "machine/route_efficiency", machine.routes, [](auto& route) -> auto& { return route.efficiency.points; });
+  g(
+      "machine/fabric_links", machine.fabrics, [](auto& fabric) -> auto& { return fabric.links; });
+  g(
+      "machine/fabric_efficiency", machine.fabrics, [](auto& fabric) -> auto& { return fabric.efficiency.points; });
 }
 
 }  // namespace memwall

@@ -18,8 +18,10 @@ std::vector<OpId> makers(const Run& run) {
   }
   // What lived before the first op was made by none of them.
   for (StorageId s = 0; s < writer.size(); ++s) {
-    if (trace.storages[s].preexisting) writer[s] = kNoOp;
-    else if (writer[s] == kNoOp) writer[s] = alloc[s];
+    if (trace.storages[s].preexisting)
+      writer[s] = kNoOp;
+    else if (writer[s] == kNoOp)
+      writer[s] = alloc[s];
   }
   return writer;
 }
@@ -27,8 +29,8 @@ std::vector<OpId> makers(const Run& run) {
 PeakStorage describe(const Run& run, const Residency& stay, OpId maker) {
   const Trace& trace = run.trace;
   const Storage& storage = trace.storages[stay.storage];
-  PeakStorage out{stay.storage, storage.bytes, storage.kind, trace.strings[storage.label], "", Phase::unknown,
-                  stay.begin, stay.end};
+  PeakStorage out{stay.storage, storage.bytes,  storage.kind, trace.strings[storage.label],
+                  "",           Phase::unknown, stay.begin,   stay.end};
   if (maker == kNoOp) return out;
   const Op& op = trace.ops[maker];
   out.phase = op.phase;

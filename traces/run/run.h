@@ -55,11 +55,11 @@ struct Run {
   std::string allocator = "pytorch";
   std::vector<InputFile> inputs;
   SimulationResult result;
-  std::vector<std::vector<MemoryPoint>> memory;   // per tier, ascending in time
-  std::vector<std::vector<RatePoint>> link_rates; // per link, ascending in time
-  std::vector<Residency> residency;               // ascending in begin
+  std::vector<std::vector<MemoryPoint>> memory;     // per tier, ascending in time
+  std::vector<std::vector<RatePoint>> link_rates;   // per link, ascending in time
+  std::vector<Residency> residency;                 // ascending in begin
   std::vector<std::vector<std::uint32_t>> at_peak;  // per tier: residencies that stand at its peak, ascending
-  std::optional<Provenance> provenance;           // absent with --no-provenance
+  std::optional<Provenance> provenance;             // absent with --no-provenance
 };
 
 // Requested bytes by storage kind, from `time` on.

@@ -35,8 +35,7 @@ class Check {
                                   begin.count(), end.count(), run_.result.end.count()));
   }
   void same(std::size_t found, std::size_t expected, const char* place) {
-    if (found != expected)
-      context_.refuse(fmt::format("'{}' has {} rows, expected {}.", place, found, expected));
+    if (found != expected) context_.refuse(fmt::format("'{}' has {} rows, expected {}.", place, found, expected));
   }
 
   void lengths() {
@@ -70,7 +69,8 @@ class Check {
       const Storage& s = trace_.storages[i];
       below(s.place, trace_.places.size(), "/storages/place", i);
       below(s.label, trace_.strings.size(), "/storages/label", i);
-      if (s.bytes < 0) context_.refuse(fmt::format("'/storages/bytes', row {}: found {}, a negative size.", i, s.bytes));
+      if (s.bytes < 0)
+        context_.refuse(fmt::format("'/storages/bytes', row {}: found {}, a negative size.", i, s.bytes));
     }
     for (std::size_t i = 0; i < trace_.uses.size(); ++i)
       below(trace_.uses[i].storage, trace_.storages.size(), "/uses/storage", i);
@@ -79,11 +79,15 @@ class Check {
   std::uint64_t target_bound(OpKind kind) const {
     switch (kind) {
       case OpKind::alloc:
-      case OpKind::free: return trace_.storages.size();
+      case OpKind::free:
+        return trace_.storages.size();
       case OpKind::event_record:
-      case OpKind::event_wait: return trace_.event_count;
-      case OpKind::hand_over: return trace_.ops.size();
-      default: return 0;
+      case OpKind::event_wait:
+        return trace_.event_count;
+      case OpKind::hand_over:
+        return trace_.ops.size();
+      default:
+        return 0;
     }
   }
 
@@ -99,8 +103,8 @@ class Check {
       below(op.module, trace_.strings.size(), "/ops/module", i);
       below_or_none(op.source, trace_.ops.size(), "/ops/source", i);
       below(std::uint64_t{op.first_use} + op.use_count, trace_.uses.size() + 1, "/ops/first_use", i);
-      if (const std::uint64_t bound = target_bound(op.kind); bound > 0 || op.kind == OpKind::alloc ||
-                                                             op.kind == OpKind::free)
+      if (const std::uint64_t bound = target_bound(op.kind);
+          bound > 0 || op.kind == OpKind::alloc || op.kind == OpKind::free)
         below(op.target, bound, "/ops/target", i);
       else if (op.wait_for == WaitFor::event || op.kind == OpKind::event_record || op.kind == OpKind::event_wait)
         below(op.target, trace_.event_count, "/ops/target", i);
@@ -159,7 +163,8 @@ class Check {
     for (const auto& points : run_.memory)
       for (std::size_t i = 0; i < points.size(); ++i) within_run(points[i].time, points[i].time, "/memory/time_ps", i);
     for (const auto& points : run_.link_rates)
-      for (std::size_t i = 0; i < points.size(); ++i) within_run(points[i].time, points[i].time, "/link_rates/time_ps", i);
+      for (std::size_t i = 0; i < points.size(); ++i)
+        within_run(points[i].time, points[i].time, "/link_rates/time_ps", i);
   }
 
   const Run& run_;

@@ -14,7 +14,8 @@
 namespace memwall {
 
 // A member reached through others.
-#define MEMWALL_MEMBER(path) [](auto& row) -> auto& { return row.path; }
+#define MEMWALL_MEMBER(path) \
+  [](auto& row) -> auto& { return row.path; }
 
 // An item of a list that belongs to row `owner` of another table.
 template <class Item>
@@ -29,21 +30,24 @@ struct Row {};  // names a row type in a call of fields()
 
 template <class F>
 void fields(F&& f, Row<std::string>) {
-  f("text", [](auto& text) -> auto& { return text; });
+  f(
+      "text", [](auto& text) -> auto& { return text; });
 }
 
 template <class F>
 void fields(F&& f, Row<std::uint32_t>) {
-  f("value", [](auto& value) -> auto& { return value; });
+  f(
+      "value", [](auto& value) -> auto& { return value; });
 }
 
 template <class F>
 void fields(F&& f, Row<char>) {
-  f("byte", [](const char& c) -> std::int64_t { return static_cast<unsigned char>(c); },
-    [](char& c, std::int64_t cell) {
-      c = static_cast<char>(cell);
-      return cell >= 0 && cell <= 0xff;
-    });
+  f(
+      "byte", [](const char& c) -> std::int64_t { return static_cast<unsigned char>(c); },
+      [](char& c, std::int64_t cell) {
+        c = static_cast<char>(cell);
+        return cell >= 0 && cell <= 0xff;
+      });
 }
 
 template <class F>
@@ -73,10 +77,12 @@ void fields(F&& f, Row<Trace>) {
   f("knows_shapes", MEMWALL_MEMBER(knowledge.shapes));
   static constexpr const char* kinds[kLaunchKinds] = {"kernel", "copy", "memset"};
   for (int a = 0; a < kLaunchKinds; ++a) {
-    f(std::string("launch_latency_ps.") + kinds[a], [a](auto& t) -> auto& { return t.constants.launch_latency[a]; });
+    f(
+        std::string("launch_latency_ps.") + kinds[a], [a](auto& t) -> auto& { return t.constants.launch_latency[a]; });
     for (int b = 0; b < kLaunchKinds; ++b)
-      f(std::string("stream_gap_ps.") + kinds[a] + "." + kinds[b],
-        [a, b](auto& t) -> auto& { return t.constants.stream_gap[a][b]; });
+      f(
+          std::string("stream_gap_ps.") + kinds[a] + "." + kinds[b],
+          [ a, b ](auto& t) -> auto& { return t.constants.stream_gap[a][b]; });
   }
   f("graph_gap_ps", MEMWALL_MEMBER(constants.graph_gap));
   f("event_latency_ps", MEMWALL_MEMBER(constants.event_latency));
@@ -158,12 +164,14 @@ void fields(F&& f, Row<Op>) {
 // An end as the time since its begin, which is a smaller number: half the bytes on disk.
 template <Time OpRecord::*begin, Time OpRecord::*end, class F>
 void time_since(F&& f, const char* name) {
-  f(name, [](const OpRecord& r) { return r.*begin == kNever ? 0 : (r.*end - r.*begin).count(); },
-    [](OpRecord& r, std::int64_t cell) {
-      r.*end = r.*begin == kNever ? kNever : Time(static_cast<std::int64_t>(static_cast<std::uint64_t>((r.*begin).count()) +
-                                                                           static_cast<std::uint64_t>(cell)));
-      return cell >= 0 && r.*end >= r.*begin;
-    });
+  f(
+      name, [](const OpRecord& r) { return r.*begin == kNever ? 0 : (r.*end - r.*begin).count(); },
+      [](OpRecord& r, std::int64_t cell) {
+        r.*end = r.*begin == kNever ? kNever
+                                    : Time(static_cast<std::int64_t>(static_cast<std::uint64_t>((r.*begin).count()) +
+                                                                     static_cast<std::uint64_t>(cell)));
+        return cell >= 0 && r.*end >= r.*begin;
+      });
 }
 
 template <class F>
@@ -202,8 +210,10 @@ void fields(F&& f, Row<TierResult>) {
   f("missing", &TierResult::missing);
   f("peak_time_ps", &TierResult::peak_time);
   for (int k = 0; k < kStorageKinds; ++k)
-    f("peak_by_kind." + std::string(to_string(static_cast<StorageKind>(k))),
-      [k](auto& tier) -> auto& { return tier.peak_by_kind[k]; });
+    f(
+        "peak_by_kind." + std::string(to_string(static_cast<StorageKind>(k))), [k](auto& tier) -> auto& {
+          return tier.peak_by_kind[k];
+        });
   f("device_mallocs", MEMWALL_MEMBER(allocator.device_mallocs));
   f("device_frees", MEMWALL_MEMBER(allocator.device_frees));
   f("retries", MEMWALL_MEMBER(allocator.retries));

@@ -16,8 +16,11 @@ bool is_passing(const MemoryPoint& a, const MemoryPoint& b, const MemoryPoint& c
 }  // namespace
 
 RunRecorder::RunRecorder(const Trace& trace, const Machine& machine, Observer* next)
-    : next_(next), memory_(machine.tiers.size()), link_rates_(machine.links.size()),
-      open_(trace.storages.size(), kNowhere), peak_change_(machine.tiers.size(), 0),
+    : next_(next),
+      memory_(machine.tiers.size()),
+      link_rates_(machine.links.size()),
+      open_(trace.storages.size(), kNowhere),
+      peak_change_(machine.tiers.size(), 0),
       peak_allocated_(machine.tiers.size(), 0) {
   // What is in use before the first storage is placed.
   const int hbm = machine.tier("hbm");
@@ -40,8 +43,10 @@ void RunRecorder::on_memory(Time time, int tier, const Usage& usage) {
   }
   const MemoryPoint point{time, usage.allocated, usage.requested, usage.reserved};
   const std::size_t n = points.size();
-  if (n >= 2 && points[n - 1].time == time && is_passing(points[n - 2], points[n - 1], point)) points[n - 1] = point;
-  else points.push_back(point);
+  if (n >= 2 && points[n - 1].time == time && is_passing(points[n - 2], points[n - 1], point))
+    points[n - 1] = point;
+  else
+    points.push_back(point);
 }
 
 void RunRecorder::on_residency(Time time, StorageId storage, int tier, bool begins) {
@@ -61,8 +66,10 @@ void RunRecorder::on_residency(Time time, StorageId storage, int tier, bool begi
 void RunRecorder::on_link_rate(Time time, int link, double bytes_per_second) {
   if (next_) next_->on_link_rate(time, link, bytes_per_second);
   auto& rates = link_rates_[static_cast<std::size_t>(link)];
-  if (rates.back().time == time) rates.back().bytes_per_second = bytes_per_second;
-  else if (rates.back().bytes_per_second != bytes_per_second) rates.push_back({time, bytes_per_second});
+  if (rates.back().time == time)
+    rates.back().bytes_per_second = bytes_per_second;
+  else if (rates.back().bytes_per_second != bytes_per_second)
+    rates.push_back({time, bytes_per_second});
 }
 
 void RunRecorder::on_progress(Time time, double share) {

@@ -35,9 +35,9 @@ class RunRecorder : public Observer {
   struct Changes {
     std::uint64_t begin = 0, end = 0;
   };
-  std::vector<Changes> order_;                 // of residency_; end 0 = never
-  std::vector<std::uint64_t> peak_change_;     // per tier
-  std::vector<Bytes> peak_allocated_;          // per tier
+  std::vector<Changes> order_;              // of residency_; end 0 = never
+  std::vector<std::uint64_t> peak_change_;  // per tier
+  std::vector<Bytes> peak_allocated_;       // per tier
   std::uint64_t changes_ = 0;
 };
 
@@ -45,8 +45,8 @@ struct RunSettings {
   std::vector<std::string> policies;  // as text, for the record; already applied to the trace
   std::string pager_text;             // likewise
   std::string allocator = "pytorch";
-  Pager* pager = nullptr;             // not owned; null = none
-  Observer* observer = nullptr;       // not owned; null = none
+  Pager* pager = nullptr;        // not owned; null = none
+  Observer* observer = nullptr;  // not owned; null = none
   std::vector<InputFile> inputs;
 };
 

@@ -68,7 +68,8 @@ void write_trace(hid_t file, const Trace& trace) {
 void write_machine(hid_t file, const Machine& machine) {
   write_rows(file, "machine", &machine, 1);
   machine_tables(machine, [&](const char* name, const auto& rows) { write_list(file, name, rows); });
-  machine_lists(machine, [&](const char* name, const auto& owners, auto list) { write_owned(file, name, owners, list); });
+  machine_lists(machine,
+                [&](const char* name, const auto& owners, auto list) { write_owned(file, name, owners, list); });
 }
 
 void write_result(hid_t file, const SimulationResult& result) {

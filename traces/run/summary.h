@@ -27,21 +27,21 @@ struct StepSummary {
 struct TierSummary {
   std::string name;
   TierClass tier_class = TierClass::device;
-  Bytes capacity = 0;       // of the machine
-  Bytes usable = 0;         // less context, driver, operating system
-  Bytes peak_allocated = 0; // blocks in use, rounding included
-  Bytes peak_reserved = 0;  // obtained from the device, cached blocks included
-  Bytes missing = 0;        // beyond what is usable, at worst; 0 = fits
+  Bytes capacity = 0;        // of the machine
+  Bytes usable = 0;          // less context, driver, operating system
+  Bytes peak_allocated = 0;  // blocks in use, rounding included
+  Bytes peak_reserved = 0;   // obtained from the device, cached blocks included
+  Bytes missing = 0;         // beyond what is usable, at worst; 0 = fits
   AllocatorEvents allocator;
-  Peak peak;                // at the instant of peak_allocated, with the ten largest storages
+  Peak peak;  // at the instant of peak_allocated, with the ten largest storages
 };
 
 struct LinkSummary {
   std::string name;
-  Bytes bytes = 0;          // carried, folded ranks included
-  Duration busy{};          // time with at least one flow
-  double utilization = 0;   // bytes / (bandwidth x whole run); 0 for a run without duration
-  double bandwidth = 0;     // bytes per second
+  Bytes bytes = 0;         // carried, folded ranks included
+  Duration busy{};         // time with at least one flow
+  double utilization = 0;  // bytes / (bandwidth x whole run); 0 for a run without duration
+  double bandwidth = 0;    // bytes per second
 };
 
 struct RunSummary {
@@ -50,18 +50,18 @@ struct RunSummary {
   bool fits = true;
   // Means over the steps where there are several. The last step ends with the last work.
   Duration step_time{};
-  Duration gpu_span{};      // of the whole run: first GPU start to last GPU end
-  Duration total{};         // 0 to the end of everything
-  ClassTimes times;         // of all steps together; divide by step_count
+  Duration gpu_span{};  // of the whole run: first GPU start to last GPU end
+  Duration total{};     // 0 to the end of everything
+  ClassTimes times;     // of all steps together; divide by step_count
   std::uint32_t step_count = 1;
   double samples_per_second = 0, tokens_per_second = 0;  // 0 = unknown; all ranks of the group together
   std::uint32_t ranks = 1;
   std::vector<StepSummary> steps;
   std::vector<TierSummary> tiers;  // as Machine::tiers
   std::vector<LinkSummary> links;  // as Machine::links
-  ClassTimes path;          // what the critical path is made of, 0 to the end
+  ClassTimes path;                 // what the critical path is made of, 0 to the end
   Waits waits;
-  OriginShares origin;      // of device time
+  OriginShares origin;  // of device time
   std::uint64_t ops = 0, events = 0, device_ops = 0, moves = 0;
   std::array<std::uint64_t, kOpKinds> ops_by_kind{};
   std::vector<InputFile> inputs;

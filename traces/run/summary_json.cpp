@@ -15,7 +15,8 @@ void write_times(JsonText& json, const ClassTimes& times, std::uint32_t parts) {
   json.begin_object();
   for (int c = 0; c < kTimeClasses; ++c) {
     const auto time_class = static_cast<TimeClass>(c);
-    json.field(fmt::format("{}_s", to_string(time_class)), static_cast<double>(times[time_class].count()) / 1e12 / parts);
+    json.field(fmt::format("{}_s", to_string(time_class)),
+               static_cast<double>(times[time_class].count()) / 1e12 / parts);
   }
   json.end_object();
 }

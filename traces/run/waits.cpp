@@ -23,7 +23,8 @@ void note_host(Waits& waits, const Run& run, OpId id, std::vector<OpId>& previou
   }
   before = id;
   const Duration beyond = record.host_end - record.host_start - op.host_cost;
-  if (record.host_end_waited) note(total(record.host_end_reason), beyond);
+  if (record.host_end_waited)
+    note(total(record.host_end_reason), beyond);
   else if (op.kind == OpKind::host_work && op.wait_for != WaitFor::nothing)
     note(total(WaitReason::synchronize), beyond - op.duration);
 }
@@ -47,8 +48,10 @@ Waits total_waits(const Run& run) {
     const OpRecord& record = run.result.records[id];
     if (record.start == kNever) continue;
     WaitTotal& total = waits.device[static_cast<std::size_t>(record.device_reason)];
-    if (record.device_reason == WaitReason::launch) ++total.count;
-    else note(total, record.start - ready_time(run, id));
+    if (record.device_reason == WaitReason::launch)
+      ++total.count;
+    else
+      note(total, record.start - ready_time(run, id));
   }
   return waits;
 }
@@ -60,9 +63,15 @@ OriginShares origin_shares(const Run& run) {
     if (record.start == kNever) continue;
     const Duration time = record.end - record.start;
     switch (run.trace.ops[id].origin) {
-      case Origin::measured: shares.measured += time; break;
-      case Origin::transferred: shares.transferred += time; break;
-      case Origin::modelled: shares.modelled += time; break;
+      case Origin::measured:
+        shares.measured += time;
+        break;
+      case Origin::transferred:
+        shares.transferred += time;
+        break;
+      case Origin::modelled:
+        shares.modelled += time;
+        break;
     }
   }
   return shares;

@@ -2,8 +2,8 @@
 // rows, or one that all share, or none where all rows hold the default.
 #pragma once
 
-#include <cstring>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <stdexcept>
 #include <string>

@@ -1,9 +1,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "trace/trace.pb.h"  // made by protoc
 #include "traces/trace/chunks.h"
 #include "traces/trace/columns.h"
-#include "trace/trace.pb.h"  // made by protoc
 
 namespace memwall {
 namespace {
@@ -42,7 +42,8 @@ void decode_streams(const file::Header& in, Trace& trace) {
     require(in.stream_device(i) <= kIndex16, "has a stream of device " + std::to_string(in.stream_device(i)));
     stream.device = static_cast<std::uint16_t>(in.stream_device(i));
     const auto role = static_cast<unsigned char>(in.stream_role()[static_cast<std::size_t>(i)]);
-    require(role <= static_cast<unsigned char>(StreamRole::storage), "has a stream of the unknown role " + std::to_string(role));
+    require(role <= static_cast<unsigned char>(StreamRole::storage),
+            "has a stream of the unknown role " + std::to_string(role));
     stream.role = static_cast<StreamRole>(role);
   }
 }
@@ -150,7 +151,8 @@ void decode(const file::Storages& in, Trace& trace) {
   take(in.bytes(), rows, "bytes", [](Storage& s, std::int64_t value) { s.bytes = value; });
   take_up_to(static_cast<std::uint64_t>(kStorageKinds - 1), in.kind(), rows, "kind",
              [](Storage& s, char value) { s.kind = static_cast<StorageKind>(value); });
-  take_up_to(kAnyByte, in.place(), rows, "place", [](Storage& s, char value) { s.place = static_cast<std::uint8_t>(value); });
+  take_up_to(kAnyByte, in.place(), rows, "place",
+             [](Storage& s, char value) { s.place = static_cast<std::uint8_t>(value); });
   take_up_to(kIndex16, in.stream(), rows, "stream",
              [](Storage& s, std::uint32_t value) { s.stream = static_cast<std::uint16_t>(value); });
   take(in.label(), rows, "label", [](Storage& s, std::uint32_t value) { s.label = value; });
@@ -173,7 +175,8 @@ void decode(const file::Ops& in, std::uint32_t& uses_end, Trace& trace) {
   take(in.bytes(), ops, "bytes", [](Op& op, std::int64_t value) { op.bytes = value; });
   take(in.flops(), ops, "flops", [](Op& op, double value) { op.flops = value; });
   take(in.waves(), ops, "waves", [](Op& op, float value) { op.waves = value; });
-  take(in.first_use(), ops, "first_use", [](Op& op, std::int32_t jump) { op.first_use = static_cast<std::uint32_t>(jump); });
+  take(in.first_use(), ops, "first_use",
+       [](Op& op, std::int32_t jump) { op.first_use = static_cast<std::uint32_t>(jump); });
   for (Op& op : ops) {
     op.first_use += uses_end;
     uses_end = op.first_use + op.use_count;
@@ -183,7 +186,8 @@ void decode(const file::Ops& in, std::uint32_t& uses_end, Trace& trace) {
 void decode(const file::Uses& in, Trace& trace) {
   const std::span<Use> uses = append_rows(trace.uses, in.rows(), "uses");
   for (Use& use : uses) use.storage = 0;
-  take(in.storage(), uses, "storage", [](Use& use, std::int32_t jump) { use.storage = static_cast<std::uint32_t>(jump); });
+  take(in.storage(), uses, "storage",
+       [](Use& use, std::int32_t jump) { use.storage = static_cast<std::uint32_t>(jump); });
   std::uint32_t previous = 0;
   for (Use& use : uses) previous = use.storage += previous;
   take(in.version(), uses, "version", [](Use& use, std::uint32_t value) { use.version = value; });

@@ -1,6 +1,6 @@
+#include "trace/trace.pb.h"  // made by protoc
 #include "traces/trace/chunks.h"
 #include "traces/trace/columns.h"
-#include "trace/trace.pb.h"  // made by protoc
 
 namespace memwall {
 namespace {
@@ -67,7 +67,8 @@ void encode(const Trace& trace, file::Header* out) {
   }
   encode(trace.constants, out->mutable_constants());
   const Knowledge& k = trace.knowledge;
-  out->set_knowledge(bit(k.timing, 0) | bit(k.allocations, 1) | bit(k.dataflow, 2) | bit(k.modules, 3) | bit(k.shapes, 4));
+  out->set_knowledge(bit(k.timing, 0) | bit(k.allocations, 1) | bit(k.dataflow, 2) | bit(k.modules, 3) |
+                     bit(k.shapes, 4));
   out->set_event_count(trace.event_count);
   out->set_ranks(trace.ranks);
   out->set_samples_per_step(trace.samples_per_step);
@@ -119,7 +120,8 @@ void encode(std::span<const Op> ops, std::uint32_t& uses_end, file::Ops* out) {
     jumps.push_back(static_cast<std::int32_t>(op.first_use - uses_end));  // modulo 2^32 on both sides
     uses_end = op.first_use + op.use_count;
   }
-  put<std::int32_t>(out->mutable_first_use(), std::span<const std::int32_t>(jumps), [](std::int32_t jump) { return jump; });
+  put<std::int32_t>(out->mutable_first_use(), std::span<const std::int32_t>(jumps),
+                    [](std::int32_t jump) { return jump; });
 }
 
 void encode(std::span<const Use> uses, file::Uses* out) {
@@ -131,7 +133,8 @@ void encode(std::span<const Use> uses, file::Uses* out) {
     jumps.push_back(static_cast<std::int32_t>(use.storage - previous));
     previous = use.storage;
   }
-  column::put<std::int32_t>(out->mutable_storage(), std::span<const std::int32_t>(jumps), [](std::int32_t jump) { return jump; });
+  column::put<std::int32_t>(out->mutable_storage(), std::span<const std::int32_t>(jumps),
+                            [](std::int32_t jump) { return jump; });
   column::put<std::uint32_t>(out->mutable_version(), uses, [](const Use& use) { return use.version; });
   column::put_bytes(out->mutable_access(), uses, [](const Use& use) { return static_cast<unsigned char>(use.access); });
 }

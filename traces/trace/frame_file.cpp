@@ -47,12 +47,15 @@ std::string header(std::uint32_t version, std::uint32_t frames, std::uint64_t by
 }  // namespace
 
 FrameWriter::FrameWriter(std::filesystem::path path, std::uint32_t version)
-    : path_(std::move(path)), compressor_(ZSTD_createCCtx(), [](ZSTD_CCtx* c) { ZSTD_freeCCtx(c); }), version_(version) {
+    : path_(std::move(path)),
+      compressor_(ZSTD_createCCtx(), [](ZSTD_CCtx* c) { ZSTD_freeCCtx(c); }),
+      version_(version) {
   if (!compressor_) throw std::bad_alloc();
   partial_ = path_;
   partial_ += fmt::format(".partial-{}", ::getpid());
   file_.open(partial_, std::ios::binary | std::ios::trunc);
-  if (!file_) throw UsageError(fmt::format("Cannot write '{}': its folder must exist and be writable.", path_.string()));
+  if (!file_)
+    throw UsageError(fmt::format("Cannot write '{}': its folder must exist and be writable.", path_.string()));
   ZSTD_CCtx_setParameter(compressor_.get(), ZSTD_c_compressionLevel, kCompressionLevel);
   ZSTD_CCtx_setParameter(compressor_.get(), ZSTD_c_contentSizeFlag, 1);
   file_.write(std::string(kHeaderBytes, '\0').data(), kHeaderBytes);  // replaced at the end, when the sizes are known
@@ -77,8 +80,8 @@ void FrameWriter::append(std::string_view content) {
     throw UsageError(fmt::format("Cannot write '{}': one part of the trace takes {} bytes; expected at most {}.",
                                  path_.string(), content.size(), kLargestFrame));
   packed_.resize(ZSTD_compressBound(content.size()));
-  const std::size_t size = ZSTD_compress2(compressor_.get(), packed_.data(), packed_.size(),
-                                          content.data(), content.size());
+  const std::size_t size =
+      ZSTD_compress2(compressor_.get(), packed_.data(), packed_.size(), content.data(), content.size());
   if (ZSTD_isError(size)) throw std::runtime_error(fmt::format("zstd failed: {}", ZSTD_getErrorName(size)));
   std::string length;
   put(length, size, 4);
@@ -95,7 +98,8 @@ void FrameWriter::finish() {
   std::error_code error;
   if (file_) std::filesystem::rename(partial_, path_, error);
   if (!file_ || error)
-    throw UsageError(fmt::format("Cannot write '{}': {}.", path_.string(), error ? error.message() : "the disk may be full"));
+    throw UsageError(
+        fmt::format("Cannot write '{}': {}.", path_.string(), error ? error.message() : "the disk may be full"));
   finished_ = true;
 }
 
@@ -128,7 +132,8 @@ void FrameReader::read_header(std::ifstream& file, std::uint32_t newest_version)
   const auto version = static_cast<std::uint32_t>(take(text, 8, 4));
   if (version > newest_version)
     fail(fmt::format("has version {} of the format; this memwall reads up to {}", version, newest_version));
-  if (crc(std::string_view(text).substr(0, 28)) != take(text, 28, 4)) fail("is damaged: the checksum of its header is wrong");
+  if (crc(std::string_view(text).substr(0, 28)) != take(text, 28, 4))
+    fail("is damaged: the checksum of its header is wrong");
   if (version == 0) fail("has version 0 of the format, which never was");
   frames_ = static_cast<std::uint32_t>(take(text, 12, 4));
   declared_bytes_ = take(text, 16, 8);
@@ -150,9 +155,9 @@ std::string_view FrameReader::next() {
   if (unpacked > kLargestFrame)
     fail(fmt::format("has a part {} of {} bytes; expected at most {}", taken_, unpacked, kLargestFrame));
   unpacked_.resize(static_cast<std::size_t>(unpacked));
-  const std::size_t got =
-      ZSTD_decompressDCtx(decompressor_.get(), unpacked_.data(), unpacked_.size(), packed, size);
-  if (ZSTD_isError(got)) fail(fmt::format("has a part {} that cannot be unpacked ({})", taken_, ZSTD_getErrorName(got)));
+  const std::size_t got = ZSTD_decompressDCtx(decompressor_.get(), unpacked_.data(), unpacked_.size(), packed, size);
+  if (ZSTD_isError(got))
+    fail(fmt::format("has a part {} that cannot be unpacked ({})", taken_, ZSTD_getErrorName(got)));
   if (got != unpacked) fail(fmt::format("has a part {} of {} bytes that says it has {}", taken_, got, unpacked));
   position_ += size;
   return unpacked_;

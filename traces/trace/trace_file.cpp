@@ -9,10 +9,10 @@
 
 #include "sim/error.h"
 #include "sim/trace_check.h"
+#include "trace/trace.pb.h"  // made by protoc
 #include "traces/trace/chunks.h"
 #include "traces/trace/columns.h"
 #include "traces/trace/frame_file.h"
-#include "trace/trace.pb.h"  // made by protoc
 
 namespace memwall {
 namespace {
@@ -58,7 +58,8 @@ void append_table(FrameWriter& writer, const std::vector<Row>& table, Encode enc
 
 // Sums without overflow; false once the sum is beyond kLargestSum.
 bool add(std::uint64_t& sum, std::int64_t value) {
-  const std::uint64_t size = value < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  const std::uint64_t size =
+      value < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
   sum = size > kLargestSum ? kLargestSum + 1 : sum + size;
   return sum <= kLargestSum;
 }
@@ -84,15 +85,25 @@ class TraceReader {
     file::Chunk chunk;
     if (!chunk.ParseFromArray(content.data(), static_cast<int>(content.size())))
       throw ColumnError(fmt::format("has a part {} that does not follow the schema", index + 1));
-    if (chunk.has_header() != (index == 0))
-      throw ColumnError("must have its header in its first part, and only there");
+    if (chunk.has_header() != (index == 0)) throw ColumnError("must have its header in its first part, and only there");
     switch (chunk.content_case()) {
-      case file::Chunk::kHeader: read_header(*chunk.mutable_header()); break;
-      case file::Chunk::kStrings: decode(chunk.strings(), trace_); break;
-      case file::Chunk::kStorages: decode(chunk.storages(), trace_); break;
-      case file::Chunk::kOps: decode(chunk.ops(), uses_end_, trace_); break;
-      case file::Chunk::kUses: decode(chunk.uses(), trace_); break;
-      case file::Chunk::CONTENT_NOT_SET: throw ColumnError(fmt::format("has a part {} of unknown content", index + 1));
+      case file::Chunk::kHeader:
+        read_header(*chunk.mutable_header());
+        break;
+      case file::Chunk::kStrings:
+        decode(chunk.strings(), trace_);
+        break;
+      case file::Chunk::kStorages:
+        decode(chunk.storages(), trace_);
+        break;
+      case file::Chunk::kOps:
+        decode(chunk.ops(), uses_end_, trace_);
+        break;
+      case file::Chunk::kUses:
+        decode(chunk.uses(), trace_);
+        break;
+      case file::Chunk::CONTENT_NOT_SET:
+        throw ColumnError(fmt::format("has a part {} of unknown content", index + 1));
     }
     require_at_most("strings", trace_.strings.size() - 1, declared_.strings());
     require_at_most("storages", trace_.storages.size(), declared_.storages());
@@ -110,11 +121,13 @@ class TraceReader {
     const std::uint64_t chunks = frames_.frames();
     for (const std::uint64_t count : {header.strings(), header.storages(), header.ops(), header.uses()})
       if (count > chunks * kChunkRows)
-        throw ColumnError(fmt::format("says that it holds {} rows; its {} parts hold at most {}", count, chunks, chunks * kChunkRows));
+        throw ColumnError(fmt::format("says that it holds {} rows; its {} parts hold at most {}", count, chunks,
+                                      chunks * kChunkRows));
     const std::uint64_t memory = header.ops() * sizeof(Op) + header.uses() * sizeof(Use) +
                                  header.storages() * sizeof(Storage) + header.strings() * kMemoryPerString;
     if (const std::uint64_t most = kFreeMemory + kMemoryPerFileByte * frames_.file_bytes(); memory > most)
-      throw ColumnError(fmt::format("would take {} bytes of memory; expected at most {} from a file of its size", memory, most));
+      throw ColumnError(
+          fmt::format("would take {} bytes of memory; expected at most {} from a file of its size", memory, most));
     // Events are counted by a table of their own wherever a trace is used.
     if (trace_.event_count > 16 * header.ops() + (1u << 20))
       throw ColumnError(fmt::format("counts {} events for {} ops", trace_.event_count, header.ops()));
@@ -128,7 +141,8 @@ class TraceReader {
   }
 
   static void require_count(const char* what, std::size_t found, std::uint64_t declared) {
-    if (found != declared) throw ColumnError(fmt::format("holds {} {} where its header says {}", found, what, declared));
+    if (found != declared)
+      throw ColumnError(fmt::format("holds {} {} where its header says {}", found, what, declared));
   }
 
   static void require_at_most(const char* what, std::size_t found, std::uint64_t declared) {

@@ -76,7 +76,8 @@ class Aligner {
     return false;
   }
 
-  static std::int32_t step(const std::vector<std::int32_t>& reached, std::int32_t offset, std::int32_t k, std::int32_t d) {
+  static std::int32_t step(const std::vector<std::int32_t>& reached, std::int32_t offset, std::int32_t k,
+                           std::int32_t d) {
     const bool down = k == -d || (k != d && reached[offset + k - 1] < reached[offset + k + 1]);
     return down ? reached[offset + k + 1] : reached[offset + k - 1] + 1;
   }

@@ -34,8 +34,8 @@ ByteSource::~ByteSource() {
 }
 
 void ByteSource::fail(const char* found) const {
-  throw InputError(path_.string() + ", compressed byte " + std::to_string(input_base_ + input_used_) + ": found " + found +
-                   "; expected a whole gzip stream.");
+  throw InputError(path_.string() + ", compressed byte " + std::to_string(input_base_ + input_used_) + ": found " +
+                   found + "; expected a whole gzip stream.");
 }
 
 bool ByteSource::fill_input() {
@@ -43,8 +43,8 @@ bool ByteSource::fill_input() {
   input_used_ = 0;
   input_size_ = std::fread(input_.data(), 1, input_.size(), file_.get());
   if (input_size_ == 0 && std::ferror(file_.get()))
-    throw InputError(path_.string() + ", byte " + std::to_string(input_base_) + ": cannot be read: " +
-                     std::strerror(errno) + ".");
+    throw InputError(path_.string() + ", byte " + std::to_string(input_base_) +
+                     ": cannot be read: " + std::strerror(errno) + ".");
   return input_size_ > 0;
 }
 

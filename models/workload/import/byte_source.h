@@ -33,7 +33,7 @@ class ByteSource {
   };
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, Close> file_;
-  std::vector<unsigned char> input_;    // compressed bytes
+  std::vector<unsigned char> input_;  // compressed bytes
   std::size_t input_size_ = 0, input_used_ = 0;
   std::uint64_t input_base_ = 0;        // position of input_[0] in the file
   std::unique_ptr<z_stream_s> stream_;  // null: the file is plain

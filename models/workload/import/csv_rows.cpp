@@ -79,7 +79,8 @@ std::int64_t CsvRows::parse(std::string_view cell, std::size_t column, std::int6
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (error != std::errc() || end != cell.data() + cell.size() || value < least || value > most)
-    fail(fmt::format("{} is {}; expected a whole number from {} to {}.", columns_[column], in_quotes(cell), least, most));
+    fail(fmt::format("{} is {}; expected a whole number from {} to {}.", columns_[column], in_quotes(cell), least,
+                     most));
   return value;
 }
 

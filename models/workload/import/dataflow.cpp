@@ -12,7 +12,7 @@
 namespace memwall {
 namespace {
 
-constexpr std::int64_t kBefore = -1;                                        // before the first op
+constexpr std::int64_t kBefore = -1;  // before the first op
 constexpr std::int64_t kNever64 = std::numeric_limits<std::int64_t>::max();
 
 struct Effect {
@@ -32,16 +32,16 @@ struct Input {
 struct Output {
   StorageId storage = kNoStorage;
   std::size_t element = 0, elements = 1;
-  bool reads_itself = false;              // keeps part of the old content
-  std::int64_t available = kBefore;       // the op that allocates it
-  std::size_t first = 0, last = 0;        // the kernels that make it, as positions among the operator's
+  bool reads_itself = false;         // keeps part of the old content
+  std::int64_t available = kBefore;  // the op that allocates it
+  std::size_t first = 0, last = 0;   // the kernels that make it, as positions among the operator's
 };
 
 // Operators that replace the whole content of their first argument.
 bool overwrites(std::string_view name) {
-  static constexpr std::string_view kFills[] = {"zero_",    "fill_",      "copy_",   "uniform_",   "normal_",
-                                                "random_",  "bernoulli_", "cauchy_", "geometric_", "exponential_",
-                                                "log_normal_"};
+  static constexpr std::string_view kFills[] = {"zero_",      "fill_",        "copy_",      "uniform_",
+                                                "normal_",    "random_",      "bernoulli_", "cauchy_",
+                                                "geometric_", "exponential_", "log_normal_"};
   const std::size_t colon = name.rfind(':');
   const std::string_view plain = colon == std::string_view::npos ? name : name.substr(colon + 1);
   return std::find(std::begin(kFills), std::end(kFills), plain) != std::end(kFills);
@@ -60,8 +60,13 @@ class Flow {
  public:
   Flow(ImportedTrace& imported, const KinetoCapture& capture, const ExecutionTrace& execution,
        const OperatorMatch& match, const StorageJoin& storages, std::vector<std::uint32_t>& node_of_op)
-      : imported_(imported), trace_(imported.trace), capture_(capture), execution_(execution), match_(match),
-        storages_(storages), node_of_op_(node_of_op) {}
+      : imported_(imported),
+        trace_(imported.trace),
+        capture_(capture),
+        execution_(execution),
+        match_(match),
+        storages_(storages),
+        node_of_op_(node_of_op) {}
 
   DataflowCounts run() {
     find_lives();
@@ -89,7 +94,8 @@ class Flow {
   void place_outputs(std::span<const OpId> ops, std::vector<Output>& outputs) const;
   void add_effects(std::uint32_t node, std::span<const OpId> ops, const std::vector<Input>& inputs,
                    const std::vector<Output>& outputs);
-  void add_list_effects(std::span<const OpId> ops, const std::vector<Input>& inputs, const std::vector<Output>& outputs);
+  void add_list_effects(std::span<const OpId> ops, const std::vector<Input>& inputs,
+                        const std::vector<Output>& outputs);
   void write_uses();
   void write_op(OpId id, std::size_t& next);
 
@@ -101,10 +107,10 @@ class Flow {
   const StorageJoin& storages_;
   std::vector<std::uint32_t>& node_of_op_;
 
-  std::vector<std::int64_t> born_, freed_;             // by storage: op, kBefore or kNever64
+  std::vector<std::int64_t> born_, freed_;  // by storage: op, kBefore or kNever64
   std::vector<std::vector<OpId>> ops_of_node_;
   std::vector<std::vector<StorageId>> workspaces_of_node_;
-  std::vector<bool> computed_;                         // by storage: an operator already planned makes it
+  std::vector<bool> computed_;  // by storage: an operator already planned makes it
   std::vector<Effect> effects_;
   std::vector<std::uint32_t> version_;
   std::vector<bool> alive_;
@@ -179,8 +185,8 @@ void Flow::plan(std::uint32_t node) {
   if (ops.empty()) return;
   computed_.resize(trace_.storages.size(), false);
   const ExecutionNode& n = execution_.nodes[node];
-  const bool collective = std::any_of(ops.begin(), ops.end(),
-                                      [&](OpId id) { return trace_.ops[id].kind == OpKind::collective; });
+  const bool collective =
+      std::any_of(ops.begin(), ops.end(), [&](OpId id) { return trace_.ops[id].kind == OpKind::collective; });
   std::vector<Input> inputs = inputs_of(n, collective);
   std::vector<Output> outputs = outputs_of(node, collective);
   read_through_outputs(inputs, outputs);
@@ -209,9 +215,9 @@ std::vector<Input> Flow::inputs_of(const ExecutionNode& node, bool collective) c
   std::stable_sort(result.begin(), result.end(), [](const Input& a, const Input& b) {
     return a.storage != b.storage ? a.storage < b.storage : a.elements > b.elements;
   });
-  result.erase(std::unique(result.begin(), result.end(),
-                           [](const Input& a, const Input& b) { return a.storage == b.storage; }),
-               result.end());
+  result.erase(
+      std::unique(result.begin(), result.end(), [](const Input& a, const Input& b) { return a.storage == b.storage; }),
+      result.end());
   return result;
 }
 
@@ -228,7 +234,8 @@ std::vector<Output> Flow::outputs_of(std::uint32_t node, bool collective) {
     result.push_back({s, i, n.output_count, false, born_[s], 0, 0});
   }
   if (collective && result.empty()) add_in_place(n, result);
-  std::stable_sort(result.begin(), result.end(), [](const Output& a, const Output& b) { return a.storage < b.storage; });
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Output& a, const Output& b) { return a.storage < b.storage; });
   result.erase(std::unique(result.begin(), result.end(),
                            [](const Output& a, const Output& b) { return a.storage == b.storage; }),
                result.end());
@@ -297,7 +304,8 @@ void Flow::add_effects(std::uint32_t node, std::span<const OpId> ops, const std:
   for (std::size_t j = 0; j < ops.size(); ++j) {
     const OpId op = ops[j];
     const auto makes = [&](const Output& o) { return o.first <= j && j <= o.last && o.first < ops.size(); };
-    const bool last = std::any_of(outputs.begin(), outputs.end(), [&](const Output& o) { return makes(o) && j == o.last; });
+    const bool last =
+        std::any_of(outputs.begin(), outputs.end(), [&](const Output& o) { return makes(o) && j == o.last; });
     std::vector<StorageId> scratch;
     for (const StorageId s : workspaces_of_node_[node])
       if (born_[s] < static_cast<std::int64_t>(op) && static_cast<std::int64_t>(op) < freed_[s]) scratch.push_back(s);

@@ -27,12 +27,12 @@
 namespace memwall {
 
 struct DataflowCounts {
-  std::size_t device_ops = 0;        // kernels, memsets, copies, collectives launched in the window
-  std::size_t placed = 0;            // launched before it: of no operator
-  std::size_t with_operator = 0;     // of an operator of the ExecutionTrace that has device tensors
+  std::size_t device_ops = 0;     // kernels, memsets, copies, collectives launched in the window
+  std::size_t placed = 0;         // launched before it: of no operator
+  std::size_t with_operator = 0;  // of an operator of the ExecutionTrace that has device tensors
   std::size_t with_uses = 0;
   std::size_t reads = 0, writes = 0;
-  std::size_t left_out_dead = 0;     // uses of a storage that is not alive then
+  std::size_t left_out_dead = 0;  // uses of a storage that is not alive then
   std::size_t left_out_unwritten = 0;
 };
 

@@ -24,11 +24,18 @@ constexpr int kDeepestList = 8;
 
 // c10::ScalarType as the observer prints it: "float" and "long int" in 2023, "c10::Half", ...
 DataType data_type(std::string_view type) {
-  static constexpr std::pair<std::string_view, DataType> kTypes[] = {
-      {"float", DataType::fp32},          {"double", DataType::fp64},        {"c10::Half", DataType::fp16},
-      {"c10::BFloat16", DataType::bf16},  {"c10::Float8_e4m3fn", DataType::fp8}, {"c10::Float8_e5m2", DataType::fp8},
-      {"long int", DataType::int64},      {"long", DataType::int64},         {"int", DataType::int32},
-      {"signed char", DataType::int8},    {"unsigned char", DataType::int8}, {"bool", DataType::boolean}};
+  static constexpr std::pair<std::string_view, DataType> kTypes[] = {{"float", DataType::fp32},
+                                                                     {"double", DataType::fp64},
+                                                                     {"c10::Half", DataType::fp16},
+                                                                     {"c10::BFloat16", DataType::bf16},
+                                                                     {"c10::Float8_e4m3fn", DataType::fp8},
+                                                                     {"c10::Float8_e5m2", DataType::fp8},
+                                                                     {"long int", DataType::int64},
+                                                                     {"long", DataType::int64},
+                                                                     {"int", DataType::int32},
+                                                                     {"signed char", DataType::int8},
+                                                                     {"unsigned char", DataType::int8},
+                                                                     {"bool", DataType::boolean}};
   const std::size_t open = type.find("Tensor(");
   if (open == std::string_view::npos) return DataType::unknown;
   type.remove_prefix(open + 7);
@@ -126,20 +133,17 @@ void Reader::read_top(dom::object top) {
 }
 
 void Reader::require_schema() const {
-  static const std::vector<std::string> known = {"1.0.1",
-                                                 "1.0.2-chakra.0.0.4",
-                                                 "1.0.3-chakra.0.0.4",
-                                                 "1.1.0-chakra.0.0.4",
-                                                 "1.1.1-chakra.0.0.4"};
+  static const std::vector<std::string> known = {"1.0.1", "1.0.2-chakra.0.0.4", "1.0.3-chakra.0.0.4",
+                                                 "1.1.0-chakra.0.0.4", "1.1.1-chakra.0.0.4"};
   if (trace_.schema.empty())
-    fail("there is no 'schema'; expected an ExecutionTrace of schema 1.0.1 to 1.1.1 (a Kineto capture has "
-         "'traceEvents' instead).");
+    fail(
+        "there is no 'schema'; expected an ExecutionTrace of schema 1.0.1 to 1.1.1 (a Kineto capture has "
+        "'traceEvents' instead).");
   if (std::find(known.begin(), known.end(), trace_.schema) != known.end()) return;
   // A later suffix ("-chakra.0.0.5") describes the graph around the nodes, not the nodes themselves.
   const std::string base = trace_.schema.substr(0, trace_.schema.find('-'));
-  const bool same_nodes = std::any_of(known.begin(), known.end(), [&](const std::string& k) {
-    return base == k.substr(0, k.find('-'));
-  });
+  const bool same_nodes =
+      std::any_of(known.begin(), known.end(), [&](const std::string& k) { return base == k.substr(0, k.find('-')); });
   if (!same_nodes)
     fail(fmt::format("schema {} is not known; expected {}.", in_quotes(trace_.schema), fmt::join(known, ", ")));
 }
@@ -163,8 +167,7 @@ void Reader::read_node(dom::element element) {
 
 // Schema 1.0.1: every property is a field of the node.
 void Reader::read_flat(dom::object object) {
-  for (const std::string_view key :
-       {"rf_id", "parent", "fw_parent", "seq_id", "scope", "tid", "fw_tid", "op_schema"}) {
+  for (const std::string_view key : {"rf_id", "parent", "fw_parent", "seq_id", "scope", "tid", "fw_tid", "op_schema"}) {
     dom::element field;
     if (object[key].get(field) != simdjson::SUCCESS) fail_node(fmt::format("there is no '{}'.", key));
     set_attribute(key, field);
@@ -199,9 +202,12 @@ void Reader::read_attributes(dom::object object) {
 
 void Reader::set_attribute(std::string_view name, dom::element value) {
   static constexpr std::pair<std::string_view, std::int64_t ExecutionNode::*> kNumbers[] = {
-      {"rf_id", &ExecutionNode::record_function_id}, {"parent", &ExecutionNode::parent},
-      {"fw_parent", &ExecutionNode::forward_parent}, {"seq_id", &ExecutionNode::sequence_number},
-      {"scope", &ExecutionNode::scope},              {"tid", &ExecutionNode::thread},
+      {"rf_id", &ExecutionNode::record_function_id},
+      {"parent", &ExecutionNode::parent},
+      {"fw_parent", &ExecutionNode::forward_parent},
+      {"seq_id", &ExecutionNode::sequence_number},
+      {"scope", &ExecutionNode::scope},
+      {"tid", &ExecutionNode::thread},
       {"fw_tid", &ExecutionNode::forward_thread}};
   for (const auto& [known, member] : kNumbers)
     if (known == name) node_.*member = number(value, name);
@@ -299,10 +305,12 @@ bool Reader::read_tensor(dom::array tuple, dom::element shape, TensorUse tensor)
   tensor.offset = number(parts[2], "offset");
   tensor.elements = number(parts[3], "elements");
   const std::int64_t element_bytes = number(parts[4], "bytes per element");
-  if (tensor.elements < 0 || tensor.offset < 0 || element_bytes < 0 || tensor.elements > kMostElements || element_bytes > 64)
-    fail_node(fmt::format("tensor {} has {} elements of {} bytes at offset {}; expected no negative number, at most {} "
-                          "elements and 64 bytes each.", tensor.tensor, tensor.elements, element_bytes, tensor.offset,
-                          kMostElements));
+  if (tensor.elements < 0 || tensor.offset < 0 || element_bytes < 0 || tensor.elements > kMostElements ||
+      element_bytes > 64)
+    fail_node(
+        fmt::format("tensor {} has {} elements of {} bytes at offset {}; expected no negative number, at most {} "
+                    "elements and 64 bytes each.",
+                    tensor.tensor, tensor.elements, element_bytes, tensor.offset, kMostElements));
   tensor.element_bytes = static_cast<std::uint32_t>(element_bytes);
   tensor.on_device = device.starts_with("cuda") || device.starts_with("hip");
   read_shape(shape, tensor);

@@ -24,12 +24,12 @@ namespace memwall {
 // One tensor among the inputs or outputs of an operator.
 struct TensorUse {
   std::int64_t tensor = 0, storage = 0;
-  std::int64_t offset = 0;         // into the storage; bytes or elements, by version of the observer
+  std::int64_t offset = 0;  // into the storage; bytes or elements, by version of the observer
   std::int64_t elements = 0;
   std::uint32_t element_bytes = 0;
   DataType type = DataType::unknown;
-  bool on_device = false;          // a CUDA or HIP device; otherwise host memory
-  std::uint16_t argument = 0;      // position among the inputs (or outputs); a list shares one
+  bool on_device = false;      // a CUDA or HIP device; otherwise host memory
+  std::uint16_t argument = 0;  // position among the inputs (or outputs); a list shares one
   std::uint16_t dimensions = 0;
   std::uint32_t first_dimension = 0;  // index into ExecutionTrace::dimensions
   Bytes bytes() const { return elements * element_bytes; }
@@ -42,26 +42,28 @@ struct ExecutionNode {
   std::int64_t forward_parent = 0;
   std::int64_t sequence_number = -1;
   std::int64_t thread = 0, forward_thread = 0;
-  std::int64_t scope = 0;               // 0 operator, 1 backward function, 7 a named range
-  StringId name = 0, schema = 0;        // in ExecutionTrace::strings; schema "" if not recorded
+  std::int64_t scope = 0;                           // 0 operator, 1 backward function, 7 a named range
+  StringId name = 0, schema = 0;                    // in ExecutionTrace::strings; schema "" if not recorded
   std::uint32_t first_input = 0, first_output = 0;  // indices into ExecutionTrace::tensors
   std::uint32_t input_count = 0, output_count = 0;
-  std::uint32_t first_value = 0, value_count = 0;   // indices into ExecutionTrace::values, one per input
+  std::uint32_t first_value = 0, value_count = 0;  // indices into ExecutionTrace::values, one per input
 };
 
 // Owns its strings. Nodes are sorted by record_function_id (ties: order of the file), which is
 // host order within a thread.
 struct ExecutionTrace {
-  std::filesystem::path path;       // for messages
+  std::filesystem::path path;  // for messages
   std::string schema;
   std::int64_t process = 0;
   StringTable strings;
   std::vector<ExecutionNode> nodes;
   std::vector<TensorUse> tensors;
   std::vector<std::int64_t> dimensions;
-  std::vector<StringId> values;     // arguments that are no tensors, as JSON text of up to 80 characters; else ""
+  std::vector<StringId> values;  // arguments that are no tensors, as JSON text of up to 80 characters; else ""
 
-  std::span<const TensorUse> inputs(const ExecutionNode& n) const { return {tensors.data() + n.first_input, n.input_count}; }
+  std::span<const TensorUse> inputs(const ExecutionNode& n) const {
+    return {tensors.data() + n.first_input, n.input_count};
+  }
   std::span<const TensorUse> outputs(const ExecutionNode& n) const {
     return {tensors.data() + n.first_output, n.output_count};
   }

@@ -23,9 +23,9 @@ struct JoinReport {
   StorageJoin storages;
   DataflowCounts dataflow;
   std::size_t captured_operators = 0;
-  double claimed_share = 1;   // of the bytes of storages born in the window; 1 where none is
-  double covered_share = 0;   // of the device ops launched in the window: for an operator of the ExecutionTrace
-  double flops = 0;           // of all kernels
+  double claimed_share = 1;  // of the bytes of storages born in the window; 1 where none is
+  double covered_share = 0;  // of the device ops launched in the window: for an operator of the ExecutionTrace
+  double flops = 0;          // of all kernels
 };
 
 // Below this share of operators with a partner, or of device ops covered, the two are not of one run

@@ -37,8 +37,10 @@ void require_complete(gzFile_s* file, const std::filesystem::path& path, std::si
   const char* message = gzerror(file, &code);
   if (code == Z_OK || code == Z_STREAM_END) return;
   if (code == Z_BUF_ERROR)
-    throw InputError(fmt::format("{} is a truncated gzip file: it ends after {} bytes of text, in the middle of the "
-                                 "compressed data.", path.string(), read));
+    throw InputError(
+        fmt::format("{} is a truncated gzip file: it ends after {} bytes of text, in the middle of the "
+                    "compressed data.",
+                    path.string(), read));
   throw InputError(fmt::format("{} is damaged after {} bytes of text: {}.", path.string(), read, message));
 }
 
@@ -55,8 +57,10 @@ std::string read_file_text(const std::filesystem::path& path, std::size_t limit)
     text.resize(before + static_cast<std::size_t>(got > 0 ? got : 0));
     if (got <= 0) break;
     if (text.size() > limit)
-      throw InputError(fmt::format("{} holds more than {} bytes of text; files of this format are read at once and "
-                                   "may not be larger.", path.string(), limit));
+      throw InputError(
+          fmt::format("{} holds more than {} bytes of text; files of this format are read at once and "
+                      "may not be larger.",
+                      path.string(), limit));
   }
   require_complete(file.get(), path, text.size());
   return text;

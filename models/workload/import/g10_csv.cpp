@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;   // a petabyte: more is a damaged file
 constexpr std::int64_t kMostCycles = std::int64_t{1} << 50;  // eleven days
 constexpr std::int64_t kMostId = (std::int64_t{1} << 31) - 1;
-constexpr std::size_t kMostUses = 0xffff;                    // Op::use_count
+constexpr std::size_t kMostUses = 0xffff;  // Op::use_count
 
 struct Tensor {
   std::int64_t id = 0;
@@ -29,7 +29,7 @@ struct Tensor {
   bool workspace = false;            // death -1 in the file
   std::size_t line = 0;
   bool written = false, from_outside = false, gradient = false;
-  std::size_t seen = 0;              // the last list of tensors in which it was seen, counted from 1
+  std::size_t seen = 0;  // the last list of tensors in which it was seen, counted from 1
 };
 
 struct Kernel {
@@ -64,10 +64,10 @@ OperatorClass class_of(std::string_view name) {
   if (phase_of(name) == Phase::optimizer) return OperatorClass::optimizer;
   for (const auto& [layer, operator_class] : kClasses)
     if (layer == layer_of(name)) return operator_class;
-  static constexpr std::string_view kElementwise[] = {"Add",   "Subtract", "Multiply", "Divide", "Power",
-                                                      "Sqrt",  "ReLU",     "Tanh",     "Erf",    "Dropout"};
-  const bool elementwise = std::find(std::begin(kElementwise), std::end(kElementwise), layer_of(name)) !=
-                           std::end(kElementwise);
+  static constexpr std::string_view kElementwise[] = {"Add",  "Subtract", "Multiply", "Divide", "Power",
+                                                      "Sqrt", "ReLU",     "Tanh",     "Erf",    "Dropout"};
+  const bool elementwise =
+      std::find(std::begin(kElementwise), std::end(kElementwise), layer_of(name)) != std::end(kElementwise);
   return elementwise ? OperatorClass::elementwise : OperatorClass::other;
 }
 
@@ -125,8 +125,9 @@ void Workload::read_tensors(std::string_view text) {
       t.workspace = death == -1;
       t.death = t.workspace ? t.birth + 1 : static_cast<std::size_t>(death);
       if (t.death <= t.birth)
-        rows.fail(fmt::format("tensor {} dies before kernel {} but is born at kernel {}; expected a later death, or -1.",
-                              t.id, t.death, t.birth));
+        rows.fail(
+            fmt::format("tensor {} dies before kernel {} but is born at kernel {}; expected a later death, or -1.",
+                        t.id, t.death, t.birth));
     }
     if (!index_of_id_.emplace(t.id, tensors_.size()).second)
       rows.fail(fmt::format("tensor {} is listed a second time.", t.id));
@@ -289,8 +290,10 @@ Trace Workload::trace() && {
   trace.knowledge.timing = trace.knowledge.allocations = trace.knowledge.dataflow = true;
   trace.constants = ReplayConstants{.event_latency = Duration{}, .launch_queue_depth = 0};
   if (filled_by_birth_ > 0)
-    trace.notes.push_back(fmt::format("{} tensors that no kernel writes (inputs, masks, constants) count as written by "
-                                      "their birth kernel.", filled_by_birth_));
+    trace.notes.push_back(
+        fmt::format("{} tensors that no kernel writes (inputs, masks, constants) count as written by "
+                    "their birth kernel.",
+                    filled_by_birth_));
   return trace;
 }
 
@@ -317,8 +320,10 @@ std::filesystem::path tensors_beside(const std::filesystem::path& kernels_csv) {
   constexpr std::string_view kEnding = ".kernels.csv";
   std::string name = kernels_csv.filename().string();
   if (!name.ends_with(kEnding))
-    throw InputError(fmt::format("{} is not called NAME.kernels.csv; G10's tensors are looked for beside it in "
-                                 "NAME.tensors.csv.", kernels_csv.string()));
+    throw InputError(
+        fmt::format("{} is not called NAME.kernels.csv; G10's tensors are looked for beside it in "
+                    "NAME.tensors.csv.",
+                    kernels_csv.string()));
   name.resize(name.size() - kEnding.size());
   const std::filesystem::path tensors = kernels_csv.parent_path() / (name + ".tensors.csv");
   if (std::error_code error; !std::filesystem::exists(tensors, error))

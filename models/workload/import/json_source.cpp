@@ -36,7 +36,8 @@ std::size_t find_quote(const char* data, std::size_t i, std::size_t end) {
 std::size_t find_structure(const char* data, std::size_t i, std::size_t end) {
 #if defined(__SSE2__)
   // '[' and '{', like ']' and '}', differ in one bit (0x20) only.
-  const __m128i quote = _mm_set1_epi8('"'), open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}'), bit = _mm_set1_epi8(0x20);
+  const __m128i quote = _mm_set1_epi8('"'), open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}'),
+                bit = _mm_set1_epi8(0x20);
   for (; i + 16 <= end; i += 16) {
     const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + i));
     const __m128i folded = _mm_or_si128(block, bit);

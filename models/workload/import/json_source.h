@@ -48,26 +48,26 @@ class JsonSource {
  private:
   enum class Place : std::uint8_t { before_member, at_value, in_array, done };
 
-  bool refill();               // more bytes behind end_; false at the end of the file
-  int peek();                  // next byte that is not white space, or -1
+  bool refill();  // more bytes behind end_; false at the end of the file
+  int peek();     // next byte that is not white space, or -1
   void expect(char wanted, const char* where);
-  std::string_view cut();      // one value, from begin_ on
+  std::string_view cut();  // one value, from begin_ on
   std::size_t scan_nested(std::size_t i);
   std::size_t scan_string(std::size_t i);
   std::size_t scan_scalar(std::size_t i);
-  bool more(std::size_t& i);   // makes byte i readable; may move the buffer
+  bool more(std::size_t& i);  // makes byte i readable; may move the buffer
   [[noreturn]] void fail_here(const std::string& found, const std::string& expected) const;
   std::string found_here();
 
   std::filesystem::path path_;
   std::unique_ptr<ByteSource> bytes_;
   std::vector<char> buffer_;
-  std::size_t begin_ = 0, end_ = 0;   // unread part of buffer_
-  std::uint64_t base_ = 0;            // position of buffer_[0] in the document
+  std::size_t begin_ = 0, end_ = 0;  // unread part of buffer_
+  std::uint64_t base_ = 0;           // position of buffer_[0] in the document
   std::uint64_t piece_position_ = 0;
   Place place_ = Place::before_member;
-  bool first_ = true;                 // no member, or element, was read yet
-  bool bare_array_ = false;           // the document is an array
+  bool first_ = true;        // no member, or element, was read yet
+  bool bare_array_ = false;  // the document is an array
 };
 
 }  // namespace memwall

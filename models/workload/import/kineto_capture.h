@@ -28,19 +28,19 @@ struct CapturedThread {
 
 // A framework operator (cpu_op, Operator) or an annotated range (user_annotation).
 struct CapturedOperator {
-  StringId name = 0;                     // in KinetoCapture::strings
+  StringId name = 0;  // in KinetoCapture::strings
   Time start{};
   Duration duration{};
-  std::uint16_t thread = 0;              // index into KinetoCapture::threads
-  bool annotation = false;               // a range that a person or the profiler named
-  std::uint32_t parent = kNoIndex;       // innermost operator of the same thread around this one
-  std::int64_t external_id = -1;         // -1: absent, here and below
+  std::uint16_t thread = 0;         // index into KinetoCapture::threads
+  bool annotation = false;          // a range that a person or the profiler named
+  std::uint32_t parent = kNoIndex;  // innermost operator of the same thread around this one
+  std::int64_t external_id = -1;    // -1: absent, here and below
   std::int64_t record_function_id = -1;
-  std::int64_t sequence_number = -1;     // joins a backward function with its forward operator
-  std::int64_t forward_thread = -1;      // "Fwd thread id"; above 0 on backward operators
-  StringId input_dims = 0;               // JSON text of "Input Dims", "" if absent
-  StringId input_types = 0;              // JSON text of "Input type"
-  StringId concrete_inputs = 0;          // JSON text of "Concrete Inputs"
+  std::int64_t sequence_number = -1;  // joins a backward function with its forward operator
+  std::int64_t forward_thread = -1;   // "Fwd thread id"; above 0 on backward operators
+  StringId input_dims = 0;            // JSON text of "Input Dims", "" if absent
+  StringId input_types = 0;           // JSON text of "Input type"
+  StringId concrete_inputs = 0;       // JSON text of "Concrete Inputs"
   Time end() const { return start + duration; }
 };
 
@@ -51,8 +51,8 @@ struct CapturedCall {
   Duration duration{};
   std::uint16_t thread = 0;
   std::int64_t correlation = -1;
-  std::int64_t callback = -1;            // CUPTI's cbid; tells what an `INVALID` record was
-  Bytes size = -1;                       // ROCm: what a copying call was asked to copy
+  std::int64_t callback = -1;  // CUPTI's cbid; tells what an `INVALID` record was
+  Bytes size = -1;             // ROCm: what a copying call was asked to copy
   Time end() const { return start + duration; }
 };
 
@@ -73,9 +73,9 @@ struct CapturedDeviceOp {
   std::uint32_t threads_per_block = 0;
   std::uint32_t registers_per_thread = 0;
   std::uint32_t shared_memory = 0;
-  std::int64_t message_elements = -1;    // collectives of 2024 and later: "In msg nelems"
-  std::int64_t group_size = -1;          // likewise: "Group size"
-  StringId message_type = 0;             // likewise: "dtype"
+  std::int64_t message_elements = -1;  // collectives of 2024 and later: "In msg nelems"
+  std::int64_t group_size = -1;        // likewise: "Group size"
+  StringId message_type = 0;           // likewise: "dtype"
   Time end() const { return start + duration; }
 };
 
@@ -83,12 +83,12 @@ struct CapturedDeviceOp {
 struct CapturedMemory {
   Time time{};
   std::uint16_t thread = 0;
-  std::int32_t device_type = 0;          // c10::DeviceType: 0 CPU, 1 CUDA, 6 HIP
+  std::int32_t device_type = 0;  // c10::DeviceType: 0 CPU, 1 CUDA, 6 HIP
   std::int32_t device = -1;
-  bool has_address = false;              // files of 2021 have none
+  bool has_address = false;  // files of 2021 have none
   std::uint64_t address = 0;
-  Bytes bytes = 0;                       // above 0 an allocation, below 0 a free; as rounded by the allocator
-  Bytes total_allocated = -1;            // after the event; -1 = not recorded
+  Bytes bytes = 0;             // above 0 an allocation, below 0 a free; as rounded by the allocator
+  Bytes total_allocated = -1;  // after the event; -1 = not recorded
   Bytes total_reserved = -1;
   bool on_device() const { return device_type == 1 || device_type == 6; }
 };
@@ -100,19 +100,19 @@ struct CapturedSync {
   Time start{};
   Duration duration{};
   std::int32_t device = 0;
-  std::int64_t stream = -1;              // that waits
-  std::int64_t correlation = -1;         // of the runtime call
+  std::int64_t stream = -1;       // that waits
+  std::int64_t correlation = -1;  // of the runtime call
   std::int64_t awaited_stream = -1;
   std::int64_t record_correlation = -1;  // of the cudaEventRecord call
 };
 
 // A span of a torch.nn.Module's forward, from Python stacks.
 struct CapturedModule {
-  StringId name = 0;                     // "Conv2d_0"
+  StringId name = 0;  // "Conv2d_0"
   Time start{};
   Duration duration{};
   std::uint16_t thread = 0;
-  std::uint32_t parent = kNoIndex;       // innermost enclosing module span of the same thread
+  std::uint32_t parent = kNoIndex;  // innermost enclosing module span of the same thread
   Time end() const { return start + duration; }
 };
 
@@ -129,7 +129,7 @@ struct CapturedDevice {
 // (longest first), calls and device work by correlation, then by their order in the file. Memory
 // events are sorted by time, then by their order in the file.
 struct KinetoCapture {
-  std::filesystem::path path;            // for messages and notes
+  std::filesystem::path path;  // for messages and notes
   StringTable strings;
   std::vector<CapturedThread> threads;
   std::vector<CapturedOperator> operators;
@@ -140,10 +140,10 @@ struct KinetoCapture {
   std::vector<CapturedModule> modules;
   std::vector<CapturedDevice> devices;
   std::map<std::string, std::uint64_t> events_by_category;  // as the file names them; "" for none
-  std::int64_t first_event_ns = 0;       // what was subtracted from every time
-  std::int64_t schema_version = 0;       // 0 = absent
+  std::int64_t first_event_ns = 0;                          // what was subtracted from every time
+  std::int64_t schema_version = 0;                          // 0 = absent
   std::int64_t rank = -1, world_size = -1;
-  bool profiled_memory = false;          // the file says that it profiled memory, or has such events
+  bool profiled_memory = false;  // the file says that it profiled memory, or has such events
 
   const std::string& text(StringId id) const { return strings[id]; }
 };

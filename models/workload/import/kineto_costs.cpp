@@ -10,11 +10,11 @@
 namespace memwall {
 namespace {
 
-constexpr Duration kQueuedFor = microseconds(20);      // a predecessor that runs this long after the call: queued
-constexpr Duration kLongestGap = microseconds(20);     // more is no gap but a wait for something else
-constexpr Duration kWaitingCall = microseconds(8);     // a call that waits costs about this by itself
+constexpr Duration kQueuedFor = microseconds(20);   // a predecessor that runs this long after the call: queued
+constexpr Duration kLongestGap = microseconds(20);  // more is no gap but a wait for something else
+constexpr Duration kWaitingCall = microseconds(8);  // a call that waits costs about this by itself
 constexpr Duration kUnexplained = microseconds(50);
-constexpr std::uint32_t kQueueFull = 1000;             // CUDA holds about 1,020
+constexpr std::uint32_t kQueueFull = 1000;  // CUDA holds about 1,020
 constexpr float kSeveralWaves = 1.5f;
 constexpr Bytes kWideCopy = 4'000'000;
 // Where a file has no sample: medians over the captures from which the rules were found.
@@ -23,7 +23,8 @@ constexpr Duration kUsualGap = nanoseconds(1300);
 
 template <class T>
 T percentile(std::vector<T>& samples, double share) {
-  const std::size_t at = std::min(samples.size() - 1, static_cast<std::size_t>(share * static_cast<double>(samples.size())));
+  const std::size_t at =
+      std::min(samples.size() - 1, static_cast<std::size_t>(share * static_cast<double>(samples.size())));
   std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(at), samples.end());
   return samples[at];
 }
@@ -39,9 +40,12 @@ Duration trimmed_mean(std::vector<Duration>& samples) {
 
 int kind_of(const CapturedDeviceOp& op) {
   switch (op.work) {
-    case DeviceWork::copy: return static_cast<int>(LaunchKind::copy);
-    case DeviceWork::memset: return static_cast<int>(LaunchKind::memset);
-    default: return static_cast<int>(LaunchKind::kernel);
+    case DeviceWork::copy:
+      return static_cast<int>(LaunchKind::copy);
+    case DeviceWork::memset:
+      return static_cast<int>(LaunchKind::memset);
+    default:
+      return static_cast<int>(LaunchKind::kernel);
   }
 }
 
@@ -92,7 +96,8 @@ class CostFinder {
     }
     for (int kind = 0; kind < kLaunchKinds; ++kind) {
       summary_.samples.launch_latency[kind] = samples[kind].size();
-      costs_.constants.launch_latency[kind] = samples[kind].empty() ? kUsualLatency[kind] : percentile(samples[kind], 0.5);
+      costs_.constants.launch_latency[kind] =
+          samples[kind].empty() ? kUsualLatency[kind] : percentile(samples[kind], 0.5);
     }
   }
 
@@ -124,7 +129,7 @@ class CostFinder {
   void find_queue_stalls() {
     std::vector<Duration> launch_costs;
     std::vector<std::uint32_t> full;
-    std::vector<std::size_t> started(j_.streams.size(), 0);   // positions in the order, captured as started
+    std::vector<std::size_t> started(j_.streams.size(), 0);  // positions in the order, captured as started
     std::vector<std::uint32_t> submitted(j_.streams.size(), 0), begun(j_.streams.size(), 0);
     for (std::uint32_t call = 0; call < c_.calls.size(); ++call) {
       const JoinedCall& joined = j_.calls[call];
@@ -135,7 +140,8 @@ class CostFinder {
         begun[joined.stream] += j_.device_ops[order[at]].call != kNoIndex && !inside_graph(order[at]);
       if (submitted[joined.stream] >= begun[joined.stream] + kQueueFull && !j_.rocm) full.push_back(call);
       ++submitted[joined.stream];
-      if (joined.role == CallRole::launch && joined.wait_for == WaitFor::nothing) launch_costs.push_back(c_.calls[call].duration);
+      if (joined.role == CallRole::launch && joined.wait_for == WaitFor::nothing)
+        launch_costs.push_back(c_.calls[call].duration);
     }
     summary_.queue_limited_launches = full.size();
     if (full.empty() || launch_costs.empty()) return;
@@ -152,7 +158,8 @@ class CostFinder {
 
   std::string kind_of_call(std::uint32_t call) const {
     std::string kind = c_.text(c_.calls[call].name);
-    if (j_.calls[call].wait_for == WaitFor::own_op) kind += ", " + c_.text(op(j_.launched[j_.calls[call].first_launched]).name);
+    if (j_.calls[call].wait_for == WaitFor::own_op)
+      kind += ", " + c_.text(op(j_.launched[j_.calls[call].first_launched]).name);
     return kind;
   }
 
@@ -175,15 +182,23 @@ class CostFinder {
         end = std::max(end, op(i).end());
         device_end = std::max(device_end, end);
       }
-      if (joined.role == CallRole::host_work && c_.text(c_.calls[call].name) == "cudaFree" && device_end > c_.calls[call].start)
+      if (joined.role == CallRole::host_work && c_.text(c_.calls[call].name) == "cudaFree" &&
+          device_end > c_.calls[call].start)
         ++summary_.frees_with_pending_work;
       if (joined.wait_for == WaitFor::nothing) continue;
       Time end{};
       switch (joined.wait_for) {
-        case WaitFor::own_op: end = op(j_.launched[joined.first_launched]).end(); break;
-        case WaitFor::stream: end = stream_end[joined.stream]; break;
-        case WaitFor::event: end = event_end(joined); break;
-        default: end = device_end;
+        case WaitFor::own_op:
+          end = op(j_.launched[joined.first_launched]).end();
+          break;
+        case WaitFor::stream:
+          end = stream_end[joined.stream];
+          break;
+        case WaitFor::event:
+          end = event_end(joined);
+          break;
+        default:
+          end = device_end;
       }
       waits[kind_of_call(call)].push_back({call, end, end > c_.calls[call].start});
       if (end > c_.calls[call].start) awaited_ends_.insert(end);
@@ -208,7 +223,8 @@ class CostFinder {
     for (const Wait& wait : waits) {
       costs_.calls[wait.call].return_delay = counted.return_delay;
       if (wait.waited && j_.calls[wait.call].wait_for != WaitFor::own_op)
-        costs_.calls[wait.call].own = std::min(c_.calls[wait.call].duration, kWaitingCall + std::max(counted.return_delay, Duration{}));
+        costs_.calls[wait.call].own =
+            std::min(c_.calls[wait.call].duration, kWaitingCall + std::max(counted.return_delay, Duration{}));
     }
     settle_copies(waits, counted.return_delay);
   }
@@ -223,7 +239,8 @@ class CostFinder {
       const std::uint32_t copy = j_.launched[j_.calls[wait.call].first_launched];
       const std::uint32_t before = j_.predecessor(copy);
       const CapturedCall& call = c_.calls[wait.call];
-      const bool busy = before != kNoIndex && op(before).end() > call.start && op(copy).start - op(before).end() < kLongestGap;
+      const bool busy =
+          before != kNoIndex && op(before).end() > call.start && op(copy).start - op(before).end() < kLongestGap;
       if (busy || !producers_[copy].empty()) {
         hidden.push_back(wait.call);
         continue;
@@ -260,7 +277,8 @@ class CostFinder {
       if (op(i).work == DeviceWork::copy && d.from_host != d.to_host) engine_end[d.to_host] = op(i).end();
     }
     if (first >= last) return;
-    summary_.unexplained_share = static_cast<double>(summary_.unexplained_delay.count()) / static_cast<double>((last - first).count());
+    summary_.unexplained_share =
+        static_cast<double>(summary_.unexplained_delay.count()) / static_cast<double>((last - first).count());
     // One late start that nobody feels is a hiccup; several are records that are missing.
     const Duration others = summary_.unexplained_time - longest;
     const double share = static_cast<double>(others.count()) / static_cast<double>((last - first).count());
@@ -272,7 +290,8 @@ class CostFinder {
   Duration passed_on(std::uint32_t late, Duration wait) const {
     constexpr std::uint32_t kFarEnough = 10'000;  // a delay that lasts that long is a delay
     const std::vector<std::uint32_t>& order = j_.streams[j_.device_ops[late].stream].order;
-    const std::size_t first = j_.device_ops[late].position, end = std::min<std::size_t>(order.size(), first + kFarEnough);
+    const std::size_t first = j_.device_ops[late].position,
+                      end = std::min<std::size_t>(order.size(), first + kFarEnough);
     for (std::size_t at = first; at < end; ++at) {
       if (at > first) wait = std::min(wait, op(order[at]).start - launch_bound(order[at]));
       if (wait <= kLongestGap) return Duration{};
@@ -321,7 +340,8 @@ class CostFinder {
       if (j_.device_ops[other].stream == joined.stream || op(other).device != op(i).device) continue;
       if (op(other).start > ready || op(other).end() <= ready) continue;
       const double waves = op(other).work == DeviceWork::kernel ? static_cast<double>(j_.device_ops[other].waves) : 0;
-      const Duration last_wave(waves > 0 ? static_cast<std::int64_t>(static_cast<double>(op(other).duration.count()) / waves) : 0);
+      const Duration last_wave(
+          waves > 0 ? static_cast<std::int64_t>(static_cast<double>(op(other).duration.count()) / waves) : 0);
       bound = std::max(bound, op(other).end() - last_wave);
     }
     return bound;

@@ -19,8 +19,10 @@ class EdgeFinder {
   StreamEdges run() {
     bool stated = false;
     for (const CapturedSync& row : c_.syncs) stated = stated || row.kind == SyncKind::stream_wait_event;
-    if (stated) read_rows();
-    else infer();
+    if (stated)
+      read_rows();
+    else
+      infer();
     std::stable_sort(found_.edges.begin(), found_.edges.end(), [&](const StreamEdge& a, const StreamEdge& b) {
       return j_.device_ops[a.consumer].call < j_.device_ops[b.consumer].call;
     });
@@ -45,8 +47,9 @@ class EdgeFinder {
       const auto record = j_.call_of_correlation.find(row.record_correlation);
       const int consumer_stream = j_.stream_index(row.device, row.stream);
       const int producer_stream = j_.stream_index(row.device, row.awaited_stream);
-      if (row.record_correlation <= 0 || wait == j_.call_of_correlation.end() || record == j_.call_of_correlation.end() ||
-          consumer_stream < 0 || producer_stream < 0 || consumer_stream == producer_stream)
+      if (row.record_correlation <= 0 || wait == j_.call_of_correlation.end() ||
+          record == j_.call_of_correlation.end() || consumer_stream < 0 || producer_stream < 0 ||
+          consumer_stream == producer_stream)
         continue;
       const auto producer = j_.last_before(static_cast<std::uint16_t>(producer_stream), record->second);
       const auto consumer = j_.first_after(static_cast<std::uint16_t>(consumer_stream), wait->second);
@@ -62,8 +65,10 @@ class EdgeFinder {
     for (std::uint32_t call = 0; call < j_.calls.size(); ++call) {
       const JoinedCall& joined = j_.calls[call];
       if (!j_.thread_kept[c_.calls[call].thread]) continue;
-      if (joined.launched > 0) launched(call);
-      else if (c_.text(c_.calls[call].name).find("StreamWaitEvent") != std::string::npos) waited(call);
+      if (joined.launched > 0)
+        launched(call);
+      else if (c_.text(c_.calls[call].name).find("StreamWaitEvent") != std::string::npos)
+        waited(call);
     }
   }
 

@@ -19,9 +19,9 @@ struct StreamEdge {
 };
 
 struct StreamEdges {
-  std::vector<StreamEdge> edges;   // by consumer's call, without doubles
-  std::uint64_t moved = 0;         // moved back because contradicted
-  std::uint64_t ignored_waits = 0; // NCCL's own bookkeeping
+  std::vector<StreamEdge> edges;    // by consumer's call, without doubles
+  std::uint64_t moved = 0;          // moved back because contradicted
+  std::uint64_t ignored_waits = 0;  // NCCL's own bookkeeping
 };
 
 StreamEdges find_stream_edges(const JoinedCapture& joined);

@@ -15,7 +15,7 @@ namespace memwall {
 
 // An event is recorded right behind its producer and waited for right before its consumer.
 struct PlacedEvents {
-  std::vector<std::uint32_t> behind;                                // per device op: event recorded behind it, or kNoIndex
+  std::vector<std::uint32_t> behind;  // per device op: event recorded behind it, or kNoIndex
   std::vector<std::vector<std::pair<std::uint32_t, bool>>> before;  // per device op: events it waits for; inferred?
   std::vector<std::uint32_t> of_call;                               // per call: event it synchronizes with, or kNoIndex
 };

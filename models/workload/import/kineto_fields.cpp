@@ -37,14 +37,22 @@ class EventReader {
   void read_field(od::field& field, KinetoFields& f) {
     const string_view key = key_of(field);
     od::value value = field.value();
-    if (key == "ph") f.phase = value.raw_json_token();
-    else if (key == "cat") f.category = string_or_empty(value);
-    else if (key == "name") f.name = string_or_empty(value);
-    else if (key == "ts") f.ts = value.raw_json_token();
-    else if (key == "dur") f.dur = value.raw_json_token();
-    else if (key == "pid") f.pid = value.raw_json_token();
-    else if (key == "tid") f.tid = value.raw_json_token();
-    else if (key == "args") read_arguments(value, f);
+    if (key == "ph")
+      f.phase = value.raw_json_token();
+    else if (key == "cat")
+      f.category = string_or_empty(value);
+    else if (key == "name")
+      f.name = string_or_empty(value);
+    else if (key == "ts")
+      f.ts = value.raw_json_token();
+    else if (key == "dur")
+      f.dur = value.raw_json_token();
+    else if (key == "pid")
+      f.pid = value.raw_json_token();
+    else if (key == "tid")
+      f.tid = value.raw_json_token();
+    else if (key == "args")
+      read_arguments(value, f);
   }
 
   string_view string_or_empty(od::value& value) {
@@ -92,53 +100,82 @@ class EventReader {
   void read_argument(string_view key, od::value value, KinetoFields& f) {
     switch (key.size()) {
       case 4:
-        if (key == "Addr") keep(value, f.address);
-        else if (key == "cbid") keep(value, f.callback);
-        else if (key == "size") keep(value, f.size);
+        if (key == "Addr")
+          keep(value, f.address);
+        else if (key == "cbid")
+          keep(value, f.callback);
+        else if (key == "size")
+          keep(value, f.size);
         break;
       case 5:
-        if (key == "bytes" || key == "Bytes") keep(value, f.bytes);
-        else if (key == "block") read_block(value, f);
-        else if (key == "dtype") f.message_type = string_or_empty(value);
+        if (key == "bytes" || key == "Bytes")
+          keep(value, f.bytes);
+        else if (key == "block")
+          read_block(value, f);
+        else if (key == "dtype")
+          f.message_type = string_or_empty(value);
         break;
       case 6:
-        if (key == "device") keep(value, f.device);
-        else if (key == "stream") keep(value, f.stream);
+        if (key == "device")
+          keep(value, f.device);
+        else if (key == "stream")
+          keep(value, f.stream);
         break;
       case 9:
         if (key == "Device Id") keep(value, f.device_id);
         break;
       case 10:
-        if (key == "Input Dims") keep_text(value, f.input_dims);
-        else if (key == "Input type") keep_text(value, f.input_types);
-        else if (key == "Group size") keep(value, f.group_size);
+        if (key == "Input Dims")
+          keep_text(value, f.input_dims);
+        else if (key == "Input type")
+          keep_text(value, f.input_types);
+        else if (key == "Group size")
+          keep(value, f.group_size);
         break;
       case 11:
-        if (key == "correlation") keep(value, f.correlation);
-        else if (key == "External id" || key == "external id") keep(value, f.external_id);
-        else if (key == "Device Type") keep(value, f.device_type);
+        if (key == "correlation")
+          keep(value, f.correlation);
+        else if (key == "External id" || key == "external id")
+          keep(value, f.external_id);
+        else if (key == "Device Type")
+          keep(value, f.device_type);
         break;
       case 13:
-        if (key == "blocks per SM") keep(value, f.blocks_per_multiprocessor);
-        else if (key == "Fwd thread id") keep(value, f.forward_thread);
-        else if (key == "shared memory") keep(value, f.shared_memory);
-        else if (key == "In msg nelems") keep(value, f.message_elements);
+        if (key == "blocks per SM")
+          keep(value, f.blocks_per_multiprocessor);
+        else if (key == "Fwd thread id")
+          keep(value, f.forward_thread);
+        else if (key == "shared memory")
+          keep(value, f.shared_memory);
+        else if (key == "In msg nelems")
+          keep(value, f.message_elements);
         break;
-      default: read_long_argument(key, value, f);
+      default:
+        read_long_argument(key, value, f);
     }
   }
 
   void read_long_argument(string_view key, od::value& value, KinetoFields& f) {
-    if (key == "Sequence number") keep(value, f.sequence_number);
-    else if (key == "Record function id") keep(value, f.record_function_id);
-    else if (key == "Concrete Inputs") keep_text(value, f.concrete_inputs);
-    else if (key == "Total Allocated") keep(value, f.total_allocated);
-    else if (key == "Total Reserved") keep(value, f.total_reserved);
-    else if (key == "registers per thread") keep(value, f.registers);
-    else if (key == "est. achieved occupancy %") keep(value, f.occupancy);
-    else if (key == "cuda_sync_kind") f.sync_kind = string_or_empty(value);
-    else if (key == "wait_on_stream") keep(value, f.awaited_stream);
-    else if (key == "wait_on_cuda_event_record_corr_id") keep(value, f.record_correlation);
+    if (key == "Sequence number")
+      keep(value, f.sequence_number);
+    else if (key == "Record function id")
+      keep(value, f.record_function_id);
+    else if (key == "Concrete Inputs")
+      keep_text(value, f.concrete_inputs);
+    else if (key == "Total Allocated")
+      keep(value, f.total_allocated);
+    else if (key == "Total Reserved")
+      keep(value, f.total_reserved);
+    else if (key == "registers per thread")
+      keep(value, f.registers);
+    else if (key == "est. achieved occupancy %")
+      keep(value, f.occupancy);
+    else if (key == "cuda_sync_kind")
+      f.sync_kind = string_or_empty(value);
+    else if (key == "wait_on_stream")
+      keep(value, f.awaited_stream);
+    else if (key == "wait_on_cuda_event_record_corr_id")
+      keep(value, f.record_correlation);
   }
 
   void read_block(od::value& value, KinetoFields& f) {

@@ -29,15 +29,22 @@ constexpr Duration kSideBySide = microseconds(5);  // a hand-over faster than th
 class Importer {
  public:
   Importer(const KinetoCapture& capture, const KinetoImportOptions& options)
-      : c_(capture), options_(options), j_(join_capture(capture)), phases_(capture), modules_(find_modules(capture)),
-        lifetimes_(find_lifetimes(capture)), edges_(find_stream_edges(j_)), work_(j_, builder_, result_.summary) {
+      : c_(capture),
+        options_(options),
+        j_(join_capture(capture)),
+        phases_(capture),
+        modules_(find_modules(capture)),
+        lifetimes_(find_lifetimes(capture)),
+        edges_(find_stream_edges(j_)),
+        work_(j_, builder_, result_.summary) {
     costs_ = find_costs(j_, edges_, result_.summary);
   }
 
   ImportedTrace run() {
     points_ = merge_host_events(j_, phases_);
     if (points_.empty() && c_.device_ops.empty())
-      throw InputError(c_.path.string() + ": found no host call, operator or device work among its events; expected a "
+      throw InputError(c_.path.string() +
+                       ": found no host call, operator or device work among its events; expected a "
                        "capture of a program that ran on a GPU.");
     set_origin();
     declare();
@@ -51,7 +58,7 @@ class Importer {
 
  private:
   struct ThreadState {
-    Time cursor{};         // captured end of its last op
+    Time cursor{};  // captured end of its last op
     OpId last_op = kNoOp;
     std::int32_t current_stream = -1;  // of its last launch that is no collective
   };
@@ -79,8 +86,9 @@ class Importer {
     bool several = false;
     for (const JoinedStream& s : j_.streams) several = several || s.device_index > 0;
     for (const JoinedStream& s : j_.streams)
-      builder_.add_stream((several ? "device " + std::to_string(s.device) + " stream " : "stream ") + std::to_string(s.id),
-                          s.role, s.device_index);
+      builder_.add_stream(
+          (several ? "device " + std::to_string(s.device) + " stream " : "stream ") + std::to_string(s.id), s.role,
+          s.device_index);
     trace.constants = costs_.constants;
     threads_.resize(trace.threads.size());
     for (ThreadState& thread : threads_) thread.cursor = origin_;
@@ -92,7 +100,8 @@ class Importer {
   }
 
   // --- ops ---
-  OpId append(const Op& op, std::uint32_t operator_index, std::uint32_t device = kNoIndex, std::uint32_t memory = kNoIndex) {
+  OpId append(const Op& op, std::uint32_t operator_index, std::uint32_t device = kNoIndex,
+              std::uint32_t memory = kNoIndex) {
     const OpId id = builder_.append(op);
     result_.operator_of_op.push_back(operator_index);
     result_.memory_of_op.push_back(memory);
@@ -117,7 +126,8 @@ class Importer {
     op.operator_name = work_.string(c_.operators[operator_index].name);
     const std::uint32_t module = modules_.of_operator[operator_index];
     if (module == kNoIndex) return;
-    if (module_name_[module] == kUnmapped) module_name_[module] = builder_.trace().strings.intern(modules_.paths[module]);
+    if (module_name_[module] == kUnmapped)
+      module_name_[module] = builder_.trace().strings.intern(modules_.paths[module]);
     op.module = module_name_[module];
     builder_.trace().knowledge.modules = true;
   }
@@ -182,11 +192,14 @@ class Importer {
     before_call_ = kNoOp;
     switch (point.kind) {
       case PointKind::call:
-        if (i + 1 < points_.size() && points_[i + 1].thread != point.thread && points_[i + 1].time < c_.calls[point.index].end())
+        if (i + 1 < points_.size() && points_[i + 1].thread != point.thread &&
+            points_[i + 1].time < c_.calls[point.index].end())
           before_call_ = emit_mark(thread, point.time);  // another thread goes on while this call lasts
         emit_call(point.index, thread);
         break;
-      case PointKind::memory: emit_memory(point.index, thread); break;
+      case PointKind::memory:
+        emit_memory(point.index, thread);
+        break;
       case PointKind::step: {
         Op mark;
         mark.name = builder_.trace().strings.intern(phases_.steps()[point.index].name);
@@ -194,7 +207,8 @@ class Importer {
         builder_.trace().steps.push_back({phases_.steps()[point.index].name, id, 0});
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -233,7 +247,8 @@ class Importer {
     if (joined.role == CallRole::plain) {
       ++result_.summary.calls_as_host_time;
       const string_view name = c_.text(call.name);
-      if (name.find("Launch") != string_view::npos || name.find("Memset") != string_view::npos || name.find("Memcpy") != string_view::npos)
+      if (name.find("Launch") != string_view::npos || name.find("Memset") != string_view::npos ||
+          name.find("Memcpy") != string_view::npos)
         ++result_.summary.launches_without_record;
       return;
     }
@@ -256,7 +271,8 @@ class Importer {
     const JoinedCall& joined = j_.calls[index];
     const CapturedCall& call = c_.calls[index];
     const std::uint32_t first = j_.launched[joined.first_launched];
-    for (std::uint32_t k = 0; k < joined.launched; ++k) wait_before(j_.launched[joined.first_launched + k], thread, call.start);
+    for (std::uint32_t k = 0; k < joined.launched; ++k)
+      wait_before(j_.launched[joined.first_launched + k], thread, call.start);
     Op op;
     if (joined.role == CallRole::graph) {
       op.kind = OpKind::graph_launch;
@@ -270,7 +286,8 @@ class Importer {
     op.host_cost = costs_.calls[index].own;
     describe(op, call.thread, call.start, joined.operator_index);
     const Phase phase = op.phase;
-    append_host(op, thread, call.start, call.end(), joined.operator_index, joined.role == CallRole::graph ? kNoIndex : first);
+    append_host(op, thread, call.start, call.end(), joined.operator_index,
+                joined.role == CallRole::graph ? kNoIndex : first);
     if (!j_.device_ops[first].collective) threads_[thread].current_stream = joined.stream;
     if (joined.role == CallRole::graph) {
       for (std::uint32_t k = 0; k < joined.launched; ++k) {
@@ -282,7 +299,8 @@ class Importer {
       }
     }
     for (std::uint32_t k = 0; k < joined.launched; ++k) record_behind(j_.launched[joined.first_launched + k], thread);
-    for (std::uint32_t k = 0; k < joined.launched; ++k) emit_strays(j_.launched[joined.first_launched + k], thread, phase);
+    for (std::uint32_t k = 0; k < joined.launched; ++k)
+      emit_strays(j_.launched[joined.first_launched + k], thread, phase);
   }
 
   void emit_memory(std::uint32_t index, std::uint16_t thread) {

@@ -28,7 +28,7 @@ struct KinetoImportOptions {
 // How often a blocking call of one kind waited.
 struct BlockingCalls {
   std::uint64_t waited = 0, did_not_wait = 0;
-  Duration return_delay{};                 // file median of those that waited
+  Duration return_delay{};  // file median of those that waited
   std::uint64_t return_delay_samples = 0;
 };
 
@@ -39,7 +39,7 @@ struct ConstantSamples {
 };
 
 struct ImportSummary {
-  std::map<std::string, std::uint64_t> file_counts;   // by category, as the file names them
+  std::map<std::string, std::uint64_t> file_counts;  // by category, as the file names them
   // By kind, from the capture and as put into the trace; equal unless a note says why.
   std::uint64_t captured_kernels = 0, captured_collectives = 0, captured_copies = 0, captured_memsets = 0;
   std::uint64_t trace_kernels = 0, trace_collectives = 0, trace_copies = 0, trace_memsets = 0;
@@ -47,27 +47,27 @@ struct ImportSummary {
   std::uint64_t allocs = 0, frees = 0, preexisting = 0;
   std::uint64_t threads = 0, dropped_threads = 0, streams = 0;
   ConstantSamples samples;
-  std::map<std::string, BlockingCalls> blocking;      // by call name and what it copies
-  std::uint64_t hand_overs = 0, side_by_side = 0;     // the latter: with a delay of at most 5 us
+  std::map<std::string, BlockingCalls> blocking;   // by call name and what it copies
+  std::uint64_t hand_overs = 0, side_by_side = 0;  // the latter: with a delay of at most 5 us
   std::uint64_t given_edges = 0, inferred_edges = 0, moved_edges = 0, ignored_waits = 0;
-  std::uint64_t placed_ops = 0;                       // device work without a runtime record
-  std::uint64_t queue_limited_launches = 0;           // launched at a depth of 1,000 or more
-  std::uint64_t frees_with_pending_work = 0;          // cudaFree: kept at its captured cost, which may contain waiting
-  std::uint64_t calls_as_host_time = 0;               // calls that neither launch nor wait
-  std::uint64_t launches_without_record = 0;          // launching calls without device work in the file
-  std::uint64_t unexplained_waits = 0;                // starts > 50 us after every known bound
-  Duration unexplained_time{};                        // their sum
-  Duration unexplained_delay{};                       // of it, what later work, other streams or calls still feel
-  double unexplained_share = 0;                       // unexplained_delay in the GPU span
+  std::uint64_t placed_ops = 0;               // device work without a runtime record
+  std::uint64_t queue_limited_launches = 0;   // launched at a depth of 1,000 or more
+  std::uint64_t frees_with_pending_work = 0;  // cudaFree: kept at its captured cost, which may contain waiting
+  std::uint64_t calls_as_host_time = 0;       // calls that neither launch nor wait
+  std::uint64_t launches_without_record = 0;  // launching calls without device work in the file
+  std::uint64_t unexplained_waits = 0;        // starts > 50 us after every known bound
+  Duration unexplained_time{};                // their sum
+  Duration unexplained_delay{};               // of it, what later work, other streams or calls still feel
+  double unexplained_share = 0;               // unexplained_delay in the GPU span
   // The share, and that of all unexplained waits but the longest, is at most 2 %, and most device
   // work has a launch: comparing steps means something.
   bool explained = true;
 };
 
 struct CapturedStep {
-  Duration host_time{};   // this boundary to the next, or to the end of everything
-  Duration gpu_span{};    // first start to last end of the device work launched in it
-  Time gpu_end{};         // last end of that work
+  Duration host_time{};  // this boundary to the next, or to the end of everything
+  Duration gpu_span{};   // first start to last end of the device work launched in it
+  Time gpu_end{};        // last end of that work
 };
 
 // Captured times, to compare a replay with. They are not part of the trace.

@@ -54,7 +54,8 @@ class Joiner {
       devices.insert(op.device);
     }
     if (known.size() > 4096)
-      throw InputError(c_.path.string() + ": found " + std::to_string(known.size()) + " streams; expected at most 4,096.");
+      throw InputError(c_.path.string() + ": found " + std::to_string(known.size()) +
+                       " streams; expected at most 4,096.");
     for (auto& [key, index] : known) {
       index = static_cast<std::uint16_t>(j_.streams.size());
       JoinedStream stream;
@@ -164,7 +165,8 @@ class Joiner {
     };
     std::uint32_t memory = 0;
     const auto locate_memory = [&] {
-      j_.operator_of_memory[memory] = innermost(c_.memory[memory].thread, c_.memory[memory].time, c_.memory[memory].time);
+      j_.operator_of_memory[memory] =
+          innermost(c_.memory[memory].thread, c_.memory[memory].time, c_.memory[memory].time);
       ++memory;
     };
     for (std::uint32_t call = 0; call < c_.calls.size(); ++call) {
@@ -219,9 +221,11 @@ class Joiner {
     if (contains(name, "DeviceSynchronize") || contains(name, "CtxSynchronize")) {
       call.wait_for = WaitFor::device;
     } else if (contains(name, "StreamSynchronize")) {
-      const int stated = row != nullptr && row->kind == SyncKind::stream ? j_.stream_index(row->device, row->stream) : -1;
+      const int stated =
+          row != nullptr && row->kind == SyncKind::stream ? j_.stream_index(row->device, row->stream) : -1;
       const int stream = stated >= 0 ? stated : last_stream;
-      if (row != nullptr && row->kind == SyncKind::stream && stated < 0 && row->stream >= 0 && row->stream < 0xffffffff) {
+      if (row != nullptr && row->kind == SyncKind::stream && stated < 0 && row->stream >= 0 &&
+          row->stream < 0xffffffff) {
         call.role = CallRole::host_work;  // a stream on which nothing ran
       } else if (stream < 0) {
         call.role = CallRole::host_work;

@@ -27,10 +27,10 @@ enum class CallRole : std::uint8_t {
 struct JoinedCall {
   CallRole role = CallRole::plain;
   WaitFor wait_for = WaitFor::nothing;
-  std::uint16_t stream = 0;                   // that gets the work, or is awaited
+  std::uint16_t stream = 0;                        // that gets the work, or is awaited
   std::uint32_t first_launched = 0, launched = 0;  // range of JoinedCapture::launched
-  std::uint32_t operator_index = kNoIndex;    // innermost operator around it
-  std::uint32_t awaited_record = kNoIndex;    // wait_for == event: the call that recorded the event
+  std::uint32_t operator_index = kNoIndex;         // innermost operator around it
+  std::uint32_t awaited_record = kNoIndex;         // wait_for == event: the call that recorded the event
 };
 
 enum class Placement : std::uint8_t {
@@ -49,9 +49,9 @@ struct JoinedDeviceOp {
 };
 
 struct JoinedStream {
-  std::int32_t device = 0;           // as the file numbers it
-  std::int64_t id = 0;               // likewise
-  std::uint16_t device_index = 0;    // among the devices that did something
+  std::int32_t device = 0;         // as the file numbers it
+  std::int64_t id = 0;             // likewise
+  std::uint16_t device_index = 0;  // among the devices that did something
   StreamRole role = StreamRole::compute;
   std::vector<std::uint32_t> order;  // device ops as submitted
 };
@@ -61,11 +61,11 @@ struct JoinedCapture {
   std::vector<JoinedCall> calls;           // as KinetoCapture::calls
   std::vector<JoinedDeviceOp> device_ops;  // as KinetoCapture::device_ops
   std::vector<JoinedStream> streams;
-  std::vector<std::uint32_t> launched;     // device ops, grouped by call
-  std::vector<std::uint8_t> thread_kept;   // per thread
+  std::vector<std::uint32_t> launched;            // device ops, grouped by call
+  std::vector<std::uint8_t> thread_kept;          // per thread
   std::vector<std::uint32_t> operator_of_memory;  // per memory event: innermost operator
   std::unordered_map<std::int64_t, std::uint32_t> call_of_correlation;
-  bool rocm = false;                       // HIP calls: no limit of queued launches is known
+  bool rocm = false;  // HIP calls: no limit of queued launches is known
 
   // The last device op of a stream submitted before call `call` in host order, as a position in
   // JoinedStream::order, or nothing.

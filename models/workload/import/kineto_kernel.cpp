@@ -48,17 +48,23 @@ CollectiveKind collective_kind(std::string_view kernel_name, std::string_view an
 CopyDirection copy_direction(std::string_view name) {
   CopyDirection d;
   d.pageable = contains(name, "Pageable");
-  if (contains(name, "HtoD")) d.from_host = true;
-  else if (contains(name, "DtoH")) d.to_host = true;
-  else if (contains(name, "DtoD")) {}
-  else if (contains(name, "PtoP")) d.between_devices = true;
-  else if (contains(name, "HtoH")) d.from_host = d.to_host = true;
-  else d.known = false;
+  if (contains(name, "HtoD"))
+    d.from_host = true;
+  else if (contains(name, "DtoH"))
+    d.to_host = true;
+  else if (contains(name, "DtoD")) {
+  } else if (contains(name, "PtoP"))
+    d.between_devices = true;
+  else if (contains(name, "HtoH"))
+    d.from_host = d.to_host = true;
+  else
+    d.known = false;
   return d;
 }
 
 double waves_of(const CapturedDeviceOp& op, const CapturedDevice& device) {
-  if (op.blocks_per_multiprocessor <= 0 || op.threads_per_block == 0 || device.threads_per_multiprocessor == 0) return 0;
+  if (op.blocks_per_multiprocessor <= 0 || op.threads_per_block == 0 || device.threads_per_multiprocessor == 0)
+    return 0;
   const double threads = op.threads_per_block;
   const double most = device.threads_per_multiprocessor;
   double resident = op.occupancy_percent / 100 * most / threads;
@@ -66,7 +72,8 @@ double waves_of(const CapturedDeviceOp& op, const CapturedDevice& device) {
     // Not estimated, or rounded down to nothing: threads and registers give an upper bound.
     resident = std::floor(most / threads);
     if (op.registers_per_thread > 0 && device.registers_per_multiprocessor > 0)
-      resident = std::min(resident, std::floor(device.registers_per_multiprocessor / (threads * op.registers_per_thread)));
+      resident =
+          std::min(resident, std::floor(device.registers_per_multiprocessor / (threads * op.registers_per_thread)));
   }
   return op.blocks_per_multiprocessor / std::max(resident, 1.0);
 }
@@ -76,7 +83,9 @@ int element_size(std::string_view type) {
   if (type == "double" || type == "Double" || type == "long int" || type == "long" || type == "Long") return 8;
   if (type == "float" || type == "Float" || type == "int" || type == "Int") return 4;
   if (type == "Half" || type == "BFloat16" || type == "short" || type == "Short") return 2;
-  if (type == "signed char" || type == "unsigned char" || type == "Char" || type == "Byte" || type == "bool" || type == "Bool") return 1;
+  if (type == "signed char" || type == "unsigned char" || type == "Char" || type == "Byte" || type == "bool" ||
+      type == "Bool")
+    return 1;
   return 0;
 }
 
@@ -85,11 +94,15 @@ Bytes wire_bytes(CollectiveKind kind, Bytes message, std::int64_t ranks) {
   if (ranks < 2) return message;
   const double n = static_cast<double>(ranks), size = static_cast<double>(message);
   switch (kind) {
-    case CollectiveKind::all_reduce: return std::llround(2 * (n - 1) / n * size);
+    case CollectiveKind::all_reduce:
+      return std::llround(2 * (n - 1) / n * size);
     case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_to_all: return std::llround((n - 1) / n * size);
-    case CollectiveKind::all_gather: return std::llround((n - 1) * size);  // the input is one rank's share
-    default: return message;
+    case CollectiveKind::all_to_all:
+      return std::llround((n - 1) / n * size);
+    case CollectiveKind::all_gather:
+      return std::llround((n - 1) * size);  // the input is one rank's share
+    default:
+      return message;
   }
 }
 
@@ -105,7 +118,8 @@ std::int64_t first_tensor_elements(std::string_view input_dims) {
     std::int64_t n = 0;
     const auto [stop, error] = std::from_chars(at, end, n);
     if (error == std::errc{}) {
-      if (n < 0 || n > (std::int64_t{1} << 40) || elements > (std::int64_t{1} << 44) / std::max<std::int64_t>(n, 1)) return -1;
+      if (n < 0 || n > (std::int64_t{1} << 40) || elements > (std::int64_t{1} << 44) / std::max<std::int64_t>(n, 1))
+        return -1;
       elements *= n;
       any = true;
       at = stop;

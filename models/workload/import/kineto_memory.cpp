@@ -29,7 +29,8 @@ class LifetimeFinder {
       found_.storage_of[i] = event.bytes > 0 ? allocate(device, event) : free(device, event);
     }
     for (const auto& [id, device] : devices_)
-      if (device.held_at_start > device.freed_preexisting) found_.untracked += device.held_at_start - device.freed_preexisting;
+      if (device.held_at_start > device.freed_preexisting)
+        found_.untracked += device.held_at_start - device.freed_preexisting;
     return std::move(found_);
   }
 

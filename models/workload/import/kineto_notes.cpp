@@ -11,9 +11,10 @@ constexpr const char* kKindNames[kLaunchKinds] = {"kernels", "copies", "memsets"
 
 std::string counts_line(const ImportSummary& s) {
   return fmt::format(
-      "Device work in the file and in the trace: kernels {} and {}, collectives {} and {}, copies {} and {}, memsets {} and {}.",
-      s.captured_kernels, s.trace_kernels, s.captured_collectives, s.trace_collectives, s.captured_copies, s.trace_copies,
-      s.captured_memsets, s.trace_memsets);
+      "Device work in the file and in the trace: kernels {} and {}, collectives {} and {}, copies {} and {}, memsets "
+      "{} and {}.",
+      s.captured_kernels, s.trace_kernels, s.captured_collectives, s.trace_collectives, s.captured_copies,
+      s.trace_copies, s.captured_memsets, s.trace_memsets);
 }
 
 void add_memory(const CapturedLifetimes& l, const ImportSummary& s, std::vector<std::string>& notes) {
@@ -21,22 +22,29 @@ void add_memory(const CapturedLifetimes& l, const ImportSummary& s, std::vector<
     notes.push_back("The file has no memory events: the trace knows nothing of allocations.");
     return;
   }
-  notes.push_back(fmt::format(
-      "Memory events: {} on the device ({} allocations, {} frees, {} of them of storages from before the window), {} on the "
-      "host, which are not replayed.",
-      s.device_memory_events, s.allocs, s.frees, s.preexisting, s.host_memory_events));
+  notes.push_back(
+      fmt::format("Memory events: {} on the device ({} allocations, {} frees, {} of them of storages from before the "
+                  "window), {} on the "
+                  "host, which are not replayed.",
+                  s.device_memory_events, s.allocs, s.frees, s.preexisting, s.host_memory_events));
   if (l.untracked > 0)
-    notes.push_back(fmt::format("{} bytes were allocated before the window and not freed in it; what they hold is not in the file.",
-                                l.untracked));
+    notes.push_back(
+        fmt::format("{} bytes were allocated before the window and not freed in it; what they hold is not in the file.",
+                    l.untracked));
   if (l.without_address > 0)
-    notes.push_back(fmt::format("{} memory events carry no address: a free is taken for the newest allocation of its size, which "
-                                "keeps totals exact and says little about lifetimes.", l.without_address));
+    notes.push_back(
+        fmt::format("{} memory events carry no address: a free is taken for the newest allocation of its size, which "
+                    "keeps totals exact and says little about lifetimes.",
+                    l.without_address));
   if (l.replaced > 0)
-    notes.push_back(fmt::format("{} allocations were at an address still in use; their frees are missing from the file.", l.replaced));
-  if (l.resized > 0) notes.push_back(fmt::format("{} frees were of another size than was allocated at their address.", l.resized));
+    notes.push_back(fmt::format(
+        "{} allocations were at an address still in use; their frees are missing from the file.", l.replaced));
+  if (l.resized > 0)
+    notes.push_back(fmt::format("{} frees were of another size than was allocated at their address.", l.resized));
 }
 
-void add_constants(const JoinedCapture& j, const ImportSummary& s, const ReplayConstants& c, std::vector<std::string>& notes) {
+void add_constants(const JoinedCapture& j, const ImportSummary& s, const ReplayConstants& c,
+                   std::vector<std::string>& notes) {
   std::string line = "Launch latency, end of call to start on an idle stream (median):";
   for (int kind = 0; kind < kLaunchKinds; ++kind)
     line += fmt::format(" {} {:.2f} us (n = {}){}", kKindNames[kind], to_microseconds(c.launch_latency[kind]),
@@ -51,48 +59,62 @@ void add_constants(const JoinedCapture& j, const ImportSummary& s, const ReplayC
                           to_microseconds(c.stream_gap[a][b]), s.samples.stream_gap[a][b]);
       all += s.samples.stream_gap[a][b];
     }
-  notes.push_back(all == 0 ? "No two launches queued in one stream: the gap between them is a usual value, not measured." : line + ".");
+  notes.push_back(all == 0
+                      ? "No two launches queued in one stream: the gap between them is a usual value, not measured."
+                      : line + ".");
   if (s.samples.graph_gap > 0)
-    notes.push_back(fmt::format("Gap between nodes of a CUDA graph: {:.2f} us (n = {}).", to_microseconds(c.graph_gap), s.samples.graph_gap));
+    notes.push_back(fmt::format("Gap between nodes of a CUDA graph: {:.2f} us (n = {}).", to_microseconds(c.graph_gap),
+                                s.samples.graph_gap));
   if (j.rocm) notes.push_back("A ROCm capture: no limit of queued launches is applied.");
 }
 
 void add_waits(const ImportSummary& s, std::vector<std::string>& notes) {
   for (const auto& [kind, calls] : s.blocking)
-    notes.push_back(fmt::format("Blocking calls, {}: {} waited (return delay {:.1f} us, median), {} did not.", kind, calls.waited,
-                                to_microseconds(calls.return_delay), calls.did_not_wait));
+    notes.push_back(fmt::format("Blocking calls, {}: {} waited (return delay {:.1f} us, median), {} did not.", kind,
+                                calls.waited, to_microseconds(calls.return_delay), calls.did_not_wait));
   if (s.frees_with_pending_work > 0)
-    notes.push_back(fmt::format("{} calls of cudaFree met pending work; their captured cost is kept and may contain waiting.",
-                                s.frees_with_pending_work));
+    notes.push_back(
+        fmt::format("{} calls of cudaFree met pending work; their captured cost is kept and may contain waiting.",
+                    s.frees_with_pending_work));
   if (s.hand_overs > 0)
-    notes.push_back(fmt::format("{} hand-overs between host threads{}.", s.hand_overs,
-                                s.side_by_side * 2 > s.hand_overs
-                                    ? fmt::format(", {} within 5 us: threads that run side by side, whose order may differ in "
-                                                  "another run", s.side_by_side)
-                                    : ""));
+    notes.push_back(
+        fmt::format("{} hand-overs between host threads{}.", s.hand_overs,
+                    s.side_by_side * 2 > s.hand_overs
+                        ? fmt::format(", {} within 5 us: threads that run side by side, whose order may differ in "
+                                      "another run",
+                                      s.side_by_side)
+                        : ""));
   if (s.dropped_threads > 0)
     notes.push_back(fmt::format("{} threads that only ask for events are left out.", s.dropped_threads));
   if (s.given_edges + s.inferred_edges > 0)
-    notes.push_back(fmt::format("Edges between streams: {} stated by the file, {} inferred, {} of them moved back because captured "
-                                "times contradict them; {} waits are a communication library's own.",
-                                s.given_edges, s.inferred_edges, s.moved_edges, s.ignored_waits));
+    notes.push_back(
+        fmt::format("Edges between streams: {} stated by the file, {} inferred, {} of them moved back because captured "
+                    "times contradict them; {} waits are a communication library's own.",
+                    s.given_edges, s.inferred_edges, s.moved_edges, s.ignored_waits));
   if (s.queue_limited_launches > 0)
-    notes.push_back(fmt::format("{} launches met a full queue; their captured waiting is left to the simulation.", s.queue_limited_launches));
+    notes.push_back(fmt::format("{} launches met a full queue; their captured waiting is left to the simulation.",
+                                s.queue_limited_launches));
 }
 
 void add_completeness(const JoinedCapture& j, const ImportSummary& s, std::vector<std::string>& notes) {
   if (s.placed_ops > 0)
-    notes.push_back(fmt::format("{} device ops of {} have no runtime record; at the head of a stream they are placed as captured.",
-                                s.placed_ops, j.device_ops.size()));
-  notes.push_back(fmt::format("{} runtime calls neither launch nor wait: they are host time; {} of them would have launched, but the "
-                              "file has no device work for them.", s.calls_as_host_time, s.launches_without_record));
-  notes.push_back(fmt::format("{} starts lie more than 50 us behind every known bound, {:.1f} us in all; {:.1f} us of it, {:.2f} % of the "
-                              "GPU span, delay what comes after.",
-                              s.unexplained_waits, to_microseconds(s.unexplained_time), to_microseconds(s.unexplained_delay),
-                              100 * s.unexplained_share));
+    notes.push_back(
+        fmt::format("{} device ops of {} have no runtime record; at the head of a stream they are placed as captured.",
+                    s.placed_ops, j.device_ops.size()));
+  notes.push_back(fmt::format(
+      "{} runtime calls neither launch nor wait: they are host time; {} of them would have launched, but the "
+      "file has no device work for them.",
+      s.calls_as_host_time, s.launches_without_record));
+  notes.push_back(fmt::format(
+      "{} starts lie more than 50 us behind every known bound, {:.1f} us in all; {:.1f} us of it, {:.2f} % of the "
+      "GPU span, delay what comes after.",
+      s.unexplained_waits, to_microseconds(s.unexplained_time), to_microseconds(s.unexplained_delay),
+      100 * s.unexplained_share));
   if (!s.explained)
-    notes.push_back("This capture does not explain itself: over 2 % of its span are waits without a cause in the file, or most of its "
-                    "work has no launch. Its records are incomplete, and a comparison of step times means nothing.");
+    notes.push_back(
+        "This capture does not explain itself: over 2 % of its span are waits without a cause in the file, or most of "
+        "its "
+        "work has no launch. Its records are incomplete, and a comparison of step times means nothing.");
 }
 
 }  // namespace
@@ -109,9 +131,12 @@ void count_capture(const JoinedCapture& joined, ImportSummary& s) {
   const KinetoCapture& c = *joined.capture;
   s.file_counts = c.events_by_category;
   for (std::size_t i = 0; i < c.device_ops.size(); ++i) {
-    if (c.device_ops[i].work == DeviceWork::copy) ++s.captured_copies;
-    else if (c.device_ops[i].work == DeviceWork::memset) ++s.captured_memsets;
-    else ++(joined.device_ops[i].collective ? s.captured_collectives : s.captured_kernels);
+    if (c.device_ops[i].work == DeviceWork::copy)
+      ++s.captured_copies;
+    else if (c.device_ops[i].work == DeviceWork::memset)
+      ++s.captured_memsets;
+    else
+      ++(joined.device_ops[i].collective ? s.captured_collectives : s.captured_kernels);
   }
   for (const CapturedMemory& event : c.memory) ++(event.on_device() ? s.device_memory_events : s.host_memory_events);
   s.threads = static_cast<std::uint64_t>(std::count(joined.thread_kept.begin(), joined.thread_kept.end(), 1));

@@ -31,7 +31,8 @@ void CapturePhases::find_main_thread() {
       main_thread_ = op.thread;
       return;
     }
-    if (found < 0 && op.forward_thread <= 0 && !name.starts_with("autograd::") && !is_backward_name(name)) found = op.thread;
+    if (found < 0 && op.forward_thread <= 0 && !name.starts_with("autograd::") && !is_backward_name(name))
+      found = op.thread;
   }
   main_thread_ = static_cast<std::uint16_t>(std::max(found, 0));
 }
@@ -97,7 +98,9 @@ void CapturePhases::note(Window& window, const CapturedOperator& op, Range range
       }
       if (op.thread == window.backward_thread) window.backward_end = std::max(window.backward_end, op.end());
       break;
-    case Range::optimizer: window.optimizer_start = std::min(window.optimizer_start, op.start); break;
+    case Range::optimizer:
+      window.optimizer_start = std::min(window.optimizer_start, op.start);
+      break;
     case Range::zero_grad:
       if (!outermost || window.has_backward) break;
       window.zero_grad_end = op.end();
@@ -116,10 +119,14 @@ const CapturePhases::Window& CapturePhases::window_at(Time time) const {
 
 Phase CapturePhases::phase(std::uint16_t thread, Time time, std::uint32_t operator_index) const {
   switch (operator_index == kNoIndex ? Range::none : range_of_operator_[operator_index]) {
-    case Range::backward: return Phase::backward;
-    case Range::optimizer: return Phase::optimizer;
-    case Range::zero_grad: return Phase::unknown;
-    default: break;
+    case Range::backward:
+      return Phase::backward;
+    case Range::optimizer:
+      return Phase::optimizer;
+    case Range::zero_grad:
+      return Phase::unknown;
+    default:
+      break;
   }
   const Window& window = window_at(time);
   if (window.has_backward && thread == window.backward_thread && thread != main_thread_ &&

@@ -14,7 +14,8 @@ std::vector<ProgramPoint> merge_host_events(const JoinedCapture& joined, const C
     points.push_back({c.operators[i].end(), i, c.operators[i].thread, PointKind::operator_end});
   }
   for (std::uint32_t i = 0; i < c.calls.size(); ++i)
-    if (joined.thread_kept[c.calls[i].thread]) points.push_back({c.calls[i].start, i, c.calls[i].thread, PointKind::call});
+    if (joined.thread_kept[c.calls[i].thread])
+      points.push_back({c.calls[i].start, i, c.calls[i].thread, PointKind::call});
   for (std::uint32_t i = 0; i < c.memory.size(); ++i)
     if (c.memory[i].on_device()) points.push_back({c.memory[i].time, i, c.memory[i].thread, PointKind::memory});
   for (std::uint32_t i = 0; i < phases.steps().size(); ++i)

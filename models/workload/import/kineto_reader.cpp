@@ -29,14 +29,12 @@ struct CategoryName {
 };
 // 2021 (Operator, Runtime, ...) to now; libkineto/src/ActivityType.cpp.
 constexpr CategoryName kCategories[] = {
-    {"cpu_op", Category::operation},        {"Operator", Category::operation},
-    {"user_annotation", Category::annotation}, {"cuda_runtime", Category::call},
-    {"Runtime", Category::call},            {"cuda_driver", Category::call},
-    {"hip_runtime", Category::call},        {"runtime", Category::call},
-    {"kernel", Category::kernel},           {"Kernel", Category::kernel},
-    {"gpu_memcpy", Category::copy},         {"Memcpy", Category::copy},
-    {"gpu_memset", Category::memset},       {"Memset", Category::memset},
-    {"cuda_sync", Category::sync},          {"python_function", Category::python},
+    {"cpu_op", Category::operation},       {"Operator", Category::operation}, {"user_annotation", Category::annotation},
+    {"cuda_runtime", Category::call},      {"Runtime", Category::call},       {"cuda_driver", Category::call},
+    {"hip_runtime", Category::call},       {"runtime", Category::call},       {"kernel", Category::kernel},
+    {"Kernel", Category::kernel},          {"gpu_memcpy", Category::copy},    {"Memcpy", Category::copy},
+    {"gpu_memset", Category::memset},      {"Memset", Category::memset},      {"cuda_sync", Category::sync},
+    {"python_function", Category::python},
 };
 
 Category category_of(string_view text) {
@@ -68,7 +66,8 @@ class Reader {
         source_.value();  // ts is in microseconds whatever the former says; the latter only shifts every time
       }
     }
-    if (!found_events) source_.fail("the document ends without an array \"traceEvents\", where a Kineto trace keeps its events.");
+    if (!found_events)
+      source_.fail("the document ends without an array \"traceEvents\", where a Kineto trace keeps its events.");
     finish();
     return std::move(capture_);
   }
@@ -133,15 +132,24 @@ class Reader {
     if (is_memory) return store_memory(f);
     if (!first_letter(f.phase, 'X')) return;
     switch (category_of(f.category)) {
-      case Category::operation: return store_operator(f, false);
-      case Category::annotation: return store_operator(f, true);
-      case Category::call: return store_call(f);
-      case Category::kernel: return store_device_op(f, DeviceWork::kernel);
-      case Category::copy: return store_device_op(f, DeviceWork::copy);
-      case Category::memset: return store_device_op(f, DeviceWork::memset);
-      case Category::sync: return store_sync(f);
-      case Category::python: return store_module(f);
-      default: return;
+      case Category::operation:
+        return store_operator(f, false);
+      case Category::annotation:
+        return store_operator(f, true);
+      case Category::call:
+        return store_call(f);
+      case Category::kernel:
+        return store_device_op(f, DeviceWork::kernel);
+      case Category::copy:
+        return store_device_op(f, DeviceWork::copy);
+      case Category::memset:
+        return store_device_op(f, DeviceWork::memset);
+      case Category::sync:
+        return store_sync(f);
+      case Category::python:
+        return store_module(f);
+      default:
+        return;
     }
   }
 
@@ -237,7 +245,8 @@ class Reader {
     event.time = time_of(f.ts);
     event.thread = thread_of(f);
     event.device_type = static_cast<std::int32_t>(small(f.device_type));
-    event.device = f.device_id == kAbsent ? -1 : static_cast<std::int32_t>(std::clamp<std::int64_t>(f.device_id, -1, 0x7fff));
+    event.device =
+        f.device_id == kAbsent ? -1 : static_cast<std::int32_t>(std::clamp<std::int64_t>(f.device_id, -1, 0x7fff));
     event.has_address = f.address != kAbsent;
     event.address = event.has_address ? static_cast<std::uint64_t>(f.address) : 0;
     constexpr std::int64_t kMost = std::int64_t{1} << 44;  // 17.6 TB
@@ -253,11 +262,16 @@ class Reader {
   void store_sync(const KinetoFields& f) {
     CapturedSync sync;
     const string_view kind = f.sync_kind.empty() ? f.name : f.sync_kind;
-    if (kind == "Stream Sync") sync.kind = SyncKind::stream;
-    else if (kind == "Context Sync") sync.kind = SyncKind::context;
-    else if (kind == "Event Sync") sync.kind = SyncKind::event;
-    else if (kind == "Stream Wait Event") sync.kind = SyncKind::stream_wait_event;
-    else return;
+    if (kind == "Stream Sync")
+      sync.kind = SyncKind::stream;
+    else if (kind == "Context Sync")
+      sync.kind = SyncKind::context;
+    else if (kind == "Event Sync")
+      sync.kind = SyncKind::event;
+    else if (kind == "Stream Wait Event")
+      sync.kind = SyncKind::stream_wait_event;
+    else
+      return;
     sync.start = time_of(f.ts);
     sync.duration = Duration(duration_of(f));
     sync.device = static_cast<std::int32_t>(small(f.device));
@@ -331,9 +345,10 @@ class Reader {
   void rebase_spans(std::vector<Event>& events) {
     rebase(events, [](Event& event) -> Time& { return event.start; });
     for (Event& event : events) event.duration *= 1000;
-    const auto earlier = [](const Event& a, const Event& b) { return a.start != b.start ? a.start < b.start : precedes(a, b); };
-    if (!std::is_sorted(events.begin(), events.end(), earlier))
-      std::stable_sort(events.begin(), events.end(), earlier);
+    const auto earlier = [](const Event& a, const Event& b) {
+      return a.start != b.start ? a.start < b.start : precedes(a, b);
+    };
+    if (!std::is_sorted(events.begin(), events.end(), earlier)) std::stable_sort(events.begin(), events.end(), earlier);
   }
 
   // Innermost span of the same thread around each; spans are sorted by start, longest first.
@@ -342,8 +357,9 @@ class Reader {
     std::vector<std::vector<std::uint32_t>> open(capture_.threads.size());
     for (std::uint32_t i = 0; i < events.size(); ++i) {
       std::vector<std::uint32_t>& stack = open[events[i].thread];
-      while (!stack.empty() && (events[stack.back()].end() < events[i].end() ||
-                                (events[stack.back()].end() == events[i].start && events[i].start > events[stack.back()].start)))
+      while (!stack.empty() &&
+             (events[stack.back()].end() < events[i].end() ||
+              (events[stack.back()].end() == events[i].start && events[i].start > events[stack.back()].start)))
         stack.pop_back();
       events[i].parent = stack.empty() ? kNoIndex : stack.back();
       stack.push_back(i);

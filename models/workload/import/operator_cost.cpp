@@ -108,10 +108,14 @@ double attention_flops_of(std::string_view name, const Arguments& a) {
 
 double flops_of(std::string_view name, OperatorClass kind, const Arguments& arguments) {
   switch (kind) {
-    case OperatorClass::gemm: return gemm_flops_of(name, arguments);
-    case OperatorClass::convolution: return convolution_flops_of(name, arguments);
-    case OperatorClass::attention: return attention_flops_of(name, arguments);
-    default: return 0;
+    case OperatorClass::gemm:
+      return gemm_flops_of(name, arguments);
+    case OperatorClass::convolution:
+      return convolution_flops_of(name, arguments);
+    case OperatorClass::attention:
+      return attention_flops_of(name, arguments);
+    default:
+      return 0;
   }
 }
 

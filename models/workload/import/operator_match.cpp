@@ -66,7 +66,8 @@ std::pair<std::size_t, std::size_t> window(const Program& part, const Program& w
   const std::int64_t offset = (best - votes.begin()) - static_cast<std::int64_t>(n);
   const std::int64_t slack = static_cast<std::int64_t>(n / 8 + kRun);
   const std::int64_t first = std::max<std::int64_t>(0, offset - slack);
-  const std::int64_t last = std::min<std::int64_t>(static_cast<std::int64_t>(m), offset + static_cast<std::int64_t>(n) + slack);
+  const std::int64_t last =
+      std::min<std::int64_t>(static_cast<std::int64_t>(m), offset + static_cast<std::int64_t>(n) + slack);
   if (last <= first) return {0, m};
   return {static_cast<std::size_t>(first), static_cast<std::size_t>(last)};
 }

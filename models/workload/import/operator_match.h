@@ -15,8 +15,8 @@
 namespace memwall {
 
 struct ThreadMatch {
-  std::int64_t node_thread = 0;         // ExecutionNode::thread
-  std::uint16_t captured_thread = 0;    // index into KinetoCapture::threads
+  std::int64_t node_thread = 0;       // ExecutionNode::thread
+  std::uint16_t captured_thread = 0;  // index into KinetoCapture::threads
   std::size_t nodes = 0, operators = 0, matched = 0;
 };
 

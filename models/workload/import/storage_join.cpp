@@ -19,10 +19,10 @@ struct Birth {
 
 // What one storage id meant for a while.
 struct Content {
-  std::uint32_t birth = kNoIndex;  // kNoIndex: older than the window
-  std::uint32_t tensor = kNoIndex; // the first use
+  std::uint32_t birth = kNoIndex;   // kNoIndex: older than the window
+  std::uint32_t tensor = kNoIndex;  // the first use
   Bytes bytes = 0;
-  std::int64_t last_op = -1;       // of the operators that mention it
+  std::int64_t last_op = -1;  // of the operators that mention it
   StorageId storage = kNoStorage;
 };
 
@@ -80,12 +80,12 @@ class Joiner {
   const ExecutionTrace& execution_;
   const OperatorMatch& match_;
 
-  std::vector<std::int64_t> alloc_op_, free_op_;        // by storage; -1 = none
-  std::vector<std::int64_t> first_op_, last_op_;        // by captured operator, those inside included
-  std::vector<Birth> births_;                           // grouped by node after find_births
-  std::vector<std::uint32_t> first_birth_;              // by node, one more than nodes
-  std::vector<std::uint32_t> birth_of_tensor_;          // by tensor (outputs)
-  std::vector<std::uint32_t> around_free_;              // by captured operator: the last claim it was marked for
+  std::vector<std::int64_t> alloc_op_, free_op_;  // by storage; -1 = none
+  std::vector<std::int64_t> first_op_, last_op_;  // by captured operator, those inside included
+  std::vector<Birth> births_;                     // grouped by node after find_births
+  std::vector<std::uint32_t> first_birth_;        // by node, one more than nodes
+  std::vector<std::uint32_t> birth_of_tensor_;    // by tensor (outputs)
+  std::vector<std::uint32_t> around_free_;        // by captured operator: the last claim it was marked for
   std::uint32_t claims_ = 0;
   std::vector<std::uint32_t> content_of_birth_;
   std::vector<std::uint32_t> content_of_tensor_;
@@ -244,7 +244,8 @@ void Joiner::resolve_contents() {
     const std::uint32_t k = match_.operator_of_node[node];
     if (k == kNoIndex) continue;
     const ExecutionNode& n = execution_.nodes[node];
-    for (const auto& [first, count] : {std::pair(n.first_input, n.input_count), std::pair(n.first_output, n.output_count)})
+    for (const auto& [first, count] :
+         {std::pair(n.first_input, n.input_count), std::pair(n.first_output, n.output_count)})
       for (std::uint32_t i = first; i < first + count; ++i)
         if (content_of_tensor_[i] != kNoIndex) {
           Content& content = contents_[content_of_tensor_[i]];

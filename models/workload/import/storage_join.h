@@ -31,9 +31,9 @@ struct StorageJoin {
   // By storage: index of the first tensor that lies in it, kNoIndex if none does.
   std::vector<std::uint32_t> tensor_of_storage;
 
-  std::size_t births = 0, claimed = 0, aliases = 0;  // aliases: births that are a storage still alive
-  Bytes birth_bytes = 0, claimed_bytes = 0;          // rounded to 512, without aliases
-  std::size_t allocations = 0, workspaces = 0;       // workspaces: allocations that nobody claims
+  std::size_t births = 0, claimed = 0, aliases = 0;      // aliases: births that are a storage still alive
+  Bytes birth_bytes = 0, claimed_bytes = 0;              // rounded to 512, without aliases
+  std::size_t allocations = 0, workspaces = 0;           // workspaces: allocations that nobody claims
   std::size_t preexisting = 0, preexisting_matched = 0;  // the latter: with a free in the capture
   Bytes preexisting_bytes = 0;
   Bytes overdrawn_bytes = 0;  // preexisting storages beyond Trace::untracked_bytes

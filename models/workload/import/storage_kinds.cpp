@@ -13,7 +13,7 @@ namespace memwall {
 namespace {
 
 struct Facts {
-  bool read_by_model = false, read_by_optimizer = false;        // model: forward, backward or no known phase
+  bool read_by_model = false, read_by_optimizer = false;  // model: forward, backward or no known phase
   bool written_forward = false, written_backward = false, written_by_optimizer = false;
   bool first_written_by_optimizer = false, filled_from_host = false;
   bool used = false, in_collective = false;
@@ -35,8 +35,14 @@ class Classifier {
  public:
   Classifier(ImportedTrace& imported, const KinetoCapture& capture, const ExecutionTrace& execution,
              const OperatorMatch& match, const StorageJoin& storages)
-      : imported_(imported), trace_(imported.trace), capture_(capture), execution_(execution), match_(match),
-        storages_(storages), modules_(find_modules(capture)), facts_(trace_.storages.size()) {}
+      : imported_(imported),
+        trace_(imported.trace),
+        capture_(capture),
+        execution_(execution),
+        match_(match),
+        storages_(storages),
+        modules_(find_modules(capture)),
+        facts_(trace_.storages.size()) {}
 
   void run() {
     read_uses();
@@ -72,8 +78,8 @@ class Classifier {
   const StorageJoin& storages_;
   ModulePaths modules_;
   std::vector<Facts> facts_;
-  std::vector<std::uint32_t> weight_tensor_;   // by storage: the first use as a weight
-  std::vector<std::uint32_t> node_of_tensor_;  // by tensor
+  std::vector<std::uint32_t> weight_tensor_;      // by storage: the first use as a weight
+  std::vector<std::uint32_t> node_of_tensor_;     // by tensor
   std::vector<std::uint32_t> operator_of_alloc_;  // by storage: innermost captured operator
 };
 
@@ -184,7 +190,8 @@ std::string Classifier::label_of(StorageId s) const {
   if (!storage.preexisting) return label_of_made(s);
   const std::uint32_t tensor = storages_.tensor_of_storage[s];
   if (tensor != kNoIndex)
-    return std::string(to_string(storage.kind)) + ", first used by " + execution_.name(execution_.nodes[node_of_tensor_[tensor]]);
+    return std::string(to_string(storage.kind)) + ", first used by " +
+           execution_.name(execution_.nodes[node_of_tensor_[tensor]]);
   return storage.kind == StorageKind::gradient ? "gradient of the step before" : "";
 }
 
@@ -218,8 +225,10 @@ void Classifier::label_by_list(const ExecutionNode& node) {
       if (e >= list.size() || list[e] == kNoStorage || !owner.empty()) continue;
       const std::string& label = trace_.strings[trace_.storages[list[e]].label];
       const std::size_t of = label.rfind(" of ");
-      if (trace_.storages[list[e]].kind == StorageKind::parameter) owner = label;
-      else if (of != std::string::npos && trace_.storages[list[e]].kind != StorageKind::input) owner = label.substr(of + 4);
+      if (trace_.storages[list[e]].kind == StorageKind::parameter)
+        owner = label;
+      else if (of != std::string::npos && trace_.storages[list[e]].kind != StorageKind::input)
+        owner = label.substr(of + 4);
     }
     for (const auto& list : lists) {
       if (owner.empty() || e >= list.size() || list[e] == kNoStorage) continue;

@@ -4,14 +4,14 @@
 //
 // | kind | storages |
 // |---|---|
-// | gradient | written in the backward pass and read by the optimizer; handed to AccumulateGrad and left alive; older than the window and dropped by Optimizer.zero_grad |
-// | parameter | older, and used as `weight` or `bias` (or a running statistic) of an operator, or read by the model and written by the optimizer |
-// | optimizer_state | older, and used by the optimizer alone; or made by the optimizer and left alive |
-// | input | older and only read by the model; or filled by a copy from the host |
-// | communication_buffer | made in the window, used by a collective, and none of the above |
-// | activation | made by an operator of the forward or backward pass and none of the above: gradients of activations too |
-// | workspace | allocated by an operator that does not return it; temporaries of the optimizer |
-// | unknown | older than the window and used by nobody |
+// | gradient | written in the backward pass and read by the optimizer; handed to AccumulateGrad and left alive; older
+// than the window and dropped by Optimizer.zero_grad | | parameter | older, and used as `weight` or `bias` (or a
+// running statistic) of an operator, or read by the model and written by the optimizer | | optimizer_state | older, and
+// used by the optimizer alone; or made by the optimizer and left alive | | input | older and only read by the model; or
+// filled by a copy from the host | | communication_buffer | made in the window, used by a collective, and none of the
+// above | | activation | made by an operator of the forward or backward pass and none of the above: gradients of
+// activations too | | workspace | allocated by an operator that does not return it; temporaries of the optimizer | |
+// unknown | older than the window and used by nobody |
 #pragma once
 
 #include "models/workload/import/storage_join.h"

@@ -30,7 +30,8 @@ Case any_case() {
   Case c;
   c.shape.parameter_bytes.clear();
   const int layers = wide(1, 12);
-  for (int i = 0; i < layers; ++i) c.shape.parameter_bytes.push_back(2 * wide<Bytes>(1, 5000));
+  // At least three elements: a state of up to 8 bytes is taken for a scalar (a step counter), which every rank keeps.
+  for (int i = 0; i < layers; ++i) c.shape.parameter_bytes.push_back(2 * wide<Bytes>(3, 5000));
   c.shape.passes = wide(1, 4);
   c.shape.steps = wide(1, 3);
   c.shape.modules = *rc::gen::arbitrary<bool>();

@@ -77,19 +77,28 @@ std::optional<Address> PytorchAllocator::allocate(Bytes bytes, std::uint16_t str
   return block.address;
 }
 
+// Nothing where the capacity, or the device, has no room for it.
+std::optional<Address> PytorchAllocator::segment_address(Bytes size) {
+  if (usage_.reserved + size > capacity_) return std::nullopt;
+  if (source_ != nullptr) return source_->obtain(size);
+  next_segment_ += static_cast<Address>(size);
+  return next_segment_ - static_cast<Address>(size);
+}
+
 std::uint32_t PytorchAllocator::obtain_segment(Bytes size, std::uint32_t pool_number) {
-  if (usage_.reserved + size > capacity_) {
+  std::optional<Address> address = segment_address(size);
+  if (!address) {
     ++events_.retries;
     release_cached();
-    if (usage_.reserved + size > capacity_) return kNone;
+    address = segment_address(size);
+    if (!address) return kNone;
   }
   ++events_.device_mallocs;
   usage_.reserved += size;
   Block block;
-  block.address = next_segment_;
+  block.address = *address;
   block.size = size;
   block.pool = pool_number;
-  next_segment_ += static_cast<Address>(size);
   return new_block(block);
 }
 
@@ -151,6 +160,7 @@ void PytorchAllocator::release_pool(FreeBlocks& free_blocks) {
     free_blocks.erase(entry.size, entry.address);
     usage_.reserved -= entry.size;
     ++events_.device_frees;
+    if (source_ != nullptr) source_->give_back(entry.address, entry.size);
     drop_block(entry.block);
   }
 }

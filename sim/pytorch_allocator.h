@@ -23,9 +23,20 @@
 
 namespace memwall {
 
+// Where segments come from when they are real memory: the driver of a device (cudaMalloc, cudaFree).
+class SegmentSource {
+ public:
+  virtual ~SegmentSource() = default;
+  // The address, a multiple of 512 and not 0, or nothing if the device has no such piece.
+  virtual std::optional<Address> obtain(Bytes bytes) = 0;
+  // REQUIRES: obtain(bytes) gave `address`.
+  virtual void give_back(Address address, Bytes bytes) = 0;
+};
+
 class PytorchAllocator final : public Allocator {
  public:
-  explicit PytorchAllocator(Bytes capacity) : capacity_(capacity) {}
+  // `source`: not owned; null = addresses that stand for no memory.
+  explicit PytorchAllocator(Bytes capacity, SegmentSource* source = nullptr) : capacity_(capacity), source_(source) {}
 
   std::optional<Address> allocate(Bytes bytes, std::uint16_t stream) override;
   void free(Address address) override;
@@ -64,11 +75,13 @@ class PytorchAllocator final : public Allocator {
   std::uint32_t new_block(const Block& block);
   void drop_block(std::uint32_t id);
   std::uint32_t obtain_segment(Bytes size, std::uint32_t pool_number);
+  std::optional<Address> segment_address(Bytes size);
   void split(std::uint32_t id, Bytes size);
   std::uint32_t absorb(std::uint32_t low, std::uint32_t high);
   void release_pool(FreeBlocks& pool);
 
   Bytes capacity_;
+  SegmentSource* source_;
   Usage usage_;
   AllocatorEvents events_;
   std::vector<FreeBlocks> pools_;

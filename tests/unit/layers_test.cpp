@@ -19,6 +19,11 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"traces/trace", {"sim", "traces/trace"}},
     {"traces/figure", {"sim", "traces/figure"}},
     {"traces/run", {"sim", "traces/run", "traces/figure"}},
+    {"validate/measurement", {"sim", "validate/measurement"}},
+    {"validate/replay", {"sim", "validate/measurement", "validate/replay"}},
+    {"validate/bench", {"sim", "validate/measurement", "validate/replay", "validate/bench"}},
+    {"validate/calibrate", {"sim", "models/hw", "validate/measurement", "validate/calibrate"}},
+    {"validate/report", {"sim", "models", "policies", "traces", "validate"}},
 };
 
 std::vector<std::string> violations(const std::string& folder, const std::string& file, std::istream& text) {
@@ -41,7 +46,7 @@ TEST(Layers, EveryIncludePointsDown) {
   for (const auto& [folder, allowed] : kMayInclude) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension();
-      if (extension != ".h" && extension != ".cpp") continue;
+      if (extension != ".h" && extension != ".cpp" && extension != ".cu") continue;
       ++files;
       std::ifstream text(entry.path());
       const auto found = violations(folder, entry.path().lexically_relative(root), text);
@@ -61,7 +66,7 @@ TEST(Layers, AnUpwardIncludeIsSeen) {
 TEST(Layers, NoTwoHeadersDefineATypeOfOneName) {
   static const std::regex definition(R"(^(?:struct|class) ([A-Z]\w*)(?: final)?(?: :.*)? ?\{)");
   std::map<std::string, std::string> file_of;
-  for (const char* folder : {"sim", "models", "policies", "traces", "cli"}) {
+  for (const char* folder : {"sim", "models", "policies", "traces", "validate", "cli"}) {
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(std::filesystem::path(MEMWALL_SOURCE) / folder)) {
       if (entry.path().extension() != ".h") continue;

@@ -1,0 +1,1 @@
+#include "validate/bench/benchmark.h"

@@ -1,0 +1,3 @@
+#include "validate/calibrate/calibrate.h"
+
+namespace memwall {}

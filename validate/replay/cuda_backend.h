@@ -1,0 +1,25 @@
+// The CUDA back end: the schedule on a real GPU. Kernels are cuBLASLt products of the op's FLOPs and bytes
+// (matrix classes), or streaming kernels that do its FLOPs and bytes; copies are cudaMemcpyAsync on the
+// schedule's streams, events are CUDA events, NVMe is measurement/direct_file.h driven from a thread per queue.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "validate/replay/backend.h"
+
+namespace memwall {
+
+struct CudaBackendSettings {
+  int device = 0;
+  std::filesystem::path scratch;  // folder of the file that is the NVMe tier; "" = schedules that need one are refused
+  Bytes file_bytes = GiB(8);
+};
+
+// Was this program built with CUDA? Without, make_cuda_backend throws.
+bool cuda_is_built_in();
+// Throws UsageError with a sentence: built without CUDA, no driver, no device.
+std::unique_ptr<Backend> make_cuda_backend(const CudaBackendSettings& settings);
+
+}  // namespace memwall

@@ -1,0 +1,52 @@
+// An execution: what happened when a schedule was run on real hardware.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sim/trace.h"
+#include "validate/measurement/measurement.h"
+#include "validate/replay/backend.h"
+
+namespace memwall {
+
+struct PlacePeak {
+  std::string place;  // "hbm", "host", "nvme"
+  Bytes allocated = 0, reserved = 0;
+};
+
+struct Execution {
+  std::string schedule;          // its name
+  std::string schedule_hash;     // "fnv1a64:…" of its text
+  Environment environment;       // of the back end, with "backend" and "date"
+  std::vector<Duration> totals;  // start to end of everything, one per timed pass, in order
+  std::size_t chosen = 0;        // the pass (of median total) whose times are given below
+  std::vector<OpTimes> times;    // per op of the schedule
+  std::vector<Duration> alone;   // per op: stand-alone time of its kernel or host work; 0 for all others
+  std::vector<PlacePeak> peaks;  // as the executor's allocators and the driver counted them
+  IntegrityCount integrity;      // of the checked pass; mismatches is 0, else there is no execution
+};
+
+struct ExecutionSettings {
+  std::uint32_t passes = 5;  // timed ones, after one checked pass that also warms caches
+  double seconds = 60;       // no further timed pass begins after this
+};
+
+// Throws UsageError: does not fit the back end's memory (says what is missing where), needs something that
+// it lacks. Throws std::runtime_error naming the op if the integrity check fails, or the hardware does.
+// REQUIRES: is_timeless(schedule), check(schedule) is empty.
+Execution execute(const Trace& schedule, Backend& backend, const ExecutionSettings& settings);
+
+// Text: "memwall execution 1", the environment and totals as "# key: value" lines, then CSV, times in
+// integer nanoseconds: op,host_start,host_end,start,end,alone. Throws InputError / UsageError.
+std::string execution_text(const Execution& execution);
+Execution parse_execution(const std::string& text, const std::string& name);
+void write_execution(const Execution& execution, const std::filesystem::path& path);
+Execution read_execution(const std::filesystem::path& path);  // not compressed
+
+// "fnv1a64:0123456789abcdef" of a text.
+std::string schedule_hash(const std::string& schedule_text);
+
+}  // namespace memwall

@@ -1,0 +1,32 @@
+// The host back end: this computer stands in for a GPU machine, so that measuring, calibrating and
+// replaying can be tried, and tested, everywhere.
+//
+// device   an arena in DRAM of stated size
+// kernels  multiply-add loops and streaming loops, one thread per stream, pinned to core 0 where there is more than one
+// copies   real memcpy in pieces, paced to a stated rate; one engine per direction, first in, first out
+// NVMe     a real file through measurement/direct_file.h, read and write engines apart
+// cores    at most `cores` threads compute or copy at once
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "validate/replay/backend.h"
+
+namespace memwall {
+
+struct HostBackendSettings {
+  Bytes device_capacity = GiB(2);
+  double host_to_device = 1.0e9;   // bytes per second; a pinned copy's pace. Must be well below memcpy's
+  double device_to_host = 1.0e9;   // likewise
+  double pageable_share = 0.5;     // of these for pageable host memory
+  Duration copy_latency = microseconds(20);  // added to every copy: the set-up of a DMA
+  std::filesystem::path scratch;   // folder of the file that is the NVMe tier
+  Bytes file_bytes = GiB(2);
+  unsigned cores = 0;              // 0 = all
+};
+
+// Throws UsageError: no such folder, rates that memcpy cannot reach, more memory than there is.
+std::unique_ptr<Backend> make_host_backend(const HostBackendSettings& settings);
+
+}  // namespace memwall

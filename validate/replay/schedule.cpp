@@ -1,0 +1,3 @@
+#include "validate/replay/schedule.h"
+
+namespace memwall {}

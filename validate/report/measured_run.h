@@ -1,0 +1,25 @@
+// An execution, and what memwall says of the same schedule, as two runs: `compare`, `render` and the viewer
+// show them side by side.
+#pragma once
+
+#include "sim/machine.h"
+#include "sim/trace.h"
+#include "traces/run/run.h"
+#include "validate/replay/execution.h"
+
+namespace memwall {
+
+// The schedule with the times that memwall may use: each kernel and host work its stand-alone time from the
+// execution, each copy and storage op what `machine` says, each call what `machine` says it costs. Everything
+// contends with everything (Op::added): stand-alone times contain no overlap.
+// REQUIRES: execution is of this schedule.
+Trace repriced(const Trace& schedule, const Execution& execution, const Machine& machine);
+
+// Simulates the repriced schedule, the allocator warm as in the execution.
+Run simulated_run(const Trace& schedule, const Execution& execution, const Machine& machine);
+
+// What was measured, in the same form. Why an op began when it did is concluded from the times: the last of
+// launch, predecessor and awaited event to have ended.
+Run measured_run(const Trace& schedule, const Execution& execution, const Machine& machine);
+
+}  // namespace memwall

@@ -1,0 +1,3 @@
+#include "validate/report/validation.h"
+
+namespace memwall {}

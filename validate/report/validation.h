@@ -1,0 +1,49 @@
+// Predicted against measured: rows of a table, each with its tolerance and verdict. Recomputed from committed
+// measurements, without the hardware.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "traces/run/run.h"
+
+namespace memwall {
+
+enum class ValidationStatus : std::uint8_t {
+  within,        // of the tolerance
+  outside,       // memwall validate ends with exit code 4
+  accepted,      // outside, and explained in validate/DEVIATIONS.md under this case and metric
+  not_measured,  // nobody has measured it yet
+  reported       // no tolerance is claimed
+};
+std::string to_string(ValidationStatus status);  // "within", "outside", ..., "not measured yet"
+
+struct ValidationRow {
+  std::string rung;     // "microbenchmark", "replay", "ranking", "pytorch same kernels", "pytorch changed kernels"
+  std::string machine;  // folder of validate/data
+  std::string case_name;
+  std::string metric;   // "step time", "backward", "pcie_h2d busy", "peak allocated", "overlap"
+  std::string unit;     // "s", "B", "share"
+  double measured = 0, predicted = 0;
+  double tolerance = 0;  // relative; 0 = none claimed
+  ValidationStatus status = ValidationStatus::not_measured;
+  std::string date;
+  double error() const { return measured == 0 ? 0 : predicted / measured - 1; }
+};
+
+struct ValidationSettings {
+  std::vector<std::string> machine_settings;  // --set, for the negative control: half a bandwidth must be seen
+  std::filesystem::path deviations;           // validate/DEVIATIONS.md; "" = none is accepted
+  std::filesystem::path runs;                 // folder for CASE.measured.h5 and CASE.simulated.h5; "" = none
+};
+
+// All rows of one folder validate/data/MACHINE: results.csv is calibrated anew, schedules are re-priced and
+// simulated, PyTorch variants are predicted from their baseline. Throws InputError.
+std::vector<ValidationRow> validate_folder(const std::filesystem::path& folder, const ValidationSettings& settings);
+
+// Replay rows of one case: step, phases, each link, peak, overlap.
+std::vector<ValidationRow> compare_execution(const Run& measured, const Run& simulated);
+
+}  // namespace memwall

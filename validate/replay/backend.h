@@ -81,6 +81,9 @@ class Backend {
   virtual void free_host(const Buffer& buffer) = 0;
   virtual Buffer allocate_file(Bytes bytes) = 0;
   virtual void free_file(const Buffer& buffer) = 0;
+  // Writes pattern(tag) into the whole of `buffer`, whatever its place, and returns when it is there: what
+  // storages hold before the first op of a checked pass. REQUIRES: tag is not 0; nothing runs.
+  virtual void fill(const Buffer& buffer, std::uint64_t tag) = 0;
 
   // Submit to a stream. `id` is the op's number in the schedule, under which its times are noted.
   virtual void kernel(OpId id, std::uint16_t stream, const KernelWork& work, std::span<const Operand> operands) = 0;

@@ -19,6 +19,9 @@ struct CudaBackendSettings {
 
 // Was this program built with CUDA? Without, make_cuda_backend throws.
 bool cuda_is_built_in();
+// "" if a device can be used, else a sentence that says what is missing: nvcc when this was built, the
+// driver, a device. Cheap; makes no context.
+std::string cuda_unavailable_reason();
 // Throws UsageError with a sentence: built without CUDA, no driver, no device.
 std::unique_ptr<Backend> make_cuda_backend(const CudaBackendSettings& settings);
 

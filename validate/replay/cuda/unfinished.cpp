@@ -6,9 +6,11 @@ namespace memwall {
 
 bool cuda_is_built_in() { return false; }
 
-std::unique_ptr<Backend> make_cuda_backend(const CudaBackendSettings&) {
-  throw UsageError("the back end \"cuda\" is not part of this program: it was built without nvcc; build again where "
-                   "nvcc is on the PATH, or use --backend host.");
+std::string cuda_unavailable_reason() {
+  return "the back end \"cuda\" is not part of this program: it was built without nvcc; build again where "
+         "nvcc is on the PATH, or use --backend host.";
 }
+
+std::unique_ptr<Backend> make_cuda_backend(const CudaBackendSettings&) { throw UsageError(cuda_unavailable_reason()); }
 
 }  // namespace memwall

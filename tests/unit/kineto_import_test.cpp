@@ -126,6 +126,19 @@ TEST(KinetoImport, PhasesOperatorsAndWaves) {
   EXPECT_EQ(t.trace.machine, "NVIDIA H100 80GB HBM3");
 }
 
+TEST(KinetoImport, AnAnnotationNamesTheModuleOfForwardAndBackward) {
+  // aten::mm (sequence number 7) lies in the module; the backward function of that number follows it.
+  const ImportedTrace imported = import_text(with_event(
+      small_capture(), "ProfilerStep#1",
+      R"({"ph":"X","cat":"user_annotation","name":"nn.Module: Linear_0","pid":1,"tid":100,"ts":1669783687001095,"dur":60,"args":{}})"));
+  const Trace& t = imported.trace;
+  EXPECT_TRUE(t.knowledge.modules);
+  std::vector<std::string> modules;
+  for (const Op& op : t.ops)
+    if (op.kind == OpKind::kernel) modules.push_back(t.strings[op.module]);
+  EXPECT_EQ(modules, (std::vector<std::string>{"Linear_0", "", "Linear_0", ""}));
+}
+
 TEST(KinetoImport, WithoutNamedStepsAnIterationEndsWithItsOptimizer) {
   std::string text = small_capture();
   text.replace(text.find("ProfilerStep#1"), 14, "my own range");

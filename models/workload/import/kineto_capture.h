@@ -106,7 +106,7 @@ struct CapturedSync {
   std::int64_t record_correlation = -1;  // of the cudaEventRecord call
 };
 
-// A span of a torch.nn.Module's forward, from Python stacks.
+// A span of a torch.nn.Module's forward, from Python stacks, or an annotation "nn.Module: NAME".
 struct CapturedModule {
   StringId name = 0;  // "Conv2d_0"
   Time start{};

@@ -135,7 +135,8 @@ class Reader {
       case Category::operation:
         return store_operator(f, false);
       case Category::annotation:
-        return store_operator(f, true);
+        // A capture without Python stacks names its modules by annotations (validate/pytorch/matrix.py does).
+        return f.name.starts_with(kModulePrefix) ? store_module(f) : store_operator(f, true);
       case Category::call:
         return store_call(f);
       case Category::kernel:
@@ -282,11 +283,12 @@ class Reader {
     capture_.syncs.push_back(sync);
   }
 
+  static constexpr string_view kModulePrefix = "nn.Module: ";
+
   void store_module(const KinetoFields& f) {
-    constexpr string_view kPrefix = "nn.Module: ";
-    if (!f.name.starts_with(kPrefix)) return;
+    if (!f.name.starts_with(kModulePrefix)) return;
     CapturedModule module;
-    module.name = intern(f.name.substr(kPrefix.size()));
+    module.name = intern(f.name.substr(kModulePrefix.size()));
     module.start = time_of(f.ts);
     module.duration = Duration(duration_of(f));
     module.thread = thread_of(f);

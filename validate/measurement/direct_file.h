@@ -23,7 +23,10 @@ class DirectFile {
  public:
   // Creates (or truncates) and preallocates `bytes`. Throws UsageError if the place cannot be written.
   DirectFile(const std::filesystem::path& path, std::size_t bytes, const DirectFileSettings& settings);
-  ~DirectFile();  // removes the file
+  // A second handle on a file that another DirectFile made: one handle reads while the other writes. Does not
+  // truncate, and leaves the file in place. Throws UsageError.
+  DirectFile(const std::filesystem::path& existing, const DirectFileSettings& settings);
+  ~DirectFile();  // removes the file that it created
   DirectFile(const DirectFile&) = delete;
   DirectFile& operator=(const DirectFile&) = delete;
 

@@ -32,7 +32,8 @@ struct Buffer {
 
 // A storage as an op uses it. In a checked pass (see prepare) the content of every storage is
 // pattern(tag) (replay/pattern.h): before the op, `expected` is looked for where it reads, and after it
-// `made` is written where it writes. 0 = neither.
+// `made` is written where it writes. 0 = neither. Both are given in timed passes too, where they only say
+// which storages the op reads and which it writes.
 struct Operand {
   Buffer buffer;
   std::uint64_t expected = 0, made = 0;

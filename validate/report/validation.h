@@ -24,8 +24,8 @@ struct ValidationRow {
   std::string rung;     // "microbenchmark", "replay", "ranking", "pytorch same kernels", "pytorch changed kernels"
   std::string machine;  // folder of validate/data
   std::string case_name;
-  std::string metric;   // "step time", "backward", "pcie_h2d busy", "peak allocated", "overlap"
-  std::string unit;     // "s", "B", "share"
+  std::string metric;  // "step time", "backward", "pcie_h2d busy", "peak allocated", "overlap"
+  std::string unit;    // "s", "B", "share"
   double measured = 0, predicted = 0;
   double tolerance = 0;  // relative; 0 = none claimed
   ValidationStatus status = ValidationStatus::not_measured;

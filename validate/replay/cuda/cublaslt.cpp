@@ -13,27 +13,6 @@
 
 namespace memwall {
 
-std::size_t matmul_input_bytes(DataType data_type) {
-  switch (data_type) {
-    case DataType::fp64:
-      return 8;
-    case DataType::fp32:
-    case DataType::tf32:
-      return 4;
-    case DataType::fp16:
-    case DataType::bf16:
-      return 2;
-    case DataType::fp8:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
-std::size_t matmul_output_bytes(DataType data_type) {
-  return data_type == DataType::fp8 ? 2 : matmul_input_bytes(data_type);
-}
-
 #ifdef MEMWALL_CUBLASLT
 namespace {
 

@@ -20,23 +20,12 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 
-#include "sim/op.h"
+#include "validate/replay/matmul_shape.h"
 
 namespace memwall {
-
-struct MatmulShape {
-  DataType data_type = DataType::bf16;
-  std::int64_t m = 0, n = 0, k = 0;
-  bool operator==(const MatmulShape&) const = default;
-};
-
-// Bytes of one element of A and B, and of D; 0 for a data type without products.
-std::size_t matmul_input_bytes(DataType data_type);
-std::size_t matmul_output_bytes(DataType data_type);
 
 // The algorithm that cuBLASLt's heuristics put first. Made for the device that is current; may be run on several
 // streams at once if each run has a workspace of its own.

@@ -284,6 +284,8 @@ def rows_of(path):
 
 def append_row(path, row):
     fresh = not os.path.exists(path)
+    # Plain comma-separated: no field holds a comma, a quote or a line break.
+    row = {key: str(value).translate(str.maketrans(",\"\r\n", ";'  ")) for key, value in row.items()}
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     if fresh:

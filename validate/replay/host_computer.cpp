@@ -1,0 +1,126 @@
+#include "validate/replay/host_computer.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace memwall {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// From here on a wait spins. A wake-up on an idle core of a virtual machine takes up to about this long.
+constexpr std::chrono::microseconds kSpin(40);
+
+// A number of bytes that is the only text of a file; `absent` where there is no such file or number ("max").
+Bytes bytes_in(const std::string& path, Bytes absent) {
+  std::ifstream file(path);
+  Bytes bytes = 0;
+  return file >> bytes ? bytes : absent;
+}
+
+Bytes memory_of_system() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string key;
+    Bytes kibibytes = 0;
+    if (words >> key >> kibibytes && key == "MemAvailable:") return KiB(kibibytes);
+  }
+  return static_cast<Bytes>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<Bytes>(sysconf(_SC_PAGESIZE));
+}
+
+double measured_memcpy_rate() {
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  std::vector<char> from(kBytes, 1), to(kBytes, 2);
+  double best = 0;
+  for (int i = 0; i < 8; ++i) {
+    const auto start = Clock::now();
+    std::memcpy(to.data(), from.data(), kBytes);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    from[static_cast<std::size_t>(i)] = to[kBytes - 1];  // the copy is needed
+    if (seconds > 0) best = std::max(best, kBytes / seconds);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) cores.push_back(i);
+  if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+void run_on_cores(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+void wake_punctually() { prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul); }
+
+Bytes available_memory() {
+  const Bytes limit = bytes_in("/sys/fs/cgroup/memory.max", -1);
+  const Bytes system = memory_of_system();
+  if (limit < 0) return system;
+  return std::min(system, std::max<Bytes>(0, limit - bytes_in("/sys/fs/cgroup/memory.current", 0)));
+}
+
+double memcpy_rate() {
+  static const double rate = measured_memcpy_rate();
+  return rate;
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+void sleep_until(Clock::time_point due) {
+  const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(due.time_since_epoch()).count();
+  const timespec when{static_cast<time_t>(since / 1'000'000'000), static_cast<long>(since % 1'000'000'000)};
+  while (Clock::now() < due) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr);
+}
+
+void wait_until(Clock::time_point due) {
+  if (due - Clock::now() > kSpin) sleep_until(due - kSpin);
+  while (Clock::now() < due) {
+  }
+}
+
+void CoreGate::enter() {
+  if (count_ == 0) return;
+  std::unique_lock lock(mutex_);
+  const std::uint64_t ticket = next_ticket_++;
+  left_.wait(lock, [&] { return ticket == admitted_ && inside_ < count_; });
+  ++admitted_;
+  ++inside_;
+  if (inside_ < count_) left_.notify_all();
+}
+
+void CoreGate::leave() {
+  if (count_ == 0) return;
+  const std::lock_guard lock(mutex_);
+  --inside_;
+  left_.notify_all();
+}
+
+}  // namespace memwall

@@ -1,0 +1,63 @@
+#include "validate/replay/host_settings.h"
+
+#include <algorithm>
+
+#include "sim/error.h"
+#include "validate/replay/host_computer.h"
+
+namespace memwall {
+namespace {
+
+// Besides the device: scratch memory of kernels and some room for everybody else.
+constexpr Bytes kMargin = MiB(512);
+// A copy is paced to at most this share of what memcpy reaches, or its pace could not be kept beside other work.
+constexpr double kMostOfMemcpy = 0.5;
+
+std::string in_gigabytes(double bytes) { return std::to_string(bytes / 1e9) + " GB"; }
+
+void check_rate(const char* what, double rate) {
+  if (!(rate > 0)) throw UsageError(std::string("the host back end's ") + what + " rate must be above 0.");
+  const double most = kMostOfMemcpy * memcpy_rate();
+  if (rate <= most) return;
+  throw UsageError(std::string("the host back end's ") + what + " rate is " + in_gigabytes(rate) +
+                   "/s; copies are real, and this computer's memcpy leaves room for at most " + in_gigabytes(most) +
+                   "/s.");
+}
+
+}  // namespace
+
+void check_host_settings(const HostBackendSettings& settings) {
+  if (settings.device_capacity <= 0) throw UsageError("the host back end's device memory must be above 0 bytes.");
+  if (settings.copy_latency.count() < 0) throw UsageError("the host back end's copy latency must not be negative.");
+  if (!(settings.pageable_share > 0 && settings.pageable_share <= 1))
+    throw UsageError("the host back end's pageable share must be above 0 and at most 1.");
+  if (!settings.scratch.empty() && !std::filesystem::is_directory(settings.scratch))
+    throw UsageError("the folder \"" + settings.scratch.string() + "\" for the host back end's file does not exist.");
+  if (settings.device_capacity + kMargin > available_memory())
+    throw UsageError("the host back end's device needs " + in_gigabytes(static_cast<double>(settings.device_capacity)) +
+                     " of memory and " + in_gigabytes(static_cast<double>(kMargin)) + " beside it; " +
+                     in_gigabytes(static_cast<double>(available_memory())) + " are free.");
+  check_rate("host-to-device", settings.host_to_device);
+  check_rate("device-to-host", settings.device_to_host);
+}
+
+Environment describe(const HostBackendSettings& settings) {
+  const auto whole = [](double value) { return std::to_string(static_cast<std::int64_t>(value)); };
+  const std::size_t present = allowed_cores().size();
+  const std::size_t used = settings.cores == 0 ? present : std::min<std::size_t>(present, settings.cores);
+  return {
+      {"backend", "host"},
+      {"gpu.name", "host back end"},
+      {"gpu.memory_bytes", std::to_string(settings.device_capacity)},
+      {"gpu.multiprocessors", "1"},
+      {"host_backend.host_to_device_bytes_per_second", whole(settings.host_to_device)},
+      {"host_backend.device_to_host_bytes_per_second", whole(settings.device_to_host)},
+      {"host_backend.pageable_share", std::to_string(settings.pageable_share)},
+      {"host_backend.copy_latency_ns", std::to_string(settings.copy_latency.count() / 1000)},
+      {"host_backend.cores", std::to_string(used)},
+      {"cpu.name", processor_name()},
+      {"cpu.count", std::to_string(present)},
+  };
+}
+
+}  // namespace memwall

@@ -1,0 +1,13 @@
+// What the host back end may be asked to be, and how it says what it is.
+#pragma once
+
+#include "validate/replay/host_backend.h"
+
+namespace memwall {
+
+// Throws UsageError: see make_host_backend.
+void check_host_settings(const HostBackendSettings& settings);
+// The stated rates, the memory, the cores; "gpu.*" as of a GPU with one multiprocessor.
+Environment describe(const HostBackendSettings& settings);
+
+}  // namespace memwall

@@ -275,7 +275,9 @@ fs::path find_file(const std::string& name_or_path) {
   return machine_folder() / (name_or_path + std::string(kSuffix));
 }
 
-MachineText read_text(const std::string& name_or_path, const std::vector<std::string>& settings) {
+}  // namespace
+
+MachineText read_machine_text(const std::string& name_or_path, const std::vector<std::string>& settings) {
   const fs::path path = find_file(name_or_path);
   std::error_code error;
   const auto bytes = fs::file_size(path, error);
@@ -293,10 +295,8 @@ MachineText read_text(const std::string& name_or_path, const std::vector<std::st
   return text;
 }
 
-}  // namespace
-
 Machine load_machine(const std::string& name_or_path, const std::vector<std::string>& settings) {
-  const Machine machine = build(read_text(name_or_path, settings).machine());
+  const Machine machine = build(read_machine_text(name_or_path, settings).machine());
   const std::string problem = contradiction(machine);
   if (problem.empty()) return machine;
   if (!settings.empty())
@@ -304,14 +304,21 @@ Machine load_machine(const std::string& name_or_path, const std::vector<std::str
   throw InputError(fmt::format("{}: {}.", name_or_path, problem));
 }
 
+Machine parse_machine(const std::string& text, const std::string& name) {
+  const Machine machine = build(MachineText(name, text).machine());
+  if (const std::string problem = contradiction(machine); !problem.empty())
+    throw InputError(fmt::format("{}: {}.", name, problem));
+  return machine;
+}
+
 std::vector<MachineNumber> machine_numbers(const std::string& name_or_path, const std::vector<std::string>& settings) {
-  return read_text(name_or_path, settings).numbers();
+  return read_machine_text(name_or_path, settings).numbers();
 }
 
 std::vector<MachineSummary> list_machines() {
   std::vector<MachineSummary> machines;
   for (const std::string& name : machine_names()) {
-    const MachineText text = read_text(name, {});
+    const MachineText text = read_machine_text(name, {});
     machines.push_back({name, text.machine().description()});
   }
   return machines;

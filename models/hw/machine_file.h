@@ -27,6 +27,9 @@ struct MachineSummary {
 // such as "gpu.hbm.bandwidth=4TB/s"; elements of lists are named: "link.pcie_h2d.bandwidth=50GB/s".
 Machine load_machine(const std::string& name_or_path, const std::vector<std::string>& settings = {});
 
+// From the text of a machine file; `name` is for messages.
+Machine parse_machine(const std::string& text, const std::string& name);
+
 // Every number with its unit and source, in file order.
 std::vector<MachineNumber> machine_numbers(const std::string& name_or_path,
                                            const std::vector<std::string>& settings = {});

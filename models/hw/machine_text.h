@@ -28,6 +28,9 @@ class MachineText {
   schema::Machine machine_;
 };
 
+// As load_machine finds and overrides it.
+MachineText read_machine_text(const std::string& name_or_path, const std::vector<std::string>& settings);
+
 // The points of a curve that was checked. Throws QuantityError.
 EfficiencyCurve parse_curve(const schema::Curve& curve);
 

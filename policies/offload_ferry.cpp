@@ -33,12 +33,12 @@ std::uint16_t Ferry::device_of(StorageId storage) {
 }
 
 std::uint16_t Ferry::out_stream(StorageId device) {
-  if (!settings_.pinned) return edit_.tables().storages[device].stream;
+  if (!settings_.side_streams) return edit_.tables().storages[device].stream;
   return edit_.stream("offload out", StreamRole::copy, device_of(device));
 }
 
 std::uint16_t Ferry::in_stream(StorageId device) {
-  if (!settings_.pinned) return edit_.tables().storages[device].stream;
+  if (!settings_.side_streams) return edit_.tables().storages[device].stream;
   return edit_.stream("offload in", StreamRole::copy, device_of(device));
 }
 
@@ -67,8 +67,10 @@ void Ferry::carry(Spot spot, StorageId from, StorageId to, std::uint16_t stream)
   op.to = b.place;
   op.bytes = std::min(a.bytes, b.bytes);  // a staging buffer is larger than what it carries
   op.pageable = !settings_.pinned;
-  op.wait_for = settings_.pinned ? WaitFor::nothing : WaitFor::own_op;
-  op.return_delay = settings_.pinned ? Duration{} : edit_.costs().synchronize_return;
+  // In the compute stream, a copy that leaves is waited for; one that comes back only if its source is pageable.
+  const bool blocks = !settings_.pinned || (!settings_.side_streams && to_place == settings_.to);
+  op.wait_for = blocks ? WaitFor::own_op : WaitFor::nothing;
+  op.return_delay = blocks ? edit_.costs().synchronize_return : Duration{};
   op.host_cost = edit_.costs().copy_call;
   op.operator_class = OperatorClass::memory;
   op.duration = pricer_.copy(from_place, to_place, op.bytes, op.pageable);

@@ -2,8 +2,8 @@
 //
 // To the host or a peer it is one copy; to NVMe a copy into pinned host memory and a write, and
 // the reverse on the way back. Pinned copies run on streams of their own, one per direction, and
-// meet the compute stream at events; pageable ones run on the compute stream and block the host,
-// as PyTorch's save_on_cpu does. The NVMe way reuses a ring of host buffers, exactly sized and
+// meet the compute stream at events; pageable ones, and with stream=compute pinned ones too, run on the
+// compute stream and block the host, as PyTorch's save_on_cpu does. The NVMe way reuses a ring of host buffers, exactly sized and
 // page-locked for good, as DeepSpeed's swapper does (deepspeed/runtime/swap_tensor/).
 #pragma once
 

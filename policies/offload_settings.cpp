@@ -56,8 +56,14 @@ void refuse_contradictions(const PolicyArguments& arguments, const OffloadSettin
   if (given(arguments, "pinned") && leaves_host)
     contradiction("pinned=" + arguments.text("pinned") + " has a meaning with to=host only; the way to " + s.to +
                   (s.to == "nvme" ? " is always staged in pinned memory." : " does not touch host memory."));
-  if (!s.pinned && (given(arguments, "prefetch") || given(arguments, "buffers")))
-    contradiction("pinned=0 copies block the host, so prefetch and buffers have no meaning beside it.");
+  if (given(arguments, "stream") && leaves_host) contradiction("stream has a meaning with to=host only.");
+  if (given(arguments, "stream") && s.side_streams && !s.pinned)
+    contradiction("pinned=0 copies block the host, so they have no stream of their own; expected stream=compute.");
+  if (given(arguments, "stream") && !s.side_streams && (s.optimizer || s.gradients || s.parameters))
+    contradiction("stream=compute has a meaning with what=activations only.");
+  if (!s.side_streams && (given(arguments, "prefetch") || given(arguments, "buffers")))
+    contradiction(std::string(s.pinned ? "stream=compute" : "pinned=0") +
+                  " copies block the host, so prefetch and buffers have no meaning beside it.");
   if (!s.optimizer)
     for (const char* key : {"cpu_adam", "pipeline", "group"})
       if (given(arguments, key)) contradiction(std::string(key) + " has a meaning with what=optimizer only.");
@@ -84,6 +90,9 @@ std::vector<ParameterInfo> offload_parameters() {
   return {{"what", "", "what leaves the GPU: activations, optimizer, gradients, parameters, joined by '+'"},
           {"to", "host", "where it goes: host, nvme (through pinned host memory) or peer (another GPU's HBM)"},
           {"pinned", kAuto, "1 (the default): page-locked host memory; 0: pageable, every copy blocks the host"},
+          {"stream", kAuto,
+           "to=host: own (the default): copies on streams beside the compute stream; compute: in it, and leaving "
+           "blocks the host, as PyTorch's save_on_cpu"},
           {"prefetch", kAuto, "how many consuming ops ahead a fetch is issued; 0 = at use; by default 1"},
           {"buffers", kAuto, "copies in flight before the oldest one's device memory is waited for; by default 5"},
           {"staging", kAuto, "to=nvme: pinned host buffers per direction; by default 2, with pipeline=1 3"},
@@ -101,10 +110,12 @@ OffloadSettings offload_settings(const PolicyArguments& arguments) {
   s.to = arguments.choice("to", {"host", "nvme", "peer"});
   if (s.to == "peer") s.to = "peer_hbm";
   s.pinned = flag_or(arguments, "pinned", true);
-  s.prefetch =
-      static_cast<std::uint32_t>(integer_or(arguments, "prefetch", 0, 1'000'000, s.pinned ? kDefaultPrefetch : 0));
+  s.side_streams = s.pinned;
+  if (given(arguments, "stream")) s.side_streams = arguments.choice("stream", {kAuto, "own", "compute"}) == "own";
+  s.prefetch = static_cast<std::uint32_t>(
+      integer_or(arguments, "prefetch", 0, 1'000'000, s.side_streams ? kDefaultPrefetch : 0));
   s.buffers =
-      static_cast<std::uint32_t>(integer_or(arguments, "buffers", 0, 1'000'000, s.pinned ? kDefaultBuffers : 0));
+      static_cast<std::uint32_t>(integer_or(arguments, "buffers", 0, 1'000'000, s.side_streams ? kDefaultBuffers : 0));
   s.cpu_adam = flag_or(arguments, "cpu_adam", true);
   s.pipeline = flag_or(arguments, "pipeline", false);
   s.staging = static_cast<std::uint32_t>(

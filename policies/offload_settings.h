@@ -15,6 +15,9 @@ struct OffloadSettings {
   bool activations = false, optimizer = false, gradients = false, parameters = false;
   std::string to;              // tier: "host", "nvme", "peer_hbm"
   bool pinned = true;          // host memory page-locked; false: every copy blocks the host
+  // Copies run on streams of their own, beside the compute stream. False: in the compute stream itself, and a
+  // copy that leaves blocks the host, as in PyTorch's save_on_cpu; always so with pageable memory.
+  bool side_streams = true;
   std::uint32_t prefetch = 1;  // how many consuming ops ahead a fetch is issued
   std::uint32_t buffers = 5;   // copies in flight before the oldest one's device memory is waited for
   std::uint32_t staging = 2;   // pinned host buffers per direction on the way to nvme

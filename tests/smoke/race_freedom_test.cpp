@@ -17,6 +17,7 @@ const std::vector<std::string> kZero = {"", "zero:stage=0,ranks=4", "zero:stage=
 const std::vector<std::string> kOffload = {"",
                                            "offload:what=activations,to=host,min_bytes=0",
                                            "offload:what=activations,to=host,min_bytes=0,pinned=0",
+                                           "offload:what=activations,to=host,min_bytes=0,stream=compute",
                                            "offload:what=activations,to=peer,min_bytes=0",
                                            "offload:what=optimizer,to=host",
                                            "offload:what=optimizer,to=host,cpu_adam=0",

@@ -49,6 +49,21 @@ TEST(OffloadActivations, PageableCopiesBlockTheHostAndTheComputeStream) {
   }
 }
 
+TEST(OffloadActivations, PinnedCopiesInTheComputeStreamAreSaveOnCpu) {
+  const Trace trace = offloaded(activation_chain(6), "offload:what=activations,stream=compute");
+  // 12 kernels and 12 copies of 100 ms, one after the other. The host waits for those that leave only.
+  EXPECT_EQ(run(trace).end, milliseconds(12 * 100 + 12 * 100));
+  std::size_t blocking = 0, others = 0;
+  for (const Op& op : trace.ops) {
+    if (op.kind != OpKind::copy) continue;
+    EXPECT_FALSE(op.pageable);
+    EXPECT_EQ(op.wait_for == WaitFor::own_op, trace.places[op.to] == "host");
+    ++(op.wait_for == WaitFor::own_op ? blocking : others);
+  }
+  EXPECT_EQ(blocking, 6u);
+  EXPECT_EQ(others, 6u);
+}
+
 TEST(OffloadActivations, APeerOverNvlinkIsFasterThanTheHostOrAPeerOverPcie) {
   const Trace base = activation_chain(6);
   const std::string policy = "offload:what=activations,buffers=1,to=peer";
@@ -177,11 +192,13 @@ TEST(Offload, RefusesSettingsThatContradictEachOther) {
   const Trace trace = training_step(1, kGB, false);
   for (const char* policy :
        {"offload:what=activations,pinned=0,prefetch=2", "offload:what=activations,to=peer,pinned=0",
-        "offload:what=activations,to=nvme,pinned=1", "offload:what=activations,cpu_adam=0",
-        "offload:what=optimizer,to=peer", "offload:what=optimizer,pinned=0", "offload:what=optimizer,pipeline=1",
-        "offload:what=optimizer,to=nvme,pipeline=1,staging=2", "offload:what=activations,staging=2",
-        "offload:what=optimizer,inputs=1", "offload:what=optimizer+optimizer", "offload:what=activations,fraction=2",
-        "offload:what=", "offload:what=activation"})
+        "offload:what=activations,to=nvme,pinned=1", "offload:what=activations,stream=compute,prefetch=2",
+        "offload:what=activations,stream=own,pinned=0", "offload:what=activations,to=peer,stream=compute",
+        "offload:what=optimizer,stream=compute", "offload:what=activations,stream=copy",
+        "offload:what=activations,cpu_adam=0", "offload:what=optimizer,to=peer", "offload:what=optimizer,pinned=0",
+        "offload:what=optimizer,pipeline=1", "offload:what=optimizer,to=nvme,pipeline=1,staging=2",
+        "offload:what=activations,staging=2", "offload:what=optimizer,inputs=1", "offload:what=optimizer+optimizer",
+        "offload:what=activations,fraction=2", "offload:what=", "offload:what=activation"})
     EXPECT_NE(refusal(trace, policy), "") << policy;
   EXPECT_NE(refusal(trace, "offload:what=activation").find("Did you mean 'activations'?"), std::string::npos);
 }

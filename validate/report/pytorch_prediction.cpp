@@ -46,8 +46,8 @@ std::optional<std::vector<std::string>> policies_of_variant(const std::string& v
       {"checkpoint=full", {"checkpoint:mode=full"}},
       {"checkpoint=every2", {"checkpoint:mode=every,every=2"}},
       // save_on_cpu moves whatever autograd saves, large or small, and fetches at use.
-      {"offload=pinned", {"offload:what=activations,to=host,pinned=1,prefetch=0,min_bytes=0"}},
-      {"offload=pageable", {"offload:what=activations,to=host,pinned=0,prefetch=0,min_bytes=0"}},
+      {"offload=pinned", {"offload:what=activations,to=host,stream=compute,min_bytes=0"}},
+      {"offload=pageable", {"offload:what=activations,to=host,pinned=0,min_bytes=0"}},
       {"optimizer=cpu", {"offload:what=optimizer,to=host"}},
   };
   const auto found = known.find(variant);

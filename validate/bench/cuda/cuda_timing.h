@@ -55,6 +55,9 @@ class CudaTiming {
   // where timing begins and ends. Seconds between the two. It is called again if the gate gave up.
   using Submit = std::function<void(const StreamGate& gate, const CudaEvent& begin, const CudaEvent& end)>;
   double seconds(cudaStream_t stream, const Submit& submit);
+  // Seconds from the end of what seconds() timed last to `event`, negative if that came first.
+  // REQUIRES: `event` is timed and was recorded by the last `submit`.
+  double seconds_after_end(const CudaEvent& event) const { return event.seconds_since(end_); }
 
  private:
   StreamGate gate_;

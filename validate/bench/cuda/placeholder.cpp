@@ -1,1 +1,0 @@
-#include "validate/bench/benchmark.h"

@@ -1,0 +1,100 @@
+// Does validate/pytorch/matrix.py do what its help says? Without torch: its list and its refusals. With torch
+// (python3, or the program that MEMWALL_PYTHON names): one tiny case on the CPU, from start to row.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/support/scratch_folder.h"
+#include "validate/report/pytorch_cases.h"
+#include "validate/report/pytorch_prediction.h"
+
+namespace memwall {
+namespace {
+
+struct Ended {
+  int code = -1;
+  std::string output;  // both streams
+};
+
+Ended python(const std::string& arguments) {
+  const char* named = std::getenv("MEMWALL_PYTHON");
+  const std::string program = named != nullptr ? named : "python3";
+  Ended ended;
+  FILE* pipe = ::popen(fmt::format("{} {} 2>&1", program, arguments).c_str(), "r");
+  if (pipe == nullptr) return ended;
+  std::array<char, 4096> buffer;
+  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe)) ended.output.append(buffer.data(), n);
+  const int status = ::pclose(pipe);
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return ended;
+}
+
+Ended matrix(const std::string& arguments) {
+  return python(fmt::format("{}/validate/pytorch/matrix.py {}", MEMWALL_SOURCE, arguments));
+}
+
+class PytorchScript : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (python("--version").code != 0) GTEST_SKIP() << "no python3 here";
+  }
+};
+
+TEST_F(PytorchScript, ListsEveryCaseOnceWithABaselineFirst) {
+  const Ended list = matrix("--list");
+  ASSERT_EQ(list.code, 0) << list.output;
+  EXPECT_TRUE(list.output.starts_with("gpt2-124m baseline\n")) << list.output;
+  std::set<std::string> lines;
+  std::istringstream text(list.output);
+  for (std::string line; std::getline(text, line);) EXPECT_TRUE(lines.insert(line).second) << line;
+  // Eight models, sixteen variants, one capture of offload.
+  EXPECT_EQ(lines.size(), 8u * 16u + 1u);
+  EXPECT_TRUE(lines.contains("llama-3b offload=pinned"));
+}
+
+TEST_F(PytorchScript, EveryVariantThatAPolicyStandsForIsInTheList) {
+  const std::string list = matrix("--list").output;
+  int known = 0;
+  for (const char* variant :
+       {"baseline", "checkpoint=full", "checkpoint=every2", "offload=pinned", "offload=pageable", "optimizer=cpu"}) {
+    EXPECT_TRUE(policies_of_variant(variant).has_value()) << variant;
+    EXPECT_NE(list.find(fmt::format("bert-large {}\n", variant)), std::string::npos) << variant;
+    ++known;
+  }
+  EXPECT_EQ(known, 6);
+}
+
+TEST_F(PytorchScript, RefusesAMissingFolderAndAnUnknownDevice) {
+  EXPECT_EQ(matrix("").code, 2);
+  EXPECT_NE(matrix("").output.find("--out is missing"), std::string::npos);
+  EXPECT_EQ(matrix("--out x --device tpu").code, 2);
+}
+
+TEST_F(PytorchScript, WithTorchATinyCaseLeavesARowAndACapture) {
+  if (python("-c 'import torch'").code != 0) GTEST_SKIP() << "this python3 has no torch";
+  const ScratchFolder folder;
+  std::string arguments = "--device cpu --tiny --seconds 0.2 --minutes 3 --only 'tiny-gpt baseline' --out ";
+  arguments += folder / "out";
+  const Ended first = matrix(arguments);
+  ASSERT_EQ(first.code, 0) << first.output;
+  const auto cases = read_pytorch_cases(folder / "out" / "results.csv");
+  ASSERT_EQ(cases.size(), 1u) << first.output;
+  EXPECT_TRUE(cases[0].measured()) << first.output;
+  EXPECT_GT(cases[0].step, 0);
+  EXPECT_GT(cases[0].backward, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "out" / "baseline" / "tiny-gpt.kineto.json.gz"));
+  // A case that has ended is not run again.
+  EXPECT_EQ(matrix(arguments).code, 0);
+  EXPECT_EQ(read_pytorch_cases(folder / "out" / "results.csv").size(), 1u);
+}
+
+}  // namespace
+}  // namespace memwall

@@ -1,3 +1,308 @@
 #include "validate/replay/schedule.h"
 
-namespace memwall {}
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/error.h"
+#include "sim/trace_builder.h"
+#include "sim/trace_check.h"
+
+namespace memwall {
+namespace {
+
+constexpr Bytes kLargest = Bytes{1} << 50;
+
+// What stands for a duration becomes zero; what describes the kernel that was captured, and not its work, is
+// forgotten: another kernel will do that work.
+Op without_times(Op op) {
+  op.host_gap = op.host_cost = op.return_delay = op.duration = Duration{};
+  op.waves = 0;
+  op.origin = Origin::measured;
+  op.inferred = false;
+  return op;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Trace& base, const ScheduleScale& scale)
+      : base_(base), scale_(scale), builder_(TraceBuilder::like(base)), t_(builder_.trace()) {}
+
+  Trace run() {
+    for (const double factor : {scale_.bytes, scale_.flops})
+      if (!(factor > 0) || !std::isfinite(factor))
+        throw UsageError("A schedule cannot be scaled by " + std::to_string(factor) + "; expected a number above 0.");
+    settle_constants();
+    settle_storages();
+    for (OpId id = 0; id < base_.ops.size(); ++id) {
+      first_.push_back(static_cast<OpId>(t_.ops.size()));
+      convert(id);
+      last_.push_back(static_cast<OpId>(t_.ops.size() - 1));
+    }
+    renumber();
+    add_notes();
+    const std::vector<std::string> faults = check(t_, 1);
+    const std::string fault = faults.empty() ? not_executable(t_) : faults.front();
+    if (!fault.empty()) throw UsageError("Trace '" + base_.name + "' cannot be executed: " + fault);
+    return std::move(builder_).finish();
+  }
+
+ private:
+  [[noreturn]] void refuse(OpId id, const std::string& why) const {
+    const Op& op = base_.ops[id];
+    throw UsageError("Trace '" + base_.name + "' cannot be executed: Op " + std::to_string(id) + " (" +
+                     std::string(to_string(op.kind)) + (op.name == 0 ? "" : " '" + base_.strings[op.name] + "'") +
+                     ") " + why);
+  }
+
+  Bytes scaled(Bytes bytes) const {
+    if (bytes <= 0 || scale_.bytes == 1) return bytes;
+    const double value = static_cast<double>(bytes) * scale_.bytes;
+    if (value > static_cast<double>(kLargest))
+      throw UsageError("Scaled by " + std::to_string(scale_.bytes) + ", a size of " + std::to_string(bytes) +
+                       " bytes exceeds 2^50.");
+    return std::max<Bytes>(1, std::llround(value));
+  }
+
+  bool is_host(std::uint8_t place) const { return t_.places[place] == "host"; }
+
+  void settle_constants() {
+    const std::uint32_t depth = t_.constants.launch_queue_depth;
+    t_.constants = ReplayConstants{};
+    t_.constants.event_latency = Duration{};
+    t_.constants.launch_queue_depth = depth;
+    t_.machine.clear();
+    t_.knowledge.timing = false;
+    t_.knowledge.allocations = true;  // nothing can be executed without; check() then asks for it
+    t_.reserved_at_start = scaled(t_.reserved_at_start);
+    if (t_.ranks > 1) t_.notes.push_back("schedule: one of " + std::to_string(t_.ranks) + " folded ranks.");
+  }
+
+  void settle_storages() {
+    for (Storage& s : t_.storages) s.bytes = scaled(s.bytes);
+    if (base_.untracked_bytes > 0) {
+      builder_.add_storage(scaled(base_.untracked_bytes), StorageKind::unknown, "hbm", "held before the window", true);
+      t_.untracked_bytes = 0;
+      t_.notes.push_back("schedule: the bytes held before the window are one storage.");
+    }
+    // A capture says of copies, not of storages, whether host memory was page-locked.
+    std::vector<bool> pageable(t_.storages.size(), false), copied(t_.storages.size(), false);
+    for (const Op& op : base_.ops) {
+      if (op.kind != OpKind::copy) continue;
+      for (const Use& use : base_.uses_of(op)) {
+        copied[use.storage] = true;
+        if (op.pageable) pageable[use.storage] = true;
+      }
+    }
+    for (StorageId id = 0; id < copied.size(); ++id)
+      if (is_host(t_.storages[id].place) && copied[id] && !pageable[id]) t_.storages[id].pinned = true;
+  }
+
+  std::uint16_t thread_of(const Op& op) {
+    if (op.graph_member) return graph_thread_;
+    return op.thread < t_.threads.size() ? op.thread : std::uint16_t{0};
+  }
+
+  void append(Op op, std::vector<Use> uses) {
+    for (Use& use : uses) use.version = use.access == Access::read ? TraceBuilder::kLatest : 0;
+    builder_.append(op, uses);
+  }
+
+  void convert(OpId id) {
+    const Op& old = base_.ops[id];
+    if (t_.threads.empty()) builder_.add_thread("host");
+    Op op = without_times(old);
+    op.thread = thread_of(old);
+    if (old.graph_member) ++unrolled_;
+    if (old.placed) ++placed_;
+    op.graph_member = op.placed = false;
+    const auto span = base_.uses_of(old);
+    std::vector<Use> uses(span.begin(), span.end());
+    switch (old.kind) {
+      case OpKind::kernel:
+      case OpKind::collective:
+        return kernel(id, op, uses);
+      case OpKind::memset:
+        return memset(op, uses);
+      case OpKind::copy:
+      case OpKind::storage_io:
+        return transfer(id, op, uses);
+      case OpKind::host_work:
+        return host_work(op, uses);
+      case OpKind::graph_launch:
+        graph_thread_ = op.thread;
+        op.kind = OpKind::mark;
+        break;
+      default:
+        break;
+    }
+    append(op, uses);
+  }
+
+  Bytes bytes_of(const std::vector<Use>& uses) const {
+    Bytes sum = 0;
+    for (const Use& use : uses) sum += t_.storages[use.storage].bytes;
+    return sum;
+  }
+
+  void kernel(OpId id, Op op, const std::vector<Use>& uses) {
+    op.bytes = scaled(op.bytes);
+    op.flops *= scale_.flops;
+    if (op.kind == OpKind::collective) {
+      if (base_.ranks > 1)
+        refuse(id, "is a collective over " + std::to_string(base_.ranks) + " ranks; one GPU executes a schedule.");
+      op.kind = OpKind::kernel;  // over one rank it reads its input and writes its output
+      op.bytes *= 2;
+      op.operator_class = OperatorClass::memory;
+      op.collective = CollectiveKind::none;
+      op.group = 0;
+    }
+    if (op.bytes == 0 && op.flops == 0) {
+      op.bytes = bytes_of(uses);
+      ++sized_by_storages_;
+    }
+    if (op.bytes == 0 && op.flops == 0)
+      refuse(id,
+             "has neither FLOPs nor bytes nor storages: there is nothing to execute; expected a trace that knows "
+             "shapes or dataflow.");
+    append(op, uses);
+  }
+
+  // A storage for the side of an op that the trace does not name. What is read there is never written and what
+  // is written never read, so one per place does.
+  StorageId unnamed(std::uint8_t place, Access access, bool pinned, Bytes bytes) {
+    const auto [entry, is_new] = unnamed_.try_emplace({place, access == Access::read, pinned}, kNoStorage);
+    if (is_new) {
+      entry->second =
+          builder_.add_storage(bytes, StorageKind::unknown, t_.places[place],
+                               access == Access::read ? "source of copies" : "target of copies and memsets", true);
+      t_.storages[entry->second].pinned = pinned;
+    }
+    Storage& storage = t_.storages[entry->second];
+    storage.bytes = std::max(storage.bytes, bytes);
+    return entry->second;
+  }
+
+  void memset(Op op, std::vector<Use> uses) {
+    op.bytes = scaled(op.bytes);
+    if (op.bytes == 0) op.bytes = bytes_of(uses);
+    if (op.bytes > 0 && uses.empty()) {
+      ++completed_;
+      uses.push_back({unnamed(t_.place("hbm"), Access::write, false, op.bytes), 0, Access::write});
+    }
+    leave_out_if_empty(op);
+    append(op, uses);
+  }
+
+  // An op of 0 bytes moves nothing.
+  static void leave_out_if_empty(Op& op) {
+    if (op.bytes > 0) return;
+    op.kind = OpKind::mark;
+    op.wait_for = WaitFor::nothing;
+  }
+
+  void transfer(OpId id, Op op, std::vector<Use> uses) {
+    const Bytes bytes = op.bytes;
+    op.bytes = scaled(op.bytes);
+    leave_out_if_empty(op);
+    if (op.kind == OpKind::mark) return append(op, uses);
+    std::vector<Use> reads, writes;
+    for (const Use& use : uses) (use.access == Access::read ? reads : writes).push_back(use);
+    if (reads.empty() || writes.empty()) ++completed_;
+    if (reads.empty()) reads.push_back({unnamed(op.from, Access::read, !op.pageable, op.bytes), 0, Access::read});
+    if (writes.empty()) writes.push_back({unnamed(op.to, Access::write, !op.pageable, op.bytes), 0, Access::write});
+    if (reads.size() > 1 && writes.size() > 1)
+      refuse(id, "moves " + std::to_string(reads.size()) + " storages into " + std::to_string(writes.size()) +
+                     "; expected one of them on one side.");
+    const std::vector<Use>& many = reads.size() > 1 ? reads : writes;
+    if (many.size() > 1) {
+      Bytes sum = 0;
+      for (const Use& use : many) sum += base_.storages[use.storage].bytes;
+      if (sum != bytes)
+        refuse(id, "moves " + std::to_string(bytes) + " bytes of storages that have " + std::to_string(sum) + ".");
+      ++split_;
+    }
+    const WaitFor wait_for = op.wait_for;
+    for (std::size_t i = 0; i < many.size(); ++i) {
+      const Use read = reads[reads.size() > 1 ? i : 0], write = writes[writes.size() > 1 ? i : 0];
+      if (many.size() > 1) op.bytes = t_.storages[many[i].storage].bytes;
+      op.wait_for = i + 1 == many.size() ? wait_for : WaitFor::nothing;
+      op.pageable = false;
+      for (const Use& use : {read, write})
+        if (op.kind == OpKind::copy && is_host(t_.storages[use.storage].place))
+          op.pageable = !t_.storages[use.storage].pinned;
+      append(op, {read, write});
+    }
+  }
+
+  // A capture's calls to the driver are host work of no bytes: time, of which a schedule has none.
+  void host_work(Op op, const std::vector<Use>& uses) {
+    op.bytes = scaled(op.bytes);
+    if (op.bytes == 0) op.bytes = bytes_of(uses);
+    if (op.bytes == 0) {
+      op.kind = op.wait_for == WaitFor::nothing ? OpKind::mark : OpKind::synchronize;
+      ++left_out_;
+    }
+    append(op, uses);
+  }
+
+  void renumber() {
+    for (Op& op : t_.ops) {
+      if (op.kind == OpKind::hand_over && op.target < last_.size()) op.target = last_[op.target];
+      if (op.source != kNoOp && op.source < first_.size()) op.source = first_[op.source];
+    }
+    const auto moved = [&](OpId id) { return id < first_.size() ? first_[id] : static_cast<OpId>(t_.ops.size()); };
+    t_.steps = base_.steps;
+    for (Step& step : t_.steps) {
+      step.first = moved(step.first);
+      step.last = moved(step.last);
+    }
+    t_.ranks = 1;
+  }
+
+  void add_notes() {
+    const auto note = [&](std::size_t count, const std::string& what) {
+      if (count > 0) t_.notes.push_back("schedule: " + std::to_string(count) + " " + what);
+    };
+    note(unrolled_, "nodes of CUDA graphs are launched one by one.");
+    note(placed_, "ops that ran when the window began are launched where they stand.");
+    note(sized_by_storages_, "kernels of unknown FLOPs and bytes touch each of their storages once.");
+    note(completed_, "copies or memsets whose storages the trace does not name got one.");
+    note(split_, "transfers of several storages are one op for each.");
+    note(left_out_, "pieces of host work of unknown bytes are left out.");
+    if (scale_.bytes != 1 || scale_.flops != 1)
+      t_.notes.push_back("schedule: bytes scaled by " + std::to_string(scale_.bytes) + ", FLOPs by " +
+                         std::to_string(scale_.flops) + ".");
+  }
+
+  const Trace& base_;
+  const ScheduleScale scale_;
+  TraceBuilder builder_;
+  Trace& t_;
+  std::vector<OpId> first_, last_;  // of an op of the base: where it stands now
+  std::map<std::tuple<std::uint8_t, bool, bool>, StorageId> unnamed_;
+  std::uint16_t graph_thread_ = 0;
+  std::size_t unrolled_ = 0, placed_ = 0, sized_by_storages_ = 0, completed_ = 0, split_ = 0, left_out_ = 0;
+};
+
+}  // namespace
+
+Trace schedule_of(const Trace& trace, const ScheduleScale& scale) { return Scheduler(trace, scale).run(); }
+
+bool is_timeless(const Trace& trace) {
+  const ReplayConstants& c = trace.constants;
+  bool timeless = c.graph_gap == Duration{} && c.event_latency == Duration{};
+  for (int i = 0; i < kLaunchKinds; ++i) {
+    timeless = timeless && c.launch_latency[i] == Duration{};
+    for (const Duration gap : c.stream_gap[i]) timeless = timeless && gap == Duration{};
+  }
+  return timeless && std::all_of(trace.ops.begin(), trace.ops.end(), [](const Op& op) {
+           return op.host_gap == Duration{} && op.host_cost == Duration{} && op.return_delay == Duration{} &&
+                  op.duration == Duration{};
+         });
+}
+
+}  // namespace memwall

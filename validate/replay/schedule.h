@@ -17,12 +17,18 @@ struct ScheduleScale {
   double flops = 1;
 };
 
-// The trace without times, its sizes multiplied. What cannot be executed is refused with a UsageError that
-// names the op: collectives over several ranks, CUDA graphs are unrolled (their nodes become launches),
-// places other than hbm, host and nvme.
+// The trace without times, its sizes multiplied. It says in `notes` what was changed so that it can be executed:
+// CUDA graphs are unrolled (their nodes become launches), a transfer of several storages becomes one op for each,
+// the side of a copy that the trace does not name gets a storage, bytes held before the window become one
+// storage, host work of unknown bytes is left out. What cannot be executed is refused with a UsageError that
+// names the op: collectives over several ranks, kernels of which neither FLOPs nor bytes are known, places other
+// than hbm, host and nvme, and whatever else not_executable() finds.
 Trace schedule_of(const Trace& trace, const ScheduleScale& scale = {});
 // REQUIRES true of whatever is executed: every time in it is zero.
 bool is_timeless(const Trace& trace);
+// "" if the trace is a schedule that can be executed; else a sentence that names the first op (or storage) that
+// cannot be. Every form that execute() relies on is asked for here. REQUIRES: check(trace) is empty.
+std::string not_executable(const Trace& trace);
 
 // Text, one line per thing, described in docs/schedule_format.md. Same schedule, same bytes.
 std::string schedule_text(const Trace& schedule);

@@ -1,0 +1,55 @@
+// What every storage of a schedule holds at every op, concluded from the schedule alone, so that the checked
+// pass knows what to look for.
+//
+// A kernel, memset or host work makes new content in what it writes; a copy brings its source's content to
+// its destination. Preexisting storages begin with content of their own, others with none. A copy of fewer bytes
+// than its destination holds makes only those known: the rest is not looked at until something is written again.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/trace.h"
+
+namespace memwall {
+
+// One operand of an op, its memory not yet known.
+struct PlannedOperand {
+  StorageId storage = kNoStorage;
+  Bytes bytes = 0;                       // from its start; less than the storage's where only those are known
+  std::uint64_t expected = 0, made = 0;  // tags, as in Operand
+};
+
+class ContentPlan {
+ public:
+  // REQUIRES: check(schedule) and not_executable(schedule) are empty.
+  explicit ContentPlan(const Trace& schedule);
+
+  // Of a kernel, memset or host work: what it reads, then what it only writes. Of a copy or storage I/O: source, then
+  // destination, `bytes` as many as are moved. Storages of 0 bytes are left out.
+  std::span<const PlannedOperand> operands(OpId op) const {
+    return {operands_.data() + first_[op], first_[op + 1] - first_[op]};
+  }
+  // With which content a storage begins: 0 unless it is preexisting.
+  std::uint64_t initial(StorageId storage) const { return initial_[storage]; }
+
+ private:
+  struct Content {
+    std::uint64_t tag = 0;
+    Bytes known = 0;  // bytes from the start
+  };
+
+  void compute(const Op& op);
+  void transfer(const Op& op);
+  std::uint64_t fresh();
+
+  const Trace& trace_;
+  std::vector<Content> contents_;
+  std::vector<PlannedOperand> operands_;
+  std::vector<std::size_t> first_;
+  std::vector<std::uint64_t> initial_;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace memwall

@@ -35,19 +35,20 @@ class NotApplicable : public std::runtime_error {
 };
 
 struct BenchmarkSettings {
-  std::filesystem::path scratch;             // folder for files; created and emptied by the program
-  std::size_t largest_file = 1u << 30;       // bytes
-  std::size_t largest_buffer = 1u << 30;     // bytes, of host or device memory per buffer
-  double seconds_per_case = 0.3;             // of sampling, warm-up not included
+  std::filesystem::path scratch;          // folder for files; created and emptied by the program
+  std::size_t largest_file = 1u << 30;    // bytes
+  std::size_t largest_buffer = 1u << 30;  // bytes, of host or device memory per buffer
+  double seconds_per_case = 0.3;          // of sampling, warm-up not included
   std::uint32_t fewest_samples = 5;
   std::uint64_t seed = 1;
+  bool oversubscribe = false;  // may ask for more managed memory than the device has free; can hang a shared one
 };
 
 // What a running benchmark is given.
 class BenchmarkRun {
  public:
-  BenchmarkRun(std::string benchmark, const BenchmarkSettings& settings,
-               std::function<void(const Measurement&)> sink, std::chrono::steady_clock::time_point deadline);
+  BenchmarkRun(std::string benchmark, const BenchmarkSettings& settings, std::function<void(const Measurement&)> sink,
+               std::chrono::steady_clock::time_point deadline);
 
   const BenchmarkSettings& settings() const { return settings_; }
   // A row with the benchmark's name and `parameters`, to be filled.

@@ -3,7 +3,6 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
@@ -11,20 +10,14 @@
 #include <memory>
 #include <set>
 
-#include "cli/output_file.h"
+#include "cli/prepared_step.h"
 #include "cli/progress.h"
 #include "cli/summary_tables.h"
 #include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "cli/workload_file.h"
-#include "models/hw/machine_file.h"
-#include "models/hw/pricer.h"
-#include "models/hw/transfer.h"
 #include "sim/error.h"
-#include "sim/registry.h"
-#include "sim/repeat.h"
 #include "sim/scale.h"
-#include "sim/trace_check.h"
 #include "traces/run/run_file.h"
 #include "traces/run/run_recorder.h"
 #include "traces/run/summary.h"
@@ -69,80 +62,6 @@ ScaleFactors parse_scale(const std::string& text) {
   return factors;
 }
 
-std::string machine_names() {
-  std::string names;
-  for (const MachineSummary& m : list_machines()) names += (names.empty() ? "" : ", ") + m.name;
-  return names;
-}
-
-Machine choose_machine(const Options& o, const Trace& trace) {
-  if (!o.machine.empty()) return load_machine(o.machine, o.settings);
-  if (trace.machine.empty())
-    throw UsageError(
-        fmt::format("{}: the file does not say on which machine it was measured; give --machine, one of {}.", o.step,
-                    machine_names()));
-  return load_machine(trace.machine, o.settings);
-}
-
-bool is_shipped(const std::string& machine) {
-  const auto machines = list_machines();
-  return std::any_of(machines.begin(), machines.end(), [&](const MachineSummary& m) { return m.name == machine; });
-}
-
-// On another machine than the trace's own, or on its own with settings, durations are carried over by the cost model.
-Trace on_machine(Trace trace, const Machine& machine, const std::vector<std::string>& settings) {
-  if (trace.machine == machine.name && settings.empty()) return trace;
-  if (is_shipped(trace.machine)) {
-    const Machine own = load_machine(trace.machine);
-    return transferred(std::move(trace), &own, machine);
-  }
-  trace.notes.push_back(
-      trace.machine.empty()
-          ? fmt::format("The file does not say where it was measured: its times are taken as {}'s.", machine.name)
-          : fmt::format("It was measured on {}, of which there is no machine file here: its times are "
-                        "taken as {}'s.",
-                        trace.machine, machine.name));
-  trace.machine = machine.name;
-  return trace;
-}
-
-std::vector<PolicySpec> parse_policies(const std::vector<std::string>& texts) {
-  std::vector<PolicySpec> specs;
-  for (const std::string& text : texts) {
-    specs.push_back(parse_policy(text));
-    if (!specs.back().info->make_rewriter)
-      throw UsageError(
-          fmt::format("--policy {}: \"{}\" is a pager; give it with --pager.", text, specs.back().info->name));
-  }
-  return specs;
-}
-
-std::unique_ptr<Pager> make_pager(const std::string& text) {
-  if (text.empty()) return nullptr;
-  const PolicySpec spec = parse_policy(text);
-  if (!spec.info->make_pager)
-    throw UsageError(
-        fmt::format("--pager {}: \"{}\" rewrites the step beforehand; give it with --policy.", text, spec.info->name));
-  return spec.info->make_pager(spec.arguments);
-}
-
-void require_pageable(const Options& o, const Trace& trace) {
-  if (o.pager.empty() || (trace.knowledge.allocations && trace.knowledge.dataflow)) return;
-  throw UsageError(fmt::format(
-      "--pager {}: trace \"{}\" does not know {}, and a pager needs to; `memwall inspect` lists what "
-      "it knows.",
-      o.pager, trace.name, trace.knowledge.allocations ? "which op uses which storage" : "when memory is allocated"));
-}
-
-// Ops are numbered in 32 bits.
-Trace require_countable(const Options& o, Trace trace) {
-  constexpr std::uint64_t kMostOps = std::uint64_t{1} << 31;
-  if (trace.ops.size() * std::uint64_t{o.steps} > kMostOps)
-    throw UsageError(fmt::format("--steps {}: {} ops that many times are more than {}; expected at most {} steps.",
-                                 o.steps, trace.ops.size(), kMostOps, kMostOps / trace.ops.size()));
-  return trace;
-}
-
 Provenance provenance_now(std::chrono::steady_clock::time_point start, const std::string& command_line) {
   Provenance p;
   p.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -170,31 +89,27 @@ int report(const Options& o, const Run& run, Format format) {
 int run(const Options& o) {
   const auto start = std::chrono::steady_clock::now();
   const Format format = parse_format(o.format);
-  const std::vector<PolicySpec> specs = parse_policies(o.policies);
-  const std::unique_ptr<Pager> pager = make_pager(o.pager);
   make_allocator(o.allocator, 0);  // a wrong name is told before a long import
-  const ScaleFactors factors = parse_scale(o.scale);
-  if (!o.machine.empty()) load_machine(o.machine, o.settings);
-
-  Workload workload = load_workload(o.step, o.execution_trace);
-  require_harmless(o.output, workload.files);
-  const Machine machine = choose_machine(o, workload.trace);
-  require_pageable(o, workload.trace);
-  Trace trace = scaled(on_machine(std::move(workload.trace), machine, o.settings), factors);
-  if (!o.scale.empty()) trace.notes.push_back("Durations are scaled: " + o.scale + ".");
-  if (o.steps > 1) trace = repeated(require_countable(o, std::move(trace)), o.steps);
-  trace = apply_rewriters(trace, specs, machine, *make_pricer(machine));
-  require_sound(trace, o.step);
+  PreparedStep step = prepare_step({.step = o.step,
+                                    .execution_trace = o.execution_trace,
+                                    .machine = o.machine,
+                                    .pager = o.pager,
+                                    .settings = o.settings,
+                                    .policies = o.policies,
+                                    .scale = parse_scale(o.scale),
+                                    .scale_text = o.scale,
+                                    .steps = o.steps,
+                                    .output = o.output});
 
   SimulationProgress progress;
   RunSettings settings{.policies = o.policies,
                        .pager_text = o.pager,
                        .allocator = o.allocator,
-                       .pager = pager.get(),
+                       .pager = step.pager.get(),
                        .observer = &progress,
                        .inputs = {}};
-  for (const auto& file : workload.files) settings.inputs.push_back({file.filename().string(), hash_of_file(file)});
-  Run result = simulate_and_record(std::move(trace), machine, settings);
+  for (const auto& file : step.files) settings.inputs.push_back({file.filename().string(), hash_of_file(file)});
+  Run result = simulate_and_record(std::move(step.trace), std::move(step.machine), settings);
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
   if (!o.output.empty()) write_run(result, o.output);
   return report(o, result, format);

@@ -1,0 +1,114 @@
+#include "cli/prepared_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/output_file.h"
+#include "cli/workload_file.h"
+#include "models/hw/machine_file.h"
+#include "models/hw/pricer.h"
+#include "models/hw/transfer.h"
+#include "sim/error.h"
+#include "sim/registry.h"
+#include "sim/repeat.h"
+#include "sim/trace_check.h"
+
+namespace memwall {
+namespace {
+
+std::string machine_names() {
+  std::string names;
+  for (const MachineSummary& m : list_machines()) names += (names.empty() ? "" : ", ") + m.name;
+  return names;
+}
+
+Machine choose_machine(const StepSettings& s, const Trace& trace) {
+  if (!s.machine.empty()) return load_machine(s.machine, s.settings);
+  if (trace.machine.empty())
+    throw UsageError(
+        fmt::format("{}: the file does not say on which machine it was measured; give --machine, one of {}.", s.step,
+                    machine_names()));
+  return load_machine(trace.machine, s.settings);
+}
+
+bool is_shipped(const std::string& machine) {
+  const auto machines = list_machines();
+  return std::any_of(machines.begin(), machines.end(), [&](const MachineSummary& m) { return m.name == machine; });
+}
+
+// On another machine than the trace's own, or on its own with settings, durations are carried over by the cost model.
+Trace on_machine(Trace trace, const Machine& machine, const std::vector<std::string>& settings) {
+  if (trace.machine == machine.name && settings.empty()) return trace;
+  if (is_shipped(trace.machine)) {
+    const Machine own = load_machine(trace.machine);
+    return transferred(std::move(trace), &own, machine);
+  }
+  trace.notes.push_back(
+      trace.machine.empty()
+          ? fmt::format("The file does not say where it was measured: its times are taken as {}'s.", machine.name)
+          : fmt::format("It was measured on {}, of which there is no machine file here: its times are "
+                        "taken as {}'s.",
+                        trace.machine, machine.name));
+  trace.machine = machine.name;
+  return trace;
+}
+
+std::vector<PolicySpec> parse_policies(const std::vector<std::string>& texts) {
+  std::vector<PolicySpec> specs;
+  for (const std::string& text : texts) {
+    specs.push_back(parse_policy(text));
+    if (!specs.back().info->make_rewriter)
+      throw UsageError(
+          fmt::format("--policy {}: \"{}\" is a pager; give it with --pager.", text, specs.back().info->name));
+  }
+  return specs;
+}
+
+std::unique_ptr<Pager> make_pager(const std::string& text) {
+  if (text.empty()) return nullptr;
+  const PolicySpec spec = parse_policy(text);
+  if (!spec.info->make_pager)
+    throw UsageError(
+        fmt::format("--pager {}: \"{}\" rewrites the step beforehand; give it with --policy.", text, spec.info->name));
+  return spec.info->make_pager(spec.arguments);
+}
+
+void require_pageable(const StepSettings& s, const Trace& trace) {
+  if (s.pager.empty() || (trace.knowledge.allocations && trace.knowledge.dataflow)) return;
+  throw UsageError(fmt::format(
+      "--pager {}: trace \"{}\" does not know {}, and a pager needs to; `memwall inspect` lists what "
+      "it knows.",
+      s.pager, trace.name, trace.knowledge.allocations ? "which op uses which storage" : "when memory is allocated"));
+}
+
+// Ops are numbered in 32 bits.
+Trace require_countable(const StepSettings& s, Trace trace) {
+  constexpr std::uint64_t kMostOps = std::uint64_t{1} << 31;
+  if (trace.ops.size() * std::uint64_t{s.steps} > kMostOps)
+    throw UsageError(fmt::format("--steps {}: {} ops that many times are more than {}; expected at most {} steps.",
+                                 s.steps, trace.ops.size(), kMostOps, kMostOps / trace.ops.size()));
+  return trace;
+}
+
+}  // namespace
+
+PreparedStep prepare_step(const StepSettings& s) {
+  const std::vector<PolicySpec> specs = parse_policies(s.policies);
+  PreparedStep result;
+  result.pager = make_pager(s.pager);
+  if (!s.machine.empty()) load_machine(s.machine, s.settings);
+  Workload workload = load_workload(s.step, s.execution_trace);
+  require_harmless(s.output, workload.files);
+  result.machine = choose_machine(s, workload.trace);
+  require_pageable(s, workload.trace);
+  Trace trace = scaled(on_machine(std::move(workload.trace), result.machine, s.settings), s.scale);
+  if (!s.scale_text.empty()) trace.notes.push_back("Durations are scaled: " + s.scale_text + ".");
+  if (s.steps > 1) trace = repeated(require_countable(s, std::move(trace)), s.steps);
+  result.trace = apply_rewriters(trace, specs, result.machine, *make_pricer(result.machine));
+  require_sound(result.trace, s.step);
+  result.files = std::move(workload.files);
+  return result;
+}
+
+}  // namespace memwall

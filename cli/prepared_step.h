@@ -1,0 +1,37 @@
+// A step made ready for a machine: loaded, carried over to it, scaled, repeated, rewritten by policies. What
+// `memwall run` simulates and `memwall schedule` writes down.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/machine.h"
+#include "sim/pager.h"
+#include "sim/scale.h"
+#include "sim/trace.h"
+
+namespace memwall {
+
+// As the command line gave them.
+struct StepSettings {
+  std::string step, execution_trace, machine, pager;  // execution_trace, machine, pager: "" = none given
+  std::vector<std::string> settings, policies;        // of the machine; rewriters
+  ScaleFactors scale;
+  std::string scale_text;  // "" = not scaled; else noted in the trace
+  std::uint32_t steps = 1;
+  std::string output;  // what is going to be written: refused before any work if that would destroy something
+};
+
+struct PreparedStep {
+  Trace trace;  // sound
+  Machine machine;
+  std::unique_ptr<Pager> pager;              // null = none
+  std::vector<std::filesystem::path> files;  // that were read
+};
+
+// Throws UsageError and InputError; names of policies and machines are looked up before a long import.
+PreparedStep prepare_step(const StepSettings& settings);
+
+}  // namespace memwall

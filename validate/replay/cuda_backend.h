@@ -22,6 +22,9 @@ bool cuda_is_built_in();
 // "" if a device can be used, else a sentence that says what is missing: nvcc when this was built, the
 // driver, a device. Cheap; makes no context.
 std::string cuda_unavailable_reason();
+// What figures depend on: the device, its clocks and its link, driver and CUDA, the computer around it. Throws
+// UsageError as make_cuda_backend does.
+Environment cuda_environment(int device);
 // Throws UsageError with a sentence: built without CUDA, no driver, no device.
 std::unique_ptr<Backend> make_cuda_backend(const CudaBackendSettings& settings);
 

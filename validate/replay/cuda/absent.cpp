@@ -11,6 +11,8 @@ std::string cuda_unavailable_reason() {
          "nvcc is on the PATH, or use --backend host.";
 }
 
+Environment cuda_environment(int) { throw UsageError(cuda_unavailable_reason()); }
+
 std::unique_ptr<Backend> make_cuda_backend(const CudaBackendSettings&) { throw UsageError(cuda_unavailable_reason()); }
 
 }  // namespace memwall

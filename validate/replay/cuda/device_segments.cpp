@@ -1,0 +1,36 @@
+#include "validate/replay/cuda/device_segments.h"
+
+#include "validate/replay/cuda/cuda_handles.h"
+
+namespace memwall {
+
+DeviceSegments::~DeviceSegments() {
+  for (const Address address : segments_) cudaFree(reinterpret_cast<void*>(address));
+}
+
+std::optional<Address> DeviceSegments::obtain(Bytes bytes) {
+  check(cudaSetDevice(device_), "cudaSetDevice");
+  void* data = nullptr;
+  const cudaError_t code = cudaMalloc(&data, static_cast<std::size_t>(bytes));
+  if (code == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();  // it would be reported by the next launch
+    return std::nullopt;
+  }
+  check(code, "cudaMalloc");
+  const auto address = reinterpret_cast<Address>(data);
+  const std::lock_guard lock(mutex_);
+  segments_.insert(address);
+  return address;
+}
+
+void DeviceSegments::give_back(Address address, Bytes) {
+  before_free_();
+  {
+    const std::lock_guard lock(mutex_);
+    segments_.erase(address);
+  }
+  check(cudaSetDevice(device_), "cudaSetDevice");
+  check(cudaFree(reinterpret_cast<void*>(address)), "cudaFree");
+}
+
+}  // namespace memwall

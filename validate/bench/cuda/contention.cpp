@@ -10,7 +10,13 @@ void Contention::time_alone(Contender& contender) {
   const auto one = [&] { contender.submit(timed_stream_.get()); };
   one();  // what is set up on first use
   timed_stream_.synchronize();
-  contender.seconds = timing_.seconds_per_operation(timed_stream_.get(), 1, one);
+  contender.seconds = seconds_alone(contender, 1);
+}
+
+double Contention::seconds_alone(const Contender& contender, unsigned operations) {
+  return timing_.seconds_per_operation(timed_stream_.get(), operations, [&] {
+    for (unsigned i = 0; i < operations; ++i) contender.submit(timed_stream_.get());
+  });
 }
 
 double Contention::seconds_per_operation(const Contender& timed, unsigned operations, const Contender& busy) {

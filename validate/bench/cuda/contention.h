@@ -18,6 +18,9 @@ class Contention {
   // Fills `seconds` of `contender` by running it alone.
   void time_alone(Contender& contender);
 
+  // Seconds per operation of `operations` that nothing disturbs. REQUIRES: operations <= kMostQueued.
+  double seconds_alone(const Contender& contender, unsigned operations);
+
   // Seconds per operation of `operations` of `timed` that begin after `busy` has begun, and end before it ends:
   // that is checked with events, and more of `busy` is queued until it is so. Throws std::runtime_error where
   // that would take more than kMostQueued operations. REQUIRES: both were timed alone, operations <= 100.

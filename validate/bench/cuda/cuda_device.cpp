@@ -7,6 +7,11 @@
 #include "validate/replay/cuda_backend.h"
 
 namespace memwall {
+namespace {
+
+constexpr std::size_t kLeastBuffer = std::size_t{1} << 20;
+
+}  // namespace
 
 void require_device() {
   if (const std::string reason = cuda_unavailable_reason(); !reason.empty()) throw NotApplicable(reason);
@@ -27,7 +32,11 @@ std::size_t free_device_bytes() {
 
 std::size_t largest_device_buffer(const BenchmarkRun& run, unsigned buffers, std::size_t most) {
   const std::size_t fits = free_device_bytes() / 4 * 3 / buffers;
-  return std::bit_floor(std::min({fits, run.settings().largest_buffer, most}));
+  const std::size_t largest = std::bit_floor(std::min({fits, run.settings().largest_buffer, most}));
+  if (largest < kLeastBuffer)
+    throw NotApplicable("needs buffers of 1 MiB; the device has " + std::to_string(free_device_bytes()) +
+                        " bytes free, and a buffer may have " + std::to_string(run.settings().largest_buffer) + ".");
+  return largest;
 }
 
 std::vector<std::size_t> copy_sizes(std::size_t largest) {

@@ -15,7 +15,7 @@ void require_device();
 unsigned multiprocessors();
 std::size_t free_device_bytes();
 // The largest power of two that is at most `most` and the settings' largest buffer, and of which `buffers`
-// fit into three quarters of what the device has free.
+// fit into three quarters of what the device has free. Throws NotApplicable if that is less than 1 MiB.
 std::size_t largest_device_buffer(const BenchmarkRun& run, unsigned buffers, std::size_t most);
 
 // 4 KiB to 1 GiB by powers of four, and 2 MiB: no copy is larger than `largest`.

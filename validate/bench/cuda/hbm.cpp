@@ -1,9 +1,9 @@
 // Bandwidth of device memory and of the cache before it: read, write and triad by working set.
 #include <cmath>
 
+#include "validate/bench/cuda/bandwidth_kernels.h"
 #include "validate/bench/cuda/cuda_device.h"
 #include "validate/bench/cuda/cuda_timing.h"
-#include "validate/bench/cuda/stream_kernels.h"
 
 namespace memwall {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "validate/bench/cuda/bandwidth_kernels.h"
 #include "validate/bench/cuda/cuda_device.h"
-#include "validate/bench/cuda/stream_kernels.h"
 
 namespace memwall {
 namespace {

@@ -99,9 +99,7 @@ void for_each_number(Message& message, const std::string& above,
   }
 }
 
-const FieldDescriptor* source_field(const Message& number) {
-  return number.GetDescriptor()->FindFieldByName("source");
-}
+const FieldDescriptor* source_field(const Message& number) { return number.GetDescriptor()->FindFieldByName("source"); }
 
 std::string plain(const Message& message, const FieldDescriptor* field, int index) {
   std::string text;
@@ -137,8 +135,8 @@ class Printer {
           text += fmt::format("{}{}: {}\n", indent, field->name(), plain(message, field, list ? i : -1));
           continue;
         }
-        block(field,
-              list ? reflection->GetRepeatedMessage(message, field, i) : reflection->GetMessage(message, field), depth);
+        block(field, list ? reflection->GetRepeatedMessage(message, field, i) : reflection->GetMessage(message, field),
+              depth);
       }
     }
   }

@@ -1,0 +1,46 @@
+#include "validate/calibrate/fitting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "validate/calibrate/measured_rows.h"
+
+namespace memwall {
+
+Fitting::Fitting(const MeasurementSet& measurements, const std::string& base_name_or_path)
+    : set(measurements), base_name(base_name_or_path), base(load_machine(base_name_or_path)), draft(base_name_or_path) {
+  base_name = base.name;
+}
+
+void Fitting::fit(const std::string& path, const std::string& value, const std::string& measurements,
+                  std::vector<PricedRow> rows) {
+  draft.set(path, value, "measured");
+  numbers.push_back({path, measurements, std::move(rows)});
+}
+
+void Fitting::state(const std::string& path, const std::string& value, const std::string& key) {
+  draft.set(path, value, fmt::format("measured {}: {} of the results' environment", date, key));
+}
+
+double Fitting::environment_number(const std::string& key) const {
+  const std::string text = value_of(set.environment, key);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool sound = error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0;
+  return sound ? value : 0;
+}
+
+void Fitting::require_bandwidth(const std::string& path, double rate, const std::string& reason) {
+  const double present = draft.number(path, 0);
+  if (present >= rate * (1 - 5e-4)) return;  // as written, in four digits
+  const bool measured =
+      std::erase_if(numbers, [&](const FittedNumber& n) { return n.path == path && n.in_source; }) > 0;
+  notes.push_back(fmt::format("{} is taken as {}, because {} reached that; {} {}.", path, rate_text(rate), reason,
+                              measured ? "by itself it was measured at" : "the base says", rate_text(present)));
+  draft.set(path, rate_text(rate), fmt::format("measured {}: {} reached it", date, reason));
+}
+
+}  // namespace memwall

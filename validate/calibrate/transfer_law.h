@@ -1,0 +1,37 @@
+// The law by which the simulator prices a transfer, fitted to measured times:
+//   seconds(bytes) = latency + bytes / (bandwidth * efficiency(bytes))
+//
+// The estimator, which outliers in single rows do not move much:
+//   bandwidth   median over the (at most three) largest sizes of bytes / (seconds - latency); where a smaller
+//               size was faster by more than a twentieth, and that is allowed, its rate instead
+//   latency     median over the (at most three) smallest sizes of seconds - bytes / bandwidth, at least 0; the two
+//               are repeated until they agree
+//   efficiency  what is left at each size, by least squares of relative errors among curves that rise
+//               with size (isotonic regression); where sizes beyond that differ by over a twentieth, as
+//               measured. Points whose absence changes no time by over 1 % are dropped
+#pragma once
+
+#include <utility>
+#include <vector>
+
+namespace memwall {
+
+struct SizedTime {
+  double bytes = 0, seconds = 0;
+};
+
+struct TransferLaw {
+  double latency = 0;                                 // seconds
+  double bandwidth = 0;                               // bytes per second
+  std::vector<std::pair<double, double>> efficiency;  // (bytes, share in (0, 1]), ascending; empty = 1
+  double seconds(double bytes) const;
+};
+
+// `fastest_at_large`: sizes that a cache serves must not count as bandwidth. More than 64 sizes are thinned
+// evenly. REQUIRES: at least 2 sizes, ascending, all figures positive.
+TransferLaw fit_transfer_law(std::vector<SizedTime> times, bool fastest_at_large);
+
+// Of the middle two the mean. REQUIRES: not empty.
+double median_of(std::vector<double> values);
+
+}  // namespace memwall

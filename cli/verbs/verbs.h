@@ -24,6 +24,9 @@ Verb add_run(CLI::App& parent, const std::string& command_line);  // the latter 
 Verb add_compare(CLI::App& parent);
 Verb add_export(CLI::App& parent);
 Verb add_render(CLI::App& parent);
+Verb add_schedule(CLI::App& parent);
+Verb add_validate(CLI::App& parent);
+Verb add_calibrate(CLI::App& parent);
 
 // Writes data to stdout. Throws std::runtime_error (exit code 1) where it takes no more.
 void print(const std::string& text);

@@ -32,7 +32,8 @@ class DirectFile {
 
   // Return when all bytes are there. Not thread-safe: one caller at a time per object. Throw
   // std::runtime_error on an I/O error. REQUIRES: `offset`, `data` multiples of 4096; `bytes` too, or the
-  // buffer and the file reach to the next multiple.
+  // buffer and the file reach to the next multiple. A written byte is where other readers see it, not yet
+  // where it survives a power cut: no fsync, as an offloaded tensor needs none.
   void read(void* data, std::size_t bytes, std::size_t offset);
   void write(const void* data, std::size_t bytes, std::size_t offset);
 

@@ -45,6 +45,7 @@ double median_seconds(const std::function<double()>& sample) {
 class HostBackend final : public Backend {
  public:
   explicit HostBackend(const HostBackendSettings& settings);
+  ~HostBackend() override { run_on_cores(allowed_cores()); }
 
   std::string name() const override { return "host"; }
   Environment environment() const override;
@@ -121,10 +122,12 @@ HostBackend::HostBackend(const HostBackendSettings& settings)
     : settings_(settings),
       arena_(settings.device_capacity),
       file_(settings.scratch, settings.file_bytes),
-      gate_(settings.cores < allowed_cores().size() ? settings.cores : 0) {
+      gate_(settings.cores < allowed_cores().size() ? settings.cores : 0),
+      scratch_(ScratchMemory::bytes_for(settings.device_capacity)) {
   other_cores_ = allowed_cores();
   kernel_cores_ = {other_cores_.front()};
   if (other_cores_.size() > 1) other_cores_.erase(other_cores_.begin());
+  run_on_cores(other_cores_);  // the caller too, and the threads that it will start: no kernel displaces them
 }
 
 Environment HostBackend::environment() const {
@@ -184,7 +187,7 @@ void HostBackend::kernel(OpId id, std::uint16_t stream, const KernelWork& work, 
   streams_[stream]->submit([this, id, work, own = std::vector<Operand>(operands.begin(), operands.end())] {
     if (checked_) check_.expect_all(id, own);
     const auto start = Clock::now();
-    run_loop(loop_of(work), own, scratch_, gate_);
+    run_loop(loop_of(work), scratch_, gate_);
     note(id, start, Clock::now());
     if (checked_) fill_all(own);
   });
@@ -291,7 +294,7 @@ void HostBackend::synchronize_device() {
 
 void HostBackend::host_work(OpId id, Bytes dram_bytes, std::span<const Operand> operands) {
   if (checked_) check_.expect_all(id, operands);
-  run_loop(loop_of_host_work(dram_bytes), operands, scratch_, gate_);
+  run_loop(loop_of_host_work(dram_bytes), scratch_, gate_);
   if (checked_) fill_all(operands);
 }
 
@@ -324,7 +327,7 @@ void HostBackend::throw_failure() {
 
 double HostBackend::loop_seconds(const HostLoop& loop) {
   const auto start = Clock::now();
-  run_loop(loop, {}, scratch_, gate_);
+  run_loop(loop, scratch_, gate_);
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 

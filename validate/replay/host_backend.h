@@ -26,7 +26,9 @@ struct HostBackendSettings {
   unsigned cores = 0;  // 0 = all
 };
 
-// Throws UsageError: no such folder, rates that memcpy cannot reach, more memory than there is.
+// While it lives the calling thread, and threads that it starts, keep off the kernels' core; make and destroy it in
+// the thread that calls it. Throws UsageError: no such folder, rates that memcpy cannot reach, more memory than there
+// is.
 std::unique_ptr<Backend> make_host_backend(const HostBackendSettings& settings);
 
 }  // namespace memwall

@@ -51,9 +51,7 @@ double measured_memcpy_rate() {
   return best;
 }
 
-}  // namespace
-
-std::vector<int> allowed_cores() {
+std::vector<int> cores_of_this_thread() {
   cpu_set_t set;
   CPU_ZERO(&set);
   std::vector<int> cores;
@@ -61,6 +59,13 @@ std::vector<int> allowed_cores() {
     for (int i = 0; i < CPU_SETSIZE; ++i)
       if (CPU_ISSET(i, &set)) cores.push_back(i);
   if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+}  // namespace
+
+std::vector<int> allowed_cores() {
+  static const std::vector<int> cores = cores_of_this_thread();
   return cores;
 }
 

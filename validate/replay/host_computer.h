@@ -11,7 +11,8 @@
 
 namespace memwall {
 
-// Numbers of the cores that this process may use, ascending; not empty.
+// Numbers of the cores that this process may use, ascending; not empty. As they were when first asked for,
+// whatever run_on_cores does later.
 std::vector<int> allowed_cores();
 // The calling thread runs on these cores only. Best effort: a system may refuse. REQUIRES: not empty.
 void run_on_cores(const std::vector<int>& cores);

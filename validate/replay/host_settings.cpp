@@ -4,12 +4,13 @@
 
 #include "sim/error.h"
 #include "validate/replay/host_computer.h"
+#include "validate/replay/host_kernel.h"
 
 namespace memwall {
 namespace {
 
 // Besides the device: scratch memory of kernels and some room for everybody else.
-constexpr Bytes kMargin = MiB(512);
+constexpr Bytes kMargin = MiB(256);
 // A copy is paced to at most this share of what memcpy reaches, or its pace could not be kept beside other work.
 constexpr double kMostOfMemcpy = 0.5;
 
@@ -33,9 +34,10 @@ void check_host_settings(const HostBackendSettings& settings) {
     throw UsageError("the host back end's pageable share must be above 0 and at most 1.");
   if (!settings.scratch.empty() && !std::filesystem::is_directory(settings.scratch))
     throw UsageError("the folder \"" + settings.scratch.string() + "\" for the host back end's file does not exist.");
-  if (settings.device_capacity + kMargin > available_memory())
+  const Bytes beside = kMargin + 2 * ScratchMemory::bytes_for(settings.device_capacity);
+  if (settings.device_capacity > available_memory() - beside)
     throw UsageError("the host back end's device needs " + in_gigabytes(static_cast<double>(settings.device_capacity)) +
-                     " of memory and " + in_gigabytes(static_cast<double>(kMargin)) + " beside it; " +
+                     " of memory and " + in_gigabytes(static_cast<double>(beside)) + " beside it; " +
                      in_gigabytes(static_cast<double>(available_memory())) + " are free.");
   check_rate("host-to-device", settings.host_to_device);
   check_rate("device-to-host", settings.device_to_host);

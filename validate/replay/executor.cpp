@@ -32,7 +32,7 @@ class Executor {
       : t_(schedule),
         backend_(backend),
         settings_(settings),
-        contents_(schedule),
+        contents_(schedule, static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count())),
         memory_(schedule, backend, settings.capacity > 0 ? settings.capacity : backend.device_capacity()) {}
 
   Execution run() {

@@ -6,7 +6,8 @@
 
 namespace memwall {
 
-ContentPlan::ContentPlan(const Trace& schedule) : trace_(schedule), contents_(schedule.storages.size()) {
+ContentPlan::ContentPlan(const Trace& schedule, std::uint64_t salt)
+    : trace_(schedule), salt_(salt), contents_(schedule.storages.size()) {
   for (const Storage& s : schedule.storages) {
     const std::uint64_t tag = s.preexisting ? fresh() : 0;
     contents_[initial_.size()] = {tag, tag == 0 ? 0 : s.bytes};
@@ -31,7 +32,7 @@ ContentPlan::ContentPlan(const Trace& schedule) : trace_(schedule), contents_(sc
 // Words of one pattern are neighbours of words of another whose tag is near; hashed tags are far apart.
 std::uint64_t ContentPlan::fresh() {
   std::uint64_t tag = 0;
-  while (tag == 0) tag = pattern_word(0, made_++);
+  while (tag == 0) tag = pattern_word(salt_, made_++);
   return tag;
 }
 

@@ -23,8 +23,9 @@ struct PlannedOperand {
 
 class ContentPlan {
  public:
+  // Another `salt` gives other contents, so that what an earlier execution left in memory cannot look right.
   // REQUIRES: check(schedule) and not_executable(schedule) are empty.
-  explicit ContentPlan(const Trace& schedule);
+  explicit ContentPlan(const Trace& schedule, std::uint64_t salt = 0);
 
   // Of a kernel, memset or host work: what it reads, then what it only writes. Of a copy or storage I/O: source, then
   // destination, `bytes` as many as are moved. Storages of 0 bytes are left out.
@@ -45,6 +46,7 @@ class ContentPlan {
   std::uint64_t fresh();
 
   const Trace& trace_;
+  const std::uint64_t salt_;
   std::vector<Content> contents_;
   std::vector<PlannedOperand> operands_;
   std::vector<std::size_t> first_;

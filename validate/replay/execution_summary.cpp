@@ -1,0 +1,83 @@
+#include "validate/replay/execution_summary.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace memwall {
+namespace {
+
+template <class... T>
+std::string formatted(const char* pattern, T... values) {
+  char text[256];
+  std::snprintf(text, sizeof text, pattern, values...);
+  return text;
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return formatted("%.1f us", seconds * 1e6);
+  if (seconds < 1) return formatted("%.3f ms", seconds * 1e3);
+  return formatted("%.4f s", seconds);
+}
+
+std::string bytes_text(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 4) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return formatted(unit == 0 ? "%.0f %s" : "%.2f %s", bytes, kUnits[unit]);
+}
+
+struct Share {
+  std::size_t ops = 0;
+  double bytes = 0;
+  Duration busy{};
+};
+
+std::string totals_line(const Execution& e) {
+  std::vector<double> seconds;
+  for (const Duration total : e.totals) seconds.push_back(to_seconds(total));
+  Measurement m;
+  summarize_samples(seconds, m);
+  return formatted("total      %s, median of %zu passes (10 %% to 90 %%: %s to %s)\n", time_text(m.median).c_str(),
+                   seconds.size(), time_text(m.low).c_str(), time_text(m.high).c_str());
+}
+
+}  // namespace
+
+std::string execution_summary(const Trace& t, const Execution& e) {
+  std::map<Phase, Share> phases;
+  std::map<std::pair<std::uint8_t, std::uint8_t>, Share> directions;
+  for (OpId id = 0; id < t.ops.size(); ++id) {
+    const Op& op = t.ops[id];
+    if (!runs_on_device(op.kind)) continue;
+    const bool moves = op.kind == OpKind::copy || op.kind == OpKind::storage_io;
+    Share& share = moves ? directions[{op.from, op.to}] : phases[op.phase];
+    ++share.ops;
+    share.bytes += static_cast<double>(op.bytes);
+    share.busy += e.times[id].end - e.times[id].start;
+  }
+  std::string text = totals_line(e);
+  for (const auto& [phase, share] : phases)
+    text += formatted("device     %-10s %s in %zu kernels and memsets\n", std::string(to_string(phase)).c_str(),
+                      time_text(to_seconds(share.busy)).c_str(), share.ops);
+  for (const auto& [way, share] : directions)
+    text += formatted("moved      %s to %s: %s in %zu ops, %s, %.2f GB/s\n", t.places[way.first].c_str(),
+                      t.places[way.second].c_str(), bytes_text(share.bytes).c_str(), share.ops,
+                      time_text(to_seconds(share.busy)).c_str(),
+                      share.busy.count() > 0 ? share.bytes / to_seconds(share.busy) / 1e9 : 0);
+  for (const PlacePeak& peak : e.peaks)
+    text += formatted("peak       %-5s allocated %s, reserved %s\n", peak.place.c_str(),
+                      bytes_text(static_cast<double>(peak.allocated)).c_str(),
+                      bytes_text(static_cast<double>(peak.reserved)).c_str());
+  return text + formatted("integrity  %llu checks of %s, %llu mismatches\n",
+                          static_cast<unsigned long long>(e.integrity.checks),
+                          bytes_text(static_cast<double>(e.integrity.bytes)).c_str(),
+                          static_cast<unsigned long long>(e.integrity.mismatches));
+}
+
+}  // namespace memwall

@@ -1,0 +1,109 @@
+// memwall schedule: a rewritten step as a program without times, for memwall-replay.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "cli/prepared_step.h"
+#include "cli/schedule_tables.h"
+#include "cli/table.h"
+#include "cli/verbs/verbs.h"
+#include "sim/error.h"
+#include "validate/replay/schedule.h"
+
+namespace memwall {
+namespace {
+
+struct Options {
+  std::string step, execution_trace, machine, pager, scale, output, format = "table";
+  std::vector<std::string> settings, policies;
+  std::uint32_t steps = 1;
+};
+
+// "0.001", "1/32"
+std::optional<double> fraction(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  double above = 0, below = 1;
+  if (!CLI::detail::lexical_cast(text.substr(0, slash), above)) return std::nullopt;
+  if (slash != std::string::npos && !CLI::detail::lexical_cast(text.substr(slash + 1), below)) return std::nullopt;
+  const double value = above / below;
+  return std::isfinite(value) && value > 0 && value <= 1e6 ? std::optional(value) : std::nullopt;
+}
+
+// "bytes=1/32,flops=0.001"
+ScheduleScale parse_scale(const std::string& text) {
+  ScheduleScale scale;
+  std::map<std::string, double*> known{{"bytes", &scale.bytes}, {"flops", &scale.flops}};
+  if (text.empty()) return scale;
+  for (const std::string& item : CLI::detail::split(text, ',')) {
+    const std::size_t equals = item.find('=');
+    const auto found = known.find(item.substr(0, equals));
+    if (found == known.end())
+      throw UsageError(
+          fmt::format("--scale {}: \"{}\" cannot be scaled, or is given twice; expected bytes or flops, as in "
+                      "bytes=1/32,flops=0.001.",
+                      text, item.substr(0, equals)));
+    const auto value = equals == std::string::npos ? std::nullopt : fraction(item.substr(equals + 1));
+    if (!value)
+      throw UsageError(fmt::format(
+          "--scale {}: \"{}\" has no factor; expected a number above 0 up to 1e6, as in bytes=1/32.", text, item));
+    *found->second = *value;
+    known.erase(found);
+  }
+  return scale;
+}
+
+int write(const Options& o) {
+  const Format format = parse_format(o.format);
+  const ScheduleScale scale = parse_scale(o.scale);
+  PreparedStep step = prepare_step({.step = o.step,
+                                    .execution_trace = o.execution_trace,
+                                    .machine = o.machine,
+                                    .pager = o.pager,
+                                    .settings = o.settings,
+                                    .policies = o.policies,
+                                    .scale = {},
+                                    .scale_text = "",
+                                    .steps = o.steps,
+                                    .output = o.output});
+  if (step.pager)
+    throw UsageError(
+        fmt::format("--pager {}: not implemented: a pager's recorded moves cannot be scheduled yet.", o.pager));
+  const Trace schedule = schedule_of(step.trace, scale);
+  write_schedule(schedule, o.output);
+  print(to_text(schedule_tables(schedule), format));
+  return 0;
+}
+
+}  // namespace
+
+Verb add_schedule(CLI::App& parent) {
+  auto o = std::make_shared<Options>();
+  CLI::App* app = parent.add_subcommand("schedule", "Write a step as a program without times, for memwall-replay");
+  app->add_option("step", o->step, "A trace file (.mwt), or a capture, as for `memwall run`")->required();
+  app->add_option("--et", o->execution_trace, "ExecutionTrace of the same run, beside a Kineto capture");
+  app->add_option("--machine", o->machine, "On which policies plan; default: the one the step was measured on");
+  app->add_option("--set", o->settings, "Override a number of the machine; repeatable")->allow_extra_args(false);
+  app->add_option("--policy", o->policies, "Rewrite the step beforehand: NAME:key=value; repeatable, they compose")
+      ->allow_extra_args(false);
+  app->add_option("--pager", o->pager, "Simulate under this pager and write its moves down: NAME:key=value");
+  app->add_option("--steps", o->steps, "The whole step this many times in a row")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app->add_option("--scale", o->scale, "Multiply sizes and work, to fit a smaller machine: bytes=1/32,flops=0.001");
+  app->add_option("-o,--output", o->output, "Where the schedule goes (.schedule), a text")->required();
+  app->add_option("--format", o->format, "table, json, csv or md: of what is printed about it")->capture_default_str();
+  app->footer(
+      "A schedule holds no time at all: what executes it finds out how long things take. The format is described\n"
+      "in docs/schedule_format.md.\n\n"
+      "Examples:\n"
+      "  memwall schedule step.mwt --policy offload:what=activations,to=host -o offload.schedule\n"
+      "  memwall schedule step.mwt --scale bytes=1/32,flops=0.001 -o small.schedule\n"
+      "  memwall-replay small.schedule --backend host -o small.execution.csv");
+  return {app, [o] { return write(*o); }};
+}
+
+}  // namespace memwall

@@ -1,0 +1,127 @@
+// memwall validate: predicted against measured, from committed measurements or live.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "cli/live_validation.h"
+#include "cli/table.h"
+#include "cli/validation_table.h"
+#include "cli/verbs/verbs.h"
+#include "models/workload/import/file_text.h"
+#include "sim/error.h"
+#include "validate/report/validation.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kOutside = 4;  // exit code
+
+struct Options {
+  std::vector<std::string> folders, settings;
+  std::string runs, format = "table";
+  bool readme = false, live = false, strict = false;
+  LiveSettings measured;
+};
+
+// validate/data of the source tree that this was built from, or what the environment names.
+fs::path data_folder() {
+  const char* named = std::getenv("MEMWALL_VALIDATION_DATA");
+  return named != nullptr && *named != '\0' ? fs::path(named) : fs::path(MEMWALL_VALIDATION_DATA);
+}
+
+ValidationSettings settings_of(const Options& o) {
+  return {.machine_settings = o.settings, .deviations = data_folder() / ".." / "DEVIATIONS.md", .runs = o.runs};
+}
+
+int verdict(const std::vector<ValidationRow>& rows) {
+  const std::vector<std::string> sentences = outside_sentences(rows);
+  for (const std::string& sentence : sentences)
+    fmt::print(stderr, "memwall validate: outside its tolerance: {}\n", sentence);
+  return sentences.empty() ? 0 : kOutside;
+}
+
+int validate_committed(const Options& o) {
+  const Format format = parse_format(o.format);
+  const ValidationSettings settings = settings_of(o);
+  std::vector<ValidationRow> rows;
+  if (o.folders.empty()) rows = validate_all(data_folder(), settings);
+  for (const std::string& folder : o.folders) {
+    const std::vector<ValidationRow> more = validate_folder(folder, settings);
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  if (o.readme) {
+    const fs::path readme = data_folder() / ".." / "README.md";
+    print(with_validation_table(read_file_text(readme), rows, readme.filename().string()));
+  } else {
+    print(to_text(validation_table(rows), format));
+  }
+  return verdict(rows);
+}
+
+int validate_live(const Options& o) {
+  const Format format = parse_format(o.format);
+  const LiveResult result = measure_and_execute(o.measured);
+  std::vector<ValidationRow> rows = validate_folder(result.folder, settings_of(o));
+  std::vector<Table> tables{live_table(rows), validation_table(rows)};
+  print(format == Format::table || format == Format::md ? to_text(tables, format) : to_text(tables[1], format));
+  for (const std::string& note : result.notes) fmt::print(stderr, "memwall validate: {}\n", note);
+  const int code = verdict(rows);
+  return o.strict ? code : 0;
+}
+
+int run(const Options& o) {
+  if (o.live && (!o.folders.empty() || o.readme))
+    throw UsageError("--live measures anew; expected neither folders nor --markdown-readme beside it.");
+  if (!o.live && (!o.measured.output.empty() || o.strict))
+    throw UsageError("-o and --strict belong to --live; committed measurements are compared where they are.");
+  if (o.readme && (!o.settings.empty() || !o.folders.empty()))
+    throw UsageError("--markdown-readme writes down what is committed; expected neither folders nor --set beside it.");
+  return o.live ? validate_live(o) : validate_committed(o);
+}
+
+void add_options(CLI::App& app, Options& o) {
+  app.add_option("folder", o.folders,
+                 "Measurements of one machine; default: all of validate/data, or of the folder "
+                 "that MEMWALL_VALIDATION_DATA names");
+  app.add_option("--set", o.settings,
+                 "Override a number of the machine file: link.pcie_h2d.bandwidth=1GB/s; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--runs", o.runs, "Write each schedule here twice, as measured and as simulated (.h5)");
+  app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
+  app.add_flag("--markdown-readme", o.readme, "Print validate/README.md with its table made anew");
+  app.add_flag("--live", o.live, "Measure this computer, calibrate, execute four schedules and compare");
+  app.add_option("--backend", o.measured.backend, "With --live: host (this computer stands in for a GPU) or cuda")
+      ->capture_default_str();
+  app.add_option("--workload", o.measured.workload, "With --live: the step that is executed; default: the sample");
+  app.add_option("-o,--output", o.measured.output, "With --live: keep results, machine file, schedules and executions");
+  app.add_option("--scratch", o.measured.scratch, "With --live: where the file is that stands for NVMe");
+  app.add_option("--seconds", o.measured.seconds, "With --live: how long measuring may take, executions not included")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->capture_default_str();
+  app.add_flag("--strict", o.strict, "With --live: exit code 4 if a row is outside its tolerance");
+}
+
+}  // namespace
+
+Verb add_validate(CLI::App& parent) {
+  auto o = std::make_shared<Options>();
+  CLI::App* app = parent.add_subcommand("validate", "Compare predictions with what was measured on real machines");
+  add_options(*app, *o);
+  app->footer(
+      "What each row means is described in docs/validation.md. Exit code 4: a row is outside its tolerance and not\n"
+      "accepted in validate/DEVIATIONS.md; stderr names it.\n\n"
+      "Examples:\n"
+      "  memwall validate                                  # everything that is committed\n"
+      "  memwall validate validate/data/NAME --runs runs   # and both runs of each schedule, for `memwall compare`\n"
+      "  memwall validate --live                           # this computer, a few minutes\n"
+      "  memwall validate --live -o validate/data/NAME     # and keep it");
+  return {app, [o] { return run(*o); }};
+}
+
+}  // namespace memwall

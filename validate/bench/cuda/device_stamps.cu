@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cmath>
 #include <stdexcept>
+#include <string>
 
 #include "validate/bench/cuda/device_stamps.h"
 
@@ -9,7 +10,7 @@ namespace memwall {
 namespace {
 
 constexpr unsigned kGapKernels = 200;             // in one sample
-constexpr std::uint64_t kGapCycles = 8'000;       // about 5 us
+constexpr std::uint64_t kClockStep = 2'000;       // nanoseconds; %globaltimer advances in smaller steps
 constexpr unsigned kExchanges = 200;              // in one observation
 constexpr std::uint64_t kPatience = 500'000'000;  // nanoseconds until the device gives up waiting for the host
 
@@ -69,6 +70,13 @@ void launch_stamped(KernelStamp* stamp, std::uint64_t cycles, cudaStream_t strea
   check(cudaGetLastError(), "launch of a kernel that notes its time");
 }
 
+StampList::StampList(std::size_t size) : memory_(size * sizeof(KernelStamp)), size_(size) { clear(); }
+
+void StampList::clear() const {
+  check(cudaMemset(memory_.data(), 0, size_ * sizeof(KernelStamp)), "cudaMemset of stamps");
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // streams do not wait for the default one
+}
+
 std::vector<KernelStamp> StampList::read() const {
   std::vector<KernelStamp> stamps(size_);
   check(cudaMemcpy(stamps.data(), memory_.data(), size_ * sizeof(KernelStamp), cudaMemcpyDeviceToHost),
@@ -76,8 +84,22 @@ std::vector<KernelStamp> StampList::read() const {
   return stamps;
 }
 
+double mean_gap(const std::vector<KernelStamp>& stamps) {
+  std::int64_t between = 0;
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    if (stamps[i].start == 0 || stamps[i].end < stamps[i].start)
+      throw std::runtime_error("kernel " + std::to_string(i) + " did not note its time.");
+    if (i == 0) continue;
+    if (stamps[i].start + kClockStep < stamps[i - 1].end)
+      throw std::runtime_error("kernel " + std::to_string(i) + " began before the one ahead of it ended.");
+    between += static_cast<std::int64_t>(stamps[i].start) - static_cast<std::int64_t>(stamps[i - 1].end);
+  }
+  return static_cast<double>(between) / static_cast<double>(stamps.size() - 1) * 1e-9;
+}
+
 double stream_gap_sample(cudaStream_t stream, StreamGate& gate) {
   const StampList list(kGapKernels);
+  launch_stamped(list.at(0), 0, stream);  // the first launch loads the kernel, which may wait for the device
   for (unsigned attempt = 0; attempt < kGateAttempts; ++attempt) {
     gate.close(stream);
     try {
@@ -89,11 +111,7 @@ double stream_gap_sample(cudaStream_t stream, StreamGate& gate) {
     gate.open();
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     if (gate.gave_up()) continue;
-    const std::vector<KernelStamp> stamps = list.read();
-    std::int64_t between = 0;
-    for (unsigned i = 1; i < kGapKernels; ++i)
-      between += static_cast<std::int64_t>(stamps[i].start - stamps[i - 1].end);
-    return static_cast<double>(between) / (kGapKernels - 1) * 1e-9;
+    return mean_gap(list.read());
   }
   throw std::runtime_error("kernels could not be queued behind a held stream.");
 }

@@ -26,11 +26,12 @@ void launch_empty(cudaStream_t stream);
 // `stamp`, in memory of the device.
 void launch_stamped(KernelStamp* stamp, std::uint64_t cycles, cudaStream_t stream);
 
-// Stamps on the device, read back by the host.
+// Stamps on the device, read back by the host; zero until they are written.
 class StampList {
  public:
-  explicit StampList(std::size_t size) : memory_(size * sizeof(KernelStamp)), size_(size) {}
+  explicit StampList(std::size_t size);
   KernelStamp* at(std::size_t index) const { return memory_.as<KernelStamp>() + index; }
+  void clear() const;
   // REQUIRES: the kernels that write them have ended.
   std::vector<KernelStamp> read() const;
 
@@ -39,8 +40,14 @@ class StampList {
   std::size_t size_;
 };
 
-// From the end of each kernel to the start of the next, on average over a held stream's queue, in seconds; one
-// sample. Kernels of about 5 us each, so that the next one is ready when one ends.
+// Seconds from the end of each kernel to the start of the next, on average. Throws std::runtime_error where a stamp
+// is missing, or a kernel began before the one ahead of it ended. REQUIRES: at least two.
+double mean_gap(const std::vector<KernelStamp>& stamps);
+
+// About 5 us: kernels that spin for so long are queued well before the one ahead of them ends.
+inline constexpr std::uint64_t kGapCycles = 8'000;
+
+// mean_gap over a held stream's queue; one sample.
 double stream_gap_sample(cudaStream_t stream, StreamGate& gate);
 // Median of several samples.
 double stream_gap(cudaStream_t stream);

@@ -77,7 +77,7 @@ double LineReader::number(std::string_view field, double lowest) const {
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(value) || value < lowest)
-    refuse(field, "a number of at least " + plain_number(lowest));
+    refuse(field, "a number of at least " + exact_number(lowest));
   return value;
 }
 
@@ -114,7 +114,7 @@ void require_canonical(const std::string& text, const std::string& canonical, co
   found.refuse("the end of the file", "more lines");
 }
 
-std::string plain_number(double value) {
+std::string exact_number(double value) {
   char text[32];
   const auto [end, error] = std::to_chars(text, text + sizeof text, value);
   return error == std::errc() ? std::string(text, end) : std::string("0");

@@ -43,7 +43,7 @@ class LineReader {
 void require_canonical(const std::string& text, const std::string& canonical, const std::string& name);
 
 // Shortest decimal that reads back as the same number.
-std::string plain_number(double value);
+std::string exact_number(double value);
 
 // No longer text is read.
 inline constexpr std::uint64_t kLargestText = std::uint64_t{1} << 32;

@@ -43,9 +43,11 @@ std::vector<Measurement> large_rows(std::vector<Measurement> rows, double least)
   return rows;
 }
 
-double median_rate(const std::vector<Measurement>& rows) {
+double base_fixed(const Fitting& f) { return to_seconds(efficiency_of(f.base.gpu, OperatorClass::memory).fixed); }
+
+double median_rate(const std::vector<Measurement>& rows, double fixed) {
   std::vector<double> rates;
-  for (const Measurement& row : rows) rates.push_back(traffic_of(row) / row.median);
+  for (const Measurement& row : rows) rates.push_back(traffic_of(row) / std::max(row.median - fixed, 0.5 * row.median));
   return median_of(rates);
 }
 
@@ -59,7 +61,7 @@ void fit_hbm(Fitting& f) {
     count += all.size();
     if (all.empty()) continue;
     const std::vector<Measurement> rows = large_rows(all, 4 * l2_bytes(f));
-    const double rate = median_rate(rows);
+    const double rate = median_rate(rows, base_fixed(f));
     if (std::string(benchmark) == "hbm_triad") triad = rate, of_triad = rows;
     if (rate <= best) continue;
     best = rate;
@@ -72,6 +74,7 @@ void fit_hbm(Fitting& f) {
   std::vector<PricedRow> priced;
   for (const Measurement& row : used) priced.push_back(priced_stream(row));
   f.fit("gpu.hbm.bandwidth", rate_text(best), sizes_sentence(used), std::move(priced));
+  f.require_class(OperatorClass::memory);
   if (of_triad.empty()) of_triad = used, triad = best;
   std::vector<PricedRow> of_memory;
   for (const Measurement& row : of_triad) of_memory.push_back(priced_stream(row));
@@ -81,7 +84,7 @@ void fit_hbm(Fitting& f) {
 // Working sets well inside L2: what does not fit is at most a quarter, which HBM serves beside it.
 void fit_l2(Fitting& f) {
   const double capacity = l2_bytes(f), hbm = f.draft.number("gpu.hbm.bandwidth");
-  const double fixed = to_seconds(efficiency_of(f.base.gpu, OperatorClass::memory).fixed);
+  const double fixed = base_fixed(f);
   double best = 0;
   Measurement chosen;
   for (const char* benchmark : kStreams) {
@@ -274,6 +277,7 @@ void fit_matrix_products(Fitting& f) {
   // Half precision is what trains; the order of kProducts says which type speaks for the class.
   const Products& speaker = all.front();
   const double share = median_share(f, speaker);
+  f.require_class(OperatorClass::gemm);
   f.fit("gpu.efficiency.gemm.compute_share", plain_text(share), shapes_sentence(speaker, speaker.large.size()),
         priced_products(speaker.large, speaker.benchmark->type));
   fit_product_fixed(f, speaker, share);

@@ -127,21 +127,10 @@ void fit_arithmetic(Fitting& f, const KernelClass& c, const std::vector<Measurem
   f.fit(path, plain_text(std::min(1.0, least)), fmt::format("at least, {}", sentence_of(c, largest)), explained);
 }
 
-// An entry that the base lacks: what the engine takes instead, so that it can be changed.
-void require_entry(Fitting& f, const std::string& name, OperatorClass operator_class) {
-  if (f.draft.has("gpu.efficiency." + name)) return;
-  const KernelEfficiency e = efficiency_of(f.base.gpu, operator_class);
-  const std::string source =
-      fmt::format("not measured; {} has no entry for this class: as its class other", f.base_name);
-  f.draft.set(path_of(name, "compute_share"), plain_text(e.compute), source);
-  f.draft.set(path_of(name, "memory_share"), plain_text(e.memory), source);
-  f.draft.set(path_of(name, "fixed"), time_text(to_seconds(e.fixed)), source);
-}
-
 void fit_class(Fitting& f, const KernelClass& c) {
   const std::vector<Measurement> rows = rows_of(f, c);
   if (rows.empty()) return;
-  require_entry(f, c.name, c.operator_class);
+  f.require_class(c.operator_class);
   const std::vector<Measurement> largest = large(rows, 4 * f.draft.number("gpu.l2_capacity"));
   const ClassFit fit = fit_of(f, rows, largest, f.draft.number(path_of(c.name, "fixed")));
   const std::vector<PricedRow> explained = priced(rows, c.operator_class);
@@ -159,7 +148,9 @@ void lift_hbm(Fitting& f) {
     if (rows.empty()) continue;
     std::vector<double> rates;
     const std::vector<Measurement> largest = large(rows, 4 * f.draft.number("gpu.l2_capacity"));
-    for (const Measurement& row : largest) rates.push_back(traffic_of(row) / row.median);
+    const double fixed = f.draft.number(path_of(c.name, "fixed"), 0);
+    for (const Measurement& row : largest)
+      rates.push_back(traffic_of(row) / std::max(row.median - fixed, 0.5 * row.median));
     const double rate = median_of(rates);
     if (rate > 1.5 * hbm)
       throw InputError(fmt::format("{}: {} are more than the memory carries, {} by the hbm benchmarks; expected less.",

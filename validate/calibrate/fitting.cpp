@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "models/hw/kernel_cost.h"
 #include "validate/calibrate/measured_rows.h"
 
 namespace memwall {
@@ -31,6 +32,17 @@ double Fitting::environment_number(const std::string& key) const {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool sound = error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0;
   return sound ? value : 0;
+}
+
+void Fitting::require_class(OperatorClass operator_class) {
+  const std::string path = fmt::format("gpu.efficiency.{}", to_string(operator_class));
+  if (draft.has(path)) return;
+  const KernelEfficiency e = efficiency_of(base.gpu, operator_class);
+  const std::string source =
+      fmt::format("not measured; as class \"other\" of {}, which does not list this one", base_name);
+  draft.set(path + ".compute_share", plain_text(e.compute), source);
+  draft.set(path + ".memory_share", plain_text(e.memory), source);
+  draft.set(path + ".fixed", time_text(to_seconds(e.fixed)), source);
 }
 
 void Fitting::require_bandwidth(const std::string& path, double rate, const std::string& reason) {

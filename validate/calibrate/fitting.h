@@ -8,6 +8,7 @@
 
 #include "models/hw/machine_draft.h"
 #include "sim/machine.h"
+#include "sim/op.h"
 #include "sim/pricer.h"
 #include "validate/measurement/measurement.h"
 
@@ -45,6 +46,8 @@ struct Fitting {
   void state(const std::string& path, const std::string& value, const std::string& key);
   // A value of the environment as a number; 0 where it is absent or none.
   double environment_number(const std::string& key) const;
+  // Makes the entry of an operator class that the base lacks: what the engine takes instead.
+  void require_class(OperatorClass operator_class);
   // The bandwidth at `path` becomes at least `rate`, because `reason` reached it. Notes it where it changes.
   void require_bandwidth(const std::string& path, double rate, const std::string& reason);
 };

@@ -24,9 +24,15 @@ std::vector<SizedTime> thinned(const std::vector<SizedTime>& times) {
 // A latency near the whole time would make the rest a difference of noise.
 double moving_seconds(const SizedTime& t, double latency) { return std::max(t.seconds - latency, 0.01 * t.seconds); }
 
+// A line through the smallest sizes, which may rise faster than 1 / bandwidth: small transfers are inefficient.
 double latency_at(const std::vector<SizedTime>& times, double bandwidth, std::size_t ends) {
-  std::vector<double> found;
-  for (std::size_t i = 0; i < ends; ++i) found.push_back(times[i].seconds - times[i].bytes / bandwidth);
+  double slope = 1 / bandwidth;
+  std::vector<double> slopes, found;
+  for (std::size_t i = 0; i < ends; ++i)
+    for (std::size_t j = i + 1; j < ends; ++j)
+      slopes.push_back((times[j].seconds - times[i].seconds) / (times[j].bytes - times[i].bytes));
+  if (!slopes.empty()) slope = std::max(slope, median_of(slopes));
+  for (std::size_t i = 0; i < ends; ++i) found.push_back(times[i].seconds - times[i].bytes * slope);
   return std::max(0.0, median_of(found));
 }
 

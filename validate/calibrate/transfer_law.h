@@ -4,8 +4,8 @@
 // The estimator, which outliers in single rows do not move much:
 //   bandwidth   median over the (at most three) largest sizes of bytes / (seconds - latency); where a smaller
 //               size was faster by more than a twentieth, and that is allowed, its rate instead
-//   latency     median over the (at most three) smallest sizes of seconds - bytes / bandwidth, at least 0; the two
-//               are repeated until they agree
+//   latency     where the line through the (at most three) smallest sizes, by the median of its slopes but at
+//               least 1 / bandwidth, meets no bytes; at least 0. The two are repeated until they agree
 //   efficiency  what is left at each size, by least squares of relative errors among curves that rise
 //               with size (isotonic regression); where sizes beyond that differ by over a twentieth, as
 //               measured. Points whose absence changes no time by over 1 % are dropped

@@ -24,12 +24,12 @@ std::string figure(const ValidationRow& row, double value) {
 bool has_figures(const ValidationRow& row) { return row.status != ValidationStatus::not_measured; }
 
 Cell figure_cell(const ValidationRow& row, double value) {
-  return has_figures(row) ? number_cell(figure(row, value), plain_number(value)) : number_cell(kNone, "");
+  return has_figures(row) ? number_cell(figure(row, value), plain_number(value)) : number_cell(kNone, "null");
 }
 
 Cell share_cell(bool known, double share, const char* format) {
   return known ? number_cell(fmt::format(fmt::runtime(format), share * 100), plain_number(share))
-               : number_cell(kNone, "");
+               : number_cell(kNone, "null");
 }
 
 std::string count_of_each(const std::vector<ValidationRow>& rows) {

@@ -32,16 +32,18 @@ Measurement without_figure(const std::string& benchmark, MeasurementStatus statu
 
 std::string to_string(BenchmarkPlace place) {
   switch (place) {
-    case BenchmarkPlace::computer: return "computer";
-    case BenchmarkPlace::host: return "host";
-    case BenchmarkPlace::cuda: return "cuda";
+    case BenchmarkPlace::computer:
+      return "computer";
+    case BenchmarkPlace::host:
+      return "host";
+    case BenchmarkPlace::cuda:
+      return "cuda";
   }
   return "";
 }
 
 BenchmarkRun::BenchmarkRun(std::string benchmark, const BenchmarkSettings& settings,
-                           std::function<void(const Measurement&)> sink,
-                           std::chrono::steady_clock::time_point deadline)
+                           std::function<void(const Measurement&)> sink, std::chrono::steady_clock::time_point deadline)
     : benchmark_(std::move(benchmark)), settings_(settings), sink_(std::move(sink)), deadline_(deadline) {}
 
 Measurement BenchmarkRun::row(std::map<std::string, std::string> parameters) const {
@@ -83,17 +85,18 @@ const std::vector<BenchmarkInfo>& benchmarks() {
 
 MeasurementSet run_benchmarks(const std::vector<BenchmarkPlace>& places, const std::vector<std::string>& filters,
                               const BenchmarkSettings& settings, std::chrono::steady_clock::time_point deadline,
-                              const std::function<void(const std::string&)>& progress) {
+                              const std::function<void(const std::string&)>& progress,
+                              const std::function<void(const MeasurementSet&)>& keep) {
   MeasurementSet set;
   for (const BenchmarkInfo& info : benchmarks()) {
     if (!chosen(info, places, filters)) continue;
     if (std::chrono::steady_clock::now() >= deadline) {
-      set.measurements.push_back(
-          without_figure(info.name, MeasurementStatus::not_applicable, "no time was left"));
+      set.measurements.push_back(without_figure(info.name, MeasurementStatus::not_applicable, "no time was left"));
       continue;
     }
     if (progress) progress(info.name);
-    BenchmarkRun run(info.name, settings, [&](const Measurement& m) { set.measurements.push_back(m); }, deadline);
+    BenchmarkRun run(
+        info.name, settings, [&](const Measurement& m) { set.measurements.push_back(m); }, deadline);
     try {
       info.measure(run);
     } catch (const NotApplicable& reason) {
@@ -101,6 +104,7 @@ MeasurementSet run_benchmarks(const std::vector<BenchmarkPlace>& places, const s
     } catch (const std::exception& error) {
       set.measurements.push_back(without_figure(info.name, MeasurementStatus::failed, error.what()));
     }
+    if (keep) keep(set);
   }
   return set;
 }

@@ -84,9 +84,11 @@ const std::vector<BenchmarkInfo>& benchmarks();
 
 // Runs those of the places whose name contains one of `filters` (all where empty), until `deadline`.
 // A benchmark that throws leaves one row: not_applicable, or failed with the message. Those that found
-// no time are reported as not_applicable, "no time was left". `progress` is told each name before it runs.
+// no time are reported as not_applicable, "no time was left". `progress` is told each name before it runs,
+// `keep` is given all rows so far after it: whoever writes them down loses no more than one benchmark.
 MeasurementSet run_benchmarks(const std::vector<BenchmarkPlace>& places, const std::vector<std::string>& filters,
                               const BenchmarkSettings& settings, std::chrono::steady_clock::time_point deadline,
-                              const std::function<void(const std::string&)>& progress);
+                              const std::function<void(const std::string&)>& progress,
+                              const std::function<void(const MeasurementSet&)>& keep = {});
 
 }  // namespace memwall

@@ -20,7 +20,8 @@ struct CudaBackendSettings {
 // Was this program built with CUDA? Without, make_cuda_backend throws.
 bool cuda_is_built_in();
 // "" if a device can be used, else a sentence that says what is missing: nvcc when this was built, the
-// driver, a device. Cheap; makes no context.
+// driver, a device. Cheap; makes no context. Sets CUDA_DEVICE_MAX_CONNECTIONS to 32 where it is not set: ask before
+// other threads run.
 std::string cuda_unavailable_reason();
 // What figures depend on: the device, its clocks and its link, driver and CUDA, the computer around it. Throws
 // UsageError as make_cuda_backend does.

@@ -47,13 +47,13 @@ std::int64_t halved(std::int64_t dimension) {
 }  // namespace
 
 double ProductShape::flops() const {
-  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * repeat;
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(repeat);
 }
 
 double ProductShape::bytes(std::size_t input_bytes, std::size_t output_bytes) const {
   const double inputs = static_cast<double>(m + n) * static_cast<double>(k) * static_cast<double>(input_bytes);
   const double output = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(output_bytes);
-  return (inputs + output) * repeat;
+  return (inputs + output) * static_cast<double>(repeat);
 }
 
 ProductShape product_shape(double flops, double bytes, std::size_t input_bytes, std::size_t output_bytes) {

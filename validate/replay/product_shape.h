@@ -9,7 +9,7 @@ namespace memwall {
 // D[m][n] = sum over k of A[m][k] * B[n][k], done `repeat` times.
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
-  std::uint32_t repeat = 1;
+  std::uint64_t repeat = 1;
 
   double flops() const;
   // What all of them touch once: A and B with elements of `input_bytes`, D with elements of `output_bytes`.

@@ -3,6 +3,8 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "sim/error.h"
 #include "validate/replay/cuda/cuda_handles.h"
@@ -30,6 +32,9 @@ std::uint64_t attribute(cudaDeviceAttr which, int device) {
 bool cuda_is_built_in() { return true; }
 
 std::string cuda_unavailable_reason() {
+  // A stream that waits for a storage queue must not hold up others that share its hardware queue; by default there
+  // are 8. The driver reads it once, at the latest when it makes a context. Whoever has set it is left to it.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int devices = 0;
   const cudaError_t code = cudaGetDeviceCount(&devices);
   if (code == cudaSuccess && devices > 0) return "";

@@ -1,11 +1,8 @@
 #include "validate/replay/cuda_backend.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
-#include <map>
-#include <mutex>
-#include <new>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -13,24 +10,22 @@
 #include "validate/replay/cuda/cuda_handles.h"
 #include "validate/replay/cuda/device_content.h"
 #include "validate/replay/cuda/device_segments.h"
-#include "validate/replay/cuda/host_workers.h"
 #include "validate/replay/cuda/kernel_plans.h"
 #include "validate/replay/cuda/op_clock.h"
-#include "validate/replay/cuda/schedule_events.h"
+#include "validate/replay/cuda/replay_host_memory.h"
+#include "validate/replay/cuda/replay_streams.h"
 #include "validate/replay/cuda/stand_alone.h"
-#include "validate/replay/cuda/storage_queue.h"
 #include "validate/replay/cuda/synthetic_kernels.h"
 #include "validate/replay/host_content.h"
 #include "validate/replay/host_file.h"
+#include "validate/replay/host_workers.h"
 #include "validate/replay/mapped_memory.h"
-#include "validate/replay/stream_engines.h"
 
 namespace memwall {
 namespace {
 
 // Device memory that is left to the driver: kernels of cuBLASLt that are loaded when first used, events, workspaces.
 constexpr Bytes kMargin = MiB(768);
-constexpr Bytes kPage = 4096;  // of direct file access
 
 bool in_file(const Buffer& buffer) { return buffer.place_class == PlaceClass::file; }
 bool on_device(const Buffer& buffer) { return buffer.place_class == PlaceClass::device; }
@@ -52,17 +47,9 @@ cudaMemcpyKind kind_of(const Buffer& from, const Buffer& to) {
   return on_device(to) ? cudaMemcpyHostToDevice : cudaMemcpyHostToHost;
 }
 
-// What executes one stream of the schedule: one of the first two.
-struct ReplayStream {
-  std::unique_ptr<CudaStream> device;
-  std::unique_ptr<StorageQueue> storage;
-  std::unique_ptr<DeviceBuffer> workspace;  // of products
-};
-
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const CudaBackendSettings& settings);
-  ~CudaBackend() override;
 
   std::string name() const override { return "cuda"; }
   Environment environment() const override;
@@ -74,7 +61,7 @@ class CudaBackend final : public Backend {
 
   SegmentSource& device_memory() override { return segments_; }
   Buffer allocate_host(Bytes bytes, bool pinned) override;
-  void free_host(const Buffer& buffer) override;
+  void free_host(const Buffer& buffer) override { host_memory_.free(buffer); }
   Buffer allocate_file(Bytes bytes) override;
   void free_file(const Buffer& buffer) override { file_.free(buffer.offset, buffer.bytes); }
   void fill(const Buffer& buffer, std::uint64_t tag) override;
@@ -83,12 +70,13 @@ class CudaBackend final : public Backend {
   void copy(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) override;
   void storage_io(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) override;
   void memset(OpId id, std::uint16_t stream, const Operand& to, Bytes bytes) override;
-  void record(std::uint32_t event, std::uint16_t stream) override;
-  void wait(std::uint32_t event, std::uint16_t stream) override;
+  void record(std::uint32_t event, std::uint16_t stream) override { current().record(event, stream); }
+  void wait(std::uint32_t event, std::uint16_t stream) override { current().wait(event, stream); }
 
-  void synchronize_stream(std::uint16_t stream) override;
-  void synchronize_event(std::uint32_t event) override;
-  void synchronize_device() override;
+  void synchronize_stream(std::uint16_t stream) override { current().synchronize(stream); }
+  void synchronize_event(std::uint32_t event) override { current().synchronize_event(event); }
+  // Not by cudaDeviceSynchronize, which might keep storage queues from the driver.
+  void synchronize_device() override { current().synchronize_all(); }
   void host_work(OpId id, Bytes dram_bytes, std::span<const Operand> operands) override;
 
   void device_times(std::vector<OpTimes>& times) override;
@@ -100,20 +88,19 @@ class CudaBackend final : public Backend {
  private:
   // Makes the device current in the calling thread, as the executor's threads are not this class's.
   void use_device() const { check(cudaSetDevice(settings_.device), "cudaSetDevice"); }
+  ReplayStreams& current() {
+    use_device();
+    return streams_;
+  }
   void require_file(const Trace& schedule) const;
-  void make_streams(const std::vector<StreamEngine>& engines);
   void plan_kernels(const Trace& schedule);
-  ReplayStream& stream_at(std::uint16_t stream);
-  cudaStream_t device_stream(OpId id, std::uint16_t stream);
   void move_file(OpId id, const Operand& from, const Operand& to, Bytes bytes);
-  void synchronize(ReplayStream& stream) const;
 
   CudaBackendSettings settings_;
   KernelPlans plans_;
   DeviceContent content_;
   ContentCheck host_content_;
   OpClock clock_;
-  ScheduleEvents events_;
   StandAlone alone_;
   CudaStream service_;
   HostFile file_;
@@ -122,30 +109,18 @@ class CudaBackend final : public Backend {
   Bytes capacity_ = 0;
   bool checked_ = false;
   mutable IntegrityCount integrity_;  // as last put together
-
-  std::mutex host_memory_mutex_;
-  std::map<void*, std::unique_ptr<PinnedBuffer>> pinned_;
-  std::map<void*, MappedMemory> pageable_;
-
-  std::vector<StreamEngine> engines_;
-  std::vector<ReplayStream> streams_;  // last: their threads use all of the above
+  ReplayHostMemory host_memory_;
+  ReplayStreams streams_;  // last: their threads use all of the above
 };
 
 CudaBackend::CudaBackend(const CudaBackendSettings& settings)
     : settings_(settings),
       file_(settings.scratch, settings.file_bytes),
-      segments_(settings.device, [this] { synchronize_device(); }) {
+      segments_(settings.device, [this] { synchronize_device(); }),
+      streams_(settings.device) {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   capacity_ = std::max<Bytes>(0, static_cast<Bytes>(free) - std::min<Bytes>(kMargin, static_cast<Bytes>(total / 16)));
-}
-
-CudaBackend::~CudaBackend() {
-  // Queues may wait for one another: none may go before all are through.
-  try {
-    synchronize_device();
-  } catch (const std::exception&) {
-  }
 }
 
 Environment CudaBackend::environment() const {
@@ -154,11 +129,8 @@ Environment CudaBackend::environment() const {
   environment.emplace_back("clock_uncertainty_ns", std::to_string(clock_.uncertainty().count() / 1000));
   if (const char* queues = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"))
     environment.emplace_back("cuda.device_max_connections", queues);
-  for (const ReplayStream& stream : streams_) {
-    if (!stream.storage) continue;
-    environment.emplace_back("storage_wait", stream.storage->by_memory_operation() ? "memory operation" : "kernel");
-    break;
-  }
+  if (const StorageQueue* queue = streams_.any_queue())
+    environment.emplace_back("storage_wait", queue->by_memory_operation() ? "memory operation" : "kernel");
   if (const std::string method = file_.method(); !method.empty()) environment.emplace_back("file", method);
   return environment;
 }
@@ -172,42 +144,28 @@ void CudaBackend::require_file(const Trace& schedule) const {
                    "file: give a folder for it (--scratch).");
 }
 
-void CudaBackend::make_streams(const std::vector<StreamEngine>& engines) {
-  streams_.clear();
-  for (const StreamEngine engine : engines) {
-    ReplayStream& stream = streams_.emplace_back();
-    if (engine == StreamEngine::device)
-      stream.device = std::make_unique<CudaStream>();
-    else
-      stream.storage = std::make_unique<StorageQueue>(settings_.device);
-  }
-  engines_ = engines;
-}
-
 // Descriptors, algorithms and workspaces, so that no pass has to wait for them.
 void CudaBackend::plan_kernels(const Trace& schedule) {
   for (const Op& op : schedule.ops) {
     if (op.kind != OpKind::kernel) continue;
     plans_.prepare(work_of(op));
     const std::size_t bytes = plans_.workspace_bytes(work_of(op));
-    std::unique_ptr<DeviceBuffer>& workspace = stream_at(op.stream).workspace;
+    std::unique_ptr<DeviceBuffer>& workspace = streams_.at(op.stream).workspace;
     if (bytes > 0 && !workspace) workspace = std::make_unique<DeviceBuffer>(CublasLt::kMostWorkspace);
   }
 }
 
 void CudaBackend::prepare(const Trace& schedule, bool checked) {
-  use_device();
-  const std::vector<StreamEngine> engines = stream_engines(schedule);
   require_file(schedule);
-  synchronize_device();
+  try {
+    synchronize_device();
+  } catch (const std::exception&) {
+    if (!checked) throw;  // else it was said by who failed, and this begins anew
+  }
   checked_ = checked;
-  // Timed passes keep the streams of the checked one.
-  if (checked || engines != engines_) make_streams(engines);
+  streams_.prepare(schedule, checked);  // timed passes keep the streams of the checked one
   plan_kernels(schedule);
-  const auto records = std::count_if(schedule.ops.begin(), schedule.ops.end(),
-                                     [](const Op& op) { return op.kind == OpKind::event_record; });
-  events_.prepare(schedule.event_count, static_cast<std::size_t>(records));
-  clock_.prepare(schedule, engines);
+  clock_.prepare(schedule, streams_.engines());
   if (!checked) return;
   content_.reset();
   host_content_.reset();
@@ -219,33 +177,8 @@ void CudaBackend::start_clock() {
 }
 
 Buffer CudaBackend::allocate_host(Bytes bytes, bool pinned) {
-  // Direct file access reads and writes whole pages.
-  const Bytes room = (std::max<Bytes>(bytes, 1) + kPage - 1) / kPage * kPage;
-  const std::lock_guard lock(host_memory_mutex_);
-  if (!pinned) {
-    MappedMemory memory(room);
-    void* data = memory.data();
-    pageable_.emplace(data, std::move(memory));
-    return {PlaceClass::pageable, data, 0, bytes};
-  }
   use_device();
-  try {
-    auto memory = std::make_unique<PinnedBuffer>(static_cast<std::size_t>(room));
-    void* data = memory->data();
-    pinned_.emplace(data, std::move(memory));
-    return {PlaceClass::pinned, data, 0, bytes};
-  } catch (const CudaError& error) {
-    if (error.code() == cudaErrorMemoryAllocation) throw std::bad_alloc();
-    throw;
-  }
-}
-
-void CudaBackend::free_host(const Buffer& buffer) {
-  const std::lock_guard lock(host_memory_mutex_);
-  if (buffer.place_class == PlaceClass::pinned)
-    pinned_.erase(buffer.data);
-  else
-    pageable_.erase(buffer.data);
+  return host_memory_.allocate(bytes, pinned);
 }
 
 Buffer CudaBackend::allocate_file(Bytes bytes) {
@@ -272,24 +205,9 @@ void CudaBackend::fill(const Buffer& buffer, std::uint64_t tag) {
   }
 }
 
-ReplayStream& CudaBackend::stream_at(std::uint16_t stream) {
-  if (stream >= streams_.size())
-    throw std::runtime_error("stream " + std::to_string(stream) + " is none of the schedule that was prepared.");
-  return streams_[stream];
-}
-
-cudaStream_t CudaBackend::device_stream(OpId id, std::uint16_t stream) {
-  const ReplayStream& found = stream_at(stream);
-  if (!found.device)
-    throw UsageError(op_text(id) + " is on stream " + std::to_string(stream) +
-                     ", which holds storage ops; expected a stream of its own.");
-  return found.device->get();
-}
-
 void CudaBackend::kernel(OpId id, std::uint16_t stream, const KernelWork& work, std::span<const Operand> operands) {
-  use_device();
-  const cudaStream_t on = device_stream(id, stream);
-  const std::unique_ptr<DeviceBuffer>& workspace = stream_at(stream).workspace;
+  const cudaStream_t on = current().device_stream(id, stream);
+  const std::unique_ptr<DeviceBuffer>& workspace = streams_.at(stream).workspace;
   if (checked_) content_.expect_all(id, operands, on);
   clock_.begin(id, on);
   plans_.run(work, operands, on, workspace ? workspace->data() : nullptr);
@@ -298,8 +216,7 @@ void CudaBackend::kernel(OpId id, std::uint16_t stream, const KernelWork& work, 
 }
 
 void CudaBackend::copy(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) {
-  use_device();
-  const cudaStream_t on = device_stream(id, stream);
+  const cudaStream_t on = current().device_stream(id, stream);
   if (in_file(from.buffer) || in_file(to.buffer))
     throw UsageError(op_text(id) + " is a copy to or from a file; only storage ops reach files.");
   require_room(id, from, to, bytes);
@@ -314,12 +231,10 @@ void CudaBackend::copy(OpId id, std::uint16_t stream, const Operand& from, const
 }
 
 void CudaBackend::storage_io(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) {
-  StorageQueue* queue = stream_at(stream).storage.get();
-  if (queue == nullptr || in_file(from.buffer) == in_file(to.buffer) || on_device(from.buffer) || on_device(to.buffer))
-    throw UsageError(op_text(id) + " is a storage op on stream " + std::to_string(stream) +
-                     "; expected one between host memory and the file, on a stream of storage ops.");
+  if (in_file(from.buffer) == in_file(to.buffer) || on_device(from.buffer) || on_device(to.buffer))
+    throw UsageError(op_text(id) + " is a storage op; expected one between host memory and the file.");
   require_room(id, from, to, bytes);
-  queue->submit([this, id, from, to, bytes] { move_file(id, from, to, bytes); });
+  streams_.storage_queue(id, stream).submit([this, id, from, to, bytes] { move_file(id, from, to, bytes); });
 }
 
 // On the thread of a storage queue.
@@ -333,73 +248,12 @@ void CudaBackend::move_file(OpId id, const Operand& from, const Operand& to, Byt
 }
 
 void CudaBackend::memset(OpId id, std::uint16_t stream, const Operand& to, Bytes bytes) {
-  use_device();
-  const cudaStream_t on = device_stream(id, stream);
+  const cudaStream_t on = current().device_stream(id, stream);
   require_room(id, to, to, bytes);
   clock_.begin(id, on);
   check(cudaMemsetAsync(to.buffer.data, 0, static_cast<std::size_t>(bytes), on), "cudaMemsetAsync");
   clock_.end(id, on);
   if (checked_) content_.fill_all({&to, 1}, on);
-}
-
-void CudaBackend::record(std::uint32_t event, std::uint16_t stream) {
-  use_device();
-  const ReplayStream& on = stream_at(stream);
-  if (on.device)
-    events_.record(event, on.device->get());
-  else
-    events_.record(event, *on.storage);
-}
-
-void CudaBackend::wait(std::uint32_t event, std::uint16_t stream) {
-  use_device();
-  const RecordedEvent recorded = events_.latest(event);
-  const ReplayStream& on = stream_at(stream);
-  if (recorded.event != nullptr) {
-    if (on.device)
-      on.device->wait(recorded.event->get());
-    else
-      on.storage->submit([awaited = recorded.event] { awaited->synchronize(); });
-  } else if (recorded.queue != nullptr) {
-    if (on.device)
-      recorded.queue->hold(on.device->get(), recorded.number);
-    else if (on.storage.get() != recorded.queue)  // a queue is in order by itself
-      on.storage->submit([awaited = recorded] { awaited.queue->wait_for(awaited.number); });
-  }
-}
-
-void CudaBackend::synchronize(ReplayStream& stream) const {
-  if (stream.device)
-    stream.device->synchronize();
-  else
-    stream.storage->wait_for(stream.storage->submitted());
-}
-
-void CudaBackend::synchronize_stream(std::uint16_t stream) {
-  use_device();
-  synchronize(stream_at(stream));
-}
-
-void CudaBackend::synchronize_event(std::uint32_t event) {
-  use_device();
-  const RecordedEvent recorded = events_.latest(event);
-  if (recorded.event != nullptr) recorded.event->synchronize();
-  if (recorded.queue != nullptr) recorded.queue->wait_for(recorded.number);
-}
-
-// All of them, even where one has failed: what they use may be given back after this. Not cudaDeviceSynchronize,
-// which would keep storage queues from the driver.
-void CudaBackend::synchronize_device() {
-  use_device();
-  std::exception_ptr failure;
-  for (ReplayStream& stream : streams_) {
-    try {
-      synchronize(stream);
-    } catch (...) {
-      if (!failure) failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
 }
 
 void CudaBackend::host_work(OpId id, Bytes dram_bytes, std::span<const Operand> operands) {
@@ -461,9 +315,6 @@ void check_settings(const CudaBackendSettings& settings) {
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaBackendSettings& settings) {
-  // A stream that waits for a storage queue must not hold up others that share its hardware queue. Read by
-  // the driver when it makes a context; whoever has set it is left to it.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   if (const std::string reason = cuda_unavailable_reason(); !reason.empty()) throw UsageError(reason);
   check_settings(settings);
   check(cudaSetDevice(settings.device), "cudaSetDevice");

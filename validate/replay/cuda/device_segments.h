@@ -21,6 +21,7 @@ class DeviceSegments final : public SegmentSource {
 
   // Throws CudaError for anything but a lack of memory.
   std::optional<Address> obtain(Bytes bytes) override;
+  // Never throws, as destructors call it: what has failed on the device is said by other calls.
   void give_back(Address address, Bytes bytes) override;
 
  private:

@@ -106,14 +106,22 @@ const KernelPlans::Plan& KernelPlans::plan(const KernelWork& work) {
   return found != plans_.end() ? found->second : plans_.emplace(work, make_plan(work)).first->second;
 }
 
-void KernelPlans::prepare(const KernelWork& work) { plan(work); }
+void KernelPlans::prepare(const KernelWork& work) {
+  {
+    const std::shared_lock lock(mutex_);
+    if (plans_.contains(work)) return;
+  }
+  const DeviceBuffer workspace(workspace_bytes(work));
+  run(work, {}, first_runs_.get(), workspace.data());
+  first_runs_.synchronize();
+}
 
 std::size_t KernelPlans::workspace_bytes(const KernelWork& work) {
   const Plan& of = plan(work);
   return of.product ? of.product->workspace_bytes() : 0;
 }
 
-std::uint32_t KernelPlans::launches(const KernelWork& work) {
+std::uint64_t KernelPlans::launches(const KernelWork& work) {
   const Plan& of = plan(work);
   return of.product ? of.shape.repeat : 1;
 }
@@ -134,7 +142,7 @@ void KernelPlans::run_product(const Plan& plan, std::span<const Operand> operand
     if (operand.made != 0 && operand.buffer.place_class == PlaceClass::device && is_aligned(operand.buffer.data, 256) &&
         operand.buffer.bytes >= static_cast<Bytes>(output_bytes))
       output = operand.buffer.data;
-  for (std::uint32_t i = 0; i < plan.shape.repeat; ++i) {
+  for (std::uint64_t i = 0; i < plan.shape.repeat; ++i) {
     const void* a = read_.take(size(plan.shape.m, plan.shape.k, plan.input_bytes));
     const void* b = read_.take(size(plan.shape.n, plan.shape.k, plan.input_bytes));
     plan.product->run(stream, a, b, output != nullptr ? output : written_.take(output_bytes), workspace);

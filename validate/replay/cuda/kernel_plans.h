@@ -29,12 +29,13 @@ class KernelPlans {
   // Takes scratch memory of the current device, at most a sixteenth of it.
   KernelPlans();
 
-  // Plans a kernel, if it is not planned yet. Threads may call it, and run, at once.
+  // Plans a kernel and runs it once, if it is not planned yet: the driver loads it then, which may wait for
+  // all streams, and so for ever where one waits for this thread. Threads may call it, and run, at once.
   void prepare(const KernelWork& work);
   // How much memory `run` needs beside, which no two streams may share.
   std::size_t workspace_bytes(const KernelWork& work);
   // How many launches it is.
-  std::uint32_t launches(const KernelWork& work);
+  std::uint64_t launches(const KernelWork& work);
   // Queues it. `workspace`: of workspace_bytes, aligned to 256 bytes. Throws.
   void run(const KernelWork& work, std::span<const Operand> operands, cudaStream_t stream, void* workspace);
 
@@ -75,6 +76,7 @@ class KernelPlans {
   std::shared_ptr<const CublasLt> library_;
   Area read_, written_;
   unsigned grid_;
+  CudaStream first_runs_;
   mutable std::shared_mutex mutex_;  // guards what follows
   std::unordered_map<KernelWork, Plan, Hash> plans_;
   std::vector<std::string> replaced_;  // sentences: products that cuBLASLt does not have

@@ -14,7 +14,7 @@ class StandAlone {
  public:
   // Median seconds of `queue_kernel`, which puts `launches` launches on the stream it is given and waits for nothing:
   // of kSamples, after a warm-up that also loads the kernels. Throws CudaError.
-  double median_seconds(std::uint32_t launches, const std::function<void(cudaStream_t)>& queue_kernel);
+  double median_seconds(std::uint64_t launches, const std::function<void(cudaStream_t)>& queue_kernel);
 
  private:
   static constexpr std::uint32_t kSamples = 9, kWarmUps = 3;

@@ -1,4 +1,4 @@
-#include "validate/replay/cuda/host_workers.h"
+#include "validate/replay/host_workers.h"
 
 #include <algorithm>
 #include <memory>
@@ -70,7 +70,7 @@ class WorkerScratch {
  public:
   explicit WorkerScratch(std::size_t workers)
       : chunks_(static_cast<std::uint64_t>(
-            std::clamp<Bytes>(kScratch / static_cast<Bytes>(4 * workers) / kChunk, 16, MiB(64) / kChunk))),
+            std::clamp<Bytes>(kScratch / static_cast<Bytes>(4 * workers) / kChunk, 16, MiB(16) / kChunk))),
         memory_(static_cast<Bytes>(4 * chunks_) * kChunk) {
     std::fill_n(reinterpret_cast<float*>(memory_.data()), 4 * chunks_ * kElements, 0.01f);
   }

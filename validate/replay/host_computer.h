@@ -21,8 +21,8 @@ void wake_punctually();
 
 // DRAM that can be taken without anyone being swapped out or ended; limits of a control group included.
 Bytes available_memory();
-// What one thread's memcpy reaches between two large buffers, in bytes per second, the best of several tries.
-// Measured once per process.
+// What one thread's memcpy reaches between two large buffers, in bytes per second of its own time, the best of
+// several tries. Measured once per process.
 double memcpy_rate();
 // As the operating system calls it, or "unknown".
 std::string processor_name();

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
+#include <ostream>
 
 #include "cli/format.h"
 #include "cli/output_file.h"
@@ -17,6 +17,7 @@
 #include "models/hw/machine_file.h"
 #include "sim/error.h"
 #include "validate/bench/benchmark.h"
+#include "validate/bench/computer_environment.h"
 #include "validate/calibrate/calibrate.h"
 #include "validate/measurement/results_file.h"
 #include "validate/replay/cuda_backend.h"
@@ -93,6 +94,15 @@ void write_file(const fs::path& path, const std::string& content) {
   write_output(path.string(), [&](std::ostream& out) { out << content; });
 }
 
+// As memwall-bench writes it.
+Environment environment_of(const std::string& backend, const fs::path& scratch) {
+  Environment environment = computer_environment(scratch);
+  environment.emplace_back("memwall", MEMWALL_VERSION);
+  environment.emplace_back("backend", backend);
+  append_missing(environment, make_backend(backend, scratch, MiB(1))->environment());
+  return environment;
+}
+
 MeasurementSet measure(const LiveSettings& s, const fs::path& scratch, const fs::path& folder) {
   const BenchmarkPlace place = place_of(s.backend);
   BenchmarkSettings settings;
@@ -102,6 +112,7 @@ MeasurementSet measure(const LiveSettings& s, const fs::path& scratch, const fs:
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(s.seconds));
   MeasurementSet set = run_benchmarks({BenchmarkPlace::computer, place}, {}, settings, deadline,
                                       [](const std::string& name) { tell("measuring " + name); });
+  set.environment = environment_of(s.backend, scratch);
   write_results(set, folder);
   return set;
 }

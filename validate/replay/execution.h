@@ -37,9 +37,9 @@ struct ExecutionSettings {
   std::function<void(const std::string&)> progress;  // told what begins now; may be empty
 };
 
-// One checked pass (see Backend::prepare), then timed ones, each from the same beginning: what lives before the first
-// op is placed again, untimed, while the allocator keeps its segments. Each host thread of the schedule that has ops is
-// a thread. Then the stand-alone time of every distinct kernel and host work.
+// One checked pass (see Backend::prepare), then timed ones. The allocator keeps its segments and what lives before the
+// first op stays where it is; what of that a pass has freed is placed anew, untimed. Each host thread of the schedule
+// that has ops is a thread. Then the stand-alone time of every distinct kernel and host work.
 //
 // Throws UsageError: does not fit the back end's memory (says what is missing where), needs something that
 // it lacks. Throws std::runtime_error naming the op if the integrity check fails, or the hardware does.

@@ -25,7 +25,7 @@ ReplayMemory::ReplayMemory(const Trace& schedule, Backend& backend, Bytes capaci
 }
 
 ReplayMemory::~ReplayMemory() {
-  end_pass();
+  drop(true);
   allocator_.release_cached();
   give_back_fixed();
 }
@@ -66,16 +66,18 @@ bool ReplayMemory::on_device(StorageId storage) const { return trace_.places[tra
 void ReplayMemory::begin_pass() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (StorageId id = 0; id < addresses_.size(); ++id)
-    if (trace_.storages[id].preexisting && on_device(id))
+    if (trace_.storages[id].preexisting && on_device(id) && addresses_[id] == kAbsent)
       place(id, "the storage '" + trace_.strings[trace_.storages[id].label] + "', which lives before the first op,");
 }
 
-void ReplayMemory::end_pass() {
+void ReplayMemory::end_pass() { drop(false); }
+
+void ReplayMemory::drop(bool preexisting_too) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (Address& address : addresses_) {
-    if (address == kAbsent) continue;
-    allocator_.free(address);
-    address = kAbsent;
+  for (StorageId id = 0; id < addresses_.size(); ++id) {
+    if (addresses_[id] == kAbsent || (trace_.storages[id].preexisting && !preexisting_too)) continue;
+    allocator_.free(addresses_[id]);
+    addresses_[id] = kAbsent;
   }
 }
 

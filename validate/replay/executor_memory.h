@@ -23,9 +23,10 @@ class ReplayMemory {
   ReplayMemory(const ReplayMemory&) = delete;
   ReplayMemory& operator=(const ReplayMemory&) = delete;
 
-  // Places the preexisting storages. Throws UsageError if they do not fit.
+  // Places the preexisting storages that have no place, which is all of them before the first pass. Throws UsageError
+  // if they do not fit.
   void begin_pass();
-  // Frees what is left on the device; its memory stays cached.
+  // Frees what the pass made and left on the device; its memory stays cached. What lived before stays where it is.
   void end_pass();
 
   // The rest may be called by several threads at once.
@@ -43,6 +44,7 @@ class ReplayMemory {
   static constexpr Address kAbsent = ~Address{0};
 
   bool on_device(StorageId storage) const;
+  void drop(bool preexisting_too);
   void place(StorageId storage, const std::string& asker);
   void obtain_fixed();
   void give_back_fixed();

@@ -115,6 +115,23 @@ TEST(Executor, CallsInTheScheduleSOrder) {
   EXPECT_EQ(value_of(e.environment, "date").size(), 10u);
 }
 
+TEST(Executor, TheDeviceDoesNotWaitForStorage) {
+  for (const bool queue : {false, true}) {
+    TraceBuilder b;
+    b.add_thread("main");
+    b.add_stream("compute", StreamRole::compute);
+    b.add_stream("other", queue ? StreamRole::storage : StreamRole::copy);
+    Op synchronize;
+    synchronize.kind = OpKind::synchronize;
+    synchronize.wait_for = WaitFor::device;
+    b.append(synchronize);
+    ScriptedBackend backend;
+    execute(schedule_of(std::move(b).finish()), backend, passes(1));
+    EXPECT_EQ(backend.calls()[1], queue ? "synchronize stream 0" : "synchronize device");
+    EXPECT_EQ(backend.calls().size(), 5u);  // and at the end both streams and the device
+  }
+}
+
 TEST(Executor, TimesAreTheBackEndS) {
   ScriptedBackend backend;
   const Trace schedule = round_trip();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <tuple>
@@ -33,7 +34,8 @@ class Executor {
         backend_(backend),
         settings_(settings),
         contents_(schedule, static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count())),
-        memory_(schedule, backend, settings.capacity > 0 ? settings.capacity : backend.device_capacity()) {}
+        memory_(std::make_unique<ReplayMemory>(
+            schedule, backend, settings.capacity > 0 ? settings.capacity : backend.device_capacity())) {}
 
   Execution run() {
     Execution execution;
@@ -49,7 +51,8 @@ class Executor {
                                std::to_string(execution.integrity.checks) +
                                " checks; the first: " + execution.integrity.first_mismatch);
     timed_passes(execution);
-    execution.peaks = memory_.peaks();
+    execution.peaks = memory_->peaks();
+    memory_.reset();  // what runs alone has buffers of its own
     stand_alone(execution);
     describe(execution.environment);
     return execution;
@@ -80,18 +83,18 @@ class Executor {
   Duration pass(bool checked, std::vector<OpTimes>& times) {
     times.assign(t_.ops.size(), {});
     backend_.prepare(t_, checked);
-    memory_.begin_pass();
+    memory_->begin_pass();
     if (checked) fill_initial();
     try {
-      ReplayPass(t_, contents_, memory_, backend_).run(times);
+      ReplayPass(t_, contents_, *memory_, backend_).run(times);
       drain();
     } catch (...) {
       drain_after_failure();
-      memory_.end_pass();
+      memory_->end_pass();
       throw;
     }
     backend_.device_times(times);
-    memory_.end_pass();
+    memory_->end_pass();
     return settle(times);
   }
 
@@ -100,7 +103,7 @@ class Executor {
     for (const Use& use : t_.uses) used[use.storage] = true;
     for (StorageId id = 0; id < t_.storages.size(); ++id)
       if (used[id] && contents_.initial(id) != 0 && t_.storages[id].bytes > 0)
-        backend_.fill(memory_.buffer(kNoOp, id, t_.storages[id].bytes), contents_.initial(id));
+        backend_.fill(memory_->buffer(kNoOp, id, t_.storages[id].bytes), contents_.initial(id));
   }
 
   void drain() {
@@ -170,7 +173,7 @@ class Executor {
   Backend& backend_;
   const ExecutionSettings& settings_;
   const ContentPlan contents_;
-  ReplayMemory memory_;
+  std::unique_ptr<ReplayMemory> memory_;
 };
 
 }  // namespace

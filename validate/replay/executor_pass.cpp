@@ -1,5 +1,6 @@
 #include "validate/replay/executor_pass.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -129,7 +130,15 @@ void ReplayPass::submit(OpId id, const Op& op) {
 void ReplayPass::await(const Op& op) {
   if (op.wait_for == WaitFor::stream) backend_.synchronize_stream(op.stream);
   if (op.wait_for == WaitFor::event) backend_.synchronize_event(op.target);
-  if (op.wait_for == WaitFor::device) backend_.synchronize_device();
+  if (op.wait_for == WaitFor::device) await_device();
+}
+
+// Storage queues are none of the device's streams: it does not wait for them.
+void ReplayPass::await_device() {
+  const auto is_queue = [](const Stream& stream) { return stream.role == StreamRole::storage; };
+  if (std::none_of(trace_.streams.begin(), trace_.streams.end(), is_queue)) return backend_.synchronize_device();
+  for (std::size_t s = 0; s < trace_.streams.size(); ++s)
+    if (!is_queue(trace_.streams[s])) backend_.synchronize_stream(static_cast<std::uint16_t>(s));
 }
 
 std::vector<Operand> ReplayPass::operands(OpId id) const {

@@ -30,6 +30,7 @@ class ReplayPass {
   void execute(OpId id);
   void submit(OpId id, const Op& op);
   void await(const Op& op);
+  void await_device();
   void hand_over(OpId source);
   void handed(OpId id);
   void wait_for_start();

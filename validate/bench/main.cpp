@@ -36,6 +36,8 @@ const std::vector<FlagDescription> kFlags = {
     {"--per-case", "S", "time for the samples of one case (default 0.3)"},
     {"--largest", "SIZE", "of a buffer or a file, e.g. 256MiB (default 1GiB)"},
     {"--scratch", "DIR", "where files are measured, in a folder of their own (default: the system's temporary folder)"},
+    {"--oversubscribe", "",
+     "ask for more managed memory than the device has free, to see what eviction costs; can hang a shared device"},
     {"-o", "DIR", "folder for results.csv and results.json"},
 };
 
@@ -176,6 +178,7 @@ BenchmarkSettings settings_of(const Flags& flags, const fs::path& scratch) {
   settings.scratch = scratch;
   settings.largest_file = settings.largest_buffer =
       static_cast<std::size_t>(flags.bytes("--largest", settings.largest_buffer));
+  settings.oversubscribe = flags.given("--oversubscribe");
   settings.seconds_per_case = flags.number("--per-case", settings.seconds_per_case, 0, 3600);
   return settings;
 }

@@ -80,10 +80,16 @@ void measure_first_touch(BenchmarkRun& run, std::size_t bytes, bool on_host) {
   run.report(m);
 }
 
+std::size_t largest_range(const BenchmarkRun& run) {
+  const std::size_t largest = largest_device_buffer(run, 4, kLargest);
+  if (largest < kSmallest) throw NotApplicable("needs buffers of 2 MiB, may have " + std::to_string(largest) + " B.");
+  return largest;
+}
+
 void managed_first_touch(BenchmarkRun& run) {
   require_device();
   require_managed_memory();
-  for (const std::size_t bytes : sizes_between(kSmallest, largest_device_buffer(run, 4, kLargest), 8))
+  for (const std::size_t bytes : sizes_between(kSmallest, largest_range(run), 8))
     for (const bool on_host : {false, true}) {
       if (run.out_of_time()) return;
       measure_first_touch(run, bytes, on_host);
@@ -93,7 +99,7 @@ void managed_first_touch(BenchmarkRun& run) {
 void managed_prefetch(BenchmarkRun& run) {
   require_device();
   require_managed_memory();
-  const std::size_t largest = largest_device_buffer(run, 4, kLargest);
+  const std::size_t largest = largest_range(run);
   const ManagedBuffer managed(largest);
   CheckedRange{managed.data(), largest, false}.fill(run.settings().seed);
   const CudaStream stream;

@@ -1,0 +1,248 @@
+#!/usr/bin/env bash
+# Measures a GPU machine in one go, the most valuable first: microbenchmarks, then schedules executed for real, then
+# training steps of PyTorch; packs what was found into archives of at most 16 MB. Started again it goes on where it
+# was stopped.
+set -u -o pipefail
+
+usage() {
+  cat <<'END'
+usage: validate/on_gpu.sh [--minutes N] [--out DIR] [--schedules DIR] [--scratch DIR] [--backend NAME] [--dry-run]
+
+  --minutes N      for everything, building included (default 20)
+  --out DIR        results, replay, pytorch, log, archives (default on_gpu)
+  --schedules DIR  *.schedule and *.schedule.gz that are executed (default: none)
+  --scratch DIR    folder on the NVMe drive, for files that are measured (default: DIR of --out)
+  --backend NAME   cuda or host; host tries the script on a computer without a GPU (default cuda)
+  --dry-run        print what would be done, and do nothing
+  --help           print this
+
+Needs nvcc, CMake and a compiler; or programs built elsewhere (cmake -S validate -DMEMWALL_STATIC=ON), named by the
+environment variables MEMWALL_BENCH and MEMWALL_REPLAY. PyTorch is measured where python3 (MEMWALL_PYTHON) has torch.
+
+exit codes: 0 done, 1 something failed (the log folder says what), 2 wrong usage
+END
+}
+
+refuse() {
+  echo "on_gpu.sh: $1" >&2
+  echo "Try \`on_gpu.sh --help\`." >&2
+  exit 2
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+minutes=20 out=on_gpu schedules="" scratch="" backend=cuda dry=no
+while [ $# -gt 0 ]; do
+  flag=${1%%=*}
+  case $flag in
+    --help | -h) usage; exit 0 ;;
+    --dry-run) dry=yes; shift; continue ;;
+    --minutes | --out | --schedules | --scratch | --backend) ;;
+    *) refuse "unknown argument \"$1\"; --help lists all." ;;
+  esac
+  if [ "$flag" != "$1" ]; then
+    value=${1#*=}
+    shift
+  else
+    [ $# -ge 2 ] || refuse "$flag: expected a value after it."
+    value=$2
+    shift 2
+  fi
+  [ -n "$value" ] || refuse "$flag: expected a value, found an empty one."
+  case $flag in
+    --minutes) minutes=$value ;;
+    --out) out=$value ;;
+    --schedules) schedules=$value ;;
+    --scratch) scratch=$value ;;
+    --backend) backend=$value ;;
+  esac
+done
+[[ $minutes =~ ^[1-9][0-9]{0,3}$ ]] || refuse "--minutes \"$minutes\": expected a whole number from 1 to 9999."
+[[ $backend == cuda || $backend == host ]] || refuse "--backend \"$backend\": expected cuda or host."
+[ -z "$schedules" ] || [ -d "$schedules" ] || refuse "--schedules \"$schedules\": there is no such folder; expected one."
+[ -z "$scratch" ] || [ -d "$scratch" ] || refuse "--scratch \"$scratch\": there is no such folder; expected one."
+if [ -n "${MEMWALL_BENCH:-}" ] || [ -n "${MEMWALL_REPLAY:-}" ]; then
+  for program in "${MEMWALL_BENCH:-}" "${MEMWALL_REPLAY:-}"; do
+    [ -x "$program" ] || refuse "MEMWALL_BENCH and MEMWALL_REPLAY: expected two programs, found \"$program\"."
+  done
+fi
+
+bench=${MEMWALL_BENCH:-$root/build/gpu/memwall-bench}
+replay=${MEMWALL_REPLAY:-$root/build/gpu/memwall-replay}
+python=${MEMWALL_PYTHON:-python3}
+device=cuda
+[ "$backend" = cuda ] || device=cpu
+scratch=${scratch:-$out}
+total=$((minutes * 60))
+failures=0
+
+left() { echo $((total - SECONDS)); }
+at_most() { echo $(($1 < $2 ? $1 : $2)); }
+failed() {
+  echo "on_gpu.sh: $1" >&2
+  failures=$((failures + 1))
+}
+# A program that hangs on a device must not take the rest with it.
+limited() {
+  local seconds=$1
+  shift
+  if command -v timeout >/dev/null; then timeout --kill-after=15 "$seconds" "$@"; else "$@"; fi
+}
+
+schedule_files() {
+  [ -n "$schedules" ] || return 0
+  find "$schedules" -maxdepth 1 -type f \( -name '*.schedule' -o -name '*.schedule.gz' \) | LC_ALL=C sort
+}
+schedule_name() { basename "$(basename "$1" .gz)" .schedule; }
+has_torch() { "$python" -c 'import torch' >/dev/null 2>&1; }
+# Half of the time for PyTorch, of the rest most for the microbenchmarks: everything else leans on them.
+bench_seconds() { at_most 600 $((total * 3 / 10)); }
+
+plan() {
+  if [ -n "${MEMWALL_BENCH:-}" ]; then echo "build: nothing, $bench and $replay are given"; else
+    echo "build: cmake -S $root/validate -B $root/build/gpu"; fi
+  if [ -e "$out/results/finished" ]; then echo "bench: skipped, $out/results is there"; else
+    echo "bench: $bench --backend $backend --seconds $(bench_seconds) -o $out/results"; fi
+  local file name any=no
+  while IFS= read -r file; do
+    any=yes
+    name=$(schedule_name "$file")
+    if [ -e "$out/replay/$name.execution.csv" ]; then echo "replay: $name skipped, $out/replay has it"; else
+      echo "replay: $replay $file --backend $backend -o $out/replay/$name.execution.csv"; fi
+  done < <(schedule_files)
+  [ $any = yes ] || echo "replay: skipped, no schedules"
+  if has_torch; then
+    echo "pytorch: $python $root/validate/pytorch/matrix.py --out $out/pytorch --minutes REST --device $device"; else
+    echo "pytorch: skipped, $python has no torch"; fi
+  echo "archive: $out/archive-N.tar.gz"
+}
+
+build() {
+  [ -z "${MEMWALL_BENCH:-}" ] || return 0
+  command -v cmake >/dev/null || refuse "there is no cmake; expected one, or MEMWALL_BENCH and MEMWALL_REPLAY."
+  local flags=(-S "$root/validate" -B "$root/build/gpu" -DCMAKE_BUILD_TYPE=Release) compiler capability
+  if [ "$backend" = cuda ]; then
+    compiler=${CUDACXX:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
+    [ -x "$compiler" ] || refuse "there is no nvcc on the PATH, nor in CUDACXX; expected one, or MEMWALL_BENCH and MEMWALL_REPLAY."
+    flags+=(-DMEMWALL_CUDA=ON -DCMAKE_CUDA_COMPILER="$compiler")
+    # For this GPU only, which builds sooner; for the usual ones where it does not say what it is.
+    capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ')
+    [[ $capability =~ ^[0-9]+$ ]] && flags+=(-DCMAKE_CUDA_ARCHITECTURES="$capability")
+  else
+    flags+=(-DMEMWALL_CUDA=OFF)
+  fi
+  echo "on_gpu.sh: building; the log is $out/log/build.txt"
+  { cmake "${flags[@]}" && cmake --build "$root/build/gpu" --parallel; } >"$out/log/build.txt" 2>&1 && return 0
+  tail -n 20 "$out/log/build.txt" >&2
+  failed "the programs could not be built; see $out/log/build.txt."
+  return 1
+}
+
+# The figures are there from the first benchmark on; "finished" says that there will be no more.
+measure() {
+  [ ! -e "$out/results/finished" ] || return 0
+  local seconds code=0
+  seconds=$(at_most "$(bench_seconds)" "$(left)")
+  [ "$seconds" -gt 0 ] || { failed "no time was left for the microbenchmarks."; return; }
+  echo "on_gpu.sh: microbenchmarks, up to $seconds s"
+  limited $((seconds + 120)) "$bench" --backend "$backend" --seconds "$seconds" --scratch "$scratch" \
+    -o "$out/results" >"$out/log/bench.txt" 2>"$out/log/bench-errors.txt" || code=$?
+  case $code in
+    0) ;;
+    1) failed "some microbenchmarks failed; see $out/log/bench-errors.txt." ;;
+    2) tail -n 3 "$out/log/bench-errors.txt" >&2
+       failed "the microbenchmarks cannot run here."
+       return 1 ;;
+    *) failed "the microbenchmarks ended with code $code; what they found before is kept."
+       return 0 ;;
+  esac
+  echo "$code" >"$out/results/finished"
+}
+
+execute() {
+  local file name schedule files=() index=0 seconds code
+  while IFS= read -r file; do files+=("$file"); done < <(schedule_files)
+  for file in ${files[@]+"${files[@]}"}; do
+    name=$(schedule_name "$file")
+    index=$((index + 1))
+    [ ! -e "$out/replay/$name.execution.csv" ] || continue
+    seconds=$(at_most 60 $(($(left) / 2 / (${#files[@]} - index + 1))))
+    [ "$seconds" -gt 0 ] || { failed "no time was left for the schedule $name."; continue; }
+    schedule=$file
+    if [[ $file == *.gz ]]; then
+      schedule=$temporary/$name.schedule
+      gzip -dc "$file" >"$schedule" || { failed "$file cannot be unpacked."; continue; }
+    fi
+    echo "on_gpu.sh: [$index/${#files[@]}] schedule $name, up to $seconds s"
+    code=0
+    limited $((seconds + 180)) "$replay" "$schedule" --backend "$backend" --seconds "$seconds" --scratch "$scratch" \
+      -o "$out/replay/$name.execution.csv" >"$out/log/replay-$name.txt" 2>&1 || code=$?
+    [ $code -eq 0 ] || failed "schedule $name ended with code $code: $(tail -n 1 "$out/log/replay-$name.txt")"
+    [ "$schedule" = "$file" ] || rm -f "$schedule"
+  done
+}
+
+train() {
+  has_torch || { echo "on_gpu.sh: PyTorch is skipped: $python has no torch."; return; }
+  local rest=$((($(left) - 30) / 60))
+  [ $rest -ge 1 ] || { echo "on_gpu.sh: PyTorch is skipped: no time was left."; return; }
+  echo "on_gpu.sh: PyTorch, up to $rest min"
+  limited $((rest * 60 + 240)) "$python" "$root/validate/pytorch/matrix.py" --out "$out/pytorch" --minutes $rest \
+    --device $device >"$out/log/pytorch.txt" 2>&1 ||
+    failed "the PyTorch matrix ended with code $?: $(tail -n 1 "$out/log/pytorch.txt")"
+}
+
+# Archives that can be read one by one; files are never larger packed than this, as limits count them unpacked.
+readonly kLargest=15000000
+pack() {
+  rm -f "$out"/archive-*.tar.gz
+  local list=$temporary/list sum=0 number=0 size file
+  : >"$list"
+  flush() {
+    [ -s "$list" ] || return 0
+    number=$((number + 1))
+    tar -C "$temporary/packed" -czhf "$out/archive-$number.tar.gz" -T "$list" || failed "archive $number cannot be written."
+    : >"$list"
+    sum=0
+  }
+  # Links, but for files that fit into no archive: these are cut, and joined again by `cat FILE.piece-*`.
+  mkdir -p "$temporary/packed"
+  while IFS= read -r file; do
+    mkdir -p "$temporary/packed/$(dirname "$file")"
+    if [ "$(stat -c %s "$out/$file")" -le $kLargest ]; then
+      ln -s "$(cd "$out" && pwd)/$file" "$temporary/packed/$file"
+    else
+      split -b $kLargest -d -a 3 "$out/$file" "$temporary/packed/$file.piece-"
+    fi
+  done < <(cd "$out" && find results replay pytorch log -type f ! -name '*.partial-*' 2>/dev/null | LC_ALL=C sort)
+  while IFS= read -r file; do
+    size=$(stat -Lc %s "$temporary/packed/$file")
+    [ $((sum + size)) -le $kLargest ] || flush
+    echo "$file" >>"$list"
+    sum=$((sum + size + 1024))
+  done < <(cd "$temporary/packed" && find . \( -type f -o -type l \) | LC_ALL=C sort)
+  flush
+}
+
+count() { grep -c -- "$1" "$2" 2>/dev/null || true; }
+summarize() {
+  local results=$out/results/results.csv matrix=$out/pytorch/results.csv executions=0 file
+  for file in "$out"/replay/*.execution.csv; do [ -e "$file" ] && executions=$((executions + 1)); done
+  echo
+  echo "microbenchmarks: $(count ',measured,' "$results") rows measured, $(count ',not_applicable,' "$results") not applicable, $(count ',failed,' "$results") failed"
+  echo "schedules:       $executions of $(schedule_files | wc -l) executed"
+  if [ -e "$matrix" ]; then echo "PyTorch:         $(($(wc -l <"$matrix") - 1)) cases"; else echo "PyTorch:         none"; fi
+  for file in "$out"/archive-*.tar.gz; do [ -e "$file" ] && echo "archive:         $file, $(stat -c %s "$file") bytes"; done
+  echo "time:            $((SECONDS / 60)) of $minutes min"
+}
+
+[ $dry = no ] || { plan; exit 0; }
+mkdir -p "$out/replay" "$out/log" || refuse "--out \"$out\": the folder cannot be made."
+temporary=$(mktemp -d) || refuse "no temporary folder can be made."
+trap 'rm -rf "$temporary"' EXIT
+if build && measure; then
+  execute
+  train
+fi
+pack
+summarize
+[ $failures -eq 0 ]

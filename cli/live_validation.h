@@ -16,7 +16,7 @@ struct LiveSettings {
   std::string workload;          // "" = traces/samples/gpt_124m.mwt of the source tree
   std::string output;            // folder; "" = a temporary one, removed when the result is
   std::string scratch;           // folder for files; "" = the system's for temporary files
-  double seconds = 120;          // of microbenchmarks
+  double seconds = 180;          // of microbenchmarks
 };
 
 // A folder that is removed at the end, or none.

@@ -56,7 +56,7 @@ Table validation_table(const std::vector<ValidationRow>& rows) {
                           figure_cell(row, row.measured), figure_cell(row, row.predicted),
                           share_cell(has_figures(row), row.error(), "{:+.1f} %"),
                           share_cell(row.tolerance > 0, row.tolerance, "{:.4g} %"), cell(to_string(row.status)),
-                          cell(row.date), cell(row.machine)});
+                          cell(row.date.substr(0, 10)), cell(row.machine)});
   return table;
 }
 

@@ -8,10 +8,14 @@
 #include <optional>
 
 #include "cli/prepared_step.h"
+#include "cli/progress.h"
 #include "cli/schedule_tables.h"
 #include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
+#include "sim/simulation.h"
+#include "sim/trace_check.h"
+#include "validate/replay/recorded_moves.h"
 #include "validate/replay/schedule.h"
 
 namespace memwall {
@@ -56,6 +60,19 @@ ScheduleScale parse_scale(const std::string& text) {
   return scale;
 }
 
+// What the pager did while the step was simulated, as ops.
+Trace paged(const PreparedStep& step, const std::string& pager) {
+  SimulationProgress progress;
+  const SimulationResult result = simulate(step.trace, step.machine, {"pytorch", step.pager.get(), &progress});
+  if (!result.fits)
+    throw InfeasibleError(
+        fmt::format("--pager {}: trace \"{}\" does not fit {} even so.", pager, step.trace.name, step.machine.name));
+  Trace trace = with_recorded_moves(step.trace, step.machine, result.moves);
+  require_sound(trace, "with the moves of pager " + pager);
+  trace.notes.push_back(fmt::format("pager {}: {} moves written down.", pager, result.moves.size()));
+  return trace;
+}
+
 int write(const Options& o) {
   const Format format = parse_format(o.format);
   const ScheduleScale scale = parse_scale(o.scale);
@@ -69,9 +86,7 @@ int write(const Options& o) {
                                     .scale_text = "",
                                     .steps = o.steps,
                                     .output = o.output});
-  if (step.pager)
-    throw UsageError(
-        fmt::format("--pager {}: not implemented: a pager's recorded moves cannot be scheduled yet.", o.pager));
+  if (step.pager) step.trace = paged(step, o.pager);
   const Trace schedule = schedule_of(step.trace, scale);
   write_schedule(schedule, o.output);
   print(to_text(schedule_tables(schedule), format));

@@ -74,14 +74,17 @@ std::vector<ValidationRow> residual_rows(const Calibration& calibration, std::st
   std::vector<ValidationRow> rows;
   for (const Residual& residual : calibration.residuals) {
     if (!residual.path.starts_with("route.")) continue;
-    ValidationRow row;
-    row.rung = kRung;
-    row.case_name = residual.path;
-    row.metric = fmt::format("median residual of {} rows", residual.rows);
-    row.unit = "share";
-    row.predicted = residual.median;
-    judge(row, tolerance_of(ToleranceKind::residual, backend));
-    rows.push_back(row);
+    const std::string route = residual.path.substr(0, residual.path.rfind('.'));
+    if (rows.empty() || rows.back().case_name != route) {
+      ValidationRow row;
+      row.rung = kRung;
+      row.case_name = route;
+      row.metric = fmt::format("median residual of {} transfers", residual.rows);
+      row.unit = "share";
+      rows.push_back(row);
+    }
+    rows.back().predicted = std::max(rows.back().predicted, residual.median);
+    judge(rows.back(), tolerance_of(ToleranceKind::residual, backend));
   }
   return rows;
 }

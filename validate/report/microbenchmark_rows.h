@@ -15,7 +15,7 @@ namespace memwall {
 std::vector<ValidationRow> transfer_rows(const MeasurementSet& measurements, const Machine& machine,
                                          std::string_view backend);
 
-// The median residual of every number and curve of a route.
+// One row per route: the median of what its numbers and curve leave over.
 std::vector<ValidationRow> residual_rows(const Calibration& calibration, std::string_view backend);
 
 // One row: is the committed machine file, byte by byte, what is made of the measurements today?

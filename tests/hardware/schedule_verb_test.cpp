@@ -1,0 +1,88 @@
+// memwall schedule: is what it writes a schedule, and does it say what is in it?
+#include <gtest/gtest.h>
+
+#include "sim/trace_check.h"
+#include "tests/support/program.h"
+#include "validate/replay/schedule.h"
+
+namespace memwall {
+namespace {
+
+const std::string kSample = "'" MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt'";
+
+class ScheduleVerb : public ::testing::Test {
+ protected:
+  ProgramOutcome run(const std::string& arguments) { return run_memwall(folder_, "schedule " + arguments); }
+
+  void refused(const std::string& arguments, int code, const std::string& part) {
+    const ProgramOutcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "x.schedule"));
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(ScheduleVerb, WritesAProgramWithoutTimes) {
+  const auto outcome = run(kSample + " --policy offload:what=activations,to=host --scale bytes=1/32,flops=0.001 " +
+                           "-o x.schedule --format csv");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Trace schedule = read_schedule(folder_ / "x.schedule");
+  EXPECT_TRUE(is_timeless(schedule));
+  EXPECT_EQ(check(schedule), std::vector<std::string>{});
+  EXPECT_EQ(not_executable(schedule), "");
+  Bytes out = 0;
+  int kernels = 0;
+  for (const Op& op : schedule.ops) {
+    kernels += op.kind == OpKind::kernel;
+    if (op.kind == OpKind::copy && schedule.places[op.to] == "host") out += op.bytes;
+  }
+  EXPECT_GT(out, MiB(100));
+  EXPECT_NE(outcome.out.find("transfers,hbm to host,bytes," + std::to_string(out)), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("ops,kernel,ops," + std::to_string(kernels)), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("memory,hbm,allocated_bytes,"), std::string::npos) << outcome.out;
+}
+
+TEST_F(ScheduleVerb, WritesTheSameBytesAgain) {
+  ASSERT_EQ(run(kSample + " --policy checkpoint:mode=full -o x.schedule").code, 0);
+  ASSERT_EQ(run(kSample + " --policy checkpoint:mode=full -o y.schedule").code, 0);
+  EXPECT_EQ(content_of(folder_ / "x.schedule"), content_of(folder_ / "y.schedule"));
+}
+
+TEST_F(ScheduleVerb, RepeatsTheStep) {
+  ASSERT_EQ(run(kSample + " -o x.schedule").code, 0);
+  ASSERT_EQ(run(kSample + " --steps 2 -o y.schedule").code, 0);
+  EXPECT_EQ(read_schedule(folder_ / "y.schedule").ops.size(), 2 * read_schedule(folder_ / "x.schedule").ops.size());
+}
+
+TEST_F(ScheduleVerb, WritesDownWhatAPagerMoves) {
+  const auto outcome = run(kSample + " --pager lru --set gpu.hbm.capacity=14GB -o x.schedule");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("moves written down"), std::string::npos) << outcome.out;
+  const Trace schedule = read_schedule(folder_ / "x.schedule");
+  Bytes out = 0, in = 0;
+  for (const Op& op : schedule.ops) {
+    if (op.kind != OpKind::copy) continue;
+    (schedule.places[op.to] == "host" ? out : in) += op.bytes;
+  }
+  EXPECT_GT(out, 0);
+  EXPECT_GT(in, 0);
+}
+
+TEST_F(ScheduleVerb, RefusesWhatMakesNoSense) {
+  refused(kSample, 2, "--output");
+  refused("absent.mwt -o x.schedule", 6, "absent.mwt");
+  refused(kSample + " --scale seconds=2 -o x.schedule", 2, "\"seconds\" cannot be scaled");
+  refused(kSample + " --scale bytes=0 -o x.schedule", 2, "has no factor");
+  refused(kSample + " --scale bytes=1/0 -o x.schedule", 2, "has no factor");
+  refused(kSample + " --scale bytes=nan -o x.schedule", 2, "has no factor");
+  refused(kSample + " --scale bytes -o x.schedule", 2, "has no factor");
+  refused(kSample + " --scale bytes=2,bytes=3 -o x.schedule", 2, "given twice");
+  refused(kSample + " --policy lru -o x.schedule", 2, "is a pager");
+  refused(kSample + " --policy zero:stage=3,ranks=8 -o x.schedule", 2, "rank");
+}
+
+}  // namespace
+}  // namespace memwall

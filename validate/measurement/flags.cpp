@@ -10,7 +10,7 @@
 namespace memwall {
 namespace {
 
-const FlagDescription kHelp{"--help", "", "Print this and stop.", true};
+const FlagDescription kHelp{"--help", "", "print this and stop", true};
 
 // False unless all of `text` is a finite decimal number.
 bool read_number(const std::string& text, double& value) {

@@ -101,18 +101,44 @@ void for_each_number(Message& message, const std::string& above,
 
 const FieldDescriptor* source_field(const Message& number) { return number.GetDescriptor()->FindFieldByName("source"); }
 
+// As a string of the text format: what is not plain in octal.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      out += fmt::format("\\{}", c);
+    else if (byte < 0x20 || byte >= 0x7f)
+      out += fmt::format("\\{:03o}", byte);
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
 std::string plain(const Message& message, const FieldDescriptor* field, int index) {
+  const auto* reflection = message.GetReflection();
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING)
+    return quoted(index < 0 ? reflection->GetString(message, field)
+                            : reflection->GetRepeatedString(message, field, index));
   std::string text;
   google::protobuf::TextFormat::PrintFieldValueToString(message, field, index, &text);
   return text;
 }
 
+// Of a message without lists: "value: \"1\" source: \"...\"".
 std::string on_one_line(const Message& message) {
-  google::protobuf::TextFormat::Printer printer;
-  printer.SetSingleLineMode(true);
+  const auto* reflection = message.GetReflection();
   std::string text;
-  printer.PrintToString(message, &text);
-  while (text.ends_with(' ')) text.pop_back();
+  for (int f = 0; f < message.GetDescriptor()->field_count(); ++f) {
+    const FieldDescriptor* field = message.GetDescriptor()->field(f);
+    if (!reflection->HasField(message, field)) continue;
+    text += text.empty() ? "" : " ";
+    if (field->message_type())
+      text += fmt::format("{} {{ {} }}", field->name(), on_one_line(reflection->GetMessage(message, field)));
+    else
+      text += fmt::format("{}: {}", field->name(), plain(message, field, -1));
+  }
   return text;
 }
 

@@ -51,6 +51,33 @@ double median_rate(const std::vector<Measurement>& rows, double fixed) {
   return median_of(rates);
 }
 
+// The host back end cannot ask for the size of its caches: the largest working set that is half again as fast
+// as the largest of all tells it, by the law of models/hw/kernel_cost.h: what misses grows with size / capacity.
+void fit_cache_capacity(Fitting& f) {
+  std::vector<double> capacities;
+  std::vector<PricedRow> used;
+  std::string sentence;
+  for (const char* benchmark : kStreams) {
+    std::vector<Measurement> rows = time_rows(f.set, benchmark);
+    std::sort(rows.begin(), rows.end(),
+              [](const Measurement& a, const Measurement& b) { return working_set(a) < working_set(b); });
+    if (rows.empty()) continue;
+    const double memory = median_rate({rows.back()}, base_fixed(f));
+    for (std::size_t i = rows.size(); i-- > 0;) {
+      const double rate = median_rate({rows[i]}, base_fixed(f));
+      if (rate < 1.5 * memory) continue;
+      capacities.push_back(working_set(rows[i]) * rate / memory);
+      used.push_back(priced_stream(rows[i]));
+      sentence += (sentence.empty() ? "" : "; ") + sizes_sentence({rows[i]});
+      break;
+    }
+  }
+  if (capacities.empty()) return;
+  const double kib = std::max(1.0, std::round(median_of(capacities) / 1024));
+  f.fit("gpu.l2_capacity", kib >= 4096 ? fmt::format("{} MiB", std::llround(kib / 1024)) : fmt::format("{} KiB", kib),
+        sentence + ", still faster than memory", used);
+}
+
 void fit_hbm(Fitting& f) {
   double best = 0, triad = 0;
   std::size_t count = 0;
@@ -83,10 +110,10 @@ void fit_hbm(Fitting& f) {
 
 // Working sets well inside L2: what does not fit is at most a quarter, which HBM serves beside it.
 void fit_l2(Fitting& f) {
-  const double capacity = l2_bytes(f), hbm = f.draft.number("gpu.hbm.bandwidth");
-  const double fixed = base_fixed(f);
-  double best = 0;
-  Measurement chosen;
+  const double capacity = l2_bytes(f), hbm = f.draft.number("gpu.hbm.bandwidth"), fixed = base_fixed(f);
+  std::vector<double> rates;
+  std::vector<PricedRow> used;
+  std::string sentence;
   for (const char* benchmark : kStreams) {
     const Measurement* largest = nullptr;
     const std::vector<Measurement> rows = time_rows(f.set, benchmark);
@@ -94,11 +121,12 @@ void fit_l2(Fitting& f) {
       if (working_set(row) <= capacity / 4 && (!largest || working_set(row) > working_set(*largest))) largest = &row;
     if (!largest || largest->median < 1.25 * fixed) continue;
     const double rate = traffic_of(*largest) / (largest->median - fixed);
-    if (rate <= best || rate > kFastestMemory) continue;
-    best = rate;
-    chosen = *largest;
+    if (rate > kFastestMemory) continue;
+    rates.push_back(rate);
+    used.push_back(priced_stream(*largest));
+    sentence += (sentence.empty() ? "" : "; ") + sizes_sentence({*largest});
   }
-  if (best > hbm) f.fit("gpu.l2_bandwidth", rate_text(best), sizes_sentence({chosen}), {priced_stream(chosen)});
+  if (!rates.empty()) f.fit("gpu.l2_bandwidth", rate_text(median_of(rates)), sentence, used);
   // A cache that were slower than what is behind it would slow every kernel.
   f.require_bandwidth("gpu.l2_bandwidth", hbm, "gpu.hbm.bandwidth");
 }
@@ -140,7 +168,7 @@ std::vector<Products> measured_products(const Fitting& f) {
     }
     // What a product costs besides its arithmetic does not count in these.
     for (const Measurement& row : products.rows)
-      if (flops_of(row) >= most / 8) products.large.push_back(row);
+      if (flops_of(row) >= most / 64) products.large.push_back(row);
     if (products.best > kFastestProducts)
       throw InputError(fmt::format("{}: {} are beyond any device; expected at most {}.", b.benchmark,
                                    flops_text(products.best), flops_text(kFastestProducts)));
@@ -192,19 +220,19 @@ double median_share(const Fitting& f, const Products& p) {
   return median_of(shares);
 }
 
-// The smallest product, if it is mostly not arithmetic.
+// The smallest product, if it is mostly not arithmetic, or shows that the base's is too long.
 void fit_product_fixed(Fitting& f, const Products& p, double share) {
   const double peak = f.draft.number(fmt::format("gpu.peak.{}.rate", p.benchmark->peak));
   const auto smallest = std::min_element(p.rows.begin(), p.rows.end(), [](const Measurement& a, const Measurement& b) {
     return flops_of(a) < flops_of(b);
   });
   const double arithmetic = flops_of(*smallest) / (peak * share);
-  if (arithmetic > 0.5 * smallest->median) return;
-  f.fit("gpu.efficiency.gemm.fixed", time_text(smallest->median - arithmetic), row_name(*smallest),
+  const double left = std::max(0.0, smallest->median - arithmetic);
+  if (arithmetic > 0.5 * smallest->median && left >= f.draft.number("gpu.efficiency.gemm.fixed")) return;
+  f.fit("gpu.efficiency.gemm.fixed", time_text(left), row_name(*smallest),
         priced_products({*smallest}, p.benchmark->type));
 }
 
-// Of the machine's name: what an engineer would call it, in letters that a file name takes.
 void set_capability(Fitting& f) {
   const std::string text = value_of(f.set.environment, "gpu.compute_capability");
   const std::size_t dot = text.find('.');
@@ -214,6 +242,14 @@ void set_capability(Fitting& f) {
   if (dot == std::string::npos || !digits(text.substr(0, dot)) || !digits(text.substr(dot + 1))) return;
   f.state("gpu.compute_major", text.substr(0, dot), "gpu.compute_capability");
   f.state("gpu.compute_minor", text.substr(dot + 1), "gpu.compute_capability");
+}
+
+// The device holds at least this.
+double largest_buffer(const Fitting& f) {
+  double largest = 0;
+  for (const char* benchmark : {"hbm_read", "hbm_write", "hbm_triad"})
+    for (const Measurement& row : f.set.of(benchmark)) largest = std::max(largest, row.number("working_set"));
+  return largest;
 }
 
 }  // namespace
@@ -241,9 +277,16 @@ void fit_identity(Fitting& f, const std::string& name) {
     if (value >= 1 && value <= 0x1p60) f.state(path, fmt::format("{} B", std::llround(value)), key);
   };
   size("gpu.l2_capacity", "gpu.l2_bytes");
-  size("gpu.hbm.capacity", "gpu.memory_bytes");
-  if (f.draft.has("tier.peer_hbm")) size("tier.peer_hbm.capacity", "gpu.memory_bytes");
-  size("host.dram.capacity", "host.memory_bytes");
+  if (const double memory = f.environment_number("gpu.memory_bytes"); memory >= largest_buffer(f)) {
+    size("gpu.hbm.capacity", "gpu.memory_bytes");
+    if (f.draft.has("tier.peer_hbm")) size("tier.peer_hbm.capacity", "gpu.memory_bytes");
+  } else if (memory > 0) {
+    f.notes.push_back(
+        fmt::format("gpu.memory_bytes of the environment is {}, less than {} that were measured on the "
+                    "device; gpu.hbm.capacity is the base's.",
+                    size_text(memory), size_text(largest_buffer(f))));
+  }
+  size("host.dram.capacity", "memory_bytes");
   if (f.environment_number("gpu.count") == 1)
     for (const Link& link : f.base.links)
       if (link.sharers > 1 && f.draft.has("link." + link.name + ".sharers"))
@@ -253,6 +296,7 @@ void fit_identity(Fitting& f, const std::string& name) {
 }
 
 void fit_device_memory(Fitting& f) {
+  if (f.host) fit_cache_capacity(f);
   fit_hbm(f);
   fit_l2(f);
   const std::vector<Measurement> context = f.set.of("context_bytes");

@@ -2,7 +2,7 @@
 //
 // A base's shares are relative to a data sheet's bandwidth, a calibrated machine's to the measured one. The
 // shares of classes that nobody measured keep their proportion to elementwise kernels, or, where these were not
-// measured either, to the best class.
+// measured either, to what hbm_triad reached.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,12 +71,14 @@ std::vector<PricedRow> priced(const std::vector<Measurement>& rows, OperatorClas
   return result;
 }
 
-std::vector<Measurement> large(const std::vector<Measurement>& rows, double least) {
+// Those that HBM decides: of four times L2, or the largest if L2 does not hold it.
+std::vector<Measurement> large(const Fitting& f, const std::vector<Measurement>& rows) {
+  const double l2 = f.draft.number("gpu.l2_capacity");
   double largest = 0;
   for (const Measurement& row : rows) largest = std::max(largest, traffic_of(row));
   std::vector<Measurement> kept;
   for (const Measurement& row : rows)
-    if (traffic_of(row) >= std::min(least, largest)) kept.push_back(row);
+    if (traffic_of(row) >= l2 && traffic_of(row) >= std::min(4 * l2, largest)) kept.push_back(row);
   return kept;
 }
 
@@ -97,18 +99,17 @@ ClassFit fit_of(const Fitting& f, const std::vector<Measurement>& rows, const st
   const Measurement& smallest =
       *std::min_element(rows.begin(), rows.end(),
                         [](const Measurement& a, const Measurement& b) { return traffic_of(a) < traffic_of(b); });
-  ClassFit fit{1, std::min(base_fixed, 0.5 * smallest.median), false};
+  ClassFit fit{f.draft.number("gpu.efficiency.memory.memory_share"), std::min(base_fixed, 0.5 * smallest.median),
+               false};
   for (int round = 0; round < 20; ++round) {
     std::vector<double> shares;
     for (const Measurement& row : largest)
       shares.push_back(std::min(1.0, traffic_of(row) / (std::max(row.median - fit.fixed, 0.5 * row.median) * hbm)));
-    fit.share = median_of(shares);
+    if (!shares.empty()) fit.share = median_of(shares);
     const double moving = seconds_in_memory(f, traffic_of(smallest), fit.share);
-    fit.fixed_known = moving <= 0.5 * smallest.median;
-    if (!fit.fixed_known)
-      fit.fixed = std::min(base_fixed, 0.5 * smallest.median);
-    else
-      fit.fixed = smallest.median - moving;
+    const double left = std::max(0.0, smallest.median - moving);
+    fit.fixed_known = moving <= 0.5 * smallest.median || left < base_fixed;
+    fit.fixed = fit.fixed_known ? left : base_fixed;
   }
   return fit;
 }
@@ -131,11 +132,12 @@ void fit_class(Fitting& f, const KernelClass& c) {
   const std::vector<Measurement> rows = rows_of(f, c);
   if (rows.empty()) return;
   f.require_class(c.operator_class);
-  const std::vector<Measurement> largest = large(rows, 4 * f.draft.number("gpu.l2_capacity"));
+  const std::vector<Measurement> largest = large(f, rows);
   const ClassFit fit = fit_of(f, rows, largest, f.draft.number(path_of(c.name, "fixed")));
   const std::vector<PricedRow> explained = priced(rows, c.operator_class);
-  f.fit(path_of(c.name, "memory_share"), plain_text(fit.share), sentence_of(c, largest),
-        priced(largest, c.operator_class));
+  if (!largest.empty())
+    f.fit(path_of(c.name, "memory_share"), plain_text(fit.share), sentence_of(c, largest),
+          priced(largest, c.operator_class));
   if (fit.fixed_known) f.fit(path_of(c.name, "fixed"), time_text(fit.fixed), sentence_of(c, rows), explained);
   fit_arithmetic(f, c, largest, fit.fixed, explained);
 }
@@ -146,8 +148,9 @@ void lift_hbm(Fitting& f) {
   for (const KernelClass& c : measured_classes()) {
     const std::vector<Measurement> rows = rows_of(f, c);
     if (rows.empty()) continue;
+    const std::vector<Measurement> largest = large(f, rows);
+    if (largest.empty()) continue;
     std::vector<double> rates;
-    const std::vector<Measurement> largest = large(rows, 4 * f.draft.number("gpu.l2_capacity"));
     const double fixed = f.draft.number(path_of(c.name, "fixed"), 0);
     for (const Measurement& row : largest)
       rates.push_back(traffic_of(row) / std::max(row.median - fixed, 0.5 * row.median));
@@ -167,9 +170,9 @@ bool was_fitted(const Fitting& f, const std::string& path) {
 // The classes that nobody measured.
 void carry_over(Fitting& f) {
   const std::string elementwise = path_of("elementwise", "memory_share");
-  double reference = 0, reached = 1;
-  std::string whose = "the base's best class";
-  for (const KernelEfficiency& e : f.base.gpu.efficiencies) reference = std::max(reference, e.memory);
+  double reference = efficiency_of(f.base.gpu, OperatorClass::memory).memory;
+  double reached = f.draft.number(path_of("memory", "memory_share"));
+  std::string whose = "streaming kernels";
   if (was_fitted(f, elementwise)) {
     reference = efficiency_of(f.base.gpu, OperatorClass::elementwise).memory;
     reached = f.draft.number(elementwise);
@@ -185,7 +188,11 @@ void carry_over(Fitting& f) {
                   fmt::format("not measured; in proportion to {} as in {} ({} to {})", whose, f.base_name,
                               plain_text(e.memory), plain_text(reference)));
     // On the host back end one loop does the arithmetic of every class.
-    if (f.host && !was_fitted(f, compute))
+    if (!f.host) continue;
+    if (!was_fitted(f, path_of(name, "fixed")) && was_fitted(f, path_of("elementwise", "fixed")))
+      f.draft.set(path_of(name, "fixed"), time_text(f.draft.number(path_of("elementwise", "fixed"))),
+                  "not measured; as elementwise: the host back end has one loop for every class");
+    if (!was_fitted(f, compute))
       f.draft.set(compute, plain_text(products),
                   "not measured; as gemm: the host back end has one loop for every class");
   }

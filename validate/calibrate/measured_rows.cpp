@@ -82,15 +82,18 @@ double traffic_of(const Measurement& row) {
 std::vector<SizedTime> times_by_size(const std::vector<Measurement>& rows) {
   std::vector<const Measurement*> ascending;
   std::map<double, std::vector<double>> by_size;
+  std::map<double, double> spread;
   for (const Measurement& row : rows) {
     ascending.push_back(&row);
     by_size[size_of(row)].push_back(row.median);
+    double& widest = spread[size_of(row)];
+    widest = std::max(widest, std::isfinite(row.high - row.low) ? (row.high - row.low) / (2 * row.median) : 0);
   }
   std::stable_sort(ascending.begin(), ascending.end(),
                    [](const Measurement* a, const Measurement* b) { return size_of(*a) < size_of(*b); });
   require_growth(ascending);
   std::vector<SizedTime> times;
-  for (const auto& [bytes, medians] : by_size) times.push_back({bytes, median_of(medians)});
+  for (const auto& [bytes, medians] : by_size) times.push_back({bytes, median_of(medians), spread[bytes]});
   return times;
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kNoise = 0.05;   // relative; what medians of repeated measurements differ by
 constexpr double kNoLoss = 0.01;  // relative; a point of the curve that explains less is dropped
+constexpr double kLoose = 0.25;   // relative; a time that spreads by more says little
 constexpr std::size_t kMostSizes = 64;
 
 // Both ends, and the rest evenly.
@@ -38,9 +39,10 @@ double latency_at(const std::vector<SizedTime>& times, double bandwidth, std::si
 
 void fit_line(const std::vector<SizedTime>& times, bool fastest_at_large, TransferLaw& law) {
   const std::size_t ends = std::clamp<std::size_t>(times.size() / 3, 1, 3);
+  const std::size_t large = fastest_at_large ? 1 : ends;
   for (int round = 0; round < 60; ++round) {
     std::vector<double> rates;
-    for (std::size_t i = times.size() - ends; i < times.size(); ++i)
+    for (std::size_t i = times.size() - large; i < times.size(); ++i)
       rates.push_back(times[i].bytes / moving_seconds(times[i], law.latency));
     law.bandwidth = median_of(rates);
     law.latency = latency_at(times, law.bandwidth, ends);
@@ -48,14 +50,17 @@ void fit_line(const std::vector<SizedTime>& times, bool fastest_at_large, Transf
   if (fastest_at_large) return;
   double best = 0;
   for (const SizedTime& t : times)
-    if (t.seconds - law.latency > 0.5 * t.seconds) best = std::max(best, t.bytes / (t.seconds - law.latency));
-  if (best <= (1 + kNoise) * law.bandwidth) return;
+    if (t.seconds - law.latency > 0.5 * t.seconds) {
+      const double rate = t.bytes / (t.seconds - law.latency);
+      if (rate > (1 + kNoise + t.spread) * law.bandwidth) best = std::max(best, rate);
+    }
+  if (best == 0) return;
   law.bandwidth = best;
   law.latency = latency_at(times, law.bandwidth, ends);
 }
 
-// What 1 / efficiency would have to be at a size. The relative error of the time is linear in it, with
-// this weight's root as slope: least squares need nothing else.
+// What 1 / efficiency would have to be at a size. The relative error of the time is linear in it; the weight
+// is the square of the slope over the spread: least squares need nothing else.
 struct Cost {
   double value = 1, weight = 0;
 };
@@ -63,8 +68,8 @@ struct Cost {
 std::vector<Cost> costs_of(const std::vector<SizedTime>& times, const TransferLaw& law) {
   std::vector<Cost> costs;
   for (const SizedTime& t : times) {
-    const double slope = t.bytes / (law.bandwidth * t.seconds);
-    costs.push_back({(t.seconds - law.latency) * law.bandwidth / t.bytes, slope * slope});
+    const double slope = t.bytes / (law.bandwidth * t.seconds), error = slope / std::max(t.spread, 0.02);
+    costs.push_back({(t.seconds - law.latency) * law.bandwidth / t.bytes, error * error});
   }
   return costs;
 }
@@ -97,14 +102,15 @@ std::vector<double> efficiencies(const std::vector<SizedTime>& times, const Tran
   const std::vector<Cost> costs = costs_of(times, law);
   std::vector<double> fit = falling_fit(costs);
   for (double& cost : fit) cost = std::max(cost, 1.0);
-  double worst = 0;
+  bool missed = false;
   for (std::size_t i = 0; i < times.size(); ++i) {
     // A curve that may go anywhere cannot make a cost below 1 right either.
-    const double reachable = std::max(costs[i].value, 1.0);
-    worst = std::max(worst, std::abs(fit[i] - reachable) * std::sqrt(costs[i].weight));
+    const double slope = times[i].bytes / (law.bandwidth * times[i].seconds);
+    const double error = std::abs(fit[i] - std::max(costs[i].value, 1.0)) * slope;
+    missed = missed || (times[i].spread <= kLoose && error > kNoise + times[i].spread);
   }
   for (std::size_t i = 0; i < times.size(); ++i) {
-    if (worst > kNoise) fit[i] = std::max(costs[i].value, 1.0);
+    if (missed) fit[i] = std::max(costs[i].value, 1.0);
     fit[i] = 1 / fit[i];
   }
   return fit;
@@ -148,8 +154,11 @@ double TransferLaw::seconds(double bytes) const {
 TransferLaw fit_transfer_law(std::vector<SizedTime> times, bool fastest_at_large) {
   times = thinned(times);
   assert(times.size() >= 2);
+  std::vector<SizedTime> firm;
+  for (const SizedTime& t : times)
+    if (t.spread <= kLoose) firm.push_back(t);
   TransferLaw law;
-  fit_line(times, fastest_at_large, law);
+  fit_line(firm.size() >= 3 && 2 * firm.size() >= times.size() ? firm : times, fastest_at_large, law);
   const std::vector<double> shares = efficiencies(times, law);
   for (std::size_t i = 0; i < times.size(); ++i) law.efficiency.emplace_back(times[i].bytes, shares[i]);
   drop_needless_points(times, law);

@@ -1,14 +1,16 @@
 // The law by which the simulator prices a transfer, fitted to measured times:
 //   seconds(bytes) = latency + bytes / (bandwidth * efficiency(bytes))
 //
-// The estimator, which outliers in single rows do not move much:
+// The estimator, which outliers in single rows do not move much; sizes whose times spread by over a quarter
+// count in the curve only, unless there are hardly others:
 //   bandwidth   median over the (at most three) largest sizes of bytes / (seconds - latency); where a smaller
-//               size was faster by more than a twentieth, and that is allowed, its rate instead
+//               size was faster by more than a twentieth and its spread, its rate instead. Where small sizes are
+//               served by a cache, the largest size alone
 //   latency     where the line through the (at most three) smallest sizes, by the median of its slopes but at
 //               least 1 / bandwidth, meets no bytes; at least 0. The two are repeated until they agree
-//   efficiency  what is left at each size, by least squares of relative errors among curves that rise
-//               with size (isotonic regression); where sizes beyond that differ by over a twentieth, as
-//               measured. Points whose absence changes no time by over 1 % are dropped
+//   efficiency  what is left at each size, by least squares of relative errors over their spread among curves that
+//               rise with size (isotonic regression); as measured, where such a curve misses the time of a size
+//               by over a twentieth and its spread. Points whose absence changes no time by over 1 % are dropped
 #pragma once
 
 #include <utility>
@@ -18,6 +20,7 @@ namespace memwall {
 
 struct SizedTime {
   double bytes = 0, seconds = 0;
+  double spread = 0;  // relative: half of what lies between low and high
 };
 
 struct TransferLaw {

@@ -10,6 +10,7 @@
 #include "sim/error.h"
 #include "sim/trace_builder.h"
 #include "sim/trace_check.h"
+#include "validate/replay/schedule_lines.h"
 
 namespace memwall {
 namespace {
@@ -54,8 +55,8 @@ class Scheduler {
   [[noreturn]] void refuse(OpId id, const std::string& why) const {
     const Op& op = base_.ops[id];
     throw UsageError("Trace '" + base_.name + "' cannot be executed: Op " + std::to_string(id) + " (" +
-                     std::string(to_string(op.kind)) + (op.name == 0 ? "" : " '" + base_.strings[op.name] + "'") +
-                     ") " + why);
+                     std::string(to_string(op.kind)) +
+                     (op.name == 0 ? "" : " '" + excerpt(base_.strings[op.name]) + "'") + ") " + why);
   }
 
   Bytes scaled(Bytes bytes) const {

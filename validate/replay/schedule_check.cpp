@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "validate/replay/schedule.h"
+#include "validate/replay/schedule_lines.h"
 
 namespace memwall {
 namespace {
@@ -24,7 +25,7 @@ class ExecutableCheck {
   std::string describe(OpId id) const {
     const Op& op = t_.ops[id];
     return "Op " + std::to_string(id) + " (" + std::string(to_string(op.kind)) +
-           (op.name == 0 ? "" : " '" + t_.strings[op.name] + "'") + ")";
+           (op.name == 0 ? "" : " '" + excerpt(t_.strings[op.name]) + "'") + ")";
   }
 
   static bool known(const std::string& place) { return place == "hbm" || place == "host" || place == "nvme"; }

@@ -12,13 +12,6 @@ constexpr std::size_t kLongestExcerpt = 80;
 
 bool is_plain(unsigned char c) { return c >= 0x20 && c != 0x7f && c != '%'; }
 
-// Of what a message quotes: no control characters, not too long.
-std::string excerpt(std::string_view text) {
-  std::string safe;
-  for (const char c : text.substr(0, kLongestExcerpt)) safe += is_plain(static_cast<unsigned char>(c)) ? c : '?';
-  return text.size() > kLongestExcerpt ? safe + "..." : safe;
-}
-
 int hexadecimal(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -26,6 +19,12 @@ int hexadecimal(char c) {
 }
 
 }  // namespace
+
+std::string excerpt(std::string_view text) {
+  std::string safe;
+  for (const char c : text.substr(0, kLongestExcerpt)) safe += is_plain(static_cast<unsigned char>(c)) ? c : '?';
+  return text.size() > kLongestExcerpt ? safe + "..." : safe;
+}
 
 std::string percent_encoded(std::string_view text) {
   static constexpr char kDigits[] = "0123456789abcdef";

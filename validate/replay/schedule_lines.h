@@ -12,6 +12,9 @@ namespace memwall {
 // Control characters, "%" and DEL as %XX (lower case); "" as "-", and "-" as "%2d". Never contains a tab or newline.
 std::string percent_encoded(std::string_view text);
 
+// Of what a message quotes: no control characters, and not all of a long text.
+std::string excerpt(std::string_view text);
+
 // Reads a text line by line. Every member function that finds something wrong throws InputError.
 class LineReader {
  public:

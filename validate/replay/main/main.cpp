@@ -109,7 +109,7 @@ int run(const Flags& flags) {
   const fs::path output = output_path(flags, input);
   const fs::path scratch = scratch_folder(flags, output);
   ExecutionSettings settings;
-  settings.passes = static_cast<std::uint32_t>(flags.count("--passes", settings.passes, 1, 100'000));
+  settings.passes = static_cast<std::uint32_t>(flags.count("--passes", settings.passes, 1, 1000));
   settings.seconds = flags.number("--seconds", settings.seconds, 0, 1e6);
   settings.progress = [](const std::string& what) { std::fprintf(stderr, "memwall-replay: %s\n", what.c_str()); };
   if (flags.given("--capacity")) settings.capacity = static_cast<Bytes>(flags.bytes("--capacity", 0));

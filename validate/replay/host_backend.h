@@ -2,7 +2,8 @@
 // replaying can be tried, and tested, everywhere.
 //
 // device   an arena in DRAM of stated size
-// kernels  multiply-add loops and streaming loops, one thread per stream, pinned to core 0 where there is more than one
+// kernels  multiply-add loops and streaming loops (over memory of their own: host_kernel.h says why), one thread per
+//          stream, pinned to core 0 where there is more than one
 // copies   real memcpy in pieces, paced to a stated rate; one engine per direction, first in, first out
 // NVMe     a real file through measurement/direct_file.h, read and write engines apart
 // cores    at most `cores` threads compute or copy at once

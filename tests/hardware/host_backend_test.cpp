@@ -3,6 +3,7 @@
 #include "validate/replay/host_backend.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -330,7 +331,8 @@ TEST_F(HostBackendTest, SaysWhatItIs) {
 }
 
 TEST_F(HostBackendTest, LeavesNoFileBehind) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "host_backend_file";
+  const auto folder =
+      std::filesystem::path(::testing::TempDir()) / ("memwall_host_backend_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   HostBackendSettings settings = small_settings();
   settings.scratch = folder;

@@ -142,6 +142,18 @@ std::string value_at(const std::vector<MachineNumber>& numbers, const std::strin
   return "";
 }
 
+// Once per set of rows: several numbers may share them.
+void note_poor_fits(Fitting& f, const std::vector<Residual>& residuals) {
+  constexpr double kPoor = 0.25;
+  std::set<std::string> told;
+  for (const Residual& r : residuals)
+    if (r.median > kPoor && told.insert(r.measurements).second)
+      f.notes.push_back(
+          fmt::format("{} explains its rows poorly ({}: median residual {}): they spread widely, or follow "
+                      "another law.",
+                      r.path, r.measurements, percent_text(r.median)));
+}
+
 void fit_everything(Fitting& f, const CalibrationSettings& settings) {
   f.host = on_host(f.set);
   f.same_gpu = is_same_gpu(f);
@@ -185,6 +197,7 @@ Calibration calibrate(const MeasurementSet& measurements, const CalibrationSetti
       f.draft.set_source(number.path, fmt::format("measured {}: {}, median residual {}", f.date, number.measurements,
                                                   percent_text(residual.median)));
   }
+  note_poor_fits(f, result.residuals);
   result.notes = f.notes;
   result.text = f.draft.text(comment);
   return result;

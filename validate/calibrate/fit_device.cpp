@@ -34,6 +34,14 @@ PricedRow priced_stream(const Measurement& row) {
           }};
 }
 
+// At the whole bandwidth, of which classes of kernels reach a share.
+PricedRow priced_bandwidth(const Measurement& row) {
+  return {row, [traffic = traffic_of(row)](const Machine& machine, const Pricer&) {
+            const double fixed = to_seconds(efficiency_of(machine.gpu, OperatorClass::memory).fixed);
+            return fixed + traffic / machine.links[machine.hbm_link].bandwidth;
+          }};
+}
+
 // Rows whose working set is at least `least` bytes; where there are none, those of the largest.
 std::vector<Measurement> large_rows(std::vector<Measurement> rows, double least) {
   double largest = 0;
@@ -99,7 +107,7 @@ void fit_hbm(Fitting& f) {
     throw InputError(fmt::format("{}: {} are beyond any memory; expected at most {}.", row_name(used.front()),
                                  rate_text(best), rate_text(kFastestMemory)));
   std::vector<PricedRow> priced;
-  for (const Measurement& row : used) priced.push_back(priced_stream(row));
+  for (const Measurement& row : used) priced.push_back(priced_bandwidth(row));
   f.fit("gpu.hbm.bandwidth", rate_text(best), sizes_sentence(used), std::move(priced));
   f.require_class(OperatorClass::memory);
   if (of_triad.empty()) of_triad = used, triad = best;

@@ -50,7 +50,7 @@ void fit_line(const std::vector<SizedTime>& times, bool fastest_at_large, Transf
   if (fastest_at_large) return;
   double best = 0;
   for (const SizedTime& t : times)
-    if (t.seconds - law.latency > 0.5 * t.seconds) {
+    if (t.spread <= kLoose && t.seconds - law.latency > 0.5 * t.seconds) {
       const double rate = t.bytes / (t.seconds - law.latency);
       if (rate > (1 + kNoise + t.spread) * law.bandwidth) best = std::max(best, rate);
     }

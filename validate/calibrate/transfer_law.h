@@ -4,7 +4,7 @@
 // The estimator, which outliers in single rows do not move much; sizes whose times spread by over a quarter
 // count in the curve only, unless there are hardly others:
 //   bandwidth   median over the (at most three) largest sizes of bytes / (seconds - latency); where a smaller
-//               size was faster by more than a twentieth and its spread, its rate instead. Where small sizes are
+//               size was faster, firmly, by more than a twentieth and its spread, its rate instead. Where small sizes are
 //               served by a cache, the largest size alone
 //   latency     where the line through the (at most three) smallest sizes, by the median of its slopes but at
 //               least 1 / bandwidth, meets no bytes; at least 0. The two are repeated until they agree

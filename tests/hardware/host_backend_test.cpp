@@ -26,7 +26,7 @@ constexpr double kRate = 2e8;
 HostBackendSettings small_settings() {
   HostBackendSettings settings;
   settings.device_capacity = MiB(32);
-  settings.host_to_device = settings.device_to_host = kRate;
+  settings.host_to_device = settings.device_to_host = settings.within_device = kRate;
   settings.scratch = ::testing::TempDir();
   settings.file_bytes = MiB(16);
   return settings;
@@ -165,6 +165,7 @@ TEST_F(HostBackendTest, CopiesWithinTheDeviceMoveBytesToo) {
   backend_->synchronize_device();
   EXPECT_EQ(backend_->integrity().first_mismatch, "");
   EXPECT_EQ(backend_->integrity().checks, 3u) << "before the copy, after it, and by the kernel";
+  EXPECT_GE(times(0).end - times(0).start + nanoseconds(1), from_seconds(100'001 / kRate) + microseconds(20));
 }
 
 TEST_F(HostBackendTest, ARoundTripThroughHostAndFileKeepsEveryByte) {
@@ -354,6 +355,7 @@ TEST(HostBackendSettings, ThatMakeNoSenseAreRefused) {
   refused([](auto& s) { s.scratch = "/no/such/folder"; });
   refused([](auto& s) { s.host_to_device = 1e15; });
   refused([](auto& s) { s.device_to_host = 0; });
+  refused([](auto& s) { s.within_device = 1e15; });
   refused([](auto& s) { s.pageable_share = 1.5; });
   refused([](auto& s) { s.device_capacity = Bytes{1} << 46; });
   refused([](auto& s) { s.device_capacity = 0; });

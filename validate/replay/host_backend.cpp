@@ -211,7 +211,7 @@ EngineSpan HostBackend::move(const Buffer& from, const Buffer& to, Bytes bytes) 
   if (in_file(to)) return file_.write(from.data, bytes, to.offset);
   const double share = is_pageable(from) || is_pageable(to) ? settings_.pageable_share : 1;
   HostCopyEngine* engine = &within_;
-  double rate = 0;
+  double rate = settings_.within_device;
   if (on_device(to) && !on_device(from)) {
     engine = &to_device_;
     rate = settings_.host_to_device * share;

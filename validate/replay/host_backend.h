@@ -20,6 +20,7 @@ struct HostBackendSettings {
   Bytes device_capacity = GiB(2);
   double host_to_device = 1.0e9;             // bytes per second; a pinned copy's pace. Must be well below memcpy's
   double device_to_host = 1.0e9;             // likewise
+  double within_device = 2.0e9;              // likewise: a copy inside the arena
   double pageable_share = 0.5;               // of these for pageable host memory
   Duration copy_latency = microseconds(20);  // added to every copy: the set-up of a DMA
   std::filesystem::path scratch;             // folder of the file that is the NVMe tier

@@ -41,6 +41,7 @@ void check_host_settings(const HostBackendSettings& settings) {
                      in_gigabytes(static_cast<double>(available_memory())) + " are free.");
   check_rate("host-to-device", settings.host_to_device);
   check_rate("device-to-host", settings.device_to_host);
+  check_rate("within-device", settings.within_device);
 }
 
 Environment describe(const HostBackendSettings& settings) {
@@ -54,6 +55,7 @@ Environment describe(const HostBackendSettings& settings) {
       {"gpu.multiprocessors", "1"},
       {"host_backend.host_to_device_bytes_per_second", whole(settings.host_to_device)},
       {"host_backend.device_to_host_bytes_per_second", whole(settings.device_to_host)},
+      {"host_backend.within_device_bytes_per_second", whole(settings.within_device)},
       {"host_backend.pageable_share", std::to_string(settings.pageable_share)},
       {"host_backend.copy_latency_ns", std::to_string(settings.copy_latency.count() / 1000)},
       {"host_backend.cores", std::to_string(used)},

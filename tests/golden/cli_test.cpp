@@ -123,7 +123,8 @@ class CommandLine : public ::testing::Test {
 
 TEST_F(CommandLine, HelpTeaches) {
   prints("help", "--help");
-  for (const char* verb : {"import", "inspect", "run", "compare", "export", "render", "machines", "policies"})
+  for (const char* verb :
+       {"import", "inspect", "run", "compare", "export", "render", "machines", "policies", "calibrate"})
     prints(std::string("help_") + verb, std::string(verb) + " --help");
   prints("help_machines_show", "machines show --help");
 }
@@ -227,6 +228,37 @@ TEST_F(CommandLine, TheLruPagerMakesRoom) {
           "--pager lru");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_NE(o.out.find("\"pager\": \"lru\""), std::string::npos);
+}
+
+// Three sizes of copies at 1 GB/s after 20 us, one product, one working set: the least that is enough.
+constexpr const char* kResults =
+    "# memwall results 1\n"
+    "# date: 2026-11-21T10:00:00Z\n"
+    "# backend: host\n"
+    "benchmark,parameters,unit,median,low,high,samples,bytes,flops,status,note\n"
+    "copy_host_hbm_pinned,bytes=1000000,s,0.00102,0.00102,0.00102,5,1000000,0,measured,\n"
+    "copy_host_hbm_pinned,bytes=10000000,s,0.01002,0.01002,0.01002,5,10000000,0,measured,\n"
+    "copy_host_hbm_pinned,bytes=100000000,s,0.10002,0.10002,0.10002,5,100000000,0,measured,\n"
+    "copy_hbm_host_pinned,bytes=1000000,s,0.00102,0.00102,0.00102,5,1000000,0,measured,\n"
+    "copy_hbm_host_pinned,bytes=10000000,s,0.01002,0.01002,0.01002,5,10000000,0,measured,\n"
+    "copy_hbm_host_pinned,bytes=100000000,s,0.10002,0.10002,0.10002,5,100000000,0,measured,\n"
+    "copy_hbm_hbm,bytes=1000000,s,1,1,1,1,1000000,0,failed,byte 17 is wrong\n"
+    "gemm_fp32,k=1000;m=1000;n=1000,s,0.1,0.1,0.1,5,0,2000000000,measured,\n"
+    "hbm_triad,working_set=64000000,s,0.008002,0.008002,0.008002,5,64000000,0,measured,\n";
+
+TEST_F(CommandLine, MeasurementsBecomeAMachine) {
+  fs::create_directories(folder_ / "results");
+  write_content(folder_ / "results/results.csv", kResults);
+  prints("calibrate_table", "calibrate results");
+  prints("calibrate_file", "calibrate results/results.csv -o - --name mine");
+  EXPECT_EQ(run("calibrate results -o mine.textproto").code, 0);
+  EXPECT_EQ(run("run tiny-4.kernels.csv --machine ./mine.textproto").code, 0);
+  refuses("calibrate nothing -o x.textproto", 6, {"nothing"});
+  refuses("calibrate results --base h100-sxm-80g -o x.textproto", 2, {"(nearest: \"h100-sxm-80gb\")"});
+  refuses("calibrate results --name 'a b' -o x.textproto", 2, {"expected letters, digits"});
+  refuses("calibrate results -o results/results.csv", 2, {"the output would replace what is read"});
+  write_content(folder_ / "results/results.csv", replaced(kResults, "0.10002,0.10002,0.10002", "0.0001,0.0001,0.0001"));
+  refuses("calibrate results -o x.textproto", 6, {"copy_host_hbm_pinned (bytes=100000000): 100 us are less than"});
 }
 
 TEST_F(CommandLine, MistakenWordsNameTheNearest) {

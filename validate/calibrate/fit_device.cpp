@@ -235,6 +235,8 @@ void fit_product_fixed(Fitting& f, const Products& p, double share) {
     return flops_of(a) < flops_of(b);
   });
   const double arithmetic = flops_of(*smallest) / (peak * share);
+  // One that the share was fitted to says nothing besides.
+  if (p.large.size() == p.rows.size()) return;
   const double left = std::max(0.0, smallest->median - arithmetic);
   if (arithmetic > 0.5 * smallest->median && left >= f.draft.number("gpu.efficiency.gemm.fixed")) return;
   f.fit("gpu.efficiency.gemm.fixed", time_text(left), row_name(*smallest),

@@ -114,6 +114,35 @@ void expect_equal(const Run& measured, const Run& simulated) {
   }
 }
 
+TEST(Repriced, OnAGpuEventsNeedNoHostAndQueuesHaveAnEnd) {
+  const Machine machine = machine_with_latencies();
+  Trace step = offload_step();
+  for (Op& op : step.ops) op.waves = 2;
+  Execution execution = synthetic_execution(step, machine);
+  EXPECT_EQ(repriced(without_times(step), execution, machine).ops[3].waves, 0);
+  execution.environment = {{"backend", "cuda"}};
+  const Trace priced = repriced(without_times(step), execution, machine);
+  EXPECT_EQ(priced.ops[3].waves, 2);
+  EXPECT_EQ(priced.constants.event_latency, nanoseconds(1500));
+  EXPECT_EQ(priced.constants.launch_queue_depth, 1020u);
+}
+
+// 5 MiB out of a new segment of 20 MiB leave room for 14; 12 MiB get a segment of their own. In the next pass the
+// 5 MiB are best fitted into that one, and the 12 MiB need another.
+TEST(SimulatedRun, ReservesWhatAWarmCacheDoes) {
+  Chain chain;
+  for (const Bytes size : {MiB(5), MiB(14), MiB(12)}) chain.make(size, StorageKind::activation, Phase::forward, "s");
+  chain.kernel(Phase::forward, {}, {0, 1, 2});
+  for (StorageId s = 0; s < 3; ++s) chain.drop(s, Phase::backward);
+  const Trace step = chain.finish();
+  const Machine machine = test_machine();
+  EXPECT_EQ(simulate(step, machine, {}).tiers[0].peak_reserved, MiB(32));
+  const Execution execution = synthetic_execution(step, machine);
+  const auto warm = simulated_run(without_times(step), execution, machine);
+  EXPECT_EQ(warm.result.tiers[0].peak_reserved, MiB(44));
+  EXPECT_EQ(warm.result.tiers[0].peak_allocated, MiB(32)) << "of the first pass: the 14 MiB take all 15 that are left";
+}
+
 TEST(MeasuredRun, OfAnExecutionAsSimulatedIsTheSimulation) {
   const Machine machine = machine_with_latencies();
   for (const char* policy : {"offload:what=optimizer,to=host,cpu_adam=0", "offload:what=optimizer,to=host,cpu_adam=1",

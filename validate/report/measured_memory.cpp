@@ -95,22 +95,23 @@ std::vector<TierResult> replay_memory(const Trace& trace, const Machine& machine
   return results;
 }
 
-std::vector<Bytes> warm_reserved(const Trace& trace, const Machine& machine, const std::vector<MemoryStep>& steps) {
+std::vector<Usage> warm_peaks(const Trace& trace, const Machine& machine, const std::vector<MemoryStep>& steps) {
   MemoryReplay replay(trace, machine, nullptr);
   const Time end = steps.empty() ? Time{} : steps.back().time;
-  std::vector<Bytes> reserved(machine.tiers.size(), 0);
+  std::vector<Usage> peaks(machine.tiers.size());
   for (int pass = 0; pass < kPasses; ++pass) {
     replay.pass(steps);
     replay.free_all(end);
     const std::vector<TierResult> results = replay.results();
     bool grew = false;
     for (std::size_t t = 0; t < results.size(); ++t) {
-      grew = grew || results[t].peak_reserved > reserved[t];
-      reserved[t] = results[t].peak_reserved;
+      grew = grew || results[t].peak_reserved > peaks[t].reserved;
+      peaks[t].allocated = results[t].peak_allocated;
+      peaks[t].reserved = results[t].peak_reserved;
     }
     if (!grew) break;
   }
-  return reserved;
+  return peaks;
 }
 
 }  // namespace memwall

@@ -25,8 +25,9 @@ std::vector<MemoryStep> memory_steps(const Trace& trace, const std::vector<OpRec
 std::vector<TierResult> replay_memory(const Trace& trace, const Machine& machine, const std::vector<MemoryStep>& steps,
                                       Observer* observer);
 
-// Per tier: the most that is reserved when the steps are done again and again, everything being freed in
-// between and the caches kept, as an executor does it pass by pass.
-std::vector<Bytes> warm_reserved(const Trace& trace, const Machine& machine, const std::vector<MemoryStep>& steps);
+// Per tier: the most that is allocated and reserved when the steps are done again and again, everything being freed
+// in between and the caches kept, as an executor does it pass by pass. (A block is handed out whole where splitting
+// it is not worth while, so that the cache makes a difference to both.)
+std::vector<Usage> warm_peaks(const Trace& trace, const Machine& machine, const std::vector<MemoryStep>& steps);
 
 }  // namespace memwall

@@ -143,9 +143,12 @@ Run simulated_run(const Trace& schedule, const Execution& execution, const Machi
   settings.inputs.push_back({execution.schedule, execution.schedule_hash});
   Run run = simulate_and_record(repriced(schedule, execution, machine), machine, settings);
   const std::vector<MemoryStep> steps = memory_steps(run.trace, run.result.records);
-  const std::vector<Bytes> reserved = warm_reserved(run.trace, machine, steps);
-  for (std::size_t t = 0; t < reserved.size(); ++t)
-    run.result.tiers[t].peak_reserved = std::max(run.result.tiers[t].peak_reserved, reserved[t]);
+  const std::vector<Usage> peaks = warm_peaks(run.trace, machine, steps);
+  for (std::size_t t = 0; t < peaks.size(); ++t) {
+    TierResult& tier = run.result.tiers[t];
+    tier.peak_allocated = std::max(tier.peak_allocated, peaks[t].allocated);
+    tier.peak_reserved = std::max(tier.peak_reserved, peaks[t].reserved);
+  }
   return run;
 }
 

@@ -6,15 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
-#include <thread>
 
 #include "sim/error.h"
 #include "sim/trace_builder.h"
-#include "validate/replay/host_computer.h"
 #include "validate/replay/host_content.h"
 
 namespace memwall {
@@ -344,69 +341,6 @@ TEST_F(HostBackendTest, LeavesNoFileBehind) {
   backend_.reset();
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   std::filesystem::remove(folder);
-}
-
-TEST(HostBackendSettings, ThatMakeNoSenseAreRefused) {
-  const auto refused = [](auto change) {
-    HostBackendSettings settings = small_settings();
-    change(settings);
-    EXPECT_THROW(make_host_backend(settings), UsageError);
-  };
-  refused([](auto& s) { s.scratch = "/no/such/folder"; });
-  refused([](auto& s) { s.host_to_device = 1e15; });
-  refused([](auto& s) { s.device_to_host = 0; });
-  refused([](auto& s) { s.within_device = 1e15; });
-  refused([](auto& s) { s.pageable_share = 1.5; });
-  refused([](auto& s) { s.device_capacity = Bytes{1} << 46; });
-  refused([](auto& s) { s.device_capacity = 0; });
-}
-
-TEST(HostBackendSettings, WithoutAFolderThereIsNoFile) {
-  HostBackendSettings settings = small_settings();
-  settings.scratch.clear();
-  const auto backend = make_host_backend(settings);
-  EXPECT_THROW(backend->allocate_file(4096), UsageError);
-}
-
-// With one core for everything, no two pieces of work overlap, but every one is done.
-TEST(HostBackendSettings, FewerCoresStillFinish) {
-  HostBackendSettings settings = small_settings();
-  settings.cores = 1;
-  const auto backend = make_host_backend(settings);
-  const Trace schedule = empty_schedule();
-  backend->prepare(schedule, false);
-  const Buffer host = backend->allocate_host(MiB(1), true);
-  const auto address = backend->device_memory().obtain(MiB(1));
-  const Buffer memory{PlaceClass::device, reinterpret_cast<void*>(*address), 0, MiB(1)};
-  for (OpId id = 0; id < 30; ++id) {
-    backend->kernel(3 * (id % 3), kCompute, {OperatorClass::gemm, DataType::fp32, 1e7, KiB(64)}, {});
-    backend->copy(1, kIn, {host}, {memory}, KiB(300));
-    backend->copy(2, kOut, {memory}, {host}, KiB(300));
-  }
-  backend->synchronize_device();
-  std::vector<OpTimes> times;
-  backend->device_times(times);
-  EXPECT_NE(times[1].end, kNever);
-  EXPECT_NE(times[6].end, kNever);
-}
-
-TEST(CoreGate, AdmitsAtMostItsCount) {
-  CoreGate gate(2);
-  std::atomic<int> inside{0}, most{0}, visits{0};
-  const auto work = [&] {
-    for (int i = 0; i < 200; ++i) {
-      const CoreGate::Pass pass(gate);
-      const int now = ++inside;
-      for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
-      }
-      ++visits;
-      --inside;
-    }
-  };
-  std::thread a(work), b(work), c(work), d(work);
-  for (std::thread* thread : {&a, &b, &c, &d}) thread->join();
-  EXPECT_EQ(visits, 800);
-  EXPECT_LE(most, 2);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <ostream>
 
 #include "cli/format.h"
@@ -155,6 +156,17 @@ ScheduleScale choose_scale(const Trace& step, const Machine& machine, const std:
   return scale;
 }
 
+// What else runs is measured too.
+void note_load(std::vector<std::string>& notes) {
+  double load = 0;
+  if (::getloadavg(&load, 1) != 1 || load < 0.5) return;
+  notes.push_back(
+      fmt::format("{:.1f} other tasks were running on this computer at the start: times are theirs too; "
+                  "expected a quiet one",
+                  load));
+  tell(notes.back());
+}
+
 class LiveSession {
  public:
   LiveSession(const LiveSettings& settings, LiveResult& result)
@@ -230,6 +242,7 @@ TemporaryFolder& TemporaryFolder::operator=(TemporaryFolder&& other) noexcept {
 
 LiveResult measure_and_execute(const LiveSettings& settings) {
   LiveResult result;
+  note_load(result.notes);
   if (settings.output.empty()) {
     result.temporary = TemporaryFolder(fs::temp_directory_path());
     result.folder = result.temporary.path();

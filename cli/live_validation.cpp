@@ -54,8 +54,8 @@ void tell(const std::string& what) { fmt::print(stderr, "memwall validate: {}\n"
 BenchmarkPlace place_of(const std::string& backend) {
   if (backend == "host") return BenchmarkPlace::host;
   if (backend != "cuda") throw UsageError(fmt::format("--backend {}: expected host or cuda.", backend));
-  if (!cuda_is_built_in())
-    throw UsageError("--backend cuda: this memwall was built without CUDA; expected host, or a build with nvcc.");
+  if (const std::string reason = cuda_unavailable_reason(); !reason.empty())
+    throw UsageError("--backend cuda: " + reason);
   return BenchmarkPlace::cuda;
 }
 
@@ -106,6 +106,7 @@ Environment environment_of(const std::string& backend, const fs::path& scratch) 
 
 MeasurementSet measure(const LiveSettings& s, const fs::path& scratch, const fs::path& folder) {
   const BenchmarkPlace place = place_of(s.backend);
+  const Environment environment = environment_of(s.backend, scratch);
   BenchmarkSettings settings;
   settings.scratch = scratch;
   const auto deadline =
@@ -113,7 +114,7 @@ MeasurementSet measure(const LiveSettings& s, const fs::path& scratch, const fs:
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(s.seconds));
   MeasurementSet set = run_benchmarks({BenchmarkPlace::computer, place}, {}, settings, deadline,
                                       [](const std::string& name) { tell("measuring " + name); });
-  set.environment = environment_of(s.backend, scratch);
+  set.environment = environment;
   write_results(set, folder);
   return set;
 }
@@ -176,6 +177,7 @@ class LiveSession {
 
   void run() {
     const std::string workload = settings_.workload.empty() ? MEMWALL_SAMPLE : settings_.workload;
+    place_of(settings_.backend);
     const Trace step = step_under(workload, {});  // a wrong name is told before minutes of measuring
     const MeasurementSet set = measure(settings_, scratch_.path(), result_.folder);
     const Machine machine = calibrated(set);

@@ -121,6 +121,8 @@ TEST_F(ValidateVerb, RefusesWhatMakesNoSense) {
   refused("known --live", 2, "--live measures anew");
   refused("--live --backend tpu", 2, "expected host or cuda");
   refused("--live --workload absent.mwt", 6, "absent.mwt");
+  refused("--live --scratch absent", 2, "absent");
+  refused("--live -o .out/x", 2, "the folder cannot be made");
   refused("--strict", 2, "belong to --live");
   refused("-o x", 2, "belong to --live");
   refused("--markdown-readme --set gpu.hbm.bandwidth=1GB/s", 2, "writes down what is committed");

@@ -368,7 +368,7 @@ TEST(Executor, TheHostBackEndExecutesEveryPolicy) {
   const ScratchFolder folder;
   HostBackendSettings settings;
   settings.device_capacity = MiB(64);
-  settings.host_to_device = settings.device_to_host = 2e8;
+  settings.host_to_device = settings.device_to_host = settings.within_device = 2e8;
   settings.copy_latency = microseconds(1);
   settings.scratch = folder.path();
   settings.file_bytes = MiB(64);

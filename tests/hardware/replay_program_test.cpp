@@ -35,7 +35,7 @@ class ReplayProgram : public testing::Test {
   // On the host back end, slow enough for a busy computer.
   int replay_here(const std::string& more) {
     return replay(input_.string() + " --backend host --capacity 64MiB --rate-host-to-device 1e8" +
-                  " --rate-device-to-host 1e8 -o " + output_.string() + " " + more);
+                  " --rate-device-to-host 1e8 --rate-within-device 1e8 -o " + output_.string() + " " + more);
   }
   bool said(const std::string& part) const { return error_.find(part) != std::string::npos; }
 
@@ -66,7 +66,11 @@ TEST_F(ReplayProgram, ExecutesASchedule) {
 }
 
 TEST_F(ReplayProgram, SaysWhatItWouldNeed) {
-  EXPECT_EQ(replay(input_.string() + " --backend host --capacity 1MiB -o " + output_.string()), 2);
+  EXPECT_EQ(replay(input_.string() +
+                   " --backend host --capacity 1MiB --rate-host-to-device 1e8 --rate-device-to-host 1e8 "
+                   "--rate-within-device 1e8 -o " +
+                   output_.string()),
+            2);
   EXPECT_TRUE(said("does not fit device memory") && said("bytes are missing")) << error_;
   EXPECT_FALSE(std::filesystem::exists(output_));
 }
@@ -112,7 +116,7 @@ TEST_F(ReplayProgram, SaysWhyThereIsNoGpu) {
 TEST_F(ReplayProgram, HelpNamesEveryFlag) {
   ASSERT_EQ(replay("--help"), 0);
   for (const char* flag : {"--backend", "--passes", "--seconds", "--scratch", "--capacity", "--rate-host-to-device",
-                           "--rate-device-to-host", "-o", "exit codes"})
+                           "--rate-device-to-host", "--rate-within-device", "-o", "exit codes"})
     EXPECT_NE(out_.find(flag), std::string::npos) << flag;
 }
 

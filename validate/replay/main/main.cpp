@@ -32,6 +32,7 @@ const std::vector<FlagDescription> kFlags = {
     {"--scratch", "DIR", "folder of the file that stands for NVMe (default: that of the output)"},
     {"--rate-host-to-device", "R", "host back end: bytes per second of copies to the device (default 1e9)"},
     {"--rate-device-to-host", "R", "host back end: bytes per second of copies from the device (default 1e9)"},
+    {"--rate-within-device", "R", "host back end: bytes per second of copies within the device (default 2e9)"},
     {"-o", "FILE", "the execution, X.execution.csv"},
 };
 
@@ -76,13 +77,14 @@ std::unique_ptr<Backend> host_backend(const Flags& flags, const Trace& schedule,
       static_cast<Bytes>(flags.bytes("--capacity", static_cast<std::uint64_t>(settings.device_capacity)));
   settings.host_to_device = flags.number("--rate-host-to-device", settings.host_to_device, kSlowest, kFastest);
   settings.device_to_host = flags.number("--rate-device-to-host", settings.device_to_host, kSlowest, kFastest);
+  settings.within_device = flags.number("--rate-within-device", settings.within_device, kSlowest, kFastest);
   settings.scratch = scratch;
   settings.file_bytes = std::max<Bytes>(MiB(1), plan_fixed_places(schedule).file.reserved);
   return make_host_backend(settings);
 }
 
 std::unique_ptr<Backend> cuda_backend(const Flags& flags, const Trace& schedule, const fs::path& scratch) {
-  for (const char* name : {"--rate-host-to-device", "--rate-device-to-host"})
+  for (const char* name : {"--rate-host-to-device", "--rate-device-to-host", "--rate-within-device"})
     if (flags.given(name))
       throw UsageError(std::string(name) + ": the back end cuda copies as fast as it can; expected --backend host.");
   CudaBackendSettings settings;

@@ -1,5 +1,6 @@
 #include "tests/support/scripted_backend.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -137,7 +138,7 @@ void ScriptedBackend::kernel(OpId id, std::uint16_t stream, const KernelWork&, s
 void ScriptedBackend::transfer(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) {
   work(id, stream, [this, id, from, to, bytes] {
     check_.expect(id, "moves", from.buffer, bytes, from.expected);
-    const Bytes moved = id == settings_.loses_byte_at ? bytes - 1 : bytes;
+    const Bytes moved = id == settings_.loses_word_at ? std::max<Bytes>(0, bytes - 8) : bytes;
     std::memcpy(bytes_of(to.buffer), bytes_of(from.buffer), static_cast<std::size_t>(moved));
   });
 }

@@ -23,7 +23,7 @@ struct ScriptedSettings {
   Bytes host_capacity = MiB(16);
   Bytes file_capacity = MiB(16);
   OpId fails_at = kNoOp;       // this kernel throws when it is submitted
-  OpId loses_byte_at = kNoOp;  // this copy leaves out its last byte
+  OpId loses_word_at = kNoOp;  // this copy leaves out its last eight bytes
 };
 
 class ScriptedBackend final : public Backend, private SegmentSource {

@@ -152,8 +152,7 @@ ScheduleScale choose_scale(const Trace& step, const Machine& machine, const std:
     const double middle = std::sqrt(low * high);
     (kernel_seconds(schedule, machine, middle) > kKernelSeconds ? high : low) = middle;
   }
-  const double unit = std::pow(10, std::floor(std::log10(low)) - 1);
-  scale.flops = std::round(low / unit) * unit;
+  scale.flops = std::stod(fmt::format("{:.1e}", low));
   return scale;
 }
 

@@ -46,6 +46,13 @@ TEST_F(BenchmarkProgram, ListsTheHostBackEndsBenchmarksToo) {
   EXPECT_EQ(outcome.out.find("storage_read"), std::string::npos);
 }
 
+TEST_F(BenchmarkProgram, ABackEndsOwnBenchmarkTakesThePlaceOfTheComputers) {
+  const CommandOutcome outcome = bench("--list --backend host --filter storage_read");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.out.find("stated rate"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("storage_read"), outcome.out.rfind("storage_read")) << outcome.out;
+}
+
 TEST_F(BenchmarkProgram, MeasuresWhatIsAskedForAndWritesBothFiles) {
   const CommandOutcome outcome =
       bench("--backend none --filter storage --filter=memcpy --per-case 0 --largest 256KiB --scratch . -o results");

@@ -195,6 +195,19 @@ TEST_F(HostBackendTest, ARoundTripThroughHostAndFileKeepsEveryByte) {
   EXPECT_GE(times(3).start, times(2).end);
 }
 
+// As a bound, which holds on a busy computer too: real I/O may be slower, a paced transfer is never faster.
+TEST_F(HostBackendTest, TransfersOfTheFileAreNeverFasterThanTheirPace) {
+  prepare(false);
+  const Bytes bytes = MiB(8);
+  const Buffer file = backend_->allocate_file(bytes), memory = backend_->allocate_host(bytes, true);
+  backend_->fill(memory, 7);
+  backend_->storage_io(0, kStorage, {memory, 1, 0}, {file, 0, 1}, bytes);
+  backend_->storage_io(1, kStorage, {file, 1, 0}, {memory, 0, 1}, bytes);
+  backend_->synchronize_device();
+  const Duration least = from_seconds(static_cast<double>(bytes) / HostBackendSettings{}.file_read);
+  for (const OpId id : {0, 1}) EXPECT_GE(times(id).end - times(id).start, least) << id;
+}
+
 TEST_F(HostBackendTest, TheFileCanBeFilledBeforeThePass) {
   prepare(true);
   const Bytes bytes = MiB(9) + 3;

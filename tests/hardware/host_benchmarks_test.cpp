@@ -48,6 +48,8 @@ const std::map<std::string, std::set<std::string>> kRows = {
     {"interference_copy_hbm_kernel", {"bytes", "measured", "beside"}},
     {"interference_copy_sm_kernel", {"bytes", "measured", "beside"}},
     {"storage_hbm_staged", {"bytes"}},
+    {"storage_read", {"bytes"}},
+    {"storage_write", {"bytes"}},
     {"hbm_storage_staged", {"bytes"}},
 };
 

@@ -32,6 +32,8 @@ TEST(HostBackendSettings, ThatMakeNoSenseAreRefused) {
   refused([](auto& s) { s.host_to_device = 1e15; });
   refused([](auto& s) { s.device_to_host = 0; });
   refused([](auto& s) { s.within_device = 1e15; });
+  refused([](auto& s) { s.file_read = -1; });
+  refused([](auto& s) { s.file_write = 1e16; });
   refused([](auto& s) { s.pageable_share = 1.5; });
   refused([](auto& s) { s.device_capacity = Bytes{1} << 46; });
   refused([](auto& s) { s.device_capacity = 0; });

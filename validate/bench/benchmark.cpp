@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <set>
 #include <utility>
 
 namespace memwall {
@@ -12,9 +13,7 @@ std::vector<BenchmarkInfo>& registered() {
   return list;
 }
 
-bool chosen(const BenchmarkInfo& info, const std::vector<BenchmarkPlace>& places,
-            const std::vector<std::string>& filters) {
-  if (std::find(places.begin(), places.end(), info.place) == places.end()) return false;
+bool fits(const BenchmarkInfo& info, const std::vector<std::string>& filters) {
   return filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const std::string& filter) {
            return info.name.find(filter) != std::string::npos;
          });
@@ -83,13 +82,28 @@ const std::vector<BenchmarkInfo>& benchmarks() {
   return sorted;
 }
 
+std::vector<const BenchmarkInfo*> benchmarks_of(const std::vector<BenchmarkPlace>& places) {
+  std::vector<const BenchmarkInfo*> chosen;
+  std::set<std::string> own;
+  for (const BenchmarkInfo& info : benchmarks()) {
+    if (std::find(places.begin(), places.end(), info.place) == places.end()) continue;
+    chosen.push_back(&info);
+    if (info.place != BenchmarkPlace::computer) own.insert(info.name);
+  }
+  std::erase_if(chosen, [&](const BenchmarkInfo* info) {
+    return info->place == BenchmarkPlace::computer && own.contains(info->name);
+  });
+  return chosen;
+}
+
 MeasurementSet run_benchmarks(const std::vector<BenchmarkPlace>& places, const std::vector<std::string>& filters,
                               const BenchmarkSettings& settings, std::chrono::steady_clock::time_point deadline,
                               const std::function<void(const std::string&)>& progress,
                               const std::function<void(const MeasurementSet&)>& keep) {
   MeasurementSet set;
-  for (const BenchmarkInfo& info : benchmarks()) {
-    if (!chosen(info, places, filters)) continue;
+  for (const BenchmarkInfo* chosen : benchmarks_of(places)) {
+    const BenchmarkInfo& info = *chosen;
+    if (!fits(info, filters)) continue;
     if (std::chrono::steady_clock::now() >= deadline) {
       set.measurements.push_back(without_figure(info.name, MeasurementStatus::not_applicable, "no time was left"));
       continue;

@@ -81,6 +81,8 @@ struct RegisterBenchmark {
 
 // All registered ones, by rank, then name.
 const std::vector<BenchmarkInfo>& benchmarks();
+// Those of the places, in that order. Where a place has one of its own under a name of the computer's, its own.
+std::vector<const BenchmarkInfo*> benchmarks_of(const std::vector<BenchmarkPlace>& places);
 
 // Runs those of the places whose name contains one of `filters` (all where empty), until `deadline`.
 // A benchmark that throws leaves one row: not_applicable, or failed with the message. Those that found

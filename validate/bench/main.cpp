@@ -73,11 +73,10 @@ std::vector<const BenchmarkInfo*> chosen_benchmarks(const std::vector<BenchmarkP
   };
   std::vector<const BenchmarkInfo*> chosen;
   std::vector<std::string> names;
-  for (const BenchmarkInfo& info : benchmarks()) {
-    if (std::find(places.begin(), places.end(), info.place) == places.end()) continue;
-    names.push_back(info.name);
-    if (filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const auto& f) { return fits(info, f); }))
-      chosen.push_back(&info);
+  for (const BenchmarkInfo* info : benchmarks_of(places)) {
+    names.push_back(info->name);
+    if (filters.empty() || std::any_of(filters.begin(), filters.end(), [&](const auto& f) { return fits(*info, f); }))
+      chosen.push_back(info);
   }
   for (const std::string& filter : filters) {
     if (std::any_of(chosen.begin(), chosen.end(), [&](const auto* info) { return fits(*info, filter); })) continue;

@@ -121,7 +121,7 @@ class HostBackend final : public Backend {
 HostBackend::HostBackend(const HostBackendSettings& settings)
     : settings_(settings),
       arena_(settings.device_capacity),
-      file_(settings.scratch, settings.file_bytes),
+      file_(settings.scratch, settings.file_bytes, {settings.file_read, settings.file_write}),
       gate_(settings.cores < allowed_cores().size() ? settings.cores : 0),
       scratch_(ScratchMemory::bytes_for(settings.device_capacity)) {
   other_cores_ = allowed_cores();

@@ -5,7 +5,7 @@
 // kernels  multiply-add loops and streaming loops (over memory of their own: host_kernel.h says why), one thread per
 //          stream, pinned to core 0 where there is more than one
 // copies   real memcpy in pieces, paced to a stated rate; one engine per direction, first in, first out
-// NVMe     a real file through measurement/direct_file.h, read and write engines apart
+// NVMe     a real file through measurement/direct_file.h, read and write engines apart, paced to stated rates
 // cores    at most `cores` threads compute or copy at once
 #pragma once
 
@@ -23,6 +23,9 @@ struct HostBackendSettings {
   double within_device = 2.0e9;              // likewise: a copy inside the arena
   double pageable_share = 0.5;               // of these for pageable host memory
   Duration copy_latency = microseconds(20);  // added to every copy: the set-up of a DMA
+  // Bytes per second of whole transfers from and to the file, paced too: how fast a file goes depends on caches
+  // that are not ours and on who else uses the disk. 0 = as fast as it goes.
+  double file_read = 0.5e9, file_write = 0.5e9;
   std::filesystem::path scratch;             // folder of the file that is the NVMe tier
   Bytes file_bytes = GiB(2);
   unsigned cores = 0;  // 0 = all

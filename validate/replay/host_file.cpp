@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <cmath>
 #include <new>
 
 #include "sim/error.h"
+#include "validate/replay/host_computer.h"
 
 namespace memwall {
 namespace {
@@ -17,10 +20,17 @@ std::filesystem::path name_of_file(const void* owner) {
   return "memwall-nvme-" + std::to_string(getpid()) + "-" + std::to_string(reinterpret_cast<std::uintptr_t>(owner));
 }
 
+// Rounded up: a transfer may be late, never early.
+void keep_pace(std::chrono::steady_clock::time_point start, Bytes bytes, double bytes_per_second) {
+  if (bytes_per_second <= 0) return;
+  const double seconds = static_cast<double>(bytes) / bytes_per_second;
+  wait_until(start + std::chrono::nanoseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e9))));
+}
+
 }  // namespace
 
-HostFile::HostFile(std::filesystem::path folder, Bytes bytes)
-    : folder_(std::move(folder)), bytes_(bytes), room_(bytes, kBlock) {}
+HostFile::HostFile(std::filesystem::path folder, Bytes bytes, FilePace pace)
+    : folder_(std::move(folder)), bytes_(bytes), pace_(pace), room_(bytes, kBlock) {}
 
 HostFile::~HostFile() {
   reader_.reset();  // before the file goes
@@ -51,11 +61,17 @@ void HostFile::free(std::uint64_t offset, Bytes bytes) {
 }
 
 EngineSpan HostFile::read(void* data, Bytes bytes, std::uint64_t offset) {
-  return read_engine_.run([&](auto) { reader_->read(data, static_cast<std::size_t>(bytes), offset); });
+  return read_engine_.run([&](auto start) {
+    reader_->read(data, static_cast<std::size_t>(bytes), offset);
+    keep_pace(start, bytes, pace_.read);
+  });
 }
 
 EngineSpan HostFile::write(const void* data, Bytes bytes, std::uint64_t offset) {
-  return write_engine_.run([&](auto) { writer_->write(data, static_cast<std::size_t>(bytes), offset); });
+  return write_engine_.run([&](auto start) {
+    writer_->write(data, static_cast<std::size_t>(bytes), offset);
+    keep_pace(start, bytes, pace_.write);
+  });
 }
 
 std::string HostFile::method() const {

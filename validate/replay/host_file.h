@@ -13,10 +13,15 @@
 
 namespace memwall {
 
+// A transfer does not end before its start + bytes / rate. Bytes per second; 0 = as fast as the file goes.
+struct FilePace {
+  double read = 0, write = 0;
+};
+
 class HostFile {
  public:
   // The file is made when room in it is first asked for. `folder` empty: asking is a UsageError.
-  HostFile(std::filesystem::path folder, Bytes bytes);
+  HostFile(std::filesystem::path folder, Bytes bytes, FilePace pace = {});
   ~HostFile();
 
   // Offset, a multiple of 4096. Throws std::bad_alloc if there is no room, UsageError if there is no file.
@@ -36,6 +41,7 @@ class HostFile {
 
   std::filesystem::path folder_;
   Bytes bytes_;
+  FilePace pace_;
   mutable std::mutex mutex_;
   FirstFit room_;
   std::unique_ptr<DirectFile> writer_, reader_;  // two handles on one file; the writer's removes it

@@ -42,6 +42,10 @@ void check_host_settings(const HostBackendSettings& settings) {
   check_rate("host-to-device", settings.host_to_device);
   check_rate("device-to-host", settings.device_to_host);
   check_rate("within-device", settings.within_device);
+  for (const double rate : {settings.file_read, settings.file_write})
+    if (!(rate >= 0 && rate <= 1e15))
+      throw UsageError(
+          "the host back end's rate of file transfers must be above 0, or 0 for as fast as the file goes.");
 }
 
 Environment describe(const HostBackendSettings& settings) {
@@ -56,6 +60,8 @@ Environment describe(const HostBackendSettings& settings) {
       {"host_backend.host_to_device_bytes_per_second", whole(settings.host_to_device)},
       {"host_backend.device_to_host_bytes_per_second", whole(settings.device_to_host)},
       {"host_backend.within_device_bytes_per_second", whole(settings.within_device)},
+      {"host_backend.file_read_bytes_per_second", whole(settings.file_read)},
+      {"host_backend.file_write_bytes_per_second", whole(settings.file_write)},
       {"host_backend.pageable_share", std::to_string(settings.pageable_share)},
       {"host_backend.copy_latency_ns", std::to_string(settings.copy_latency.count() / 1000)},
       {"host_backend.cores", std::to_string(used)},

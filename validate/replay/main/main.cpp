@@ -33,6 +33,8 @@ const std::vector<FlagDescription> kFlags = {
     {"--rate-host-to-device", "R", "host back end: bytes per second of copies to the device (default 1e9)"},
     {"--rate-device-to-host", "R", "host back end: bytes per second of copies from the device (default 1e9)"},
     {"--rate-within-device", "R", "host back end: bytes per second of copies within the device (default 2e9)"},
+    {"--rate-file-read", "R", "host back end: bytes per second from the file (default 5e8; 0 = as fast as it goes)"},
+    {"--rate-file-write", "R", "host back end: bytes per second to the file (default 5e8; 0 = as fast as it goes)"},
     {"-o", "FILE", "the execution, X.execution.csv"},
 };
 
@@ -78,13 +80,16 @@ std::unique_ptr<Backend> host_backend(const Flags& flags, const Trace& schedule,
   settings.host_to_device = flags.number("--rate-host-to-device", settings.host_to_device, kSlowest, kFastest);
   settings.device_to_host = flags.number("--rate-device-to-host", settings.device_to_host, kSlowest, kFastest);
   settings.within_device = flags.number("--rate-within-device", settings.within_device, kSlowest, kFastest);
+  settings.file_read = flags.number("--rate-file-read", settings.file_read, 0, kFastest);
+  settings.file_write = flags.number("--rate-file-write", settings.file_write, 0, kFastest);
   settings.scratch = scratch;
   settings.file_bytes = std::max<Bytes>(MiB(1), plan_fixed_places(schedule).file.reserved);
   return make_host_backend(settings);
 }
 
 std::unique_ptr<Backend> cuda_backend(const Flags& flags, const Trace& schedule, const fs::path& scratch) {
-  for (const char* name : {"--rate-host-to-device", "--rate-device-to-host", "--rate-within-device"})
+  for (const char* name : {"--rate-host-to-device", "--rate-device-to-host", "--rate-within-device", "--rate-file-read",
+                           "--rate-file-write"})
     if (flags.given(name))
       throw UsageError(std::string(name) + ": the back end cuda copies as fast as it can; expected --backend host.");
   CudaBackendSettings settings;

@@ -1,8 +1,10 @@
 // memwall validate: does it end with exit code 4 when, and only when, something is outside? On measurements made up
 // from a known machine: nothing here is timed.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
+#include "models/hw/machine_file.h"
 #include "tests/support/program.h"
 #include "tests/support/validation_folder.h"
 
@@ -92,6 +94,23 @@ TEST_F(ValidateVerb, KeepsRunsThatCompareTakes) {
   EXPECT_EQ(compared.code, 0) << compared.err;
   const auto rendered = run_memwall(folder_, "render runs/known/chain.offload.measured.h5 -o measured.svg");
   EXPECT_EQ(rendered.code, 0) << rendered.err;
+}
+
+// The control on real measurements: a machine file whose bandwidth is wrong by half must not pass.
+TEST_F(ValidateVerb, EveryBandwidthOfTheCommittedHostMattersByHalf) {
+  const std::string folder = std::string(MEMWALL_SOURCE) + "/validate/data/two-core-epyc";
+  ASSERT_EQ(run(folder).code, 0) << run(folder).err;
+  const Machine machine = load_machine(folder + "/machine.textproto");
+  for (const char* link : {"pcie_h2d", "pcie_d2h", "nvme_read", "nvme_write"}) {
+    const double half = machine.links[static_cast<std::size_t>(machine.link(link))].bandwidth / 2;
+    EXPECT_EQ(run(fmt::format("{} --set link.{}.bandwidth={}B/s", folder, link, half)).code, 4) << link;
+  }
+  EXPECT_EQ(
+      run(fmt::format("{} --set gpu.hbm.bandwidth={}B/s", folder, machine.links[machine.hbm_link].bandwidth / 2)).code,
+      4);
+  EXPECT_EQ(
+      run(fmt::format("{} --set host.optimizer_bandwidth={}B/s", folder, machine.host.optimizer_bandwidth / 2)).code,
+      4);
 }
 
 TEST_F(ValidateVerb, TheReadmeIsWhatIsCommitted) {

@@ -105,8 +105,9 @@ class KnownMeasurements {
         const std::map<std::string, std::string> p{{"bytes", std::to_string(bytes)},
                                                    {"threads", std::to_string(threads)}};
         const double share = threads == 8 ? 1 : 0.4;
-        add("memcpy_host_host", p, 2 * static_cast<double>(bytes) / (dram * share));
-        add("adam_host", p, static_cast<double>(bytes) / (machine_.host.optimizer_bandwidth * share));
+        const auto moved = static_cast<double>(bytes);
+        add("memcpy_host_host", p, 2 * moved / (dram * share)).bytes = moved;
+        add("adam_host", p, moved / (machine_.host.optimizer_bandwidth * share)).bytes = moved;
       }
     copies("storage_read", "nvme", "host");
     copies("storage_write", "host", "nvme");

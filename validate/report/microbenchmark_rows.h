@@ -15,6 +15,10 @@ namespace memwall {
 std::vector<ValidationRow> transfer_rows(const MeasurementSet& measurements, const Machine& machine,
                                          std::string_view backend);
 
+// The largest of each kind of kernel, HBM bandwidth, and the CPU's optimizer, likewise (report/kernel_rows.cpp).
+std::vector<ValidationRow> kernel_rows(const MeasurementSet& measurements, const Machine& machine,
+                                       std::string_view backend);
+
 // One row per route: the median of what its numbers and curve leave over.
 std::vector<ValidationRow> residual_rows(const Calibration& calibration, std::string_view backend);
 

@@ -21,6 +21,7 @@ enum class ToleranceKind : std::uint8_t {
   overlap,
   kernel_pricing,
   copy_benchmark,
+  kernel_benchmark,
   residual,
   ranking
 };

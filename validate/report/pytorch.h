@@ -16,7 +16,7 @@
 namespace memwall {
 
 // Aims, as relative errors: same kernels: median 5 %, 90th percentile 10 %, peak 2 %; changed kernels: median 15 %.
-// They are the project's own (issue of this part); a row "ranking" asks for every pair of variants in the right order.
+// They are the project's own; a further row asks for every pair of variants in the right order.
 struct PytorchAims {
   double same_median = 0.05, same_p90 = 0.10, same_peak = 0.02, changed_median = 0.15;
 };

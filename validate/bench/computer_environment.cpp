@@ -1,7 +1,6 @@
 #include "validate/bench/computer_environment.h"
 
 #include <sys/statfs.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,12 +49,7 @@ Environment computer_environment(const std::filesystem::path& scratch) {
   if (pages > 0 && page > 0)
     found.emplace_back("memory_bytes",
                        std::to_string(static_cast<unsigned long long>(pages) * static_cast<unsigned long long>(page)));
-  utsname system{};
-  if (::uname(&system) == 0) {
-    // The number only: what a distributor or an owner appends may name the machine.
-    const std::string release = system.release;
-    found.emplace_back("kernel", std::string(system.sysname) + " " + release.substr(0, release.find('-')));
-  }
+  if (const std::string kernel = kernel_name(); !kernel.empty()) found.emplace_back("kernel", kernel);
   const std::string file_system = file_system_name(scratch);
   if (!file_system.empty()) found.emplace_back("scratch.file_system", file_system);
 #if defined(__clang__)

@@ -18,7 +18,7 @@
 #include "validate/measurement/flags.h"
 #include "validate/measurement/results_file.h"
 #include "validate/replay/cuda_backend.h"
-#include "validate/replay/host_backend.h"
+#include "validate/replay/host_settings.h"
 
 namespace memwall {
 namespace {
@@ -138,10 +138,9 @@ Environment environment_of(const std::string& backend, const fs::path& scratch) 
                  "a device; --scratch chooses another.\n");
   if (backend == "cuda") append_missing(environment, make_cuda_backend({})->environment());
   if (backend == "host") {
-    HostBackendSettings settings;  // those of the benchmarks, but for memory, which nothing uses here
-    settings.device_capacity = settings.file_bytes = MiB(1);
+    HostBackendSettings settings;
     settings.scratch = scratch;
-    append_missing(environment, make_host_backend(settings)->environment());
+    append_missing(environment, describe(settings));
   }
   return environment;
 }

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -95,6 +96,13 @@ Bytes available_memory() {
 double memcpy_rate() {
   static const double rate = measured_memcpy_rate();
   return rate;
+}
+
+std::string kernel_name() {
+  utsname system{};
+  if (::uname(&system) != 0) return "";
+  const std::string release = system.release;
+  return std::string(system.sysname) + " " + release.substr(0, release.find('-'));
 }
 
 std::string processor_name() {

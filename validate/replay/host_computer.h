@@ -26,6 +26,8 @@ Bytes available_memory();
 double memcpy_rate();
 // As the operating system calls it, or "unknown".
 std::string processor_name();
+// "Linux 6.1.0": the number only, since what a distributor or an owner appends may name the machine. "" if unknown.
+std::string kernel_name();
 
 // Not before `due`. Sleeps, and spins at the end, because a sleep ends late.
 void wait_until(std::chrono::steady_clock::time_point due);

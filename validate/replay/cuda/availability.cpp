@@ -1,6 +1,5 @@
 // Can a GPU be used here, and what is it?
 #include <cuda_runtime_api.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -52,6 +51,16 @@ std::string cuda_unavailable_reason() {
          kInstead;
 }
 
+namespace {
+
+int gpu_count() {
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  return count;
+}
+
+}  // namespace
+
 Environment cuda_environment(int device) {
   if (const std::string reason = cuda_unavailable_reason(); !reason.empty()) throw UsageError(reason);
   cudaDeviceProp properties{};
@@ -71,6 +80,8 @@ Environment cuda_environment(int device) {
       {"gpu.memory_clock_hz", std::to_string(1000 * attribute(cudaDevAttrMemoryClockRate, device))},
       {"gpu.memory_bus_bits", std::to_string(attribute(cudaDevAttrGlobalMemoryBusWidth, device))},
       {"gpu.l2_bytes", std::to_string(attribute(cudaDevAttrL2CacheSize, device))},
+      {"gpu.threads_per_multiprocessor", std::to_string(properties.maxThreadsPerMultiProcessor)},
+      {"gpu.count", std::to_string(gpu_count())},
       {"gpu.copy_engines", std::to_string(attribute(cudaDevAttrAsyncEngineCount, device))},
       {"cuda", version_text(runtime)},
       {"cuda.driver_api", version_text(driver)},
@@ -78,8 +89,7 @@ Environment cuda_environment(int device) {
   for (auto& entry : nvml_environment(pci_bus_id)) environment.push_back(std::move(entry));
   environment.emplace_back("cpu.name", processor_name());
   environment.emplace_back("cpu.count", std::to_string(allowed_cores().size()));
-  if (utsname system{}; uname(&system) == 0)
-    environment.emplace_back("kernel", std::string(system.sysname) + " " + system.release);
+  if (const std::string kernel = kernel_name(); !kernel.empty()) environment.emplace_back("kernel", kernel);
   return environment;
 }
 

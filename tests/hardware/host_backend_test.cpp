@@ -330,6 +330,30 @@ TEST_F(HostBackendTest, StandAloneTimesGrowWithTheWork) {
   EXPECT_GT(backend_->host_work_alone(MiB(64)), backend_->host_work_alone(KiB(64)));
 }
 
+// The fastest of many in a stream against the median alone: what else runs only makes the bound wider.
+TEST_F(HostBackendTest, AKernelAloneTakesNoLessThanInAStream) {
+  const KernelWork work = kernel_of(2e7, MiB(2));
+  prepare(false);
+  for (OpId id = 0; id < 40; ++id) backend_->kernel(id, kCompute, work, {});
+  backend_->synchronize_device();
+  Duration fastest = kNever;
+  for (OpId id = 0; id < 40; ++id) fastest = std::min(fastest, times(id).end - times(id).start);
+  EXPECT_GT(backend_->kernel_alone(work), fastest * 7 / 10);
+}
+
+// A small copy out goes past a long one in: with one engine for both it would end last.
+TEST_F(HostBackendTest, OppositeCopiesDoNotWaitForEachOther) {
+  prepare(false);
+  const Bytes bytes = MiB(24);  // over 100 ms
+  const Buffer there = backend_->allocate_host(bytes, true), here = backend_->allocate_host(KiB(4), true);
+  const Buffer to = device(bytes), from = device(KiB(4));
+  backend_->copy(0, kIn, {there}, {to}, bytes);
+  backend_->copy(1, kOut, {from}, {here}, KiB(4));
+  backend_->synchronize_stream(kOut);
+  backend_->synchronize_device();
+  EXPECT_LT(times(1).end, times(0).end);
+}
+
 TEST_F(HostBackendTest, SaysWhatItIs) {
   const Environment environment = backend_->environment();
   EXPECT_EQ(value_of(environment, "backend"), "host");

@@ -82,6 +82,14 @@ TEST(PytorchCases, AreReadAndRefusedByLine) {
   ASSERT_EQ(cases.size(), 2u);
   EXPECT_EQ(cases[0].step, 0.25);
   EXPECT_EQ(cases[0].peak_allocated, 1000);
+  const auto columns = parsed("m,a,same,4,measured,7,0.1,0.2,9,1,2,3,4,5,4,2026-01-02,GPU,1,2,3,\n");
+  EXPECT_EQ(columns[0].step, 7);
+  EXPECT_EQ(columns[0].forward, 1);
+  EXPECT_EQ(columns[0].backward, 2);
+  EXPECT_EQ(columns[0].optimizer, 3);
+  EXPECT_EQ(columns[0].peak_allocated, 4);
+  EXPECT_EQ(columns[0].peak_reserved, 5);
+  EXPECT_EQ(columns[0].date, "2026-01-02");
   EXPECT_FALSE(cases[1].measured());
   EXPECT_FALSE(cases[1].same_kernels);
   for (const std::string& bad :

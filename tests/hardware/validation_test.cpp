@@ -203,6 +203,21 @@ TEST(Folder, OfAMachineAsMeasuredPasses) {
             20);
 }
 
+TEST(Folder, WhatWasNotExecutedIsNotMeasuredYet) {
+  const ScratchFolder scratch;
+  const auto folder = make_validation_folder(scratch / "known", 1);
+  std::filesystem::remove(folder / "replay" / "chain.offload.execution.csv");
+  const auto status_of = [&](const std::string& name) {
+    for (const ValidationRow& row : validate_folder(folder, {}))
+      if (row.rung == "replay" && row.case_name == name && row.metric == "step time") return to_string(row.status);
+    return std::string("no row");
+  };
+  EXPECT_EQ(status_of("chain.offload"), "not measured yet");
+  EXPECT_EQ(status_of("chain.resident"), "within");
+  std::filesystem::remove_all(folder / "replay");
+  EXPECT_EQ(status_of("all"), "not measured yet");
+}
+
 TEST(Folder, HalfABandwidthIsOutside) {
   const ScratchFolder scratch;
   const auto folder = make_validation_folder(scratch / "known", 1.02);
@@ -232,6 +247,8 @@ TEST(Folder, AcceptsWhatIsExplained) {
                 "|---|---|---|---|---|---|---|\n" +
                     row + "open |\n");
   EXPECT_EQ(outside(validate_folder(folder, {{}, scratch / "DEVIATIONS.md", ""})).size(), 1u) << "open is no excuse";
+  write_content(scratch / "DEVIATIONS.md", "| another" + row.substr(7) + "accepted |\n");
+  EXPECT_EQ(outside(validate_folder(folder, {{}, scratch / "DEVIATIONS.md", ""})).size(), 1u) << "of another machine";
   write_content(scratch / "DEVIATIONS.md", row + "accepted |\n");
   EXPECT_EQ(outside(validate_folder(folder, {{}, scratch / "DEVIATIONS.md", ""})).size(), 0u);
 }

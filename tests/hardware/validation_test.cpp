@@ -297,7 +297,7 @@ TEST(Deviations, AreRefusedWithTheirLine) {
     }
   };
   refused("prose\n| a | b | c |\n", "DEVIATIONS.md:2: found 3 cells");
-  refused("| m | c | x | 1 | 2 | why | perhaps |\n", "DEVIATIONS.md:1: found \"perhaps\"");
+  refused("| m | c | x | 1 | 2 | why | perhaps |\n", "DEVIATIONS.md:1: found 'perhaps'");
   EXPECT_TRUE(parse_deviations("prose only\n", "x").empty());
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "models/workload/import/file_text.h"
+#include "models/workload/import/in_quotes.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -43,8 +44,8 @@ std::vector<Deviation> parse_deviations(const std::string& text, const std::stri
           fmt::format("{}:{}: found {} cells; expected 7: machine, case, metric, ours, theirs, why, accepted or open.",
                       name, number, cells.size()));
     if (cells[6] != "accepted" && cells[6] != "open")
-      throw InputError(
-          fmt::format("{}:{}: found \"{}\" in the last cell; expected accepted or open.", name, number, cells[6]));
+      throw InputError(fmt::format("{}:{}: found {} in the last cell; expected accepted or open.", name, number,
+                                   in_quotes(cells[6])));
     deviations.push_back({cells[0], cells[1], cells[2], cells[6] == "accepted"});
   }
   return deviations;

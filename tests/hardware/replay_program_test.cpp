@@ -88,6 +88,9 @@ TEST_F(ReplayProgram, RefusesWrongUsage) {
   refused(file + " -o " + (folder_ / "none/x.csv").string(), "there is no folder");
   refused(file + " -o " + folder_.path().string(), "this is a folder");
   refused(file + " -o " + file, "would replace the schedule");
+  std::filesystem::create_symlink("/dev/null", folder_ / "device");
+  refused(file + " -o " + (folder_ / "device").string(), "this is no ordinary file");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "device"));
   refused(file + out + " --pases 3", "--passes");
   refused(file + out + " --passes 0", "--passes");
   refused(file + out + " --seconds x", "--seconds");

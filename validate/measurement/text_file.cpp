@@ -36,6 +36,9 @@ void write_text_file(const fs::path& path, const std::string& text) {
     fs::remove(partial, ignored);
     throw UsageError(path.string() + ": the file cannot be written (" + reason + ").");
   };
+  // Renaming would put an ordinary file where a device or a folder was.
+  std::error_code unknown;
+  if (fs::exists(path, unknown) && !fs::is_regular_file(path, unknown)) refuse("this is no ordinary file");
   std::ofstream file(partial, std::ios::binary | std::ios::trunc);
   if (!file) refuse(std::strerror(errno));
   file.write(text.data(), static_cast<std::streamsize>(text.size()));

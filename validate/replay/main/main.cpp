@@ -58,6 +58,8 @@ fs::path output_path(const Flags& flags, const fs::path& input) {
     throw UsageError("-o " + path.string() + ": there is no folder \"" + folder.string() + "\"; expected one.");
   if (fs::is_directory(path, error))
     throw UsageError("-o " + path.string() + ": this is a folder; expected the name of a file to write.");
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error))
+    throw UsageError("-o " + path.string() + ": this is no ordinary file; expected the name of a file to write.");
   if (fs::equivalent(path, input, error))
     throw UsageError("-o " + path.string() + ": the output would replace the schedule; expected another name.");
   return path;

@@ -80,6 +80,10 @@ int run(const Options& o) {
     throw UsageError("--live measures anew; expected neither folders nor --markdown-readme beside it.");
   if (!o.live && (!o.measured.output.empty() || o.strict))
     throw UsageError("-o and --strict belong to --live; committed measurements are compared where they are.");
+  const LiveSettings untouched;
+  if (!o.live && (o.measured.backend != untouched.backend || !o.measured.workload.empty() ||
+                  !o.measured.scratch.empty() || o.measured.seconds != untouched.seconds))
+    throw UsageError("--backend, --workload, --scratch and --seconds belong to --live; expected it beside them.");
   if (o.readme && (!o.settings.empty() || !o.folders.empty()))
     throw UsageError("--markdown-readme writes down what is committed; expected neither folders nor --set beside it.");
   return o.live ? validate_live(o) : validate_committed(o);

@@ -144,6 +144,8 @@ TEST_F(ValidateVerb, RefusesWhatMakesNoSense) {
   refused("--live -o .out/x", 2, "the folder cannot be made");
   refused("--strict", 2, "belong to --live");
   refused("-o x", 2, "belong to --live");
+  refused("--seconds 5", 2, "belong to --live");
+  refused("--backend cuda", 2, "belong to --live");
   refused("--markdown-readme --set gpu.hbm.bandwidth=1GB/s", 2, "writes down what is committed");
   refused("--format xml", 2, "xml");
   make_validation_folder(folder_ / "known", 1);

@@ -53,7 +53,11 @@ ValidationRow kernel_pricing_row(const Trace& schedule, const Execution& executi
 
 void keep_runs(const Run& measured, const Run& simulated, const std::string& name, const fs::path& folder) {
   if (folder.empty()) return;
-  fs::create_directories(folder);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!fs::is_directory(folder))
+    throw UsageError(fmt::format("--runs: the folder {} cannot be made ({}).", folder.string(),
+                                 error ? error.message() : "something else has this name"));
   write_run(measured, folder / (name + ".measured.h5"));
   write_run(simulated, folder / (name + ".simulated.h5"));
 }

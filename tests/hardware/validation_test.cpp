@@ -137,6 +137,8 @@ TEST_F(Replay, EveryKindOfRowCanFail) {
     t.start = end;
     t.end = end += length;
   }
+  EXPECT_THROW(rows(serial, machine_), InputError) << "later than its total";
+  serial.totals[0] = end;
   const auto wrong = outside(rows(serial, machine_));
   EXPECT_TRUE(wrong.contains("overlap"));
   EXPECT_TRUE(wrong.contains("step time"));
@@ -157,6 +159,7 @@ TEST_F(Replay, WhatIsShortInAStepIsNotJudged) {
   const Trace step = chain.finish();
   Execution execution = synthetic_execution(step, machine_);
   execution.times[id].end = execution.times[id].start + 5 * (execution.times[id].end - execution.times[id].start);
+  execution.totals[0] = std::max(execution.totals[0], execution.times[id].end);
   const auto result = compare_replay("short", without_times(step), execution, machine_, {}).rows;
   EXPECT_EQ(outside(result), std::set<std::string>{});
   EXPECT_EQ(find(result, "copies hbm to host")->status, ValidationStatus::reported);

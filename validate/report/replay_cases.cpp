@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -95,6 +96,11 @@ ReplayCase compare_replay(const std::string& name, const Trace& schedule, const 
   const Run simulated = simulated_run(schedule, execution, machine);
   result.measured = to_seconds(measured.result.end);
   result.predicted = to_seconds(simulated.result.end);
+  // The rows are those of one pass; ties in a ranking are judged by the totals of all.
+  if (const Duration total = execution.totals.at(execution.chosen);
+      std::abs(to_seconds(total) - result.measured) > 1e-6)
+    throw InputError(fmt::format("The execution of \"{}\" ends after {} ns; expected {} ns, the total of pass {}.",
+                                 name, measured.result.end.count() / 1000, total.count() / 1000, execution.chosen));
   result.low = result.high = result.measured;
   for (const Duration total : execution.totals) {
     result.low = std::min(result.low, to_seconds(total));

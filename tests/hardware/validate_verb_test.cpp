@@ -108,6 +108,8 @@ TEST_F(ValidateVerb, EveryBandwidthOfTheCommittedHostMattersByHalf) {
   EXPECT_EQ(
       run(fmt::format("{} --set gpu.hbm.bandwidth={}B/s", folder, machine.links[machine.hbm_link].bandwidth / 2)).code,
       4);
+  for (const char* share : {"forward_share", "backward_share"})
+    EXPECT_EQ(run(fmt::format("{} --set duplex.pcie_duplex.{}=0.5", folder, share)).code, 4) << share;
   EXPECT_EQ(
       run(fmt::format("{} --set host.optimizer_bandwidth={}B/s", folder, machine.host.optimizer_bandwidth / 2)).code,
       4);

@@ -1,5 +1,5 @@
-// Kernels and host memory, one by one, as measured and as the machine file prices them: the largest of each kind,
-// where bandwidth or arithmetic is all that counts.
+// Kernels, host memory and copies beside opposite ones, one by one, as measured and as the machine file prices
+// them: the largest of each kind, where bandwidth or arithmetic is all that counts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "models/hw/pricer.h"
+#include "validate/calibrate/fitting.h"
 #include "validate/report/microbenchmark_rows.h"
 #include "validate/report/tolerance.h"
 
@@ -89,6 +90,19 @@ std::vector<ValidationRow> kernel_rows(const MeasurementSet& measurements, const
     op.bytes = std::llround(m->bytes);
     op.flops = m->flops;
     rows.push_back(row_of(*m, "s", m->median, to_seconds(pricer->kernel(op)), backend));
+  }
+  for (const bool to_device : {true, false}) {
+    std::vector<Measurement> copies = measurements.of("copy_both_pinned");
+    std::erase_if(copies, [&](const Measurement& m) {
+      const auto direction = m.parameters.find("direction");
+      return direction == m.parameters.end() || direction->second != (to_device ? "host_to_device" : "device_to_host");
+    });
+    const auto m = std::max_element(copies.begin(), copies.end(), [](const Measurement& a, const Measurement& b) {
+      return a.number("bytes") < b.number("bytes");
+    });
+    if (m == copies.end() || m->number("bytes") < 1) continue;
+    const double predicted = opposed_copy_seconds(machine, *pricer, m->number("bytes"), to_device);
+    rows.push_back(row_of(*m, "s", m->median, predicted, backend));
   }
   if (const auto adam = largest_of(measurements.of("adam_host")))
     rows.push_back(row_of(*adam, "s", adam->median,

@@ -15,7 +15,8 @@ namespace memwall {
 std::vector<ValidationRow> transfer_rows(const MeasurementSet& measurements, const Machine& machine,
                                          std::string_view backend);
 
-// The largest of each kind of kernel, HBM bandwidth, and the CPU's optimizer, likewise (report/kernel_rows.cpp).
+// The largest of each kind of kernel, HBM bandwidth, copies beside opposite ones, and the CPU's optimizer,
+// likewise (report/kernel_rows.cpp).
 std::vector<ValidationRow> kernel_rows(const MeasurementSet& measurements, const Machine& machine,
                                        std::string_view backend);
 

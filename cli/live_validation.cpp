@@ -204,14 +204,17 @@ class LiveSession {
       Trace schedule = schedule_of(step_under(workload, c.policies), scale);
       schedule.name = name;
       const std::string text = schedule_text(schedule);
+      // A schedule without an execution is a row "not measured yet".
+      write_file(result_.folder / "replay" / (name + ".schedule.gz"), gzipped_text(text));
+      fs::remove(result_.folder / "replay" / (name + ".execution.csv.gz"));
       const auto backend = make_backend(settings_.backend, scratch_.path(), plan_fixed_places(schedule).file.reserved);
       ExecutionSettings settings;
       settings.progress = [&](const std::string& what) { tell(fmt::format("{}: {}", name, what)); };
       // As it will be read: the same text, the same schedule.
       const Execution execution = execute(parse_schedule(text, name), *backend, settings);
-      write_file(result_.folder / "replay" / (name + ".schedule.gz"), gzipped_text(text));
       write_file(result_.folder / "replay" / (name + ".execution.csv.gz"), gzipped_text(execution_text(execution)));
     } catch (const UsageError& error) {
+      result_.complete = false;
       result_.notes.push_back(fmt::format("{} was not executed: {}", name, error.what()));
     }
   }

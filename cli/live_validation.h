@@ -36,6 +36,7 @@ class TemporaryFolder {
 struct LiveResult {
   std::filesystem::path folder;    // results.csv, machine.textproto, replay/
   std::vector<std::string> notes;  // what was scaled, what could not be executed
+  bool complete = true;            // every schedule was executed
   TemporaryFolder temporary;       // owns `folder` where no output was asked for
 };
 

@@ -50,7 +50,13 @@ int validate_committed(const Options& o) {
   const Format format = parse_format(o.format);
   const ValidationSettings settings = settings_of(o);
   std::vector<ValidationRow> rows;
-  if (o.folders.empty()) rows = validate_all(data_folder(), settings);
+  if (o.folders.empty()) {
+    if (!fs::is_directory(data_folder()))
+      throw UsageError(
+          fmt::format("{}: there is no such folder of measurements; MEMWALL_VALIDATION_DATA names another.",
+                      data_folder().string()));
+    rows = validate_all(data_folder(), settings);
+  }
   for (const std::string& folder : o.folders) {
     const std::vector<ValidationRow> more = validate_folder(folder, settings);
     rows.insert(rows.end(), more.begin(), more.end());
@@ -72,7 +78,7 @@ int validate_live(const Options& o) {
   print(format == Format::table || format == Format::md ? to_text(tables, format) : to_text(tables[1], format));
   for (const std::string& note : result.notes) fmt::print(stderr, "memwall validate: {}\n", note);
   const int code = verdict(rows);
-  return o.strict ? code : 0;
+  return o.strict && (code != 0 || !result.complete) ? kOutside : 0;
 }
 
 int run(const Options& o) {

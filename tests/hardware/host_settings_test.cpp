@@ -46,6 +46,21 @@ TEST(HostBackendSettings, WithoutAFolderThereIsNoFile) {
   EXPECT_THROW(backend->allocate_file(4096), UsageError);
 }
 
+TEST(HostBackendSettings, AScheduleThatWouldTakeHoursIsRefused) {
+  const auto backend = make_host_backend(small_settings());
+  TraceBuilder builder;
+  builder.add_stream("compute", StreamRole::compute);
+  builder.trace().ops.resize(2);
+  for (Op& op : builder.trace().ops) op.flops = 2e13;
+  Trace schedule = std::move(builder).finish();
+  EXPECT_NO_THROW(backend->prepare(schedule, false));
+  schedule.ops[0].flops = 4e13;
+  EXPECT_THROW(backend->prepare(schedule, false), UsageError);
+  schedule.ops[0].flops = 0;
+  schedule.ops[0].bytes = Bytes{1} << 50;
+  EXPECT_THROW(backend->prepare(schedule, false), UsageError);
+}
+
 // With one core for everything, no two pieces of work overlap, but every one is done.
 TEST(HostBackendSettings, FewerCoresStillFinish) {
   HostBackendSettings settings = small_settings();

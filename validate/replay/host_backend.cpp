@@ -1,6 +1,7 @@
 #include "validate/replay/host_backend.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -20,6 +21,12 @@
 
 namespace memwall {
 namespace {
+
+std::string in_units(double value, const char* unit) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3g%s", value, unit);
+  return text;
+}
 
 using Clock = std::chrono::steady_clock;
 
@@ -139,7 +146,24 @@ Environment HostBackend::environment() const {
   return environment;
 }
 
+// A schedule made for a GPU and not scaled down would keep a computer busy for hours, and one that is damaged for
+// ever. The bounds are some ten minutes of a core of today.
+void refuse_endless(const Trace& schedule) {
+  constexpr double kMostFlops = 5e13, kMostBytes = 1e13;
+  double flops = 0, bytes = 0;
+  for (const Op& op : schedule.ops) {
+    flops += op.flops;
+    bytes += static_cast<double>(op.bytes);
+  }
+  if (flops <= kMostFlops && bytes <= kMostBytes) return;
+  throw UsageError("a pass of schedule \"" + schedule.name + "\" does " + in_units(flops / 1e12, " TFLOP") +
+                   " and moves " + in_units(bytes / 1e12, " TB") + "; the host back end takes at most " +
+                   in_units(kMostFlops / 1e12, " TFLOP") + " and " + in_units(kMostBytes / 1e12, " TB") +
+                   ": scale it down with `memwall schedule --scale flops=...,bytes=...`.");
+}
+
 void HostBackend::prepare(const Trace& schedule, bool checked) {
+  refuse_endless(schedule);
   streams_.clear();
   checked_ = checked;
   if (checked) check_.reset();

@@ -36,7 +36,7 @@ void append(std::vector<ValidationRow>& rows, std::vector<ValidationRow> more) {
 
 // Not measured: rows that stand for what would be there.
 std::vector<ValidationRow> rows_of_unmeasured(const std::string& machine) {
-  std::vector<ValidationRow> rows{not_measured("microbenchmark", "copies and calls", "all"),
+  std::vector<ValidationRow> rows{not_measured("microbenchmark", "transfers and kernels", "all"),
                                   not_measured("replay", "resident, offload, checkpointing", "step time"),
                                   not_measured("ranking", "replay", "order of schedules by step time")};
   append(rows, pytorch_rows(machine, {}));

@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ostream>
 
+#include "cli/output_file.h"
 #include "cli/prepared_step.h"
 #include "cli/progress.h"
 #include "cli/schedule_tables.h"
@@ -88,8 +90,12 @@ int write(const Options& o) {
                                     .output = o.output});
   if (step.pager) step.trace = paged(step, o.pager);
   const Trace schedule = schedule_of(step.trace, scale);
-  write_schedule(schedule, o.output);
-  print(to_text(schedule_tables(schedule), format));
+  const std::string report = to_text(schedule_tables(schedule), format);
+  write_output(o.output, [&](std::ostream& out) { out << schedule_text(schedule); });
+  if (o.output == "-")
+    fmt::print(stderr, "{}", report);  // stdout is the schedule
+  else
+    print(report);
   return 0;
 }
 
@@ -109,7 +115,7 @@ Verb add_schedule(CLI::App& parent) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   app->add_option("--scale", o->scale, "Multiply sizes and work, to fit a smaller machine: bytes=1/32,flops=0.001");
-  app->add_option("-o,--output", o->output, "Where the schedule goes (.schedule), a text")->required();
+  app->add_option("-o,--output", o->output, "Where the schedule goes (.schedule), a text; \"-\" prints it")->required();
   app->add_option("--format", o->format, "table, json, csv or md: of what is printed about it")->capture_default_str();
   app->footer(
       "A schedule holds no time at all: what executes it finds out how long things take. The format is described\n"

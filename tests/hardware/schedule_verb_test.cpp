@@ -51,6 +51,15 @@ TEST_F(ScheduleVerb, WritesTheSameBytesAgain) {
   EXPECT_EQ(content_of(folder_ / "x.schedule"), content_of(folder_ / "y.schedule"));
 }
 
+TEST_F(ScheduleVerb, PrintsItForADash) {
+  ASSERT_EQ(run(kSample + " -o x.schedule").code, 0);
+  const auto outcome = run(kSample + " -o -");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out == content_of(folder_ / "x.schedule")) << "stdout is the schedule and nothing else";
+  EXPECT_NE(outcome.err.find("Ops by kind"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "-"));
+}
+
 TEST_F(ScheduleVerb, RepeatsTheStep) {
   ASSERT_EQ(run(kSample + " -o x.schedule").code, 0);
   ASSERT_EQ(run(kSample + " --steps 2 -o y.schedule").code, 0);

@@ -1,10 +1,8 @@
 // What do the programs say where no GPU can be used? Skipped where one can.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-
-#include <cstdlib>
 
 #include "sim/error.h"
+#include "tests/support/command.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/scratch_folder.h"
 #include "validate/replay/cuda_backend.h"
@@ -54,15 +52,11 @@ TEST_F(CudaAbsent, MakingABackEndSaysTheReason) {
 TEST_F(CudaAbsent, ReplayEndsWithUsageAndLeavesNoFile) {
   const ScratchFolder folder;
   write_schedule(schedule_of(gpt_step({})), folder / "x.schedule");
-  const std::string line = std::string(MEMWALL_REPLAY_PROGRAM) + " " + (folder / "x.schedule").string() +
-                           " --backend cuda -o " + (folder / "x.execution.csv").string() + " >" +
-                           (folder / "out").string() + " 2>" + (folder / "err").string();
-  const int status = std::system(line.c_str());
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 2);
-  EXPECT_NE(content_of(folder / "err").find(cuda_unavailable_reason()), std::string::npos)
-      << content_of(folder / "err");
-  EXPECT_EQ(content_of(folder / "out"), "");
+  const CommandOutcome outcome =
+      run_command("'" MEMWALL_REPLAY_PROGRAM "' x.schedule --backend cuda -o x.execution.csv", folder.path());
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find(cuda_unavailable_reason()), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
   EXPECT_FALSE(std::filesystem::exists(folder / "x.execution.csv"));
 }
 

@@ -2,32 +2,23 @@
 // where there is no GPU?
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 
+#include "tests/support/command.h"
 #include "tests/support/scratch_folder.h"
 #include "validate/replay/cuda_backend.h"
 
 namespace memwall {
 namespace {
 
-struct EndedProgram {
-  int code = -1;
-  std::string out, err;
-};
-
 class CudaBenchmarks : public ::testing::Test {
  protected:
-  EndedProgram bench(const std::string& arguments) const {
-    const auto out = folder_ / "stdout", err = folder_ / "stderr";
-    const int status = std::system(
-        fmt::format("{} {} >{} 2>{}", MEMWALL_BENCH_PROGRAM, arguments, out.string(), err.string()).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(out), content_of(err)};
+  CommandOutcome bench(const std::string& arguments) const {
+    return run_command("'" MEMWALL_BENCH_PROGRAM "' " + arguments, folder_.path());
   }
   // Names of the first column where the second names the place, from the table of the contract.
   static std::set<std::string> promised(const std::string& place) {
@@ -44,7 +35,7 @@ class CudaBenchmarks : public ::testing::Test {
   }
   // Name -> the words of all lines of --list that begin with it.
   std::map<std::string, std::set<std::string>> listed() const {
-    const EndedProgram list = bench("--list");
+    const CommandOutcome list = bench("--list");
     EXPECT_EQ(list.code, 0) << list.err;
     std::istringstream text(list.out);
     std::map<std::string, std::set<std::string>> lines;
@@ -90,7 +81,7 @@ TEST_F(CudaBenchmarks, WithoutADeviceTheBackEndSaysWhatIsMissing) {
   const std::string reason = cuda_unavailable_reason();
   if (reason.empty()) GTEST_SKIP() << "a CUDA device is present";
   const auto results = folder_ / "results";
-  const EndedProgram ended = bench(fmt::format("--backend cuda -o {}", results.string()));
+  const CommandOutcome ended = bench(fmt::format("--backend cuda -o {}", results.string()));
   EXPECT_EQ(ended.code, 2) << ended.out;
   EXPECT_NE(ended.err.find(reason), std::string::npos) << ended.err;
   EXPECT_FALSE(std::filesystem::exists(results));

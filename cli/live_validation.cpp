@@ -32,6 +32,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The name of the machine where no output folder gives one.
+constexpr const char* kNameless = "this-computer";
+
 struct LiveCase {
   const char* name;
   std::vector<std::string> policies;
@@ -157,28 +160,39 @@ ScheduleScale choose_scale(const Trace& step, const Machine& machine, const std:
 }
 
 // What else runs is measured too.
-void note_load(std::vector<std::string>& notes) {
+void tell_load() {
   double load = 0;
   if (::getloadavg(&load, 1) != 1 || load < 0.5) return;
-  notes.push_back(
-      fmt::format("{:.1f} other tasks were running on this computer at the start: times are theirs too; "
+  tell(
+      fmt::format("the load average of this computer was {:.1f} at the start: what else runs is measured too; "
                   "expected a quiet one",
                   load));
-  tell(notes.back());
+}
+
+// What is missing because no time was left is a matter of the command line, not of a file.
+Calibration calibrated_in_time(const MeasurementSet& set, const std::string& name) {
+  try {
+    return calibrate(set, {name, ""});
+  } catch (const InputError& error) {
+    const bool hurried = std::any_of(set.measurements.begin(), set.measurements.end(),
+                                     [](const Measurement& m) { return m.note == "no time was left"; });
+    if (!hurried) throw;
+    throw UsageError(fmt::format("{} Not all benchmarks found time: give more --seconds.", error.what()));
+  }
 }
 
 class LiveSession {
  public:
   LiveSession(const LiveSettings& settings, LiveResult& result)
-      : settings_(settings),
-        result_(result),
-        scratch_(settings.scratch.empty() ? fs::temp_directory_path() : fs::path(settings.scratch)) {}
+      : settings_(settings), result_(result), scratch_(result.scratch->path() / "files") {
+    fs::create_directories(scratch_);
+  }
 
   void run() {
     const std::string workload = settings_.workload.empty() ? MEMWALL_SAMPLE : settings_.workload;
     place_of(settings_.backend);
     const Trace step = step_under(workload, {});  // a wrong name is told before minutes of measuring
-    const MeasurementSet set = measure(settings_, scratch_.path(), result_.folder);
+    const MeasurementSet set = measure(settings_, scratch_, result_.folder);
     const Machine machine = calibrated(set);
     const ScheduleScale scale = choose_scale(step, machine, settings_.backend);
     result_.notes.push_back(fmt::format("{} with bytes times {}, FLOPs times {}",
@@ -190,8 +204,7 @@ class LiveSession {
 
  private:
   Machine calibrated(const MeasurementSet& set) {
-    const std::string name = settings_.output.empty() ? "this-computer" : result_.folder.filename().string();
-    const Calibration calibration = calibrate(set, {name, ""});
+    const Calibration calibration = calibrated_in_time(set, result_.folder.filename().string());
     result_.notes.insert(result_.notes.end(), calibration.notes.begin(), calibration.notes.end());
     const fs::path file = result_.folder / "machine.textproto";
     write_file(file, calibration.text);
@@ -207,7 +220,7 @@ class LiveSession {
       // A schedule without an execution is a row "not measured yet".
       write_file(result_.folder / "replay" / (name + ".schedule.gz"), gzipped_text(text));
       fs::remove(result_.folder / "replay" / (name + ".execution.csv.gz"));
-      const auto backend = make_backend(settings_.backend, scratch_.path(), plan_fixed_places(schedule).file.reserved);
+      const auto backend = make_backend(settings_.backend, scratch_, plan_fixed_places(schedule).file.reserved);
       ExecutionSettings settings;
       settings.progress = [&](const std::string& what) { tell(fmt::format("{}: {}", name, what)); };
       // As it will be read: the same text, the same schedule.
@@ -221,35 +234,18 @@ class LiveSession {
 
   const LiveSettings& settings_;
   LiveResult& result_;
-  TemporaryFolder scratch_;
+  fs::path scratch_;
 };
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder(const fs::path& parent) {
-  std::string name = (parent / "memwall-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
-    throw UsageError(
-        fmt::format("{}: no folder can be made there; expected one that can be written.", parent.string()));
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
-}
-
-TemporaryFolder& TemporaryFolder::operator=(TemporaryFolder&& other) noexcept {
-  std::swap(path_, other.path_);
-  return *this;
-}
-
 LiveResult measure_and_execute(const LiveSettings& settings) {
   LiveResult result;
-  note_load(result.notes);
+  tell_load();
+  result.scratch = std::make_shared<ScratchArea>(settings.scratch, "memwall");
   if (settings.output.empty()) {
-    result.temporary = TemporaryFolder(fs::temp_directory_path());
-    result.folder = result.temporary.path();
+    result.folder = result.scratch->path() / kNameless;
+    fs::create_directories(result.folder);
   } else {
     const fs::path folder = settings.output;
     result.folder = folder.has_filename() ? folder : folder.parent_path();

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/table.h"
+#include "validate/measurement/scratch_area.h"
 #include "validate/report/validation.h"
 
 namespace memwall {
@@ -19,25 +21,11 @@ struct LiveSettings {
   double seconds = 180;          // of microbenchmarks
 };
 
-// A folder that is removed at the end, or none.
-class TemporaryFolder {
- public:
-  TemporaryFolder() = default;
-  explicit TemporaryFolder(const std::filesystem::path& parent);  // makes one with a name of its own
-  ~TemporaryFolder();
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
-  TemporaryFolder& operator=(TemporaryFolder&& other) noexcept;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 struct LiveResult {
-  std::filesystem::path folder;    // results.csv, machine.textproto, replay/
-  std::vector<std::string> notes;  // what was scaled, what could not be executed
-  bool complete = true;            // every schedule was executed
-  TemporaryFolder temporary;       // owns `folder` where no output was asked for
+  std::filesystem::path folder;          // results.csv, machine.textproto, replay/
+  std::vector<std::string> notes;        // what was scaled, what could not be executed
+  bool complete = true;                  // every schedule was executed
+  std::shared_ptr<ScratchArea> scratch;  // holds `folder` where no output was asked for
 };
 
 // Tells on stderr what it does. Throws UsageError and InputError; std::runtime_error where the hardware fails.

@@ -82,8 +82,11 @@ TEST_F(ValidateVerb, WritesJsonThatCanBeRead) {
   EXPECT_GT(rows, 30u);
   EXPECT_GT(judged, 20u);
   // What is not known is null.
-  const auto empty = run("--format json", "MEMWALL_VALIDATION_DATA='" + (folder_ / "absent").string() + "'");
+  std::filesystem::create_directory(folder_ / "empty");
+  const auto empty = run("--format json", "MEMWALL_VALIDATION_DATA='" + (folder_ / "empty").string() + "'");
   for (const simdjson::dom::element row : parser.parse(empty.out).get_array()) EXPECT_TRUE(row["measured"].is_null());
+  // A folder that is not there is a slip of the pen, not a machine without measurements.
+  EXPECT_EQ(run("", "MEMWALL_VALIDATION_DATA='" + (folder_ / "absent").string() + "'").code, 2);
 }
 
 TEST_F(ValidateVerb, KeepsRunsThatCompareTakes) {

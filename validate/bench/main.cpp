@@ -17,6 +17,7 @@
 #include "validate/bench/results_table.h"
 #include "validate/measurement/flags.h"
 #include "validate/measurement/results_file.h"
+#include "validate/measurement/scratch_area.h"
 #include "validate/replay/cuda_backend.h"
 #include "validate/replay/host_settings.h"
 
@@ -102,32 +103,6 @@ void list_benchmarks(const Flags& flags) {
                 info->sentence.c_str());
 }
 
-// A new folder, removed with all that is in it.
-class ScratchArea {
- public:
-  explicit ScratchArea(const Flags& flags) {
-    std::error_code error;
-    const fs::path parent =
-        flags.given("--scratch") ? fs::path(flags.text("--scratch")) : fs::temp_directory_path(error);
-    if (error || !fs::is_directory(parent, error))
-      throw UsageError("--scratch \"" + parent.string() + "\": there is no such folder; expected one.");
-    std::string name = (parent / "memwall-bench-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw UsageError("--scratch \"" + parent.string() + "\": no folder can be made in it; expected a writable one.");
-    path_ = name;
-  }
-  ~ScratchArea() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchArea(const ScratchArea&) = delete;
-  ScratchArea& operator=(const ScratchArea&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 Environment environment_of(const std::string& backend, const fs::path& scratch) {
   Environment environment = computer_environment(scratch);
   environment.emplace_back("memwall", MEMWALL_VERSION);
@@ -190,7 +165,7 @@ int measure(const Flags& flags) {
   if (backend != "none") places.push_back(place_of(backend));
   const std::vector<std::string> filters = flags.all("--filter");
   const std::size_t count = chosen_benchmarks(places, filters).size();
-  const ScratchArea scratch(flags);
+  const ScratchArea scratch(flags.text("--scratch", ""), "memwall-bench");
   const BenchmarkSettings settings = settings_of(flags, scratch.path());
   const Environment environment = environment_of(backend, scratch.path());
   // Written from the first benchmark on: a device that hangs takes no more with it than its own row.

@@ -162,7 +162,7 @@ void write_execution(const Execution& execution, const std::filesystem::path& pa
 }
 
 Execution read_execution(const std::filesystem::path& path) {
-  return parse_execution(read_text_file(path, kLargestText), path.string());
+  return parse_execution(read_text_file(path, kLargestSchedule), path.string());
 }
 
 // Fowler, Noll, Vo: FNV-1a with 64 bits.

@@ -49,6 +49,6 @@ void require_canonical(const std::string& text, const std::string& canonical, co
 std::string exact_number(double value);
 
 // No longer text is read.
-inline constexpr std::uint64_t kLargestText = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t kLargestSchedule = std::uint64_t{1} << 32;
 
 }  // namespace memwall

@@ -286,7 +286,7 @@ void write_schedule(const Trace& schedule, const std::filesystem::path& path) {
 }
 
 Trace read_schedule(const std::filesystem::path& path) {
-  return parse_schedule(read_text_file(path, kLargestText), path.string());
+  return parse_schedule(read_text_file(path, kLargestSchedule), path.string());
 }
 
 }  // namespace memwall

@@ -38,7 +38,7 @@ ValidationRow aim_row(const std::string& machine, const std::string& rung, const
   ValidationRow row;
   row.rung = rung;
   row.machine = machine;
-  row.case_name = fmt::format("all, {} figures", errors.size());
+  row.case_name = errors.empty() ? "all" : fmt::format("all, {} figures", errors.size());
   row.metric = metric;
   row.unit = "share";
   row.tolerance = tolerance;
@@ -71,7 +71,7 @@ ValidationRow ranking_row(const std::string& machine, const std::vector<PytorchC
   ValidationRow row;
   row.rung = kSame;
   row.machine = machine;
-  row.case_name = fmt::format("all, {} pairs", pairs);
+  row.case_name = pairs == 0 ? "all" : fmt::format("all, {} pairs", pairs);
   row.metric = "order of variants by step time";
   row.unit = "share";
   row.tolerance = tolerance_of(ToleranceKind::ranking, "cuda");

@@ -101,6 +101,7 @@ Run measured_run(const Trace& schedule, const Execution& execution, const Machin
   Run run;
   run.trace = repriced(schedule, execution, machine);
   run.machine = machine;
+  run.policies = {"as measured"};
   run.inputs.push_back({execution.schedule, execution.schedule_hash});
   run.result.records = records_of(schedule, execution);
   conclude_causes(run.trace, machine, run.result.records);

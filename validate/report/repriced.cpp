@@ -140,6 +140,8 @@ Trace repriced(const Trace& schedule, const Execution& execution, const Machine&
 
 Run simulated_run(const Trace& schedule, const Execution& execution, const Machine& machine) {
   RunSettings settings;
+  // The schedule's own policies are in its ops; this tells the two runs of it apart wherever they are shown.
+  settings.policies = {"as simulated"};
   settings.inputs.push_back({execution.schedule, execution.schedule_hash});
   Run run = simulate_and_record(repriced(schedule, execution, machine), machine, settings);
   const std::vector<MemoryStep> steps = memory_steps(run.trace, run.result.records);

@@ -35,8 +35,10 @@ TEST_F(BenchmarkProgram, ListsNamePlaceAndPurposeOfEachBenchmarkOnce) {
     EXPECT_EQ(place, "computer") << name;
     EXPECT_GT(sentence.size(), 20u) << name;
   }
-  EXPECT_EQ(names, (std::set<std::string>{"adam_host", "file_read_direct", "file_write_direct", "memcpy_host_host",
-                                          "storage_read", "storage_write"}));
+  // At least these; a new one needs no change here.
+  for (const char* known : {"adam_host", "file_read_direct", "file_write_direct", "memcpy_host_host", "storage_read",
+                            "storage_write"})
+    EXPECT_TRUE(names.contains(known)) << known;
 }
 
 TEST_F(BenchmarkProgram, ListsTheHostBackEndsBenchmarksToo) {

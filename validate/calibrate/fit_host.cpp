@@ -67,7 +67,8 @@ void fit_call(Fitting& f, const CallBenchmark& call) {
   f.fit(call.path, time_text(seconds), sentence, std::move(priced));
 }
 
-// The rows of the number of threads that is fastest at the largest size, of a quarter of that size on.
+// The row of the largest size, of the number of threads that is fastest there. Smaller ones may live in the
+// last-level cache in part, also at hundreds of MB.
 std::vector<Measurement> best_threads(const std::vector<Measurement>& rows) {
   double largest = 0;
   for (const Measurement& row : rows) largest = std::max(largest, size_of(row));
@@ -76,7 +77,7 @@ std::vector<Measurement> best_threads(const std::vector<Measurement>& rows) {
     if (size_of(row) == largest && (!best || row.median < best->median)) best = &row;
   std::vector<Measurement> kept;
   for (const Measurement& row : rows)
-    if (size_of(row) >= largest / 4 && row.number("threads") == best->number("threads")) kept.push_back(row);
+    if (size_of(row) == largest && row.number("threads") == best->number("threads")) kept.push_back(row);
   return kept;
 }
 

@@ -116,6 +116,8 @@ TEST_F(ValidateVerb, EveryBandwidthOfTheCommittedHostMattersByHalf) {
   EXPECT_EQ(
       run(fmt::format("{} --set host.optimizer_bandwidth={}B/s", folder, machine.host.optimizer_bandwidth / 2)).code,
       4);
+  // And a call that costs what no call costs.
+  EXPECT_EQ(run(folder + " --set 'host.calls.launch_latency=10 ms'").code, 4);
 }
 
 TEST_F(ValidateVerb, TheReadmeIsWhatIsCommitted) {

@@ -70,6 +70,34 @@ std::vector<ValidationRow> transfer_rows(const MeasurementSet& measurements, con
   return rows;
 }
 
+std::vector<ValidationRow> call_rows(const MeasurementSet& measurements, const Machine& machine,
+                                     std::string_view backend) {
+  const HostCosts& host = machine.host;
+  const std::pair<const char*, Duration> calls[] = {{"call_launch", host.launch},
+                                                    {"call_copy", host.copy_call},
+                                                    {"call_event", host.event_call},
+                                                    {"call_allocator", host.allocator_call},
+                                                    {"launch_latency", host.launch_latency},
+                                                    {"stream_gap", host.stream_gap},
+                                                    {"call_synchronize_return", host.synchronize_return}};
+  std::vector<ValidationRow> rows;
+  for (const auto& [benchmark, cost] : calls) {
+    const std::vector<Measurement> measured = measurements.of(benchmark);
+    if (measured.size() != 1) continue;
+    ValidationRow row;
+    row.rung = kRung;
+    row.case_name = benchmark;
+    row.metric = "one call";
+    row.unit = "s";
+    row.measured = measured.front().median;
+    row.predicted = to_seconds(cost);
+    // A difference of two instants may come out below 0, where a file cannot follow it.
+    judge(row, tolerance_of(ToleranceKind::residual, backend), row.measured > 0);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 std::vector<ValidationRow> residual_rows(const Calibration& calibration, std::string_view backend) {
   std::vector<ValidationRow> rows;
   for (const Residual& residual : calibration.residuals) {

@@ -15,6 +15,10 @@ namespace memwall {
 std::vector<ValidationRow> transfer_rows(const MeasurementSet& measurements, const Machine& machine,
                                          std::string_view backend);
 
+// What calls cost on the host, as measured and as the machine file has it.
+std::vector<ValidationRow> call_rows(const MeasurementSet& measurements, const Machine& machine,
+                                     std::string_view backend);
+
 // The largest of each kind of kernel, HBM bandwidth, copies beside opposite ones, and the CPU's optimizer,
 // likewise (report/kernel_rows.cpp).
 std::vector<ValidationRow> kernel_rows(const MeasurementSet& measurements, const Machine& machine,

@@ -51,6 +51,7 @@ std::vector<ValidationRow> microbenchmarks(const fs::path& folder, const Measure
   std::vector<ValidationRow> rows{machine_file_row(calibration, file)};
   append(rows, transfer_rows(measurements, machine, backend));
   append(rows, kernel_rows(measurements, machine, backend));
+  append(rows, call_rows(measurements, machine, backend));
   append(rows, residual_rows(calibration, backend));
   for (ValidationRow& row : rows) row.date = value_of(measurements.environment, "date");
   return rows;

@@ -13,17 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/command.h"
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
 
 // A step of one iteration: two kernels, an allocation, a free of a storage from before the window.
 constexpr const char* kCapture = R"({"schemaVersion": 1,
@@ -63,11 +59,8 @@ class CommandLine : public ::testing::Test {
   }
 
   // Runs the program in the scratch folder, so that messages name files without folders.
-  Outcome run(const std::string& arguments) {
-    const std::string line =
-        "cd '" + folder_.path().string() + "' && '" MEMWALL_PROGRAM "' " + arguments + " >.out 2>.err </dev/null";
-    const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, content_of(folder_ / ".out"), content_of(folder_ / ".err")};
+  CommandOutcome run(const std::string& arguments) {
+    return run_command("'" MEMWALL_PROGRAM "' " + arguments, folder_.path());
   }
 
   std::vector<std::string> files() {
@@ -79,9 +72,8 @@ class CommandLine : public ::testing::Test {
 
   // `arguments` must fail with this code and say this; nothing may appear on stdout or in the folder.
   void refuses(const std::string& arguments, int code, const std::vector<std::string>& sentences) {
-    run("--version");  // so that .out and .err are among the files
     const auto before = files();
-    const Outcome o = run(arguments);
+    const CommandOutcome o = run(arguments);
     EXPECT_EQ(o.code, code) << arguments << "\n" << o.err;
     EXPECT_EQ(o.out, "") << arguments;
     for (const std::string& sentence : sentences)
@@ -97,7 +89,7 @@ class CommandLine : public ::testing::Test {
   }
 
   void prints(const std::string& name, const std::string& arguments, int code = 0) {
-    const Outcome o = run(arguments);
+    const CommandOutcome o = run(arguments);
     EXPECT_EQ(o.code, code) << arguments << "\n" << o.err;
     equals_golden(name, o.out);
   }
@@ -137,7 +129,7 @@ TEST_F(CommandLine, MachinesInEveryFormat) {
 }
 
 TEST_F(CommandLine, ImportReportsOnStderrAndWritesTheTrace) {
-  const Outcome o = run("import step.json -o step.mwt");
+  const CommandOutcome o = run("import step.json -o step.mwt");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(o.out, "");
   equals_golden("import_kineto", o.err);
@@ -164,7 +156,7 @@ TEST_F(CommandLine, ATraceFileRunsAsItsCapture) {
 
 TEST_F(CommandLine, GzipIsToldByContent) {
   gzip("compressed.bin", kCapture);
-  const Outcome o = run("run compressed.bin --no-provenance --format json");
+  const CommandOutcome o = run("run compressed.bin --no-provenance --format json");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_NE(o.out.find("\"machine\": \"h100-sxm-80gb\""), std::string::npos);
 }
@@ -211,7 +203,7 @@ TEST_F(CommandLine, CompareExportAndRenderReadTheRun) {
 }
 
 TEST_F(CommandLine, WhatDoesNotFitIsPrintedInFullWithCode3) {
-  const Outcome o =
+  const CommandOutcome o =
       run("run tiny-4.kernels.csv --no-provenance --format json --allocator ideal --set gpu.hbm.capacity=1GB");
   EXPECT_EQ(o.code, 3);
   // 1.0 + 0.5 + 0.25 GB live at once.
@@ -223,7 +215,7 @@ TEST_F(CommandLine, WhatDoesNotFitIsPrintedInFullWithCode3) {
 }
 
 TEST_F(CommandLine, TheLruPagerMakesRoom) {
-  const Outcome o =
+  const CommandOutcome o =
       run("run tiny-4.kernels.csv --no-provenance --format json --allocator ideal --set gpu.hbm.capacity=1800MB "
           "--pager lru");
   EXPECT_EQ(o.code, 0) << o.err;
@@ -299,7 +291,7 @@ TEST_F(CommandLine, ATraceTooPoorForAPolicyIsRefused) {
 TEST_F(CommandLine, TheMachineMustBeKnown) {
   write_content(folder_ / "nowhere.json", replaced(kCapture, "NVIDIA H100 80GB HBM3", "Accelerator of Tomorrow"));
   refuses("run nowhere.json", 2, {"does not say on which machine it was measured", "h100-sxm-80gb"});
-  const Outcome o = run("run nowhere.json --machine h100-sxm-80gb --no-provenance");
+  const CommandOutcome o = run("run nowhere.json --machine h100-sxm-80gb --no-provenance");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_NE(o.out.find("its times are taken as h100-sxm-80gb's"), std::string::npos);
 }
@@ -343,7 +335,7 @@ TEST_F(CommandLine, AReadOfWhatNobodyMadeEndsIn6) {
 }
 
 TEST_F(CommandLine, AFreeOfAnUnknownAddressIsAStorageFromBefore) {
-  const Outcome o = run("import step.json -o step.mwt");
+  const CommandOutcome o = run("import step.json -o step.mwt");
   EXPECT_NE(o.err.find("1 frees, 1 of them of storages from before the window"), std::string::npos) << o.err;
 }
 

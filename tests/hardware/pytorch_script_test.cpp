@@ -2,16 +2,14 @@
 // (python3, or the program that MEMWALL_PYTHON names): one tiny case on the CPU, from start to row.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <sstream>
 #include <string>
 
+#include "tests/support/command.h"
 #include "tests/support/scratch_folder.h"
 #include "validate/report/pytorch_cases.h"
 #include "validate/report/pytorch_prediction.h"
@@ -19,25 +17,12 @@
 namespace memwall {
 namespace {
 
-struct Ended {
-  int code = -1;
-  std::string output;  // both streams
-};
-
-Ended python(const std::string& arguments) {
+CommandOutcome python(const std::string& arguments) {
   const char* named = std::getenv("MEMWALL_PYTHON");
-  const std::string program = named != nullptr ? named : "python3";
-  Ended ended;
-  FILE* pipe = ::popen(fmt::format("{} {} 2>&1", program, arguments).c_str(), "r");
-  if (pipe == nullptr) return ended;
-  std::array<char, 4096> buffer;
-  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe)) ended.output.append(buffer.data(), n);
-  const int status = ::pclose(pipe);
-  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return ended;
+  return run_command(fmt::format("{} {} 2>&1", named != nullptr ? named : "python3", arguments), ".");
 }
 
-Ended matrix(const std::string& arguments) {
+CommandOutcome matrix(const std::string& arguments) {
   return python(fmt::format("{}/validate/pytorch/matrix.py {}", MEMWALL_SOURCE, arguments));
 }
 
@@ -49,11 +34,11 @@ class PytorchScript : public testing::Test {
 };
 
 TEST_F(PytorchScript, ListsEveryCaseOnceWithABaselineFirst) {
-  const Ended list = matrix("--list");
-  ASSERT_EQ(list.code, 0) << list.output;
-  EXPECT_TRUE(list.output.starts_with("gpt2-124m baseline\n")) << list.output;
+  const CommandOutcome list = matrix("--list");
+  ASSERT_EQ(list.code, 0) << list.out;
+  EXPECT_TRUE(list.out.starts_with("gpt2-124m baseline\n")) << list.out;
   std::set<std::string> lines;
-  std::istringstream text(list.output);
+  std::istringstream text(list.out);
   for (std::string line; std::getline(text, line);) EXPECT_TRUE(lines.insert(line).second) << line;
   // Eight models, sixteen variants, one capture of offload.
   EXPECT_EQ(lines.size(), 8u * 16u + 1u);
@@ -61,7 +46,7 @@ TEST_F(PytorchScript, ListsEveryCaseOnceWithABaselineFirst) {
 }
 
 TEST_F(PytorchScript, EveryVariantThatAPolicyStandsForIsInTheList) {
-  const std::string list = matrix("--list").output;
+  const std::string list = matrix("--list").out;
   int known = 0;
   for (const char* variant :
        {"baseline", "checkpoint=full", "checkpoint=every2", "offload=pinned", "offload=pageable", "optimizer=cpu"}) {
@@ -74,7 +59,7 @@ TEST_F(PytorchScript, EveryVariantThatAPolicyStandsForIsInTheList) {
 
 TEST_F(PytorchScript, RefusesAMissingFolderAndAnUnknownDevice) {
   EXPECT_EQ(matrix("").code, 2);
-  EXPECT_NE(matrix("").output.find("--out is missing"), std::string::npos);
+  EXPECT_NE(matrix("").out.find("--out is missing"), std::string::npos);
   EXPECT_EQ(matrix("--out x --device tpu").code, 2);
 }
 
@@ -83,11 +68,11 @@ TEST_F(PytorchScript, WithTorchATinyCaseLeavesARowAndACapture) {
   const ScratchFolder folder;
   std::string arguments = "--device cpu --tiny --seconds 0.2 --minutes 3 --only 'tiny-gpt baseline' --out ";
   arguments += folder / "out";
-  const Ended first = matrix(arguments);
-  ASSERT_EQ(first.code, 0) << first.output;
+  const CommandOutcome first = matrix(arguments);
+  ASSERT_EQ(first.code, 0) << first.out;
   const auto cases = read_pytorch_cases(folder / "out" / "results.csv");
-  ASSERT_EQ(cases.size(), 1u) << first.output;
-  EXPECT_TRUE(cases[0].measured()) << first.output;
+  ASSERT_EQ(cases.size(), 1u) << first.out;
+  EXPECT_TRUE(cases[0].measured()) << first.out;
   EXPECT_GT(cases[0].step, 0);
   EXPECT_GT(cases[0].backward, 0);
   EXPECT_TRUE(std::filesystem::exists(folder / "out" / "baseline" / "tiny-gpt.kineto.json.gz"));

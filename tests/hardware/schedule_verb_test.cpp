@@ -12,10 +12,10 @@ const std::string kSample = "'" MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt'";
 
 class ScheduleVerb : public ::testing::Test {
  protected:
-  ProgramOutcome run(const std::string& arguments) { return run_memwall(folder_, "schedule " + arguments); }
+  CommandOutcome run(const std::string& arguments) { return run_memwall(folder_, "schedule " + arguments); }
 
   void refused(const std::string& arguments, int code, const std::string& part) {
-    const ProgramOutcome outcome = run(arguments);
+    const CommandOutcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, code) << outcome.err;
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.out, "");

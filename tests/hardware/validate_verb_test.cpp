@@ -13,12 +13,12 @@ namespace {
 
 class ValidateVerb : public ::testing::Test {
  protected:
-  ProgramOutcome run(const std::string& arguments, const std::string& environment = "") {
+  CommandOutcome run(const std::string& arguments, const std::string& environment = "") {
     return run_memwall(folder_, "validate " + arguments, environment);
   }
 
   void refused(const std::string& arguments, int code, const std::string& part) {
-    const ProgramOutcome outcome = run(arguments);
+    const CommandOutcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, code) << arguments << ": " << outcome.err;
     EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.out, "");
@@ -148,7 +148,8 @@ TEST_F(ValidateVerb, RefusesWhatMakesNoSense) {
   refused("--live --backend tpu", 2, "expected host or cuda");
   refused("--live --workload absent.mwt", 6, "absent.mwt");
   refused("--live --scratch absent", 2, "absent");
-  refused("--live -o .out/x", 2, "the folder cannot be made");
+  write_content(folder_ / "file", "");
+  refused("--live -o file/x", 2, "the folder cannot be made");
   refused("--strict", 2, "belong to --live");
   refused("-o x", 2, "belong to --live");
   refused("--seconds 5", 2, "belong to --live");

@@ -198,13 +198,7 @@ Buffer HostBackend::allocate_file(Bytes bytes) { return {PlaceClass::file, nullp
 
 void HostBackend::fill(const Buffer& buffer, std::uint64_t tag) {
   if (!in_file(buffer)) return fill_pattern(buffer.data, buffer.bytes, tag);
-  const Bytes piece = MiB(4);
-  const MappedMemory staging(piece);
-  for (Bytes done = 0; done < buffer.bytes; done += piece) {
-    const Bytes bytes = std::min(piece, buffer.bytes - done);
-    fill_pattern(staging.data(), bytes, tag, static_cast<std::uint64_t>(done) / 8);
-    file_.write(staging.data(), bytes, buffer.offset + static_cast<std::uint64_t>(done));
-  }
+  file_.fill(buffer.offset, buffer.bytes, tag);
 }
 
 void HostBackend::kernel(OpId id, std::uint16_t stream, const KernelWork& work, std::span<const Operand> operands) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -9,6 +10,8 @@
 
 #include "sim/error.h"
 #include "validate/replay/host_computer.h"
+#include "validate/replay/host_content.h"
+#include "validate/replay/mapped_memory.h"
 
 namespace memwall {
 namespace {
@@ -58,6 +61,16 @@ std::uint64_t HostFile::allocate(Bytes bytes) {
 void HostFile::free(std::uint64_t offset, Bytes bytes) {
   const std::lock_guard lock(mutex_);
   room_.give_back(static_cast<Bytes>(offset), bytes);
+}
+
+void HostFile::fill(std::uint64_t offset, Bytes bytes, std::uint64_t tag) {
+  const Bytes piece = MiB(4);
+  const MappedMemory staging(piece);
+  for (Bytes done = 0; done < bytes; done += piece) {
+    const Bytes part = std::min(piece, bytes - done);
+    fill_pattern(staging.data(), part, tag, static_cast<std::uint64_t>(done) / 8);
+    write(staging.data(), part, offset + static_cast<std::uint64_t>(done));
+  }
 }
 
 EngineSpan HostFile::read(void* data, Bytes bytes, std::uint64_t offset) {

@@ -28,6 +28,9 @@ class HostFile {
   std::uint64_t allocate(Bytes bytes);
   void free(std::uint64_t offset, Bytes bytes);
 
+  // Writes pattern(tag) (replay/pattern.h) to `bytes` bytes from `offset` on. REQUIRES and throws as write().
+  void fill(std::uint64_t offset, Bytes bytes, std::uint64_t tag);
+
   // On the calling thread, when the engine of the direction is free. `data` is a multiple of 4096 and reaches to
   // the next multiple. Throws std::runtime_error on an I/O error. REQUIRES: allocate was called.
   EngineSpan read(void* data, Bytes bytes, std::uint64_t offset);

@@ -9,6 +9,7 @@
 
 #include "models/hw/pricer.h"
 #include "models/workload/import/file_text.h"
+#include "validate/calibrate/measured_rows.h"
 #include "validate/report/tolerance.h"
 
 namespace memwall {
@@ -30,10 +31,6 @@ constexpr TransferBenchmark kTransfers[] = {
 // and its own row says so: the smallest that was measured, reported.
 constexpr Bytes kJudgedSizes[] = {MiB(1), MiB(16), MiB(64), MiB(256)};
 
-std::string size_text(Bytes bytes) {
-  return bytes % MiB(1) == 0 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
-}
-
 bool has_route(const Machine& machine, const TransferBenchmark& t) {
   const int from = machine.tier(t.from), to = machine.tier(t.to);
   return from >= 0 && to >= 0 && machine.route(from, to, t.pageable) != nullptr;
@@ -50,7 +47,7 @@ void append_transfers(const TransferBenchmark& t, const std::vector<Measurement>
     ValidationRow row;
     row.rung = kRung;
     row.case_name = t.benchmark;
-    row.metric = size_text(bytes);
+    row.metric = size_text(static_cast<double>(bytes));
     row.unit = "s";
     row.measured = m->median;
     row.predicted = to_seconds(pricer.copy(t.from, t.to, bytes, t.pageable));

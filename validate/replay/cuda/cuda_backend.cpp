@@ -196,13 +196,7 @@ void CudaBackend::fill(const Buffer& buffer, std::uint64_t tag) {
     launch_fill(buffer.data, static_cast<std::size_t>(buffer.bytes), tag, service_.get());
     return service_.synchronize();
   }
-  const Bytes piece = MiB(4);
-  const MappedMemory staging(piece);
-  for (Bytes done = 0; done < buffer.bytes; done += piece) {
-    const Bytes bytes = std::min(piece, buffer.bytes - done);
-    fill_pattern(staging.data(), bytes, tag, static_cast<std::uint64_t>(done) / 8);
-    file_.write(staging.data(), bytes, buffer.offset + static_cast<std::uint64_t>(done));
-  }
+  file_.fill(buffer.offset, buffer.bytes, tag);
 }
 
 void CudaBackend::kernel(OpId id, std::uint16_t stream, const KernelWork& work, std::span<const Operand> operands) {

@@ -70,70 +70,54 @@ class CudaEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-// Memory of the device: plain cudaMalloc. `bytes` may be 0.
-class DeviceBuffer {
+// What the buffers below have in common: they own `bytes` bytes from CUDA, none if that is 0.
+class CudaMemory {
  public:
-  explicit DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
+  CudaMemory(const CudaMemory&) = delete;
+  CudaMemory& operator=(const CudaMemory&) = delete;
+
+  void* data() const { return data_; }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ protected:
+  explicit CudaMemory(std::size_t bytes) : bytes_(bytes) {}
+  ~CudaMemory() = default;
+
+  void* data_ = nullptr;
+
+ private:
+  std::size_t bytes_;
+};
+
+// Memory of the device: plain cudaMalloc.
+class DeviceBuffer : public CudaMemory {
+ public:
+  explicit DeviceBuffer(std::size_t bytes) : CudaMemory(bytes) {
     if (bytes > 0) check(cudaMalloc(&data_, bytes), "cudaMalloc");
   }
   ~DeviceBuffer() { cudaFree(data_); }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-
-  void* data() const { return data_; }
-  template <typename T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  void* data_ = nullptr;
-  std::size_t bytes_;
 };
 
 // Page-locked host memory that the device sees under the same address.
-class PinnedBuffer {
+class PinnedBuffer : public CudaMemory {
  public:
-  explicit PinnedBuffer(std::size_t bytes) : bytes_(bytes) {
+  explicit PinnedBuffer(std::size_t bytes) : CudaMemory(bytes) {
     if (bytes > 0) check(cudaHostAlloc(&data_, bytes, cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc");
   }
   ~PinnedBuffer() { cudaFreeHost(data_); }
-  PinnedBuffer(const PinnedBuffer&) = delete;
-  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
-
-  void* data() const { return data_; }
-  template <typename T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  void* data_ = nullptr;
-  std::size_t bytes_;
 };
 
 // Unified memory, attached to no stream in particular.
-class ManagedBuffer {
+class ManagedBuffer : public CudaMemory {
  public:
-  explicit ManagedBuffer(std::size_t bytes) : bytes_(bytes) {
+  explicit ManagedBuffer(std::size_t bytes) : CudaMemory(bytes) {
     if (bytes > 0) check(cudaMallocManaged(&data_, bytes, cudaMemAttachGlobal), "cudaMallocManaged");
   }
   ~ManagedBuffer() { cudaFree(data_); }
-  ManagedBuffer(const ManagedBuffer&) = delete;
-  ManagedBuffer& operator=(const ManagedBuffer&) = delete;
-
-  void* data() const { return data_; }
-  template <typename T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  void* data_ = nullptr;
-  std::size_t bytes_;
 };
 
 }  // namespace memwall

@@ -30,6 +30,10 @@ bool worth_splitting(bool small_pool, Bytes remaining) {
 
 }  // namespace
 
+PytorchAllocator::PytorchAllocator(Bytes capacity, SegmentSource* source, const AllocatorSettings& settings,
+                                   StreamEvents* events)
+    : capacity_(capacity), device_total_(capacity), source_(source), settings_(settings), stream_events_(events) {}
+
 FreeBlocks& PytorchAllocator::pool(std::uint32_t number) {
   if (number >= pools_.size()) pools_.resize((number | 1) + 1);
   return pools_[number];

@@ -14,8 +14,8 @@
 
 namespace memwall {
 
-// After an event.
-struct MemoryPoint {
+// After an event. (traces/run has a MemoryPoint, which knows time: two types of one name would break the program.)
+struct MemoryLevels {
   Bytes allocated = 0, reserved = 0, active = 0, requested = 0;
 };
 
@@ -46,7 +46,7 @@ struct ReplayCheck {
 };
 
 struct RecordingReplay {
-  std::vector<MemoryPoint> points;  // one per event
+  std::vector<MemoryLevels> points;  // one per event
   MemoryTotals start, peak, end;    // peak: at the first event of the highest allocated
   std::uint32_t peak_event = 0;     // index into events; the start state is the peak where `peak_at_start`
   bool peak_at_start = false;

@@ -1,15 +1,36 @@
 #include "sim/allocator.h"
 
 #include "sim/error.h"
+#include "sim/pytorch_allocator.h"
 
 namespace memwall {
+namespace {
 
-std::unique_ptr<Allocator> make_allocator(const std::string& name, Bytes capacity) {
-  if (name == "ideal") return make_ideal_allocator(capacity);
-  if (name == "pytorch") return make_pytorch_allocator(capacity);
-  const std::string nearest = nearest_name(name, {"ideal", "pytorch"});
-  throw UsageError("There is no allocator '" + name + "'; expected ideal or pytorch." +
+[[noreturn]] void refuse(const std::string& name) {
+  std::string list;
+  for (const std::string& known : allocator_names()) list += (list.empty() ? "" : ", ") + known;
+  const std::string nearest = nearest_name(name, allocator_names());
+  throw UsageError("There is no allocator '" + name + "'; expected one of: " + list + "." +
                    (nearest.empty() ? "" : " Did you mean '" + nearest + "'?"));
+}
+
+}  // namespace
+
+const std::vector<std::string>& allocator_names() {
+  static const std::vector<std::string> names{"pytorch", "ideal", "cuda_async", "stitching"};
+  return names;
+}
+
+std::unique_ptr<Allocator> make_allocator(const std::string& name, Bytes capacity, const AllocatorSettings& settings,
+                                          std::optional<Bytes> device_total) {
+  if (name == "ideal") return make_ideal_allocator(capacity);
+  if (name == "cuda_async") return make_cuda_async_allocator(capacity);
+  if (name == "stitching") return make_stitching_allocator(capacity);
+  if (name != "pytorch") refuse(name);
+  if (settings.backend == AllocatorSettings::Backend::cuda_malloc_async) return make_cuda_async_allocator(capacity);
+  auto allocator = std::make_unique<PytorchAllocator>(capacity, nullptr, settings);
+  if (device_total) allocator->set_device_total(*device_total);
+  return allocator;
 }
 
 }  // namespace memwall

@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "sim/allocator_settings.h"
 #include "sim/units.h"
 
 namespace memwall {
@@ -21,8 +23,8 @@ struct Usage {
 };
 
 struct AllocatorEvents {
-  std::uint64_t device_mallocs = 0;  // segments obtained (cudaMalloc)
-  std::uint64_t device_frees = 0;    // segments returned (cudaFree)
+  std::uint64_t device_mallocs = 0;  // segments obtained (cudaMalloc), or mapped where pages are
+  std::uint64_t device_frees = 0;    // segments returned (cudaFree), or unmapped
   std::uint64_t retries = 0;         // allocations that had to flush the cache first
 };
 
@@ -41,13 +43,25 @@ class Allocator {
 
 // Counts bytes; nothing is lost to rounding or fragmentation.
 std::unique_ptr<Allocator> make_ideal_allocator(Bytes capacity);
-// PyTorch's caching allocator: pools per stream, best fit, splitting, coalescing.
+// PyTorch's caching allocator with default settings: pools per stream, best fit, splitting, coalescing.
 // Source of its rules: c10/cuda/CUDACachingAllocator.cpp; see docs/allocator.md.
 std::unique_ptr<Allocator> make_pytorch_allocator(Bytes capacity);
 // PyTorch's pinned host allocator: every request rounded up to a power of two, never split.
-std::unique_ptr<Allocator> make_pinned_allocator(Bytes capacity);
+// `reserve_segment`: bytes pinned ahead in one piece (pinned_reserve_segment_size_mb); 0 = none.
+std::unique_ptr<Allocator> make_pinned_allocator(Bytes capacity, Bytes reserve_segment = 0);
+// The CUDA driver's stream-ordered pool (cudaMallocAsync): sim/cuda_async_allocator.cpp says what is modelled.
+std::unique_ptr<Allocator> make_cuda_async_allocator(Bytes capacity);
+// A caching allocator that joins free pieces by virtual memory, as GMLake does: sim/stitching_allocator.h.
+std::unique_ptr<Allocator> make_stitching_allocator(Bytes capacity);
 
-// By name ("ideal", "pytorch"); throws UsageError with the nearest valid name.
-std::unique_ptr<Allocator> make_allocator(const std::string& name, Bytes capacity);
+// The names that make_allocator knows, the default first.
+const std::vector<std::string>& allocator_names();
+
+// By name; throws UsageError with the nearest valid name. `settings` apply to "pytorch" alone; with the backend
+// cudaMallocAsync that is "cuda_async". `device_total`: the device's whole memory, which fractions and the reservations
+// of expandable segments refer to; default: the capacity.
+std::unique_ptr<Allocator> make_allocator(const std::string& name, Bytes capacity,
+                                          const AllocatorSettings& settings = {},
+                                          std::optional<Bytes> device_total = std::nullopt);
 
 }  // namespace memwall

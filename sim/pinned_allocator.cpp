@@ -1,10 +1,18 @@
 // Page-locked host memory as PyTorch hands it out: a request is rounded up to a power
 // of two, blocks are neither split nor joined, and freed ones are kept for the next
 // request of the same power. Nothing goes back to the system by itself, not even when
-// memory runs out. Source: pytorch/pytorch, aten/src/ATen/core/CachingHostAllocator.h.
+// memory runs out. With pinned_reserve_segment_size_mb the first request pins that much in
+// one piece, and new blocks are cut from it, one behind the other, as long as they fit.
+// Source: pytorch/pytorch, aten/src/ATen/core/CachingHostAllocator.h and
+// aten/src/ATen/cuda/CachingHostAllocator.cpp.
+//
+// A block that streams were recorded on is kept from reuse by PyTorch until events on them
+// have completed, which a later request looks for. Nobody records streams on pinned storages
+// here (a trace frees one when its copies are done), so a freed block serves the next request.
 #include <array>
 #include <bit>
 #include <cassert>
+#include <utility>
 #include <vector>
 
 #include "sim/allocator.h"
@@ -16,7 +24,7 @@ constexpr int kPowers = 62;
 
 class PinnedAllocator final : public Allocator {
  public:
-  explicit PinnedAllocator(Bytes capacity) : capacity_(capacity) {}
+  PinnedAllocator(Bytes capacity, Bytes reserve_segment) : capacity_(capacity), reserve_(reserve_segment) {}
 
   std::optional<Address> allocate(Bytes bytes, std::uint16_t) override {
     assert(bytes >= 0);
@@ -29,9 +37,7 @@ class PinnedAllocator final : public Allocator {
       address = cached.back();
       cached.pop_back();
     } else {
-      if (usage_.reserved + size_of(power) > capacity_) return std::nullopt;
-      usage_.reserved += size_of(power);
-      ++events_.device_mallocs;
+      if (!pin(size_of(power))) return std::nullopt;
       address = blocks_.size();
       blocks_.push_back({power, 0});
     }
@@ -65,7 +71,26 @@ class PinnedAllocator final : public Allocator {
 
   static Bytes size_of(int power) { return Bytes{1} << power; }
 
+  bool pin(Bytes bytes) {
+    if (reserve_ > 0) {
+      if (!obtain(reserve_)) return false;
+      left_in_segment_ = std::exchange(reserve_, 0);
+    }
+    if (bytes > left_in_segment_) return obtain(bytes);
+    left_in_segment_ -= bytes;
+    return true;
+  }
+
+  bool obtain(Bytes bytes) {
+    if (bytes > capacity_ - usage_.reserved) return false;
+    usage_.reserved += bytes;
+    ++events_.device_mallocs;
+    return true;
+  }
+
   Bytes capacity_;
+  Bytes reserve_;  // still to be pinned ahead
+  Bytes left_in_segment_ = 0;
   Usage usage_;
   AllocatorEvents events_;
   std::vector<Block> blocks_;  // by address, which is only a number here
@@ -74,6 +99,8 @@ class PinnedAllocator final : public Allocator {
 
 }  // namespace
 
-std::unique_ptr<Allocator> make_pinned_allocator(Bytes capacity) { return std::make_unique<PinnedAllocator>(capacity); }
+std::unique_ptr<Allocator> make_pinned_allocator(Bytes capacity, Bytes reserve_segment) {
+  return std::make_unique<PinnedAllocator>(capacity, reserve_segment);
+}
 
 }  // namespace memwall

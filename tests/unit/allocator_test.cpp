@@ -66,6 +66,23 @@ TEST(PinnedAllocator, KeepsFreedBlocksForTheSamePowerOnly) {
   EXPECT_EQ(a->usage().reserved, MiB(192));
 }
 
+TEST(PinnedAllocator, CutsBlocksFromASegmentPinnedAhead) {
+  const auto a = make_pinned_allocator(MiB(200), MiB(100));
+  EXPECT_EQ(a->usage().reserved, 0);
+  const auto first = a->allocate(MiB(33), 0);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(a->usage().reserved, MiB(100));
+  ASSERT_TRUE(a->allocate(MiB(32), 0));
+  EXPECT_EQ(a->usage().reserved, MiB(100));
+  ASSERT_TRUE(a->allocate(MiB(8), 0));  // 4 MiB are left of the segment
+  EXPECT_EQ(a->usage().reserved, MiB(108));
+  a->free(*first);
+  EXPECT_EQ(a->allocate(MiB(64), 0), first);
+  EXPECT_EQ(a->usage().reserved, MiB(108));
+  EXPECT_EQ(a->events().device_mallocs, 2u);
+  EXPECT_FALSE(make_pinned_allocator(MiB(50), MiB(100))->allocate(1, 0));
+}
+
 TEST(PinnedAllocator, NothingAndTooMuch) {
   const auto a = make_pinned_allocator(Bytes{1} << 60);
   const auto nothing = a->allocate(0, 0);
@@ -86,6 +103,32 @@ TEST(MakeAllocator, ByName) {
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("Did you mean 'pytorch'?"), std::string::npos) << error.what();
   }
+}
+
+TEST(MakeAllocator, EveryNameThatIsListed) {
+  EXPECT_EQ(allocator_names().front(), "pytorch");
+  for (const std::string& name : allocator_names()) {
+    const auto allocator = make_allocator(name, GiB(1));
+    const auto block = allocator->allocate(MiB(3), 0);
+    ASSERT_TRUE(block) << name;
+    EXPECT_EQ(allocator->usage().requested, MiB(3)) << name;
+    EXPECT_GE(allocator->usage().reserved, MiB(3)) << name;
+    allocator->free(*block);
+    EXPECT_EQ(allocator->usage().allocated, 0) << name;
+    EXPECT_FALSE(allocator->allocate(GiB(1) + 1, 0)) << name;
+  }
+}
+
+// backend:cudaMallocAsync is another allocator: 3 MiB take two pages there, a segment of 20 MiB here.
+TEST(MakeAllocator, TheBackendIsASettingOfPyTorch) {
+  AllocatorSettings settings;
+  const auto native = make_allocator("pytorch", GiB(1), settings);
+  native->allocate(MiB(3), 0);
+  EXPECT_EQ(native->usage().reserved, MiB(20));
+  settings.backend = AllocatorSettings::Backend::cuda_malloc_async;
+  const auto async = make_allocator("pytorch", GiB(1), settings);
+  async->allocate(MiB(3), 0);
+  EXPECT_EQ(async->usage().reserved, MiB(4));
 }
 
 }  // namespace

@@ -26,7 +26,10 @@ struct Allocation {
   std::uint16_t stream = 0;
   Phase phase = Phase::unknown;  // in which it was made
   StorageKind kind = StorageKind::unknown;
-  bool lives_at(std::uint32_t event) const {  // after that event
+  bool inference = false;  // made under the decorator of torch.no_grad or inference_mode, as a frame shows
+  // After that event; kBefore: before the first.
+  bool lives_at(std::uint32_t event) const {
+    if (event == kBefore) return begin == kBefore;
     return (begin == kBefore || begin <= event) && (end == kAfter || end > event);
   }
 };
@@ -47,8 +50,11 @@ struct AllocationTable {
 AllocationTable tabulate_allocations(const MemoryRecording& recording, const DeviceRecording& device,
                                      const StartState& start);
 
-// The innermost Python frame that is not PyTorch's own, else the innermost Python frame, else the innermost operator
-// name: "model.py:253 forward", "at::native::empty_cuda"; "no frames recorded" for stack 0.
+// The innermost Python frame of the model's or the script's code: "model.py:253 forward". Frames of PyTorch, of
+// Python's own library and of what stands between (einops, triton) are passed over, unless there is no other. The path
+// is shortened to its last component, or to two where another file has the same. Without Python frames, the node of the
+// autograd graph and the operator ("MulBackward0 aten::mul_Tensor"), else the operator ("aten::empty_strided"), else
+// the innermost function that is not the allocator's; "no frames recorded" for stack 0.
 std::string source_line(const MemoryRecording& recording, StackId stack);
 
 }  // namespace memwall

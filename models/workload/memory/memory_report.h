@@ -21,18 +21,21 @@ struct LiveGroup {
 struct LiveSet {
   std::uint32_t event = 0;
   Bytes requested = 0;
+  // by_phase: in which they were made; what is older than the recording and has no frames is a group of its own.
   std::vector<LiveGroup> by_kind, by_phase, by_line;  // largest first; by_line at most `limit`, the rest as one group
   std::vector<std::uint32_t> largest;                 // indices into AllocationTable::allocations, at most `limit`
 };
+// After `event`; Allocation::kBefore: before the first event.
 LiveSet live_set_at(const MemoryRecording& recording, const AllocationTable& table, std::uint32_t event,
                     std::size_t limit = 15);
 
 // At one instant, from segments and blocks.
 struct Fragmentation {
-  Bytes internal = 0;        // allocated - requested: rounding, and remainders too small to split off
-  Bytes external = 0;        // reserved - active: cached, not in use
-  Bytes whole_segments = 0;  // of external: segments that are wholly free, which empty_cache would return
-  Bytes in_split = 0;        // of external: free blocks beside blocks in use
+  Bytes internal = 0;  // allocated - requested: rounding, and remainders too small to split off
+  Bytes external = 0;  // reserved - active: cached, not in use
+  // Of external: what empty_cache would return, segments that are wholly free and free pages of expandable ones.
+  Bytes whole_segments = 0;
+  Bytes in_split = 0;  // the rest of external: free blocks beside blocks in use, and those of private pools
   struct Hole {
     Address segment = 0, address = 0;
     Bytes size = 0;
@@ -41,7 +44,9 @@ struct Fragmentation {
   };
   std::vector<Hole> largest_holes;  // largest first, at most `limit`
 };
-Fragmentation fragmentation_of(const std::vector<SegmentState>& segments, std::size_t limit = 10);
+// `settings`: for the page size of expandable segments. Unmapped ranges are not reserved and count nowhere.
+Fragmentation fragmentation_of(const std::vector<SegmentState>& segments, std::size_t limit = 10,
+                               const AllocatorSettings& settings = {});
 
 // Allocations that a step makes and leaves behind, in every step but the first, by source line.
 struct Leak {
@@ -61,10 +66,11 @@ LeakReport find_leaks(const MemoryRecording& recording, const AllocationTable& t
 // Held past the phase that needs it: a gradient during the next forward, an activation after backward, ...
 struct HeldLonger {
   std::string rule;   // one sentence: what is held, and what would free it earlier
-  Bytes at_peak = 0;  // requested bytes of such allocations that live at the peak
-  Bytes most = 0;     // held at once at worst
+  Bytes at_peak = 0;  // requested bytes of such allocations that are held in vain at the peak
+  Bytes most = 0;     // held in vain at once, at worst
   std::uint64_t blocks = 0;
 };
+// `peak_event`: as for live_set_at. Largest at the peak first.
 std::vector<HeldLonger> find_held_longer(const AllocationTable& table, std::uint32_t peak_event);
 
 }  // namespace memwall

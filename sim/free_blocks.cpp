@@ -35,6 +35,17 @@ std::size_t FreeBlocks::next_filled(std::size_t bin) const {
   return word * 64 + static_cast<std::size_t>(std::countr_zero(filled_[word]));
 }
 
+std::size_t FreeBlocks::previous_filled(std::size_t bin) const {
+  std::size_t word = std::min(bin / 64, filled_.size() - 1);
+  const std::uint64_t below = bin / 64 < filled_.size() ? (1ULL << (bin % 64)) - 1 : ~0ULL;
+  const std::uint64_t here = filled_[word] & below;
+  if (here != 0) return word * 64 + static_cast<std::size_t>(std::bit_width(here)) - 1;
+  const std::uint64_t earlier = filled_words_ & ((1ULL << word) - 1);
+  if (earlier == 0) return bins_.size();
+  word = static_cast<std::size_t>(std::bit_width(earlier)) - 1;
+  return word * 64 + static_cast<std::size_t>(std::bit_width(filled_[word])) - 1;
+}
+
 void FreeBlocks::mark_empty(std::size_t bin) {
   filled_[bin / 64] &= ~(1ULL << (bin % 64));
   if (filled_[bin / 64] == 0) filled_words_ &= ~(1ULL << (bin / 64));
@@ -84,6 +95,30 @@ std::uint32_t FreeBlocks::take_best(Bytes size) {
   bin->erase(best);
   if (bin->empty()) mark_empty(number);
   return block;
+}
+
+const FreeBlocks::Entry* FreeBlocks::find_from(Bytes size, Address address) const {
+  const Entry key{size, address, 0};
+  std::size_t number = bin_of(size);
+  if (number < bins_.size()) {
+    const Bin& bin = bins_[number];
+    const auto behind = std::partition_point(bin.begin(), bin.end(), [&](const Entry& e) { return !before(key, e); });
+    if (behind != bin.begin()) return &*(behind - 1);
+  }
+  number = next_filled(number + 1);
+  return number < bins_.size() ? &bins_[number].back() : nullptr;
+}
+
+const FreeBlocks::Entry* FreeBlocks::find_before(Bytes size, Address address) const {
+  const Entry key{size, address, 0};
+  std::size_t number = bin_of(size);
+  if (number < bins_.size()) {
+    const Bin& bin = bins_[number];
+    const auto smaller = std::partition_point(bin.begin(), bin.end(), [&](const Entry& e) { return !before(key, e); });
+    if (smaller != bin.end()) return &*smaller;
+  }
+  number = previous_filled(number);
+  return number < bins_.size() ? &bins_[number].front() : nullptr;
 }
 
 std::vector<FreeBlocks::Entry> FreeBlocks::entries() const {

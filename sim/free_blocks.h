@@ -6,6 +6,7 @@
 // Finding a block therefore costs two bit scans instead of a walk through a tree.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -31,6 +32,10 @@ class FreeBlocks {
   // Removes the smallest block of at least `size` bytes, of equals that at the lowest address;
   // kNone if there is none.
   std::uint32_t take_best(Bytes size);
+  // The first block at or after (size, address) in the order of the list, and the last one before it; null if there is
+  // none. For searches by other rules than the best fit: a walk is a sequence of these. Valid until the next change.
+  const Entry* find_from(Bytes size, Address address = 0) const;
+  const Entry* find_before(Bytes size, Address address = 0) const;
   // By size, then address, ascending.
   std::vector<Entry> entries() const;
 
@@ -40,11 +45,13 @@ class FreeBlocks {
   static std::size_t bin_of(Bytes size);
   // The first bin from `bin` on that holds anything, or bins_.size().
   std::size_t next_filled(std::size_t bin) const;
+  // The last bin before `bin` that holds anything, or bins_.size().
+  std::size_t previous_filled(std::size_t bin) const;
   void mark_empty(std::size_t bin);
 
   std::vector<Bin> bins_;
-  std::vector<std::uint64_t> filled_ = std::vector<std::uint64_t>(64);  // one bit per bin
-  std::uint64_t filled_words_ = 0;                                      // one bit per word of filled_
+  std::array<std::uint64_t, 64> filled_{};  // one bit per bin
+  std::uint64_t filled_words_ = 0;          // one bit per word of filled_
 };
 
 }  // namespace memwall

@@ -3,40 +3,39 @@
 #include <algorithm>
 #include <cassert>
 
+#include "sim/pytorch_constants.h"
+
 namespace memwall {
-namespace {
-
-// c10/core/AllocatorConfig.h: kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer, kMinLargeAlloc, kRoundLarge.
-constexpr Bytes kQuantum = FreeBlocks::kQuantum;
-constexpr Bytes kSmallRequest = MiB(1);
-constexpr Bytes kSmallSegment = MiB(2);
-constexpr Bytes kSharedSegment = MiB(20);
-constexpr Bytes kOwnSegment = MiB(10);
-constexpr Bytes kSegmentQuantum = MiB(2);
-// Far beyond any machine; keeps the arithmetic below from overflowing on a hostile size.
-constexpr Bytes kLargestRequest = FreeBlocks::kLargest / 2;
-
-Bytes round_up(Bytes value, Bytes quantum) { return (value + quantum - 1) / quantum * quantum; }
-
-Bytes segment_size(Bytes rounded) {
-  if (rounded <= kSmallRequest) return kSmallSegment;
-  if (rounded < kOwnSegment) return kSharedSegment;
-  return round_up(rounded, kSegmentQuantum);
-}
-
-bool worth_splitting(bool small_pool, Bytes remaining) {
-  return small_pool ? remaining >= kQuantum : remaining > kSmallRequest;
-}
-
-}  // namespace
 
 PytorchAllocator::PytorchAllocator(Bytes capacity, SegmentSource* source, const AllocatorSettings& settings,
                                    StreamEvents* events)
-    : capacity_(capacity), device_total_(capacity), source_(source), settings_(settings), stream_events_(events) {}
+    : capacity_(std::min(capacity, FreeBlocks::kLargest)),
+      device_total_(capacity_),
+      source_(source),
+      settings_(settings),
+      deferred_(events) {
+  derive_rules();
+}
 
-FreeBlocks& PytorchAllocator::pool(std::uint32_t number) {
-  if (number >= pools_.size()) pools_.resize((number | 1) + 1);
-  return pools_[number];
+void PytorchAllocator::set_capacity(Bytes capacity) { capacity_ = std::min(capacity, FreeBlocks::kLargest); }
+
+void PytorchAllocator::set_device_total(Bytes total) {
+  device_total_ = std::min(total, FreeBlocks::kLargest);
+  derive_rules();
+}
+
+void PytorchAllocator::derive_rules() {
+  const AllocatorSettings& s = settings_;
+  const bool limited = s.per_process_memory_fraction > 0;
+  if (limited) limit_ = static_cast<Bytes>(s.per_process_memory_fraction * static_cast<double>(device_total_));
+  collects_garbage_ = limited && s.garbage_collection_threshold > 0;
+  split_below_ = s.expandable_segments ? AllocatorSettings::kNoLimit : s.max_split_size;
+  least_rest_[0] = kQuantum;
+  least_rest_[1] = s.expandable_segments ? kQuantum : kSmallRequest + 1;
+  rounds_plainly_ = std::all_of(s.roundup_power2_divisions.begin(), s.roundup_power2_divisions.end(),
+                                [](std::uint32_t divisions) { return divisions <= 1; });
+  searches_plainly_ = !s.expandable_segments && expandable_.empty() && !collects_garbage_ &&
+                      s.max_split_size == AllocatorSettings::kNoLimit;
 }
 
 std::uint32_t PytorchAllocator::new_block(const Block& block) {
@@ -60,126 +59,220 @@ void PytorchAllocator::drop_block(std::uint32_t id) {
   unused_.push_back(id);
 }
 
+void PytorchAllocator::insert_free(std::uint32_t id) {
+  const Block& block = blocks_[id];
+  pools_[block.pool].free.insert({block.size, block.address, id});
+  if (!collects_garbage_) return;
+  if (id >= cached_since_.size()) cached_since_.resize(blocks_.size());
+  cached_since_[id] = large_searches_;
+}
+
+void PytorchAllocator::erase_free(std::uint32_t id) {
+  pools_[blocks_[id].pool].free.erase(blocks_[id].size, blocks_[id].address);
+}
+
 std::optional<Address> PytorchAllocator::allocate(Bytes bytes, std::uint16_t stream) {
   assert(bytes >= 0);
   if (bytes == 0) return Address{0};
-  if (bytes > kLargestRequest) return std::nullopt;
-  const Bytes size = round_up(bytes, kQuantum);
-  const bool small = size <= kSmallRequest;
-  const std::uint32_t number = 2u * stream + (small ? 0 : 1);
-  std::uint32_t id = pool(number).take_best(size);
-  if (id == FreeBlocks::kNone) {
-    id = obtain_segment(segment_size(size), number);
+  if (deferred_.waiting() && captures_ == 0) [[unlikely]]
+    process_events();
+  const Bytes size = bytes > kLargestRequest ? kBeyondAnyDevice
+                     : rounds_plainly_       ? round_up(bytes, kQuantum)
+                                             : round_request(settings_, bytes);
+  const std::uint32_t pool = pools_.for_request(stream, size > kSmallRequest);
+  std::uint32_t id = searches_plainly_ ? pools_[pool].free.take_best(size) : take_best_by_rules(pool, size);
+  if (id == kNone) [[unlikely]] {
+    id = climb(size, pool);
     if (id == kNone) return std::nullopt;
   }
-  if (worth_splitting(small, blocks_[id].size - size)) split(id, size);
-  Block& block = blocks_[id];
-  block.in_use = true;
-  block.requested = bytes;
-  usage_.allocated += block.size;
-  usage_.requested += bytes;
-  return block.address;
+  return hand_out(id, size, bytes);
 }
 
-// Nothing where the capacity, or the device, has no room for it.
-std::optional<Address> PytorchAllocator::segment_address(Bytes size) {
-  if (usage_.reserved + size > capacity_) return std::nullopt;
-  if (source_ != nullptr) return source_->obtain(size);
-  next_segment_ += static_cast<Address>(size);
-  return next_segment_ - static_cast<Address>(size);
+// Oversize blocks serve oversize requests only, and those only where not too much is wasted: nothing is split off them.
+bool PytorchAllocator::may_serve(Bytes size, Bytes block) const {
+  if (size < settings_.max_split_size) return block < settings_.max_split_size;
+  return block < size + settings_.max_non_split_rounding;
 }
 
-std::uint32_t PytorchAllocator::obtain_segment(Bytes size, std::uint32_t pool_number) {
-  std::optional<Address> address = segment_address(size);
-  if (!address) {
-    ++events_.retries;
-    release_cached();
-    address = segment_address(size);
-    if (!address) return kNone;
+// The best fit where the settings, or expandable segments, change what is best. An expandable block counts with the
+// unmapped range behind it, which it can grow into.
+std::uint32_t PytorchAllocator::take_best_by_rules(std::uint32_t pool_number, Bytes size) {
+  AllocatorPools::Pool& pool = pools_[pool_number];
+  if (collects_garbage_ && pool.large && pool.private_pool == 0) ++large_searches_;
+  const auto next = [&](const FreeBlocks::Entry& e) { return pool.free.find_from(e.size, e.address + 1); };
+  const auto could_be = [&](const FreeBlocks::Entry& e) {
+    const std::uint32_t behind = blocks_[e.block].next;
+    return e.size + (behind != kNone && blocks_[behind].use == Use::unmapped ? blocks_[behind].size : 0);
+  };
+  const auto expandable = [&](const FreeBlocks::Entry& e) { return blocks_[e.block].expandable != kNone; };
+  const FreeBlocks::Entry* best = pool.free.find_from(size);
+  if (settings_.expandable_segments) {
+    while (best != nullptr && expandable(*best)) {
+      const FreeBlocks::Entry* other = next(*best);
+      if (other == nullptr || could_be(*other) >= could_be(*best)) break;
+      best = other;
+    }
+  } else {
+    while (best != nullptr && expandable(*best)) best = next(*best);
   }
-  ++events_.device_mallocs;
-  usage_.reserved += size;
-  Block block;
-  block.address = *address;
-  block.size = size;
-  block.pool = pool_number;
-  return new_block(block);
+  if (best == nullptr || !may_serve(size, best->size)) return kNone;
+  const std::uint32_t id = best->block;
+  erase_free(id);
+  return id;
 }
 
-// The low part is handed out; the rest becomes a free block behind it.
-void PytorchAllocator::split(std::uint32_t id, Bytes size) {
-  Block rest;
-  rest.address = blocks_[id].address + static_cast<Address>(size);
-  rest.size = blocks_[id].size - size;
-  rest.pool = blocks_[id].pool;
+// The low part keeps the number `id`; the new block behind it is in no pool yet.
+std::uint32_t PytorchAllocator::split_off(std::uint32_t id, Bytes size) {
+  Block rest = blocks_[id];
+  rest.address += static_cast<Address>(size);
+  rest.size -= size;
   rest.previous = id;
-  rest.next = blocks_[id].next;
   const std::uint32_t rest_id = new_block(rest);
   if (rest.next != kNone) blocks_[rest.next].previous = rest_id;
   blocks_[id].next = rest_id;
   blocks_[id].size = size;
-  pool(rest.pool).insert({rest.size, rest.address, rest_id});
+  return rest_id;
 }
 
-// `high` disappears into `low`, its neighbour below.
-std::uint32_t PytorchAllocator::absorb(std::uint32_t low, std::uint32_t high) {
-  blocks_[low].size += blocks_[high].size;
-  blocks_[low].next = blocks_[high].next;
-  if (blocks_[low].next != kNone) blocks_[blocks_[low].next].previous = low;
-  drop_block(high);
-  return low;
+// REQUIRES: the next block is in no pool.
+void PytorchAllocator::absorb_next(std::uint32_t id) {
+  Block& block = blocks_[id];
+  const std::uint32_t gone = block.next;
+  block.size += blocks_[gone].size;
+  block.next = blocks_[gone].next;
+  if (block.next != kNone) blocks_[block.next].previous = id;
+  drop_block(gone);
+}
+
+// The low part is handed out; the rest stays free behind it.
+Address PytorchAllocator::hand_out(std::uint32_t id, Bytes size, Bytes requested) {
+  const bool was_split = blocks_[id].previous != kNone || blocks_[id].next != kNone;
+  const bool from_malloc = blocks_[id].expandable == kNone;
+  const bool large = pools_[blocks_[id].pool].large;
+  const Bytes rest = blocks_[id].size - size;
+  if (rest >= least_rest_[large] && size < split_below_) {
+    insert_free(split_off(id, size));
+    if (from_malloc) was_split ? counters_.change_inactive(large, 0, -size) : counters_.change_inactive(large, 1, rest);
+  } else if (was_split && from_malloc) {
+    counters_.change_inactive(large, -1, -blocks_[id].size);
+  }
+  Block& block = blocks_[id];
+  block.use = Use::in_use;
+  block.requested = requested;
+  usage_.allocated += block.size;
+  usage_.requested += requested;
+  counters_.hand_out(large, block.size, requested);
+  if (block.size >= settings_.max_split_size) counters_.change_oversize_allocations(1);
+  return block.address;
+}
+
+std::uint32_t PytorchAllocator::block_in_use(Address address) const {
+  const std::uint32_t id = by_address_.find(address);
+  assert(id != AddressTable::kAbsent && blocks_[id].use == Use::in_use);
+  return id;
 }
 
 void PytorchAllocator::free(Address address) {
   if (address == 0) return;
-  std::uint32_t id = by_address_.find(address);
-  assert(id != AddressTable::kAbsent && blocks_[id].in_use);
-  FreeBlocks& home = pools_[blocks_[id].pool];
-  usage_.allocated -= blocks_[id].size;
-  usage_.requested -= blocks_[id].requested;
-  blocks_[id].in_use = false;
-  blocks_[id].requested = 0;
-  const std::uint32_t next = blocks_[id].next;
-  if (next != kNone && !blocks_[next].in_use) {
-    home.erase(blocks_[next].size, blocks_[next].address);
-    absorb(id, next);
+  const std::uint32_t id = block_in_use(address);
+  Block& block = blocks_[id];
+  if (block.foreign) [[unlikely]] {
+    hold_back(id);
+    return deferred_.add(id, captures_ > 0);
   }
-  const std::uint32_t previous = blocks_[id].previous;
-  if (previous != kNone && !blocks_[previous].in_use) {
-    home.erase(blocks_[previous].size, blocks_[previous].address);
-    id = absorb(previous, id);
-  }
-  home.insert({blocks_[id].size, blocks_[id].address, id});
+  usage_.allocated -= block.size;
+  usage_.requested -= block.requested;
+  counters_.free(pools_[block.pool].large, block.size, block.requested);
+  if (block.size >= settings_.max_split_size) counters_.change_oversize_allocations(-1);
+  make_free(id);
 }
 
-void PytorchAllocator::release_cached() {
-  for (std::size_t number = 1; number < pools_.size(); number += 2) release_pool(pools_[number]);
-  for (std::size_t number = 0; number < pools_.size(); number += 2) release_pool(pools_[number]);
+// Joins its free neighbours and goes back to its pool.
+void PytorchAllocator::make_free(std::uint32_t id) {
+  blocks_[id].use = Use::free;
+  std::int64_t inactive = 0;
+  Bytes inactive_bytes = 0;
+  for (const std::uint32_t neighbour : {blocks_[id].previous, blocks_[id].next}) {
+    if (neighbour == kNone || blocks_[neighbour].use != Use::free) continue;
+    erase_free(neighbour);
+    --inactive;
+    inactive_bytes -= blocks_[neighbour].size;
+    if (blocks_[id].previous == neighbour) id = neighbour;
+    absorb_next(id);
+  }
+  insert_free(id);
+  const Block& block = blocks_[id];
+  if (block.expandable != kNone) return;
+  if (block.previous != kNone || block.next != kNone) {
+    ++inactive;
+    inactive_bytes += block.size;
+  }
+  if (inactive != 0 || inactive_bytes != 0)
+    counters_.change_inactive(pools_[block.pool].large, inactive, inactive_bytes);
 }
 
-void PytorchAllocator::release_pool(FreeBlocks& free_blocks) {
-  for (const FreeBlocks::Entry& entry : free_blocks.entries()) {
-    const Block& block = blocks_[entry.block];
-    if (block.previous != kNone || block.next != kNone) continue;  // part of its segment is in use
-    free_blocks.erase(entry.size, entry.address);
-    usage_.reserved -= entry.size;
-    ++events_.device_frees;
-    if (source_ != nullptr) source_->give_back(entry.address, entry.size);
-    drop_block(entry.block);
-  }
+void PytorchAllocator::record_stream(Address address, std::uint16_t stream) {
+  if (address == 0) return;
+  const std::uint32_t id = block_in_use(address);
+  if (stream == pools_[blocks_[id].pool].stream) return;
+  blocks_[id].foreign = true;
+  deferred_.use(id, stream, captures_ > 0);
 }
 
-std::vector<PytorchAllocator::BlockView> PytorchAllocator::blocks() const {
-  std::vector<BlockView> views;
-  for (const Block& block : blocks_) {
-    if (!block.exists) continue;
-    const Block* first = &block;
-    while (first->previous != kNone) first = &blocks_[first->previous];
-    views.push_back({first->address, block.address, block.size, block.requested,
-                     static_cast<std::uint16_t>(block.pool / 2), block.pool % 2 == 0, block.in_use});
-  }
-  std::sort(views.begin(), views.end(), [](const BlockView& a, const BlockView& b) { return a.address < b.address; });
-  return views;
+// Freed by the host, but not yet to be reused.
+void PytorchAllocator::hold_back(std::uint32_t id) {
+  Block& block = blocks_[id];
+  block.use = Use::pending;
+  block.foreign = false;
+  usage_.allocated -= block.size;
+  usage_.requested -= block.requested;
+  counters_.take_back(pools_[block.pool].large, block.size);
+  if (block.size >= settings_.max_split_size) counters_.change_oversize_allocations(-1);
+}
+
+void PytorchAllocator::finish_pending(std::uint32_t id) {
+  const Block& block = blocks_[id];
+  counters_.complete(pools_[block.pool].large, block.size, block.requested);
+  make_free(id);
+}
+
+void PytorchAllocator::finish_pending(const std::vector<std::uint32_t>& ids) {
+  for (const std::uint32_t id : ids) finish_pending(id);
+}
+
+void PytorchAllocator::process_events() {
+  ready_.clear();
+  deferred_.poll(ready_);
+  finish_pending(ready_);
+}
+
+void PytorchAllocator::request_free(Address address) {
+  if (address == 0) return;
+  const std::uint32_t id = block_in_use(address);
+  hold_back(id);
+  deferred_.hold(id);
+}
+
+void PytorchAllocator::complete_free(Address address) {
+  if (address == 0) return;
+  const std::uint32_t id = by_address_.find(address);
+  if (id == AddressTable::kAbsent || blocks_[id].use != Use::pending || !deferred_.complete(id)) return;
+  finish_pending(id);
+}
+
+void PytorchAllocator::begin_pool(std::uint32_t pool, std::vector<std::uint16_t> streams) {
+  pools_.begin(pool, std::move(streams));
+}
+
+void PytorchAllocator::end_pool(std::uint32_t pool) { pools_.end(pool); }
+
+void PytorchAllocator::release_pool(std::uint32_t pool) { pools_.release(pool); }
+
+void PytorchAllocator::begin_capture() { ++captures_; }
+
+void PytorchAllocator::end_capture() {
+  assert(captures_ > 0);
+  --captures_;
 }
 
 std::unique_ptr<Allocator> make_pytorch_allocator(Bytes capacity) {

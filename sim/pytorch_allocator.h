@@ -11,73 +11,17 @@
 
 #include "sim/address_table.h"
 #include "sim/allocator.h"
+#include "sim/allocator_counters.h"
+#include "sim/allocator_observer.h"
+#include "sim/allocator_pools.h"
 #include "sim/allocator_settings.h"
 #include "sim/allocator_statistics.h"
-#include "sim/free_blocks.h"
+#include "sim/deferred_frees.h"
+#include "sim/segment_source.h"
+#include "sim/segment_state.h"
+#include "sim/stream_events.h"
 
 namespace memwall {
-
-// Where segments come from when they are real memory, or when a recording says where they were.
-class SegmentSource {
- public:
-  virtual ~SegmentSource() = default;
-  // The address, a multiple of 512 and not 0, or nothing if the device has no such piece.
-  virtual std::optional<Address> obtain(Bytes bytes) = 0;
-  // REQUIRES: obtain(bytes) gave `address`.
-  virtual void give_back(Address address, Bytes bytes) = 0;
-  // The address of a range for an expandable segment, without memory yet. A source of real memory that cannot map
-  // pages returns nothing, and requests then fail.
-  virtual std::optional<Address> reserve(Bytes) { return std::nullopt; }
-};
-
-// CUDA events, for blocks that other streams use.
-class StreamEvents {
- public:
-  virtual ~StreamEvents() = default;
-  // Marks the present end of `stream`.
-  virtual std::uint64_t record(std::uint16_t stream) = 0;
-  virtual bool complete(std::uint64_t event) = 0;
-  virtual void synchronize(std::uint64_t event) = 0;
-};
-
-// Told what the allocator does besides handing out and taking back; all optional.
-class AllocatorObserver {
- public:
-  virtual ~AllocatorObserver() = default;
-  virtual void on_segment_alloc(Address, Bytes, std::uint16_t /*stream*/) {}
-  virtual void on_segment_free(Address, Bytes, std::uint16_t /*stream*/) {}
-  virtual void on_segment_map(Address, Bytes, std::uint16_t /*stream*/) {}
-  virtual void on_segment_unmap(Address, Bytes, std::uint16_t /*stream*/) {}
-  // The rungs of a request that the cache could not serve, in the order taken. `bytes`: of the segment refused, or
-  // what the rung gave back to the device.
-  enum class Rung : std::uint8_t {
-    garbage_collection,  // old cached blocks freed
-    device_refused,      // cudaMalloc (or a mapping) failed, or the limit forbids it
-    release_available,   // oversize blocks freed (max_split_size)
-    release_cached,      // every wholly free segment freed; counts as a retry
-    served,              // a try after the first succeeded
-    out_of_memory
-  };
-  virtual void on_rung(Rung, Bytes /*bytes*/) {}
-};
-
-// A piece of a segment, for start states and views.
-struct BlockState {
-  enum class Use : std::uint8_t { free, unmapped, in_use, pending };  // pending: freed, a stream may still use it
-  Address address = 0;
-  Bytes size = 0;
-  Bytes requested = 0;  // of blocks in use or pending
-  Use use = Use::free;
-};
-
-struct SegmentState {
-  Address address = 0;
-  Bytes size = 0;  // of an expandable one: the whole reservation, unmapped ranges included
-  std::uint16_t stream = 0;
-  bool small_pool = false, expandable = false;
-  std::uint32_t private_pool = 0;  // 0 = the default pools
-  std::vector<BlockState> blocks;  // ascending, covering the segment without gaps
-};
 
 class PytorchAllocator final : public Allocator {
  public:
@@ -92,17 +36,24 @@ class PytorchAllocator final : public Allocator {
   void free(Address address) override;
   // `stream` uses the block too. No-op if it is the stream that it was allocated on. REQUIRES: in use.
   void record_stream(Address address, std::uint16_t stream);
-  // The two halves of a free as a recording shows them: the block leaves `allocated`, and later `active`.
+  // The two halves of a free as a recording shows them: the block leaves `allocated`, and later `active`. A
+  // synchronization (release_cached, the last rung of the ladder) completes every such free, as it waits for every
+  // event.
   void request_free(Address address);
-  // REQUIRES: request_free(address) came before.
+  // Nothing happens where a synchronization was faster. REQUIRES: request_free(address) came before, or a free that
+  // no StreamEvents follows.
   void complete_free(Address address);
 
   const Usage& usage() const override { return usage_; }
+  // Mapping and unmapping pages of expandable segments counts as device calls too.
   const AllocatorEvents& events() const override { return events_; }
-  void set_capacity(Bytes capacity) override { capacity_ = capacity; }
-  // The device's whole memory: what fractions refer to, and 9/8 of it is what an expandable segment reserves.
+  Bytes active_bytes() const { return counters_.active_bytes(); }
+  // At most 2^60 bytes count.
+  void set_capacity(Bytes capacity) override;
+  // The device's whole memory: what fractions refer to, and 9/8 of it is what an expandable segment reserves (of at
+  // most 2^50 bytes, so that address space suffices where capacity is meant to be unlimited).
   // Default: the capacity given at construction.
-  void set_device_total(Bytes total) { device_total_ = total; }
+  void set_device_total(Bytes total);
   void observe(AllocatorObserver* observer) { observer_ = observer; }  // not owned; null = none
 
   // Gives every segment without a block in use back to the device (torch.cuda.empty_cache).
@@ -138,37 +89,97 @@ class PytorchAllocator final : public Allocator {
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
+  using Use = BlockState::Use;
+  using Rung = AllocatorObserver::Rung;
 
   struct Block {
     Address address = 0;
-    Bytes size = 0, requested = 0;
+    Bytes size = 0, requested = 0;                 // requested: of blocks in use or pending
     std::uint32_t previous = kNone, next = kNone;  // neighbours in the segment
     std::uint32_t pool = 0;                        // index into pools_
-    bool in_use = false, exists = false;
+    std::uint32_t expandable = kNone;              // index into expandable_, or kNone: from cudaMalloc
+    Use use = Use::free;
+    bool exists = false;
+    bool foreign = false;  // used on other streams
+  };
+  struct ExpandableSegment {
+    Address address = 0;
+    Bytes size = 0, page = 0;
   };
 
-  // Pool number: 2 * stream for the small one, 2 * stream + 1 for the large one.
-  FreeBlocks& pool(std::uint32_t number);
+  // pytorch_allocator.cpp: calls that the cache serves.
+  void derive_rules();
+  std::uint32_t block_in_use(Address address) const;
   std::uint32_t new_block(const Block& block);
   void drop_block(std::uint32_t id);
+  void insert_free(std::uint32_t id);
+  void erase_free(std::uint32_t id);
+  std::uint32_t take_best_by_rules(std::uint32_t pool_number, Bytes size);
+  bool may_serve(Bytes size, Bytes block) const;
+  Address hand_out(std::uint32_t id, Bytes size, Bytes requested);
+  std::uint32_t split_off(std::uint32_t id, Bytes size);
+  void absorb_next(std::uint32_t id);
+  void make_free(std::uint32_t id);
+  void hold_back(std::uint32_t id);
+  void finish_pending(std::uint32_t id);
+  void finish_pending(const std::vector<std::uint32_t>& ids);
+  void process_events();
+
+  // pytorch_ladder.cpp: requests that it cannot serve.
+  std::uint32_t climb(Bytes size, std::uint32_t pool_number);
+  std::uint32_t try_device(Bytes size, std::uint32_t pool_number);
   std::uint32_t obtain_segment(Bytes size, std::uint32_t pool_number);
-  std::optional<Address> segment_address(Bytes size);
-  void split(std::uint32_t id, Bytes size);
-  std::uint32_t absorb(std::uint32_t low, std::uint32_t high);
-  void release_pool(FreeBlocks& pool);
+  void collect_garbage();
+  bool release_available(Bytes size, std::uint32_t pool_number);
+  void release_all();
+  void release_pools(const std::vector<std::uint32_t>& numbers);
+  void give_back(std::uint32_t id);
+  bool whole_segment(const Block& block) const;
+  void tell(Rung rung, Bytes bytes);
+
+  // pytorch_expandable.cpp: segments that grow.
+  std::uint32_t obtain_expandable(Bytes size, std::uint32_t pool_number);
+  std::uint32_t find_expandable(Bytes size, std::uint32_t pool_number) const;
+  std::uint32_t new_expandable(Bytes size, std::uint32_t pool_number);
+  bool has_room(std::uint32_t id, Bytes size) const;
+  std::uint32_t map_pages(std::uint32_t id, Bytes bytes);
+  void unmap_pages(std::uint32_t id);
+  void become_unmapped(std::uint32_t id);
+  void drop_if_unmapped(std::uint32_t id);
+
+  // pytorch_state.cpp: whole states in and out.
+  void restore_segment(const SegmentState& segment);
+  void restore_block(std::uint32_t id, bool split);
+  SegmentState segment_state(std::uint32_t first) const;
+  std::optional<Address> fresh_addresses(Bytes bytes);
 
   Bytes capacity_;
   Bytes device_total_;
   SegmentSource* source_;
   AllocatorSettings settings_;
-  StreamEvents* stream_events_;
   AllocatorObserver* observer_ = nullptr;
+
+  // What follows from the settings, so that the default path asks as little as possible.
+  Bytes limit_ = AllocatorSettings::kNoLimit;        // per_process_memory_fraction of the device
+  Bytes split_below_ = AllocatorSettings::kNoLimit;  // requests of this size or more take a whole block
+  Bytes least_rest_[2] = {0, 0};                     // what is worth splitting off, of small and large blocks
+  bool rounds_plainly_ = true;                       // no roundup_power2_divisions
+  bool searches_plainly_ = true;                     // the best fit is the smallest block that is large enough
+  bool collects_garbage_ = false;
+  std::uint64_t large_searches_ = 0;         // of the default large pools; only if collects_garbage_
+  std::vector<std::uint64_t> cached_since_;  // large_searches_ when the block became free; by block, as above
+
   Usage usage_;
   AllocatorEvents events_;
-  std::vector<FreeBlocks> pools_;
+  AllocatorCounters counters_;
+  AllocatorPools pools_;
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> unused_;  // numbers of dropped blocks
-  AddressTable by_address_;            // every block, free or in use
+  AddressTable by_address_;            // every block, whatever its use
+  std::vector<ExpandableSegment> expandable_;
+  DeferredFrees deferred_;
+  std::vector<std::uint32_t> ready_;  // of deferred_; kept for its capacity
+  std::uint32_t captures_ = 0;        // underway
   Address next_segment_ = Address{1} << 30;
 };
 

@@ -1,7 +1,8 @@
 // The state of the allocator before the first recorded event: which segments there were, and which blocks lived.
 //
 // A recording that begins empty shows it (every free has its alloc, every alloc lies in a segment_alloc that was seen),
-// and its final segments are not looked at. For every other, the events are walked backward from the final segments.
+// and of its final segments only that they were seen is looked at. For every other, the events are walked backward from
+// the final segments.
 // The sizes of blocks freed inside the window are then found as docs/memory.md says.
 #pragma once
 
@@ -23,7 +24,8 @@ struct StartState {
   std::vector<std::string> contradictions;
 };
 
-// `settings`: those of the recording.
-StartState find_start_state(const DeviceRecording& device, const AllocatorSettings& settings);
+// `settings`: those of the recording. `look_ahead`: find the remainders of large blocks in the allocations to come; off
+// only to see what that is worth.
+StartState find_start_state(const DeviceRecording& device, const AllocatorSettings& settings, bool look_ahead = true);
 
 }  // namespace memwall

@@ -1,0 +1,318 @@
+#include "models/workload/memory/recording_player.h"
+
+#include <algorithm>
+
+#include "models/workload/memory/reservations.h"
+
+namespace memwall {
+namespace {
+
+constexpr Bytes kDeviceOfUnknownSize = Bytes{1} << 40;
+using Use = BlockState::Use;
+
+bool is_release(MemoryEvent::Action action) {
+  return action == MemoryEvent::Action::segment_free || action == MemoryEvent::Action::segment_unmap;
+}
+bool is_obtaining(MemoryEvent::Action action) {
+  return action == MemoryEvent::Action::segment_alloc || action == MemoryEvent::Action::segment_map;
+}
+
+// What a recording of a limited process shows is what the limit led to; the limit itself is not in the file.
+AllocatorSettings without_limit(AllocatorSettings settings) {
+  settings.per_process_memory_fraction = 0;
+  return settings;
+}
+
+HeldRanges ranges_of(const std::vector<SegmentState>& segments) {
+  HeldRanges ranges;
+  for (const SegmentState& s : segments)
+    ranges.emplace(s.address, HeldRange{s.size, s.stream, s.small_pool, s.expandable, s.private_pool});
+  return ranges;
+}
+
+Bytes reserved_by(const std::vector<SegmentState>& segments) {
+  Bytes reserved = 0;
+  for (const SegmentState& segment : segments)
+    for (const BlockState& block : segment.blocks)
+      if (block.use != Use::unmapped) reserved += block.size;
+  return reserved;
+}
+
+// What a start state needs at least: without what is wholly free.
+Bytes needed_by(const std::vector<SegmentState>& segments, const AllocatorSettings& settings) {
+  PytorchAllocator trial(RecordingPlayer::kUnlimited, nullptr, settings);
+  trial.restore(segments);
+  trial.release_cached();
+  return trial.usage().reserved;
+}
+
+}  // namespace
+
+RecordingPlayer::RecordingPlayer(const DeviceRecording& device, const StartState& start,
+                                 const AllocatorSettings& recorded)
+    : device_(device),
+      settings_(without_limit(recorded)),
+      as_recorded_(true),
+      limit_(kUnlimited),
+      longest_ladder_(kLongestLadder),
+      source_(device),
+      recorded_addresses_(true) {
+  Bytes device_total = kDeviceOfUnknownSize;
+  if (settings_.expandable_segments)
+    device_total = Landmarks(device, settings_, ranges_of(start.segments)).device_total();
+  if (settings_.garbage_collection_threshold > 0)
+    notes_.push_back("garbage collections of the recording are replayed as releases: its memory limit is not known");
+  make_pytorch(start, device_total);
+  restore(start);
+  start_totals_ = totals();
+}
+
+RecordingPlayer::RecordingPlayer(const DeviceRecording& device, const StartState& start,
+                                 const AllocatorSettings& recorded, const ReplayVariant& variant,
+                                 std::size_t longest_ladder)
+    : device_(device),
+      settings_(variant.settings),
+      as_recorded_(false),
+      limit_(std::min(variant.capacity, kUnlimited)),
+      longest_ladder_(longest_ladder),
+      source_(device) {
+  const Bytes capacity = limit_;
+  const Bytes device_total = variant.device_total.value_or(capacity < kUnlimited ? capacity : kDeviceOfUnknownSize);
+  if (variant.allocator != "pytorch" || settings_.backend != AllocatorSettings::Backend::native) {
+    allocator_ = make_allocator(variant.allocator, capacity, settings_, device_total);
+    allocate_anew(start);
+  } else {
+    if (settings_.per_process_memory_fraction > 0)
+      limit_ = std::min(limit_,
+                        static_cast<Bytes>(settings_.per_process_memory_fraction * static_cast<double>(device_total)));
+    make_pytorch(start, device_total);
+    const bool all_fits = reserved_by(start.segments) <= limit_;
+    if (settings_ == recorded && (all_fits || needed_by(start.segments, settings_) <= limit_)) {
+      recorded_addresses_ = true;
+      restore(start);
+      if (!all_fits) {
+        notes_.push_back("wholly free segments of the start state were released, for they do not fit");
+        pytorch_->release_cached();
+        settle_pending();
+      }
+      pytorch_->set_capacity(capacity);
+    } else {
+      pytorch_->set_capacity(capacity);
+      allocate_anew(start);
+    }
+  }
+  start_totals_ = totals();
+}
+
+void RecordingPlayer::make_pytorch(const StartState& start, Bytes device_total) {
+  auto allocator = std::make_unique<PytorchAllocator>(kUnlimited, &source_, settings_);
+  pytorch_ = allocator.get();
+  allocator_ = std::move(allocator);
+  pytorch_->set_device_total(device_total);
+  pytorch_->observe(this);
+  use_private_pools(start);
+}
+
+void RecordingPlayer::restore(const StartState& start) {
+  pytorch_->restore(start.segments);
+  source_.hold(start.segments);
+  for (const SegmentState& segment : start.segments) {
+    for (const BlockState& block : segment.blocks) {
+      if (block.use != Use::in_use && block.use != Use::pending) continue;
+      add_live({block.address, block.address, block.size, block.requested, block.use == Use::pending});
+    }
+  }
+}
+
+void RecordingPlayer::allocate_anew(const StartState& start) {
+  std::size_t blocks = 0;
+  for (const SegmentState& segment : start.segments) {
+    for (const BlockState& block : segment.blocks) {
+      if (block.use != Use::in_use && block.use != Use::pending) continue;
+      ++blocks;
+      const Bytes bytes = block.requested > 0 ? block.requested : block.size;
+      std::optional<Live> made = request(bytes, segment.stream, pytorch_ != nullptr ? segment.private_pool : 0);
+      if (!made) continue;
+      made->recorded = block.address;
+      add_live(*made);
+      if (block.use == Use::pending) request_free(by_recorded_.find(block.address));
+    }
+  }
+  if (blocks > 0)
+    notes_.push_back(fmt::format("{} blocks that live at the start were allocated anew, by address", blocks));
+}
+
+// Events do not name the pool of a request: it goes to the pool of the segment in which the recording has it.
+void RecordingPlayer::use_private_pools(const StartState& start) {
+  Contradictions told_already;
+  HeldRanges all = final_ranges(device_, told_already);
+  all.merge(ranges_of(start.segments));
+  std::uint32_t pools = 0;
+  for (const auto& [address, range] : all) {
+    if (range.private_pool == 0) continue;
+    private_ranges_.emplace(address, range);
+    pools = std::max(pools, range.private_pool);
+  }
+  if (pools == 0) return;
+  pool_uses_.resize(pools + 1u, 1);
+  for (std::uint32_t pool = 1; pool <= pools; ++pool) {
+    pytorch_->begin_pool(pool);
+    pytorch_->end_pool(pool);
+  }
+  notes_.push_back(
+      fmt::format("{} private pools: requests go to the pool in whose segments the recording has them; "
+                  "segments of such pools that were freed before the end are taken for the default pools'",
+                  pools));
+}
+
+void RecordingPlayer::play(std::size_t end) {
+  points_.reserve(end);
+  for (std::uint32_t i = 0; i < end; ++i) {
+    handle(i);
+    add_point();
+  }
+}
+
+void RecordingPlayer::handle(std::uint32_t i) {
+  event_ = i;
+  if (attempt_) drop_attempt();
+  switch (device_.events[i].action) {
+    case Action::alloc:
+      return on_alloc(i);
+    case Action::free_requested:
+      return on_free_requested(i);
+    case Action::free_completed:
+      return on_free_completed(i);
+    case Action::segment_alloc:
+    case Action::segment_map:
+      ++check_.segment_allocs_recorded;
+      return;
+    case Action::segment_free:
+    case Action::segment_unmap:
+      ++check_.segment_frees_recorded;
+      return on_release(i);
+    case Action::oom:
+      return on_oom(i);
+    default:
+      return;
+  }
+}
+
+void RecordingPlayer::on_alloc(std::uint32_t i) {
+  const MemoryEvent& event = device_.events[i];
+  ++check_.allocs;
+  if (event.address == 0 || !plausible_size(event.size))
+    return wrong_.at_event(i, "an alloc of {} bytes at {:#x} is passed over", event.size, event.address);
+  const std::uint32_t before = by_recorded_.find(event.address);
+  if (before != AddressTable::kAbsent) {
+    wrong_.at_event(i, "{:#x} is allocated, but in use; taken as freed", event.address);
+    complete_free(before);
+  }
+  const std::uint32_t pool = private_pool_at(event.address);
+  std::optional<Live> block =
+      recorded_addresses_ ? request_as_recorded(i, pool) : request(event.size, event.stream, pool);
+  if (!block) return wrong_.at_event(i, "a request of {} bytes finds no address", event.size);
+  block->recorded = event.address;
+  add_live(*block);
+  ++check_.placements_checked;
+  check_.placements_equal += block->address == event.address;
+}
+
+void RecordingPlayer::on_free_requested(std::uint32_t i) {
+  const MemoryEvent& event = device_.events[i];
+  const std::uint32_t id = event.address == 0 ? AddressTable::kAbsent : by_recorded_.find(event.address);
+  if (id == AddressTable::kAbsent) return wrong_.at_event(i, "a free of {:#x}, which is not in use", event.address);
+  if (live_[id].pending) return wrong_.at_event(i, "{:#x} is freed twice", event.address);
+  if (live_[id].requested != event.size)
+    wrong_.at_event(i, "a free of {} bytes at {:#x}, which were requested as {}", event.size, event.address,
+                    live_[id].requested);
+  request_free(id);
+}
+
+void RecordingPlayer::on_free_completed(std::uint32_t i) {
+  const MemoryEvent& event = device_.events[i];
+  const std::uint32_t id = event.address == 0 ? AddressTable::kAbsent : by_recorded_.find(event.address);
+  if (id == AddressTable::kAbsent)
+    return wrong_.at_event(i, "a free of {:#x} completes, which is not in use", event.address);
+  complete_free(id);
+}
+
+void RecordingPlayer::on_release(std::uint32_t i) {
+  if (i < release_end_) return;
+  std::size_t end = i;
+  while (end < device_.events.size() && is_release(device_.events[end].action)) ++end;
+  release_end_ = end;
+  if (kind_of_release(i, end) == Release::command) release_cached(i, end);
+}
+
+RecordingPlayer::Release RecordingPlayer::kind_of_release(std::size_t begin, std::size_t end) const {
+  const auto& events = device_.events;
+  if (end < events.size() && events[end].action == Action::oom) return Release::out_of_memory;
+  std::size_t next = end;
+  while (next < events.size() && is_obtaining(events[next].action)) ++next;
+  const bool for_an_alloc = next > end && next < events.size() && events[next].action == Action::alloc;
+  const bool same_stack = for_an_alloc && events[next].stack != 0 && events[next].stack == events[begin].stack;
+  return same_stack ? Release::retry : Release::command;
+}
+
+void RecordingPlayer::release_cached(std::size_t begin, std::size_t end) {
+  if (pytorch_ == nullptr) return;  // the others return what they do not need by themselves
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::uint32_t pool = private_pool_at(device_.events[i].address);
+    for (; pool != 0 && pool_uses_[pool] > 0; --pool_uses_[pool]) pytorch_->release_pool(pool);
+  }
+  made_.clear();
+  pytorch_->release_cached();
+  settle_pending();
+  compare(begin, end);
+  consumed_ = end;
+}
+
+void RecordingPlayer::on_oom(std::uint32_t i) {
+  const MemoryEvent& event = device_.events[i];
+  if (!plausible_size(event.size)) return wrong_.at_event(i, "an oom of {} bytes is passed over", event.size);
+  if (as_recorded_) return fail_as_recorded(i);
+  // Would it have found memory here? Then it takes its part until the next event.
+  attempt_ = request(event.size, event.stream, 0);
+  if (!attempt_) return;
+  active_ += attempt_->size;
+  requested_ += attempt_->requested;
+}
+
+void RecordingPlayer::drop_attempt() {
+  allocator_->free(attempt_->address);
+  active_ -= attempt_->size;
+  requested_ -= attempt_->requested;
+  attempt_.reset();
+}
+
+std::size_t RecordingPlayer::segment_events_before(std::uint32_t i) const {
+  std::size_t first = i;
+  while (first > consumed_ &&
+         (is_obtaining(device_.events[first - 1].action) || is_release(device_.events[first - 1].action)))
+    --first;
+  return first;
+}
+
+// The calls that were just made against the recorded ones: the first release against the first release, and so on. The
+// file tells a segment before the alloc that it was made for, so that points in between are corrected.
+void RecordingPlayer::compare(std::size_t begin, std::size_t end) {
+  std::size_t releases = 0, obtained = 0;
+  Bytes change = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const MemoryEvent& event = device_.events[i];
+    const bool release = is_release(event.action);
+    std::size_t& next = release ? releases : obtained;
+    while (next < made_.size() && is_release(made_[next].action) != release) ++next;
+    if (next < made_.size()) {
+      const MemoryEvent& made = made_[next++];
+      if (made.action == event.action && made.address == event.address && made.size == event.size) {
+        ++(release ? check_.segment_frees_equal : check_.segment_allocs_equal);
+        change += release ? -made.size : made.size;
+      }
+    }
+    if (i < points_.size()) points_[i].reserved += change;
+  }
+}
+
+}  // namespace memwall

@@ -1,0 +1,275 @@
+// Requests and frees of RecordingPlayer, the rungs that a request climbs, and what there is to report.
+#include <algorithm>
+
+#include "models/workload/memory/recording_player.h"
+
+namespace memwall {
+namespace {
+
+constexpr Bytes kSmallRequest = MiB(1);
+constexpr Bytes kLargestDevice = Bytes{1} << 50;
+
+struct FreeMemory {
+  Bytes largest = 0, all = 0;
+};
+
+// `largest`: of the pool that a request would be served from.
+FreeMemory free_memory(const std::vector<SegmentState>& segments, std::uint16_t stream, bool small,
+                       std::uint32_t pool) {
+  FreeMemory free;
+  for (const SegmentState& segment : segments) {
+    const bool same = segment.stream == stream && segment.small_pool == small && segment.private_pool == pool;
+    for (const BlockState& block : segment.blocks) {
+      if (block.use != BlockState::Use::free) continue;
+      free.all += block.size;
+      if (same) free.largest = std::max(free.largest, block.size);
+    }
+  }
+  return free;
+}
+
+}  // namespace
+
+void RecordingPlayer::begin_request(Bytes bytes, std::uint16_t stream, std::uint32_t private_pool) {
+  asked_ = bytes;
+  asked_stream_ = stream;
+  asked_pool_ = private_pool;
+  synchronized_ = false;
+  made_.clear();
+}
+
+std::optional<Address> RecordingPlayer::ask(Bytes bytes, std::uint16_t stream, std::uint32_t private_pool) {
+  if (private_pool == 0) return allocator_->allocate(bytes, stream);
+  pytorch_->begin_pool(private_pool);
+  const std::optional<Address> address = allocator_->allocate(bytes, stream);
+  pytorch_->end_pool(private_pool);
+  ++pool_uses_[private_pool];
+  return address;
+}
+
+std::optional<RecordingPlayer::Live> RecordingPlayer::request(Bytes bytes, std::uint16_t stream,
+                                                              std::uint32_t private_pool) {
+  begin_request(bytes, stream, private_pool);
+  const Bytes before = allocator_->usage().allocated;
+  std::optional<Address> address = ask(bytes, stream, private_pool);
+  if (!address && !lifted_) {
+    lift_limits();
+    address = ask(bytes, stream, private_pool);
+  }
+  if (synchronized_) settle_pending();
+  if (!address) return std::nullopt;
+  if (lifted_) missing_ = std::max(missing_, allocator_->usage().reserved - limit_);
+  return Live{0, *address, allocator_->usage().allocated - before, bytes};
+}
+
+// The recording had its segments for this request; where it also had releases, memory was refused until these were
+// made, and so it is here: room is for what was obtained after them, and no more.
+std::optional<RecordingPlayer::Live> RecordingPlayer::request_as_recorded(std::uint32_t i, std::uint32_t private_pool) {
+  const std::size_t first = segment_events_before(i);
+  source_.expect(std::span(device_.events).subspan(first, i - first));
+  if (!as_recorded_) return request(device_.events[i].size, device_.events[i].stream, private_pool);
+  Bytes room = 0;
+  bool refused = false;
+  for (std::size_t k = first; k < i; ++k) {
+    const MemoryEvent& event = device_.events[k];
+    if (!plausible_size(event.size) || std::abs(room) > kUnlimited / 2) continue;
+    const bool release = event.action == Action::segment_free || event.action == Action::segment_unmap;
+    room += release ? -event.size : event.size;
+    refused |= release;
+  }
+  begin_request(device_.events[i].size, device_.events[i].stream, private_pool);
+  const Bytes before = allocator_->usage().allocated;
+  if (refused) allocator_->set_capacity(std::max<Bytes>(0, allocator_->usage().reserved + room));
+  std::optional<Address> address = ask(asked_, asked_stream_, private_pool);
+  if (refused) allocator_->set_capacity(kUnlimited);
+  if (!address && refused) {
+    wrong_.at_event(i, "a request of {} bytes was served after a release, which does not suffice here", asked_);
+    address = ask(asked_, asked_stream_, private_pool);
+  }
+  if (synchronized_) settle_pending();
+  compare(first, i);
+  consumed_ = i + 1u;
+  if (!address) return std::nullopt;
+  return Live{0, *address, allocator_->usage().allocated - before, asked_};
+}
+
+// The request failed: it releases what the recording released for it, and finds no more room than that left.
+void RecordingPlayer::fail_as_recorded(std::uint32_t i) {
+  const MemoryEvent& event = device_.events[i];
+  const std::size_t first = segment_events_before(i);
+  Bytes released = 0;
+  for (std::size_t k = first; k < i; ++k)
+    if (plausible_size(device_.events[k].size) && released < kUnlimited / 2) released += device_.events[k].size;
+  begin_request(event.size, event.stream, 0);
+  notes_.push_back(
+      fmt::format("event {}: a request of {} bytes found no memory; {} bytes were reserved, and {} free on the device",
+                  i, event.size, allocator_->usage().reserved, event.address));
+  allocator_->set_capacity(std::max<Bytes>(0, allocator_->usage().reserved - released));
+  const std::optional<Address> address = ask(event.size, event.stream, 0);
+  allocator_->set_capacity(kUnlimited);
+  if (synchronized_) settle_pending();
+  if (address) {
+    wrong_.at_event(i, "a request of {} bytes failed that the cache serves here", event.size);
+    allocator_->free(*address);
+  }
+  compare(first, i);
+  consumed_ = i + 1u;
+}
+
+void RecordingPlayer::lift_limits() {
+  lifted_ = true;
+  allocator_->set_capacity(kUnlimited);
+  if (pytorch_ != nullptr) pytorch_->set_device_total(kLargestDevice);
+  notes_.push_back(fmt::format("event {}: a request of {} bytes finds no memory; from here on it is taken as unlimited",
+                               event_, asked_));
+}
+
+void RecordingPlayer::add_live(const Live& block) {
+  auto id = static_cast<std::uint32_t>(live_.size());
+  if (unused_.empty()) {
+    live_.push_back(block);
+  } else {
+    id = unused_.back();
+    unused_.pop_back();
+    live_[id] = block;
+  }
+  by_recorded_.insert(block.recorded, id);
+  active_ += block.size;
+  requested_ += block.requested;
+  ++blocks_;
+  if (!block.pending) return;
+  pending_bytes_ += block.size;
+  pending_.push_back(id);
+}
+
+void RecordingPlayer::request_free(std::uint32_t id) {
+  Live& block = live_[id];
+  block.pending = true;
+  pending_bytes_ += block.size;
+  pending_.push_back(id);
+  if (pytorch_ != nullptr) pytorch_->request_free(block.address);
+}
+
+void RecordingPlayer::complete_free(std::uint32_t id) {
+  const Live block = live_[id];
+  by_recorded_.erase(block.recorded);
+  live_[id] = {};
+  unused_.push_back(id);
+  --blocks_;
+  if (block.completed) return;
+  active_ -= block.size;
+  requested_ -= block.requested;
+  if (block.pending && pytorch_ != nullptr)
+    pytorch_->complete_free(block.address);
+  else
+    allocator_->free(block.address);
+  if (block.pending) pending_bytes_ -= block.size;
+  if (pending_bytes_ == 0) pending_.clear();
+}
+
+// A synchronization waits for every stream: all pending frees are through.
+void RecordingPlayer::settle_pending() {
+  for (const std::uint32_t id : pending_) {
+    Live& block = live_[id];
+    if (!block.pending || block.completed) continue;
+    block.completed = true;
+    active_ -= block.size;
+    requested_ -= block.requested;
+  }
+  pending_.clear();
+  pending_bytes_ = 0;
+}
+
+std::uint32_t RecordingPlayer::private_pool_at(Address recorded) const {
+  if (private_ranges_.empty()) return 0;
+  const auto above = private_ranges_.upper_bound(recorded);
+  if (above == private_ranges_.begin()) return 0;
+  const auto& [address, range] = *std::prev(above);
+  return recorded - address < static_cast<Address>(range.size) ? range.private_pool : 0;
+}
+
+void RecordingPlayer::add_point() {
+  const Bytes allocated = active_ - pending_bytes_;
+  peak_allocated_ = std::max(peak_allocated_, allocated);
+  points_.push_back({allocated, allocator_->usage().reserved, active_, requested_});
+}
+
+void RecordingPlayer::on_segment_alloc(Address address, Bytes bytes, std::uint16_t stream) {
+  made_.push_back({address, bytes, 0, 0, stream, Action::segment_alloc});
+}
+void RecordingPlayer::on_segment_free(Address address, Bytes bytes, std::uint16_t stream) {
+  made_.push_back({address, bytes, 0, 0, stream, Action::segment_free});
+}
+void RecordingPlayer::on_segment_map(Address address, Bytes bytes, std::uint16_t stream) {
+  made_.push_back({address, bytes, 0, 0, stream, Action::segment_map});
+}
+void RecordingPlayer::on_segment_unmap(Address address, Bytes bytes, std::uint16_t stream) {
+  made_.push_back({address, bytes, 0, 0, stream, Action::segment_unmap});
+}
+
+void RecordingPlayer::on_rung(Rung rung, Bytes bytes) {
+  synchronized_ |= rung == Rung::release_cached;
+  if (ladder_.size() >= longest_ladder_) {
+    ++unlisted_rungs_;
+    return;
+  }
+  const bool small = round_request(settings_, asked_) <= kSmallRequest;
+  const FreeMemory free = free_memory(pytorch_->segments(), asked_stream_, small, asked_pool_);
+  ladder_.push_back({event_, rung, asked_, bytes, pytorch_->usage().reserved, free.largest, free.all});
+}
+
+std::vector<SegmentState> RecordingPlayer::segments() const {
+  return pytorch_ != nullptr ? pytorch_->segments() : std::vector<SegmentState>{};
+}
+
+MemoryTotals RecordingPlayer::totals() const {
+  MemoryTotals totals{active_ - pending_bytes_, allocator_->usage().reserved, active_, requested_, 0, blocks_};
+  if (pytorch_ != nullptr) count_segments(pytorch_->segments(), totals);
+  return totals;
+}
+
+AllocatorStatistics RecordingPlayer::statistics() const {
+  if (pytorch_ != nullptr) return pytorch_->statistics();
+  AllocatorStatistics statistics;
+  const AllocatorEvents& events = allocator_->events();
+  statistics.num_alloc_retries = static_cast<std::int64_t>(events.retries);
+  statistics.num_device_alloc = static_cast<std::int64_t>(events.device_mallocs);
+  statistics.num_device_free = static_cast<std::int64_t>(events.device_frees);
+  statistics.num_ooms = lifted_ ? 1 : 0;
+  statistics.allocated_bytes[0].current = active_ - pending_bytes_;
+  statistics.allocated_bytes[0].peak = peak_allocated_;
+  statistics.reserved_bytes[0].current = allocator_->usage().reserved;
+  for (const MemoryLevels& point : points_)
+    statistics.reserved_bytes[0].peak = std::max(statistics.reserved_bytes[0].peak, point.reserved);
+  return statistics;
+}
+
+void RecordingPlayer::report(RecordingReplay& replay) {
+  replay.statistics = statistics();
+  replay.points = std::move(points_);
+  replay.ladder = std::move(ladder_);
+  replay.missing = missing_;
+  replay.notes = notes_;
+  if (as_recorded_) replay.check = check_;
+  if (as_recorded_ && source_.invented() > 0)
+    replay.notes.push_back(
+        fmt::format("{} segments had to be obtained where the recording has none", source_.invented()));
+  if (unlisted_rungs_ > 0 && longest_ladder_ > 0)
+    replay.notes.push_back(fmt::format("{} further rungs are not listed", unlisted_rungs_));
+  for (std::string& sentence : wrong_.sentences()) replay.notes.push_back(std::move(sentence));
+}
+
+void count_segments(const std::vector<SegmentState>& segments, MemoryTotals& totals) {
+  totals.segments = totals.blocks = 0;
+  for (const SegmentState& segment : segments) {
+    bool mapped = false;
+    for (const BlockState& block : segment.blocks) {
+      const bool unmapped = block.use == BlockState::Use::unmapped;
+      if (!unmapped) ++totals.blocks;
+      if (!unmapped && !mapped) ++totals.segments;
+      mapped = !unmapped;
+    }
+  }
+}
+
+}  // namespace memwall

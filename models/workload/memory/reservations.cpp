@@ -1,0 +1,153 @@
+#include "models/workload/memory/reservations.h"
+
+#include <algorithm>
+
+namespace memwall {
+namespace {
+
+constexpr Bytes kLongestTail = Bytes{1} << 40;  // more than any device
+constexpr Bytes kFarthest = Bytes{1} << 42;     // ranges farther apart are two reservations
+constexpr Bytes kSmallRequest = MiB(1);
+using Action = MemoryEvent::Action;
+
+Address end_of(const SegmentState& segment) { return segment.address + static_cast<Address>(segment.size); }
+
+void append_unmapped(SegmentState& segment, Bytes size) {
+  if (size == 0) return;
+  segment.blocks.push_back({end_of(segment), size, 0, BlockState::Use::unmapped});
+  segment.size += size;
+}
+
+// Pages are mapped for the alloc that follows directly.
+bool mapped_for_small_pool(const DeviceRecording& device, const AllocatorSettings& settings, std::size_t i) {
+  for (; i < device.events.size(); ++i) {
+    const MemoryEvent& event = device.events[i];
+    if (event.action == Action::alloc)
+      return plausible_size(event.size) && round_request(settings, event.size) <= kSmallRequest;
+    if (event.action != Action::segment_map) break;
+  }
+  return false;
+}
+
+}  // namespace
+
+Landmarks::Group Landmarks::group_of(const HeldRange& range) {
+  if (!range.expandable) return 0;
+  return 1 + (Group{range.private_pool} << 17 | Group{range.stream} << 1 | Group{range.small_pool});
+}
+
+Landmarks::Group Landmarks::group_of(const SegmentState& segment) {
+  return group_of(
+      HeldRange{segment.size, segment.stream, segment.small_pool, segment.expandable, segment.private_pool});
+}
+
+Landmarks::Landmarks(const DeviceRecording& device, const AllocatorSettings& settings, const HeldRanges& ranges)
+    : large_page_(settings.large_segment_size) {
+  Contradictions told_already;
+  const HeldRanges at_end = final_ranges(device, told_already);
+  for (const auto& [address, range] : ranges) marks_.push_back({address, group_of(range)});
+  for (const auto& [address, range] : at_end) marks_.push_back({address, group_of(range)});
+  mark_events(device, settings, at_end);
+  std::sort(marks_.begin(), marks_.end());
+}
+
+void Landmarks::mark_events(const DeviceRecording& device, const AllocatorSettings& settings,
+                            const HeldRanges& at_end) {
+  bool small_pool = false;
+  for (std::size_t i = 0; i < device.events.size(); ++i) {
+    const MemoryEvent& event = device.events[i];
+    if (event.action != Action::segment_alloc && event.action != Action::segment_map) continue;
+    if (!plausible_address(event.address) || !plausible_size(event.size)) continue;
+    if (event.action == Action::segment_alloc) {
+      marks_.push_back({event.address, 0});
+      continue;
+    }
+    const auto above = at_end.upper_bound(event.address);
+    if (above != at_end.begin() && std::prev(above)->second.expandable &&
+        event.address - std::prev(above)->first < static_cast<Address>(std::prev(above)->second.size)) {
+      marks_.push_back({event.address, group_of(std::prev(above)->second)});
+      continue;
+    }
+    if (i == 0 || device.events[i - 1].action != Action::segment_map)
+      small_pool = mapped_for_small_pool(device, settings, i);
+    marks_.push_back({event.address, group_of(HeldRange{event.size, event.stream, small_pool, true, 0})});
+  }
+}
+
+bool Landmarks::belong_together(const SegmentState& low, const SegmentState& high) const {
+  if (!low.expandable || group_of(low) != group_of(high)) return false;
+  if (high.address - end_of(low) > static_cast<Address>(kFarthest)) return false;
+  const auto stranger =
+      std::find_if(std::upper_bound(marks_.begin(), marks_.end(), Mark{low.address, ~Group{0}}), marks_.end(),
+                   [&](const Mark& mark) { return mark.address >= high.address || mark.group != group_of(low); });
+  return stranger == marks_.end() || stranger->address >= high.address;
+}
+
+// Pages mapped later below the first one show that the reservation begins there.
+Address Landmarks::begin_of(const SegmentState& segment, Address not_below) const {
+  Address begin = segment.address;
+  auto mark = std::lower_bound(marks_.begin(), marks_.end(), Mark{segment.address, 0});
+  while (mark != marks_.begin()) {
+    --mark;
+    if (mark->group != group_of(segment) || mark->address < not_below) break;
+    if (segment.address - mark->address > static_cast<Address>(kFarthest)) break;
+    begin = mark->address;
+  }
+  return begin;
+}
+
+void Landmarks::add_tail(SegmentState& segment) const {
+  const auto stranger = std::find_if(std::lower_bound(marks_.begin(), marks_.end(), Mark{end_of(segment), 0}),
+                                     marks_.end(), [&](const Mark& mark) { return mark.group != group_of(segment); });
+  Bytes room = kLongestTail;
+  if (stranger != marks_.end()) room = std::min(room, static_cast<Bytes>(stranger->address - end_of(segment)));
+  append_unmapped(segment, room - room % page(segment.small_pool));
+}
+
+std::vector<SegmentState> Landmarks::join(std::vector<SegmentState> segments, Contradictions& wrong) const {
+  std::vector<SegmentState> joined;
+  for (SegmentState& segment : segments) {
+    const bool goes_on = !joined.empty() && segment.expandable && belong_together(joined.back(), segment);
+    if (!goes_on && !joined.empty() && joined.back().expandable) add_tail(joined.back());
+    if (!segment.expandable) {
+      joined.push_back(std::move(segment));
+      continue;
+    }
+    const Address not_below = joined.empty() ? 0 : end_of(joined.back());
+    const Address begin = goes_on ? joined.back().address : begin_of(segment, not_below);
+    const auto whole_page = static_cast<Address>(page(segment.small_pool));
+    if ((segment.address - begin) % whole_page != 0 || static_cast<Address>(segment.size) % whole_page != 0) {
+      wrong.add("the {} bytes mapped at {:#x} are not whole pages of {} bytes; taken as a segment of its own",
+                segment.size, segment.address, whole_page);
+      if (goes_on) add_tail(joined.back());
+      segment.expandable = false;
+      joined.push_back(std::move(segment));
+      continue;
+    }
+    if (!goes_on) {
+      SegmentState reservation{begin, 0, segment.stream, segment.small_pool, true, segment.private_pool, {}};
+      joined.push_back(std::move(reservation));
+    }
+    SegmentState& reservation = joined.back();
+    append_unmapped(reservation, static_cast<Bytes>(segment.address - end_of(reservation)));
+    reservation.blocks.insert(reservation.blocks.end(), segment.blocks.begin(), segment.blocks.end());
+    reservation.size += segment.size;
+  }
+  if (!joined.empty() && joined.back().expandable) add_tail(joined.back());
+  return joined;
+}
+
+Bytes Landmarks::device_total() const {
+  Bytes nearest = kLongestTail;
+  const Mark* last = nullptr;  // the lowest mark of the present run of one group
+  for (const Mark& mark : marks_) {
+    if (last != nullptr && mark.group == last->group) continue;
+    if (last != nullptr && last->group != 0 && mark.address > last->address)
+      nearest = std::min(nearest, static_cast<Bytes>(mark.address - last->address));
+    last = &mark;
+  }
+  // A reservation is rounded up to whole pages.
+  return std::max<Bytes>(large_page_, (nearest - large_page_) / 9 * 8);
+}
+
+}  // namespace memwall

@@ -132,7 +132,7 @@ Figure memory_of(const Run& run, const std::string& tier) {
                     .end = run.result.end,
                     .times = {},
                     .layers = {},
-                    .outline = {},
+                    .outlines = {},
                     .capacity = run.machine.tiers[t].usable()};
   const std::vector<KindPoint> points = memory_by_kind(run, index);
   for (const KindPoint& p : points) chart.times.push_back(p.time);
@@ -143,11 +143,12 @@ Figure memory_of(const Run& run, const std::string& tier) {
       chart.layers.push_back(std::move(layer));
   }
   if (t < run.memory.size() && !run.memory[t].empty()) {
-    chart.outline.name = "reserved by the allocator";
+    MemoryOutline reserved{"reserved by the allocator", {}, {}};
     for (const MemoryPoint& p : run.memory[t]) {
-      chart.outline.times.push_back(p.time);
-      chart.outline.values.push_back(p.reserved);
+      reserved.times.push_back(p.time);
+      reserved.values.push_back(p.reserved);
     }
+    chart.outlines.push_back(std::move(reserved));
   }
   return draw_memory(chart);
 }

@@ -72,12 +72,16 @@ struct Figure {
   std::string title;  // for the window, or for those who cannot see the drawing
   std::vector<Item> items;
 
-  void add(Item item) { items.push_back(std::move(item)); }
+  template <class T>
+  void add(T item) {
+    items.emplace_back(std::move(item));
+  }
   // One item that shows `title` on hovering.
-  void add(Item item, std::string item_title) {
-    items.push_back(GroupBegin{std::move(item_title)});
-    items.push_back(std::move(item));
-    items.push_back(GroupEnd{});
+  template <class T>
+  void add(T item, std::string item_title) {
+    items.emplace_back(GroupBegin{std::move(item_title)});
+    items.emplace_back(std::move(item));
+    items.emplace_back(GroupEnd{});
   }
 };
 

@@ -24,6 +24,9 @@ Color color_of(std::string_view word) {
                                                                  {"workspace", kPurple},
                                                                  {"communication_buffer", kVermillion},
                                                                  {"unknown", kLightGray},
+                                                                 // what an allocator adds to them
+                                                                 {"rounding", {0x70, 0x70, 0x70}},
+                                                                 {"pending", {0x40, 0x40, 0x40}},
                                                                  // phases and what else a lane shows
                                                                  {"forward", {0x00, 0x42, 0x78}},
                                                                  {"backward", kGreen},

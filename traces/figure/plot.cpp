@@ -43,7 +43,7 @@ double draw_legend(Figure& figure, double left, double top, double right, const 
   return y + kRow + 4;
 }
 
-void draw_time_axis(Figure& figure, const Area& area, Time begin, Time end) {
+void draw_time_axis(Figure& figure, const Area& area, Time begin, Time end, double lower) {
   const double low = to_seconds(begin), high = to_seconds(end);
   const Unit unit = time_unit(std::max(std::abs(low), std::abs(high)));
   const Scale scale = time_scale(area, begin, end);
@@ -52,11 +52,12 @@ void draw_time_axis(Figure& figure, const Area& area, Time begin, Time end) {
   for (const double tick : nice_ticks(low / unit.factor, high / unit.factor, most)) {
     const double x = scale(tick * unit.factor);
     figure.add(Line{{x, area.top}, {x, area.bottom()}, palette::kGrid, 0.75});
-    figure.add(Line{{x, area.bottom()}, {x, area.bottom() + 4}, palette::kAxis, 0.75});
-    figure.add(Text{{x, area.bottom() + 15}, format_tick(tick, step), kSmallSize, Anchor::middle, palette::kText});
+    figure.add(Line{{x, area.bottom() + lower}, {x, area.bottom() + lower + 4}, palette::kAxis, 0.75});
+    figure.add(
+        Text{{x, area.bottom() + lower + 15}, format_tick(tick, step), kSmallSize, Anchor::middle, palette::kText});
   }
   figure.add(Line{{area.left, area.bottom()}, {area.right(), area.bottom()}, palette::kAxis, 0.75});
-  figure.add(Text{{area.left + area.width / 2, area.bottom() + 29},
+  figure.add(Text{{area.left + area.width / 2, area.bottom() + lower + 29},
                   "time (" + unit.name + ")",
                   kSmallSize,
                   Anchor::middle,

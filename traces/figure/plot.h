@@ -34,8 +34,9 @@ struct LegendEntry {
 // From `left` on, wrapped at `right`; returns the y below.
 double draw_legend(Figure& figure, double left, double top, double right, const std::vector<LegendEntry>& entries);
 
-// Vertical grid lines with times below the area, and their unit at the right end.
-void draw_time_axis(Figure& figure, const Area& area, Time begin, Time end);
+// Vertical grid lines with times below the area, and their unit. `lower`: how far below, where something stands
+// between.
+void draw_time_axis(Figure& figure, const Area& area, Time begin, Time end, double lower = 0);
 
 // Horizontal grid lines with numbers left of the area, `label` along the axis.
 void draw_value_axis(Figure& figure, const Area& area, double high, const Unit& unit, const std::string& label,

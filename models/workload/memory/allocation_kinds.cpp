@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string_view>
 #include <unordered_map>
 
 namespace memwall {
@@ -31,6 +32,7 @@ class KindFinder {
     cut_off_by_the_end();
     older_with_frames();
     older_and_freed();
+    replaced_by_the_optimizer();
     older_by_size();
   }
 
@@ -40,14 +42,25 @@ class KindFinder {
     bool cut = false;  // the recording ends before it could be told
   };
 
+  struct SizeBudget {  // of old blocks of one size: how many there are, and how many are still to be told
+    std::uint64_t blocks = 0, parameters = 0, states = 0;
+  };
+  struct OlderCounts {
+    std::uint64_t parameters = 0, states = 0, by_life = 0, unknown = 0;
+  };
+
   bool seen(Phase phase) const { return seen_[static_cast<std::size_t>(phase)]; }
   static bool ends_after(const Allocation& a, std::uint32_t event) { return a.end == kAfter || a.end >= event; }
+  bool replaced(const Allocation& a) const {  // its place is taken by another, in the optimizer's step
+    return a.end != kAfter && events_.replacing[a.end] && events_.phases[a.end] == Phase::optimizer;
+  }
   bool last_run(std::uint32_t run) const { return run + 1 == runs_.all().size(); }
 
   void made_in_the_window();
   void cut_off_by_the_end();
   void older_with_frames();
   void older_and_freed();
+  void replaced_by_the_optimizer();
   void older_by_size();
   Life kind_of(const Allocation& a) const;
   Life of_communication(const Allocation& a, const StackFacts& facts) const;
@@ -57,6 +70,9 @@ class KindFinder {
   Kind of_older_stack(const StackFacts& facts) const;
   Kind of_freed(std::uint32_t event) const;
   std::map<Bytes, std::uint64_t> gradient_sizes() const;
+  static void budget_states(const std::map<Bytes, std::uint64_t>& gradients, std::map<Bytes, SizeBudget>& budgets);
+  static Kind of_older_size(Bytes requested, SizeBudget& budget, bool only_forward, OlderCounts& counts);
+  void add_notes(const OlderCounts& counts);
 
   AllocationTable& table_;
   const std::vector<StackFacts>& facts_;
@@ -179,7 +195,7 @@ Kind KindFinder::of_older_stack(const StackFacts& facts) const {
 void KindFinder::older_and_freed() {
   for (Allocation& a : table_.allocations) {
     if (a.begin != Allocation::kBefore) break;
-    if (a.stack == 0 && a.end != kAfter) a.kind = of_freed(a.end);
+    if (a.stack == 0 && a.end != kAfter) a.kind = replaced(a) ? Kind::parameter : of_freed(a.end);
   }
 }
 
@@ -192,6 +208,33 @@ Kind KindFinder::of_freed(std::uint32_t event) const {
       return Kind::unknown;
     default:
       return Kind::activation;
+  }
+}
+
+// An optimizer that computes `parameter.data = ...` makes a new block for each parameter. What takes a block's place is
+// the newest of its size that the same step has made and that still lives; it may be replaced again at once.
+void KindFinder::replaced_by_the_optimizer() {
+  std::vector<Allocation>& all = table_.allocations;
+  std::vector<std::uint32_t> by_end;
+  for (std::uint32_t i = 0; i < all.size(); ++i)
+    if (replaced(all[i])) by_end.push_back(i);
+  std::sort(by_end.begin(), by_end.end(), [&](std::uint32_t a, std::uint32_t b) { return all[a].end < all[b].end; });
+  std::unordered_map<Bytes, std::vector<std::uint32_t>> made;  // by size: those that may live, newest last
+  std::unordered_map<std::uint32_t, Kind> stands_for;
+  std::uint32_t next = 0;
+  for (const std::uint32_t old : by_end) {
+    const std::uint32_t event = all[old].end, run_begin = runs_.all()[runs_.at(event)].begin;
+    for (; next < all.size() && (all[next].begin == Allocation::kBefore || all[next].begin < event); ++next)
+      if (all[next].phase == Phase::optimizer) made[all[next].requested].push_back(next);
+    std::vector<std::uint32_t>& candidates = made[all[old].requested];
+    while (!candidates.empty() && all[candidates.back()].end <= event) candidates.pop_back();
+    const auto stood = stands_for.find(old);
+    const Kind kind = stood != stands_for.end() ? stood->second : all[old].kind;
+    if (candidates.empty() || all[candidates.back()].begin < run_begin) continue;
+    if (kind != Kind::parameter && kind != Kind::gradient) continue;
+    Allocation& successor = all[candidates.back()];
+    stands_for[candidates.back()] = kind;
+    if (successor.kind == Kind::optimizer_state) successor.kind = kind;
   }
 }
 
@@ -211,47 +254,66 @@ std::map<Bytes, std::uint64_t> KindFinder::gradient_sizes() const {
   return most == totals.end() ? std::map<Bytes, std::uint64_t>{} : passes[most->first];
 }
 
+// Old blocks without frames that live throughout, by size: as many parameters as there are gradients, then optimizer
+// states, of which there is at least one for each gradient; what is left over is something else.
 void KindFinder::older_by_size() {
   const std::map<Bytes, std::uint64_t> gradients = gradient_sizes();
-  std::map<Bytes, std::uint64_t> left = gradients;
-  const bool only_forward = seen(Phase::forward) && !seen(Phase::backward) && !seen(Phase::optimizer);
-  std::uint64_t matched = 0, states = 0, by_life = 0, unknown = 0;
+  std::map<Bytes, SizeBudget> budgets;
+  for (const auto& [size, count] : gradients) budgets[size].parameters = count;
+  std::vector<Allocation*> older;
   for (Allocation& a : table_.allocations) {
     if (a.begin != Allocation::kBefore) break;
+    const auto budget = budgets.find(a.requested);
+    if (a.kind == Kind::parameter && budget != budgets.end() && budget->second.parameters > 0)
+      --budget->second.parameters;
     if (a.stack != 0 || a.end != kAfter) continue;
-    const auto same = left.find(a.requested);
-    if (same != left.end() && same->second > 0) {
-      --same->second;
-      a.kind = Kind::parameter;
-      ++matched;
-    } else if (a.requested == kBlasWorkspace) {
-      a.kind = Kind::workspace;
-    } else if (seen(Phase::optimizer) &&
-               (same != left.end() || (a.requested % 2 == 0 && gradients.count(a.requested / 2) > 0))) {
-      a.kind = Kind::optimizer_state;
-      ++states;
-    } else if (only_forward) {
-      a.kind = Kind::parameter;
-      ++by_life;
-    } else {
-      ++unknown;
-    }
+    older.push_back(&a);
+    ++budgets[a.requested].blocks;
   }
-  if (matched > 0)
-    table_.notes.push_back(fmt::format(
-        "{} older blocks without frames are taken as parameters: each has a gradient of its size.", matched));
-  if (states > 0)
-    table_.notes.push_back(fmt::format(
-        "{} older blocks without frames are taken as optimizer states: they have the size of a gradient, or twice it.",
-        states));
-  if (by_life > 0)
-    table_.notes.push_back(
-        fmt::format("{} older blocks without frames are taken as parameters because they live throughout; no gradients "
-                    "were recorded to compare with.",
-                    by_life));
-  if (unknown > 0)
-    table_.notes.push_back(
-        fmt::format("{} older blocks without frames live throughout and are of unknown kind.", unknown));
+  if (seen(Phase::optimizer)) budget_states(gradients, budgets);
+  const bool only_forward = seen(Phase::forward) && !seen(Phase::backward) && !seen(Phase::optimizer);
+  OlderCounts counts;
+  for (Allocation* a : older) a->kind = of_older_size(a->requested, budgets[a->requested], only_forward, counts);
+  add_notes(counts);
+}
+
+// Of gradients in 16 bits the states are often in 32: twice the size.
+void KindFinder::budget_states(const std::map<Bytes, std::uint64_t>& gradients, std::map<Bytes, SizeBudget>& budgets) {
+  for (auto& [size, budget] : budgets) {
+    const auto same = gradients.find(size), half = size % 2 == 0 ? gradients.find(size / 2) : gradients.end();
+    const std::uint64_t each = same != gradients.end() ? same->second : half != gradients.end() ? half->second : 0;
+    const std::uint64_t left = budget.blocks - std::min(budget.blocks, budget.parameters);
+    budget.states = each == 0 ? 0 : left / each * each;
+  }
+}
+
+Kind KindFinder::of_older_size(Bytes requested, SizeBudget& budget, bool only_forward, OlderCounts& counts) {
+  if (budget.parameters > 0) {
+    --budget.parameters;
+    ++counts.parameters;
+    return Kind::parameter;
+  }
+  if (budget.states > 0) {
+    --budget.states;
+    ++counts.states;
+    return Kind::optimizer_state;
+  }
+  if (requested == kBlasWorkspace) return Kind::workspace;
+  ++(only_forward ? counts.by_life : counts.unknown);
+  return only_forward ? Kind::parameter : Kind::unknown;
+}
+
+void KindFinder::add_notes(const OlderCounts& counts) {
+  const auto note = [&](std::uint64_t count, std::string_view rest) {
+    if (count > 0)
+      table_.notes.push_back(
+          fmt::format("Blocks older than the recording, without frames, alive throughout: {} {}", count, rest));
+  };
+  note(counts.parameters, "are taken as parameters, for each has a gradient of its size.");
+  note(counts.states, "are taken as optimizer states, for they have the size of a gradient or twice it.");
+  note(counts.by_life,
+       "are taken as parameters because they live so long: no gradients were recorded to compare with.");
+  note(counts.unknown, "are of unknown kind.");
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ class PhaseFinder {
   EventPhases find() {
     found_.phases.assign(device_.events.size(), Phase::unknown);
     found_.dropping.assign(device_.events.size(), 0);
+    found_.replacing.assign(device_.events.size(), 0);
     by_frames();
     by_annotations();
     by_neighbours();
@@ -67,6 +68,7 @@ void PhaseFinder::by_frames() {
     const MemoryEvent& event = device_.events[i];
     found_.phases[i] = facts_[event.stack].phase;
     found_.dropping[i] = facts_[event.stack].zero_grad ? 1 : 0;
+    found_.replacing[i] = facts_[event.stack].replaces_data ? 1 : 0;
     // The autograd thread has no Python frames, so where only those were recorded it has none at all.
     const bool would_show = !is_free(event) || style_.frames_of_frees;
     if (event.stack == 0 && style_.any_frames && !style_.cpp_frames && would_show) found_.phases[i] = Phase::backward;

@@ -10,8 +10,9 @@
 namespace memwall {
 
 struct EventPhases {
-  std::vector<Phase> phases;           // by event
-  std::vector<std::uint8_t> dropping;  // by event: gradients are dropped or set to zero (zero_grad)
+  std::vector<Phase> phases;            // by event
+  std::vector<std::uint8_t> dropping;   // by event: gradients are dropped or set to zero (zero_grad)
+  std::vector<std::uint8_t> replacing;  // by event: the block's place is taken by another (`x.data = y`)
   std::vector<std::string> notes;
 };
 

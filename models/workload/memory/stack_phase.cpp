@@ -26,7 +26,7 @@ struct FrameFacts {
   Mark mark = Mark::none;
   Maker maker = Maker::none;
   bool python = false, evaluates = false, recomputes = false, accumulates = false, communication = false;
-  bool reducer = false, library_workspace = false, from_host = false, inference = false;
+  bool reducer = false, replaces_data = false, library_workspace = false, from_host = false, inference = false;
   bool constructor = false;  // __init__, outside of PyTorch: whose class it is the next method tells
 };
 
@@ -91,6 +91,7 @@ FrameFacts cpp_facts(string_view function) {
   FrameFacts facts;
   facts.evaluates = contains_any(function, {"autograd::Engine::evaluate_function", "autograd::Engine::thread_main"});
   facts.accumulates = function.find("autograd::AccumulateGrad::") != function.npos;
+  facts.replaces_data = function.find("THPVariable_set_data") != function.npos;
   facts.reducer = function.find("c10d::Reducer") != function.npos;
   facts.communication = facts.reducer || contains_any(function, {"c10d::", "ProcessGroupNCCL"});
   facts.library_workspace =
@@ -203,6 +204,7 @@ StackFacts StackReader::read(const std::vector<std::uint32_t>& stack) const {
     recomputes |= frame.recomputes;
     facts.cpp_frames |= !frame.python;
     facts.accumulates |= frame.accumulates;
+    facts.replaces_data |= frame.replaces_data;
     facts.communication |= frame.communication;
     facts.reducer |= frame.reducer;
     facts.library_workspace |= frame.library_workspace;

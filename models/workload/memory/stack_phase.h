@@ -19,6 +19,7 @@ struct StackFacts {
   Phase phase = Phase::unknown;
   Maker maker = Maker::none;       // only where the phase is unknown
   bool zero_grad = false;          // gradients are dropped, or set to zero
+  bool replaces_data = false;      // `x.data = y`: the storage of x goes, that of y takes its place
   bool accumulates = false;        // in AccumulateGrad: it becomes a parameter's .grad
   bool communication = false;      // a collective's, or a sharded parameter made whole
   bool reducer = false;            // of them, buckets of DistributedDataParallel

@@ -4,17 +4,14 @@
 #include "sim/pytorch_allocator.h"
 
 namespace memwall {
-namespace {
 
-[[noreturn]] void refuse(const std::string& name) {
+void refuse_allocator(const std::string& name, const std::vector<std::string>& known) {
   std::string list;
-  for (const std::string& known : allocator_names()) list += (list.empty() ? "" : ", ") + known;
-  const std::string nearest = nearest_name(name, allocator_names());
+  for (const std::string& other : known) list += (list.empty() ? "" : ", ") + other;
+  const std::string nearest = nearest_name(name, known);
   throw UsageError("There is no allocator '" + name + "'; expected one of: " + list + "." +
                    (nearest.empty() ? "" : " Did you mean '" + nearest + "'?"));
 }
-
-}  // namespace
 
 const std::vector<std::string>& allocator_names() {
   static const std::vector<std::string> names{"pytorch", "ideal", "cuda_async", "stitching"};
@@ -26,7 +23,7 @@ std::unique_ptr<Allocator> make_allocator(const std::string& name, Bytes capacit
   if (name == "ideal") return make_ideal_allocator(capacity);
   if (name == "cuda_async") return make_cuda_async_allocator(capacity);
   if (name == "stitching") return make_stitching_allocator(capacity);
-  if (name != "pytorch") refuse(name);
+  if (name != "pytorch") refuse_allocator(name, allocator_names());
   if (settings.backend == AllocatorSettings::Backend::cuda_malloc_async) return make_cuda_async_allocator(capacity);
   auto allocator = std::make_unique<PytorchAllocator>(capacity, nullptr, settings);
   if (device_total) allocator->set_device_total(*device_total);

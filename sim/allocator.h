@@ -57,6 +57,9 @@ std::unique_ptr<Allocator> make_stitching_allocator(Bytes capacity);
 // The names that make_allocator knows, the default first.
 const std::vector<std::string>& allocator_names();
 
+// Throws UsageError: the name is none of those known; the nearest of them is told.
+[[noreturn]] void refuse_allocator(const std::string& name, const std::vector<std::string>& known);
+
 // By name; throws UsageError with the nearest valid name. `settings` apply to "pytorch" alone; with the backend
 // cudaMallocAsync that is "cuda_async". `device_total`: the device's whole memory, which fractions and the reservations
 // of expandable segments refer to; default: the capacity.

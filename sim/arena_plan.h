@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "sim/units.h"
+#include "sim/allocator.h"
 
 namespace memwall {
 
@@ -24,5 +25,11 @@ struct ArenaPlan {
 // Best-fit by size with several orders tried, the smallest arena kept; deterministic.
 // REQUIRES: begin <= end, bytes >= 0, alignment a power of two.
 ArenaPlan plan_arena(const std::vector<Lifetime>& lifetimes, Bytes alignment = 512);
+
+// Hands out the offsets of a plan: the k-th allocation that succeeds gets that of the k-th lifetime. All of the arena
+// is reserved from the start on; where it is larger than the capacity, no request succeeds.
+// REQUIRES: requests have the sizes of the lifetimes, and come and go as they say.
+std::unique_ptr<Allocator> make_planned_allocator(const std::vector<Lifetime>& lifetimes, ArenaPlan plan,
+                                                  Bytes capacity, Bytes alignment = 512);
 
 }  // namespace memwall

@@ -38,6 +38,8 @@ class AllocatorPools {
   void begin(std::uint32_t private_pool, std::vector<std::uint16_t> streams);
   void end(std::uint32_t private_pool);
   void release(std::uint32_t private_pool);
+  // A pool that was there before: in use once.
+  void adopt(std::uint32_t private_pool) { uses_.try_emplace(private_pool, 1u); }
   // Private pools that nobody uses, ascending.
   std::vector<std::uint32_t> unused() const;
 

@@ -63,13 +63,15 @@ class PytorchAllocator final : public Allocator {
   // requests on these; empty = all. REQUIRES: pool > 0; begins and ends nest.
   void begin_pool(std::uint32_t pool, std::vector<std::uint16_t> streams = {});
   void end_pool(std::uint32_t pool);
-  // Nobody uses the pool any more: release_cached may free it now.
+  // Ends one of its uses; each begin_pool is one, as several graphs may share a pool. Where none is left,
+  // release_cached may free its memory.
   void release_pool(std::uint32_t pool);
   // While a graph is captured no event is recorded or asked for, and the cache is not released.
   void begin_capture();
   void end_capture();
 
-  // Starts from this state. REQUIRES: nothing was allocated yet; segments do not overlap.
+  // Starts from this state. A private pool counts as used once, until release_pool.
+  // REQUIRES: nothing was allocated yet; segments do not overlap.
   void restore(const std::vector<SegmentState>& segments);
   // Every segment with its blocks, by address. For checks and drawings; costs a sort.
   std::vector<SegmentState> segments() const;

@@ -20,6 +20,7 @@ void PytorchAllocator::restore(const std::vector<SegmentState>& segments) {
 }
 
 void PytorchAllocator::restore_segment(const SegmentState& segment) {
+  if (segment.private_pool > 0) pools_.adopt(segment.private_pool);
   const std::uint32_t pool_number = pools_.find(segment.private_pool, segment.stream, !segment.small_pool);
   if (segment.expandable) {
     const Bytes page = segment.small_pool ? kSmallSegment : settings_.large_segment_size;

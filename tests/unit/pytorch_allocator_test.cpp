@@ -3,28 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <limits>
+
+#include "tests/support/allocator_view.h"
 
 namespace memwall {
 namespace {
-
-constexpr Bytes kUnlimited = Bytes{1} << 50;
-constexpr Bytes M = MiB(1);
-
-std::vector<Bytes> free_sizes(const PytorchAllocator& allocator) {
-  std::vector<Bytes> sizes;
-  for (const auto& block : allocator.blocks())
-    if (!block.in_use) sizes.push_back(block.size);
-  std::sort(sizes.begin(), sizes.end());
-  return sizes;
-}
-
-Address get(PytorchAllocator& allocator, Bytes bytes, std::uint16_t stream = 0) {
-  const auto address = allocator.allocate(bytes, stream);
-  EXPECT_TRUE(address.has_value()) << bytes;
-  return address.value_or(0);
-}
 
 TEST(PytorchAllocator, SmallRequestsShareTwoMebibytes) {
   PytorchAllocator a(kUnlimited);

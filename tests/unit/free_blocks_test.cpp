@@ -1,0 +1,56 @@
+// Does the list of free blocks find what an ordered set finds?
+#include "sim/free_blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <random>
+#include <set>
+
+namespace memwall {
+namespace {
+
+using Key = std::pair<Bytes, Address>;
+
+std::optional<Key> key_of(const FreeBlocks::Entry* entry) {
+  if (entry == nullptr) return std::nullopt;
+  return Key{entry->size, entry->address};
+}
+
+TEST(FreeBlocks, AgreesWithAnOrderedSet) {
+  std::mt19937_64 random(1);
+  FreeBlocks blocks;
+  std::set<Key> reference;
+  // Few sizes and addresses, so that equals and gaps both occur; some beyond all bins in use.
+  const auto key = [&] {
+    return Key{Bytes{512} << (random() % 40) | static_cast<Bytes>(random() % 4 * 512), (random() % 8 + 1) * 512};
+  };
+  for (int i = 0; i < 20000; ++i) {
+    const Key k = key();
+    if (reference.erase(k) > 0) {
+      blocks.erase(k.first, k.second);
+    } else if (reference.size() < 60) {
+      reference.insert(k);
+      blocks.insert({k.first, k.second, static_cast<std::uint32_t>(i)});
+    }
+    const Key asked = key();
+    const auto from = reference.lower_bound(asked);
+    EXPECT_EQ(key_of(blocks.find_from(asked.first, asked.second)),
+              from == reference.end() ? std::nullopt : std::optional<Key>(*from));
+    EXPECT_EQ(key_of(blocks.find_before(asked.first, asked.second)),
+              from == reference.begin() ? std::nullopt : std::optional<Key>(*std::prev(from)));
+  }
+  std::vector<Key> entries;
+  for (const auto& entry : blocks.entries()) entries.emplace_back(entry.size, entry.address);
+  EXPECT_EQ(entries, (std::vector<Key>(reference.begin(), reference.end())));
+}
+
+TEST(FreeBlocks, NothingInAnEmptyList) {
+  const FreeBlocks blocks;
+  EXPECT_EQ(blocks.find_from(512), nullptr);
+  EXPECT_EQ(blocks.find_before(FreeBlocks::kLargest), nullptr);
+  EXPECT_EQ(blocks.find_before(0), nullptr);
+}
+
+}  // namespace
+}  // namespace memwall

@@ -1,93 +1,98 @@
-// Does the fast caching allocator agree with the obvious one at every call, whatever the sequence?
+// Does the fast caching allocator agree with the obvious one at every call, whatever the settings and the sequence?
+//
+// Two million random calls in all. A failing sequence is shortened and printed with its seed and settings.
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
-#include "sim/pytorch_allocator.h"
-#include "tests/support/reference_allocator.h"
+#include "tests/support/reference_allocator_comparison.h"
 
 namespace memwall {
 namespace {
 
-// The whole range in every case: rapidcheck narrows ranges in its first cases otherwise.
-template <typename T>
-rc::Gen<T> wide(rc::Gen<T> generator) {
-  return rc::gen::resize(rc::kNominalSize, std::move(generator));
-}
+constexpr std::uint64_t kScenariosWithAnySetting = 3000, kScenariosOfOneSort = 400;
 
-// Sizes around the limits of the rules, and between them.
-rc::Gen<Bytes> request() {
-  const auto near = [](Bytes limit) { return rc::gen::inRange<Bytes>(limit - 1025, limit + 1026); };
-  return rc::gen::oneOf(rc::gen::inRange<Bytes>(0, 2000), rc::gen::inRange<Bytes>(0, MiB(1)),
-                        rc::gen::inRange<Bytes>(MiB(1), MiB(30)), near(MiB(1)), near(MiB(2)), near(MiB(10)),
-                        near(MiB(20)), rc::gen::element<Bytes>(512, 1024, MiB(1), MiB(4), MiB(10), MiB(19)));
-}
-
-void require_equal(const PytorchAllocator& fast, const ReferenceAllocator& reference) {
-  RC_ASSERT(fast.usage().allocated == reference.usage().allocated);
-  RC_ASSERT(fast.usage().requested == reference.usage().requested);
-  RC_ASSERT(fast.usage().reserved == reference.usage().reserved);
-  RC_ASSERT(fast.events().device_mallocs == reference.events().device_mallocs);
-  RC_ASSERT(fast.events().device_frees == reference.events().device_frees);
-  RC_ASSERT(fast.events().retries == reference.events().retries);
-}
-
-void require_equal_blocks(const PytorchAllocator& fast, const ReferenceAllocator& reference) {
-  const auto views = fast.blocks();
-  RC_ASSERT(views.size() == reference.blocks().size());
-  std::size_t i = 0;
-  for (const auto& [address, block] : reference.blocks()) {
-    const auto& view = views[i++];
-    RC_ASSERT(view.address == address);
-    RC_ASSERT(view.segment == block.segment);
-    RC_ASSERT(view.size == block.size);
-    RC_ASSERT(view.requested == block.requested);
-    RC_ASSERT(view.stream == block.stream);
-    RC_ASSERT(view.small_pool == block.small_pool);
-    RC_ASSERT(view.in_use == block.in_use);
+// The seeds are fixed, so that every run draws the same; `first` keeps the tests' seeds apart.
+void expect_agreement(std::uint64_t first, std::uint64_t scenarios, const ScenarioProfile& profile) {
+  for (std::uint64_t seed = first; seed < first + scenarios; ++seed) {
+    const AllocatorScenario scenario = random_scenario(seed, profile);
+    ASSERT_EQ(scenario.operations.size(), static_cast<std::size_t>(profile.operations));
+    if (!compare_with_reference(scenario)) continue;
+    const AllocatorScenario shortest = shortest_difference(scenario);
+    const auto difference = compare_with_reference(shortest);
+    FAIL() << describe(shortest) << "after operation " << difference->operation << ": " << difference->what;
   }
 }
 
-void run(Bytes capacity, std::size_t steps) {
-  PytorchAllocator fast(capacity);
-  ReferenceAllocator reference(capacity);
-  std::vector<Address> live;
-  for (std::size_t i = 0; i < steps; ++i) {
-    // More frees than allocations in some stretches, so that the pools drain and refill.
-    const bool give_back = !live.empty() && *wide(rc::gen::inRange(0, 100)) < ((i / 40) % 2 ? 65 : 40);
-    if (give_back) {
-      const auto victim = *wide(rc::gen::inRange<std::size_t>(0, live.size()));
-      fast.free(live[victim]);
-      reference.free(live[victim]);
-      live.erase(live.begin() + static_cast<std::ptrdiff_t>(victim));
-    } else {
-      const Bytes bytes = *wide(request());
-      const auto stream = *wide(rc::gen::inRange<std::uint16_t>(0, 3));
-      const auto address = fast.allocate(bytes, stream);
-      RC_ASSERT(address == reference.allocate(bytes, stream));
-      if (address)
-        live.push_back(*address);
-      else if (*wide(rc::gen::inRange(0, 4)) == 0) {
-        fast.set_capacity(capacity += MiB(16));
-        reference.set_capacity(capacity);
-      }
-    }
-    require_equal(fast, reference);
-    RC_ASSERT(fast.usage().reserved <= capacity);
-    RC_ASSERT(fast.usage().allocated <= fast.usage().reserved);
-  }
-  require_equal_blocks(fast, reference);
-  for (const Address address : live) fast.free(address);
-  RC_ASSERT(fast.usage().allocated == 0);
-  RC_ASSERT(fast.usage().requested == 0);
-  fast.release_cached();  // everything joined again, so everything can go back
-  RC_ASSERT(fast.usage().reserved == 0);
-  RC_ASSERT(fast.blocks().empty());
+ScenarioProfile plain() {
+  ScenarioProfile p;
+  p.expandable = p.max_split = p.divisions = p.large_segment = p.fraction = p.restored = p.vast = 0;
+  return p;
 }
 
-RC_GTEST_PROP(PytorchAllocatorProperty, AgreesWithTheReference, ()) { run(Bytes{1} << 50, 300); }
+TEST(PytorchAllocatorProperty, AgreesUnderAnySettings) {
+  expect_agreement(1, kScenariosWithAnySetting, ScenarioProfile{});
+}
 
-RC_GTEST_PROP(PytorchAllocatorProperty, AgreesWithTheReferenceWhenMemoryRunsOut, ()) {
-  run(MiB(*wide(rc::gen::inRange<Bytes>(1, 200))), 300);
+TEST(PytorchAllocatorProperty, AgreesUnderTheDefaultSettings) {
+  expect_agreement(100'001, kScenariosOfOneSort, plain());
+}
+
+TEST(PytorchAllocatorProperty, AgreesWhenMemoryRunsOut) {
+  ScenarioProfile p;
+  p.tight = 100;
+  p.refusing = 50;
+  expect_agreement(200'001, kScenariosOfOneSort, p);
+}
+
+TEST(PytorchAllocatorProperty, AgreesOnExpandableSegments) {
+  ScenarioProfile p;
+  p.expandable = 100;
+  p.tight = 80;
+  expect_agreement(300'001, kScenariosOfOneSort, p);
+}
+
+TEST(PytorchAllocatorProperty, AgreesOnOversizeBlocks) {
+  ScenarioProfile p;
+  p.max_split = 100;
+  p.expandable = 15;
+  expect_agreement(400'001, kScenariosOfOneSort, p);
+}
+
+TEST(PytorchAllocatorProperty, AgreesOnGarbageCollection) {
+  ScenarioProfile p;
+  p.fraction = p.garbage_collection = 100;
+  p.expandable = 15;
+  expect_agreement(500'001, kScenariosOfOneSort, p);
+}
+
+TEST(PytorchAllocatorProperty, AgreesOnBlocksThatOtherStreamsUse) {
+  ScenarioProfile p = plain();
+  p.cross_stream = p.halves = 100;
+  p.captures = 50;
+  expect_agreement(600'001, kScenariosOfOneSort, p);
+}
+
+TEST(PytorchAllocatorProperty, AgreesOnPrivatePools) {
+  ScenarioProfile p;
+  p.private_pools = p.captures = p.cross_stream = 100;
+  expect_agreement(700'001, kScenariosOfOneSort, p);
+}
+
+TEST(PytorchAllocatorProperty, AgreesFromAnyStartState) {
+  ScenarioProfile p;
+  p.restored = 100;
+  expect_agreement(800'001, kScenariosOfOneSort, p);
+}
+
+TEST(PytorchAllocatorProperty, AgreesOverLongSequences) {
+  ScenarioProfile p;
+  p.operations = 5000;
+  expect_agreement(900'001, 12, p);
+}
+
+TEST(PytorchAllocatorProperty, AgreesOnSizesBeyondAnyDevice) {
+  ScenarioProfile p;
+  p.vast = 100;
+  expect_agreement(1'000'001, kScenariosOfOneSort / 3, p);
 }
 
 }  // namespace

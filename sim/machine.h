@@ -73,6 +73,15 @@ struct KernelEfficiency {
   Duration fixed{};    // smallest duration of such a kernel
 };
 
+// A size of GPU instance that MIG (Multi-Instance GPU) can cut from the GPU.
+struct MigProfile {
+  std::string name;  // "1g.10gb"
+  Bytes memory = 0;  // of one instance
+  std::uint32_t multiprocessors = 0;
+  std::uint32_t compute_slices = 0, memory_slices = 0;  // that one takes; the largest profile takes all there are
+  std::uint32_t count = 0;                              // how many there can be at once
+};
+
 struct Gpu {
   std::string name;                  // as deviceProperties report it
   std::vector<std::string> aliases;  // other names that captures use
@@ -84,6 +93,7 @@ struct Gpu {
   std::vector<PeakRate> peaks;
   std::vector<KernelEfficiency> efficiencies;
   std::uint32_t collective_multiprocessors = 0;  // taken by a collective kernel
+  std::vector<MigProfile> mig_profiles;          // none: the GPU cannot be cut
 };
 
 struct HostCosts {

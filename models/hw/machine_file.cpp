@@ -88,6 +88,9 @@ Gpu read_gpu(const schema::Gpu& from) {
     // The schema's enum repeats OperatorClass value by value; machine_file_test.cpp holds them together.
     gpu.efficiencies.push_back({static_cast<OperatorClass>(e.operator_class()), share(e.compute_share()),
                                 share(e.memory_share()), time(e.fixed())});
+  for (const auto& p : from.mig_profile())
+    gpu.mig_profiles.push_back({p.name(), size(p.memory()), count(p.multiprocessors()), count(p.compute_slices()),
+                                count(p.memory_slices()), count(p.count())});
   return gpu;
 }
 
@@ -212,6 +215,14 @@ std::string contradiction(const Machine& machine) {
   if (machine.tiers.size() > 100 || machine.links.size() > 1000) return "it has more than 100 tiers or 1000 links";
   if (machine.gpu_count == 0 || machine.gpu.multiprocessors == 0 || machine.gpu.threads_per_multiprocessor == 0)
     return "gpu_count, gpu.multiprocessors and gpu.threads_per_multiprocessor must be at least 1";
+  for (const MigProfile& p : machine.gpu.mig_profiles)
+    if (p.memory <= 0 || p.memory > machine.tiers.front().capacity || p.multiprocessors == 0 ||
+        p.multiprocessors > machine.gpu.multiprocessors || p.compute_slices == 0 || p.memory_slices == 0)
+      return fmt::format(
+          "MIG profile \"{}\" must have at least 1 slice of either kind, and from 1 byte and 1 multiprocessor to all "
+          "that "
+          "the GPU has",
+          p.name);
   std::set<std::string> names;
   for (const Tier& tier : machine.tiers) {
     if (!names.insert(tier.name).second) return fmt::format("two tiers are called \"{}\"", tier.name);

@@ -254,11 +254,11 @@ schema::Quantity* find_quantity(Message& message, const std::string& path, const
     if (!reflection->HasField(message, field)) return nullptr;
     return find_quantity(*reflection->MutableMessage(&message, field), rest, found);
   }
-  const std::size_t key_end = rest.find('.');
-  if (key_end == std::string::npos) return nullptr;
   for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
     Message* element = reflection->MutableRepeatedMessage(&message, field, i);
-    if (key_of(*element) == rest.substr(0, key_end)) return find_quantity(*element, rest.substr(key_end + 1), found);
+    const std::string key = key_of(*element) + ".";  // a key may hold dots itself: "1g.10gb"
+    if (!rest.starts_with(key)) continue;
+    if (schema::Quantity* quantity = find_quantity(*element, rest.substr(key.size()), found)) return quantity;
   }
   return nullptr;
 }

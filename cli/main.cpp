@@ -136,7 +136,8 @@ int run_program(int argc, char** argv) {
   const std::vector<Verb> verbs{add_import(app),   add_inspect(app),  add_run(app, command_line_of(argc, argv)),
                                 add_compare(app),  add_export(app),   add_render(app),
                                 add_machines(app), add_policies(app), add_calibrate(app),
-                                add_schedule(app), add_validate(app)};
+                                add_schedule(app), add_validate(app), add_forecast(app),
+                                add_watch(app)};
   allow_extras(app);
   try {
     app.parse(argc, argv);

@@ -27,6 +27,8 @@ Verb add_render(CLI::App& parent);
 Verb add_schedule(CLI::App& parent);
 Verb add_validate(CLI::App& parent);
 Verb add_calibrate(CLI::App& parent);
+Verb add_forecast(CLI::App& parent);
+Verb add_watch(CLI::App& parent);
 
 // Writes data to stdout. Throws std::runtime_error (exit code 1) where it takes no more.
 void print(const std::string& text);

@@ -1,0 +1,30 @@
+// The memory series of whatever a user has: a memory snapshot, a run file, a log of samples; told apart by content.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/workload/forecast/memory_forecast.h"
+
+namespace memwall {
+
+struct JobMemory {
+  std::string name;                // of the file, without folders
+  std::string kind;                // "snapshot", "run", "samples"
+  MemorySeries series;             // its period is set where the file says where steps begin
+  double seconds_per_step = 0;     // 0 = unknown, or the period still has to be found
+  std::optional<double> gpu_busy;  // share of a step in which a kernel runs; a run file alone knows it
+  std::vector<std::string> notes;  // what the bytes are, how steps were told
+};
+
+// `period` 0 = as the file says, or to be found; `device` of a snapshot: -1 = the first that has events.
+// Throws InputError, and UsageError for a period where the file has steps of its own, for a device that is not there
+// and for a trace, which has no memory before it is run.
+JobMemory read_job_memory(const std::filesystem::path& path, std::size_t period, int device = -1);
+
+// Seconds of one step, from the period that was found. 0 = unknown.
+double seconds_per_step(const JobMemory& job, const MemoryForecast& forecast);
+
+}  // namespace memwall

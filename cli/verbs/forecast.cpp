@@ -1,0 +1,203 @@
+// memwall forecast: the memory of the next steps, and whether several jobs can share a GPU.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+#include "cli/format.h"
+#include "cli/memory_series.h"
+#include "cli/sharing_tables.h"
+#include "cli/table.h"
+#include "cli/verbs/verbs.h"
+#include "models/hw/machine_file.h"
+#include "models/hw/quantity.h"
+#include "models/workload/forecast/sharing.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+struct Options {
+  std::string file, capacity, machine, format = "table";
+  std::vector<std::string> share;
+  int steps_ahead = 5, device = -1, steps = 20;
+  std::size_t period = 0;
+  double coverage = 0.9;
+};
+
+Bytes parse_capacity(const std::string& text) {
+  try {
+    const double bytes = parse_quantity(text, Dimension::size);
+    if (bytes < 1 || bytes > 0x1p60) throw QuantityError("expected from 1 byte to 2^60");
+    return static_cast<Bytes>(bytes);
+  } catch (const QuantityError& error) {
+    throw UsageError(fmt::format("--capacity {}: {}.", text, error.what()));
+  }
+}
+
+// 0 = not given.
+Bytes capacity_of(const Options& o, const std::optional<Machine>& machine) {
+  if (!o.capacity.empty()) return parse_capacity(o.capacity);
+  return machine ? machine->tiers[static_cast<std::size_t>(machine->tier("hbm"))].usable() : 0;
+}
+
+Cell bytes_cell(Bytes bytes) { return number_cell(human_bytes(bytes), std::to_string(bytes)); }
+
+std::string warning_of(const MemoryForecast& f, Bytes capacity) {
+  const std::string whole = human_bytes(capacity);
+  if (f.steps_to_capacity && *f.steps_to_capacity <= static_cast<std::int64_t>(f.steps.size()))
+    return fmt::format("out of memory ahead: the expected peak of step {} from now passes {}", *f.steps_to_capacity,
+                       whole);
+  if (f.steps_to_limit)
+    return fmt::format("out of memory possible: the interval of step {} from now passes {}", *f.steps_to_limit, whole);
+  if (f.steps_to_capacity)
+    return fmt::format("beyond the horizon: growing on like this, step {} from now passes {}", *f.steps_to_capacity,
+                       whole);
+  return fmt::format("none: the next {} steps stay within {}", f.steps.size(), whole);
+}
+
+Table figures_of(const JobMemory& job, const MemoryForecast& f, Bytes capacity) {
+  Table t{.name = "forecast",
+          .title = fmt::format("{}: memory of the next steps, from {} past ones", job.name, f.whole_steps),
+          .columns = {"figure", "value", "meaning"},
+          .headings = {"", "", ""},
+          .rows = {}};
+  const auto add = [&](std::string name, Cell value, std::string meaning) {
+    t.rows.push_back({cell(std::move(name)), std::move(value), cell(std::move(meaning))});
+  };
+  const auto count = [](std::size_t n) { return number_cell(human_count(n), std::to_string(n)); };
+  const double seconds = seconds_per_step(job, f);
+  add("period", count(f.period),
+      f.period_found ? "samples per step, found by autocorrelation"
+                     : "samples per step, as given or as the file says where its steps begin");
+  if (seconds > 0) add("step_time", number_cell(human_time(from_seconds(seconds)), plain_number(seconds)), "of a step");
+  add("growth_per_step", bytes_cell(f.growth_per_step), "of the trend, median over the past steps");
+  add("backtests", count(f.backtests), "past steps, each forecast from those before it; their mean absolute errors:");
+  add("error", bytes_cell(f.error), "of this forecast, its choice of a method included");
+  add("seasonal_naive_error", bytes_cell(f.seasonal_naive_error), "of taking the peak of the step before");
+  add("last_value_error", bytes_cell(f.last_value_error), "of taking the last value before the step");
+  if (capacity > 0) add("capacity", bytes_cell(capacity), "of the GPU, as given");
+  if (f.steps_to_capacity)
+    add("steps_to_capacity", number_cell(std::to_string(*f.steps_to_capacity), std::to_string(*f.steps_to_capacity)),
+        "steps from now until the expected peak passes the capacity");
+  if (f.steps_to_limit)
+    add("steps_to_limit", number_cell(std::to_string(*f.steps_to_limit), std::to_string(*f.steps_to_limit)),
+        "steps from now until the interval passes the capacity");
+  return t;
+}
+
+Table steps_of(const MemoryForecast& f) {
+  Table t{.name = "steps",
+          .title = fmt::format("The peaks expected, with an interval that holds {:g} % of them", f.coverage * 100),
+          .columns = {"steps_ahead", "peak_bytes", "low_bytes", "high_bytes"},
+          .headings = {"step", "peak", "low", "high"},
+          .rows = {}};
+  for (const StepForecast& s : f.steps)
+    t.rows.push_back({number_cell(fmt::format("+{}", s.steps_ahead), std::to_string(s.steps_ahead)), bytes_cell(s.peak),
+                      bytes_cell(s.low), bytes_cell(s.high)});
+  return t;
+}
+
+Table notes_of(const std::vector<std::string>& sentences) {
+  Table t{.name = "notes", .title = "Notes", .columns = {"note"}, .headings = {""}, .rows = {}, .prose = true};
+  for (const std::string& s : sentences) t.rows.push_back({cell(s)});
+  return t;
+}
+
+int forecast_one(const Options& o, Format format, Bytes capacity) {
+  const JobMemory job = read_job_memory(o.file, o.period, o.device);
+  const MemoryForecast f = forecast_memory(job.series, o.steps_ahead, capacity, o.coverage);
+  std::vector<std::string> notes{fmt::format("Continued by: {}.", f.method)};
+  if (capacity > 0) notes.push_back(fmt::format("Warning: {}.", warning_of(f, capacity)));
+  notes.insert(notes.end(), job.notes.begin(), job.notes.end());
+  notes.insert(notes.end(), f.notes.begin(), f.notes.end());
+  print(to_text({figures_of(job, f, capacity), steps_of(f), notes_of(notes)}, format));
+  if (!f.steps_to_capacity || *f.steps_to_capacity > o.steps_ahead) return 0;
+  fmt::print(stderr, "memwall forecast: {}: {}.\n", o.file, warning_of(f, capacity));
+  return 3;
+}
+
+// The forecast's next step as an upper bound: its expected course, lifted to the top of the interval.
+SharedJob shared_job(const JobMemory& job, const MemoryForecast& f) {
+  SharedJob shared{
+      .name = job.name, .step = f.next_step, .seconds = seconds_per_step(job, f), .gpu_busy = job.gpu_busy};
+  const double lift = static_cast<double>(f.steps.front().high) - shared.peak();
+  for (double& sample : shared.step) sample += lift;
+  return shared;
+}
+
+int forecast_sharing(const Options& o, Format format, const std::optional<Machine>& machine, Bytes capacity) {
+  if (o.share.size() < 2 || o.share.size() > 12)
+    throw UsageError(fmt::format("--share takes 2 to 12 files, one per job; found {}.", o.share.size()));
+  if (capacity == 0) throw UsageError("--share needs the memory to share: give --capacity or --machine.");
+  std::vector<SharedJob> jobs;
+  std::vector<std::string> notes;
+  for (const std::string& file : o.share) {
+    const JobMemory job = read_job_memory(file, o.period, o.device);
+    jobs.push_back(shared_job(job, forecast_memory(job.series, 1, capacity, o.coverage)));
+    for (const std::string& note : job.notes) notes.push_back(job.name + ": " + note);
+  }
+  const SharingReport report = report_sharing(jobs, capacity, machine, o.steps);
+  std::vector<Table> tables = sharing_tables(report);
+  notes.insert(notes.begin(), report.notes.begin(), report.notes.end());
+  tables.push_back(notes_of(notes));
+  print(to_text(tables, format));
+  if (report.some_way_fits) return 0;
+  fmt::print(stderr, "memwall forecast: no way of sharing {} lets all {} jobs run.\n", human_bytes(capacity),
+             jobs.size());
+  return 3;
+}
+
+int forecast(const Options& o) {
+  const Format format = parse_format(o.format);
+  const std::optional<Machine> machine =
+      o.machine.empty() ? std::nullopt : std::optional<Machine>(load_machine(o.machine));
+  const Bytes capacity = capacity_of(o, machine);
+  if (o.share.empty() == o.file.empty())
+    throw UsageError(o.file.empty() ? "a FILE is missing, or --share with several."
+                                    : "FILE and --share are one too many: list all jobs after --share.");
+  return o.share.empty() ? forecast_one(o, format, capacity) : forecast_sharing(o, format, machine, capacity);
+}
+
+void add_options(CLI::App& app, Options& o) {
+  app.add_option("file", o.file,
+                 "A memory snapshot (torch.cuda.memory._dump_snapshot, also .gz), a run of several steps (.h5), or a "
+                 "log of samples (CSV: nvidia-smi's timestamp, memory.used [MiB]; or seconds,bytes)");
+  app.add_option("--steps-ahead", o.steps_ahead, "How many steps to forecast")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--period", o.period, "Samples (or events) per step; default: as the file says, or found")
+      ->check(CLI::Range(std::size_t{2}, std::size_t{1} << 30));
+  app.add_option("--capacity", o.capacity, "Memory of the GPU, to warn before it is full: 80GiB");
+  app.add_option("--machine", o.machine,
+                 "A machine's name or file: its usable memory; with --share also its MIG profiles");
+  app.add_option("--coverage", o.coverage, "Share of the peaks that the interval is to hold")
+      ->check(CLI::Range(0.01, 0.999))
+      ->capture_default_str();
+  app.add_option("--device", o.device, "Of a snapshot: which GPU; default: the first that has events");
+  app.add_option("--share", o.share, "Several files, one per job: can they share one GPU, and at what cost?");
+  app.add_option("--steps", o.steps, "With --share: steps that each job runs in the dynamic schedule")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
+}
+
+}  // namespace
+
+Verb add_forecast(CLI::App& parent) {
+  auto o = std::make_shared<Options>();
+  CLI::App* app = parent.add_subcommand("forecast", "Memory of the next steps with an interval, and an early warning");
+  add_options(*app, *o);
+  app->footer(
+      "The method, and how well it does, is in docs/forecast.md. Exit code 3 means: the expected peak of one of\n"
+      "the next steps passes the capacity (that only its interval does is a warning); with --share, that no way of\n"
+      "sharing lets all jobs run. The result is printed in full either way.\n\n"
+      "Examples:\n"
+      "  memwall forecast snapshot.pickle --capacity 40GiB\n"
+      "  nvidia-smi --query-gpu=timestamp,memory.used --format=csv -lms 200 > log.csv\n"
+      "  memwall forecast log.csv --steps-ahead 50 --machine h100-sxm-80gb\n"
+      "  memwall forecast --share a.h5 b.h5 c.csv --machine h100-sxm-80gb");
+  return {app, [o] { return forecast(*o); }};
+}
+
+}  // namespace memwall

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 #include "tests/support/reference_allocator.h"
 #include "tests/support/reference_allocator_device.h"
@@ -154,11 +153,13 @@ class Comparison {
  public:
   Comparison(const AllocatorScenario& scenario, Left& left, Right& right)
       : scenario_(scenario), left_(left), right_(right), capacity_(scenario.capacity) {
-    for (const SegmentState& segment : scenario.start)
+    for (const SegmentState& segment : scenario.start) {
+      if (segment.private_pool > 0) caller_.pool_uses[segment.private_pool] = 1;
       for (const BlockState& block : segment.blocks) {
         if (block.use == BlockState::Use::in_use) caller_.live.push_back(block.address);
         if (block.use == BlockState::Use::pending) caller_.by_hand.push_back(block.address);
       }
+    }
   }
 
   std::optional<AllocatorDifference> run() {
@@ -323,10 +324,6 @@ class Comparison {
       both([&](auto& a) { a.end_pool(caller_.active_pools.back()); });
     for (const Address address : caller_.by_hand) complete(address);
     for (const Address address : caller_.live) both([&](auto& a) { a.free(address); });
-    // Private pools of the start, which nobody began.
-    for (const SegmentState& segment : scenario_.start)
-      if (const std::uint32_t pool = segment.private_pool; pool > 0 && restored_pools_.insert(pool).second)
-        both([&](auto& a) { a.begin_pool(pool), a.end_pool(pool), a.release_pool(pool); });
     for (auto& [pool, uses] : caller_.pool_uses)
       for (; uses > 0; --uses) both([&, p = pool](auto& a) { a.release_pool(p); });
     both([](auto& a) { a.release_cached(); });
@@ -342,7 +339,6 @@ class Comparison {
   Right& right_;
   Bytes capacity_;
   Caller caller_;
-  std::set<std::uint32_t> restored_pools_;
 };
 
 }  // namespace

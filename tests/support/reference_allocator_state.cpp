@@ -31,6 +31,7 @@ void ReferenceAllocator::restore(const std::vector<SegmentState>& segments) {
   for (const SegmentState& state : segments) {
     const Pool pool{state.private_pool, state.small_pool && rules_.pools_by_size};
     segments_[state.address] = {state.size, state.stream, pool, state.small_pool, state.expandable};
+    if (state.private_pool > 0) pool_uses_[state.private_pool] = 1;
     for (const BlockState& piece : state.blocks) {
       Block block;
       block.segment = state.address;

@@ -7,6 +7,8 @@
 #include <map>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 namespace memwall {
 namespace {
@@ -146,26 +148,26 @@ Kind KindFinder::of_unknown_phase(const Allocation& a, const StackFacts& facts) 
   return next != kNone && events_.phases[next] == Phase::forward ? Kind::input : Kind::unknown;
 }
 
-// What the end of the recording cuts off is what its stack made before; with no example, a block that backward leaves
-// is a gradient if it has the size of something that was there before.
+// What the end of the recording cuts off is what its stack made before, in that phase; with no example, a block that
+// backward leaves is a gradient if it has the size of something that was there before.
 void KindFinder::cut_off_by_the_end() {
-  std::unordered_map<StackId, std::array<std::uint32_t, kStorageKinds>> examples;
-  std::unordered_map<Bytes, bool> parameter_sizes;
-  for (const std::uint32_t i : cut_) examples[table_.allocations[i].stack] = {};
+  std::map<std::pair<StackId, Phase>, std::array<std::uint32_t, kStorageKinds>> examples;
+  std::unordered_set<Bytes> parameter_sizes;
+  for (const std::uint32_t i : cut_) examples[{table_.allocations[i].stack, table_.allocations[i].phase}] = {};
   std::size_t next_cut = 0;
   for (std::uint32_t i = 0; i < table_.allocations.size(); ++i) {
     const Allocation& a = table_.allocations[i];
     const bool is_cut = next_cut < cut_.size() && cut_[next_cut] == i;
     if (is_cut) ++next_cut;
     if (a.kind == Kind::parameter || (a.begin == Allocation::kBefore && a.end == kAfter))
-      parameter_sizes[a.requested] = true;
+      parameter_sizes.insert(a.requested);
     if (is_cut || a.begin == Allocation::kBefore) continue;
-    const auto found = examples.find(a.stack);
+    const auto found = examples.find({a.stack, a.phase});
     if (found != examples.end()) ++found->second[static_cast<std::size_t>(a.kind)];
   }
   for (const std::uint32_t i : cut_) {
     Allocation& a = table_.allocations[i];
-    const auto& counts = examples[a.stack];
+    const auto& counts = examples[{a.stack, a.phase}];
     const auto most = std::max_element(counts.begin(), counts.end());
     if (*most > 0)
       a.kind = static_cast<Kind>(most - counts.begin());

@@ -113,7 +113,9 @@ std::string SourceLines::line_of(const std::vector<std::uint32_t>& stack) const 
     }
     if (node.empty()) node = autograd_node(function);
     if (const string_view name = operator_name(function); !name.empty() && node.empty()) op = name;
-    if (innermost.empty() && !is_allocator(function)) innermost = function_name(function);
+    if (!innermost.empty() || is_allocator(function)) continue;
+    innermost = function_name(function);
+    if (innermost.empty()) innermost = function;  // no name that can be read
   }
   if (python != nullptr) return python_line(*python);
   if (!node.empty()) return op.empty() ? std::string(node) : fmt::format("{} aten::{}", node, op);

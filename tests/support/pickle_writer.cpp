@@ -59,6 +59,7 @@ Plain& Plain::operator[](const std::string& key) {
   throw std::out_of_range(key);
 }
 
+Plain::Pairs& Plain::pairs() { return content_->pairs; }
 std::vector<Plain>& Plain::items() { return content_->items; }
 
 PickleWriter::PickleWriter(int protocol, std::function<void(std::string_view)> sink)

@@ -40,6 +40,7 @@ class Plain {
   void set(const std::string& key, Plain value);
   void remove(const std::string& key);
   Plain& operator[](const std::string& key);  // REQUIRES: there is one
+  Pairs& pairs();                             // REQUIRES: kind dict
   std::vector<Plain>& items();                // of a list or tuple
 
  private:

@@ -144,6 +144,7 @@ void SnapshotBuilder::append_lists(List& list, std::span<const PickleValue> item
   }
   for (const PickleValue item : items)
     traces->push_back(item.kind() == Kind::unique ? take_list<Events>(item) : Events());
+  discard(items);
 }
 
 template <class Record>
@@ -161,16 +162,12 @@ void SnapshotBuilder::append_records(List& list, Tag tag, std::vector<Record>& w
   const auto begin = waiting.begin() + items[0].index();
   assert(waiting.end() - begin == static_cast<std::ptrdiff_t>(items.size()));
   records->insert(records->end(), std::make_move_iterator(begin), std::make_move_iterator(waiting.end()));
-  waiting.erase(begin, waiting.end());
+  discard(items);
 }
 
 template <class Content>
 Content SnapshotBuilder::take_list(PickleValue value) {
-  List& list = lists_[value.index()];
-  Content content = std::move(std::get<Content>(list));
-  list = {};
-  free_lists_.push_back(value.index());
-  return content;
+  return std::move(std::get<Content>(lists_[value.index()]));
 }
 
 template <class Content>
@@ -188,7 +185,6 @@ template std::vector<SnapshotBuilder::DeviceSegment> SnapshotBuilder::take_list(
 template std::vector<MemoryAnnotation> SnapshotBuilder::take_list(Name, const char*);
 template std::vector<SnapshotBuilder::DeviceSegment> SnapshotBuilder::take_list(PickleValue);
 
-// Uses up what nobody wants.
 void SnapshotBuilder::discard(std::span<const PickleValue> items) {
   for (std::size_t i = items.size(); i-- > 0;) {
     const PickleValue item = items[i];

@@ -60,6 +60,7 @@ class SnapshotBuilder final : public PickleContent {
     kSnapshot,
     kList  // unique
   };
+  static constexpr std::int64_t kNoTime = -1;  // until the recording is finished
   struct DeviceSegment {
     int device = 0;
     RecordedSegment segment;
@@ -93,7 +94,15 @@ class SnapshotBuilder final : public PickleContent {
   std::uint16_t stream_of();
   Bytes counted(Bytes size);
   void note_unknown_keys();
-  // Empties the list that field `name` holds; an empty one where the field is absent or holds [].
+  // Puts a record on its stack, after all that its dict held is used up.
+  template <class Record>
+  PickleValue hold(std::vector<Record>& waiting, Tag tag, Record record) {
+    discard(fields_.pairs());
+    waiting.push_back(std::move(record));
+    return {Kind::unique, tag, static_cast<std::uint32_t>(waiting.size() - 1)};
+  }
+  // Moves out what the list of field `name` holds; nothing where the field is absent or holds []. The list itself, now
+  // empty, is discarded with its dict.
   template <class Content>
   Content take_list(Name name, const char* expected);
   template <class Content>
@@ -103,8 +112,10 @@ class SnapshotBuilder final : public PickleContent {
   void append_lists(List& list, std::span<const PickleValue> items);
   template <class Record>
   void append_records(List& list, Tag tag, std::vector<Record>& waiting, std::span<const PickleValue> items);
+  // Uses up all of these.
   void discard(std::span<const PickleValue> items);
 
+  void finish_times(MemoryRecording& recording);
   void finish_devices(MemoryRecording& recording);
   void finish_tables(MemoryRecording& recording);
   void finish_notes(MemoryRecording& recording);
@@ -140,7 +151,7 @@ class SnapshotBuilder final : public PickleContent {
   std::optional<SnapshotSettings> all_settings_;
   // For notes.
   Bytes counted_bytes_ = 0;
-  std::uint64_t entries_ = 0, timed_entries_ = 0, pooled_entries_ = 0, untyped_segments_ = 0;
+  std::uint64_t pooled_entries_ = 0, untyped_segments_ = 0;
   std::map<std::uint32_t, std::uint64_t> unknown_actions_;       // text -> how often
   std::map<std::string, std::set<std::uint32_t>> unknown_keys_;  // record -> texts
   std::vector<std::string> notes_;

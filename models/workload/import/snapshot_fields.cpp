@@ -75,6 +75,7 @@ static_assert(std::size(kNames) == static_cast<std::size_t>(SnapshotName::small)
 std::span<const std::string_view> snapshot_names() { return kNames; }
 
 void SnapshotFields::load(std::span<const PickleValue> pairs) {
+  pairs_ = pairs;
   present_ = 0;
   unknown_count_ = 0;
   for (std::size_t i = 0; i < pairs.size(); i += 2) {

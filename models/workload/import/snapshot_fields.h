@@ -101,7 +101,8 @@ class SnapshotFields {
 
   SnapshotFields(const TextTable& texts, const PickleContent& content) : texts_(texts), content_(content) {}
 
-  // Takes the place of the dict before. Throws PickleFault where a known key comes twice.
+  // Takes the place of the dict before; `pairs` must stay while it is used. Throws PickleFault where a known key comes
+  // twice.
   void load(std::span<const PickleValue> pairs);
   // Names the record in messages: "a trace entry".
   void set_record(const char* record) { record_ = record; }
@@ -113,6 +114,7 @@ class SnapshotFields {
     return (has(names) || ...);
   }
   PickleValue operator[](Name name) const { return has(name) ? values_[static_cast<int>(name)] : PickleValue(); }
+  std::span<const PickleValue> pairs() const { return pairs_; }
   // Texts that are no known key.
   std::span<const std::uint32_t> unknown_keys() const { return {unknown_.data(), unknown_count_}; }
 
@@ -129,6 +131,7 @@ class SnapshotFields {
  private:
   static constexpr int kKeys = static_cast<int>(Name::keys);
   static_assert(kKeys <= 64);
+  std::span<const PickleValue> pairs_;
   std::uint64_t present_ = 0;
   std::array<PickleValue, kKeys> values_;
   std::array<std::uint32_t, 8> unknown_{};  // more are not told

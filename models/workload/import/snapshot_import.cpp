@@ -27,9 +27,9 @@ MemoryRecording SnapshotBuilder::finish(PickleValue top) {
     notes_.push_back("The file has no allocator settings; the default settings are taken.");
   }
   recording.annotations = std::move(all_annotations_);
-  recording.has_times = timed_entries_ == entries_;
   finish_tables(recording);
   finish_devices(recording);
+  finish_times(recording);
   finish_notes(recording);
   check_.finish(recording);
   return recording;
@@ -45,6 +45,22 @@ void SnapshotBuilder::finish_devices(MemoryRecording& recording) {
     recording.devices.push_back(std::move(device));
   }
   if (recording.devices.empty()) notes_.push_back("The file has neither segments nor trace entries.");
+}
+
+void SnapshotBuilder::finish_times(MemoryRecording& recording) {
+  std::uint64_t entries = 0, timeless = 0;
+  for (DeviceRecording& device : recording.devices)
+    for (MemoryEvent& event : device.events) {
+      ++entries;
+      if (event.time_us != kNoTime) continue;
+      ++timeless;
+      event.time_us = 0;
+    }
+  recording.has_times = timeless == 0;
+  if (timeless == 0) return;
+  notes_.push_back(timeless == entries
+                       ? "The trace entries have no times (PyTorch before 2.2); only their order is known."
+                       : fmt::format("{} of {} trace entries have no time; times are not used.", timeless, entries));
 }
 
 // Keeps the texts of frames only; the reader's table has every text of the file.
@@ -65,11 +81,6 @@ void SnapshotBuilder::finish_tables(MemoryRecording& recording) {
 }
 
 void SnapshotBuilder::finish_notes(MemoryRecording& recording) {
-  if (!recording.has_times && timed_entries_ == 0)
-    notes_.push_back("The trace entries have no times (PyTorch before 2.2); only their order is known.");
-  else if (!recording.has_times)
-    notes_.push_back(
-        fmt::format("{} of {} trace entries have no time; times are not used.", entries_ - timed_entries_, entries_));
   for (const auto& [action, times] : unknown_actions_)
     notes_.push_back(fmt::format("Trace entries of action {} are not understood and ignored: {}.",
                                  in_quotes(texts_[action]), times));

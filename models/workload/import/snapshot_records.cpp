@@ -59,6 +59,7 @@ PickleValue SnapshotBuilder::make_frame() {
   frame.file = fields_.text_or_empty(Name::filename);
   frame.line = static_cast<std::int32_t>(fields_.integer_or(Name::line, 0, -0x80000000LL, 0x7fffffffLL));
   note_unknown_keys();
+  discard(fields_.pairs());
   return {Kind::shared, kFrame, frames_.add(frame)};
 }
 
@@ -88,23 +89,17 @@ PickleValue SnapshotBuilder::make_event() {
   else if (unknown_actions_.size() < 20 || unknown_actions_.contains(action))
     ++unknown_actions_[action];
   set_event_range(event);
-  event.time_us = fields_.integer_or(Name::time_us, 0, 0, PickleValue::kLargest);
+  event.time_us = fields_.integer_or(Name::time_us, kNoTime, 0, PickleValue::kLargest);
   event.stack = stack_of(Name::frames);
   event.stream = stream_of();
-  ++entries_;
-  timed_entries_ += fields_.has(Name::time_us);
   pooled_entries_ += fields_[Name::pool_id].is(Kind::shared, kPool) && fields_[Name::pool_id].index() != 0;
   note_unknown_keys();
-  for (const Name name : {Name::compile_context, Name::user_metadata, Name::pool_id})
-    if (const PickleValue value = fields_[name]; value.kind() == Kind::unique) discard({&value, 1});
-  events_.push_back(event);
-  return {Kind::unique, kEvent, static_cast<std::uint32_t>(events_.size() - 1)};
+  return hold(events_, kEvent, std::move(event));
 }
 
 PickleValue SnapshotBuilder::make_history() {
   fields_.set_record("a block's history");
-  histories_.push_back({fields_.integer(Name::real_size, 0, kLargestSize), stack_of(Name::frames)});
-  return {Kind::unique, kHistory, static_cast<std::uint32_t>(histories_.size() - 1)};
+  return hold(histories_, kHistory, History{fields_.integer(Name::real_size, 0, kLargestSize), stack_of(Name::frames)});
 }
 
 PickleValue SnapshotBuilder::make_block() {
@@ -127,8 +122,7 @@ PickleValue SnapshotBuilder::make_block() {
   block.requested = fields_.integer_or(Name::requested_size, demand, 0, kLargestSize);
   block.stack = fields_.has(Name::frames) ? stack_of(Name::frames) : history.stack;
   note_unknown_keys();
-  blocks_.push_back(block);
-  return {Kind::unique, kBlock, static_cast<std::uint32_t>(blocks_.size() - 1)};
+  return hold(blocks_, kBlock, std::move(block));
 }
 
 PickleValue SnapshotBuilder::make_segment() {
@@ -162,8 +156,7 @@ PickleValue SnapshotBuilder::make_segment() {
   for (int i = 0; i < 3; ++i) sums[i] = fields_.integer_or(kSums[i], -1, 0, kLargestSize);
   check_.compare_sums(segment, sums);
   note_unknown_keys();
-  segments_.push_back(std::move(made));
-  return {Kind::unique, kSegment, static_cast<std::uint32_t>(segments_.size() - 1)};
+  return hold(segments_, kSegment, std::move(made));
 }
 
 PickleValue SnapshotBuilder::make_annotation() {
@@ -173,8 +166,7 @@ PickleValue SnapshotBuilder::make_annotation() {
   annotation.name = texts_[fields_.text_or_empty(Name::name)];
   annotation.device = static_cast<int>(fields_.integer_or(Name::device, 0, -1, kMostDevices - 1));
   annotation.time_us = fields_.integer_or(Name::time_us, 0, 0, PickleValue::kLargest);
-  annotations_.push_back(std::move(annotation));
-  return {Kind::unique, kAnnotation, static_cast<std::uint32_t>(annotations_.size() - 1)};
+  return hold(annotations_, kAnnotation, std::move(annotation));
 }
 
 // {'1': 0, '2': 0, '4': 8, ...}
@@ -189,8 +181,7 @@ std::optional<PickleValue> SnapshotBuilder::make_divisions(std::span<const Pickl
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
     divisions.emplace_back(number, pairs[i + 1].number());
   }
-  divisions_.push_back(std::move(divisions));
-  return PickleValue(Kind::unique, kDivisions, static_cast<std::uint32_t>(divisions_.size() - 1));
+  return hold(divisions_, kDivisions, std::move(divisions));
 }
 
 PickleValue SnapshotBuilder::make_settings() {
@@ -212,13 +203,11 @@ PickleValue SnapshotBuilder::make_settings() {
     settings.expandable_segments = fields_.boolean_or(Name::expandable_segments, false);
   if (const PickleValue divisions = fields_[Name::roundup_power2_divisions]; divisions.is(Kind::unique, kDivisions)) {
     settings.divisions = std::move(divisions_[divisions.index()]);
-    divisions_.resize(divisions.index());
   } else if (fields_.has(Name::roundup_power2_divisions) && !divisions.is(Kind::shared, kEmptyDict)) {
     fields_.fail(Name::roundup_power2_divisions, "a dict of numbers");
   }
   note_unknown_keys();
-  settings_.push_back(std::move(settings));
-  return {Kind::unique, kSettings, static_cast<std::uint32_t>(settings_.size() - 1)};
+  return hold(settings_, kSettings, std::move(settings));
 }
 
 PickleValue SnapshotBuilder::make_snapshot() {
@@ -241,6 +230,7 @@ PickleValue SnapshotBuilder::make_snapshot() {
        {std::pair(Name::segments, "segments"), std::pair(Name::device_traces, "device_traces")})
     if (!fields_.has(name)) notes_.push_back(fmt::format("The file has no {}.", what));
   note_unknown_keys();
+  discard(fields_.pairs());
   return {Kind::unique, kSnapshot, 0};
 }
 

@@ -87,7 +87,7 @@ RecordingPlayer::RecordingPlayer(const DeviceRecording& device, const StartState
                         static_cast<Bytes>(settings_.per_process_memory_fraction * static_cast<double>(device_total)));
     make_pytorch(start, device_total);
     const bool all_fits = reserved_by(start.segments) <= limit_;
-    if (settings_ == recorded && (all_fits || needed_by(start.segments, settings_) <= limit_)) {
+    if (!variant.start_anew && settings_ == recorded && (all_fits || needed_by(start.segments, settings_) <= limit_)) {
       recorded_addresses_ = true;
       restore(start);
       if (!all_fits) {

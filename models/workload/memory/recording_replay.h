@@ -47,8 +47,8 @@ struct ReplayCheck {
 
 struct RecordingReplay {
   std::vector<MemoryLevels> points;  // one per event
-  MemoryTotals start, peak, end;    // peak: at the first event of the highest allocated
-  std::uint32_t peak_event = 0;     // index into events; the start state is the peak where `peak_at_start`
+  MemoryTotals start, peak, end;     // peak: at the first event of the highest allocated
+  std::uint32_t peak_event = 0;      // index into events; the start state is the peak where `peak_at_start`
   bool peak_at_start = false;
   Bytes peak_reserved = 0, peak_active = 0;  // highest of the whole replay
   std::vector<SegmentState> end_segments;
@@ -69,7 +69,8 @@ struct ReplayVariant {
   // pytorch, cuda_async, stitching or ideal: names of make_allocator (sim/allocator.h). Settings apply to pytorch.
   std::string allocator = "pytorch";
   Bytes capacity = Bytes{1} << 60;    // that may be reserved
-  std::optional<Bytes> device_total;  // default: capacity
+  std::optional<Bytes> device_total;  // default: capacity; 1 TiB where that is unlimited
+  bool start_anew = false;            // what lives at the start is allocated anew in any case: to compare settings
 };
 
 // As it would be. Blocks that live at the start keep their places where allocator and settings are the recording's and

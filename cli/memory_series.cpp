@@ -96,8 +96,10 @@ void set_steps(const MemoryRecording& recording, const DeviceRecording& device, 
                std::vector<double> bytes, JobMemory& job) {
   if (table.steps.size() < 2) {
     job.series.bytes = std::move(bytes);
-    job.notes.push_back(
-        fmt::format("The snapshot shows {} training steps; samples are its events.", table.steps.size()));
+    job.notes.push_back(fmt::format(
+        "The snapshot shows {} whole training steps; samples are its events, and a period that is found may "
+        "be that of layers or of parameters.",
+        table.steps.size()));
     return;
   }
   std::vector<std::size_t> boundaries;

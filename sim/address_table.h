@@ -30,8 +30,6 @@ class AddressTable {
     }
   }
 
-  bool empty() const { return count_ == 0; }
-
   // REQUIRES: the address is in the table.
   void erase(Address address) {
     std::size_t hole = home(address);

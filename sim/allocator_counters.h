@@ -6,118 +6,107 @@
 
 #include <algorithm>
 
+#include "sim/allocator.h"
 #include "sim/allocator_statistics.h"
 
 namespace memwall {
 
 class AllocatorCounters {
  public:
+  // What is handed out, over both pools: kept here, as it is asked for after every call.
+  const Usage& usage() const { return usage_; }
+  Usage& usage() { return usage_; }
+
   void hand_out(bool large, Bytes size, Bytes requested) {
     Pool& pool = pools_[large];
     ++pool.calls;
     pool.size_sum += size;
     pool.requested_sum += requested;
-    ++pool.now.blocks;
-    pool.now.bytes += size;
-    pool.now.requested += requested;
-    raise(pool.now, pool.peak);
-    raise(both(), peak_);
+    ++pool.blocks;
+    pool.bytes += size;
+    pool.requested += requested;
+    usage_.allocated += size;
+    usage_.requested += requested;
+    raise_peaks(pool);
   }
-  // A block that waits for other streams since before the counting began.
-  void hand_out_waiting(bool large, Bytes size, Bytes requested) {
-    Pool& pool = pools_[large];
-    ++pool.calls;
-    pool.size_sum += size;
-    pool.requested_sum += requested;
-    ++pool.now.waiting;
-    pool.now.waiting_bytes += size;
-    pool.now.requested += requested;
-    raise(pool.now, pool.peak);
-    raise(both(), peak_);
-  }
-  // The host freed a block: it leaves `allocated` and stays active.
-  void take_back(bool large, Bytes size) {
-    Now& now = pools_[large].now;
-    --now.blocks;
-    now.bytes -= size;
-    ++now.waiting;
-    now.waiting_bytes += size;
-  }
-  // No stream uses it any more.
-  void complete(bool large, Bytes size, Bytes requested) {
-    Now& now = pools_[large].now;
-    --now.waiting;
-    now.waiting_bytes -= size;
-    now.requested -= requested;
-  }
-  // Both at once.
   void free(bool large, Bytes size, Bytes requested) {
-    Now& now = pools_[large].now;
-    --now.blocks;
-    now.bytes -= size;
-    now.requested -= requested;
+    Pool& pool = pools_[large];
+    --pool.blocks;
+    pool.bytes -= size;
+    pool.requested -= requested;
+    usage_.allocated -= size;
+    usage_.requested -= requested;
   }
+
+  // The two halves of a free: first the block leaves `allocated` and stays active, then it leaves `active`.
+  void begin_wait(bool large, Bytes size, Bytes requested);
+  void end_wait(bool large, Bytes size, Bytes requested);
+  // A block that waits since before the counting began.
+  void add_waiting(bool large, Bytes size, Bytes requested);
+
   // Free blocks in split segments: how many more, or fewer, and of how many bytes.
   void change_inactive(bool large, std::int64_t blocks, Bytes bytes) {
-    change(inactive_, large, blocks);
-    change(inactive_bytes_, large, bytes);
+    inactive_.change(large, blocks);
+    inactive_bytes_.change(large, bytes);
   }
-  void reserve(bool large, Bytes bytes) { change(reserved_, large, bytes); }  // negative: given back
-  void change_segments(bool large, std::int64_t count) { change(segments_, large, count); }
-  void change_oversize_allocations(std::int64_t count) { change(oversize_allocations_, count); }
-  void change_oversize_segments(std::int64_t count) { change(oversize_segments_, count); }
+  void reserve(bool large, Bytes bytes) {  // negative: given back
+    usage_.reserved += bytes;
+    reserved_.change(large, bytes);
+  }
+  void change_segments(bool large, std::int64_t count) { segments_.change(large, count); }
+  void change_oversize_allocations(std::int64_t count) { oversize_allocations_.change(false, count); }
+  void change_oversize_segments(std::int64_t count) { oversize_segments_.change(false, count); }
 
-  std::int64_t active_bytes() const {
-    const Now now = both();
-    return now.bytes + now.waiting_bytes;
-  }
+  Bytes active_bytes() const { return usage_.allocated + pools_[0].waiting_bytes + pools_[1].waiting_bytes; }
   // All but the scalars that AllocatorEvents has, and max_split_size.
   AllocatorStatistics statistics() const;
 
   std::int64_t out_of_memory = 0, synchronizations = 0;
 
  private:
-  struct Now {
-    std::int64_t blocks = 0, bytes = 0;  // handed out
-    std::int64_t requested = 0;          // handed out or waiting
-    std::int64_t waiting = 0, waiting_bytes = 0;
-  };
   struct Peak {
-    std::int64_t blocks = 0, bytes = 0, requested = 0, active = 0, active_bytes = 0;
+    std::int64_t blocks = 0, bytes = 0, requested = 0;
+    // Of what is active: only while something waits, otherwise those above are the same.
+    std::int64_t active = 0, active_bytes = 0;
   };
   struct Pool {
-    Now now;
+    std::int64_t blocks = 0, bytes = 0;  // handed out
+    std::int64_t requested = 0;          // handed out or waiting
     Peak peak;
     std::int64_t calls = 0, size_sum = 0, requested_sum = 0;  // of all that was ever handed out
+    std::int64_t waiting = 0, waiting_bytes = 0;
+  };
+  // A figure that goes up and down, of small and large pools: now, the most at once, the sum of all increases.
+  struct Figure {
+    std::int64_t now[2] = {0, 0}, peak[2] = {0, 0}, increases[2] = {0, 0};
+    std::int64_t peak_of_both = 0;
+
+    void change(bool large, std::int64_t amount) {
+      now[large] += amount;
+      if (amount <= 0) return;
+      increases[large] += amount;
+      peak[large] = std::max(peak[large], now[large]);
+      peak_of_both = std::max(peak_of_both, now[0] + now[1]);
+    }
+    PoolStatistics statistics() const;
   };
 
-  Now both() const {
-    const Now &a = pools_[0].now, &b = pools_[1].now;
-    return {a.blocks + b.blocks, a.bytes + b.bytes, a.requested + b.requested, a.waiting + b.waiting,
-            a.waiting_bytes + b.waiting_bytes};
+  void raise_peaks(Pool& pool) {
+    pool.peak.blocks = std::max(pool.peak.blocks, pool.blocks);
+    pool.peak.bytes = std::max(pool.peak.bytes, pool.bytes);
+    pool.peak.requested = std::max(pool.peak.requested, pool.requested);
+    peak_.blocks = std::max(peak_.blocks, pools_[0].blocks + pools_[1].blocks);
+    peak_.bytes = std::max(peak_.bytes, usage_.allocated);
+    peak_.requested = std::max(peak_.requested, pools_[0].requested + pools_[1].requested);
+    if ((pools_[0].waiting | pools_[1].waiting) != 0) [[unlikely]]
+      raise_active_peaks(pool);
   }
-  static void raise(const Now& now, Peak& peak) {
-    peak.blocks = std::max(peak.blocks, now.blocks);
-    peak.bytes = std::max(peak.bytes, now.bytes);
-    peak.requested = std::max(peak.requested, now.requested);
-    peak.active = std::max(peak.active, now.blocks + now.waiting);
-    peak.active_bytes = std::max(peak.active_bytes, now.bytes + now.waiting_bytes);
-  }
-  static void change(Statistic& statistic, std::int64_t amount) {
-    statistic.current += amount;
-    statistic.peak = std::max(statistic.peak, statistic.current);
-    statistic.allocated += std::max<std::int64_t>(amount, 0);
-    statistic.freed += std::max<std::int64_t>(-amount, 0);
-  }
-  static void change(PoolStatistics& statistics, bool large, std::int64_t amount) {
-    change(statistics[0], amount);
-    change(statistics[large ? 2 : 1], amount);
-  }
+  void raise_active_peaks(Pool& pool);
 
+  Usage usage_;
   Pool pools_[2];  // small, large
   Peak peak_;      // of both together
-  PoolStatistics inactive_, inactive_bytes_, reserved_, segments_;
-  Statistic oversize_allocations_, oversize_segments_;
+  Figure inactive_, inactive_bytes_, reserved_, segments_, oversize_allocations_, oversize_segments_;
 };
 
 }  // namespace memwall

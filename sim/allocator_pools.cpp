@@ -22,7 +22,7 @@ std::uint32_t AllocatorPools::find(std::uint32_t private_pool, std::uint16_t str
   return number + large;
 }
 
-std::uint32_t AllocatorPools::routed(std::uint16_t stream, bool large) {
+std::uint32_t AllocatorPools::follow_routes(std::uint16_t stream, bool large) {
   for (const Route& route : routes_)
     if (route.streams.empty() || std::find(route.streams.begin(), route.streams.end(), stream) != route.streams.end())
       return find(route.private_pool, stream, large);

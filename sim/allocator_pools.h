@@ -23,7 +23,7 @@ class AllocatorPools {
   // pool where there is none yet: references to pools then are no longer valid.
   std::uint32_t for_request(std::uint16_t stream, bool large) {
     if (!routes_.empty()) [[unlikely]]
-      return routed(stream, large);
+      return follow_routes(stream, large);
     if (stream >= of_stream_.size() || of_stream_[stream] == kNone) [[unlikely]]
       return find(0, stream, large);
     return of_stream_[stream] + large;
@@ -31,6 +31,8 @@ class AllocatorPools {
   std::uint32_t find(std::uint32_t private_pool, std::uint16_t stream, bool large);
   Pool& operator[](std::uint32_t number) { return pools_[number]; }
   const Pool& operator[](std::uint32_t number) const { return pools_[number]; }
+  // Does a private pool take requests?
+  bool routed() const { return !routes_.empty(); }
   // The pools of all streams, by stream.
   std::vector<std::uint32_t> of_all_streams(std::uint32_t private_pool, bool large) const;
 
@@ -50,7 +52,7 @@ class AllocatorPools {
     std::vector<std::uint16_t> streams;  // empty = all
   };
 
-  std::uint32_t routed(std::uint16_t stream, bool large);
+  std::uint32_t follow_routes(std::uint16_t stream, bool large);
 
   std::vector<Pool> pools_;               // small and large of the same stream next to each other
   std::vector<std::uint32_t> of_stream_;  // number of the small default pool, or kNone

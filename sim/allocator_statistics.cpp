@@ -47,30 +47,82 @@ std::vector<std::pair<std::string, std::int64_t>> named_statistics(const Allocat
   return named;
 }
 
+void AllocatorCounters::begin_wait(bool large, Bytes size, Bytes requested) {
+  Pool& pool = pools_[large];
+  --pool.blocks;
+  pool.bytes -= size;
+  usage_.allocated -= size;
+  usage_.requested -= requested;
+  ++pool.waiting;
+  pool.waiting_bytes += size;
+}
+
+void AllocatorCounters::end_wait(bool large, Bytes size, Bytes requested) {
+  Pool& pool = pools_[large];
+  pool.requested -= requested;
+  --pool.waiting;
+  pool.waiting_bytes -= size;
+}
+
+void AllocatorCounters::add_waiting(bool large, Bytes size, Bytes requested) {
+  Pool& pool = pools_[large];
+  ++pool.calls;
+  pool.size_sum += size;
+  pool.requested_sum += requested;
+  pool.requested += requested;
+  ++pool.waiting;
+  pool.waiting_bytes += size;
+  raise_peaks(pool);
+}
+
+void AllocatorCounters::raise_active_peaks(Pool& pool) {
+  const Pool &small = pools_[0], &large = pools_[1];
+  pool.peak.active = std::max(pool.peak.active, pool.blocks + pool.waiting);
+  pool.peak.active_bytes = std::max(pool.peak.active_bytes, pool.bytes + pool.waiting_bytes);
+  peak_.active = std::max(peak_.active, small.blocks + large.blocks + small.waiting + large.waiting);
+  peak_.active_bytes = std::max(peak_.active_bytes, active_bytes());
+}
+
+PoolStatistics AllocatorCounters::Figure::statistics() const {
+  const auto of = [](std::int64_t current, std::int64_t highest, std::int64_t sum) {
+    return Statistic{current, highest, sum, sum - current};
+  };
+  return {of(now[0] + now[1], peak_of_both, increases[0] + increases[1]), of(now[0], peak[0], increases[0]),
+          of(now[1], peak[1], increases[1])};
+}
+
 AllocatorStatistics AllocatorCounters::statistics() const {
   AllocatorStatistics s;
-  const auto fill = [&](std::size_t of, const Now& now, const Peak& peak, std::int64_t calls, Bytes sizes,
-                        Bytes requests) {
+  const auto fill = [&](std::size_t of, const Pool& pool) {
     const auto figure = [](std::int64_t current, std::int64_t highest, std::int64_t sum) {
       return Statistic{current, highest, sum, sum - current};
     };
-    s.allocation[of] = figure(now.blocks, peak.blocks, calls);
-    s.active[of] = figure(now.blocks + now.waiting, peak.active, calls);
-    s.allocated_bytes[of] = figure(now.bytes, peak.bytes, sizes);
-    s.active_bytes[of] = figure(now.bytes + now.waiting_bytes, peak.active_bytes, sizes);
-    s.requested_bytes[of] = figure(now.requested, peak.requested, requests);
+    const Peak& peak = pool.peak;
+    s.allocation[of] = figure(pool.blocks, peak.blocks, pool.calls);
+    s.active[of] = figure(pool.blocks + pool.waiting, std::max(peak.active, peak.blocks), pool.calls);
+    s.allocated_bytes[of] = figure(pool.bytes, peak.bytes, pool.size_sum);
+    s.active_bytes[of] =
+        figure(pool.bytes + pool.waiting_bytes, std::max(peak.active_bytes, peak.bytes), pool.size_sum);
+    s.requested_bytes[of] = figure(pool.requested, peak.requested, pool.requested_sum);
   };
   const Pool &small = pools_[0], &large = pools_[1];
-  fill(0, both(), peak_, small.calls + large.calls, small.size_sum + large.size_sum,
-       small.requested_sum + large.requested_sum);
-  fill(1, small.now, small.peak, small.calls, small.size_sum, small.requested_sum);
-  fill(2, large.now, large.peak, large.calls, large.size_sum, large.requested_sum);
-  s.segment = segments_;
-  s.inactive_split = inactive_;
-  s.reserved_bytes = reserved_;
-  s.inactive_split_bytes = inactive_bytes_;
-  s.oversize_allocations = oversize_allocations_;
-  s.oversize_segments = oversize_segments_;
+  fill(0, {.blocks = small.blocks + large.blocks,
+           .bytes = small.bytes + large.bytes,
+           .requested = small.requested + large.requested,
+           .peak = peak_,
+           .calls = small.calls + large.calls,
+           .size_sum = small.size_sum + large.size_sum,
+           .requested_sum = small.requested_sum + large.requested_sum,
+           .waiting = small.waiting + large.waiting,
+           .waiting_bytes = small.waiting_bytes + large.waiting_bytes});
+  fill(1, small);
+  fill(2, large);
+  s.segment = segments_.statistics();
+  s.inactive_split = inactive_.statistics();
+  s.reserved_bytes = reserved_.statistics();
+  s.inactive_split_bytes = inactive_bytes_.statistics();
+  s.oversize_allocations = oversize_allocations_.statistics()[0];
+  s.oversize_segments = oversize_segments_.statistics()[0];
   s.num_ooms = out_of_memory;
   s.num_sync_all_streams = synchronizations;
   return s;

@@ -51,19 +51,22 @@ void FreeBlocks::mark_empty(std::size_t bin) {
   if (filled_[bin / 64] == 0) filled_words_ &= ~(1ULL << (bin / 64));
 }
 
-void FreeBlocks::insert(const Entry& entry) {
-  assert(entry.size >= kQuantum && entry.size <= kLargest && entry.size % kQuantum == 0);
-  const std::size_t number = bin_of(entry.size);
+// Fields one by one instead of an Entry: a struct that was just written and is then copied whole stalls.
+void FreeBlocks::insert(Bytes size, Address address, std::uint32_t block) {
+  assert(size >= kQuantum && size <= kLargest && size % kQuantum == 0);
+  const std::size_t number = bin_of(size);
   if (number >= bins_.size()) bins_.resize(number + 1);
   Bin& bin = bins_[number];
   if (bin.empty()) {
     filled_[number / 64] |= 1ULL << (number % 64);
     filled_words_ |= 1ULL << (number / 64);
-  }
-  if (bin.empty() || before(bin.back(), entry))
-    bin.push_back(entry);
-  else
+    bin.push_back({size, address, block});
+  } else if (const Entry& last = bin.back(); last.size != size ? last.size > size : last.address > address) {
+    bin.push_back({size, address, block});
+  } else {
+    const Entry entry{size, address, block};
     bin.insert(std::lower_bound(bin.begin(), bin.end(), entry, before), entry);
+  }
 }
 
 void FreeBlocks::erase(Bytes size, Address address) {

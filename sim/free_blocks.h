@@ -26,7 +26,7 @@ class FreeBlocks {
   static constexpr Bytes kLargest = Bytes{1} << 60;
 
   // REQUIRES: the size is a multiple of kQuantum in [kQuantum, kLargest].
-  void insert(const Entry& entry);
+  void insert(Bytes size, Address address, std::uint32_t block);
   // REQUIRES: a block with this size and address is in the list.
   void erase(Bytes size, Address address);
   // Removes the smallest block of at least `size` bytes, of equals that at the lowest address;

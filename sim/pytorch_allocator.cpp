@@ -36,32 +36,45 @@ void PytorchAllocator::derive_rules() {
                                 [](std::uint32_t divisions) { return divisions <= 1; });
   searches_plainly_ = !s.expandable_segments && expandable_.empty() && !collects_garbage_ &&
                       s.max_split_size == AllocatorSettings::kNoLimit;
+  update_plain();
 }
 
-std::uint32_t PytorchAllocator::new_block(const Block& block) {
-  std::uint32_t id;
+void PytorchAllocator::update_plain() {
+  plain_ = rounds_plainly_ && searches_plainly_ && !deferred_.waiting() && !pools_.routed();
+}
+
+// A number for a block, whose fields are those of its last occupant.
+std::uint32_t PytorchAllocator::new_number() {
   if (unused_.empty()) {
-    id = static_cast<std::uint32_t>(blocks_.size());
-    blocks_.push_back(block);
-  } else {
-    id = unused_.back();
-    unused_.pop_back();
-    blocks_[id] = block;
+    blocks_.emplace_back();
+    return static_cast<std::uint32_t>(blocks_.size() - 1);
   }
-  blocks_[id].exists = true;
-  by_address_.insert(block.address, id);
+  const std::uint32_t id = unused_.back();
+  unused_.pop_back();
   return id;
 }
 
+std::uint32_t PytorchAllocator::new_block(const Block& block) {
+  const std::uint32_t id = new_number();
+  blocks_[id] = block;
+  blocks_[id].exists = true;
+  return id;
+}
+
+void PytorchAllocator::list(std::uint32_t id) {
+  blocks_[id].listed = true;
+  by_address_.insert(blocks_[id].address, id);
+}
+
 void PytorchAllocator::drop_block(std::uint32_t id) {
-  by_address_.erase(blocks_[id].address);
+  if (blocks_[id].listed) by_address_.erase(blocks_[id].address);
   blocks_[id].exists = false;
   unused_.push_back(id);
 }
 
 void PytorchAllocator::insert_free(std::uint32_t id) {
   const Block& block = blocks_[id];
-  pools_[block.pool].free.insert({block.size, block.address, id});
+  pools_[block.pool].free.insert(block.size, block.address, id);
   if (!collects_garbage_) return;
   if (id >= cached_since_.size()) cached_since_.resize(blocks_.size());
   cached_since_[id] = large_searches_;
@@ -73,18 +86,26 @@ void PytorchAllocator::erase_free(std::uint32_t id) {
 
 std::optional<Address> PytorchAllocator::allocate(Bytes bytes, std::uint16_t stream) {
   assert(bytes >= 0);
-  if (bytes == 0) return Address{0};
-  if (deferred_.waiting() && captures_ == 0) [[unlikely]]
-    process_events();
-  const Bytes size = bytes > kLargestRequest ? kBeyondAnyDevice
-                     : rounds_plainly_       ? round_up(bytes, kQuantum)
-                                             : round_request(settings_, bytes);
+  if (!plain_ || bytes == 0 || bytes > kLargestRequest) [[unlikely]]
+    return allocate_by_rules(bytes, stream);
+  const Bytes size = round_up(bytes, kQuantum);
   const std::uint32_t pool = pools_.for_request(stream, size > kSmallRequest);
-  std::uint32_t id = searches_plainly_ ? pools_[pool].free.take_best(size) : take_best_by_rules(pool, size);
+  std::uint32_t id = pools_[pool].free.take_best(size);
   if (id == kNone) [[unlikely]] {
     id = climb(size, pool);
     if (id == kNone) return std::nullopt;
   }
+  return hand_out(id, size, bytes);
+}
+
+std::optional<Address> PytorchAllocator::allocate_by_rules(Bytes bytes, std::uint16_t stream) {
+  if (bytes == 0) return Address{0};
+  if (deferred_.waiting() && captures_ == 0) process_events();
+  const Bytes size = bytes > kLargestRequest ? kBeyondAnyDevice : round_request(settings_, bytes);
+  const std::uint32_t pool = pools_.for_request(stream, size > kSmallRequest);
+  std::uint32_t id = searches_plainly_ ? pools_[pool].free.take_best(size) : take_best_by_rules(pool, size);
+  if (id == kNone) id = climb(size, pool);
+  if (id == kNone) return std::nullopt;
   return hand_out(id, size, bytes);
 }
 
@@ -123,14 +144,21 @@ std::uint32_t PytorchAllocator::take_best_by_rules(std::uint32_t pool_number, By
 
 // The low part keeps the number `id`; the new block behind it is in no pool yet.
 std::uint32_t PytorchAllocator::split_off(std::uint32_t id, Bytes size) {
-  Block rest = blocks_[id];
-  rest.address += static_cast<Address>(size);
-  rest.size -= size;
+  const std::uint32_t rest_id = new_number();
+  Block &low = blocks_[id], &rest = blocks_[rest_id];
+  rest.address = low.address + static_cast<Address>(size);
+  rest.size = low.size - size;
   rest.previous = id;
-  const std::uint32_t rest_id = new_block(rest);
+  rest.next = low.next;
+  rest.pool = low.pool;
+  rest.expandable = low.expandable;
+  rest.use = low.use;
+  rest.large = low.large;
+  rest.exists = true;
+  rest.foreign = rest.listed = false;
   if (rest.next != kNone) blocks_[rest.next].previous = rest_id;
-  blocks_[id].next = rest_id;
-  blocks_[id].size = size;
+  low.next = rest_id;
+  low.size = size;
   return rest_id;
 }
 
@@ -148,7 +176,7 @@ void PytorchAllocator::absorb_next(std::uint32_t id) {
 Address PytorchAllocator::hand_out(std::uint32_t id, Bytes size, Bytes requested) {
   const bool was_split = blocks_[id].previous != kNone || blocks_[id].next != kNone;
   const bool from_malloc = blocks_[id].expandable == kNone;
-  const bool large = pools_[blocks_[id].pool].large;
+  const bool large = blocks_[id].large;
   const Bytes rest = blocks_[id].size - size;
   if (rest >= least_rest_[large] && size < split_below_) {
     insert_free(split_off(id, size));
@@ -159,8 +187,7 @@ Address PytorchAllocator::hand_out(std::uint32_t id, Bytes size, Bytes requested
   Block& block = blocks_[id];
   block.use = Use::in_use;
   block.requested = requested;
-  usage_.allocated += block.size;
-  usage_.requested += requested;
+  if (!block.listed) list(id);
   counters_.hand_out(large, block.size, requested);
   if (block.size >= settings_.max_split_size) counters_.change_oversize_allocations(1);
   return block.address;
@@ -178,11 +205,10 @@ void PytorchAllocator::free(Address address) {
   Block& block = blocks_[id];
   if (block.foreign) [[unlikely]] {
     hold_back(id);
-    return deferred_.add(id, captures_ > 0);
+    deferred_.add(id, captures_ > 0);
+    return update_plain();
   }
-  usage_.allocated -= block.size;
-  usage_.requested -= block.requested;
-  counters_.free(pools_[block.pool].large, block.size, block.requested);
+  counters_.free(block.large, block.size, block.requested);
   if (block.size >= settings_.max_split_size) counters_.change_oversize_allocations(-1);
   make_free(id);
 }
@@ -192,12 +218,16 @@ void PytorchAllocator::make_free(std::uint32_t id) {
   blocks_[id].use = Use::free;
   std::int64_t inactive = 0;
   Bytes inactive_bytes = 0;
-  for (const std::uint32_t neighbour : {blocks_[id].previous, blocks_[id].next}) {
-    if (neighbour == kNone || blocks_[neighbour].use != Use::free) continue;
+  const auto take_out = [&](std::uint32_t neighbour) {
+    if (neighbour == kNone || blocks_[neighbour].use != Use::free) return false;
     erase_free(neighbour);
     --inactive;
     inactive_bytes -= blocks_[neighbour].size;
-    if (blocks_[id].previous == neighbour) id = neighbour;
+    return true;
+  };
+  if (take_out(blocks_[id].next)) absorb_next(id);
+  if (const std::uint32_t previous = blocks_[id].previous; take_out(previous)) {
+    id = previous;
     absorb_next(id);
   }
   insert_free(id);
@@ -207,8 +237,7 @@ void PytorchAllocator::make_free(std::uint32_t id) {
     ++inactive;
     inactive_bytes += block.size;
   }
-  if (inactive != 0 || inactive_bytes != 0)
-    counters_.change_inactive(pools_[block.pool].large, inactive, inactive_bytes);
+  if (inactive != 0 || inactive_bytes != 0) counters_.change_inactive(block.large, inactive, inactive_bytes);
 }
 
 void PytorchAllocator::record_stream(Address address, std::uint16_t stream) {
@@ -224,15 +253,13 @@ void PytorchAllocator::hold_back(std::uint32_t id) {
   Block& block = blocks_[id];
   block.use = Use::pending;
   block.foreign = false;
-  usage_.allocated -= block.size;
-  usage_.requested -= block.requested;
-  counters_.take_back(pools_[block.pool].large, block.size);
+  counters_.begin_wait(block.large, block.size, block.requested);
   if (block.size >= settings_.max_split_size) counters_.change_oversize_allocations(-1);
 }
 
 void PytorchAllocator::finish_pending(std::uint32_t id) {
   const Block& block = blocks_[id];
-  counters_.complete(pools_[block.pool].large, block.size, block.requested);
+  counters_.end_wait(block.large, block.size, block.requested);
   make_free(id);
 }
 
@@ -244,6 +271,7 @@ void PytorchAllocator::process_events() {
   ready_.clear();
   deferred_.poll(ready_);
   finish_pending(ready_);
+  update_plain();
 }
 
 void PytorchAllocator::request_free(Address address) {
@@ -262,9 +290,13 @@ void PytorchAllocator::complete_free(Address address) {
 
 void PytorchAllocator::begin_pool(std::uint32_t pool, std::vector<std::uint16_t> streams) {
   pools_.begin(pool, std::move(streams));
+  update_plain();
 }
 
-void PytorchAllocator::end_pool(std::uint32_t pool) { pools_.end(pool); }
+void PytorchAllocator::end_pool(std::uint32_t pool) {
+  pools_.end(pool);
+  update_plain();
+}
 
 void PytorchAllocator::release_pool(std::uint32_t pool) { pools_.release(pool); }
 

@@ -44,7 +44,7 @@ class PytorchAllocator final : public Allocator {
   // no StreamEvents follows.
   void complete_free(Address address);
 
-  const Usage& usage() const override { return usage_; }
+  const Usage& usage() const override { return counters_.usage(); }
   // Mapping and unmapping pages of expandable segments counts as device calls too.
   const AllocatorEvents& events() const override { return events_; }
   Bytes active_bytes() const { return counters_.active_bytes(); }
@@ -101,8 +101,10 @@ class PytorchAllocator final : public Allocator {
     std::uint32_t pool = 0;                        // index into pools_
     std::uint32_t expandable = kNone;              // index into expandable_, or kNone: from cudaMalloc
     Use use = Use::free;
+    bool large = false;  // pool
     bool exists = false;
     bool foreign = false;  // used on other streams
+    bool listed = false;   // in by_address_
   };
   struct ExpandableSegment {
     Address address = 0;
@@ -111,8 +113,12 @@ class PytorchAllocator final : public Allocator {
 
   // pytorch_allocator.cpp: calls that the cache serves.
   void derive_rules();
+  void update_plain();
+  std::optional<Address> allocate_by_rules(Bytes bytes, std::uint16_t stream);
   std::uint32_t block_in_use(Address address) const;
+  std::uint32_t new_number();
   std::uint32_t new_block(const Block& block);
+  void list(std::uint32_t id);
   void drop_block(std::uint32_t id);
   void insert_free(std::uint32_t id);
   void erase_free(std::uint32_t id);
@@ -146,7 +152,7 @@ class PytorchAllocator final : public Allocator {
   bool has_room(std::uint32_t id, Bytes size) const;
   std::uint32_t map_pages(std::uint32_t id, Bytes bytes);
   void unmap_pages(std::uint32_t id);
-  void become_unmapped(std::uint32_t id);
+  std::uint32_t become_unmapped(std::uint32_t id);
   void drop_if_unmapped(std::uint32_t id);
 
   // pytorch_state.cpp: whole states in and out.
@@ -167,17 +173,17 @@ class PytorchAllocator final : public Allocator {
   Bytes least_rest_[2] = {0, 0};                     // what is worth splitting off, of small and large blocks
   bool rounds_plainly_ = true;                       // no roundup_power2_divisions
   bool searches_plainly_ = true;                     // the best fit is the smallest block that is large enough
+  bool plain_ = true;  // both, no private pool takes requests, and no free waits for a stream: the default path
   bool collects_garbage_ = false;
   std::uint64_t large_searches_ = 0;         // of the default large pools; only if collects_garbage_
   std::vector<std::uint64_t> cached_since_;  // large_searches_ when the block became free; by block, as above
 
-  Usage usage_;
   AllocatorEvents events_;
   AllocatorCounters counters_;
   AllocatorPools pools_;
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> unused_;  // numbers of dropped blocks
-  AddressTable by_address_;            // every block, whatever its use
+  AddressTable by_address_;            // every block that was handed out once and still begins there
   std::vector<ExpandableSegment> expandable_;
   DeferredFrees deferred_;
   std::vector<std::uint32_t> ready_;  // of deferred_; kept for its capacity

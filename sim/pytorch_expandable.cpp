@@ -51,8 +51,9 @@ std::uint32_t PytorchAllocator::new_expandable(Bytes size, std::uint32_t pool_nu
   block.pool = pool_number;
   block.expandable = static_cast<std::uint32_t>(expandable_.size());
   block.use = Use::unmapped;
+  block.large = pool.large;
   expandable_.push_back(segment);
-  searches_plainly_ = false;
+  derive_rules();
   const std::uint32_t id = new_block(block);
   pool.unmapped.emplace(*address, id);
   return id;
@@ -63,7 +64,7 @@ std::uint32_t PytorchAllocator::new_expandable(Bytes size, std::uint32_t pool_nu
 std::uint32_t PytorchAllocator::map_pages(std::uint32_t id, Bytes bytes) {
   AllocatorPools::Pool& pool = pools_[blocks_[id].pool];
   const Bytes mapped = round_up(bytes, expandable_[blocks_[id].expandable].page);
-  if (mapped > capacity_ - usage_.reserved) {
+  if (mapped > capacity_ - usage().reserved) {
     tell(Rung::device_refused, mapped);
     return kNone;
   }
@@ -86,7 +87,6 @@ std::uint32_t PytorchAllocator::map_pages(std::uint32_t id, Bytes bytes) {
   }
   insert_free(id);
   ++events_.device_mallocs;
-  usage_.reserved += mapped;
   counters_.reserve(pool.large, mapped);
   if (observer_ != nullptr) observer_->on_segment_map(address, mapped, pool.stream);
   return id;
@@ -129,15 +129,14 @@ void PytorchAllocator::unmap_pages(std::uint32_t id) {
   const AllocatorPools::Pool& pool = pools_[block.pool];
   const Address address = blocks_[id].address;
   ++events_.device_frees;
-  usage_.reserved -= end - begin;
   counters_.reserve(pool.large, begin - end);
-  become_unmapped(id);
+  id = become_unmapped(id);
   if (observer_ != nullptr) observer_->on_segment_unmap(address, end - begin, pool.stream);
-  drop_if_unmapped(by_address_.find(segment.address));
+  drop_if_unmapped(id);
 }
 
 // Joins its unmapped neighbours.
-void PytorchAllocator::become_unmapped(std::uint32_t id) {
+std::uint32_t PytorchAllocator::become_unmapped(std::uint32_t id) {
   auto& unmapped = pools_[blocks_[id].pool].unmapped;
   blocks_[id].use = Use::unmapped;
   const std::uint32_t previous = blocks_[id].previous, next = blocks_[id].next;
@@ -151,12 +150,13 @@ void PytorchAllocator::become_unmapped(std::uint32_t id) {
     absorb_next(id);
   }
   unmapped.emplace(blocks_[id].address, id);
+  return id;
 }
 
 // An expandable segment without a mapped page is given up.
 void PytorchAllocator::drop_if_unmapped(std::uint32_t id) {
   const Block block = blocks_[id];
-  if (block.use != Use::unmapped || block.previous != kNone || block.next != kNone) return;
+  if (block.previous != kNone || block.next != kNone) return;
   pools_[block.pool].unmapped.erase(block.address);
   drop_block(id);
   if (source_ != nullptr) source_->unreserve(block.address, block.size);

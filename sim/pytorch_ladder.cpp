@@ -17,9 +17,9 @@ std::uint32_t PytorchAllocator::climb(Bytes size, std::uint32_t pool_number) {
   if (id != kNone) return id;
   if (release_available(size, pool_number)) id = try_device(size, pool_number);
   if (id == kNone && captures_ == 0) {
-    const Bytes before = usage_.reserved;
+    const Bytes before = usage().reserved;
     release_all();
-    tell(Rung::release_cached, before - usage_.reserved);
+    tell(Rung::release_cached, before - usage().reserved);
     ++events_.retries;
     id = try_device(size, pool_number);
   }
@@ -37,7 +37,7 @@ std::uint32_t PytorchAllocator::try_device(Bytes size, std::uint32_t pool_number
   const Bytes segment = size <= kSmallRequest ? kSmallSegment
                         : size < kOwnSegment  ? settings_.large_segment_size
                                               : round_up(size, kSegmentQuantum);
-  if (segment > limit_ - usage_.reserved) {
+  if (segment > limit_ - usage().reserved) {
     tell(Rung::device_refused, segment);
     return kNone;
   }
@@ -46,14 +46,14 @@ std::uint32_t PytorchAllocator::try_device(Bytes size, std::uint32_t pool_number
 
 std::uint32_t PytorchAllocator::obtain_segment(Bytes size, std::uint32_t pool_number) {
   std::optional<Address> address;
-  if (size <= capacity_ - usage_.reserved) address = source_ != nullptr ? source_->obtain(size) : fresh_addresses(size);
+  if (size <= capacity_ - usage().reserved)
+    address = source_ != nullptr ? source_->obtain(size) : fresh_addresses(size);
   if (!address) {
     tell(Rung::device_refused, size);
     return kNone;
   }
   const AllocatorPools::Pool& pool = pools_[pool_number];
   ++events_.device_mallocs;
-  usage_.reserved += size;
   counters_.reserve(pool.large, size);
   counters_.change_segments(pool.large, 1);
   if (size >= settings_.max_split_size) counters_.change_oversize_segments(1);
@@ -62,6 +62,7 @@ std::uint32_t PytorchAllocator::obtain_segment(Bytes size, std::uint32_t pool_nu
   block.address = *address;
   block.size = size;
   block.pool = pool_number;
+  block.large = pool.large;
   return new_block(block);
 }
 
@@ -75,7 +76,6 @@ void PytorchAllocator::give_back(std::uint32_t id) {
   const AllocatorPools::Pool& pool = pools_[block.pool];
   erase_free(id);
   drop_block(id);
-  usage_.reserved -= block.size;
   ++events_.device_frees;
   counters_.reserve(pool.large, -block.size);
   counters_.change_segments(pool.large, -1);
@@ -87,8 +87,8 @@ void PytorchAllocator::give_back(std::uint32_t id) {
 // Frees cached large segments of at least average age, again and again, until reserved memory is down to the threshold.
 void PytorchAllocator::collect_garbage() {
   const auto threshold = static_cast<Bytes>(settings_.garbage_collection_threshold * static_cast<double>(limit_));
-  if (usage_.reserved <= threshold) return;
-  const Bytes target = usage_.reserved - threshold;
+  if (usage().reserved <= threshold) return;
+  const Bytes target = usage().reserved - threshold;
   std::vector<std::uint32_t> cached;  // by stream, size, address
   std::uint64_t total_age = 0;
   const auto age = [&](std::uint32_t id) { return large_searches_ - cached_since_[id]; };
@@ -157,6 +157,7 @@ void PytorchAllocator::release_all() {
   ready_.clear();
   deferred_.synchronize(ready_);
   finish_pending(ready_);
+  update_plain();
   release_pools(pools_.of_all_streams(0, true));
   release_pools(pools_.of_all_streams(0, false));
   for (const std::uint32_t private_pool : pools_.unused()) {

@@ -15,7 +15,7 @@ std::optional<Address> PytorchAllocator::fresh_addresses(Bytes bytes) {
 }
 
 void PytorchAllocator::restore(const std::vector<SegmentState>& segments) {
-  assert(by_address_.empty());
+  assert(blocks_.empty());
   for (const SegmentState& segment : segments) restore_segment(segment);
 }
 
@@ -25,9 +25,8 @@ void PytorchAllocator::restore_segment(const SegmentState& segment) {
   if (segment.expandable) {
     const Bytes page = segment.small_pool ? kSmallSegment : settings_.large_segment_size;
     expandable_.push_back({segment.address, segment.size, page});
-    searches_plainly_ = false;
+    derive_rules();
   } else {
-    usage_.reserved += segment.size;
     counters_.reserve(!segment.small_pool, segment.size);
     counters_.change_segments(!segment.small_pool, 1);
     if (segment.size >= settings_.max_split_size) counters_.change_oversize_segments(1);
@@ -42,6 +41,7 @@ void PytorchAllocator::restore_segment(const SegmentState& segment) {
     block.pool = pool_number;
     block.expandable = segment.expandable ? static_cast<std::uint32_t>(expandable_.size() - 1) : kNone;
     block.use = state.use;
+    block.large = !segment.small_pool;
     const std::uint32_t id = new_block(block);
     if (previous != kNone) blocks_[previous].next = id;
     previous = id;
@@ -61,7 +61,6 @@ void PytorchAllocator::restore_block(std::uint32_t id, bool split) {
     return;
   }
   if (block.expandable != kNone) {
-    usage_.reserved += block.size;
     counters_.reserve(pool.large, block.size);
   }
   if (block.use == Use::free) {
@@ -69,12 +68,11 @@ void PytorchAllocator::restore_block(std::uint32_t id, bool split) {
     if (split && block.expandable == kNone) counters_.change_inactive(pool.large, 1, block.size);
     return;
   }
+  list(id);
   if (block.use == Use::pending) {
-    counters_.hand_out_waiting(pool.large, block.size, block.requested);
+    counters_.add_waiting(pool.large, block.size, block.requested);
     return deferred_.hold(id);
   }
-  usage_.allocated += block.size;
-  usage_.requested += block.requested;
   counters_.hand_out(pool.large, block.size, block.requested);
   if (block.size >= settings_.max_split_size) counters_.change_oversize_allocations(1);
 }

@@ -31,7 +31,7 @@ TEST(FreeBlocks, AgreesWithAnOrderedSet) {
       blocks.erase(k.first, k.second);
     } else if (reference.size() < 60) {
       reference.insert(k);
-      blocks.insert({k.first, k.second, static_cast<std::uint32_t>(i)});
+      blocks.insert(k.first, k.second, static_cast<std::uint32_t>(i));
     }
     const Key asked = key();
     const auto from = reference.lower_bound(asked);

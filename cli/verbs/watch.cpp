@@ -19,8 +19,9 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kFewest = 16;  // samples before anything is forecast
-constexpr std::size_t kBlocks = 8;   // that the window is cut into where there is no period
+constexpr std::size_t kFewest = 16;           // samples before anything is forecast
+constexpr std::size_t kBlocks = 8;            // that the window is cut into where there is no period
+constexpr std::size_t kFewestForBlocks = 64;  // samples: before, a period may still show itself
 
 struct Options {
   std::string csv, library = "libnvidia-ml.so.1", capacity;
@@ -72,6 +73,7 @@ std::optional<Outlook> outlook_of(const std::deque<MemorySample>& window, const 
   MemorySeries series = series_of_samples({window.begin(), window.end()}, notes);
   Outlook outlook{.period = o.period > 0 ? o.period : find_period(series.bytes), .forecast = {}};
   outlook.season = outlook.period > 0;
+  if (!outlook.season && window.size() < kFewestForBlocks) return std::nullopt;
   if (!outlook.season) outlook.period = series.bytes.size() / kBlocks;
   if (outlook.period < 2 || series.bytes.size() / outlook.period < 2) return std::nullopt;
   series.period = outlook.period;

@@ -48,6 +48,13 @@ void counted_delete(void* memory) {
 
 void* operator new(std::size_t size) { return counted_new(size); }
 void* operator new[](std::size_t size) { return counted_new(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return counted_new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept { counted_delete(memory); }
 void operator delete[](void* memory) noexcept { counted_delete(memory); }
 void operator delete(void* memory, std::size_t) noexcept { counted_delete(memory); }

@@ -7,90 +7,20 @@
 #include <cstring>
 #include <vector>
 
-#include "models/workload/import/byte_source.h"
+#include "models/workload/import/byte_window.h"
 #include "models/workload/import/pickle_opcodes.h"
+#include "models/workload/import/utf8.h"
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
 
-constexpr std::size_t kBufferBytes = 256 << 10;
 constexpr std::size_t kLongestText = 16 << 20;
 // CPython appends in batches of 1,000, so that a few thousand values wait at most.
 constexpr std::size_t kMostWaiting = std::size_t{1} << 20;
 constexpr std::size_t kDeepest = 1'000;
 // A remembered value has an opcode of its own and is made by another; the densest snapshots need 15 bytes for one.
 constexpr std::size_t kBytesPerMemo = 8, kFreeMemos = 65'536;
-
-// The bytes of the file, as much in a row as is asked for.
-class Window {
- public:
-  explicit Window(const std::filesystem::path& path) : source_(path), buffer_(kBufferBytes) {}
-
-  std::uint64_t position() const { return base_ + used_; }
-  // The next `n` bytes, or null if the file ends before. REQUIRES: n <= kBufferBytes.
-  const char* take(std::size_t n) {
-    if (size_ - used_ < n && !fill(n)) return nullptr;
-    const char* at = buffer_.data() + used_;
-    used_ += n;
-    return at;
-  }
-
- private:
-  bool fill(std::size_t n) {
-    std::memmove(buffer_.data(), buffer_.data() + used_, size_ - used_);
-    base_ += used_;
-    size_ -= used_;
-    used_ = 0;
-    size_ += source_.read(buffer_.data() + size_, buffer_.size() - size_);
-    return size_ >= n;
-  }
-
-  ByteSource source_;
-  std::vector<char> buffer_;
-  std::size_t size_ = 0, used_ = 0;
-  std::uint64_t base_ = 0;  // position of buffer_[0]
-};
-
-// Is it UTF-8? Halves of surrogate pairs, which Python writes for undecodable file names, become U+FFFD in `copy`.
-bool check_utf8(std::string_view text, std::string& copy) {
-  bool halves = false;
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<std::uint8_t>(text[at]) : 0u; };
-    const std::uint32_t first = byte(i);
-    if (first < 0x80) {
-      ++i;
-      continue;
-    }
-    const int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
-    std::uint32_t code = first & (0x3fu >> more);
-    for (int k = 1; k <= more; ++k) {
-      if ((byte(i + k) & 0xc0) != 0x80) return false;
-      code = code << 6 | (byte(i + k) & 0x3f);
-    }
-    static constexpr std::uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
-    if (first < 0xc2 || first > 0xf4 || code < kLeast[more] || code > 0x10ffff) return false;
-    if (code >= 0xd800 && code < 0xe000) {
-      if (!halves) copy = text;
-      halves = true;
-      copy.replace(i, 3, "\xef\xbf\xbd");
-    }
-    i += more + 1;
-  }
-  return true;
-}
-
-bool is_ascii(std::string_view text) {
-  std::uint64_t bits = 0;
-  std::size_t i = 0;
-  for (; i + 8 <= text.size(); i += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, text.data() + i, 8);
-    bits |= word;
-  }
-  for (; i < text.size(); ++i) bits |= static_cast<std::uint8_t>(text[i]);
-  return (bits & 0x8080808080808080u) == 0;
-}
 
 class Machine {
  public:
@@ -166,7 +96,7 @@ class Machine {
   void fill(std::size_t from, const char* opcode);
 
   std::filesystem::path path_;
-  Window window_;
+  ByteWindow window_;
   PickleContent& content_;
   std::uint64_t at_ = 0;         // position of the present opcode
   std::uint64_t frame_end_ = 0;  // of the present frame
@@ -324,18 +254,17 @@ void Machine::push_real() {
 void Machine::push_text(std::size_t length) {
   if (length > kLongestText) fail(fmt::format("a text of {} bytes", length), fmt::format("at most {}", kLongestText));
   std::string_view text;
-  if (length <= kBufferBytes) {
+  if (length <= ByteWindow::kMost) {
     text = {take(length), length};
   } else {
     text_.clear();
     while (text_.size() < length) {
-      const std::size_t piece = std::min(length - text_.size(), kBufferBytes);
+      const std::size_t piece = std::min(length - text_.size(), ByteWindow::kMost);
       text_.append(take(piece), piece);
     }
     text = text_;
   }
   if (!is_ascii(text)) {
-    clean_.clear();
     if (!check_utf8(text, clean_)) fail("a text that is not UTF-8", "UTF-8");
     if (!clean_.empty()) text = clean_;
   }

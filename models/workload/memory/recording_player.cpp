@@ -299,6 +299,7 @@ std::size_t RecordingPlayer::segment_events_before(std::uint32_t i) const {
 void RecordingPlayer::compare(std::size_t begin, std::size_t end) {
   std::size_t releases = 0, obtained = 0;
   Bytes change = 0;
+  std::vector<Bytes> changes;
   for (std::size_t i = begin; i < end; ++i) {
     const MemoryEvent& event = device_.events[i];
     const bool release = is_release(event.action);
@@ -311,8 +312,15 @@ void RecordingPlayer::compare(std::size_t begin, std::size_t end) {
         change += release ? -made.size : made.size;
       }
     }
-    if (i < points_.size()) points_[i].reserved += change;
+    if (i < points_.size())
+      points_[i].reserved += change;
+    else
+      changes.push_back(change);
   }
+  if (changes.empty()) return;
+  still_reserved_from_ = points_.size();
+  for (Bytes& at : changes) at -= change;
+  still_reserved_ = std::move(changes);
 }
 
 }  // namespace memwall

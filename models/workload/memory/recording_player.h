@@ -20,7 +20,8 @@ namespace memwall {
 class RecordingPlayer final : private AllocatorObserver {
  public:
   static constexpr Bytes kUnlimited = Bytes{1} << 60;
-  static constexpr std::size_t kLongestLadder = 1000;  // rungs that are listed
+  static constexpr std::size_t kLongestLadder = 1000;  // rungs that are listed, and the blocks looked at for them
+  static constexpr std::size_t kMostLadderWork = 5'000'000;
 
   // Nothing is owned but the allocator.
   RecordingPlayer(const DeviceRecording& device, const StartState& start, const AllocatorSettings& recorded);
@@ -122,7 +123,10 @@ class RecordingPlayer final : private AllocatorObserver {
   std::vector<MemoryEvent> made_;    // what the present call did to segments
   std::size_t consumed_ = 0;         // segment events before this one have been compared
   std::size_t release_end_ = 0;      // of the run of releases that was handled last
-  std::size_t unlisted_rungs_ = 0;
+  std::size_t unlisted_rungs_ = 0, ladder_work_ = 0;
+  // A command releases everything at its first event; by these much more is still reserved after it and the next ones.
+  std::vector<Bytes> still_reserved_;
+  std::size_t still_reserved_from_ = 0;
 
   MemoryTotals start_totals_;
   std::vector<MemoryLevels> points_;

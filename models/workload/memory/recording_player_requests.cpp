@@ -191,7 +191,9 @@ std::uint32_t RecordingPlayer::private_pool_at(Address recorded) const {
 void RecordingPlayer::add_point() {
   const Bytes allocated = active_ - pending_bytes_;
   peak_allocated_ = std::max(peak_allocated_, allocated);
-  points_.push_back({allocated, allocator_->usage().reserved, active_, requested_});
+  const std::size_t in_release = points_.size() - still_reserved_from_;
+  const Bytes still_reserved = in_release < still_reserved_.size() ? still_reserved_[in_release] : 0;
+  points_.push_back({allocated, allocator_->usage().reserved + still_reserved, active_, requested_});
 }
 
 void RecordingPlayer::on_segment_alloc(Address address, Bytes bytes, std::uint16_t stream) {
@@ -209,10 +211,11 @@ void RecordingPlayer::on_segment_unmap(Address address, Bytes bytes, std::uint16
 
 void RecordingPlayer::on_rung(Rung rung, Bytes bytes) {
   synchronized_ |= rung == Rung::release_cached;
-  if (ladder_.size() >= longest_ladder_) {
+  if (ladder_.size() >= longest_ladder_ || ladder_work_ > kMostLadderWork) {
     ++unlisted_rungs_;
     return;
   }
+  ladder_work_ += blocks_;
   const bool small = round_request(settings_, asked_) <= kSmallRequest;
   const FreeMemory free = free_memory(pytorch_->segments(), asked_stream_, small, asked_pool_);
   ladder_.push_back({event_, rung, asked_, bytes, pytorch_->usage().reserved, free.largest, free.all});

@@ -1,15 +1,22 @@
-// memwall render: pictures of runs, as SVG.
+// memwall render: pictures of runs and of memory snapshots, as SVG.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "cli/charts.h"
+#include "cli/memory_charts.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
+#include "models/hw/quantity.h"
+#include "models/workload/import/snapshot_import.h"
 #include "sim/error.h"
 #include "traces/figure/svg.h"
 #include "traces/run/run_file.h"
@@ -18,44 +25,175 @@ namespace memwall {
 namespace {
 
 struct Options {
-  std::vector<std::string> runs;
-  std::string what = "timeline", tier = "hbm", output;
+  std::vector<std::string> files;
+  std::string what, tier = "hbm", at = "peak", axis = "events", capacity, output;
+  std::optional<int> device;
+  // Options that were given, for those that suit only one kind of file or one drawing.
+  bool tier_given = false, at_given = false, axis_given = false;
 };
 
-void check_options(const Options& o) {
-  static const std::vector<std::string> known{"timeline", "memory", "links", "tiers", "compare"};
-  if (std::find(known.begin(), known.end(), o.what) == known.end()) {
-    const std::string near = nearest_name(o.what, known);
-    throw UsageError(fmt::format("--what \"{}\" is unknown{}; expected timeline, memory, links, tiers or compare.",
-                                 o.what, near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
-  }
-  if (o.what != "compare" && o.runs.size() > 1)
-    throw UsageError(
-        fmt::format("--what {} draws one run, {} were given; --what compare draws several.", o.what, o.runs.size()));
+const std::vector<std::string> kOfRuns{"timeline", "memory", "links", "tiers", "compare"};
+const std::vector<std::string> kOfSnapshots{"memory", "blocks", "segments"};
+
+bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// `what` must be among `known`; the sentence says what the other kind of file has.
+void check_what(const std::string& what, const std::vector<std::string>& known, const std::vector<std::string>& others,
+                const std::string& subject, const std::string& other_subject) {
+  if (is_one_of(what, known)) return;
+  const std::string expected = fmt::format("expected one of {}", fmt::join(known, ", "));
+  if (is_one_of(what, others))
+    throw UsageError(fmt::format("--what {} draws {}, and this is {}: {}.", what, other_subject, subject, expected));
+  const std::string near = nearest_name(what, known);
+  throw UsageError(fmt::format("--what \"{}\" is unknown{}; {}.", what,
+                               near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near), expected));
+}
+
+void check_output(const Options& o) {
   const std::string ending = std::filesystem::path(o.output).extension().string();
   if (!o.output.empty() && o.output != "-" && ending != ".svg")
     throw UsageError(fmt::format(
         "-o {}: pictures are written as .svg; other forms need the viewer, which is not built yet.", o.output));
 }
 
-Figure draw(const Options& o) {
+// --- runs
+
+void check_run_options(const Options& o, const std::string& what) {
+  check_what(what, kOfRuns, kOfSnapshots, "a run", "memory snapshots");
+  if (what != "compare" && o.files.size() > 1)
+    throw UsageError(
+        fmt::format("--what {} draws one run, {} were given; --what compare draws several.", what, o.files.size()));
+  for (const auto& [given, name] : {std::pair{o.at_given, "--at"},
+                                    {o.axis_given, "--axis"},
+                                    {o.device.has_value(), "--device"},
+                                    {!o.capacity.empty(), "--capacity"}})
+    if (given) throw UsageError(fmt::format("{} is for memory snapshots; {} is a run.", name, o.files.front()));
+}
+
+Figure draw_runs(const Options& o) {
+  const std::string what = o.what.empty() ? "timeline" : o.what;
+  check_run_options(o, what);
   std::vector<Run> runs;
   std::vector<std::string> labels;
-  for (const std::string& path : o.runs) {
+  for (const std::string& path : o.files) {
     const ReadingProgress progress(path);
     runs.push_back(read_run(path));
     labels.push_back(std::filesystem::path(path).stem().string());
   }
-  if (o.what == "compare") return comparison_of(runs, labels);
-  if (o.what == "memory") return memory_of(runs.front(), o.tier);
-  if (o.what == "links") return links_of(runs.front());
-  if (o.what == "tiers") return tiers_of(runs.front());
+  if (what == "compare") return comparison_of(runs, labels);
+  if (what == "memory") return memory_of(runs.front(), o.tier);
+  if (what == "links") return links_of(runs.front());
+  if (what == "tiers") return tiers_of(runs.front());
   return timeline_of(runs.front());
 }
 
+// --- snapshots
+
+void check_snapshot_options(const Options& o, const std::string& what) {
+  check_what(what, kOfSnapshots, kOfRuns, "a memory snapshot", "runs");
+  if (o.files.size() > 1)
+    throw UsageError(fmt::format("--what {} draws one memory snapshot, {} files were given.", what, o.files.size()));
+  if (o.tier_given)
+    throw UsageError(fmt::format("--tier is for runs; {} is a memory snapshot, which has --device.", o.files.front()));
+  if (o.at_given && what != "segments")
+    throw UsageError(fmt::format("--at says when --what segments looks; --what {} shows all events.", what));
+  if (what == "segments" && (o.axis_given || !o.capacity.empty()))
+    throw UsageError(fmt::format("{} is for --what memory and blocks; a map of segments has none.",
+                                 o.axis_given ? "--axis" : "--capacity"));
+}
+
+InstantUnit axis_of(const Options& o) {
+  if (o.axis == "events") return InstantUnit::events;
+  if (o.axis == "time") return InstantUnit::time;
+  throw UsageError(fmt::format("--axis \"{}\" is unknown; expected events or time.", o.axis));
+}
+
+Bytes capacity_of(const Options& o) {
+  if (o.capacity.empty()) return 0;
+  try {
+    const double bytes = parse_quantity(o.capacity, Dimension::size);
+    if (bytes >= 1 && bytes < 9e18) return static_cast<Bytes>(bytes);
+  } catch (const QuantityError& error) {
+    throw UsageError(fmt::format("--capacity \"{}\": {}", o.capacity, error.what()));
+  }
+  throw UsageError(fmt::format("--capacity \"{}\" is no size of a memory; expected for example 80GiB.", o.capacity));
+}
+
+// The device asked for, else the one with most events.
+const DeviceRecording& device_of(const MemoryRecording& recording, const Options& o) {
+  const auto& devices = recording.devices;
+  if (devices.empty())
+    throw InputError(
+        fmt::format("{}: this snapshot has neither events nor segments; there is nothing to draw.", o.files.front()));
+  if (!o.device)
+    return *std::max_element(devices.begin(), devices.end(), [](const DeviceRecording& a, const DeviceRecording& b) {
+      return a.events.size() < b.events.size();
+    });
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const DeviceRecording& each) { return each.device == *o.device; });
+  if (found != devices.end()) return *found;
+  std::vector<int> known;
+  for (const DeviceRecording& each : devices) known.push_back(each.device);
+  throw UsageError(fmt::format("--device {}: {} recorded nothing of it; expected one of {}.", *o.device,
+                               o.files.front(), fmt::join(known, ", ")));
+}
+
+// The event after which to look; none = before the first.
+std::optional<std::uint32_t> instant_of(const Options& o, const RecordedMemory& memory) {
+  const std::size_t events = memory.device.events.size();
+  if (o.at == "start") return std::nullopt;
+  if (o.at == "peak" || o.at == "end") {
+    if (events == 0 || (o.at == "peak" && memory.replay.peak_at_start)) return std::nullopt;
+    return o.at == "peak" ? memory.replay.peak_event : static_cast<std::uint32_t>(events - 1);
+  }
+  std::uint32_t event = 0;
+  const char* const end = o.at.data() + o.at.size();
+  const auto [stop, problem] = std::from_chars(o.at.data(), end, event);
+  if (problem != std::errc{} || stop != end || o.at.empty())
+    throw UsageError(fmt::format("--at \"{}\": expected peak, start, end or the number of an event.", o.at));
+  if (event >= events)
+    throw UsageError(fmt::format("--at {}: {} has {}.", event, o.files.front(),
+                                 events ? fmt::format("events 0 to {}", events - 1) : "no events; expected start"));
+  return event;
+}
+
+Figure draw_snapshot(const Options& o) {
+  const std::string what = o.what.empty() ? "memory" : o.what;
+  check_snapshot_options(o, what);
+  const InstantUnit axis = axis_of(o);
+  const Bytes capacity = capacity_of(o);
+  const std::string& path = o.files.front();
+  const MemoryRecording recording = [&] {
+    const ReadingProgress progress(path);
+    return read_snapshot(path);
+  }();
+  const RecordedMemory memory =
+      replay_for_charts(std::filesystem::path(path).filename().string(), recording, device_of(recording, o));
+  if (!memory.start.contradictions.empty())
+    fmt::print(stderr, "note: {} contradicts itself in {} places ({}); the picture shows what could be found.\n", path,
+               memory.start.contradictions.size(), memory.start.contradictions.front());
+  if (what == "blocks") return draw_blocks(blocks_chart(memory, axis, capacity));
+  if (what == "segments") return draw_segment_map(segment_map_chart(memory, instant_of(o, memory)));
+  return draw_memory(memory_chart(memory, axis, capacity));
+}
+
+// --- both
+
+Figure draw(const Options& o) {
+  const auto snapshot =
+      std::find_if(o.files.begin(), o.files.end(), [](const std::string& path) { return is_pickle(path); });
+  if (snapshot == o.files.end()) return draw_runs(o);
+  if (o.what == "compare")
+    throw UsageError(fmt::format("--what compare draws runs, and {} is a memory snapshot.", *snapshot));
+  return draw_snapshot(o);
+}
+
 int render(const Options& o) {
-  check_options(o);
-  require_harmless(o.output, {o.runs.begin(), o.runs.end()});
+  if (!o.what.empty() && !is_one_of(o.what, kOfSnapshots)) check_what(o.what, kOfRuns, {}, "", "");
+  check_output(o);
+  require_harmless(o.output, {o.files.begin(), o.files.end()});
   const Figure figure = draw(o);
   write_output(o.output, [&](std::ostream& out) { write_svg(figure, out); });
   return 0;
@@ -65,16 +203,37 @@ int render(const Options& o) {
 
 Verb add_render(CLI::App& parent) {
   auto o = std::make_shared<Options>();
-  CLI::App* app = parent.add_subcommand("render", "Draw a run, or several, as SVG");
-  app->add_option("runs", o->runs, "The run (.h5, from `memwall run -o`); several for --what compare")->required();
-  app->add_option("--what", o->what, "timeline, memory, links, tiers or compare")->capture_default_str();
-  app->add_option("--tier", o->tier, "Whose memory --what memory draws")->capture_default_str();
+  CLI::App* app = parent.add_subcommand("render", "Draw a run, or several, or a memory snapshot, as SVG");
+  app->add_option("files", o->files,
+                  "The run (.h5, from `memwall run -o`), several for --what compare; or a memory snapshot (.pickle)")
+      ->required();
+  app->add_option(
+      "--what", o->what,
+      "Of runs: timeline (default), memory, links, tiers or compare; of snapshots: memory (default), blocks "
+      "or segments");
+  const CLI::Option* tier =
+      app->add_option("--tier", o->tier, "Runs: whose memory --what memory draws")->capture_default_str();
+  const CLI::Option* at =
+      app->add_option("--at", o->at,
+                      "Snapshots: when --what segments looks: peak, start, end or the number of an event")
+          ->capture_default_str();
+  const CLI::Option* axis = app->add_option("--axis", o->axis, "Snapshots: events or time")->capture_default_str();
+  app->add_option("--device", o->device, "Snapshots: which GPU; default: the one with most events");
+  app->add_option("--capacity", o->capacity, "Snapshots: draw a line at this size, e.g. 80GiB");
   app->add_option("-o,--output", o->output, "The picture (.svg); default: stdout");
   app->footer(
       "Examples:\n"
       "  memwall render run.h5 --what memory -o memory.svg\n"
-      "  memwall render base.h5 run.h5 --what compare -o compare.svg");
-  return {app, [o] { return render(*o); }};
+      "  memwall render base.h5 run.h5 --what compare -o compare.svg\n"
+      "  memwall render snapshot.pickle -o memory.svg\n"
+      "  memwall render snapshot.pickle --what segments --at peak -o segments.svg");
+  return {app, [o, tier, at, axis] {
+            Options given = *o;
+            given.tier_given = tier->count() > 0;
+            given.at_given = at->count() > 0;
+            given.axis_given = axis->count() > 0;
+            return render(given);
+          }};
 }
 
 }  // namespace memwall

@@ -39,16 +39,15 @@ bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// `what` must be among `known`; the sentence says what the other kind of file has.
-void check_what(const std::string& what, const std::vector<std::string>& known, const std::vector<std::string>& others,
-                const std::string& subject, const std::string& other_subject) {
-  if (is_one_of(what, known)) return;
-  const std::string expected = fmt::format("expected one of {}", fmt::join(known, ", "));
-  if (is_one_of(what, others))
-    throw UsageError(fmt::format("--what {} draws {}, and this is {}: {}.", what, other_subject, subject, expected));
+// Throws where neither runs nor snapshots have such a picture.
+void check_word(const std::string& what) {
+  std::vector<std::string> known = kOfRuns;
+  known.insert(known.end(), kOfSnapshots.begin(), kOfSnapshots.end());
+  if (what.empty() || is_one_of(what, known)) return;
   const std::string near = nearest_name(what, known);
-  throw UsageError(fmt::format("--what \"{}\" is unknown{}; {}.", what,
-                               near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near), expected));
+  throw UsageError(fmt::format("--what \"{}\" is unknown{}; expected {} (of runs), or {} (of memory snapshots).", what,
+                               near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near), fmt::join(kOfRuns, ", "),
+                               fmt::join(kOfSnapshots, ", ")));
 }
 
 void check_output(const Options& o) {
@@ -61,7 +60,9 @@ void check_output(const Options& o) {
 // --- runs
 
 void check_run_options(const Options& o, const std::string& what) {
-  check_what(what, kOfRuns, kOfSnapshots, "a run", "memory snapshots");
+  if (!is_one_of(what, kOfRuns))
+    throw UsageError(fmt::format("--what {} draws memory snapshots, and {} is none; expected one of {}.", what,
+                                 o.files.front(), fmt::join(kOfRuns, ", ")));
   if (what != "compare" && o.files.size() > 1)
     throw UsageError(
         fmt::format("--what {} draws one run, {} were given; --what compare draws several.", what, o.files.size()));
@@ -92,7 +93,9 @@ Figure draw_runs(const Options& o) {
 // --- snapshots
 
 void check_snapshot_options(const Options& o, const std::string& what) {
-  check_what(what, kOfSnapshots, kOfRuns, "a memory snapshot", "runs");
+  if (!is_one_of(what, kOfSnapshots))
+    throw UsageError(fmt::format("--what {} draws runs, and {} is a memory snapshot; expected one of {}.", what,
+                                 o.files.front(), fmt::join(kOfSnapshots, ", ")));
   if (o.files.size() > 1)
     throw UsageError(fmt::format("--what {} draws one memory snapshot, {} files were given.", what, o.files.size()));
   if (o.tier_given)
@@ -191,7 +194,7 @@ Figure draw(const Options& o) {
 }
 
 int render(const Options& o) {
-  if (!o.what.empty() && !is_one_of(o.what, kOfSnapshots)) check_what(o.what, kOfRuns, {}, "", "");
+  check_word(o.what);
   check_output(o);
   require_harmless(o.output, {o.files.begin(), o.files.end()});
   const Figure figure = draw(o);

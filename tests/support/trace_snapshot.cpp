@@ -45,7 +45,7 @@ class TraceRecorder : public AllocatorObserver {
   }
 
   void annotate(const char* stage, const std::string& name) {
-    annotations_.push_back(snapshot_annotation(stage, "train step " + name, now()));
+    annotations_.push_back(snapshot_annotation(stage, name, now()));
   }
 
   bool lives_here(StorageId id) const { return trace_.places[trace_.storages[id].place] == tier_; }

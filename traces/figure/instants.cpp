@@ -60,7 +60,8 @@ void draw_event_axis(Figure& figure, const Area& area, Time begin, Time end, dou
   const int most = std::max(3, static_cast<int>(area.width / 85));
   const double step = std::max(1.0, nice_step(high - low, most - 1));
   for (const double tick : nice_ticks(low, high, most)) {
-    if (tick != std::floor(tick)) continue;  // there is no half event
+    if (tick != std::floor(tick) || tick < 0)
+      continue;  // there is no half event; what was before the first has no number
     const double x = scale(tick);
     figure.add(Line{{x, area.top}, {x, area.bottom()}, palette::kGrid, 0.75});
     figure.add(Line{{x, area.bottom() + lower}, {x, area.bottom() + lower + 4}, palette::kAxis, 0.75});

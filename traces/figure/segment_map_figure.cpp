@@ -155,9 +155,10 @@ class SegmentMapDrawing {
         fmt::format("\xe2\x80\x93 {} segment{}, {}: {} in use, ", count_text(group.segments.size()),
                     group.segments.size() == 1 ? "" : "s", bytes_text(all.mapped()), bytes_text(all.used));
     if (all.pending > 0) text += bytes_text(all.pending) + " pending, ";
-    text += fmt::format("{} free in {}", bytes_text(all.free), blocks_text(all.free_blocks));
+    text +=
+        all.free == 0 ? "none free" : fmt::format("{} free in {}", bytes_text(all.free), blocks_text(all.free_blocks));
     text += not_drawn(number);
-    const double width = text_width(group.name, kLabelSize, true) + 3;
+    const double width = 1.04 * text_width(group.name, kLabelSize, true) + 4;  // some fonts are wider
     const double room = kFigureWidth - 2 * kMargin - width;
     figure_.add(GroupBegin{group.name + " " + text});
     figure_.add(Text{{kMargin, y + 12},

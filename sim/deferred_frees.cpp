@@ -35,14 +35,14 @@ void DeferredFrees::hold(std::uint32_t block) {
   uses_.erase(block);
   if (block >= place_in_held_.size()) place_in_held_.resize(block + 1u, 0);
   place_in_held_[block] = static_cast<std::uint32_t>(held_.size());
-  held_.push_back(block);
+  held_.push_back({holds_++, block});
 }
 
 bool DeferredFrees::complete(std::uint32_t block) {
   const std::uint32_t place = block < place_in_held_.size() ? place_in_held_[block] : 0;
-  if (place >= held_.size() || held_[place] != block) return false;
+  if (place >= held_.size() || held_[place].block != block) return false;
   held_[place] = held_.back();
-  place_in_held_[held_[place]] = place;
+  place_in_held_[held_[place].block] = place;
   held_.pop_back();
   return true;
 }
@@ -89,7 +89,9 @@ void DeferredFrees::synchronize(std::vector<std::uint32_t>& ready) {
     }
   }
   queues_.clear();
-  ready.insert(ready.end(), held_.begin(), held_.end());
+  // First freed, first completed: complete() leaves them in disorder.
+  std::sort(held_.begin(), held_.end(), [](const Held& a, const Held& b) { return a.order < b.order; });
+  for (const Held& held : held_) ready.push_back(held.block);
   held_.clear();
 }
 

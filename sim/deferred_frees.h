@@ -39,6 +39,11 @@ class DeferredFrees {
     std::uint32_t outstanding = 0;                 // events
   };
 
+  struct Held {
+    std::uint64_t order = 0;  // of the frees
+    std::uint32_t block = 0;
+  };
+
   void record_events(std::uint32_t block);
   void leave_capture(std::vector<std::uint32_t>& ready);
   void count_event(std::uint32_t block, std::vector<std::uint32_t>& ready);
@@ -47,7 +52,8 @@ class DeferredFrees {
   std::unordered_map<std::uint32_t, Uses> uses_;                                         // by block
   std::map<std::uint16_t, std::deque<std::pair<std::uint64_t, std::uint32_t>>> queues_;  // by stream; never empty ones
   std::vector<std::uint32_t> after_capture_;  // freed during a capture: their events are recorded after it
-  std::vector<std::uint32_t> held_;
+  std::vector<Held> held_;
+  std::uint64_t holds_ = 0;                   // ever
   std::vector<std::uint32_t> place_in_held_;  // by block
 };
 

@@ -130,12 +130,9 @@ bool PytorchAllocator::release_available(Bytes size, std::uint32_t pool_number) 
     freed += entry.size;
     give_back(entry.block);
   };
+  // Where the smallest that is large enough cannot be released, PyTorch does not look for a larger one.
   const FreeBlocks::Entry* entry = free.find_from(target);
-  while (entry != nullptr && freed == 0) {
-    const FreeBlocks::Entry at = *entry;
-    release(at);
-    entry = free.find_from(at.size, at.address + 1);
-  }
+  if (entry != nullptr) release(FreeBlocks::Entry(*entry));
   entry = free.find_before(target);
   while (entry != nullptr && freed < target && entry->size >= settings_.max_split_size) {
     const FreeBlocks::Entry at = *entry;

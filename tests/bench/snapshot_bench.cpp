@@ -48,17 +48,15 @@ void snapshot_synthetic(benchmark::State& state, bool packed) {
   read_file(state, path, bytes);
 }
 
-// In a child, so that its peak is its own.
-double peak_mebibytes_of_reading(const std::filesystem::path& path) {
+// In a child, so that its peak is its own. False: it could not be read.
+bool measure_reading(const std::filesystem::path& path, rusage& usage) {
   const pid_t child = fork();
   if (child == 0) {
     const MemoryRecording recording = read_snapshot(path);
     _exit(recording.devices.empty() ? 1 : 0);
   }
   int status = 0;
-  rusage usage{};
-  if (child < 0 || wait4(child, &status, 0, &usage) != child || status != 0) return -1;
-  return static_cast<double>(usage.ru_maxrss) / 1024;
+  return child > 0 && wait4(child, &status, 0, &usage) == child && status == 0;
 }
 
 void snapshot_large(benchmark::State& state) {
@@ -68,9 +66,11 @@ void snapshot_large(benchmark::State& state) {
   const std::filesystem::path path = folder / "large.pickle";
   write_large_snapshot(path, megabytes * 1'000'000);
   for (auto _ : state) {
-    const double peak = peak_mebibytes_of_reading(path);
-    if (peak < 0) return state.SkipWithError("the file was not read");
-    state.counters["peak_MiB"] = peak;
+    rusage usage{};
+    if (!measure_reading(path, usage)) return state.SkipWithError("the file was not read");
+    state.counters["peak_MiB"] = static_cast<double>(usage.ru_maxrss) / 1024;
+    state.counters["cpu_ms"] = 1e3 * static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                               1e-3 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
   }
   state.SetBytesProcessed(static_cast<std::int64_t>(std::filesystem::file_size(path)) * state.iterations());
 }

@@ -132,8 +132,11 @@ void write_large_snapshot(const std::filesystem::path& path, std::uint64_t bytes
     for (int i = 0; i < 500; ++i, ++number, time += 7) {  // an allocation, and its end
       const std::uint64_t address = 0x7f0000000000 + number % 4096 * 65536;
       const std::int64_t size = 512 + static_cast<std::int64_t>(number % 61) * 1000;
-      writer.write(snapshot_entry("alloc", address, size, stack(number), time));
-      writer.write(snapshot_entry("free_completed", address, size, stack(number + 1), time + 3));
+      // Each by itself, so that nobody else holds its list when it is written and the writer need not keep it.
+      const Plain begin = snapshot_entry("alloc", address, size, stack(number), time);
+      writer.write(begin);
+      const Plain end = snapshot_entry("free_completed", address, size, stack(number + 1), time + 3);
+      writer.write(end);
     }
     writer.close_list_batch();
   }

@@ -259,6 +259,39 @@ TEST(Allocations, RecomputedActivationsAreActivations) {
   EXPECT_EQ(made_at(table, flowing).kind, Kind::workspace) << "recomputing does not end the backward pass";
 }
 
+TEST(Allocations, AGradientThatIsUsedUpWithinTheBackwardPassIsOne) {
+  TrainingScene s;
+  s.b.alloc(10, s.forward);
+  const Address gradient = s.b.alloc(1000, s.accumulate);
+  s.b.free(gradient, s.accumulate);
+  s.b.alloc(10, s.optimizer);
+  EXPECT_EQ(made_at(table_of(s.b), gradient).kind, Kind::gradient);
+}
+
+TEST(Allocations, ABatchThatArrivesWithinAForwardPassDoesNotEndIt) {
+  TrainingScene s;
+  const Address temporary = s.b.alloc(700, s.forward);
+  const Address input = s.b.alloc(300, s.batch);
+  s.b.free(temporary, s.forward);
+  s.b.alloc(10, s.backward);
+  const AllocationTable table = table_of(s.b);
+  EXPECT_EQ(made_at(table, temporary).kind, Kind::workspace);
+  EXPECT_EQ(made_at(table, input).kind, Kind::input);
+  EXPECT_EQ(made_at(table, input).phase, Phase::unknown);
+}
+
+TEST(Allocations, ASnapshotOfSegmentsAloneIsExplainedByTheirFrames) {
+  TrainingScene s;
+  StartState start = older({{512, 10}, {1024, 20}, {2048, 30}});
+  start.stacks = {{512, s.construction}, {1024, s.optimizer}};
+  const AllocationTable table = table_of(s.b, start);
+  ASSERT_EQ(table.allocations.size(), 3u);
+  EXPECT_EQ(table.allocations[0].kind, Kind::parameter);
+  EXPECT_EQ(table.allocations[1].kind, Kind::optimizer_state);
+  EXPECT_EQ(table.allocations[2].kind, Kind::unknown);
+  EXPECT_TRUE(table.steps.empty());
+}
+
 TEST(Allocations, LibraryAndCommunicationBuffers) {
   using S = TrainingScene;
   TrainingScene s;

@@ -1,9 +1,11 @@
-// How long does an allocation and its free take, by the pattern of sizes?
+// How long does an allocation and its free take, by the pattern of sizes? And a call of a real recording?
 #include <benchmark/benchmark.h>
 
 #include <random>
+#include <unordered_map>
 
-#include "sim/allocator.h"
+#include "sim/pytorch_allocator.h"
+#include "tests/support/snapshots.h"
 
 namespace memwall {
 namespace {
@@ -60,6 +62,69 @@ void shuffle(benchmark::State& state, const char* name) {
   state.SetItemsProcessed(state.iterations());
 }
 
+// A recording's mallocs and frees, as positions in a table of addresses.
+struct RecordedCall {
+  std::uint32_t slot = 0;
+  Bytes bytes = 0;  // 0 = free
+  std::uint16_t stream = 0;
+};
+struct RecordedCalls {
+  StartState start;
+  std::vector<Address> live;  // by slot, at the start
+  std::vector<RecordedCall> calls;
+};
+
+RecordedCalls calls_of(const MemoryRecording& recording, const DeviceRecording& device) {
+  RecordedCalls recorded;
+  recorded.start = find_start_state(device, recording.settings);
+  std::unordered_map<Address, std::uint32_t> slots;
+  for (const SegmentState& segment : recorded.start.segments) {
+    for (const BlockState& block : segment.blocks) {
+      if (block.use != BlockState::Use::in_use) continue;
+      slots.emplace(block.address, static_cast<std::uint32_t>(recorded.live.size()));
+      recorded.live.push_back(block.address);
+    }
+  }
+  for (const MemoryEvent& event : device.events) {
+    if (event.action == MemoryEvent::Action::alloc) {
+      slots[event.address] = static_cast<std::uint32_t>(recorded.live.size());
+      recorded.calls.push_back({slots[event.address], event.size, event.stream});
+      recorded.live.push_back(0);
+    } else if (const auto slot = slots.find(event.address);
+               event.action == MemoryEvent::Action::free_requested && slot != slots.end()) {
+      recorded.calls.push_back({slot->second, 0, event.stream});
+      slots.erase(slot);
+    }
+  }
+  return recorded;
+}
+
+// The calls of a snapshot from its start state on, again and again: default settings where the recording has them.
+void snapshot(benchmark::State& state, const char* name) {
+  const auto recording = shared_snapshot(name);
+  if (!recording) return state.SkipWithError("the captures are absent (MEMWALL_SHARED)");
+  const RecordedCalls recorded = calls_of(*recording, recording->devices.at(0));
+  for (auto _ : state) {
+    state.PauseTiming();
+    std::vector<Address> addresses = recorded.live;
+    PytorchAllocator allocator(kUnlimited, nullptr, recording->settings);
+    allocator.restore(recorded.start.segments);
+    state.ResumeTiming();
+    for (const RecordedCall& call : recorded.calls) {
+      if (call.bytes > 0)
+        addresses[call.slot] = *allocator.allocate(call.bytes, call.stream);
+      else
+        allocator.free(addresses[call.slot]);
+    }
+    benchmark::DoNotOptimize(allocator.usage().reserved);
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(recorded.calls.size()));
+}
+
+BENCHMARK_CAPTURE(snapshot, small_from_empty, kFromEmpty);
+BENCHMARK_CAPTURE(snapshot, medium_128, kMedium128);
+BENCHMARK_CAPTURE(snapshot, medium_256, kMedium256);
+BENCHMARK_CAPTURE(snapshot, xl_expandable, kExpandable);
 BENCHMARK_CAPTURE(hit, pytorch, "pytorch");
 BENCHMARK_CAPTURE(hit, ideal, "ideal");
 BENCHMARK_CAPTURE(step, pytorch, "pytorch");

@@ -272,12 +272,14 @@ TEST(Allocations, ABatchThatArrivesWithinAForwardPassDoesNotEndIt) {
   TrainingScene s;
   const Address temporary = s.b.alloc(700, s.forward);
   const Address input = s.b.alloc(300, s.batch);
+  const Address layer = s.b.alloc(90, s.construction);
   s.b.free(temporary, s.forward);
   s.b.alloc(10, s.backward);
   const AllocationTable table = table_of(s.b);
   EXPECT_EQ(made_at(table, temporary).kind, Kind::workspace);
   EXPECT_EQ(made_at(table, input).kind, Kind::input);
   EXPECT_EQ(made_at(table, input).phase, Phase::unknown);
+  EXPECT_EQ(made_at(table, layer).kind, Kind::parameter) << "of a module that is built when it is first called";
 }
 
 TEST(Allocations, ASnapshotOfSegmentsAloneIsExplainedByTheirFrames) {
@@ -461,7 +463,7 @@ TEST(Allocations, WhatTheEndCutsOffIsWhatItsStackMadeBefore) {
   const Address flowing = s.b.alloc(5000, s.backward);
   const StackId other = s.backward_of("generated::OtherBackward0");
   const Address unknown_stack = s.b.alloc(123, other), like_a_parameter = s.b.alloc(777, other);
-  const AllocationTable table = table_of(s.b, older({{512, 777}}));
+  const AllocationTable table = table_of(s.b, older({{512, 777}, {1024, 5000}}));
   EXPECT_EQ(made_at(table, flowing).kind, Kind::workspace);
   EXPECT_EQ(made_at(table, unknown_stack).kind, Kind::workspace);
   EXPECT_EQ(made_at(table, like_a_parameter).kind, Kind::gradient);

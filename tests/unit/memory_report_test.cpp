@@ -217,12 +217,13 @@ TEST(Leaks, WhatIsReplacedByALargerOneIsNone) {
   StackId line = 0;
   const LeakReport report = leaks_of(5, [&](TrainingScene& s, int step) {
     if (step == 0) line = s.forward_at(77);
+    if (step == 4) return;
     const Address next = s.b.alloc(700 * (step + 1), line);
     if (last != 0) s.b.free(last, line);
     last = next;
   });
   EXPECT_TRUE(report.leaks.empty());
-  EXPECT_GT(report.at_step_end[4], report.at_step_end[0]);
+  EXPECT_GT(report.at_step_end[3], report.at_step_end[0]);
 }
 
 TEST(Leaks, OneThatBeginsInTheSecondStepIsSeenInFourAndOneThatPausesIsNot) {

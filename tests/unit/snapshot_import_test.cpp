@@ -206,6 +206,9 @@ TEST_F(SnapshotImport, ExpandableSegments) {
   EXPECT_EQ(device.events[6].action, Action::segment_unmap);
   EXPECT_TRUE(recording.settings.expandable_segments);
   EXPECT_EQ(recording.settings_text, "expandable_segments:True");
+  Plain turned_off = snapshot_of_expandable_segments();  // the text says one thing, the field another
+  turned_off["allocator_settings"].set("expandable_segments", false);
+  EXPECT_FALSE(read(turned_off).settings.expandable_segments);
 }
 
 TEST_F(SnapshotImport, FailedRequestsHaveTheFreeBytes) {

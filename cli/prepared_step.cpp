@@ -107,6 +107,7 @@ PreparedStep prepare_step(const StepSettings& s) {
   if (s.steps > 1) trace = repeated(require_countable(s, std::move(trace)), s.steps);
   result.trace = apply_rewriters(trace, specs, result.machine, *make_pricer(result.machine));
   require_sound(result.trace, s.step);
+  if (s.keep_unchanged && (!specs.empty() || result.pager)) result.unchanged = std::move(trace);
   result.files = std::move(workload.files);
   return result;
 }

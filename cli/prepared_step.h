@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,12 @@ struct StepSettings {
   std::string scale_text;  // "" = not scaled; else noted in the trace
   std::uint32_t steps = 1;
   std::string output;  // what is going to be written: refused before any work if that would destroy something
+  bool keep_unchanged = false;
 };
 
 struct PreparedStep {
-  Trace trace;  // sound
+  Trace trace;                     // sound
+  std::optional<Trace> unchanged;  // before policies; only with keep_unchanged, where there are policies or a pager
   Machine machine;
   std::unique_ptr<Pager> pager;              // null = none
   std::vector<std::filesystem::path> files;  // that were read

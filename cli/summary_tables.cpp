@@ -140,6 +140,47 @@ Table tier_table(const RunSummary& s) {
   return t;
 }
 
+// Of tiers whose allocator loses anything: the GPU's, and page-locked host memory.
+bool can_fragment(const TierSummary& tier) {
+  const auto loses = [](const AllocatorSummary& memory) {
+    return memory.at_peak_allocated.internal() > 0 || memory.peak_reserved > memory.peak_allocated;
+  };
+  if (tier.memory.peak_reserved == 0) return false;
+  return tier.tier_class == TierClass::device || loses(tier.memory) || (tier.unchanged && loses(*tier.unchanged));
+}
+
+void add_fragmentation(Table& t, const std::string& tier, const char* step, const AllocatorSummary& memory) {
+  const auto row = [&](const char* instant, const AllocatorState& state) {
+    t.rows.push_back({cell(tier), cell(step), cell(instant), bytes_cell(state.usage.requested),
+                      bytes_cell(state.usage.allocated), bytes_cell(state.usage.reserved), bytes_cell(state.internal()),
+                      bytes_cell(state.external()), count_cell(memory.events.device_mallocs),
+                      count_cell(memory.events.retries), count_cell(memory.ooms)});
+  };
+  row("peak", memory.at_peak_allocated);
+  if (memory.at_peak_reserved) row("most reserved", *memory.at_peak_reserved);
+}
+
+Table fragmentation_table(const RunSummary& s) {
+  const bool changed = !s.policies.empty() || !s.pager.empty();
+  Table t{
+      .name = "fragmentation",
+      .title = fmt::format(
+          "Fragmentation, allocator {}{} (internal: blocks less what was requested; external: reserved less blocks{})",
+          s.allocator, s.allocator_settings.empty() ? "" : fmt::format(" ({})", s.allocator_settings),
+          changed ? "; unchanged: the step without policies, whose requests come in another order" : ""),
+      .columns = {"tier", "step", "at", "requested_bytes", "allocated_bytes", "reserved_bytes", "internal_bytes",
+                  "external_bytes", "device_mallocs", "retries", "ooms"},
+      .headings = {"tier", "step", "at", "requested", "blocks", "reserved", "internal", "external", "mallocs",
+                   "retries", "OOMs"},
+      .rows = {}};
+  for (const TierSummary& tier : s.tiers) {
+    if (!can_fragment(tier)) continue;
+    add_fragmentation(t, tier.name, "as run", tier.memory);
+    if (tier.unchanged) add_fragmentation(t, tier.name, "unchanged", *tier.unchanged);
+  }
+  return t;
+}
+
 std::string fallback(const std::string& text, const char* other) { return text.empty() ? other : text; }
 
 Table peak_table(const TierSummary& tier) {
@@ -295,6 +336,7 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   if (s.steps.size() > 1) tables.push_back(step_table(s));
   tables.push_back(time_table(s));
   tables.push_back(tier_table(s));
+  if (Table t = fragmentation_table(s); !t.rows.empty()) tables.push_back(std::move(t));
   for (const TierSummary& tier : s.tiers)
     if (tier.name == "hbm" && !tier.peak.largest.empty()) tables.push_back(peak_table(tier));
   for (Table& t : std::vector<Table>{link_table(s), wait_table(s)})

@@ -8,12 +8,13 @@
 
 namespace memwall {
 
-Engine::Engine(const Trace& trace, const Machine& machine, const SimulationOptions& options)
+Engine::Engine(const Trace& trace, const Machine& machine, const SimulationOptions& options,
+               const TierAllocators& allocators)
     : trace_(trace),
       machine_(machine),
       options_(options),
       activities_(machine, trace.ranks, queue_, kEnd, kSolve, options.observer),
-      memory_(trace, machine, options.allocator, options.observer),
+      memory_(trace, machine, allocators, options.observer),
       records_(trace.ops.size()),
       done_(trace.ops.size(), 0),
       threads_(trace.threads.size()),
@@ -183,10 +184,6 @@ SimulationResult Engine::collect() {
   result.events = queue_.popped() + issued_;
   result.records = std::move(records_);
   return result;
-}
-
-SimulationResult simulate(const Trace& trace, const Machine& machine, const SimulationOptions& options) {
-  return Engine(trace, machine, options).run();
 }
 
 }  // namespace memwall

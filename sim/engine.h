@@ -21,7 +21,8 @@ class Paging;
 
 class Engine {
  public:
-  Engine(const Trace& trace, const Machine& machine, const SimulationOptions& options);
+  Engine(const Trace& trace, const Machine& machine, const SimulationOptions& options,
+         const TierAllocators& allocators);
   ~Engine();
   SimulationResult run();
 

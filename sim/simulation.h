@@ -53,6 +53,13 @@ struct MoveRecord {
   OpId for_op = kNoOp;  // the op that needed it or the room it made
 };
 
+// The instant at which an allocator held most, and what it could not serve.
+struct TierPressure {
+  Usage at_peak_reserved;  // at the highest reserved; of such instants, the first of the highest allocated
+  Time peak_reserved_time{};
+  std::uint64_t ooms = 0;  // requests that found no memory, every try counted
+};
+
 struct TierResult {
   Usage peak_usage;  // at the instant of the highest allocated
   Bytes peak_allocated = 0, peak_reserved = 0;
@@ -62,6 +69,7 @@ struct TierResult {
   Time peak_time{};
   std::vector<StorageId> largest_at_peak;  // ten, largest first
   AllocatorEvents allocator;
+  TierPressure pressure;
 };
 
 struct LinkResult {
@@ -88,12 +96,22 @@ struct SimulationResult {
 };
 
 struct SimulationOptions {
-  std::string allocator = "pytorch";  // of device tiers
-  Pager* pager = nullptr;             // not owned; null = none
-  Observer* observer = nullptr;       // not owned; null = none
+  // Of device tiers: a name of make_allocator, or "arena": every storage has an offset that was planned ahead. The
+  // lifetimes for that come from a simulation before this one, with "ideal": an allocator changes no times here, so
+  // they are the same. What is reserved is the size of the plan, from the start on.
+  std::string allocator = "pytorch";
+  Pager* pager = nullptr;                  // not owned; null = none
+  Observer* observer = nullptr;            // not owned; null = none
+  AllocatorSettings allocator_settings{};  // of "pytorch", and of pinned host memory
 };
 
-// Throws UsageError if the trace names a place or a route that the machine lacks.
+// The names that SimulationOptions::allocator knows, the default first.
+const std::vector<std::string>& run_allocator_names();
+
+// Throws UsageError where the allocator is unknown, cannot have these settings, or does not go with a pager.
+void require_allocator(const SimulationOptions& options);
+
+// Throws UsageError if the trace names a place or a route that the machine lacks, and what require_allocator throws.
 // REQUIRES: check(trace) is empty.
 SimulationResult simulate(const Trace& trace, const Machine& machine, const SimulationOptions& options);
 

@@ -11,8 +11,16 @@ namespace {
 constexpr Bytes kUnlimited = Bytes{1} << 60;
 }
 
-TierMemory::TierMemory(const Trace& trace, const Machine& machine, const std::string& device_allocator,
-                       Observer* observer)
+TierAllocators tier_allocators(const Machine& machine, const std::string& device_allocator,
+                               const AllocatorSettings& settings) {
+  return {.device =
+              [&machine, device_allocator, settings](std::size_t tier, Bytes capacity) {
+                return make_allocator(device_allocator, capacity, settings, machine.tiers[tier].capacity);
+              },
+          .pinned_reserve_segment = settings.pinned_reserve_segment_size};
+}
+
+TierMemory::TierMemory(const Trace& trace, const Machine& machine, const TierAllocators& allocators, Observer* observer)
     : trace_(trace), observer_(observer), tiers_(machine.tiers.size()), where_(trace.storages.size()) {
   const int hbm = machine.tier("hbm");
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
@@ -22,8 +30,9 @@ TierMemory::TierMemory(const Trace& trace, const Machine& machine, const std::st
     state.capacity = static_cast<Bytes>(static_cast<double>(tier.usable()) * tier.compression_ratio);
     if (static_cast<int>(i) == hbm) state.untracked = trace.untracked_bytes;
     const Bytes left = std::max<Bytes>(0, state.capacity - state.untracked);
-    state.main = make_allocator(tier.tier_class == TierClass::device ? device_allocator : "ideal", left);
-    if (tier.tier_class == TierClass::host) state.pinned = make_pinned_allocator(left);
+    state.main = tier.tier_class == TierClass::device ? allocators.device(i, left) : make_ideal_allocator(left);
+    if (tier.tier_class == TierClass::host)
+      state.pinned = make_pinned_allocator(left, allocators.pinned_reserve_segment);
     if (state.untracked > state.capacity) {
       state.result.missing = state.untracked - state.capacity;
       state.unlimited = true;
@@ -33,6 +42,7 @@ TierMemory::TierMemory(const Trace& trace, const Machine& machine, const std::st
     state.result.peak_usage = usage(state);
     state.result.peak_allocated = state.result.peak_usage.allocated;
     state.result.peak_reserved = state.result.peak_usage.reserved;
+    state.result.pressure.at_peak_reserved = state.result.peak_usage;
     std::copy(std::begin(state.by_kind), std::end(state.by_kind), state.result.peak_by_kind);
   }
   changes_.reserve(trace.storages.size() * 2);
@@ -67,7 +77,10 @@ bool TierMemory::place(Time now, StorageId storage, int tier) {
     allocator.set_capacity(std::max<Bytes>(0, state.capacity - state.untracked - other.usage().reserved));
   }
   const std::optional<Address> address = allocator.allocate(s.bytes, s.stream);
-  if (!address) return false;
+  if (!address) {
+    ++state.result.pressure.ooms;
+    return false;
+  }
   where_[storage] = {*address, static_cast<std::int8_t>(tier)};
   state.by_kind[static_cast<int>(s.kind)] += s.bytes;
   note(now, storage, tier, true);
@@ -78,7 +91,9 @@ void TierMemory::place_unlimited(Time now, StorageId storage, int tier) {
   TierState& state = tiers_[tier];
   if (!state.unlimited) {
     state.unlimited = true;
-    const Bytes over = usage(state).allocated + trace_.storages[storage].bytes - state.capacity;
+    const Usage used = usage(state);
+    // An arena is reserved as a whole, and may be larger than the tier before anything is in it.
+    const Bytes over = std::max(used.allocated + trace_.storages[storage].bytes, used.reserved) - state.capacity;
     // Where enough bytes are free but in pieces, as much as was asked for is missing in one piece.
     state.result.missing =
         std::max(state.result.missing, over > 0 ? over : std::max<Bytes>(1, trace_.storages[storage].bytes));
@@ -107,7 +122,12 @@ void TierMemory::note(Time now, StorageId storage, int tier, bool begins) {
   const Usage used = usage(state);
   TierResult& result = state.result;
   if (begins) {
-    result.peak_reserved = std::max(result.peak_reserved, used.reserved);
+    const Usage& before = result.pressure.at_peak_reserved;
+    if (used.reserved > before.reserved || (used.reserved == before.reserved && used.allocated > before.allocated)) {
+      result.peak_reserved = used.reserved;
+      result.pressure.at_peak_reserved = used;
+      result.pressure.peak_reserved_time = now;
+    }
     if (state.unlimited) result.missing = std::max(result.missing, used.allocated - state.capacity);
     if (used.allocated > result.peak_allocated) {
       result.peak_allocated = used.allocated;

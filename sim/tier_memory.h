@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sim/allocator.h"
@@ -13,11 +15,21 @@
 
 namespace memwall {
 
+// The allocators of a simulation. Host tiers take the pinned allocator for page-locked storages and count the others,
+// storage tiers count bytes.
+struct TierAllocators {
+  // Of a tier of class device: its index, the bytes that it may reserve.
+  std::function<std::unique_ptr<Allocator>(std::size_t tier, Bytes capacity)> device;
+  Bytes pinned_reserve_segment = 0;
+};
+
+// By name, as make_allocator knows them. `machine` is not owned.
+TierAllocators tier_allocators(const Machine& machine, const std::string& device_allocator,
+                               const AllocatorSettings& settings = {});
+
 class TierMemory {
  public:
-  // `device_allocator`: name for tiers of class device; host tiers take the pinned allocator for
-  // page-locked storages and count the others, storage tiers count bytes.
-  TierMemory(const Trace& trace, const Machine& machine, const std::string& device_allocator, Observer* observer);
+  TierMemory(const Trace& trace, const Machine& machine, const TierAllocators& allocators, Observer* observer);
 
   // Places a storage in a tier; false if it does not fit (nothing has changed then).
   // REQUIRES: the storage is in no tier.

@@ -26,7 +26,8 @@ namespace memwall {
 namespace {
 
 struct Options {
-  std::string step, execution_trace, machine, pager, allocator = "pytorch", scale, output, format = "table";
+  std::string step, execution_trace, machine, pager, allocator = "pytorch", allocator_settings, scale, output,
+                                                     format = "table";
   std::vector<std::string> settings, policies;
   std::uint32_t steps = 1;
   bool no_provenance = false;
@@ -89,7 +90,9 @@ int report(const Options& o, const Run& run, Format format) {
 int run(const Options& o) {
   const auto start = std::chrono::steady_clock::now();
   const Format format = parse_format(o.format);
-  make_allocator(o.allocator, 0);  // a wrong name is told before a long import
+  const AllocatorSettings allocator_settings = parse_allocator_settings(o.allocator_settings);
+  // What is wrong with the flags is told before a long import.
+  require_allocator({.allocator = o.allocator, .allocator_settings = allocator_settings});
   PreparedStep step = prepare_step({.step = o.step,
                                     .execution_trace = o.execution_trace,
                                     .machine = o.machine,
@@ -99,17 +102,24 @@ int run(const Options& o) {
                                     .scale = parse_scale(o.scale),
                                     .scale_text = o.scale,
                                     .steps = o.steps,
-                                    .output = o.output});
+                                    .output = o.output,
+                                    .keep_unchanged = true});
+  require_allocator({.allocator = o.allocator, .pager = step.pager.get(), .allocator_settings = allocator_settings});
 
   SimulationProgress progress;
   RunSettings settings{.policies = o.policies,
                        .pager_text = o.pager,
                        .allocator = o.allocator,
+                       .allocator_settings = allocator_settings,
                        .pager = step.pager.get(),
                        .observer = &progress,
                        .inputs = {}};
   for (const auto& file : step.files) settings.inputs.push_back({file.filename().string(), hash_of_file(file)});
   Run result = simulate_and_record(std::move(step.trace), std::move(step.machine), settings);
+  if (step.unchanged)
+    result.unchanged =
+        simulate(*step.unchanged, result.machine, {.allocator = o.allocator, .allocator_settings = allocator_settings})
+            .tiers;
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
   if (!o.output.empty()) write_run(result, o.output);
   return report(o, result, format);
@@ -128,8 +138,13 @@ void add_options(CLI::App& app, Options& o) {
                  "Rewrite the step beforehand: NAME:key=value,key=value; repeatable, they compose")
       ->allow_extra_args(false);
   app.add_option("--pager", o.pager, "Decide online what leaves a full GPU: NAME:key=value; at most one");
-  app.add_option("--allocator", o.allocator, "Of GPU memory: pytorch (the caching allocator) or ideal (bytes)")
+  app.add_option("--allocator", o.allocator,
+                 "Of GPU memory: pytorch (the caching allocator), ideal (bytes), cuda_async (cudaMallocAsync), "
+                 "stitching (after GMLake), arena (offsets planned ahead)")
       ->capture_default_str();
+  app.add_option("--alloc-conf", o.allocator_settings,
+                 "Settings of the caching allocator, as PYTORCH_ALLOC_CONF: "
+                 "expandable_segments:True,max_split_size_mb:256");
   app.add_option("--scale", o.scale, "Multiply durations: kernels=1.1,copies=1,host=0.5");
   app.add_option("--steps", o.steps, "Run the whole step this many times in a row")
       ->check(CLI::Range(1, 100000))
@@ -156,6 +171,7 @@ Verb add_run(CLI::App& parent, const std::string& command_line) {
       "  memwall run step.mwt --machine h100-sxm-80gb --policy checkpoint:mode=full\n"
       "  memwall run step.mwt --policy offload:what=optimizer,to=host -o run.h5\n"
       "  memwall run step.mwt --set link.pcie_h2d.bandwidth=50GB/s --format json\n"
+      "  memwall run step.mwt --alloc-conf expandable_segments:True\n"
       "  memwall run BERT-256.kernels.csv --pager lru                     # more than fits");
   return {app, [o] { return run(*o); }};
 }

@@ -88,6 +88,26 @@ TEST(RunFile, GivesBackEveryAnswer) {
   }
 }
 
+// What the step was before its policies, and what the allocator was told. Files without these are older.
+TEST(RunFile, GivesBackTheUnchangedStepAndTheAllocator) {
+  const ScratchFolder folder;
+  memwall::Run run = simulated();
+  run.allocator_settings = "max_split_size_mb:200";
+  run.unchanged = run.result.tiers;
+  run.unchanged[0].peak_reserved = 12345;
+  run.unchanged[0].pressure = {{1, 2, 12345}, nanoseconds(7), 3};
+  write_run(run, folder / "run.h5");
+  const memwall::Run back = read_run(folder / "run.h5");
+  EXPECT_EQ(back.allocator_settings, "max_split_size_mb:200");
+  EXPECT_EQ(to_json(summarize(back)), to_json(summarize(run)));
+  EXPECT_NE(to_json(summarize(back)).find("12345"), std::string::npos);
+  EXPECT_EQ(back.result.tiers[0].pressure.at_peak_reserved.reserved, run.result.tiers[0].peak_reserved);
+  run.unchanged.clear();
+  write_run(run, folder / "plain.h5");
+  EXPECT_TRUE(read_run(folder / "plain.h5").unchanged.empty());
+  EXPECT_EQ(to_json(summarize(read_run(folder / "plain.h5"))).find("unchanged"), std::string::npos);
+}
+
 TEST(RunFile, GivesBackTheTraceAndTheMachineAsTheyWere) {
   const ScratchFolder folder;
   memwall::Run run = simulated();

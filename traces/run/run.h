@@ -53,8 +53,12 @@ struct Run {
   std::vector<std::string> policies;  // rewriters as given, in the order of application
   std::string pager;                  // as given, "" = none
   std::string allocator = "pytorch";
+  std::string allocator_settings;  // as to_string(AllocatorSettings); "" = default
   std::vector<InputFile> inputs;
   SimulationResult result;
+  // Results per tier of the step before policies and without a pager, under the same allocator: what they did to
+  // fragmentation. Empty where there were none, and in files older than this.
+  std::vector<TierResult> unchanged;
   std::vector<std::vector<MemoryPoint>> memory;     // per tier, ascending in time
   std::vector<std::vector<RatePoint>> link_rates;   // per link, ascending in time
   std::vector<Residency> residency;                 // ascending in begin

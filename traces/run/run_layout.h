@@ -2,7 +2,8 @@
 // Internal to traces/run; FORMAT.md explains it to readers of the file.
 //
 // fields(f, row type) calls f(column, member) for every column of a table. Add columns at will
-// and raise kRunFormatVersion; a reader refuses what it does not know.
+// and raise kRunFormatVersion; a reader refuses what it does not know. What a reader can do without
+// may be a table of its own instead, which older files lack and older readers pass over.
 #pragma once
 
 #include <string>
@@ -217,6 +218,16 @@ void fields(F&& f, Row<TierResult>) {
   f("device_mallocs", MEMWALL_MEMBER(allocator.device_mallocs));
   f("device_frees", MEMWALL_MEMBER(allocator.device_frees));
   f("retries", MEMWALL_MEMBER(allocator.retries));
+}
+
+// Besides TierResult, in a table of its own: files from before it had these can still be read.
+template <class F>
+void fields(F&& f, Row<TierPressure>) {
+  f("at_peak_reserved_allocated", MEMWALL_MEMBER(at_peak_reserved.allocated));
+  f("at_peak_reserved_requested", MEMWALL_MEMBER(at_peak_reserved.requested));
+  f("at_peak_reserved_reserved", MEMWALL_MEMBER(at_peak_reserved.reserved));
+  f("peak_reserved_time_ps", &TierPressure::peak_reserved_time);
+  f("ooms", &TierPressure::ooms);
 }
 
 template <class F>

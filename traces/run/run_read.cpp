@@ -36,6 +36,7 @@ class Reader {
     for (std::size_t t = 0; t < run.result.tiers.size(); ++t)
       list(fmt::format("largest_at_peak/{}", t), run.result.tiers[t].largest_at_peak);
     read_series(run);
+    read_optional(run);
     if (has_table(file_, "provenance")) one("provenance", run.provenance.emplace());
     return run;
   }
@@ -103,6 +104,27 @@ class Reader {
     list("uses", trace.uses);
     list("steps", trace.steps);
     list("notes", trace.notes);
+  }
+
+  // What files of earlier programs do not have.
+  void read_optional(Run& run) {
+    if (has_table(file_, "allocator_settings")) one("allocator_settings", run.allocator_settings);
+    if (has_table(file_, "tier_pressure")) read_pressure("tier_pressure", run.result.tiers);
+    if (!has_table(file_, "unchanged_tiers")) return;
+    list("unchanged_tiers", run.unchanged);
+    if (run.unchanged.size() != run.machine.tiers.size())
+      context_.refuse(fmt::format("table '/unchanged_tiers' has {} rows, but its machine has {} tiers.",
+                                  run.unchanged.size(), run.machine.tiers.size()));
+    if (has_table(file_, "unchanged_pressure")) read_pressure("unchanged_pressure", run.unchanged);
+  }
+
+  void read_pressure(const std::string& name, std::vector<TierResult>& tiers) {
+    std::vector<TierPressure> rows;
+    list(name, rows);
+    if (rows.size() != tiers.size())
+      context_.refuse(
+          fmt::format("table '/{}' has {} rows, expected one per tier, {}.", name, rows.size(), tiers.size()));
+    for (std::size_t t = 0; t < tiers.size(); ++t) tiers[t].pressure = rows[t];
   }
 
   void read_series(Run& run) {

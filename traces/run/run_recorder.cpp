@@ -97,9 +97,11 @@ Run simulate_and_record(Trace trace, Machine machine, const RunSettings& setting
   run.policies = settings.policies;
   run.pager = settings.pager_text;
   run.allocator = settings.allocator;
+  run.allocator_settings = to_string(settings.allocator_settings);
   run.inputs = settings.inputs;
   RunRecorder recorder(run.trace, run.machine, settings.observer);
-  run.result = simulate(run.trace, run.machine, {settings.allocator, settings.pager, &recorder});
+  run.result =
+      simulate(run.trace, run.machine, {settings.allocator, settings.pager, &recorder, settings.allocator_settings});
   recorder.finish(run);
   return run;
 }

@@ -45,6 +45,7 @@ struct RunSettings {
   std::vector<std::string> policies;  // as text, for the record; already applied to the trace
   std::string pager_text;             // likewise
   std::string allocator = "pytorch";
+  AllocatorSettings allocator_settings{};
   Pager* pager = nullptr;        // not owned; null = none
   Observer* observer = nullptr;  // not owned; null = none
   std::vector<InputFile> inputs;

@@ -72,6 +72,20 @@ void write_machine(hid_t file, const Machine& machine) {
                 [&](const char* name, const auto& owners, auto list) { write_owned(file, name, owners, list); });
 }
 
+// In files of earlier programs these are absent.
+void write_optional(hid_t file, const Run& run) {
+  const auto pressure = [](const std::vector<TierResult>& tiers) {
+    std::vector<TierPressure> rows;
+    for (const TierResult& tier : tiers) rows.push_back(tier.pressure);
+    return rows;
+  };
+  write_list(file, "allocator_settings", std::vector<std::string>{run.allocator_settings});
+  write_list(file, "tier_pressure", pressure(run.result.tiers));
+  if (run.unchanged.empty()) return;
+  write_list(file, "unchanged_tiers", run.unchanged);
+  write_list(file, "unchanged_pressure", pressure(run.unchanged));
+}
+
 void write_result(hid_t file, const SimulationResult& result) {
   write_list(file, "spans", result.records);
   write_list(file, "moves", result.moves);
@@ -113,6 +127,7 @@ void write_hdf5(const Run& run, const std::string& path) {
   write_machine(file.get(), run.machine);
   write_trace(file.get(), run.trace);
   write_result(file.get(), run.result);
+  write_optional(file.get(), run);
   write_series(file.get(), run);
   write_pyramid(file.get(), build_pyramid(run));
   if (run.provenance) write_rows(file.get(), "provenance", &*run.provenance, 1);

@@ -15,19 +15,32 @@ std::vector<StepSummary> steps_of(const Run& run, const TimeAccounting& accounti
   return steps;
 }
 
+AllocatorSummary allocator_of(const TierResult& result) {
+  AllocatorSummary summary{result.peak_allocated, result.peak_reserved, result.missing, {}, {}, result.allocator, 0};
+  summary.at_peak_allocated = {result.peak_usage, result.peak_time};
+  const TierPressure& pressure = result.pressure;
+  if (pressure.at_peak_reserved.reserved == result.peak_reserved)
+    summary.at_peak_reserved = AllocatorState{pressure.at_peak_reserved, pressure.peak_reserved_time};
+  summary.ooms = pressure.ooms;
+  return summary;
+}
+
 std::vector<TierSummary> tiers_of(const Run& run) {
   std::vector<TierSummary> tiers;
   std::vector<Peak> peaks = find_peaks(run);
   for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
     const Tier& tier = run.machine.tiers[t];
-    TierSummary summary{tier.name, tier.tier_class, tier.capacity, tier.usable(), 0, 0, 0, {}, std::move(peaks[t])};
+    TierSummary summary{tier.name, tier.tier_class, tier.capacity, tier.usable(), 0, 0, 0, {}, std::move(peaks[t]), {},
+                        {}};
     if (t < run.result.tiers.size()) {
       const TierResult& result = run.result.tiers[t];
       summary.peak_allocated = result.peak_allocated;
       summary.peak_reserved = result.peak_reserved;
       summary.missing = result.missing;
       summary.allocator = result.allocator;
+      summary.memory = allocator_of(result);
     }
+    if (t < run.unchanged.size()) summary.unchanged = allocator_of(run.unchanged[t]);
     tiers.push_back(std::move(summary));
   }
   return tiers;
@@ -64,6 +77,7 @@ RunSummary summarize(const Run& run) {
   summary.policies = run.policies;
   summary.pager = run.pager;
   summary.allocator = run.allocator;
+  summary.allocator_settings = run.allocator_settings;
   summary.notes = run.trace.notes;
   summary.fits = run.result.fits;
   summary.gpu_span = run.result.gpu_span;

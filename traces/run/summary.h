@@ -24,6 +24,23 @@ struct StepSummary {
   ClassTimes times;      // add up to step_time
 };
 
+// What a tier's allocator holds at one instant. In a simulation no freed block waits for other streams: what is active
+// is what is allocated.
+struct AllocatorState {
+  Usage usage;
+  Time time{};
+  Bytes internal() const { return usage.allocated - usage.requested; }  // fragmentation within blocks
+  Bytes external() const { return usage.reserved - usage.allocated; }   // between them: cached, not in use
+};
+
+struct AllocatorSummary {
+  Bytes peak_allocated = 0, peak_reserved = 0, missing = 0;  // as in TierSummary
+  AllocatorState at_peak_allocated;
+  std::optional<AllocatorState> at_peak_reserved;  // the fullest instant of it; absent in runs of earlier programs
+  AllocatorEvents events;
+  std::uint64_t ooms = 0;  // requests that found no memory, every try counted
+};
+
 struct TierSummary {
   std::string name;
   TierClass tier_class = TierClass::device;
@@ -34,6 +51,8 @@ struct TierSummary {
   Bytes missing = 0;         // beyond what is usable, at worst; 0 = fits
   AllocatorEvents allocator;
   Peak peak;  // at the instant of peak_allocated, with the ten largest storages
+  AllocatorSummary memory;
+  std::optional<AllocatorSummary> unchanged;  // of the step before policies and without a pager, where there are any
 };
 
 struct LinkSummary {
@@ -46,6 +65,7 @@ struct LinkSummary {
 
 struct RunSummary {
   std::string trace, machine, gpu, pager, allocator;
+  std::string allocator_settings;  // "" = default
   std::vector<std::string> policies, notes;
   bool fits = true;
   // Means over the steps where there are several. The last step ends with the last work.

@@ -46,6 +46,37 @@ void write_largest(JsonText& json, const Peak& peak) {
   json.end_array();
 }
 
+void write_state(JsonText& json, std::string_view key, const AllocatorState& state) {
+  json.key(key).begin_object().seconds("time_s", state.time);
+  json.field("requested_bytes", state.usage.requested).field("allocated_bytes", state.usage.allocated);
+  json.field("reserved_bytes", state.usage.reserved);
+  json.field("internal_bytes", state.internal()).field("external_bytes", state.external()).end_object();
+}
+
+void write_fragmentation(JsonText& json, const AllocatorSummary& memory) {
+  json.key("fragmentation").begin_object();
+  write_state(json, "at_peak_allocated", memory.at_peak_allocated);
+  if (memory.at_peak_reserved) write_state(json, "at_peak_reserved", *memory.at_peak_reserved);
+  json.end_object();
+}
+
+void write_allocator(JsonText& json, const AllocatorSummary& memory) {
+  json.key("allocator").begin_object();
+  json.field("device_mallocs", memory.events.device_mallocs).field("device_frees", memory.events.device_frees);
+  json.field("retries", memory.events.retries);
+  if (memory.at_peak_reserved) json.field("ooms", memory.ooms);  // else the run is older than both
+  json.end_object();
+}
+
+void write_unchanged(JsonText& json, const AllocatorSummary& memory) {
+  json.key("unchanged").begin_object();
+  json.field("peak_allocated_bytes", memory.peak_allocated).field("peak_reserved_bytes", memory.peak_reserved);
+  json.field("missing_bytes", memory.missing);
+  write_fragmentation(json, memory);
+  write_allocator(json, memory);
+  json.end_object();
+}
+
 void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers) {
   json.key("tiers").begin_object();
   for (const TierSummary& tier : tiers) {
@@ -61,9 +92,9 @@ void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers) {
       json.field(to_string(static_cast<Phase>(p)), tier.peak.by_phase[static_cast<std::size_t>(p)]);
     json.end_object();
     write_largest(json, tier.peak);
-    json.key("allocator").begin_object();
-    json.field("device_mallocs", tier.allocator.device_mallocs).field("device_frees", tier.allocator.device_frees);
-    json.field("retries", tier.allocator.retries).end_object();
+    write_fragmentation(json, tier.memory);
+    write_allocator(json, tier.memory);
+    if (tier.unchanged) write_unchanged(json, *tier.unchanged);
     json.end_object();
   }
   json.end_object();
@@ -135,7 +166,8 @@ std::string to_json(const RunSummary& summary) {
   json.begin_object().field("schema", kSchema).field("trace", summary.trace);
   json.field("machine", summary.machine).field("gpu", summary.gpu).field("ranks", summary.ranks);
   write_strings(json, "policies", summary.policies);
-  json.field("pager", summary.pager).field("allocator", summary.allocator).field("fits", summary.fits);
+  json.field("pager", summary.pager).field("allocator", summary.allocator);
+  json.field("allocator_settings", summary.allocator_settings).field("fits", summary.fits);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
   if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);

@@ -95,7 +95,7 @@ class MoveWriter {
     for (const Use& use : base_.uses) used[use.storage] = true;
     for (const MoveRecord& move : moves_)
       if (move.storage < first.size() && first[move.storage] < 0) first[move.storage] = move.from;
-    TierMemory memory(base_, machine_, "pytorch", nullptr);
+    TierMemory memory(base_, machine_, tier_allocators(machine_, "pytorch"), nullptr);
     for (StorageId id = 0; id < base_.storages.size(); ++id) {
       const Storage& s = base_.storages[id];
       residences_.push_back({id, kNoStorage, {}, kNone, {}, s.preexisting, false});

@@ -3,7 +3,6 @@
 // Everything follows from the seed and the calls made, so that two allocators that make the same calls see the same.
 #pragma once
 
-#include <compare>
 #include <map>
 
 #include "tests/support/reference_allocator_scenario.h"
@@ -40,7 +39,7 @@ class RandomSegments final : public SegmentSource {
   std::optional<Address> place(Bytes bytes) {
     // Dense: slots of 2 MiB in a small range, so that segments touch and addresses come back.
     const Address slot = dense_ ? Address{1} << 21 : Address{1} << 38;
-    for (std::uint64_t slots = dense_ ? 256 : 256;; slots *= 2) {
+    for (std::uint64_t slots = 256;; slots *= 2) {
       const Address address = (Address{1} << 45) + mixed(seed_ + 1, ++calls_) % slots * slot;
       const Address end = address + static_cast<Address>(bytes);
       const auto after = taken_.lower_bound(end);

@@ -1,6 +1,7 @@
 // Of the reference allocator: frees, the events that delay them, captures and private pools.
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/support/reference_allocator.h"
 

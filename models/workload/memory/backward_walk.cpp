@@ -10,6 +10,7 @@ namespace {
 constexpr Bytes kQuantum = 512;
 constexpr Bytes kSmallSegment = MiB(2);  // CUDACachingAllocator.cpp: kSmallBuffer
 constexpr Bytes kLargePage = MiB(20);    // kLargeBuffer
+constexpr Bytes kSmallRequest = MiB(1);  // kSmallSize
 
 Address end_of(HeldRanges::const_iterator range) { return range->first + static_cast<Address>(range->second.size); }
 
@@ -83,7 +84,7 @@ class Walk {
   void undo_segment_free(std::uint32_t i, const MemoryEvent& event);
   void undo_map(std::uint32_t i, const MemoryEvent& event);
   void undo_unmap(std::uint32_t i, const MemoryEvent& event);
-  bool unmapped_from_small_pool(const MemoryEvent& event) const;
+  bool unmapped_from_small_pool(const MemoryEvent& event);
 
   void add(const EarlierBlock& block) {
     std::uint32_t id = static_cast<std::uint32_t>(blocks_.size());
@@ -110,6 +111,7 @@ class Walk {
   std::vector<EarlierBlock> blocks_;
   std::vector<std::uint32_t> unused_;
   AddressTable live_;
+  std::vector<std::pair<Address, bool>> requests_;  // address, small; made when first needed
 };
 
 void Walk::begin_at_the_end() {
@@ -229,15 +231,23 @@ void Walk::undo_map(std::uint32_t i, const MemoryEvent& event) {
   if (above.size > 0) ranges_.emplace(end, above);
 }
 
-// The event does not tell the pool. Reservations are far apart, so the range belongs to the one whose mapped ranges are
-// nearest below or above; without one, whole large pages mean the large pool.
-bool Walk::unmapped_from_small_pool(const MemoryEvent& event) const {
+// The event does not tell the pool. Requests that lay in the range do, else those nearest to it: reservations are far
+// apart. Whole large pages mean the large pool where there were none.
+bool Walk::unmapped_from_small_pool(const MemoryEvent& event) {
   if (event.size % kLargePage != 0) return true;
-  const auto above = ranges_.lower_bound(event.address);
-  const auto belongs = [&](auto range) { return range->second.expandable && range->second.stream == event.stream; };
-  if (above != ranges_.begin() && belongs(std::prev(above))) return std::prev(above)->second.small_pool;
-  if (above != ranges_.end() && belongs(above)) return above->second.small_pool;
-  return false;
+  if (requests_.empty()) {
+    for (const MemoryEvent& other : device_.events)
+      if (other.action == Action::alloc || other.action == Action::free_completed)
+        requests_.emplace_back(other.address, other.size <= kSmallRequest);
+    std::sort(requests_.begin(), requests_.end());
+  }
+  const auto above = std::lower_bound(requests_.begin(), requests_.end(), std::pair{event.address, false});
+  const bool at_end = above == requests_.end();
+  if (above == requests_.begin()) return !at_end && above->second;
+  const auto below = std::prev(above);
+  const Address end = event.address + static_cast<Address>(event.size);
+  if (!at_end && (above->first < end || above->first - end < event.address - below->first)) return above->second;
+  return below->second;
 }
 
 void Walk::undo_unmap(std::uint32_t i, const MemoryEvent& event) {

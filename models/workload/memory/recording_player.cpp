@@ -234,7 +234,30 @@ void RecordingPlayer::on_free_completed(std::uint32_t i) {
   const std::uint32_t id = event.address == 0 ? AddressTable::kAbsent : by_recorded_.find(event.address);
   if (id == AddressTable::kAbsent)
     return wrong_.at_event(i, "a free of {:#x} completes, which is not in use", event.address);
+  if (as_recorded_ && live_[id].pending && completed_by_request_after(i)) return leave_to_synchronization(id);
   complete_free(id);
+}
+
+// A request that the cache could not serve waits for all streams before it releases the cache, and does not search
+// again. Blocks that become free so were not there when it searched: they must not be here either.
+bool RecordingPlayer::completed_by_request_after(std::uint32_t i) {
+  const auto& events = device_.events;
+  const StackId stack = events[i].stack;
+  if (stack == 0) return false;
+  if (i < completions_end_) return completions_held_;
+  const auto skip = [&](std::size_t at, auto&& which) {
+    while (at < events.size() && events[at].stack == stack && which(events[at].action)) ++at;
+    return at;
+  };
+  const std::size_t releases = skip(i, [](Action action) { return action == Action::free_completed; });
+  const std::size_t obtained = skip(releases, is_release);
+  const std::size_t request = skip(obtained, is_obtaining);
+  const bool same_call = request < events.size() && events[request].stack == stack;
+  const bool failed = same_call && events[request].action == Action::oom && request == obtained;
+  const bool retried =
+      same_call && events[request].action == Action::alloc && obtained > releases && request > obtained;
+  completions_end_ = releases;
+  return completions_held_ = failed || retried;
 }
 
 void RecordingPlayer::on_release(std::uint32_t i) {

@@ -65,6 +65,7 @@ class RecordingPlayer final : private AllocatorObserver {
   void on_release(std::uint32_t i);
   void on_oom(std::uint32_t i);
   Release kind_of_release(std::size_t begin, std::size_t end) const;
+  bool completed_by_request_after(std::uint32_t i);
   void release_cached(std::size_t begin, std::size_t end);
   void fail_as_recorded(std::uint32_t i);
   void drop_attempt();
@@ -76,10 +77,12 @@ class RecordingPlayer final : private AllocatorObserver {
   std::optional<Live> request(Bytes bytes, std::uint16_t stream, std::uint32_t private_pool);
   std::optional<Live> request_as_recorded(std::uint32_t i, std::uint32_t private_pool);
   std::optional<Address> ask(Bytes bytes, std::uint16_t stream, std::uint32_t private_pool);
+  void refuse_as_recorded(std::size_t begin, std::size_t end);
   void begin_request(Bytes bytes, std::uint16_t stream, std::uint32_t private_pool);
   void lift_limits();
   void request_free(std::uint32_t id);
   void complete_free(std::uint32_t id);
+  void leave_to_synchronization(std::uint32_t id);
   void settle_pending();
   void add_live(const Live& block);
   std::uint32_t private_pool_at(Address recorded) const;
@@ -118,11 +121,15 @@ class RecordingPlayer final : private AllocatorObserver {
   Bytes asked_ = 0;          // by the present request, and of which pool
   std::uint16_t asked_stream_ = 0;
   std::uint32_t asked_pool_ = 0;
-  bool recorded_addresses_ = false;  // new segments lie where the recording had them
-  Bytes peak_allocated_ = 0;         // for allocators that keep no statistics
-  std::vector<MemoryEvent> made_;    // what the present call did to segments
-  std::size_t consumed_ = 0;         // segment events before this one have been compared
-  std::size_t release_end_ = 0;      // of the run of releases that was handled last
+  bool recorded_addresses_ = false;   // new segments lie where the recording had them
+  Bytes peak_allocated_ = 0;          // for allocators that keep no statistics
+  std::vector<MemoryEvent> made_;     // what the present call did to segments
+  std::size_t consumed_ = 0;          // segment events before this one have been compared
+  std::size_t releases_awaited_ = 0;  // by a request that the recording shows to have been refused; 0 = it was not
+  Bytes room_after_release_ = 0;      // what it obtained then
+  std::size_t completions_end_ = 0;   // of the run of free_completed that was looked at last
+  bool completions_held_ = false;     // it is completed by the request after it
+  std::size_t release_end_ = 0;       // of the run of releases that was handled last
   std::size_t unlisted_rungs_ = 0, ladder_work_ = 0;
   // A command releases everything at its first event; by these much more is still reserved after it and the next ones.
   std::vector<Bytes> still_reserved_;

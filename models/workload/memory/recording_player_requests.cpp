@@ -62,25 +62,34 @@ std::optional<RecordingPlayer::Live> RecordingPlayer::request(Bytes bytes, std::
   return Live{0, *address, allocator_->usage().allocated - before, bytes};
 }
 
-// The recording had its segments for this request; where it also had releases, memory was refused until these were
-// made, and so it is here: room is for what was obtained after them, and no more.
+// The recording shows what a request obtained before its releases and after them: there is room for that, and no more.
+void RecordingPlayer::refuse_as_recorded(std::size_t begin, std::size_t end) {
+  Bytes before = 0;
+  releases_awaited_ = 0;
+  room_after_release_ = 0;
+  for (std::size_t k = begin; k < end; ++k) {
+    const MemoryEvent& event = device_.events[k];
+    const bool release = event.action == Action::segment_free || event.action == Action::segment_unmap;
+    Bytes& obtained = releases_awaited_ > 0 ? room_after_release_ : before;
+    if (release) ++releases_awaited_;
+    if (!release && plausible_size(event.size)) obtained = std::min(kUnlimited, obtained + event.size);
+  }
+  allocator_->set_capacity(std::min(kUnlimited, allocator_->usage().reserved + before));
+}
+
 std::optional<RecordingPlayer::Live> RecordingPlayer::request_as_recorded(std::uint32_t i, std::uint32_t private_pool) {
   const std::size_t first = segment_events_before(i);
-  source_.expect(std::span(device_.events).subspan(first, i - first));
+  const auto events = std::span(device_.events).subspan(first, i - first);
+  source_.expect(events);
   if (!as_recorded_) return request(device_.events[i].size, device_.events[i].stream, private_pool);
-  Bytes room = 0;
-  bool refused = false;
-  for (std::size_t k = first; k < i; ++k) {
-    const MemoryEvent& event = device_.events[k];
-    if (!plausible_size(event.size) || std::abs(room) > kUnlimited / 2) continue;
-    const bool release = event.action == Action::segment_free || event.action == Action::segment_unmap;
-    room += release ? -event.size : event.size;
-    refused |= release;
-  }
   begin_request(device_.events[i].size, device_.events[i].stream, private_pool);
   const Bytes before = allocator_->usage().allocated;
-  if (refused) allocator_->set_capacity(std::max<Bytes>(0, allocator_->usage().reserved + room));
+  const bool refused = std::any_of(events.begin(), events.end(), [](const MemoryEvent& event) {
+    return event.action == Action::segment_free || event.action == Action::segment_unmap;
+  });
+  if (refused) refuse_as_recorded(first, i);
   std::optional<Address> address = ask(asked_, asked_stream_, private_pool);
+  releases_awaited_ = 0;
   if (refused) allocator_->set_capacity(kUnlimited);
   if (!address && refused) {
     wrong_.at_event(i, "a request of {} bytes was served after a release, which does not suffice here", asked_);
@@ -93,19 +102,19 @@ std::optional<RecordingPlayer::Live> RecordingPlayer::request_as_recorded(std::u
   return Live{0, *address, allocator_->usage().allocated - before, asked_};
 }
 
-// The request failed: it releases what the recording released for it, and finds no more room than that left.
+// The request failed: it releases what the recording released for it, and finds no more room than the recording shows.
 void RecordingPlayer::fail_as_recorded(std::uint32_t i) {
   const MemoryEvent& event = device_.events[i];
   const std::size_t first = segment_events_before(i);
-  Bytes released = 0;
-  for (std::size_t k = first; k < i; ++k)
-    if (plausible_size(device_.events[k].size) && released < kUnlimited / 2) released += device_.events[k].size;
+  source_.expect(std::span(device_.events).subspan(first, i - first));
   begin_request(event.size, event.stream, 0);
   notes_.push_back(
       fmt::format("event {}: a request of {} bytes found no memory; {} bytes were reserved, and {} free on the device",
                   i, event.size, allocator_->usage().reserved, event.address));
-  allocator_->set_capacity(std::max<Bytes>(0, allocator_->usage().reserved - released));
+  refuse_as_recorded(first, i);
+  releases_awaited_ = std::max<std::size_t>(releases_awaited_, 1);
   const std::optional<Address> address = ask(event.size, event.stream, 0);
+  releases_awaited_ = 0;
   allocator_->set_capacity(kUnlimited);
   if (synchronized_) settle_pending();
   if (address) {
@@ -167,6 +176,19 @@ void RecordingPlayer::complete_free(std::uint32_t id) {
   if (pending_bytes_ == 0) pending_.clear();
 }
 
+// For the levels it is complete; the allocator keeps it until the request that comes next synchronizes.
+void RecordingPlayer::leave_to_synchronization(std::uint32_t id) {
+  const Live block = live_[id];
+  by_recorded_.erase(block.recorded);
+  live_[id] = {};
+  unused_.push_back(id);
+  --blocks_;
+  if (block.completed) return;
+  active_ -= block.size;
+  requested_ -= block.requested;
+  pending_bytes_ -= block.size;
+}
+
 // A synchronization waits for every stream: all pending frees are through.
 void RecordingPlayer::settle_pending() {
   for (const std::uint32_t id : pending_) {
@@ -211,6 +233,14 @@ void RecordingPlayer::on_segment_unmap(Address address, Bytes bytes, std::uint16
 
 void RecordingPlayer::on_rung(Rung rung, Bytes bytes) {
   synchronized_ |= rung == Rung::release_cached;
+  if (releases_awaited_ > 0 && (rung == Rung::release_cached || rung == Rung::release_available)) {
+    const auto made = std::count_if(made_.begin(), made_.end(), [](const MemoryEvent& event) {
+      return event.action == Action::segment_free || event.action == Action::segment_unmap;
+    });
+    const bool all = rung == Rung::release_cached || static_cast<std::size_t>(made) >= releases_awaited_;
+    const Bytes room = all ? room_after_release_ : 0;
+    pytorch_->set_capacity(std::min(kUnlimited, pytorch_->usage().reserved + room));
+  }
   if (ladder_.size() >= longest_ladder_ || ladder_work_ > kMostLadderWork) {
     ++unlisted_rungs_;
     return;

@@ -26,22 +26,24 @@ Cell ticks_cell(const DynamicShare& d, std::int64_t ticks) {
 
 Table ways(const SharingReport& r) {
   const DynamicShare& d = r.dynamic;
+  const bool times = d.seconds_per_tick > 0;
   Table t{.name = "ways",
           .title = fmt::format("{} jobs on one GPU of {}", r.jobs.size(), human_bytes(r.capacity)),
-          .columns = {"way", "all_fit", "waiting", "makespan", "slowdown_at_most", "meaning"},
-          .headings = {"way", "all fit", "waiting", "makespan", "slower by", "what it is"},
+          .columns = {"way", "all_fit", "waiting", "makespan", "unit", "slowdown_at_most", "meaning"},
+          .headings = {"way", "all fit", "waiting", "makespan", "in", "slower by", "what it is"},
           .rows = {}};
   const std::optional<double> slicing = time_slicing_slowdown(r.jobs);
   const Cell slower = slicing ? factor_cell(*slicing) : unknown();
   const Cell none{"-", "null", true};
-  t.rows.push_back(
-      {cell("static_equal"), yes_or_no(r.equal.all_fit()), none, none, slower, cell("equal parts, all the time")});
-  t.rows.push_back({cell("static_by_peak"), yes_or_no(r.by_peak.all_fit()), none, none, slower,
+  t.rows.push_back({cell("static_equal"), yes_or_no(r.equal.all_fit()), none, none, none, slower,
+                    cell("equal parts, all the time")});
+  t.rows.push_back({cell("static_by_peak"), yes_or_no(r.by_peak.all_fit()), none, none, none, slower,
                     cell("parts in proportion to the peaks, all the time")});
+  const Cell unit{times ? "time" : "steps", times ? "s" : "steps"};
   std::int64_t waiting = 0;
   for (const std::int64_t w : d.waiting) waiting += w;
   t.rows.push_back({cell("dynamic"), yes_or_no(d.possible), d.possible ? ticks_cell(d, waiting) : none,
-                    d.possible ? ticks_cell(d, d.makespan) : none, slower,
+                    d.possible ? ticks_cell(d, d.makespan) : none, unit, slower,
                     cell(d.possible ? fmt::format("a step starts when its forecast fits; {} one after the other",
                                                   ticks_cell(d, d.one_after_the_other).text)
                                     : d.why_not)});
@@ -52,7 +54,7 @@ Table ways(const SharingReport& r) {
       known = known && p.slowdown_at_most.has_value();
       worst = std::max(worst, p.slowdown_at_most.value_or(1));
     }
-    t.rows.push_back({cell("mig"), yes_or_no(r.mig->placed == r.jobs.size()), none, none,
+    t.rows.push_back({cell("mig"), yes_or_no(r.mig->placed == r.jobs.size()), none, none, none,
                       known ? factor_cell(worst) : unknown(),
                       cell(fmt::format("{} of {} jobs have an instance of their own", r.mig->placed, r.jobs.size()))});
   }

@@ -151,7 +151,9 @@ bool can_fragment(const TierSummary& tier) {
 
 void add_fragmentation(Table& t, const std::string& tier, const char* step, const AllocatorSummary& memory) {
   const auto row = [&](const char* instant, const AllocatorState& state) {
-    t.rows.push_back({cell(tier), cell(step), cell(instant), bytes_cell(state.usage.requested),
+    // In CSV a row is known by its first cell alone.
+    Cell name{tier, fmt::format("{}/{}/{}", tier, step, instant), false};
+    t.rows.push_back({std::move(name), cell(step), cell(instant), bytes_cell(state.usage.requested),
                       bytes_cell(state.usage.allocated), bytes_cell(state.usage.reserved), bytes_cell(state.internal()),
                       bytes_cell(state.external()), count_cell(memory.events.device_mallocs),
                       count_cell(memory.events.retries), count_cell(memory.ooms)});

@@ -262,6 +262,9 @@ TEST_F(CommandLine, MistakenWordsNameTheNearest) {
   refuses("run step.json --format jsn", 2, {"(nearest: \"json\")"});
   refuses("run step.json --machine h100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\")"});
   refuses("run step.json --allocator pytroch", 2, {"pytorch"});
+  refuses("run tiny-4.kernels.csv --allocator arena --pager lru", 2, {"'arena'", "pager"});
+  refuses("run step.json --allocator ideal --alloc-conf expandable_segments:True", 2, {"expandable_segments", "ideal"});
+  refuses("run step.json --alloc-conf expandable_segment:True", 2, {"expandable_segments"});
   refuses("run step.json --steps 0", 2, {"--steps"});
   refuses("run step.json --steps many", 2, {"--steps"});
   ASSERT_EQ(run("run tiny-4.kernels.csv --steps 2").code, 0);

@@ -42,7 +42,7 @@ double held_at(const std::vector<SharedJob>& jobs, const DynamicShare& d, double
 }
 
 TEST(MemorySharing, NeverPassesTheCapacity) {
-  rc::check("at every instant, for every job's own samples", [] {
+  EXPECT_TRUE(rc::check("at every instant, for every job's own samples", [] {
     const std::vector<SharedJob> jobs = any_jobs();
     const Bytes capacity = *rc::gen::inRange(1, 4000);
     const int steps = *rc::gen::inRange(1, 5);
@@ -62,11 +62,11 @@ TEST(MemorySharing, NeverPassesTheCapacity) {
       for (const double within : {0.0, 0.5, 0.999})
         RC_ASSERT(held_at(jobs, d, static_cast<double>(t) + within) <= static_cast<double>(capacity) + 1e-6);
     }
-  });
+  }));
 }
 
 TEST(MemorySharing, StepsOfAJobFollowEachOther) {
-  rc::check("no step begins before it is ready, and waiting adds up", [] {
+  EXPECT_TRUE(rc::check("no step begins before it is ready, and waiting adds up", [] {
     const std::vector<SharedJob> jobs = any_jobs();
     const DynamicShare d = share_by_forecast(jobs, *rc::gen::inRange(1, 4000), 4);
     if (!d.possible) return;
@@ -80,11 +80,11 @@ TEST(MemorySharing, StepsOfAJobFollowEachOther) {
     }
     RC_ASSERT(waited == d.waiting);
     RC_ASSERT(d.makespan == *std::max_element(end.begin(), end.end()));
-  });
+  }));
 }
 
 TEST(MemorySharing, SplitsHandOutNoMoreThanThereIs) {
-  rc::check("by peak fits exactly where the sum of the peaks does", [] {
+  EXPECT_TRUE(rc::check("by peak fits exactly where the sum of the peaks does", [] {
     const std::vector<SharedJob> jobs = any_jobs();
     const Bytes capacity = *rc::gen::inRange(1, 4000);
     for (const StaticSplit& split : {split_equally(jobs, capacity), split_by_peak(jobs, capacity)}) {
@@ -98,7 +98,7 @@ TEST(MemorySharing, SplitsHandOutNoMoreThanThereIs) {
     double peaks = 0;
     for (const SharedJob& job : jobs) peaks += job.peak();
     RC_ASSERT(split_by_peak(jobs, capacity).all_fit() == (peaks <= static_cast<double>(capacity)));
-  });
+  }));
 }
 
 }  // namespace

@@ -114,6 +114,15 @@ TEST(Mig, JobsTakeTheLargestInstancesThatGoTogether) {
   EXPECT_EQ(four.placed, 4u) << "20 GB take two memory slices each";
 }
 
+TEST(Mig, NoMoreInstancesOfAProfileThanThereCanBe) {
+  Gpu gpu;
+  gpu.multiprocessors = 100;
+  gpu.mig_profiles = {{"1g", 10, 10, 1, 1, 2}, {"7g", 80, 98, 7, 8, 1}};
+  EXPECT_EQ(share_by_mig({job({5}), job({5}), job({5})}, gpu).placed, 2u);
+  gpu.mig_profiles[0].count = 7;
+  EXPECT_EQ(share_by_mig({job({5}), job({5}), job({5})}, gpu).placed, 3u);
+}
+
 TEST(Mig, AGpuWithoutProfilesHasNoInstance) {
   const MigShare none = share_by_mig({job({1})}, load_machine("v100-sxm2-16gb").gpu);
   EXPECT_EQ(none.placed, 0u);

@@ -168,12 +168,16 @@ MemoryStudy study_memory(const MemoryQuestion& question) {
   study.start = find_start_state(device, study.recording.settings);
   study.recorded = replay_as_recorded(study.recording, device, study.start);
   study.table = tabulate_allocations(study.recording, device, study.start);
-  study.peak = live_set_at(study.recording, study.table, study.recorded.peak_event, question.limit);
+  const AllocatorSettings& settings = study.recording.settings;
+  const bool at_start = study.recorded.peak_at_start;
+  const std::uint32_t peak = at_start ? Allocation::kBefore : study.recorded.peak_event;
+  study.peak = live_set_at(study.recording, study.table, peak, question.limit);
   study.at_peak =
-      fragmentation_of(segments_after(study.recording, device, study.start, study.recorded.peak_event), question.limit);
-  study.at_end = fragmentation_of(study.recorded.end_segments, question.limit);
+      fragmentation_of(at_start ? study.start.segments : segments_after(study.recording, device, study.start, peak),
+                       question.limit, settings);
+  study.at_end = fragmentation_of(study.recorded.end_segments, question.limit, settings);
   study.leaks = find_leaks(study.recording, study.table);
-  study.held = find_held_longer(study.table, study.recorded.peak_event);
+  study.held = find_held_longer(study.table, peak);
   study.refused = refusals(study, question.limit);
   study.capacity = question.capacity;
   ask_otherwise(study, question);

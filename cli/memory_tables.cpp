@@ -48,6 +48,8 @@ Table overview(const MemoryStudy& study, const std::string& file) {
         "at the recorded moment and of the recorded size");
   row("settings", settings_text(study.recording.settings), "of the recording");
   if (study.other) row("asked for", study.asked_for, "what the figures below are of, where nothing else is said");
+  if (study.table.steps.size() > 1 && study.leaks.leaks.empty() && study.leaks.why_not.empty())
+    row("leaks", "none", "nothing that a step makes and leaves behind in every step");
   row("steps", study.table.steps.empty() ? "none found" : human_count(study.table.steps.size()),
       "training steps within the recording");
   return t;
@@ -187,11 +189,11 @@ Table leaks(const MemoryStudy& study) {
 Table held_longer(const MemoryStudy& study) {
   Table t{.name = "held_longer",
           .title = "Held longer than used",
-          .columns = {"rule", "at_peak_bytes", "most_bytes", "blocks"},
-          .headings = {"", "at the peak", "at worst", "blocks"},
+          .columns = {"at_peak_bytes", "most_bytes", "blocks", "rule"},
+          .headings = {"at the peak", "at worst", "blocks", ""},
           .rows = {}};
   for (const HeldLonger& h : study.held)
-    t.rows.push_back({cell(h.rule), bytes_cell(h.at_peak), bytes_cell(h.most), count_cell(h.blocks)});
+    t.rows.push_back({bytes_cell(h.at_peak), bytes_cell(h.most), count_cell(h.blocks), cell(h.rule)});
   return t;
 }
 

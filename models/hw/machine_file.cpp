@@ -215,16 +215,11 @@ std::string contradiction(const Machine& machine) {
   if (machine.tiers.size() > 100 || machine.links.size() > 1000) return "it has more than 100 tiers or 1000 links";
   if (machine.gpu_count == 0 || machine.gpu.multiprocessors == 0 || machine.gpu.threads_per_multiprocessor == 0)
     return "gpu_count, gpu.multiprocessors and gpu.threads_per_multiprocessor must be at least 1";
-  // The driver rounds an instance's memory to its slices: the whole GPU's may be a little above totalGlobalMem.
-  const Bytes most = machine.tiers.front().capacity + machine.tiers.front().capacity / 100;
+  // No comparison with the whole GPU: an override makes that smaller, and the profiles stay what they are.
   for (const MigProfile& p : machine.gpu.mig_profiles)
-    if (p.memory <= 0 || p.memory > most || p.multiprocessors == 0 || p.multiprocessors > machine.gpu.multiprocessors ||
-        p.compute_slices == 0 || p.memory_slices == 0)
-      return fmt::format(
-          "MIG profile \"{}\" must have at least 1 slice of either kind, and from 1 byte and 1 multiprocessor to all "
-          "that "
-          "the GPU has",
-          p.name);
+    if (p.memory <= 0 || p.multiprocessors == 0 || p.compute_slices == 0 || p.memory_slices == 0)
+      return fmt::format("MIG profile \"{}\" must have at least 1 byte, 1 multiprocessor and 1 slice of either kind",
+                         p.name);
   std::set<std::string> names;
   for (const Tier& tier : machine.tiers) {
     if (!names.insert(tier.name).second) return fmt::format("two tiers are called \"{}\"", tier.name);

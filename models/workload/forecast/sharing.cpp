@@ -182,8 +182,8 @@ class MigSearch {
  private:
   const MigProfile& profile(int p) const { return gpu_.mig_profiles[static_cast<std::size_t>(p)]; }
   double share_of(int p) const {
-    return std::min(static_cast<double>(profile(p).multiprocessors) / gpu_.multiprocessors,
-                    static_cast<double>(profile(p).memory_slices) / memory_slices_);
+    const double multiprocessors = static_cast<double>(profile(p).multiprocessors) / gpu_.multiprocessors;
+    return std::min({1.0, multiprocessors, static_cast<double>(profile(p).memory_slices) / memory_slices_});
   }
 
   void search(std::size_t job, std::uint32_t compute, std::uint32_t memory, std::size_t placed, double least,

@@ -116,8 +116,8 @@ Table timeline(const MemoryStudy& study) {
   return t;
 }
 
-Table groups(const char* name, std::string heading, const std::vector<LiveGroup>& groups, Bytes whole) {
-  Table t{.name = name,
+Table groups(std::string name, std::string heading, const std::vector<LiveGroup>& groups, Bytes whole) {
+  Table t{.name = std::move(name),
           .title = std::move(heading),
           .columns = {"name", "requested_bytes", "share", "blocks"},
           .headings = {"", "requested", "share", "blocks"},
@@ -282,6 +282,14 @@ Table notes(const MemoryStudy& study) {
 
 std::vector<Table> memory_tables(const MemoryStudy& study, const std::string& file, std::size_t limit) {
   std::vector<Table> all{overview(study, file), totals(study), calls(study), refusals(study)};
+  if (!study.refused.empty()) {
+    const LiveSet& live = study.refused.back().live;
+    all.push_back(groups(
+        "out_of_memory_by_kind",
+        fmt::format("{} requested when memory ran out (event {}), by kind", human_bytes(live.requested), live.event),
+        live.by_kind, live.requested));
+    all.push_back(groups("out_of_memory_by_line", "By source line", live.by_line, live.requested));
+  }
   all.push_back(timeline(study));
   const Bytes whole = study.peak.requested;
   const std::string at = fmt::format("{} requested at the recorded peak", human_bytes(whole));

@@ -18,6 +18,7 @@
 #include "models/workload/import/json_source.h"
 #include "models/workload/import/kineto_capture.h"
 #include "models/workload/import/kineto_import.h"
+#include "models/workload/import/snapshot_import.h"
 #include "sim/error.h"
 #include "sim/trace_check.h"
 #include "traces/run/run_file.h"
@@ -145,6 +146,11 @@ WorkloadKind kind_of_workload(const fs::path& path) {
   if (is_trace_file(path)) return WorkloadKind::trace;
   if (is_run_file(path))
     throw InputError(fmt::format("{}: this is a run file, the result of `memwall run`; {}.", path.string(), kExpected));
+  if (is_pickle(path))
+    throw InputError(
+        fmt::format("{}: this is a pickle; if it is a snapshot of torch.cuda.memory, `memwall memory {}` "
+                    "explains it. It has no kernels to replay; {}.",
+                    path.string(), path.string(), kExpected));
   return kind_of_text(path);
 }
 

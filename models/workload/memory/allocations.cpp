@@ -7,7 +7,7 @@
 
 #include "models/workload/memory/allocation_kinds.h"
 #include "models/workload/memory/event_phases.h"
-#include "models/workload/memory/phase_runs.h"
+#include "models/workload/memory/event_runs.h"
 #include "models/workload/memory/recorded_steps.h"
 
 namespace memwall {
@@ -110,7 +110,7 @@ AllocationTable tabulate_allocations(const MemoryRecording& recording, const Dev
                                      const StartState& start) {
   const std::vector<StackFacts> facts = read_stacks(recording);
   const EventPhases events = find_event_phases(recording, device, facts);
-  const PhaseRuns runs(events.phases);
+  const EventRuns runs(events.phases);
   AllocationTable table;
   table.phases = events.phases;
   table.notes = events.notes;

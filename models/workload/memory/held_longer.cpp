@@ -1,14 +1,14 @@
 #include <algorithm>
 
+#include "models/workload/memory/event_runs.h"
 #include "models/workload/memory/memory_report.h"
-#include "models/workload/memory/phase_runs.h"
 
 namespace memwall {
 namespace {
 
 constexpr std::uint32_t kBefore = Allocation::kBefore;
 constexpr std::uint32_t kAfter = Allocation::kAfter;
-constexpr std::uint32_t kNone = PhaseRuns::kNone;
+constexpr std::uint32_t kNone = EventRuns::kNone;
 
 // Events in whose wake bytes are held in vain: [begin, end).
 struct Idle {
@@ -75,14 +75,14 @@ class HeldFinder {
   Idle after_backward(const Allocation& a, std::uint32_t forward_begin) const;
 
   std::uint32_t end_of(const Allocation& a) const { return a.end == kAfter ? events_ : a.end; }
-  const PhaseRun& run(std::uint32_t number) const { return runs_.all()[number]; }
+  const EventRun& run(std::uint32_t number) const { return runs_.all()[number]; }
   std::uint32_t next_begin(std::uint32_t event, Phase phase) const {
     const std::uint32_t number = runs_.next(event, phase);
     return number == kNone ? events_ : run(number).begin;
   }
 
   const AllocationTable& table_;
-  PhaseRuns runs_;
+  EventRuns runs_;
   std::uint32_t events_;
   std::vector<Idle> gradient_windows_;
 };
@@ -91,7 +91,7 @@ class HeldFinder {
 // the micro-batches of one step they are added up, and are needed.
 void HeldFinder::find_gradient_windows() {
   bool used = true;  // those from before the recording
-  for (const PhaseRun& run : runs_.all()) {
+  for (const EventRun& run : runs_.all()) {
     if (run.phase == Phase::backward) used = false;
     if (run.phase == Phase::optimizer) used = true;
     if (run.phase != Phase::forward || !used) continue;

@@ -1,4 +1,4 @@
-#include "models/workload/memory/phase_runs.h"
+#include "models/workload/memory/event_runs.h"
 
 #include <algorithm>
 #include <cassert>
@@ -9,20 +9,20 @@ namespace {
 Phase pass_of(Phase phase) { return phase == Phase::recompute ? Phase::backward : phase; }
 
 // Extends the last run, or begins one.
-void extend(std::vector<PhaseRun>& runs, Phase phase, std::uint32_t event, bool divided) {
+void extend(std::vector<EventRun>& runs, Phase phase, std::uint32_t event, bool divided) {
   if (runs.empty() || runs.back().phase != phase || divided) runs.push_back({phase, event, event});
   runs.back().end = event + 1;
 }
 
-std::uint32_t last_begun(const std::vector<PhaseRun>& runs, std::uint32_t event) {
+std::uint32_t last_begun(const std::vector<EventRun>& runs, std::uint32_t event) {
   const auto after = std::upper_bound(runs.begin(), runs.end(), event,
-                                      [](std::uint32_t e, const PhaseRun& run) { return e < run.begin; });
-  return after == runs.begin() ? PhaseRuns::kNone : static_cast<std::uint32_t>(after - runs.begin() - 1);
+                                      [](std::uint32_t e, const EventRun& run) { return e < run.begin; });
+  return after == runs.begin() ? EventRuns::kNone : static_cast<std::uint32_t>(after - runs.begin() - 1);
 }
 
 }  // namespace
 
-PhaseRuns::PhaseRuns(const std::vector<Phase>& phases) : next_known_(phases.size(), kNone) {
+EventRuns::EventRuns(const std::vector<Phase>& phases) : next_known_(phases.size(), kNone) {
   const bool backward =
       std::any_of(phases.begin(), phases.end(), [](Phase p) { return pass_of(p) == Phase::backward; });
   bool gap = false, recompute_gap = false;
@@ -46,22 +46,22 @@ PhaseRuns::PhaseRuns(const std::vector<Phase>& phases) : next_known_(phases.size
         .push_back(run);
 }
 
-std::uint32_t PhaseRuns::at(std::uint32_t event) const { return last_begun(runs_, event); }
+std::uint32_t EventRuns::at(std::uint32_t event) const { return last_begun(runs_, event); }
 
-std::uint32_t PhaseRuns::next(std::uint32_t event, Phase phase) const {
+std::uint32_t EventRuns::next(std::uint32_t event, Phase phase) const {
   const auto& numbers = phase == Phase::forward ? forward_ : phase == Phase::backward ? backward_ : optimizer_;
   const auto found = std::lower_bound(numbers.begin(), numbers.end(), event,
                                       [&](std::uint32_t run, std::uint32_t e) { return runs_[run].begin < e; });
   return found == numbers.end() ? kNone : *found;
 }
 
-std::uint32_t PhaseRuns::recompute_end(std::uint32_t event) const {
+std::uint32_t EventRuns::recompute_end(std::uint32_t event) const {
   const std::uint32_t run = last_begun(recomputed_, event);
   assert(run != kNone);
   return recomputed_[run].end;
 }
 
-std::uint32_t PhaseRuns::next_known(std::uint32_t event) const {
+std::uint32_t EventRuns::next_known(std::uint32_t event) const {
   return event < next_known_.size() ? next_known_[event] : kNone;
 }
 

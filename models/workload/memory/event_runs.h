@@ -12,18 +12,18 @@
 
 namespace memwall {
 
-struct PhaseRun {
+struct EventRun {
   Phase phase = Phase::unknown;
   std::uint32_t begin = 0, end = 0;  // events [begin, end): the first and the last are of this phase
 };
 
-class PhaseRuns {
+class EventRuns {
  public:
   static constexpr std::uint32_t kNone = 0xffffffff;
 
-  explicit PhaseRuns(const std::vector<Phase>& phases);
+  explicit EventRuns(const std::vector<Phase>& phases);
 
-  const std::vector<PhaseRun>& all() const { return runs_; }
+  const std::vector<EventRun>& all() const { return runs_; }
   // Of the run that begins last at or before the event; kNone before the first.
   std::uint32_t at(std::uint32_t event) const;
   // The next run of `phase` that begins at or after the event, kNone if there is none.
@@ -34,7 +34,7 @@ class PhaseRuns {
   std::uint32_t next_known(std::uint32_t event) const;
 
  private:
-  std::vector<PhaseRun> runs_, recomputed_;
+  std::vector<EventRun> runs_, recomputed_;
   std::vector<std::uint32_t> next_known_;                      // by event
   std::vector<std::uint32_t> forward_, backward_, optimizer_;  // numbers of runs
 };

@@ -8,9 +8,10 @@ namespace memwall {
 namespace {
 
 constexpr Bytes kQuantum = 512;
-constexpr Bytes kSmallSegment = MiB(2);  // CUDACachingAllocator.cpp: kSmallBuffer
-constexpr Bytes kLargePage = MiB(20);    // kLargeBuffer
-constexpr Bytes kSmallRequest = MiB(1);  // kSmallSize
+constexpr Bytes kSmallSegment = MiB(2);     // CUDACachingAllocator.cpp: kSmallBuffer
+constexpr Bytes kLargePage = MiB(20);       // kLargeBuffer
+constexpr Address kFar = Address{1} << 32;  // less than any reservation that could be mistaken
+constexpr Bytes kSmallRequest = MiB(1);     // kSmallSize
 
 Address end_of(HeldRanges::const_iterator range) { return range->first + static_cast<Address>(range->second.size); }
 
@@ -242,12 +243,12 @@ bool Walk::unmapped_from_small_pool(const MemoryEvent& event) {
     std::sort(requests_.begin(), requests_.end());
   }
   const auto above = std::lower_bound(requests_.begin(), requests_.end(), std::pair{event.address, false});
-  const bool at_end = above == requests_.end();
-  if (above == requests_.begin()) return !at_end && above->second;
-  const auto below = std::prev(above);
   const Address end = event.address + static_cast<Address>(event.size);
-  if (!at_end && (above->first < end || above->first - end < event.address - below->first)) return above->second;
-  return below->second;
+  if (above != requests_.end() && above->first < end) return above->second;
+  const Address to_above = above == requests_.end() ? kFar : above->first - end;
+  const Address to_below = above == requests_.begin() ? kFar : event.address - std::prev(above)->first;
+  if (std::min(to_above, to_below) >= kFar) return false;
+  return to_above < to_below ? above->second : std::prev(above)->second;
 }
 
 void Walk::undo_unmap(std::uint32_t i, const MemoryEvent& event) {

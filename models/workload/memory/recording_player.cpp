@@ -58,8 +58,7 @@ RecordingPlayer::RecordingPlayer(const DeviceRecording& device, const StartState
       source_(device),
       recorded_addresses_(true) {
   Bytes device_total = kDeviceOfUnknownSize;
-  if (settings_.expandable_segments)
-    device_total = Landmarks(device, settings_, ranges_of(start.segments)).device_total();
+  if (settings_.expandable_segments) device_total = largest_device(device, settings_, start.segments);
   if (settings_.garbage_collection_threshold > 0)
     notes_.push_back("garbage collections of the recording are replayed as releases: its memory limit is not known");
   make_pytorch(start, device_total);

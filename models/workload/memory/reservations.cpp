@@ -1,6 +1,7 @@
 #include "models/workload/memory/reservations.h"
 
 #include <algorithm>
+#include <map>
 
 namespace memwall {
 namespace {
@@ -18,15 +19,17 @@ void append_unmapped(SegmentState& segment, Bytes size) {
   segment.size += size;
 }
 
-// Pages are mapped for the alloc that follows directly.
-bool mapped_for_small_pool(const DeviceRecording& device, const AllocatorSettings& settings, std::size_t i) {
-  for (; i < device.events.size(); ++i) {
+// Of each event, whether the request that comes next, or fails next, is one of the small pool: pages are mapped for it.
+std::vector<bool> next_request_is_small(const DeviceRecording& device, const AllocatorSettings& settings) {
+  std::vector<bool> small_pool(device.events.size());
+  bool next = false;
+  for (std::size_t i = device.events.size(); i-- > 0;) {
     const MemoryEvent& event = device.events[i];
-    if (event.action == Action::alloc)
-      return plausible_size(event.size) && round_request(settings, event.size) <= kSmallRequest;
-    if (event.action != Action::segment_map) break;
+    if ((event.action == Action::alloc || event.action == Action::oom) && plausible_size(event.size))
+      next = round_request(settings, event.size) <= kSmallRequest;
+    small_pool[i] = next;
   }
-  return false;
+  return small_pool;
 }
 
 }  // namespace
@@ -53,7 +56,7 @@ Landmarks::Landmarks(const DeviceRecording& device, const AllocatorSettings& set
 
 void Landmarks::mark_events(const DeviceRecording& device, const AllocatorSettings& settings,
                             const HeldRanges& at_end) {
-  bool small_pool = false;
+  const std::vector<bool> small_pool = next_request_is_small(device, settings);
   for (std::size_t i = 0; i < device.events.size(); ++i) {
     const MemoryEvent& event = device.events[i];
     if (event.action != Action::segment_alloc && event.action != Action::segment_map) continue;
@@ -68,9 +71,7 @@ void Landmarks::mark_events(const DeviceRecording& device, const AllocatorSettin
       marks_.push_back({event.address, group_of(std::prev(above)->second)});
       continue;
     }
-    if (i == 0 || device.events[i - 1].action != Action::segment_map)
-      small_pool = mapped_for_small_pool(device, settings, i);
-    marks_.push_back({event.address, group_of(HeldRange{event.size, event.stream, small_pool, true, 0})});
+    marks_.push_back({event.address, group_of(HeldRange{event.size, event.stream, small_pool[i], true, 0})});
   }
 }
 
@@ -137,17 +138,77 @@ std::vector<SegmentState> Landmarks::join(std::vector<SegmentState> segments, Co
   return joined;
 }
 
-Bytes Landmarks::device_total() const {
-  Bytes nearest = kLongestTail;
-  const Mark* last = nullptr;  // the lowest mark of the present run of one group
-  for (const Mark& mark : marks_) {
-    if (last != nullptr && mark.group == last->group) continue;
-    if (last != nullptr && last->group != 0 && mark.address > last->address)
-      nearest = std::min(nearest, static_cast<Bytes>(mark.address - last->address));
-    last = &mark;
+namespace {
+
+// Which maps begin a reservation: the first of its stream and pool, and the first after all pages were unmapped.
+class Reservations {
+ public:
+  void begin_with(const SegmentState& segment) {
+    Bytes mapped = 0;
+    for (const BlockState& block : segment.blocks)
+      if (block.use != BlockState::Use::unmapped) mapped += block.size;
+    begins_.push_back(segment.address);
+    open_[segment.address] = {segment.stream, segment.small_pool, mapped};
+  }
+  void map(const MemoryEvent& event, bool small_pool) {
+    const auto known = below(event.address);
+    if (known != open_.end() && known->second.stream == event.stream && known->second.small_pool == small_pool) {
+      known->second.mapped += event.size;
+      return;
+    }
+    begins_.push_back(event.address);
+    open_[event.address] = {event.stream, small_pool, event.size};
+  }
+  void unmap(const MemoryEvent& event) {
+    const auto known = below(event.address);
+    if (known == open_.end()) return;
+    known->second.mapped -= event.size;
+    if (known->second.mapped <= 0) open_.erase(known);
+  }
+
+  Bytes nearest() {
+    std::sort(begins_.begin(), begins_.end());
+    Bytes nearest = kLongestTail;
+    for (std::size_t i = 1; i < begins_.size(); ++i)
+      if (begins_[i] != begins_[i - 1]) nearest = std::min(nearest, static_cast<Bytes>(begins_[i] - begins_[i - 1]));
+    return nearest;
+  }
+
+ private:
+  struct Open {
+    std::uint16_t stream = 0;
+    bool small_pool = false;
+    Bytes mapped = 0;
+  };
+  std::map<Address, Open>::iterator below(Address address) {
+    const auto above = open_.upper_bound(address);
+    return above == open_.begin() ? open_.end() : std::prev(above);
+  }
+
+  std::map<Address, Open> open_;
+  std::vector<Address> begins_;  // also of reservations that are gone
+};
+
+}  // namespace
+
+Bytes largest_device(const DeviceRecording& device, const AllocatorSettings& settings,
+                     const std::vector<SegmentState>& start) {
+  Reservations reservations;
+  for (const SegmentState& segment : start)
+    if (segment.expandable) reservations.begin_with(segment);
+  const std::vector<bool> small_pool = next_request_is_small(device, settings);
+  for (std::size_t i = 0; i < device.events.size(); ++i) {
+    const MemoryEvent& event = device.events[i];
+    if (!plausible_address(event.address) || !plausible_size(event.size)) continue;
+    if (event.action == Action::segment_map) {
+      reservations.map(event, small_pool[i]);
+    } else if (event.action == Action::segment_unmap) {
+      reservations.unmap(event);
+    }
   }
   // A reservation is rounded up to whole pages.
-  return std::max<Bytes>(large_page_, (nearest - large_page_) / 9 * 8);
+  const Bytes page = settings.large_segment_size;
+  return std::max(page, (reservations.nearest() - page) / 9 * 8);
 }
 
 }  // namespace memwall

@@ -22,9 +22,6 @@ class Landmarks {
   // between, before and behind them.
   std::vector<SegmentState> join(std::vector<SegmentState> segments, Contradictions& wrong) const;
 
-  // The device's whole memory, at most: reservations of 9/8 of it do not overlap. 1 TiB where nothing limits it.
-  Bytes device_total() const;
-
  private:
   // 0: no expandable segment.
   using Group = std::uint64_t;
@@ -48,5 +45,10 @@ class Landmarks {
   std::vector<Mark> marks_;  // by address
   Bytes large_page_;
 };
+
+// The device's whole memory, at most: reservations of 9/8 of it do not reach the next thing above them. 1 TiB where
+// nothing limits it. `start`: the segments at the start.
+Bytes largest_device(const DeviceRecording& device, const AllocatorSettings& settings,
+                     const std::vector<SegmentState>& start);
 
 }  // namespace memwall

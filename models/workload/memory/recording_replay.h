@@ -39,10 +39,10 @@ struct ReplayCheck {
   std::uint64_t allocs = 0;              // alloc events
   std::uint64_t placements_checked = 0;  // of them, compared with the recorded address
   std::uint64_t placements_equal = 0;
-  std::uint64_t segment_allocs_recorded = 0, segment_allocs_equal = 0;  // moment and size
-  std::uint64_t segment_frees_recorded = 0, segment_frees_equal = 0;
-  std::uint64_t final_segments = 0, final_segments_equal = 0;  // of the file; 0 where it has none
-  std::uint64_t final_blocks = 0, final_blocks_equal = 0;      // address, size and state
+  std::uint64_t segment_allocs_recorded = 0, segment_allocs_equal = 0;  // moment and size; maps too
+  std::uint64_t segment_frees_recorded = 0, segment_frees_equal = 0;    // unmaps too
+  std::uint64_t final_segments = 0, final_segments_equal = 0;           // of the file; 0 where it has none
+  std::uint64_t final_blocks = 0, final_blocks_equal = 0;               // address, size and state
 };
 
 struct RecordingReplay {

@@ -63,7 +63,7 @@ TEST_P(EveryAllocator, SaysWhatIsMissing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Smoke, EveryAllocator, ::testing::ValuesIn(run_allocator_names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& allocator) { return allocator.param; });
 
 TEST(AllocatorSettingsOfARun, ReachTheAllocator) {
   const Machine machine = load_machine("a100-sxm-40gb");

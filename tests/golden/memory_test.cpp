@@ -1,0 +1,156 @@
+// Does `memwall memory` print exactly what it should, and does every bad input end in its exit code with a sentence?
+//
+// Exact outputs stand in tests/golden/expected. After a deliberate change: run this program with
+// MEMWALL_UPDATE_GOLDEN=1 and read the difference before committing it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/snapshot_variants.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+
+// In 100 MiB: 60 and 30 MiB are taken, the 60 go back and make two of 20 MiB, of which the first goes back too. 40 MiB
+// are cached then, and 45 MiB are refused (the third golden vector of the allocator).
+Plain refused_snapshot() {
+  constexpr std::uint64_t kA = 0x7f0000000000, kB = 0x7f0010000000;
+  constexpr std::int64_t kMiB = 1 << 20, kTime = 1'700'000'000'000'000;
+  const Plain frames =
+      Plain::list({snapshot_frame("forward", "model.py", 12), snapshot_frame("<module>", "train.py", 3)});
+  const auto entry = [&](const char* action, std::uint64_t address, std::int64_t mebibytes) {
+    return snapshot_entry(action, address, mebibytes * kMiB, frames, kTime);
+  };
+  Plain refusal = snapshot_entry("oom", 0, 45 * kMiB, frames, kTime);
+  refusal.set("device_free", 10 * kMiB);
+  std::vector<Plain> trace = {entry("segment_alloc", kA, 60),
+                              entry("alloc", kA, 60),
+                              entry("segment_alloc", kB, 30),
+                              entry("alloc", kB, 30),
+                              entry("free_requested", kA, 60),
+                              entry("free_completed", kA, 60),
+                              entry("alloc", kA, 20),
+                              entry("alloc", kA + 20 * kMiB, 20),
+                              entry("free_requested", kA, 20),
+                              entry("free_completed", kA, 20),
+                              refusal};
+  return snapshot_of({snapshot_segment(kA, {snapshot_block(kA, 20 * kMiB, 0, "inactive"),
+                                            snapshot_block(kA + 20 * kMiB, 20 * kMiB, 20 * kMiB),
+                                            snapshot_block(kA + 40 * kMiB, 20 * kMiB, 0, "inactive")}),
+                      snapshot_segment(kB, {snapshot_block(kB, 30 * kMiB, 30 * kMiB)})},
+                     {Plain::list(std::move(trace))});
+}
+
+class MemoryVerb : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_content(folder_ / "small.pickle", pickled(small_snapshot()));
+    write_content(folder_ / "refused.pickle", pickled(refused_snapshot()));
+    write_content(folder_ / "devices.pickle", pickled(snapshot_of_two_devices()));
+  }
+
+  CommandOutcome run(const std::string& arguments) {
+    return run_command("'" MEMWALL_PROGRAM "' memory " + arguments, folder_.path());
+  }
+
+  void prints(const std::string& arguments, const std::string& expected, int code = 0) {
+    const CommandOutcome o = run(arguments);
+    EXPECT_EQ(o.code, code) << arguments << "\n" << o.err;
+    const fs::path file = fs::path(MEMWALL_SOURCE "/tests/golden/expected") / expected;
+    if (std::getenv("MEMWALL_UPDATE_GOLDEN") != nullptr) write_content(file, o.out);
+    EXPECT_EQ(o.out, content_of(file)) << arguments;
+  }
+
+  void refuses(const std::string& arguments, int code, const std::vector<std::string>& sentences) {
+    const CommandOutcome o = run(arguments);
+    EXPECT_EQ(o.code, code) << arguments << "\n" << o.err;
+    EXPECT_EQ(o.out, "") << arguments;
+    for (const std::string& sentence : sentences)
+      EXPECT_NE(o.err.find(sentence), std::string::npos) << arguments << "\nexpected: " << sentence << "\n" << o.err;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(MemoryVerb, Explains) {
+  prints("small.pickle", "memory_table.txt");
+  prints("small.pickle --format json", "memory_json.txt");
+  prints("small.pickle --format csv", "memory_csv.txt");
+}
+
+TEST_F(MemoryVerb, ExplainsARefusedRequestAndSearches) {
+  prints("refused.pickle --search", "memory_refused.txt");
+  prints("refused.pickle --search --format json", "memory_refused_json.txt");
+}
+
+TEST_F(MemoryVerb, ReplaysUnderOtherConditions) {
+  prints("refused.pickle --alloc-conf expandable_segments:True --capacity 120MiB", "memory_expandable.txt");
+  const CommandOutcome tight = run("refused.pickle --capacity 100MiB");
+  EXPECT_EQ(tight.code, 3);
+  EXPECT_NE(tight.err.find("does not fit"), std::string::npos) << tight.err;
+  EXPECT_NE(tight.out.find("OUT OF MEMORY"), std::string::npos) << tight.out;
+  EXPECT_EQ(run("refused.pickle --allocator cuda_async --capacity 110MiB").code, 0);
+}
+
+// The machine's name stands for its usable memory.
+TEST_F(MemoryVerb, AsksWhetherItFitsAMachine) {
+  const CommandOutcome o = run("refused.pickle --machine a100-sxm-40gb --format json");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("\"capacity_bytes\": 41"), std::string::npos) << o.out.substr(0, 600);
+}
+
+TEST_F(MemoryVerb, WritesEveryEvent) {
+  EXPECT_EQ(run("small.pickle --timeline events.csv").code, 0);
+  const fs::path file = MEMWALL_SOURCE "/tests/golden/expected/memory_timeline.csv";
+  const std::string text = content_of(folder_ / "events.csv");
+  if (std::getenv("MEMWALL_UPDATE_GOLDEN") != nullptr) write_content(file, text);
+  EXPECT_EQ(text, content_of(file));
+  refuses("small.pickle --timeline small.pickle", 2, {"small.pickle"});
+}
+
+TEST_F(MemoryVerb, ChoosesADevice) {
+  EXPECT_NE(run("devices.pickle --device 0").out.find("device 0"), std::string::npos);
+  EXPECT_NE(run("devices.pickle --device 2").out.find("device 2"), std::string::npos);
+  refuses("devices.pickle --device 5", 2, {"--device 5", "it has 0, 2"});
+}
+
+TEST_F(MemoryVerb, RefusesWhatMakesNoSense) {
+  refuses("small.pickle --alloc-conf expandable_segment:True", 2, {"expandable_segment", "expandable_segments"});
+  refuses("small.pickle --alloc-conf max_split_size_mb:3", 2, {"max_split_size_mb"});
+  refuses("small.pickle --allocator pytroch", 2, {"pytroch", "pytorch"});
+  refuses("small.pickle --capacity 40Gib", 2, {"--capacity 40Gib"});
+  refuses("small.pickle --capacity 1GiB --machine a100-sxm-40gb", 2, {"give one"});
+  refuses("small.pickle --machine a100", 2, {"a100"});
+  refuses("absent.pickle", 6, {"absent.pickle"});
+}
+
+TEST_F(MemoryVerb, RefusesHostileAndDamagedFiles) {
+  // A pickle that would call os.system when loaded by a general unpickler.
+  write_content(folder_ / "hostile.pickle", std::string("\x80\x02") + "cos\nsystem\nX\x04\x00\x00\x00true\x85R.");
+  refuses("hostile.pickle", 6, {"hostile.pickle", "GLOBAL"});
+  const std::string whole = content_of(folder_ / "small.pickle");
+  write_content(folder_ / "cut.pickle", whole.substr(0, whole.size() / 2));
+  refuses("cut.pickle", 6, {"cut.pickle", "byte"});
+  write_content(folder_ / "text.pickle", "{\"segments\": []}");
+  refuses("text.pickle", 6, {"text.pickle"});
+}
+
+// A pickle given to a verb that replays kernels is named, with the verb to use.
+TEST_F(MemoryVerb, OtherVerbsNameASnapshot) {
+  for (const char* verb : {"run", "inspect"}) {
+    const CommandOutcome o =
+        run_command(std::string("'" MEMWALL_PROGRAM "' ") + verb + " small.pickle", folder_.path());
+    EXPECT_EQ(o.code, 6) << o.err;
+    EXPECT_NE(o.err.find("memwall memory small.pickle"), std::string::npos) << o.err;
+  }
+}
+
+}  // namespace
+}  // namespace memwall

@@ -7,6 +7,7 @@
 #include "cli/output_file.h"
 #include "cli/workload_file.h"
 #include "models/hw/machine_file.h"
+#include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
 #include "models/hw/transfer.h"
 #include "sim/error.h"
@@ -25,6 +26,11 @@ std::string machine_names() {
 
 Machine choose_machine(const StepSettings& s, const Trace& trace) {
   if (!s.machine.empty()) return load_machine(s.machine, s.settings);
+  if (measured_nowhere(trace))
+    throw UsageError(
+        fmt::format("{}: nothing in it was measured; give --machine, for which its durations are then modelled: one of "
+                    "{}.",
+                    s.step, machine_names()));
   if (trace.machine.empty())
     throw UsageError(
         fmt::format("{}: the file does not say on which machine it was measured; give --machine, one of {}.", s.step,
@@ -37,8 +43,10 @@ bool is_shipped(const std::string& machine) {
   return std::any_of(machines.begin(), machines.end(), [&](const MachineSummary& m) { return m.name == machine; });
 }
 
-// On another machine than the trace's own, or on its own with settings, durations are carried over by the cost model.
+// Times for a step that has none are modelled. On another machine than the trace's own, or on its own with settings,
+// durations are carried over by the cost model.
 Trace on_machine(Trace trace, const Machine& machine, const std::vector<std::string>& settings) {
+  if (measured_nowhere(trace)) return modelled_on(std::move(trace), machine);
   if (trace.machine == machine.name && settings.empty()) return trace;
   if (is_shipped(trace.machine)) {
     const Machine own = load_machine(trace.machine);
@@ -102,7 +110,8 @@ PreparedStep prepare_step(const StepSettings& s) {
   require_harmless(s.output, workload.files);
   result.machine = choose_machine(s, workload.trace);
   require_pageable(s, workload.trace);
-  Trace trace = scaled(on_machine(std::move(workload.trace), result.machine, s.settings), s.scale);
+  Trace trace = on_machine(std::move(workload.trace), result.machine, s.settings);
+  trace = scaled(with_missing_durations(std::move(trace), result.machine), s.scale);
   if (!s.scale_text.empty()) trace.notes.push_back("Durations are scaled: " + s.scale_text + ".");
   if (s.steps > 1) trace = repeated(require_countable(s, std::move(trace)), s.steps);
   result.trace = apply_rewriters(trace, specs, result.machine, *make_pricer(result.machine));

@@ -12,6 +12,8 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
 #include "models/workload/import/byte_source.h"
+#include "models/workload/import/capture_import.h"
+#include "models/workload/import/capture_records.h"
 #include "models/workload/import/execution_trace.h"
 #include "models/workload/import/execution_trace_join.h"
 #include "models/workload/import/g10_csv.h"
@@ -30,7 +32,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExpected =
-    "expected a memwall trace (.mwt), a Kineto capture (JSON, gzip or not) or a G10 workload (X.kernels.csv)";
+    "expected a memwall trace (.mwt), a captured step (.mwc), a Kineto capture (JSON, gzip or not) or a G10 workload "
+    "(X.kernels.csv)";
 
 void require_readable(const fs::path& path) {
   std::error_code error;
@@ -74,6 +77,7 @@ WorkloadKind kind_of_text(const fs::path& path) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
   if (text.empty()) throw InputError(fmt::format("{}: the file is empty; {}.", path.string(), kExpected));
+  if (opens_capture(text)) return WorkloadKind::capture;
   if (text.front() == '{' || text.front() == '[') return kind_of_json(path);
   if (text.starts_with("kernel_id")) return WorkloadKind::g10;
   if (text.starts_with("tensor_id"))
@@ -94,7 +98,15 @@ std::string events_line(const KinetoCapture& capture) {
   return line + ".";
 }
 
-// Names the machine file that stands for the captured device, and says so.
+// Names the machine file that stands for a device, and says so.
+void name_machine(const std::string& device, Bytes memory, Trace& trace) {
+  trace.machine = machine_for_device(device, memory);
+  trace.notes.push_back(
+      trace.machine.empty()
+          ? fmt::format("No machine file has a device called {} with {} bytes: give --machine.", device, memory)
+          : fmt::format("{} with {} bytes is the GPU of machine {}.", device, memory, trace.machine));
+}
+
 void find_machine(const KinetoCapture& capture, Trace& trace) {
   const auto found = std::find_if(capture.devices.begin(), capture.devices.end(),
                                   [&](const CapturedDevice& d) { return d.name == trace.machine; });
@@ -103,13 +115,7 @@ void find_machine(const KinetoCapture& capture, Trace& trace) {
     trace.notes.push_back("The file does not say which device it was captured on: give --machine.");
     return;
   }
-  const CapturedDevice& device = *found;
-  trace.machine = machine_for_device(device.name, device.memory);
-  trace.notes.push_back(
-      trace.machine.empty()
-          ? fmt::format("No machine file has a device called {} with {} bytes: give --machine.", device.name,
-                        device.memory)
-          : fmt::format("{} with {} bytes is the GPU of machine {}.", device.name, device.memory, trace.machine));
+  name_machine(found->name, found->memory, trace);
 }
 
 Workload load_kineto(const fs::path& path, const fs::path& execution_trace) {
@@ -134,10 +140,22 @@ Workload load_kineto(const fs::path& path, const fs::path& execution_trace) {
   return workload;
 }
 
+Workload load_capture(const fs::path& path) {
+  const ReadingProgress progress(path);
+  ImportedCapture step = import_captured_step(path);
+  Workload workload;
+  workload.kind = WorkloadKind::capture;
+  workload.files.push_back(path);
+  workload.trace = std::move(step.trace);
+  workload.report = std::move(step.report);
+  if (step.measured && !step.gpu.empty()) name_machine(step.gpu, step.gpu_bytes, workload.trace);
+  return workload;
+}
+
 }  // namespace
 
 std::string_view to_string(WorkloadKind kind) {
-  constexpr std::string_view names[] = {"memwall trace", "Kineto capture", "G10 workload"};
+  constexpr std::string_view names[] = {"memwall trace", "Kineto capture", "G10 workload", "captured step"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -160,6 +178,7 @@ Workload load_workload(const fs::path& path, const fs::path& execution_trace) {
     throw UsageError(fmt::format("--et {}: an ExecutionTrace joins a Kineto capture; {} is a {}.",
                                  execution_trace.string(), path.string(), to_string(kind)));
   if (kind == WorkloadKind::kineto) return load_kineto(path, execution_trace);
+  if (kind == WorkloadKind::capture) return load_capture(path);
   Workload workload;
   workload.kind = kind;
   workload.files.push_back(path);

@@ -1,7 +1,7 @@
 // Whatever a user calls "the step": a trace file or a capture, told apart by content.
 //
-// Known: memwall's own traces (.mwt), Kineto captures (.json, .json.gz; with an ExecutionTrace of
-// the same run beside them or not), G10 workloads (X.kernels.csv, X.tensors.csv beside it).
+// Known: memwall's own traces (.mwt), captured steps (.mwc, plain or gzip), Kineto captures (.json, .json.gz; with an
+// ExecutionTrace of the same run beside them or not), G10 workloads (X.kernels.csv, X.tensors.csv beside it).
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace memwall {
 
-enum class WorkloadKind : std::uint8_t { trace, kineto, g10 };
+enum class WorkloadKind : std::uint8_t { trace, kineto, g10, capture };
 std::string_view to_string(WorkloadKind kind);
 
 // What the file is. Throws InputError naming what was found, and what to do with a file that is

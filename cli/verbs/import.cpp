@@ -37,8 +37,8 @@ Verb add_import(CLI::App& parent) {
   auto o = std::make_shared<Options>();
   CLI::App* app = parent.add_subcommand("import", "Turn a capture into a trace file");
   app->add_option("capture", o->capture,
-                  "A Kineto capture (torch.profiler's .json or .json.gz), or a G10 workload (X.kernels.csv with "
-                  "X.tensors.csv beside it); told apart by content")
+                  "A Kineto capture (torch.profiler's .json or .json.gz), a captured step (memwall_capture's .mwc or "
+                  ".mwc.gz), or a G10 workload (X.kernels.csv with X.tensors.csv beside it); told apart by content")
       ->required();
   app->add_option(
       "--et", o->execution_trace,
@@ -51,6 +51,7 @@ Verb add_import(CLI::App& parent) {
       "Examples:\n"
       "  memwall import profile.json.gz -o step.mwt\n"
       "  memwall import profile.json.gz --et et.json.gz -o step.mwt    # policies that need dataflow\n"
+      "  memwall import step.mwc.gz -o step.mwt                        # captured with or without a GPU\n"
       "  memwall import BERT-256.kernels.csv -o bert.mwt");
   return {app, [o] { return import_capture(*o); }};
 }

@@ -9,6 +9,7 @@
 #include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "cli/workload_file.h"
+#include "models/hw/modelled_step.h"
 #include "sim/error.h"
 #include "sim/registry.h"
 
@@ -32,7 +33,9 @@ Table overview(const Options& o, const Workload& w) {
     table.rows.push_back({cell(what), cell(std::move(value))});
   };
   row("name", t.name);
-  row("measured on", t.machine.empty() ? "unknown: give --machine" : t.machine);
+  row("measured on", measured_nowhere(t) ? "nothing was measured: give --machine"
+                     : t.machine.empty() ? "unknown: give --machine"
+                                         : t.machine);
   row("host threads", human_count(t.threads.size()));
   row("streams", human_count(t.streams.size()));
   row("steps", human_count(t.steps.size()));
@@ -107,8 +110,9 @@ struct Fact {
   const char* remedy;
 };
 
-std::array<Fact, 5> facts(const Knowledge& k) {
-  return {Fact{"timing", k.timing, "durations and host gaps", "capture with torch.profiler (Kineto)"},
+std::array<Fact, 5> facts(const Knowledge& k, bool can_be_modelled = false) {
+  return {Fact{"timing", k.timing, "durations and host gaps",
+               can_be_modelled ? "give --machine: they are modelled for it" : "capture with torch.profiler (Kineto)"},
           Fact{"allocations", k.allocations, "when memory is taken and given back", "capture with profile_memory=True"},
           Fact{"dataflow", k.dataflow, "which op reads and writes which storage, and what each is for",
                "record an ExecutionTrace of the same run and give it with --et"},
@@ -122,7 +126,7 @@ Table knowledge_table(const Trace& t) {
               .columns = {"what", "known", "meaning"},
               .headings = {"", "", ""},
               .rows = {}};
-  for (const Fact& f : facts(t.knowledge))
+  for (const Fact& f : facts(t.knowledge, measured_nowhere(t)))
     table.rows.push_back({cell(f.name), cell(f.known ? "yes" : "no"),
                           cell(f.known ? f.meaning : fmt::format("{}; to have it, {}", f.meaning, f.remedy))});
   return table;
@@ -160,7 +164,9 @@ std::string obstacle(const PolicyInfo& info, const Trace& t) {
     needs.allocations = needs.dataflow = true;  // a pager moves storages, and must know who uses them
   }
   std::string missing;
-  const auto needed = facts(needs), known = facts(t.knowledge);
+  Knowledge has = t.knowledge;
+  has.timing |= measured_nowhere(t);  // a machine gives it
+  const auto needed = facts(needs), known = facts(has);
   for (std::size_t i = 0; i < needed.size(); ++i)
     if (needed[i].known && !known[i].known) missing += (missing.empty() ? "needs " : ", ") + std::string(known[i].name);
   return missing;

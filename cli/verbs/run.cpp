@@ -127,8 +127,8 @@ int run(const Options& o) {
 
 void add_options(CLI::App& app, Options& o) {
   app.add_option("step", o.step,
-                 "A trace file (.mwt), or a capture directly: Kineto .json or .json.gz, G10 X.kernels.csv; told apart "
-                 "by content")
+                 "A trace file (.mwt), or a capture directly: Kineto .json or .json.gz, captured step .mwc or .mwc.gz, "
+                 "G10 X.kernels.csv; told apart by content")
       ->required();
   app.add_option("--et", o.execution_trace, "ExecutionTrace of the same run, beside a Kineto capture");
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");

@@ -1,0 +1,120 @@
+#include "models/hw/modelled_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/hw/pricer.h"
+
+namespace memwall {
+namespace {
+
+class StepPricer {
+ public:
+  StepPricer(const Trace& trace, const Machine& machine)
+      : trace_(trace), host_(machine.host), prices_(make_pricer(machine)) {}
+
+  Duration work(const Op& op) const {
+    switch (op.kind) {
+      case OpKind::kernel:
+      case OpKind::memset:
+        return prices_->kernel(op);
+      case OpKind::copy:
+      case OpKind::storage_io:
+        return prices_->copy(trace_.places[op.from], trace_.places[op.to], op.bytes, op.pageable);
+      case OpKind::collective:
+        return prices_->collective(op.collective, message(op), trace_.ranks);
+      case OpKind::host_work:
+        return prices_->host_memory_work(op.bytes);
+      default:
+        return {};
+    }
+  }
+
+  Duration call(const Op& op) const {
+    switch (op.kind) {
+      case OpKind::kernel:
+      case OpKind::memset:
+      case OpKind::collective:
+      case OpKind::graph_launch:
+        return host_.launch;
+      case OpKind::copy:
+      case OpKind::storage_io:
+        return host_.copy_call;
+      case OpKind::event_record:
+      case OpKind::event_wait:
+        return host_.event_call;
+      case OpKind::alloc:
+      case OpKind::free:
+        return host_.allocator_call;
+      default:
+        return {};
+    }
+  }
+
+ private:
+  // The whole message, from what one rank sends of it.
+  Bytes message(const Op& op) const {
+    constexpr Bytes kUnit = Bytes{1} << 40;
+    const auto sent = static_cast<double>(prices_->wire_bytes(op.collective, kUnit, trace_.ranks));
+    return sent > 0 ? std::llround(static_cast<double>(op.bytes) * (static_cast<double>(kUnit) / sent)) : 0;
+  }
+
+  const Trace& trace_;
+  const HostCosts& host_;
+  std::unique_ptr<Pricer> prices_;
+};
+
+void set_constants(ReplayConstants& constants, const HostCosts& host) {
+  std::fill_n(constants.launch_latency, kLaunchKinds, host.launch_latency);
+  for (auto& after : constants.stream_gap) std::fill_n(after, kLaunchKinds, host.stream_gap);
+}
+
+bool lacks_duration(const Op& op) {
+  return runs_on_device(op.kind) && op.kind != OpKind::graph_launch && op.origin == Origin::modelled && !op.added &&
+         op.duration.count() == 0;
+}
+
+}  // namespace
+
+bool measured_nowhere(const Trace& trace) {
+  return trace.machine.empty() && !trace.knowledge.timing &&
+         std::none_of(trace.ops.begin(), trace.ops.end(), [](const Op& op) {
+           return runs_on_device(op.kind) && (op.origin != Origin::modelled || op.duration.count() != 0);
+         });
+}
+
+Trace modelled_on(Trace trace, const Machine& machine) {
+  const StepPricer prices(trace, machine);
+  for (Op& op : trace.ops) {
+    op.duration = prices.work(op);
+    op.host_cost = prices.call(op);
+    if (op.wait_for != WaitFor::nothing) op.return_delay = machine.host.synchronize_return;
+  }
+  set_constants(trace.constants, machine.host);
+  trace.knowledge.timing = true;
+  trace.machine = machine.name;
+  trace.notes.push_back(fmt::format(
+      "Nothing was measured: every duration is modelled for {} by a roofline of FLOPs and bytes, without an interval. "
+      "The host's calls cost what the machine's file says; Python and the framework between them cost nothing.",
+      machine.name));
+  return trace;
+}
+
+Trace with_missing_durations(Trace trace, const Machine& machine) {
+  const StepPricer prices(trace, machine);
+  std::size_t missing = 0;
+  for (Op& op : trace.ops) {
+    if (!lacks_duration(op)) continue;
+    op.duration = prices.work(op);
+    ++missing;
+  }
+  if (missing > 0)
+    trace.notes.push_back(
+        fmt::format("{} kernels, copies and collectives without a measured duration are modelled for {} by a roofline.",
+                    missing, machine.name));
+  return trace;
+}
+
+}  // namespace memwall

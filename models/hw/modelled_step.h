@@ -1,0 +1,28 @@
+// Prices a step that was measured nowhere (captured with fake tensors, or generated) for a machine:
+// durations, the host's calls and the constants of the replay.
+//
+//   kernels       by the roofline of models/hw/kernel_cost.h; of unknown work: the shortest of their class
+//   copies        by the price of their route
+//   collectives   over Trace::ranks, in a ring: the message from what one rank sends of it
+//   host calls    launch, copy, event and allocator calls as the machine's file has them
+//   constants     launch latency and gap between queued kernels, likewise
+//
+// What Python and the framework do between two calls is in no machine file: it costs nothing here,
+// and the note says so.
+#pragma once
+
+#include "sim/machine.h"
+#include "sim/trace.h"
+
+namespace memwall {
+
+// Does the trace hold a program, but no times at all? True of captures with fake tensors.
+bool measured_nowhere(const Trace& trace);
+
+// REQUIRES: measured_nowhere(trace). The result knows timing, and its machine is `machine`.
+Trace modelled_on(Trace trace, const Machine& machine);
+
+// The ops among measured ones that have no duration of their own, priced as above; a note counts them.
+Trace with_missing_durations(Trace trace, const Machine& machine);
+
+}  // namespace memwall

@@ -1,0 +1,65 @@
+#include "models/workload/import/capture_notes.h"
+
+#include <fmt/format.h>
+
+namespace memwall {
+namespace {
+
+std::string listed(const std::vector<std::pair<std::string, std::string>>& words) {
+  std::string text;
+  for (const auto& [key, value] : words) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, value);
+  return text;
+}
+
+std::string origin(const CaptureHeader& header, const CaptureCounts& counts) {
+  const std::string by = header.program.empty() ? "" : " by " + listed(header.program);
+  if (!header.real) return fmt::format("Captured{} with fake tensors: nothing was computed and nothing measured.", by);
+  return fmt::format("Captured{} on a device: {} of {} kernels, copies and collectives have a measured duration.", by,
+                     counts.measured, counts.measured + counts.unmeasured);
+}
+
+std::string groups(const CaptureCounts& counts) {
+  std::string text;
+  for (const auto& [name, ranks] : counts.groups)
+    text += fmt::format("{}{} of {} ranks", text.empty() ? "" : ", ", name.empty() ? "one without name" : name, ranks);
+  return fmt::format(
+      "Process groups: {}. The largest is taken as the ranks that run this same program; bytes of collectives are what "
+      "one rank sends in a ring.",
+      text);
+}
+
+}  // namespace
+
+std::string records_line(const CaptureCounts& counts) {
+  std::string line;
+  for (int i = 1; i < kCaptureRecordTypes; ++i)
+    if (const auto n = counts.records[static_cast<std::size_t>(i)]; n > 0)
+      line += fmt::format("{}{} {}", line.empty() ? "Records in the file: " : ", ", n,
+                          to_string(static_cast<CaptureRecordType>(i)));
+  return line + ".";
+}
+
+std::vector<std::string> capture_notes(const CaptureHeader& header, const CaptureCounts& counts) {
+  std::vector<std::string> notes{origin(header, counts)};
+  const auto note = [&](std::uint64_t n, const char* sentence) {
+    if (n > 0) notes.push_back(fmt::format(fmt::runtime(sentence), n));
+  };
+  if (!header.choices.empty()) notes.push_back(fmt::format("Decided as a GPU would: {}.", listed(header.choices)));
+  if (counts.several > 0)
+    notes.push_back(
+        fmt::format("{} operators launch more than one kernel, {} kernels are launched in all; each operator "
+                    "is one op here, with one launch.",
+                    counts.several, counts.kernels));
+  note(counts.without_kernel, "{} operators launch nothing (views, shapes) and are left out.");
+  note(counts.priceless, "{} kernels have neither FLOPs nor bytes: a model can give them only the shortest duration.");
+  note(counts.unwritten_reads,
+       "{} in-place operators work on what nobody has written before: they count as its first writer.");
+  note(counts.waits_without_event, "{} waits for events that nothing records in the file are left out.");
+  note(counts.random, "{} operators draw random numbers.");
+  note(counts.hand_overs, "The host thread changes {} times; the new one is taken to wait for the one before.");
+  if (!counts.groups.empty()) notes.push_back(groups(counts));
+  notes.insert(notes.end(), header.notes.begin(), header.notes.end());
+  return notes;
+}
+
+}  // namespace memwall

@@ -1,0 +1,34 @@
+// What an imported step says about itself: counts against the file, and what was concluded.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/workload/import/capture_records.h"
+
+namespace memwall {
+
+struct CaptureCounts {
+  std::array<std::uint64_t, kCaptureRecordTypes> records{};
+  std::uint64_t kernels = 0;              // launched by ops
+  std::uint64_t several = 0;              // ops that launch more than one
+  std::uint64_t without_kernel = 0;       // ops that left no trace op
+  std::uint64_t priceless = 0;            // kernel ops without FLOPs and bytes
+  std::uint64_t random = 0;               // ops that draw random numbers
+  std::uint64_t measured = 0;             // device ops with a duration
+  std::uint64_t unmeasured = 0;           // device ops without
+  std::uint64_t unwritten_reads = 0;      // reads of what nobody has written, by ops that write it
+  std::uint64_t waits_without_event = 0;  // for events that nothing has recorded
+  std::uint64_t hand_overs = 0;
+  std::vector<std::pair<std::string, std::uint32_t>> groups;  // of collectives, with their ranks
+};
+
+// "Records in the file: 12 storages, ..."
+std::string records_line(const CaptureCounts& counts);
+// Sentences for Trace::notes.
+std::vector<std::string> capture_notes(const CaptureHeader& header, const CaptureCounts& counts);
+
+}  // namespace memwall

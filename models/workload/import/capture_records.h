@@ -1,0 +1,104 @@
+// The records of a captured step (.mwc) as its lines give them: numbers and text, each in its range,
+// nothing yet about what they mean together. The format is described in traces/capture/FORMAT.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/op.h"
+#include "sim/storage.h"
+
+namespace memwall {
+
+struct CaptureHeader {
+  std::string name;
+  bool real = false;                                         // executed on a device; else fake tensors
+  std::string gpu;                                           // the device's own name, "" if unknown
+  Bytes gpu_bytes = 0;                                       // its memory, 0 = unknown
+  double samples_per_step = 0, tokens_per_step = 0;          // 0 = unknown
+  std::vector<std::pair<std::string, std::string>> program;  // torch 2.9.0, ...
+  std::vector<std::pair<std::string, std::string>> choices;  // attention flash, ...
+  std::vector<std::string> notes;
+};
+
+enum class CaptureRecordType : std::uint8_t {
+  none,
+  storage,
+  alloc,
+  free,
+  op,
+  copy,
+  collective,
+  event,
+  synchronize,
+  step,
+  loss
+};
+inline constexpr int kCaptureRecordTypes = 11;
+std::string_view to_string(CaptureRecordType type);
+
+// Where a storage or one side of a copy is.
+enum class CapturePlace : std::uint8_t { none, hbm, host, host_pinned };
+std::string_view to_string(CapturePlace place);
+
+enum class CaptureEventCall : std::uint8_t { record, wait };
+
+// One line. Text is valid until the next line is read. A number that is not given is kNone.
+struct CaptureRecord {
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  CaptureRecordType type = CaptureRecordType::none;
+  std::string_view name;          // op: the operator; step: its name
+  std::uint32_t storage = kNone;  // storage, alloc, free
+  Bytes bytes = kNoBytes;         // of a storage, a copy, a collective's message, an op's traffic
+  std::uint32_t id = kNone;       // of an op
+  std::uint32_t forward = kNone;  // id of the op that this one is the backward or the repetition of
+  std::uint32_t event = kNone;    // number of an event
+  std::uint32_t ranks = kNone;    // in a collective's group
+  std::uint32_t kernels = 1;      // that an op launches
+  std::uint16_t thread = 0, stream = 0;
+  std::string_view module, label, group;
+  StorageKind kind = StorageKind::unknown;
+  CapturePlace place = CapturePlace::none, from = CapturePlace::none, to = CapturePlace::none;
+  Phase phase = Phase::unknown;
+  bool has_phase = false;
+  OperatorClass operator_class = OperatorClass::other;
+  DataType data_type = DataType::unknown;
+  CollectiveKind collective = CollectiveKind::none;
+  CaptureEventCall event_call = CaptureEventCall::record;
+  WaitFor wait_for = WaitFor::nothing;  // of a synchronize
+  double flops = 0;
+  bool preexisting = false, blocking = false, random = false;
+  Duration duration = kNoDuration, host{}, gap{};
+  std::vector<std::uint32_t> reads, writes;
+
+  static constexpr Bytes kNoBytes = -1;
+  static constexpr Duration kNoDuration{-1};
+};
+
+class CaptureReader {
+ public:
+  // Reads the header. Throws InputError, as all members do, with file, line, found and expected.
+  explicit CaptureReader(const std::filesystem::path& path);
+  ~CaptureReader();
+
+  const CaptureHeader& header() const;
+  // The next record; false after the last.
+  bool next(CaptureRecord& record);
+  std::uint64_t line() const;
+  [[noreturn]] void fail(const std::string& sentence) const;
+
+ private:
+  struct Json;  // keeps simdjson out of this header
+  std::unique_ptr<Json> json_;
+};
+
+// Does the text, a file's first line or the beginning of it, open a capture?
+bool opens_capture(std::string_view text);
+
+}  // namespace memwall

@@ -77,18 +77,6 @@ class PytorchAllocator final : public Allocator {
   std::vector<SegmentState> segments() const;
   AllocatorStatistics statistics() const;
 
-  struct BlockView {
-    Address segment = 0;  // address of the segment's first block
-    Address address = 0;
-    Bytes size = 0;
-    Bytes requested = 0;  // 0 where free
-    std::uint16_t stream = 0;
-    bool small_pool = false;
-    bool in_use = false;
-  };
-  // Every block, by address. For tests and drawings; costs a sort.
-  std::vector<BlockView> blocks() const;
-
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
   using Use = BlockState::Use;

@@ -112,16 +112,4 @@ AllocatorStatistics PytorchAllocator::statistics() const {
   return statistics;
 }
 
-std::vector<PytorchAllocator::BlockView> PytorchAllocator::blocks() const {
-  std::vector<BlockView> views;
-  for (const SegmentState& segment : segments()) {
-    for (const BlockState& block : segment.blocks) {
-      if (block.use == Use::unmapped) continue;
-      views.push_back({segment.address, block.address, block.size, block.requested, segment.stream, segment.small_pool,
-                       block.use != Use::free});
-    }
-  }
-  return views;
-}
-
 }  // namespace memwall

@@ -31,7 +31,7 @@ struct AllocatorEvents {
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // The address, or nothing if it does not fit in the capacity. REQUIRES: bytes >= 0.
+  // The address, or nothing if it does not fit in the capacity; 0 bytes always fit. REQUIRES: bytes >= 0.
   virtual std::optional<Address> allocate(Bytes bytes, std::uint16_t stream) = 0;
   // REQUIRES: `address` came from allocate and was not freed since.
   virtual void free(Address address) = 0;

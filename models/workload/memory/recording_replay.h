@@ -66,7 +66,7 @@ RecordingReplay replay_as_recorded(const MemoryRecording& recording, const Devic
 
 struct ReplayVariant {
   AllocatorSettings settings;
-  // pytorch, cuda_async, stitching or ideal: names of make_allocator (sim/allocator.h). Settings apply to pytorch.
+  // A name of make_allocator (sim/allocator.h). Settings apply to pytorch.
   std::string allocator = "pytorch";
   Bytes capacity = Bytes{1} << 60;    // that may be reserved
   std::optional<Bytes> device_total;  // default: capacity; 1 TiB where that is unlimited

@@ -22,9 +22,10 @@ constexpr std::size_t kDeepest = 1'000;
 // A remembered value has an opcode of its own and is made by another; the densest snapshots need 15 bytes for one.
 constexpr std::size_t kBytesPerMemo = 8, kFreeMemos = 65'536;
 
-class Machine {
+class PickleMachine {
  public:
-  Machine(const std::filesystem::path& path, PickleContent& content) : path_(path), window_(path), content_(content) {}
+  PickleMachine(const std::filesystem::path& path, PickleContent& content)
+      : path_(path), window_(path), content_(content) {}
 
   PickleValue run();
 
@@ -107,7 +108,7 @@ class Machine {
   std::string text_, clean_;
 };
 
-void Machine::start() {
+void PickleMachine::start() {
   const char* first = window_.take(2);
   if (first == nullptr) fail("a file of less than two bytes", "a pickle");
   if (first[0] == 'P' && first[1] == 'K')
@@ -118,7 +119,7 @@ void Machine::start() {
     fail(fmt::format("pickle protocol {}", static_cast<std::uint8_t>(first[1])), "2, 3, 4 or 5");
 }
 
-PickleValue Machine::run() {
+PickleValue PickleMachine::run() {
   start();
   try {
     while (!stopped_) {
@@ -131,7 +132,7 @@ PickleValue Machine::run() {
   return stack_[0];
 }
 
-void Machine::step(std::uint8_t opcode) {
+void PickleMachine::step(std::uint8_t opcode) {
   switch (static_cast<PickleOpcode>(opcode)) {
     case PickleOpcode::binget:
       return recall(number<std::uint8_t>());
@@ -203,7 +204,7 @@ void Machine::step(std::uint8_t opcode) {
   fail(fmt::format("opcode {}, {}", refused.name, refused.why), "only what dicts, lists, texts and numbers need");
 }
 
-void Machine::stop() {
+void PickleMachine::stop() {
   if (!marks_.empty() || stack_.size() != 1)
     fail(fmt::format("STOP with {} values and {} marks waiting", stack_.size(), marks_.size()), "one value");
   stack_[0] = taken(0)[0];
@@ -212,7 +213,7 @@ void Machine::stop() {
   stopped_ = true;
 }
 
-void Machine::begin_frame() {
+void PickleMachine::begin_frame() {
   const std::uint64_t size = number<std::uint64_t>();
   // Frames only say how much can be read at once, but one within another is damage.
   if (at_ < frame_end_) fail("a frame that begins within another", "frames in a row");
@@ -220,12 +221,12 @@ void Machine::begin_frame() {
   frame_end_ = window_.position() + size;
 }
 
-void Machine::push_mark() {
+void PickleMachine::push_mark() {
   if (marks_.size() >= kDeepest) fail(fmt::format("more than {} lists and dicts within each other", kDeepest), "fewer");
   marks_.push_back(static_cast<std::uint32_t>(stack_.size()));
 }
 
-void Machine::push_open(bool list) {
+void PickleMachine::push_open(bool list) {
   Open open;
   open.position = static_cast<std::uint32_t>(stack_.size());
   open.list = list;
@@ -233,7 +234,7 @@ void Machine::push_open(bool list) {
   open_.push_back(open);
 }
 
-void Machine::push_long() {
+void PickleMachine::push_long() {
   const std::size_t size = number<std::uint8_t>();
   const char* bytes = take(size);
   if (size > 8) return push({Kind::wide, 0});
@@ -244,14 +245,14 @@ void Machine::push_long() {
   push(fits ? PickleValue(Kind::integer, value) : PickleValue(Kind::wide, 0));
 }
 
-void Machine::push_real() {
+void PickleMachine::push_real() {
   std::uint64_t bits = 0;  // big-endian, unlike all else
   const char* bytes = take(8);
   for (int i = 0; i < 8; ++i) bits = bits << 8 | static_cast<std::uint8_t>(bytes[i]);
   push(content_.real(std::bit_cast<double>(bits)));
 }
 
-void Machine::push_text(std::size_t length) {
+void PickleMachine::push_text(std::size_t length) {
   if (length > kLongestText) fail(fmt::format("a text of {} bytes", length), fmt::format("at most {}", kLongestText));
   std::string_view text;
   if (length <= ByteWindow::kMost) {
@@ -271,7 +272,7 @@ void Machine::push_text(std::size_t length) {
   push(content_.text(text));
 }
 
-void Machine::push_tuple(std::size_t size) {
+void PickleMachine::push_tuple(std::size_t size) {
   need(size, "TUPLE");
   const std::size_t from = stack_.size() - size;
   const PickleValue value = content_.tuple(taken(from));
@@ -279,7 +280,7 @@ void Machine::push_tuple(std::size_t size) {
   push(value);
 }
 
-void Machine::remember(std::uint64_t index) {
+void PickleMachine::remember(std::uint64_t index) {
   if (stack_.size() <= floor()) fail("an opcode that remembers a value where there is none", "a value before it");
   if (index > memo_.size())
     fail(fmt::format("a value remembered as number {}", index), fmt::format("{} or less", memo_.size()));
@@ -299,7 +300,7 @@ void Machine::remember(std::uint64_t index) {
     memo_[index] = value;
 }
 
-std::size_t Machine::pop_mark(std::size_t below) {
+std::size_t PickleMachine::pop_mark(std::size_t below) {
   if (marks_.empty()) fail("an opcode that goes back to a mark where there is none", "a mark before it");
   const std::size_t mark = marks_.back();
   marks_.pop_back();
@@ -307,12 +308,12 @@ std::size_t Machine::pop_mark(std::size_t below) {
   return mark;
 }
 
-void Machine::need(std::size_t values, const char* opcode) const {
+void PickleMachine::need(std::size_t values, const char* opcode) const {
   if (stack_.size() < floor() + values)
     fail(fmt::format("{} with {} values before it", opcode, stack_.size() - floor()), fmt::format("{}", values));
 }
 
-Machine::Open& Machine::target(std::size_t position, bool list, const char* opcode) {
+PickleMachine::Open& PickleMachine::target(std::size_t position, bool list, const char* opcode) {
   const PickleValue value = stack_[position];
   const char* expected = list ? "a list that nothing refers to yet" : "a dict that nothing refers to yet";
   if (value.kind() != Kind::open) fail(fmt::format("{} on {}", opcode, content_.name(value)), expected);
@@ -323,7 +324,7 @@ Machine::Open& Machine::target(std::size_t position, bool list, const char* opco
 }
 
 // What it is, now that another value refers to it.
-PickleValue Machine::settle(Open& open) {
+PickleValue PickleMachine::settle(Open& open) {
   if (open.used) return open.content;
   open.used = true;
   if (!open.filled)
@@ -334,7 +335,7 @@ PickleValue Machine::settle(Open& open) {
 }
 
 // The values from `from` on, each finished. They stay on the stack until it is cut.
-std::span<const PickleValue> Machine::taken(std::size_t from) {
+std::span<const PickleValue> PickleMachine::taken(std::size_t from) {
   while (!open_.empty() && open_.back().position >= from) {
     Open& open = open_.back();
     const PickleValue value = settle(open);
@@ -345,7 +346,7 @@ std::span<const PickleValue> Machine::taken(std::size_t from) {
   return std::span<const PickleValue>(stack_).subspan(from);
 }
 
-void Machine::append(std::size_t from, const char* opcode) {
+void PickleMachine::append(std::size_t from, const char* opcode) {
   const std::span<const PickleValue> items = taken(from);
   Open& list = target(from - 1, true, opcode);
   if (!list.filled) list.content = content_.begin_list();
@@ -354,7 +355,7 @@ void Machine::append(std::size_t from, const char* opcode) {
   stack_.resize(from);
 }
 
-void Machine::fill(std::size_t from, const char* opcode) {
+void PickleMachine::fill(std::size_t from, const char* opcode) {
   const std::span<const PickleValue> pairs = taken(from);
   Open& dict = target(from - 1, false, opcode);
   if (pairs.size() % 2 != 0) fail(fmt::format("{} with a key that has no value", opcode), "pairs");
@@ -389,7 +390,7 @@ std::string_view to_string(PickleValue::Kind kind) {
 }
 
 PickleValue read_pickle(const std::filesystem::path& path, PickleContent& content) {
-  return Machine(path, content).run();
+  return PickleMachine(path, content).run();
 }
 
 }  // namespace memwall

@@ -211,7 +211,7 @@ TEST(RecordingReplay, TheStartStateKeepsItsPlaceOrIsAllocatedAnew) {
   };
   EXPECT_EQ(with(GiB(1), "").start.reserved_bytes, 80 * M);
   EXPECT_EQ(with(50 * M, "").start.reserved_bytes, 40 * M);
-  EXPECT_TRUE(says(with(50 * M, ""), "wholly free"));
+  EXPECT_TRUE(says(with(50 * M, ""), "Wholly free"));
   EXPECT_EQ(with(30 * M, "").start.reserved_bytes, 12 * M);
   EXPECT_TRUE(says(with(30 * M, ""), "allocated anew"));
   EXPECT_EQ(with(GiB(1), "expandable_segments:True").start.reserved_bytes, 20 * M);

@@ -60,7 +60,7 @@ RecordingPlayer::RecordingPlayer(const DeviceRecording& device, const StartState
   Bytes device_total = kDeviceOfUnknownSize;
   if (settings_.expandable_segments) device_total = largest_device(device, settings_, start.segments);
   if (settings_.garbage_collection_threshold > 0)
-    notes_.push_back("garbage collections of the recording are replayed as releases: its memory limit is not known");
+    notes_.push_back("Garbage collections of the recording are replayed as releases: its memory limit is not known.");
   make_pytorch(start, device_total);
   restore(start);
   start_totals_ = totals();
@@ -90,7 +90,7 @@ RecordingPlayer::RecordingPlayer(const DeviceRecording& device, const StartState
       recorded_addresses_ = true;
       restore(start);
       if (!all_fits) {
-        notes_.push_back("wholly free segments of the start state were released, for they do not fit");
+        notes_.push_back("Wholly free segments of the start state were released, for they do not fit.");
         pytorch_->release_cached();
         settle_pending();
       }
@@ -138,7 +138,7 @@ void RecordingPlayer::allocate_anew(const StartState& start) {
     }
   }
   if (blocks > 0)
-    notes_.push_back(fmt::format("{} blocks that live at the start were allocated anew, by address", blocks));
+    notes_.push_back(fmt::format("{} blocks that live at the start were allocated anew, by address.", blocks));
 }
 
 // Events do not name the pool of a request: it goes to the pool of the segment in which the recording has it.
@@ -160,7 +160,7 @@ void RecordingPlayer::use_private_pools(const StartState& start) {
   }
   notes_.push_back(
       fmt::format("{} private pools: requests go to the pool in whose segments the recording has them; "
-                  "segments of such pools that were freed before the end are taken for the default pools'",
+                  "segments of such pools that were freed before the end are taken for the default pools'.",
                   pools));
 }
 

@@ -109,7 +109,7 @@ void RecordingPlayer::fail_as_recorded(std::uint32_t i) {
   source_.expect(std::span(device_.events).subspan(first, i - first));
   begin_request(event.size, event.stream, 0);
   notes_.push_back(
-      fmt::format("event {}: a request of {} bytes found no memory; {} bytes were reserved, and {} free on the device",
+      fmt::format("Event {}: a request of {} bytes found no memory; {} bytes were reserved, and {} free on the device.",
                   i, event.size, allocator_->usage().reserved, event.address));
   refuse_as_recorded(first, i);
   releases_awaited_ = std::max<std::size_t>(releases_awaited_, 1);
@@ -129,8 +129,8 @@ void RecordingPlayer::lift_limits() {
   lifted_ = true;
   allocator_->set_capacity(kUnlimited);
   if (pytorch_ != nullptr) pytorch_->set_device_total(kLargestDevice);
-  notes_.push_back(fmt::format("event {}: a request of {} bytes finds no memory; from here on it is taken as unlimited",
-                               event_, asked_));
+  notes_.push_back(fmt::format(
+      "Event {}: a request of {} bytes finds no memory; from here on it is taken as unlimited.", event_, asked_));
 }
 
 void RecordingPlayer::add_live(const Live& block) {
@@ -286,9 +286,9 @@ void RecordingPlayer::report(RecordingReplay& replay) {
   if (as_recorded_) replay.check = check_;
   if (as_recorded_ && source_.invented() > 0)
     replay.notes.push_back(
-        fmt::format("{} segments had to be obtained where the recording has none", source_.invented()));
+        fmt::format("{} segments had to be obtained where the recording has none.", source_.invented()));
   if (unlisted_rungs_ > 0 && longest_ladder_ > 0)
-    replay.notes.push_back(fmt::format("{} further rungs are not listed", unlisted_rungs_));
+    replay.notes.push_back(fmt::format("{} further rungs are not listed.", unlisted_rungs_));
   for (std::string& sentence : wrong_.sentences()) replay.notes.push_back(std::move(sentence));
 }
 

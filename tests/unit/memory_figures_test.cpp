@@ -189,7 +189,7 @@ TEST(BlocksFigure, AnAreaIsBytesTimesLife) {
   EXPECT_TRUE(has_title(figure, "1.00 MB, parameter\nmodel.py:12 forward"));
   EXPECT_TRUE(has_title(figure, "lived already, freed at event 500"));
   EXPECT_TRUE(has_title(figure, "from event 0 to the end"));
-  EXPECT_NE(text_with(all_of<Text>(figure), "peak 3.00 MB at event 0"), nullptr);
+  EXPECT_NE(text_with(all_of<Text>(figure), "peak 3.00 MB requested at event 0"), nullptr);
   expect_legible(figure);
 }
 

@@ -194,16 +194,16 @@ class BlocksDrawing {
         std::clamp(time_scale(area_, chart_.begin, chart_.end)(to_seconds(stack_.peak_at)), area_.left, area_.right());
     draw_capacity(figure_, area_, top_, chart_.capacity, occupied_, at < area_.left + area_.width / 2);
     if (stack_.peak == 0) return;
-    draw_peak(
-        figure_, area_, {at, y(stack_.peak)},
-        "peak " + format_bytes(static_cast<double>(stack_.peak)) + " at " + format_instant(chart_.unit, stack_.peak_at),
-        [this](double from, double to) {
-          const Scale scale = time_scale(area_, chart_.begin, chart_.end);
-          double highest = area_.bottom();
-          for (const MemoryOutline& outline : chart_.outlines)
-            highest = std::min(highest, y(most_between(outline.times, outline.values, scale, from, to)));
-          return highest;
-        });
+    draw_peak(figure_, area_, {at, y(stack_.peak)},
+              "peak " + format_bytes(static_cast<double>(stack_.peak)) + " requested at " +
+                  format_instant(chart_.unit, stack_.peak_at),
+              [this](double from, double to) {
+                const Scale scale = time_scale(area_, chart_.begin, chart_.end);
+                double highest = area_.bottom();
+                for (const MemoryOutline& outline : chart_.outlines)
+                  highest = std::min(highest, y(most_between(outline.times, outline.values, scale, from, to)));
+                return highest;
+              });
   }
 
   const BlocksChart& chart_;

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "cli/progress.h"
+#include "cli/recorded_device.h"
 #include "cli/workload_file.h"
 #include "models/workload/forecast/memory_samples.h"
 #include "models/workload/forecast/recorded_series.h"
@@ -40,7 +41,7 @@ bool is_sample_log(const fs::path& path) {
 }
 
 JobMemory of_samples(const fs::path& path, std::size_t period) {
-  JobMemory job{.name = path.filename().string(), .kind = "samples", .series = {}, .gpu_busy = {}, .notes = {}};
+  JobMemory job{.name = path.filename().string(), .series = {}, .gpu_busy = {}, .notes = {}};
   MemorySamples read = read_memory_samples(path);
   job.notes = std::move(read.notes);
   job.series = series_of_samples(read.samples, job.notes);
@@ -54,7 +55,7 @@ JobMemory of_samples(const fs::path& path, std::size_t period) {
 JobMemory of_run(const fs::path& path, std::size_t period) {
   refuse_period(path, period);
   const Run run = read_run(path);
-  JobMemory job{.name = path.filename().string(), .kind = "run", .series = {}, .gpu_busy = {}, .notes = {}};
+  JobMemory job{.name = path.filename().string(), .series = {}, .gpu_busy = {}, .notes = {}};
   const int hbm = run.machine.tier("hbm");
   if (hbm < 0 || run.memory[static_cast<std::size_t>(hbm)].empty())
     throw InputError(fmt::format("{}: the run has no memory of a GPU; expected a step that allocates.", path.string()));
@@ -84,22 +85,15 @@ JobMemory of_run(const fs::path& path, std::size_t period) {
   return job;
 }
 
-const DeviceRecording& device_of(const MemoryRecording& recording, const fs::path& path, int device) {
-  for (const DeviceRecording& d : recording.devices)
-    if (device < 0 ? !d.events.empty() : d.device == device) return d;
-  if (device < 0)
-    throw InputError(fmt::format("{}: the snapshot has no events, so there is no series.", path.string()));
-  throw UsageError(fmt::format("--device {}: {} has nothing of that device.", device, path.string()));
-}
-
 void set_steps(const MemoryRecording& recording, const DeviceRecording& device, const AllocationTable& table,
                std::vector<double> bytes, JobMemory& job) {
   if (table.steps.size() < 2) {
     job.series.bytes = std::move(bytes);
+    job.steps_told = false;
     job.notes.push_back(fmt::format(
-        "The snapshot shows {} whole training steps; samples are its events, and a period that is found may "
-        "be that of layers or of parameters.",
-        table.steps.size()));
+        "The snapshot shows {}; samples are its events, and what is called a step here is a period found in "
+        "them, which may be that of layers or of parameters.",
+        table.steps.empty() ? "no whole training step" : "one whole training step"));
     return;
   }
   std::vector<std::size_t> boundaries;
@@ -113,13 +107,16 @@ void set_steps(const MemoryRecording& recording, const DeviceRecording& device, 
     job.seconds_per_step = static_cast<double>(span) * 1e-6 / static_cast<double>(table.steps.size());
 }
 
-JobMemory of_snapshot(const fs::path& path, std::size_t period, int device_number) {
+JobMemory of_snapshot(const fs::path& path, std::size_t period, std::optional<int> asked) {
   const MemoryRecording recording = [&] {
     const ReadingProgress progress(path);
     return read_snapshot(path);
   }();
-  const DeviceRecording& device = device_of(recording, path, device_number);
-  JobMemory job{.name = path.filename().string(), .kind = "snapshot", .series = {}, .gpu_busy = {}, .notes = {}};
+  const DeviceRecording& device = recording.devices[recorded_device(recording, path, asked)];
+  if (device.events.empty())
+    throw InputError(fmt::format("{}: the snapshot has no events of device {}, so there is no series.", path.string(),
+                                 device.device));
+  JobMemory job{.name = path.filename().string(), .series = {}, .gpu_busy = {}, .notes = {}};
   job.notes.push_back(
       "The bytes are those requested and alive; the allocator's rounding and cache, and the CUDA context, come on "
       "top.");
@@ -143,7 +140,7 @@ JobMemory of_snapshot(const fs::path& path, std::size_t period, int device_numbe
 
 }  // namespace
 
-JobMemory read_job_memory(const fs::path& path, std::size_t period, int device) {
+JobMemory read_job_memory(const fs::path& path, std::size_t period, std::optional<int> device) {
   std::error_code error;
   if (!fs::exists(path, error) || fs::is_directory(path, error))
     throw InputError(

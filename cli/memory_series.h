@@ -12,17 +12,17 @@ namespace memwall {
 
 struct JobMemory {
   std::string name;                // of the file, without folders
-  std::string kind;                // "snapshot", "run", "samples"
   MemorySeries series;             // its period is set where the file says where steps begin
+  bool steps_told = true;          // false: whatever period is found may be shorter than a training step
   double seconds_per_step = 0;     // 0 = unknown, or the period still has to be found
   std::optional<double> gpu_busy;  // share of a step in which a kernel runs; a run file alone knows it
   std::vector<std::string> notes;  // what the bytes are, how steps were told
 };
 
-// `period` 0 = as the file says, or to be found; `device` of a snapshot: -1 = the first that has events.
+// `period` 0 = as the file says, or to be found; `device` of a snapshot: as recorded_device takes it.
 // Throws InputError, and UsageError for a period where the file has steps of its own, for a device that is not there
 // and for a trace, which has no memory before it is run.
-JobMemory read_job_memory(const std::filesystem::path& path, std::size_t period, int device = -1);
+JobMemory read_job_memory(const std::filesystem::path& path, std::size_t period, std::optional<int> device = {});
 
 // Seconds of one step, from the period that was found. 0 = unknown.
 double seconds_per_step(const JobMemory& job, const MemoryForecast& forecast);

@@ -7,15 +7,12 @@
 #include <map>
 #include <utility>
 
-#include "cli/format.h"
+#include "cli/cells.h"
 #include "sim/pytorch_allocator.h"
 #include "validate/replay/executor_places.h"
 
 namespace memwall {
 namespace {
-
-Cell count_cell(std::uint64_t n) { return number_cell(human_count(n), std::to_string(n)); }
-Cell bytes_cell(Bytes n) { return number_cell(human_bytes(n), std::to_string(n)); }
 
 Table ops_table(const Trace& schedule) {
   std::array<std::uint64_t, kOpKinds> counts{};

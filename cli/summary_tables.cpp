@@ -5,15 +5,13 @@
 
 #include <algorithm>
 
-#include "cli/format.h"
+#include "cli/cells.h"
 
 namespace memwall {
 namespace {
 
 Cell time_cell(Duration d) { return number_cell(human_time(d), plain_seconds(d)); }
-Cell bytes_cell(Bytes b) { return number_cell(human_bytes(b), std::to_string(b)); }
 Cell share_cell(double share) { return number_cell(human_percent(share), plain_number(share)); }
-Cell count_cell(std::uint64_t n) { return number_cell(human_count(n), std::to_string(n)); }
 
 double share_of(Duration part, Duration whole) {
   return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;

@@ -2,15 +2,15 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <memory>
 
-#include "cli/format.h"
+#include "cli/capacity_option.h"
+#include "cli/cells.h"
 #include "cli/memory_series.h"
 #include "cli/sharing_tables.h"
-#include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
-#include "models/hw/quantity.h"
 #include "models/workload/forecast/sharing.h"
 #include "sim/error.h"
 
@@ -20,20 +20,11 @@ namespace {
 struct Options {
   std::string file, capacity, machine, format = "table";
   std::vector<std::string> share;
-  int steps_ahead = 5, device = -1, steps = 20;
+  int steps_ahead = 5, steps = 20;
+  std::optional<int> device;
   std::size_t period = 0;
   double coverage = 0.9;
 };
-
-Bytes parse_capacity(const std::string& text) {
-  try {
-    const double bytes = parse_quantity(text, Dimension::size);
-    if (bytes < 1 || bytes > 0x1p60) throw QuantityError("expected from 1 byte to 2^60");
-    return static_cast<Bytes>(bytes);
-  } catch (const QuantityError& error) {
-    throw UsageError(fmt::format("--capacity {}: {}.", text, error.what()));
-  }
-}
 
 // 0 = not given.
 Bytes capacity_of(const Options& o, const std::optional<Machine>& machine) {
@@ -41,10 +32,19 @@ Bytes capacity_of(const Options& o, const std::optional<Machine>& machine) {
   return machine ? machine->tiers[static_cast<std::size_t>(machine->tier("hbm"))].usable() : 0;
 }
 
-Cell bytes_cell(Bytes bytes) { return number_cell(human_bytes(bytes), std::to_string(bytes)); }
+// A period that is not known to be a whole training step may be a part of one. The highest of the recording, outside
+// of the last few periods, then comes again in every step: no forecast of the next period may hide it. 0 = steps are
+// known.
+Bytes highest_to_come_again(const JobMemory& job) {
+  if (job.steps_told) return 0;
+  return static_cast<Bytes>(*std::max_element(job.series.bytes.begin(), job.series.bytes.end()));
+}
 
-std::string warning_of(const MemoryForecast& f, Bytes capacity) {
+std::string warning_of(const MemoryForecast& f, Bytes highest, Bytes capacity) {
   const std::string whole = human_bytes(capacity);
+  if (highest > capacity)
+    return fmt::format("the recording itself came to {}, more than {}, and shows too few whole steps to say when again",
+                       human_bytes(highest), whole);
   if (f.steps_to_capacity && *f.steps_to_capacity <= static_cast<std::int64_t>(f.steps.size()))
     return fmt::format("out of memory ahead: the expected peak of step {} from now passes {}", *f.steps_to_capacity,
                        whole);
@@ -65,14 +65,16 @@ Table figures_of(const JobMemory& job, const MemoryForecast& f, Bytes capacity) 
   const auto add = [&](std::string name, Cell value, std::string meaning) {
     t.rows.push_back({cell(std::move(name)), std::move(value), cell(std::move(meaning))});
   };
-  const auto count = [](std::size_t n) { return number_cell(human_count(n), std::to_string(n)); };
   const double seconds = seconds_per_step(job, f);
-  add("period", count(f.period),
+  add("period", count_cell(f.period),
       f.period_found ? "samples per step, found by autocorrelation"
                      : "samples per step, as given or as the file says where its steps begin");
+  if (const Bytes highest = highest_to_come_again(job); highest > 0)
+    add("highest_recorded", bytes_cell(highest), "of the whole recording; a whole training step may come to it again");
   if (seconds > 0) add("step_time", number_cell(human_time(from_seconds(seconds)), plain_number(seconds)), "of a step");
   add("growth_per_step", bytes_cell(f.growth_per_step), "of the trend, median over the past steps");
-  add("backtests", count(f.backtests), "past steps, each forecast from those before it; their mean absolute errors:");
+  add("backtests", count_cell(f.backtests),
+      "past steps, each forecast from those before it; their mean absolute errors:");
   add("error", bytes_cell(f.error), "of this forecast, its choice of a method included");
   add("seasonal_naive_error", bytes_cell(f.seasonal_naive_error), "of taking the peak of the step before");
   add("last_value_error", bytes_cell(f.last_value_error), "of taking the last value before the step");
@@ -108,12 +110,14 @@ int forecast_one(const Options& o, Format format, Bytes capacity) {
   const JobMemory job = read_job_memory(o.file, o.period, o.device);
   const MemoryForecast f = forecast_memory(job.series, o.steps_ahead, capacity, o.coverage);
   std::vector<std::string> notes{fmt::format("Continued by: {}.", f.method)};
-  if (capacity > 0) notes.push_back(fmt::format("Warning: {}.", warning_of(f, capacity)));
+  const Bytes highest = highest_to_come_again(job);
+  if (capacity > 0) notes.push_back(fmt::format("Warning: {}.", warning_of(f, highest, capacity)));
   notes.insert(notes.end(), job.notes.begin(), job.notes.end());
   notes.insert(notes.end(), f.notes.begin(), f.notes.end());
   print(to_text({figures_of(job, f, capacity), steps_of(f), notes_of(notes)}, format));
-  if (!f.steps_to_capacity || *f.steps_to_capacity > o.steps_ahead) return 0;
-  fmt::print(stderr, "memwall forecast: {}: {}.\n", o.file, warning_of(f, capacity));
+  const bool passes = f.steps_to_capacity && *f.steps_to_capacity <= o.steps_ahead;
+  if (!passes && (capacity == 0 || highest <= capacity)) return 0;
+  fmt::print(stderr, "memwall forecast: {}: {}.\n", o.file, warning_of(f, highest, capacity));
   return 3;
 }
 
@@ -121,7 +125,8 @@ int forecast_one(const Options& o, Format format, Bytes capacity) {
 SharedJob shared_job(const JobMemory& job, const MemoryForecast& f) {
   SharedJob shared{
       .name = job.name, .step = f.next_step, .seconds = seconds_per_step(job, f), .gpu_busy = job.gpu_busy};
-  const double lift = static_cast<double>(f.steps.front().high) - shared.peak();
+  const Bytes bound = std::max(f.steps.front().high, highest_to_come_again(job));
+  const double lift = static_cast<double>(bound) - shared.peak();
   for (double& sample : shared.step) sample += lift;
   return shared;
 }
@@ -174,7 +179,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--coverage", o.coverage, "Share of the peaks that the interval is to hold")
       ->check(CLI::Range(0.01, 0.999))
       ->capture_default_str();
-  app.add_option("--device", o.device, "Of a snapshot: which GPU; default: the first that has events");
+  app.add_option("--device", o.device, "Of a snapshot: number of the GPU; default: the one that reserved most");
   app.add_option("--share", o.share, "Several files, one per job: can they share one GPU, and at what cost?");
   app.add_option("--steps", o.steps, "With --share: steps that each job runs in the dynamic schedule")
       ->check(CLI::Range(1, 100))
@@ -190,8 +195,9 @@ Verb add_forecast(CLI::App& parent) {
   add_options(*app, *o);
   app->footer(
       "The method, and how well it does, is in docs/forecast.md. Exit code 3 means: the expected peak of one of\n"
-      "the next steps passes the capacity (that only its interval does is a warning); with --share, that no way of\n"
-      "sharing lets all jobs run. The result is printed in full either way.\n\n"
+      "the next steps passes the capacity (that only its interval does is a warning), or, of a snapshot that shows\n"
+      "fewer than two whole steps, its own highest does; with --share, that no way of sharing lets all jobs run. The\n"
+      "result is printed in full either way.\n\n"
       "Examples:\n"
       "  memwall forecast snapshot.pickle --capacity 40GiB\n"
       "  nvidia-smi --query-gpu=timestamp,memory.used --format=csv -lms 200 > log.csv\n"

@@ -1,15 +1,17 @@
 // memwall memory: what filled the memory of a recorded program, and what would have let it run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>
 #include <ostream>
 
+#include "cli/capacity_option.h"
 #include "cli/memory_tables.h"
 #include "cli/output_file.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
-#include "models/hw/quantity.h"
+#include "sim/allocator.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -21,18 +23,6 @@ struct Options {
   int device = -1;
   std::size_t limit = 15;
 };
-
-Bytes parse_capacity(const std::string& text) {
-  double bytes = 0;
-  try {
-    bytes = parse_quantity(text, Dimension::size);
-  } catch (const QuantityError& error) {
-    throw UsageError(fmt::format("--capacity {}: {}, as in 40GiB.", text, error.what()));
-  }
-  if (bytes < 1 || bytes > 1e18)
-    throw UsageError(fmt::format("--capacity {}: expected between 1 B and 1 EB, as in 40GiB.", text));
-  return static_cast<Bytes>(bytes);
-}
 
 MemoryQuestion question_of(const Options& o) {
   MemoryQuestion q;
@@ -90,7 +80,8 @@ Verb add_memory(CLI::App& parent) {
   CLI::Option* settings = app->add_option("--alloc-conf", o->settings,
                                           "Replay under these settings of PYTORCH_ALLOC_CONF: "
                                           "expandable_segments:True,max_split_size_mb:256; \"\" = the default ones");
-  app->add_option("--allocator", o->allocator, "Replay with another allocator: pytorch, cuda_async, stitching, ideal")
+  app->add_option("--allocator", o->allocator,
+                  fmt::format("Replay with another allocator: {}", fmt::join(allocator_names(), ", ")))
       ->capture_default_str();
   app->add_option("--capacity", o->capacity, "Would it fit in this much memory for segments? As in 40GiB");
   app->add_option("--machine", o->machine, "Would it fit on this machine's GPU? Its usable memory is the capacity");

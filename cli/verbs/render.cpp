@@ -10,12 +10,13 @@
 #include <optional>
 #include <ostream>
 
+#include "cli/capacity_option.h"
 #include "cli/charts.h"
 #include "cli/memory_charts.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
+#include "cli/recorded_device.h"
 #include "cli/verbs/verbs.h"
-#include "models/hw/quantity.h"
 #include "models/workload/import/snapshot_import.h"
 #include "sim/error.h"
 #include "traces/figure/svg.h"
@@ -113,36 +114,6 @@ InstantUnit axis_of(const Options& o) {
   throw UsageError(fmt::format("--axis \"{}\" is unknown; expected events or time.", o.axis));
 }
 
-Bytes capacity_of(const Options& o) {
-  if (o.capacity.empty()) return 0;
-  try {
-    const double bytes = parse_quantity(o.capacity, Dimension::size);
-    if (bytes >= 1 && bytes < 9e18) return static_cast<Bytes>(bytes);
-  } catch (const QuantityError& error) {
-    throw UsageError(fmt::format("--capacity \"{}\": {}", o.capacity, error.what()));
-  }
-  throw UsageError(fmt::format("--capacity \"{}\" is no size of a memory; expected for example 80GiB.", o.capacity));
-}
-
-// The device asked for, else the one with most events.
-const DeviceRecording& device_of(const MemoryRecording& recording, const Options& o) {
-  const auto& devices = recording.devices;
-  if (devices.empty())
-    throw InputError(
-        fmt::format("{}: this snapshot has neither events nor segments; there is nothing to draw.", o.files.front()));
-  if (!o.device)
-    return *std::max_element(devices.begin(), devices.end(), [](const DeviceRecording& a, const DeviceRecording& b) {
-      return a.events.size() < b.events.size();
-    });
-  const auto found = std::find_if(devices.begin(), devices.end(),
-                                  [&](const DeviceRecording& each) { return each.device == *o.device; });
-  if (found != devices.end()) return *found;
-  std::vector<int> known;
-  for (const DeviceRecording& each : devices) known.push_back(each.device);
-  throw UsageError(fmt::format("--device {}: {} recorded nothing of it; expected one of {}.", *o.device,
-                               o.files.front(), fmt::join(known, ", ")));
-}
-
 // The event after which to look; none = before the first.
 std::optional<std::uint32_t> instant_of(const Options& o, const RecordedMemory& memory) {
   const std::size_t events = memory.device.events.size();
@@ -166,14 +137,14 @@ Figure draw_snapshot(const Options& o) {
   const std::string what = o.what.empty() ? "memory" : o.what;
   check_snapshot_options(o, what);
   const InstantUnit axis = axis_of(o);
-  const Bytes capacity = capacity_of(o);
+  const Bytes capacity = o.capacity.empty() ? 0 : parse_capacity(o.capacity);
   const std::string& path = o.files.front();
   const MemoryRecording recording = [&] {
     const ReadingProgress progress(path);
     return read_snapshot(path);
   }();
-  const RecordedMemory memory =
-      replay_for_charts(std::filesystem::path(path).filename().string(), recording, device_of(recording, o));
+  const DeviceRecording& device = recording.devices[recorded_device(recording, path, o.device)];
+  const RecordedMemory memory = replay_for_charts(std::filesystem::path(path).filename().string(), recording, device);
   if (!memory.start.contradictions.empty())
     fmt::print(stderr, "note: {} contradicts itself in {} places ({}); the picture shows what could be found.\n", path,
                memory.start.contradictions.size(), memory.start.contradictions.front());
@@ -221,7 +192,7 @@ Verb add_render(CLI::App& parent) {
                       "Snapshots: when --what segments looks: peak, start, end or the number of an event")
           ->capture_default_str();
   const CLI::Option* axis = app->add_option("--axis", o->axis, "Snapshots: events or time")->capture_default_str();
-  app->add_option("--device", o->device, "Snapshots: which GPU; default: the one with most events");
+  app->add_option("--device", o->device, "Snapshots: number of the GPU; default: the one that reserved most");
   app->add_option("--capacity", o->capacity, "Snapshots: draw a line at this size, e.g. 80GiB");
   app->add_option("-o,--output", o->output, "The picture (.svg); default: stdout");
   app->footer(

@@ -9,10 +9,10 @@
 #include <deque>
 #include <memory>
 
+#include "cli/capacity_option.h"
 #include "cli/format.h"
 #include "cli/sample_source.h"
 #include "cli/verbs/verbs.h"
-#include "models/hw/quantity.h"
 #include "models/workload/forecast/memory_forecast.h"
 #include "sim/error.h"
 
@@ -110,14 +110,7 @@ std::string line_of(const std::deque<MemorySample>& window, double start, const 
 }
 
 Bytes capacity_of(const Options& o, const SampleSource& source) {
-  if (o.capacity.empty()) return source.capacity();
-  try {
-    const double bytes = parse_quantity(o.capacity, Dimension::size);
-    if (bytes < 1 || bytes > 0x1p60) throw QuantityError("expected from 1 byte to 2^60");
-    return static_cast<Bytes>(bytes);
-  } catch (const QuantityError& error) {
-    throw UsageError(fmt::format("--capacity {}: {}.", o.capacity, error.what()));
-  }
+  return o.capacity.empty() ? source.capacity() : parse_capacity(o.capacity);
 }
 
 int watch(const Options& o) {

@@ -11,6 +11,7 @@
 
 #include "tests/support/command.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {
 namespace {
@@ -96,6 +97,54 @@ TEST_F(ForecastCommand, TheDriversLogIsReadForOneGpu) {
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_NE(o.out.find("steps,1,peak_bytes,3145728000"), std::string::npos) << o.out;
   EXPECT_NE(o.out.find("Rows of GPU 0 alone; 2 of other GPUs are left out."), std::string::npos) << o.out;
+}
+
+// Two GPUs. The first has more events; on the second, which reserved more, 100 MiB live for once, and then 30 at most.
+Plain snapshot_of_a_spike() {
+  constexpr std::uint64_t kFirst = 0x7f0000000000, kSecond = 0x7f1000000000;
+  constexpr std::int64_t kMiB = 1 << 20;
+  const auto call = [](std::vector<Plain>& trace, const char* action, std::uint64_t address, std::int64_t size) {
+    trace.push_back(snapshot_entry(action, address, size));
+  };
+  const auto free = [&](std::vector<Plain>& trace, std::uint64_t address, std::int64_t size) {
+    call(trace, "free_requested", address, size);
+    call(trace, "free_completed", address, size);
+  };
+  std::vector<Plain> first, second;
+  call(first, "segment_alloc", kFirst, 20 * kMiB);
+  for (int i = 0; i < 60; ++i) {
+    call(first, "alloc", kFirst, 2 * kMiB);
+    call(first, "alloc", kFirst + 2 * kMiB, 2 * kMiB);
+    free(first, kFirst, 2 * kMiB);
+    free(first, kFirst + 2 * kMiB, 2 * kMiB);
+  }
+  call(second, "segment_alloc", kSecond, 100 * kMiB);
+  call(second, "alloc", kSecond, 100 * kMiB);
+  free(second, kSecond, 100 * kMiB);
+  for (int i = 0; i < 40; ++i) {
+    call(second, "alloc", kSecond, 10 * kMiB);
+    call(second, "alloc", kSecond + 10 * kMiB, 20 * kMiB);
+    free(second, kSecond + 10 * kMiB, 20 * kMiB);
+    free(second, kSecond, 10 * kMiB);
+  }
+  return snapshot_of({snapshot_segment(kFirst, {snapshot_block(kFirst, 20 * kMiB, 0, "inactive")}),
+                      snapshot_segment(kSecond, {snapshot_block(kSecond, 100 * kMiB, 0, "inactive")}, 1)},
+                     {Plain::list(std::move(first)), Plain::list(std::move(second))});
+}
+
+TEST_F(ForecastCommand, APeriodThatMayBeAPartOfAStepHidesNoPeakOfTheRecording) {
+  write_content(folder_ / "spike.pickle", pickled(snapshot_of_a_spike()));
+  const CommandOutcome o = run("forecast spike.pickle --capacity 64MiB --format csv");
+  EXPECT_EQ(o.code, 3) << o.out;
+  EXPECT_NE(o.out.find("steps,1,peak_bytes,31457280\n"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("forecast,highest_recorded,value,104857600\n"), std::string::npos) << o.out;
+  EXPECT_NE(o.err.find("the recording itself came to 104.9 MB, more than 67.11 MB"), std::string::npos) << o.err;
+  EXPECT_EQ(run("forecast spike.pickle --capacity 101MiB").code, 0);
+  // Who says what a step is, is believed.
+  EXPECT_EQ(run("forecast spike.pickle --period 6 --capacity 64MiB").code, 0);
+  const CommandOutcome shared = run("forecast --share spike.pickle spike.pickle --capacity 160MiB --format csv");
+  EXPECT_NE(shared.out.find("jobs,spike.pickle,peak_bytes,104857600\n"), std::string::npos) << shared.out;
+  EXPECT_NE(shared.out.find("ways,static_by_peak,all_fit,false\n"), std::string::npos) << shared.out;
 }
 
 TEST_F(ForecastCommand, SharingATable) {

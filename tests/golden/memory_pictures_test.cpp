@@ -156,7 +156,7 @@ TEST_F(MemoryPictures, WrongCombinationsAreRefusedWithWhatCanBeDrawn) {
   refuses("small.pickle --what segments --at -1", 2, {"--at"});
   refuses("small.pickle --what segments --at 7", 2, {"events 0 to 6"});
   refuses("busy.pickle --device 1 --what segments --at 0", 2, {"no events; expected start"});
-  refuses("busy.pickle --device 3", 2, {"expected one of 0, 1"});
+  refuses("busy.pickle --device 3", 2, {"it has 0, 1"});
   refuses("busy.pickle --device 1 --axis time", 2, {"no times", "--axis events"});
   refuses("small.pickle --axis tiem", 2, {"events or time"});
   refuses("small.pickle --capacity 80", 2, {"--capacity"});

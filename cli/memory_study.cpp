@@ -6,6 +6,7 @@
 
 #include "cli/format.h"
 #include "cli/progress.h"
+#include "cli/recorded_device.h"
 #include "models/workload/import/snapshot_import.h"
 #include "sim/allocator.h"
 #include "sim/error.h"
@@ -14,35 +15,6 @@ namespace memwall {
 namespace {
 
 constexpr Bytes kUnlimited = Bytes{1} << 60;
-
-Bytes reserved_at_end(const DeviceRecording& device) {
-  Bytes sum = 0;
-  for (const RecordedSegment& segment : device.segments) sum += segment.size;
-  return sum;
-}
-
-std::size_t chosen_device(const MemoryRecording& recording, const MemoryQuestion& question) {
-  const auto& devices = recording.devices;
-  if (devices.empty())
-    throw InputError(
-        fmt::format("{}: the snapshot holds neither events nor segments of any device; was "
-                    "torch.cuda.memory._record_memory_history() called before the work?",
-                    question.snapshot.string()));
-  if (!question.device)
-    return static_cast<std::size_t>(std::max_element(devices.begin(), devices.end(),
-                                                     [](const DeviceRecording& a, const DeviceRecording& b) {
-                                                       return std::pair(reserved_at_end(a), a.events.size()) <
-                                                              std::pair(reserved_at_end(b), b.events.size());
-                                                     }) -
-                                    devices.begin());
-  std::string known;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].device == *question.device) return i;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", devices[i].device);
-  }
-  throw UsageError(fmt::format("--device {}: {} has nothing of that device; it has {}.", *question.device,
-                               question.snapshot.string(), known));
-}
 
 Bytes largest_free_block(const std::vector<SegmentState>& segments) {
   Bytes largest = 0;
@@ -138,8 +110,20 @@ void ask_otherwise(MemoryStudy& study, const MemoryQuestion& question) {
   if (variant.allocator == "pytorch" && variant.settings.backend == AllocatorSettings::Backend::cuda_malloc_async)
     variant.allocator = "cuda_async";
   study.other = replay_variant(study.recording, study.of_device(), study.start, variant);
-  study.asked_for = fmt::format("{}, {}", variant.allocator, words_of(variant.settings));
+  study.asked_for = variant.allocator;
+  if (variant.allocator == "pytorch") study.asked_for += ", " + words_of(variant.settings);
   if (question.capacity) study.asked_for += fmt::format(", {} for segments", human_bytes(*question.capacity));
+}
+
+void check(const MemoryQuestion& question) {
+  if (question.allocator == "arena")
+    throw UsageError("--allocator arena plans with the whole recording known: --search shows what that would give.");
+  make_allocator(question.allocator, 0);
+  if (!question.settings) return;
+  const AllocatorSettings settings = parse_allocator_settings(*question.settings);
+  if (question.allocator != "pytorch" && settings != AllocatorSettings{})
+    throw UsageError(fmt::format("--alloc-conf {} is of the allocator 'pytorch'; --allocator is '{}'.",
+                                 *question.settings, question.allocator));
 }
 
 }  // namespace
@@ -151,19 +135,23 @@ std::vector<std::string> study_notes(const MemoryStudy& study) {
   add(study.recorded.notes);
   if (study.other) add(study.other->notes);
   add(study.table.notes);
-  if (!study.leaks.why_not.empty()) notes.push_back(study.leaks.why_not);
+  if (!study.leaks.why_not.empty() && !study.table.steps.empty()) notes.push_back(study.leaks.why_not);
+  if (!study.search.empty())
+    notes.push_back(
+        "The search: highest reserved and allocated; calls of cudaMalloc and cudaFree, or mapping and unmapping. What "
+        "lives at the start is allocated anew in every row, so that all begin alike; the recording may have cached "
+        "more or less by then.");
   return notes;
 }
 
 MemoryStudy study_memory(const MemoryQuestion& question) {
-  make_allocator(question.allocator, 0);  // a wrong name or setting is told before a long read
-  if (question.settings) parse_allocator_settings(*question.settings);
+  check(question);  // a wrong name or setting is told before a long read
   MemoryStudy study;
   {
     const ReadingProgress progress(question.snapshot);
     study.recording = read_snapshot(question.snapshot);
   }
-  study.device = chosen_device(study.recording, question);
+  study.device = recorded_device(study.recording, question.snapshot, question.device);
   const DeviceRecording& device = study.of_device();
   study.start = find_start_state(device, study.recording.settings);
   study.recorded = replay_as_recorded(study.recording, device, study.start);

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 
-#include "cli/format.h"
+#include "cli/cells.h"
 
 namespace memwall {
 namespace {
 
-Cell bytes_cell(Bytes b) { return number_cell(human_bytes(b), std::to_string(b)); }
-Cell count_cell(std::uint64_t n) { return number_cell(human_count(n), std::to_string(n)); }
 Cell share_cell(Bytes part, Bytes whole) {
   const double share = whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
   return number_cell(human_percent(share), plain_number(share));
@@ -32,7 +30,8 @@ Table overview(const MemoryStudy& study, const std::string& file) {
           .title = title(study, file),
           .columns = {"what", "value", "meaning"},
           .headings = {"", "", ""},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   const auto row = [&](const char* what, std::string value, std::string meaning) {
     t.rows.push_back({cell(what), cell(std::move(value)), cell(std::move(meaning))});
   };
@@ -69,7 +68,8 @@ Table totals(const MemoryStudy& study) {
           .columns = {"when", "allocated_bytes", "requested_bytes", "active_bytes", "reserved_bytes", "segments",
                       "blocks", "note"},
           .headings = {"", "allocated", "requested", "active", "reserved", "segments", "blocks", ""},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   const RecordingReplay& r = study.asked();
   totals_row(t, "start", r.start, "");
   totals_row(t, "peak", r.peak,
@@ -152,7 +152,7 @@ Table holes(const MemoryStudy& study) {
   Table t{.name = "holes",
           .title = "Largest holes at the peak",
           .columns = {"bytes", "segment", "offset_bytes", "pool", "stream"},
-          .headings = {"bytes", "segment", "offset", "pool", "stream"},
+          .headings = {"size", "segment", "at byte", "pool", "stream"},
           .rows = {}};
   for (const Fragmentation::Hole& h : study.at_peak.largest_holes)
     t.rows.push_back({bytes_cell(h.size), cell(fmt::format("{:#x}", h.segment)), count_cell(h.address - h.segment),
@@ -168,8 +168,10 @@ Table largest(const MemoryStudy& study) {
           .rows = {}};
   for (const std::uint32_t index : study.peak.largest) {
     const Allocation& a = study.table.allocations[index];
+    const bool older = a.begin == Allocation::kBefore && a.stack == 0;
     t.rows.push_back({bytes_cell(a.requested), cell(std::string(to_string(a.kind))),
-                      cell(std::string(to_string(a.phase))), cell(source_line(study.recording, a.stack))});
+                      cell(older ? "before" : std::string(to_string(a.phase))),
+                      cell(older ? "before the recording" : source_line(study.recording, a.stack))});
   }
   return t;
 }
@@ -191,7 +193,8 @@ Table held_longer(const MemoryStudy& study) {
           .title = "Held longer than used",
           .columns = {"at_peak_bytes", "most_bytes", "blocks", "rule"},
           .headings = {"at the peak", "at worst", "blocks", ""},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const HeldLonger& h : study.held)
     t.rows.push_back({bytes_cell(h.at_peak), bytes_cell(h.most), count_cell(h.blocks), cell(h.rule)});
   return t;
@@ -203,7 +206,8 @@ Table refusals(const MemoryStudy& study) {
           .columns = {"event", "request_bytes", "device_free_bytes", "reserved_bytes", "active_bytes", "cached_bytes",
                       "largest_free_bytes", "why"},
           .headings = {"event", "asked for", "device had", "reserved", "active", "cached", "largest piece", ""},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const RecordedOutOfMemory& r : study.refused) {
     const Bytes cached = r.at.reserved - r.at.active;
     const char* why = cached >= r.request                   ? "enough was cached, but in pieces: fragmentation"
@@ -243,7 +247,7 @@ Table ladder(const MemoryStudy& study, std::size_t limit) {
                    ? fmt::format("The ladder of retries, first {} of {} rungs", shown, human_count(steps.size()))
                    : "The ladder of retries",
       .columns = {"event", "request_bytes", "rung", "bytes", "reserved_bytes", "cached_bytes", "largest_free_bytes"},
-      .headings = {"event", "asked for", "", "of", "reserved", "cached", "largest piece"},
+      .headings = {"event", "asked for", "", "how much", "reserved", "cached", "largest piece"},
       .rows = {}};
   for (std::size_t i = 0; i < shown; ++i) {
     const LadderStep& s = steps[i];
@@ -253,15 +257,25 @@ Table ladder(const MemoryStudy& study, std::size_t limit) {
   return t;
 }
 
+// What the search is asked for: is there a setting that would have let it run?
+std::string verdict(const MemoryStudy& study) {
+  if (!study.capacity) return "";
+  std::size_t tried = 0, fitting = 0;
+  for (const SearchRow& row : study.search) {
+    if (row.variant.allocator == "planned") continue;  // no setting
+    ++tried;
+    if (row.missing <= 0) ++fitting;
+  }
+  return fmt::format("; memory for {} of segments{}: {} of {} fit", human_bytes(*study.capacity),
+                     study.capacity_from_refusal ? " (what the recording had)" : "", fitting, tried);
+}
+
 Table search(const MemoryStudy& study) {
   Table t{.name = "search",
-          .title = study.capacity ? fmt::format("Settings tried, best first; memory for {} of segments{}",
-                                                human_bytes(*study.capacity),
-                                                study.capacity_from_refusal ? " (what the recording had)" : "")
-                                  : "Settings tried, best first",
+          .title = "Settings tried, best first" + verdict(study),
           .columns = {"settings", "peak_reserved_bytes", "peak_allocated_bytes", "missing_bytes", "retries",
                       "device_allocs", "device_frees"},
-          .headings = {"", "peak reserved", "peak allocated", "missing", "retries", "cudaMalloc/map", "cudaFree/unmap"},
+          .headings = {"", "reserved", "allocated", "missing", "retries", "mallocs", "frees"},
           .rows = {}};
   for (const SearchRow& r : study.search)
     t.rows.push_back({cell(r.name.empty() ? "default" : r.name), bytes_cell(r.peak_reserved),

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 
-#include "cli/format.h"
+#include "cli/cells.h"
 
 namespace memwall {
 namespace {
 
-Cell bytes_cell(Bytes bytes) { return number_cell(human_bytes(bytes), std::to_string(bytes)); }
 Cell yes_or_no(bool yes) { return {yes ? "yes" : "no", yes ? "true" : "false", true}; }
 Cell unknown() { return {"unknown", "null", true}; }
 Cell factor_cell(double factor) { return number_cell(fmt::format("{:.2f}x", factor), plain_number(factor)); }
@@ -31,7 +30,8 @@ Table ways(const SharingReport& r) {
           .title = fmt::format("{} jobs on one GPU of {}", r.jobs.size(), human_bytes(r.capacity)),
           .columns = {"way", "all_fit", "waiting", "makespan", "unit", "slowdown_at_most", "meaning"},
           .headings = {"way", "all fit", "waiting", "makespan", "in", "slower by", "what it is"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   const std::optional<double> slicing = time_slicing_slowdown(r.jobs);
   const Cell slower = slicing ? factor_cell(*slicing) : unknown();
   const Cell none{"-", "null", true};

@@ -23,45 +23,65 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
 
 const std::vector<std::string>& headings_of(const Table& t) { return t.headings.empty() ? t.columns : t.headings; }
 
-// A sentence as an item of a list, in lines that fit a terminal.
-std::string wrapped(const std::string& sentence) {
-  constexpr std::size_t kLine = 110;
-  std::string text = "  - ";
-  std::size_t column = text.size();
-  for (std::size_t at = 0; at < sentence.size();) {
-    const std::size_t end = std::min(sentence.find(' ', at), sentence.size());
-    const std::string word = sentence.substr(at, end - at);
-    if (column > 4 && column + 1 + width_of(word) > kLine) {
-      text += "\n    ";
-      column = 4;
-    }
-    if (column > 4) text += " ";
-    text += word;
-    column += width_of(word) + 1;
+constexpr std::size_t kLine = 110;      // of prose
+constexpr std::size_t kTerminal = 120;  // of tables that wrap
+
+// The words of a text in lines of at most `width`.
+std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines{""};
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (!lines.back().empty() && width_of(lines.back()) + 1 + width_of(word) > width) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
     at = end + 1;
   }
-  return text + "\n";
+  return lines;
+}
+
+std::string wrapped(const std::string& text, std::size_t width, const std::string& between) {
+  std::string all;
+  for (const std::string& line : lines_of(text, width)) all += (all.empty() ? "" : between) + line;
+  return all;
+}
+
+std::string title_of(const Table& t) {
+  if (t.title.empty()) return "";
+  return (t.wrap ? wrapped(t.title, kTerminal, "\n") : t.title) + "\n";
 }
 
 std::string prose(const Table& t) {
-  std::string text = t.title.empty() ? "" : t.title + "\n";
-  for (const auto& row : t.rows) text += wrapped(row.front().text);
+  std::string text = title_of(t);
+  for (const auto& row : t.rows) text += "  - " + wrapped(row.front().text, kLine - 4, "\n    ") + "\n";
   return text;
+}
+
+// What the last column of a table may take, so that its lines fit a terminal; its own width where they do, or where too
+// little is left to read.
+std::size_t width_of_last(const Table& t, std::size_t before, std::size_t own) {
+  constexpr std::size_t kReadable = 30;
+  const bool wraps = t.wrap && before + own > kTerminal && before + kReadable <= kTerminal;
+  return wraps ? kTerminal - before : own;
 }
 
 std::string plain_table(const Table& t) {
   if (t.prose) return prose(t);
-  std::string text = t.title.empty() ? "" : t.title + "\n";
+  std::string text = title_of(t);
   if (t.rows.empty()) return text + "  (none)\n";
   const auto& headings = headings_of(t);
   std::vector<std::size_t> widths;
   for (const std::string& h : headings) widths.push_back(width_of(h));
   for (const auto& row : t.rows)
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c].text));
+  const std::size_t last = widths.size() - 1;
+  std::size_t before = 2;
+  for (std::size_t c = 0; c < last; ++c) before += widths[c] + 2;
+  const std::size_t width = width_of_last(t, before, widths[last]);
   const auto line = [&](const auto& text_of) {
-    std::string out = " ";
-    for (std::size_t c = 0; c < headings.size(); ++c)
-      out += " " + padded(text_of(c), widths[c], t.rows.front()[c].number) + (c + 1 < headings.size() ? " " : "");
+    std::string out = "  ";
+    for (std::size_t c = 0; c < last; ++c) out += padded(text_of(c), widths[c], t.rows.front()[c].number) + "  ";
+    out += width < widths[last] ? wrapped(text_of(last), width, "\n" + std::string(before, ' '))
+                                : padded(text_of(last), widths[last], t.rows.front()[last].number);
     out.erase(out.find_last_not_of(' ') + 1);
     return out + "\n";
   };

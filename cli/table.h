@@ -28,6 +28,7 @@ struct Table {
   std::vector<std::string> headings;  // for people; empty = `columns`
   std::vector<std::vector<Cell>> rows;
   bool prose = false;  // one column of sentences: wrapped on a terminal, a list in Markdown
+  bool wrap = false;   // title and last column are sentences too: wrapped where lines would not fit a terminal
 };
 
 // One table: rows as they are. JSON is an array of objects.

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -121,10 +122,34 @@ TEST_F(MemoryVerb, ChoosesADevice) {
   refuses("devices.pickle --device 5", 2, {"--device 5", "it has 0, 2"});
 }
 
+// Both have two events; device 2 has two segments, device 0 has one.
+TEST_F(MemoryVerb, TheDeviceThatReservedMostIsThatOfThePictureToo) {
+  EXPECT_NE(run("devices.pickle").out.find("device 2"), std::string::npos);
+  const CommandOutcome picture = run_command("'" MEMWALL_PROGRAM "' render devices.pickle", folder_.path());
+  EXPECT_EQ(picture.code, 0) << picture.err;
+  EXPECT_NE(picture.out.find("device 2"), std::string::npos);
+}
+
+TEST_F(MemoryVerb, FitsATerminal) {
+  for (const char* arguments : {"small.pickle", "refused.pickle --search", "refused.pickle --capacity 100MiB"}) {
+    std::istringstream text(run(arguments).out);
+    for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 120u) << arguments << "\n" << line;
+  }
+}
+
+TEST_F(MemoryVerb, SaysWhetherAnySettingFits) {
+  EXPECT_NE(run("refused.pickle --search --capacity 70MiB").out.find(" segments: 0 of "), std::string::npos);
+  const std::string ample = run("refused.pickle --search --capacity 200MiB").out;
+  EXPECT_NE(ample.find(" fit\n"), std::string::npos);
+  EXPECT_EQ(ample.find(" segments: 0 of "), std::string::npos);
+}
+
 TEST_F(MemoryVerb, RefusesWhatMakesNoSense) {
   refuses("small.pickle --alloc-conf expandable_segment:True", 2, {"expandable_segment", "expandable_segments"});
   refuses("small.pickle --alloc-conf max_split_size_mb:3", 2, {"max_split_size_mb"});
   refuses("small.pickle --allocator pytroch", 2, {"pytroch", "pytorch"});
+  refuses("small.pickle --allocator arena", 2, {"--allocator arena", "--search"});
+  refuses("small.pickle --allocator stitching --alloc-conf expandable_segments:True", 2, {"'pytorch'", "'stitching'"});
   refuses("small.pickle --capacity 40Gib", 2, {"--capacity 40Gib"});
   refuses("small.pickle --capacity 1GiB --machine a100-sxm-40gb", 2, {"give one"});
   refuses("small.pickle --machine a100", 2, {"a100"});

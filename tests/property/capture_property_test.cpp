@@ -55,7 +55,7 @@ RC_GTEST_PROP(Capture, AStepOfAGptSurvives, ()) {
 // Streams, events, copies to page-locked memory, collectives and recomputation, as policies write them.
 RC_GTEST_PROP(Capture, WhatPoliciesWriteSurvives, ()) {
   const GptShape g = any_shape();
-  const std::string policy = *rc::gen::element<std::string>("checkpoint:mode=full", "offload:what=activations",
+  const std::string policy = *rc::gen::element<std::string>("checkpoint:mode=full", "offload:what=activations,min_bytes=1",
                                                             "zero:stage=1,ranks=2,bucket_bytes=1");
   const bool real = *rc::gen::arbitrary<bool>();
   Trace trace;

@@ -174,9 +174,9 @@ TEST_F(CaptureImport, AnOperatorOnHostMemoryIsHostWork) {
 }
 
 TEST_F(CaptureImport, CopiesSayWhereAndHow) {
-  const Trace t =
-      trace({R"({"alloc":1})", R"({"copy":32,"from":"host","to":"hbm","reads":[3],"writes":[1],"blocking":true})",
-             R"({"copy":32,"from":"hbm","to":"host_pinned","reads":[1],"writes":[4],"stream":7})"});
+  const Trace t = trace(
+      {R"({"alloc":1})", R"({"copy":32,"from":"host","to":"hbm","reads":[3],"writes":[1],"blocking":true})",
+       R"({"copy":32,"from":"hbm","to":"host_pinned","reads":[1],"writes":[4],"stream":7,"name":"aten::copy_"})"});
   const Op &in = t.ops[2], &out = t.ops[3];
   EXPECT_EQ(t.places[in.from], "host");
   EXPECT_EQ(t.places[in.to], "hbm");
@@ -184,6 +184,7 @@ TEST_F(CaptureImport, CopiesSayWhereAndHow) {
   EXPECT_EQ(in.wait_for, WaitFor::own_op);
   EXPECT_EQ(in.bytes, 32);
   EXPECT_FALSE(out.pageable);
+  EXPECT_EQ(t.strings[out.operator_name], "aten::copy_");
   EXPECT_EQ(out.wait_for, WaitFor::nothing);
   ASSERT_EQ(t.streams.size(), 2U);
   EXPECT_EQ(out.stream, 1U);
@@ -252,6 +253,9 @@ TEST_F(CaptureImport, RecomputationNamesItsOriginal) {
                          R"({"op":"b","id":9,"reads":[0],"phase":"backward","forward":7})"});
   EXPECT_EQ(t.ops[2].source, 1U);
   EXPECT_EQ(t.ops[3].source, kNoOp);
+  const Trace without = trace({R"({"op":"a","reads":[0],"phase":"recompute"})"});
+  EXPECT_EQ(without.ops[1].phase, Phase::backward);
+  EXPECT_TRUE(notes_say(without, "1 operators that recompute do not say which operator they repeat"));
 }
 
 TEST_F(CaptureImport, ARealCaptureHasTimes) {
@@ -330,7 +334,6 @@ TEST_F(CaptureImport, WhatARecordGetsWrongIsNamedWithItsLine) {
   refuses({R"({"op":"a","flops":1e30})"}, "\"flops\" is '1e30'; expected a number from 0 to 1e+18.");
   refuses({R"({"op":7})"}, "\"op\" is '7'; expected text.");
   refuses({R"({"op":"a","id":1})", R"({"op":"b","id":1})"}, "line 8: op 1 is recorded a second time.");
-  refuses({R"({"op":"a","phase":"recompute"})"}, "has no \"forward\"");
   refuses({R"({"op":"a","phase":"recompute","forward":3})"},
           "the record repeats op 3, which launches nothing or is not before it.");
   refuses({R"({"copy":1,"from":"hbm","to":"hbm"})"}, "the copy goes from hbm to hbm");

@@ -105,7 +105,7 @@ class Importer {
   [[noreturn]] void fail(const std::string& sentence) const { reader_.fail(sentence); }
   Op host_part(OpKind kind);
   Op launch(OpKind kind, std::string_view name);
-  void find_original(Op& op) const;
+  void find_original(Op& op);
   OpId append(Op op);
   void switch_thread(Op next);
   void settle_pending(const Op& op);
@@ -222,16 +222,16 @@ Op Importer::launch(OpKind kind, std::string_view name) {
   return op;
 }
 
-void Importer::find_original(Op& op) const {
+// A trace's recomputation names its original; only collectives may do without.
+void Importer::find_original(Op& op) {
   if (op.phase != Phase::recompute) return;
-  const std::uint32_t original = r_.forward == Record::kNone ? NumberTable::kAbsent : op_of_.find(r_.forward);
-  if (original != NumberTable::kAbsent) {
-    op.source = original;
-  } else if (op.kind != OpKind::collective && op.kind != OpKind::host_work) {
-    fail(r_.forward == Record::kNone
-             ? std::string(
-                   "the record is of phase \"recompute\" and has no \"forward\"; expected the id of the op it repeats.")
-             : fmt::format("the record repeats op {}, which launches nothing or is not before it.", r_.forward));
+  if (r_.forward != Record::kNone && op_of_.find(r_.forward) != NumberTable::kAbsent) {
+    op.source = op_of_.find(r_.forward);
+  } else if (op.kind == OpKind::kernel || op.kind == OpKind::copy) {
+    if (r_.forward != Record::kNone)
+      fail(fmt::format("the record repeats op {}, which launches nothing or is not before it.", r_.forward));
+    op.phase = Phase::backward;
+    ++counts_.without_original;
   }
 }
 
@@ -269,7 +269,7 @@ void Importer::copy() {
                      to_string(r_.from), to_string(r_.to)));
   storages_.collect_uses(r_, CaptureReach::both, uses_);
   const bool to_device = r_.to == CapturePlace::hbm;
-  Op op = launch(OpKind::copy, to_device ? "copy host to hbm" : "copy hbm to host");
+  Op op = launch(OpKind::copy, !r_.call.empty() ? r_.call : to_device ? "copy host to hbm" : "copy hbm to host");
   op.from = t_.place(to_device ? "host" : "hbm");
   op.to = t_.place(to_device ? "hbm" : "host");
   op.pageable = (to_device ? r_.from : r_.to) == CapturePlace::host;
@@ -297,7 +297,7 @@ void Importer::collective() {
   if (r_.bytes == Record::kNoBytes && r_.collective != CollectiveKind::barrier)
     fail("the collective has no \"bytes\"; expected those of this rank's larger buffer.");
   storages_.collect_uses(r_, CaptureReach::both, uses_);
-  Op op = launch(OpKind::collective, to_string(r_.collective));
+  Op op = launch(OpKind::collective, r_.call.empty() ? to_string(r_.collective) : r_.call);
   op.collective = r_.collective;
   op.bytes = wire_bytes(r_.collective, std::max<Bytes>(r_.bytes, 0), r_.ranks);
   op.group = group_index();

@@ -54,6 +54,8 @@ std::vector<std::string> capture_notes(const CaptureHeader& header, const Captur
   note(counts.priceless, "{} kernels have neither FLOPs nor bytes: a model can give them only the shortest duration.");
   note(counts.unwritten_reads,
        "{} in-place operators work on what nobody has written before: they count as its first writer.");
+  note(counts.without_original,
+       "{} operators that recompute do not say which operator they repeat: they count as part of backward.");
   note(counts.waits_without_event, "{} waits for events that nothing records in the file are left out.");
   note(counts.random, "{} operators draw random numbers.");
   note(counts.hand_overs, "The host thread changes {} times; the new one is taken to wait for the one before.");

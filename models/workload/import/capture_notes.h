@@ -21,6 +21,7 @@ struct CaptureCounts {
   std::uint64_t measured = 0;             // device ops with a duration
   std::uint64_t unmeasured = 0;           // device ops without
   std::uint64_t unwritten_reads = 0;      // reads of what nobody has written, by ops that write it
+  std::uint64_t without_original = 0;     // ops of phase recompute that do not say what they repeat
   std::uint64_t waits_without_event = 0;  // for events that nothing has recorded
   std::uint64_t hand_overs = 0;
   std::vector<std::pair<std::string, std::uint32_t>> groups;  // of collectives, with their ranks

@@ -211,6 +211,7 @@ class RecordParser {
     if (key == "copy") is(Type::copy), r_.bytes = bytes(key, value);
     if (key == "step") is(Type::step), r_.name = p_.text(key, value);
     if (key == "loss") is(Type::loss);
+    if (key == "name") r_.call = p_.text(key, value);
     if (key == "kind") r_.kind = p_.word<StorageKind>(key, value, kStorageKinds);
     if (key == "from") r_.from = place(key, value);
   }

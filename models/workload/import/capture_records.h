@@ -54,6 +54,7 @@ struct CaptureRecord {
 
   CaptureRecordType type = CaptureRecordType::none;
   std::string_view name;          // op: the operator; step: its name
+  std::string_view call;          // copy, collective: the operator that asked for it, "" if none
   std::uint32_t storage = kNone;  // storage, alloc, free
   Bytes bytes = kNoBytes;         // of a storage, a copy, a collective's message, an op's traffic
   std::uint32_t id = kNone;       // of an op

@@ -1,0 +1,106 @@
+// Does any damage to a captured step end in a trace that is sound and can run, or in a sentence, and in nothing else?
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <random>
+
+#include "models/hw/modelled_step.h"
+#include "models/workload/import/capture_import.h"
+#include "sim/error.h"
+#include "sim/simulation.h"
+#include "sim/trace_check.h"
+#include "tests/support/capture_writer.h"
+#include "tests/support/damage.h"
+#include "tests/support/gpt_trace.h"
+#include "tests/support/gzip.h"
+#include "tests/support/rewrite_checks.h"
+#include "tests/support/scratch_folder.h"
+
+namespace memwall {
+namespace {
+
+class CaptureFuzz : public ::testing::Test {
+ protected:
+  // True if it was accepted. Anything but an InputError that names the file escapes and fails the test.
+  bool accepted(const std::string& content) {
+    write_content(folder_ / "a.mwc", content);
+    try {
+      const ImportedCapture c = import_captured_step(folder_ / "a.mwc");
+      EXPECT_EQ(check(c.trace), std::vector<std::string>());
+      if (measured_nowhere(c.trace)) run(modelled_on(c.trace, test_machine()));
+      return true;
+    } catch (const InputError& error) {
+      const std::string sentence = error.what();
+      EXPECT_NE(sentence.find("a.mwc"), std::string::npos) << sentence;
+      EXPECT_EQ(sentence.back(), '.') << sentence;
+      return false;
+    }
+  }
+
+  static void run(const Trace& trace) {
+    for (const Op& op : trace.ops) EXPECT_GE(op.duration.count(), 0);
+    simulated(trace);
+  }
+
+  static std::string small(bool real) {
+    return capture_text(rewritten(gpt_step({.layers = 1}), "offload:what=activations,min_bytes=1"), real);
+  }
+
+  // A line is left out, doubled or moved: what a careless writer would do.
+  static std::string shuffled(const std::string& text, std::mt19937_64& random) {
+    std::vector<std::string> lines;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = text.find('\n', begin);
+      lines.push_back(text.substr(begin, end - begin + 1));
+      begin = end + 1;
+    }
+    for (std::size_t n = 1 + random() % 3; n > 0; --n) {
+      const std::size_t from = 1 + random() % (lines.size() - 1), to = 1 + random() % (lines.size() - 1);
+      const std::string line = lines[from];
+      if (random() % 3 != 0) lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(from));
+      if (random() % 3 != 0 && to <= lines.size()) lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(to), line);
+    }
+    std::string result;
+    for (const std::string& line : lines) result += line;
+    return result;
+  }
+
+  ScratchFolder folder_;
+  std::mt19937_64 random_{20'261'121};
+};
+
+TEST_F(CaptureFuzz, DamagedTextNeverCrashesAndWhatIsAcceptedRuns) {
+  const std::string texts[] = {small(true), small(false)};
+  int good = 0, bad = 0;
+  for (int round = 0; round < 1'500; ++round) ++(accepted(damaged(texts[round % 2], random_)) ? good : bad);
+  EXPECT_GT(good, 100);  // or the damage would be too heavy to reach behind the first check
+  EXPECT_GT(bad, 100);
+}
+
+TEST_F(CaptureFuzz, LinesInAnyOrder) {
+  const std::string texts[] = {small(true), small(false)};
+  int good = 0, bad = 0;
+  for (int round = 0; round < 1'500; ++round) ++(accepted(shuffled(texts[round % 2], random_)) ? good : bad);
+  EXPECT_GT(good, 100);
+  EXPECT_GT(bad, 100);
+}
+
+TEST_F(CaptureFuzz, DamagedGzipIsRefused) {
+  const std::string packed = gzipped(small(false));
+  int bad = 0;
+  for (int round = 0; round < 500; ++round) bad += !accepted(damaged(packed, random_));
+  EXPECT_GT(bad, 450);
+}
+
+// A hundred megabytes of nothing in a row, packed small: not one line of it is kept.
+TEST_F(CaptureFuzz, ALineWithoutEndDoesNotEatMemory) {
+  rusage before{}, after{};
+  getrusage(RUSAGE_SELF, &before);
+  EXPECT_FALSE(accepted(gzipped(small(false) + "{\"op\":\"" + std::string(100 << 20, 'a'))));
+  EXPECT_FALSE(accepted(small(false) + R"({"storage":2147483646,"bytes":1})" + "\n" + R"({"free":2147483646})"));
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 512 << 10) << "kilobytes, the test's own text included";
+}
+
+}  // namespace
+}  // namespace memwall

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <vector>
 
 #include "sim/error.h"
@@ -73,8 +74,10 @@ class Value {
     return error == std::errc::result_out_of_range ? ~0ULL : number;
   }
 
-  Bytes size_in_mebibytes(Bytes least) const {
-    const std::string expected = "a whole number of MiB, at least " + mebibytes(least);
+  // `of`: the setting that `least` is, if any.
+  Bytes size_in_mebibytes(Bytes least, const std::string& of = "") const {
+    const std::string expected =
+        "a whole number of MiB, at least " + mebibytes(least) + (of.empty() ? "" : ", which is " + of);
     const std::uint64_t number = whole(expected);
     if (number < static_cast<std::uint64_t>(least / MiB(1))) refuse(expected);
     return static_cast<Bytes>(std::min<std::uint64_t>(number, AllocatorSettings::kNoLimit / MiB(1))) * MiB(1);
@@ -96,6 +99,19 @@ class Value {
     return number;
   }
 
+  // "0.5": a share of the device's memory. "40G": as many GiB.
+  void reserve(AllocatorSettings& settings) const {
+    const bool absolute = !word_.empty() && (word_.back() == 'G' || word_.back() == 'g');
+    const char* const end = word_.data() + word_.size() - (absolute ? 1 : 0);
+    double number = 0;
+    const auto [read, error] = std::from_chars(word_.data(), end, number);
+    if (error != std::errc() || read != end || !std::isfinite(number) || number <= 0)
+      refuse("a share of the device above 0, or GiB, such as 0.5 or 40G");
+    constexpr double kMost = 0x1p60;  // far beyond any device
+    settings.expandable_reserve_share = absolute ? 0 : number;
+    settings.expandable_reserve = absolute ? static_cast<Bytes>(std::min(number * 0x1p30, kMost)) : 0;
+  }
+
  private:
   std::string key_, word_;
 };
@@ -103,17 +119,17 @@ class Value {
 using Divisions = std::array<std::uint32_t, 16>;
 
 // "[256:1,512:2,>:8]": from 256 MiB on 1 division, and so on. The first value holds for everything below, '>' for
-// everything above the last one.
+// everything above the last one (and never for the lowest entry).
 Divisions parse_divisions(const std::string& key, SettingsText& text) {
   Divisions divisions{};
   if (!text.take("[")) {
     divisions.fill(Value(key, text.next()).divisions(false));
     return divisions;
   }
-  std::size_t from = 0;  // entry behind the last one listed
-  bool first = true;
-  while (!text.take("]")) {
-    if (!first) text.expect(",", key);
+  std::size_t from = 1;  // entry behind the last one listed
+  bool first = true;     // boundary
+  for (bool begun = false; !text.take("]"); begun = true) {
+    if (begun) text.expect(",", key);
     const std::string boundary = text.next();
     text.expect(":", boundary);
     const std::uint32_t count = Value(key, text.next()).divisions(true);
@@ -127,8 +143,8 @@ Divisions parse_divisions(const std::string& key, SettingsText& text) {
       if (first) std::fill(divisions.begin(), divisions.begin() + static_cast<std::ptrdiff_t>(entry), count);
       divisions[entry] = count;
       from = entry + 1;
+      first = false;
     }
-    first = false;
   }
   return divisions;
 }
@@ -140,7 +156,26 @@ struct Key {
   Setter set;
 };
 
+// PyTorch reads it before everything else, as others may not be less.
+void read_large_segment_size(const std::string& key, SettingsText& text, AllocatorSettings& s) {
+  // Every request under kOwnSegment must fit. The upper end keeps 9/8 of a device in whole pages within 64 bits.
+  const Value value(key, text.next());
+  s.large_segment_size = value.size_in_mebibytes(kOwnSegment + MiB(1));
+  if (s.large_segment_size > GiB(1024)) value.refuse("at most 1048576 MiB");
+}
+
+Bytes at_least_a_large_segment(const std::string& key, SettingsText& text, const AllocatorSettings& s) {
+  const bool changed = s.large_segment_size != AllocatorSettings{}.large_segment_size;
+  return Value(key, text.next()).size_in_mebibytes(s.large_segment_size, changed ? "large_segment_size_mb" : "");
+}
+
+[[noreturn]] void refuse_unmodelled(const std::string& key, const std::string& why) {
+  throw UsageError(std::string(kVariable) + ": " + key + " is not modelled: " + why + ".");
+}
+
 void read_boolean(const std::string& key, SettingsText& text, AllocatorSettings&) { Value(key, text.next()).boolean(); }
+
+constexpr const char* kLargeSegmentSize = "large_segment_size_mb";
 
 // In the order in which to_string writes them; then those that change nothing here.
 constexpr Key kKeys[] = {
@@ -151,21 +186,13 @@ constexpr Key kKeys[] = {
        s.backend =
            name == "native" ? AllocatorSettings::Backend::native : AllocatorSettings::Backend::cuda_malloc_async;
      }},
-    {"max_split_size_mb",
-     [](const std::string& key, SettingsText& text, AllocatorSettings& s) {
-       s.max_split_size = Value(key, text.next()).size_in_mebibytes(MiB(20));
-     }},
+    {"max_split_size_mb", [](const std::string& key, SettingsText& text,
+                             AllocatorSettings& s) { s.max_split_size = at_least_a_large_segment(key, text, s); }},
     {"max_non_split_rounding_mb",
      [](const std::string& key, SettingsText& text, AllocatorSettings& s) {
-       s.max_non_split_rounding = Value(key, text.next()).size_in_mebibytes(MiB(20));
+       s.max_non_split_rounding = at_least_a_large_segment(key, text, s);
      }},
-    {"large_segment_size_mb",
-     [](const std::string& key, SettingsText& text, AllocatorSettings& s) {
-       // Every request under kOwnSegment must fit. The upper end keeps 9/8 of a device in whole pages within 64 bits.
-       const Value value(key, text.next());
-       s.large_segment_size = value.size_in_mebibytes(kOwnSegment + MiB(1));
-       if (s.large_segment_size > GiB(1024)) value.refuse("at most 1048576 MiB");
-     }},
+    {kLargeSegmentSize, read_large_segment_size},
     {"garbage_collection_threshold",
      [](const std::string& key, SettingsText& text, AllocatorSettings& s) {
        s.garbage_collection_threshold = Value(key, text.next()).share(false);
@@ -182,11 +209,23 @@ constexpr Key kKeys[] = {
      [](const std::string& key, SettingsText& text, AllocatorSettings& s) {
        s.pinned_reserve_segment_size = Value(key, text.next()).size_in_mebibytes(MiB(1));
      }},
+    {"expandable_segments_reserve",
+     [](const std::string& key, SettingsText& text, AllocatorSettings& s) { Value(key, text.next()).reserve(s); }},
+    {"expandable_segments_reserve_by_class",
+     [](const std::string& key, SettingsText&, AllocatorSettings&) {
+       refuse_unmodelled(key, "which class a stream belongs to is not recorded; expandable_segments_reserve is");
+     }},
+    {"throw_on_cudamalloc_oom",
+     [](const std::string& key, SettingsText& text, AllocatorSettings&) {
+       if (Value(key, text.next()).boolean())
+         refuse_unmodelled(key + ":True", "here a request beyond the memory fraction is tried again after a release");
+     }},
     {"release_lock_on_cudamalloc", read_boolean},
     {"release_lock_on_hipmalloc", read_boolean},
     {"pinned_use_cuda_host_register", read_boolean},
     {"pinned_use_hip_host_register", read_boolean},
     {"pinned_use_background_threads", read_boolean},
+    {"pinned_free_catch_all", read_boolean},
     {"graph_capture_record_stream_reuse", read_boolean},
     {"pinned_num_register_threads",
      [](const std::string& key, SettingsText& text, AllocatorSettings&) {
@@ -230,6 +269,10 @@ std::string divisions_text(const Divisions& divisions) {
 
 AllocatorSettings parse_allocator_settings(const std::string& text) {
   AllocatorSettings settings;
+  for (SettingsText words(text); !words.done();)
+    if (words.next() == kLargeSegmentSize && words.take(":"))
+      read_large_segment_size(kLargeSegmentSize, words, settings);
+  settings.max_non_split_rounding = settings.large_segment_size;
   SettingsText words(text);
   while (!words.done()) {
     const std::string name = words.next();
@@ -238,10 +281,6 @@ AllocatorSettings parse_allocator_settings(const std::string& text) {
     key.set(name, words, settings);
     if (!words.done()) words.expect(",", name);
   }
-  if (settings.max_split_size < settings.large_segment_size)
-    throw UsageError(std::string(kVariable) + ": max_split_size_mb is " + mebibytes(settings.max_split_size) +
-                     ", expected at least large_segment_size_mb, which is " + mebibytes(settings.large_segment_size) +
-                     ".");
   return settings;
 }
 
@@ -254,7 +293,7 @@ std::string to_string(const AllocatorSettings& settings) {
   const AllocatorSettings& s = settings;
   add("backend", s.backend != defaults.backend, "cudaMallocAsync");
   add("max_split_size_mb", s.max_split_size != defaults.max_split_size, mebibytes(s.max_split_size));
-  add("max_non_split_rounding_mb", s.max_non_split_rounding != defaults.max_non_split_rounding,
+  add("max_non_split_rounding_mb", s.max_non_split_rounding != s.large_segment_size,
       mebibytes(s.max_non_split_rounding));
   add("large_segment_size_mb", s.large_segment_size != defaults.large_segment_size, mebibytes(s.large_segment_size));
   add("garbage_collection_threshold", s.garbage_collection_threshold != 0, shortest(s.garbage_collection_threshold));
@@ -262,6 +301,9 @@ std::string to_string(const AllocatorSettings& settings) {
   if (s.roundup_power2_divisions != defaults.roundup_power2_divisions)
     add("roundup_power2_divisions", true, divisions_text(s.roundup_power2_divisions));
   add("expandable_segments", s.expandable_segments, "True");
+  add("expandable_segments_reserve", s.expandable_reserve_share != 0, shortest(s.expandable_reserve_share));
+  add("expandable_segments_reserve", s.expandable_reserve != 0,
+      shortest(static_cast<double>(s.expandable_reserve) / 0x1p30) + "G");
   add("pinned_reserve_segment_size_mb", s.pinned_reserve_segment_size != 0, mebibytes(s.pinned_reserve_segment_size));
   return text;
 }

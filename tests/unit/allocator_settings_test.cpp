@@ -25,7 +25,7 @@ TEST(AllocatorSettings, NothingIsTheDefault) {
 
 TEST(AllocatorSettings, EveryKey) {
   const AllocatorSettings s = parse_allocator_settings(
-      "backend:cudaMallocAsync, max_split_size_mb:256,max_non_split_rounding_mb:30,large_segment_size_mb:15,"
+      "backend:cudaMallocAsync,\tmax_split_size_mb:256,max_non_split_rounding_mb:30,large_segment_size_mb:15,"
       "garbage_collection_threshold:0.8,per_process_memory_fraction:1.0,roundup_power2_divisions:4,"
       "expandable_segments:True,pinned_reserve_segment_size_mb:512,");
   EXPECT_EQ(s.backend, AllocatorSettings::Backend::cuda_malloc_async);
@@ -48,7 +48,8 @@ TEST(AllocatorSettings, EveryKey) {
 TEST(AllocatorSettings, KeysThatChangeNothingHere) {
   EXPECT_EQ(parse_allocator_settings("release_lock_on_cudamalloc:True,pinned_use_cuda_host_register:True,"
                                      "pinned_num_register_threads:8,pinned_use_background_threads:True,"
-                                     "graph_capture_record_stream_reuse:False,expandable_segments:False"),
+                                     "graph_capture_record_stream_reuse:False,expandable_segments:False,"
+                                     "pinned_free_catch_all:True,throw_on_cudamalloc_oom:False"),
             AllocatorSettings{});
 }
 
@@ -74,6 +75,55 @@ TEST(AllocatorSettings, EveryPatternOfDivisionsIsWrittenAsItIsRead) {
       s.roundup_power2_divisions[i] = (seed * 2654435761u >> i & 3) == 0 ? 0 : 1u << (seed >> (i % 7) & 3);
     EXPECT_EQ(parse_allocator_settings(to_string(s)), s) << to_string(s);
   }
+}
+
+// As PyTorch: '>' never governs the lowest entry, and the first boundary holds for everything below it also behind '>'.
+TEST(AllocatorSettings, TheRestOfTheDivisionsStandsAnywhere) {
+  const auto divisions = [](const std::string& list) {
+    return parse_allocator_settings("roundup_power2_divisions:" + list).roundup_power2_divisions;
+  };
+  EXPECT_EQ(divisions("[]"), AllocatorSettings{}.roundup_power2_divisions);
+  EXPECT_EQ(divisions("[>:8]"), (std::array<std::uint32_t, 16>{0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}));
+  EXPECT_EQ(divisions("[>:8,4:2]"), (std::array<std::uint32_t, 16>{2, 2, 2, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}));
+}
+
+// Wherever it stands, it is what other sizes must reach, and the waste that a large request accepts.
+TEST(AllocatorSettings, TheLargeSegmentIsReadFirst) {
+  const auto s = parse_allocator_settings("max_split_size_mb:15,large_segment_size_mb:12");
+  EXPECT_EQ(s.max_split_size, MiB(15));
+  EXPECT_EQ(s.max_non_split_rounding, MiB(12));
+  EXPECT_EQ(to_string(s), "max_split_size_mb:15,large_segment_size_mb:12");
+  EXPECT_EQ(parse_allocator_settings("large_segment_size_mb:40").max_non_split_rounding, MiB(40));
+  EXPECT_EQ(refusal("max_non_split_rounding_mb:30,large_segment_size_mb:40"),
+            "PYTORCH_ALLOC_CONF: max_non_split_rounding_mb is '30', expected a whole number of MiB, at least 40, which "
+            "is large_segment_size_mb.");
+}
+
+TEST(AllocatorSettings, ReservationsOfExpandableSegments) {
+  const auto share = parse_allocator_settings("expandable_segments_reserve:0.5");
+  EXPECT_EQ(share.expandable_reserve_share, 0.5);
+  EXPECT_EQ(parse_allocator_settings(to_string(share)), share);
+  const auto gibibytes = parse_allocator_settings("expandable_segments_reserve:0.5,expandable_segments_reserve:1.5G");
+  EXPECT_EQ(gibibytes.expandable_reserve_share, 0);
+  EXPECT_EQ(gibibytes.expandable_reserve, MiB(1536));
+  EXPECT_EQ(to_string(gibibytes), "expandable_segments_reserve:1.5G");
+  EXPECT_EQ(parse_allocator_settings(to_string(gibibytes)), gibibytes);
+  EXPECT_GT(parse_allocator_settings("expandable_segments_reserve:1e200G").expandable_reserve, Bytes{1} << 59);
+  EXPECT_EQ(
+      refusal("expandable_segments_reserve:40GB"),
+      "PYTORCH_ALLOC_CONF: expandable_segments_reserve is '40GB', expected a share of the device above 0, or GiB, "
+      "such as 0.5 or 40G.");
+  for (const char* bad : {"", "G", "0", "-1", "nan", "inf", "infG", "0G"})
+    EXPECT_NE(refusal(std::string("expandable_segments_reserve:") + bad), "accepted") << bad;
+}
+
+TEST(AllocatorSettings, KnownToPyTorchButNotModelled) {
+  EXPECT_EQ(refusal("throw_on_cudamalloc_oom:True"),
+            "PYTORCH_ALLOC_CONF: throw_on_cudamalloc_oom:True is not modelled: here a request beyond the memory "
+            "fraction is tried again after a release.");
+  EXPECT_EQ(refusal("expandable_segments_reserve_by_class:[serving:0.25]"),
+            "PYTORCH_ALLOC_CONF: expandable_segments_reserve_by_class is not modelled: which class a stream belongs to "
+            "is not recorded; expandable_segments_reserve is.");
 }
 
 TEST(AllocatorSettings, UnknownKeys) {
@@ -109,7 +159,8 @@ TEST(AllocatorSettings, WrongValues) {
   EXPECT_NE(refusal("large_segment_size_mb:10"), "accepted");
   EXPECT_EQ(refusal("large_segment_size_mb:11"), "accepted");
   EXPECT_EQ(refusal("max_split_size_mb:20,large_segment_size_mb:25"),
-            "PYTORCH_ALLOC_CONF: max_split_size_mb is 20, expected at least large_segment_size_mb, which is 25.");
+            "PYTORCH_ALLOC_CONF: max_split_size_mb is '20', expected a whole number of MiB, at least 25, which is "
+            "large_segment_size_mb.");
 }
 
 TEST(AllocatorSettings, WrongForm) {

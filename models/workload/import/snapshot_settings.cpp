@@ -10,7 +10,6 @@
 namespace memwall {
 namespace {
 
-constexpr Bytes kLeastSplitSize = MiB(20);  // what PyTorch accepts
 constexpr std::int64_t kMostDivisions = std::int64_t{1} << 16;
 
 void apply_divisions(const SnapshotSettings& recorded, AllocatorSettings& settings, std::vector<std::string>& notes) {
@@ -48,11 +47,11 @@ AllocatorSettings settings_of(const SnapshotSettings& recorded, std::vector<std:
     const Bytes size = *recorded.max_split_size;
     if (size == -1)
       settings.max_split_size = AllocatorSettings::kNoLimit;
-    else if (size >= kLeastSplitSize)
+    else if (size >= settings.large_segment_size)  // what PyTorch accepts
       settings.max_split_size = size;
     else
-      notes.push_back(
-          fmt::format("allocator_settings: max_split_size of {} bytes is below 20 MiB and is ignored.", size));
+      notes.push_back(fmt::format("allocator_settings: max_split_size of {} bytes is below {} MiB and is ignored.",
+                                  size, settings.large_segment_size / MiB(1)));
   }
   if (recorded.garbage_collection_threshold) {
     const double share = *recorded.garbage_collection_threshold;

@@ -23,9 +23,10 @@ std::uint32_t AllocatorPools::find(std::uint32_t private_pool, std::uint16_t str
 }
 
 std::uint32_t AllocatorPools::follow_routes(std::uint16_t stream, bool large) {
-  for (const Route& route : routes_)
-    if (route.streams.empty() || std::find(route.streams.begin(), route.streams.end(), stream) != route.streams.end())
-      return find(route.private_pool, stream, large);
+  for (auto route = routes_.rbegin(); route != routes_.rend(); ++route)
+    if (route->streams.empty() ||
+        std::find(route->streams.begin(), route->streams.end(), stream) != route->streams.end())
+      return find(route->private_pool, stream, large);
   return find(0, stream, large);
 }
 

@@ -57,7 +57,7 @@ class AllocatorPools {
   std::vector<Pool> pools_;               // small and large of the same stream next to each other
   std::vector<std::uint32_t> of_stream_;  // number of the small default pool, or kNone
   std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> private_;  // the same, by pool and stream
-  std::vector<Route> routes_;                                                 // the first that fits counts
+  std::vector<Route> routes_;                                                 // the last that fits counts
   std::map<std::uint32_t, std::uint32_t> uses_;                               // of private pools
 };
 

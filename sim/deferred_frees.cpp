@@ -47,17 +47,19 @@ bool DeferredFrees::complete(std::uint32_t block) {
   return true;
 }
 
-void DeferredFrees::leave_capture(std::vector<std::uint32_t>& ready) {
-  for (const std::uint32_t block : after_capture_) {
+void DeferredFrees::end_capture(std::vector<std::uint32_t>& ready) {
+  std::erase_if(after_capture_, [&](std::uint32_t block) {
     Uses& uses = uses_[block];
     std::erase_if(uses.streams, [&](std::uint16_t stream) { return contains(uses.captured, stream); });
-    if (uses.streams.empty()) {
-      uses_.erase(block);
-      ready.push_back(block);
-    } else {
-      record_events(block);
-    }
-  }
+    if (!uses.streams.empty()) return false;
+    uses_.erase(block);
+    ready.push_back(block);
+    return true;
+  });
+}
+
+void DeferredFrees::leave_capture() {
+  for (const std::uint32_t block : after_capture_) record_events(block);
   after_capture_.clear();
 }
 
@@ -69,7 +71,7 @@ void DeferredFrees::count_event(std::uint32_t block, std::vector<std::uint32_t>&
 }
 
 void DeferredFrees::poll(std::vector<std::uint32_t>& ready) {
-  leave_capture(ready);
+  leave_capture();
   for (auto it = queues_.begin(); it != queues_.end();) {
     auto& queue = it->second;
     while (!queue.empty() && events_->complete(queue.front().first)) {
@@ -81,7 +83,7 @@ void DeferredFrees::poll(std::vector<std::uint32_t>& ready) {
 }
 
 void DeferredFrees::synchronize(std::vector<std::uint32_t>& ready) {
-  leave_capture(ready);
+  leave_capture();
   for (const auto& [stream, queue] : queues_) {
     for (const auto& [event, block] : queue) {
       events_->synchronize(event);

@@ -22,6 +22,8 @@ class DeferredFrees {
   void use(std::uint32_t block, std::uint16_t stream, bool capturing);
   // The host freed a block that was used on other streams.
   void add(std::uint32_t block, bool capturing);
+  // No capture is underway any more: the blocks that nothing but captured graphs used, appended to `ready`.
+  void end_capture(std::vector<std::uint32_t>& ready);
   // The host freed a block; only complete() or a synchronization says that it can be reused.
   void hold(std::uint32_t block);
   // True if the block was held; it no longer is.
@@ -45,7 +47,7 @@ class DeferredFrees {
   };
 
   void record_events(std::uint32_t block);
-  void leave_capture(std::vector<std::uint32_t>& ready);
+  void leave_capture();
   void count_event(std::uint32_t block, std::vector<std::uint32_t>& ready);
 
   StreamEvents* events_;

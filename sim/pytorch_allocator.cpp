@@ -26,7 +26,7 @@ void PytorchAllocator::set_device_total(Bytes total) {
 
 void PytorchAllocator::derive_rules() {
   const AllocatorSettings& s = settings_;
-  const bool limited = s.per_process_memory_fraction > 0;
+  const bool limited = s.per_process_memory_fraction > 0 && s.per_process_memory_fraction < 1;
   if (limited) limit_ = static_cast<Bytes>(s.per_process_memory_fraction * static_cast<double>(device_total_));
   collects_garbage_ = limited && s.garbage_collection_threshold > 0;
   split_below_ = s.expandable_segments ? AllocatorSettings::kNoLimit : s.max_split_size;
@@ -304,7 +304,11 @@ void PytorchAllocator::begin_capture() { ++captures_; }
 
 void PytorchAllocator::end_capture() {
   assert(captures_ > 0);
-  --captures_;
+  if (--captures_ > 0) return;
+  ready_.clear();
+  deferred_.end_capture(ready_);
+  finish_pending(ready_);
+  update_plain();
 }
 
 std::unique_ptr<Allocator> make_pytorch_allocator(Bytes capacity) {

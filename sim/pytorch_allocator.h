@@ -50,8 +50,8 @@ class PytorchAllocator final : public Allocator {
   Bytes active_bytes() const { return counters_.active_bytes(); }
   // At most 2^60 bytes count.
   void set_capacity(Bytes capacity) override;
-  // The device's whole memory: what fractions refer to, and 9/8 of it is what an expandable segment reserves (of at
-  // most 2^50 bytes, so that address space suffices where capacity is meant to be unlimited).
+  // The device's whole memory: what fractions refer to, and 9/8 of it is what an expandable segment reserves unless the
+  // settings say less (of at most 2^50 bytes, so that address space suffices where capacity is meant to be unlimited).
   // Default: the capacity given at construction.
   void set_device_total(Bytes total);
   void observe(AllocatorObserver* observer) { observer_ = observer; }  // not owned; null = none
@@ -60,13 +60,16 @@ class PytorchAllocator final : public Allocator {
   void release_cached();
 
   // Requests go to the private pool `pool` (of a CUDA graph, or torch.cuda.MemPool) until end_pool. `streams`: only
-  // requests on these; empty = all. REQUIRES: pool > 0; begins and ends nest.
+  // requests on these; empty = all. Of several that take a request, the one begun last serves it.
+  // REQUIRES: pool > 0, not begun already; begins and ends nest.
   void begin_pool(std::uint32_t pool, std::vector<std::uint16_t> streams = {});
   void end_pool(std::uint32_t pool);
   // Ends one of its uses; each begin_pool is one, as several graphs may share a pool. Where none is left,
   // release_cached may free its memory.
   void release_pool(std::uint32_t pool);
-  // While a graph is captured no event is recorded or asked for, and the cache is not released.
+  // While a graph is captured no event is recorded or asked for, and of the cache only private pools that nobody uses
+  // are released. Its end frees the blocks that only the graph used. A graph has a pool, too: begin_pool. (Before May
+  // 2026, PyTorch took a MemPool's begin_pool for a capture as well.)
   void begin_capture();
   void end_capture();
 
@@ -128,6 +131,7 @@ class PytorchAllocator final : public Allocator {
   void collect_garbage();
   bool release_available(Bytes size, std::uint32_t pool_number);
   void release_all();
+  void release_unused_pools();
   void release_pools(const std::vector<std::uint32_t>& numbers);
   void give_back(std::uint32_t id);
   bool whole_segment(const Block& block) const;
@@ -136,6 +140,7 @@ class PytorchAllocator final : public Allocator {
   // pytorch_expandable.cpp: segments that grow.
   std::uint32_t obtain_expandable(Bytes size, std::uint32_t pool_number);
   std::uint32_t find_expandable(Bytes size, std::uint32_t pool_number) const;
+  Bytes address_space(Bytes page) const;
   std::uint32_t new_expandable(Bytes size, std::uint32_t pool_number);
   bool has_room(std::uint32_t id, Bytes size) const;
   std::uint32_t map_pages(std::uint32_t id, Bytes bytes);

@@ -33,13 +33,22 @@ std::uint32_t PytorchAllocator::find_expandable(Bytes size, std::uint32_t pool_n
   return kNone;
 }
 
+// What a new segment reserves, in whole pages.
+Bytes PytorchAllocator::address_space(Bytes page) const {
+  const Bytes device = std::min(device_total_, kLargestDevice);
+  Bytes space = device + device / 8;
+  const double share = settings_.expandable_reserve_share * static_cast<double>(device);
+  if (share > 0 && share < static_cast<double>(space)) space = static_cast<Bytes>(share);
+  if (settings_.expandable_reserve > 0) space = std::min(space, settings_.expandable_reserve);
+  return round_up(std::max(space, Bytes{1}), page);
+}
+
 // A new segment, all of it unmapped; kNone if it could not hold the request.
 std::uint32_t PytorchAllocator::new_expandable(Bytes size, std::uint32_t pool_number) {
   AllocatorPools::Pool& pool = pools_[pool_number];
-  const Bytes device = std::min(device_total_, kLargestDevice);
   ExpandableSegment segment;
   segment.page = pool.large ? settings_.large_segment_size : kSmallSegment;
-  segment.size = round_up(device + device / 8, segment.page);
+  segment.size = address_space(segment.page);
   if (size > segment.size) return kNone;
   const std::optional<Address> address =
       source_ != nullptr ? source_->reserve(segment.size) : fresh_addresses(segment.size);

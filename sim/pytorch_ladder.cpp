@@ -94,7 +94,8 @@ void PytorchAllocator::collect_garbage() {
   const auto age = [&](std::uint32_t id) { return large_searches_ - cached_since_[id]; };
   for (const std::uint32_t number : pools_.of_all_streams(0, true)) {
     for (const FreeBlocks::Entry& entry : pools_[number].free.entries()) {
-      if (!whole_segment(blocks_[entry.block])) continue;
+      const Block& block = blocks_[entry.block];
+      if (block.previous != kNone || block.next != kNone) continue;
       cached.push_back(entry.block);
       total_age += age(entry.block);
     }
@@ -104,7 +105,8 @@ void PytorchAllocator::collect_garbage() {
     const double mean_age = static_cast<double>(total_age) / static_cast<double>(cached.size());
     std::vector<std::uint32_t> younger;
     for (const std::uint32_t id : cached) {
-      if (static_cast<double>(age(id)) < mean_age) {
+      // An expandable segment counts in the mean, but stays.
+      if (static_cast<double>(age(id)) < mean_age || !whole_segment(blocks_[id])) {
         younger.push_back(id);
         continue;
       }
@@ -143,9 +145,7 @@ bool PytorchAllocator::release_available(Bytes size, std::uint32_t pool_number) 
   return freed >= target;
 }
 
-void PytorchAllocator::release_cached() {
-  if (captures_ == 0) release_all();
-}
+void PytorchAllocator::release_cached() { captures_ == 0 ? release_all() : release_unused_pools(); }
 
 // Waits for every stream first, so that nothing is held back.
 void PytorchAllocator::release_all() {
@@ -157,6 +157,10 @@ void PytorchAllocator::release_all() {
   update_plain();
   release_pools(pools_.of_all_streams(0, true));
   release_pools(pools_.of_all_streams(0, false));
+  release_unused_pools();
+}
+
+void PytorchAllocator::release_unused_pools() {
   for (const std::uint32_t private_pool : pools_.unused()) {
     release_pools(pools_.of_all_streams(private_pool, false));
     release_pools(pools_.of_all_streams(private_pool, true));

@@ -24,7 +24,7 @@ void expect_agreement(std::uint64_t first, std::uint64_t scenarios, const Scenar
 
 ScenarioProfile plain() {
   ScenarioProfile p;
-  p.expandable = p.max_split = p.divisions = p.large_segment = p.fraction = p.restored = p.vast = 0;
+  p.expandable = p.max_split = p.divisions = p.large_segment = p.fraction = p.restored = p.reserve = p.vast = 0;
   return p;
 }
 

@@ -15,7 +15,7 @@ struct Alteration {
 };
 
 void plain(ScenarioProfile& p) {
-  p.expandable = p.max_split = p.divisions = p.large_segment = p.fraction = p.restored = p.vast = 0;
+  p.expandable = p.max_split = p.divisions = p.large_segment = p.fraction = p.restored = p.reserve = p.vast = 0;
 }
 void expandable(ScenarioProfile& p) {
   plain(p);
@@ -69,7 +69,7 @@ const Alteration kAlterations[] = {
     {"one pool for all streams", ALTER(streams_apart = false), plain},
     {"no private pools", ALTER(private_pools_apart = false), pools},
     {"private pools take every stream", ALTER(private_pool_filters = false), pools},
-    {"the last pool begun wins", ALTER(first_begun_pool_wins = false), pools},
+    {"the first pool begun wins", ALTER(last_begun_pool_wins = false), pools},
     {"first fit", ALTER(best_fit = false), plain},
     {"ties to the highest address", ALTER(ties_to_lowest = false), plain},
     {"small requests take oversize blocks", ALTER(oversize_kept_from_small = false), oversize},
@@ -90,11 +90,13 @@ const Alteration kAlterations[] = {
     {"events out of order", ALTER(events_in_order = false), streams},
     {"a capture defers nothing", ALTER(capture_defers_events = false), pools},
     {"uses in a capture need events", ALTER(capture_uses_forgotten = false), pools},
+    {"blocks of captures freed at the next request", ALTER(capture_end_frees = false), pools},
     {"no merging with the block before", ALTER(merges_previous = false), plain},
     {"no merging with the block behind", ALTER(merges_next = false), plain},
     {"no limit by fraction", ALTER(fraction_limits = false), garbage},
     {"the fraction does not limit expandable requests by segment", ALTER(fraction_asks_segment = false),
      [](ScenarioProfile& p) { expandable(p), p.fraction = 100; }},
+    {"a fraction of 1 is a limit", ALTER(whole_fraction_is_none = false), garbage},
     {"oversize blocks not released", ALTER(release_available_tried = false), oversize},
     {"whole cache released before oversize blocks", ALTER(release_available_first = false), oversize},
     {"oversize blocks from the largest down, always", ALTER(available_single_first = false), oversize},
@@ -103,6 +105,7 @@ const Alteration kAlterations[] = {
     {"releasing oversize blocks is a retry", ALTER(available_is_no_retry = false), oversize},
     {"cache not released for a retry", ALTER(release_cached_tried = false), plain},
     {"cache released in a capture", ALTER(capture_keeps_cache = false), pools},
+    {"unused pools kept during a capture", ALTER(capture_releases_unused_pools = false), pools},
     {"release without synchronization", ALTER(release_synchronizes = false), streams},
     {"small pool released first", ALTER(release_large_pool_first = false), plain},
     {"released by address", ALTER(release_by_size = false), plain},
@@ -119,6 +122,8 @@ const Alteration kAlterations[] = {
     {"age by every search", ALTER(garbage_age_by_pool = false), garbage},
     {"garbage of every age", ALTER(garbage_by_age = false), garbage},
     {"one round of garbage collection", ALTER(garbage_until_target = false), garbage},
+    {"expandable segments do not count in the mean age", ALTER(garbage_mean_of_expandable = false),
+     [](ScenarioProfile& p) { garbage(p), p.reserve = p.restored = 100; }},
     {"age from the beginning", ALTER(garbage_age_restarts = false), garbage},
     {"highest gap mapped first", ALTER(lowest_gap_first = false), expandable},
     {"free block before a gap not used", ALTER(preceding_free_block_used = false), expandable},
@@ -128,6 +133,8 @@ const Alteration kAlterations[] = {
     {"only whole blocks unmapped", ALTER(unmaps_inner_pages = false), expandable},
     {"empty reservations kept", ALTER(empty_reservation_dropped = false), expandable},
     {"reservations of 10/8", ALTER(reservation_extra_eighths = 2), expandable},
+    {"expandable_segments_reserve ignored", ALTER(reservation_from_setting = false),
+     [](ScenarioProfile& p) { expandable(p), p.reserve = 100; }},
     {"pending blocks are not active", ALTER(pending_is_active = false), streams},
     {"requested bytes end with the free", ALTER(requested_until_completed = false), streams},
     {"expandable blocks can be inactive splits", ALTER(expandable_is_never_inactive_split = false), expandable},

@@ -51,7 +51,7 @@ std::uint32_t ReferenceAllocator::private_pool_of(std::uint16_t stream) const {
                          std::find(accepted.begin(), accepted.end(), stream) != accepted.end();
     if (!accepts) continue;
     found = active.pool;
-    if (rules_.first_begun_pool_wins) break;
+    if (!rules_.last_begun_pool_wins) break;
   }
   return rules_.private_pools_apart ? found : 0;
 }
@@ -73,13 +73,16 @@ ReferenceAllocator::Request ReferenceAllocator::request(Bytes bytes, std::uint16
   return r;
 }
 
+bool ReferenceAllocator::limited() const {
+  const double fraction = settings_.per_process_memory_fraction;
+  return fraction > 0 && (fraction < 1 || !rules_.whole_fraction_is_none);
+}
+
 Bytes ReferenceAllocator::limit() const {
   return static_cast<Bytes>(settings_.per_process_memory_fraction * static_cast<double>(device_total_));
 }
 
-bool ReferenceAllocator::collects_garbage() const {
-  return settings_.per_process_memory_fraction > 0 && settings_.garbage_collection_threshold > 0;
-}
+bool ReferenceAllocator::collects_garbage() const { return limited() && settings_.garbage_collection_threshold > 0; }
 
 std::optional<Address> ReferenceAllocator::allocate(Bytes bytes, std::uint16_t stream) {
   if (bytes == 0) return 0;

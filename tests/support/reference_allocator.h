@@ -39,7 +39,7 @@ class ReferenceAllocator final : public Allocator {
   void end_pool(std::uint32_t pool);
   void release_pool(std::uint32_t pool);
   void begin_capture() { ++captures_; }
-  void end_capture() { --captures_; }
+  void end_capture();
 
   void restore(const std::vector<SegmentState>& segments);
   std::vector<SegmentState> segments() const;
@@ -93,6 +93,7 @@ class ReferenceAllocator final : public Allocator {
   Request request(Bytes bytes, std::uint16_t stream) const;
   std::uint32_t private_pool_of(std::uint16_t stream) const;
   Bytes page_of(const Segment& segment) const;
+  bool limited() const;
   Bytes limit() const;
   bool collects_garbage() const;
   Bytes reserved() const { return statistics_.reserved_bytes[0].current; }
@@ -120,11 +121,13 @@ class ReferenceAllocator final : public Allocator {
   std::optional<Address> obtain_expandable(Request request);
   std::optional<Address> room_for(const Request& request) const;
   bool run_suffices(Address start, Bytes size) const;
+  Bytes address_space(const Segment& segment) const;
   std::optional<Address> reserve_range(const Request& request);
   std::optional<Address> map(Address address, Bytes bytes);
   void unmap(Address address);
   void give_back(Address address);
   void release_everything();
+  void release_unused_pools();
   void release(const Pool& pool);
   bool release_available(const Request& request);
   std::vector<FreeBlock> garbage() const;
@@ -134,6 +137,7 @@ class ReferenceAllocator final : public Allocator {
   Address merge(Address address);
   void finish(Address address);
   void record_events(Address address);
+  void free_captured();
   void record_deferred();
   void process_events();
   void synchronize();

@@ -98,14 +98,24 @@ void ReferenceAllocator::record_events(Address address) {
   for (const std::uint16_t stream : streams) waiting_[stream].push_back({stream_events_->record(stream), address});
 }
 
-// What a capture put off. Work on streams recorded during the capture is part of the graph, and needs no event.
-void ReferenceAllocator::record_deferred() {
-  const auto deferred = std::exchange(deferred_, {});
-  for (const Address address : deferred) {
+void ReferenceAllocator::end_capture() {
+  if (--captures_ > 0 || !rules_.capture_end_frees) return;
+  free_captured();
+  recount();
+}
+
+// Of what captures put off. Work on streams recorded during a capture is part of the graph, and needs no event.
+void ReferenceAllocator::free_captured() {
+  for (const Address address : std::exchange(deferred_, {})) {
     Block& block = blocks_.at(address);
     for (const std::uint16_t stream : block.capture_streams) block.streams.erase(stream);
-    record_events(address);
+    block.streams.empty() ? finish(address) : deferred_.push_back(address);
   }
+}
+
+void ReferenceAllocator::record_deferred() {
+  free_captured();
+  for (const Address address : std::exchange(deferred_, {})) record_events(address);
 }
 
 void ReferenceAllocator::process_events() {

@@ -25,7 +25,7 @@ struct ReferenceRules {
   bool streams_apart = true;
   bool private_pools_apart = true;
   bool private_pool_filters = true;  // a pool takes only the streams it was begun with
-  bool first_begun_pool_wins = true;
+  bool last_begun_pool_wins = true;
 
   // Search (get_free_block).
   bool best_fit = true;  // else the lowest address that is large enough
@@ -50,6 +50,7 @@ struct ReferenceRules {
   bool events_in_order = true;  // an event that is not ready holds up the later ones of its stream
   bool capture_defers_events = true;
   bool capture_uses_forgotten = true;  // streams recorded during a capture get no event if freed in it
+  bool capture_end_frees = true;  // what only captures used is free when the last one ends, not at the next request
   bool merges_previous = true;
   bool merges_next = true;
 
@@ -64,6 +65,8 @@ struct ReferenceRules {
   bool available_is_no_retry = true;
   bool release_cached_tried = true;
   bool capture_keeps_cache = true;
+  bool capture_releases_unused_pools = true;  // at the caller's request
+  bool whole_fraction_is_none = true;         // a fraction of 1 sets no limit
 
   // Release (release_cached_blocks, release_blocks).
   bool release_synchronizes = true;
@@ -76,14 +79,15 @@ struct ReferenceRules {
 
   // Garbage collection (garbage_collect_cached_blocks).
   bool garbage_collected = true;
-  bool garbage_before_device = true;  // collected before the device is asked, not after it refused
-  bool garbage_large_only = true;     // of the large pool
-  bool garbage_default_only = true;   // not of private pools
-  bool garbage_mean_included = true;  // blocks of exactly the mean age go too
-  bool garbage_age_by_pool = true;    // a block ages by the searches of its own pool
-  bool garbage_by_age = true;         // else every wholly free large block
-  bool garbage_until_target = true;   // else one round only
-  bool garbage_age_restarts = true;   // a block's age counts from when it was cached, not from the beginning
+  bool garbage_before_device = true;       // collected before the device is asked, not after it refused
+  bool garbage_large_only = true;          // of the large pool
+  bool garbage_default_only = true;        // not of private pools
+  bool garbage_mean_included = true;       // blocks of exactly the mean age go too
+  bool garbage_age_by_pool = true;         // a block ages by the searches of its own pool
+  bool garbage_by_age = true;              // else every wholly free large block
+  bool garbage_until_target = true;        // else one round only
+  bool garbage_mean_of_expandable = true;  // wholly free expandable segments count in the mean
+  bool garbage_age_restarts = true;        // a block's age counts from when it was cached, not from the beginning
 
   // Expandable segments (find_expandable_block, ExpandableSegment).
   bool lowest_gap_first = true;
@@ -94,6 +98,7 @@ struct ReferenceRules {
   bool unmaps_inner_pages = true;       // else only free blocks that are whole pages
   bool empty_reservation_dropped = true;
   int reservation_extra_eighths = 1;  // beyond the device's memory
+  bool reservation_from_setting = true;
 
   // Statistics.
   bool pending_is_active = true;

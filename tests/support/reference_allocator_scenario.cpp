@@ -38,14 +38,20 @@ AllocatorSettings random_settings(Draw& draw, const ScenarioProfile& profile) {
   if (draw.percent(profile.max_split)) {
     // Not below large_segment_size: PyTorch then takes remainders for whole segments.
     s.max_split_size = std::max(MiB(draw.of<Bytes>({20, 21, 24, 32, 48})), s.large_segment_size);
-    s.max_non_split_rounding = MiB(draw.of<Bytes>({20, 20, 24, 40}));
+    s.max_non_split_rounding = std::max(MiB(draw.of<Bytes>({20, 20, 24, 40})), s.large_segment_size);
   }
   if (draw.percent(profile.divisions))
     for (auto& entry : s.roundup_power2_divisions) entry = draw.of<std::uint32_t>({0, 1, 2, 4, 8, 16, 64});
   if (draw.percent(profile.fraction)) {
-    s.per_process_memory_fraction = static_cast<double>(draw.bytes(20, 101)) / 100;
+    s.per_process_memory_fraction = static_cast<double>(std::min(draw.bytes(20, 106), Bytes{100})) / 100;
     if (draw.percent(profile.garbage_collection))
       s.garbage_collection_threshold = static_cast<double>(draw.bytes(5, 95)) / 100;
+  }
+  if (draw.percent(profile.reserve)) {
+    if (draw.percent(50))
+      s.expandable_reserve_share = static_cast<double>(draw.bytes(1, 130)) / 100;
+    else
+      s.expandable_reserve = MiB(draw.bytes(1, 90)) + 12345;
   }
   return s;
 }
@@ -154,6 +160,8 @@ std::string describe(const AllocatorSettings& s) {
     text += fmt::format(", max split {} rounding {}", s.max_split_size, s.max_non_split_rounding);
   if (s.per_process_memory_fraction > 0)
     text += fmt::format(", fraction {} threshold {}", s.per_process_memory_fraction, s.garbage_collection_threshold);
+  if (s.expandable_reserve_share > 0 || s.expandable_reserve > 0)
+    text += fmt::format(", reserve {} {}", s.expandable_reserve_share, s.expandable_reserve);
   if (s.roundup_power2_divisions != AllocatorSettings{}.roundup_power2_divisions) {
     text += ", divisions";
     for (const auto entry : s.roundup_power2_divisions) text += fmt::format(" {}", entry);

@@ -49,7 +49,8 @@ struct ScenarioProfile {
   int expandable = 30, max_split = 30, divisions = 25, large_segment = 15, fraction = 35, garbage_collection = 60;
   int restored = 15, events = 60, own_addresses = 60, refusing = 20, tight = 60;
   int cross_stream = 50, private_pools = 30, captures = 25, releases = 60, halves = 30;
-  int vast = 3;  // sizes and capacity far beyond any device
+  int vast = 3;      // sizes and capacity far beyond any device
+  int reserve = 30;  // small expandable segments
   int operations = 300;
 };
 

@@ -14,9 +14,9 @@ Bytes multiple_below(Bytes bytes, Bytes unit) { return bytes / unit * unit; }
 }  // namespace
 
 std::optional<Address> ReferenceAllocator::obtain(const Request& r) {
-  const bool limited = rules_.fraction_limits && settings_.per_process_memory_fraction > 0 &&
-                       (!settings_.expandable_segments || rules_.fraction_asks_segment);
-  if (limited && reserved() + r.segment > limit()) return refused(r.segment);
+  const bool fraction =
+      rules_.fraction_limits && limited() && (!settings_.expandable_segments || rules_.fraction_asks_segment);
+  if (fraction && reserved() + r.segment > limit()) return refused(r.segment);
   if (settings_.expandable_segments) return obtain_expandable(r);
   if (r.segment > capacity_ - reserved()) return refused(r.segment);
   std::optional<Address> address = next_segment_;
@@ -72,12 +72,20 @@ std::optional<Address> ReferenceAllocator::room_for(const Request& r) const {
   return found;
 }
 
+Bytes ReferenceAllocator::address_space(const Segment& segment) const {
+  const Bytes device = std::min(device_total_, Bytes{1} << 50);  // more means "unlimited"
+  auto wanted = static_cast<double>(device + device / 8 * rules_.reservation_extra_eighths);
+  if (rules_.reservation_from_setting && settings_.expandable_reserve_share > 0)
+    wanted = std::min(wanted, settings_.expandable_reserve_share * static_cast<double>(device));
+  if (rules_.reservation_from_setting && settings_.expandable_reserve > 0)
+    wanted = std::min(wanted, static_cast<double>(settings_.expandable_reserve));
+  return std::max(page_of(segment), multiple_above(static_cast<Bytes>(wanted), page_of(segment)));
+}
+
 std::optional<Address> ReferenceAllocator::reserve_range(const Request& r) {
   Segment segment{0, r.stream, r.pool, r.size <= rules_.small_limit, true};
-  const Bytes device = std::min(device_total_, Bytes{1} << 50);  // more means "unlimited"
-  const Bytes wanted = device + device / 8 * rules_.reservation_extra_eighths;
-  segment.size = multiple_above(wanted, page_of(segment));
-  if (r.size > segment.size) return std::nullopt;  // no device is as large as this request
+  segment.size = address_space(segment);
+  if (r.size > segment.size) return std::nullopt;  // it could never hold the request
   std::optional<Address> address = next_segment_;
   if (source_)
     address = source_->reserve(segment.size);
@@ -188,7 +196,10 @@ void ReferenceAllocator::give_back(Address address) {
 }
 
 void ReferenceAllocator::release_cached() {
-  if (captures_ == 0 || !rules_.capture_keeps_cache) release_everything();
+  if (captures_ == 0 || !rules_.capture_keeps_cache)
+    release_everything();
+  else if (rules_.capture_releases_unused_pools)
+    release_unused_pools();
 }
 
 void ReferenceAllocator::release_everything() {
@@ -196,6 +207,10 @@ void ReferenceAllocator::release_everything() {
   const bool large_first = rules_.release_large_pool_first;
   release({0, !large_first});
   release({0, large_first});
+  release_unused_pools();
+}
+
+void ReferenceAllocator::release_unused_pools() {
   for (const auto& [pool, uses] : pool_uses_) {
     if (uses > 0 && rules_.private_pools_kept_while_used) continue;
     release({pool, rules_.private_release_small_first});
@@ -245,13 +260,14 @@ bool ReferenceAllocator::release_available(const Request& r) {
   return released >= target;
 }
 
-// The blocks that garbage collection may free.
+// The blocks whose ages garbage collection looks at: it frees those that are not expandable.
 std::vector<ReferenceAllocator::FreeBlock> ReferenceAllocator::garbage() const {
   std::vector<FreeBlock> found;
   for (const auto& [address, segment] : segments_) {
     const bool collected = (!segment.small_sized || !rules_.garbage_large_only) &&
                            (segment.pool.private_pool == 0 || !rules_.garbage_default_only);
-    const bool cached = !segment.expandable && blocks_.at(address).use == Use::free && whole(address);
+    const bool counts = !segment.expandable || rules_.garbage_mean_of_expandable;
+    const bool cached = counts && blocks_.at(address).use == Use::free && whole(address);
     if (collected && cached) found.push_back({segment.stream, segment.size, address});
   }
   std::sort(found.begin(), found.end());
@@ -276,7 +292,7 @@ void ReferenceAllocator::collect_garbage() {
     std::vector<FreeBlock> younger;
     for (const FreeBlock& block : blocks) {
       const bool young = rules_.garbage_mean_included ? age(block) < mean : age(block) <= mean;
-      if (rules_.garbage_by_age && young) {
+      if ((rules_.garbage_by_age && young) || segment_of(block.address).expandable) {
         younger.push_back(block);
         continue;
       }

@@ -131,6 +131,17 @@ TEST(PytorchLadder, TheFractionLimitsWhatIsReserved) {
   get(a, 60 * M);
 }
 
+TEST(PytorchLadder, AFractionOfOneIsNoLimit) {
+  AllocatorSettings settings;
+  settings.per_process_memory_fraction = 1;
+  settings.garbage_collection_threshold = 0.5;
+  PytorchAllocator a(400 * M, nullptr, settings);
+  a.set_device_total(100 * M);
+  a.free(get(a, 150 * M));
+  get(a, 200 * M);
+  EXPECT_EQ(a.usage().reserved, 350 * M);
+}
+
 // The fraction is compared with the whole segment, although expandable segments map less.
 TEST(PytorchLadder, TheFractionIsComparedWithTheSegment) {
   AllocatorSettings settings;
@@ -145,8 +156,8 @@ TEST(PytorchLadder, TheFractionIsComparedWithTheSegment) {
 
 AllocatorSettings collecting() {
   AllocatorSettings settings;
-  settings.per_process_memory_fraction = 1;
-  settings.garbage_collection_threshold = 0.5;
+  settings.per_process_memory_fraction = 15.0 / 16;
+  settings.garbage_collection_threshold = 8.0 / 15;  // half of the device in all
   return settings;
 }
 

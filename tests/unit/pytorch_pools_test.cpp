@@ -38,20 +38,20 @@ TEST(PytorchPools, OnlyTheStreamsNamed) {
   EXPECT_EQ(segments[1].private_pool, 1u);
 }
 
-// Several may be open at once; the one begun first is asked first.
+// Several may be open at once; the one begun last is asked first.
 TEST(PytorchPools, SeveralAtOnce) {
   PytorchAllocator a(kUnlimited);
-  a.begin_pool(1, {3});
-  a.begin_pool(2);
+  a.begin_pool(1);
+  a.begin_pool(2, {3});
+  get(a, 12 * M, 0);
   get(a, 12 * M, 3);
-  get(a, 12 * M, 0);
   a.end_pool(2);
-  get(a, 12 * M, 0);
   get(a, 12 * M, 3);
   a.end_pool(1);
+  get(a, 12 * M, 3);
   std::vector<std::uint32_t> pools;
   for (const SegmentState& segment : a.segments()) pools.push_back(segment.private_pool);
-  EXPECT_EQ(pools, (std::vector<std::uint32_t>{1, 2, 0, 1}));
+  EXPECT_EQ(pools, (std::vector<std::uint32_t>{1, 2, 1, 0}));
 }
 
 TEST(PytorchPools, KeptWhileInUse) {
@@ -70,6 +70,21 @@ TEST(PytorchPools, KeptWhileInUse) {
   EXPECT_EQ(a.usage().reserved, 12 * M);
   a.release_cached();
   EXPECT_EQ(a.usage().reserved, 0);
+}
+
+// A capture keeps what a synchronization would free, and the default pools.
+TEST(PytorchPools, UnusedOnesAreReleasedInACaptureToo) {
+  PytorchAllocator a(kUnlimited);
+  a.begin_pool(1);
+  a.free(get(a, 12 * M));
+  a.end_pool(1);
+  a.release_pool(1);
+  a.free(get(a, 14 * M));
+  a.begin_capture();
+  a.release_cached();
+  EXPECT_EQ(a.usage().reserved, 14 * M);
+  EXPECT_EQ(a.statistics().num_sync_all_streams, 0);
+  a.end_capture();
 }
 
 // The default pools first, then private ones nobody uses.

@@ -154,6 +154,22 @@ TEST(PytorchStreams, FreesDuringACaptureAreRecordedAfterIt) {
   EXPECT_EQ(get(a, 16 * M), waiting);
 }
 
+// The next capture into the same pool, begun at once, uses them again.
+TEST(PytorchStreams, TheEndOfACaptureFreesWhatOnlyItUsed) {
+  HandMovedStreams streams;
+  PytorchAllocator a(kUnlimited, nullptr, {}, &streams);
+  a.begin_capture();
+  const Address block = get(a, 12 * M);
+  a.record_stream(block, 1);
+  a.free(block);
+  a.end_capture();
+  EXPECT_EQ(a.active_bytes(), 0);
+  EXPECT_EQ(streams.recorded(), 0);
+  a.begin_capture();
+  EXPECT_EQ(get(a, 12 * M), block);
+  a.end_capture();
+}
+
 // During a capture the last rung is not taken.
 TEST(PytorchStreams, ACaptureDoesNotReleaseTheCache) {
   PytorchAllocator a(100 * M);

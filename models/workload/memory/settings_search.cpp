@@ -41,10 +41,11 @@ std::vector<Candidate> single_settings(Bytes largest, bool limited) {
   for (const char* divisions : {"4", "8", "16", "[256:1,512:2,1024:4,>:8]", "[64:8,256:4,>:2]"})
     all.push_back({fmt::format("roundup_power2_divisions:{}", divisions), 3});
   for (const int size : {12, 32, 64}) all.push_back({fmt::format("large_segment_size_mb:{}", size), 4});
-  // Garbage is collected where a limit is set, and a limit is one only where the device has a size.
+  // Garbage is collected where a limit is set, and a limit is one only where the device has a size. A fraction of 1 is
+  // none to PyTorch.
   for (const char* threshold : {"0.6", "0.8"}) {
     if (!limited) break;
-    all.push_back({fmt::format("garbage_collection_threshold:{},per_process_memory_fraction:1", threshold), 5});
+    all.push_back({fmt::format("garbage_collection_threshold:{},per_process_memory_fraction:0.999", threshold), 5});
   }
   return all;
 }

@@ -263,12 +263,12 @@ TEST_F(SnapshotImport, DevicesAndStreamsAreNumbered) {
   EXPECT_EQ(recording.devices[0].device, 0);
   EXPECT_EQ(recording.devices[1].device, 2);
   ASSERT_EQ(recording.devices[1].segments.size(), 2u);
-  // By address, though the file has them the other way round; the stream named first has the lower number.
-  EXPECT_EQ(recording.devices[1].segments[0].stream, 2);
-  EXPECT_EQ(recording.devices[1].segments[1].stream, 1);
-  EXPECT_EQ(recording.devices[0].segments[0].stream, 2);
-  EXPECT_EQ(recording.devices[0].events[1].stream, 2);
-  EXPECT_EQ(recording.devices[1].events[1].stream, 1);
+  // Segments by address, streams by pointer, though the file has both the other way round.
+  EXPECT_EQ(recording.devices[1].segments[0].stream, 1);
+  EXPECT_EQ(recording.devices[1].segments[1].stream, 2);
+  EXPECT_EQ(recording.devices[0].segments[0].stream, 1);
+  EXPECT_EQ(recording.devices[0].events[1].stream, 1);
+  EXPECT_EQ(recording.devices[1].events[1].stream, 2);
   EXPECT_EQ(recording.devices[1].segments[0].pool, (std::array<std::int64_t, 2>{0, 3}));
 }
 

@@ -115,6 +115,7 @@ class SnapshotBuilder final : public PickleContent {
   // Uses up all of these.
   void discard(std::span<const PickleValue> items);
 
+  void finish_streams(MemoryRecording& recording) const;
   void finish_times(MemoryRecording& recording);
   void finish_devices(MemoryRecording& recording);
   void finish_tables(MemoryRecording& recording);

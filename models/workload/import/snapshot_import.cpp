@@ -29,6 +29,7 @@ MemoryRecording SnapshotBuilder::finish(PickleValue top) {
   recording.annotations = std::move(all_annotations_);
   finish_tables(recording);
   finish_devices(recording);
+  finish_streams(recording);
   finish_times(recording);
   finish_notes(recording);
   check_.finish(recording);
@@ -45,6 +46,19 @@ void SnapshotBuilder::finish_devices(MemoryRecording& recording) {
     recording.devices.push_back(std::move(device));
   }
   if (recording.devices.empty()) notes_.push_back("The file has neither segments nor trace entries.");
+}
+
+// A release goes from stream to stream by pointer; until here they are numbered as the file names them.
+void SnapshotBuilder::finish_streams(MemoryRecording& recording) const {
+  std::vector<std::pair<std::uint64_t, std::uint16_t>> by_pointer;
+  for (const auto& [pointer, number] : streams_) by_pointer.emplace_back(static_cast<std::uint64_t>(pointer), number);
+  std::sort(by_pointer.begin(), by_pointer.end());
+  std::vector<std::uint16_t> ordered(by_pointer.size());
+  for (std::size_t i = 0; i < by_pointer.size(); ++i) ordered[by_pointer[i].second] = static_cast<std::uint16_t>(i);
+  for (DeviceRecording& device : recording.devices) {
+    for (MemoryEvent& event : device.events) event.stream = ordered[event.stream];
+    for (RecordedSegment& segment : device.segments) segment.stream = ordered[segment.stream];
+  }
 }
 
 void SnapshotBuilder::finish_times(MemoryRecording& recording) {

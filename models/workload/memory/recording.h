@@ -1,7 +1,7 @@
 // What a torch.cuda.memory snapshot holds: the calls of the caching allocator in order, and the segments at its end.
 //
 // Texts, frames and stacks are stored once and named by number. Streams are numbered: 0 is the default stream, the
-// others in the order in which the file names them.
+// others by their pointers, in whose order the allocator releases what they cached.
 #pragma once
 
 #include <array>

@@ -141,6 +141,49 @@ TEST(RecordingReplay, AReleaseByTheSameCallIsARetry) {
   EXPECT_EQ(replay.ladder[2].request, 40 * M);
 }
 
+// The oversize block does not suffice, so everything goes, once all streams were waited for.
+TEST(RecordingReplay, AReleaseInTwoPartsIsOneRetry) {
+  Scene scene;
+  scene.builder.recording().settings.max_split_size = 30 * M;
+  const StackId model = scene.builder.stack({{"forward", "model.py", 1}});
+  scene.own(kBase, 40 * M);
+  scene.own(kBase + 64 * M, 14 * M);
+  scene.own(kBase + 128 * M, 12 * M);
+  scene.free(kBase, 40 * M);
+  scene.free(kBase + 64 * M, 14 * M);
+  scene.event(Action::free_requested, kBase + 128 * M, 12 * M);
+  scene.event(Action::segment_free, kBase, 40 * M, model);
+  scene.event(Action::free_completed, kBase + 128 * M, 12 * M, model);
+  scene.event(Action::segment_free, kBase + 128 * M, 12 * M, model);
+  scene.event(Action::segment_free, kBase + 64 * M, 14 * M, model);
+  scene.own(kBase + 256 * M, 62 * M, model);
+  const RecordingReplay replay = scene.replay();
+  expect_exact(replay);
+  EXPECT_EQ(replay.statistics.num_alloc_retries, 1);
+  EXPECT_TRUE(has(replay, Rung::release_available));
+  EXPECT_EQ(replay.points[11].reserved, 26 * M);
+  EXPECT_EQ(replay.points[13].reserved, 14 * M);
+  EXPECT_EQ(replay.peak_reserved, 66 * M);
+}
+
+// What the retry waited for lies before the unmapped pages, and is large enough by itself.
+TEST(RecordingReplay, ARetryMayObtainNothingInAnExpandableSegment) {
+  Scene scene;
+  scene.builder.recording().settings.expandable_segments = true;
+  const StackId model = scene.builder.stack({{"forward", "model.py", 1}});
+  scene.event(Action::segment_map, kBase, 20 * M);
+  scene.event(Action::alloc, kBase, 20 * M);
+  scene.event(Action::segment_map, kBase + (Address{1} << 38), 2 * M);
+  scene.event(Action::alloc, kBase + (Address{1} << 38), 512);
+  scene.free(kBase + (Address{1} << 38), 512);
+  scene.event(Action::free_requested, kBase, 20 * M);
+  scene.event(Action::free_completed, kBase, 20 * M, model);
+  scene.event(Action::segment_unmap, kBase + (Address{1} << 38), 2 * M, model);
+  scene.event(Action::alloc, kBase, 20 * M, model);
+  const RecordingReplay replay = scene.replay();
+  EXPECT_EQ(replay.statistics.num_alloc_retries, 1);
+}
+
 Scene out_of_memory() {
   Scene scene;
   scene.own(kBase, 30 * M);

@@ -253,10 +253,16 @@ bool RecordingPlayer::completed_by_request_after(std::uint32_t i) {
   const std::size_t request = skip(obtained, is_obtaining);
   const bool same_call = request < events.size() && events[request].stack == stack;
   const bool failed = same_call && events[request].action == Action::oom && request == obtained;
-  const bool retried =
-      same_call && events[request].action == Action::alloc && obtained > releases && request > obtained;
+  const bool oversize_before = i > consumed_ && is_release(events[i - 1u].action) && events[i - 1u].stack == stack;
+  const bool retried = same_call && events[request].action == Action::alloc &&
+                       (obtained > releases || oversize_before) && obtains(obtained, request);
   completions_end_ = releases;
   return completions_held_ = failed || retried;
+}
+
+// Only in an expandable segment can a request be served after a retry by nothing but blocks that it had waited for.
+bool RecordingPlayer::obtains(std::size_t begin, std::size_t end) const {
+  return end > begin || settings_.expandable_segments;
 }
 
 void RecordingPlayer::on_release(std::uint32_t i) {
@@ -269,11 +275,18 @@ void RecordingPlayer::on_release(std::uint32_t i) {
 
 RecordingPlayer::Release RecordingPlayer::kind_of_release(std::size_t begin, std::size_t end) const {
   const auto& events = device_.events;
-  if (end < events.size() && events[end].action == Action::oom) return Release::out_of_memory;
-  std::size_t next = end;
+  const StackId stack = events[begin].stack;
+  // With max_split_size a request may release twice, and wait for all streams in between.
+  std::size_t released = end;
+  while (stack != 0 && released < events.size() && events[released].stack == stack &&
+         (is_release(events[released].action) || events[released].action == Action::free_completed))
+    ++released;
+  const auto is_oom = [&](std::size_t at) { return at < events.size() && events[at].action == Action::oom; };
+  if (is_oom(end) || (is_oom(released) && events[released].stack == stack)) return Release::out_of_memory;
+  std::size_t next = released;
   while (next < events.size() && is_obtaining(events[next].action)) ++next;
-  const bool for_an_alloc = next > end && next < events.size() && events[next].action == Action::alloc;
-  const bool same_stack = for_an_alloc && events[next].stack != 0 && events[next].stack == events[begin].stack;
+  const bool for_an_alloc = obtains(released, next) && next < events.size() && events[next].action == Action::alloc;
+  const bool same_stack = for_an_alloc && stack != 0 && events[next].stack == stack;
   return same_stack ? Release::retry : Release::command;
 }
 
@@ -308,11 +321,17 @@ void RecordingPlayer::drop_attempt() {
   attempt_.reset();
 }
 
+// Between two releases of the request, what it waited for completes.
 std::size_t RecordingPlayer::segment_events_before(std::uint32_t i) const {
+  const StackId stack = device_.events[i].stack;
   std::size_t first = i;
-  while (first > consumed_ &&
-         (is_obtaining(device_.events[first - 1].action) || is_release(device_.events[first - 1].action)))
-    --first;
+  for (std::size_t k = i; k > consumed_; --k) {
+    const MemoryEvent& event = device_.events[k - 1];
+    if (is_obtaining(event.action) || is_release(event.action))
+      first = k - 1;
+    else if (event.action != Action::free_completed || stack == 0 || event.stack != stack)
+      break;
+  }
   return first;
 }
 
@@ -324,10 +343,10 @@ void RecordingPlayer::compare(std::size_t begin, std::size_t end) {
   std::vector<Bytes> changes;
   for (std::size_t i = begin; i < end; ++i) {
     const MemoryEvent& event = device_.events[i];
-    const bool release = is_release(event.action);
+    const bool release = is_release(event.action), completion = event.action == Action::free_completed;
     std::size_t& next = release ? releases : obtained;
-    while (next < made_.size() && is_release(made_[next].action) != release) ++next;
-    if (next < made_.size()) {
+    while (!completion && next < made_.size() && is_release(made_[next].action) != release) ++next;
+    if (!completion && next < made_.size()) {
       const MemoryEvent& made = made_[next++];
       if (made.action == event.action && made.address == event.address && made.size == event.size) {
         ++(release ? check_.segment_frees_equal : check_.segment_allocs_equal);

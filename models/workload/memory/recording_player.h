@@ -66,6 +66,7 @@ class RecordingPlayer final : private AllocatorObserver {
   void on_oom(std::uint32_t i);
   Release kind_of_release(std::size_t begin, std::size_t end) const;
   bool completed_by_request_after(std::uint32_t i);
+  bool obtains(std::size_t begin, std::size_t end) const;
   void release_cached(std::size_t begin, std::size_t end);
   void fail_as_recorded(std::uint32_t i);
   void drop_attempt();

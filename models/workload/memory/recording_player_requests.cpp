@@ -69,6 +69,7 @@ void RecordingPlayer::refuse_as_recorded(std::size_t begin, std::size_t end) {
   room_after_release_ = 0;
   for (std::size_t k = begin; k < end; ++k) {
     const MemoryEvent& event = device_.events[k];
+    if (event.action == Action::free_completed) continue;
     const bool release = event.action == Action::segment_free || event.action == Action::segment_unmap;
     Bytes& obtained = releases_awaited_ > 0 ? room_after_release_ : before;
     if (release) ++releases_awaited_;

@@ -110,6 +110,7 @@ TEST(RecordingReplay, ARunOfReleasesIsOneCommand) {
   expect_exact(replay);
   EXPECT_EQ(replay.check->segment_frees_recorded, 3u);
   EXPECT_EQ(replay.statistics.num_alloc_retries, 0);
+  EXPECT_TRUE(says(replay, "1 releases of the cache, without frames"));
   const std::size_t first = scene.builder.device().events.size() - 5;
   EXPECT_EQ(replay.points[first].reserved, 16 * M);
   EXPECT_EQ(replay.points[first + 1].reserved, 2 * M);
@@ -130,6 +131,7 @@ TEST(RecordingReplay, AReleaseByTheSameCallIsARetry) {
   const RecordingReplay replay = scene.replay();
   expect_exact(replay);
   EXPECT_EQ(replay.statistics.num_alloc_retries, 1);
+  EXPECT_FALSE(says(replay, "without frames"));
   ASSERT_EQ(replay.ladder.size(), 3u);
   EXPECT_EQ(replay.ladder[0].rung, Rung::device_refused);
   EXPECT_EQ(replay.ladder[0].free_in_cache, 14 * M);

@@ -270,7 +270,10 @@ void RecordingPlayer::on_release(std::uint32_t i) {
   std::size_t end = i;
   while (end < device_.events.size() && is_release(device_.events[end].action)) ++end;
   release_end_ = end;
-  if (kind_of_release(i, end) == Release::command) release_cached(i, end);
+  if (kind_of_release(i, end) != Release::command) return;
+  release_cached(i, end);
+  const bool frameless = device_.events[i].stack == 0;
+  frameless_releases_ += frameless && end < device_.events.size() && is_obtaining(device_.events[end].action);
 }
 
 RecordingPlayer::Release RecordingPlayer::kind_of_release(std::size_t begin, std::size_t end) const {

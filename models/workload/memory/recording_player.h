@@ -122,15 +122,16 @@ class RecordingPlayer final : private AllocatorObserver {
   Bytes asked_ = 0;          // by the present request, and of which pool
   std::uint16_t asked_stream_ = 0;
   std::uint32_t asked_pool_ = 0;
-  bool recorded_addresses_ = false;   // new segments lie where the recording had them
-  Bytes peak_allocated_ = 0;          // for allocators that keep no statistics
-  std::vector<MemoryEvent> made_;     // what the present call did to segments
-  std::size_t consumed_ = 0;          // segment events before this one have been compared
-  std::size_t releases_awaited_ = 0;  // by a request that the recording shows to have been refused; 0 = it was not
-  Bytes room_after_release_ = 0;      // what it obtained then
-  std::size_t completions_end_ = 0;   // of the run of free_completed that was looked at last
-  bool completions_held_ = false;     // it is completed by the request after it
-  std::size_t release_end_ = 0;       // of the run of releases that was handled last
+  bool recorded_addresses_ = false;     // new segments lie where the recording had them
+  Bytes peak_allocated_ = 0;            // for allocators that keep no statistics
+  std::vector<MemoryEvent> made_;       // what the present call did to segments
+  std::size_t consumed_ = 0;            // segment events before this one have been compared
+  std::size_t releases_awaited_ = 0;    // by a request that the recording shows to have been refused; 0 = it was not
+  Bytes room_after_release_ = 0;        // what it obtained then
+  std::size_t completions_end_ = 0;     // of the run of free_completed that was looked at last
+  bool completions_held_ = false;       // it is completed by the request after it
+  std::size_t release_end_ = 0;         // of the run of releases that was handled last
+  std::size_t frameless_releases_ = 0;  // commands that may have been retries: a segment was obtained right after
   std::size_t unlisted_rungs_ = 0, ladder_work_ = 0;
   // A command releases everything at its first event; by these much more is still reserved after it and the next ones.
   std::vector<Bytes> still_reserved_;

@@ -288,6 +288,11 @@ void RecordingPlayer::report(RecordingReplay& replay) {
   if (as_recorded_ && source_.invented() > 0)
     replay.notes.push_back(
         fmt::format("{} segments had to be obtained where the recording has none.", source_.invented()));
+  if (as_recorded_ && frameless_releases_ > 0)
+    replay.notes.push_back(fmt::format(
+        "{} releases of the cache, without frames, come right before a segment: each may be an empty_cache, "
+        "as which it is replayed, or a retry, which num_alloc_retries then lacks.",
+        frameless_releases_));
   if (unlisted_rungs_ > 0 && longest_ladder_ > 0)
     replay.notes.push_back(fmt::format("{} further rungs are not listed.", unlisted_rungs_));
   for (std::string& sentence : wrong_.sentences()) replay.notes.push_back(std::move(sentence));

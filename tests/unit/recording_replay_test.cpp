@@ -207,6 +207,18 @@ TEST(RecordingReplay, ARecordedFailureFails) {
   EXPECT_TRUE(says(replay, "62914560 bytes found no memory"));
 }
 
+// Of a private pool that no segment names, for example: it failed all the same.
+TEST(RecordingReplay, AFailureThatTheCacheServesIsCounted) {
+  Scene scene;
+  scene.own(kBase, 30 * M);
+  scene.free(kBase, 30 * M);
+  scene.event(Action::oom, 20 * M, 12 * M);
+  const RecordingReplay replay = scene.replay();
+  EXPECT_EQ(replay.statistics.num_ooms, 1);
+  EXPECT_EQ(replay.end.allocated_bytes, 0);
+  EXPECT_TRUE(says(replay, "failed that the cache serves here"));
+}
+
 TEST(RecordingReplay, AVariantTriesWhatFailed) {
   Scene scene = out_of_memory();
   ReplayVariant variant;

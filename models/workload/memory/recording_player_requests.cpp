@@ -121,6 +121,7 @@ void RecordingPlayer::fail_as_recorded(std::uint32_t i) {
   if (address) {
     wrong_.at_event(i, "a request of {} bytes failed that the cache serves here", event.size);
     allocator_->free(*address);
+    ++served_failures_;
   }
   compare(first, i);
   consumed_ = i + 1u;
@@ -280,6 +281,7 @@ AllocatorStatistics RecordingPlayer::statistics() const {
 
 void RecordingPlayer::report(RecordingReplay& replay) {
   replay.statistics = statistics();
+  replay.statistics.num_ooms += static_cast<std::int64_t>(served_failures_);
   replay.points = std::move(points_);
   replay.ladder = std::move(ladder_);
   replay.missing = missing_;

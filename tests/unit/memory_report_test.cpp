@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/resident_memory.h"
 #include "tests/support/training_scene.h"
 
 namespace memwall {
@@ -444,6 +445,17 @@ TEST(HeldLonger, LargestAtThePeakFirst) {
   }
   RecordingBuilder empty;
   EXPECT_TRUE(find_held_longer(table_of(empty), Allocation::kBefore).empty());
+}
+
+// A rule has a number for every event, and a second one while it looks at windows.
+TEST(HeldLonger, RulesAreLookedAtOneByOne) {
+  if (!kFreedMemoryIsReused) GTEST_SKIP() << "a sanitizer keeps what was freed";
+  constexpr std::size_t kEvents = 4'000'000;
+  AllocationTable table;
+  table.phases.assign(kEvents, Phase::forward);
+  const Bytes before = most_resident();
+  EXPECT_TRUE(find_held_longer(table, 0).empty());
+  EXPECT_LT(most_resident() - before, static_cast<Bytes>(kEvents * sizeof(Bytes) * 3));
 }
 
 }  // namespace

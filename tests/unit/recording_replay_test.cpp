@@ -7,6 +7,7 @@
 
 #include "models/workload/memory/settings_search.h"
 #include "tests/support/recording_builder.h"
+#include "tests/support/resident_memory.h"
 
 namespace memwall {
 namespace {
@@ -290,6 +291,26 @@ TEST(RecordingReplay, PrivatePoolsAreToldByTheSegment) {
   expect_exact(replay);
   EXPECT_TRUE(says(replay, "1 private pools"));
   EXPECT_EQ(replay.check->final_blocks_equal, 1u);
+}
+
+// The state at the peak is found by a second replay, which needs no points.
+TEST(RecordingReplay, PointsAreKeptOnce) {
+  if (!kFreedMemoryIsReused) GTEST_SKIP() << "a sanitizer keeps what was freed";
+  Scene scene;
+  scene.event(Action::segment_alloc, kBase, 20 * M);
+  constexpr std::size_t kEvents = 1'000'000;
+  scene.builder.device().events.reserve(kEvents + 100);
+  while (scene.builder.device().events.size() < kEvents) {
+    scene.event(Action::alloc, kBase, 2 * M);
+    scene.free(kBase, 2 * M);
+  }
+  scene.event(Action::alloc, kBase, 4 * M);
+  const StartState start = scene.start();
+  const Bytes before = most_resident();
+  const RecordingReplay replay = replay_as_recorded(scene.builder.recording(), scene.builder.device(), start);
+  EXPECT_EQ(replay.peak_event + std::size_t{1}, scene.builder.device().events.size());
+  EXPECT_EQ(replay.peak.allocated_bytes, 4 * M);
+  EXPECT_LT(most_resident() - before, static_cast<Bytes>(kEvents * sizeof(MemoryLevels) * 3 / 2));
 }
 
 TEST(RecordingReplay, NonsenseIsSaidAndPassedOver) {

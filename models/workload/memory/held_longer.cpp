@@ -169,23 +169,28 @@ Idle HeldFinder::made_in_inference(const Allocation& a) const {
 }
 
 std::vector<HeldLonger> HeldFinder::find(std::uint32_t peak_event) {
-  std::vector<HeldLonger> found = {
+  // One after the other, for each has a number for every event.
+  std::vector<HeldLonger> found;
+  found.push_back(
       gradients().result("Gradients are kept during the next forward pass: call optimizer.zero_grad(set_to_none=True) "
                          "before it, not after.",
-                         peak_event),
+                         peak_event));
+  found.push_back(
       by_rule(&HeldFinder::result_of_forward)
           .result("Results of a forward pass (outputs, loss) are kept after its backward pass: del them, or let the "
                   "function that computes them return, before the optimizer's step and the next forward pass.",
-                  peak_event),
+                  peak_event));
+  found.push_back(
       by_rule(&HeldFinder::input)
           .result("Inputs are kept after the backward pass that they were for: del the batch before the optimizer's "
                   "step.",
-                  peak_event),
-      by_rule(&HeldFinder::optimizer_temporary)
-          .result("Temporaries of the optimizer outlive its step: drop the references to them at its end.", peak_event),
-      by_rule(&HeldFinder::made_in_inference)
-          .result("Results made without gradients are kept through the backward pass: del them before it.",
-                  peak_event)};
+                  peak_event));
+  found.push_back(by_rule(&HeldFinder::optimizer_temporary)
+                      .result("Temporaries of the optimizer outlive its step: drop the references to them at its end.",
+                              peak_event));
+  found.push_back(by_rule(&HeldFinder::made_in_inference)
+                      .result("Results made without gradients are kept through the backward pass: del them before it.",
+                              peak_event));
   std::erase_if(found, [](const HeldLonger& held) { return held.blocks == 0; });
   std::stable_sort(found.begin(), found.end(), [](const HeldLonger& a, const HeldLonger& b) {
     return a.at_peak != b.at_peak ? a.at_peak > b.at_peak : a.most > b.most;

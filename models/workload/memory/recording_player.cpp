@@ -164,11 +164,11 @@ void RecordingPlayer::use_private_pools(const StartState& start) {
                   pools));
 }
 
-void RecordingPlayer::play(std::size_t end) {
-  points_.reserve(end);
+void RecordingPlayer::play(std::size_t end, bool keep_points) {
+  if (keep_points) points_.reserve(end);
   for (std::uint32_t i = 0; i < end; ++i) {
     handle(i);
-    add_point();
+    if (keep_points) add_point();
   }
 }
 

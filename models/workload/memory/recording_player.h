@@ -30,8 +30,9 @@ class RecordingPlayer final : private AllocatorObserver {
   RecordingPlayer(const RecordingPlayer&) = delete;
   RecordingPlayer& operator=(const RecordingPlayer&) = delete;
 
-  // Events [0, end). REQUIRES: called once, with end <= the number of events.
-  void play(std::size_t end);
+  // Events [0, end). Points are as large as the recording itself: whoever wants the last state alone goes without.
+  // REQUIRES: called once, with end <= the number of events.
+  void play(std::size_t end, bool keep_points = true);
   // Points, ladder, check (without the final state), missing, statistics and notes of what was played; `points` and
   // `ladder` are moved out.
   void report(RecordingReplay& replay);

@@ -39,7 +39,7 @@ RecordingReplay replay(const DeviceRecording& device, bool count_at_peak, const 
     replay.peak = replay.start;
   } else if (count_at_peak) {
     const auto again = make_player();
-    again->play(replay.peak_event + std::size_t{1});
+    again->play(replay.peak_event + std::size_t{1}, false);
     replay.peak = again->totals();
   }
   return replay;
@@ -66,7 +66,7 @@ RecordingReplay replay_variant(const MemoryRecording& recording, const DeviceRec
 std::vector<SegmentState> segments_after(const MemoryRecording& recording, const DeviceRecording& device,
                                          const StartState& start, std::uint32_t event) {
   RecordingPlayer player(device, start, recording.settings);
-  player.play(std::min<std::size_t>(device.events.size(), event + std::size_t{1}));
+  player.play(std::min<std::size_t>(device.events.size(), event + std::size_t{1}), false);
   return player.segments();
 }
 

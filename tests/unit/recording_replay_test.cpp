@@ -236,6 +236,24 @@ TEST(RecordingReplay, AVariantTriesWhatFailed) {
   EXPECT_TRUE(says(too_small, "taken as unlimited"));
 }
 
+// A retry of the variant waits for a block that the recording completes later: it is free once, not twice.
+TEST(RecordingReplay, AVariantMayWaitForABlockEarlier) {
+  Scene scene;
+  scene.own(kBase, 40 * M);
+  scene.event(Action::free_requested, kBase, 40 * M);
+  scene.own(kBase + 64 * M, 30 * M);
+  scene.event(Action::free_completed, kBase, 40 * M);
+  ReplayVariant variant;
+  variant.capacity = 50 * M;
+  const RecordingReplay replay = scene.replay(variant);
+  EXPECT_EQ(replay.missing, 0);
+  EXPECT_EQ(replay.statistics.num_alloc_retries, 1);
+  EXPECT_EQ(replay.points[4].active, 30 * M);
+  EXPECT_EQ(replay.end.active_bytes, 30 * M);
+  EXPECT_EQ(replay.end.requested_bytes, 30 * M);
+  EXPECT_EQ(replay.end.reserved_bytes, 30 * M);
+}
+
 TEST(RecordingReplay, VariantsOfEveryAllocator) {
   Scene scene;
   scene.own(kBase, 13 * M - 1);
@@ -291,6 +309,9 @@ TEST(RecordingReplay, PrivatePoolsAreToldByTheSegment) {
   expect_exact(replay);
   EXPECT_TRUE(says(replay, "1 private pools"));
   EXPECT_EQ(replay.check->final_blocks_equal, 1u);
+  EXPECT_EQ(replay.check->final_segments_equal, 1u);
+  scene.builder.device().segments[0].stream = 1;
+  EXPECT_EQ(scene.replay().check->final_segments_equal, 0u);
 }
 
 // The state at the peak is found by a second replay, which needs no points.

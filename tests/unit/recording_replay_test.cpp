@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "models/workload/memory/settings_search.h"
 #include "tests/support/recording_builder.h"
@@ -167,6 +168,19 @@ TEST(RecordingReplay, AReleaseInTwoPartsIsOneRetry) {
   EXPECT_EQ(replay.points[11].reserved, 26 * M);
   EXPECT_EQ(replay.points[13].reserved, 14 * M);
   EXPECT_EQ(replay.peak_reserved, 66 * M);
+}
+
+// No allocator writes this, but a file may hold it: looked at once, not once for each release.
+TEST(RecordingReplay, ManyReleasesOfOneCallTakeNoLonger) {
+  Scene scene;
+  const StackId model = scene.builder.stack({{"forward", "model.py", 1}});
+  for (int i = 0; i < 200'000; ++i) {
+    scene.event(Action::segment_free, kBase, 2 * M, model);
+    scene.event(Action::free_completed, kBase, 512, model);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  scene.replay();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 // What the retry waited for lies before the unmapped pages, and is large enough by itself.

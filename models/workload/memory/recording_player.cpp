@@ -276,7 +276,8 @@ void RecordingPlayer::on_release(std::uint32_t i) {
   frameless_releases_ += frameless && end < device_.events.size() && is_obtaining(device_.events[end].action);
 }
 
-RecordingPlayer::Release RecordingPlayer::kind_of_release(std::size_t begin, std::size_t end) const {
+RecordingPlayer::Release RecordingPlayer::kind_of_release(std::size_t begin, std::size_t end) {
+  if (begin < same_call_end_) return same_call_kind_;
   const auto& events = device_.events;
   const StackId stack = events[begin].stack;
   // With max_split_size a request may release twice, and wait for all streams in between.
@@ -284,6 +285,14 @@ RecordingPlayer::Release RecordingPlayer::kind_of_release(std::size_t begin, std
   while (stack != 0 && released < events.size() && events[released].stack == stack &&
          (is_release(events[released].action) || events[released].action == Action::free_completed))
     ++released;
+  same_call_end_ = released;
+  return same_call_kind_ = kind_of_call(begin, end, released);
+}
+
+// `released`: behind everything that the call of this run released and waited for.
+RecordingPlayer::Release RecordingPlayer::kind_of_call(std::size_t begin, std::size_t end, std::size_t released) const {
+  const auto& events = device_.events;
+  const StackId stack = events[begin].stack;
   const auto is_oom = [&](std::size_t at) { return at < events.size() && events[at].action == Action::oom; };
   if (is_oom(end) || (is_oom(released) && events[released].stack == stack)) return Release::out_of_memory;
   std::size_t next = released;

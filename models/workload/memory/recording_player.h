@@ -65,7 +65,8 @@ class RecordingPlayer final : private AllocatorObserver {
   void on_free_completed(std::uint32_t i);
   void on_release(std::uint32_t i);
   void on_oom(std::uint32_t i);
-  Release kind_of_release(std::size_t begin, std::size_t end) const;
+  Release kind_of_release(std::size_t begin, std::size_t end);
+  Release kind_of_call(std::size_t begin, std::size_t end, std::size_t released) const;
   bool completed_by_request_after(std::uint32_t i);
   bool obtains(std::size_t begin, std::size_t end) const;
   void release_cached(std::size_t begin, std::size_t end);
@@ -123,14 +124,16 @@ class RecordingPlayer final : private AllocatorObserver {
   Bytes asked_ = 0;          // by the present request, and of which pool
   std::uint16_t asked_stream_ = 0;
   std::uint32_t asked_pool_ = 0;
-  bool recorded_addresses_ = false;     // new segments lie where the recording had them
-  Bytes peak_allocated_ = 0;            // for allocators that keep no statistics
-  std::vector<MemoryEvent> made_;       // what the present call did to segments
-  std::size_t consumed_ = 0;            // segment events before this one have been compared
-  std::size_t releases_awaited_ = 0;    // by a request that the recording shows to have been refused; 0 = it was not
-  Bytes room_after_release_ = 0;        // what it obtained then
-  std::size_t completions_end_ = 0;     // of the run of free_completed that was looked at last
-  bool completions_held_ = false;       // it is completed by the request after it
+  bool recorded_addresses_ = false;   // new segments lie where the recording had them
+  Bytes peak_allocated_ = 0;          // for allocators that keep no statistics
+  std::vector<MemoryEvent> made_;     // what the present call did to segments
+  std::size_t consumed_ = 0;          // segment events before this one have been compared
+  std::size_t releases_awaited_ = 0;  // by a request that the recording shows to have been refused; 0 = it was not
+  Bytes room_after_release_ = 0;      // what it obtained then
+  std::size_t completions_end_ = 0;   // of the run of free_completed that was looked at last
+  bool completions_held_ = false;     // it is completed by the request after it
+  std::size_t same_call_end_ = 0;     // runs of releases before this event are of the call that was looked at last
+  Release same_call_kind_ = Release::command;
   std::size_t release_end_ = 0;         // of the run of releases that was handled last
   std::size_t frameless_releases_ = 0;  // commands that may have been retries: a segment was obtained right after
   std::size_t served_failures_ = 0;     // oom events whose request the cache serves here: of a private pool, say

@@ -1,0 +1,99 @@
+"""Records one step of a training script as it is.
+
+    python -m memwall_capture [--out FILE] [--step N] [--real] train.py ARGUMENTS...
+    python -m memwall_capture [...] package.module:function
+
+The program runs on the imaginary device (with --real: on the GPU) until its optimizer has stepped N times (2 by default:
+the first step makes the optimizer's state). What happens between the end of step N - 1 and the end of step N is
+recorded; then the program is stopped.
+"""
+
+import argparse
+import contextlib
+import importlib
+import os
+import runpy
+import sys
+
+import torch
+
+from . import CaptureError, fake
+from .session import CaptureMode, Session
+
+
+class Recorded(BaseException):
+    """The step is written: the program need not go on. No program catches this by accident."""
+
+
+class StepWatch:
+    """Starts and ends the recording at optimizer steps."""
+
+    def __init__(self, path, mode, number):
+        self.path, self.mode, self.number, self.seen = path, mode, number, 0
+        self.session = None
+        if number == 1:
+            self._start(None)
+
+    def _start(self, optimizer):
+        name = os.path.basename(self.path).split(".")[0]
+        self.session = Session(self.path, self.mode, None, optimizer, name).start()
+
+    def after_step(self, optimizer, _args, _kwargs):
+        self.seen += 1
+        if self.seen == self.number:
+            self.session.finish()
+            raise Recorded
+        if self.seen == self.number - 1:
+            self._start(optimizer)
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="python -m memwall_capture", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default="step.mwc.gz", help="file to write (default: step.mwc.gz)")
+    parser.add_argument("--step", type=int, default=2, help="which step of the optimizer to record (default: 2)")
+    parser.add_argument("--real", action="store_true", help="run on the GPU instead of the imaginary device")
+    parser.add_argument("program", help="script.py, or module:function")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    arguments = parser.parse_args()
+    if arguments.step < 1:
+        parser.error(f"--step is {arguments.step}; expected 1 or more")
+    return arguments
+
+
+def run(program, arguments):
+    sys.argv = [program, *arguments]
+    if os.path.exists(program):
+        sys.path[0] = os.path.dirname(os.path.abspath(program))
+        runpy.run_path(program, run_name="__main__")
+        return
+    module, colon, function = program.partition(":")
+    if not colon:
+        raise CaptureError(f"{program}: there is no such file; expected a script or module:function.")
+    sys.path[0] = os.getcwd()
+    getattr(importlib.import_module(module), function)()
+
+
+def main():
+    arguments = parse()
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+    try:
+        with contextlib.ExitStack() as stack:
+            if arguments.real and not torch.cuda.is_available():
+                raise CaptureError("--real needs a CUDA device; there is none.")
+            mode = stack.enter_context(CaptureMode() if arguments.real else fake())
+            watch = StepWatch(arguments.out, mode, arguments.step)
+            stack.callback(register_optimizer_step_post_hook(watch.after_step).remove)
+            run(arguments.program, arguments.arguments)
+            raise CaptureError(f"the program ended after {watch.seen} steps of an optimizer; expected {arguments.step}. "
+                               "--step says which to record.")
+    except Recorded:
+        print(f"Wrote {arguments.out}.")
+        return 0
+    except CaptureError as error:
+        print(f"memwall_capture: {error}", file=sys.stderr)
+        return 6
+
+
+if __name__ == "__main__":
+    sys.exit(main())

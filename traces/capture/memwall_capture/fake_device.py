@@ -1,0 +1,267 @@
+"""A CUDA device that is not there: tensors on "cuda" have shapes, storages and lifetimes, and no data.
+
+FakeTensorMode gives the shapes. What it leaves to a real device is answered here as CUDA would: which attention is
+taken, which optimizers use lists of tensors, that bf16 autocast exists. Two things need care without a GPU:
+
+- The autograd engine asks CUDA for streams wherever a tensor is on "cuda", and fails. So the engine, and only the
+  engine, is told that tensors are on "meta", for which it needs none. It asks in C++, through prim.device, at known
+  moments: for what the operator just run has made, when a gradient accumulator is made, in Function.apply, and during
+  backward.
+- Values do not exist. `.item()` answers 0 (1 on the host); shapes that depend on values are refused.
+"""
+
+import contextlib
+import sys
+
+import torch
+import torch._compile
+import torch._dynamo.eval_frame
+import torch.utils.checkpoint
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.optim.optimizer import _foreach_supported_types as optimizer_types
+from torch.overrides import TorchFunctionMode
+from torch.utils._foreach_utils import _foreach_supported_types as list_types
+
+from . import attention, fake_cuda
+from .errors import CaptureError
+from .session import CaptureMode, _desugars, installed_mode
+from .storages import plain_tensors
+
+META = torch.device("meta")
+PRIM_DEVICE = torch.ops.prim.device.default
+ITEM = torch.ops.aten._local_scalar_dense.default
+WRAPPERS = {torch._compile.__file__, torch._dynamo.eval_frame.__file__, torch._ops.__file__}
+ENGINE = torch.autograd.graph._engine_run_backward.__code__
+
+
+class _Fake(FakeTensorMode):
+    """Never touches a device, whatever torch.cuda.is_available() says here."""
+
+    @property
+    def avoid_device_init(self):
+        return True
+
+
+def _caller():
+    """The frame that called torch: below the modes through which the call came."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_name == "__torch_dispatch__" or frame.f_code.co_filename in WRAPPERS:
+        frame = frame.f_back
+    return frame
+
+
+class FakeDevice(CaptureMode):
+    fake = True
+
+    def __init__(self):
+        super().__init__()
+        self.fresh, self.place = set(), None
+        self.calls = 0  # of the Python interface of torch
+        self.asking_for_history = False
+        self.apply_code = None
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        caller = _caller()
+        if func is PRIM_DEVICE:
+            return self._device(args[0], caller)
+        if any(_desugars(t) for t in types):
+            return NotImplemented
+        if func is ITEM:
+            return self._item(args[0])
+        out = self._operator(func, args, kwargs)
+        self.expect_history(func, args, out, caller)
+        return out
+
+    # ---- what the engine is told ----
+
+    def expect_history(self, func, args, out, caller):
+        """Autograd will now ask for the device of what was made or changed: once each, before C++ returns to Python."""
+        self.fresh = {id(t) for t in plain_tensors(out)}
+        if func._schema.is_mutable:
+            self.fresh.update(id(t._base) for t in plain_tensors(args) if t._base is not None)
+        self.place = (self.calls, id(caller), caller.f_lasti)
+
+    def _device(self, tensor, caller):
+        real = tensor.fake_device if isinstance(tensor, FakeTensor) else PRIM_DEVICE(tensor)
+        if real.type != "cuda":
+            return real
+        if self.asking_for_history or (torch._C._current_graph_task_id() != -1 and not torch.is_grad_enabled()):
+            return META
+        if caller.f_code is ENGINE or caller.f_code is self.apply_code:
+            return META
+        if id(tensor) in self.fresh and self.place == (self.calls, id(caller), caller.f_lasti):
+            self.fresh.discard(id(tensor))
+            return META
+        return real
+
+    # ---- operators ----
+
+    def _operator(self, func, args, kwargs):
+        device = kwargs.get("device")
+        if device is not None and device.type == "meta" and torch._C._current_graph_task_id() != -1:
+            kwargs = {**kwargs, "device": torch.device("cuda", 0)}  # C++ has asked a gradient for its device
+        pinned = kwargs.pop("pin_memory", None)
+        try:
+            out = func(*args, **kwargs)
+        except (fake_tensor.DataDependentOutputException, fake_tensor.DynamicOutputShapeException) as e:
+            raise CaptureError(
+                f"the shape or value of {func._schema.name} depends on data, and fake tensors have none. Write the step "
+                "so that shapes follow from shapes (a fixed capacity per expert, a mask instead of selected rows), or "
+                "capture it on a GPU.") from e
+        outputs = plain_tensors(out)
+        if self.recorder is not None:
+            self.recorder.operator(func, args, kwargs, out)
+        else:
+            for t in outputs:
+                self.storages.of(t, func._schema.name)
+        if pinned:
+            self.storages.of(outputs[0]).place = "host_pinned"
+        return out
+
+    def _item(self, tensor):
+        if self.recorder is not None:
+            self.recorder.item(tensor)
+        value = 0 if tensor.device.type == "cuda" else 1
+        if tensor.dtype == torch.bool:
+            return bool(value)
+        return float(value) if tensor.dtype.is_floating_point else value
+
+    def attention_chosen(self, backend):
+        if self.recorder is not None:
+            self.recorder.attention.add(backend)
+
+
+class _Calls(TorchFunctionMode):
+    """Counts calls of torch from Python, and lets autograd ask about their arguments first.
+
+    A parameter is asked for its device by autocast and by what chooses kernels, which must hear "cuda", and by its
+    gradient accumulator when that is made, which must not. So it is made here, before the call, while it cannot be
+    confused; the call then finds it. The same with a view whose base has changed: its history is made anew."""
+
+    def __init__(self, device):
+        super().__init__()
+        self.device = device
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        edges = self._histories(args, kwargs) if torch.is_grad_enabled() else None
+        self.device.calls += 1
+        out = func(*args, **kwargs)
+        del edges
+        return out
+
+    def _histories(self, args, kwargs):
+        edges = []
+        device = self.device
+        for t in plain_tensors([args, kwargs]):
+            if not t.requires_grad:
+                continue
+            before, device.asking_for_history = device.asking_for_history, True
+            try:
+                if t.is_leaf:
+                    edges.append(torch.autograd.graph.get_gradient_edge(t))
+                elif t._is_view():
+                    t.grad_fn  # noqa: B018
+            finally:
+                device.asking_for_history = before
+        return edges
+
+
+def _patch_engine(device, patch):
+    """A function mode is off inside of the call that it was shown; what backward calls is to be watched too."""
+    original = torch.autograd._engine_run_backward
+
+    def run_backward(*args, **kwargs):
+        with _Calls(device):
+            return original(*args, **kwargs)
+
+    patch(torch.autograd, "_engine_run_backward", run_backward)
+
+
+def _patch_selective_checkpoint(device, patch):
+    """What was kept is not computed again and so comes to autograd without passing here; when it is kept, detached
+    copies are made in between."""
+    for name in ("_CachingTorchDispatchMode", "_CachedTorchDispatchMode"):
+        mode = getattr(torch.utils.checkpoint, name, None)
+        if mode is not None:
+            patch(mode, "__torch_dispatch__", _expecting(device, mode.__torch_dispatch__))
+
+
+def _expecting(device, original):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = original(self, func, types, args, kwargs or {})
+        if func is not PRIM_DEVICE:
+            device.expect_history(func, args, out, _caller())
+        return out
+
+    return __torch_dispatch__
+
+
+def _patch_apply(device, patch):
+    """Function.apply gives its results their place in the graph from C++, called from this frame."""
+    own = torch.autograd.Function.__dict__.get("apply")
+    if isinstance(own, classmethod):  # before it moved to C++: its own frame is the one that calls
+        device.apply_code = own.__func__.__code__
+        return
+
+    def apply(cls, *args, **kwargs):
+        return own.__get__(None, cls)(*args, **kwargs)
+
+    device.apply_code = apply.__code__
+    patch(torch.autograd.Function, "apply", classmethod(apply))
+
+
+def _swap_tensors(a, b):
+    """What Module.to does with fake parameters, without its refusal of weak references: the fake mode itself holds
+    some, by which nothing is looked up that a swap would change."""
+    a.__dict__, b.__dict__ = b.__dict__, a.__dict__
+    torch._C._swap_tensor_impl(a, b)
+
+
+def _patch_storage(device, patch):
+    resize = torch.UntypedStorage.resize_
+
+    def resize_(storage, size):
+        before = storage.nbytes()
+        result = resize(storage, size)
+        device.storages.resized(storage, before)
+        return result
+
+    patch(torch.UntypedStorage, "resize_", resize_)
+
+
+@contextlib.contextmanager
+def fake():
+    """Inside, the device "cuda" is imaginary. Nested calls do nothing more."""
+    if installed_mode() is not None:
+        yield installed_mode()
+        return
+    with contextlib.ExitStack() as stack:
+        device = FakeDevice()
+
+        def patch(owner, name, value):
+            missing = object()
+            old = owner.__dict__.get(name, missing) if isinstance(owner, type) else getattr(owner, name, missing)
+            setattr(owner, name, value)
+            stack.callback(delattr, owner, name) if old is missing else stack.callback(setattr, owner, name, old)
+
+        patch(fake_tensor, "init_gpu_context", lambda _device: None)
+        fake_cuda.patch_all(device, patch)
+        _patch_apply(device, patch)
+        _patch_engine(device, patch)
+        _patch_selective_checkpoint(device, patch)
+        _patch_storage(device, patch)
+        patch(torch.utils, "swap_tensors", _swap_tensors)
+        for types in (optimizer_types, list_types):
+            if FakeTensor not in types:
+                types.append(FakeTensor)
+                stack.callback(types.remove, FakeTensor)
+        library = torch.library.Library("aten", "IMPL")
+        stack.callback(library._destroy)
+        library.impl("scaled_dot_product_attention", attention.attention(device.attention_chosen), "AutogradCUDA")
+        stack.enter_context(_Fake(allow_non_fake_inputs=True))
+        stack.enter_context(device)
+        stack.enter_context(_Calls(device))
+        yield device

@@ -1,0 +1,383 @@
+"""One recorded step: puts the hooks in place, takes them away, names what was seen, writes the file."""
+
+import contextlib
+import gc
+import os
+import platform
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+
+from . import file
+from .errors import CaptureError
+from .names import ModuleNames
+from .recorder import Recorder
+from .storages import Storages, plain_tensors
+
+
+UNNAMED = "parameter"
+
+
+class CaptureMode(TorchDispatchMode):
+    """Passes every operator on, and shows it to the recorder while there is one."""
+
+    def __init__(self):
+        super().__init__()
+        self.storages = Storages()
+        self.recorder = None
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if any(_desugars(t) for t in types):
+            return NotImplemented  # a wrapper (DTensor): its own operators come here in turn
+        out = func(*args, **kwargs)
+        if self.recorder is not None:
+            if func is torch.ops.aten._local_scalar_dense.default:
+                self.recorder.item(args[0])
+            self.recorder.operator(func, args, kwargs, out)
+        return out
+
+
+def _desugars(kind):
+    return hasattr(kind, "__tensor_flatten__") and kind is not torch.Tensor
+
+
+def installed_mode():
+    """The mode of an enclosing fake(), or None."""
+    for mode in reversed(_get_current_dispatch_mode_stack()):
+        if isinstance(mode, CaptureMode):
+            return mode
+    return None
+
+
+class Session:
+    """`start` and `finish` around what is recorded. The mode must be installed already."""
+
+    def __init__(self, path, mode, model=None, optimizer=None, name=None, samples=None, tokens=None):
+        self.path, self.mode, self.model, self.optimizer = os.fspath(path), mode, model, optimizer
+        self.name = name or os.path.basename(self.path).split(".")[0]
+        self.samples, self.tokens = samples, tokens
+        self.optimizers = [] if optimizer is None else [optimizer]
+        self.stack = contextlib.ExitStack()
+        self.labels = {}
+
+    def start(self):
+        if self.mode.recorder is not None:
+            raise CaptureError("a step is being recorded already; expected one at a time.")
+        if torch.compiler.is_compiling() or _is_compiled(self.model):
+            raise CaptureError("the model is compiled (torch.compile): its kernels bypass what is recorded here. "
+                               "Not implemented; capture the model without torch.compile.")
+        storages = self.mode.storages
+        if not self.fake:
+            self._know_what_lives(storages)
+        self._name_parameters()
+        # Unreachable cycles would be freed whenever the collector happens to run.
+        gc.collect()
+        if gc.isenabled():
+            gc.disable()
+            self.stack.callback(gc.enable)
+        self.names = self.stack.enter_context(ModuleNames(self.model))
+        self.recorder = Recorder(storages, self.names, self.name)
+        self.names.on_enter = self.recorder.module_entered
+        self._hook_autograd()
+        self._hook_optimizers()
+        self.mode.recorder = self.recorder
+        return self
+
+    @property
+    def fake(self):
+        return getattr(self.mode, "fake", False)
+
+    def _know_what_lives(self, storages):
+        for thing in gc.get_objects():
+            if isinstance(thing, torch.Tensor) and type(thing) in (torch.Tensor, torch.nn.Parameter) and thing.is_cuda:
+                storages.of(thing)
+
+    def _name_parameters(self):
+        """Kinds and labels of what the model and the optimizer hold."""
+        storages = self.mode.storages
+        if self.model is not None:
+            for group in (self.model.named_parameters(), self.model.named_buffers()):
+                for name, tensor in group:
+                    for plain in plain_tensors(tensor):
+                        self._is(storages.of(plain), "parameter", name)
+                        self.labels[id(tensor)] = name
+        for optimizer in self.optimizers:
+            self._name_state(optimizer)
+        self._name_gradients()
+
+    @staticmethod
+    def _is(storage, kind, label):
+        if storage.kind in (None, "communication_buffer") or kind == "gradient":
+            storage.kind, storage.label = kind, label
+        elif storage.kind == kind and storage.label.split(".")[0] == UNNAMED:
+            storage.label = label
+
+    def _parameters(self):
+        seen = {}
+        if self.model is not None:
+            for name, p in self.model.named_parameters():
+                seen.setdefault(id(p), (name, p))
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    seen.setdefault(id(p), (self.labels.get(id(p), UNNAMED), p))
+        return list(seen.values())
+
+    def _name_state(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                label = self.labels.get(id(p), UNNAMED)
+                for plain in plain_tensors(p):
+                    self._is(self.mode.storages.of(plain), "parameter", label)
+                for key, value in optimizer.state.get(p, {}).items():
+                    for plain in plain_tensors(value):
+                        self._is(self.mode.storages.of(plain), "optimizer_state", f"{label}.{key}")
+
+    def _name_gradients(self):
+        for name, p in self._parameters():
+            if p.grad is not None:
+                for plain in plain_tensors(p.grad):
+                    storage = self.mode.storages.of(plain)
+                    if storage.kind not in ("parameter", "optimizer_state"):
+                        self._is(storage, "gradient", name + ".grad")
+
+    # ---- hooks ----
+
+    def _hook_autograd(self):
+        recorder, session = self.recorder, self
+        self.stack.enter_context(torch.autograd.graph.saved_tensors_hooks(recorder.pack, lambda packed: packed))
+        original = torch.autograd.backward
+
+        def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, *args, **kwargs):
+            nested = recorder.in_backward
+            recorder.begin_backward(create_graph)
+            try:
+                return original(tensors, grad_tensors, retain_graph, create_graph, *args, **kwargs)
+            finally:
+                recorder.in_backward = nested
+                session._name_gradients()
+
+        torch.autograd.backward = backward
+        self.stack.callback(setattr, torch.autograd, "backward", original)
+        entered = torch.autocast.__enter__
+
+        def enter(context):
+            if context._enabled and context.device == "cuda":
+                from .operators import dtype_name
+                recorder.autocast.add(dtype_name(context.fast_dtype))
+            return entered(context)
+
+        torch.autocast.__enter__ = enter
+        self.stack.callback(setattr, torch.autocast, "__enter__", entered)
+        self._hook_cast_cache()
+        for _, p in self._parameters():
+            if p.requires_grad and p.is_leaf:
+                self.stack.callback(p.register_post_accumulate_grad_hook(self._accumulated).remove)
+
+    def _hook_cast_cache(self):
+        """The casts of parameters that autocast keeps are dropped in the order of their addresses, which differs from
+        run to run; they are recorded in the order in which they were made."""
+        original = torch.clear_autocast_cache
+
+        def clear_autocast_cache():
+            with self.recorder.sorted_frees():
+                original()
+
+        torch.clear_autocast_cache = clear_autocast_cache
+        self.stack.callback(setattr, torch, "clear_autocast_cache", original)
+
+    def _accumulated(self, p):
+        if p.grad is not None:
+            for plain in plain_tensors(p.grad):
+                self._is(self.mode.storages.of(plain), "gradient", self.labels.get(id(p), UNNAMED) + ".grad")
+
+    def _hook_optimizers(self):
+        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+        def before(optimizer, _args, _kwargs):
+            if optimizer not in self.optimizers:
+                self.optimizers.append(optimizer)
+            self._name_gradients()
+            self.recorder.in_optimizer = True
+
+        def after(optimizer, _args, _kwargs):
+            self.recorder.in_optimizer, self.recorder.after_optimizer = False, True
+            self._name_state(optimizer)
+
+        self.stack.callback(register_optimizer_step_pre_hook(before).remove)
+        self.stack.callback(register_optimizer_step_post_hook(after).remove)
+
+    # ---- the end ----
+
+    def finish(self, failed=False):
+        self.mode.recorder = None
+        self.recorder.stop()
+        self.stack.close()
+        if failed:
+            return
+        if self.model is None and self.names.modules:
+            self.model = self.names.modules[0]
+        self._name_parameters()
+        lines = Lines(self.recorder)
+        body = lines.all()
+        file.write(self.path, self._header(lines.left_out), body)
+
+    def _header(self, left_out):
+        from . import __version__
+        r = self.recorder
+        attention = "/".join(sorted(r.attention))
+        choices = {"attention": attention} if attention else {}
+        for kind, word in (("fused", "fused"), ("foreach", "foreach"), ("other", "for-loop")):
+            if kind in r.optimizer_kind:
+                choices["optimizer"] = word
+                break
+        if r.autocast:
+            choices["autocast"] = "/".join(sorted(r.autocast))
+        header = {"format": "memwall-capture", "version": 1, "name": self.name,
+                  "mode": "fake" if self.fake else "real", "device": "cuda",
+                  "program": {"torch": torch.__version__, "python": platform.python_version(),
+                              "memwall_capture": __version__}, "choices": choices}
+        if self.samples:
+            header["samples_per_step"] = self.samples
+        if self.tokens:
+            header["tokens_per_step"] = self.tokens
+        header["notes"] = self._notes(left_out)
+        return header
+
+    def _notes(self, left_out):
+        r = self.recorder
+        notes = ["Scratch memory inside kernels (cuBLAS and cuDNN workspaces, temporaries of one operator) is not recorded."]
+        if self.fake:
+            notes.append("Work on other streams by libraries without Python calls is not seen; autograd's host thread is "
+                         "recorded as the calling one.")
+            if r.sync_values:
+                notes.append(f"{r.sync_values} values were read back by the host (.item()); 0 was answered.")
+        else:
+            notes.append("not implemented: durations. The records have no times of the device or the host.")
+        if left_out:
+            notes.append(f"{left_out} operators on host tensors of which nothing reaches the device are left out.")
+        if not any(s.kind == "parameter" for s in r.preexisting):
+            notes.append("No model was named and none was called: parameters could not be told from inputs.")
+        return notes + r.notes
+
+
+class Lines:
+    """Records as JSON objects: numbers are given in order of first appearance."""
+
+    def __init__(self, recorder):
+        self.r = recorder
+        self.storage_number, self.op_number = {}, 0
+        # Host memory matters only where something is copied to or from it.
+        self.known = {s for record in recorder.records if record.type in ("copy", "collective")
+                      for s in (*record.reads, *record.writes)}
+        self.left_out = 0
+
+    def all(self):
+        self._kinds()
+        lines = []
+        for storage in self.r.preexisting:
+            if self._matters(storage):
+                lines.append(self._storage(storage, True))
+        for sequence, record in self.r.op_of_sequence.items():
+            record.saves = [s for s in self.r.saved.get(sequence, []) if s.place == "hbm"]
+        for record in self.r.records:
+            self._add(record, lines)
+        return lines
+
+    def _kinds(self):
+        fed = {s for record in self.r.records if record.fields.get("phase") in ("forward", "recompute")
+               for s in record.reads if record.type == "op"}
+        for storage in self.r.preexisting:
+            storage.kind = storage.kind or ("input" if storage in fed else "unknown")
+        for record in self.r.records:
+            for storage in record.writes:
+                if storage.kind is None:
+                    made_forward = storage.born in ("forward", "recompute")
+                    storage.kind = "activation" if made_forward else "workspace"
+        for record in self.r.records:
+            if record.type == "copy" and record.fields["from"] != "hbm" and record.fields["phase"] == "forward":
+                for storage in record.writes:
+                    if storage.kind == "activation" and not record.fields["module"]:
+                        storage.kind = "input"
+        for record in self.r.records:
+            for storage in record.writes:
+                if record.type == "op" and record.fields.get("kernels") == 0 and storage.kind == "activation":
+                    storage.kind = "input"  # made by the host for the device
+
+    def _matters(self, storage):
+        return storage.place == "hbm" or storage in self.known
+
+    def _storage(self, storage, preexisting):
+        number = self.storage_number[storage] = len(self.storage_number)
+        line = {"storage": number, "bytes": storage.bytes, "kind": storage.kind or "unknown", "place": storage.place}
+        if storage.label:
+            line["label"] = storage.label
+        if preexisting:
+            line["preexisting"] = True
+        if storage.stream:
+            line["stream"] = storage.stream
+        return line
+
+    def _add(self, record, lines):
+        if record.type in ("alloc", "free"):
+            storage = record.writes[0]
+            if not self._matters(storage):
+                return
+            if record.type == "alloc":
+                lines.append(self._storage(storage, False))
+            lines.append({record.type: self.storage_number[storage]})
+            return
+        if record.type == "op" and record.fields.get("kernels") == 0:
+            record.writes = [s for s in record.writes if self._matters(s)]
+            if not record.writes:
+                self.left_out += 1
+                return
+        line = dict(record.fields)
+        if record.type in ("op", "copy", "collective"):
+            record.number = self.op_number
+            self.op_number += 1
+            line["id"] = record.number
+            if not line.get("module"):
+                line.pop("module", None)
+            number = self.storage_number
+            line["reads"] = [number[s] for s in record.reads]
+            line["writes"] = [number[s] for s in record.writes]
+            for key, tensors in (("inputs", record.inputs), ("outputs", record.outputs)):
+                if tensors:
+                    line[key] = [[shape, dtype, number[s]] + ([strides] if strides else [])
+                                 for shape, dtype, s, strides in tensors if s in number]
+            saves = [number[s] for s in record.saves if s in number]
+            if saves:
+                line["saves"] = saves
+            if record.forward is not None:
+                line["forward"] = record.forward.number
+        lines.append(line)
+
+
+def _is_compiled(model):
+    return model is not None and any(type(m).__name__ == "OptimizedModule" or getattr(m, "_compiled_call_impl", None)
+                                     is not None for m in model.modules())
+
+
+@contextlib.contextmanager
+def step(path, model=None, optimizer=None, *, name=None, samples_per_step=None, tokens_per_step=None):
+    """Records what runs inside into the file `path` (compressed if it ends with .gz).
+
+    Inside of fake() nothing is computed; elsewhere a CUDA device is needed. Raises CaptureError where neither is
+    there, where the model is compiled, and where an operator's result would decide shapes.
+    """
+    mode = installed_mode()
+    with contextlib.ExitStack() as stack:
+        if mode is None:
+            if not torch.cuda.is_available():
+                raise CaptureError("there is no CUDA device; build the model and run the step inside of "
+                                   "`with memwall_capture.fake():`.")
+            mode = stack.enter_context(CaptureMode())
+        session = Session(path, mode, model, optimizer, name, samples_per_step, tokens_per_step).start()
+        try:
+            yield session
+        except BaseException:
+            session.finish(failed=True)
+            raise
+        session.finish()

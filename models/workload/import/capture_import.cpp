@@ -6,21 +6,14 @@
 #include <cmath>
 #include <utility>
 
-#include "models/workload/import/capture_notes.h"
-#include "models/workload/import/capture_records.h"
-#include "models/workload/import/capture_storages.h"
+#include "models/workload/import/capture_importer.h"
 #include "models/workload/import/in_quotes.h"
-#include "models/workload/import/number_table.h"
-#include "sim/trace_builder.h"
-#include "sim/trace_check.h"
 
 namespace memwall {
 namespace {
 
 using Record = CaptureRecord;
 
-// Sums over a whole file that later layers add up without a look: 10^19 FLOPs, 64 PiB, 11 days.
-constexpr double kMostFlops = 1e19, kMostBytes = 0x1p56, kMostPicoseconds = 1e18;
 constexpr std::size_t kMostGroups = 0xffff;   // Op::group
 constexpr std::uint64_t kMostOps = 1u << 31;  // OpId, with room for marks and hand-overs
 
@@ -41,97 +34,23 @@ Bytes wire_bytes(CollectiveKind kind, Bytes message, std::uint32_t ranks) {
   }
 }
 
-struct ThreadState {
-  bool used = false;
-  Phase phase = Phase::unknown;  // of its last op
-  StringId module = 0;
-  std::vector<OpId> pending;  // allocs whose phase and module are those of its next op
-};
+}  // namespace
 
-struct StreamState {
-  bool used = false;
-  std::uint64_t kernels = 0, copies = 0, collectives = 0;
-};
-
-// The entry of a number that appears in a file, made if absent.
-template <typename State>
-State& state_of(std::vector<State>& states, std::uint16_t number) {
-  if (number >= states.size()) states.resize(number + std::size_t{1});
-  states[number].used = true;
-  return states[number];
-}
-
-// Numbers that appear, in ascending order, become indices.
-template <typename State>
-std::vector<std::uint16_t> indices_of(const std::vector<State>& states) {
-  std::vector<std::uint16_t> indices(states.size(), 0);
-  std::uint16_t next = 0;
-  for (std::size_t i = 0; i < states.size(); ++i)
-    if (states[i].used) indices[i] = next++;
-  return indices;
-}
-
-class Importer {
- public:
-  explicit Importer(const std::filesystem::path& path)
-      : path_(path), reader_(path), t_(builder_.trace()), storages_(builder_, reader_) {}
-
-  ImportedCapture run() {
-    t_.name = reader_.header().name;
-    if (t_.name.empty()) t_.name = path_.filename().string().substr(0, path_.filename().string().find('.'));
-    t_.samples_per_step = reader_.header().samples_per_step;
-    t_.tokens_per_step = reader_.header().tokens_per_step;
-    t_.place("hbm");
-    state_of(streams_, 0);
-    while (reader_.next(r_)) {
-      ++counts_.records[static_cast<std::size_t>(r_.type)];
-      take();
-    }
-    return finish();
+ImportedCapture CaptureImporter::run() {
+  t_.name = reader_.header().name;
+  if (t_.name.empty()) t_.name = path_.filename().string().substr(0, path_.filename().string().find('.'));
+  t_.samples_per_step = reader_.header().samples_per_step;
+  t_.tokens_per_step = reader_.header().tokens_per_step;
+  t_.place("hbm");
+  state_of(streams_, 0);
+  while (reader_.next(r_)) {
+    ++counts_.records[static_cast<std::size_t>(r_.type)];
+    take();
   }
+  return finish();
+}
 
- private:
-  void take();
-  void add_storage();
-  void allocate();
-  void free();
-  void compute();
-  void copy();
-  void collective();
-  void event();
-  void synchronize();
-  void mark(std::string_view name);
-
-  [[noreturn]] void fail(const std::string& sentence) const { reader_.fail(sentence); }
-  Op host_part(OpKind kind);
-  Op launch(OpKind kind, std::string_view name);
-  void find_original(Op& op);
-  OpId append(Op op);
-  void switch_thread(Op next);
-  void settle_pending(const Op& op);
-  void account(const Op& op);
-  std::uint16_t group_index();
-
-  ImportedCapture finish();
-  void close_steps();
-  void number_threads_and_streams();
-
-  std::filesystem::path path_;
-  CaptureReader reader_;
-  Record r_;
-  TraceBuilder builder_;
-  Trace& t_;
-  CaptureStorages storages_;
-  NumberTable op_of_, event_of_;
-  std::vector<ThreadState> threads_;
-  std::vector<StreamState> streams_;
-  std::vector<Use> uses_;     // of the present record
-  std::uint16_t thread_ = 0;  // of the last record that has one
-  double flops_ = 0, bytes_ = 0, picoseconds_ = 0;
-  CaptureCounts counts_;
-};
-
-void Importer::take() {
+void CaptureImporter::take() {
   if (t_.ops.size() >= kMostOps - 4) fail(fmt::format("the file has more than {} ops.", kMostOps));
   switch (r_.type) {
     case CaptureRecordType::storage:
@@ -164,12 +83,12 @@ void Importer::take() {
 
 // --- storages
 
-void Importer::add_storage() {
+void CaptureImporter::add_storage() {
   storages_.add(r_);
   state_of(streams_, r_.stream);
 }
 
-void Importer::allocate() {
+void CaptureImporter::allocate() {
   const StorageId id = storages_.allocate(r_.storage);
   Op op = host_part(OpKind::alloc);
   op.target = id;
@@ -178,13 +97,13 @@ void Importer::allocate() {
   if (!r_.has_phase) threads_[r_.thread].pending.push_back(at);
 }
 
-void Importer::free() {
+void CaptureImporter::free() {
   const StorageId id = storages_.free(r_.storage);
   Op op = host_part(OpKind::free);
   op.target = id;
   op.stream = t_.storages[id].stream;
   if (!r_.has_phase) {
-    const ThreadState& thread = state_of(threads_, r_.thread);
+    const CaptureThread& thread = state_of(threads_, r_.thread);
     op.phase = thread.phase;
     op.module = thread.module;
   }
@@ -193,7 +112,7 @@ void Importer::free() {
 
 // --- ops
 
-Op Importer::host_part(OpKind kind) {
+Op CaptureImporter::host_part(OpKind kind) {
   Op op;
   op.kind = kind;
   op.phase = r_.phase;
@@ -205,7 +124,7 @@ Op Importer::host_part(OpKind kind) {
   return op;
 }
 
-Op Importer::launch(OpKind kind, std::string_view name) {
+Op CaptureImporter::launch(OpKind kind, std::string_view name) {
   Op op = host_part(kind);
   op.name = op.operator_name = t_.strings.intern(name);
   op.stream = r_.stream;
@@ -223,7 +142,7 @@ Op Importer::launch(OpKind kind, std::string_view name) {
 }
 
 // A trace's recomputation names its original; only collectives may do without.
-void Importer::find_original(Op& op) {
+void CaptureImporter::find_original(Op& op) {
   if (op.phase != Phase::recompute) return;
   if (r_.forward != Record::kNone && op_of_.find(r_.forward) != NumberTable::kAbsent) {
     op.source = op_of_.find(r_.forward);
@@ -235,7 +154,7 @@ void Importer::find_original(Op& op) {
   }
 }
 
-void Importer::compute() {
+void CaptureImporter::compute() {
   const bool host = r_.kernels == 0;
   storages_.collect_uses(r_, host ? CaptureReach::host : CaptureReach::device, uses_);
   const bool writes = std::any_of(uses_.begin(), uses_.end(), [](const Use& u) { return u.access == Access::write; });
@@ -261,7 +180,7 @@ void Importer::compute() {
   op_of_.put(r_.id, at);
 }
 
-void Importer::copy() {
+void CaptureImporter::copy() {
   if (r_.from == CapturePlace::none || r_.to == CapturePlace::none)
     fail("the copy does not say \"from\" where \"to\" where; expected hbm, host or host_pinned.");
   if ((r_.from == CapturePlace::hbm) == (r_.to == CapturePlace::hbm))
@@ -279,7 +198,7 @@ void Importer::copy() {
   if (r_.id != Record::kNone && op_of_.find(r_.id) == NumberTable::kAbsent) op_of_.put(r_.id, at);
 }
 
-std::uint16_t Importer::group_index() {
+std::uint16_t CaptureImporter::group_index() {
   auto& groups = counts_.groups;
   const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == r_.group; });
   if (found == groups.end()) {
@@ -292,7 +211,7 @@ std::uint16_t Importer::group_index() {
   return static_cast<std::uint16_t>(found - groups.begin());
 }
 
-void Importer::collective() {
+void CaptureImporter::collective() {
   if (r_.ranks == Record::kNone || r_.ranks == 0) fail("the collective does not say how many \"ranks\" its group has.");
   if (r_.bytes == Record::kNoBytes && r_.collective != CollectiveKind::barrier)
     fail("the collective has no \"bytes\"; expected those of this rank's larger buffer.");
@@ -307,7 +226,7 @@ void Importer::collective() {
   if (r_.id != Record::kNone && op_of_.find(r_.id) == NumberTable::kAbsent) op_of_.put(r_.id, at);
 }
 
-void Importer::event() {
+void CaptureImporter::event() {
   if (r_.event == Record::kNone) fail("the event has no \"number\".");
   Op op = host_part(r_.event_call == CaptureEventCall::record ? OpKind::event_record : OpKind::event_wait);
   op.target = event_of_.find(r_.event);
@@ -321,7 +240,7 @@ void Importer::event() {
   append(op);
 }
 
-void Importer::synchronize() {
+void CaptureImporter::synchronize() {
   Op op = host_part(OpKind::synchronize);
   // `.item()` waits for its own copy, the last thing in its stream.
   op.wait_for = r_.wait_for == WaitFor::own_op ? WaitFor::stream : r_.wait_for;
@@ -338,7 +257,7 @@ void Importer::synchronize() {
   append(op);
 }
 
-void Importer::mark(std::string_view name) {
+void CaptureImporter::mark(std::string_view name) {
   r_.thread = thread_;
   Op op = host_part(OpKind::mark);
   op.name = t_.strings.intern(name);
@@ -346,111 +265,6 @@ void Importer::mark(std::string_view name) {
   append(op);
 }
 
-// --- the host program
-
-void Importer::switch_thread(Op next) {
-  Op op;
-  op.kind = OpKind::hand_over;
-  op.phase = next.phase;
-  op.origin = next.origin;
-  op.thread = next.thread;
-  op.inferred = true;
-  op.target = static_cast<OpId>(t_.ops.size() - 1);
-  builder_.append(op);
-  ++counts_.hand_overs;
-}
-
-void Importer::settle_pending(const Op& op) {
-  ThreadState& thread = threads_[op.thread];
-  for (const OpId alloc : thread.pending) {
-    t_.ops[alloc].phase = op.phase;
-    t_.ops[alloc].module = op.module;
-  }
-  thread.pending.clear();
-  thread.phase = op.phase;
-  thread.module = op.module;
-}
-
-void Importer::account(const Op& op) {
-  flops_ += op.flops;
-  bytes_ += static_cast<double>(op.bytes);
-  picoseconds_ += static_cast<double>((op.duration + op.host_cost + op.host_gap).count());
-  if (flops_ > kMostFlops || bytes_ > kMostBytes || picoseconds_ > kMostPicoseconds)
-    fail(
-        fmt::format("the ops up to here have {:.3g} FLOPs, {:.3g} bytes and {:.3g} s together; expected no more than "
-                    "{:.3g}, {:.3g} and {:.3g}.",
-                    flops_, bytes_, picoseconds_ * 1e-12, kMostFlops, kMostBytes, kMostPicoseconds * 1e-12));
-}
-
-OpId Importer::append(Op op) {
-  account(op);
-  if (op.kind == OpKind::alloc || op.kind == OpKind::free || op.kind == OpKind::event_record ||
-      op.kind == OpKind::event_wait || op.kind == OpKind::synchronize)
-    uses_.clear();
-  if (t_.ops.empty() && r_.type != CaptureRecordType::step) {  // a step, if the file names none, begins with a mark
-    Op opening;
-    opening.thread = op.thread;
-    opening.origin = op.origin;
-    builder_.append(opening);
-  } else if (!t_.ops.empty() && op.thread != thread_) {
-    switch_thread(op);
-  }
-  thread_ = op.thread;
-  state_of(threads_, op.thread);
-  if (runs_on_device(op.kind) || op.kind == OpKind::host_work) settle_pending(op);
-  return builder_.append(op, uses_);
-}
-
-// --- the end
-
-void Importer::close_steps() {
-  if (t_.ops.empty()) fail("the file ends without a record of what the host did; expected ops behind the header.");
-  if (t_.steps.empty()) t_.steps.push_back({t_.name, 0, 0});
-  t_.steps.back().last = static_cast<OpId>(t_.ops.size());
-}
-
-void Importer::number_threads_and_streams() {
-  const std::vector<std::uint16_t> thread = indices_of(threads_), stream = indices_of(streams_);
-  for (Op& op : t_.ops) {
-    op.thread = thread[op.thread];
-    op.stream = stream[op.stream];
-  }
-  for (Storage& storage : t_.storages) storage.stream = stream[storage.stream];
-  for (std::size_t i = 0; i < threads_.size(); ++i)
-    if (threads_[i].used) builder_.add_thread(fmt::format("thread {}", i));
-  for (std::size_t i = 0; i < streams_.size(); ++i) {
-    const StreamState& s = streams_[i];
-    if (!s.used) continue;
-    const bool alone = s.kernels == 0;
-    const StreamRole role = alone && s.collectives > 0 ? StreamRole::communication
-                            : alone && s.copies > 0    ? StreamRole::copy
-                                                       : StreamRole::compute;
-    builder_.add_stream(fmt::format("stream {}", i), role);
-  }
-}
-
-ImportedCapture Importer::finish() {
-  close_steps();
-  number_threads_and_streams();
-  for (const auto& [name, ranks] : counts_.groups) t_.ranks = std::max(t_.ranks, ranks);
-  ImportedCapture result;
-  result.measured = counts_.measured > 0;
-  t_.knowledge.allocations = t_.knowledge.dataflow = true;
-  t_.knowledge.timing = result.measured;
-  t_.knowledge.modules = std::any_of(t_.ops.begin(), t_.ops.end(), [](const Op& op) { return op.module != 0; });
-  t_.knowledge.shapes = flops_ > 0 || bytes_ > 0;
-  counts_.unwritten_reads = storages_.unwritten_reads();
-  t_.notes = capture_notes(reader_.header(), counts_);
-  result.gpu = reader_.header().gpu;
-  result.gpu_bytes = reader_.header().gpu_bytes;
-  result.report.push_back(records_line(counts_));
-  result.trace = std::move(builder_).finish();
-  require_sound(result.trace, path_.string());
-  return result;
-}
-
-}  // namespace
-
-ImportedCapture import_captured_step(const std::filesystem::path& path) { return Importer(path).run(); }
+ImportedCapture import_captured_step(const std::filesystem::path& path) { return CaptureImporter(path).run(); }
 
 }  // namespace memwall

@@ -347,6 +347,7 @@ TEST_F(CaptureImport, WhatARecordGetsWrongIsNamedWithItsLine) {
   refuses({R"({"synchronize":"stram"})"}, "\"synchronize\" is 'stram' (nearest: \"stream\")");
   refuses({R"({"op":"a")"}, "line 7: found JSON that cannot be parsed");
   refuses({R"({"op":"a"} {"op":"b"})"}, "line 7: found more behind the object");
+  refuses({R"({"op":"a","module":nul})"}, "line 7: found JSON that cannot be parsed");
   refuses({"[1]"}, "line 7: found JSON that cannot be parsed");
   refuses(std::vector<std::string>{}, "the file ends without a record of what the host did");
 }

@@ -56,7 +56,9 @@ class LineParser {
       if (const auto error = std::move(item).get(field)) bad_json(error);
       const string_view key = key_of(field);
       od::value value = field.value();
-      if (!value.is_null()) take(key, value);  // null: not given
+      bool is_null = false;
+      if (const auto error = value.is_null().get(is_null)) bad_json(error);
+      if (!is_null) take(key, value);  // null: not given
     }
   }
 

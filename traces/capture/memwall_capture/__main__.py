@@ -3,9 +3,9 @@
     python -m memwall_capture [--out FILE] [--step N] [--real] train.py ARGUMENTS...
     python -m memwall_capture [...] package.module:function
 
-The program runs on the imaginary device (with --real: on the GPU) until its optimizer has stepped N times (2 by default:
-the first step makes the optimizer's state). What happens between the end of step N - 1 and the end of step N is
-recorded; then the program is stopped.
+The program runs on the imaginary device (with --real: on the GPU) until its optimizer has stepped N times (2 by
+default: the first step makes the optimizer's state). What happens between the end of step N - 1 and the end of step N
+is recorded; then the program is stopped.
 """
 
 import argparse
@@ -85,8 +85,8 @@ def main():
             watch = StepWatch(arguments.out, mode, arguments.step)
             stack.callback(register_optimizer_step_post_hook(watch.after_step).remove)
             run(arguments.program, arguments.arguments)
-            raise CaptureError(f"the program ended after {watch.seen} steps of an optimizer; expected {arguments.step}. "
-                               "--step says which to record.")
+            raise CaptureError(f"the program ended after {watch.seen} steps of an optimizer; expected "
+                               f"{arguments.step}. --step says which to record.")
     except Recorded:
         print(f"Wrote {arguments.out}.")
         return 0

@@ -121,7 +121,8 @@ def patch_all(device, patch):
         name="memwall fake device", major=CAPABILITY[0], minor=CAPABILITY[1], total_memory=80 << 30,
         multi_processor_count=132, warp_size=32, L2_cache_size=50 << 20, is_integrated=False)
     answers = {
-        "is_available": True, "device_count": 1, "current_device": 0, "is_bf16_supported": True, "is_initialized": False,
+        "is_available": True, "device_count": 1, "current_device": 0, "is_bf16_supported": True,
+        "is_initialized": False,
         "get_device_capability": CAPABILITY, "get_device_name": properties.name, "get_device_properties": properties,
         "memory_allocated": 0, "max_memory_allocated": 0, "memory_reserved": 0, "max_memory_reserved": 0,
         "memory_stats": {}, "mem_get_info": (80 << 30, 80 << 30), "is_current_stream_capturing": False,

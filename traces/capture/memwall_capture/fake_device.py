@@ -11,16 +11,20 @@ taken, which optimizers use lists of tensors, that bf16 autocast exists. Two thi
 """
 
 import contextlib
+import os
 import sys
 
 import torch
 import torch._compile
 import torch._dynamo.eval_frame
+import torch.distributed.fsdp
+import torch.utils._device
 import torch.utils.checkpoint
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.optim.optimizer import _foreach_supported_types as optimizer_types
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._foreach_utils import _foreach_supported_types as list_types
 
 from . import attention, fake_cuda
@@ -32,6 +36,8 @@ META = torch.device("meta")
 PRIM_DEVICE = torch.ops.prim.device.default
 ITEM = torch.ops.aten._local_scalar_dense.default
 WRAPPERS = {torch._compile.__file__, torch._dynamo.eval_frame.__file__, torch._ops.__file__}
+DEVICE_MESH = tuple(os.path.join("torch", "distributed", name) for name in ("device_mesh.py", "_mesh_layout.py"))
+BETWEEN = {torch._tensor.__file__, torch.utils._device.__file__}
 ENGINE = torch.autograd.graph._engine_run_backward.__code__
 
 
@@ -70,6 +76,8 @@ class FakeDevice(CaptureMode):
             return NotImplemented
         if func is ITEM:
             return self._item(args[0])
+        if func._schema.name == "_c10d_functional::wait_tensor":
+            return args[0]  # as on a device; the shape function makes another
         out = self._operator(func, args, kwargs)
         self.expect_history(func, args, out, caller)
         return out
@@ -87,9 +95,7 @@ class FakeDevice(CaptureMode):
         real = tensor.fake_device if isinstance(tensor, FakeTensor) else PRIM_DEVICE(tensor)
         if real.type != "cuda":
             return real
-        if self.asking_for_history or (torch._C._current_graph_task_id() != -1 and not torch.is_grad_enabled()):
-            return META
-        if caller.f_code is ENGINE or caller.f_code is self.apply_code:
+        if self.asking_for_history or caller.f_code is ENGINE or caller.f_code is self.apply_code:
             return META
         if id(tensor) in self.fresh and self.place == (self.calls, id(caller), caller.f_lasti):
             self.fresh.discard(id(tensor))
@@ -107,8 +113,8 @@ class FakeDevice(CaptureMode):
             out = func(*args, **kwargs)
         except (fake_tensor.DataDependentOutputException, fake_tensor.DynamicOutputShapeException) as e:
             raise CaptureError(
-                f"the shape or value of {func._schema.name} depends on data, and fake tensors have none. Write the step "
-                "so that shapes follow from shapes (a fixed capacity per expert, a mask instead of selected rows), or "
+                f"the shape or value of {func._schema.name} depends on data, and fake tensors have none. Write the "
+                "step so that shapes follow from shapes (a fixed capacity per expert, a mask instead of selected rows), or "
                 "capture it on a GPU.") from e
         outputs = plain_tensors(out)
         if self.recorder is not None:
@@ -133,6 +139,14 @@ class FakeDevice(CaptureMode):
             self.recorder.attention.add(backend)
 
 
+def _called_from(file):
+    """Is the caller of torch in `file`? Operators like == and `with torch.device` have frames of torch between."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename in BETWEEN:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.endswith(file)
+
+
 class _Calls(TorchFunctionMode):
     """Counts calls of torch from Python, and lets autograd ask about their arguments first.
 
@@ -146,6 +160,9 @@ class _Calls(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if _called_from(DEVICE_MESH):
+            with _disable_current_modes():  # which ranks a mesh has is computed with real tensors
+                return func(*args, **kwargs)
         edges = self._histories(args, kwargs) if torch.is_grad_enabled() else None
         self.device.calls += 1
         out = func(*args, **kwargs)
@@ -213,6 +230,36 @@ def _patch_apply(device, patch):
     patch(torch.autograd.Function, "apply", classmethod(apply))
 
 
+def _refuse_ddp(*_args, **_kwargs):
+    raise CaptureError("DistributedDataParallel times its buckets with CUDA events, which need a device: not "
+                       "implemented on fake tensors. Capture the model without it (memwall adds data parallelism to a trace), or "
+                       "use fully_shard.")
+
+
+def _refuse_fsdp1(*_args, **_kwargs):
+    raise CaptureError("FullyShardedDataParallel is not implemented on fake tensors; use its successor, "
+                       "torch.distributed.fsdp.fully_shard.")
+
+
+def _patch_distributed(patch):
+    """What needs a device is refused; what only orders the device's work is left out."""
+    if not torch.distributed.is_available():
+        return
+    patch(torch.nn.parallel.DistributedDataParallel, "__init__", _refuse_ddp)
+    patch(torch.distributed.fsdp.FullyShardedDataParallel, "__init__", _refuse_fsdp1)
+    from torch.distributed.device_mesh import DeviceMesh
+    original = DeviceMesh.__init__
+
+    def __init__(self, *args, **kwargs):
+        with _disable_current_modes():  # which ranks it has is computed with real tensors
+            original(self, *args, **kwargs)
+
+    patch(DeviceMesh, "__init__", __init__)
+    collectives = sys.modules.get("torch.distributed.fsdp._fully_shard._fsdp_collectives")
+    if hasattr(collectives, "record_grad_output_stream"):
+        patch(collectives, "record_grad_output_stream", lambda *_: None)
+
+
 def _swap_tensors(a, b):
     """What Module.to does with fake parameters, without its refusal of weak references: the fake mode itself holds
     some, by which nothing is looked up that a swap would change."""
@@ -253,6 +300,7 @@ def fake():
         _patch_engine(device, patch)
         _patch_selective_checkpoint(device, patch)
         _patch_storage(device, patch)
+        _patch_distributed(patch)
         patch(torch.utils, "swap_tensors", _swap_tensors)
         for types in (optimizer_types, list_types):
             if FakeTensor not in types:

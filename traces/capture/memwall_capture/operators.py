@@ -33,12 +33,14 @@ MEMORY = {"cat", "stack", "copy_", "clone", "_to_copy", "contiguous", "fill_", "
           "index_put_", "_unsafe_index", "_unsafe_index_put", "index_select", "index_add", "index_add_", "index_copy",
           "gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "constant_pad_nd", "slice_backward",
           "select_backward", "slice_scatter", "select_scatter", "repeat", "roll", "flip", "arange", "triu", "tril",
-          "_foreach_copy_", "_foreach_zero_", "split_with_sizes_copy", "_chunk_cat", "masked_select", "embedding_renorm_",
+          "_foreach_copy_", "_foreach_zero_", "split_with_sizes_copy", "_chunk_cat", "masked_select",
+          "embedding_renorm_",
           "scalar_tensor", "eye", "linspace", "upsample_nearest2d", "_reshape_copy", "as_strided_copy",
           "repeat_interleave", "take", "expand_copy", "unfold_backward", "index_fill"}
 ELEMENTWISE = {"native_dropout", "native_dropout_backward", "gelu_backward", "silu_backward", "threshold_backward",
                "tanh_backward", "sigmoid_backward", "hardtanh_backward", "hardswish_backward", "elu_backward",
-               "leaky_relu_backward", "glu", "glu_backward", "where", "masked_fill", "bernoulli", "bernoulli_", "normal_",
+               "leaky_relu_backward", "glu", "glu_backward", "where", "masked_fill", "bernoulli", "bernoulli_",
+               "normal_",
                "uniform_", "rand", "randn", "randint", "rand_like", "randn_like", "random_", "masked_scatter",
                "_fused_dropout", "_masked_scale", "_amp_foreach_non_finite_check_and_unscale_",
                "_amp_update_scale_", "one_hot", "native_batch_norm_elemt"}

@@ -16,8 +16,8 @@ NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_str
              "_pin_memory", "is_same_size", "lift_fresh", "_assert_scalar", "_assert_tensor_metadata",
              "sym_constrain_range_for_size"}
 # Take the shape and type of a tensor, not its content.
-SHAPE_ONLY = {"ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros", "new_ones",
-              "new_full"}
+SHAPE_ONLY = {"ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros",
+              "new_ones", "new_full"}
 # Running statistics are updated although the schema of these does not say so.
 HIDDEN_WRITES = {"native_batch_norm": (3, 4), "cudnn_batch_norm": (3, 4), "miopen_batch_norm": (3, 4)}
 
@@ -128,6 +128,9 @@ class Recorder:
         for t in outputs:
             self.storages.of(t, name)
         written = self._written(func, short, args, kwargs)
+        if func.namespace == "fsdp" and short == "split_with_sizes_copy":
+            for t in written:
+                self._unsharded(self.storages.of(t))
         fresh = [t for t in outputs if t.untyped_storage()._cdata not in before]
         if short in NO_KERNEL or not (written or fresh):
             return
@@ -144,10 +147,16 @@ class Recorder:
         self._compute(func, name, args, kwargs, out, inputs, outputs, reads, writes)
 
     @staticmethod
+    def _unsharded(storage):
+        storage.kind, storage.label = "parameter", "unsharded"
+
+    @staticmethod
     def _written(func, short, args, kwargs):
         hidden = HIDDEN_WRITES.get(short)
         if hidden:
             return [args[i] for i in hidden if isinstance(args[i], torch.Tensor) and args[5]]
+        if short == "all_gather_copy_in":
+            return plain_tensors(args[1])  # of FSDP: gathers the shards in a slice of the output
         if not func._schema.is_mutable:
             return []
         found = []
@@ -163,8 +172,7 @@ class Recorder:
         if short in operators.OVERWRITE:
             candidates = plain_tensors(args[0])
         elif func._schema.is_mutable:
-            candidates = [kwargs[a.name] for a in func._schema.arguments
-                          if a.is_out and isinstance(kwargs.get(a.name), torch.Tensor)]
+            candidates = plain_tensors([kwargs.get(a.name) for a in func._schema.arguments if a.is_out])
         else:
             return ()
         return {id(t) for t in candidates if operators.touched_bytes(t) >= t.untyped_storage().nbytes()}

@@ -247,10 +247,11 @@ class Session:
 
     def _notes(self, left_out):
         r = self.recorder
-        notes = ["Scratch memory inside kernels (cuBLAS and cuDNN workspaces, temporaries of one operator) is not recorded."]
+        notes = ["Scratch memory inside kernels (cuBLAS and cuDNN workspaces, temporaries of one operator) is not "
+                 "recorded."]
         if self.fake:
-            notes.append("Work on other streams by libraries without Python calls is not seen; autograd's host thread is "
-                         "recorded as the calling one.")
+            notes.append("Work on other streams by libraries without Python calls is not seen; autograd's host thread "
+                         "is recorded as the calling one.")
             if r.sync_values:
                 notes.append(f"{r.sync_values} values were read back by the host (.item()); 0 was answered.")
         else:

@@ -17,7 +17,8 @@ class Attention(nn.Module):
     def forward(self, x):
         batch, length, width = x.shape
         q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(x).split(width, dim=-1))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, dropout_p=self.dropout if self.training else 0)
+        dropout = self.dropout if self.training else 0.0
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, dropout_p=dropout)
         return self.out(y.transpose(1, 2).reshape(batch, length, width))
 
 

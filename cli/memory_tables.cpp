@@ -270,19 +270,28 @@ std::string verdict(const MemoryStudy& study) {
                      study.capacity_from_refusal ? " (what the recording had)" : "", fitting, tried);
 }
 
+// Settings of several keys are long: they stand last, and may be broken between keys.
+std::string readable(const std::string& settings) {
+  std::string text;
+  for (const char c : settings) text += c == ',' ? std::string(", ") : std::string(1, c);
+  return text;
+}
+
 Table search(const MemoryStudy& study) {
   Table t{.name = "search",
           .title = "Settings tried, best first" + verdict(study),
-          .columns = {"settings", "peak_reserved_bytes", "peak_allocated_bytes", "missing_bytes", "retries",
-                      "device_allocs", "device_frees"},
-          .headings = {"", "reserved", "allocated", "missing", "retries", "mallocs", "frees"},
-          .rows = {}};
-  for (const SearchRow& r : study.search)
-    t.rows.push_back({cell(r.name.empty() ? "default" : r.name), bytes_cell(r.peak_reserved),
-                      bytes_cell(r.peak_allocated), bytes_cell(r.missing),
-                      count_cell(static_cast<std::uint64_t>(r.retries)),
+          .columns = {"rank", "peak_reserved_bytes", "peak_allocated_bytes", "missing_bytes", "retries",
+                      "device_allocs", "device_frees", "settings"},
+          .headings = {"", "reserved", "allocated", "missing", "retries", "mallocs", "frees", ""},
+          .rows = {},
+          .wrap = true};
+  for (const SearchRow& r : study.search) {
+    const std::string name = r.name.empty() ? "default" : r.name;
+    t.rows.push_back({count_cell(t.rows.size() + 1), bytes_cell(r.peak_reserved), bytes_cell(r.peak_allocated),
+                      bytes_cell(r.missing), count_cell(static_cast<std::uint64_t>(r.retries)),
                       count_cell(static_cast<std::uint64_t>(r.device_allocs)),
-                      count_cell(static_cast<std::uint64_t>(r.device_frees))});
+                      count_cell(static_cast<std::uint64_t>(r.device_frees)), Cell{readable(name), name}});
+  }
   return t;
 }
 

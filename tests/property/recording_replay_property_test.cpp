@@ -73,6 +73,38 @@ RC_GTEST_PROP(RecordingReplay, ReplaysFromEmpty, ()) {
   RC_ASSERT(replay.points.back().requested == replay.statistics.requested_bytes[0].current);
 }
 
+// Found by the property: a request that failed had reserved an expandable segment, which only a later request mapped.
+TEST(RecordingReplay, AReservationOfAFailedRequestIsFoundLater) {
+  RunOptions options;
+  options.settings.expandable_segments = true;
+  options.seed = 7955266;
+  options.streams = 2;
+  options.capacity = MiB(206);
+  const MemoryRecording recording = RecordedRun(options).recording();
+  const StartState start = find_start_state(recording.devices[0], recording.settings);
+  const RecordingReplay replay = replay_as_recorded(recording, recording.devices[0], start);
+  EXPECT_GT(replay.check->allocs, 100u);
+  EXPECT_EQ(replay.check->placements_equal, replay.check->allocs);
+  EXPECT_EQ(replay.check->segment_allocs_equal, replay.check->segment_allocs_recorded);
+}
+
+// Found by the property: a program that gave everything back has no segments in the end, which contradicts nothing.
+TEST(RecordingReplay, ARecordingThatEndsEmptyHasAStartState) {
+  RunOptions options;
+  options.settings = parse_allocator_settings("roundup_power2_divisions:4");
+  options.seed = 2400;
+  options.late_completions = true;
+  const RecordedRun run(options);
+  const MemoryRecording recording = run.recording();
+  DeviceRecording cut = recording.devices[0];
+  ASSERT_TRUE(cut.segments.empty()) << "the run was chosen for that";
+  const std::size_t at = 2;  // the first call made one block
+  cut.events.erase(cut.events.begin(), cut.events.begin() + at);
+  const StartState start = find_start_state(cut, recording.settings);
+  EXPECT_TRUE(start.contradictions.empty());
+  EXPECT_EQ(start.segments, run.states[at]);
+}
+
 // A call whose first events a ring buffer lost is not whole; the buffer is cut between calls here.
 RC_GTEST_PROP(RecordingReplay, ReplaysFromTheMiddle, ()) {
   const RecordedRun run(random_options(*rc::gen::arbitrary<bool>()));

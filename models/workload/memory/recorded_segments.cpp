@@ -8,6 +8,7 @@ namespace memwall {
 namespace {
 
 constexpr Address kAlignment = Address{2} << 20;
+constexpr Bytes kSmallPage = MiB(2);  // what a small request maps: one page, and never more
 constexpr Address kLast = Address{1} << 62;
 using Action = MemoryEvent::Action;
 
@@ -41,6 +42,12 @@ std::optional<Address> RecordedSegments::obtain(Bytes bytes) {
 std::optional<Address> RecordedSegments::reserve(Bytes bytes) {
   for (const MemoryEvent& event : expected_)
     if (event.action == Action::segment_map && is_free(event.address, bytes)) return take(event.address, bytes);
+  for (const MemoryEvent& event : later_) {
+    if (++foreseen_ > kMostForeseen) break;
+    if (event.action != Action::segment_map || event.stream != later_stream_) continue;
+    const bool small = event.size == kSmallPage;
+    if (small == later_small_ && is_free(event.address, bytes)) return take(event.address, bytes);
+  }
   return invent(bytes);
 }
 

@@ -20,7 +20,17 @@ class RecordedSegments final : public SegmentSource {
   // These are held from the beginning. REQUIRES: they do not overlap.
   void hold(const std::vector<SegmentState>& segments);
   // The segment_alloc and segment_map events of the request that comes now; other events are passed over. Not owned.
-  void expect(std::span<const MemoryEvent> events) { expected_ = events; }
+  void expect(std::span<const MemoryEvent> events) {
+    expected_ = events;
+    later_ = {};
+  }
+  // A request that failed may have reserved an expandable segment, which shows only when a later one maps its first
+  // page: of `stream` and of this pool, among the events `later` (not owned). Until the next expect.
+  void foresee(std::span<const MemoryEvent> later, std::uint16_t stream, bool small) {
+    later_ = later;
+    later_stream_ = stream;
+    later_small_ = small;
+  }
 
   std::optional<Address> obtain(Bytes bytes) override;
   void give_back(Address address, Bytes) override { held_.erase(address); }
@@ -34,7 +44,12 @@ class RecordedSegments final : public SegmentSource {
   std::optional<Address> take(Address address, Bytes bytes);
   std::optional<Address> invent(Bytes bytes);
 
-  std::span<const MemoryEvent> expected_;
+  static constexpr std::size_t kMostForeseen = 5'000'000;  // events looked at in all
+
+  std::span<const MemoryEvent> expected_, later_;
+  std::uint16_t later_stream_ = 0;
+  bool later_small_ = false;
+  std::size_t foreseen_ = 0;
   std::map<Address, Address> held_;  // begin -> end
   Address next_ = 0;                 // to invent
   std::uint64_t invented_ = 0;

@@ -108,6 +108,8 @@ void RecordingPlayer::fail_as_recorded(std::uint32_t i) {
   const MemoryEvent& event = device_.events[i];
   const std::size_t first = segment_events_before(i);
   source_.expect(std::span(device_.events).subspan(first, i - first));
+  source_.foresee(std::span(device_.events).subspan(i), event.stream,
+                  round_request(settings_, event.size) <= kSmallRequest);
   begin_request(event.size, event.stream, 0);
   notes_.push_back(
       fmt::format("Event {}: a request of {} bytes found no memory; {} bytes were reserved, and {} free on the device.",

@@ -113,9 +113,10 @@ StartState find_start_state(const DeviceRecording& device, const AllocatorSettin
   state.empty = begins_empty(device);
   if (state.empty) return state;
   Contradictions wrong;
-  if (device.segments.empty())
-    wrong.add("the recording does not begin empty and has no segments: what lived before it cannot be found");
   const EarlierState earlier = walk_back(device, wrong);
+  // A program that gave everything back has no segments at its end, rightly.
+  if (device.segments.empty() && !wrong.none())
+    wrong.add("the recording does not begin empty and has no segments: what lived before it cannot be found");
   const std::vector<std::vector<SizedBlock>> blocks = size_blocks(device, settings, earlier, wrong, look_ahead);
   std::size_t range_number = 0;
   for (const auto& [address, range] : earlier.ranges)

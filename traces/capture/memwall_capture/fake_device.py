@@ -17,7 +17,6 @@ import sys
 import torch
 import torch._compile
 import torch._dynamo.eval_frame
-import torch.distributed.fsdp
 import torch.utils._device
 import torch.utils.checkpoint
 from torch._subclasses import fake_tensor
@@ -31,6 +30,9 @@ from . import attention, fake_cuda
 from .errors import CaptureError
 from .session import CaptureMode, _desugars, installed_mode
 from .storages import plain_tensors
+
+if torch.distributed.is_available():
+    import torch.distributed.fsdp
 
 META = torch.device("meta")
 PRIM_DEVICE = torch.ops.prim.device.default

@@ -55,8 +55,8 @@ bool insert(HeldRanges& ranges, Address address, const HeldRange& range) {
 
 class Walk {
  public:
-  Walk(const DeviceRecording& device, Contradictions& wrong)
-      : device_(device), wrong_(wrong), has_end_(!device.segments.empty()) {}
+  Walk(const DeviceRecording& device, bool has_end, Contradictions& wrong)
+      : device_(device), wrong_(wrong), has_end_(has_end) {}
 
   EarlierState run() {
     begin_at_the_end();
@@ -289,6 +289,8 @@ HeldRanges final_ranges(const DeviceRecording& device, Contradictions& wrong) {
   return ranges;
 }
 
-EarlierState walk_back(const DeviceRecording& device, Contradictions& wrong) { return Walk(device, wrong).run(); }
+EarlierState walk_back(const DeviceRecording& device, bool has_end, Contradictions& wrong) {
+  return Walk(device, has_end, wrong).run();
+}
 
 }  // namespace memwall

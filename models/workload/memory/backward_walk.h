@@ -55,6 +55,7 @@ std::vector<std::array<std::int64_t, 2>> private_pools(const DeviceRecording& de
 // The segments at the end; what contradicts itself is left out.
 HeldRanges final_ranges(const DeviceRecording& device, Contradictions& wrong);
 
-EarlierState walk_back(const DeviceRecording& device, Contradictions& wrong);
+// `has_end`: the segments at the end are known, if only to be none; else what they would contradict is not said.
+EarlierState walk_back(const DeviceRecording& device, bool has_end, Contradictions& wrong);
 
 }  // namespace memwall

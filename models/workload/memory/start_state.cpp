@@ -106,6 +106,13 @@ SegmentState segment_of(Address address, const HeldRange& range, const std::vect
   return segment;
 }
 
+// A program that gave everything back has no segments at its end, rightly.
+bool ends_empty(const DeviceRecording& device) {
+  Contradictions wrong;
+  walk_back(device, true, wrong);
+  return wrong.none();
+}
+
 }  // namespace
 
 StartState find_start_state(const DeviceRecording& device, const AllocatorSettings& settings, bool look_ahead) {
@@ -113,10 +120,10 @@ StartState find_start_state(const DeviceRecording& device, const AllocatorSettin
   state.empty = begins_empty(device);
   if (state.empty) return state;
   Contradictions wrong;
-  const EarlierState earlier = walk_back(device, wrong);
-  // A program that gave everything back has no segments at its end, rightly.
-  if (device.segments.empty() && !wrong.none())
+  const bool has_end = !device.segments.empty() || ends_empty(device);
+  if (!has_end)
     wrong.add("the recording does not begin empty and has no segments: what lived before it cannot be found");
+  const EarlierState earlier = walk_back(device, has_end, wrong);
   const std::vector<std::vector<SizedBlock>> blocks = size_blocks(device, settings, earlier, wrong, look_ahead);
   std::size_t range_number = 0;
   for (const auto& [address, range] : earlier.ranges)

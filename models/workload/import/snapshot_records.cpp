@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "models/workload/import/in_quotes.h"
 #include "models/workload/import/snapshot_builder.h"
 #include "sim/error.h"
 
@@ -113,7 +114,7 @@ PickleValue SnapshotBuilder::make_block() {
   else if (state == Name::active_awaiting_free || state == Name::active_pending_free)
     block.state = RecordedBlock::State::pending;
   else if (state != Name::inactive)
-    throw PickleFault{fmt::format("'{}' as the state of a block", texts_[static_cast<std::uint32_t>(state)]),
+    throw PickleFault{in_quotes(texts_[static_cast<std::uint32_t>(state)]) + " as the state of a block",
                       "active_allocated, active_awaiting_free, active_pending_free or inactive"};
   const bool has_history = fields_.has(Name::history) && !fields_[Name::history].is(Kind::shared, kEmptyList);
   const History history = take_list<History>(Name::history, "a list of earlier allocations");

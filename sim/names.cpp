@@ -60,9 +60,14 @@ std::string_view to_string(StreamRole role) {
   return pick(words, role);
 }
 
+std::string_view to_string(Dispatch dispatch) {
+  static constexpr std::string_view words[] = {"native", "eager", "compiled"};
+  return pick(words, dispatch);
+}
+
 std::string_view to_string(RewriterKind kind) {
-  static constexpr std::string_view words[] = {"precision", "batch",  "model_parallelism", "recompute", "sharding",
-                                               "offload",   "buckets"};
+  static constexpr std::string_view words[] = {"precision", "batch",    "fusion",  "model_parallelism",
+                                               "recompute", "sharding", "offload", "buckets"};
   return pick(words, kind);
 }
 

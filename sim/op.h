@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sim/shape.h"
 #include "sim/storage.h"
 #include "sim/units.h"
 
@@ -88,6 +89,14 @@ enum class CollectiveKind : std::uint8_t {
 };
 std::string_view to_string(CollectiveKind k);
 
+// Who issues the op on the host, hence what comes between two calls of the driver.
+enum class Dispatch : std::uint8_t {
+  native,   // a program of its own (C++, CUDA): the calls alone, or what was captured
+  eager,    // a framework, operator by operator (PyTorch from Python)
+  compiled  // code that a compiler made of the model (torch.compile): one call per kernel, no dispatch
+};
+std::string_view to_string(Dispatch dispatch);
+
 enum class Access : std::uint8_t { read, write };
 
 // One relation between an op and a storage. Writing makes a new version of the
@@ -131,11 +140,23 @@ struct Op {
   std::uint16_t use_count = 0;
   std::uint8_t from = 0, to = 0;  // copy, storage_io: indices into Trace::places
   std::uint16_t group = 0;        // collective: index of its process group
+  // What the work is made of, by operator class (an index into Trace::shapes, 0 = unknown):
+  //   gemm           {batch, m, n, k}: that many products of m x k with k x n
+  //   convolution    {images, input channels, output channels, output positions, kernel taps, groups}
+  //   attention      {batch, heads, heads of keys and values, queries, keys, head size, 1 if causal else 0}
+  //   normalization, reduction  {rows, width of a row}
+  //   embedding      {tokens, width, vocabulary}
+  //   optimizer, elementwise, memory  {elements}
+  // The backward of an operator has its forward's shape, except of a gemm, which has its own.
+  ShapeId shape = 0;
+  std::uint16_t kernels = 1;          // kernels that this one line stands for, in a row on its stream
+  std::uint16_t framework_calls = 0;  // operators that the framework dispatched for it, views before it included
+  Dispatch dispatch = Dispatch::native;
   OperatorClass operator_class = OperatorClass::other;
   DataType data_type = DataType::unknown;
   CollectiveKind collective = CollectiveKind::none;
   bool pageable = false;  // copy: the host side is not page-locked
 };
-static_assert(sizeof(Op) <= 120, "an op is stored for every line of a step; keep it small");
+static_assert(sizeof(Op) <= 112, "an op is stored for every line of a step; keep it small");
 
 }  // namespace memwall

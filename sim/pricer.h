@@ -11,8 +11,10 @@ namespace memwall {
 class Pricer {
  public:
   virtual ~Pricer() = default;
-  // A kernel from its FLOPs, HBM bytes, data type and operator class (all in `op`).
-  virtual Duration kernel(const Op& op) const = 0;
+  // Kernels from their FLOPs, HBM bytes, data type, operator class and number (all in `op`) and, where
+  // known, from the shape of the work (see Op::shape; empty = unknown).
+  virtual Duration kernel(const Op& op, const Shape& shape) const = 0;
+  Duration kernel(const Op& op) const { return kernel(op, Shape()); }
   // One transfer alone, latency included. Throws UsageError if the machine has no such route.
   virtual Duration copy(const std::string& from, const std::string& to, Bytes bytes, bool pageable) const = 0;
   // A collective over `ranks`; `bytes` is the size of the whole (gathered) message.
@@ -21,8 +23,16 @@ class Pricer {
   virtual Bytes wire_bytes(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const = 0;
   // CPU work bound by host DRAM: optimizer step, casts.
   virtual Duration host_memory_work(Bytes dram_bytes) const = 0;
-  // The op at `new_bytes` and `new_flops`: measured x predicted(new) / predicted(old).
-  virtual Duration scaled(const Op& measured, Bytes new_bytes, double new_flops) const = 0;
+  // What `measured` takes as `changed` (FLOPs, bytes, type, class): measured x predicted(new) / predicted(old).
+  // Where nothing is known of the old work there is no ratio: the price of the new.
+  virtual Duration scaled(const Op& measured, const Shape& old_shape, const Op& changed,
+                          const Shape& new_shape) const = 0;
+  Duration scaled(const Op& measured, Bytes new_bytes, double new_flops) const {
+    Op changed = measured;
+    changed.bytes = new_bytes;
+    changed.flops = new_flops;
+    return scaled(measured, Shape(), changed, Shape());
+  }
 };
 
 }  // namespace memwall

@@ -12,7 +12,16 @@
 namespace memwall {
 
 // Rewriters run in this order, whatever the order of flags.
-enum class RewriterKind : std::uint8_t { precision, batch, model_parallelism, recompute, sharding, offload, buckets };
+enum class RewriterKind : std::uint8_t {
+  precision,
+  batch,
+  fusion,
+  model_parallelism,
+  recompute,
+  sharding,
+  offload,
+  buckets
+};
 std::string_view to_string(RewriterKind kind);
 
 class Rewriter {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sim/shape.h"
 #include "sim/units.h"
 
 namespace memwall {
@@ -34,6 +35,7 @@ struct Storage {
   std::uint8_t place = 0;    // index into Trace::places: where it is created
   std::uint16_t stream = 0;  // stream whose pool it is allocated from
   StringId label = 0;        // a parameter's name, or the op that made it; for people
+  ShapeId shape = 0;         // of the tensor that it was made for, an index into Trace::shapes; 0 = unknown
   bool preexisting = false;  // lives before the first op; has no alloc op
   bool pinned = false;       // host memory: page-locked
 };

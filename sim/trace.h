@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/op.h"
+#include "sim/shape.h"
 #include "sim/storage.h"
 
 namespace memwall {
@@ -80,6 +81,7 @@ struct Trace {
   std::string name;
   std::string machine;  // file name of the machine on which the durations were measured, "" if none
   StringTable strings;
+  ShapeTable shapes;
   std::vector<HostThread> threads;
   std::vector<Stream> streams;
   std::vector<std::string> places;  // tier names: "hbm", "host", "nvme", "peer_hbm"

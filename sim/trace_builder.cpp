@@ -10,6 +10,7 @@ TraceBuilder TraceBuilder::like(const Trace& base) {
   t.name = base.name;
   t.machine = base.machine;
   t.strings = base.strings;
+  t.shapes = base.shapes;
   t.threads = base.threads;
   t.streams = base.streams;
   t.places = base.places;

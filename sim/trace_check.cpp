@@ -72,6 +72,7 @@ class Checker {
         fault("Storage " + std::to_string(i) + " has " + std::to_string(s.bytes) + " bytes; expected 0 to 2^50.");
       if (s.place >= t_.places.size()) fault("Storage " + std::to_string(i) + " is at a place that is not listed.");
       if (s.label >= t_.strings.size()) fault("Storage " + std::to_string(i) + " has a label that is not listed.");
+      if (s.shape >= t_.shapes.size()) fault("Storage " + std::to_string(i) + " has a shape that is not listed.");
       state_[i] = s.preexisting ? State::live : State::unborn;
     }
     for (const Step& s : t_.steps)
@@ -98,6 +99,8 @@ class Checker {
     if (needs_stream && op.stream >= t_.streams.size()) fault(describe(id) + " is on a stream that is not listed.");
     if (op.name >= t_.strings.size() || op.operator_name >= t_.strings.size() || op.module >= t_.strings.size())
       fault(describe(id) + " has a name that is not listed.");
+    if (op.shape >= t_.shapes.size()) fault(describe(id) + " has a shape that is not listed.");
+    if (op.kernels == 0) fault(describe(id) + " stands for 0 kernels; expected 1 or more.");
     if (op.first_use > t_.uses.size() || op.use_count > t_.uses.size() - op.first_use)
       fault(describe(id) + " has uses beyond the end of the list.");
     if ((op.kind == OpKind::copy || op.kind == OpKind::storage_io) &&

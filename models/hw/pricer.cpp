@@ -50,7 +50,8 @@ class MachinePricer : public Pricer {
  public:
   explicit MachinePricer(const Machine& machine) : machine_(machine) {}
 
-  Duration kernel(const Op& op) const override { return kernel_duration(machine_, op); }
+  using Pricer::kernel;
+  Duration kernel(const Op& op, const Shape&) const override { return kernel_duration(machine_, op); }
 
   Duration copy(const std::string& from, const std::string& to, Bytes bytes, bool pageable) const override {
     const Route* route = machine_.route(tier(from), tier(to), pageable);
@@ -83,13 +84,12 @@ class MachinePricer : public Pricer {
     return from_seconds(static_cast<double>(dram_bytes) / rate);
   }
 
-  Duration scaled(const Op& measured, Bytes new_bytes, double new_flops) const override {
-    Op changed = measured;
-    changed.bytes = new_bytes;
-    changed.flops = new_flops;
+  using Pricer::scaled;
+  Duration scaled(const Op& measured, const Shape& old_shape, const Op& changed,
+                  const Shape& new_shape) const override {
     // Nothing is known about the old work: the model has no ratio to offer, only its own price.
-    if (measured.bytes <= 0 && measured.flops <= 0) return kernel(changed);
-    const double ratio = to_seconds(kernel(changed)) / to_seconds(kernel(measured));
+    if (measured.bytes <= 0 && measured.flops <= 0) return kernel(changed, new_shape);
+    const double ratio = to_seconds(kernel(changed, new_shape)) / to_seconds(kernel(measured, old_shape));
     return Duration(std::llround(static_cast<double>(measured.duration.count()) * ratio));
   }
 

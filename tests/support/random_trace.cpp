@@ -63,11 +63,18 @@ class Author {
     for (std::uint64_t i = 0; i <= below(5); ++i) live_.push_back(storage(true));
   }
 
+  ShapeId shape() {
+    Shape extents;
+    for (std::uint64_t rank = below(6); rank > 0; --rank) extents.push_back(static_cast<std::int64_t>(below(9)));
+    return builder_.trace().shapes.intern(extents);
+  }
+
   StorageId storage(bool preexisting) {
     const StorageId id =
         builder_.add_storage(static_cast<Bytes>(below(1ull << 34)), any(StorageKind::communication_buffer),
                              chance(80) ? "hbm" : "host", word("storage "), preexisting);
     Storage& s = builder_.trace().storages[id];
+    s.shape = shape();
     s.stream = static_cast<std::uint16_t>(below(builder_.trace().streams.size()));
     s.pinned = chance(10);
     return id;
@@ -85,6 +92,10 @@ class Author {
     if (chance(50)) op.module = t.strings.intern(word("layers."));
     op.host_gap = time(20'000);
     op.host_cost = time(5'000);
+    op.shape = shape();
+    op.kernels = static_cast<std::uint16_t>(chance(80) ? 1 : 1 + below(65535));
+    op.framework_calls = static_cast<std::uint16_t>(below(4));
+    op.dispatch = any(Dispatch::compiled);
     op.operator_class = any(OperatorClass::memory);
     op.data_type = any(DataType::boolean);
     if (!t.ops.empty())

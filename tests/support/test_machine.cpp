@@ -95,7 +95,7 @@ class ClosedFormPricer : public Pricer {
  public:
   explicit ClosedFormPricer(const Machine& machine) : machine_(machine) {}
 
-  Duration kernel(const Op& op) const override { return from_seconds(kernel_seconds(op.bytes, op.flops)); }
+  Duration kernel(const Op& op, const Shape&) const override { return from_seconds(kernel_seconds(op.bytes, op.flops)); }
 
   Duration copy(const std::string& from, const std::string& to, Bytes bytes, bool pageable) const override {
     const Route* route = machine_.route(machine_.tier(from), machine_.tier(to), pageable);
@@ -119,10 +119,10 @@ class ClosedFormPricer : public Pricer {
     return from_seconds(static_cast<double>(dram_bytes) / machine_.host.optimizer_bandwidth);
   }
 
-  Duration scaled(const Op& measured, Bytes new_bytes, double new_flops) const override {
+  Duration scaled(const Op& measured, const Shape&, const Op& changed, const Shape&) const override {
     const double before = kernel_seconds(measured.bytes, measured.flops);
     if (before <= 0) return measured.duration;
-    return from_seconds(to_seconds(measured.duration) * kernel_seconds(new_bytes, new_flops) / before);
+    return from_seconds(to_seconds(measured.duration) * kernel_seconds(changed.bytes, changed.flops) / before);
   }
 
  private:

@@ -18,16 +18,19 @@ namespace memwall {
 namespace {
 
 // A new field of these must go into the file and into the comparisons below.
-static_assert(sizeof(Op) == 104 && sizeof(Storage) == 24 && sizeof(Use) == 12 && sizeof(ReplayConstants) == 120);
+static_assert(sizeof(Op) == 112 && sizeof(Storage) == 24 && sizeof(Use) == 12 && sizeof(ReplayConstants) == 120);
 
 auto fields(const Op& op) {
   return std::tuple(std::tie(op.kind, op.phase, op.origin, op.wait_for, op.graph_member, op.placed, op.inferred,
                              op.added, op.thread, op.stream, op.name, op.operator_name, op.module, op.host_gap,
                              op.host_cost, op.return_delay, op.duration),
                     std::tie(op.bytes, op.flops, op.waves, op.target, op.source, op.first_use, op.use_count, op.from,
-                             op.to, op.group, op.operator_class, op.data_type, op.collective, op.pageable));
+                             op.to, op.group, op.operator_class, op.data_type, op.collective, op.pageable, op.shape,
+                             op.kernels, op.framework_calls, op.dispatch));
 }
-auto fields(const Storage& s) { return std::tie(s.bytes, s.kind, s.place, s.stream, s.label, s.preexisting, s.pinned); }
+auto fields(const Storage& s) {
+  return std::tie(s.bytes, s.kind, s.place, s.stream, s.label, s.preexisting, s.pinned, s.shape);
+}
 auto fields(const Use& u) { return std::tie(u.storage, u.version, u.access); }
 auto fields(const Step& s) { return std::tie(s.name, s.first, s.last); }
 auto fields(const Stream& s) { return std::tie(s.name, s.device, s.role); }
@@ -50,6 +53,9 @@ std::string difference(const Trace& a, const Trace& b) {
   if (a.strings.size() != b.strings.size()) return found + "strings differ in number";
   for (StringId i = 0; i < a.strings.size(); ++i)
     if (a.strings[i] != b.strings[i]) found += "string " + std::to_string(i) + " differs";
+  if (a.shapes.size() != b.shapes.size()) return found + "shapes differ in number";
+  for (ShapeId i = 0; i < a.shapes.size(); ++i)
+    if (a.shapes[i] != b.shapes[i]) found += "shape " + std::to_string(i) + " differs";
   if (fields(a.knowledge) != fields(b.knowledge)) found += "knowledge differs";
   if (std::tie(a.name, a.machine, a.places, a.event_count, a.ranks, a.samples_per_step, a.tokens_per_step,
                a.untracked_bytes, a.reserved_at_start,

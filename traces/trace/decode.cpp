@@ -62,6 +62,7 @@ void decode_enums(const file::Ops& in, std::span<Op> ops) {
   take_enum(OperatorClass::memory, in.operator_class(), ops, "operator_class", &Op::operator_class);
   take_enum(DataType::boolean, in.data_type(), ops, "data_type", &Op::data_type);
   take_enum(CollectiveKind::barrier, in.collective(), ops, "collective", &Op::collective);
+  take_enum(Dispatch::compiled, in.dispatch(), ops, "dispatch", &Op::dispatch);
   take_up_to(31, in.flags(), ops, "flags", [](Op& op, char value) {
     const auto flags = static_cast<unsigned char>(value);
     op.graph_member = has_bit(flags, 0);
@@ -90,6 +91,10 @@ void decode_indices(const file::Ops& in, std::span<Op> ops) {
   take_index(in.stream(), ops, "stream", &Op::stream);
   take_index(in.use_count(), ops, "use_count", &Op::use_count);
   take_index(in.group(), ops, "group", &Op::group);
+  take_index(in.framework_calls(), ops, "framework_calls", &Op::framework_calls);
+  take_up_to(kIndex16 - 1, in.kernels(), ops, "kernels",
+             [](Op& op, std::uint32_t value) { op.kernels = static_cast<std::uint16_t>(value + 1); });
+  take(in.shape(), ops, "shape", [](Op& op, std::uint32_t id) { op.shape = id; });
   take(in.name(), ops, "name", [](Op& op, std::uint32_t id) { op.name = id; });
   take(in.operator_name(), ops, "operator_name", [](Op& op, std::uint32_t id) { op.operator_name = id; });
   take(in.module(), ops, "module", [](Op& op, std::uint32_t id) { op.module = id; });
@@ -146,6 +151,19 @@ void decode(const file::Strings& in, Trace& trace) {
   require(at == text.size(), "has text that belongs to no string");
 }
 
+void decode(const file::Shapes& in, Trace& trace) {
+  require(static_cast<std::size_t>(in.rank_size()) <= kChunkRows, "holds too many shapes in one part");
+  auto extent = in.extent().begin();
+  for (const std::uint32_t rank : in.rank()) {
+    require(rank <= static_cast<std::size_t>(in.extent().end() - extent), "has a shape without all of its extents");
+    const Shape shape(extent, extent + rank);
+    extent += rank;
+    const auto expected = static_cast<ShapeId>(trace.shapes.size());
+    if (trace.shapes.intern(shape) != expected) throw ColumnError("has the same shape twice");
+  }
+  require(extent == in.extent().end(), "has extents that belong to no shape");
+}
+
 void decode(const file::Storages& in, Trace& trace) {
   const std::span<Storage> rows = append_rows(trace.storages, in.rows(), "storages");
   take(in.bytes(), rows, "bytes", [](Storage& s, std::int64_t value) { s.bytes = value; });
@@ -156,6 +174,7 @@ void decode(const file::Storages& in, Trace& trace) {
   take_up_to(kIndex16, in.stream(), rows, "stream",
              [](Storage& s, std::uint32_t value) { s.stream = static_cast<std::uint16_t>(value); });
   take(in.label(), rows, "label", [](Storage& s, std::uint32_t value) { s.label = value; });
+  take(in.shape(), rows, "shape", [](Storage& s, std::uint32_t value) { s.shape = value; });
   take_up_to(3, in.flags(), rows, "flags", [](Storage& s, char value) {
     s.preexisting = has_bit(static_cast<unsigned char>(value), 0);
     s.pinned = has_bit(static_cast<unsigned char>(value), 1);

@@ -30,6 +30,7 @@ void encode_enums(std::span<const Op> ops, file::Ops* out) {
             [](const Op& op) { return static_cast<unsigned char>(op.operator_class); });
   put_bytes(out->mutable_data_type(), ops, [](const Op& op) { return static_cast<unsigned char>(op.data_type); });
   put_bytes(out->mutable_collective(), ops, [](const Op& op) { return static_cast<unsigned char>(op.collective); });
+  put_bytes(out->mutable_dispatch(), ops, [](const Op& op) { return static_cast<unsigned char>(op.dispatch); });
   put_bytes(out->mutable_from(), ops, [](const Op& op) { return op.from; });
   put_bytes(out->mutable_to(), ops, [](const Op& op) { return op.to; });
 }
@@ -45,6 +46,9 @@ void encode_indices(std::span<const Op> ops, file::Ops* out) {
   put<std::uint32_t>(out->mutable_source(), ops, [](const Op& op) { return op.source + 1; });
   put<std::uint32_t>(out->mutable_use_count(), ops, [](const Op& op) { return op.use_count; });
   put<std::uint32_t>(out->mutable_group(), ops, [](const Op& op) { return op.group; });
+  put<std::uint32_t>(out->mutable_shape(), ops, [](const Op& op) { return op.shape; });
+  put<std::uint32_t>(out->mutable_kernels(), ops, [](const Op& op) { return (op.kernels - 1) & 0xffff; });
+  put<std::uint32_t>(out->mutable_framework_calls(), ops, [](const Op& op) { return op.framework_calls; });
 }
 
 }  // namespace
@@ -77,6 +81,7 @@ void encode(const Trace& trace, file::Header* out) {
   out->set_reserved_at_start(trace.reserved_at_start);
   for (const std::string& note : trace.notes) out->add_note(note);
   out->set_strings(trace.strings.size() - 1);  // the empty string goes without saying
+  out->set_shapes(trace.shapes.size() - 1);
   out->set_storages(trace.storages.size());
   out->set_ops(trace.ops.size());
   out->set_uses(trace.uses.size());
@@ -90,6 +95,14 @@ void encode(const StringTable& strings, std::size_t first, std::size_t count, fi
   }
 }
 
+void encode(const ShapeTable& shapes, std::size_t first, std::size_t count, file::Shapes* out) {
+  for (std::size_t i = first; i < first + count; ++i) {
+    const Shape& shape = shapes[static_cast<ShapeId>(i)];
+    out->add_rank(static_cast<std::uint32_t>(shape.size()));
+    for (const std::int64_t extent : shape) out->add_extent(extent);
+  }
+}
+
 void encode(std::span<const Storage> storages, file::Storages* out) {
   out->set_rows(static_cast<std::uint32_t>(storages.size()));
   column::put<std::int64_t>(out->mutable_bytes(), storages, [](const Storage& s) { return s.bytes; });
@@ -97,6 +110,7 @@ void encode(std::span<const Storage> storages, file::Storages* out) {
   column::put_bytes(out->mutable_place(), storages, [](const Storage& s) { return s.place; });
   column::put<std::uint32_t>(out->mutable_stream(), storages, [](const Storage& s) { return s.stream; });
   column::put<std::uint32_t>(out->mutable_label(), storages, [](const Storage& s) { return s.label; });
+  column::put<std::uint32_t>(out->mutable_shape(), storages, [](const Storage& s) { return s.shape; });
   column::put_bytes(out->mutable_flags(), storages, [](const Storage& s) {
     return static_cast<unsigned char>(bit(s.preexisting, 0) | bit(s.pinned, 1));
   });

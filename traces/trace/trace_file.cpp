@@ -46,6 +46,14 @@ void append_strings(FrameWriter& writer, const StringTable& strings) {
   }
 }
 
+void append_shapes(FrameWriter& writer, const ShapeTable& shapes) {
+  for (std::size_t first = 1; first < shapes.size(); first += kChunkRows) {
+    file::Chunk chunk;
+    encode(shapes, first, std::min(kChunkRows, shapes.size() - first), chunk.mutable_shapes());
+    append(writer, chunk);
+  }
+}
+
 // Calls encode_rows(rows, chunk) for each chunk's share of a table.
 template <class Row, class Encode>
 void append_table(FrameWriter& writer, const std::vector<Row>& table, Encode encode_rows) {
@@ -73,6 +81,7 @@ class TraceReader {
     if (frames_.frames() == 0) throw ColumnError("is empty");
     for (std::uint32_t i = 0; i < frames_.frames(); ++i) read_frame(i);
     require_count("strings", trace_.strings.size() - 1, declared_.strings());
+    require_count("shapes", trace_.shapes.size() - 1, declared_.shapes());
     require_count("storages", trace_.storages.size(), declared_.storages());
     require_count("ops", trace_.ops.size(), declared_.ops());
     require_count("uses", trace_.uses.size(), declared_.uses());
@@ -93,6 +102,9 @@ class TraceReader {
       case file::Chunk::kStrings:
         decode(chunk.strings(), trace_);
         break;
+      case file::Chunk::kShapes:
+        decode(chunk.shapes(), trace_);
+        break;
       case file::Chunk::kStorages:
         decode(chunk.storages(), trace_);
         break;
@@ -106,6 +118,7 @@ class TraceReader {
         throw ColumnError(fmt::format("has a part {} of unknown content", index + 1));
     }
     require_at_most("strings", trace_.strings.size() - 1, declared_.strings());
+    require_at_most("shapes", trace_.shapes.size() - 1, declared_.shapes());
     require_at_most("storages", trace_.storages.size(), declared_.storages());
     require_at_most("ops", trace_.ops.size(), declared_.ops());
     require_at_most("uses", trace_.uses.size(), declared_.uses());
@@ -115,16 +128,19 @@ class TraceReader {
     decode(header, trace_);
     // The counts are kept, the names are not needed a second time.
     declared_.set_strings(header.strings());
+    declared_.set_shapes(header.shapes());
     declared_.set_storages(header.storages());
     declared_.set_ops(header.ops());
     declared_.set_uses(header.uses());
     const std::uint64_t chunks = frames_.frames();
-    for (const std::uint64_t count : {header.strings(), header.storages(), header.ops(), header.uses()})
+    for (const std::uint64_t count :
+         {header.strings(), header.shapes(), header.storages(), header.ops(), header.uses()})
       if (count > chunks * kChunkRows)
         throw ColumnError(fmt::format("says that it holds {} rows; its {} parts hold at most {}", count, chunks,
                                       chunks * kChunkRows));
     const std::uint64_t memory = header.ops() * sizeof(Op) + header.uses() * sizeof(Use) +
-                                 header.storages() * sizeof(Storage) + header.strings() * kMemoryPerString;
+                                 header.storages() * sizeof(Storage) +
+                                 (header.strings() + header.shapes()) * kMemoryPerString;
     if (const std::uint64_t most = kFreeMemory + kMemoryPerFileByte * frames_.file_bytes(); memory > most)
       throw ColumnError(
           fmt::format("would take {} bytes of memory; expected at most {} from a file of its size", memory, most));
@@ -181,6 +197,7 @@ void write_trace(const Trace& trace, const std::filesystem::path& path) {
   encode(trace, header.mutable_header());
   append(writer, header);
   append_strings(writer, trace.strings);
+  append_shapes(writer, trace.shapes);
   append_table(writer, trace.storages,
                [](std::span<const Storage> rows, file::Chunk& chunk) { encode(rows, chunk.mutable_storages()); });
   std::uint32_t uses_end = 0;

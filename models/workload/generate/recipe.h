@@ -1,0 +1,47 @@
+// How a network is trained: batch, precision, optimizer, and what the program around it does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace memwall {
+
+enum class Precision : std::uint8_t {
+  fp32,
+  amp_fp16,  // parameters fp32, torch.autocast; gradients scaled and checked for infinities
+  amp_bf16,
+  fp16,  // parameters fp16 (Megatron: with fp32 main parameters in the optimizer)
+  bf16,  // pure: parameters, gradients and optimizer states
+  fp8    // linear layers in fp8 (torchao's dynamic scaling), the rest bf16
+};
+
+enum class Attention : std::uint8_t { plain, flash };
+
+enum class Optimizer : std::uint8_t { none, sgd, adam, adamw, adamw_8bit };
+enum class OptimizerKernels : std::uint8_t { foreach, fused };
+
+enum class Execution : std::uint8_t { eager, compiled, native };  // native: one program in C++ (llm.c)
+
+enum class ActivationCheckpoint : std::uint8_t { none, full };
+
+struct Recipe {
+  std::int64_t batch = 1;     // sequences or images of one forward pass, on one GPU
+  std::int64_t sequence = 0;  // tokens; 0: the model's longest
+  Precision precision = Precision::bf16;
+  Attention attention = Attention::flash;
+  Execution execution = Execution::eager;
+  Optimizer optimizer = Optimizer::adamw;
+  OptimizerKernels optimizer_kernels = OptimizerKernels::foreach;
+  bool optimizer_in_backward = false;
+  std::int64_t accumulation = 1;   // forward and backward passes per update
+  bool master_parameters = false;  // fp32 copies in the optimizer where parameters are 16-bit
+  std::int64_t loss_chunks = 1;    // chunked cross entropy: pieces of the sequence
+  bool loss_in_fp32 = true;        // logits are cast up before the loss
+  ActivationCheckpoint checkpoint = ActivationCheckpoint::none;  // of each layer
+  bool activation_offload = false;
+  std::int64_t lora_rank = 0;       // 0: all parameters are trained
+  std::uint32_t data_parallel = 1;  // ranks; the gradients are reduced over them
+  bool set_to_none = true;          // zero_grad frees the gradients
+};
+
+}  // namespace memwall

@@ -1,0 +1,31 @@
+// Shapes: the extents of a tensor, or those of a piece of work, kept once each.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace memwall {
+
+using Shape = std::vector<std::int64_t>;
+using ShapeId = std::uint32_t;  // 0 = unknown
+
+// Interned shapes. Id 0 is always the empty one, which means unknown; a scalar is {1}.
+class ShapeTable {
+ public:
+  ShapeTable() { intern({}); }
+  ShapeTable(const ShapeTable& other);
+  ShapeTable& operator=(const ShapeTable& other);
+  ShapeTable(ShapeTable&&) = default;
+  ShapeTable& operator=(ShapeTable&&) = default;
+  ShapeId intern(const Shape& shape);
+  const Shape& operator[](ShapeId id) const { return *shapes_[id]; }
+  std::size_t size() const { return shapes_.size(); }
+
+ private:
+  std::map<Shape, ShapeId> ids_;  // owns the shapes; nodes do not move
+  std::vector<const Shape*> shapes_;
+};
+
+}  // namespace memwall

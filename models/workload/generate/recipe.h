@@ -17,10 +17,10 @@ enum class Precision : std::uint8_t {
 
 enum class Attention : std::uint8_t { plain, flash };
 
-enum class Optimizer : std::uint8_t { none, sgd, adam, adamw, adamw_8bit };
+enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw, adamw_8bit };
 enum class OptimizerKernels : std::uint8_t { foreach, fused };
 
-enum class Execution : std::uint8_t { eager, compiled, native };  // native: one program in C++ (llm.c)
+enum class ExecutionMode : std::uint8_t { eager, compiled, native };  // native: one program in C++ (llm.c)
 
 enum class ActivationCheckpoint : std::uint8_t { none, full };
 
@@ -29,8 +29,8 @@ struct Recipe {
   std::int64_t sequence = 0;  // tokens; 0: the model's longest
   Precision precision = Precision::bf16;
   Attention attention = Attention::flash;
-  Execution execution = Execution::eager;
-  Optimizer optimizer = Optimizer::adamw;
+  ExecutionMode execution = ExecutionMode::eager;
+  OptimizerKind optimizer = OptimizerKind::adamw;
   OptimizerKernels optimizer_kernels = OptimizerKernels::foreach;
   bool optimizer_in_backward = false;
   std::int64_t accumulation = 1;   // forward and backward passes per update

@@ -11,7 +11,7 @@
 
 namespace memwall {
 
-struct Workload {
+struct TrainingJob {
   Model model;
   Recipe recipe;
 };
@@ -21,9 +21,9 @@ std::vector<std::string> known_workloads();
 
 // `what`: a known name, or a path to a .textproto or a config.json. Throws InputError (file, line, found,
 // expected) or UsageError (no such name, the nearest one).
-Workload load_workload(const std::string& what);
+TrainingJob load_training_job(const std::string& what);
 
 // Changes one setting: "batch=2", "model.layers=4". Throws UsageError naming the nearest key.
-void set(Workload& workload, const std::string& assignment);
+void set(TrainingJob& job, const std::string& assignment);
 
 }  // namespace memwall

@@ -1,0 +1,70 @@
+// A tensor that only knows its shape: what the generators compute with. Its storage is counted by
+// reference, as in PyTorch: it is freed, in the trace, when the last tensor that refers to it goes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/op.h"
+#include "sim/shape.h"
+
+namespace memwall {
+
+class Tape;
+struct GradientFunction;
+
+// Bytes of one element. Numbers of 64 bits without sign count as int64.
+Bytes bytes_of(DataType type);
+
+// A storage while something refers to it. The destructor writes the `free`.
+class LiveStorage {
+ public:
+  // `permanent`: parameters, optimizer states, inputs; they outlive the step and are never freed.
+  LiveStorage(Tape& tape, StorageId id, bool permanent) : tape_(&tape), id_(id), permanent_(permanent) {}
+  ~LiveStorage();
+  LiveStorage(const LiveStorage&) = delete;
+  LiveStorage& operator=(const LiveStorage&) = delete;
+  StorageId id() const { return id_; }
+  bool permanent() const { return permanent_; }
+
+ private:
+  Tape* tape_;
+  StorageId id_;
+  bool permanent_;
+};
+
+struct Tensor {
+  Shape shape;
+  Shape strides;  // in elements; 0 where the view repeats
+  DataType type = DataType::unknown;
+  std::shared_ptr<LiveStorage> storage;
+  std::shared_ptr<GradientFunction> function;  // what made it, if a gradient may be asked for
+  int output = 0;                              // which of the function's results it is
+
+  explicit operator bool() const { return storage != nullptr; }
+  bool requires_gradient() const { return function != nullptr; }
+  std::int64_t elements() const;
+  std::int64_t size(int dimension) const;  // negative: from the end
+  int dimensions() const { return static_cast<int>(shape.size()); }
+  Bytes bytes() const { return elements() * bytes_of(type); }
+  // Bytes of the elements of a view, each counted once however often the view repeats it.
+  Bytes touched_bytes() const;
+  bool contiguous() const;
+  // The same values without a history, as `detach()`.
+  Tensor detached() const;
+  void reset() { *this = Tensor(); }
+};
+
+using Tensors = std::vector<Tensor>;
+
+std::int64_t elements_of(const Shape& shape);
+Shape contiguous_strides(const Shape& shape);
+// Strides of a dense result with the order of dimensions in memory that `like` has (TensorIterator's rule).
+Shape strides_like(const Shape& shape, const Tensor& like);
+// Strides with which the tensor can be seen as `shape`, or nothing if it has to be copied.
+bool view_strides(const Tensor& tensor, const Shape& shape, Shape& strides);
+// The shape that an operator of two tensors gives them both.
+Shape broadcast(const Shape& a, const Shape& b);
+
+}  // namespace memwall

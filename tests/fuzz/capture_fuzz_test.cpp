@@ -19,6 +19,28 @@
 namespace memwall {
 namespace {
 
+// An operator of each class that has a shape, with its tensors; the last line counts the others.
+constexpr const char* kTensors =
+    R"({"format":"memwall-capture","version":1,"name":"t","mode":"fake","end":true}
+{"storage":0,"bytes":96,"kind":"parameter","place":"hbm","preexisting":true}
+{"storage":1,"bytes":96,"kind":"activation","place":"hbm","preexisting":true}
+{"op":"aten::t","reads":[0],"kernels":0,"calls":2}
+{"op":"aten::bmm","reads":[0,1],"writes":[1],"class":"gemm","flops":96,"inputs":[[[2,3,4],"fp32",0],[[2,4,3],"fp32",1,[12,1,4]]],"outputs":[[[2,3,3],"fp32",1]]}
+{"op":"aten::_grouped_mm","reads":[0,1],"writes":[1],"class":"gemm","inputs":[[[6,4],"fp32",0],[[2,4,3],"fp32",1]],"outputs":[[[6,3],"fp32",1]]}
+{"op":"aten::matmul","reads":[0,1],"writes":[1],"class":"gemm","inputs":[[[2,3,4],"fp32",0],[[2,4,3],"fp32",1]],"outputs":[[[2,3,3],"fp32",1]]}
+{"op":"aten::convolution","reads":[0,1],"writes":[1],"class":"convolution","flops":768,"inputs":[[[2,2,3,2],"fp32",0],[[4,2,1,1],"fp32",1]],"outputs":[[[2,4,3,2],"fp32",1]]}
+{"op":"aten::_scaled_dot_product_flash_attention","reads":[0,1],"writes":[1],"class":"attention","causal":true,"inputs":[[[1,2,3,4],"fp32",0],[[1,1,3,4],"fp32",0],[[1,1,3,4],"fp32",0]],"outputs":[[[1,2,3,4],"fp32",1]]}
+{"op":"aten::native_layer_norm","reads":[0],"writes":[1],"class":"normalization","inputs":[[[6,4],"fp32",0]],"outputs":[[[6,4],"fp32",1],[[6,1],"fp32",1]]}
+{"op":"aten::native_batch_norm","reads":[0],"writes":[1],"class":"normalization","inputs":[[[3,4,2],"fp32",0]],"outputs":[[[3,4,2],"fp32",1]]}
+{"op":"aten::_softmax","reads":[0],"writes":[1],"class":"reduction","width":4,"inputs":[[[3,4,2],"fp32",0]],"outputs":[[[3,4,2],"fp32",1]]}
+{"op":"aten::nll_loss_backward","reads":[0],"writes":[1],"class":"reduction","inputs":[[[],"fp32",0],[[6,4],"fp32",0],[[6],"int64",0]],"outputs":[[[6,4],"fp32",1]]}
+{"op":"aten::sum","reads":[0],"writes":[1],"class":"reduction","inputs":[[[6,4],"fp32",0]],"outputs":[[[4],"fp32",1]]}
+{"op":"aten::embedding","reads":[0],"writes":[1],"class":"embedding","inputs":[[[6,4],"fp32",0],[[2,3],"int64",0]],"outputs":[[[2,3,4],"fp32",1]]}
+{"op":"aten::_foreach_add_","reads":[0,1],"writes":[1],"class":"optimizer","kernels":2,"inputs":[[[6,4],"fp32",1],[[6,4],"fp32",0]]}
+{"op":"aten::_fused_adamw_","reads":[0,1],"writes":[1],"class":"optimizer","elements":24,"compiled":true}
+{"end":16}
+)";
+
 class CaptureFuzz : public ::testing::Test {
  protected:
   // True if it was accepted. Anything but an InputError that names the file escapes and fails the test.
@@ -74,6 +96,18 @@ TEST_F(CaptureFuzz, DamagedTextNeverCrashesAndWhatIsAcceptedRuns) {
   int good = 0, bad = 0;
   for (int round = 0; round < 1'500; ++round) ++(accepted(damaged(texts[round % 2], random_)) ? good : bad);
   EXPECT_GT(good, 100);  // or the damage would be too heavy to reach behind the first check
+  EXPECT_GT(bad, 100);
+}
+
+TEST_F(CaptureFuzz, DamagedTensorsToo) {
+  ASSERT_TRUE(accepted(kTensors));
+  std::string unannounced = kTensors;
+  unannounced.replace(unannounced.find("true"), 4, "false");
+  unannounced.resize(unannounced.find("{\"end\""));
+  int good = 0, bad = 0;
+  for (int round = 0; round < 1'500; ++round)
+    ++(accepted(damaged(round % 2 == 0 ? kTensors : unannounced, random_)) ? good : bad);
+  EXPECT_GT(good, 100);
   EXPECT_GT(bad, 100);
 }
 

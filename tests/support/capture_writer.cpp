@@ -76,6 +76,8 @@ class Writer {
     std::string text = fmt::format(R"("id":{},"stream":{},"reads":{},"writes":{},"flops":{},"class":"{}","dtype":"{}")",
                                    id, op.stream, list(op, Access::read), list(op, Access::write), op.flops,
                                    to_string(op.operator_class), to_string(op.data_type));
+    text += fmt::format(R"(,"kernels":{},"calls":{},"compiled":{})", op.kernels, op.framework_calls,
+                        op.dispatch == Dispatch::compiled);
     if (op.source != kNoOp) text += fmt::format(",\"forward\":{}", op.source);
     if (real_) text += ",\"duration_us\":" + microseconds_text(op.duration);
     return text;
@@ -176,6 +178,8 @@ Trace as_captured(Trace t, bool real) {
       op.module = 0;
       op.host_gap = op.host_cost = Duration{};
     }
+    const bool dispatched = op.kind == OpKind::kernel || op.kind == OpKind::copy || op.kind == OpKind::collective;
+    if (dispatched && op.dispatch == Dispatch::native) op.dispatch = Dispatch::eager;
     op.origin = Origin::measured;
     if (!real) forget_times(op);
   }
@@ -214,6 +218,8 @@ std::string difference(const Trace& a, const Trace& b, const Op& x, const Op& y)
   if (x.from != y.from || x.to != y.to || x.pageable != y.pageable) return "where a copy goes";
   if (x.group != y.group || x.collective != y.collective) return "collective";
   if (x.operator_class != y.operator_class || x.data_type != y.data_type) return "class or data type";
+  if (x.kernels != y.kernels || x.framework_calls != y.framework_calls || x.dispatch != y.dispatch)
+    return "kernels or framework calls";
   const auto u = a.uses_of(x), v = b.uses_of(y);
   if (u.size() != v.size()) return fmt::format("{} and {} uses", u.size(), v.size());
   for (std::size_t i = 0; i < u.size(); ++i)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/workload/import/capture_importer.h"
+#include "models/workload/import/capture_shapes.h"
 #include "models/workload/import/in_quotes.h"
 
 namespace memwall {
@@ -14,8 +15,9 @@ namespace {
 
 using Record = CaptureRecord;
 
-constexpr std::size_t kMostGroups = 0xffff;   // Op::group
-constexpr std::uint64_t kMostOps = 1u << 31;  // OpId, with room for marks and hand-overs
+constexpr std::size_t kMostGroups = 0xffff;                          // Op::group
+constexpr std::uint32_t kMostKernels = 0xffff, kMostCalls = 0xffff;  // Op::kernels, Op::framework_calls
+constexpr std::uint64_t kMostOps = 1u << 31;                         // OpId, with room for marks and hand-overs
 
 // What one rank sends of a message in a ring (nccl-tests, doc/PERFORMANCE.md); `message` is the whole
 // buffer, gathered. A group of one sends nothing.
@@ -76,6 +78,7 @@ void CaptureImporter::take() {
       return;
     case CaptureRecordType::loss:
       return mark("loss");
+    case CaptureRecordType::end:  // the reader's own
     case CaptureRecordType::none:
       break;
   }
@@ -137,9 +140,15 @@ Op CaptureImporter::launch(OpKind kind, std::string_view name) {
   if (measured) op.duration = r_.duration;
   ++(measured ? counts_.measured : counts_.unmeasured);
   counts_.random += r_.random;
+  op.dispatch = r_.compiled ? Dispatch::compiled : Dispatch::eager;
+  op.framework_calls = static_cast<std::uint16_t>(
+      std::min<std::uint64_t>(calls() + std::exchange(state_of(threads_, r_.thread).waiting_calls, 0), kMostCalls));
   find_original(op);
   return op;
 }
+
+// Operators that the framework dispatched for this record. What a compiler made is not dispatched.
+std::uint64_t CaptureImporter::calls() const { return r_.calls != Record::kNone ? r_.calls : r_.compiled ? 0 : 1; }
 
 // A trace's recomputation names its original; only collectives may do without.
 void CaptureImporter::find_original(Op& op) {
@@ -160,15 +169,19 @@ void CaptureImporter::compute() {
   const bool writes = std::any_of(uses_.begin(), uses_.end(), [](const Use& u) { return u.access == Access::write; });
   if (host && !writes && r_.host.count() == 0 && r_.gap.count() == 0) {
     ++counts_.without_kernel;
+    state_of(threads_, r_.thread).waiting_calls += calls();
     return;
   }
   Op op = launch(host ? OpKind::host_work : OpKind::kernel, r_.name);
+  storages_.take_shapes(r_);
   if (host) {
     --(op.origin == Origin::measured ? counts_.measured : counts_.unmeasured);
     op.origin = reader_.header().real ? Origin::measured : Origin::modelled;
     op.duration = std::exchange(op.host_cost, Duration{});
     op.stream = 0;
   } else {
+    op.kernels = static_cast<std::uint16_t>(std::min(r_.kernels, kMostKernels));
+    op.shape = t_.shapes.intern(work_shape(r_));
     counts_.kernels += r_.kernels;
     counts_.several += r_.kernels > 1;
     counts_.priceless += op.bytes == 0 && op.flops == 0 && op.origin == Origin::modelled;

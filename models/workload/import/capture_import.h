@@ -2,10 +2,13 @@
 // operator by operator with or without a GPU.
 //
 // What becomes what:
-// - an `op` that launches kernels: one kernel op on its stream, however many kernels it launches; its
+// - an `op` that launches kernels: one kernel op on its stream, which knows how many it launches; its
 //   reads and writes are uses, an in-place operator both. What it reads of a storage that nobody has
 //   written yet, and that it writes itself, is no read (zero_() on a fresh tensor);
-// - an `op` without kernels: host work if it uses host memory, else nothing (a view);
+// - an `op` without kernels: host work if it uses host memory, else nothing (a view). Its dispatch counts
+//   among the framework's calls for the thread's next op;
+// - `inputs` and `outputs`: the shape of an op's work by its class, and those of the storages
+//   (capture_shapes.h);
 // - a `copy`: a copy op; its host side is page-locked where the place is host_pinned;
 // - a `collective`: a collective op; its bytes become those that one rank sends in a ring;
 // - threads: one after the other. Where the thread changes, the new one goes on when the record

@@ -20,7 +20,8 @@ struct CaptureThread {
   bool used = false;
   Phase phase = Phase::unknown;  // of its last op
   StringId module = 0;
-  std::vector<OpId> pending;  // allocs whose phase and module are those of its next op
+  std::vector<OpId> pending;        // allocs whose phase and module are those of its next op
+  std::uint64_t waiting_calls = 0;  // of operators without a kernel since its last op
 };
 
 struct CaptureStream {
@@ -58,6 +59,7 @@ class CaptureImporter {
   [[noreturn]] void fail(const std::string& sentence) const { reader_.fail(sentence); }
   Op host_part(OpKind kind);
   Op launch(OpKind kind, std::string_view name);
+  std::uint64_t calls() const;
   void find_original(Op& op);
   OpId append(Op op);
   void switch_thread(Op next);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace memwall {
 namespace {
 
@@ -22,10 +24,12 @@ std::string groups(const CaptureCounts& counts) {
   std::string text;
   for (const auto& [name, ranks] : counts.groups)
     text += fmt::format("{}{} of {} ranks", text.empty() ? "" : ", ", name.empty() ? "one without name" : name, ranks);
+  const bool differ = std::any_of(counts.groups.begin(), counts.groups.end(),
+                                  [&](const auto& g) { return g.second != counts.groups.front().second; });
   return fmt::format(
       "Process groups: {}. The largest is taken as the ranks that run this same program; bytes of collectives are what "
-      "one rank sends in a ring.",
-      text);
+      "one rank sends in a ring of its own group.{}",
+      text, differ ? " A model takes every collective to be among as many ranks as the largest group has." : "");
 }
 
 }  // namespace
@@ -48,7 +52,7 @@ std::vector<std::string> capture_notes(const CaptureHeader& header, const Captur
   if (counts.several > 0)
     notes.push_back(
         fmt::format("{} operators launch more than one kernel, {} kernels are launched in all; each operator "
-                    "is one op here, with one launch.",
+                    "is one op here.",
                     counts.several, counts.kernels));
   note(counts.without_kernel, "{} operators launch nothing (views, shapes) and are left out.");
   note(counts.priceless, "{} kernels have neither FLOPs nor bytes: a model can give them only the shortest duration.");

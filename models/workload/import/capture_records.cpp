@@ -1,163 +1,32 @@
 #include "models/workload/import/capture_records.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "models/workload/import/in_quotes.h"
+#include "models/workload/import/capture_line.h"
 #include "models/workload/import/line_source.h"
-#include "sim/error.h"
 
 namespace memwall {
 namespace {
 
-namespace od = simdjson::ondemand;
 using std::string_view;
 using Type = CaptureRecordType;
 
 constexpr std::int64_t kNewestVersion = 1;
-constexpr std::size_t kLongestLine = std::size_t{64} << 20;  // 64 MiB: a million tensors and more
-constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 31) - 1;
+constexpr std::uint64_t kMostNumber = CaptureLine::kMostNumber;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // a pebibyte, as sim/trace_check.h has it
 constexpr std::uint64_t kMostStreams = (1 << 16) - 1;         // Op::stream, Op::thread
 constexpr std::uint64_t kMostRanks = 1 << 24;
-constexpr double kMostFlops = 1e18;        // of one op: a GPU of today works on it for a quarter of an hour
-constexpr double kMostMicroseconds = 1e9;  // of one op: a quarter of an hour
-
-string_view key_of(od::field& field) {
-  const char* begin = field.key().raw();
-  return {begin, static_cast<std::size_t>(static_cast<const char*>(std::memchr(begin, '"', kLongestLine)) - begin)};
-}
-
-// The members of one line, each in its range.
-class LineParser {
- public:
-  LineParser(od::parser& parser, const LineSource& lines) : parser_(parser), lines_(lines) {}
-
-  // Calls `take(key, value)` for every member; which keys are of interest is the caller's business.
-  template <typename Take>
-  void parse(string_view line, Take take) {
-    const simdjson::padded_string_view padded(line, line.size() + LineSource::kPadding);
-    od::document document;
-    if (const auto error = parser_.iterate(padded).get(document)) bad_json(error);
-    od::object object;
-    if (const auto error = document.get_object().get(object)) bad_json(error);
-    members(object, take);
-    const char* rest = nullptr;
-    if (!document.current_location().get(rest)) lines_.fail("found more behind the object; expected one per line.");
-  }
-
-  template <typename Take>
-  void members(od::object& object, Take take) {
-    for (auto item : object) {
-      od::field field;
-      if (const auto error = std::move(item).get(field)) bad_json(error);
-      const string_view key = key_of(field);
-      od::value value = field.value();
-      bool is_null = false;
-      if (const auto error = value.is_null().get(is_null)) bad_json(error);
-      if (!is_null) take(key, value);  // null: not given
-    }
-  }
-
-  std::uint64_t number(string_view key, od::value value, std::uint64_t most) {
-    std::uint64_t n = 0;
-    if (value.get_uint64().get(n) || n > most) wrong(key, value, fmt::format("a whole number from 0 to {}", most));
-    return n;
-  }
-
-  double real(string_view key, od::value value, double most) {
-    double x = 0;
-    if (value.get_double().get(x) || !(x >= 0) || x > most)
-      wrong(key, value, fmt::format("a number from 0 to {}", most));
-    return x;
-  }
-
-  bool truth(string_view key, od::value value) {
-    bool b = false;
-    if (value.get_bool().get(b)) wrong(key, value, "true or false");
-    return b;
-  }
-
-  string_view text(string_view key, od::value value) {
-    string_view t;
-    if (const auto error = value.get_string().get(t)) {
-      if (error == simdjson::INCORRECT_TYPE) wrong(key, value, "text");
-      bad_json(error);
-    }
-    return t;
-  }
-
-  void numbers(string_view key, od::value value, std::vector<std::uint32_t>& to) {
-    od::array array;
-    if (value.get_array().get(array)) wrong(key, value, "a list of storage numbers");
-    for (auto item : array) {
-      od::value element;
-      if (const auto error = std::move(item).get(element)) bad_json(error);
-      to.push_back(static_cast<std::uint32_t>(number(key, element, kMostNumber)));
-    }
-  }
-
-  od::object object(string_view key, od::value value) {
-    od::object inner;
-    if (value.get_object().get(inner)) wrong(key, value, "an object");
-    return inner;
-  }
-
-  void texts(string_view key, od::value value, std::vector<std::string>& to) {
-    od::array array;
-    if (value.get_array().get(array)) wrong(key, value, "a list of sentences");
-    for (auto item : array) {
-      od::value element;
-      if (const auto error = std::move(item).get(element)) bad_json(error);
-      to.emplace_back(text(key, element));
-    }
-  }
-
-  // One of the first `count` values of an enumeration, by its word.
-  template <typename E>
-  E word(string_view key, od::value value, int count, int first = 0) {
-    const string_view t = text(key, value);
-    std::vector<std::string> known;
-    for (int i = first; i < count; ++i)
-      if (to_string(static_cast<E>(i)) == t) return static_cast<E>(i);
-    for (int i = first; i < count; ++i) known.emplace_back(to_string(static_cast<E>(i)));
-    unknown_word(key, t, known);
-  }
-
-  [[noreturn]] void unknown_word(string_view key, string_view found, const std::vector<std::string>& known) {
-    const std::string near = nearest_name(std::string(found), known);
-    std::string all;
-    for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
-    lines_.fail(fmt::format("\"{}\" is {}{}; expected one of {}.", key, in_quotes(found),
-                            near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near), all));
-  }
-
-  std::string raw(od::value& value) {
-    string_view token = value.raw_json_token();
-    while (!token.empty() && std::strchr(" \t\r\n", token.back()) != nullptr) token.remove_suffix(1);
-    return in_quotes(token);
-  }
-
-  [[noreturn]] void wrong(string_view key, od::value& value, const std::string& expected) {
-    lines_.fail(fmt::format("\"{}\" is {}; expected {}.", key, raw(value), expected));
-  }
-
- private:
-  [[noreturn]] void bad_json(simdjson::error_code error) {
-    lines_.fail(fmt::format("found JSON that cannot be parsed ({}); expected one object per line.",
-                            simdjson::error_message(error)));
-  }
-
-  od::parser& parser_;
-  const LineSource& lines_;
-};
+constexpr std::uint64_t kMostRecords = std::uint64_t{1} << 48;
+constexpr std::size_t kMostDimensions = 64;  // as PyTorch has it
+constexpr double kMostFlops = 1e18;          // of one op: a GPU of today works on it for a quarter of an hour
+constexpr double kMostMicroseconds = 1e9;    // of one op: a quarter of an hour
 
 class RecordParser {
  public:
-  RecordParser(LineParser& parser, const LineSource& lines, CaptureRecord& record)
+  RecordParser(CaptureLine& parser, const LineSource& lines, CaptureRecord& record)
       : p_(parser), lines_(lines), r_(record) {}
 
   void read(string_view line) {
@@ -184,12 +53,50 @@ class RecordParser {
   Duration time(string_view key, od::value& value) { return from_microseconds(p_.real(key, value, kMostMicroseconds)); }
   CapturePlace place(string_view key, od::value& value) { return p_.word<CapturePlace>(key, value, 4, 1); }
 
+  void extents(string_view key, od::value& value, Shape& to) {
+    p_.elements(key, value, "a list of extents", [&](od::value& element) {
+      if (to.size() >= kMostDimensions)
+        lines_.fail(fmt::format("a tensor in \"{}\" has more than {} dimensions.", key, kMostDimensions));
+      to.push_back(static_cast<std::int64_t>(p_.number(key, element, kMostBytes)));
+    });
+  }
+
+  // [[shape, dtype, storage], [shape, dtype, storage, strides], ...]
+  void tensors(string_view key, od::value& value, std::vector<CapturedTensor>& to) {
+    const char* const expected = "a list of tensors [shape, dtype, storage] or [shape, dtype, storage, strides]";
+    p_.elements(key, value, expected, [&](od::value& tensor) {
+      CapturedTensor& t = to.emplace_back();
+      int given = 0;
+      p_.elements(key, tensor, expected, [&](od::value& part) {
+        if (given == 0) extents(key, part, t.shape);
+        if (given == 1) t.element_bytes = element_bytes(p_.text(key, part));
+        if (given == 2) t.storage = id(key, part);
+        if (given == 3) extents(key, part, t.strides);
+        ++given;
+      });
+      if (given < 3 || (given > 3 && t.strides.size() != t.shape.size()))
+        lines_.fail(fmt::format("\"{}\" has a tensor of {} parts{}; expected {}.", key, given,
+                                given < 3 ? "" : " with other than one stride per extent", expected));
+      if (!countable(t.shape)) lines_.fail(fmt::format("a tensor in \"{}\" has more than 2^50 elements.", key));
+    });
+  }
+
+  // Elements of a tensor, and of a part of its extents, are counted without a look from here on.
+  static bool countable(const Shape& shape) {
+    double elements = 1;
+    for (const std::int64_t extent : shape) elements *= static_cast<double>(std::max<std::int64_t>(extent, 1));
+    return elements <= static_cast<double>(kMostBytes);
+  }
+
   void member(string_view key, od::value value) {
     switch (key.size()) {
       case 2:
         if (key == "op") is(Type::op), r_.name = p_.text(key, value);
         if (key == "id") r_.id = id(key, value);
         if (key == "to") r_.to = place(key, value);
+        break;
+      case 3:
+        if (key == "end") is(Type::end), r_.count = p_.number(key, value, kMostRecords);
         break;
       case 4:
         four_letters(key, value);
@@ -229,6 +136,8 @@ class RecordParser {
     if (key == "place") r_.place = place(key, value);
     if (key == "label") r_.label = p_.text(key, value);
     if (key == "group") r_.group = p_.text(key, value);
+    if (key == "calls") r_.calls = id(key, value);
+    if (key == "width") r_.width = static_cast<std::int64_t>(p_.number(key, value, kMostBytes));
     if (key == "ranks") r_.ranks = static_cast<std::uint32_t>(p_.number(key, value, kMostRanks));
     if (key == "event") is(Type::event), r_.event_call = event_call(key, value);
   }
@@ -241,6 +150,8 @@ class RecordParser {
     if (key == "random") r_.random = p_.truth(key, value);
     if (key == "number") r_.event = id(key, value);
     if (key == "gap_us") r_.gap = time(key, value);
+    if (key == "inputs") tensors(key, value, r_.inputs);
+    if (key == "causal") r_.causal = p_.truth(key, value);
   }
 
   void seven_letters(string_view key, od::value& value) {
@@ -248,14 +159,28 @@ class RecordParser {
     if (key == "forward") r_.forward = id(key, value);
     if (key == "kernels") r_.kernels = static_cast<std::uint32_t>(p_.number(key, value, kMostNumber));
     if (key == "host_us") r_.host = time(key, value);
+    if (key == "outputs") tensors(key, value, r_.outputs);
   }
 
   void long_key(string_view key, od::value& value) {
     if (key == "duration_us") r_.duration = time(key, value);
     if (key == "blocking") r_.blocking = p_.truth(key, value);
+    if (key == "elements") r_.elements = static_cast<std::int64_t>(p_.number(key, value, kMostBytes));
+    if (key == "compiled") r_.compiled = p_.truth(key, value);
     if (key == "preexisting") r_.preexisting = p_.truth(key, value);
     if (key == "collective") is(Type::collective), r_.collective = p_.word<CollectiveKind>(key, value, 9, 1);
     if (key == "synchronize") is(Type::synchronize), r_.wait_for = awaited(key, value);
+  }
+
+  // 0 = not known.
+  static int element_bytes(string_view dtype) {
+    constexpr std::pair<string_view, int> known[] = {
+        {"fp64", 8},   {"fp32", 4},   {"tf32", 4},    {"fp16", 2},      {"bf16", 2},      {"fp8", 1},
+        {"int64", 8},  {"int32", 4},  {"int16", 2},   {"int8", 1},      {"uint8", 1},     {"uint16", 2},
+        {"uint32", 4}, {"uint64", 8}, {"boolean", 1}, {"complex32", 4}, {"complex64", 8}, {"complex128", 16}};
+    for (const auto& [word, bytes] : known)
+      if (word == dtype) return bytes;
+    return 0;
   }
 
   // Types that memwall has no arithmetic rate for are data like any other.
@@ -281,14 +206,14 @@ class RecordParser {
     p_.unknown_word(key, word, {"stream", "event", "device", "own_op"});
   }
 
-  LineParser& p_;
+  CaptureLine& p_;
   const LineSource& lines_;
   CaptureRecord& r_;
 };
 
 class HeaderParser {
  public:
-  HeaderParser(LineParser& parser, const LineSource& lines) : p_(parser), lines_(lines) {}
+  HeaderParser(CaptureLine& parser, const LineSource& lines) : p_(parser), lines_(lines) {}
 
   CaptureHeader read(string_view line) {
     p_.parse(line, [this](string_view key, od::value value) { member(key, value); });
@@ -317,6 +242,7 @@ class HeaderParser {
     if (key == "program") words(p_.object(key, value), h_.program);
     if (key == "choices") words(p_.object(key, value), h_.choices);
     if (key == "notes") p_.texts(key, value, h_.notes);
+    if (key == "end") h_.has_end = p_.truth(key, value);
   }
 
   void mode(string_view word) {
@@ -337,7 +263,7 @@ class HeaderParser {
     });
   }
 
-  LineParser& p_;
+  CaptureLine& p_;
   const LineSource& lines_;
   CaptureHeader h_;
   std::string format_;
@@ -345,20 +271,25 @@ class HeaderParser {
   bool has_mode_ = false;
 };
 
+// The lists keep their memory.
 void clear(CaptureRecord& record) {
-  std::vector<std::uint32_t> reads = std::move(record.reads), writes = std::move(record.writes);
-  reads.clear();
-  writes.clear();
-  record = CaptureRecord{};
-  record.reads = std::move(reads);
-  record.writes = std::move(writes);
+  CaptureRecord fresh;
+  std::swap(fresh.reads, record.reads);
+  std::swap(fresh.writes, record.writes);
+  std::swap(fresh.inputs, record.inputs);
+  std::swap(fresh.outputs, record.outputs);
+  fresh.reads.clear();
+  fresh.writes.clear();
+  fresh.inputs.clear();
+  fresh.outputs.clear();
+  record = std::move(fresh);
 }
 
 }  // namespace
 
 std::string_view to_string(CaptureRecordType type) {
-  constexpr string_view words[] = {"",           "storage", "alloc",       "free", "op",  "copy",
-                                   "collective", "event",   "synchronize", "step", "loss"};
+  constexpr string_view words[] = {"",           "storage", "alloc",       "free", "op",   "copy",
+                                   "collective", "event",   "synchronize", "step", "loss", "end"};
   return words[static_cast<std::size_t>(type)];
 }
 
@@ -368,16 +299,17 @@ std::string_view to_string(CapturePlace place) {
 }
 
 struct CaptureReader::Json {
-  explicit Json(const std::filesystem::path& path) : lines(path, kLongestLine) {}
+  explicit Json(const std::filesystem::path& path) : lines(path, CaptureLine::kLongest) {}
   LineSource lines;
   od::parser parser;
   CaptureHeader header;
+  std::uint64_t records = 0;  // so far
 };
 
 CaptureReader::CaptureReader(const std::filesystem::path& path) : json_(std::make_unique<Json>(path)) {
   string_view line;
   if (!json_->lines.next(line)) fail("the file is empty; expected the header of a captured step.");
-  LineParser parser(json_->parser, json_->lines);
+  CaptureLine parser(json_->parser, json_->lines);
   json_->header = HeaderParser(parser, json_->lines).read(line);
 }
 
@@ -390,10 +322,24 @@ void CaptureReader::fail(const std::string& sentence) const { json_->lines.fail(
 bool CaptureReader::next(CaptureRecord& record) {
   clear(record);
   string_view line;
-  if (!json_->lines.next(line)) return false;
-  LineParser parser(json_->parser, json_->lines);
+  if (!json_->lines.next(line)) {
+    if (json_->header.has_end)
+      fail(
+          "the file ends without its \"end\" record, which the header announces; expected a whole file: it was cut "
+          "off.");
+    return false;
+  }
+  CaptureLine parser(json_->parser, json_->lines);
   RecordParser(parser, json_->lines, record).read(line);
-  return true;
+  if (record.type != Type::end) {
+    ++json_->records;
+    return true;
+  }
+  if (record.count != json_->records)
+    fail(fmt::format("\"end\" counts {} records, but the file has {} before it; lines are missing or were added.",
+                     record.count, json_->records));
+  if (json_->lines.next(line)) fail("a record follows behind \"end\"; expected the end of the file.");
+  return false;
 }
 
 bool opens_capture(std::string_view text) {

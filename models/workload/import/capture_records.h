@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/op.h"
+#include "sim/shape.h"
 #include "sim/storage.h"
 
 namespace memwall {
@@ -24,6 +25,7 @@ struct CaptureHeader {
   std::vector<std::pair<std::string, std::string>> program;  // torch 2.9.0, ...
   std::vector<std::pair<std::string, std::string>> choices;  // attention flash, ...
   std::vector<std::string> notes;
+  bool has_end = false;  // the last line is an `end` record: without it the file was cut off
 };
 
 enum class CaptureRecordType : std::uint8_t {
@@ -37,9 +39,10 @@ enum class CaptureRecordType : std::uint8_t {
   event,
   synchronize,
   step,
-  loss
+  loss,
+  end
 };
-inline constexpr int kCaptureRecordTypes = 11;
+inline constexpr int kCaptureRecordTypes = 12;
 std::string_view to_string(CaptureRecordType type);
 
 // Where a storage or one side of a copy is.
@@ -47,6 +50,14 @@ enum class CapturePlace : std::uint8_t { none, hbm, host, host_pinned };
 std::string_view to_string(CapturePlace place);
 
 enum class CaptureEventCall : std::uint8_t { record, wait };
+
+// A tensor that an operator takes or makes.
+struct CapturedTensor {
+  Shape shape;                         // {} is a scalar
+  Shape strides;                       // in elements; {} = one element after the other, the last extent fastest
+  int element_bytes = 0;               // 0 = of a type that is not known
+  std::uint32_t storage = 0xffffffff;  // its number in the file
+};
 
 // One line. Text is valid until the next line is read. A number that is not given is kNone.
 struct CaptureRecord {
@@ -62,6 +73,9 @@ struct CaptureRecord {
   std::uint32_t event = kNone;    // number of an event
   std::uint32_t ranks = kNone;    // in a collective's group
   std::uint32_t kernels = 1;      // that an op launches
+  std::uint32_t calls = kNone;    // operators dispatched for it
+  std::int64_t elements = 0;      // of the first of an op's lists of tensors, 0 = not given
+  std::int64_t width = 0;         // of a row of a softmax that is not along the last extent, 0 = it is
   std::uint16_t thread = 0, stream = 0;
   std::string_view module, label, group;
   StorageKind kind = StorageKind::unknown;
@@ -73,10 +87,12 @@ struct CaptureRecord {
   CollectiveKind collective = CollectiveKind::none;
   CaptureEventCall event_call = CaptureEventCall::record;
   WaitFor wait_for = WaitFor::nothing;  // of a synchronize
+  std::uint64_t count = 0;              // end: records of the file, itself not among them
   double flops = 0;
-  bool preexisting = false, blocking = false, random = false;
+  bool preexisting = false, blocking = false, random = false, causal = false, compiled = false;
   Duration duration = kNoDuration, host{}, gap{};
   std::vector<std::uint32_t> reads, writes;
+  std::vector<CapturedTensor> inputs, outputs;
 
   static constexpr Bytes kNoBytes = -1;
   static constexpr Duration kNoDuration{-1};
@@ -89,7 +105,7 @@ class CaptureReader {
   ~CaptureReader();
 
   const CaptureHeader& header() const;
-  // The next record; false after the last.
+  // The next record; false after the last. An `end` record is checked here and not handed out.
   bool next(CaptureRecord& record);
   std::uint64_t line() const;
   [[noreturn]] void fail(const std::string& sentence) const;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "models/workload/import/capture_shapes.h"
 #include "models/workload/import/in_quotes.h"
 
 namespace memwall {
@@ -102,6 +103,16 @@ void CaptureStorages::collect_uses(const CaptureRecord& r, CaptureReach reach, s
     if (std::exchange(states_[id].written_by, 0) == line && reaches(reach, id)) uses.push_back({id, 0, Access::write});
   }
   if (uses.size() > kMostUses) reader_.fail(fmt::format("the record uses more than {} storages.", kMostUses));
+}
+
+void CaptureStorages::take_shapes(const CaptureRecord& r) {
+  Trace& trace = builder_.trace();
+  for (const bool made : {true, false}) {
+    for (const CapturedTensor& tensor : made ? r.outputs : r.inputs) {
+      Storage& storage = trace.storages[known(tensor.storage)];
+      if (storage.shape == 0) storage.shape = trace.shapes.intern(storage_shape(tensor, storage.bytes, made));
+    }
+  }
 }
 
 }  // namespace memwall

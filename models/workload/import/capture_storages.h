@@ -29,6 +29,10 @@ class CaptureStorages {
   // writes itself, is no read.
   void collect_uses(const CaptureRecord& record, CaptureReach reach, std::vector<Use>& uses);
 
+  // Storages that have no shape yet take that of the record's tensors on them: what is made first, then what is
+  // there before.
+  void take_shapes(const CaptureRecord& record);
+
   std::uint64_t unwritten_reads() const { return unwritten_reads_; }
 
  private:

@@ -17,7 +17,8 @@ def write(path, header, records):
             if path.endswith(".gz"):
                 raw = stack.enter_context(gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=9, mtime=0))
             text = stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n"))
-            for record in (header, *records):
+            # The last line counts the others: a file that was cut off is told from a whole one.
+            for record in ({**header, "end": True}, *records, {"end": len(records)}):
                 text.write(json.dumps(record, separators=(",", ":"), ensure_ascii=False))
                 text.write("\n")
         os.replace(partial, path)

@@ -126,6 +126,9 @@ def attention_flops(func, args, name):
     """Matrix products of attention, a causal mask not deducted: two in forward, five in backward (the scores are
     computed again, then the gradients of V, the scores, Q and K)."""
     q, k, v = args[1:4] if "backward" in name else args[:3]
+    if "scaled_dot_product" not in name:  # [batch, length, heads, size], or the tokens of all sequences in a row
+        q, k, v = (t.unsqueeze(0) if t.dim() == 3 else t for t in (q, k, v))
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
     batch, heads, length, size = q.shape
     columns, value_size = k.shape[-2], v.shape[-1]
     pair = 2 * batch * heads * length * columns
@@ -178,6 +181,43 @@ def arithmetic_dtype(kind, tensors, outputs):
     for t in (*tensors, *outputs):
         return dtype_name(t.dtype)
     return "fp32"
+
+
+def argument(func, args, kwargs, name, default=None):
+    """The argument that the operator's schema calls `name`."""
+    for i, argument in enumerate(func._schema.arguments):
+        if argument.name == name:
+            return args[i] if i < len(args) else kwargs.get(name, argument.default_value)
+    return default
+
+
+def details(func, args, kwargs, kind):
+    """What of the arguments, besides the tensors, says how much work it is."""
+    name = base_name(func)
+    found = {}
+    if kind == "attention" and (argument(func, args, kwargs, "is_causal") or argument(func, args, kwargs, "causal")
+                                or argument(func, args, kwargs, "custom_mask_type")):
+        found["causal"] = True
+    if "softmax" in name:
+        x, dim = (args[0], argument(func, args, kwargs, "dim"))
+        if x.dim() and dim % x.dim() != x.dim() - 1:
+            found["width"] = x.shape[dim]
+    lists = [a for a in args if isinstance(a, (list, tuple)) and a and isinstance(a[0], torch.Tensor)]
+    if name.startswith(("_foreach_", "_fused_", "_amp_foreach_")) and lists:
+        found["elements"] = sum(t.numel() for t in lists[0])
+    return found
+
+
+def dispatched(func, args):
+    """How many operators the host dispatches for this one. Autograd detaches what it saves and accumulates, in the
+    eyes of a dispatch mode only; a list of tensors on the host is worked on one by one."""
+    name = base_name(func)
+    if name == "detach":
+        return 0
+    if name.startswith("_foreach_") and args and isinstance(args[0], (list, tuple)) and args[0]:
+        if all(t.device.type == "cpu" for t in args[0]):
+            return len(args[0])
+    return 1
 
 
 # Limits of one launch of PyTorch's multi-tensor kernels (ATen/native/cuda/MultiTensorApply.cuh): elements per block,

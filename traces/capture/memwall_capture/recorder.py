@@ -47,6 +47,7 @@ class Recorder:
         self.attention, self.autocast, self.optimizer_kind = set(), set(), set()
         self.notes = []
         self.sync_values = 0
+        self.calls = 0  # operators dispatched since the last record that runs something
         storages.on_alloc, storages.on_free = self._alloc, self._free
         self.groups = collectives.Groups()
 
@@ -120,6 +121,7 @@ class Recorder:
         """After `func` has run: what it read, wrote and made."""
         name = func._schema.name
         short = operators.base_name(func)
+        self.calls += operators.dispatched(func, args)
         if func.namespace in ("c10d", "_c10d_functional", "_c10d_functional_autograd"):
             self._collective(func, args, kwargs, out)
             return
@@ -190,6 +192,7 @@ class Recorder:
         fields["dtype"] = operators.arithmetic_dtype(kind, on_device, writes)
         if operators.is_random(func, args, kwargs):
             fields["random"] = True
+        fields.update(operators.details(func, args, kwargs, kind))
         kernels = operators.kernel_count(func, args, writes)
         if kernels != 1:
             fields["kernels"] = kernels
@@ -215,6 +218,9 @@ class Recorder:
         stream = self.storages.stream()
         if stream:
             fields["stream"] = stream
+        if self.calls != 1:
+            fields["calls"] = self.calls
+        self.calls = 0
         self.records.append(record)
         return record
 
@@ -281,6 +287,7 @@ class Recorder:
 
     def item(self, tensor):
         """`.item()`: a copy of one element, and the host waits."""
+        self.calls += 1
         if tensor.device.type == "cuda":
             record = self.copy(tensor, None, True, "aten::_local_scalar_dense")
             if self.seen_backward and not (self.in_backward or self.names.stack):

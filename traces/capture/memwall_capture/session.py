@@ -269,6 +269,7 @@ class Lines:
     def __init__(self, recorder):
         self.r = recorder
         self.storage_number, self.op_number = {}, 0
+        self.calls_left = 0  # of operators that are left out: they are the next one's
         # Host memory matters only where something is copied to or from it.
         self.known = {s for record in recorder.records if record.type in ("copy", "collective")
                       for s in (*record.reads, *record.writes)}
@@ -333,9 +334,13 @@ class Lines:
             record.writes = [s for s in record.writes if self._matters(s)]
             if not record.writes:
                 self.left_out += 1
+                self.calls_left += record.fields.get("calls", 1)
                 return
         line = dict(record.fields)
         if record.type in ("op", "copy", "collective"):
+            if self.calls_left:
+                line["calls"] = line.get("calls", 1) + self.calls_left
+                self.calls_left = 0
             record.number = self.op_number
             self.op_number += 1
             line["id"] = record.number

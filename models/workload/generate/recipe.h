@@ -42,6 +42,9 @@ struct Recipe {
   std::int64_t lora_rank = 0;       // 0: all parameters are trained
   std::uint32_t data_parallel = 1;  // ranks; the gradients are reduced over them
   bool set_to_none = true;          // zero_grad frees the gradients
+  // The engine adds to a gradient that nobody else holds. It does not where tensors are of a subclass: captures on
+  // fake tensors show a new tensor for each sum.
+  bool sums_in_place = true;
 };
 
 }  // namespace memwall

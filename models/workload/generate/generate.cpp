@@ -1,0 +1,40 @@
+#include "models/workload/generate/generate.h"
+
+#include <fmt/format.h>
+
+#include "models/workload/generate/network.h"
+#include "models/workload/generate/optimizer_step.h"
+#include "models/workload/generate/training_step.h"
+#include "sim/error.h"
+
+namespace memwall {
+
+DataType parameter_type(Precision precision) {
+  switch (precision) {
+    case Precision::fp16:
+      return DataType::fp16;
+    case Precision::bf16:
+    case Precision::fp8:
+      return DataType::bf16;
+    default:
+      return DataType::fp32;
+  }
+}
+
+std::optional<DataType> autocast_type(Precision precision) {
+  if (precision == Precision::amp_fp16) return DataType::fp16;
+  if (precision == Precision::amp_bf16) return DataType::bf16;
+  return std::nullopt;
+}
+
+Trace generate_step(const Model& model, const Recipe& recipe) {
+  Tape tape(model.name);
+  tape.sums_in_place = recipe.sums_in_place;
+  const std::unique_ptr<Network> network = make_transformer(tape, model, recipe);
+  make_optimizer_states(tape, recipe);
+  tape.begin_step(model.name);
+  training_step(tape, *network, recipe);
+  return std::move(tape).finish();
+}
+
+}  // namespace memwall

@@ -1,0 +1,172 @@
+// The forward pass of transformers. Local variables go where Python's go: what is freed when follows from that.
+#include "models/workload/generate/transformer.h"
+
+#include <utility>
+
+#include "models/workload/generate/operators.h"
+
+namespace memwall {
+
+Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe)
+    : tape_(tape),
+      model_(model),
+      recipe_(recipe),
+      sequence_(recipe.sequence ? recipe.sequence : model.longest),
+      heads_(model.heads),
+      key_value_heads_(key_value_heads(model)),
+      head_size_(head_size(model)),
+      type_(parameter_type(recipe.precision)) {
+  if (model.architecture == Architecture::decoder) make_decoder();
+  if (model.architecture == Architecture::encoder) make_encoder();
+  if (model.architecture == Architecture::vision) {
+    make_vision();
+    input_ =
+        tape.permanent("images", {recipe.batch, 3, model.image, model.image},
+                       recipe.precision == Precision::fp32 || autocast_type(recipe.precision) ? DataType::fp32 : type_,
+                       StorageKind::input);
+    targets_ = tape.permanent("targets", {recipe.batch}, DataType::int64, StorageKind::input);
+    return;
+  }
+  input_ = tape.permanent("words", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
+  targets_ = tape.permanent("targets", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
+}
+
+Tensor Transformer::loss() {
+  switch (model_.architecture) {
+    case Architecture::encoder:
+      return encoder_loss();
+    case Architecture::vision:
+      return vision_loss();
+    default:
+      return decoder_loss();
+  }
+}
+
+Tensor Transformer::normalize(const Norm& norm, const Tensor& x) {
+  const ModuleScope scope(tape_, norm.name);
+  switch (model_.normalization) {
+    case Normalization::layer_norm:
+      return layer_norm(tape_, x, norm.weight->value, norm.bias->value);
+    case Normalization::rms_norm:
+      return rms_norm(tape_, x, norm.weight->value);
+    case Normalization::rms_norm_in_parts:
+      break;
+  }
+  return rms_norm_in_parts(tape_, x, norm.weight->value);
+}
+
+Tensor Transformer::project(const Projection& projection, const Tensor& x) {
+  const ModuleScope scope(tape_, projection.name);
+  return linear(tape_, x, projection.weight->value, projection.bias ? projection.bias->value : Tensor());
+}
+
+Tensor Transformer::drop(const std::string& name, const Tensor& x) {
+  const ModuleScope scope(tape_, name);
+  return dropout(tape_, x, model_.dropout);
+}
+
+// x = x + dropout(attention(norm(x))); x = x + mlp(norm(x))
+Tensor Transformer::run_norm_first(const Layer& layer, Tensor x, const Rotation& rotation) {
+  Tensor part = normalize(layer.norm1, x);
+  part = attention(layer, part, rotation);
+  part = drop("dropout1", part);
+  x = add(tape_, x, part);
+  part.reset();
+  part = normalize(layer.norm2, x);
+  part = mlp(layer, part);
+  Tensor sum = add(tape_, x, part);
+  part.reset();
+  x.reset();
+  return sum;
+}
+
+// x = norm(x + dropout(attention(x))); x = norm(x + mlp(x))
+Tensor Transformer::run_norm_last(const Layer& layer, Tensor x) {
+  Tensor part = attention(layer, x, {});
+  part = drop("dropout1", part);
+  Tensor sum = add(tape_, x, part);
+  part.reset();
+  x = normalize(layer.norm1, sum);
+  sum.reset();
+  part = mlp(layer, x);
+  sum = add(tape_, x, part);
+  part.reset();
+  Tensor result = normalize(layer.norm2, sum);
+  sum.reset();
+  x.reset();
+  return result;
+}
+
+Tensor Transformer::run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation) {
+  const ModuleScope scope(tape_, layer.name);
+  return model_.architecture == Architecture::encoder ? run_norm_last(layer, x) : run_norm_first(layer, x, rotation);
+}
+
+Tensor Transformer::embedded_words() {
+  Tensor x;
+  {
+    const ModuleScope scope(tape_, "words");
+    x = embedding(tape_, words_->value, input_);
+  }
+  if (!positions_) return x;
+  Tensor places = fill(tape_, "aten::arange", {sequence_}, DataType::int64);
+  Tensor rows;
+  {
+    const ModuleScope scope(tape_, "positions");
+    rows = embedding(tape_, positions_->value, places);
+  }
+  places.reset();
+  Tensor sum = add(tape_, x, rows);
+  x.reset();
+  return sum;
+}
+
+Tensor Transformer::loss_of(Tensor logits) {
+  if (recipe_.loss_in_fp32 && !tape_.autocast) logits = cast(tape_, logits, DataType::fp32);
+  return cross_entropy(tape_, logits, targets_);
+}
+
+Tensor Transformer::decoder_loss() {
+  Tensor x = embedded_words();
+  x = drop("dropout", x);
+  Rotation rotation;
+  if (model_.positions == Positions::rotary) rotation = make_rotation();
+  for (const Layer& l : layers_) x = run_layer(l, x, rotation);
+  Tensor logits = normalize(norm_, x);
+  logits = project(head_, logits);
+  return loss_of(std::move(logits));
+}
+
+Tensor Transformer::encoder_loss() {
+  Tensor x = embedded_words();
+  {
+    Tensor kinds = fill(tape_, "aten::zeros_like", input_.shape, DataType::int64);
+    Tensor rows;
+    {
+      const ModuleScope scope(tape_, "types");
+      rows = embedding(tape_, types_->value, kinds);
+    }
+    kinds.reset();
+    Tensor sum = add(tape_, x, rows);
+    rows.reset();
+    sum = normalize(norm_, sum);
+    x = drop("dropout", sum);
+  }
+  for (const Layer& l : layers_) x = run_layer(l, x, {});
+  Tensor part = project(transform_, x);
+  part = gelu(tape_, part);
+  x = normalize(transform_norm_, part);
+  part.reset();
+  return loss_of(project(head_, x));
+}
+
+Tensor Transformer::vision_loss() {
+  Tensor x;  // patches
+  return x;
+}
+
+std::unique_ptr<Network> make_transformer(Tape& tape, const Model& model, const Recipe& recipe) {
+  return std::make_unique<Transformer>(tape, model, recipe);
+}
+
+}  // namespace memwall

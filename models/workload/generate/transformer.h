@@ -1,0 +1,91 @@
+// Transformers as their modules are written in PyTorch: GPT, Llama and Mixtral (decoder), BERT (encoder), ViT (vision).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/workload/generate/model_size.h"
+#include "models/workload/generate/network.h"
+
+namespace memwall {
+
+class Transformer : public Network {
+ public:
+  Transformer(Tape& tape, const Model& model, const Recipe& recipe);
+  Tensor loss() override;
+
+ private:
+  struct Norm {
+    std::string name;
+    const Parameter *weight = nullptr, *bias = nullptr;
+  };
+  struct Projection {
+    std::string name;
+    const Parameter *weight = nullptr, *bias = nullptr;
+  };
+  struct FeedForward {
+    std::string name;  // "" where it is no module of its own
+    Projection gate, up, down;
+  };
+  struct Layer {
+    std::string name;
+    Norm norm1, norm2;
+    Projection qkv, q, k, v, out;
+    Projection router;
+    std::vector<FeedForward> mlps;  // one, or one per expert
+  };
+  struct Rotation {
+    Tensor cosine, sine;
+  };
+
+  // transformer_parameters.cpp
+  Parameter* parameter(const std::string& name, const Shape& shape);
+  Norm make_norm(const std::string& prefix, const std::string& name);
+  Projection make_projection(const std::string& prefix, const std::string& name, std::int64_t inputs,
+                             std::int64_t outputs, bool bias);
+  FeedForward make_mlp(const std::string& prefix, const std::string& name);
+  Layer make_layer(const std::string& name);
+  void make_decoder();
+  void make_encoder();
+  void make_vision();
+
+  // transformer.cpp
+  Tensor normalize(const Norm& norm, const Tensor& x);
+  Tensor project(const Projection& projection, const Tensor& x);
+  Tensor drop(const std::string& name, const Tensor& x);
+  Tensor run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation);
+  Tensor run_norm_first(const Layer& layer, Tensor x, const Rotation& rotation);
+  Tensor run_norm_last(const Layer& layer, Tensor x);
+  Tensor decoder_loss();
+  Tensor encoder_loss();
+  Tensor vision_loss();
+  Tensor embedded_words();
+  Tensor loss_of(Tensor logits);
+
+  // transformer_attention.cpp
+  Rotation make_rotation();
+  Tensor rotate(const Tensor& x, const Rotation& rotation);
+  Tensor attention(const Layer& layer, const Tensor& x, const Rotation& rotation);
+  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v);
+  Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);
+  Tensor heads_of(const Tensor& x, std::int64_t heads);
+  Tensor merge(const Layer& layer, const Tensor& y);
+
+  // transformer_mlp.cpp
+  Tensor mlp(const Layer& layer, const Tensor& x);
+  Tensor feed_forward(const FeedForward& mlp, const Tensor& x);
+  Tensor mixture(const Layer& layer, const Tensor& x);
+
+  Tape& tape_;
+  const Model& model_;
+  const Recipe& recipe_;
+  std::int64_t sequence_, heads_, key_value_heads_, head_size_;
+  DataType type_;
+  Parameter *words_ = nullptr, *positions_ = nullptr, *types_ = nullptr, *token_ = nullptr;
+  Projection patches_, transform_, head_;
+  Norm norm_, transform_norm_;
+  std::vector<Layer> layers_;
+  Tensor input_, targets_;
+};
+
+}  // namespace memwall

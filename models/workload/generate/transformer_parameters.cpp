@@ -1,0 +1,104 @@
+// The parameters of transformers, in the order of model.parameters().
+#include <fmt/format.h>
+
+#include "models/workload/generate/transformer.h"
+
+namespace memwall {
+
+Parameter* Transformer::parameter(const std::string& name, const Shape& shape) {
+  return &tape_.parameter(name, shape, type_);
+}
+
+Transformer::Norm Transformer::make_norm(const std::string& prefix, const std::string& name) {
+  Norm norm;
+  norm.name = name;
+  norm.weight = parameter(prefix + name + ".weight", {model_.width});
+  if (model_.normalization == Normalization::layer_norm) norm.bias = parameter(prefix + name + ".bias", {model_.width});
+  return norm;
+}
+
+Transformer::Projection Transformer::make_projection(const std::string& prefix, const std::string& name,
+                                                     std::int64_t inputs, std::int64_t outputs, bool bias) {
+  Projection p;
+  p.name = name;
+  p.weight = parameter(prefix + name + ".weight", {outputs, inputs});
+  if (bias) p.bias = parameter(prefix + name + ".bias", {outputs});
+  return p;
+}
+
+Transformer::FeedForward Transformer::make_mlp(const std::string& prefix, const std::string& name) {
+  FeedForward mlp;
+  mlp.name = name;
+  const std::string inside = name.empty() ? prefix : prefix + name + ".";
+  const std::int64_t width = model_.width, in = inner(model_);
+  if (model_.activation == Activation::swiglu) mlp.gate = make_projection(inside, "gate", width, in, model_.bias);
+  mlp.up = make_projection(inside, "up", width, in, model_.bias);
+  mlp.down = make_projection(inside, "down", in, width, model_.bias);
+  return mlp;
+}
+
+Transformer::Layer Transformer::make_layer(const std::string& name) {
+  Layer layer;
+  layer.name = name;
+  const std::string prefix = name + ".", attention = prefix + "attention.";
+  layer.norm1 = make_norm(prefix, model_.joint_query_key_value ? "norm1" : "attention_norm");
+  layer.norm2 = make_norm(prefix, model_.joint_query_key_value ? "norm2" : "mlp_norm");
+  const std::int64_t width = model_.width, queries = heads_ * head_size_, keys = key_value_heads_ * head_size_;
+  const bool bias = model_.query_key_value_bias;
+  if (model_.joint_query_key_value) {
+    layer.qkv = make_projection(attention, "qkv", width, queries + 2 * keys, bias);
+    layer.out = make_projection(attention, "out", queries, width, model_.bias);
+  } else {
+    layer.q = make_projection(attention, "q", width, queries, bias);
+    layer.out = make_projection(attention, "out", queries, width, model_.bias);
+    layer.k = make_projection(attention, "k", width, keys, bias);
+    layer.v = make_projection(attention, "v", width, keys, bias);
+  }
+  if (model_.experts == 0) {
+    layer.mlps.push_back(make_mlp(prefix, model_.activation == Activation::swiglu ? "mlp" : ""));
+    return layer;
+  }
+  layer.router = make_projection(prefix + "mlp.", "gate", width, model_.experts, false);
+  for (std::int64_t i = 0; i < model_.experts; ++i)
+    layer.mlps.push_back(make_mlp(prefix + "mlp.", fmt::format("experts.{}", i)));
+  return layer;
+}
+
+void Transformer::make_decoder() {
+  words_ = parameter("words.weight", {model_.vocabulary, model_.width});
+  if (model_.positions == Positions::learned)
+    positions_ = parameter("positions.weight", {model_.longest, model_.width});
+  for (std::int64_t i = 0; i < model_.layers; ++i) layers_.push_back(make_layer(fmt::format("layers.{}", i)));
+  norm_ = make_norm("", "norm");
+  if (model_.tied_embedding)
+    head_ = {"head", words_, nullptr};
+  else
+    head_ = make_projection("", "head", model_.width, model_.vocabulary, false);
+}
+
+void Transformer::make_encoder() {
+  words_ = parameter("words.weight", {model_.vocabulary, model_.width});
+  positions_ = parameter("positions.weight", {model_.longest, model_.width});
+  types_ = parameter("types.weight", {2, model_.width});
+  norm_ = make_norm("", "norm");
+  for (std::int64_t i = 0; i < model_.layers; ++i) layers_.push_back(make_layer(fmt::format("layers.{}", i)));
+  transform_ = make_projection("", "transform", model_.width, model_.width, true);
+  transform_norm_ = make_norm("", "transform_norm");
+  head_.name = "head";
+  head_.weight = model_.tied_embedding ? words_ : parameter("head.weight", {model_.vocabulary, model_.width});
+  head_.bias = parameter("head.bias", {model_.vocabulary});
+}
+
+void Transformer::make_vision() {
+  const std::int64_t side = model_.image / model_.patch;
+  token_ = parameter("token", {1, 1, model_.width});
+  positions_ = parameter("positions", {1, side * side + 1, model_.width});
+  patches_.name = "patches";
+  patches_.weight = parameter("patches.weight", {model_.width, 3, model_.patch, model_.patch});
+  patches_.bias = parameter("patches.bias", {model_.width});
+  for (std::int64_t i = 0; i < model_.layers; ++i) layers_.push_back(make_layer(fmt::format("layers.{}", i)));
+  norm_ = make_norm("", "norm");
+  head_ = make_projection("", "head", model_.width, model_.classes, true);
+}
+
+}  // namespace memwall

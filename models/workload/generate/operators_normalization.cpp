@@ -49,7 +49,7 @@ Tensors rms_norm_backward(Tape& t, GradientFunction& node, const Tensor& given) 
 
 Tensor layer_norm(Tape& tape, const Tensor& x_given, const Tensor& weight, const Tensor& bias) {
   constexpr std::string_view kName = "aten::native_layer_norm";
-  const Tensor x = contiguous(tape, autocast_fp32(tape, x_given));
+  const Tensor x = autocast_fp32(tape, x_given);
   auto f = tape.record({&x, &weight, &bias}, {bias, x, weight},
                        [](Tape& t, GradientFunction& node, Tensors& g) { return layer_norm_backward(t, node, g[0]); });
   Tensor y = tape.make(kName, x.shape, x.type);
@@ -64,7 +64,7 @@ Tensor layer_norm(Tape& tape, const Tensor& x_given, const Tensor& weight, const
 
 Tensor rms_norm(Tape& tape, const Tensor& x_given, const Tensor& weight) {
   constexpr std::string_view kName = "aten::_fused_rms_norm";
-  const Tensor x = contiguous(tape, autocast_fp32(tape, x_given));
+  const Tensor x = autocast_fp32(tape, x_given);
   auto f = tape.record({&x, &weight}, {x, weight},
                        [](Tape& t, GradientFunction& node, Tensors& g) { return rms_norm_backward(t, node, g[0]); });
   Tensor y = tape.make(kName, x.shape, x.type);

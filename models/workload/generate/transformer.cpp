@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/workload/generate/operators.h"
+#include "models/workload/generate/operators_image.h"
 
 namespace memwall {
 
@@ -155,14 +156,33 @@ Tensor Transformer::encoder_loss() {
   for (const Layer& l : layers_) x = run_layer(l, x, {});
   Tensor part = project(transform_, x);
   part = gelu(tape_, part);
-  x = normalize(transform_norm_, part);
+  Tensor normalized = normalize(transform_norm_, part);
   part.reset();
+  x = std::move(normalized);
   return loss_of(project(head_, x));
 }
 
+// A class token before the patches; the class is told by what becomes of it.
 Tensor Transformer::vision_loss() {
-  Tensor x;  // patches
-  return x;
+  Tensor x;
+  {
+    const ModuleScope scope(tape_, "patches");
+    x = convolution(tape_, input_, patches_.weight->value, patches_.bias->value, model_.patch, 0);
+  }
+  const std::int64_t patches = x.shape[2] * x.shape[3];
+  x = transpose(tape_, reshape(tape_, x, {recipe_.batch, model_.width, patches}), 1, 2);
+  Tensor token = expand(tape_, token_->value, {recipe_.batch, 1, model_.width});
+  Tensors parts{cast(tape_, token, x.type), x};
+  Tensor all = cat(tape_, parts, 1);
+  parts.clear();
+  Tensor placed = add(tape_, all, positions_->value);
+  all.reset();
+  x = std::move(placed);
+  for (const Layer& l : layers_) x = run_layer(l, x, {});
+  Tensor first = normalize(norm_, select(tape_, x, 1));
+  Tensor logits = project(head_, first);
+  first.reset();
+  return cross_entropy(tape_, logits, targets_);
 }
 
 std::unique_ptr<Network> make_transformer(Tape& tape, const Model& model, const Recipe& recipe) {

@@ -75,6 +75,7 @@ class Transformer : public Network {
   Tensor mlp(const Layer& layer, const Tensor& x);
   Tensor feed_forward(const FeedForward& mlp, const Tensor& x);
   Tensor mixture(const Layer& layer, const Tensor& x);
+  Tensor experts_of(const Layer& layer, const Tensor& rows);
 
   Tape& tape_;
   const Model& model_;

@@ -30,7 +30,9 @@ std::optional<DataType> autocast_type(Precision precision) {
 Trace generate_step(const Model& model, const Recipe& recipe) {
   Tape tape(model.name);
   tape.sums_in_place = recipe.sums_in_place;
-  const std::unique_ptr<Network> network = make_transformer(tape, model, recipe);
+  const bool convolutional = model.architecture == Architecture::resnet || model.architecture == Architecture::vgg;
+  const std::unique_ptr<Network> network = convolutional ? make_convolutional_network(tape, model, recipe)
+                                                         : make_transformer(tape, model, recipe);
   make_optimizer_states(tape, recipe);
   tape.begin_step(model.name);
   training_step(tape, *network, recipe);

@@ -17,6 +17,8 @@
 #include "models/workload/import/execution_trace.h"
 #include "models/workload/import/execution_trace_join.h"
 #include "models/workload/import/g10_csv.h"
+#include "models/workload/import/inject_import.h"
+#include "models/workload/import/inject_records.h"
 #include "models/workload/import/json_source.h"
 #include "models/workload/import/kineto_capture.h"
 #include "models/workload/import/kineto_import.h"
@@ -32,8 +34,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExpected =
-    "expected a memwall trace (.mwt), a captured step (.mwc), a Kineto capture (JSON, gzip or not) or a G10 workload "
-    "(X.kernels.csv)";
+    "expected a memwall trace (.mwt), a captured step (.mwc), a captured CUDA program (.mwi), a Kineto capture (JSON, "
+    "gzip or not) or a G10 workload (X.kernels.csv)";
 
 void require_readable(const fs::path& path) {
   std::error_code error;
@@ -74,6 +76,7 @@ WorkloadKind kind_of_text(const fs::path& path) {
   std::array<char, 4096> head;
   const std::size_t size = ByteSource(path).read(head.data(), head.size());
   std::string_view text(head.data(), size);
+  if (opens_inject(text)) return WorkloadKind::inject;
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
   if (text.empty()) throw InputError(fmt::format("{}: the file is empty; {}.", path.string(), kExpected));
@@ -118,6 +121,11 @@ void find_machine(const KinetoCapture& capture, Trace& trace) {
   name_machine(found->name, found->memory, trace);
 }
 
+// With the traffic that the machine makes possible, where one is known.
+Trace with_machine(Trace trace) {
+  return trace.machine.empty() ? std::move(trace) : with_possible_traffic(trace, load_machine(trace.machine));
+}
+
 Workload load_kineto(const fs::path& path, const fs::path& execution_trace) {
   Workload workload;
   workload.kind = WorkloadKind::kineto;
@@ -133,10 +141,23 @@ Workload load_kineto(const fs::path& path, const fs::path& execution_trace) {
     workload.files.push_back(execution_trace);
     join_execution_trace(imported, capture, read_execution_trace(execution_trace));
   }
-  workload.trace = imported.trace.machine.empty()
-                       ? std::move(imported.trace)
-                       : with_possible_traffic(imported.trace, load_machine(imported.trace.machine));
+  workload.trace = with_machine(std::move(imported.trace));
   workload.report.push_back(events_line(capture));
+  return workload;
+}
+
+Workload load_inject(const fs::path& path, const std::string& step_range) {
+  Workload workload;
+  workload.kind = WorkloadKind::inject;
+  workload.files.push_back(path);
+  const InjectCapture capture = [&] {
+    const ReadingProgress progress(path);
+    return read_inject(path, {step_range});
+  }();
+  ImportedTrace imported = import_inject(capture);
+  find_machine(capture.capture, imported.trace);
+  workload.trace = with_machine(std::move(imported.trace));
+  workload.report.push_back(events_line(capture.capture));
   return workload;
 }
 
@@ -155,7 +176,8 @@ Workload load_capture(const fs::path& path) {
 }  // namespace
 
 std::string_view to_string(WorkloadKind kind) {
-  constexpr std::string_view names[] = {"memwall trace", "Kineto capture", "G10 workload", "captured step"};
+  constexpr std::string_view names[] = {"memwall trace", "Kineto capture", "G10 workload", "captured step",
+                                        "captured CUDA program"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -172,11 +194,16 @@ WorkloadKind kind_of_workload(const fs::path& path) {
   return kind_of_text(path);
 }
 
-Workload load_workload(const fs::path& path, const fs::path& execution_trace) {
+Workload load_workload(const fs::path& path, const fs::path& execution_trace, const std::string& step_range) {
   const WorkloadKind kind = kind_of_workload(path);
   if (!execution_trace.empty() && kind != WorkloadKind::kineto)
     throw UsageError(fmt::format("--et {}: an ExecutionTrace joins a Kineto capture; {} is a {}.",
                                  execution_trace.string(), path.string(), to_string(kind)));
+  if (!step_range.empty() && kind != WorkloadKind::inject)
+    throw UsageError(
+        fmt::format("--step-range {}: steps by NVTX ranges are found in a captured CUDA program; {} is a {}.",
+                    step_range, path.string(), to_string(kind)));
+  if (kind == WorkloadKind::inject) return load_inject(path, step_range);
   if (kind == WorkloadKind::kineto) return load_kineto(path, execution_trace);
   if (kind == WorkloadKind::capture) return load_capture(path);
   Workload workload;

@@ -1,7 +1,8 @@
 // Whatever a user calls "the step": a trace file or a capture, told apart by content.
 //
-// Known: memwall's own traces (.mwt), captured steps (.mwc, plain or gzip), Kineto captures (.json, .json.gz; with an
-// ExecutionTrace of the same run beside them or not), G10 workloads (X.kernels.csv, X.tensors.csv beside it).
+// Known: memwall's own traces (.mwt), captured steps (.mwc, plain or gzip), captured CUDA programs (.mwi), Kineto
+// captures (.json, .json.gz; with an ExecutionTrace of the same run beside them or not), G10 workloads (X.kernels.csv,
+// X.tensors.csv beside it).
 #pragma once
 
 #include <filesystem>
@@ -12,7 +13,7 @@
 
 namespace memwall {
 
-enum class WorkloadKind : std::uint8_t { trace, kineto, g10, capture };
+enum class WorkloadKind : std::uint8_t { trace, kineto, g10, capture, inject };
 std::string_view to_string(WorkloadKind kind);
 
 // What the file is. Throws InputError naming what was found, and what to do with a file that is
@@ -26,9 +27,11 @@ struct Workload {
   std::vector<std::filesystem::path> files;  // that were read
 };
 
-// `execution_trace` may be empty. Throws InputError, and UsageError for an ExecutionTrace beside
-// anything but a Kineto capture.
-Workload load_workload(const std::filesystem::path& path, const std::filesystem::path& execution_trace);
+// `execution_trace` and `step_range` (the name of the NVTX ranges around steps) may be empty. Throws InputError, and
+// UsageError for an ExecutionTrace beside anything but a Kineto capture, or a step range for anything but a captured
+// CUDA program.
+Workload load_workload(const std::filesystem::path& path, const std::filesystem::path& execution_trace,
+                       const std::string& step_range = "");
 
 // "crc32:0a1b2c3d" of the file's bytes. Throws InputError.
 std::string hash_of_file(const std::filesystem::path& path);

@@ -15,11 +15,11 @@ namespace memwall {
 namespace {
 
 struct Options {
-  std::string capture, execution_trace, output;
+  std::string capture, execution_trace, step_range, output;
 };
 
 int import_capture(const Options& o) {
-  const Workload workload = load_workload(o.capture, o.execution_trace);
+  const Workload workload = load_workload(o.capture, o.execution_trace, o.step_range);
   require_harmless(o.output, workload.files);
   require_sound(workload.trace, o.capture);
   write_trace(workload.trace, o.output);
@@ -38,12 +38,17 @@ Verb add_import(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("import", "Turn a capture into a trace file");
   app->add_option("capture", o->capture,
                   "A Kineto capture (torch.profiler's .json or .json.gz), a captured step (memwall_capture's .mwc or "
-                  ".mwc.gz), or a G10 workload (X.kernels.csv with X.tensors.csv beside it); told apart by content")
+                  ".mwc.gz), a captured CUDA program (libmemwall_inject's .mwi), or a G10 workload (X.kernels.csv with "
+                  "X.tensors.csv beside it); told apart by content")
       ->required();
   app->add_option(
       "--et", o->execution_trace,
       "ExecutionTrace of the same run (ExecutionTraceObserver): adds which operator uses which storage, and "
       "what each storage is for");
+  app->add_option(
+      "--step-range", o->step_range,
+      "Of a captured CUDA program: its NVTX ranges that begin with this are the steps; default: those called "
+      "step, iteration, iter, train_step or training_step, with a number or not");
   app->add_option("-o,--output", o->output, "The trace file to write (.mwt)")->required();
   app->footer(
       "The summary on stderr compares every count with the file, and says what was concluded from it:\n"
@@ -52,6 +57,7 @@ Verb add_import(CLI::App& parent) {
       "  memwall import profile.json.gz -o step.mwt\n"
       "  memwall import profile.json.gz --et et.json.gz -o step.mwt    # policies that need dataflow\n"
       "  memwall import step.mwc.gz -o step.mwt                        # captured with or without a GPU\n"
+      "  memwall import memwall-4711.mwi --step-range epoch -o step.mwt   # any CUDA program\n"
       "  memwall import BERT-256.kernels.csv -o bert.mwt");
   return {app, [o] { return import_capture(*o); }};
 }

@@ -26,15 +26,19 @@ struct CapturedThread {
   std::int64_t process = 0, id = 0;  // as the operating system numbered them; id may be negative
 };
 
+// What a range of a person's own naming stands for, where a reader knows.
+enum class RangeMeaning : std::uint8_t { none, step, forward, backward, optimizer };
+
 // A framework operator (cpu_op, Operator) or an annotated range (user_annotation).
 struct CapturedOperator {
   StringId name = 0;  // in KinetoCapture::strings
   Time start{};
   Duration duration{};
-  std::uint16_t thread = 0;         // index into KinetoCapture::threads
-  bool annotation = false;          // a range that a person or the profiler named
-  std::uint32_t parent = kNoIndex;  // innermost operator of the same thread around this one
-  std::int64_t external_id = -1;    // -1: absent, here and below
+  std::uint16_t thread = 0;                   // index into KinetoCapture::threads
+  bool annotation = false;                    // a range that a person or the profiler named
+  RangeMeaning meaning = RangeMeaning::none;  // beyond the names that PyTorch gives
+  std::uint32_t parent = kNoIndex;            // innermost operator of the same thread around this one
+  std::int64_t external_id = -1;              // -1: absent, here and below
   std::int64_t record_function_id = -1;
   std::int64_t sequence_number = -1;  // joins a backward function with its forward operator
   std::int64_t forward_thread = -1;   // "Fwd thread id"; above 0 on backward operators

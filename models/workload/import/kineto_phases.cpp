@@ -27,7 +27,7 @@ void CapturePhases::find_main_thread() {
   int found = -1;
   for (const CapturedOperator& op : c_.operators) {
     const string_view name = c_.text(op.name);
-    if (name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.")) {
+    if (name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.") || op.meaning == RangeMeaning::step) {
       main_thread_ = op.thread;
       return;
     }
@@ -38,8 +38,14 @@ void CapturePhases::find_main_thread() {
 }
 
 void CapturePhases::find_steps() {
+  Time end{};  // of the range that means the last step
   for (const CapturedOperator& op : c_.operators) {
     const std::string& name = c_.text(op.name);
+    if (op.meaning == RangeMeaning::step) {
+      if (op.thread == main_thread_ && op.start >= end) steps_.push_back({name, op.start, op.thread});
+      end = std::max(end, op.end());  // a step inside a step is none
+      continue;
+    }
     if (!name.starts_with("ProfilerStep#")) continue;
     if (!steps_.empty() && (steps_.back().start == op.start || steps_.back().name == name)) continue;  // written twice
     steps_.push_back({name, op.start, op.thread});
@@ -48,6 +54,9 @@ void CapturePhases::find_steps() {
 
 CapturePhases::Range CapturePhases::own_range(const CapturedOperator& op) const {
   const string_view name = c_.text(op.name);
+  if (op.meaning == RangeMeaning::forward) return Range::forward;
+  if (op.meaning == RangeMeaning::backward) return Range::backward;
+  if (op.meaning == RangeMeaning::optimizer) return Range::optimizer;
   if (name.starts_with("autograd::engine::evaluate_function")) return Range::backward;
   if (name.starts_with("Optimizer.step#")) return Range::optimizer;
   if (name.starts_with("Optimizer.zero_grad")) return Range::zero_grad;
@@ -96,6 +105,7 @@ void CapturePhases::note(Window& window, const CapturedOperator& op, Range range
         window.backward_thread = op.thread;
         window.has_backward = true;
       }
+      window.stated_backward = window.stated_backward || op.meaning == RangeMeaning::backward;
       if (op.thread == window.backward_thread) window.backward_end = std::max(window.backward_end, op.end());
       break;
     case Range::optimizer:
@@ -119,6 +129,8 @@ const CapturePhases::Window& CapturePhases::window_at(Time time) const {
 
 Phase CapturePhases::phase(std::uint16_t thread, Time time, std::uint32_t operator_index) const {
   switch (operator_index == kNoIndex ? Range::none : range_of_operator_[operator_index]) {
+    case Range::forward:
+      return Phase::forward;
     case Range::backward:
       return Phase::backward;
     case Range::optimizer:
@@ -129,7 +141,7 @@ Phase CapturePhases::phase(std::uint16_t thread, Time time, std::uint32_t operat
       break;
   }
   const Window& window = window_at(time);
-  if (window.has_backward && thread == window.backward_thread && thread != main_thread_ &&
+  if (window.has_backward && (thread == window.backward_thread || window.stated_backward) && thread != main_thread_ &&
       time >= window.backward_start && time <= window.backward_end)
     return Phase::backward;  // between two of its functions
   if (thread == main_thread_ && time >= window.forward_start &&

@@ -3,7 +3,8 @@
 // Backward: under autograd::engine::evaluate_function (files of 2021: operators named *Backward on
 // another thread). Optimizer: under Optimizer.step#. Forward: from the start of the step, or the end
 // of a zero_grad that comes before most operators, to the first backward operator. The rest, zero_grad
-// with it, is unknown. Where a file names no steps, an iteration ends with Optimizer.step.
+// with it, is unknown. Where a file names no steps, an iteration ends with Optimizer.step. A range
+// whose meaning the reader knows (RangeMeaning) stands for that step or phase.
 // Internal to the Kineto importer.
 #pragma once
 
@@ -26,7 +27,7 @@ class CapturePhases {
  public:
   explicit CapturePhases(const KinetoCapture& capture);
 
-  // By ProfilerStep ranges; empty where the file has none.
+  // By ProfilerStep ranges and ranges that mean a step; empty where the file has none.
   const std::vector<CaptureStep>& steps() const { return steps_; }
   // Of something that a thread does at a time, inside `operator_index` (or kNoIndex).
   Phase phase(std::uint16_t thread, Time time, std::uint32_t operator_index) const;
@@ -38,9 +39,9 @@ class CapturePhases {
     Time zero_grad_end{};
     std::uint32_t operators = 0, before_zero_grad = 0;  // of the main thread before backward
     std::uint16_t backward_thread = 0;
-    bool has_backward = false;
+    bool has_backward = false, stated_backward = false;  // the latter: a range means it, on whatever threads it runs
   };
-  enum class Range : std::uint8_t { none, backward, optimizer, zero_grad };
+  enum class Range : std::uint8_t { none, forward, backward, optimizer, zero_grad };
 
   void find_steps();
   void find_main_thread();

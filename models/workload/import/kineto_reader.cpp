@@ -3,7 +3,6 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <unordered_map>
 
@@ -11,6 +10,7 @@
 #include "models/workload/import/kineto_capture.h"
 #include "models/workload/import/kineto_fields.h"
 #include "models/workload/import/kineto_number.h"
+#include "models/workload/import/kineto_order.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -19,7 +19,6 @@ namespace {
 using std::string_view;
 
 constexpr std::int64_t kAbsent = KinetoFields::kAbsent;
-constexpr std::int64_t kLongestWindow = 864'000'000'000'000;  // ns, 10 days: sums of picoseconds still fit 63 bits
 
 enum class Category : std::uint8_t { none, operation, annotation, call, kernel, copy, memset, sync, python, memory };
 
@@ -154,11 +153,10 @@ class Reader {
     }
   }
 
-  // Absolute nanoseconds for now; finish() subtracts the first and turns them into picoseconds.
+  // Absolute nanoseconds for now; order_events() subtracts the first and turns them into picoseconds.
   Time time_of(string_view token) {
     const std::int64_t ns = nanoseconds_of(token, "ts");
-    first_ = std::min(first_, ns);
-    last_ = std::max(last_, ns);
+    span_.see(ns);
     return Time(ns);
   }
 
@@ -211,7 +209,7 @@ class Reader {
     call.name = intern(f.name);
     call.start = time_of(f.ts);
     call.duration = Duration(duration_of(f));
-    busy_ += static_cast<double>(call.duration.count());
+    span_.busy_ns += static_cast<double>(call.duration.count());
     call.thread = thread_of(f);
     call.correlation = or_minus_one(f.correlation);
     call.callback = or_minus_one(f.callback);
@@ -225,7 +223,7 @@ class Reader {
     op.name = intern(f.name);
     op.start = time_of(f.ts);
     op.duration = Duration(duration_of(f));
-    busy_ += static_cast<double>(op.duration.count());
+    span_.busy_ns += static_cast<double>(op.duration.count());
     op.device = static_cast<std::int32_t>(small(f.device));
     op.stream = f.stream == kAbsent ? 0 : f.stream;
     op.correlation = or_minus_one(f.correlation);
@@ -328,72 +326,15 @@ class Reader {
     capture_.world_size = number(element, "world_size", -1);
   }
 
-  // --- the end: one clock, one order ---
-  template <class Event, class Get>
-  void rebase(std::vector<Event>& events, Get time) {
-    for (Event& event : events) time(event) = Time((time(event).count() - first_) * 1000);
-  }
-
-  // What began at the same instant: the outer span first, or what was numbered first.
-  static bool precedes(const CapturedOperator& a, const CapturedOperator& b) {
-    return a.duration != b.duration ? a.duration > b.duration : a.external_id < b.external_id;
-  }
-  static bool precedes(const CapturedCall& a, const CapturedCall& b) { return a.correlation < b.correlation; }
-  static bool precedes(const CapturedDeviceOp& a, const CapturedDeviceOp& b) { return a.correlation < b.correlation; }
-  static bool precedes(const CapturedSync& a, const CapturedSync& b) { return a.correlation < b.correlation; }
-  static bool precedes(const CapturedModule& a, const CapturedModule& b) { return a.duration > b.duration; }
-
-  template <class Event>
-  void rebase_spans(std::vector<Event>& events) {
-    rebase(events, [](Event& event) -> Time& { return event.start; });
-    for (Event& event : events) event.duration *= 1000;
-    const auto earlier = [](const Event& a, const Event& b) {
-      return a.start != b.start ? a.start < b.start : precedes(a, b);
-    };
-    if (!std::is_sorted(events.begin(), events.end(), earlier)) std::stable_sort(events.begin(), events.end(), earlier);
-  }
-
-  // Innermost span of the same thread around each; spans are sorted by start, longest first.
-  template <class Event>
-  void find_parents(std::vector<Event>& events) {
-    std::vector<std::vector<std::uint32_t>> open(capture_.threads.size());
-    for (std::uint32_t i = 0; i < events.size(); ++i) {
-      std::vector<std::uint32_t>& stack = open[events[i].thread];
-      while (!stack.empty() &&
-             (events[stack.back()].end() < events[i].end() ||
-              (events[stack.back()].end() == events[i].start && events[i].start > events[stack.back()].start)))
-        stack.pop_back();
-      events[i].parent = stack.empty() ? kNoIndex : stack.back();
-      stack.push_back(i);
-    }
-  }
-
   void finish() {
-    if (first_ > last_) first_ = last_ = 0;
-    if (last_ - first_ > kLongestWindow)
-      source_.fail("the first and the last event lie " + std::to_string((last_ - first_) / 86'400'000'000'000) +
-                   " days apart; expected at most 10.");
-    // One after the other, as a replay may run them, they must still fit.
-    if (busy_ > 4 * static_cast<double>(kLongestWindow))
-      source_.fail("the durations of calls and device work add up to more than 40 days; expected less.");
-    capture_.first_event_ns = first_;
-    rebase_spans(capture_.operators);
-    rebase_spans(capture_.calls);
-    rebase_spans(capture_.device_ops);
-    rebase_spans(capture_.syncs);
-    rebase_spans(capture_.modules);
-    rebase(capture_.memory, [](CapturedMemory& event) -> Time& { return event.time; });
-    std::stable_sort(capture_.memory.begin(), capture_.memory.end(),
-                     [](const CapturedMemory& a, const CapturedMemory& b) { return a.time < b.time; });
-    find_parents(capture_.operators);
-    find_parents(capture_.modules);
+    if (const std::string problem = span_.problem(); !problem.empty()) source_.fail(problem);
+    order_events(capture_, span_);
   }
 
   JsonSource source_;
   KinetoFieldParser parser_;
   KinetoCapture capture_;
-  std::int64_t first_ = std::numeric_limits<std::int64_t>::max(), last_ = std::numeric_limits<std::int64_t>::min();
-  double busy_ = 0;  // ns of all calls and device work
+  CapturedSpan span_;
   std::string last_category_;
   std::uint64_t* last_count_ = nullptr;
   std::string last_tid_, last_pid_;

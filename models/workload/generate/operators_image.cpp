@@ -71,7 +71,6 @@ Tensors batch_norm_backward(Tape& t, GradientFunction& node, const Tensor& g) {
   if (node.needs(1)) result[1] = t.make(kName, weight.shape, weight.type);
   if (node.needs(2)) result[2] = t.make(kName, weight.shape, weight.type);
   KernelWork work = batch_norm_work(kName, x, 14);
-  work.kernels = 2;  // the sums, then the gradient of every element
   t.kernel(work, {&g, &x, &weight, &mean, &variance, &batch_mean, &batch_deviation},
            {&result[0], &result[1], &result[2]});
   return result;
@@ -87,14 +86,14 @@ KernelWork in_place_work(std::string_view name, const Tensor& x) {
   return work;
 }
 
-// Poolings count one operation per element of their larger side.
-KernelWork pooling_work(std::string_view name, const Tensor& larger) {
+// Poolings count one operation per element of their larger side; each element of the smaller one is a row.
+KernelWork pooling_work(std::string_view name, const Tensor& larger, std::int64_t smaller) {
   KernelWork work;
   work.name = name;
   work.operator_class = OperatorClass::reduction;
   work.type = larger.type;
   work.flops = static_cast<double>(larger.elements());
-  work.shape = {larger.elements() / larger.shape.back(), larger.shape.back()};
+  work.shape = {smaller, larger.elements() / smaller};
   return work;
 }
 
@@ -111,9 +110,7 @@ Tensor convolution(Tape& tape, const Tensor& x_given, const Tensor& weight_given
   constexpr std::string_view kName = "aten::convolution";
   const Tensor bias = autocast_low(tape, bias_given), weight = autocast_low(tape, weight_given);
   const Tensor x = contiguous(tape, autocast_low(tape, x_given));
-  const auto backward = [](Tape& t, GradientFunction& node, Tensors& g) {
-    return convolution_backward(t, node, contiguous(t, g[0]));
-  };
+  const auto backward = [](Tape& t, GradientFunction& node, Tensors& g) { return convolution_backward(t, node, g[0]); };
   Tape::Function f = bias ? tape.record({&x, &weight, &bias}, {x, weight}, backward)
                           : tape.record({&x, &weight}, {x, weight}, backward);
   const std::int64_t rows = windows(kName, x.shape[2], weight.shape[2], stride, padding);
@@ -137,7 +134,7 @@ Tensor batch_norm(Tape& tape, const Tensor& x_given, const BatchNormalization& p
   const Tensor mean = tape.make(kName, p.weight.shape, DataType::fp32);
   const Tensor deviation = tape.make(kName, p.weight.shape, DataType::fp32);
   KernelWork work = batch_norm_work(kName, x, 7);
-  work.kernels = 2;     // statistics, then every element
+  work.kernels = 3;     // statistics, the running ones, every element (ATen/native/cuda/Normalization.cu)
   tape.count_calls(3);  // batch_norm, _batch_norm_impl_index and the buffers that cuDNN would take
   tape.kernel(work, {&x, &p.weight, &p.bias, &p.mean, &p.variance}, {&p.mean, &p.variance, &y, &mean, &deviation});
   Tape::result(f, y);
@@ -174,14 +171,14 @@ Tensor max_pool(Tape& tape, const Tensor& x, std::int64_t kernel, std::int64_t s
     constexpr std::string_view kBackward = "aten::max_pool2d_with_indices_backward";
     const Tensor input = node.take_saved(t, 0), indices = node.take_saved(t, 1);
     Tensor gradient = t.make(kBackward, input.shape, input.type);
-    t.kernel(pooling_work(kBackward, input), {&g[0], &input, &indices}, {&gradient});
+    t.kernel(pooling_work(kBackward, input, g[0].elements()), {&g[0], &input, &indices}, {&gradient});
     return Tensors{gradient};
   });
   const Shape shape{x.shape[0], x.shape[1], windows(kName, x.shape[2], kernel, stride, padding),
                     windows(kName, x.shape[3], kernel, stride, padding)};
   Tensor y = tape.make(kName, shape, x.type);
   const Tensor indices = tape.make(kName, shape, DataType::int64);
-  tape.kernel(pooling_work(kName, x), {&x}, {&y, &indices});
+  tape.kernel(pooling_work(kName, x, y.elements()), {&x}, {&y, &indices});
   Tape::result(f, y);
   tape.save(f, indices);
   return y;
@@ -194,9 +191,7 @@ Tensor mean_of_positions(Tape& tape, const Tensor& x) {
     return Tensors{elementwise(t, "aten::div", {&g[0]}, shape, g[0].type)};
   });
   Tensor y = tape.make("aten::mean", {x.shape[0], x.shape[1]}, x.type);
-  KernelWork work = pooling_work("aten::mean", x);
-  work.shape = {y.elements(), x.shape[2] * x.shape[3]};
-  tape.kernel(work, {&x}, {&y});
+  tape.kernel(pooling_work("aten::mean", x, y.elements()), {&x}, {&y});
   Tape::result(f, y);
   return y;
 }
@@ -207,11 +202,11 @@ Tensor adaptive_average_pool(Tape& tape, const Tensor& x, std::int64_t side) {
     constexpr std::string_view kBackward = "aten::_adaptive_avg_pool2d_backward";
     const Tensor input = node.take_saved(t, 0);
     Tensor gradient = t.make(kBackward, input.shape, input.type);
-    t.kernel(pooling_work(kBackward, input), {&g[0], &input}, {&gradient});
+    t.kernel(pooling_work(kBackward, input, g[0].elements()), {&g[0], &input}, {&gradient});
     return Tensors{gradient};
   });
   Tensor y = tape.make(kName, {x.shape[0], x.shape[1], side, side}, x.type);
-  tape.kernel(pooling_work(kName, x), {&x}, {&y});
+  tape.kernel(pooling_work(kName, x, y.elements()), {&x}, {&y});
   Tape::result(f, y);
   return y;
 }

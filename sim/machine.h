@@ -68,9 +68,34 @@ struct PeakRate {
 
 struct KernelEfficiency {
   OperatorClass operator_class = OperatorClass::other;
-  double compute = 1;  // share of peak FLOP/s reached
-  double memory = 1;   // share of HBM bandwidth reached
-  Duration fixed{};    // smallest duration of such a kernel
+  double compute = 1;          // share of peak FLOP/s reached
+  double memory = 1;           // share of HBM bandwidth reached
+  Duration fixed{};            // smallest duration of such a kernel
+  double backward_memory = 0;  // as `memory`, of the backward; 0 = as the forward
+  EfficiencyCurve width;       // factor of `memory` by the bytes of a row, where an op works on rows
+  double residual = 0;         // 90 % of measurements lie within prediction x (1 +- residual); 0 = not known
+};
+
+// What limits matrix products besides the peak rate; see models/hw/gemm_cost.h.
+struct MatrixUnits {
+  struct MainLoop {
+    DataType data_type = DataType::unknown;
+    double share = 1;  // of the peak rate, reached in the loop over k
+  };
+  std::vector<MainLoop> main_loops;  // empty: matrix products are priced by KernelEfficiency alone
+  double convolution = 1;            // what convolutions reach of a product's main loop
+  Duration start_up{};               // of a wave of output tiles, before the main loop is at full rate
+  EfficiencyCurve alignment;         // share of the rate by the alignment of rows in memory
+  double residual = 0;               // as KernelEfficiency::residual
+};
+
+// Fused attention; see models/hw/attention_cost.h.
+struct AttentionCost {
+  EfficiencyCurve forward;     // share of the peak rate by the bytes of one head's row; empty: no such model
+  double backward = 1;         // what the backward reaches of the forward's share
+  double start_up = 0;         // keys' worth of work that each block of queries pays once
+  double causal_start_up = 0;  // likewise with a causal mask: the diagonal's blocks are half wasted
+  double residual = 0;         // as KernelEfficiency::residual
 };
 
 // A size of GPU instance that MIG (Multi-Instance GPU) can cut from the GPU.
@@ -90,8 +115,12 @@ struct Gpu {
   std::uint32_t threads_per_multiprocessor = 2048;
   Bytes l2_bytes = 0;
   BytesPerSecond l2_bandwidth = 0;
+  double l2_streaming = 0;          // share of it that kernels reach which read and write; 0 = 1
+  double l2_kept = 0, l2_lost = 0;  // working set / L2 up to which all is found there, and from which nothing
   std::vector<PeakRate> peaks;
   std::vector<KernelEfficiency> efficiencies;
+  MatrixUnits matrix;
+  AttentionCost attention;
   std::uint32_t collective_multiprocessors = 0;  // taken by a collective kernel
   std::vector<MigProfile> mig_profiles;          // none: the GPU cannot be cut
 };
@@ -108,6 +137,12 @@ struct HostCosts {
   Duration device_malloc{};                // cudaMalloc
   Duration device_free{};                  // cudaFree
   Duration synchronize_return{};           // end of work to return of a synchronize
+  // What a framework does for one operator besides the calls above (Op::framework_calls):
+  Duration eager_forward{};       // dispatched from Python
+  Duration eager_backward{};      // run by the autograd engine
+  Duration eager_optimizer{};     // of a multi-tensor optimizer step
+  Duration compiled_call{};       // one kernel of code that a compiler made
+  double framework_residual = 0;  // as KernelEfficiency::residual, of the four
 };
 
 // The links over which GPUs of one process group talk.
@@ -119,6 +154,7 @@ struct Fabric {
   Duration base_latency{};
   std::uint32_t max_ranks = 0;  // reach of this fabric; 0 = unlimited
   EfficiencyCurve efficiency;   // by message size
+  double residual = 0;          // as KernelEfficiency::residual
 };
 
 struct Machine {

@@ -8,6 +8,11 @@
 
 namespace memwall {
 
+// How far from a price the truth may be: 90 % of measurements lie within price x (1 +- residual). 0 = not known.
+struct Spread {
+  double residual = 0;
+};
+
 class Pricer {
  public:
   virtual ~Pricer() = default;
@@ -15,6 +20,8 @@ class Pricer {
   // known, from the shape of the work (see Op::shape; empty = unknown).
   virtual Duration kernel(const Op& op, const Shape& shape) const = 0;
   Duration kernel(const Op& op) const { return kernel(op, Shape()); }
+  // Of that price. Errors are taken as common to the ops of one class, and as independent between classes.
+  virtual Spread spread(const Op&, const Shape&) const { return {}; }
   // One transfer alone, latency included. Throws UsageError if the machine has no such route.
   virtual Duration copy(const std::string& from, const std::string& to, Bytes bytes, bool pageable) const = 0;
   // A collective over `ranks`; `bytes` is the size of the whole (gathered) message.

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <span>
 
+#include "models/hw/attention_cost.h"
+#include "models/hw/gemm_cost.h"
+
 namespace memwall {
 namespace {
 
@@ -44,14 +47,38 @@ std::span<const DataType> wider(DataType type) {
   }
 }
 
-// The part of the traffic that L2 does not serve: a working set that fits is mostly still there
-// from the kernel before. Agrees with gpu-small-kernels on A100 and H200 within 20 %.
-double missing_bytes(const Gpu& gpu, double bytes) {
-  if (gpu.l2_bytes <= 0) return bytes;
-  return bytes * std::min(1.0, bytes / static_cast<double>(gpu.l2_bytes));
+// The part of a working set that L2 no longer holds when it is needed again.
+double missing_share(const Gpu& gpu, double working_set) {
+  const double sets = working_set / static_cast<double>(gpu.l2_bytes);
+  if (gpu.l2_lost <= gpu.l2_kept) return std::min(1.0, sets);
+  return std::clamp((sets - gpu.l2_kept) / (gpu.l2_lost - gpu.l2_kept), 0.0, 1.0);
 }
 
-double compute_seconds(const Machine& machine, const Op& op, const KernelEfficiency& efficiency) {
+// Bytes of one row, where an op works on rows and its shape is known.
+double row_bytes(const Op& op, const Shape& shape) {
+  const bool rows = op.operator_class == OperatorClass::normalization || op.operator_class == OperatorClass::reduction;
+  return rows && shape.size() == 2 ? static_cast<double>(shape[1]) * element_bytes(op.data_type) : 0;
+}
+
+double memory_share(const KernelEfficiency& efficiency, const Op& op, const Shape& shape) {
+  const bool backward = op.phase == Phase::backward && efficiency.backward_memory > 0;
+  const double share = backward ? efficiency.backward_memory : efficiency.memory;
+  const double row = row_bytes(op, shape);
+  return row > 0 ? share * efficiency.width.at(row) : share;
+}
+
+double memory_seconds(const Machine& machine, const Op& op, double share) {
+  if (op.bytes <= 0) return 0;
+  const Gpu& gpu = machine.gpu;
+  const auto bytes = static_cast<double>(op.bytes);
+  const double hbm = machine.links[machine.hbm_link].bandwidth * share;
+  if (gpu.l2_bytes <= 0 || gpu.l2_bandwidth <= 0) return bytes / hbm;
+  const double missing = bytes * missing_share(gpu, bytes / std::max<double>(op.kernels, 1));
+  if (gpu.l2_streaming <= 0) return std::max(bytes / gpu.l2_bandwidth, missing / hbm);
+  return (bytes - missing) / (gpu.l2_bandwidth * gpu.l2_streaming) + missing / hbm;
+}
+
+double roofline_seconds(const Machine& machine, const Op& op, const KernelEfficiency& efficiency) {
   if (op.flops <= 0) return 0;
   const double peak = peak_flops(machine.gpu, op.data_type, op.operator_class);
   if (peak <= 0) return 0;
@@ -60,12 +87,11 @@ double compute_seconds(const Machine& machine, const Op& op, const KernelEfficie
   return op.flops / (peak * efficiency.compute * wave_share);
 }
 
-double memory_seconds(const Machine& machine, const Op& op, const KernelEfficiency& efficiency) {
-  if (op.bytes <= 0) return 0;
-  const auto bytes = static_cast<double>(op.bytes);
-  const double hbm = machine.links[machine.hbm_link].bandwidth * efficiency.memory;
-  const double l2 = machine.gpu.l2_bandwidth > 0 ? bytes / machine.gpu.l2_bandwidth : 0;
-  return std::max(l2, missing_bytes(machine.gpu, bytes) / hbm);
+double arithmetic_seconds(const Machine& machine, const Op& op, const Shape& shape,
+                          const KernelEfficiency& efficiency) {
+  if (prices_products(machine.gpu, op, shape)) return product_seconds(machine, op, shape);
+  if (prices_attention(machine.gpu, op, shape)) return attention_seconds(machine, op, shape);
+  return roofline_seconds(machine, op, efficiency);
 }
 
 }  // namespace
@@ -79,17 +105,57 @@ KernelEfficiency efficiency_of(const Gpu& gpu, OperatorClass operator_class) {
   return fallback;
 }
 
-FlopsPerSecond peak_flops(const Gpu& gpu, DataType type, OperatorClass operator_class) {
+DataType arithmetic_type(const Gpu& gpu, DataType type, OperatorClass operator_class) {
   const DataType used = uses_matrix_units(operator_class) || type == DataType::fp64 ? type : DataType::fp32;
   for (const DataType candidate : wider(used))
-    if (const FlopsPerSecond rate = listed(gpu, candidate); rate > 0) return rate;
+    if (listed(gpu, candidate) > 0) return candidate;
+  return DataType::unknown;
+}
+
+FlopsPerSecond peak_flops(const Gpu& gpu, DataType type, OperatorClass operator_class) {
+  const DataType used = arithmetic_type(gpu, type, operator_class);
+  if (used != DataType::unknown) return listed(gpu, used);
   return gpu.peaks.empty() ? 0 : gpu.peaks.front().flops;
 }
 
-Duration kernel_duration(const Machine& machine, const Op& op) {
+double main_loop_share(const Gpu& gpu, DataType type) {
+  const DataType used = arithmetic_type(gpu, type, OperatorClass::gemm);
+  for (const MatrixUnits::MainLoop& loop : gpu.matrix.main_loops)
+    if (loop.data_type == used) return loop.share;
+  return efficiency_of(gpu, OperatorClass::gemm).compute;
+}
+
+double element_bytes(DataType type) {
+  switch (type) {
+    case DataType::fp64:
+    case DataType::int64:
+      return 8;
+    case DataType::fp16:
+    case DataType::bf16:
+      return 2;
+    case DataType::fp8:
+    case DataType::int8:
+    case DataType::boolean:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
+Duration kernel_duration(const Machine& machine, const Op& op, const Shape& shape) {
   const KernelEfficiency efficiency = efficiency_of(machine.gpu, op.operator_class);
-  const double seconds = std::max(compute_seconds(machine, op, efficiency), memory_seconds(machine, op, efficiency));
-  return efficiency.fixed + from_seconds(seconds);
+  const double seconds = std::max(arithmetic_seconds(machine, op, shape, efficiency),
+                                  memory_seconds(machine, op, memory_share(efficiency, op, shape)));
+  const std::int64_t kernels = std::max<std::int64_t>(op.kernels, 1);
+  return kernels * efficiency.fixed + (kernels - 1) * machine.host.stream_gap + from_seconds(seconds);
+}
+
+double kernel_residual(const Gpu& gpu, const Op& op, const Shape& shape) {
+  const double of_class = efficiency_of(gpu, op.operator_class).residual;
+  const bool gemm = op.operator_class == OperatorClass::gemm;
+  if (gemm && prices_products(gpu, op, shape) && gpu.matrix.residual > 0) return gpu.matrix.residual;
+  if (prices_attention(gpu, op, shape) && gpu.attention.residual > 0) return gpu.attention.residual;
+  return of_class;
 }
 
 }  // namespace memwall

@@ -1,13 +1,18 @@
-// How long a kernel takes alone: a hierarchical roofline (multiprocessors, L2, HBM)
-// with what kernels of its class reach.
+// How long a kernel takes alone: a hierarchical roofline (multiprocessors, L2, HBM) with what kernels of
+// its class reach, and with what its shape says where that is known.
 //
-//   duration = fixed + max(flops / (peak * compute share * wave share),
-//                          bytes / L2 bandwidth,
-//                          bytes that miss L2 / (HBM bandwidth * memory share))
+//   duration = kernels * fixed + (kernels - 1) * gap between queued kernels + max(arithmetic, memory)
 //
-// The additive form is the law t = a + V/b that the gpu-small-kernels benchmark
-// of RRZE's gpu-benches fits; wave share = waves / ceil(waves) is the tail of the
-// last wave of thread blocks.
+//   arithmetic   products and fused attention of known shape: gemm_cost.h, attention_cost.h; otherwise
+//                flops / (peak * compute share * wave share), wave share = waves / ceil(waves): the tail
+//                of the last wave of thread blocks
+//   memory       hits / (L2 bandwidth * streaming share) + misses / (HBM bandwidth * memory share)
+//                misses = bytes * share of the working set that L2 has lost: 0 up to Gpu::l2_kept times its
+//                size, 1 from Gpu::l2_lost. A machine that does not state these: max(bytes / L2 bandwidth,
+//                bytes^2 / L2 size / (HBM bandwidth * memory share)) up to the L2's size, bytes beyond
+//                memory share = of the class and pass, times the factor of the width of a row
+//
+// The additive form is the law t = a + V/b that the gpu-small-kernels benchmark of RRZE's gpu-benches fits.
 #pragma once
 
 #include "sim/machine.h"
@@ -23,7 +28,22 @@ KernelEfficiency efficiency_of(const Gpu& gpu, OperatorClass operator_class);
 // runs at the next wider one that it has.
 FlopsPerSecond peak_flops(const Gpu& gpu, DataType type, OperatorClass operator_class);
 
-// From op.flops, op.bytes (traffic below the multiprocessors), op.data_type, op.operator_class, op.waves.
-Duration kernel_duration(const Machine& machine, const Op& op);
+// The type in whose arithmetic the GPU computes `type`, for a class; unknown where no peak is listed.
+DataType arithmetic_type(const Gpu& gpu, DataType type, OperatorClass operator_class);
+
+// Share of the peak rate in the main loop of a matrix product: that of the type it is computed in, or the
+// compute share of class gemm where none is listed.
+double main_loop_share(const Gpu& gpu, DataType type);
+
+// Of one element; an unknown type counts as fp32.
+double element_bytes(DataType type);
+
+// From op.flops, op.bytes (traffic below the multiprocessors), op.data_type, op.operator_class, op.waves,
+// op.kernels, op.phase and the shape of the work (Op::shape; one that does not fit the class is unknown).
+Duration kernel_duration(const Machine& machine, const Op& op, const Shape& shape);
+inline Duration kernel_duration(const Machine& machine, const Op& op) { return kernel_duration(machine, op, Shape()); }
+
+// 90 % of measurements lie within kernel_duration() x (1 +- this); 0 = not known.
+double kernel_residual(const Gpu& gpu, const Op& op, const Shape& shape);
 
 }  // namespace memwall

@@ -59,6 +59,40 @@ DataType data_type(schema::Peak::DataType t) {
   return DataType::unknown;
 }
 
+KernelEfficiency read_efficiency(const schema::Efficiency& from) {
+  KernelEfficiency e;
+  // The schema's enum repeats OperatorClass value by value; machine_file_test.cpp holds them together.
+  e.operator_class = static_cast<OperatorClass>(from.operator_class());
+  e.compute = share(from.compute_share());
+  e.memory = share(from.memory_share());
+  e.fixed = time(from.fixed());
+  if (from.has_backward_share()) e.backward_memory = share(from.backward_share());
+  e.width = parse_curve(from.width());
+  if (from.has_residual()) e.residual = share(from.residual());
+  return e;
+}
+
+MatrixUnits read_matrix(const schema::MatrixUnits& from) {
+  MatrixUnits matrix;
+  for (const auto& loop : from.main_loop())
+    matrix.main_loops.push_back({data_type(loop.data_type()), share(loop.share())});
+  matrix.convolution = share(from.convolution_share());
+  matrix.start_up = time(from.start_up());
+  matrix.alignment = parse_curve(from.alignment());
+  if (from.has_residual()) matrix.residual = share(from.residual());
+  return matrix;
+}
+
+AttentionCost read_attention(const schema::Attention& from) {
+  AttentionCost attention;
+  attention.forward = parse_curve(from.forward());
+  attention.backward = number(from.backward_ratio(), Dimension::ratio);
+  attention.start_up = number(from.start_up_keys(), Dimension::count);
+  attention.causal_start_up = number(from.causal_start_up_keys(), Dimension::count);
+  if (from.has_residual()) attention.residual = share(from.residual());
+  return attention;
+}
+
 TierClass tier_class(schema::Tier::Class c) {
   switch (c) {
     case schema::Tier::device:
@@ -84,10 +118,14 @@ Gpu read_gpu(const schema::Gpu& from) {
   if (from.has_collective_multiprocessors()) gpu.collective_multiprocessors = count(from.collective_multiprocessors());
   for (const auto& p : from.peak())
     gpu.peaks.push_back({data_type(p.data_type()), number(p.rate(), Dimension::flop_rate)});
-  for (const auto& e : from.efficiency())
-    // The schema's enum repeats OperatorClass value by value; machine_file_test.cpp holds them together.
-    gpu.efficiencies.push_back({static_cast<OperatorClass>(e.operator_class()), share(e.compute_share()),
-                                share(e.memory_share()), time(e.fixed())});
+  for (const auto& e : from.efficiency()) gpu.efficiencies.push_back(read_efficiency(e));
+  if (from.has_matrix()) gpu.matrix = read_matrix(from.matrix());
+  if (from.has_attention()) gpu.attention = read_attention(from.attention());
+  if (from.has_residency()) {
+    gpu.l2_kept = number(from.residency().kept(), Dimension::ratio);
+    gpu.l2_lost = number(from.residency().lost(), Dimension::ratio);
+    gpu.l2_streaming = share(from.residency().streaming_share());
+  }
   for (const auto& p : from.mig_profile())
     gpu.mig_profiles.push_back({p.name(), size(p.memory()), count(p.multiprocessors()), count(p.compute_slices()),
                                 count(p.memory_slices()), count(p.count())});
@@ -108,6 +146,13 @@ HostCosts read_host(const schema::Host& from) {
   host.device_malloc = time(calls.device_malloc());
   host.device_free = time(calls.device_free());
   host.synchronize_return = time(calls.synchronize_return());
+  if (calls.has_framework()) {
+    host.eager_forward = time(calls.framework().eager_forward());
+    host.eager_backward = time(calls.framework().eager_backward());
+    host.eager_optimizer = time(calls.framework().eager_optimizer());
+    host.compiled_call = time(calls.framework().compiled_call());
+    if (calls.framework().has_residual()) host.framework_residual = share(calls.framework().residual());
+  }
   return host;
 }
 
@@ -196,6 +241,7 @@ void read_fabrics(const schema::Machine& from, Machine& machine) {
     fabric.base_latency = time(f.base_latency());
     if (f.has_max_ranks()) fabric.max_ranks = count(f.max_ranks());
     fabric.efficiency = parse_curve(f.efficiency());
+    if (f.has_residual()) fabric.residual = share(f.residual());
     machine.fabrics.push_back(fabric);
   }
 }

@@ -63,6 +63,10 @@ std::vector<std::string> field_names(const Descriptor* type) {
   return names;
 }
 
+std::string source_of(const Message& number) {
+  return number.GetReflection()->GetString(number, number.GetDescriptor()->FindFieldByName("source"));
+}
+
 // A message inside the file, with its dotted path and its place.
 struct Node {
   const Message* message;
@@ -144,6 +148,7 @@ class Checker {
 
   void check(const Node& node) {
     check_required(node);
+    check_residual(node);
     check_names(node);
     std::set<std::string> paths;
     for_each_child(node, [&](const FieldDescriptor* field, const Node& child) {
@@ -173,6 +178,19 @@ class Checker {
       fail(file_, node.place,
            fmt::format("{} {}; expected {}", node.below(field->name()), empty ? "is empty" : "is missing", wanted));
     }
+  }
+
+  // A block whose numbers were fitted must say how well they fit.
+  void check_residual(const Node& node) {
+    const FieldDescriptor* residual = node.message->GetDescriptor()->FindFieldByName("residual");
+    if (!residual || node.message->GetReflection()->HasField(*node.message, residual)) return;
+    for_each_child(node, [&](const FieldDescriptor* field, const Node& child) {
+      const bool number = is_quantity(field) || is_curve(field);
+      if (!number || !source_of(*child.message).starts_with("fit")) return;
+      fail(file_, child.place,
+           fmt::format("{} was fitted, but {} is missing; expected residual {{ value: \"0.1\" source: \"...\" }}",
+                       child.path, node.below("residual")));
+    });
   }
 
   void check_quantity(const FieldDescriptor* field, const Node& node) {

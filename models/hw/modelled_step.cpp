@@ -19,7 +19,7 @@ class StepPricer {
     switch (op.kind) {
       case OpKind::kernel:
       case OpKind::memset:
-        return prices_->kernel(op);
+        return prices_->kernel(op, trace_.shapes[op.shape]);
       case OpKind::copy:
       case OpKind::storage_io:
         return prices_->copy(trace_.places[op.from], trace_.places[op.to], op.bytes, op.pageable);
@@ -32,10 +32,13 @@ class StepPricer {
     }
   }
 
+  // Nodes of a CUDA graph are launched by its one call.
   Duration call(const Op& op) const {
+    if (op.graph_member) return {};
     switch (op.kind) {
       case OpKind::kernel:
       case OpKind::memset:
+        return kernels(op) * host_.launch;
       case OpKind::collective:
       case OpKind::graph_launch:
         return host_.launch;
@@ -53,7 +56,24 @@ class StepPricer {
     }
   }
 
+  // What the framework does before the op's own calls.
+  Duration framework(const Op& op) const {
+    if (op.graph_member) return {};
+    const bool compiled = op.dispatch == Dispatch::compiled && (op.kind == OpKind::kernel || op.kind == OpKind::memset);
+    const Duration calls = compiled ? kernels(op) * host_.compiled_call : Duration{};
+    return calls + std::int64_t{op.framework_calls} * per_operator(op);
+  }
+
  private:
+  static std::int64_t kernels(const Op& op) { return std::max<std::int64_t>(op.kernels, 1); }
+
+  // A recomputed forward is dispatched from Python as the first one was.
+  Duration per_operator(const Op& op) const {
+    if (op.dispatch == Dispatch::native) return {};
+    if (op.phase == Phase::optimizer) return host_.eager_optimizer;
+    return op.phase == Phase::backward ? host_.eager_backward : host_.eager_forward;
+  }
+
   // The whole message, from what one rank sends of it.
   Bytes message(const Op& op) const {
     constexpr Bytes kUnit = Bytes{1} << 40;
@@ -90,14 +110,15 @@ Trace modelled_on(Trace trace, const Machine& machine) {
   for (Op& op : trace.ops) {
     op.duration = prices.work(op);
     op.host_cost = prices.call(op);
+    op.host_gap = prices.framework(op);
     if (op.wait_for != WaitFor::nothing) op.return_delay = machine.host.synchronize_return;
   }
   set_constants(trace.constants, machine.host);
   trace.knowledge.timing = true;
   trace.machine = machine.name;
   trace.notes.push_back(fmt::format(
-      "Nothing was measured: every duration is modelled for {} by a roofline of FLOPs and bytes, without an interval. "
-      "The host's calls cost what the machine's file says; Python and the framework between them cost nothing.",
+      "Nothing was measured: every duration is modelled for {} from FLOPs, bytes and shapes. The host's calls and the "
+      "framework's dispatch cost what the machine's file says; the program's own Python between them costs nothing.",
       machine.name));
   return trace;
 }

@@ -1,14 +1,16 @@
 // Prices a step that was measured nowhere (captured with fake tensors, or generated) for a machine:
 // durations, the host's calls and the constants of the replay.
 //
-//   kernels       by the roofline of models/hw/kernel_cost.h; of unknown work: the shortest of their class
+//   kernels       by models/hw/kernel_cost.h; of unknown work: the shortest of their class
 //   copies        by the price of their route
 //   collectives   over Trace::ranks, in a ring: the message from what one rank sends of it
-//   host calls    launch, copy, event and allocator calls as the machine's file has them
-//   constants     launch latency and gap between queued kernels, likewise
+//   host calls    launch (each of an op's kernels), copy, event and allocator calls as the machine's file has them
+//   framework     before an op: its framework calls, each at the file's cost of forward, backward or optimizer;
+//                 compiled code: its cost per kernel
+//   CUDA graphs   one call; its nodes cost the host nothing
+//   constants     launch latency and gap between queued kernels, as in the file
 //
-// What Python and the framework do between two calls is in no machine file: it costs nothing here,
-// and the note says so.
+// What the program does in Python besides calling operators is in no machine file: it costs nothing here.
 #pragma once
 
 #include "sim/machine.h"

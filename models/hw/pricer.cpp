@@ -51,7 +51,12 @@ class MachinePricer : public Pricer {
   explicit MachinePricer(const Machine& machine) : machine_(machine) {}
 
   using Pricer::kernel;
-  Duration kernel(const Op& op, const Shape&) const override { return kernel_duration(machine_, op); }
+  Duration kernel(const Op& op, const Shape& shape) const override { return kernel_duration(machine_, op, shape); }
+
+  Spread spread(const Op& op, const Shape& shape) const override {
+    if (op.kind != OpKind::collective) return {kernel_residual(machine_.gpu, op, shape)};
+    return {0};
+  }
 
   Duration copy(const std::string& from, const std::string& to, Bytes bytes, bool pageable) const override {
     const Route* route = machine_.route(tier(from), tier(to), pageable);

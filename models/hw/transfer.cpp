@@ -36,7 +36,7 @@ class Transfer {
     switch (op.kind) {
       case OpKind::kernel:
       case OpKind::memset:
-        if (op.flops > 0 || op.bytes > 0) op.duration = new_prices_->kernel(op);
+        if (op.flops > 0 || op.bytes > 0) op.duration = new_prices_->kernel(op, trace_.shapes[op.shape]);
         break;
       case OpKind::copy:
       case OpKind::storage_io:
@@ -71,7 +71,8 @@ class Transfer {
       default:
         break;
     }
-    if (op.flops > 0 || op.bytes > 0) return quotient(new_prices_->kernel(op), old_prices_->kernel(op));
+    const Shape& shape = trace_.shapes[op.shape];
+    if (op.flops > 0 || op.bytes > 0) return quotient(new_prices_->kernel(op, shape), old_prices_->kernel(op, shape));
     const double factor = bandwidth_ratio();
     assumed_memory_bound_ += op.kind == OpKind::kernel && factor != 1;
     return factor;

@@ -55,7 +55,7 @@ TEST_F(ModelledStep, WorkIsPricedAndCallsCostWhatTheFileSays) {
   }
   EXPECT_TRUE(t.knowledge.timing);
   EXPECT_EQ(t.machine, "h100-sxm-80gb");
-  EXPECT_NE(t.notes.back().find("Nothing was measured: every duration is modelled for h100-sxm-80gb by a roofline"),
+  EXPECT_NE(t.notes.back().find("Nothing was measured: every duration is modelled for h100-sxm-80gb from FLOPs"),
             std::string::npos);
   EXPECT_FALSE(measured_nowhere(t));
 }

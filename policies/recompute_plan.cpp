@@ -5,7 +5,6 @@
 #include <set>
 
 namespace memwall {
-namespace {
 
 bool draws_random_numbers(const Op& op, const Trace& trace) {
   const std::string& name = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
@@ -16,6 +15,8 @@ bool draws_random_numbers(const Op& op, const Trace& trace) {
   }
   return false;
 }
+
+namespace {
 
 std::string describe(const Trace& trace, OpId id) {
   const Op& op = trace.ops[id];

@@ -45,6 +45,9 @@ struct RecomputePlan {
 void plan_recompute(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::vector<RecomputeUnit>& units,
                     const RecomputeRules& rules, RecomputePlan& plan);
 
+// By the names of PyTorch's operators: dropout, rand, bernoulli, ....
+bool draws_random_numbers(const Op& op, const Trace& trace);
+
 // Just before `op` and the allocs right before it (an autograd node unpacks what it saved before it
 // allocates its results), and not between the nodes of a CUDA graph.
 OpId insertion_point(const Trace& trace, OpId op);

@@ -65,8 +65,8 @@ Tensor reduce(Tape& tape, std::string_view name, const Tensor& x, const Shape& s
   work.operator_class = OperatorClass::reduction;
   work.type = x.type;
   work.flops = static_cast<double>(x.elements());
-  const std::int64_t width = x.shape.empty() ? 1 : x.shape.back();
-  work.shape = {width == 0 ? 0 : x.elements() / width, width};
+  const std::int64_t results = y.elements();
+  work.shape = {results, results == 0 ? 0 : x.elements() / results};
   tape.kernel(work, {&x}, {&y});
   return y;
 }

@@ -1,0 +1,301 @@
+// Is a generated step the one that PyTorch runs? Against captures of the same networks: the same ops, allocations and
+// frees in the same order, to the byte. Against closed forms: what a layer saves, FLOPs, parameters.
+#include "models/workload/generate/generate.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "models/workload/import/capture_import.h"
+#include "sim/error.h"
+#include "sim/trace_check.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+
+// --- the networks of traces/samples/captures/models.py
+
+struct Sample {
+  Model model;
+  Recipe recipe;
+};
+
+Model gpt2() {
+  Model m;
+  m.name = "gpt2_124m";
+  m.layers = 12, m.width = 768, m.heads = 12, m.vocabulary = 50257, m.longest = 1024, m.dropout = 0.1;
+  return m;
+}
+
+Model llama() {
+  Model m;
+  m.name = "llama3_8b";
+  m.layers = 32, m.width = 4096, m.heads = 32, m.key_value_heads = 8, m.inner = 14336, m.vocabulary = 128256;
+  m.longest = 4096;
+  m.normalization = Normalization::rms_norm_in_parts;
+  m.activation = Activation::swiglu;
+  m.positions = Positions::rotary;
+  m.bias = m.query_key_value_bias = m.joint_query_key_value = m.tied_embedding = false;
+  return m;
+}
+
+Model mixtral() {
+  Model m = llama();
+  m.name = "mixtral_small";
+  m.layers = 8, m.width = 1024, m.heads = 16, m.key_value_heads = 4, m.inner = 3584, m.vocabulary = 32000;
+  m.experts = 8, m.experts_per_token = 2;
+  return m;
+}
+
+Model bert() {
+  Model m;
+  m.name = "bert_large";
+  m.architecture = Architecture::encoder;
+  m.layers = 24, m.width = 1024, m.heads = 16, m.vocabulary = 30522, m.longest = 512, m.dropout = 0.1;
+  return m;
+}
+
+Model vit() {
+  Model m;
+  m.name = "vit_l";
+  m.architecture = Architecture::vision;
+  m.layers = 24, m.width = 1024, m.heads = 16;
+  return m;
+}
+
+Model resnet() {
+  Model m;
+  m.name = "resnet50";
+  m.architecture = Architecture::resnet;
+  m.blocks = {3, 4, 6, 3};
+  return m;
+}
+
+Sample sample(const std::string& name) {
+  Recipe r;
+  r.sums_in_place = false;  // the captures are of fake tensors
+  r.precision = Precision::amp_bf16;
+  if (name == "gpt2_124m") return r.batch = 8, Sample{gpt2(), r};
+  if (name == "bert_large") return r.batch = 16, Sample{bert(), r};
+  if (name == "vit_l") return r.batch = 32, Sample{vit(), r};
+  if (name == "resnet50") return r.batch = 128, Sample{resnet(), r};
+  r.precision = Precision::bf16;
+  if (name == "llama3_8b") return Sample{llama(), r};
+  r.batch = 4, r.sequence = 2048;
+  return Sample{mixtral(), r};
+}
+
+// --- what is compared
+
+// One line per op of the step, as far as two traces of one program must agree.
+std::vector<std::string> lines_of(const Trace& t) {
+  std::vector<std::string> lines;
+  for (const Op& op : t.ops) {
+    if (op.kind == OpKind::alloc || op.kind == OpKind::free) {
+      const Storage& s = t.storages[op.target];
+      lines.push_back(fmt::format("{} {}", to_string(op.kind), s.bytes));
+    } else if (op.kind == OpKind::mark) {
+      lines.push_back("mark " + t.strings[op.name]);
+    } else {
+      const auto uses = t.uses_of(op);
+      const auto reads = std::count_if(uses.begin(), uses.end(), [](Use u) { return u.access == Access::read; });
+      const bool lists = op.operator_class == OperatorClass::optimizer;  // elsewhere a capture says 1
+      lines.push_back(fmt::format("{} {} {} {} {} FLOPs {} bytes, {} kernels, {} reads of {} uses",
+                                  t.strings[op.operator_name], to_string(op.operator_class), to_string(op.data_type),
+                                  to_string(op.phase), op.flops, op.bytes, lists ? op.kernels : 1, reads, uses.size()));
+    }
+  }
+  return lines;
+}
+
+struct Memory {
+  std::vector<Bytes> saved;  // what was made in the step and lives where backward begins, sorted
+  Bytes peak = 0;
+};
+
+Memory memory_of(const Trace& t) {
+  Memory memory;
+  Bytes live = 0;
+  std::vector<bool> alive(t.storages.size(), false);
+  for (const Storage& s : t.storages) live += s.preexisting && t.places[s.place] == "hbm" ? s.bytes : 0;
+  memory.peak = live;
+  for (const Op& op : t.ops) {
+    if (op.kind == OpKind::alloc || op.kind == OpKind::free) {
+      alive[op.target] = op.kind == OpKind::alloc;
+      live += (op.kind == OpKind::alloc ? 1 : -1) * t.storages[op.target].bytes;
+      memory.peak = std::max(memory.peak, live);
+    }
+    if (op.kind != OpKind::mark || t.strings[op.name] != "loss" || !memory.saved.empty()) continue;
+    for (std::size_t i = 0; i < alive.size(); ++i)
+      if (alive[i]) memory.saved.push_back(t.storages[i].bytes);
+  }
+  std::sort(memory.saved.begin(), memory.saved.end());
+  return memory;
+}
+
+Bytes sum(const std::vector<Bytes>& bytes) {
+  Bytes all = 0;
+  for (const Bytes b : bytes) all += b;
+  return all;
+}
+
+double flops_of(const Trace& t) {
+  double flops = 0;
+  for (const Op& op : t.ops) flops += op.flops;
+  return flops;
+}
+
+Bytes parameter_bytes(const Trace& t) {
+  Bytes bytes = 0;
+  for (const Storage& s : t.storages) bytes += s.kind == StorageKind::parameter ? s.bytes : 0;
+  return bytes;
+}
+
+// --- against captures
+
+class GeneratedAndCaptured : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const fs::path path = fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (std::string(GetParam()) + ".mwc.gz");
+    if (!fs::exists(path)) GTEST_SKIP() << path << " is absent";
+    captured_ = import_captured_step(path).trace;
+    const Sample s = sample(GetParam());
+    generated_ = generate_step(s.model, s.recipe);
+  }
+  Trace captured_, generated_;
+};
+
+TEST_P(GeneratedAndCaptured, HaveTheSameOpsAllocationsAndFreesInTheSameOrder) {
+  const auto captured = lines_of(captured_), generated = lines_of(generated_);
+  for (std::size_t i = 0; i < std::min(captured.size(), generated.size()); ++i)
+    ASSERT_EQ(generated[i], captured[i]) << "line " << i;
+  EXPECT_EQ(generated.size(), captured.size());
+}
+
+TEST_P(GeneratedAndCaptured, SaveTheSameForBackwardAndPeakAlike) {
+  const Memory captured = memory_of(captured_), generated = memory_of(generated_);
+  EXPECT_EQ(generated.saved, captured.saved);
+  EXPECT_EQ(generated.peak, captured.peak);
+  EXPECT_EQ(parameter_bytes(generated_), parameter_bytes(captured_));
+  EXPECT_EQ(flops_of(generated_), flops_of(captured_));
+}
+
+TEST_P(GeneratedAndCaptured, AreSoundAndKindsOfStoragesAgree) {
+  EXPECT_TRUE(check(generated_).empty()) << check(generated_).front();
+  std::vector<Bytes> captured(kStorageKinds, 0), generated(kStorageKinds, 0);
+  for (const Storage& s : captured_.storages)
+    if (captured_.places[s.place] == "hbm") captured[static_cast<std::size_t>(s.kind)] += s.bytes;
+  for (const Storage& s : generated_.storages) generated[static_cast<std::size_t>(s.kind)] += s.bytes;
+  for (const StorageKind kind : {StorageKind::parameter, StorageKind::gradient, StorageKind::optimizer_state})
+    EXPECT_EQ(generated[static_cast<std::size_t>(kind)], captured[static_cast<std::size_t>(kind)]) << to_string(kind);
+}
+
+// Views, and what Python's dispatch of tensor subclasses adds to them, are counted otherwise: within a fifth.
+TEST_P(GeneratedAndCaptured, DispatchAboutAsManyOperators) {
+  const auto calls = [](const Trace& t) {
+    double n = 0;
+    for (const Op& op : t.ops) n += op.phase == Phase::optimizer ? 0 : op.framework_calls;
+    return n;
+  };
+  EXPECT_NEAR(calls(generated_) / calls(captured_), 1, 0.2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, GeneratedAndCaptured,
+                         ::testing::Values("gpt2_124m", "llama3_8b", "bert_large", "vit_l", "mixtral_small",
+                                           "resnet50"),
+                         [](const auto& p) { return std::string(p.param); });
+
+// --- against closed forms
+
+// Bytes that the second layer adds to what lives where backward begins.
+Bytes layer_bytes(Model m, const Recipe& r) {
+  m.layers = 1;
+  const Bytes one = sum(memory_of(generate_step(m, r)).saved);
+  m.layers = 2;
+  return sum(memory_of(generate_step(m, r)).saved) - one;
+}
+
+constexpr std::int64_t s = 512, b = 3, h = 768, a = 12;
+
+Recipe pure_16_bit() {
+  Recipe r;
+  r.batch = b, r.sequence = s;
+  r.precision = Precision::fp16;
+  return r;
+}
+
+// Korthikanti et al. 2022, equation 1: 34sbh + 5as^2b; and mean and deviation of two normalizations, in fp32.
+TEST(SavedActivations, OfAGptLayerWithPlainAttentionAreTheFormula) {
+  Recipe r = pure_16_bit();
+  r.attention = Attention::plain;
+  EXPECT_EQ(layer_bytes(gpt2(), r), 34 * s * b * h + 5 * a * s * s * b + 16 * s * b);
+}
+
+// The scores vanish; a sum of exponentials per row and head stays, and the state of the generator.
+TEST(SavedActivations, OfAGptLayerWithFlashAttention) {
+  EXPECT_EQ(layer_bytes(gpt2(), pure_16_bit()), 34 * s * b * h + 4 * a * b * s + 16 * s * b + 24);
+}
+
+TEST(SavedActivations, WithoutDropoutLackTheMasks) {
+  Model m = gpt2();
+  m.dropout = 0;
+  EXPECT_EQ(layer_bytes(m, pure_16_bit()), 32 * s * b * h + 4 * a * b * s + 16 * s * b + 24);
+}
+
+// 12sbh + 4sbh g/a + 8sbf + 4abs, and one deviation for each of two normalizations.
+TEST(SavedActivations, OfALlamaLayerWithGroupedQueries) {
+  Model m = llama();
+  m.normalization = Normalization::rms_norm;
+  m.width = h, m.heads = a, m.key_value_heads = 4, m.inner = 2048;
+  EXPECT_EQ(layer_bytes(m, pure_16_bit()),
+            12 * s * b * h + 4 * s * b * h * 4 / a + 8 * s * b * 2048 + 4 * a * b * s + 8 * s * b + 24);
+}
+
+// 6 FLOPs per parameter and token of the matrices, and attention's 7 products (Q K^T again in backward).
+TEST(Flops, OfAGptAreTheStandardFormula) {
+  Model m = gpt2();
+  m.dropout = 0;
+  Recipe r = pure_16_bit();
+  r.optimizer = OptimizerKind::none;
+  const Trace t = generate_step(m, r);
+  double gemm = 0, attention = 0;
+  for (const Op& op : t.ops) {
+    if (op.operator_class == OperatorClass::gemm) gemm += op.flops;
+    if (op.operator_class == OperatorClass::attention) attention += op.flops;
+  }
+  EXPECT_EQ(gemm, 6.0 * s * b * (12 * 12 * h * h + h * 50257));
+  EXPECT_EQ(attention, 12 * 7 * 2.0 * b * s * s * h);
+}
+
+TEST(Generation, CountsParametersAsTheModelDoes) {
+  for (const Model& m : {gpt2(), llama(), mixtral(), bert(), vit()}) {  // a ResNet has statistics besides
+    Recipe r;
+    r.optimizer = OptimizerKind::none;
+    r.sequence = m.architecture == Architecture::vision ? 0 : 64;
+    EXPECT_EQ(parameter_bytes(generate_step(m, r)), 2 * parameter_count(m)) << m.name;
+  }
+}
+
+TEST(Generation, IsTheSameEachTime) {
+  const Trace one = generate_step(gpt2(), pure_16_bit()), two = generate_step(gpt2(), pure_16_bit());
+  EXPECT_EQ(lines_of(one), lines_of(two));
+}
+
+// The engine adds to a gradient that nobody else holds: fewer tensors are made, nothing else changes.
+TEST(Generation, AddsToGradientsInPlace) {
+  Recipe in_place = pure_16_bit(), apart = in_place;
+  apart.sums_in_place = false;
+  const Trace a_trace = generate_step(gpt2(), in_place), b_trace = generate_step(gpt2(), apart);
+  EXPECT_LT(a_trace.storages.size(), b_trace.storages.size());
+  EXPECT_EQ(flops_of(a_trace), flops_of(b_trace));
+  EXPECT_LE(memory_of(a_trace).peak, memory_of(b_trace).peak);
+}
+
+}  // namespace
+}  // namespace memwall

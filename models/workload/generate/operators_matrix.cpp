@@ -33,23 +33,24 @@ Tensor product(Tape& tape, std::string_view name, Product p, std::initializer_li
 Tensors linear_backward(Tape& t, GradientFunction& node, const Tensor& given, const Shape& x_shape) {
   const Tensor g = contiguous(t, given);
   const bool has_bias = node.edges.size() == 3;
+  const std::size_t x_edge = has_bias ? 1 : 0, weight_edge = x_edge + 1;  // addmm's first argument is the bias
   const Tensor x = node.take_saved(t, has_bias ? 0 : 1), weight = node.take_saved(t, has_bias ? 1 : 0);
   const std::int64_t n = g.shape.back(), rows = g.elements() / n, k = x_shape.back();
   Tensors gradients(node.edges.size());
   const auto of_x = [&] {
-    if (!node.needs(0)) return;
+    if (!node.needs(x_edge)) return;
     t.count_calls(1);
-    gradients[0] = product(t, "aten::mm", {1, rows, k, n}, {&g, &weight}, x_shape, g.type);
+    gradients[x_edge] = product(t, "aten::mm", {1, rows, k, n}, {&g, &weight}, x_shape, g.type);
   };
   const auto of_weight = [&] {
-    if (!node.needs(1)) return;
+    if (!node.needs(weight_edge)) return;
     t.count_calls(2);
-    gradients[1] = product(t, "aten::mm", {1, n, k, rows}, {&g, &x}, {n, k}, g.type);
+    gradients[weight_edge] = product(t, "aten::mm", {1, n, k, rows}, {&g, &x}, {n, k}, g.type);
   };
   if (has_bias) {
     of_x();
     of_weight();
-    if (node.needs(2)) gradients[2] = sum_to(t, t.view(g, {rows, n}, {n, 1}), {n});
+    if (node.needs(0)) gradients[0] = sum_to(t, t.view(g, {rows, n}, {n, 1}), {n});
   } else {
     of_weight();
     of_x();
@@ -101,7 +102,7 @@ Tensor linear(Tape& tape, const Tensor& x_given, const Tensor& weight_given, con
   const auto backward = [shape = x.shape](Tape& t, GradientFunction& node, Tensors& g) {
     return linear_backward(t, node, g[0], shape);
   };
-  Tape::Function f = bias ? tape.record({&x, &weight, &bias}, {saved_x, saved_weight}, backward)
+  Tape::Function f = bias ? tape.record({&bias, &x, &weight}, {saved_x, saved_weight}, backward)
                           : tape.record({&x, &weight}, {saved_weight, saved_x}, backward);
   Shape shape = x.shape;
   const std::int64_t k = shape.back(), n = weight.shape[0], rows = k == 0 ? 0 : x.elements() / k;

@@ -34,8 +34,9 @@ Trace generate_step(const Model& model, const Recipe& recipe) {
   const std::unique_ptr<Network> network = convolutional ? make_convolutional_network(tape, model, recipe)
                                                          : make_transformer(tape, model, recipe);
   make_optimizer_states(tape, recipe);
+  GradientScaler scaler(tape, recipe);
   tape.begin_step(model.name);
-  training_step(tape, *network, recipe);
+  training_step(tape, *network, recipe, scaler);
   return std::move(tape).finish();
 }
 

@@ -81,13 +81,21 @@ void adam_foreach(Tape& tape, bool decay, const Lists& l) {
   drop_from_the_end(roots);
 }
 
-// _fused_adam: all in one, the counters on the device.
-void adam_fused(Tape& tape, bool decay, const Lists& l) {
+// _fused_adam: all in one, the counters on the device. `scaling`: the two numbers of a scaler, or nothing; with them
+// the unscaled gradients are written back, and the counters corrected where there was an infinity.
+void adam_fused(Tape& tape, bool decay, const Lists& l, const Tensors& scaling) {
   list_kernel(tape, {"aten::_foreach_add_"}, {&l.steps}, {&l.steps});
   // Two moments, the corrections, the step, the decay: 16 operations per element.
   const ListWork work{
       .name = decay ? "aten::_fused_adamw_" : "aten::_fused_adam_", .flops_per_element = 16, .lists = 5};
-  list_kernel(tape, work, {&l.values, &l.gradients, &l.first, &l.second, &l.steps}, {&l.values, &l.first, &l.second});
+  if (scaling.empty()) {
+    list_kernel(tape, work, {&l.values, &l.gradients, &l.first, &l.second, &l.steps}, {&l.values, &l.first, &l.second});
+    return;
+  }
+  list_kernel(tape, work, {&l.values, &l.gradients, &l.first, &l.second, &l.steps, &scaling},
+              {&l.values, &l.gradients, &l.first, &l.second});
+  const Tensors found(l.steps.size(), scaling.front());
+  list_kernel(tape, {.name = "aten::_foreach_sub_", .lists = 2}, {&l.steps, &found}, {&l.steps});
 }
 
 void sgd_foreach(Tape& tape, const Lists& l) {
@@ -96,16 +104,22 @@ void sgd_foreach(Tape& tape, const Lists& l) {
   list_kernel(tape, {.name = "aten::_foreach_add_", .lists = 2}, {&l.values, &l.first}, {&l.values});
 }
 
-void sgd_fused(Tape& tape, const Lists& l) {
+void sgd_fused(Tape& tape, const Lists& l, const Tensors& scaling) {
   const ListWork work{.name = "aten::_fused_sgd_", .flops_per_element = 4, .lists = 3};
-  list_kernel(tape, work, {&l.values, &l.gradients, &l.first}, {&l.values, &l.first});
+  if (scaling.empty())
+    list_kernel(tape, work, {&l.values, &l.gradients, &l.first}, {&l.values, &l.first});
+  else
+    list_kernel(tape, work, {&l.values, &l.gradients, &l.first, &scaling}, {&l.values, &l.gradients, &l.first});
 }
 
-void update(Tape& tape, const Recipe& recipe, const Lists& lists) {
-  const bool fused = recipe.optimizer_kernels == OptimizerKernels::fused;
-  const bool decay = recipe.optimizer == OptimizerKind::adamw;
-  if (recipe.optimizer == OptimizerKind::sgd) return fused ? sgd_fused(tape, lists) : sgd_foreach(tape, lists);
-  fused ? adam_fused(tape, decay, lists) : adam_foreach(tape, decay, lists);
+void update(Tape& tape, const Recipe& recipe, const Lists& lists, GradientScaler& scaler) {
+  const bool decay = recipe.optimizer == OptimizerKind::adamw, sgd = recipe.optimizer == OptimizerKind::sgd;
+  if (recipe.optimizer_kernels == OptimizerKernels::fused) {
+    const Tensors scaling = scaler.enabled() ? scaler.check(lists.gradients) : Tensors();
+    return sgd ? sgd_fused(tape, lists, scaling) : adam_fused(tape, decay, lists, scaling);
+  }
+  if (scaler.enabled()) scaler.unscale(lists.gradients);
+  sgd ? sgd_foreach(tape, lists) : adam_foreach(tape, decay, lists);
 }
 
 Lists lists_of(Tape& tape, const Recipe& recipe, const Parameters& parameters) {
@@ -135,14 +149,15 @@ void copy_main_values(Tape& tape, const Parameters& parameters, const Lists& lis
   list_kernel(tape, work, {&lists.values}, {&low});
 }
 
-void step(Tape& tape, const Recipe& recipe, const Parameters& parameters) {
+void step(Tape& tape, const Recipe& recipe, const Parameters& parameters, GradientScaler& scaler) {
   if (parameters.empty() || recipe.optimizer == OptimizerKind::none) return;
   if (recipe.optimizer == OptimizerKind::adamw_8bit) {
+    if (scaler.enabled()) scaler.unscale(trained_gradients(tape));
     for (Parameter* p : parameters) update_8bit(tape, *p);
     return;
   }
   const Lists lists = lists_of(tape, recipe, parameters);
-  update(tape, recipe, lists);
+  update(tape, recipe, lists, scaler);
   if (has_master(recipe)) copy_main_values(tape, parameters, lists);
 }
 
@@ -151,6 +166,9 @@ void require_combination(const Recipe& recipe) {
     throw UsageError(
         "recipe.optimizer_in_backward: a gradient is used up as soon as it is there, so recipe.accumulation must be "
         "1.");
+  if (recipe.optimizer_in_backward && GradientScaler::scales(recipe))
+    throw UsageError(
+        "recipe.optimizer_in_backward with gradients that are scaled (precision amp_fp16, fp16) is not implemented.");
   if (recipe.optimizer_in_backward && !recipe.set_to_none)
     throw UsageError("recipe.optimizer_in_backward frees gradients; expected recipe.set_to_none: true.");
   if (recipe.optimizer == OptimizerKind::adamw_8bit && recipe.master_parameters)
@@ -171,15 +189,17 @@ void make_optimizer_states(Tape& tape, const Recipe& recipe) {
     p->accumulated = [&tape, &recipe](Parameter& parameter) {
       const Phase before = tape.phase;
       tape.phase = Phase::optimizer;
-      step(tape, recipe, {&parameter});
+      GradientScaler none(tape, {});
+      step(tape, recipe, {&parameter}, none);
       parameter.gradient.reset();
       tape.phase = before;
     };
   }
 }
 
-void optimizer_step(Tape& tape, const Recipe& recipe) {
-  if (!recipe.optimizer_in_backward) step(tape, recipe, trained(tape));
+void optimizer_step(Tape& tape, const Recipe& recipe, GradientScaler& scaler) {
+  if (!recipe.optimizer_in_backward) step(tape, recipe, trained(tape), scaler);
+  scaler.adapt();
 }
 
 Tensors trained_gradients(Tape& tape) {
@@ -189,15 +209,23 @@ Tensors trained_gradients(Tape& tape) {
   return gradients;
 }
 
+// One kernel for all gradients where the optimizer is fused, else one for each (Optimizer.zero_grad).
 void zero_gradients(Tape& tape, const Recipe& recipe) {
-  if (!recipe.set_to_none) {
-    const Tensors gradients = trained_gradients(tape);
-    const ListWork work{
-        .name = "aten::_foreach_zero_", .operator_class = OperatorClass::memory, .flops_per_element = 0};
+  if (recipe.set_to_none) {
+    for (Parameter* p : trained(tape)) p->gradient.reset();
+    return;
+  }
+  const Tensors gradients = trained_gradients(tape);
+  ListWork work{.name = "aten::_foreach_zero_", .operator_class = OperatorClass::memory, .flops_per_element = 0};
+  if (recipe.optimizer_kernels == OptimizerKernels::fused) {
     if (!gradients.empty()) list_kernel(tape, work, {}, {&gradients});
     return;
   }
-  for (Parameter* p : trained(tape)) p->gradient.reset();
+  work.name = "aten::zero_";
+  for (const Tensor& gradient : gradients) {
+    const Tensors one{gradient};
+    list_kernel(tape, work, {}, {&one});
+  }
 }
 
 }  // namespace memwall

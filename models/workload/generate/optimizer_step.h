@@ -2,6 +2,7 @@
 // kernels run: AdamW with weight decay, Adam without, SGD with momentum 0.9 and without weight decay.
 #pragma once
 
+#include "models/workload/generate/gradient_scaler.h"
 #include "models/workload/generate/recipe.h"
 #include "models/workload/generate/tape.h"
 
@@ -12,13 +13,14 @@ namespace memwall {
 // begin_step(). `recipe` must outlive the tape's step. Throws UsageError where settings cannot be combined.
 void make_optimizer_states(Tape& tape, const Recipe& recipe);
 
-// optimizer.step(), nothing with optimizer_in_backward. The parameters' gradients must be there.
-void optimizer_step(Tape& tape, const Recipe& recipe);
+// optimizer.step(), nothing with optimizer_in_backward. The parameters' gradients must be there; they are unscaled
+// first where they are scaled.
+void optimizer_step(Tape& tape, const Recipe& recipe, GradientScaler& scaler);
 
 // optimizer.zero_grad(): frees the gradients, or fills them with zeros.
 void zero_gradients(Tape& tape, const Recipe& recipe);
 
-// The values that are trained, and their gradients.
+// The gradients of what is trained, where they are there.
 Tensors trained_gradients(Tape& tape);
 
 }  // namespace memwall

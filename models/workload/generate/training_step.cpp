@@ -6,23 +6,23 @@
 namespace memwall {
 namespace {
 
-Tensor forward(Tape& tape, Network& network, const Recipe& recipe) {
+void forward(Tape& tape, Network& network, const Recipe& recipe, Tensor& loss) {
   const AutocastScope autocast(tape, autocast_type(recipe.precision));
-  return network.loss();
+  loss = network.loss();
 }
 
 }  // namespace
 
-void training_step(Tape& tape, Network& network, const Recipe& recipe) {
+void training_step(Tape& tape, Network& network, const Recipe& recipe, GradientScaler& scaler) {
   Tensor loss;
   for (std::int64_t i = 0; i < recipe.accumulation; ++i) {
     tape.phase = Phase::forward;
-    loss = forward(tape, network, recipe);
+    forward(tape, network, recipe, loss);
     if (recipe.accumulation > 1) loss = div_number(tape, loss);
-    tape.backward(loss);
+    tape.backward(scaler.scaled(loss));
   }
   tape.phase = Phase::optimizer;
-  optimizer_step(tape, recipe);
+  optimizer_step(tape, recipe, scaler);
   zero_gradients(tape, recipe);
 }
 

@@ -58,12 +58,20 @@ string_view bracketed(string_view text) {
   return {};
 }
 
+// As autograd names its functions: "AddmmBackward0", alone or as what the engine evaluates.
+bool is_backward(string_view name) {
+  if (name.starts_with("autograd::engine::evaluate_function")) return true;
+  name = name.substr(0, name.find_last_not_of("0123456789") + 1);
+  return name.ends_with("Backward") && name.find("::") == string_view::npos;
+}
+
 // torch.autograd.profiler.emit_nvtx writes "aten::addmm, seq = 7, op_id = 12, sizes = [[4, 8], [8, 2]]".
 bool read_operator(string_view name, CapturedOperator& op, StringTable& strings) {
   std::size_t end = string_view::npos;
   for (const string_view field : {", seq = ", ", op_id = ", ", sizes = "}) end = std::min(end, name.find(field));
   if (end == string_view::npos || end == 0) return false;
   op.name = strings.intern(name.substr(0, end));
+  if (is_backward(name.substr(0, end))) op.forward_thread = 1;  // which one it was is not said
   if (const std::size_t at = name.find(", seq = "); at != string_view::npos) {
     const string_view number = name.substr(at + 8);
     std::int64_t value = -1;

@@ -73,7 +73,7 @@ double memory_seconds(const Machine& machine, const Op& op, double share) {
   const auto bytes = static_cast<double>(op.bytes);
   const double hbm = machine.links[machine.hbm_link].bandwidth * share;
   if (gpu.l2_bytes <= 0 || gpu.l2_bandwidth <= 0) return bytes / hbm;
-  const double missing = bytes * missing_share(gpu, bytes / std::max<double>(op.kernels, 1));
+  const double missing = hbm_bytes(gpu, op);
   if (gpu.l2_streaming <= 0) return std::max(bytes / gpu.l2_bandwidth, missing / hbm);
   return (bytes - missing) / (gpu.l2_bandwidth * gpu.l2_streaming) + missing / hbm;
 }
@@ -123,6 +123,12 @@ double main_loop_share(const Gpu& gpu, DataType type) {
   for (const MatrixUnits::MainLoop& loop : gpu.matrix.main_loops)
     if (loop.data_type == used) return loop.share;
   return efficiency_of(gpu, OperatorClass::gemm).compute;
+}
+
+double hbm_bytes(const Gpu& gpu, const Op& op) {
+  const auto bytes = static_cast<double>(op.bytes);
+  if (bytes <= 0 || gpu.l2_bytes <= 0 || gpu.l2_bandwidth <= 0) return std::max(bytes, 0.0);
+  return bytes * missing_share(gpu, bytes / std::max<double>(op.kernels, 1));
 }
 
 double element_bytes(DataType type) {

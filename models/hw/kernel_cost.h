@@ -43,6 +43,9 @@ double element_bytes(DataType type);
 Duration kernel_duration(const Machine& machine, const Op& op, const Shape& shape);
 inline Duration kernel_duration(const Machine& machine, const Op& op) { return kernel_duration(machine, op, Shape()); }
 
+// Of op.bytes, what L2 does not serve: traffic of HBM. All of them where the machine states no L2.
+double hbm_bytes(const Gpu& gpu, const Op& op);
+
 // 90 % of measurements lie within kernel_duration() x (1 +- this); 0 = not known.
 double kernel_residual(const Gpu& gpu, const Op& op, const Shape& shape);
 

@@ -6,12 +6,13 @@
         with memwall_capture.step("out.mwc.gz", model=model, optimizer=optimizer):
             train_step()
 
-On a machine with a GPU, `step` alone records what really runs. What is written is in FORMAT.md, beside this package.
+On a machine with a GPU, `step` alone records what really runs, with durations; `record(path, train_step)` runs the
+step several times and measures the host's times too. What is written is in FORMAT.md, beside this package.
 """
 
 from .errors import CaptureError
 from .fake_device import fake
-from .session import step
+from .session import record, step
 
 __version__ = "0.1.0"
-__all__ = ["CaptureError", "fake", "step", "__version__"]
+__all__ = ["CaptureError", "fake", "record", "step", "__version__"]

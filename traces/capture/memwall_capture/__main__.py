@@ -5,7 +5,8 @@
 
 The program runs on the imaginary device (with --real: on the GPU) until its optimizer has stepped N times (2 by
 default: the first step makes the optimizer's state). What happens between the end of step N - 1 and the end of step N
-is recorded; then the program is stopped.
+is recorded; then the program is stopped. With --real, N is 6 by default: the step from N - 4 on is timed as it is, the
+two behind it with the profiler, so that the host's times are measured too.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import sys
 import torch
 
 from . import CaptureError, fake
+from .measure import StepTimes
 from .session import CaptureMode, Session
 
 
@@ -26,36 +28,50 @@ class Recorded(BaseException):
 
 
 class StepWatch:
-    """Starts and ends the recording at optimizer steps."""
+    """Starts and ends the recording at optimizer steps. `mode`: that of fake(), or None for a real device."""
 
-    def __init__(self, path, mode, number):
-        self.path, self.mode, self.number, self.seen = path, mode, number, 0
+    MEASURED = 3  # steps before the recorded one: one as it is, two with the profiler, the first of which is slower
+
+    def __init__(self, path, mode, number, device="cuda"):
+        self.path, self.mode, self.number, self.seen, self.device = path, mode, number, 0, device
         self.session = None
-        if number == 1:
-            self._start(None)
+        self.times = StepTimes(device) if mode is None and number > self.MEASURED else None
+        self.stack = contextlib.ExitStack()  # of what runs between two steps
+        self._between(None)
 
-    def _start(self, optimizer):
-        name = os.path.basename(self.path).split(".")[0]
-        self.session = Session(self.path, self.mode, None, optimizer, name).start()
+    def _between(self, optimizer):
+        """What is done from here to the next step."""
+        left = self.number - self.seen
+        if left == 1:
+            if self.mode is None:
+                self.mode = self.stack.enter_context(CaptureMode(self.device))
+            name = os.path.basename(self.path).split(".")[0]
+            self.session = Session(self.path, self.mode, None, optimizer, name, times=self.times).start()
+        elif self.times is not None and left <= self.MEASURED + 1:
+            times = self.times
+            self.stack.enter_context(times.without_profiler() if left > self.MEASURED else times.with_profiler())
 
     def after_step(self, optimizer, _args, _kwargs):
         self.seen += 1
         if self.seen == self.number:
             self.session.finish()
+            self.stack.close()
             raise Recorded
-        if self.seen == self.number - 1:
-            self._start(optimizer)
+        self.stack.close()
+        self._between(optimizer)
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="python -m memwall_capture", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default="step.mwc.gz", help="file to write (default: step.mwc.gz)")
-    parser.add_argument("--step", type=int, default=2, help="which step of the optimizer to record (default: 2)")
+    parser.add_argument("--step", type=int, help="which step of the optimizer to record (default: 2; with --real 6)")
     parser.add_argument("--real", action="store_true", help="run on the GPU instead of the imaginary device")
     parser.add_argument("program", help="script.py, or module:function")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
+    if arguments.step is None:
+        arguments.step = 6 if arguments.real else 2
     if arguments.step < 1:
         parser.error(f"--step is {arguments.step}; expected 1 or more")
     return arguments
@@ -81,7 +97,7 @@ def main():
         with contextlib.ExitStack() as stack:
             if arguments.real and not torch.cuda.is_available():
                 raise CaptureError("--real needs a CUDA device; there is none.")
-            mode = stack.enter_context(CaptureMode() if arguments.real else fake())
+            mode = None if arguments.real else stack.enter_context(fake())
             watch = StepWatch(arguments.out, mode, arguments.step)
             stack.callback(register_optimizer_step_post_hook(watch.after_step).remove)
             run(arguments.program, arguments.arguments)

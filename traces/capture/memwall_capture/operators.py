@@ -210,9 +210,9 @@ def details(func, args, kwargs, kind):
 
 def dispatched(func, args):
     """How many operators the host dispatches for this one. Autograd detaches what it saves and accumulates, in the
-    eyes of a dispatch mode only; a list of tensors on the host is worked on one by one."""
+    eyes of a dispatch mode only, and the optimizer names itself to a profiler; a list of tensors on the host is worked on one by one."""
     name = base_name(func)
-    if name == "detach":
+    if name == "detach" or func.namespace == "profiler":
         return 0
     if name.startswith("_foreach_") and args and isinstance(args[0], (list, tuple)) and args[0]:
         if all(t.device.type == "cpu" for t in args[0]):

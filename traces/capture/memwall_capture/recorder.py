@@ -23,12 +23,13 @@ HIDDEN_WRITES = {"native_batch_norm": (3, 4), "cudnn_batch_norm": (3, 4), "miope
 
 
 class OpRecord:
-    __slots__ = ("type", "fields", "reads", "writes", "inputs", "outputs", "saves", "forward", "number", "sequence")
+    __slots__ = ("type", "fields", "reads", "writes", "inputs", "outputs", "saves", "forward", "number", "sequence",
+                 "mark")
 
     def __init__(self, kind, fields, reads=(), writes=(), inputs=(), outputs=()):
         self.type, self.fields = kind, fields
         self.reads, self.writes, self.inputs, self.outputs = reads, writes, inputs, outputs
-        self.saves, self.forward, self.number, self.sequence = [], None, None, None
+        self.saves, self.forward, self.number, self.sequence, self.mark = [], None, None, None, None
 
 
 class Recorder:
@@ -47,6 +48,7 @@ class Recorder:
         self.attention, self.autocast, self.optimizer_kind = set(), set(), set()
         self.notes = []
         self.sync_values = 0
+        self.mark = None  # number of the operator that is being recorded, by which the profiler names it
         self.calls = 0  # operators dispatched since the last record that runs something
         storages.on_alloc, storages.on_free = self._alloc, self._free
         self.groups = collectives.Groups()
@@ -139,10 +141,9 @@ class Recorder:
         writes = written + fresh
         overwritten = self._overwritten(func, short, args, kwargs)
         reads = [] if short in SHAPE_ONLY else [t for t in inputs if id(t) not in overwritten]
-        devices = {t.device.type for t in writes}
         if short in ("_to_copy", "copy_") and self._copies(func, short, args, kwargs, reads, writes):
             return
-        if devices == {"cpu"}:
+        if not any(self.storages.on_device(t) for t in writes):
             record = self._record("op", name, self.phase(), [], writes)
             record.fields["kernels"] = 0
             return
@@ -180,7 +181,7 @@ class Recorder:
         return {id(t) for t in candidates if operators.touched_bytes(t) >= t.untyped_storage().nbytes()}
 
     def _compute(self, func, name, args, kwargs, out, inputs, outputs, reads, writes):
-        on_device = [t for t in reads if t.device.type == "cuda"]
+        on_device = [t for t in reads if self.storages.on_device(t)]
         phase = self.phase()
         kind = operators.operator_class(func, phase)
         record = self._record("op", name, phase, on_device, writes)
@@ -200,10 +201,10 @@ class Recorder:
             short = operators.base_name(func)
             self.optimizer_kind.add("fused" if short.startswith("_fused_") else
                                     "foreach" if short.startswith("_foreach_") else "other")
-        record.inputs = [self._tensor(t) for t in inputs if t.device.type == "cuda"]
+        record.inputs = [self._tensor(t) for t in inputs if self.storages.on_device(t)]
         seen = []
         for t in outputs:
-            if t.device.type == "cuda" and not any(t is s for s in seen):
+            if self.storages.on_device(t) and not any(t is s for s in seen):
                 seen.append(t)
         record.outputs = [self._tensor(t) for t in seen]
         if operators.base_name(func) in ("nonzero", "masked_select", "_unique2", "unique_dim"):
@@ -221,6 +222,7 @@ class Recorder:
         if self.calls != 1:
             fields["calls"] = self.calls
         self.calls = 0
+        record.mark = self.mark
         self.records.append(record)
         return record
 
@@ -270,7 +272,7 @@ class Recorder:
             source = args[1]
         if source is None or source.device.type == target.device.type:
             return False
-        if {source.device.type, target.device.type} != {"cpu", "cuda"}:
+        if self.storages.on_device(source) == self.storages.on_device(target):
             return False
         flag = kwargs.get("non_blocking", args[2] if short == "copy_" and len(args) > 2 else False)
         self.copy(source, target, not flag, func._schema.name)
@@ -288,7 +290,7 @@ class Recorder:
     def item(self, tensor):
         """`.item()`: a copy of one element, and the host waits."""
         self.calls += 1
-        if tensor.device.type == "cuda":
+        if self.storages.on_device(tensor):
             record = self.copy(tensor, None, True, "aten::_local_scalar_dense")
             if self.seen_backward and not (self.in_backward or self.names.stack):
                 record.fields["phase"] = "optimizer"  # a loss scaler that looks for infinities, a log

@@ -2,39 +2,48 @@
 
 import contextlib
 import gc
+import itertools
 import os
 import platform
 
 import torch
+from torch.profiler import record_function
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from . import file
+from . import file, measure, real_cuda
+from . import profile as kineto
 from .errors import CaptureError
 from .names import ModuleNames
 from .recorder import Recorder
 from .storages import Storages, plain_tensors
+from .timing import Timing
 
-
+ITEM = torch.ops.aten._local_scalar_dense.default
 UNNAMED = "parameter"
 
 
 class CaptureMode(TorchDispatchMode):
     """Passes every operator on, and shows it to the recorder while there is one."""
 
-    def __init__(self):
+    def __init__(self, device="cuda"):
         super().__init__()
-        self.storages = Storages()
+        self.storages = Storages(device)
         self.recorder = None
+        self.marks = None  # numbers of operators, while a profiler is running
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if any(_desugars(t) for t in types):
             return NotImplemented  # a wrapper (DTensor): its own operators come here in turn
-        out = func(*args, **kwargs)
-        if self.recorder is not None:
-            if func is torch.ops.aten._local_scalar_dense.default:
-                self.recorder.item(args[0])
-            self.recorder.operator(func, args, kwargs, out)
+        if self.recorder is None:
+            return func(*args, **kwargs)
+        mark = None if self.marks is None else next(self.marks)
+        with contextlib.nullcontext() if mark is None else record_function(f"{kineto.MARK}{mark}"):
+            out = func(*args, **kwargs)
+        self.recorder.mark = mark
+        if func is ITEM:
+            self.recorder.item(args[0])
+        self.recorder.operator(func, args, kwargs, out)
         return out
 
 
@@ -53,11 +62,13 @@ def installed_mode():
 class Session:
     """`start` and `finish` around what is recorded. The mode must be installed already."""
 
-    def __init__(self, path, mode, model=None, optimizer=None, name=None, samples=None, tokens=None):
+    def __init__(self, path, mode, model=None, optimizer=None, name=None, samples=None, tokens=None, times=None):
         self.path, self.mode, self.model, self.optimizer = os.fspath(path), mode, model, optimizer
         self.name = name or os.path.basename(self.path).split(".")[0]
         self.samples, self.tokens = samples, tokens
         self.optimizers = [] if optimizer is None else [optimizer]
+        self.times = times  # of the same step, run before: measure.StepTimes
+        self.profiler, self.timing = None, []
         self.stack = contextlib.ExitStack()
         self.labels = {}
 
@@ -68,9 +79,9 @@ class Session:
             raise CaptureError("the model is compiled (torch.compile): its kernels bypass what is recorded here. "
                                "Not implemented; capture the model without torch.compile.")
         storages = self.mode.storages
+        self._name_parameters()
         if not self.fake:
             self._know_what_lives(storages)
-        self._name_parameters()
         # Unreachable cycles would be freed whenever the collector happens to run.
         gc.collect()
         if gc.isenabled():
@@ -81,8 +92,21 @@ class Session:
         self.names.on_enter = self.recorder.module_entered
         self._hook_autograd()
         self._hook_optimizers()
+        if not self.fake:
+            self._start_profiler()
         self.mode.recorder = self.recorder
         return self
+
+    def _start_profiler(self):
+        storages = self.mode.storages
+        if storages.device == "cuda":
+            streams = real_cuda.Streams()
+            storages.stream = streams.current
+            self.stack.enter_context(real_cuda.watched(self.recorder, streams))
+        self.mode.marks = itertools.count()
+        self.stack.callback(setattr, self.mode, "marks", None)
+        self.profiler = self.stack.enter_context(measure.profiler(storages.device))
+        self.stack.enter_context(record_function(kineto.STEP))
 
     @property
     def fake(self):
@@ -90,7 +114,7 @@ class Session:
 
     def _know_what_lives(self, storages):
         for thing in gc.get_objects():
-            if isinstance(thing, torch.Tensor) and type(thing) in (torch.Tensor, torch.nn.Parameter) and thing.is_cuda:
+            if type(thing) in (torch.Tensor, torch.nn.Parameter) and storages.on_device(thing):
                 storages.of(thing)
 
     def _name_parameters(self):
@@ -219,9 +243,23 @@ class Session:
         if self.model is None and self.names.modules:
             self.model = self.names.modules[0]
         self._name_parameters()
+        self._join_times()
         lines = Lines(self.recorder)
         body = lines.all()
         file.write(self.path, self._header(lines.left_out), body)
+
+    def _join_times(self):
+        if self.profiler is None:
+            return
+        timed = None if self.times is None else self.times.profile
+        timing = Timing(self.recorder.records, kineto.read(self.profiler), timed,
+                        0.0 if self.times is None else self.times.overhead()).join()
+        if timed is None:
+            self.timing = ["not implemented: host times of a step that runs once; the recorder makes the host slow. "
+                           "memwall_capture.record runs it several times and measures them."]
+        else:
+            self.timing = self.times.sentences()
+        self.timing += timing.notes
 
     def _header(self, left_out):
         from . import __version__
@@ -235,13 +273,16 @@ class Session:
         if r.autocast:
             choices["autocast"] = "/".join(sorted(r.autocast))
         header = {"format": "memwall-capture", "version": 1, "name": self.name,
-                  "mode": "fake" if self.fake else "real", "device": "cuda",
+                  "mode": "fake" if self.fake else "real", "device": self.mode.storages.device,
                   "program": {"torch": torch.__version__, "python": platform.python_version(),
                               "memwall_capture": __version__}, "choices": choices}
         if self.samples:
             header["samples_per_step"] = self.samples
         if self.tokens:
             header["tokens_per_step"] = self.tokens
+        if not self.fake and self.mode.storages.device == "cuda":
+            properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+            header["gpu"], header["gpu_bytes"] = properties.name, properties.total_memory
         header["notes"] = self._notes(left_out)
         return header
 
@@ -255,7 +296,7 @@ class Session:
             if r.sync_values:
                 notes.append(f"{r.sync_values} values were read back by the host (.item()); 0 was answered.")
         else:
-            notes.append("not implemented: durations. The records have no times of the device or the host.")
+            notes += self.timing
         if left_out:
             notes.append(f"{left_out} operators on host tensors of which nothing reaches the device are left out.")
         if not any(s.kind == "parameter" for s in r.preexisting):
@@ -367,23 +408,66 @@ def _is_compiled(model):
 
 
 @contextlib.contextmanager
-def step(path, model=None, optimizer=None, *, name=None, samples_per_step=None, tokens_per_step=None):
+def step(path, model=None, optimizer=None, *, mode=None, name=None, samples_per_step=None, tokens_per_step=None):
     """Records what runs inside into the file `path` (compressed if it ends with .gz).
 
-    Inside of fake() nothing is computed; elsewhere a CUDA device is needed. Raises CaptureError where neither is
-    there, where the model is compiled, and where an operator's result would decide shapes.
+    Inside of fake() nothing is computed; elsewhere a CUDA device is needed, and durations on the device are measured
+    (`record` measures the host's times too). `mode`: "fake" or "real" insists on the one or the other. Raises
+    CaptureError where neither is there, where the model is compiled, and where an operator's result would decide shapes.
     """
-    mode = installed_mode()
-    with contextlib.ExitStack() as stack:
-        if mode is None:
-            if not torch.cuda.is_available():
-                raise CaptureError("there is no CUDA device; build the model and run the step inside of "
-                                   "`with memwall_capture.fake():`.")
-            mode = stack.enter_context(CaptureMode())
-        session = Session(path, mode, model, optimizer, name, samples_per_step, tokens_per_step).start()
+    with _mode(mode) as installed:
+        session = Session(path, installed, model, optimizer, name, samples_per_step, tokens_per_step).start()
         try:
             yield session
         except BaseException:
             session.finish(failed=True)
             raise
         session.finish()
+
+
+def record(path, function, model=None, optimizer=None, *, warmup=2, repeats=3, name=None, samples_per_step=None,
+           tokens_per_step=None, device="cuda"):
+    """Records one call of `function`, a whole training step, after `warmup` others.
+
+    On a CUDA device it is called 3 + `repeats` times more: `repeats` times as it is and twice with the profiler, to
+    measure the host's times and what the profiler costs, and once with the recorder. Each call must do the same. With
+    `device="cpu"` what runs on the CPU is taken for the device's; nothing is measured of it but the host's side.
+    """
+    for _ in range(warmup):
+        function()
+    times = None
+    if installed_mode() is None and (device == "cpu" or torch.cuda.is_available()):
+        times = measure.StepTimes(device)
+        for _ in range(repeats):
+            with times.without_profiler():
+                function()
+        for _ in range(2):  # its first run is slower than those that follow
+            with times.with_profiler():
+                function()
+    with _mode(None, device) as installed:
+        session = Session(path, installed, model, optimizer, name, samples_per_step, tokens_per_step, times).start()
+        try:
+            function()
+        except BaseException:
+            session.finish(failed=True)
+            raise
+        session.finish()
+
+
+@contextlib.contextmanager
+def _mode(wanted, device="cuda"):
+    """The mode of an enclosing fake(), else one of its own."""
+    mode = installed_mode()
+    if wanted not in (None, "fake", "real"):
+        raise CaptureError(f"mode is {wanted!r}; expected \"fake\" or \"real\".")
+    if wanted is not None and (wanted == "fake") != (mode is not None):
+        raise CaptureError(f"mode is {wanted!r}, but the step runs {'inside' if mode is not None else 'outside'} of "
+                           "memwall_capture.fake().")
+    if mode is not None:
+        yield mode
+        return
+    if device == "cuda" and not torch.cuda.is_available():
+        raise CaptureError("there is no CUDA device; build the model and run the step inside of "
+                           "`with memwall_capture.fake():`.")
+    with CaptureMode(device) as mode:
+        yield mode

@@ -24,14 +24,15 @@ class Storage:
 class Storages:
     """All live storages by the address of their StorageImpl, which is theirs alone until they are freed."""
 
-    def __init__(self):
+    def __init__(self, device="cuda"):
+        self.device = device  # where kernels run; everything else is host memory
         self.live = {}
         self.ages = itertools.count()
         self.on_alloc = self.on_free = None
         self.stream = lambda: 0
 
-    def find(self, tensor):
-        return self.live.get(tensor.untyped_storage()._cdata)
+    def on_device(self, tensor):
+        return tensor.device.type == self.device
 
     def of(self, tensor, label=""):
         """The storage below a tensor; made known if it is new."""
@@ -43,7 +44,7 @@ class Storages:
         return storage
 
     def _add(self, raw, key, device, label):
-        place = "hbm" if device == "cuda" else "host"
+        place = "hbm" if device == self.device else "host"
         storage = Storage(raw.nbytes(), place, label, self.stream() if place == "hbm" else 0, key,
                           next(self.ages))
         self.live[key] = storage

@@ -40,11 +40,15 @@ struct Model {
   Normalization normalization = Normalization::layer_norm;
   Activation activation = Activation::gelu;
   Positions positions = Positions::learned;
-  bool bias = true;                                 // of linear layers
-  bool query_key_value_bias = true;                 // where it differs (Qwen: only there)
-  bool joint_query_key_value = true;                // one product for the three (GPT-2), or three (Llama)
-  bool tied_embedding = true;                       // the output layer shares the word embedding
-  double dropout = 0;                               // after embedding, attention and MLP, and on attention scores
+  bool bias = true;                   // of linear layers
+  bool query_key_value_bias = true;   // where it differs (Qwen: only there)
+  bool joint_query_key_value = true;  // one product for the three (GPT-2), or three (Llama)
+  bool tied_embedding = true;         // the output layer shares the word embedding
+  // Rotated as pairs in fp32, by tables that are made once (torchtune); otherwise by halves, in the type of the data,
+  // by tables made in each step (Hugging Face).
+  bool rotary_in_fp32 = false;
+  bool expanded_key_value = false;  // keys and values are copied to all heads before attention (torchtune)
+  double dropout = 0;               // after embedding, attention and MLP, and on attention scores
   std::int64_t experts = 0, experts_per_token = 0;  // mixture of experts; 0: a plain MLP
 
   // Images.

@@ -34,6 +34,7 @@ Tensor autocast_fp32(Tape& tape, const Tensor& x);  // of one that runs in fp32
 
 // --- elementwise; shapes broadcast, the wider type wins
 Tensor add(Tape& tape, const Tensor& a, const Tensor& b);
+Tensor sub(Tape& tape, const Tensor& a, const Tensor& b);
 Tensor mul(Tape& tape, const Tensor& a, const Tensor& b);
 void add_in_place(Tape& tape, const Tensor& a, const Tensor& b);
 // With a number: aten::add, aten::mul, aten::div ... no history beyond the gradient's own scaling.

@@ -115,6 +115,18 @@ Tensor add(Tape& tape, const Tensor& a, const Tensor& b) {
   return y;
 }
 
+Tensor sub(Tape& tape, const Tensor& a, const Tensor& b) {
+  auto f = tape.record({&a, &b}, {}, [](Tape& t, GradientFunction& node, Tensors& g) {
+    Tensors gradients(2);
+    if (node.needs(1)) gradients[1] = same(t, "aten::neg", {&g[0]}, g[0]);
+    if (node.needs(0)) gradients[0] = g[0];
+    return gradients;
+  });
+  Tensor y = binary(tape, "aten::sub", a, b);
+  Tape::result(f, y);
+  return y;
+}
+
 Tensor mul(Tape& tape, const Tensor& a, const Tensor& b) {
   auto f = tape.record({&a, &b}, {a.requires_gradient() ? b : Tensor(), b.requires_gradient() ? a : Tensor()},
                        [](Tape& t, GradientFunction& node, Tensors& g) {

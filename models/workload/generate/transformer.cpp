@@ -1,8 +1,10 @@
 // The forward pass of transformers. Local variables go where Python's go: what is freed when follows from that.
 #include "models/workload/generate/transformer.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "models/workload/generate/checkpoint.h"
 #include "models/workload/generate/operators.h"
 #include "models/workload/generate/operators_image.h"
 
@@ -30,6 +32,7 @@ Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe)
   }
   input_ = tape.permanent("words", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
   targets_ = tape.permanent("targets", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
+  if (model.positions == Positions::rotary && model.rotary_in_fp32) kept_rotation();
 }
 
 Tensor Transformer::loss() {
@@ -99,6 +102,11 @@ Tensor Transformer::run_norm_last(const Layer& layer, Tensor x) {
 }
 
 Tensor Transformer::run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation) {
+  if (recipe_.checkpoint == ActivationCheckpoint::none) return run_whole_layer(layer, x, rotation);
+  return checkpoint(tape_, [this, &layer, x, rotation] { return run_whole_layer(layer, x, rotation); });
+}
+
+Tensor Transformer::run_whole_layer(const Layer& layer, const Tensor& x, const Rotation& rotation) {
   const ModuleScope scope(tape_, layer.name);
   return model_.architecture == Architecture::encoder ? run_norm_last(layer, x) : run_norm_first(layer, x, rotation);
 }
@@ -122,20 +130,43 @@ Tensor Transformer::embedded_words() {
   return sum;
 }
 
-Tensor Transformer::loss_of(Tensor logits) {
+// torchtune's chunked output: all pieces of the logits are made first, then the loss of one piece after the other.
+Tensor Transformer::chunked_loss(Tensor x) {
+  const std::int64_t chunks = recipe_.loss_chunks;
+  std::vector<Tensor> logits, targets;
+  for (std::int64_t i = 0; i < chunks; ++i) {  // Tensor.tensor_split: the first pieces take what is left over
+    const std::int64_t size = sequence_ / chunks + (i < sequence_ % chunks ? 1 : 0);
+    const std::int64_t first = i * (sequence_ / chunks) + std::min(i, sequence_ % chunks);
+    logits.push_back(project(head_, narrow(tape_, x, 1, first, size)));
+    targets.push_back(reshape(tape_, narrow(tape_, targets_, 1, first, size), {recipe_.batch * size}));
+  }
+  x.reset();
+  Tensor total;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    Tensor loss = loss_of(logits[i], targets[i]);
+    total = total ? add(tape_, total, loss) : add_number(tape_, loss);
+  }
+  return div_number(tape_, total);
+}
+
+Tensor Transformer::loss_of(Tensor logits, const Tensor& targets) {
   if (recipe_.loss_in_fp32 && !tape_.autocast) logits = cast(tape_, logits, DataType::fp32);
-  return cross_entropy(tape_, logits, targets_);
+  return cross_entropy(tape_, logits, targets);
 }
 
 Tensor Transformer::decoder_loss() {
   Tensor x = embedded_words();
   x = drop("dropout", x);
   Rotation rotation;
-  if (model_.positions == Positions::rotary) rotation = make_rotation();
+  if (model_.positions == Positions::rotary) rotation = model_.rotary_in_fp32 ? kept_rotation() : make_rotation();
   for (const Layer& l : layers_) x = run_layer(l, x, rotation);
   Tensor logits = normalize(norm_, x);
+  if (recipe_.loss_chunks > 1) {
+    x.reset();
+    return chunked_loss(std::move(logits));
+  }
   logits = project(head_, logits);
-  return loss_of(std::move(logits));
+  return loss_of(std::move(logits), targets_);
 }
 
 Tensor Transformer::encoder_loss() {
@@ -159,7 +190,7 @@ Tensor Transformer::encoder_loss() {
   Tensor normalized = normalize(transform_norm_, part);
   part.reset();
   x = std::move(normalized);
-  return loss_of(project(head_, x));
+  return loss_of(project(head_, x), targets_);
 }
 
 // A class token before the patches; the class is told by what becomes of it.

@@ -54,16 +54,22 @@ class Transformer : public Network {
   Tensor project(const Projection& projection, const Tensor& x);
   Tensor drop(const std::string& name, const Tensor& x);
   Tensor run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation);
+  Tensor run_whole_layer(const Layer& layer, const Tensor& x, const Rotation& rotation);
   Tensor run_norm_first(const Layer& layer, Tensor x, const Rotation& rotation);
   Tensor run_norm_last(const Layer& layer, Tensor x);
   Tensor decoder_loss();
   Tensor encoder_loss();
   Tensor vision_loss();
   Tensor embedded_words();
-  Tensor loss_of(Tensor logits);
+  Tensor loss_of(Tensor logits, const Tensor& targets);
+  Tensor chunked_loss(Tensor x);
 
   // transformer_attention.cpp
   Rotation make_rotation();
+  Rotation kept_rotation();
+  Tensor rotate_pairs(const Tensor& x, const Rotation& rotation);
+  Tensor pairwise_attention(const Layer& layer, const Tensor& x, const Rotation& rotation);
+  Tensor all_heads_of(const Tensor& x);
   Tensor rotate(const Tensor& x, const Rotation& rotation);
   Tensor attention(const Layer& layer, const Tensor& x, const Rotation& rotation);
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v);
@@ -86,7 +92,7 @@ class Transformer : public Network {
   Projection patches_, transform_, head_;
   Norm norm_, transform_norm_;
   std::vector<Layer> layers_;
-  Tensor input_, targets_;
+  Tensor input_, targets_, tables_;
 };
 
 }  // namespace memwall

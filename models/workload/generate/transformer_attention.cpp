@@ -14,6 +14,16 @@ Tensor two_of(Tape& tape, const Tensor& x) {
 
 }  // namespace
 
+Transformer::Rotation Transformer::kept_rotation() {
+  if (!tables_) {
+    tables_ = tape_.permanent("rotation", {sequence_, 1, head_size_ / 2, 2}, DataType::fp32, StorageKind::input);
+  }
+  Rotation rotation;
+  rotation.cosine = tape_.view(tables_, {sequence_, 1, head_size_ / 2}, {head_size_, head_size_, 2});
+  rotation.sine = rotation.cosine;
+  return rotation;
+}
+
 // Cosines and sines of every position, made anew in each step, without history.
 Transformer::Rotation Transformer::make_rotation() {
   const NoGradientScope no_gradient(tape_);
@@ -34,6 +44,33 @@ Transformer::Rotation Transformer::make_rotation() {
   return rotation;
 }
 
+// Even and odd elements are turned against each other, then put together again: x.float(), four products, their sum
+// and their difference, stack, type_as.
+Tensor Transformer::rotate_pairs(const Tensor& x, const Rotation& rotation) {
+  Tensor wide = cast(tape_, x, DataType::fp32);
+  const Shape half{x.shape[0], x.shape[1], x.shape[2], head_size_ / 2};
+  Tensor even = select(tape_, reshape(tape_, wide, {half[0], half[1], half[2], half[3], 2}), 4);
+  Tensor odd = select(tape_, reshape(tape_, wide, {half[0], half[1], half[2], half[3], 2}), 4);
+  wide.reset();
+  Tensor a = mul(tape_, even, rotation.cosine), b = mul(tape_, odd, rotation.sine);
+  Tensor real = sub(tape_, a, b);
+  a.reset();
+  b.reset();
+  a = mul(tape_, odd, rotation.cosine), b = mul(tape_, even, rotation.sine);
+  Tensor imaginary = add(tape_, a, b);
+  a.reset();
+  b.reset();
+  const Shape column{half[0], half[1], half[2], half[3], 1};
+  Tensors parts{reshape(tape_, real, column), reshape(tape_, imaginary, column)};
+  real.reset();
+  imaginary.reset();
+  Tensor both = cat(tape_, parts, -1);
+  parts.clear();
+  even.reset();
+  odd.reset();
+  return cast(tape_, reshape(tape_, both, x.shape), x.type);
+}
+
 // x * cosine + cat(-b, a) * sine, where a and b are the halves of x.
 Tensor Transformer::rotate(const Tensor& x, const Rotation& rotation) {
   const Tensors halves = chunk(tape_, x, -1, 2);
@@ -51,6 +88,35 @@ Tensor Transformer::heads_of(const Tensor& x, std::int64_t heads) {
   return transpose(tape_, reshape(tape_, x, {recipe_.batch, x.shape[1], heads, head_size_}), 1, 2);
 }
 
+// As heads_of, each head copied for all queries that share it.
+Tensor Transformer::all_heads_of(const Tensor& x) {
+  const std::int64_t length = x.shape[1], shared = heads_ / key_value_heads_;
+  const Tensor apart = reshape(tape_, x, {recipe_.batch, length, key_value_heads_, 1, head_size_});
+  const Tensor spread = expand(tape_, apart, {recipe_.batch, length, key_value_heads_, shared, head_size_});
+  return transpose(tape_, reshape(tape_, spread, {recipe_.batch, length, heads_, head_size_}), 1, 2);
+}
+
+// Three products, rotated before the heads are moved to the front (torchtune's MultiHeadAttention).
+Tensor Transformer::pairwise_attention(const Layer& layer, const Tensor& x, const Rotation& rotation) {
+  const Shape q_shape{recipe_.batch, x.shape[1], heads_, head_size_};
+  const Shape k_shape{recipe_.batch, x.shape[1], key_value_heads_, head_size_};
+  Tensor q = reshape(tape_, project(layer.q, x), q_shape);
+  q = rotate_pairs(q, rotation);
+  q = transpose(tape_, q, 1, 2);
+  Tensor k = project(layer.k, x);
+  Tensor v = project(layer.v, x);
+  k = rotate_pairs(reshape(tape_, k, k_shape), rotation);
+  if (model_.expanded_key_value && heads_ != key_value_heads_) {
+    k = all_heads_of(k);
+    v = all_heads_of(v);
+  } else {
+    k = transpose(tape_, k, 1, 2);
+    v = heads_of(v, key_value_heads_);
+  }
+  const Tensor y = contiguous(tape_, transpose(tape_, attend(q, k, v), 1, 2));
+  return project(layer.out, reshape(tape_, y, {recipe_.batch, x.shape[1], heads_ * head_size_}));
+}
+
 Tensor Transformer::plain_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
   Tensor scores = batched_matmul(tape_, q, transpose(tape_, k, -1, -2));
   scores = mul_number(tape_, scores);
@@ -66,6 +132,7 @@ Tensor Transformer::attend(const Tensor& q, const Tensor& k, const Tensor& v) {
 
 Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Rotation& rotation) {
   const ModuleScope scope(tape_, "attention");
+  if (model_.positions == Positions::rotary && model_.rotary_in_fp32) return pairwise_attention(layer, x, rotation);
   const std::int64_t queries = heads_ * head_size_, keys = key_value_heads_ * head_size_;
   Tensor q, k, v;
   if (model_.joint_query_key_value) {

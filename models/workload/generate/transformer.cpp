@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/workload/generate/checkpoint.h"
+#include "models/workload/generate/compiled_kernels.h"
 #include "models/workload/generate/operators.h"
 #include "models/workload/generate/operators_image.h"
 
@@ -106,8 +107,29 @@ Tensor Transformer::run_layer(const Layer& layer, const Tensor& x, const Rotatio
   return checkpoint(tape_, [this, &layer, x, rotation] { return run_whole_layer(layer, x, rotation); });
 }
 
+CompiledLayerPlan Transformer::plan_of(const Layer& layer) const {
+  CompiledLayerPlan plan;
+  const auto projection = [](const Projection& p) { return CompiledProjection{p.weight, p.bias}; };
+  plan.rms = model_.normalization != Normalization::layer_norm;
+  plan.rotary = model_.positions == Positions::rotary;
+  plan.expanded_key_value = model_.expanded_key_value;
+  plan.dropout = model_.dropout > 0;
+  plan.heads = heads_;
+  plan.key_value_heads = key_value_heads_;
+  plan.head_size = head_size_;
+  plan.norm1 = layer.norm1.weight, plan.norm1_bias = layer.norm1.bias;
+  plan.norm2 = layer.norm2.weight, plan.norm2_bias = layer.norm2.bias;
+  plan.qkv = projection(layer.qkv);
+  plan.q = projection(layer.q), plan.k = projection(layer.k), plan.v = projection(layer.v);
+  plan.out = projection(layer.out);
+  const FeedForward& mlp = layer.mlps.front();
+  plan.gate = projection(mlp.gate), plan.up = projection(mlp.up), plan.down = projection(mlp.down);
+  return plan;
+}
+
 Tensor Transformer::run_whole_layer(const Layer& layer, const Tensor& x, const Rotation& rotation) {
   const ModuleScope scope(tape_, layer.name);
+  if (recipe_.execution == ExecutionMode::compiled) return compiled_layer(tape_, plan_of(layer), x, rotation.cosine);
   return model_.architecture == Architecture::encoder ? run_norm_last(layer, x) : run_norm_first(layer, x, rotation);
 }
 
@@ -150,7 +172,10 @@ Tensor Transformer::chunked_loss(Tensor x) {
 }
 
 Tensor Transformer::loss_of(Tensor logits, const Tensor& targets) {
+  const bool compiled = recipe_.execution == ExecutionMode::compiled;
+  if (compiled && recipe_.loss_chunks > 1) return compiled_cross_entropy(tape_, std::move(logits), targets);
   if (recipe_.loss_in_fp32 && !tape_.autocast) logits = cast(tape_, logits, DataType::fp32);
+  if (compiled) return compiled_cross_entropy(tape_, std::move(logits), targets);
   return cross_entropy(tape_, logits, targets);
 }
 

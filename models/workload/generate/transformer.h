@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "models/workload/generate/compiled_layer.h"
 #include "models/workload/generate/model_size.h"
 #include "models/workload/generate/network.h"
 
@@ -54,6 +55,7 @@ class Transformer : public Network {
   Tensor project(const Projection& projection, const Tensor& x);
   Tensor drop(const std::string& name, const Tensor& x);
   Tensor run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation);
+  CompiledLayerPlan plan_of(const Layer& layer) const;
   Tensor run_whole_layer(const Layer& layer, const Tensor& x, const Rotation& rotation);
   Tensor run_norm_first(const Layer& layer, Tensor x, const Rotation& rotation);
   Tensor run_norm_last(const Layer& layer, Tensor x);

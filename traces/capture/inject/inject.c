@@ -60,10 +60,14 @@ static void CUPTIAPI buffer_requested(uint8_t** buffer, size_t* size, size_t* mo
   *most_records = 0; /* as many as fit */
 }
 
-static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
-  (void)size;
+static void count_dropped(CUcontext context, uint32_t stream) {
   size_t lost = 0;
   if (cuptiActivityGetNumDroppedRecords(context, stream, &lost) == CUPTI_SUCCESS) atomic_fetch_add(&dropped, lost);
+}
+
+static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
+  (void)size;
+  count_dropped(context, stream);
   pool_fill(buffer, valid);
 }
 
@@ -148,6 +152,7 @@ static void finish(void) {
   cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); /* also what has not ended yet */
   pool_close();
   pthread_join(writer, NULL);
+  count_dropped(NULL, 0); /* since the last buffer came */
   process_note_clock();
   file_close(atomic_load(&dropped), pool_refused());
 }

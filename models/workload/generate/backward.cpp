@@ -140,7 +140,6 @@ void BackwardPass::give(GradientFunction::Edge edge, Tensor gradient) {
 // it lies in memory as the parameter does; later ones are added to it.
 void BackwardPass::accumulate(Parameter& parameter, Tensor gradient) {
   if (!gradient) return;
-  tape_.count_calls(1);  // detach
   if (parameter.gradient) {
     add_in_place(tape_, parameter.gradient, gradient);
   } else if (gradient.storage.use_count() == 1 && gradient.strides == parameter.value.strides) {

@@ -308,6 +308,22 @@ TEST(WorkloadSetting, ErrorsNameTheNearestAndChangeNothing) {
   EXPECT_EQ(job.recipe.batch, 1);
 }
 
+TEST(WorkloadName, SettingsMayFollow) {
+  const TrainingJob job = load_training_job("resnet50:batch=2,blocks=1,2,precision=fp32");
+  EXPECT_EQ(job.recipe.batch, 2);
+  EXPECT_EQ(job.model.blocks, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(job.recipe.precision, Precision::fp32);
+  ASSERT_EQ(job.files.size(), 1u);
+  EXPECT_EQ(job.files.front().filename(), "resnet50.textproto");
+  EXPECT_EQ(load_training_job("resnet101").files.size(), 2u) << "its base is read too";
+  EXPECT_TRUE(names_workload("resnet50:batch=2"));
+  EXPECT_TRUE(names_workload("resnet50"));
+  EXPECT_FALSE(names_workload("resnet5"));
+  EXPECT_FALSE(names_workload("./resnet50"));
+  EXPECT_THROW(load_training_job("resnet50:batch"), UsageError);
+  EXPECT_THROW(load_training_job("resnet50:batch=x"), UsageError);
+}
+
 TEST(WorkloadName, UnknownOnesNameTheNearest) {
   const std::string why = refusal<UsageError>([] { load_training_job("lama3-8b"); });
   EXPECT_NE(why.find("there is no workload \"lama3-8b\" (nearest: \"llama3-8b\")"), std::string::npos) << why;

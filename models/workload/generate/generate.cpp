@@ -27,17 +27,32 @@ std::optional<DataType> autocast_type(Precision precision) {
   return std::nullopt;
 }
 
+namespace {
+
+// Of one rank.
+void count_samples(const Model& model, const Recipe& recipe, Trace& trace) {
+  trace.samples_per_step = static_cast<double>(recipe.batch) * static_cast<double>(recipe.accumulation);
+  const bool words = model.architecture == Architecture::decoder || model.architecture == Architecture::encoder;
+  if (words)
+    trace.tokens_per_step =
+        trace.samples_per_step * static_cast<double>(recipe.sequence ? recipe.sequence : model.longest);
+}
+
+}  // namespace
+
 Trace generate_step(const Model& model, const Recipe& recipe) {
   Tape tape(model.name);
   tape.sums_in_place = recipe.sums_in_place;
   const bool convolutional = model.architecture == Architecture::resnet || model.architecture == Architecture::vgg;
-  const std::unique_ptr<Network> network = convolutional ? make_convolutional_network(tape, model, recipe)
-                                                         : make_transformer(tape, model, recipe);
+  const std::unique_ptr<Network> network =
+      convolutional ? make_convolutional_network(tape, model, recipe) : make_transformer(tape, model, recipe);
   make_optimizer_states(tape, recipe);
   GradientScaler scaler(tape, recipe);
   tape.begin_step(model.name);
   training_step(tape, *network, recipe, scaler);
-  return std::move(tape).finish();
+  Trace trace = std::move(tape).finish();
+  count_samples(model, recipe, trace);
+  return trace;
 }
 
 }  // namespace memwall

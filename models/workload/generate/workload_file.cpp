@@ -90,8 +90,32 @@ TrainingJob read_text(const std::string& content, const std::string& name, const
 
 TrainingJob load(const fs::path& path, int depth) {
   const std::string content = content_of_workload(path);
-  return is_json(content) ? parse_hugging_face_config(content, shown(path))
-                          : read_text(content, shown(path), path, depth);
+  TrainingJob job =
+      is_json(content) ? parse_hugging_face_config(content, shown(path)) : read_text(content, shown(path), path, depth);
+  job.files.insert(job.files.begin(), path);
+  return job;
+}
+
+// "llama3-8b:batch=2,layers=4" in two.
+struct NameAndSettings {
+  std::string name;
+  std::vector<std::string> settings;
+};
+
+NameAndSettings split(const std::string& what) {
+  const std::size_t folder = what.rfind('/'), colon = what.find(':', folder == std::string::npos ? 0 : folder);
+  if (colon == std::string::npos || what.find('=', colon) == std::string::npos) return {what, {}};
+  NameAndSettings result{what.substr(0, colon), {}};
+  for (std::size_t at = colon + 1; at <= what.size();) {
+    const std::size_t end = std::min(what.find(',', at), what.size());
+    const std::string piece = what.substr(at, end - at);
+    if (piece.find('=') != std::string::npos || result.settings.empty())
+      result.settings.push_back(piece);
+    else
+      result.settings.back() += "," + piece;  // of a list: blocks=3,4,6,3
+    at = end + 1;
+  }
+  return result;
 }
 
 TrainingJob require_possible(TrainingJob job, const std::string& file) {
@@ -122,14 +146,22 @@ std::vector<WorkloadSummary> list_workloads() {
   return summaries;
 }
 
+bool names_workload(const std::string& what) {
+  const std::vector<std::string> known = known_workloads();
+  return std::find(known.begin(), known.end(), split(what).name) != known.end();
+}
+
 TrainingJob load_training_job(const std::string& what) {
+  const NameAndSettings parts = split(what);
   fs::path path;
   try {
-    path = find_file(what, "");
+    path = find_file(parts.name, "");
   } catch (const UsageError& unknown) {
     throw UsageError(fmt::format("{}.", unknown.what()));
   }
-  return require_possible(load(path, 0), shown(path));
+  TrainingJob job = require_possible(load(path, 0), shown(path));
+  if (!parts.settings.empty()) set_all(job, parts.settings);
+  return job;
 }
 
 TrainingJob parse_training_job(const std::string& text, const std::string& name) {

@@ -17,7 +17,8 @@ namespace memwall {
 struct TrainingJob {
   Model model;
   Recipe recipe;
-  std::vector<std::string> notes;  // what the file says and the generators do not follow: for people
+  std::vector<std::string> notes;            // what the file says and the generators do not follow: for people
+  std::vector<std::filesystem::path> files;  // that were read
 };
 
 struct WorkloadSummary {
@@ -29,9 +30,12 @@ struct WorkloadSummary {
 std::vector<std::string> known_workloads();
 std::vector<WorkloadSummary> list_workloads();
 
-// `what`: a known name, or a path to a .textproto or a config.json. Throws InputError (file, line, found,
-// expected) or UsageError (no such name, the nearest one).
+// `what`: a known name, or a path to a .textproto or a config.json; settings may follow ("llama3-8b:batch=2,layers=4").
+// Throws InputError (file, line, found, expected) or UsageError (no such name, the nearest one).
 TrainingJob load_training_job(const std::string& what);
+
+// Is it the name of a known workload, with settings behind it or not?
+bool names_workload(const std::string& what);
 
 // From the text of a workload file; `name` is for messages, and the model's name where the text has none.
 TrainingJob parse_training_job(const std::string& text, const std::string& name);

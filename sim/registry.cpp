@@ -29,13 +29,20 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
   return nearest.empty() ? "" : " Did you mean '" + nearest + "'?";
 }
 
-// "a=1,b=2" -> map. A value may hold '+' for lists, never ','.
-std::map<std::string, std::string> key_values(const std::string& policy, const std::string& text) {
+// "a=1,b=2" -> map. A value may hold '+' for lists, never ','. A first item without a name is the value of the first
+// parameter: "batch:8".
+std::map<std::string, std::string> key_values(const std::string& policy, const std::string& text,
+                                              const std::vector<ParameterInfo>& known) {
+  const auto is_name = [&](const std::string& item) {
+    return std::any_of(known.begin(), known.end(), [&](const ParameterInfo& p) { return p.name == item; });
+  };
   std::map<std::string, std::string> values;
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string item = text.substr(begin, end - begin);
+    std::string item = text.substr(begin, end - begin);
+    if (begin == 0 && !item.empty() && item.find('=') == std::string::npos && !known.empty() && !is_name(item))
+      item = known.front().name + "=" + item;
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos || equals == 0)
       throw UsageError("Policy '" + policy + "': found '" + item + "', expected key=value.");
@@ -165,7 +172,8 @@ PolicySpec parse_policy(const std::string& text) {
                      ".");
   }
   const std::string rest = colon < text.size() ? text.substr(colon + 1) : "";
-  return {&found->second, PolicyArguments(name, key_values(name, rest), found->second.parameters), text};
+  return {&found->second,
+          PolicyArguments(name, key_values(name, rest, found->second.parameters), found->second.parameters), text};
 }
 
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,

@@ -19,7 +19,8 @@ struct ParameterInfo {
   std::string sentence;       // what it means, its unit, its valid values
 };
 
-// Settings of one policy as the user gave them: "offload:what=optimizer,to=host".
+// Settings of one policy as the user gave them: "offload:what=optimizer,to=host". The first may leave out its name if
+// it is the policy's first parameter: "batch:8".
 class PolicyArguments {
  public:
   PolicyArguments() = default;

@@ -1,0 +1,326 @@
+// Does a step at another batch have the storages, the work and the times that it would have there, and nothing else?
+#include <gtest/gtest.h>
+
+#include "models/workload/generate/generate.h"
+#include "policies/batch_survey.h"
+#include "sim/trace_builder.h"
+#include "tests/support/gpt_trace.h"
+#include "tests/support/rewrite_checks.h"
+
+namespace memwall {
+namespace {
+
+Trace gpt(int batch, Origin origin = Origin::measured) {
+  GptShape shape;
+  shape.batch = batch;
+  shape.hidden = 48;
+  shape.heads = 3;
+  shape.origin = origin;
+  return gpt_step(shape);
+}
+
+// What of a trace the batch decides.
+void expect_same_sizes(const Trace& found, const Trace& expected) {
+  ASSERT_EQ(found.storages.size(), expected.storages.size());
+  ASSERT_EQ(found.ops.size(), expected.ops.size());
+  const auto label = [&](std::size_t i) { return expected.strings[expected.storages[i].label]; };
+  for (std::size_t i = 0; i < expected.storages.size(); ++i) {
+    EXPECT_EQ(found.storages[i].bytes, expected.storages[i].bytes) << i << " " << label(i);
+    EXPECT_EQ(found.shapes[found.storages[i].shape], expected.shapes[expected.storages[i].shape])
+        << i << " " << label(i);
+  }
+  for (std::size_t i = 0; i < expected.ops.size(); ++i) {
+    const Op &a = found.ops[i], &b = expected.ops[i];
+    const std::string name = expected.strings[b.name] + " " + expected.strings[b.module];
+    EXPECT_EQ(a.bytes, b.bytes) << i << " " << name;
+    EXPECT_EQ(a.flops, b.flops) << i << " " << name;
+    EXPECT_EQ(found.shapes[a.shape], expected.shapes[b.shape]) << i << " " << name;
+  }
+  EXPECT_EQ(found.samples_per_step, expected.samples_per_step);
+  EXPECT_EQ(found.tokens_per_step, expected.tokens_per_step);
+}
+
+TEST(Batch, WithoutShapesWhatDependsOnTheInputsGrows) {
+  for (const int to : {1, 3, 16, 1000}) expect_same_sizes(rewritten(gpt(2), "batch:" + std::to_string(to)), gpt(to));
+}
+
+TEST(Batch, TheNameOfItsFirstParameterMayBeLeftOut) {
+  EXPECT_EQ(rewritten(gpt(2), "batch:6").samples_per_step, 6);
+  EXPECT_EQ(rewritten(gpt(2), "batch:to=6").samples_per_step, 6);
+  EXPECT_NE(refusal(gpt(2), "batch:6,to=6").find("'to' is given twice"), std::string::npos);
+  EXPECT_NE(refusal(gpt(2), "batch:from=2,6").find("expected key=value"), std::string::npos);
+  EXPECT_NE(refusal(gpt(2), "batch").find("needs the samples per step"), std::string::npos);
+  EXPECT_NE(refusal(gpt(2), "batch:six").find("to=six is not a whole number"), std::string::npos);
+}
+
+TEST(Batch, MeasuredTimesAreCarriedOverModelledOnesPricedAgain) {
+  const Trace measured = rewritten(gpt(2), "batch:8"), modelled = rewritten(gpt(2, Origin::modelled), "batch:8");
+  const Trace before = gpt(2);
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  std::size_t carried = 0, kept = 0;
+  for (OpId id = 0; id < before.ops.size(); ++id) {
+    const Op &old = before.ops[id], &now = measured.ops[id];
+    EXPECT_EQ(now.host_gap, old.host_gap);
+    EXPECT_EQ(now.host_cost, old.host_cost);
+    if (old.kind != OpKind::kernel) continue;
+    if (now.bytes == old.bytes && now.flops == old.flops) {
+      EXPECT_EQ(now.duration, old.duration);
+      EXPECT_EQ(now.origin, Origin::measured);
+      ++kept;
+    } else {
+      EXPECT_EQ(now.duration, pricer->scaled(old, now.bytes, now.flops));
+      EXPECT_EQ(now.origin, Origin::transferred);
+      EXPECT_EQ(modelled.ops[id].duration, pricer->kernel(modelled.ops[id]));
+      EXPECT_EQ(modelled.ops[id].origin, Origin::modelled);
+      ++carried;
+    }
+  }
+  EXPECT_GT(carried, 20u);
+  EXPECT_GT(kept, 10u);
+}
+
+TEST(Batch, WhatCannotBeToldIsRefused) {
+  Trace blind = gpt(2);
+  blind.knowledge.dataflow = false;
+  EXPECT_NE(refusal(blind, "batch:4").find("needs dataflow"), std::string::npos);
+  Trace unsized_step = gpt(2);
+  unsized_step.samples_per_step = 0;
+  EXPECT_NE(refusal(unsized_step, "batch:4").find("does not say how many samples"), std::string::npos);
+  EXPECT_EQ(rewritten(unsized_step, "batch:4,from=2").storages.back().bytes, gpt(4).storages.back().bytes);
+  EXPECT_EQ(rewritten(unsized_step, "batch:4,from=2").samples_per_step, 4);
+  Trace halves = gpt(2);
+  halves.samples_per_step = 2.5;
+  EXPECT_NE(refusal(halves, "batch:4").find("not a whole number"), std::string::npos);
+  EXPECT_NE(refusal(gpt(2), "batch:tokens=8").find("--second-size"), std::string::npos);
+  Trace without_inputs = gpt(2);
+  for (Storage& s : without_inputs.storages)
+    if (s.kind == StorageKind::input) s.kind = StorageKind::optimizer_state;
+  EXPECT_NE(refusal(without_inputs, "batch:4").find("no storage of kind input"), std::string::npos);
+}
+
+TEST(Batch, MoreThanAMachineCouldDoIsRefusedNotOverflown) {
+  EXPECT_NE(refusal(gpt(1), "batch:1000000000000").find("expected at most"), std::string::npos);
+}
+
+TEST(Batch, TheSameSizeChangesNothing) {
+  const Trace before = gpt(4), after = rewritten(before, "batch:4");
+  expect_same_sizes(after, before);
+  for (OpId id = 0; id < before.ops.size(); ++id) EXPECT_EQ(after.ops[id].duration, before.ops[id].duration);
+  EXPECT_TRUE(has_note(after, "nothing changes"));
+}
+
+// Generators write shapes, so that only the extents that hold the batch may grow.
+struct Generated {
+  const char* name;
+  Model model;
+  Recipe recipe;
+};
+
+Model small_model(Architecture architecture) {
+  Model m;
+  m.name = "small";
+  m.architecture = architecture;
+  m.layers = 2;
+  m.width = 64;
+  m.heads = 4;
+  m.vocabulary = 96;
+  m.longest = 32;
+  return m;
+}
+
+Model small_llama() {
+  Model m = small_model(Architecture::decoder);
+  m.key_value_heads = 2;
+  m.inner = 160;
+  m.normalization = Normalization::rms_norm;
+  m.activation = Activation::swiglu;
+  m.positions = Positions::rotary;
+  m.bias = m.query_key_value_bias = m.joint_query_key_value = m.tied_embedding = false;
+  return m;
+}
+
+std::vector<Generated> generated() {
+  Recipe amp;
+  amp.precision = Precision::amp_bf16;
+  Recipe plain = amp;
+  plain.attention = Attention::plain;
+  return {{"gpt", small_model(Architecture::decoder), amp},
+          {"gpt with plain attention", small_model(Architecture::decoder), plain},
+          {"llama", small_llama(), {}},
+          {"bert", small_model(Architecture::encoder), amp}};
+}
+
+// Batches that equal a width, a length, a number of heads: extents that are the batch by accident.
+TEST(Batch, GeneratedStepsAreWhatTheGeneratorWritesAtThatBatch) {
+  for (Generated g : generated())
+    for (const auto& [from, to] : {std::pair{2, 8}, {4, 6}, {32, 5}, {64, 128}, {3, 96}}) {
+      SCOPED_TRACE(std::string(g.name) + " " + std::to_string(from) + " to " + std::to_string(to));
+      g.recipe.batch = from;
+      const Trace before = generate_step(g.model, g.recipe);
+      g.recipe.batch = to;
+      expect_same_sizes(rewritten(before, "batch:" + std::to_string(to)), generate_step(g.model, g.recipe));
+    }
+}
+
+// One op of a class on a batch of `samples`, and what it makes.
+class OneOp {
+ public:
+  explicit OneOp(std::int64_t samples) : size_{.samples = samples, .tokens = 0} {
+    b_.add_thread("main");
+    b_.add_stream("compute", StreamRole::compute);
+    b_.trace().knowledge.dataflow = true;
+  }
+  StorageId storage(StorageKind kind, const Shape& shape) {
+    Bytes bytes = 2;
+    for (const std::int64_t e : shape) bytes *= e;
+    const StorageId id = b_.add_storage(bytes, kind, "hbm", "", kind != StorageKind::activation);
+    b_.trace().storages[id].shape = b_.trace().shapes.intern(shape);
+    if (kind == StorageKind::activation) b_.alloc(id, 0);
+    return id;
+  }
+  void op(const char* name, OperatorClass c, Phase phase, const Shape& work, const std::vector<StorageId>& reads,
+          const std::vector<StorageId>& writes) {
+    Op op;
+    op.kind = OpKind::kernel;
+    op.name = b_.trace().strings.intern(name);
+    op.operator_class = c;
+    op.phase = phase;
+    op.shape = b_.trace().shapes.intern(work);
+    std::vector<Use> uses;
+    for (const StorageId s : reads) uses.push_back({s, TraceBuilder::kLatest, Access::read});
+    for (const StorageId s : writes) uses.push_back({s, 0, Access::write});
+    b_.append(op, uses);
+  }
+  BatchSurvey survey() { return BatchSurvey(b_.trace(), size_); }
+  const Trace& trace() { return b_.trace(); }
+  TraceBuilder& builder() { return b_; }
+
+ private:
+  TraceBuilder b_;
+  BatchSize size_;
+};
+
+// 128 channels at 128 images: the statistics have an extent of 128 and no batch.
+TEST(BatchSurvey, StatisticsOfABatchHaveNone) {
+  OneOp o(128);
+  const StorageId x = o.storage(StorageKind::input, {128, 128, 4, 4});
+  const StorageId y = o.storage(StorageKind::activation, {128, 128, 4, 4});
+  const StorageId mean = o.storage(StorageKind::activation, {128});
+  o.op("aten::cudnn_batch_norm", OperatorClass::normalization, Phase::forward, {128, 2048}, {x}, {y, mean});
+  EXPECT_TRUE(o.survey().grows(y));
+  EXPECT_FALSE(o.survey().grows(mean));
+  EXPECT_EQ(o.survey().extent_of_work(o.trace().ops.back()), 1u);  // a row per channel
+}
+
+TEST(BatchSurvey, RowStatisticsOfALayerGrow) {
+  OneOp o(4);
+  const StorageId x = o.storage(StorageKind::input, {4, 16, 4});
+  const StorageId y = o.storage(StorageKind::activation, {4, 16, 4});
+  const StorageId mean = o.storage(StorageKind::activation, {4, 16, 1});
+  o.op("aten::native_layer_norm", OperatorClass::normalization, Phase::forward, {64, 4}, {x}, {y, mean});
+  EXPECT_TRUE(o.survey().grows(mean));
+  EXPECT_EQ(o.survey().extent_of_work(o.trace().ops.back()), 0u);
+}
+
+TEST(BatchSurvey, AWeightsGradientContractsTheBatchAndABatchedProductKeepsIt) {
+  OneOp o(8);
+  o.storage(StorageKind::parameter, {16, 32});
+  const StorageId x = o.storage(StorageKind::input, {8, 32}), dy = o.storage(StorageKind::input, {8, 16});
+  const StorageId dw = o.storage(StorageKind::activation, {16, 32});  // in another type than the gradient
+  o.op("aten::mm", OperatorClass::gemm, Phase::backward, {1, 16, 32, 8}, {dy, x}, {dw});
+  EXPECT_FALSE(o.survey().grows(dw));
+  EXPECT_EQ(o.survey().extent_of_work(o.trace().ops.back()), 3u);
+  const StorageId q = o.storage(StorageKind::input, {16, 8, 4}),
+                  scores = o.storage(StorageKind::activation, {16, 8, 8});
+  o.op("aten::bmm", OperatorClass::gemm, Phase::backward, {16, 8, 8, 4}, {q, q}, {scores});
+  EXPECT_TRUE(o.survey().grows(scores));
+  EXPECT_EQ(o.survey().extent_of_work(o.trace().ops.back()), 0u);
+}
+
+TEST(BatchSurvey, SumsOverTheBatchLoseItAndOthersKeepIt) {
+  OneOp o(8);
+  const StorageId x = o.storage(StorageKind::input, {8, 24, 16});
+  const StorageId over_batch = o.storage(StorageKind::activation, {1, 24, 16});
+  const StorageId over_width = o.storage(StorageKind::activation, {8, 24});
+  o.op("aten::sum", OperatorClass::reduction, Phase::backward, {384, 8}, {x}, {over_batch});
+  o.op("aten::mean", OperatorClass::reduction, Phase::forward, {192, 16}, {x}, {over_width});
+  EXPECT_FALSE(o.survey().grows(over_batch));
+  EXPECT_TRUE(o.survey().grows(over_width));
+}
+
+TEST(BatchSurvey, TablesDoNotGrowAndZerosThatMeetTheBatchDo) {
+  OneOp o(8);
+  const StorageId x = o.storage(StorageKind::input, {8, 8, 4});
+  const StorageId table = o.storage(StorageKind::activation, {8, 4});  // 8 positions
+  o.op("aten::cos", OperatorClass::elementwise, Phase::forward, {32}, {}, {table});
+  const StorageId rotated = o.storage(StorageKind::activation, {8, 8, 4});
+  o.op("aten::mul", OperatorClass::elementwise, Phase::forward, {256}, {x, table}, {rotated});
+  const StorageId zeros = o.storage(StorageKind::activation, {8, 8, 4});
+  o.op("aten::zeros_like", OperatorClass::memory, Phase::forward, {256}, {}, {zeros});
+  const StorageId sum = o.storage(StorageKind::activation, {8, 8, 4});
+  o.op("aten::index_add", OperatorClass::memory, Phase::forward, {256}, {zeros, rotated}, {sum});
+  EXPECT_FALSE(o.survey().grows(table));
+  EXPECT_TRUE(o.survey().grows(rotated));
+  EXPECT_TRUE(o.survey().grows(zeros));
+  EXPECT_TRUE(o.survey().grows(sum));
+}
+
+TEST(BatchSurvey, WhatIsCopiedIntoAGradientDoesNotGrow) {
+  OneOp o(8);
+  const StorageId x = o.storage(StorageKind::input, {8, 64});
+  const StorageId half = o.storage(StorageKind::activation, {64});
+  o.op("custom", OperatorClass::other, Phase::backward, {}, {x}, {half});
+  EXPECT_TRUE(o.survey().grows(half));  // 64 = 8 x 8, and nothing speaks against it
+  EXPECT_TRUE(o.survey().guessed().contains(half));
+  const StorageId gradient = o.storage(StorageKind::gradient, {64});
+  o.op("aten::_to_copy", OperatorClass::memory, Phase::backward, {64}, {half}, {gradient});
+  EXPECT_FALSE(o.survey().grows(half));
+  EXPECT_TRUE(o.survey().guessed().empty());
+}
+
+TEST(BatchSurvey, HostileShapesAreNoTrouble) {
+  OneOp o(2);
+  const StorageId x = o.storage(StorageKind::input, {2, 2});
+  const StorageId y = o.storage(StorageKind::activation, {4});
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max(), least = std::numeric_limits<std::int64_t>::min();
+  const Shape odd[] = {{0, 0, 0, 0, 0, 0, 0}, {most, most, most, most}, {least, -1, 0, most}, {0, 0}, {-1, -1}, {most}};
+  for (const auto c :
+       {OperatorClass::gemm, OperatorClass::attention, OperatorClass::convolution, OperatorClass::embedding,
+        OperatorClass::reduction, OperatorClass::normalization, OperatorClass::memory, OperatorClass::optimizer})
+    for (const Shape& work : odd)
+      for (const Phase phase : {Phase::forward, Phase::backward}) o.op("op", c, phase, work, {x}, {y});
+  o.builder().trace().storages[y].shape = o.builder().trace().shapes.intern({most, most, 2});
+  const BatchSurvey survey = o.survey();
+  for (const Op& op : o.trace().ops) survey.extent_of_work(op);
+  EXPECT_TRUE(survey.grows(x));
+}
+
+TEST(Batch, WithAccumulationEachPassTakesItsShare) {
+  Recipe recipe;
+  recipe.precision = Precision::amp_bf16;
+  recipe.accumulation = 2;
+  recipe.batch = 3;
+  Trace before = generate_step(small_model(Architecture::decoder), recipe);
+  ASSERT_EQ(before.samples_per_step, 6);
+  recipe.batch = 5;
+  expect_same_sizes(rewritten(before, "batch:10"), generate_step(small_model(Architecture::decoder), recipe));
+  EXPECT_NE(refusal(before, "batch:9").find("expected a multiple of 2"), std::string::npos);
+}
+
+TEST(Batch, ComposesBeforeEverythingElse) {
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  const auto apply = [&](const Trace& t, std::vector<std::string> policies) {
+    std::vector<PolicySpec> specs;
+    for (const std::string& p : policies) specs.push_back(parse_policy(p));
+    return apply_rewriters(t, specs, machine, *pricer);
+  };
+  const std::vector<std::string> others = {"checkpoint:mode=full", "offload:what=activations,to=host,min_bytes=0"};
+  const Trace expected = apply(apply(gpt(2), {"batch:8"}), others);
+  const Trace found = apply(gpt(2), {others[1], "batch:8", others[0]});
+  expect_same_sizes(found, expected);
+}
+
+}  // namespace
+}  // namespace memwall

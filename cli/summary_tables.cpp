@@ -41,6 +41,11 @@ Table overview(const RunSummary& s) {
           ? fmt::format("host, one step boundary to the next; mean of {} steps, the last ends with all work",
                         s.step_count)
           : "host, from the step's boundary to the end of all work it left");
+  if (s.step_interval)
+    row("80 % interval",
+        cell(fmt::format("{} to {}", human_time(s.step_interval->low), human_time(s.step_interval->high))),
+        fmt::format("of the step time, from the residuals of the cost model; {} of the critical path has one",
+                    human_percent(s.step_interval->known_share)));
   row("GPU span", time_cell(s.gpu_span), "first GPU start to last GPU end of the whole run");
   row("total", time_cell(s.total), "start of the host program to the end of everything");
   if (s.samples_per_second > 0)

@@ -38,6 +38,12 @@ const Route* Machine::route(int from, int to, bool pageable) const {
   return other;
 }
 
+double Machine::price_error(OpKind kind, OperatorClass operator_class) const {
+  for (const PriceError& error : price_errors)
+    if (error.kind == kind && (kind != OpKind::kernel || error.operator_class == operator_class)) return error.residual;
+  return 0;
+}
+
 const Fabric* Machine::fabric(std::uint32_t ranks) const {
   for (const Fabric& f : fabrics)
     if (f.max_ranks == 0 || f.max_ranks >= ranks) return &f;

@@ -72,7 +72,7 @@ struct KernelEfficiency {
   double memory = 1;           // share of HBM bandwidth reached
   Duration fixed{};            // smallest duration of such a kernel
   double backward_memory = 0;  // as `memory`, of the backward; 0 = as the forward
-  EfficiencyCurve width;       // factor of `memory` by the bytes of a row, where an op works on rows
+  EfficiencyCurve width{};     // factor of `memory` by the bytes of a row, where an op works on rows
   double residual = 0;         // 90 % of measurements lie within prediction x (1 +- residual); 0 = not known
 };
 
@@ -85,13 +85,13 @@ struct MatrixUnits {
   std::vector<MainLoop> main_loops;  // empty: matrix products are priced by KernelEfficiency alone
   double convolution = 1;            // what convolutions reach of a product's main loop
   Duration start_up{};               // of a wave of output tiles, before the main loop is at full rate
-  EfficiencyCurve alignment;         // share of the rate by the alignment of rows in memory
+  EfficiencyCurve alignment{};       // share of the rate by the alignment of rows in memory
   double residual = 0;               // as KernelEfficiency::residual
 };
 
 // Fused attention; see models/hw/attention_cost.h.
 struct AttentionCost {
-  EfficiencyCurve forward;     // share of the peak rate by the bytes of one head's row; empty: no such model
+  EfficiencyCurve forward{};   // share of the peak rate by the bytes of one head's row; empty: no such model
   double backward = 1;         // what the backward reaches of the forward's share
   double start_up = 0;         // keys' worth of work that each block of queries pays once
   double causal_start_up = 0;  // likewise with a causal mask: the diagonal's blocks are half wasted
@@ -157,6 +157,14 @@ struct Fabric {
   double residual = 0;          // as KernelEfficiency::residual
 };
 
+// How well the prices of one kind of work hold: 90 % of measurements lie within price x (1 +- residual). Errors are
+// common to all ops of a class, and independent between classes.
+struct PriceError {
+  OpKind kind = OpKind::kernel;  // kernel, collective, or host_work: what the framework does between calls
+  OperatorClass operator_class = OperatorClass::other;  // of kernels
+  double residual = 0;                                  // 0 = not known
+};
+
 struct Machine {
   std::string name;         // "h100-sxm-80gb"
   std::string description;  // one sentence
@@ -171,12 +179,15 @@ struct Machine {
   std::uint16_t dram_link = 0;  // index into links: traffic of host work
   double dollars_per_hour = 0;
   double watts = 0;
+  std::vector<PriceError> price_errors;  // of prices that were fitted or assumed; the rest are not known
 
   // Index by name, or -1.
   int tier(const std::string& name) const;
   int link(const std::string& name) const;
   // The route between two tiers, or null. A pageable copy without a pageable route takes the other.
   const Route* route(int from, int to, bool pageable) const;
+  // Of price_errors; 0 if not there.
+  double price_error(OpKind kind, OperatorClass operator_class) const;
   // The innermost fabric that reaches `ranks`, or null.
   const Fabric* fabric(std::uint32_t ranks) const;
 };

@@ -16,6 +16,8 @@ FlopsPerSecond listed(const Gpu& gpu, DataType type) {
   return 0;
 }
 
+constexpr double kLongestSeconds = 3600;  // of one op: beyond lies no work, but numbers that overflow
+
 bool uses_matrix_units(OperatorClass c) {
   return c == OperatorClass::gemm || c == OperatorClass::convolution || c == OperatorClass::attention;
 }
@@ -152,8 +154,9 @@ Duration kernel_duration(const Machine& machine, const Op& op, const Shape& shap
   const KernelEfficiency efficiency = efficiency_of(machine.gpu, op.operator_class);
   const double seconds = std::max(arithmetic_seconds(machine, op, shape, efficiency),
                                   memory_seconds(machine, op, memory_share(efficiency, op, shape)));
-  const std::int64_t kernels = std::max<std::int64_t>(op.kernels, 1);
-  return kernels * efficiency.fixed + (kernels - 1) * machine.host.stream_gap + from_seconds(seconds);
+  const double kernels = std::max<double>(op.kernels, 1);
+  const double around = kernels * to_seconds(efficiency.fixed) + (kernels - 1) * to_seconds(machine.host.stream_gap);
+  return from_seconds(std::min(around + seconds, kLongestSeconds));
 }
 
 double kernel_residual(const Gpu& gpu, const Op& op, const Shape& shape) {

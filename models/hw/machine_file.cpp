@@ -256,6 +256,25 @@ void cap_routes(Machine& machine) {
       fabric.bus_bandwidth = std::min(fabric.bus_bandwidth, machine.links[link].bandwidth);
 }
 
+// Products and fused attention are priced by their shapes where the file says how, and then have that error.
+double residual_of(const Gpu& gpu, OperatorClass operator_class) {
+  if (operator_class == OperatorClass::gemm && gpu.matrix.residual > 0) return gpu.matrix.residual;
+  if (operator_class == OperatorClass::attention && gpu.attention.residual > 0) return gpu.attention.residual;
+  for (const KernelEfficiency& e : gpu.efficiencies)
+    if (e.operator_class == operator_class) return e.residual;
+  return 0;
+}
+
+void collect_price_errors(Machine& machine) {
+  const auto add = [&](OpKind kind, OperatorClass operator_class, double residual) {
+    if (residual > 0) machine.price_errors.push_back({kind, operator_class, residual});
+  };
+  for (const KernelEfficiency& e : machine.gpu.efficiencies)
+    add(OpKind::kernel, e.operator_class, residual_of(machine.gpu, e.operator_class));
+  if (!machine.fabrics.empty()) add(OpKind::collective, OperatorClass::other, machine.fabrics.front().residual);
+  add(OpKind::host_work, OperatorClass::other, machine.host.framework_residual);
+}
+
 // What no single number shows. "" if the machine hangs together.
 std::string contradiction(const Machine& machine) {
   if (machine.tiers.size() > 100 || machine.links.size() > 1000) return "it has more than 100 tiers or 1000 links";
@@ -294,6 +313,7 @@ Machine build(const schema::Machine& from) {
   read_fabrics(from, machine);
   for (const auto& d : from.duplex()) add_duplex(d, machine);
   cap_routes(machine);
+  collect_price_errors(machine);
   if (from.has_price()) machine.dollars_per_hour = number(from.price(), Dimension::price_rate);
   if (from.has_power()) machine.watts = number(from.power(), Dimension::power);
   return machine;

@@ -54,8 +54,8 @@ class MachinePricer : public Pricer {
   Duration kernel(const Op& op, const Shape& shape) const override { return kernel_duration(machine_, op, shape); }
 
   Spread spread(const Op& op, const Shape& shape) const override {
-    if (op.kind != OpKind::collective) return {kernel_residual(machine_.gpu, op, shape)};
-    return {0};
+    if (op.kind == OpKind::kernel || op.kind == OpKind::memset) return {kernel_residual(machine_.gpu, op, shape)};
+    return {machine_.price_error(op.kind, op.operator_class)};
   }
 
   Duration copy(const std::string& from, const std::string& to, Bytes bytes, bool pageable) const override {

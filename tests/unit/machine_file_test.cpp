@@ -81,7 +81,7 @@ TEST_F(MachineFileTest, TheScheduleOfOperatorClassesIsTheSchemas) {
 
 TEST_F(MachineFileTest, EveryShippedMachineIsWhole) {
   const auto machines = list_machines();
-  EXPECT_EQ(machines.size(), 8u);
+  EXPECT_EQ(machines.size(), 11u);
   for (const MachineSummary& summary : machines) {
     const Machine m = load_machine(summary.name);
     EXPECT_EQ(m.name, summary.name);
@@ -167,6 +167,15 @@ TEST_F(MachineFileTest, AMissingSourceIsRefused) {
   const std::string path =
       changed("value: \"132\" source: \"numSms in a Kineto capture of this GPU\"", "value: \"132\"");
   EXPECT_SAYS(refusal(path), "gpu.multiprocessors has no source; expected source: \"where 132 comes from\"");
+}
+
+TEST_F(MachineFileTest, WhatWasFittedMustSayHowWell) {
+  std::string text = shipped("h100-sxm-80gb");
+  const std::size_t attention = text.find("\n  attention {"), begin = text.find("    residual", attention);
+  text.erase(begin, text.find('\n', begin) - begin);
+  const std::string path = write(text);
+  EXPECT_THROW(load_machine(path), InputError);
+  EXPECT_SAYS(refusal(path), "gpu.attention.forward was fitted, but gpu.attention.residual is missing; expected");
 }
 
 TEST_F(MachineFileTest, AMissingKeyIsNamedWithAnExample) {

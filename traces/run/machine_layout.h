@@ -93,6 +93,13 @@ void fields(F&& f, Row<KernelEfficiency>) {
 }
 
 template <class F>
+void fields(F&& f, Row<PriceError>) {
+  f("kind", &PriceError::kind);
+  f("operator_class", &PriceError::operator_class);
+  f("residual", &PriceError::residual);
+}
+
+template <class F>
 void fields(F&& f, Row<Owned<std::uint16_t>>) {
   f("owner", &Owned<std::uint16_t>::owner);
   f("link", &Owned<std::uint16_t>::item);

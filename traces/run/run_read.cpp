@@ -109,6 +109,7 @@ class Reader {
   // What files of earlier programs do not have.
   void read_optional(Run& run) {
     if (has_table(file_, "allocator_settings")) one("allocator_settings", run.allocator_settings);
+    if (has_table(file_, "price_errors")) list("price_errors", run.machine.price_errors);
     if (has_table(file_, "tier_pressure")) read_pressure("tier_pressure", run.result.tiers);
     if (!has_table(file_, "unchanged_tiers")) return;
     list("unchanged_tiers", run.unchanged);

@@ -80,6 +80,7 @@ void write_optional(hid_t file, const Run& run) {
     return rows;
   };
   write_list(file, "allocator_settings", std::vector<std::string>{run.allocator_settings});
+  write_list(file, "price_errors", run.machine.price_errors);
   write_list(file, "tier_pressure", pressure(run.result.tiers));
   if (run.unchanged.empty()) return;
   write_list(file, "unchanged_tiers", run.unchanged);

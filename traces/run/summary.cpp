@@ -89,6 +89,7 @@ RunSummary summarize(const Run& run) {
     for (std::size_t c = 0; c < kTimeClasses; ++c) summary.times.by_class[c] += step.times.by_class[c];
   const Duration all_steps = summary.times.total();
   summary.step_time = all_steps / summary.step_count;
+  summary.step_interval = step_interval(run, path, summary.step_time);
   if (all_steps.count() > 0) {
     const double steps_per_second = summary.step_count / to_seconds(all_steps);
     summary.samples_per_second = run.trace.samples_per_step * run.trace.ranks * steps_per_second;

@@ -13,6 +13,7 @@
 #include "traces/run/accounting.h"
 #include "traces/run/peak.h"
 #include "traces/run/run.h"
+#include "traces/run/step_interval.h"
 #include "traces/run/waits.h"
 
 namespace memwall {
@@ -70,9 +71,10 @@ struct RunSummary {
   bool fits = true;
   // Means over the steps where there are several. The last step ends with the last work.
   Duration step_time{};
-  Duration gpu_span{};  // of the whole run: first GPU start to last GPU end
-  Duration total{};     // 0 to the end of everything
-  ClassTimes times;     // of all steps together; divide by step_count
+  std::optional<StepInterval> step_interval;  // of step_time, where part of it is modelled
+  Duration gpu_span{};                        // of the whole run: first GPU start to last GPU end
+  Duration total{};                           // 0 to the end of everything
+  ClassTimes times;                           // of all steps together; divide by step_count
   std::uint32_t step_count = 1;
   double samples_per_second = 0, tokens_per_second = 0;  // 0 = unknown; all ranks of the group together
   std::uint32_t ranks = 1;

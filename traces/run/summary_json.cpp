@@ -138,6 +138,12 @@ void write_origin(JsonText& json, const OriginShares& origin) {
   json.field("modelled", origin.share(origin.modelled)).end_object();
 }
 
+void write_interval(JsonText& json, const StepInterval& interval) {
+  json.key("step_time_interval").begin_object().field("share", kIntervalShare);
+  json.seconds("low_s", interval.low).seconds("high_s", interval.high).field("known_share", interval.known_share);
+  json.end_object();
+}
+
 void write_counts(JsonText& json, const RunSummary& summary) {
   json.field("ops", summary.ops).field("device_ops", summary.device_ops).field("moves", summary.moves);
   json.field("events", summary.events).key("ops_by_kind").begin_object();
@@ -169,6 +175,7 @@ std::string to_json(const RunSummary& summary) {
   json.field("pager", summary.pager).field("allocator", summary.allocator);
   json.field("allocator_settings", summary.allocator_settings).field("fits", summary.fits);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
+  if (summary.step_interval) write_interval(json, *summary.step_interval);
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
   if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);
   if (summary.tokens_per_second > 0) json.field("tokens_per_s", summary.tokens_per_second);

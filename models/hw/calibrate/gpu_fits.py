@@ -7,6 +7,7 @@ import gemm_model
 from published import liger, median_and_p90, rows
 
 A100_80, H100, H200, V100 = "a100-sxm-80gb", "h100-sxm-80gb", "h200-sxm-141gb", "v100-sxm2-32gb"
+L2_OF_A100 = 40 * 2**20
 LIGER = "liger_kernel_microbench_a100_h100_b200.csv"
 
 
@@ -146,13 +147,23 @@ def attention_rows(gpu, passes):
             if r["gpu"] == gpu and r["pass"] == passes and r["algo"] == "FA2"]
 
 
-def attention_rate(seq, causal, share, start_up, causal_start_up, peak):
+ATTENTION_TOKENS, ATTENTION_HIDDEN = 16384, 2048  # of every row: batch * length, heads * head size
+
+
+def attention_flops(seq, causal):
+    """Of the forward, as the benchmark counts them."""
+    return 4.0 * seq * ATTENTION_TOKENS * ATTENTION_HIDDEN * (0.5 if causal else 1)
+
+
+def attention_seconds(head_size, seq, causal, rate, start_up, causal_start_up, multiprocessors):
+    waves = ATTENTION_TOKENS / 128 * ATTENTION_HIDDEN / head_size / multiprocessors
+    rate *= waves / math.ceil(waves)
     # The benchmark counts half of the pairs under a causal mask; the model counts the diagonal too.
     pairs = (seq + 1) / seq if causal else 1
-    return peak * share / (1 + (causal_start_up if causal else start_up) / seq) / pairs
+    return attention_flops(seq, causal) * pairs / rate * (1 + (causal_start_up if causal else start_up) / seq)
 
 
-def attention(gpu, peak, ratio, report):
+def attention(gpu, peak, multiprocessors, fixed, ratio, report):
     """Shares of the forward by head size, start-ups, and (where the forward is listed alone) backward / forward."""
     both, forward = attention_rows(gpu, "fwd+bwd"), attention_rows(gpu, "fwd")
     sizes = sorted({d for d, _, _, _ in both + forward})
@@ -168,12 +179,15 @@ def attention(gpu, peak, ratio, report):
 
     def pairs(start_up, causal_start_up, scale):
         result = []
-        for table, factor in ((forward, 1), (both, 1 / forward_of_both)):
+        for table, passes in ((forward, [1]), (both, [1, 2.5 / ratio])):
             for d, seq, causal, rate in table:
-                result.append((rate, attention_rate(seq, causal, shares[d] * factor * scale, start_up, causal_start_up, peak)))
+                alone = attention_seconds(d, seq, causal, peak * shares[d] * scale, start_up, causal_start_up,
+                                          multiprocessors)
+                flops = attention_flops(seq, causal) * (3.5 if len(passes) > 1 else 1)
+                result.append((sum(fixed + alone * p for p in passes), flops / rate))
         return result
 
-    grid = [(s, c, k) for s in range(60, 321, 10) for c in range(300, 901, 20) for k in (0.98, 1.0, 1.02, 1.04)]
+    grid = [(s, c, k) for s in range(40, 261, 10) for c in range(300, 901, 20) for k in (0.98, 1.0, 1.02, 1.04, 1.06)]
     start_up, causal_start_up, scale = best(grid, lambda c: pairs(*c))
     p90 = report.add("fused attention, %s" % gpu, pairs(start_up, causal_start_up, scale))
     return {"ratio": ratio, "start_up": start_up, "causal": causal_start_up, "p90": p90,
@@ -187,11 +201,14 @@ def elementwise_pairs(hbm, share, fixed):
 
     Forward, bytes per element: to fp32 6, pow 8, mean 4, times rsqrt 8, to bf16 6, times fp32 weight 6. Backward: of
     the weight product 10 and 4 and 8 and 6, casts 6, of the rsqrt product 8 and 12 and 4, mean 4, pow 8 and 8 and 12,
-    sum of gradients 12, cast 6.
+    sum of gradients 12, cast 6. Rows whose kernels move less than the L2 holds are left out: there the host may be
+    slower than the kernels.
     """
     result = []
     for mode, per_element, kernels in (("forward", 38, 8), ("backward", 108, 17)):
         for x, _, config, s in liger("rms_norm", mode):
+            if 4 * x * config["M"] < L2_OF_A100:
+                continue
             result.append((kernels * fixed + per_element * float(x) * config["M"] / (hbm * share), s))
     return result
 

@@ -13,10 +13,14 @@
 
 namespace memwall {
 
+// Which of two axes of equal extent is reduced. Where extents differ, rows and width tell: `any`.
+enum class FusionAxis : std::uint8_t { any, inner, outer, unknown };
+
 struct FusionSpace {
   std::int64_t elements = 0;
   std::int64_t rows = 0, width = 0;  // of a reduction or normalization; 0: element by element
   bool gemm = false;                 // the elements are the results of a matrix product
+  FusionAxis axis = FusionAxis::any;
   bool operator==(const FusionSpace&) const = default;
 };
 

@@ -302,6 +302,28 @@ TEST(Fusion, ANormWrittenOutBecomesOneKernel) {
             "aten::pow aten::mean fused(add,rsqrt) fused(mul,mul)");
 }
 
+// The gradient of a norm's weight sums over tokens, that of its input over features: other loops, even where there are
+// as many of the one as of the other.
+TEST(Fusion, SumsOverDifferentAxesOfASquareStayApart) {
+  const auto program = [](const Shape& first, const Shape& second) {
+    FusionProgram p;
+    const StorageId x = p.input("x"), a = p.tensor("a"), b = p.tensor("b", 1000), c = p.tensor("c", 1000);
+    p.elementwise("mul", {x}, {a});
+    p.work("sum", OperatorClass::reduction, {1000, 1000}, {a}, {b});
+    p.work("sum", OperatorClass::reduction, {1000, 1000}, {a}, {c});
+    Trace t = std::move(p).finish();
+    t.storages[a].shape = t.shapes.intern({1, 1000, 1000});
+    t.storages[b].shape = t.shapes.intern(first);
+    t.storages[c].shape = t.shapes.intern(second);
+    return names(rewritten(t, "fusion"));
+  };
+  const std::string one = "fused(mul,sum,sum)", two = "fused(mul,sum) aten::sum";
+  EXPECT_EQ(program({1, 1000, 1}, {1, 1000, 1}), one);
+  EXPECT_EQ(program({1, 1, 1000}, {1, 1, 1000}), one);
+  EXPECT_EQ(program({1, 1000, 1}, {1, 1, 1000}), two);
+  EXPECT_EQ(program({1000}, {1, 1, 1000}), two) << "of the first it cannot be told";
+}
+
 TEST(Fusion, OfNormsOnlyLeavesOtherChainsAlone) {
   Chain chain;
   chain.mul(), chain.add(), chain.relu();
@@ -432,8 +454,9 @@ TEST(Fusion, TheModuleIsWhatAllShare) {
 // --- the spaces that ops run over
 
 TEST(FusionSpace, RowsMeetElementsAndElementsMeetEqualElements) {
-  const FusionSpace plain{100, 0, 0, false}, other{50, 0, 0, false}, rows{100, 20, 5, false}, few{20, 0, 0, false};
-  const FusionSpace turned{100, 5, 20, false}, product{100, 0, 0, true};
+  const FusionSpace plain{100, 0, 0, false, {}}, other{50, 0, 0, false, {}}, rows{100, 20, 5, false, {}},
+      few{20, 0, 0, false, {}};
+  const FusionSpace turned{100, 5, 20, false, {}}, product{100, 0, 0, true, {}};
   EXPECT_EQ(common_space(plain, plain), plain);
   EXPECT_EQ(common_space(plain, other), std::nullopt);
   EXPECT_EQ(common_space(plain, rows), rows);

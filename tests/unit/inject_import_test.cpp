@@ -132,6 +132,7 @@ TEST_F(InjectFile, ADriverCallInsideARuntimeCallIsPartOfIt) {
 
 TEST_F(InjectFile, RangesNameStepsPhasesOperatorsAndModules) {
   w.range("load data", at(10), at(90));
+  w.range("ProfilerStep#9", at(2200), at(2300));
   for (std::uint32_t step = 0; step < 2; ++step) {
     const std::uint64_t t = 100 + 1000 * step;
     w.range("Iteration " + std::to_string(step), at(t), at(t + 900));
@@ -149,7 +150,7 @@ TEST_F(InjectFile, RangesNameStepsPhasesOperatorsAndModules) {
   w.range("crosses threads", at(2000), at(2100), 100, 101);
   const ImportedTrace imported = import();
   const Trace& t = imported.trace;
-  ASSERT_EQ(t.steps.size(), 2u);
+  ASSERT_EQ(t.steps.size(), 3u);
   EXPECT_EQ(t.steps[1].name, "Iteration 1");
   EXPECT_EQ(named(t, "gemm").phase, Phase::forward);
   EXPECT_EQ(named(t, "on_main").phase, Phase::backward);
@@ -158,7 +159,7 @@ TEST_F(InjectFile, RangesNameStepsPhasesOperatorsAndModules) {
   EXPECT_EQ(t.strings[named(t, "gemm").operator_name], "aten::addmm");
   EXPECT_EQ(named(t, "gemm").operator_class, OperatorClass::gemm);
   EXPECT_EQ(t.strings[named(t, "gemm").module], "Linear_0");
-  EXPECT_TRUE(says(t.notes, "NVTX ranges: 15, of them 2 operators, 2 modules, 4 steps, 6 phases"));
+  EXPECT_TRUE(says(t.notes, "NVTX ranges: 16, of them 2 operators, 2 modules, 5 steps, 6 phases"));
   EXPECT_TRUE(says(t.notes, "1 that end on another thread"));
 
   const InjectCapture chosen = read({"load"});
@@ -167,7 +168,7 @@ TEST_F(InjectFile, RangesNameStepsPhasesOperatorsAndModules) {
     read({"epoch"});
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("begins with \"epoch\" among 15"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("begins with \"epoch\" among 16"), std::string::npos) << error.what();
   }
 }
 

@@ -17,6 +17,8 @@ bool is_backward_name(string_view name) {
 }  // namespace
 
 CapturePhases::CapturePhases(const KinetoCapture& capture) : c_(capture) {
+  stated_steps_ = std::any_of(c_.operators.begin(), c_.operators.end(),
+                              [](const CapturedOperator& op) { return op.meaning == RangeMeaning::step; });
   find_main_thread();
   find_steps();
   find_windows();
@@ -27,7 +29,8 @@ void CapturePhases::find_main_thread() {
   int found = -1;
   for (const CapturedOperator& op : c_.operators) {
     const string_view name = c_.text(op.name);
-    if (name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.") || op.meaning == RangeMeaning::step) {
+    if (op.meaning == RangeMeaning::step ||
+        (!stated_steps_ && (name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.")))) {
       main_thread_ = op.thread;
       return;
     }
@@ -46,7 +49,7 @@ void CapturePhases::find_steps() {
       end = std::max(end, op.end());  // a step inside a step is none
       continue;
     }
-    if (!name.starts_with("ProfilerStep#")) continue;
+    if (stated_steps_ || !name.starts_with("ProfilerStep#")) continue;
     if (!steps_.empty() && (steps_.back().start == op.start || steps_.back().name == name)) continue;  // written twice
     steps_.push_back({name, op.start, op.thread});
   }

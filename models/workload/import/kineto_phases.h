@@ -56,6 +56,7 @@ class CapturePhases {
   std::vector<Window> windows_;           // one per step or iteration; at least one
   std::vector<Range> range_of_operator_;  // inherited from parents
   std::uint16_t main_thread_ = 0;
+  bool stated_steps_ = false;  // ranges mean steps: those, and no others by their names
 };
 
 }  // namespace memwall

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/workload/generate/gradient_reduction.h"
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/optimizer_step.h"
 #include "models/workload/generate/training_step.h"
@@ -27,6 +28,11 @@ std::optional<DataType> autocast_type(Precision precision) {
   return std::nullopt;
 }
 
+std::unique_ptr<Network> make_network(Tape& tape, const Model& model, const Recipe& recipe) {
+  const bool convolutional = model.architecture == Architecture::resnet || model.architecture == Architecture::vgg;
+  return convolutional ? make_convolutional_network(tape, model, recipe) : make_transformer(tape, model, recipe);
+}
+
 namespace {
 
 // Of one rank.
@@ -43,13 +49,13 @@ void count_samples(const Model& model, const Recipe& recipe, Trace& trace) {
 Trace generate_step(const Model& model, const Recipe& recipe) {
   Tape tape(model.name);
   tape.sums_in_place = recipe.sums_in_place;
-  const bool convolutional = model.architecture == Architecture::resnet || model.architecture == Architecture::vgg;
-  const std::unique_ptr<Network> network =
-      convolutional ? make_convolutional_network(tape, model, recipe) : make_transformer(tape, model, recipe);
+  const std::unique_ptr<Network> network = make_network(tape, model, recipe);
   make_optimizer_states(tape, recipe);
   GradientScaler scaler(tape, recipe);
+  const bool buckets = recipe.data_parallel > 1 && recipe.gradient_reduction == ReductionSchedule::overlapped;
+  GradientReduction reduction(tape, recipe, buckets ? gradient_order(model, recipe) : std::vector<std::size_t>());
   tape.begin_step(model.name);
-  training_step(tape, *network, recipe, scaler);
+  training_step(tape, *network, recipe, scaler, reduction);
   Trace trace = std::move(tape).finish();
   count_samples(model, recipe, trace);
   return trace;

@@ -20,6 +20,8 @@ class Network {
 // network. Throws UsageError where a setting is not implemented.
 std::unique_ptr<Network> make_transformer(Tape& tape, const Model& model, const Recipe& recipe);
 std::unique_ptr<Network> make_convolutional_network(Tape& tape, const Model& model, const Recipe& recipe);
+// Whichever the architecture asks for.
+std::unique_ptr<Network> make_network(Tape& tape, const Model& model, const Recipe& recipe);
 
 // The type of parameters, and that of autocast, if any.
 DataType parameter_type(Precision precision);

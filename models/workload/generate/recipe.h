@@ -24,6 +24,11 @@ enum class ExecutionMode : std::uint8_t { eager, compiled, native };  // native:
 
 enum class ActivationCheckpoint : std::uint8_t { none, full };
 
+enum class ReductionSchedule : std::uint8_t {
+  overlapped,     // PyTorch's DistributedDataParallel: buckets of 25 MiB, reduced as they fill, beside backward
+  after_backward  // all gradients in one buffer at the end of backward (Megatron-LM's local data parallelism)
+};
+
 struct Recipe {
   std::int64_t batch = 1;     // sequences or images of one forward pass, on one GPU
   std::int64_t sequence = 0;  // tokens; 0: the model's longest
@@ -41,7 +46,11 @@ struct Recipe {
   bool activation_offload = false;
   std::int64_t lora_rank = 0;       // 0: all parameters are trained
   std::uint32_t data_parallel = 1;  // ranks; the gradients are reduced over them
-  bool set_to_none = true;          // zero_grad frees the gradients
+  ReductionSchedule gradient_reduction = ReductionSchedule::overlapped;
+  bool gradients_as_bucket_views = false;  // gradient_as_bucket_view: gradients lie in the buckets
+  bool set_to_none = true;                 // zero_grad frees the gradients
+  // Megatron-LM's kernels: scale, mask and softmax; bias and GELU; bias, dropout and sum; a cross entropy in place.
+  bool fused_kernels = false;
   // The engine adds to a gradient that nobody else holds. It does not where tensors are of a subclass: captures on
   // fake tensors show a new tensor for each sum.
   bool sums_in_place = true;

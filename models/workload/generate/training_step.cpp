@@ -13,13 +13,16 @@ void forward(Tape& tape, Network& network, const Recipe& recipe, Tensor& loss) {
 
 }  // namespace
 
-void training_step(Tape& tape, Network& network, const Recipe& recipe, GradientScaler& scaler) {
+void training_step(Tape& tape, Network& network, const Recipe& recipe, GradientScaler& scaler,
+                   GradientReduction& reduction) {
   Tensor loss;
   for (std::int64_t i = 0; i < recipe.accumulation; ++i) {
     tape.phase = Phase::forward;
     forward(tape, network, recipe, loss);
     if (recipe.accumulation > 1) loss = div_number(tape, loss);
+    reduction.begin(i + 1 == recipe.accumulation);
     tape.backward(scaler.scaled(loss));
+    reduction.end();
   }
   tape.phase = Phase::optimizer;
   optimizer_step(tape, recipe, scaler);

@@ -59,6 +59,9 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("data_parallel", r.data_parallel);
   visit("set_to_none", r.set_to_none);
   visit("sums_in_place", r.sums_in_place);
+  visit("gradient_reduction", r.gradient_reduction);
+  visit("gradients_as_bucket_views", r.gradients_as_bucket_views);
+  visit("fused_kernels", r.fused_kernels);
 }
 
 }  // namespace memwall

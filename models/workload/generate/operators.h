@@ -42,7 +42,8 @@ Tensor add_number(Tape& tape, const Tensor& x);
 Tensor mul_number(Tape& tape, const Tensor& x);
 Tensor div_number(Tape& tape, const Tensor& x);
 Tensor neg(Tape& tape, const Tensor& x);
-Tensor square(Tape& tape, const Tensor& x);  // x.pow(2)
+Tensor masked_fill(Tape& tape, const Tensor& x, const Tensor& mask);  // with a number where the mask says so
+Tensor square(Tape& tape, const Tensor& x);                           // x.pow(2)
 Tensor rsqrt(Tape& tape, const Tensor& x);
 Tensor silu(Tape& tape, const Tensor& x);
 Tensor gelu(Tape& tape, const Tensor& x);

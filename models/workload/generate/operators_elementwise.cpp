@@ -156,6 +156,16 @@ Tensor mul_number(Tape& tape, const Tensor& x) { return with_number(tape, "aten:
 Tensor div_number(Tape& tape, const Tensor& x) { return with_number(tape, "aten::div", "aten::div", x); }
 Tensor neg(Tape& tape, const Tensor& x) { return with_number(tape, "aten::neg", "aten::neg", x); }
 
+Tensor masked_fill(Tape& tape, const Tensor& x, const Tensor& mask) {
+  auto f = tape.record({&x}, {mask}, [](Tape& t, GradientFunction& node, Tensors& g) {
+    const Tensor where = node.take_saved(t, 0);
+    return Tensors{same(t, "aten::masked_fill", {&g[0], &where}, g[0])};
+  });
+  Tensor y = same(tape, "aten::masked_fill", {&x, &mask}, x);
+  Tape::result(f, y);
+  return y;
+}
+
 // grad * (2 * x.pow(1)), as derivatives.yaml has it for any exponent.
 Tensor square(Tape& tape, const Tensor& x) {
   auto f = tape.record({&x}, {x}, [](Tape& t, GradientFunction& node, Tensors& g) {

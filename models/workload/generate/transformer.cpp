@@ -7,6 +7,7 @@
 #include "models/workload/generate/checkpoint.h"
 #include "models/workload/generate/compiled_kernels.h"
 #include "models/workload/generate/operators.h"
+#include "models/workload/generate/operators_fused.h"
 #include "models/workload/generate/operators_image.h"
 
 namespace memwall {
@@ -34,6 +35,8 @@ Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe)
   input_ = tape.permanent("words", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
   targets_ = tape.permanent("targets", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
   if (model.positions == Positions::rotary && model.rotary_in_fp32) kept_rotation();
+  if (model.architecture == Architecture::decoder && recipe.attention == Attention::plain && !recipe.fused_kernels)
+    mask_ = tape.permanent("mask", {sequence_, sequence_}, DataType::boolean, StorageKind::input);
 }
 
 Tensor Transformer::loss() {
@@ -102,6 +105,23 @@ Tensor Transformer::run_norm_last(const Layer& layer, Tensor x) {
   return result;
 }
 
+// Megatron-LM: biases are added by the kernel behind the product.
+Tensor Transformer::run_fused_layer(const Layer& layer, Tensor x) {
+  Tensor part = normalize(layer.norm1, x);
+  part = attention(layer, part, {});
+  x = bias_dropout_add(tape_, part, layer.out.bias->value, x, model_.dropout);
+  part.reset();
+  part = normalize(layer.norm2, x);
+  const FeedForward& mlp = layer.mlps.front();
+  part = project({mlp.up.name, mlp.up.weight, nullptr}, part);
+  part = bias_gelu(tape_, part, mlp.up.bias->value);
+  part = project({mlp.down.name, mlp.down.weight, nullptr}, part);
+  Tensor sum = bias_dropout_add(tape_, part, mlp.down.bias->value, x, model_.dropout);
+  part.reset();
+  x.reset();
+  return sum;
+}
+
 Tensor Transformer::run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation) {
   if (recipe_.checkpoint == ActivationCheckpoint::none) return run_whole_layer(layer, x, rotation);
   return checkpoint(tape_, [this, &layer, x, rotation] { return run_whole_layer(layer, x, rotation); });
@@ -130,6 +150,7 @@ CompiledLayerPlan Transformer::plan_of(const Layer& layer) const {
 Tensor Transformer::run_whole_layer(const Layer& layer, const Tensor& x, const Rotation& rotation) {
   const ModuleScope scope(tape_, layer.name);
   if (recipe_.execution == ExecutionMode::compiled) return compiled_layer(tape_, plan_of(layer), x, rotation.cosine);
+  if (recipe_.fused_kernels) return run_fused_layer(layer, x);
   return model_.architecture == Architecture::encoder ? run_norm_last(layer, x) : run_norm_first(layer, x, rotation);
 }
 
@@ -176,6 +197,7 @@ Tensor Transformer::loss_of(Tensor logits, const Tensor& targets) {
   if (compiled && recipe_.loss_chunks > 1) return compiled_cross_entropy(tape_, std::move(logits), targets);
   if (recipe_.loss_in_fp32 && !tape_.autocast) logits = cast(tape_, logits, DataType::fp32);
   if (compiled) return compiled_cross_entropy(tape_, std::move(logits), targets);
+  if (recipe_.fused_kernels) return vocabulary_cross_entropy(tape_, logits, targets);
   return cross_entropy(tape_, logits, targets);
 }
 

@@ -58,6 +58,7 @@ class Transformer : public Network {
   CompiledLayerPlan plan_of(const Layer& layer) const;
   Tensor run_whole_layer(const Layer& layer, const Tensor& x, const Rotation& rotation);
   Tensor run_norm_first(const Layer& layer, Tensor x, const Rotation& rotation);
+  Tensor run_fused_layer(const Layer& layer, Tensor x);
   Tensor run_norm_last(const Layer& layer, Tensor x);
   Tensor decoder_loss();
   Tensor encoder_loss();
@@ -75,6 +76,7 @@ class Transformer : public Network {
   Tensor rotate(const Tensor& x, const Rotation& rotation);
   Tensor attention(const Layer& layer, const Tensor& x, const Rotation& rotation);
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v);
+  Tensor fused_plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);
   Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);
   Tensor heads_of(const Tensor& x, std::int64_t heads);
   Tensor merge(const Layer& layer, const Tensor& y);
@@ -94,7 +96,7 @@ class Transformer : public Network {
   Projection patches_, transform_, head_;
   Norm norm_, transform_norm_;
   std::vector<Layer> layers_;
-  Tensor input_, targets_, tables_;
+  Tensor input_, targets_, tables_, mask_;
 };
 
 }  // namespace memwall

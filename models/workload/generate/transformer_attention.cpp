@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "models/workload/generate/operators.h"
+#include "models/workload/generate/operators_fused.h"
 #include "models/workload/generate/transformer.h"
 
 namespace memwall {
@@ -120,13 +121,23 @@ Tensor Transformer::pairwise_attention(const Layer& layer, const Tensor& x, cons
 Tensor Transformer::plain_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
   Tensor scores = batched_matmul(tape_, q, transpose(tape_, k, -1, -2));
   scores = mul_number(tape_, scores);
-  scores = softmax(tape_, scores);
+  if (model_.architecture == Architecture::decoder) scores = masked_fill(tape_, scores, mask_);
+  scores = softmax(tape_, autocast_fp32(tape_, scores));
   scores = dropout(tape_, scores, model_.dropout);
   return batched_matmul(tape_, scores, v);
 }
 
+// Megatron-LM's CoreAttention.
+Tensor Transformer::fused_plain_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
+  Tensor scores = strided_matmul(tape_, "aten::baddbmm", q, transpose(tape_, k, -1, -2));
+  scores = masked_softmax(tape_, scores);
+  scores = dropout(tape_, scores, model_.dropout);
+  return strided_matmul(tape_, "aten::bmm", scores, v);
+}
+
 Tensor Transformer::attend(const Tensor& q, const Tensor& k, const Tensor& v) {
-  if (recipe_.attention == Attention::plain) return plain_attention(q, k, v);
+  if (recipe_.attention == Attention::plain)
+    return recipe_.fused_kernels ? fused_plain_attention(q, k, v) : plain_attention(q, k, v);
   return flash_attention(tape_, q, k, v, model_.architecture == Architecture::decoder);
 }
 
@@ -152,7 +163,9 @@ Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Rotatio
     q = std::move(turned_q);
   }
   const Tensor y = attend(q, k, v);
-  return project(layer.out, reshape(tape_, transpose(tape_, y, 1, 2), {recipe_.batch, x.shape[1], queries}));
+  const Tensor rows = reshape(tape_, transpose(tape_, y, 1, 2), {recipe_.batch, x.shape[1], queries});
+  if (recipe_.fused_kernels) return project({layer.out.name, layer.out.weight, nullptr}, rows);
+  return project(layer.out, rows);
 }
 
 }  // namespace memwall

@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._foreach_utils import _foreach_supported_types as list_types
 
-from . import attention, fake_cuda
+from . import attention, data_parallel, fake_cuda
 from .errors import CaptureError
 from .session import CaptureMode, _desugars, installed_mode
 from .storages import plain_tensors
@@ -149,6 +149,12 @@ def _called_from(file):
     return frame is not None and frame.f_code.co_filename.endswith(file)
 
 
+def _with_index(values):
+    """Which device "cuda" is, Tensor.to asks CUDA in torch before 2.9 or so: it is the first."""
+    return [torch.device("cuda", 0) if isinstance(value, (str, torch.device)) and str(value) == "cuda" else value
+            for value in values]
+
+
 class _Calls(TorchFunctionMode):
     """Counts calls of torch from Python, and lets autograd ask about their arguments first.
 
@@ -165,6 +171,8 @@ class _Calls(TorchFunctionMode):
         if _called_from(DEVICE_MESH):
             with _disable_current_modes():  # which ranks a mesh has is computed with real tensors
                 return func(*args, **kwargs)
+        if func is torch.Tensor.to:
+            args, kwargs = _with_index(args), {key: _with_index([value])[0] for key, value in kwargs.items()}
         edges = self._histories(args, kwargs) if torch.is_grad_enabled() else None
         self.device.calls += 1
         out = func(*args, **kwargs)
@@ -232,22 +240,16 @@ def _patch_apply(device, patch):
     patch(torch.autograd.Function, "apply", classmethod(apply))
 
 
-def _refuse_ddp(*_args, **_kwargs):
-    raise CaptureError("DistributedDataParallel times its buckets with CUDA events, which need a device: not "
-                       "implemented on fake tensors. Capture the model without it (memwall adds data parallelism to a trace), or "
-                       "use fully_shard.")
-
-
 def _refuse_fsdp1(*_args, **_kwargs):
     raise CaptureError("FullyShardedDataParallel is not implemented on fake tensors; use its successor, "
                        "torch.distributed.fsdp.fully_shard.")
 
 
-def _patch_distributed(patch):
+def _patch_distributed(device, patch):
     """What needs a device is refused; what only orders the device's work is left out."""
     if not torch.distributed.is_available():
         return
-    patch(torch.nn.parallel.DistributedDataParallel, "__init__", _refuse_ddp)
+    data_parallel.patch_all(device, patch)
     patch(torch.distributed.fsdp.FullyShardedDataParallel, "__init__", _refuse_fsdp1)
     from torch.distributed.device_mesh import DeviceMesh
     original = DeviceMesh.__init__
@@ -281,6 +283,16 @@ def _patch_storage(device, patch):
     patch(torch.UntypedStorage, "resize_", resize_)
 
 
+def _require_no_driver():
+    """Before some version PyTorch asks the driver even where the tensor is fake."""
+    try:
+        torch.empty(2, device="cuda:0")[0].copy_(torch.empty(2, device="cuda:0")[1])
+    except (RuntimeError, AssertionError) as e:
+        raise CaptureError(f"torch {torch.__version__} asks the CUDA driver about tensors that are fake, and finds none "
+                           f"({str(e).splitlines()[0]}). Capture on a machine with a GPU, or with a newer torch: 2.15 is "
+                           "known to do without.") from e
+
+
 @contextlib.contextmanager
 def fake():
     """Inside, the device "cuda" is imaginary. Nested calls do nothing more."""
@@ -302,8 +314,12 @@ def fake():
         _patch_engine(device, patch)
         _patch_selective_checkpoint(device, patch)
         _patch_storage(device, patch)
-        _patch_distributed(patch)
+        _patch_distributed(device, patch)
         patch(torch.utils, "swap_tensors", _swap_tensors)
+        # Assigning to .data, as older versions do, leaves a fake parameter where it was.
+        stack.callback(torch.__future__.set_swap_module_params_on_conversion,
+                       torch.__future__.get_swap_module_params_on_conversion())
+        torch.__future__.set_swap_module_params_on_conversion(True)
         for types in (optimizer_types, list_types):
             if FakeTensor not in types:
                 types.append(FakeTensor)
@@ -314,4 +330,5 @@ def fake():
         stack.enter_context(_Fake(allow_non_fake_inputs=True))
         stack.enter_context(device)
         stack.enter_context(_Calls(device))
+        _require_no_driver()
         yield device

@@ -5,8 +5,10 @@ import gc
 import itertools
 import os
 import platform
+import sys
 
 import torch
+import torch._dynamo.eval_frame as eval_frame
 from torch.profiler import record_function
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
@@ -20,6 +22,8 @@ from .timing import Timing
 
 ITEM = torch.ops.aten._local_scalar_dense.default
 UNNAMED = "parameter"
+COMPILED = ("the step runs compiled code (torch.compile), whose kernels bypass what is recorded here; without a device it "
+            "would be recorded as if it were not compiled. Not implemented; capture the model without torch.compile.")
 
 
 class CaptureMode(TorchDispatchMode):
@@ -76,8 +80,7 @@ class Session:
         if self.mode.recorder is not None:
             raise CaptureError("a step is being recorded already; expected one at a time.")
         if torch.compiler.is_compiling() or _is_compiled(self.model):
-            raise CaptureError("the model is compiled (torch.compile): its kernels bypass what is recorded here. "
-                               "Not implemented; capture the model without torch.compile.")
+            raise CaptureError(COMPILED)
         storages = self.mode.storages
         self._name_parameters()
         if not self.fake:
@@ -92,6 +95,7 @@ class Session:
         self.names.on_enter = self.recorder.module_entered
         self._hook_autograd()
         self._hook_optimizers()
+        self._refuse_compiled_code()
         if not self.fake:
             self._start_profiler()
         self.mode.recorder = self.recorder
@@ -198,6 +202,24 @@ class Session:
         for _, p in self._parameters():
             if p.requires_grad and p.is_leaf:
                 self.stack.callback(p.register_post_accumulate_grad_hook(self._accumulated).remove)
+
+    def _refuse_compiled_code(self):
+        """What torch.compile has wrapped sets the frame evaluator when it is called, and runs as it is under a mode."""
+        def refusing(original):
+            def set_eval_frame(*args):
+                frame = sys._getframe(1)
+                for _ in range(2):
+                    if frame is not None and isinstance(frame.f_locals.get("self"), eval_frame.OptimizeContext):
+                        raise CaptureError(COMPILED)
+                    frame = frame.f_back if frame is not None else None
+                return original(*args)
+            return set_eval_frame
+
+        for name in ("set_eval_frame", "_maybe_set_eval_frame"):  # by version
+            original = getattr(eval_frame, name, None)
+            if original is not None:
+                setattr(eval_frame, name, refusing(original))
+                self.stack.callback(setattr, eval_frame, name, original)
 
     def _hook_cast_cache(self):
         """The casts of parameters that autocast keeps are dropped in the order of their addresses, which differs from

@@ -17,6 +17,19 @@ std::string significant(double value) {
 
 }  // namespace
 
+double LogScale::operator()(double value) const {
+  return from + std::log(value / low) / std::log(high / low) * (to - from);
+}
+
+std::vector<double> decade_ticks(double low, double high) {
+  assert(low > 0 && low <= high);
+  std::vector<double> ticks;
+  const auto first = static_cast<int>(std::ceil(std::log10(low) - 1e-9));
+  const auto last = static_cast<int>(std::floor(std::log10(high) + 1e-9));
+  for (int power = first; power <= last; ++power) ticks.push_back(std::pow(10, power));
+  return ticks;
+}
+
 Unit time_unit(double largest_seconds) {
   const double size = std::abs(largest_seconds);
   if (size >= 1) return {1, "s"};
@@ -64,6 +77,14 @@ std::string format_tick(double value, double step) {
   if (point - first > 4)
     for (std::size_t at = point; at > first + 3; at -= 3) text.insert(at - 3, "\xe2\x80\x89");
   return text;
+}
+
+std::string format_decade(double value) {
+  const auto power = static_cast<int>(std::lround(std::log10(value)));
+  if (power < 0) return fmt::format("{:.{}f}", value, -power);
+  static constexpr const char* kPrefixes[] = {"", " k", " M", " G", " T", " P", " E"};
+  const int group = std::min(power / 3, 6);
+  return fmt::format("{:.0f}{}", std::pow(10, power - 3 * group), kPrefixes[group]);
 }
 
 std::string format_time(Duration time) {

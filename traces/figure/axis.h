@@ -16,6 +16,15 @@ struct Scale {
   }
 };
 
+// Maps [low, high] onto [from, to], equal factors onto equal lengths. REQUIRES: 0 < low < high; value > 0.
+struct LogScale {
+  double low = 1, high = 10, from = 0, to = 1;
+  double operator()(double value) const;
+};
+
+// The powers of ten within [low, high], ascending. REQUIRES: 0 < low <= high.
+std::vector<double> decade_ticks(double low, double high);
+
 // A unit that keeps the numbers of an axis short: value / factor is what is printed.
 struct Unit {
   double factor = 1;
@@ -32,6 +41,9 @@ double nice_step(double range, int most);
 
 // A tick's number with as many decimals as `step` needs, thousands grouped by thin spaces.
 std::string format_tick(double value, double step);
+
+// A power of ten for a tick: "0.01", "100", "10 k", "1 T".
+std::string format_decade(double value);
 
 // For people: three significant digits and a unit: "12.3 ms", "39.3 GB", "1.6 TB/s".
 std::string format_time(Duration time);

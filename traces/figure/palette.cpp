@@ -34,7 +34,17 @@ Color color_of(std::string_view word) {
                                                                  {"kernel", kBlue},
                                                                  {"memset", kLightGray},
                                                                  {"wait", {0xdd, 0xdd, 0xdd}},
-                                                                 {"host_work", kGray}};
+                                                                 {"host_work", kGray},
+                                                                 // classes of operators; "optimizer" is a phase too
+                                                                 {"gemm", kBlue},
+                                                                 {"convolution", {0x00, 0x42, 0x78}},
+                                                                 {"attention", kPurple},
+                                                                 {"normalization", kGreen},
+                                                                 {"elementwise", kOrange},
+                                                                 {"reduction", kVermillion},
+                                                                 {"embedding", kSkyBlue},
+                                                                 {"memory", {0x70, 0x70, 0x70}},
+                                                                 {"other", kLightGray}};
   for (const auto& [name, color] : words)
     if (name == word) return color;
   return kGray;

@@ -1,0 +1,98 @@
+// memwall roofline: what each operator of a step reaches of what the machine offers, and what holds it.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <ostream>
+
+#include "cli/fusion_effect.h"
+#include "cli/output_file.h"
+#include "cli/prepared_step.h"
+#include "cli/roofline_tables.h"
+#include "cli/table.h"
+#include "cli/verbs/verbs.h"
+#include "models/hw/roofline.h"
+#include "sim/error.h"
+#include "traces/figure/svg.h"
+
+namespace memwall {
+namespace {
+
+struct Options {
+  std::string step, execution_trace, machine, picture, fusion = "fusion", format = "table";
+  std::vector<std::string> settings, policies;
+  std::size_t most = 20;
+  bool json = false, csv = false;
+};
+
+Format format_of(const Options& o) {
+  if (o.json && o.csv) throw UsageError("--json and --csv are both given; choose one.");
+  return parse_format(o.json ? "json" : o.csv ? "csv" : o.format);
+}
+
+void check_picture(const std::string& path) {
+  if (path.empty() || path == "-" || std::filesystem::path(path).extension() == ".svg") return;
+  throw UsageError(fmt::format("--svg {}: the picture is written as .svg; give it that ending.", path));
+}
+
+int show(const Options& o) {
+  const Format format = format_of(o);
+  check_picture(o.picture);
+  const PreparedStep step = prepare_step({.step = o.step,
+                                          .execution_trace = o.execution_trace,
+                                          .machine = o.machine,
+                                          .pager = "",
+                                          .settings = o.settings,
+                                          .policies = o.policies,
+                                          .scale = {},
+                                          .scale_text = "",
+                                          .steps = 1,
+                                          .output = o.picture});
+  const Roofline analysis = roofline(step.trace, step.machine);
+  const FusionEffect fusion = fusion_effect(step.trace, step.machine, o.fusion);
+  if (!o.picture.empty()) {
+    const Figure figure = draw_roofline(roofline_chart(analysis, step.trace.name, step.machine.name));
+    write_output(o.picture, [&](std::ostream& out) { write_svg(figure, out); });
+    if (o.picture == "-") return 0;  // stdout is the picture
+  }
+  print(to_text(roofline_tables(analysis, fusion, o.most), format));
+  return 0;
+}
+
+void add_options(CLI::App& app, Options& o) {
+  app.add_option("step", o.step, "A trace file (.mwt), or a capture, as for `memwall run`")->required();
+  app.add_option("--et", o.execution_trace, "ExecutionTrace of the same run, beside a Kineto capture");
+  app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
+  app.add_option("--set", o.settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--policy", o.policies, "Rewrite the step beforehand: NAME:key=value; repeatable, they compose")
+      ->allow_extra_args(false);
+  app.add_option("--top", o.most, "Operators in the table")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--fusion", o.fusion, "The fusion whose saving is told: fusion:what=all,epilogues=gemm")
+      ->capture_default_str();
+  app.add_option("--svg", o.picture, "Write the picture here (.svg); \"-\" prints it instead of the tables");
+  app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
+  app.add_flag("--json", o.json, "The same as --format json");
+  app.add_flag("--csv", o.csv, "The same as --format csv");
+}
+
+}  // namespace
+
+Verb add_roofline(CLI::App& parent) {
+  auto o = std::make_shared<Options>();
+  CLI::App* app =
+      parent.add_subcommand("roofline", "Operators by arithmetic intensity: what bounds them, what fusion saves");
+  add_options(*app, *o);
+  app->footer(
+      "Each kernel is held against the roofs of the machine: the peak of its data type, and its FLOPs per byte times\n"
+      "the bandwidth of L2 and of HBM. The method is described in docs/roofline.md.\n\n"
+      "Examples:\n"
+      "  memwall roofline step.mwt                                       # the machine it was measured on\n"
+      "  memwall roofline llama.mwc.gz --machine h100-sxm-80gb --svg roofline.svg\n"
+      "  memwall roofline step.mwt --policy fusion --top 50              # after fusion\n"
+      "  memwall roofline step.mwt --fusion fusion:epilogues=gemm --json");
+  return {app, [o] { return show(*o); }};
+}
+
+}  // namespace memwall

@@ -30,6 +30,7 @@ Verb add_validate(CLI::App& parent);
 Verb add_calibrate(CLI::App& parent);
 Verb add_forecast(CLI::App& parent);
 Verb add_watch(CLI::App& parent);
+Verb add_roofline(CLI::App& parent);
 
 // Writes data to stdout. Throws std::runtime_error (exit code 1) where it takes no more.
 void print(const std::string& text);

@@ -252,13 +252,6 @@ class Batch : public Rewriter {
     return static_cast<std::int64_t>(trace.samples_per_step);
   }
 
-  // With gradient accumulation a step has several forward passes, and each a part of the samples.
-  static std::int64_t passes_per_step(const Trace& trace) {
-    const auto all = static_cast<std::int64_t>(passes(trace).size());
-    const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, trace.steps.size()));
-    return all > steps && all % steps == 0 ? all / steps : 1;
-  }
-
   void require_whole(const Trace& trace, std::int64_t from, std::int64_t passes) const {
     for (const std::int64_t samples : {from, s_.to})
       if (samples % passes != 0)

@@ -71,6 +71,12 @@ std::vector<Pass> passes(const Trace& trace) {
   return found;
 }
 
+std::int64_t passes_per_step(const Trace& trace) {
+  const auto all = static_cast<std::int64_t>(passes(trace).size());
+  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, trace.steps.size()));
+  return all > steps && all % steps == 0 ? all / steps : 1;
+}
+
 bool is_forward_intermediate(const Trace& trace, const Dataflow& flow, const Pass& pass, StorageId storage) {
   const Storage& s = trace.storages[storage];
   switch (s.kind) {

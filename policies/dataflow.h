@@ -50,6 +50,8 @@ struct Pass {
 
 // The passes that have a backward, in host order.
 std::vector<Pass> passes(const Trace& trace);
+// Forward passes of one step, which share its samples evenly; 1 where that cannot be told.
+std::int64_t passes_per_step(const Trace& trace);
 
 // Was the storage made by the forward of `pass`, and is it given back by its backward? Parameters,
 // inputs, gradients, optimizer states and communication buffers are not; nor is what forward frees, nor

@@ -1,8 +1,14 @@
 // Does a step at another batch have the storages, the work and the times that it would have there, and nothing else?
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
 
 #include "models/workload/generate/generate.h"
 #include "policies/batch_survey.h"
+#include "policies/two_sizes.h"
 #include "sim/trace_builder.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rewrite_checks.h"
@@ -306,6 +312,123 @@ TEST(Batch, WithAccumulationEachPassTakesItsShare) {
   recipe.batch = 5;
   expect_same_sizes(rewritten(before, "batch:10"), generate_step(small_model(Architecture::decoder), recipe));
   EXPECT_NE(refusal(before, "batch:9").find("expected a multiple of 2"), std::string::npos);
+}
+
+// --- Captures at two sizes.
+
+TEST(TwoSizes, AThirdBatchIsWhatTheGeneratorWritesThere) {
+  for (Generated g : generated())
+    for (const std::array<int, 3> sizes : {std::array{2, 4, 8}, {8, 3, 5}, {4, 32, 1000}}) {
+      SCOPED_TRACE(fmt::format("{} {} and {} to {}", g.name, sizes[0], sizes[1], sizes[2]));
+      std::vector<Trace> traces;
+      for (const int batch : sizes) {
+        g.recipe.batch = batch;
+        traces.push_back(generate_step(g.model, g.recipe));
+      }
+      const Trace found = at_size(traces[0], traces[1], sizes[2]);
+      EXPECT_TRUE(check(found).empty());
+      expect_same_sizes(found, traces[2]);
+      ASSERT_EQ(std::count_if(found.notes.begin(), found.notes.end(),
+                              [](const std::string& n) { return n.starts_with("two sizes"); }),
+                1);
+    }
+}
+
+// Scores of plain attention grow with the square of the length, which no line through bytes would tell.
+TEST(TwoSizes, AThirdLengthIsExactToo) {
+  for (Generated g : generated()) {
+    SCOPED_TRACE(g.name);
+    std::vector<Trace> traces;
+    g.recipe.batch = 2;
+    for (const int length : {8, 12, 20}) {
+      g.recipe.sequence = length;
+      traces.push_back(generate_step(g.model, g.recipe));
+    }
+    EXPECT_EQ(unit_of_sizes(traces[0], traces[1]), SizeUnit::tokens);
+    expect_same_sizes(at_size(traces[0], traces[1], 40), traces[2]);
+  }
+}
+
+TEST(TwoSizes, DurationsLieOnTheLineAndNeverBelowNothing) {
+  Trace a = gpt(2), b = gpt(4);
+  OpId kernel = 0;
+  while (a.ops[kernel].kind != OpKind::kernel) ++kernel;
+  a.ops[kernel].duration = microseconds(10);
+  b.ops[kernel].duration = microseconds(16);
+  const Trace far = at_size(a, b, 8), near = at_size(a, b, 1);
+  EXPECT_EQ(far.ops[kernel].duration, microseconds(28));
+  EXPECT_EQ(near.ops[kernel].duration, microseconds(7));
+  EXPECT_EQ(far.ops[kernel].origin, Origin::transferred);
+  b.ops[kernel].duration = microseconds(2);  // faster at the larger size: noise
+  const Trace clamped = at_size(a, b, 8);
+  EXPECT_EQ(clamped.ops[kernel].duration, microseconds(2));
+  EXPECT_TRUE(has_note(clamped, "1 ops would last no time"));
+  EXPECT_EQ(at_size(a, b, 4).ops[kernel].duration, microseconds(2));  // the capture itself
+}
+
+TEST(TwoSizes, WhatDoesNotFitIsListedAndStays) {
+  Trace a = gpt(2), b = gpt(4);
+  StorageId grows = 0;
+  while (a.storages[grows].bytes == b.storages[grows].bytes) ++grows;
+  b.storages[grows].bytes = a.storages[grows].bytes + 3;  // 3 bytes for 2 samples
+  OpId renamed = 0;
+  while (a.ops[renamed].kind != OpKind::kernel) ++renamed;
+  const StringId other = b.strings.intern("another_kernel");
+  b.ops[renamed].name = other;
+  const Trace found = at_size(a, b, 5);
+  EXPECT_EQ(found.storages[grows].bytes, b.storages[grows].bytes);
+  EXPECT_TRUE(has_note(found, "1 storages have sizes on no line of whole numbers"));
+  EXPECT_TRUE(has_note(found, "1 ops have no partner"));
+  EXPECT_TRUE(has_note(found, "1 ops of the capture at 2 samples are not in the result"));
+  EXPECT_EQ(found.ops[renamed].duration, b.ops[renamed].duration);
+}
+
+// With two kernels of its own before each op of `at`.
+Trace with_extra_kernels(const Trace& base, const std::vector<OpId>& at) {
+  TraceBuilder b = TraceBuilder::like(base);
+  std::vector<OpId> moved;
+  for (OpId id = 0; id < base.ops.size(); ++id) {
+    if (std::find(at.begin(), at.end(), id) != at.end()) {
+      Op extra = base.ops[id];
+      extra.kind = OpKind::kernel;
+      extra.name = b.trace().strings.intern("extra");
+      extra.target = 0xffffffff;
+      b.append(extra);
+      b.append(extra);
+    }
+    moved.push_back(static_cast<OpId>(b.trace().ops.size()));
+    Op op = base.ops[id];
+    if (op.kind == OpKind::hand_over) op.target = moved[op.target];
+    b.append(op, base.uses_of(base.ops[id]));
+  }
+  return std::move(b).finish();
+}
+
+TEST(TwoSizes, OpsThatOnlyOneHasDoNotShiftTheOthers) {
+  const Trace a = gpt(2), b = with_extra_kernels(gpt(4), {20, 21, 100, 200});
+  ASSERT_TRUE(check(b).empty());
+  const Trace found = at_size(a, b, 1);
+  expect_same_sizes(found, gpt(1));
+  EXPECT_TRUE(has_note(found, "8 ops of the capture at 4 samples are not in the result"));
+}
+
+TEST(TwoSizes, CapturesThatMakeNoLineAreRefused) {
+  const auto sentence = [](const Trace& a, const Trace& b, std::int64_t size) {
+    try {
+      at_size(a, b, size);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(sentence(gpt(2), gpt(2), 4).find("a line needs two sizes"), std::string::npos);
+  Trace unsized_step = gpt(4);
+  unsized_step.samples_per_step = 0;
+  EXPECT_NE(sentence(gpt(2), unsized_step, 4).find("two different whole numbers"), std::string::npos);
+  EXPECT_NE(sentence(gpt(2), gpt(4), 1'000'000'000'000).find("expected at most"), std::string::npos);
+  Recipe recipe;
+  recipe.batch = 4;
+  EXPECT_NE(sentence(gpt(2), generate_step(small_llama(), recipe), 8).find("not of one program"), std::string::npos);
 }
 
 TEST(Batch, ComposesBeforeEverythingElse) {

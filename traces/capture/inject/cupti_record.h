@@ -1,14 +1,15 @@
 /* CUPTI's record types under names without a version: the newest that the toolkit's headers have.
  *
  * CUPTI writes a record in the newest layout it knows; a layout only ever grows at its end, and the fields read here
- * stand in all of those listed. CUPTI_API_VERSION counts up: 19 is CUDA 12.0, 26 is 12.8; from CUDA 13.0 on it is
- * 130000 and more (cupti_version.h). */
+ * stand in all of those listed, except the number of an event's record (WITH_EVENT_SYNC): a CUPTI older than the
+ * headers does not write it. CUPTI_API_VERSION counts up: 18 is CUDA 12.1, 22 is 12.4, 24 is 12.6, 26 is 12.8; from
+ * CUDA 13.0 on it is 130000 and more (cupti_version.h). */
 #ifndef MEMWALL_INJECT_CUPTI_RECORD_H
 #define MEMWALL_INJECT_CUPTI_RECORD_H
 
 #include <cupti.h>
 
-#if CUPTI_API_VERSION < 19
+#if CUDA_VERSION < 12000
 #error "memwall_inject needs CUPTI of CUDA 12.0 or later"
 #endif
 
@@ -30,7 +31,7 @@ typedef CUpti_ActivityUnifiedMemoryCounter3 UnifiedRecord;
 typedef CUpti_ActivityCudaEvent2 EventRecord;
 typedef CUpti_ActivitySynchronization2 SynchronizationRecord;
 typedef CUpti_ActivityGraphTrace2 GraphRecord;
-#define EVENT_SYNC(record) ((record)->cudaEventSyncId)
+#define WITH_EVENT_SYNC 1
 #else
 typedef CUpti_ActivityMemcpy5 CopyRecord;
 typedef CUpti_ActivityMemory3 MemoryRecord;
@@ -41,7 +42,7 @@ typedef CUpti_ActivityUnifiedMemoryCounter2 UnifiedRecord;
 typedef CUpti_ActivityCudaEvent EventRecord;
 typedef CUpti_ActivitySynchronization SynchronizationRecord;
 typedef CUpti_ActivityGraphTrace GraphRecord;
-#define EVENT_SYNC(record) ((void)(record), UINT64_C(0))
+#define WITH_EVENT_SYNC 0
 #endif
 
 typedef CUpti_ActivityMemcpyPtoP4 PeerCopyRecord;

@@ -36,7 +36,9 @@ static const Activity activities[] = {
     ACTIVITY(MEMORY_POOL), ACTIVITY(OVERHEAD), ACTIVITY(MARKER),  ACTIVITY(EXTERNAL_CORRELATION),
 };
 
-/* Questions that programs ask thousands of times a step; they neither launch nor wait. */
+#if CUPTI_API_VERSION >= 24
+/* Questions that programs ask thousands of times a step; they neither launch nor wait. CUDA before 12.6 cannot leave
+ * them out. */
 static const CUpti_CallbackId quiet_runtime[] = {
     CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020,
     CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020,
@@ -53,6 +55,7 @@ static const CUpti_CallbackId quiet_driver[] = {
     CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttribute, CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttributes,
     CUPTI_DRIVER_TRACE_CBID_cuGetProcAddress_v2,   CUPTI_DRIVER_TRACE_CBID_cuStreamIsCapturing,
     CUPTI_DRIVER_TRACE_CBID_cuStreamGetCtx};
+#endif
 
 static void CUPTIAPI buffer_requested(uint8_t** buffer, size_t* size, size_t* most_records) {
   *buffer = pool_take();
@@ -135,15 +138,21 @@ static void enable_unified_memory(void) {
     translate_refusal(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER, "UNIFIED_MEMORY_COUNTER", (uint32_t)result);
 }
 
+static void leave_out_questions(void) {
+#if CUPTI_API_VERSION >= 24
+  for (size_t i = 0; i < sizeof quiet_runtime / sizeof *quiet_runtime; ++i)
+    cuptiActivityEnableRuntimeApi(quiet_runtime[i], 0);
+  for (size_t i = 0; i < sizeof quiet_driver / sizeof *quiet_driver; ++i)
+    cuptiActivityEnableDriverApi(quiet_driver[i], 0);
+#endif
+}
+
 static void enable_activities(const Settings* settings) {
   cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   for (size_t i = 0; i < sizeof activities / sizeof *activities; ++i) enable(activities[i].kind, activities[i].name);
   enable_unified_memory();
   if (settings->graphs_as_one) enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "GRAPH_TRACE");
-  for (size_t i = 0; i < sizeof quiet_runtime / sizeof *quiet_runtime; ++i)
-    cuptiActivityEnableRuntimeApi(quiet_runtime[i], 0);
-  for (size_t i = 0; i < sizeof quiet_driver / sizeof *quiet_driver; ++i)
-    cuptiActivityEnableDriverApi(quiet_driver[i], 0);
+  leave_out_questions();
   if (settings->period_ms > 0) cuptiActivityFlushPeriod(settings->period_ms);
 }
 

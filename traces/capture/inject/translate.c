@@ -79,6 +79,18 @@ static void add_memset(const MemsetRecord* r) {
   FILE_ADD(out, MWI_MEMSET);
 }
 
+#if WITH_EVENT_SYNC
+/* Does the CUPTI that is loaded write the number of an event's record? */
+static int writes_event_sync(void) {
+  static uint32_t version;
+  if (version == 0 && cuptiGetVersion(&version) != CUPTI_SUCCESS) version = 1;
+  return version >= 26;
+}
+#define EVENT_SYNC(record) (writes_event_sync() ? (record)->cudaEventSyncId : 0)
+#else
+#define EVENT_SYNC(record) 0
+#endif
+
 static void add_synchronization(const SynchronizationRecord* r) {
   MwiSynchronization out = {.start = r->start,
                             .end = r->end,

@@ -60,6 +60,66 @@ TEST_F(ModelledStep, WorkIsPricedAndCallsCostWhatTheFileSays) {
   EXPECT_FALSE(measured_nowhere(t));
 }
 
+TEST_F(ModelledStep, TheFrameworksDispatchIsPaidBeforeTheOp) {
+  const HostCosts& host = machine_.host;
+  ASSERT_GT(host.eager_forward, Duration{});
+  const OpId forward = add(OpKind::kernel), backward = add(OpKind::kernel), again = add(OpKind::kernel),
+             step = add(OpKind::kernel), compiled = add(OpKind::kernel), native = add(OpKind::kernel);
+  const auto set = [&](OpId id, Dispatch dispatch, Phase phase, std::uint16_t calls, std::uint16_t kernels) {
+    Op& op = builder_.trace().ops[id];
+    op.dispatch = dispatch, op.phase = phase, op.framework_calls = calls, op.kernels = kernels;
+  };
+  set(forward, Dispatch::eager, Phase::forward, 3, 2);
+  set(backward, Dispatch::eager, Phase::backward, 1, 1);
+  set(again, Dispatch::eager, Phase::recompute, 1, 1);
+  set(step, Dispatch::eager, Phase::optimizer, 2, 1);
+  set(compiled, Dispatch::compiled, Phase::forward, 0, 3);
+  set(native, Dispatch::native, Phase::forward, 5, 1);
+  const Trace t = priced();
+  EXPECT_EQ(t.ops[forward].host_gap, 3 * host.eager_forward);
+  EXPECT_EQ(t.ops[forward].host_cost, 2 * host.launch) << "each of its kernels";
+  EXPECT_EQ(t.ops[backward].host_gap, host.eager_backward);
+  EXPECT_EQ(t.ops[again].host_gap, host.eager_forward) << "recomputation runs the model's Python";
+  EXPECT_EQ(t.ops[step].host_gap, 2 * host.eager_optimizer);
+  EXPECT_EQ(t.ops[compiled].host_gap, 3 * host.compiled_call);
+  EXPECT_EQ(t.ops[native].host_gap, Duration{});
+}
+
+TEST_F(ModelledStep, NodesOfACudaGraphCostTheHostNothing) {
+  const OpId launch = add(OpKind::graph_launch), node = add(OpKind::kernel, 1 << 20);
+  Op& op = builder_.trace().ops[node];
+  op.graph_member = true, op.dispatch = Dispatch::eager, op.framework_calls = 4;
+  const Trace t = priced();
+  EXPECT_EQ(t.ops[launch].host_cost, machine_.host.launch);
+  EXPECT_EQ(t.ops[node].host_cost + t.ops[node].host_gap, Duration{});
+  EXPECT_GT(t.ops[node].duration, Duration{});
+}
+
+TEST_F(ModelledStep, TheShapeOfTheWorkCounts) {
+  const OpId known = add(OpKind::kernel, 3 << 20, 2.0 * 129 * 129 * 65536),
+             unknown = add(OpKind::kernel, 3 << 20, 2.0 * 129 * 129 * 65536);
+  for (const OpId id : {known, unknown}) {
+    builder_.trace().ops[id].operator_class = OperatorClass::gemm;
+    builder_.trace().ops[id].data_type = DataType::bf16;
+  }
+  builder_.trace().ops[known].shape = builder_.trace().shapes.intern({1, 129, 129, 65536});
+  const Trace t = priced();
+  EXPECT_GT(t.ops[known].duration, t.ops[unknown].duration) << "few tiles, odd rows";
+  EXPECT_EQ(t.ops[known].duration, prices_->kernel(t.ops[known], {1, 129, 129, 65536}));
+}
+
+// A thousand tiny eager kernels are as fast as the host issues them; in a graph, as the device runs them.
+TEST_F(ModelledStep, AHostBoundStepComesOutHostBound) {
+  for (int i = 0; i < 1000; ++i) {
+    Op& op = builder_.trace().ops[add(OpKind::kernel, 4096)];
+    op.operator_class = OperatorClass::elementwise, op.dispatch = Dispatch::eager, op.framework_calls = 1;
+  }
+  const Trace t = priced();
+  Duration host{}, device{};
+  for (const Op& op : t.ops) host += op.host_gap + op.host_cost, device += op.duration;
+  EXPECT_GT(host, 3 * device);
+}
+
 TEST_F(ModelledStep, ACollectiveIsPricedByItsWholeMessage) {
   const OpId all_reduce = add(OpKind::collective, 2 * 7 * 1000), barrier = add(OpKind::collective);
   builder_.trace().ops[all_reduce].collective = CollectiveKind::all_reduce;

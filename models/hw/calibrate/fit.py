@@ -70,6 +70,8 @@ class Fits:
                                              ["H100 SXM (=H200)", "GH200 SXM 141GB"], "bf16", 2, r),
             "hopper fp8": gpu_fits.matrix_hopper(dict(self.units(machines["h100-sxm-80gb"], "hopper"), peak=machines[
                 "h100-sxm-80gb"].value("gpu.peak.fp8.rate")), ["H100 SXM", "H200 SXM", "GH200 SXM"], "fp8", 1, r)}
+        plain = machines["a100-sxm-40gb"]
+        self.fp32 = gpu_fits.matrix_fp32(dict(self.units(plain, "a100"), peak=plain.value("gpu.peak.fp32.rate")), r)
         fused = lambda gpu, m, ratio: gpu_fits.attention(gpu, m.value("gpu.peak.fp16.rate"),
                                                          m.value("gpu.multiprocessors"),
                                                          m.value("gpu.efficiency.attention.fixed"), ratio, r)
@@ -124,7 +126,9 @@ def set_matrix(m, f, generation):
         put("tf32", value, "assumption: as bf16")
     if generation == "hopper":
         put("fp8", f.matrix["hopper fp8"][0], fitted("mamf_gemm_tflops.csv", f.matrix["hopper fp8"][1]))
-    put("fp32", 0.9, "assumption: cuBLAS without matrix units, nine tenths of the peak")
+    value, p90 = f.fp32
+    text = fitted(gpu_fits.FP32_TABLE, p90) + ", where batched products of narrow matrices take wider tiles than priced"
+    put("fp32", value, text if generation == "a100" else "assumption: as A100 (%s)" % text)
     m.set("gpu.matrix.convolution_share", "0.75", "assumption: implicit GEMM, a quarter below a product of this shape")
     m.set("gpu.matrix.start_up", time(2 * f.latency[generation]),
           "assumption: one trip to memory before the loop and one after it; latency from gpubenches_latency.csv")

@@ -1,10 +1,12 @@
 """What GPUs reach, fitted to published component tables. No end-to-end row is read here."""
 
 import math
+import os
+import sqlite3
 import statistics
 
 import gemm_model
-from published import liger, median_and_p90, rows
+from published import NoData, liger, median_and_p90, rows
 
 A100_80, H100, H200, V100 = "a100-sxm-80gb", "h100-sxm-80gb", "h200-sxm-141gb", "v100-sxm2-32gb"
 L2_OF_A100 = 40 * 2**20
@@ -137,6 +139,41 @@ def matrix_hopper(gpu, accelerators, dtype, element, report):
 
     share = best(steps(0.6, 1.0, 0.005), pairs)
     return share, report.add("matrix products, %s, %s" % (" ".join(accelerators), dtype), pairs(share))
+
+
+# Kernels of a training step in plain fp32, by name and grid, and the products (batch, m, n, k) that they compute: 2048
+# tokens, width 768, inner width 3072, 12 heads of 64 in sequences of 512, vocabulary 10000. Grids tell them apart.
+SGEMM = "ampere_sgemm_"
+FP32_PRODUCTS = {
+    (SGEMM + "128x32_tn", 24, 64, 1): (1, 2048, 3072, 768), (SGEMM + "128x32_nn", 24, 64, 1): (1, 2048, 3072, 768),
+    (SGEMM + "64x32_sliced1x4_nt", 48, 24, 1): (1, 3072, 768, 2048), (SGEMM + "128x64_nt", 6, 48, 3): (1, 768, 3072, 2048),
+    (SGEMM + "128x64_nn", 6, 32, 5): (1, 2048, 768, 3072), (SGEMM + "128x64_tn", 6, 32, 8): (1, 2048, 768, 3072),
+    (SGEMM + "64x32_sliced1x4_nt", 12, 24, 1): (1, 768, 768, 2048), (SGEMM + "128x128_tn", 6, 16, 2): (1, 2048, 768, 768),
+    (SGEMM + "128x32_nn", 6, 64, 1): (1, 2048, 768, 768), (SGEMM + "128x64_tn", 79, 32, 1): (1, 2048, 10000, 768),
+    (SGEMM + "128x32_sliced1x4_nn", 6, 64, 1): (1, 2048, 768, 10000), (SGEMM + "128x128_tn", 4, 4, 48): (48, 512, 512, 64),
+    (SGEMM + "128x128_nn", 1, 4, 48): (48, 512, 64, 512), (SGEMM + "128x128_nt", 4, 1, 48): (48, 64, 512, 512)}
+FP32_TABLE = "lm_small_train_a100.sqlite (Nsight Systems, kernels of 14 products)"
+
+
+def fp32_products():
+    path = os.path.join(os.environ.get("MEMWALL_SHARED", ""), "data", "traces", "nsys", "lm_small_train_a100.sqlite")
+    if not os.path.exists(path):
+        raise NoData("there is no " + path)
+    query = """select avg(k.end - k.start) * 1e-9 from CUPTI_ACTIVITY_KIND_KERNEL k join StringIds s on s.id = k.shortName
+               where s.value = ? and gridX = ? and gridY = ? and gridZ = ?"""
+    with sqlite3.connect("file:%s?mode=ro" % path, uri=True) as database:
+        return [(shape, database.execute(query, kernel).fetchone()[0]) for kernel, shape in FP32_PRODUCTS.items()]
+
+
+def matrix_fp32(gpu, report):
+    points = fp32_products()
+
+    def pairs(share, table=points):
+        return [(gemm_model.seconds(gpu, shape, 4, share), s) for shape, s in table]
+
+    share = best(steps(0.7, 1.0, 0.005), pairs)
+    report.add("matrix products, A100, fp32, one at a time", pairs(share, [p for p in points if p[0][0] == 1]))
+    return share, report.add("matrix products, A100, fp32, batched ones too", pairs(share))
 
 
 # ---- fused attention --------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/workload/generate/gradient_reduction.h"
+#include "models/workload/generate/native_step.h"
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/optimizer_step.h"
 #include "models/workload/generate/training_step.h"
@@ -44,9 +45,45 @@ void count_samples(const Model& model, const Recipe& recipe, Trace& trace) {
         trace.samples_per_step * static_cast<double>(recipe.sequence ? recipe.sequence : model.longest);
 }
 
+void refuse(bool refused, const char* setting, const char* with) {
+  if (refused) throw UsageError(fmt::format("`{}` is not implemented {}.", setting, with));
+}
+
+void require_implemented(const Model& model, const Recipe& recipe) {
+  const bool words = model.architecture == Architecture::decoder || model.architecture == Architecture::encoder;
+  const bool decoder = model.architecture == Architecture::decoder;
+  const bool convolutional = model.architecture == Architecture::resnet || model.architecture == Architecture::vgg;
+  refuse(recipe.precision == Precision::fp8, "precision: fp8", "by the generators");
+  refuse(recipe.lora_rank != 0, "lora_rank", "by the generators");
+  refuse(recipe.activation_offload, "activation_offload", "by the generators");
+  refuse(recipe.loss_chunks > 1 && !decoder, "loss_chunks", "but for decoders");
+  refuse(recipe.checkpoint != ActivationCheckpoint::none && convolutional, "checkpoint", "but for transformers");
+  refuse(recipe.fused_kernels &&
+             (!decoder || model.normalization != Normalization::layer_norm || !model.bias ||
+              model.activation == Activation::swiglu || model.experts != 0 || autocast_type(recipe.precision)),
+         "fused_kernels", "but for GPT's layers (layer_norm, biases, gelu) without autocast");
+  refuse(recipe.fused_kernels && recipe.execution != ExecutionMode::eager, "fused_kernels", "but for eager execution");
+  refuse(recipe.execution == ExecutionMode::compiled &&
+             (!decoder || model.experts != 0 || recipe.attention != Attention::flash || model.head_size % 8 != 0 ||
+              autocast_type(recipe.precision)),
+         "execution: compiled", "but for decoders without experts, with flash attention and without autocast");
+  refuse(model.architecture == Architecture::vision && model.experts != 0, "experts", "but for decoders");
+  refuse(model.architecture == Architecture::encoder && model.experts != 0, "experts", "but for decoders");
+  refuse(words && model.positions == Positions::learned && recipe.sequence > model.longest, "sequence",
+         "beyond the model's longest where positions are learned");
+  refuse(recipe.loss_chunks > 1 && recipe.loss_chunks > (recipe.sequence ? recipe.sequence : model.longest),
+         "loss_chunks", "beyond one per token");
+}
+
 }  // namespace
 
 Trace generate_step(const Model& model, const Recipe& recipe) {
+  require_implemented(model, recipe);
+  if (recipe.execution == ExecutionMode::native) {
+    Trace trace = native_step(model, recipe);
+    count_samples(model, recipe, trace);
+    return trace;
+  }
   Tape tape(model.name);
   tape.sums_in_place = recipe.sums_in_place;
   const std::unique_ptr<Network> network = make_network(tape, model, recipe);

@@ -43,6 +43,10 @@ std::uint64_t work_ops(const Trace& trace, bool merged) {
 FusionEffect fusion_effect(const Trace& trace, const Machine& machine, const std::string& policy) {
   FusionEffect effect;
   const PolicySpec spec = parse_policy(policy);
+  if (spec.info->name != "fusion")
+    throw UsageError("--fusion " + policy + ": \"" + spec.info->name +
+                     "\" is another policy; expected fusion, with settings or without; others go to --policy.");
+  spec.info->make_rewriter(spec.arguments);  // wrong settings are the user's mistake, not the trace's
   Trace fused;
   try {
     fused = apply_rewriters(trace, {spec}, machine, *make_pricer(machine));

@@ -24,7 +24,8 @@ struct FusionEffect {
   Bytes vanished_bytes = 0;
 };
 
-// `policy`: "fusion", or with settings, "fusion:epilogues=gemm". Throws UsageError where the settings are wrong.
+// `policy`: "fusion", or with settings, "fusion:epilogues=gemm". Throws UsageError where it is another policy or the
+// settings are wrong.
 FusionEffect fusion_effect(const Trace& trace, const Machine& machine, const std::string& policy);
 
 }  // namespace memwall

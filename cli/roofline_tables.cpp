@@ -117,17 +117,18 @@ Table operators(const Roofline& r, std::size_t most) {
       "The {} operators of the most time, of {} (numbers in module paths folded; of roof: attained of "
       "what is attainable)",
       shown, r.operators.size());
-  t.columns = {"operator", "module", "phase",    "class",      "ops",     "time_s", "share",
-               "at_l2",    "at_hbm", "achieved", "attainable", "of_roof", "bound"};
-  t.headings = {"operator",  "module",     "phase",    "class",      "ops",     "time", "share",
-                "FLOP/B L2", "FLOP/B HBM", "achieved", "attainable", "of roof", "bound"};
+  t.columns = {"rank",  "operator", "module", "phase",    "class",      "ops",     "time_s",
+               "share", "at_l2",    "at_hbm", "achieved", "attainable", "of_roof", "bound"};
+  t.headings = {"",      "operator",  "module",     "phase",    "class",      "ops",     "time",
+                "share", "FLOP/B L2", "FLOP/B HBM", "achieved", "attainable", "of roof", "bound"};
   for (std::size_t i = 0; i < shown; ++i) {
     const RooflineOperator& o = r.operators[i];
-    t.rows.push_back({cell(o.name), cell(o.module.empty() ? "-" : o.module), cell(std::string(to_string(o.phase))),
-                      cell(std::string(to_string(o.operator_class))), count_cell(o.ops), time_cell(o.duration),
-                      share_cell(share(o.duration, r.kernel_time)), intensity_cell(o.intensity_at_l2()),
-                      intensity_cell(o.intensity_at_hbm()), flops_cell(o.achieved()), flops_cell(o.attainable()),
-                      share_cell(o.share_of_roof()), cell(std::string(to_string(o.bound())))});
+    t.rows.push_back({count_cell(i + 1), cell(o.name), cell(o.module.empty() ? "-" : o.module),
+                      cell(std::string(to_string(o.phase))), cell(std::string(to_string(o.operator_class))),
+                      count_cell(o.ops), time_cell(o.duration), share_cell(share(o.duration, r.kernel_time)),
+                      intensity_cell(o.intensity_at_l2()), intensity_cell(o.intensity_at_hbm()),
+                      flops_cell(o.achieved()), flops_cell(o.attainable()), share_cell(o.share_of_roof()),
+                      cell(std::string(to_string(o.bound())))});
   }
   return t;
 }
@@ -161,9 +162,11 @@ Table fusion_table(const FusionEffect& f) {
     t.rows.push_back({cell("Not known. " + f.refusal)});
     return t;
   }
-  t.title = fmt::format("What fusion would save: {} ops become {}, {} intermediates of {} never reach memory",
-                        human_count(f.merged_ops), human_count(f.merged_into), human_count(f.vanished),
-                        human_bytes(f.vanished_bytes));
+  t.title = f.merged_ops == 0
+                ? "What fusion would save: nothing is left to merge"
+                : fmt::format("What fusion would save: {} ops become {}, {} intermediates of {} never reach memory",
+                              human_count(f.merged_ops), human_count(f.merged_into), human_count(f.vanished),
+                              human_bytes(f.vanished_bytes));
   t.columns = {"quantity", "as_it_is", "fused", "saved"};
   t.headings = {"", "as it is", "fused", "saved"};
   const StepTotals &a = f.before, &b = f.after;
@@ -176,7 +179,8 @@ Table fusion_table(const FusionEffect& f) {
   t.rows.push_back(change("step time", time_cell(a.step_time), time_cell(b.step_time), to_seconds(a.step_time),
                           to_seconds(b.step_time)));
   t.rows.push_back(change("peak memory", bytes_cell(a.peak), bytes_cell(b.peak), number(a.peak), number(b.peak)));
-  t.rows.push_back(change("intermediates", bytes_cell(f.vanished_bytes), bytes_cell(0), number(f.vanished_bytes), 0));
+  t.rows.push_back(
+      change("intermediates in memory", bytes_cell(f.vanished_bytes), bytes_cell(0), number(f.vanished_bytes), 0));
   return t;
 }
 

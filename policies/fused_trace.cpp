@@ -26,8 +26,8 @@ struct Traffic {
 
 class MergedOp {
  public:
-  MergedOp(const Trace& trace, const FusionGroup& group, const Pricer& pricer)
-      : t_(trace), group_(group), pricer_(pricer) {
+  MergedOp(const Trace& trace, const FusionGroup& group, const HostCosts& host, const Pricer& pricer)
+      : t_(trace), group_(group), host_(host), pricer_(pricer) {
     for (const OpId member : group_.members) add(member);
   }
 
@@ -38,8 +38,6 @@ class MergedOp {
     merged.flops = flops_;
     merged.bytes = bytes();
     merged.shape = group_.shape;
-    merged.framework_calls = 1;
-    merged.dispatch = Dispatch::compiled;
     merged.source = t_.ops[group_.members.front()].source;
     const Op& chief = t_.ops[chief_];
     merged.operator_class = chief.operator_class;
@@ -47,6 +45,7 @@ class MergedOp {
     merged.waves = chief.waves;
     merged.data_type = t_.ops[busiest_].data_type;
     set_duration(merged);
+    set_call(merged);
     return merged;
   }
 
@@ -137,6 +136,15 @@ class MergedOp {
     }
   }
 
+  void set_call(Op& merged) const {
+    if (merged.origin == Origin::modelled && merged.dispatch == Dispatch::eager) {
+      merged.host_gap = std::int64_t{merged.kernels} * host_.compiled_call;
+      merged.host_cost = std::int64_t{merged.kernels} * host_.launch;
+    }
+    merged.framework_calls = 0;
+    merged.dispatch = Dispatch::compiled;
+  }
+
   // "layers.0" of "layers.0.norm" and "layers.0.mlp".
   std::string common_module() const {
     std::string common = t_.strings[t_.ops[group_.members.front()].module];
@@ -165,6 +173,7 @@ class MergedOp {
 
   const Trace& t_;
   const FusionGroup& group_;
+  const HostCosts& host_;
   const Pricer& pricer_;
   std::map<StorageId, Traffic> traffic_;
   OpId chief_ = kNoOp, busiest_ = kNoOp;
@@ -174,8 +183,8 @@ class MergedOp {
 
 class Writer {
  public:
-  Writer(const Trace& trace, std::span<const FusionGroup> groups, const Pricer& pricer)
-      : t_(trace), groups_(groups), pricer_(pricer), builder_(TraceBuilder::like(trace)) {}
+  Writer(const Trace& trace, std::span<const FusionGroup> groups, const HostCosts& host, const Pricer& pricer)
+      : t_(trace), groups_(groups), host_(host), pricer_(pricer), builder_(TraceBuilder::like(trace)) {}
 
   Trace run() && {
     survey();
@@ -219,7 +228,7 @@ class Writer {
       return append(id, op, {uses.begin(), uses.end()});
     }
     if (groups_[g].members.back() != id) return leave_out(id);
-    const MergedOp merged(t_, groups_[g], pricer_);
+    const MergedOp merged(t_, groups_[g], host_, pricer_);
     append(id, merged.op(tables().strings), merged.uses());
     for (const OpId member : groups_[g].members) new_id_[member] = new_id_[id];
     for (const OpId free : put_off_[id]) append_free(free);
@@ -267,6 +276,7 @@ class Writer {
 
   const Trace& t_;
   std::span<const FusionGroup> groups_;
+  const HostCosts& host_;
   const Pricer& pricer_;
   TraceBuilder builder_;
   std::vector<std::uint32_t> group_of_;
@@ -279,8 +289,9 @@ class Writer {
 
 }  // namespace
 
-Trace with_fusion(const Trace& trace, std::span<const FusionGroup> groups, const Pricer& pricer) {
-  return Writer(trace, groups, pricer).run();
+Trace with_fusion(const Trace& trace, std::span<const FusionGroup> groups, const HostCosts& host,
+                  const Pricer& pricer) {
+  return Writer(trace, groups, host, pricer).run();
 }
 
 }  // namespace memwall

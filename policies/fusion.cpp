@@ -61,7 +61,7 @@ class Fusion : public Rewriter {
     return k;
   }
 
-  Trace rewrite(const Trace& trace, const Machine&, const Pricer& pricer) const override {
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     refuse_without_shapes(trace);
     Merged merged;
     Trace result = trace;
@@ -69,7 +69,7 @@ class Fusion : public Rewriter {
       const std::vector<FusionGroup> groups = plan_fusion(result, rules_);
       if (groups.empty()) break;
       for (const FusionGroup& g : groups) count(result, g, merged);
-      result = with_fusion(result, groups, pricer);
+      result = with_fusion(result, groups, machine.host, pricer);
     }
     explain(trace, merged, result);
     return result;

@@ -181,7 +181,7 @@ RC_GTEST_PROP(FusionProperty, KeepsContentsOrderAndPeak, ()) {
   const Machine machine = test_machine();
   const auto pricer = test_pricer(machine);
   const std::vector<FusionGroup> groups = plan_fusion(before, rules);
-  const Trace after = with_fusion(before, groups, *pricer);
+  const Trace after = with_fusion(before, groups, machine.host, *pricer);
   RC_ASSERT(check(after) == std::vector<std::string>{});
   RC_ASSERT(peak(after) <= peak(before));
   RC_ASSERT(std::abs(flops(after) - flops(before)) < 1e-6);

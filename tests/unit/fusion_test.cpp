@@ -107,7 +107,7 @@ TEST(Fusion, AChainReadsItsOuterInputsAndWritesItsOuterOutputs) {
   EXPECT_EQ(op.bytes, 3 * kMegabytes);  // x, y, c, of 3 + 3 + 2 tensors before
   EXPECT_EQ(op.flops, 3e6);
   EXPECT_EQ(op.kernels, 1);
-  EXPECT_EQ(op.framework_calls, 1);
+  EXPECT_EQ(op.framework_calls, 0);
   EXPECT_EQ(op.dispatch, Dispatch::compiled);
   EXPECT_EQ(op.origin, Origin::modelled);
   EXPECT_FALSE(op.added);
@@ -131,6 +131,25 @@ TEST(Fusion, MeasuredTimesAreScaledByWhatTheModelSaysOfBoth) {
   const Trace after = rewritten(before, "fusion");
   EXPECT_EQ(kernels(after)[0]->duration, microseconds(24));
   EXPECT_EQ(kernels(after)[0]->origin, Origin::transferred);
+}
+
+TEST(Fusion, TheHostPaysForOneCompiledCall) {
+  Chain chain;
+  chain.mul(), chain.add(), chain.relu();
+  Trace before = std::move(chain.p).finish();
+  for (Op& op : before.ops)
+    if (op.kind == OpKind::kernel) op.host_gap = microseconds(50), op.host_cost = microseconds(9);
+  Machine machine = test_machine();
+  machine.host.compiled_call = microseconds(3);
+  machine.host.launch = microseconds(2);
+  const auto pricer = test_pricer(machine);
+  const auto call = [&] {
+    const Trace after = with_fusion(before, plan_fusion(before, {}), machine.host, *pricer);
+    return kernels(after).at(0)->host_gap + kernels(after).at(0)->host_cost;
+  };
+  EXPECT_EQ(call(), microseconds(5));
+  for (Op& op : before.ops) op.origin = Origin::measured;
+  EXPECT_EQ(call(), microseconds(59)) << "as the last member was measured";
 }
 
 TEST(Fusion, WhatBackwardNeedsStays) {

@@ -129,6 +129,13 @@ TEST_F(Inject, MemoryIsBoundedAndWhatIsDroppedIsCounted) {
   EXPECT_TRUE(r.counts.ended);
 }
 
+TEST_F(Inject, BuffersAreUsedAgain) {
+  const CommandOutcome run =
+      scene("MEMWALL_INJECT_BUFFERS=4 MEMWALL_INJECT_BUFFER=4K", "threads 1 rounds 10 repeat 100");
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_GT(kept(records()), 4u * 4096 / 64 * 4) << "four times what all buffers hold, at 64 bytes or more a record";
+}
+
 TEST_F(Inject, TheFileStaysUnderItsLimit) {
   const CommandOutcome run = scene("MEMWALL_INJECT_LIMIT=64K MEMWALL_INJECT_BUFFERS=4096", "threads 2 rounds 1000");
   ASSERT_EQ(run.code, 0) << run.err;

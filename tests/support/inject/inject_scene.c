@@ -1,10 +1,11 @@
 /* A program that libmemwall_inject's own code records, with the fake CUPTI in CUPTI's place.
  *
- *   inject_scene [threads N] [rounds N] [refuse KIND] [fork] [late]
+ *   inject_scene [threads N] [rounds N] [repeat N] [refuse KIND] [fork] [late]
  *   inject_scene load LIBRARY
  *
- * Prints what was made and dropped. `fork`: a child ends by exit() first. `late`: more is made after the capture's end.
- * `load`: does what the CUDA driver does with CUDA_INJECTION64_PATH, and leaves the fake alone. */
+ * Prints what was made and dropped. `repeat`: so often, a millisecond between. `fork`: a child ends by exit() first.
+ * `late`: more is made after the capture's end. `load`: does what the CUDA driver does with CUDA_INJECTION64_PATH, and
+ * leaves the fake alone. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +57,11 @@ int main(int argc, char** argv) {
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0) return 3;
   }
-  if (began) fake_run((unsigned)number(argc, argv, "threads", 4), (unsigned)number(argc, argv, "rounds", 1000));
+  const long repeat = began ? number(argc, argv, "repeat", 1) : 0;
+  for (long i = 0; i < repeat; ++i) {
+    if (i > 0) usleep(1000);
+    fake_run((unsigned)number(argc, argv, "threads", 4), (unsigned)number(argc, argv, "rounds", 1000));
+  }
   const char* nvtx = getenv("NVTX_INJECTION64_PATH");
   printf("began %d %d made %llu dropped %llu period %u kernels %d nvtx %s\n", began, again,
          (unsigned long long)fake_made(), (unsigned long long)fake_dropped(), fake_flush_period(), fake_enabled(10),

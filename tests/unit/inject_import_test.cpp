@@ -330,7 +330,7 @@ TEST_F(InjectFile, DamageIsRefusedInASentence) {
   EXPECT_NE(refusal(other).find("a header of 31 bytes"), std::string::npos);
   other = good;
   other[36] = 9;  // the size of the first record
-  EXPECT_NE(refusal(other).find("at byte 32: found a record of kind 1 with 9 bytes"), std::string::npos)
+  EXPECT_NE(refusal(other).find("at byte 32: found a record of kind 1 (string) with 9 bytes"), std::string::npos)
       << refusal(other);
 
   const auto with = [](std::uint16_t kind, std::initializer_list<std::uint64_t> wide,

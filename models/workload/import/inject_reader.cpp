@@ -52,13 +52,13 @@ class Reader {
   static constexpr std::uint16_t kString = 1;
   // By number; FORMAT.md has the same table.
   static const Kind& kind_of(std::uint16_t number) {
-    static constexpr Kind kinds[] = {{"", 0, nullptr},
+    static constexpr Kind kinds[] = {{"unknown", 0, nullptr},
                                      {"string", 8, nullptr},
                                      {"process", 32, &Reader::process},
                                      {"clock", 24, &Reader::nothing},
                                      {"device", 80, &Reader::device},
                                      {"context", 16, &Reader::context},
-                                     {"stream", 16, &Reader::stream},
+                                     {"stream", 16, &Reader::nothing},
                                      {"kernel", 88, &Reader::kernel},
                                      {"copy", 64, &Reader::copy},
                                      {"memset", 64, &Reader::memset},
@@ -69,7 +69,7 @@ class Reader {
                                      {"unified memory", 56, &Reader::unified},
                                      {"call", 40, &Reader::call},
                                      {"marker", 32, &Reader::marker},
-                                     {"external correlation", 16, &Reader::external},
+                                     {"external correlation", 16, &Reader::nothing},
                                      {"overhead", 24, &Reader::overhead},
                                      {"graph", 40, &Reader::graph},
                                      {"refused", 16, &Reader::refused},
@@ -116,7 +116,7 @@ class Reader {
   bool read_record(std::uint16_t number, std::uint32_t bytes) {
     const Kind& kind = kind_of(number);
     if (bytes < kRecordHeader + kind.bytes || bytes % 8 != 0)
-      fail("found a record of kind " + std::to_string(number) + " with " + std::to_string(bytes) +
+      fail("found a record of kind " + std::to_string(number) + " (" + kind.name + ") with " + std::to_string(bytes) +
            " bytes; expected a multiple of 8, at least " + std::to_string(kRecordHeader + kind.bytes) + ".");
     std::array<char, 128> fields{};
     if (source_.read(fields.data(), kind.bytes) < kind.bytes) return false;
@@ -221,8 +221,6 @@ class Reader {
     context.device = f.u32();
   }
 
-  void stream(InjectFields) { ++records_.counts.streams; }
-
   void place(InjectFields& f, InjectDeviceWork& work) {
     work.device = f.u32();
     work.context = f.u32();
@@ -230,10 +228,16 @@ class Reader {
     work.correlation = f.u32();
   }
 
+  InjectDeviceWork& work(InjectWork kind, InjectFields& f) {
+    InjectDeviceWork& work = add(records_.work);
+    work.work = kind;
+    work.start = time(f.u64());
+    work.end = time(f.u64());
+    return work;
+  }
+
   void kernel(InjectFields f) {
-    InjectDeviceWork& kernel = add(records_.work);
-    kernel.start = time(f.u64());
-    kernel.end = time(f.u64());
+    InjectDeviceWork& kernel = work(InjectWork::kernel, f);
     f.skip(8);
     place(f, kernel);
     kernel.name = name(f.u32());
@@ -249,10 +253,7 @@ class Reader {
   }
 
   void copy(InjectFields f) {
-    InjectDeviceWork& copy = add(records_.work);
-    copy.work = InjectWork::copy;
-    copy.start = time(f.u64());
-    copy.end = time(f.u64());
+    InjectDeviceWork& copy = work(InjectWork::copy, f);
     copy.bytes = size(f.u64());
     f.skip(8);
     place(f, copy);
@@ -264,10 +265,7 @@ class Reader {
   }
 
   void memset(InjectFields f) {
-    InjectDeviceWork& memset = add(records_.work);
-    memset.work = InjectWork::memset;
-    memset.start = time(f.u64());
-    memset.end = time(f.u64());
+    InjectDeviceWork& memset = work(InjectWork::memset, f);
     memset.bytes = size(f.u64());
     f.skip(8);
     place(f, memset);
@@ -277,10 +275,7 @@ class Reader {
   }
 
   void graph(InjectFields f) {
-    InjectDeviceWork& graph = add(records_.work);
-    graph.work = InjectWork::graph;
-    graph.start = time(f.u64());
-    graph.end = time(f.u64());
+    InjectDeviceWork& graph = work(InjectWork::graph, f);
     place(f, graph);
     graph.graph = f.u32();
   }
@@ -321,7 +316,6 @@ class Reader {
   }
 
   void pool(InjectFields) { ++records_.counts.pools; }
-  void external(InjectFields) { ++records_.counts.external; }
 
   void unified(InjectFields f) {
     f.skip(16);

@@ -82,7 +82,7 @@ struct InjectRefusal {
 
 // What cannot become part of a trace is counted.
 struct InjectCounts {
-  std::uint64_t records = 0, unknown_kinds = 0, streams = 0, pools = 0, external = 0;
+  std::uint64_t records = 0, unknown_kinds = 0, pools = 0;
   std::uint64_t overheads = 0, unified = 0, faults = 0;
   std::uint64_t overhead_ns = 0, to_device_bytes = 0, to_host_bytes = 0;  // the last two: migrated
   std::uint64_t dropped = 0, refused_buffers = 0, over_limit = 0, unwritten = 0, lost_names = 0;

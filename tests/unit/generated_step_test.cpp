@@ -223,6 +223,13 @@ Bytes layer_bytes(Model m, const Recipe& r) {
 
 constexpr std::int64_t s = 512, b = 3, h = 768, a = 12;
 
+Model llama_like_gpt2() {
+  Model m = llama();
+  m.normalization = Normalization::rms_norm;
+  m.layers = 12, m.width = h, m.heads = a, m.key_value_heads = 4, m.inner = 2048, m.vocabulary = 32000;
+  return m;
+}
+
 Recipe pure_16_bit() {
   Recipe r;
   r.batch = b, r.sequence = s;
@@ -250,11 +257,180 @@ TEST(SavedActivations, WithoutDropoutLackTheMasks) {
 
 // 12sbh + 4sbh g/a + 8sbf + 4abs, and one deviation for each of two normalizations.
 TEST(SavedActivations, OfALlamaLayerWithGroupedQueries) {
-  Model m = llama();
-  m.normalization = Normalization::rms_norm;
-  m.width = h, m.heads = a, m.key_value_heads = 4, m.inner = 2048;
-  EXPECT_EQ(layer_bytes(m, pure_16_bit()),
+  EXPECT_EQ(layer_bytes(llama_like_gpt2(), pure_16_bit()),
             12 * s * b * h + 4 * s * b * h * 4 / a + 8 * s * b * 2048 + 4 * a * b * s + 8 * s * b + 24);
+}
+
+// torch.utils.checkpoint keeps the layer's input, 2sbh, and the first layer's more than that once.
+TEST(SavedActivations, OfACheckpointedLayerAreItsInput) {
+  Recipe r = pure_16_bit();
+  r.checkpoint = ActivationCheckpoint::full;
+  EXPECT_EQ(layer_bytes(gpt2(), r), 2 * s * b * h);
+  EXPECT_EQ(layer_bytes(llama_like_gpt2(), r), 2 * s * b * h);
+}
+
+// Inputs of products and of attention, and what those give: x, two normed, Q, K, V, O, the sum in the middle, gate and
+// up, and their product.
+TEST(SavedActivations, OfACompiledLlamaLayer) {
+  Recipe r = pure_16_bit();
+  r.execution = ExecutionMode::compiled;
+  EXPECT_EQ(layer_bytes(llama_like_gpt2(), r),
+            12 * s * b * h + 4 * s * b * h * 4 / a + 6 * s * b * 2048 + 4 * a * b * s + 8 * s * b + 16);
+  Model m = llama_like_gpt2();
+  m.expanded_key_value = true;
+  EXPECT_EQ(layer_bytes(m, r), 16 * s * b * h + 6 * s * b * 2048 + 4 * a * b * s + 8 * s * b + 16);
+}
+
+// Megatron-LM's: no bias is added before the mask of a dropout is drawn, nothing else changes.
+TEST(SavedActivations, OfAGptLayerWithFusedKernelsAreTheFormula) {
+  Recipe r = pure_16_bit();
+  r.attention = Attention::plain;
+  r.fused_kernels = true;
+  EXPECT_EQ(layer_bytes(gpt2(), r), 34 * s * b * h + 5 * a * s * s * b + 16 * s * b);
+}
+
+// --- recomputation
+
+double flops_of(const Trace& t, Phase phase) {
+  double flops = 0;
+  for (const Op& op : t.ops) flops += op.phase == phase && op.operator_class == OperatorClass::gemm ? op.flops : 0;
+  return flops;
+}
+
+// The second run stops with the last saved tensor: the mask of the dropout behind the last product, or without dropout
+// what the last product reads, so that it need not be done again.
+TEST(Checkpointing, RunsEachLayerAgainUpToItsLastSavedTensor) {
+  for (const double dropout : {0.1, 0.0}) {
+    Model m = gpt2();
+    m.dropout = dropout;
+    Recipe plain = pure_16_bit(), again = plain;
+    again.checkpoint = ActivationCheckpoint::full;
+    const Trace one = generate_step(m, plain), two = generate_step(m, again);
+    EXPECT_EQ(flops_of(two, Phase::forward), flops_of(one, Phase::forward));
+    EXPECT_EQ(flops_of(two, Phase::backward), flops_of(one, Phase::backward));
+    EXPECT_EQ(flops_of(two, Phase::recompute), 12 * 2.0 * s * b * (3 + 1 + 4 + (dropout > 0 ? 4 : 0)) * h * h);
+    EXPECT_LT(memory_of(two).peak, memory_of(one).peak);
+  }
+}
+
+TEST(Checkpointing, NamesForEachOpTheOneThatItRepeats) {
+  Recipe r = pure_16_bit();
+  r.checkpoint = ActivationCheckpoint::full;
+  const Trace t = generate_step(llama_like_gpt2(), r);
+  const auto hashes = producer_hashes(t);
+  int repeated = 0;
+  for (std::size_t i = 0; i < t.ops.size(); ++i) {
+    const Op& op = t.ops[i];
+    if (op.phase != Phase::recompute || !runs_on_device(op.kind)) continue;
+    ASSERT_LT(op.source, i);
+    EXPECT_EQ(t.ops[op.source].operator_name, op.operator_name);
+    EXPECT_EQ(t.ops[op.source].module, op.module);
+    EXPECT_EQ(hashes[op.source], hashes[i]) << "op " << i << " computes something else";
+    ++repeated;
+  }
+  EXPECT_GT(repeated, 12 * 20);
+}
+
+// --- every way to run a step
+
+struct Way {
+  const char* name;
+  void (*change)(Model&, Recipe&);
+};
+
+class EveryWay : public ::testing::TestWithParam<Way> {};
+
+TEST_P(EveryWay, IsSoundAndFreesWhatItAllocates) {
+  Model m = llama_like_gpt2();
+  Recipe r = pure_16_bit();
+  GetParam().change(m, r);
+  const Trace t = generate_step(m, r);
+  EXPECT_TRUE(check(t).empty()) << check(t).front();
+  Bytes left = 0;
+  for (const Op& op : t.ops)
+    left += op.kind == OpKind::alloc  ? t.storages[op.target].bytes
+            : op.kind == OpKind::free ? -t.storages[op.target].bytes
+                                      : 0;
+  EXPECT_LE(left, 4 * 4 + (r.execution == ExecutionMode::native ? 0 : 4)) << "more than the loss is left";
+  EXPECT_GT(flops_of(t), 1e11);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, EveryWay,
+    ::testing::Values(
+        Way{"llama", [](Model&, Recipe&) {}}, Way{"gpt", [](Model& m, Recipe&) { m = gpt2(); }},
+        Way{"plain", [](Model& m, Recipe& r) { m = gpt2(), r.attention = Attention::plain; }},
+        Way{"checkpointed", [](Model&, Recipe& r) { r.checkpoint = ActivationCheckpoint::full; }},
+        Way{"checkpointed_amp",
+            [](Model& m, Recipe& r) {
+              m = gpt2(), r.checkpoint = ActivationCheckpoint::full, r.precision = Precision::amp_bf16;
+            }},
+        Way{"checkpointed_mixture",
+            [](Model& m, Recipe& r) { m = mixtral(), m.layers = 2, r.checkpoint = ActivationCheckpoint::full; }},
+        Way{"chunked", [](Model&, Recipe& r) { r.loss_chunks = 8; }},
+        Way{"torchtune", [](Model& m, Recipe&) { m.rotary_in_fp32 = m.expanded_key_value = true; }},
+        Way{"compiled", [](Model&, Recipe& r) { r.execution = ExecutionMode::compiled; }},
+        Way{"compiled_gpt", [](Model& m, Recipe& r) { m = gpt2(), r.execution = ExecutionMode::compiled; }},
+        Way{"compiled_chunked_checkpointed",
+            [](Model& m, Recipe& r) {
+              m.rotary_in_fp32 = m.expanded_key_value = true;
+              r.execution = ExecutionMode::compiled, r.loss_chunks = 7, r.checkpoint = ActivationCheckpoint::full;
+            }},
+        Way{"megatron",
+            [](Model& m, Recipe& r) {
+              m = gpt2(), r.attention = Attention::plain, r.fused_kernels = true;
+              r.checkpoint = ActivationCheckpoint::full, r.master_parameters = true;
+            }},
+        Way{"native",
+            [](Model& m, Recipe& r) {
+              m = gpt2(), m.dropout = 0, r.execution = ExecutionMode::native, r.precision = Precision::bf16;
+              r.master_parameters = true, r.data_parallel = 8, r.accumulation = 2;
+            }}),
+    [](const auto& p) { return std::string(p.param.name); });
+
+// A compiled step does the same products, in fewer kernels and without the framework.
+TEST(Compiled, DoesTheSameProductsInFewerKernels) {
+  Recipe eager = pure_16_bit(), compiled = eager;
+  compiled.execution = ExecutionMode::compiled;
+  const Trace one = generate_step(llama_like_gpt2(), eager), two = generate_step(llama_like_gpt2(), compiled);
+  EXPECT_EQ(flops_of(one, Phase::forward), flops_of(two, Phase::forward));
+  EXPECT_EQ(flops_of(one, Phase::backward), flops_of(two, Phase::backward));
+  const auto kernels = [](const Trace& t) {
+    return std::count_if(t.ops.begin(), t.ops.end(), [](const Op& op) { return op.kind == OpKind::kernel; });
+  };
+  EXPECT_LT(kernels(two), kernels(one));
+}
+
+// llm.c: what the eager step multiplies, with the vocabulary padded to 50304.
+TEST(Native, DoesTheProductsOfTheModel) {
+  Model m = gpt2();
+  m.dropout = 0;
+  Recipe r = pure_16_bit();
+  r.precision = Precision::bf16, r.execution = ExecutionMode::native, r.master_parameters = true;
+  const Trace t = generate_step(m, r);
+  EXPECT_EQ(flops_of(t, Phase::forward) + flops_of(t, Phase::backward), 6.0 * s * b * (12 * 12 * h * h + h * 50304));
+  for (const Op& op : t.ops) EXPECT_EQ(op.framework_calls, 0);
+}
+
+TEST(Settings, ThatAreNotImplementedTogetherAreNamed) {
+  const auto refused = [](void (*change)(Model&, Recipe&)) -> std::string {
+    Model m = llama_like_gpt2();
+    Recipe r = pure_16_bit();
+    change(m, r);
+    try {
+      generate_step(m, r);
+    } catch (const UsageError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refused([](Model&, Recipe& r) { r.precision = Precision::fp8; }).find("fp8"), std::string::npos);
+  EXPECT_NE(refused([](Model&, Recipe& r) { r.fused_kernels = true; }).find("fused_kernels"), std::string::npos);
+  EXPECT_NE(refused([](Model&, Recipe& r) { r.execution = ExecutionMode::native; }).find("native"), std::string::npos);
+  EXPECT_NE(refused([](Model& m, Recipe& r) { m = mixtral(), r.execution = ExecutionMode::compiled; }).find("compiled"),
+            std::string::npos);
+  EXPECT_NE(refused([](Model& m, Recipe&) { m.vocabulary = std::int64_t{1} << 50; }).find("one"), std::string::npos)
+      << "a tensor larger than any machine is refused";
 }
 
 // 6 FLOPs per parameter and token of the matrices, and attention's 7 products (Q K^T again in backward).

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "models/workload/generate/workload_fields.h"
 #include "models/workload/generate/workload_file.h"
 #include "sim/error.h"
 #include "tests/support/scratch_folder.h"
@@ -82,6 +83,35 @@ TEST(WorkloadFile, EveryKnownWorkloadLoadsAndHasASentence) {
   }
 }
 
+// Takes the place of any member of an aggregate.
+struct Anything {
+  template <class T>
+  operator T() const;
+};
+template <class T, class... Members>
+constexpr std::size_t member_count() {
+  if constexpr (requires { T{Members{}..., Anything{}}; })
+    return member_count<T, Members..., Anything>();
+  else
+    return sizeof...(Members);
+}
+
+// A member that somebody adds must become a key.
+TEST(WorkloadFile, EveryMemberIsAKey) {
+  TrainingJob job = load_training_job("gpt2-124m");
+  std::vector<std::string> keys;
+  for_each_model_field(job.model, [&](const char* name, auto&) { keys.push_back(name); });
+  EXPECT_EQ(keys.size(), member_count<Model>());
+  const std::size_t of_model = keys.size();
+  for_each_recipe_field(job.recipe, [&](const char* name, auto&) { keys.push_back(name); });
+  EXPECT_EQ(keys.size() - of_model, member_count<Recipe>());
+  const std::string all = refused_setting("nothing=1");
+  std::size_t listed = 1;
+  for (const char c : all.substr(all.find("expected one of"))) listed += c == ',' ? 1 : 0;
+  EXPECT_EQ(listed, keys.size()) << all;
+  for (const std::string& key : keys) EXPECT_NE(all.find(key), std::string::npos) << key;
+}
+
 // Every key of the schema reaches its member, and every value of an enumeration is the member's of that name.
 TEST(WorkloadFile, EveryKeyIsRead) {
   const TrainingJob job = parse_training_job(R"(
@@ -89,11 +119,12 @@ TEST(WorkloadFile, EveryKeyIsRead) {
             vocabulary: 1000 longest: 77 normalization: rms_norm_in_parts activation: swiglu positions: rotary
             bias: false query_key_value_bias: false joint_query_key_value: false tied_embedding: false dropout: 0.25
             experts: 6 experts_per_token: 2 image: 32 patch: 4 classes: 10 blocks: [1, 2] channels: [8, 0]
-            batch_norm: true }
+            batch_norm: true rotary_in_fp32: true expanded_key_value: true }
     recipe { batch: 5 sequence: 66 precision: amp_fp16 attention: plain execution: compiled optimizer: adamw_8bit
              optimizer_kernels: fused optimizer_in_backward: true accumulation: 7 master_parameters: true loss_chunks: 8
              loss_in_fp32: false checkpoint: full activation_offload: true lora_rank: 9 data_parallel: 10
-             set_to_none: false })",
+             set_to_none: false sums_in_place: false gradient_reduction: after_backward
+             gradients_as_bucket_views: true fused_kernels: true })",
                                              "x");
   const Model& m = job.model;
   EXPECT_EQ(m.name, "all");
@@ -108,7 +139,7 @@ TEST(WorkloadFile, EveryKeyIsRead) {
   EXPECT_EQ(m.dropout, 0.25);
   EXPECT_EQ(m.blocks, (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(m.channels, (std::vector<std::int64_t>{8, 0}));
-  EXPECT_TRUE(m.batch_norm);
+  EXPECT_TRUE(m.batch_norm && m.rotary_in_fp32 && m.expanded_key_value);
   const Recipe& r = job.recipe;
   EXPECT_EQ((std::vector<std::int64_t>{r.batch, r.sequence, r.accumulation, r.loss_chunks, r.lora_rank,
                                        std::int64_t{r.data_parallel}}),
@@ -119,8 +150,10 @@ TEST(WorkloadFile, EveryKeyIsRead) {
   EXPECT_EQ(r.optimizer, OptimizerKind::adamw_8bit);
   EXPECT_EQ(r.optimizer_kernels, OptimizerKernels::fused);
   EXPECT_EQ(r.checkpoint, ActivationCheckpoint::full);
-  EXPECT_TRUE(r.optimizer_in_backward && r.master_parameters && r.activation_offload);
-  EXPECT_FALSE(r.loss_in_fp32 || r.set_to_none);
+  EXPECT_EQ(r.gradient_reduction, ReductionSchedule::after_backward);
+  EXPECT_TRUE(r.optimizer_in_backward && r.master_parameters && r.activation_offload && r.gradients_as_bucket_views &&
+              r.fused_kernels);
+  EXPECT_FALSE(r.loss_in_fp32 || r.set_to_none || r.sums_in_place);
 }
 
 TEST(WorkloadFile, EveryValueOfAnEnumerationIsTheHeadersOfThatName) {
@@ -157,6 +190,8 @@ TEST(WorkloadFile, EveryValueOfAnEnumerationIsTheHeadersOfThatName) {
   holds("optimizer=adamw_8bit", job.recipe.optimizer, OptimizerKind::adamw_8bit);
   holds("optimizer_kernels=fused", job.recipe.optimizer_kernels, OptimizerKernels::fused);
   holds("optimizer_kernels=foreach", job.recipe.optimizer_kernels, OptimizerKernels::foreach);
+  holds("gradient_reduction=after_backward", job.recipe.gradient_reduction, ReductionSchedule::after_backward);
+  holds("gradient_reduction=overlapped", job.recipe.gradient_reduction, ReductionSchedule::overlapped);
   holds("checkpoint=full", job.recipe.checkpoint, ActivationCheckpoint::full);
   holds("checkpoint=none", job.recipe.checkpoint, ActivationCheckpoint::none);
   holds("architecture=encoder", job.model.architecture, Architecture::encoder);

@@ -99,7 +99,10 @@ void GradientReduction::arrived(Parameter& parameter, Bucket& bucket, const Tens
   } else {
     const Tensor gradient = parameter.gradient;
     into(tape_, "aten::mul", OperatorClass::elementwise, {&gradient}, view);
-    if (recipe_.gradients_as_bucket_views) parameter.gradient = view;
+    if (recipe_.gradients_as_bucket_views) {
+      parameter.gradient = view;  // what was made in backward goes
+      tape_.trace().storages[gradient.storage->id()].kind = StorageKind::workspace;
+    }
   }
   assert(bucket.pending > 0);
   --bucket.pending;

@@ -27,6 +27,8 @@ void for_each_model_field(M& m, Visit&& visit) {
   visit("query_key_value_bias", m.query_key_value_bias);
   visit("joint_query_key_value", m.joint_query_key_value);
   visit("tied_embedding", m.tied_embedding);
+  visit("rotary_in_fp32", m.rotary_in_fp32);
+  visit("expanded_key_value", m.expanded_key_value);
   visit("dropout", m.dropout);
   visit("experts", m.experts);
   visit("experts_per_token", m.experts_per_token);

@@ -36,6 +36,8 @@ if torch.distributed.is_available():
 
 META = torch.device("meta")
 PRIM_DEVICE = torch.ops.prim.device.default
+PINS = {torch.ops.aten._pin_memory.default}  # has no shape function
+PINNED = {torch.ops.aten.is_pinned.default}
 ITEM = torch.ops.aten._local_scalar_dense.default
 WRAPPERS = {torch._compile.__file__, torch._dynamo.eval_frame.__file__, torch._ops.__file__}
 DEVICE_MESH = tuple(os.path.join("torch", "distributed", name) for name in ("device_mesh.py", "_mesh_layout.py"))
@@ -78,6 +80,8 @@ class FakeDevice(CaptureMode):
             return NotImplemented
         if func is ITEM:
             return self._item(args[0])
+        if func in PINNED:
+            return self.storages.of(args[0]).place == "host_pinned"
         if func._schema.name == "_c10d_functional::wait_tensor":
             return args[0]  # as on a device; the shape function makes another
         out = self._operator(func, args, kwargs)
@@ -110,9 +114,9 @@ class FakeDevice(CaptureMode):
         device = kwargs.get("device")
         if device is not None and device.type == "meta" and torch._C._current_graph_task_id() != -1:
             kwargs = {**kwargs, "device": torch.device("cuda", 0)}  # C++ has asked a gradient for its device
-        pinned = kwargs.pop("pin_memory", None)
+        pinned = kwargs.pop("pin_memory", None) or func in PINS
         try:
-            out = func(*args, **kwargs)
+            out = torch.empty_like(args[0], device="cpu") if func in PINS else func(*args, **kwargs)
         except (fake_tensor.DataDependentOutputException, fake_tensor.DynamicOutputShapeException) as e:
             raise CaptureError(
                 f"the shape or value of {func._schema.name} depends on data, and fake tensors have none. Write the "

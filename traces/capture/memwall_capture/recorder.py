@@ -13,7 +13,7 @@ from .storages import plain_tensors
 
 NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted",
              "set_", "resize_", "resize_as_", "_resize_output_", "record_stream", "_assert_async", "is_pinned",
-             "_pin_memory", "is_same_size", "lift_fresh", "_assert_scalar", "_assert_tensor_metadata",
+             "is_same_size", "lift_fresh", "_assert_scalar", "_assert_tensor_metadata",
              "sym_constrain_range_for_size"}
 # Take the shape and type of a tensor, not its content.
 SHAPE_ONLY = {"ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros",
@@ -139,6 +139,8 @@ class Recorder:
         if short in NO_KERNEL or not (written or fresh):
             return
         writes = written + fresh
+        if not any(t.numel() for t in writes):
+            return  # nothing is launched for no elements
         overwritten = self._overwritten(func, short, args, kwargs)
         reads = [] if short in SHAPE_ONLY else [t for t in inputs if id(t) not in overwritten]
         if short in ("_to_copy", "copy_") and self._copies(func, short, args, kwargs, reads, writes):

@@ -237,6 +237,35 @@ class Structure(CaptureTest):
         self.assertEqual({(*r["writes"],) for r in c.ops.values()}, {(c.ops[0]["writes"][0],)})
         self.assertEqual(c.ops[1]["reads"], c.ops[0]["writes"])
 
+    def test_pinned_batches_are_copied_and_empty_tensors_are_not(self):
+        def step(_model, _optimizer):
+            batch = torch.ones(4, 6).pin_memory()
+            self.assertTrue(batch.is_pinned())
+            batch.to("cuda", non_blocking=True)
+            torch.empty(0).to("cuda")
+
+        c = self.capture(lambda: torch.nn.Linear(1, 1), step, warm=False)
+        self.assertEqual([(r["copy"], r["from"], r["blocking"]) for r in c.ops.values() if "copy" in r],
+                         [(96, "host_pinned", False)])
+        self.assertEqual([r["writes"] for r in c.named("_pin_memory")], [r["reads"] for r in c.ops.values()
+                                                                         if "copy" in r])
+
+    def test_views_count_for_the_operator_behind_them(self):
+        def step(_model, _optimizer):
+            x = torch.zeros(4, 6, device="cuda")
+            x.t()[1:3].add_(1)
+            x.mul_(2)
+
+        c = self.capture(lambda: torch.nn.Linear(1, 1), step, warm=False)
+        self.assertEqual([r.get("calls", 1) for r in c.ops.values()], [1, 3, 1])
+
+    def test_the_last_line_counts_the_others(self):
+        self.capture(Layers, train)
+        with open(self.path()) as lines:
+            header, *records = [json.loads(line) for line in lines]
+        self.assertTrue(header["end"])
+        self.assertEqual(records[-1], {"end": len(records) - 1})
+
     def test_backward_knows_its_forward_and_its_module(self):
         c = self.capture(Layers, train)
         products = [r for r in c.named("mm", "backward")]

@@ -137,7 +137,8 @@ int run_program(int argc, char** argv) {
                                 add_compare(app),   add_export(app),   add_render(app),
                                 add_memory(app),    add_machines(app), add_policies(app),
                                 add_calibrate(app), add_schedule(app), add_validate(app),
-                                add_forecast(app),  add_watch(app),    add_roofline(app)};
+                                add_forecast(app),  add_watch(app),    add_generate(app),
+                                add_roofline(app)};
   allow_extras(app);
   try {
     app.parse(argc, argv);

@@ -8,9 +8,11 @@
 #include <cctype>
 #include <fstream>
 
+#include "cli/generated_step.h"
 #include "cli/progress.h"
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
+#include "models/workload/generate/workload_file.h"
 #include "models/workload/import/byte_source.h"
 #include "models/workload/import/capture_import.h"
 #include "models/workload/import/capture_records.h"
@@ -35,12 +37,32 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kExpected =
     "expected a memwall trace (.mwt), a captured step (.mwc), a captured CUDA program (.mwi), a Kineto capture (JSON, "
-    "gzip or not) or a G10 workload (X.kernels.csv)";
+    "gzip or not), a G10 workload (X.kernels.csv), or a network to generate: a name that `memwall generate --list` "
+    "shows, a .textproto or a Hugging Face config.json";
+
+// " and no such workload", unless what was given is a file's path: a folder in front, or an extension of letters.
+std::string near_workload(const fs::path& path) {
+  const std::string extension = path.extension().string();
+  const auto letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  if (path.has_parent_path() || (!extension.empty() && std::all_of(extension.begin() + 1, extension.end(), letter)))
+    return "";
+  const std::string near = nearest_name(path.string().substr(0, 100), known_workloads());
+  return near.empty() ? "" : fmt::format(" and no such workload (nearest: \"{}\")", near);
+}
+
+// A name, or a file with settings behind it ("mine.textproto:batch=2").
+bool is_generated(const fs::path& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) return path.extension() == ".textproto";
+  return names_workload(path.string()) || path.string().find(".textproto:") != std::string::npos ||
+         path.string().find(".json:") != std::string::npos;
+}
 
 void require_readable(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw InputError(fmt::format("{}: there is no such file; {}.", path.string(), kExpected));
+  if (!fs::exists(status))
+    throw InputError(fmt::format("{}: there is no such file{}; {}.", path.string(), near_workload(path), kExpected));
   if (fs::is_directory(status)) throw InputError(fmt::format("{}: this is a folder; {}.", path.string(), kExpected));
   if (!std::ifstream(path))
     throw InputError(fmt::format("{}: the file cannot be opened; {}.", path.string(), kExpected));
@@ -52,9 +74,11 @@ WorkloadKind kind_of_json(const fs::path& path) {
       "schemaVersion",       "deviceProperties", "traceEvents",   "distributedInfo", "traceName", "displayTimeUnit",
       "baseTimeNanoseconds", "trace_id",         "record_shapes", "profile_memory",  "with_stack"};
   static const std::vector<std::string> execution{"nodes", "schema"};
+  static const std::vector<std::string> network{"model_type", "architectures", "_name_or_path", "hidden_size"};
   JsonSource json(path);
   while (const auto key = json.next_member()) {
     if (std::find(kineto.begin(), kineto.end(), *key) != kineto.end()) return WorkloadKind::kineto;
+    if (std::find(network.begin(), network.end(), *key) != network.end()) return WorkloadKind::generated;
     if (std::find(execution.begin(), execution.end(), *key) != execution.end())
       throw InputError(
           fmt::format("{}: this is an ExecutionTrace, which has no times; give it with --et beside the "
@@ -173,15 +197,25 @@ Workload load_capture(const fs::path& path) {
   return workload;
 }
 
+Workload load_generated(const fs::path& path) {
+  GeneratedStep step = generated_step(path.string(), {});
+  Workload workload;
+  workload.kind = WorkloadKind::generated;
+  workload.trace = std::move(step.trace);
+  workload.files = std::move(step.files);
+  return workload;
+}
+
 }  // namespace
 
 std::string_view to_string(WorkloadKind kind) {
-  constexpr std::string_view names[] = {"memwall trace", "Kineto capture", "G10 workload", "captured step",
-                                        "captured CUDA program"};
+  constexpr std::string_view names[] = {"memwall trace", "Kineto capture",        "G10 workload",
+                                        "captured step", "captured CUDA program", "generated step"};
   return names[static_cast<std::size_t>(kind)];
 }
 
 WorkloadKind kind_of_workload(const fs::path& path) {
+  if (is_generated(path)) return WorkloadKind::generated;
   require_readable(path);
   if (is_trace_file(path)) return WorkloadKind::trace;
   if (is_run_file(path))
@@ -206,6 +240,7 @@ Workload load_workload(const fs::path& path, const fs::path& execution_trace, co
   if (kind == WorkloadKind::inject) return load_inject(path, step_range);
   if (kind == WorkloadKind::kineto) return load_kineto(path, execution_trace);
   if (kind == WorkloadKind::capture) return load_capture(path);
+  if (kind == WorkloadKind::generated) return load_generated(path);
   Workload workload;
   workload.kind = kind;
   workload.files.push_back(path);

@@ -2,7 +2,7 @@
 //
 // Known: memwall's own traces (.mwt), captured steps (.mwc, plain or gzip), captured CUDA programs (.mwi), Kineto
 // captures (.json, .json.gz; with an ExecutionTrace of the same run beside them or not), G10 workloads (X.kernels.csv,
-// X.tensors.csv beside it).
+// X.tensors.csv beside it), and steps that are generated: a known workload's name, a .textproto, a config.json.
 #pragma once
 
 #include <filesystem>
@@ -13,11 +13,11 @@
 
 namespace memwall {
 
-enum class WorkloadKind : std::uint8_t { trace, kineto, g10, capture, inject };
+enum class WorkloadKind : std::uint8_t { trace, kineto, g10, capture, inject, generated };
 std::string_view to_string(WorkloadKind kind);
 
-// What the file is. Throws InputError naming what was found, and what to do with a file that is
-// known but not a step (an ExecutionTrace, a run file, G10's tensors).
+// What the file is; a name that is no file's may be a workload's. Throws InputError naming what was found, and what to
+// do with a file that is known but not a step (an ExecutionTrace, a run file, G10's tensors).
 WorkloadKind kind_of_workload(const std::filesystem::path& path);
 
 struct Workload {

@@ -29,6 +29,7 @@ Verb add_schedule(CLI::App& parent);
 Verb add_validate(CLI::App& parent);
 Verb add_calibrate(CLI::App& parent);
 Verb add_forecast(CLI::App& parent);
+Verb add_generate(CLI::App& parent);
 Verb add_watch(CLI::App& parent);
 Verb add_roofline(CLI::App& parent);
 

@@ -13,6 +13,7 @@
 #include "models/workload/import/inject_records.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch_folder.h"
+#include "validate/replay/cuda_backend.h"
 
 namespace memwall {
 namespace {
@@ -243,6 +244,43 @@ TEST_F(Inject, TheLibraryNeedsCuptiAndLibcOnly) {
   const CommandOutcome symbols = run_command(fmt::format("nm -D --defined-only '{}'", kLibrary), ".");
   EXPECT_NE(symbols.out.find("T InitializeInjection\n"), std::string::npos) << symbols.out;
   EXPECT_EQ(symbols.out.find('\n'), symbols.out.size() - 1) << "nothing else is exported: " << symbols.out;
+}
+
+// On a GPU: CUPTI's own records. Skipped elsewhere.
+TEST_F(Inject, RecordsAProgramOnAGpu) {
+  if (const std::string reason = cuda_unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  if (kSanitized) GTEST_SKIP() << "a sanitized library needs a sanitized program around it";
+  const CommandOutcome program = run_command(
+      fmt::format("CUDA_INJECTION64_PATH='{}' MEMWALL_INJECT_OUT=a.mwi '{}' --backend cuda --filter call_launch "
+                  "--filter copy_host_hbm_pinned --largest 16MiB --seconds 20 -o out",
+                  kLibrary, MEMWALL_BENCH_PROGRAM),
+      folder_.path());
+  ASSERT_EQ(program.code, 0) << program.err;
+  EXPECT_EQ(program.err.find("no capture"), std::string::npos) << program.err;
+  const InjectRecords r = records();
+  EXPECT_TRUE(r.counts.ended);
+  EXPECT_GT(r.driver_version, 0);
+  ASSERT_FALSE(r.devices.empty());
+  EXPECT_GT(r.devices[0].memory, Bytes{1} << 30);
+  EXPECT_GT(r.devices[0].multiprocessors, 0u);
+  std::set<std::uint32_t> launching;
+  for (const InjectCall& call : r.calls) launching.insert(call.correlation);
+  std::size_t kernels = 0, copies = 0, joined = 0;
+  for (const InjectDeviceWork& work : r.work) {
+    kernels += work.work == InjectWork::kernel;
+    copies += work.work == InjectWork::copy;
+    joined += launching.contains(work.correlation);
+    EXPECT_LE(work.start, work.end);
+  }
+  EXPECT_GT(kernels, 0u);
+  EXPECT_GT(copies, 0u);
+  if (r.counts.dropped == 0) {
+    EXPECT_EQ(joined, r.work.size()) << "every piece of work has its call";
+  }
+  const ImportedTrace imported = import_inject(read_inject(folder_ / "a.mwi"));
+  EXPECT_EQ(imported.summary.trace_kernels, kernels);
+  for (const InjectRefusal& refusal : r.refusals)
+    std::printf("not recorded here: %s (%s)\n", r.strings[refusal.activity].c_str(), r.strings[refusal.reason].c_str());
 }
 
 TEST_F(Inject, IsHarmlessWithoutADriver) {

@@ -84,6 +84,7 @@ struct MatrixUnits {
   };
   std::vector<MainLoop> main_loops;  // empty: matrix products are priced by KernelEfficiency alone
   double convolution = 1;            // what convolutions reach of a product's main loop
+  double convolution_backward = 0;   // likewise the backward; 0 = as the forward
   Duration start_up{};               // of a wave of output tiles, before the main loop is at full rate
   EfficiencyCurve alignment{};       // share of the rate by the alignment of rows in memory
   double residual = 0;               // as KernelEfficiency::residual

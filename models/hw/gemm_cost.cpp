@@ -74,20 +74,33 @@ GemmShape forward_product(const Shape& s) {
   return {at(5), at(0) * at(3), at(2) / at(5), at(1) / at(5) * at(4)};
 }
 
+// Layout conversions: two passes over what the op moves at least; backward, of gradient, input and input's gradient
+// (three tensors, about that many bytes) eight.
+double conversion_seconds(const Machine& machine, const Op& op) {
+  const DataType type = arithmetic_type(machine.gpu, op.data_type, OperatorClass::convolution);
+  if (type == DataType::fp32 || type == DataType::fp64 || op.bytes <= 0) return 0;
+  const double passes = op.phase == Phase::backward ? 8.0 / 3 : 2;
+  const double share = efficiency_of(machine.gpu, OperatorClass::memory).memory;
+  return passes * static_cast<double>(op.bytes) / (machine.links[machine.hbm_link].bandwidth * share);
+}
+
 // Forward: one product. Backward: that by the inputs and that by the weights, of equal FLOPs each; an op
 // whose FLOPs are those of one is taken to have the weights' alone, as the first layer has.
 double convolution_seconds(const Machine& machine, const Op& op, const Shape& shape) {
   const GemmShape f = forward_product(shape);
-  const double share = machine.gpu.matrix.convolution;
+  const MatrixUnits& matrix = machine.gpu.matrix;
+  const bool backward = op.phase == Phase::backward;
+  const double share = backward && matrix.convolution_backward > 0 ? matrix.convolution_backward : matrix.convolution;
   const auto seconds = [&](const GemmShape& g) {
     return plan_gemm(machine, g, op.data_type, share, row_alignment(g, op.data_type, Phase::forward)).seconds;
   };
-  if (op.phase != Phase::backward) return seconds(f);
+  const double conversions = conversion_seconds(machine, op);
+  if (!backward) return conversions + seconds(f);
   const GemmShape weights{f.batch, f.n, f.k, f.m};
-  if (op.flops > 0 && op.flops < 1.5 * f.flops()) return seconds(weights);
+  if (op.flops > 0 && op.flops < 1.5 * f.flops()) return conversions + seconds(weights);
   const auto taps = static_cast<double>(shape[4]);
   const GemmShape inputs{f.batch, f.m, f.k / taps, f.n * taps};
-  return seconds(weights) + seconds(inputs);
+  return conversions + seconds(weights) + seconds(inputs);
 }
 
 }  // namespace

@@ -15,7 +15,10 @@
 // 128 x 128 or more; of smaller ones it needs several at once, as many as give it that many outputs'
 // square root (an assumption: latency is hidden by what is in flight).
 //
-// A convolution is the product that an implicit GEMM makes of it.
+// A convolution is the product that an implicit GEMM makes of it. On matrix units cuDNN computes with channels
+// innermost, and a framework's default is channels outermost: what is read and written is converted before and
+// after, one more read and write of it each (a backward converts its operands for both of its products). That
+// tensors have the default order is an assumption; captures do not say.
 #pragma once
 
 #include <cstdint>

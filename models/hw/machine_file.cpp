@@ -77,6 +77,7 @@ MatrixUnits read_matrix(const schema::MatrixUnits& from) {
   for (const auto& loop : from.main_loop())
     matrix.main_loops.push_back({data_type(loop.data_type()), share(loop.share())});
   matrix.convolution = share(from.convolution_share());
+  if (from.has_convolution_backward_share()) matrix.convolution_backward = share(from.convolution_backward_share());
   matrix.start_up = time(from.start_up());
   matrix.alignment = parse_curve(from.alignment());
   if (from.has_residual()) matrix.residual = share(from.residual());

@@ -149,6 +149,15 @@ TEST(ConvolutionCost, IsTheProductOfItsImplicitGemm) {
   const double both = seconds(m, backward, {10, 128, 1280, 256, 9, 1});
   backward.flops /= 2;
   EXPECT_LT(seconds(m, backward, {10, 128, 1280, 256, 9, 1}), 0.7 * both) << "the first layer has no input gradient";
+  // Channels are put innermost and back at 1 TB/s; plain fp32 needs no such order.
+  Op converted = op(OperatorClass::convolution);
+  converted.bytes = 300'000'000;
+  EXPECT_NEAR(seconds(m, converted, {10, 128, 1280, 256, 9, 1}), 2 * gemm + 600e-6, 1e-9);
+  converted.data_type = DataType::fp32;
+  m.gpu.l2_bytes = 0;
+  const double plain = seconds(m, converted, {10, 128, 1280, 256, 9, 1});
+  converted.bytes = 0;
+  EXPECT_EQ(seconds(m, converted, {10, 128, 1280, 256, 9, 1}), plain);
 }
 
 TEST(AttentionCost, FollowsTheBenchmarksCountOfFlops) {

@@ -82,8 +82,15 @@ std::vector<Measurement> large(const Fitting& f, const std::vector<Measurement>&
   return kept;
 }
 
+// As models/hw/kernel_cost.h has it.
 double seconds_in_memory(const Fitting& f, double bytes, double share) {
   const double l2 = f.draft.number("gpu.l2_capacity");
+  if (l2 > 0 && f.draft.has("gpu.residency.kept")) {
+    const double kept = f.draft.number("gpu.residency.kept"), lost = f.draft.number("gpu.residency.lost");
+    const double gone = std::clamp((bytes / l2 - kept) / (lost - kept), 0.0, 1.0) * bytes;
+    return (bytes - gone) / (f.draft.number("gpu.l2_bandwidth") * f.draft.number("gpu.residency.streaming_share")) +
+           gone / (f.draft.number("gpu.hbm.bandwidth") * share);
+  }
   const double missing = l2 > 0 ? bytes * std::min(1.0, bytes / l2) : bytes;
   return std::max(bytes / f.draft.number("gpu.l2_bandwidth"), missing / (f.draft.number("gpu.hbm.bandwidth") * share));
 }
@@ -187,6 +194,11 @@ void carry_over(Fitting& f) {
       f.draft.set(share, plain_text(std::min(1.0, reached * e.memory / reference)),
                   fmt::format("not measured; in proportion to {} as in {} ({} to {})", whose, f.base_name,
                               plain_text(e.memory), plain_text(reference)));
+    if (const std::string backward = path_of(name, "backward_share"); f.draft.has(backward)) {
+      const double now = f.draft.number(share);
+      f.draft.set(backward, plain_text(std::min(1.0, e.backward_memory * now / e.memory)),
+                  fmt::format("not measured; in proportion to the forward as in {}", f.base_name));
+    }
     // On the host back end one loop does the arithmetic of every class.
     if (!f.host) continue;
     if (!was_fitted(f, path_of(name, "fixed")) && was_fitted(f, path_of("elementwise", "fixed")))

@@ -70,6 +70,9 @@ class Fits:
                                              ["H100 SXM (=H200)", "GH200 SXM 141GB"], "bf16", 2, r),
             "hopper fp8": gpu_fits.matrix_hopper(dict(self.units(machines["h100-sxm-80gb"], "hopper"), peak=machines[
                 "h100-sxm-80gb"].value("gpu.peak.fp8.rate")), ["H100 SXM", "H200 SXM", "GH200 SXM"], "fp8", 1, r)}
+        h100 = machines["h100-sxm-80gb"]
+        tf32 = dict(self.units(h100, "hopper"), peak=h100.value("gpu.peak.tf32.rate"), streaming=self.stream["h100-sxm-80gb"])
+        self.convolution = gpu_fits.convolution(tf32, self.matrix["hopper"][0], r)
         plain = machines["a100-sxm-40gb"]
         self.fp32 = gpu_fits.matrix_fp32(dict(self.units(plain, "a100"), peak=plain.value("gpu.peak.fp32.rate")), r)
         fused = lambda gpu, m, ratio: gpu_fits.attention(gpu, m.value("gpu.peak.fp16.rate"),
@@ -129,7 +132,13 @@ def set_matrix(m, f, generation):
     value, p90 = f.fp32
     text = fitted(gpu_fits.FP32_TABLE, p90) + ", where batched products of narrow matrices take wider tiles than priced"
     put("fp32", value, text if generation == "a100" else "assumption: as A100 (%s)" % text)
-    m.set("gpu.matrix.convolution_share", "0.75", "assumption: implicit GEMM, a quarter below a product of this shape")
+    (forward, backward), p90 = f.convolution
+    text = fitted(gpu_fits.VGG13 + " (Kineto, kernels of 18 convolutions in TF32)", p90)
+    text = text if generation == "hopper" else "assumption: as H100 (%s)" % text
+    m.set("gpu.matrix.convolution_share", share(forward), text)
+    m.set("gpu.matrix.convolution_backward_share", share(backward), text)
+    m.set("gpu.efficiency.convolution.residual", share((p90**2 + OTHER_KERNELS**2) ** 0.5),
+          text + "; assumption: a fifth more for other kernels")
     m.set("gpu.matrix.start_up", time(2 * f.latency[generation]),
           "assumption: one trip to memory before the loop and one after it; latency from gpubenches_latency.csv")
     m.set_curve("gpu.matrix.alignment", ["2 B: 0.5", "4 B: 0.65", "8 B: 0.85", "16 B: 1"],
@@ -192,7 +201,7 @@ def set_classes(m, f, name, generation):
         streaming = "assumption: as GH200's HBM3, " + streaming
     for c in ("optimizer", "memory", "gemm"):
         m.set("gpu.efficiency.%s.memory_share" % c, share(f.stream[name]), streaming)
-    for c in ("optimizer", "memory", "gemm", "convolution", "attention"):
+    for c in ("optimizer", "memory", "gemm", "attention"):
         m.set("gpu.efficiency.%s.residual" % c, share(ASSUMED), "assumption: no table of such kernels by size")
     for c in ("gemm", "convolution", "attention"):
         fixed = m.value("gpu.efficiency.%s.fixed" % c)

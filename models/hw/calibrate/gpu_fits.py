@@ -1,5 +1,6 @@
 """What GPUs reach, fitted to published component tables. No end-to-end row is read here."""
 
+import json
 import math
 import os
 import sqlite3
@@ -174,6 +175,62 @@ def matrix_fp32(gpu, report):
     share = best(steps(0.7, 1.0, 0.005), pairs)
     report.add("matrix products, A100, fp32, one at a time", pairs(share, [p for p in points if p[0][0] == 1]))
     return share, report.add("matrix products, A100, fp32, batched ones too", pairs(share))
+
+
+# ---- convolutions --------------------------------------------------------------------------------------
+
+VGG13 = "vgg13_h100_bs512_train.json"
+
+
+def convolution_rows():
+    """(backward, images, in, out, positions, s on the device) of the 3 x 3 convolutions of a captured step, TF32.
+
+    Their kernels are those that were launched while the operator ran on its thread; without the first layer, whose
+    three channels no matrix unit takes.
+    """
+    path = os.path.join(os.environ.get("MEMWALL_SHARED", ""), "data", "traces", "kineto", VGG13)
+    if not os.path.exists(path):
+        raise NoData("there is no " + path)
+    with open(path) as file:
+        events = [e for e in json.load(file)["traceEvents"] if e.get("ph") == "X"]
+    kernels = {}
+    for e in events:
+        if e.get("cat") == "kernel":
+            kernels.setdefault(e["args"]["correlation"], []).append(e["dur"])
+    launches = [e for e in events if e.get("cat") == "cuda_runtime" and "Launch" in e["name"]]
+    found = []
+    for op in events:
+        if op["name"] not in ("aten::cudnn_convolution", "aten::convolution_backward"):
+            continue
+        dims = op["args"]["Input Dims"]
+        backward = "backward" in op["name"]
+        (images, channels, height, width), weight = (dims[1], dims[2]) if backward else (dims[0], dims[1])
+        us = sum(d for e in launches if e["tid"] == op["tid"] and op["ts"] <= e["ts"] < op["ts"] + op["dur"]
+                 for d in kernels.get(e["args"].get("correlation"), []))
+        if channels >= 8:
+            found.append((backward, images, channels, weight[0], height * width, us * 1e-6))
+    return found
+
+
+def convolution_seconds(gpu, main_loop, share, row):
+    backward, images, channels, out, positions, _ = row
+    pixels = images * positions
+    products = [(1, out, 9 * channels, pixels), (1, pixels, channels, 9 * out)] if backward else [(1, pixels, out, 9 * channels)]
+    moved = 4.0 * pixels * ((2 * channels + out) if backward else (channels + out))
+    conversions = (8 / 3 if backward else 2) * moved / (gpu["hbm"] * gpu["streaming"])
+    return conversions + sum(gemm_model.seconds(gpu, p, 4, main_loop * share) for p in products)
+
+
+def convolution(gpu, main_loop, report):
+    """Shares of a product's main loop that convolutions reach, forward and backward, and the p90 of both."""
+    rows_, shares, everything = convolution_rows(), [], []
+    for backward in (False, True):
+        def pairs(share, backward=backward):
+            return [(convolution_seconds(gpu, main_loop, share, r), r[-1]) for r in rows_ if r[0] == backward]
+        shares.append(best(steps(0.4, 1.0, 0.01), pairs))
+        report.add("convolutions, H100, TF32, %s (VGG13)" % ("backward" if backward else "forward"), pairs(shares[-1]))
+        everything += pairs(shares[-1])
+    return shares, median_and_p90(everything)[1]
 
 
 # ---- fused attention --------------------------------------------------------------------------------

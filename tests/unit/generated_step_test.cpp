@@ -367,6 +367,9 @@ INSTANTIATE_TEST_SUITE_P(
             }},
         Way{"checkpointed_mixture",
             [](Model& m, Recipe& r) { m = mixtral(), m.layers = 2, r.checkpoint = ActivationCheckpoint::full; }},
+        Way{"lora", [](Model&, Recipe& r) { r.lora_rank = 8; }},
+        Way{"lora_checkpointed",
+            [](Model&, Recipe& r) { r.lora_rank = 8, r.checkpoint = ActivationCheckpoint::full; }},
         Way{"chunked", [](Model&, Recipe& r) { r.loss_chunks = 8; }},
         Way{"torchtune", [](Model& m, Recipe&) { m.rotary_in_fp32 = m.expanded_key_value = true; }},
         Way{"compiled", [](Model&, Recipe& r) { r.execution = ExecutionMode::compiled; }},
@@ -387,6 +390,26 @@ INSTANTIATE_TEST_SUITE_P(
               r.master_parameters = true, r.data_parallel = 8, r.accumulation = 2;
             }}),
     [](const auto& p) { return std::string(p.param.name); });
+
+// Frozen weights get no gradient, and nobody keeps what their gradient would need: of the products of a layer only the
+// inputs that the pairs share stay. States: two per element of the pairs.
+TEST(Lora, TrainsThePairsAndNothingElse) {
+  Recipe r = pure_16_bit();
+  r.lora_rank = 8;
+  const Trace t = generate_step(llama_like_gpt2(), r);
+  Bytes states = 0, gradients = 0;
+  for (const Storage& storage : t.storages) {
+    states += storage.kind == StorageKind::optimizer_state ? storage.bytes : 0;
+    gradients += storage.kind == StorageKind::gradient ? storage.bytes : 0;
+  }
+  const std::int64_t keys = h * 4 / a, pairs = 12 * 8 * ((h + h) + (h + keys) + (h + h) + 3 * (h + 2048));
+  EXPECT_EQ(gradients, 2 * pairs);
+  EXPECT_EQ(states, 2 * 2 * pairs);
+  const Trace all = generate_step(llama_like_gpt2(), pure_16_bit());
+  // Of each product the gradient of its weight is saved, of the first layer also those of its inputs.
+  EXPECT_LT(flops_of(t, Phase::backward), 0.6 * flops_of(all, Phase::backward));
+  EXPECT_LT(memory_of(t).peak, memory_of(all).peak);
+}
 
 // A compiled step does the same products, in fewer kernels and without the framework.
 TEST(Compiled, DoesTheSameProductsInFewerKernels) {

@@ -44,7 +44,9 @@ struct Recipe {
   bool loss_in_fp32 = true;        // logits are cast up before the loss
   ActivationCheckpoint checkpoint = ActivationCheckpoint::none;  // of each layer
   bool activation_offload = false;
-  std::int64_t lora_rank = 0;       // 0: all parameters are trained
+  // 0: all parameters are trained. Otherwise pairs of that rank beside Q, V (or the joint product), attention's output
+  // and the MLP, as torchtune's configurations have it; nothing else is trained.
+  std::int64_t lora_rank = 0;
   std::uint32_t data_parallel = 1;  // ranks; the gradients are reduced over them
   ReductionSchedule gradient_reduction = ReductionSchedule::overlapped;
   bool gradients_as_bucket_views = false;  // gradient_as_bucket_view: gradients lie in the buckets

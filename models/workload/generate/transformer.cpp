@@ -65,7 +65,23 @@ Tensor Transformer::normalize(const Norm& norm, const Tensor& x) {
 
 Tensor Transformer::project(const Projection& projection, const Tensor& x) {
   const ModuleScope scope(tape_, projection.name);
-  return linear(tape_, x, projection.weight->value, projection.bias ? projection.bias->value : Tensor());
+  Tensor y = linear(tape_, x, projection.weight->value, projection.bias ? projection.bias->value : Tensor());
+  return projection.down ? adapted(projection, x, std::move(y)) : y;
+}
+
+// y + scale * up(down(x))
+Tensor Transformer::adapted(const Projection& projection, const Tensor& x, Tensor y) {
+  Tensor part;
+  {
+    const ModuleScope scope(tape_, "lora_a");
+    part = linear(tape_, x, projection.down->value);
+  }
+  {
+    const ModuleScope scope(tape_, "lora_b");
+    part = linear(tape_, part, projection.up->value);
+  }
+  part = mul_number(tape_, part);
+  return add(tape_, y, part);
 }
 
 Tensor Transformer::drop(const std::string& name, const Tensor& x) {
@@ -124,7 +140,7 @@ Tensor Transformer::run_fused_layer(const Layer& layer, Tensor x) {
 
 Tensor Transformer::run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation) {
   if (recipe_.checkpoint == ActivationCheckpoint::none) return run_whole_layer(layer, x, rotation);
-  return checkpoint(tape_, [this, &layer, x, rotation] { return run_whole_layer(layer, x, rotation); });
+  return checkpoint(tape_, x, [this, &layer, rotation](const Tensor& input) { return run_whole_layer(layer, input, rotation); });
 }
 
 CompiledLayerPlan Transformer::plan_of(const Layer& layer) const {

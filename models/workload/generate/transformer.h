@@ -23,6 +23,7 @@ class Transformer : public Network {
   struct Projection {
     std::string name;
     const Parameter *weight = nullptr, *bias = nullptr;
+    const Parameter *down = nullptr, *up = nullptr;  // LoRA's: to the rank, and from it
   };
   struct FeedForward {
     std::string name;  // "" where it is no module of its own
@@ -44,6 +45,8 @@ class Transformer : public Network {
   Norm make_norm(const std::string& prefix, const std::string& name);
   Projection make_projection(const std::string& prefix, const std::string& name, std::int64_t inputs,
                              std::int64_t outputs, bool bias);
+  Projection make_adapted(const std::string& prefix, const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                          bool bias);
   FeedForward make_mlp(const std::string& prefix, const std::string& name);
   Layer make_layer(const std::string& name);
   void make_decoder();
@@ -53,6 +56,7 @@ class Transformer : public Network {
   // transformer.cpp
   Tensor normalize(const Norm& norm, const Tensor& x);
   Tensor project(const Projection& projection, const Tensor& x);
+  Tensor adapted(const Projection& projection, const Tensor& x, Tensor y);
   Tensor drop(const std::string& name, const Tensor& x);
   Tensor run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation);
   CompiledLayerPlan plan_of(const Layer& layer) const;

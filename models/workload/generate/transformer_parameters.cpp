@@ -6,7 +6,7 @@
 namespace memwall {
 
 Parameter* Transformer::parameter(const std::string& name, const Shape& shape) {
-  return &tape_.parameter(name, shape, type_);
+  return &tape_.parameter(name, shape, type_, recipe_.lora_rank == 0);
 }
 
 Transformer::Norm Transformer::make_norm(const std::string& prefix, const std::string& name) {
@@ -26,14 +26,25 @@ Transformer::Projection Transformer::make_projection(const std::string& prefix, 
   return p;
 }
 
+// A projection that LoRA adapts (torchtune's LoRALinear): beside it, down to the rank and up again.
+Transformer::Projection Transformer::make_adapted(const std::string& prefix, const std::string& name,
+                                                  std::int64_t inputs, std::int64_t outputs, bool bias) {
+  Projection p = make_projection(prefix, name, inputs, outputs, bias);
+  const std::int64_t rank = recipe_.lora_rank;
+  if (rank == 0) return p;
+  p.down = &tape_.parameter(prefix + name + ".lora_a.weight", {rank, inputs}, type_);
+  p.up = &tape_.parameter(prefix + name + ".lora_b.weight", {outputs, rank}, type_);
+  return p;
+}
+
 Transformer::FeedForward Transformer::make_mlp(const std::string& prefix, const std::string& name) {
   FeedForward mlp;
   mlp.name = name;
   const std::string inside = name.empty() ? prefix : prefix + name + ".";
   const std::int64_t width = model_.width, in = inner(model_);
-  if (model_.activation == Activation::swiglu) mlp.gate = make_projection(inside, "gate", width, in, model_.bias);
-  mlp.up = make_projection(inside, "up", width, in, model_.bias);
-  mlp.down = make_projection(inside, "down", in, width, model_.bias);
+  if (model_.activation == Activation::swiglu) mlp.gate = make_adapted(inside, "gate", width, in, model_.bias);
+  mlp.up = make_adapted(inside, "up", width, in, model_.bias);
+  mlp.down = make_adapted(inside, "down", in, width, model_.bias);
   return mlp;
 }
 
@@ -46,13 +57,13 @@ Transformer::Layer Transformer::make_layer(const std::string& name) {
   const std::int64_t width = model_.width, queries = heads_ * head_size_, keys = key_value_heads_ * head_size_;
   const bool bias = model_.query_key_value_bias;
   if (model_.joint_query_key_value) {
-    layer.qkv = make_projection(attention, "qkv", width, queries + 2 * keys, bias);
-    layer.out = make_projection(attention, "out", queries, width, model_.bias);
+    layer.qkv = make_adapted(attention, "qkv", width, queries + 2 * keys, bias);
+    layer.out = make_adapted(attention, "out", queries, width, model_.bias);
   } else {
-    layer.q = make_projection(attention, "q", width, queries, bias);
-    layer.out = make_projection(attention, "out", queries, width, model_.bias);
+    layer.q = make_adapted(attention, "q", width, queries, bias);
+    layer.out = make_adapted(attention, "out", queries, width, model_.bias);
     layer.k = make_projection(attention, "k", width, keys, bias);
-    layer.v = make_projection(attention, "v", width, keys, bias);
+    layer.v = make_adapted(attention, "v", width, keys, bias);
   }
   if (model_.experts == 0) {
     layer.mlps.push_back(make_mlp(prefix, model_.activation == Activation::swiglu ? "mlp" : ""));

@@ -10,6 +10,7 @@
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
 #include "models/hw/transfer.h"
+#include "policies/two_sizes.h"
 #include "sim/error.h"
 #include "sim/registry.h"
 #include "sim/repeat.h"
@@ -99,26 +100,64 @@ Trace require_countable(const StepSettings& s, Trace trace) {
   return trace;
 }
 
+// The step at the size that the policy batch asks for, which leaves the list.
+Trace between_sizes(const LoadedStep& loaded, std::vector<PolicySpec>& specs) {
+  const SizeUnit unit = unit_of_sizes(loaded.trace, *loaded.second);
+  const auto batch =
+      std::find_if(specs.begin(), specs.end(), [](const PolicySpec& p) { return p.info->name == "batch"; });
+  const char* example = unit == SizeUnit::samples ? "--policy batch:16" : "--policy batch:tokens=8192";
+  if (batch == specs.end())
+    throw UsageError(fmt::format("--second-size: which size is wanted is not said; give it with {}.", example));
+  constexpr std::int64_t kMost = 1'000'000'000'000;
+  const std::int64_t samples = batch->arguments.integer("to", 0, kMost),
+                     tokens = batch->arguments.integer("tokens", 0, kMost);
+  const std::int64_t size = unit == SizeUnit::samples ? samples : tokens;
+  if (size == 0 || samples * tokens != 0 || batch->arguments.integer("from", 0, kMost) != 0)
+    throw UsageError(fmt::format("--policy {}: the two captures differ in {}; expected that size alone, as in {}.",
+                                 batch->text, to_string(unit), example));
+  specs.erase(batch);
+  return at_size(loaded.trace, *loaded.second, size);
+}
+
 }  // namespace
 
-PreparedStep prepare_step(const StepSettings& s) {
-  const std::vector<PolicySpec> specs = parse_policies(s.policies);
-  PreparedStep result;
-  result.pager = make_pager(s.pager);
+LoadedStep load_step(const StepSettings& s) {
+  parse_policies(s.policies);
+  make_pager(s.pager);
   if (!s.machine.empty()) load_machine(s.machine, s.settings);
   Workload workload = load_workload(s.step, s.execution_trace);
-  require_harmless(s.output, workload.files);
-  result.machine = choose_machine(s, workload.trace);
-  require_pageable(s, workload.trace);
-  Trace trace = on_machine(std::move(workload.trace), result.machine, s.settings);
+  LoadedStep loaded{
+      .trace = std::move(workload.trace), .second = {}, .machine = {}, .files = std::move(workload.files)};
+  if (!s.second_size.empty()) {
+    Workload second = load_workload(s.second_size, "");
+    if (second.trace.machine != loaded.trace.machine)
+      throw UsageError(fmt::format("--second-size {}: it was measured on '{}', {} on '{}'; expected one machine.",
+                                   s.second_size, second.trace.machine, s.step, loaded.trace.machine));
+    loaded.second = std::move(second.trace);
+    loaded.files.insert(loaded.files.end(), second.files.begin(), second.files.end());
+  }
+  require_harmless(s.output, loaded.files);
+  loaded.machine = choose_machine(s, loaded.trace);
+  require_pageable(s, loaded.trace);
+  return loaded;
+}
+
+PreparedStep prepare_step(const LoadedStep& loaded, const StepSettings& s) {
+  std::vector<PolicySpec> specs = parse_policies(s.policies);
+  PreparedStep result;
+  result.pager = make_pager(s.pager);
+  result.machine = loaded.machine;
+  Trace trace = on_machine(loaded.second ? between_sizes(loaded, specs) : loaded.trace, result.machine, s.settings);
   trace = scaled(with_missing_durations(std::move(trace), result.machine), s.scale);
   if (!s.scale_text.empty()) trace.notes.push_back("Durations are scaled: " + s.scale_text + ".");
   if (s.steps > 1) trace = repeated(require_countable(s, std::move(trace)), s.steps);
   result.trace = apply_rewriters(trace, specs, result.machine, *make_pricer(result.machine));
   require_sound(result.trace, s.step);
   if (s.keep_unchanged && (!specs.empty() || result.pager)) result.unchanged = std::move(trace);
-  result.files = std::move(workload.files);
+  result.files = loaded.files;
   return result;
 }
+
+PreparedStep prepare_step(const StepSettings& s) { return prepare_step(load_step(s), s); }
 
 }  // namespace memwall

@@ -18,6 +18,7 @@ namespace memwall {
 // As the command line gave them.
 struct StepSettings {
   std::string step, execution_trace, machine, pager;  // execution_trace, machine, pager: "" = none given
+  std::string second_size{};                          // a capture of the same program at another size; "" = none
   std::vector<std::string> settings, policies;        // of the machine; rewriters
   ScaleFactors scale;
   std::string scale_text;  // "" = not scaled; else noted in the trace
@@ -34,7 +35,20 @@ struct PreparedStep {
   std::vector<std::filesystem::path> files;  // that were read
 };
 
+// As read, before anything is changed, so that a step can be prepared several times.
+struct LoadedStep {
+  Trace trace;
+  std::optional<Trace> second;  // StepSettings::second_size
+  Machine machine;
+  std::vector<std::filesystem::path> files;  // that were read
+};
+
 // Throws UsageError and InputError; names of policies and machines are looked up before a long import.
 PreparedStep prepare_step(const StepSettings& settings);
+
+// The same in two. Of the settings, `policies`, `pager`, `scale` and `steps` may differ from call to call. With a
+// second size the policy batch is not a rewriter: the step at its size lies on a line through both.
+LoadedStep load_step(const StepSettings& settings);
+PreparedStep prepare_step(const LoadedStep& loaded, const StepSettings& settings);
 
 }  // namespace memwall

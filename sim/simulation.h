@@ -60,6 +60,14 @@ struct TierPressure {
   std::uint64_t ooms = 0;  // requests that found no memory, every try counted
 };
 
+// The first request that found no memory, and what the tier held at that instant.
+struct RefusedRequest {
+  StorageId storage = kNoStorage;  // kNoStorage: none was refused
+  Time time{};
+  Usage usage;                        // without it
+  Bytes by_kind[kStorageKinds] = {};  // as requested; untracked bytes count as unknown
+};
+
 struct TierResult {
   Usage peak_usage;  // at the instant of the highest allocated
   Bytes peak_allocated = 0, peak_reserved = 0;
@@ -70,6 +78,7 @@ struct TierResult {
   std::vector<StorageId> largest_at_peak;  // ten, largest first
   AllocatorEvents allocator;
   TierPressure pressure;
+  RefusedRequest refused;  // not kept in run files
 };
 
 struct LinkResult {

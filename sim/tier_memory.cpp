@@ -92,6 +92,8 @@ void TierMemory::place_unlimited(Time now, StorageId storage, int tier) {
   if (!state.unlimited) {
     state.unlimited = true;
     const Usage used = usage(state);
+    state.result.refused = {.storage = storage, .time = now, .usage = used, .by_kind = {}};
+    std::copy(std::begin(state.by_kind), std::end(state.by_kind), state.result.refused.by_kind);
     // An arena is reserved as a whole, and may be larger than the tier before anything is in it.
     const Bytes over = std::max(used.allocated + trace_.storages[storage].bytes, used.reserved) - state.capacity;
     // Where enough bytes are free but in pieces, as much as was asked for is missing in one piece.

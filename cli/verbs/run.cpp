@@ -10,13 +10,16 @@
 #include <memory>
 #include <set>
 
+#include "cli/largest_batch.h"
 #include "cli/prepared_step.h"
 #include "cli/progress.h"
 #include "cli/summary_tables.h"
 #include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "cli/workload_file.h"
+#include "policies/dataflow.h"
 #include "sim/error.h"
+#include "sim/registry.h"
 #include "sim/scale.h"
 #include "traces/run/run_file.h"
 #include "traces/run/run_recorder.h"
@@ -26,11 +29,11 @@ namespace memwall {
 namespace {
 
 struct Options {
-  std::string step, execution_trace, machine, pager, allocator = "pytorch", allocator_settings, scale, output,
-                                                     format = "table";
+  std::string step, second_size, execution_trace, machine, pager, allocator = "pytorch", allocator_settings, scale,
+                                                                  output, format = "table";
   std::vector<std::string> settings, policies;
   std::uint32_t steps = 1;
-  bool no_provenance = false;
+  bool no_provenance = false, find_largest_batch = false;
   std::string command_line;  // for provenance
 };
 
@@ -87,23 +90,86 @@ int report(const Options& o, const Run& run, Format format) {
   return 3;
 }
 
+StepSettings step_settings(const Options& o) {
+  return {.step = o.step,
+          .execution_trace = o.execution_trace,
+          .machine = o.machine,
+          .pager = o.pager,
+          .second_size = o.second_size,
+          .settings = o.settings,
+          .policies = o.policies,
+          .scale = parse_scale(o.scale),
+          .scale_text = o.scale,
+          .steps = o.steps,
+          .output = o.output,
+          .keep_unchanged = true};
+}
+
+// Simulates the step at one size after the other.
+class BatchSearch {
+ public:
+  BatchSearch(const Options& o, const LoadedStep& loaded, const AllocatorSettings& allocator_settings)
+      : o_(o), loaded_(loaded), settings_(step_settings(o)), allocator_settings_(allocator_settings) {
+    settings_.keep_unchanged = false;
+  }
+
+  BatchProbe operator()(std::int64_t samples, std::optional<BatchLimit>* limit) {
+    settings_.policies = o_.policies;
+    settings_.policies.push_back(fmt::format("batch:to={}", samples));
+    const PreparedStep step = prepare_step(loaded_, settings_);
+    const SimulationOptions options{.allocator = o_.allocator,
+                                    .pager = step.pager.get(),
+                                    .observer = nullptr,
+                                    .allocator_settings = allocator_settings_};
+    require_allocator(options);
+    const SimulationResult result = simulate(step.trace, step.machine, options);
+    if (!result.fits && limit != nullptr) *limit = limit_of(step.trace, step.machine, result);
+    constexpr double kUsualProbes = 20;
+    bar_.update(std::min(0.99, ++probes_ / kUsualProbes));
+    return probe_of(samples, step.machine, result);
+  }
+
+ private:
+  const Options& o_;
+  const LoadedStep& loaded_;
+  StepSettings settings_;
+  const AllocatorSettings allocator_settings_;
+  ProgressBar bar_{"searching"};
+  int probes_ = 0;
+};
+
+int find_largest(const Options& o, Format format, const AllocatorSettings& allocator_settings) {
+  for (const std::string& policy : o.policies)
+    if (parse_policy(policy).info->name == "batch")
+      throw UsageError(fmt::format("--find-largest-batch tries batches itself; leave out --policy {}.", policy));
+  if (!o.output.empty())
+    throw UsageError("--find-largest-batch makes many runs and writes none; leave out -o, and run the size it finds.");
+  const LoadedStep loaded = load_step(step_settings(o));
+  constexpr std::int64_t kMostSamples = std::int64_t{1} << 30;
+  LargestBatch found;
+  {
+    BatchSearch search(o, loaded, allocator_settings);
+    found = find_largest_batch(passes_per_step(loaded.trace), kMostSamples, std::ref(search));
+  }
+  std::string title = fmt::format("{} on {}", loaded.trace.name, loaded.machine.name);
+  for (const std::string& policy : o.policies) title += ", " + policy;
+  if (!o.pager.empty()) title += ", pager " + o.pager;
+  print(to_text(largest_batch_tables(found, fmt::format("{}, allocator {}", title, o.allocator)), format));
+  if (found.largest > 0) return 0;
+  fmt::print(stderr,
+             "memwall run: {} does not fit with {} samples either, the smallest size; {} bytes of {} are missing.\n",
+             o.step, found.refused, found.limit->missing, found.limit->tier);
+  return 3;
+}
+
 int run(const Options& o) {
   const auto start = std::chrono::steady_clock::now();
   const Format format = parse_format(o.format);
   const AllocatorSettings allocator_settings = parse_allocator_settings(o.allocator_settings);
   // What is wrong with the flags is told before a long import.
   require_allocator({.allocator = o.allocator, .allocator_settings = allocator_settings});
-  PreparedStep step = prepare_step({.step = o.step,
-                                    .execution_trace = o.execution_trace,
-                                    .machine = o.machine,
-                                    .pager = o.pager,
-                                    .settings = o.settings,
-                                    .policies = o.policies,
-                                    .scale = parse_scale(o.scale),
-                                    .scale_text = o.scale,
-                                    .steps = o.steps,
-                                    .output = o.output,
-                                    .keep_unchanged = true});
+  if (o.find_largest_batch) return find_largest(o, format, allocator_settings);
+  PreparedStep step = prepare_step(step_settings(o));
   require_allocator({.allocator = o.allocator, .pager = step.pager.get(), .allocator_settings = allocator_settings});
 
   SimulationProgress progress;
@@ -131,6 +197,9 @@ void add_options(CLI::App& app, Options& o) {
                  "G10 X.kernels.csv; told apart by content")
       ->required();
   app.add_option("--et", o.execution_trace, "ExecutionTrace of the same run, beside a Kineto capture");
+  app.add_option("--second-size", o.second_size,
+                 "A capture of the same program at another size: the step at any third lies on a line through both; "
+                 "with --policy batch:N (samples) or batch:tokens=N (another length)");
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
   app.add_option("--set", o.settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable")
       ->allow_extra_args(false);
@@ -146,6 +215,9 @@ void add_options(CLI::App& app, Options& o) {
                  "Settings of the caching allocator, as PYTORCH_ALLOC_CONF: "
                  "expandable_segments:True,max_split_size_mb:256");
   app.add_option("--scale", o.scale, "Multiply durations: kernels=1.1,copies=1,host=0.5");
+  app.add_flag("--find-largest-batch", o.find_largest_batch,
+               "Try ever more samples per step under these policies and this allocator: which fit, and what stops the "
+               "next");
   app.add_option("--steps", o.steps, "Run the whole step this many times in a row")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
@@ -172,6 +244,8 @@ Verb add_run(CLI::App& parent, const std::string& command_line) {
       "  memwall run step.mwt --policy offload:what=optimizer,to=host -o run.h5\n"
       "  memwall run step.mwt --set link.pcie_h2d.bandwidth=50GB/s --format json\n"
       "  memwall run step.mwt --alloc-conf expandable_segments:True\n"
+      "  memwall run step.mwt --policy batch:32                           # another batch\n"
+      "  memwall run step.mwt --policy checkpoint --find-largest-batch\n"
       "  memwall run BERT-256.kernels.csv --pager lru                     # more than fits");
   return {app, [o] { return run(*o); }};
 }

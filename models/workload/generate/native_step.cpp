@@ -143,7 +143,9 @@ void NativeStep::gemm(std::string_view name, std::int64_t m, std::int64_t n, std
 void NativeStep::normalize(std::string_view name, double flops, std::initializer_list<const Tensor*> reads,
                            std::initializer_list<const Tensor*> writes) {
   Bytes bytes = 0;
-  for (const Tensor* x : reads) bytes += x->dimensions() == 2 && x->shape[0] == rows_ ? x->bytes() : 2 * c_;
+  // The shared output buffer is as wide as the logits; a kernel reads of it what the one before wrote.
+  for (const Tensor* x : reads)
+    bytes += x->dimensions() == 2 && x->shape[0] == rows_ ? std::min<Bytes>(x->bytes(), 2 * rows_ * c_) : 2 * c_;
   for (const Tensor* x : writes) bytes += x->bytes();
   kernel(name, OperatorClass::normalization, flops * static_cast<double>(rows_ * c_), {rows_, c_}, reads, writes,
          bytes);

@@ -29,16 +29,18 @@ struct Settings {
 };
 
 Settings settings_of(const PolicyArguments& a) {
-  Settings s{.to = a.integer("to", 0, kMostSamples),
-             .from = a.integer("from", 0, kMostSamples),
-             .tokens = a.integer("tokens", 0, kMostSamples)};
-  if (s.to == 0 && s.tokens == 0)
-    throw UsageError("Policy 'batch' needs the samples per step: batch:16, or batch:to=16.");
+  return {.to = a.integer("to", 0, kMostSamples),
+          .from = a.integer("from", 0, kMostSamples),
+          .tokens = a.integer("tokens", 0, kMostSamples)};
+}
+
+// Only here, so that the policy can be asked what it needs without a size.
+void require_a_size(const Settings& s) {
   if (s.tokens != 0)
     throw UsageError(
         "Policy 'batch': tokens=… is another length, which one capture cannot tell; give a capture of the same program "
         "at another length beside it (--second-size).");
-  return s;
+  if (s.to == 0) throw UsageError("Policy 'batch' needs the samples per step: batch:16, or batch:to=16.");
 }
 
 std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
@@ -221,6 +223,7 @@ class Batch : public Rewriter {
   }
 
   Trace rewrite(const Trace& trace, const Machine&, const Pricer& pricer) const override {
+    require_a_size(s_);
     const std::int64_t from = samples_of(trace), passes = passes_per_step(trace);
     require_whole(trace, from, passes);
     if (from == s_.to) return unchanged(trace, from);

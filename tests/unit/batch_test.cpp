@@ -105,6 +105,11 @@ TEST(Batch, WhatCannotBeToldIsRefused) {
   EXPECT_NE(refusal(without_inputs, "batch:4").find("no storage of kind input"), std::string::npos);
 }
 
+TEST(Batch, WhatItNeedsCanBeAskedWithoutASize) {
+  const PolicySpec spec = parse_policy("batch");
+  EXPECT_TRUE(spec.info->make_rewriter(spec.arguments)->needs().dataflow);
+}
+
 TEST(Batch, MoreThanAMachineCouldDoIsRefusedNotOverflown) {
   EXPECT_NE(refusal(gpt(1), "batch:1000000000000").find("expected at most"), std::string::npos);
 }

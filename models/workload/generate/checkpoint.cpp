@@ -31,15 +31,19 @@ struct Nothing : PackedTensor {
 // Lives as long as a tensor of it may be asked for, and with it the inputs that `run` holds.
 class Region : public SavedTensorHooks, public std::enable_shared_from_this<Region> {
  public:
-  explicit Region(std::function<Tensor()> run) : run_(std::move(run)) {}
+  explicit Region(std::function<Tensor(const Tensor&)> run) : run_(std::move(run)) {}
 
-  Tensor first_run(Tape& tape) {
+  Tensor first_run(Tape& tape, const Tensor& input) {
+    function_ = input.function;
+    output_ = input.output;
+    if (!tape.hooks.empty()) input_.packed = tape.hooks.back()->pack(tape, input);
+    if (!input_.packed) input_.tensor = input;
     module_ = tape.module;
     module_path_ = tape.module_path;
     autocast_ = tape.autocast;
     std::vector<OpId>* const noted = std::exchange(tape.noted, &ops_);
     tape.hooks.push_back(this);
-    Tensor result = run_();
+    Tensor result = run_(input);
     tape.hooks.pop_back();
     tape.noted = noted;
     return result;
@@ -64,6 +68,9 @@ class Region : public SavedTensorHooks, public std::enable_shared_from_this<Regi
  private:
   void second_run(Tape& tape) {
     second_ = true;
+    Tensor input = input_.packed ? input_.packed->unpack(tape) : input_.tensor;
+    input.function = function_;
+    input.output = output_;
     const Phase phase = std::exchange(tape.phase, Phase::recompute);
     const StringId module = std::exchange(tape.module, module_);
     const std::string path = std::exchange(tape.module_path, module_path_);
@@ -71,7 +78,7 @@ class Region : public SavedTensorHooks, public std::enable_shared_from_this<Regi
     const auto* repeated = std::exchange(tape.repeated, &ops_);
     const std::size_t count = std::exchange(tape.repeated_count, 0);
     tape.hooks.push_back(this);
-    run_again(tape);
+    run_again(tape, input);
     tape.hooks.pop_back();
     tape.repeated = repeated;
     tape.repeated_count = count;
@@ -81,15 +88,18 @@ class Region : public SavedTensorHooks, public std::enable_shared_from_this<Regi
     tape.phase = phase;
   }
 
-  void run_again(Tape& tape) {
+  void run_again(Tape& tape, const Tensor& input) {
     const AutocastScope autocast(tape, autocast_);
     try {
-      const Tensor result = run_();
+      const Tensor result = run_(input);
     } catch (const RegionDone&) {
     }
   }
 
-  std::function<Tensor()> run_;
+  std::function<Tensor(const Tensor&)> run_;
+  SavedTensor input_;
+  std::shared_ptr<GradientFunction> function_;  // of the input
+  int output_ = 0;
   StringId module_ = 0;
   std::string module_path_;
   std::optional<DataType> autocast_;
@@ -104,9 +114,9 @@ Tensor Recomputed::unpack(Tape& tape) { return region->tensor(tape, index); }
 
 }  // namespace
 
-Tensor checkpoint(Tape& tape, std::function<Tensor()> region) {
-  if (!tape.gradients_enabled) return region();
-  return std::make_shared<Region>(std::move(region))->first_run(tape);
+Tensor checkpoint(Tape& tape, const Tensor& input, std::function<Tensor(const Tensor&)> region) {
+  if (!tape.gradients_enabled) return region(input);
+  return std::make_shared<Region>(std::move(region))->first_run(tape, input);
 }
 
 }  // namespace memwall

@@ -8,8 +8,8 @@
 
 namespace memwall {
 
-// Runs `region` and returns its result. `region` must hold the tensors that it reads by value, and make the same
-// tensors each time.
-Tensor checkpoint(Tape& tape, std::function<Tensor()> region);
+// Runs `region` on `input` and returns its result. What `region` reads besides it must hold by value; it must make the
+// same tensors each time. The input is saved as any tensor is: hooks that apply outside may pack it.
+Tensor checkpoint(Tape& tape, const Tensor& input, std::function<Tensor(const Tensor&)> region);
 
 }  // namespace memwall

@@ -73,5 +73,25 @@ TEST(Composition, ThreePoliciesComposeWhateverTheirOrder) {
   EXPECT_EQ(ends[0], ends[2]);
 }
 
+// Another batch comes first, so that the others see the step as it will be.
+TEST(Composition, AnotherBatchIsTheStepThatTheOthersChange) {
+  const Machine machine = load_machine("a100-sxm-40gb");
+  const auto pricer = make_pricer(machine);
+  const Trace plain = transferred(step(), nullptr, machine);
+  const auto apply = [&](const Trace& trace, const std::vector<std::string>& texts) {
+    std::vector<PolicySpec> specs;
+    for (const std::string& text : texts) specs.push_back(parse_policy(text));
+    return apply_rewriters(trace, specs, machine, *pricer);
+  };
+  const std::vector<std::string> others = {"zero:stage=2,ranks=2", "checkpoint:mode=full",
+                                           "offload:what=optimizer,to=host"};
+  const Trace together = apply(plain, {others[0], others[1], "batch:6", others[2]});
+  const SimulationResult a = simulate(together, machine, {}),
+                         b = simulate(apply(apply(plain, {"batch:6"}), others), machine, {});
+  EXPECT_EQ(a.end, b.end);
+  EXPECT_EQ(a.tiers.front().peak_allocated, b.tiers.front().peak_allocated);
+  EXPECT_GT(a.tiers.front().peak_allocated, simulate(apply(plain, others), machine, {}).tiers.front().peak_allocated);
+}
+
 }  // namespace
 }  // namespace memwall

@@ -241,7 +241,13 @@ TEST(BatchSurvey, AWeightsGradientContractsTheBatchAndABatchedProductKeepsIt) {
   const StorageId dw = o.storage(StorageKind::activation, {16, 32});  // in another type than the gradient
   o.op("aten::mm", OperatorClass::gemm, Phase::backward, {1, 16, 32, 8}, {dy, x}, {dw});
   EXPECT_FALSE(o.survey().grows(dw));
+  EXPECT_TRUE(o.survey().guessed().empty());
   EXPECT_EQ(o.survey().extent_of_work(o.trace().ops.back()), 3u);
+  // Eight experts, eight samples: the product's batch is not the batch.
+  o.storage(StorageKind::parameter, {8, 16, 32});
+  const StorageId experts = o.storage(StorageKind::activation, {8, 16, 32});
+  o.op("aten::_grouped_mm", OperatorClass::gemm, Phase::backward, {8, 16, 32, 8}, {dy, x}, {experts});
+  EXPECT_FALSE(o.survey().grows(experts));
   const StorageId q = o.storage(StorageKind::input, {16, 8, 4}),
                   scores = o.storage(StorageKind::activation, {16, 8, 8});
   o.op("aten::bmm", OperatorClass::gemm, Phase::backward, {16, 8, 8, 4}, {q, q}, {scores});

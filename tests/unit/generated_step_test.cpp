@@ -128,12 +128,13 @@ Memory memory_of(const Trace& t) {
   for (const Op& op : t.ops) {
     if (op.kind == OpKind::alloc || op.kind == OpKind::free) {
       alive[op.target] = op.kind == OpKind::alloc;
+      if (t.places[t.storages[op.target].place] != "hbm") continue;
       live += (op.kind == OpKind::alloc ? 1 : -1) * t.storages[op.target].bytes;
       memory.peak = std::max(memory.peak, live);
     }
     if (op.kind != OpKind::mark || t.strings[op.name] != "loss" || !memory.saved.empty()) continue;
     for (std::size_t i = 0; i < alive.size(); ++i)
-      if (alive[i]) memory.saved.push_back(t.storages[i].bytes);
+      if (alive[i] && t.places[t.storages[i].place] == "hbm") memory.saved.push_back(t.storages[i].bytes);
   }
   std::sort(memory.saved.begin(), memory.saved.end());
   return memory;
@@ -370,6 +371,11 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"lora", [](Model&, Recipe& r) { r.lora_rank = 8; }},
         Way{"lora_checkpointed",
             [](Model&, Recipe& r) { r.lora_rank = 8, r.checkpoint = ActivationCheckpoint::full; }},
+        Way{"offloaded", [](Model&, Recipe& r) { r.activation_offload = true; }},
+        Way{"offloaded_checkpointed",
+            [](Model&, Recipe& r) { r.activation_offload = true, r.checkpoint = ActivationCheckpoint::full; }},
+        Way{"offloaded_compiled",
+            [](Model&, Recipe& r) { r.activation_offload = true, r.execution = ExecutionMode::compiled; }},
         Way{"chunked", [](Model&, Recipe& r) { r.loss_chunks = 8; }},
         Way{"torchtune", [](Model& m, Recipe&) { m.rotary_in_fp32 = m.expanded_key_value = true; }},
         Way{"compiled", [](Model&, Recipe& r) { r.execution = ExecutionMode::compiled; }},
@@ -390,6 +396,25 @@ INSTANTIATE_TEST_SUITE_P(
               r.master_parameters = true, r.data_parallel = 8, r.accumulation = 2;
             }}),
     [](const auto& p) { return std::string(p.param.name); });
+
+// A checkpointed layer keeps nothing on the device; its input goes to the host and comes back, but for the last five.
+TEST(Offloading, MovesTheInputsOfCheckpointedLayers) {
+  Recipe r = pure_16_bit();
+  r.checkpoint = ActivationCheckpoint::full;
+  r.activation_offload = true;
+  EXPECT_EQ(layer_bytes(llama_like_gpt2(), r), 2 * s * b * h) << "five of one or two layers are still held";
+  const Trace t = generate_step(llama_like_gpt2(), r);
+  Bytes out = 0, back = 0;
+  for (const Op& op : t.ops) {
+    if (op.kind != OpKind::copy) continue;
+    (t.places[op.to] == "host" ? out : back) += op.bytes;
+  }
+  EXPECT_GE(out, 12 * 2 * s * b * h);
+  EXPECT_LE(out - back, 5 * 2 * s * b * h);
+  EXPECT_GT(back, 0);
+  r.activation_offload = false;
+  EXPECT_LT(memory_of(t).peak, memory_of(generate_step(llama_like_gpt2(), r)).peak);
+}
 
 // Frozen weights get no gradient, and nobody keeps what their gradient would need: of the products of a layer only the
 // inputs that the pairs share stay. States: two per element of the pairs.

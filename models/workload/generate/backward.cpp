@@ -48,6 +48,7 @@ void Tape::backward(const Tensor& loss) {
   phase = Phase::backward;
   mark("loss");
   BackwardPass(*this).run(loss);
+  for (const auto& ended : backward_ended) ended();
   phase = before;
   module = module_before;
 }
@@ -62,6 +63,7 @@ void BackwardPass::run(const Tensor& loss) {
     ready_.pop();
     evaluate(next);
   }
+  tape_.running = nullptr;
   tape_.module = 0;
 }
 
@@ -96,6 +98,7 @@ void BackwardPass::evaluate(const Function& function) {
     return;
   }
   tape_.module = function->module;
+  tape_.running = function.get();
   Tensors gradients = function->apply(tape_, *function, given);
   fit(*function, gradients);
   for (Tensor& t : given) t.reset();

@@ -56,7 +56,7 @@ void require_implemented(const Model& model, const Recipe& recipe) {
   refuse(recipe.precision == Precision::fp8, "precision: fp8", "by the generators");
   refuse(recipe.lora_rank != 0 && (!words || recipe.execution != ExecutionMode::eager || recipe.fused_kernels),
          "lora_rank", "but for transformers of words, run eagerly, without fused_kernels");
-  refuse(recipe.activation_offload && recipe.execution != ExecutionMode::eager, "activation_offload", "but eagerly");
+  refuse(recipe.activation_offload && !decoder, "activation_offload", "but for decoders");
   refuse(recipe.loss_chunks > 1 && !decoder, "loss_chunks", "but for decoders");
   refuse(recipe.checkpoint != ActivationCheckpoint::none && convolutional, "checkpoint", "but for transformers");
   refuse(recipe.fused_kernels &&

@@ -85,13 +85,22 @@ Trace Tape::finish() && {
 }
 
 Tensor Tape::make(std::string_view label, const Shape& shape, DataType type, Shape strides) {
+  return make_at("hbm", 0, label, shape, type, std::move(strides));
+}
+
+Tensor Tape::make_at(std::string_view place, std::uint16_t stream, std::string_view label, const Shape& shape,
+                     DataType type, Shape strides) {
   const Bytes bytes = checked_bytes(label, shape, type);
   const bool forward = phase == Phase::forward || phase == Phase::recompute;
   const StorageId id =
-      builder_.add_storage(bytes, forward ? StorageKind::activation : StorageKind::workspace, "hbm", label);
-  trace().storages[id].shape = trace().shapes.intern(shape.empty() ? Shape{1} : shape);
+      builder_.add_storage(bytes, forward ? StorageKind::activation : StorageKind::workspace, place, label);
+  Storage& storage = trace().storages[id];
+  storage.shape = trace().shapes.intern(shape.empty() ? Shape{1} : shape);
+  storage.stream = stream;
+  storage.pinned = place != "hbm";
   Op op = common(OpKind::alloc, "");
   op.target = id;
+  op.stream = stream;
   builder_.append(op);
   Tensor t;
   t.shape = shape;
@@ -105,6 +114,7 @@ void Tape::free(StorageId storage) {
   if (finished_) return;
   Op op = common(OpKind::free, "");
   op.target = storage;
+  op.stream = trace().storages[storage].stream;
   builder_.append(op);
 }
 
@@ -156,11 +166,12 @@ OpId Tape::append(Op op, std::string_view name, Refs reads, Refs writes) {
     op.framework_calls = dispatch == Dispatch::eager ? static_cast<std::uint16_t>(std::min(calls_ + 1, 0xffff)) : 0;
     calls_ = 0;
   }
-  if (phase == Phase::recompute && repeated && repeated_count < repeated->size())
+  const bool counted = op.kind == OpKind::kernel;
+  if (counted && phase == Phase::recompute && repeated && repeated_count < repeated->size())
     op.source = (*repeated)[repeated_count++];
   collect_uses(reads, writes);
   const OpId id = builder_.append(op, uses_);
-  if (noted) noted->push_back(id);
+  if (counted && noted) noted->push_back(id);
   return id;
 }
 

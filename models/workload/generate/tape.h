@@ -112,6 +112,9 @@ class Tape {
   // A new tensor: its `alloc` now, its `free` with the last reference. No strides: contiguous.
   // Throws UsageError if it is larger than any machine could hold.
   Tensor make(std::string_view label, const Shape& shape, DataType type, Shape strides = {});
+  // The same elsewhere: in another place ("host": page-locked), or from the pool of another stream.
+  Tensor make_at(std::string_view place, std::uint16_t stream, std::string_view label, const Shape& shape,
+                 DataType type, Shape strides = {});
   // A view: the same storage, seen otherwise. One framework call, no kernel, no history.
   Tensor view(const Tensor& tensor, const Shape& shape, const Shape& strides);
   OpId kernel(const KernelWork& work, std::initializer_list<const Tensor*> reads,
@@ -131,6 +134,8 @@ class Tape {
   static void result(const Function& function, Tensor& output);
   // Keeps one more tensor (a result of the operator) for the backward of `function`, if there is one.
   void save(const Function& function, const Tensor& tensor);
+  // What a node would keep of a tensor: what the hooks make of it, or the tensor itself.
+  SavedTensor pack(const Tensor& tensor);
   // Runs the graph behind `loss` in the order of PyTorch's engine, and drops it.
   void backward(const Tensor& loss);
 
@@ -149,6 +154,8 @@ class Tape {
   std::optional<DataType> autocast;
   std::vector<std::pair<StorageId, Tensor>> cast_cache;  // autocast's casts of parameters, until it ends
   std::vector<SavedTensorHooks*> hooks;                  // the last one applies
+  std::vector<std::function<void()>> backward_ended;     // called at the end of backward()
+  const GradientFunction* running = nullptr;             // the node that backward runs now
   Dispatch dispatch = Dispatch::eager;
   // Under recomputation: the ops that are repeated, in order, and how many of them have been.
   const std::vector<OpId>* repeated = nullptr;
@@ -159,7 +166,6 @@ class Tape {
   friend class BackwardPass;
   Op common(OpKind kind, std::string_view name);
   void collect_uses(Refs reads, Refs writes);
-  SavedTensor pack(const Tensor& tensor);
 
   TraceBuilder builder_;
   std::vector<std::unique_ptr<Parameter>> parameters_;

@@ -34,6 +34,7 @@ Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe)
   }
   input_ = tape.permanent("words", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
   targets_ = tape.permanent("targets", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
+  if (recipe.activation_offload) offload_ = std::make_unique<ActivationOffload>(tape);
   if (model.positions == Positions::rotary && model.rotary_in_fp32) kept_rotation();
   if (model.architecture == Architecture::decoder && recipe.attention == Attention::plain && !recipe.fused_kernels)
     mask_ = tape.permanent("mask", {sequence_, sequence_}, DataType::boolean, StorageKind::input);
@@ -140,7 +141,8 @@ Tensor Transformer::run_fused_layer(const Layer& layer, Tensor x) {
 
 Tensor Transformer::run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation) {
   if (recipe_.checkpoint == ActivationCheckpoint::none) return run_whole_layer(layer, x, rotation);
-  return checkpoint(tape_, x, [this, &layer, rotation](const Tensor& input) { return run_whole_layer(layer, input, rotation); });
+  return checkpoint(tape_, x,
+                    [this, &layer, rotation](const Tensor& input) { return run_whole_layer(layer, input, rotation); });
 }
 
 CompiledLayerPlan Transformer::plan_of(const Layer& layer) const {
@@ -218,12 +220,14 @@ Tensor Transformer::loss_of(Tensor logits, const Tensor& targets) {
 }
 
 Tensor Transformer::decoder_loss() {
+  if (offload_) tape_.hooks.push_back(offload_.get());
   Tensor x = embedded_words();
   x = drop("dropout", x);
   Rotation rotation;
   if (model_.positions == Positions::rotary) rotation = model_.rotary_in_fp32 ? kept_rotation() : make_rotation();
   for (const Layer& l : layers_) x = run_layer(l, x, rotation);
   Tensor logits = normalize(norm_, x);
+  if (offload_) tape_.hooks.pop_back();  // the output layer and the loss keep theirs
   if (recipe_.loss_chunks > 1) {
     x.reset();
     return chunked_loss(std::move(logits));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "models/workload/generate/activation_offload.h"
 #include "models/workload/generate/compiled_layer.h"
 #include "models/workload/generate/model_size.h"
 #include "models/workload/generate/network.h"
@@ -100,6 +101,7 @@ class Transformer : public Network {
   Projection patches_, transform_, head_;
   Norm norm_, transform_norm_;
   std::vector<Layer> layers_;
+  std::unique_ptr<ActivationOffload> offload_;
   Tensor input_, targets_, tables_, mask_;
 };
 

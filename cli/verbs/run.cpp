@@ -108,14 +108,25 @@ StepSettings step_settings(const Options& o) {
 // Simulates the step at one size after the other.
 class BatchSearch {
  public:
+  // Throws UsageError where the policies name a batch.
   BatchSearch(const Options& o, const LoadedStep& loaded, const AllocatorSettings& allocator_settings)
       : o_(o), loaded_(loaded), settings_(step_settings(o)), allocator_settings_(allocator_settings) {
     settings_.keep_unchanged = false;
+    for (const std::string& text : o.policies) {
+      const PolicySpec policy = parse_policy(text);
+      if (policy.info->name != "batch") {
+        others_.push_back(text);
+        continue;
+      }
+      if (policy.arguments.text("to") != "0" || policy.arguments.text("tokens") != "0")
+        throw UsageError(fmt::format("--find-largest-batch tries batches itself; leave out --policy {}.", text));
+      from_ = ",from=" + policy.arguments.text("from");  // of a step that does not say how many samples it has
+    }
   }
 
   BatchProbe operator()(std::int64_t samples, std::optional<BatchLimit>* limit) {
-    settings_.policies = o_.policies;
-    settings_.policies.push_back(fmt::format("batch:to={}", samples));
+    settings_.policies = others_;
+    settings_.policies.push_back(fmt::format("batch:to={}{}", samples, from_));
     const PreparedStep step = prepare_step(loaded_, settings_);
     const SimulationOptions options{.allocator = o_.allocator,
                                     .pager = step.pager.get(),
@@ -134,14 +145,13 @@ class BatchSearch {
   const LoadedStep& loaded_;
   StepSettings settings_;
   const AllocatorSettings allocator_settings_;
+  std::vector<std::string> others_;
+  std::string from_;
   ProgressBar bar_{"searching"};
   int probes_ = 0;
 };
 
 int find_largest(const Options& o, Format format, const AllocatorSettings& allocator_settings) {
-  for (const std::string& policy : o.policies)
-    if (parse_policy(policy).info->name == "batch")
-      throw UsageError(fmt::format("--find-largest-batch tries batches itself; leave out --policy {}.", policy));
   if (!o.output.empty())
     throw UsageError("--find-largest-batch makes many runs and writes none; leave out -o, and run the size it finds.");
   const LoadedStep loaded = load_step(step_settings(o));

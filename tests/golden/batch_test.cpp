@@ -129,6 +129,13 @@ TEST_F(BatchCommands, TheLargestBatchAndWhatStopsIt) {
   equals_golden("largest_batch_csv", without_times(o.out));
   const CommandOutcome two = run(search + " --second-size 4.mwc");
   EXPECT_EQ(without_times(two.out), without_times(o.out));
+  // A step that does not say how many samples it has is told with from.
+  std::string silent = capture_at(2);
+  silent.erase(silent.find(R"("samples_per_step":2,)"), std::string(R"("samples_per_step":2,)").size());
+  write_content(folder_ / "silent.mwc", silent);
+  const std::string same = search.substr(std::string("2.mwc").size());
+  EXPECT_EQ(without_times(run("silent.mwc" + same + " --policy batch:from=2").out), without_times(o.out));
+  EXPECT_EQ(run("silent.mwc" + same).code, 2);
 }
 
 TEST_F(BatchCommands, PoliciesAndAllocatorsDecideToo) {

@@ -116,7 +116,7 @@ class CommandLine : public ::testing::Test {
 TEST_F(CommandLine, HelpTeaches) {
   prints("help", "--help");
   for (const char* verb :
-       {"import", "inspect", "run", "compare", "export", "render", "machines", "policies", "calibrate"})
+       {"import", "generate", "inspect", "run", "compare", "export", "render", "machines", "policies", "calibrate"})
     prints(std::string("help_") + verb, std::string(verb) + " --help");
   prints("help_machines_show", "machines show --help");
 }

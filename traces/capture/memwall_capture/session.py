@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from . import file, measure, real_cuda
 from . import profile as kineto
 from .errors import CaptureError
+from .lines import Lines
 from .names import ModuleNames
 from .recorder import Recorder
 from .storages import Storages, plain_tensors
@@ -324,104 +325,6 @@ class Session:
         if not any(s.kind == "parameter" for s in r.preexisting):
             notes.append("No model was named and none was called: parameters could not be told from inputs.")
         return notes + r.notes
-
-
-class Lines:
-    """Records as JSON objects: numbers are given in order of first appearance."""
-
-    def __init__(self, recorder):
-        self.r = recorder
-        self.storage_number, self.op_number = {}, 0
-        self.calls_left = 0  # of operators that are left out: they are the next one's
-        # Host memory matters only where something is copied to or from it.
-        self.known = {s for record in recorder.records if record.type in ("copy", "collective")
-                      for s in (*record.reads, *record.writes)}
-        self.left_out = 0
-
-    def all(self):
-        self._kinds()
-        lines = []
-        for storage in self.r.preexisting:
-            if self._matters(storage):
-                lines.append(self._storage(storage, True))
-        for sequence, record in self.r.op_of_sequence.items():
-            record.saves = [s for s in self.r.saved.get(sequence, []) if s.place == "hbm"]
-        for record in self.r.records:
-            self._add(record, lines)
-        return lines
-
-    def _kinds(self):
-        fed = {s for record in self.r.records if record.fields.get("phase") in ("forward", "recompute")
-               for s in record.reads if record.type == "op"}
-        for storage in self.r.preexisting:
-            storage.kind = storage.kind or ("input" if storage in fed else "unknown")
-        for record in self.r.records:
-            for storage in record.writes:
-                if storage.kind is None:
-                    made_forward = storage.born in ("forward", "recompute")
-                    storage.kind = "activation" if made_forward else "workspace"
-        for record in self.r.records:
-            if record.type == "copy" and record.fields["from"] != "hbm" and record.fields["phase"] == "forward":
-                for storage in record.writes:
-                    if storage.kind == "activation" and not record.fields["module"]:
-                        storage.kind = "input"
-        for record in self.r.records:
-            for storage in record.writes:
-                if record.type == "op" and record.fields.get("kernels") == 0 and storage.kind == "activation":
-                    storage.kind = "input"  # made by the host for the device
-
-    def _matters(self, storage):
-        return storage.place == "hbm" or storage in self.known
-
-    def _storage(self, storage, preexisting):
-        number = self.storage_number[storage] = len(self.storage_number)
-        line = {"storage": number, "bytes": storage.bytes, "kind": storage.kind or "unknown", "place": storage.place}
-        if storage.label:
-            line["label"] = storage.label
-        if preexisting:
-            line["preexisting"] = True
-        if storage.stream:
-            line["stream"] = storage.stream
-        return line
-
-    def _add(self, record, lines):
-        if record.type in ("alloc", "free"):
-            storage = record.writes[0]
-            if not self._matters(storage):
-                return
-            if record.type == "alloc":
-                lines.append(self._storage(storage, False))
-            lines.append({record.type: self.storage_number[storage]})
-            return
-        if record.type == "op" and record.fields.get("kernels") == 0:
-            record.writes = [s for s in record.writes if self._matters(s)]
-            if not record.writes:
-                self.left_out += 1
-                self.calls_left += record.fields.get("calls", 1)
-                return
-        line = dict(record.fields)
-        if record.type in ("op", "copy", "collective"):
-            if self.calls_left:
-                line["calls"] = line.get("calls", 1) + self.calls_left
-                self.calls_left = 0
-            record.number = self.op_number
-            self.op_number += 1
-            line["id"] = record.number
-            if not line.get("module"):
-                line.pop("module", None)
-            number = self.storage_number
-            line["reads"] = [number[s] for s in record.reads]
-            line["writes"] = [number[s] for s in record.writes]
-            for key, tensors in (("inputs", record.inputs), ("outputs", record.outputs)):
-                if tensors:
-                    line[key] = [[shape, dtype, number[s]] + ([strides] if strides else [])
-                                 for shape, dtype, s, strides in tensors if s in number]
-            saves = [number[s] for s in record.saves if s in number]
-            if saves:
-                line["saves"] = saves
-            if record.forward is not None:
-                line["forward"] = record.forward.number
-        lines.append(line)
 
 
 def _is_compiled(model):

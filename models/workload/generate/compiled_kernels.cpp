@@ -11,7 +11,7 @@ namespace {
 Tensor product(Tape& tape, std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
                std::initializer_list<const Tensor*> reads, const Shape& shape, DataType type) {
   Tensor y = tape.make(name, shape, type);
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::gemm;
   work.type = type;
@@ -30,7 +30,7 @@ Shape with_last(Shape shape, std::int64_t last) {
 
 void fused_kernel(Tape& tape, const FusedKernel& kernel, std::initializer_list<const Tensor*> reads,
                   std::initializer_list<const Tensor*> writes) {
-  KernelWork work;
+  TapeKernel work;
   work.name = kernel.name;
   work.operator_class = kernel.operator_class;
   const Tensor& first = **writes.begin();
@@ -87,7 +87,7 @@ Tensor compiled_cross_entropy(Tape& tape, Tensor given, const Tensor& targets_gi
   fused_kernel(tape, {kRows, OperatorClass::reduction, 5, rows, width}, {&logits}, {&most, &sums});
   Tensor loss = tape.make(kMean, {}, DataType::fp32);
   const Tensor count = tape.make(kMean, {}, DataType::fp32);
-  KernelWork work;
+  TapeKernel work;
   work.name = kMean;
   work.operator_class = OperatorClass::reduction;
   work.type = DataType::fp32;

@@ -131,7 +131,7 @@ void Layer::attend(Tensors& kept) {
   kept[kAttended] = t_.make(kName, q.shape, q.type, strides_like(q.shape, q));
   kept[kSums] = t_.make(kName, {q.shape[0], q.shape[1], q.shape[2]}, DataType::fp32);
   kept[kSeed] = t_.make(kName, {2}, DataType::int64);
-  KernelWork work;
+  TapeKernel work;
   work.name = kName;
   work.operator_class = OperatorClass::attention;
   work.type = q.type;
@@ -235,7 +235,7 @@ Tensors Layer::attention_backward(Tensor gradient, Tensors& kept) {
   constexpr std::string_view kName = "aten::_scaled_dot_product_flash_attention_backward";
   Tensors parts;
   for (const Tensor* x : {&q, &k, &v}) parts.push_back(t_.make(kName, x->shape, x->type, strides_like(x->shape, *x)));
-  KernelWork work;
+  TapeKernel work;
   work.name = kName;
   work.operator_class = OperatorClass::attention;
   work.type = q.type;

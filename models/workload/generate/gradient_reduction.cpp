@@ -17,7 +17,7 @@ constexpr std::uint16_t kComputeStream = 0;
 // One kernel that writes `to`, a part of a buffer or a gradient.
 void into(Tape& tape, std::string_view name, OperatorClass operator_class, std::initializer_list<const Tensor*> reads,
           const Tensor& to) {
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = operator_class;
   work.type = to.type;

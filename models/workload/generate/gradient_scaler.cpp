@@ -57,7 +57,7 @@ Tensors GradientScaler::check(const Tensors& gradients) {
 
 void GradientScaler::adapt() {
   if (!enabled()) return;
-  KernelWork work;
+  TapeKernel work;
   work.name = "aten::_amp_update_scale_";
   work.operator_class = OperatorClass::elementwise;
   work.type = DataType::fp32;

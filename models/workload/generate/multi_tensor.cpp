@@ -40,7 +40,7 @@ OpId list_kernel(Tape& tape, const ListWork& list, std::initializer_list<const T
   assert(!first.empty());
   std::int64_t elements = 0;
   for (const Tensor& t : first) elements += t.elements();
-  KernelWork work;
+  TapeKernel work;
   work.name = list.name;
   work.operator_class = list.operator_class;
   work.type = first.front().type;

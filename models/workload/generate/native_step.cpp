@@ -123,7 +123,7 @@ void NativeStep::make_activations() {
 void NativeStep::kernel(std::string_view name, OperatorClass kind, double flops, const Shape& shape,
                         std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes,
                         Bytes bytes) {
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = kind;
   work.type = DataType::bf16;

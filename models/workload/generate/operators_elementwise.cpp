@@ -17,7 +17,7 @@ DataType type_of(std::initializer_list<const Tensor*> reads, DataType otherwise)
 // A kernel of an elementwise operator with a result like `like`.
 Tensor same(Tape& tape, std::string_view name, std::initializer_list<const Tensor*> reads, const Tensor& like) {
   Tensor y = tape.make(name, like.shape, like.type, strides_like(like.shape, like));
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::elementwise;
   work.type = type_of(reads, y.type);
@@ -60,7 +60,7 @@ Tensor with_number(Tape& tape, std::string_view name, std::string_view backward_
 
 Tensor reduce(Tape& tape, std::string_view name, const Tensor& x, const Shape& shape, DataType type) {
   Tensor y = tape.make(name, shape, type);
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::reduction;
   work.type = x.type;
@@ -74,7 +74,7 @@ Tensor reduce(Tape& tape, std::string_view name, const Tensor& x, const Shape& s
 Tensor softmax_kernel(Tape& tape, std::string_view name, double per_element, std::initializer_list<const Tensor*> reads,
                       const Tensor& like) {
   Tensor y = tape.make(name, like.shape, like.type);
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::reduction;
   work.type = like.type;
@@ -142,7 +142,7 @@ Tensor mul(Tape& tape, const Tensor& a, const Tensor& b) {
 }
 
 void add_in_place(Tape& tape, const Tensor& a, const Tensor& b) {
-  KernelWork work;
+  TapeKernel work;
   work.name = "aten::add_";
   work.operator_class = OperatorClass::elementwise;
   work.type = a.type;
@@ -205,7 +205,7 @@ Tensor dropout(Tape& tape, const Tensor& x, double probability) {
   });
   Tensor y = tape.make("aten::native_dropout", x.shape, x.type, strides_like(x.shape, x));
   Tensor mask = tape.make("aten::native_dropout", x.shape, DataType::boolean, strides_like(x.shape, x));
-  KernelWork work;
+  TapeKernel work;
   work.name = "aten::native_dropout";
   work.operator_class = OperatorClass::elementwise;
   work.type = x.type;

@@ -9,7 +9,7 @@ namespace {
 Tensor product(Tape& tape, std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
                std::initializer_list<const Tensor*> reads, const Shape& shape, DataType type) {
   Tensor y = tape.make(name, shape, type);
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::gemm;
   work.type = type;
@@ -24,7 +24,7 @@ Tensor product(Tape& tape, std::string_view name, std::int64_t m, std::int64_t n
 void elementwise_kernel(Tape& tape, std::string_view name, double flops, std::initializer_list<const Tensor*> reads,
                         std::initializer_list<const Tensor*> writes) {
   const Tensor& y = **writes.begin();
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::elementwise;
   work.type = y.type;
@@ -35,7 +35,7 @@ void elementwise_kernel(Tape& tape, std::string_view name, double flops, std::in
 
 void row_kernel(Tape& tape, std::string_view name, double flops, const Tensor& rows,
                 std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes) {
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::reduction;
   work.type = rows.type;
@@ -123,7 +123,7 @@ Tensor vocabulary_cross_entropy(Tape& tape, const Tensor& given, const Tensor& t
   auto f = tape.record({&logits}, {}, [rows](Tape& t, GradientFunction& node, Tensors& g) {
     const Tensor softmax = node.take_saved(t, 0), chosen = node.take_saved(t, 1);
     const Tensor each = elementwise(t, "aten::div", {&g[0]}, {rows, 1}, DataType::fp32);
-    KernelWork one;  // one element of each row less 1
+    TapeKernel one;  // one element of each row less 1
     one.name = "aten::index_put_";
     one.operator_class = OperatorClass::memory;
     one.type = DataType::fp32;
@@ -143,7 +143,7 @@ Tensor vocabulary_cross_entropy(Tape& tape, const Tensor& given, const Tensor& t
     work = copy_of(tape, logits.detached());
     elementwise_kernel(tape, "aten::sub_", 1, {&work, &most}, {&work});
     const Tensor chosen = tape.make("aten::index", column, DataType::fp32);
-    KernelWork pick;
+    TapeKernel pick;
     pick.name = "aten::index";
     pick.operator_class = OperatorClass::memory;
     pick.type = DataType::fp32;
@@ -158,7 +158,7 @@ Tensor vocabulary_cross_entropy(Tape& tape, const Tensor& given, const Tensor& t
     elementwise_kernel(tape, "aten::div_", 1, {&work, &sums}, {&work});
   }
   Tensor loss = tape.make("aten::mean", {}, DataType::fp32);
-  KernelWork mean;
+  TapeKernel mean;
   mean.name = "aten::mean";
   mean.operator_class = OperatorClass::reduction;
   mean.type = DataType::fp32;

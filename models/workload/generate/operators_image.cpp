@@ -18,8 +18,8 @@ std::int64_t windows(std::string_view name, std::int64_t rows, std::int64_t kern
 }
 
 // Forward, and each gradient of backward: a multiply-add per output position, channel out, channel in and kernel tap.
-KernelWork convolution_work(std::string_view name, const Tensor& x, const Tensor& weight, std::int64_t positions) {
-  KernelWork work;
+TapeKernel convolution_work(std::string_view name, const Tensor& x, const Tensor& weight, std::int64_t positions) {
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::convolution;
   work.type = weight.type;
@@ -34,7 +34,7 @@ Tensors convolution_backward(Tape& t, GradientFunction& node, const Tensor& g) {
   constexpr std::string_view kName = "aten::convolution_backward";
   const Tensor x = node.take_saved(t, 0), weight = node.take_saved(t, 1);
   Tensors result(node.edges.size());
-  KernelWork work = convolution_work(kName, x, weight, g.shape[2] * g.shape[3]);
+  TapeKernel work = convolution_work(kName, x, weight, g.shape[2] * g.shape[3]);
   const double once = work.flops;
   work.kernels = static_cast<int>(node.needs(0)) + static_cast<int>(node.needs(1));
   work.flops = once * work.kernels;
@@ -50,8 +50,8 @@ Tensors convolution_backward(Tape& t, GradientFunction& node, const Tensor& g) {
   return result;
 }
 
-KernelWork batch_norm_work(std::string_view name, const Tensor& x, double per_element) {
-  KernelWork work;
+TapeKernel batch_norm_work(std::string_view name, const Tensor& x, double per_element) {
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::normalization;
   work.type = x.type;
@@ -70,14 +70,14 @@ Tensors batch_norm_backward(Tape& t, GradientFunction& node, const Tensor& g) {
   if (node.needs(0)) result[0] = t.make(kName, x.shape, x.type);
   if (node.needs(1)) result[1] = t.make(kName, weight.shape, weight.type);
   if (node.needs(2)) result[2] = t.make(kName, weight.shape, weight.type);
-  KernelWork work = batch_norm_work(kName, x, 14);
+  TapeKernel work = batch_norm_work(kName, x, 14);
   t.kernel(work, {&g, &x, &weight, &mean, &variance, &batch_mean, &batch_deviation},
            {&result[0], &result[1], &result[2]});
   return result;
 }
 
-KernelWork in_place_work(std::string_view name, const Tensor& x) {
-  KernelWork work;
+TapeKernel in_place_work(std::string_view name, const Tensor& x) {
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::elementwise;
   work.type = x.type;
@@ -87,8 +87,8 @@ KernelWork in_place_work(std::string_view name, const Tensor& x) {
 }
 
 // Poolings count one operation per element of their larger side; each element of the smaller one is a row.
-KernelWork pooling_work(std::string_view name, const Tensor& larger, std::int64_t smaller) {
-  KernelWork work;
+TapeKernel pooling_work(std::string_view name, const Tensor& larger, std::int64_t smaller) {
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::reduction;
   work.type = larger.type;
@@ -99,7 +99,7 @@ KernelWork pooling_work(std::string_view name, const Tensor& larger, std::int64_
 
 // The batch counter: a kernel of one element.
 void count_batch(Tape& tape, const Tensor& seen) {
-  KernelWork work = in_place_work("aten::add_", seen);
+  TapeKernel work = in_place_work("aten::add_", seen);
   tape.kernel(work, {&seen}, {&seen});
 }
 
@@ -116,7 +116,7 @@ Tensor convolution(Tape& tape, const Tensor& x_given, const Tensor& weight_given
   const std::int64_t rows = windows(kName, x.shape[2], weight.shape[2], stride, padding);
   const std::int64_t columns = windows(kName, x.shape[3], weight.shape[3], stride, padding);
   Tensor y = tape.make(kName, {x.shape[0], weight.shape[0], rows, columns}, weight.type);
-  KernelWork work = convolution_work(kName, x, weight, rows * columns);
+  TapeKernel work = convolution_work(kName, x, weight, rows * columns);
   work.kernels = bias ? 2 : 1;
   tape.kernel(work, {&x, &weight, &bias}, {&y});
   Tape::result(f, y);
@@ -133,7 +133,7 @@ Tensor batch_norm(Tape& tape, const Tensor& x_given, const BatchNormalization& p
   Tensor y = tape.make(kName, x.shape, x.type);
   const Tensor mean = tape.make(kName, p.weight.shape, DataType::fp32);
   const Tensor deviation = tape.make(kName, p.weight.shape, DataType::fp32);
-  KernelWork work = batch_norm_work(kName, x, 7);
+  TapeKernel work = batch_norm_work(kName, x, 7);
   work.kernels = 3;     // statistics, the running ones, every element (ATen/native/cuda/Normalization.cu)
   tape.count_calls(1);  // the buffers that cuDNN would take
   tape.kernel(work, {&x, &p.weight, &p.bias, &p.mean, &p.variance}, {&p.mean, &p.variance, &y, &mean, &deviation});

@@ -4,8 +4,8 @@
 namespace memwall {
 namespace {
 
-KernelWork words_work(std::string_view name, const Tensor& table, const Tensor& words) {
-  KernelWork work;
+TapeKernel words_work(std::string_view name, const Tensor& table, const Tensor& words) {
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::embedding;
   work.type = table.type;
@@ -14,8 +14,8 @@ KernelWork words_work(std::string_view name, const Tensor& table, const Tensor& 
 }
 
 // What reads one number per row of the logits, and writes at most that many.
-KernelWork loss_work(std::string_view name, const Tensor& logs) {
-  KernelWork work;
+TapeKernel loss_work(std::string_view name, const Tensor& logs) {
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::reduction;
   work.type = logs.type;
@@ -33,7 +33,7 @@ Tensor nll_loss(Tape& tape, const Tensor& logs, const Tensor& targets) {
   });
   Tensor loss = tape.make("aten::nll_loss_forward", {}, logs.type);
   const Tensor weight = tape.make("aten::nll_loss_forward", {}, logs.type);
-  KernelWork work = loss_work("aten::nll_loss_forward", logs);
+  TapeKernel work = loss_work("aten::nll_loss_forward", logs);
   work.bytes = loss.bytes() + weight.bytes() + 2 * targets.bytes();
   tape.kernel(work, {&logs, &targets}, {&loss, &weight});
   Tape::result(f, loss);
@@ -54,7 +54,7 @@ Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& words) {
   Shape shape = words.shape;
   shape.push_back(weight.shape[1]);
   Tensor y = tape.make("aten::embedding", shape, weight.type);
-  KernelWork work = words_work("aten::embedding", weight, words);
+  TapeKernel work = words_work("aten::embedding", weight, words);
   work.bytes = 2 * y.bytes() + words.bytes();
   tape.kernel(work, {&weight, &words}, {&y});
   Tape::result(f, y);

@@ -17,7 +17,7 @@ struct Product {
 Tensor product(Tape& tape, std::string_view name, Product p, std::initializer_list<const Tensor*> reads,
                const Shape& shape, DataType type) {
   Tensor y = tape.make(name, shape, type);
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::gemm;
   work.type = type;
@@ -66,8 +66,8 @@ void require_flash(const Tensor& q) {
                   q.shape.back()));
 }
 
-KernelWork attention_work(std::string_view name, const Tensor& q, const Tensor& k, bool causal) {
-  KernelWork work;
+TapeKernel attention_work(std::string_view name, const Tensor& q, const Tensor& k, bool causal) {
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::attention;
   work.type = q.type;
@@ -82,7 +82,7 @@ Tensors flash_backward(Tape& t, GradientFunction& node, const Tensor& gradient, 
   constexpr std::string_view kName = "aten::_scaled_dot_product_flash_attention_backward";
   Tensors result;
   for (const Tensor* x : {&q, &k, &v}) result.push_back(t.make(kName, x->shape, x->type, strides_like(x->shape, *x)));
-  KernelWork work = attention_work(kName, q, k, causal);
+  TapeKernel work = attention_work(kName, q, k, causal);
   work.flops = attention_backward_flops(static_cast<double>(q.shape[0] * q.shape[1]), static_cast<double>(q.shape[2]),
                                         static_cast<double>(k.shape[2]), static_cast<double>(q.shape[3]),
                                         static_cast<double>(v.shape[3]));
@@ -155,7 +155,7 @@ Tensor flash_attention(Tape& tape, const Tensor& q_given, const Tensor& k_given,
   Tensor out = tape.make(kName, q.shape, q.type, strides_like(q.shape, q));
   const Tensor sums = tape.make(kName, {q.shape[0], q.shape[1], q.shape[2]}, DataType::fp32);
   const Tensor seed = tape.make(kName, {2}, DataType::int64), unused = tape.make(kName, {}, DataType::int64);
-  KernelWork work = attention_work(kName, q, k, causal);
+  TapeKernel work = attention_work(kName, q, k, causal);
   work.flops = attention_flops(static_cast<double>(q.shape[0] * q.shape[1]), static_cast<double>(q.shape[2]),
                                static_cast<double>(k.shape[2]), static_cast<double>(q.shape[3]),
                                static_cast<double>(v.shape[3]));

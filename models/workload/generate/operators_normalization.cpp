@@ -4,8 +4,8 @@
 namespace memwall {
 namespace {
 
-KernelWork normalization_work(std::string_view name, const Tensor& x, double per_element) {
-  KernelWork work;
+TapeKernel normalization_work(std::string_view name, const Tensor& x, double per_element) {
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::normalization;
   work.type = x.type;

@@ -8,7 +8,7 @@ namespace {
 void kernel_of(Tape& tape, std::string_view name, OperatorClass kind, DataType type,
                std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes,
                Bytes bytes = -1) {
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = kind;
   work.type = type;

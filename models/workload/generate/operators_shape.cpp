@@ -14,7 +14,7 @@ std::size_t index_of(const Tensor& x, int dimension) {
 // A copy's kernel: what it reads and writes, no FLOPs.
 void move_kernel(Tape& tape, std::string_view name, std::initializer_list<const Tensor*> reads, const Tensor& to,
                  DataType type) {
-  KernelWork work;
+  TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::memory;
   work.type = type;
@@ -30,7 +30,7 @@ Tensor cat_kernel(Tape& tape, std::span<const Tensor> parts, std::size_t at) {
   std::vector<const Tensor*> reads;
   for (const Tensor& part : parts) reads.push_back(&part);
   const Tensor* writes[] = {&result};
-  KernelWork work;
+  TapeKernel work;
   work.name = "aten::cat";
   work.operator_class = OperatorClass::memory;
   work.type = result.type;

@@ -30,7 +30,7 @@ void make_states_8bit(Tape& tape, Parameter& p, const Tensors& maps) {
 void update_8bit(Tape& tape, Parameter& p) {
   const bool small = p.states.size() == 2;
   const Tensor value = p.value.detached();
-  KernelWork work;
+  TapeKernel work;
   work.name = small ? "bitsandbytes::optimizer_update_32bit" : "bitsandbytes::optimizer_update_8bit_blockwise";
   work.operator_class = OperatorClass::optimizer;
   work.type = value.type;

@@ -175,7 +175,7 @@ OpId Tape::append(Op op, std::string_view name, Refs reads, Refs writes) {
   return id;
 }
 
-OpId Tape::kernel(const KernelWork& work, Refs reads, Refs writes) {
+OpId Tape::kernel(const TapeKernel& work, Refs reads, Refs writes) {
   Op op;
   op.kind = OpKind::kernel;
   op.operator_class = work.operator_class;
@@ -192,7 +192,7 @@ OpId Tape::kernel(const KernelWork& work, Refs reads, Refs writes) {
   return append(op, work.name, reads, writes);
 }
 
-OpId Tape::kernel(const KernelWork& work, std::initializer_list<const Tensor*> reads,
+OpId Tape::kernel(const TapeKernel& work, std::initializer_list<const Tensor*> reads,
                   std::initializer_list<const Tensor*> writes) {
   return kernel(work, Refs(reads.begin(), reads.size()), Refs(writes.begin(), writes.size()));
 }

@@ -79,7 +79,7 @@ struct GradientFunction {
 };
 
 // What a kernel does, as Op has it. `bytes` < 0: all that its tensors touch.
-struct KernelWork {
+struct TapeKernel {
   std::string_view name;  // "aten::mm"
   OperatorClass operator_class = OperatorClass::other;
   DataType type = DataType::unknown;
@@ -117,9 +117,9 @@ class Tape {
                  DataType type, Shape strides = {});
   // A view: the same storage, seen otherwise. One framework call, no kernel, no history.
   Tensor view(const Tensor& tensor, const Shape& shape, const Shape& strides);
-  OpId kernel(const KernelWork& work, std::initializer_list<const Tensor*> reads,
+  OpId kernel(const TapeKernel& work, std::initializer_list<const Tensor*> reads,
               std::initializer_list<const Tensor*> writes);
-  OpId kernel(const KernelWork& work, Refs reads, Refs writes);
+  OpId kernel(const TapeKernel& work, Refs reads, Refs writes);
   // An op of any other kind (copy, collective, synchronize, host work): what it does is the caller's, phase, module
   // and uses are filled in.
   OpId append(Op op, std::string_view name, Refs reads, Refs writes);

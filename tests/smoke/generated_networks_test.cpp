@@ -71,13 +71,13 @@ std::string line_of(const Trace& t, const Op& op) {
                      name.starts_with("aten::_amp_foreach") ? 0 : op.flops, written);
 }
 
-// Marks aside: a capture has one where the first backward begins, a generated step one for each. So are the frees of
-// scalars: the gradient of the loss itself goes when the engine returns.
+// Marks aside: a capture has one where the first backward begins, a generated step one for each. So is the free of the
+// gradient that backward begins with: it goes when the engine returns.
 std::vector<std::string> lines_of(const Trace& t) {
   std::vector<std::string> lines;
   for (const Op& op : t.ops) {
-    const bool scalar = op.kind == OpKind::free && t.storages[op.target].bytes == 4;
-    if (op.kind != OpKind::mark && !scalar) lines.push_back(line_of(t, op));
+    const bool seed = op.kind == OpKind::free && t.strings[t.storages[op.target].label] == "aten::ones_like";
+    if (op.kind != OpKind::mark && !seed) lines.push_back(line_of(t, op));
   }
   return lines;
 }

@@ -13,7 +13,7 @@ namespace {
 // bytes and their sums stay within 63 bits.
 constexpr double kMostParameters = 1125899906842624.0, kMostElements = 4503599627370496.0;
 // Layers, experts and passes are written out one by one, some hundred ops each.
-constexpr double kMostParts = 50000;
+constexpr double kMostParts = 20000;
 constexpr std::size_t kMostStages = 6, kMostConvolutions = 1000;
 
 bool is_transformer(const Model& m) { return m.architecture <= Architecture::vision; }

@@ -117,6 +117,8 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   static std::string sentence(const std::string& message) {
     static const std::regex unknown_key(R"re(Message type "([^"]+)" has no field named "([^"]+)".*)re");
     static const std::regex unknown_value(R"re(Unknown enumeration value of "([^"]+)" for field "([^"]+)".*)re");
+    // std::regex recurses once per character: a hostile name must not reach it.
+    if (message.size() > 2000) return fmt::format("the text is not well formed: {}...", message.substr(0, 100));
     std::smatch m;
     if (std::regex_match(message, m, unknown_key)) {
       const Descriptor* type = schema::Machine::descriptor()->file()->pool()->FindMessageTypeByName(m[1]);

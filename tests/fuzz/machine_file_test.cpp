@@ -68,5 +68,17 @@ TEST(MachineFileFuzz, DamagedFilesAreReadOrRefusedInASentence) {
   EXPECT_GT(refused, 300);
 }
 
+TEST(MachineFileFuzz, ANameAsLongAsTheFileIsRefused) {
+  for (const std::string& text :
+       {std::string(900000, 'x') + ": 1", "gpu { peak { data_type: " + std::string(900000, 'x')}) {
+    try {
+      parse_machine(text, "long.textproto");
+      FAIL() << "accepted";
+    } catch (const InputError& error) {
+      EXPECT_LT(std::string(error.what()).size(), 1000u);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace memwall

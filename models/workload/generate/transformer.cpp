@@ -195,17 +195,23 @@ Tensor Transformer::embedded_words() {
 Tensor Transformer::chunked_loss(Tensor x) {
   const std::int64_t chunks = recipe_.loss_chunks;
   std::vector<Tensor> logits, targets;
-  for (std::int64_t i = 0; i < chunks; ++i) {  // Tensor.tensor_split: the first pieces take what is left over
+  const auto piece = [&](const Tensor& whole, std::int64_t i) {  // Tensor.tensor_split: what is left over goes first
     const std::int64_t size = sequence_ / chunks + (i < sequence_ % chunks ? 1 : 0);
-    const std::int64_t first = i * (sequence_ / chunks) + std::min(i, sequence_ % chunks);
-    logits.push_back(project(head_, narrow(tape_, x, 1, first, size)));
-    targets.push_back(reshape(tape_, narrow(tape_, targets_, 1, first, size), {recipe_.batch * size}));
-  }
+    return narrow(tape_, whole, 1, i * (sequence_ / chunks) + std::min(i, sequence_ % chunks), size);
+  };
+  std::vector<Tensor> pieces;
+  for (std::int64_t i = 0; i < chunks; ++i) pieces.push_back(piece(x, i));
+  for (const Tensor& one : pieces) logits.push_back(project(head_, one));
+  pieces.clear();
   x.reset();
+  for (std::int64_t i = 0; i < chunks; ++i) {
+    const Tensor labels = piece(targets_, i);
+    targets.push_back(reshape(tape_, labels, {labels.elements()}));
+  }
   Tensor total;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     Tensor loss = loss_of(logits[i], targets[i]);
-    total = total ? add(tape_, total, loss) : add_number(tape_, loss);
+    total = total ? add_to(tape_, total, loss) : add_number(tape_, loss);  // total += loss
   }
   return div_number(tape_, total);
 }

@@ -162,10 +162,11 @@ Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Rotatio
     k = rotate(k, rotation);
     q = std::move(turned_q);
   }
-  const Tensor y = attend(q, k, v);
-  const Tensor rows = reshape(tape_, transpose(tape_, y, 1, 2), {recipe_.batch, x.shape[1], queries});
-  if (recipe_.fused_kernels) return project({layer.out.name, layer.out.weight, nullptr}, rows);
-  return project(layer.out, rows);
+  Tensor y = attend(q, k, v);
+  const Projection out = recipe_.fused_kernels ? Projection{layer.out.name, layer.out.weight} : layer.out;
+  Tensor result = project(out, reshape(tape_, transpose(tape_, y, 1, 2), {recipe_.batch, x.shape[1], queries}));
+  for (Tensor* t : {&q, &k, &v, &y}) t->reset();  // in the order in which Python clears a frame
+  return result;
 }
 
 }  // namespace memwall

@@ -18,6 +18,7 @@ sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "
 import torch  # noqa: E402
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+import torch.utils.checkpoint  # noqa: E402
 
 import memwall_capture  # noqa: E402
 import models  # noqa: E402
@@ -46,6 +47,37 @@ class Vgg(nn.Module):
     def forward(self, images, targets):
         x = torch.flatten(self.avgpool(self.features(images)), 1)
         return F.cross_entropy(self.classifier(x), targets)
+
+
+class CheckpointedGpt2(models.Gpt2):
+    """Each layer is run again in backward."""
+
+    def forward(self, words, targets):
+        x = self.dropout(self.words(words) + self.positions(torch.arange(words.shape[1], device=words.device)))
+        for block in self.h:
+            x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+        return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
+
+
+class ChunkedGpt2(models.Gpt2):
+    """The logits in eight pieces, cast up one after the other, as torchtune's CEWithChunkedOutputLoss has it."""
+
+    def forward(self, words, targets):
+        x = self.dropout(self.words(words) + self.positions(torch.arange(words.shape[1], device=words.device)))
+        for block in self.h:
+            x = block(x)
+        x = self.norm(x)
+        logits = [self.head(piece) for piece in x.tensor_split(8, dim=1)]
+        del x
+        labels = [piece.reshape(-1) for piece in targets.tensor_split(8, dim=1)]
+        loss = 0.0
+        for piece, label in zip(logits, labels):
+            loss += F.cross_entropy(piece.flatten(0, 1).float(), label, reduction="sum")
+        return loss / targets.numel()
+
+
+def small(network):
+    return lambda: network(layers=2, width=256, heads=4, length=128, vocabulary=1000)
 
 
 def gpt():
@@ -82,6 +114,8 @@ VARIANTS = {
     "in_backward": {"in_backward": True, "precision": "bf16"},
     "parallel": {"parallel": {}, "accumulation": 2},
     "parallel_views": {"parallel": {"gradient_as_bucket_view": True}},
+    "checkpointed": {"model": small(CheckpointedGpt2), "precision": "bf16"},
+    "chunked": {"model": small(ChunkedGpt2), "precision": "bf16"},
     "vgg": {"model": lambda: Vgg((64, 64, 0, 128, 0), False), "inputs": images, "optimizer": sgd},
     "vgg_batch_norm": {"model": lambda: Vgg((64, 64, 0, 128, 0), True), "inputs": images, "optimizer": sgd},
 }

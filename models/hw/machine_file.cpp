@@ -12,6 +12,7 @@
 #include <set>
 
 #include "models/hw/machine_text.h"
+#include "models/hw/price_errors.h"
 #include "models/hw/quantity.h"
 #include "sim/error.h"
 
@@ -85,13 +86,9 @@ MatrixUnits read_matrix(const schema::MatrixUnits& from) {
 }
 
 AttentionCost read_attention(const schema::Attention& from) {
-  AttentionCost attention;
-  attention.forward = parse_curve(from.forward());
-  attention.backward = number(from.backward_ratio(), Dimension::ratio);
-  attention.start_up = number(from.start_up_keys(), Dimension::count);
-  attention.causal_start_up = number(from.causal_start_up_keys(), Dimension::count);
-  if (from.has_residual()) attention.residual = share(from.residual());
-  return attention;
+  return {parse_curve(from.forward()), number(from.backward_ratio(), Dimension::ratio),
+          number(from.start_up_keys(), Dimension::count), number(from.causal_start_up_keys(), Dimension::count),
+          from.has_residual() ? share(from.residual()) : 0};
 }
 
 TierClass tier_class(schema::Tier::Class c) {
@@ -257,25 +254,6 @@ void cap_routes(Machine& machine) {
       fabric.bus_bandwidth = std::min(fabric.bus_bandwidth, machine.links[link].bandwidth);
 }
 
-// Products and fused attention are priced by their shapes where the file says how, and then have that error.
-double residual_of(const Gpu& gpu, OperatorClass operator_class) {
-  if (operator_class == OperatorClass::gemm && gpu.matrix.residual > 0) return gpu.matrix.residual;
-  if (operator_class == OperatorClass::attention && gpu.attention.residual > 0) return gpu.attention.residual;
-  for (const KernelEfficiency& e : gpu.efficiencies)
-    if (e.operator_class == operator_class) return e.residual;
-  return 0;
-}
-
-void collect_price_errors(Machine& machine) {
-  const auto add = [&](OpKind kind, OperatorClass operator_class, double residual) {
-    if (residual > 0) machine.price_errors.push_back({kind, operator_class, residual});
-  };
-  for (const KernelEfficiency& e : machine.gpu.efficiencies)
-    add(OpKind::kernel, e.operator_class, residual_of(machine.gpu, e.operator_class));
-  if (!machine.fabrics.empty()) add(OpKind::collective, OperatorClass::other, machine.fabrics.front().residual);
-  add(OpKind::host_work, OperatorClass::other, machine.host.framework_residual);
-}
-
 // What no single number shows. "" if the machine hangs together.
 std::string contradiction(const Machine& machine) {
   if (machine.tiers.size() > 100 || machine.links.size() > 1000) return "it has more than 100 tiers or 1000 links";
@@ -314,7 +292,7 @@ Machine build(const schema::Machine& from) {
   read_fabrics(from, machine);
   for (const auto& d : from.duplex()) add_duplex(d, machine);
   cap_routes(machine);
-  collect_price_errors(machine);
+  machine.price_errors = price_errors_of(machine);
   if (from.has_price()) machine.dollars_per_hour = number(from.price(), Dimension::price_rate);
   if (from.has_power()) machine.watts = number(from.power(), Dimension::power);
   return machine;

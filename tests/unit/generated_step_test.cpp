@@ -341,8 +341,9 @@ class SmallGpt : public ::testing::Test {
                                 (std::string(name) + ".mwc.gz"))
         .trace;
   }
-  static Trace generated(void (*change)(Recipe&)) {
+  static Trace generated(const char* name, void (*change)(Recipe&)) {
     Model m = gpt2();
+    m.name = name;
     m.layers = 2, m.width = 256, m.heads = 4, m.longest = 128, m.vocabulary = 1000;
     Recipe r;
     r.batch = 4;
@@ -361,7 +362,7 @@ class SmallGpt : public ::testing::Test {
 // The order in which an abandoned second run lets its local variables go is not Python's: the peak is within 1 %.
 TEST_F(SmallGpt, WithCheckpointsRunsTheSameKernelsAsTheCapture) {
   const Trace one = captured("checkpointed");
-  const Trace two = generated([](Recipe& r) { r.checkpoint = ActivationCheckpoint::full; });
+  const Trace two = generated("checkpointed", [](Recipe& r) { r.checkpoint = ActivationCheckpoint::full; });
   EXPECT_EQ(kernels_of(two), kernels_of(one));
   EXPECT_EQ(memory_of(two).saved, memory_of(one).saved);
   EXPECT_NEAR(static_cast<double>(memory_of(two).peak) / static_cast<double>(memory_of(one).peak), 1, 0.01);
@@ -369,10 +370,15 @@ TEST_F(SmallGpt, WithCheckpointsRunsTheSameKernelsAsTheCapture) {
 
 TEST_F(SmallGpt, WithAChunkedLossRunsTheSameKernelsAsTheCapture) {
   const Trace one = captured("chunked");
-  const Trace two = generated([](Recipe& r) { r.loss_chunks = 8, r.loss_in_fp32 = true; });
+  const Trace two = generated("chunked", [](Recipe& r) { r.loss_chunks = 8, r.loss_in_fp32 = true; });
   EXPECT_EQ(kernels_of(two), kernels_of(one));
   EXPECT_EQ(memory_of(two).saved, memory_of(one).saved);
   EXPECT_EQ(memory_of(two).peak, memory_of(one).peak);
+}
+
+TEST_F(SmallGpt, WithLoraIsTheCapture) {
+  const Trace one = captured("lora"), two = generated([](Recipe&r) { r.lora_rank = 8; });
+  EXPECT_EQ(lines_of(two), lines_of(one));
 }
 
 // --- every way to run a step

@@ -76,6 +76,30 @@ class ChunkedGpt2(models.Gpt2):
         return loss / targets.numel()
 
 
+class LoraLinear(nn.Module):
+    """A frozen linear layer and a trained pair of low rank beside it."""
+
+    def __init__(self, linear, rank):
+        super().__init__()
+        self.linear = linear
+        self.lora_a = nn.Linear(linear.in_features, rank, bias=False)
+        self.lora_b = nn.Linear(rank, linear.out_features, bias=False)
+
+    def forward(self, x):
+        out = self.linear(x)
+        part = self.lora_a(x)
+        part = 2.0 * self.lora_b(part)
+        return out + part
+
+
+def lora_gpt():
+    model = gpt().requires_grad_(False)
+    for block in model.h:
+        for owner, name in ((block.attention, "qkv"), (block.attention, "out"), (block, "up"), (block, "down")):
+            setattr(owner, name, LoraLinear(getattr(owner, name), 8))
+    return model
+
+
 def small(network):
     return lambda: network(layers=2, width=256, heads=4, length=128, vocabulary=1000)
 
@@ -116,6 +140,7 @@ VARIANTS = {
     "parallel_views": {"parallel": {"gradient_as_bucket_view": True}},
     "checkpointed": {"model": small(CheckpointedGpt2), "precision": "bf16"},
     "chunked": {"model": small(ChunkedGpt2), "precision": "bf16"},
+    "lora": {"model": lora_gpt, "precision": "bf16"},
     "vgg": {"model": lambda: Vgg((64, 64, 0, 128, 0), False), "inputs": images, "optimizer": sgd},
     "vgg_batch_norm": {"model": lambda: Vgg((64, 64, 0, 128, 0), True), "inputs": images, "optimizer": sgd},
 }

@@ -377,7 +377,8 @@ TEST_F(SmallGpt, WithAChunkedLossRunsTheSameKernelsAsTheCapture) {
 }
 
 TEST_F(SmallGpt, WithLoraIsTheCapture) {
-  const Trace one = captured("lora"), two = generated([](Recipe&r) { r.lora_rank = 8; });
+  const Trace one = captured("lora");
+  const Trace two = generated("lora", [](Recipe& r) { r.lora_rank = 8; });
   EXPECT_EQ(lines_of(two), lines_of(one));
 }
 

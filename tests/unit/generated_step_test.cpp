@@ -13,6 +13,7 @@
 #include "models/workload/import/capture_import.h"
 #include "sim/error.h"
 #include "sim/trace_check.h"
+#include "tests/support/races.h"
 
 namespace memwall {
 namespace {
@@ -397,6 +398,7 @@ TEST_P(EveryWay, IsSoundAndFreesWhatItAllocates) {
   GetParam().change(m, r);
   const Trace t = generate_step(m, r);
   EXPECT_TRUE(check(t).empty()) << check(t).front();
+  EXPECT_TRUE(races(t).empty()) << races(t).front();
   Bytes left = 0;
   for (const Op& op : t.ops)
     left += op.kind == OpKind::alloc  ? t.storages[op.target].bytes

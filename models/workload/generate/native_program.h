@@ -77,10 +77,14 @@ class NativeStep {
   void layernorm_backward(NativeWeights weight, NativeWeights bias, const Tensor& din, const Tensor& x,
                           const Tensor& mean, const Tensor& rstd);
   void clear(const Tensor& tensor);
-  void reduce_layer();
+  void reduce_layer(std::size_t layer);
   void collective(CollectiveKind kind, Bytes bytes, const Tensor& tensor);
   void hand_over(std::uint16_t from, std::uint16_t to);
   void update();
+  // Where a weight's gradient lies: those of a layer are one storage, since they are reduced together.
+  const Tensor& gradient(NativeWeights weight) const {
+    return weight >= kLn1w && weight <= kFcprojb ? layer_gradients_[layer_] : weights_[weight].gradient;
+  }
   Bytes share(Bytes bytes) const { return bytes / recipe_.data_parallel; }
 
   const Model& model_;
@@ -89,6 +93,8 @@ class NativeStep {
   std::int64_t b_, t_, c_, rows_, layers_, vocabulary_;
   std::uint16_t nccl_ = 0;
   std::vector<NativeWeight> weights_;
+  std::vector<Tensor> layer_gradients_;
+  std::size_t layer_ = 0;  // that backward is in
   std::vector<NativeActivations> acts_;
   Tensor words_, targets_, encoded_, lnf_, lnf_mean_, lnf_rstd_, losses_, output_, scratch_bt4c_, scratch_btc_, norm_;
 };

@@ -74,17 +74,24 @@ void NativeStep::make_weights() {
                                             {c},
                                             {c}}};
   const std::int64_t ranks = recipe_.data_parallel;
+  std::int64_t in_layer = 0;
   for (std::size_t i = 0; i < kWeights; ++i) {
     const std::string name = kNativeWeightNames[i];
     const Shape part{(elements_of(shapes[i]) + ranks - 1) / ranks};
     NativeWeight w;
     w.value = buffer(name, shapes[i], DataType::bf16, StorageKind::parameter);
-    w.gradient = buffer(name + ".grad", shapes[i], DataType::bf16, StorageKind::gradient);
+    if (i < kLn1w || i > kFcprojb)
+      w.gradient = buffer(name + ".grad", shapes[i], DataType::bf16, StorageKind::gradient);
+    else
+      in_layer += elements_of(shapes[i]) / layers_;
     w.master = buffer(name + ".master", part, DataType::fp32, StorageKind::optimizer_state);
     w.first = buffer(name + ".m", part, DataType::fp32, StorageKind::optimizer_state);
     w.second = buffer(name + ".v", part, DataType::fp32, StorageKind::optimizer_state);
     weights_.push_back(w);
   }
+  for (std::int64_t i = 0; i < layers_; ++i)
+    layer_gradients_.push_back(
+        buffer(fmt::format("layers.{}.grad", i), {in_layer}, DataType::bf16, StorageKind::gradient));
 }
 
 void NativeStep::make_activations() {

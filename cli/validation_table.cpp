@@ -60,14 +60,17 @@ Table validation_table(const std::vector<ValidationRow>& rows) {
   return table;
 }
 
-std::string with_validation_table(const std::string& readme, const std::vector<ValidationRow>& rows,
-                                  const std::string& name) {
+std::string between_marks(const std::string& page, const std::string& text, const std::string& name) {
   const std::string begin = "<!-- table begin -->", end = "<!-- table end -->";
-  const std::size_t first = readme.find(begin), last = readme.find(end);
+  const std::size_t first = page.find(begin), last = page.find(end);
   if (first == std::string::npos || last == std::string::npos || last < first)
     throw InputError(fmt::format("{}: found no place for the table; expected the lines {} and {}.", name, begin, end));
-  return readme.substr(0, first + begin.size()) + "\n\n" + to_text(validation_table(rows), Format::md) + "\n" +
-         readme.substr(last);
+  return page.substr(0, first + begin.size()) + "\n\n" + text + "\n" + page.substr(last);
+}
+
+std::string with_validation_table(const std::string& readme, const std::vector<ValidationRow>& rows,
+                                  const std::string& name) {
+  return between_marks(readme, to_text(validation_table(rows), Format::md), name);
 }
 
 std::vector<std::string> outside_sentences(const std::vector<ValidationRow>& rows) {

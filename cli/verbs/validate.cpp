@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/live_validation.h"
+#include "cli/published_tables.h"
 #include "cli/table.h"
 #include "cli/validation_table.h"
 #include "cli/verbs/verbs.h"
@@ -24,8 +25,8 @@ constexpr int kOutside = 4;  // exit code
 
 struct Options {
   std::vector<std::string> folders, settings;
-  std::string runs, format = "table";
-  bool readme = false, live = false, strict = false;
+  std::string runs, published, format = "table";
+  bool readme = false, docs = false, live = false, strict = false;
   LiveSettings measured;
 };
 
@@ -81,7 +82,34 @@ int validate_live(const Options& o) {
   return o.strict && (code != 0 || !result.complete) ? kOutside : 0;
 }
 
+// docs/accuracy.md of the source tree, with its tables made anew.
+std::string accuracy_page(const std::vector<Table>& tables) {
+  const fs::path page = data_folder() / ".." / ".." / "docs" / "accuracy.md";
+  return between_marks(read_file_text(page), to_text(tables, Format::md), page.filename().string());
+}
+
+int validate_published(const Options& o) {
+  const Format format = parse_format(o.format);
+  std::vector<PublishedResult> results;
+  for (const PublishedCase& one : published_cases(o.published)) {
+    const std::vector<PublishedResult> more = predict(one);
+    results.insert(results.end(), more.begin(), more.end());
+  }
+  const std::vector<Table> tables = published_tables(results);
+  print(o.docs ? accuracy_page(tables) : to_text(tables, format));
+  return 0;
+}
+
 int run(const Options& o) {
+  if (o.docs && o.published.empty())
+    throw UsageError(
+        "--markdown-docs writes down how published tables are met; expected --published FOLDER beside it.");
+  if (!o.published.empty()) {
+    if (o.live || o.readme || !o.folders.empty() || !o.settings.empty() || !o.runs.empty())
+      throw UsageError(
+          "--published compares with published tables; expected only --format or --markdown-docs beside it.");
+    return validate_published(o);
+  }
   if (o.live && (!o.folders.empty() || o.readme))
     throw UsageError("--live measures anew; expected neither folders nor --markdown-readme beside it.");
   if (!o.live && (!o.measured.output.empty() || o.strict))
@@ -105,6 +133,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--runs", o.runs, "Write each schedule here twice, as measured and as simulated (.h5)");
   app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
   app.add_flag("--markdown-readme", o.readme, "Print validate/README.md with its table made anew");
+  app.add_option("--published", o.published,
+                 "Instead: predict the published step times and peaks of the tables (.csv) in this folder");
+  app.add_flag("--markdown-docs", o.docs, "With --published: print docs/accuracy.md with its tables made anew");
   app.add_flag("--live", o.live, "Measure this computer, calibrate, execute four schedules and compare");
   app.add_option("--backend", o.measured.backend, "With --live: host (this computer stands in for a GPU) or cuda")
       ->capture_default_str();
@@ -129,6 +160,7 @@ Verb add_validate(CLI::App& parent) {
       "Examples:\n"
       "  memwall validate                                  # everything that is committed\n"
       "  memwall validate validate/data/NAME --runs runs   # and both runs of each schedule, for `memwall compare`\n"
+      "  memwall validate --published FOLDER               # step times and peaks that others have published\n"
       "  memwall validate --live                           # this computer, a few minutes\n"
       "  memwall validate --live -o validate/data/NAME     # and keep it");
   return {app, [o] { return run(*o); }};

@@ -24,6 +24,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"validate/bench", {"sim", "validate/measurement", "validate/replay", "validate/bench"}},
     {"validate/calibrate", {"sim", "models/hw", "validate/measurement", "validate/calibrate"}},
     {"validate/report", {"sim", "models", "policies", "traces", "validate"}},
+    {"validate/published", {"sim", "models", "traces", "validate/published"}},
 };
 
 std::vector<std::string> violations(const std::string& folder, const std::string& file, std::istream& text) {

@@ -82,10 +82,12 @@ class Fits:
         self.attention = {"hopper": hopper,
                           "a100": fused("A100-80GB SXM4", machines["a100-sxm-80gb"], hopper["ratio"])}
         self.framework = framework_fits.fit()
-        for phase in ("forward", "backward"):
-            median, count, low, high = self.framework[phase]
-            r.lines.append("%-58s %4d points, median %.1f us, of a capture %.1f to %.1f us" % (
-                "host time of an eager operator, %s (DLRM on V100)" % phase, count, median * 1e6, low * 1e6, high * 1e6))
+        for generation, host in self.framework.items():
+            for phase in ("forward", "backward"):
+                mean, count = host[phase]
+                r.lines.append("%-58s %4d points, mean %.1f us, %.1f us per recorded event taken off" % (
+                    "host time of an eager operator, %s (host of %s)" % (phase, generation), count, mean * 1e6,
+                    host["event"] * 1e6))
         r.add("held out: rotary embedding, A100 (Liger), as elementwise",
               gpu_fits.rope_pairs(hbm, self.elementwise[0], fixed))
 
@@ -211,13 +213,15 @@ def set_classes(m, f, name, generation):
 def set_framework(m, f, generation):
     allocator = m.value("host.calls.allocator")
     m.make("host.calls.framework")
+    host = "v100" if generation == "v100" else "a100"
+    capture = {"v100": "Kineto captures of DLRM on V100", "a100": "an Nsight Systems capture of a Transformer on A100"}[host]
     for phase in ("forward", "backward"):
-        text = "fit by %s to Kineto captures of DLRM on V100, median less the profiler's events and an allocation" % SCRIPT
-        m.set("host.calls.framework.eager_" + phase, time(f.framework[phase][0] - allocator),
-              text if generation == "v100" else "assumption: as on the host of V100 (%s)" % text)
+        text = "fit by %s to %s: mean less the profiler's events and an allocation" % (SCRIPT, capture)
+        m.set("host.calls.framework.eager_" + phase, time(f.framework[host][phase][0] - allocator),
+              text if generation == host else "assumption: as on the host of A100 (%s)" % text)
     m.set("host.calls.framework.eager_optimizer", "20 us", "assumption: one multi-tensor call with lists of some hundred tensors")
     m.set("host.calls.framework.compiled_call", "3 us", "assumption: the launcher of one compiled kernel, called from Python")
-    m.set("host.calls.framework.residual", "0.5", "assumption: other processors, other versions of PyTorch; between captures a sixth")
+    m.set("host.calls.framework.residual", "0.5", "assumption: other processors, other versions of PyTorch; the hosts of V100 and A100 differ as much")
 
 
 GENERATION = {"a100-sxm-40gb": "a100", "a100-sxm-80gb": "a100", "h100-sxm-80gb": "hopper", "h200-sxm-141gb": "hopper",

@@ -41,6 +41,7 @@ struct Recipe {
   std::int64_t accumulation = 1;   // forward and backward passes per update
   bool master_parameters = false;  // fp32 copies in the optimizer where parameters are 16-bit
   std::int64_t loss_chunks = 1;    // chunked cross entropy: pieces of the sequence
+  bool compiled_loss = true;       // with compiled execution the loss is compiled too (torchtune: only a chunked one)
   bool loss_in_fp32 = true;        // logits are cast up before the loss
   ActivationCheckpoint checkpoint = ActivationCheckpoint::none;  // of each layer
   bool activation_offload = false;

@@ -217,7 +217,7 @@ Tensor Transformer::chunked_loss(Tensor x) {
 }
 
 Tensor Transformer::loss_of(Tensor logits, const Tensor& targets) {
-  const bool compiled = recipe_.execution == ExecutionMode::compiled;
+  const bool compiled = recipe_.execution == ExecutionMode::compiled && recipe_.compiled_loss;
   if (compiled && recipe_.loss_chunks > 1) return compiled_cross_entropy(tape_, std::move(logits), targets);
   if (recipe_.loss_in_fp32 && !tape_.autocast) logits = cast(tape_, logits, DataType::fp32);
   if (compiled) return compiled_cross_entropy(tape_, std::move(logits), targets);

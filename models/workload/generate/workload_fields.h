@@ -64,6 +64,7 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("gradient_reduction", r.gradient_reduction);
   visit("gradients_as_bucket_views", r.gradients_as_bucket_views);
   visit("fused_kernels", r.fused_kernels);
+  visit("compiled_loss", r.compiled_loss);
 }
 
 }  // namespace memwall

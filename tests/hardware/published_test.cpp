@@ -1,0 +1,126 @@
+// Do published tables become the jobs they describe, and are errors counted as the page says?
+#include "validate/published/published.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/error.h"
+#include "tests/support/scratch_folder.h"
+
+namespace memwall {
+namespace {
+
+constexpr const char* kVtrain = "vtrain_single_node_a100_iter_time.csv";
+constexpr const char* kTorchtune = "torchtune_llama32_3b_ablation_a100.csv";
+
+std::vector<PublishedCase> cases_of(const char* name, const std::string& text) {
+  const ScratchFolder folder;
+  write_content(folder / name, text);
+  return published_cases(folder.path());
+}
+
+std::string error_of(const char* name, const std::string& text) {
+  try {
+    cases_of(name, text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Published, ARowBecomesTheJobItDescribes) {
+  const auto cases = cases_of(kVtrain,
+                              "# caveats, with, commas\n"
+                              "gpus,global_batch,microbatch,hidden,heads,layers,seq,tp,dp,pp,iter_time_ms,confidence\n"
+                              "4,64,2,1024,16,24,512,1,4,1,250.5,stored\n"
+                              "4,64,2,1024,16,24,512,2,2,1,250.5,stored\n"
+                              "2,64,2,1024,16,24,512,1,1,2,250.5,stored\n");
+  ASSERT_EQ(cases.size(), 3U);
+  const TrainingJob& job = cases[0].job;
+  EXPECT_EQ(cases[0].why_not, "");
+  EXPECT_DOUBLE_EQ(cases[0].step_seconds, 0.2505);
+  EXPECT_EQ(job.recipe.accumulation, 8);
+  EXPECT_EQ(job.recipe.batch, 2);
+  EXPECT_EQ(job.recipe.sequence, 512);
+  EXPECT_EQ(job.recipe.data_parallel, 4U);
+  EXPECT_EQ(job.recipe.checkpoint, ActivationCheckpoint::full);
+  EXPECT_EQ(job.model.width, 1024);
+  EXPECT_EQ(job.model.layers, 24);
+  EXPECT_NE(cases[1].why_not.find("tensor parallelism"), std::string::npos);
+  EXPECT_NE(cases[2].why_not.find("pipeline parallelism"), std::string::npos);
+}
+
+TEST(Published, RungsOfALadderAddUp) {
+  const auto cases = cases_of(kTorchtune,
+                              "step,technique,peak_mem_active_gib,tokens_per_s,confidence\n"
+                              "0,baseline (unpacked),20,2000,stored\n"
+                              "1,+packed dataset,60,8192,stored\n"
+                              "2,+compile,50,4096,stored\n"
+                              "3,+chunked cross entropy,50,4096,stored\n"
+                              "4,+activation checkpointing,50,4096,stored\n"
+                              "5,+telepathy,50,4096,stored\n");
+  ASSERT_EQ(cases.size(), 6U);
+  EXPECT_NE(cases[0].why_not, "") << "its lengths are not stated";
+  EXPECT_DOUBLE_EQ(cases[1].step_seconds, 1) << "2 x 4096 tokens";
+  EXPECT_DOUBLE_EQ(cases[1].peak_bytes, 60.0 * (1 << 30));
+  EXPECT_EQ(cases[1].job.recipe.execution, ExecutionMode::eager);
+  EXPECT_EQ(cases[2].job.recipe.execution, ExecutionMode::compiled);
+  EXPECT_EQ(cases[2].job.recipe.loss_chunks, 1);
+  EXPECT_GT(cases[3].job.recipe.loss_chunks, 1);
+  EXPECT_EQ(cases[3].job.recipe.execution, ExecutionMode::compiled) << "what was added stays";
+  EXPECT_EQ(cases[4].job.recipe.checkpoint, ActivationCheckpoint::full);
+  EXPECT_NE(cases[5].why_not.find("not known"), std::string::npos);
+}
+
+TEST(Published, MistakesInATableAreSentencesWithTheirPlace) {
+  const std::string columns = "step,technique,peak_mem_active_gib,tokens_per_s,confidence\n";
+  EXPECT_NE(error_of(kTorchtune, columns + "1,+packed,many,1,stored\n").find(".csv:2: column \"peak_mem_active_gib\""),
+            std::string::npos);
+  EXPECT_NE(error_of(kTorchtune, columns + "1,+packed,1\n").find(":2: found 3 cells, expected 5"), std::string::npos);
+  EXPECT_NE(error_of(kTorchtune, "a,b\n1,2\n").find("found no column"), std::string::npos);
+  EXPECT_NE(error_of(kTorchtune, "# nothing\n").find("found no table"), std::string::npos);
+  EXPECT_NE(error_of(kTorchtune, columns + "1,+packed,-5,1,stored\n").find("expected a number above 0"),
+            std::string::npos);
+  EXPECT_THROW(published_cases("/no/such/folder"), InputError);
+}
+
+TEST(Published, AFolderWithoutKnownTablesHasNoCases) {
+  const ScratchFolder folder;
+  EXPECT_TRUE(published_cases(folder.path()).empty());
+}
+
+PublishedResult result(double measured, double predicted, const std::string& why_not = "") {
+  PublishedResult r;
+  r.table = "t";
+  r.metric = "step time";
+  r.unit = "s";
+  r.measured = measured;
+  r.predicted = predicted;
+  r.why_not = why_not;
+  return r;
+}
+
+TEST(Published, MedianAndNinetiethPercentileAreOfErrorsWithoutSign) {
+  std::vector<PublishedResult> results;
+  for (int i = 1; i <= 10; ++i) results.push_back(result(100, i % 2 == 0 ? 100 + i : 100 - i));
+  results.push_back(result(100, 0, "not implemented"));
+  const auto errors = published_errors(results);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_EQ(errors[0].rows, 10U);
+  EXPECT_EQ(errors[0].not_predicted, 1U);
+  EXPECT_NEAR(errors[0].median, 0.055, 1e-12);
+  EXPECT_NEAR(errors[0].p90, 0.09, 1e-12) << "nearest rank: the ninth of ten";
+}
+
+TEST(Published, ALadderComparesEachRungWithTheLastOneThatWasPredicted) {
+  std::vector<PublishedResult> results{result(2, 4), result(9, 0, "not implemented"), result(1, 3), result(2, 1)};
+  for (PublishedResult& r : results) r.table = "torchtune_llama32_3b_ablation_a100";
+  const auto rungs = ladder(results);
+  ASSERT_EQ(rungs.size(), 2U);
+  EXPECT_DOUBLE_EQ(rungs[0].measured, -0.5);
+  EXPECT_DOUBLE_EQ(rungs[0].predicted, -0.25);
+  EXPECT_TRUE(rungs[0].same_direction());
+  EXPECT_FALSE(rungs[1].same_direction()) << "measured longer, predicted shorter";
+}
+
+}  // namespace
+}  // namespace memwall

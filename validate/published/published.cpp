@@ -1,0 +1,167 @@
+#include "validate/published/published.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "models/hw/machine_file.h"
+#include "models/hw/modelled_step.h"
+#include "models/hw/pricer.h"
+#include "models/workload/generate/generate.h"
+#include "sim/error.h"
+#include "sim/registry.h"
+#include "sim/trace_check.h"
+#include "traces/run/run_recorder.h"
+#include "traces/run/summary.h"
+#include "validate/published/tables.h"
+
+namespace memwall {
+namespace {
+
+constexpr const char* kStepTime = "step time";
+constexpr const char* kPeakActive = "peak active";
+
+struct KnownTable {
+  const char* name;
+  std::vector<PublishedCase> (*cases)(const std::vector<CsvTableRow>&);
+  bool ladder;  // each row adds to the one before
+};
+
+constexpr KnownTable kTables[] = {
+    {"torchtune_llama32_3b_ablation_a100", torchtune_cases, true},
+    {"megatron_2020_tp_scaling_v100_a100", megatron_cases, false},
+    {"vtrain_single_node_a100_iter_time", vtrain_cases, false},
+    {"llmc_step_times", llmc_cases, false},
+};
+
+bool is_ladder(const std::string& table) {
+  return std::any_of(std::begin(kTables), std::end(kTables),
+                     [&](const KnownTable& known) { return known.ladder && table == known.name; });
+}
+
+struct Simulated {
+  double seconds = 0, low = 0, high = 0, peak = 0;
+};
+
+Simulated simulated(const PublishedCase& one) {
+  const Machine machine = load_machine(one.machine);
+  const Trace step = modelled_on(generate_step(one.job.model, one.job.recipe), machine);
+  std::vector<PolicySpec> specs;
+  for (const std::string& text : one.policies) specs.push_back(parse_policy(text));
+  Trace trace = apply_rewriters(step, specs, machine, *make_pricer(machine));
+  require_sound(trace, one.name);
+  RunSettings settings;
+  settings.policies = one.policies;
+  const RunSummary summary = summarize(simulate_and_record(std::move(trace), machine, settings));
+  Simulated s;
+  s.seconds = to_seconds(summary.step_time);
+  if (summary.step_interval)
+    s.low = to_seconds(summary.step_interval->low), s.high = to_seconds(summary.step_interval->high);
+  s.peak = static_cast<double>(summary.tiers[static_cast<std::size_t>(machine.tier("hbm"))].peak_allocated);
+  return s;
+}
+
+PublishedResult result_of(const PublishedCase& one, const char* metric, const char* unit, double measured) {
+  PublishedResult result;
+  result.table = one.table;
+  result.name = one.name;
+  result.metric = metric;
+  result.unit = unit;
+  result.measured = measured;
+  result.why_not = one.why_not;
+  return result;
+}
+
+// By nearest rank. REQUIRES: values are sorted and not empty.
+double quantile(const std::vector<double>& values, double share) {
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
+  return values[std::clamp<std::size_t>(rank, 1, values.size()) - 1];
+}
+
+double median(const std::vector<double>& values) {
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) {
+  if (!std::filesystem::is_directory(folder))
+    throw InputError(fmt::format("{}: there is no such folder of published tables.", folder.string()));
+  std::vector<PublishedCase> all;
+  for (const KnownTable& known : kTables) {
+    const std::filesystem::path path = folder / fmt::format("{}.csv", known.name);
+    if (!std::filesystem::exists(path)) continue;
+    for (PublishedCase& one : known.cases(read_csv_table(path))) {
+      one.table = known.name;
+      all.push_back(std::move(one));
+    }
+  }
+  return all;
+}
+
+std::vector<PublishedResult> predict(const PublishedCase& one) {
+  std::vector<PublishedResult> results;
+  if (one.step_seconds > 0) results.push_back(result_of(one, kStepTime, "s", one.step_seconds));
+  if (one.peak_bytes > 0) results.push_back(result_of(one, kPeakActive, "B", one.peak_bytes));
+  if (!one.why_not.empty()) return results;
+  try {
+    const Simulated s = simulated(one);
+    for (PublishedResult& r : results) {
+      const bool time = r.metric == kStepTime;
+      r.predicted = time ? s.seconds : s.peak;
+      if (time) r.low = s.low, r.high = s.high;
+    }
+  } catch (const UsageError& refused) {
+    for (PublishedResult& r : results) r.why_not = refused.what();
+  }
+  return results;
+}
+
+std::vector<PublishedErrors> published_errors(const std::vector<PublishedResult>& results) {
+  std::vector<PublishedErrors> all;
+  std::vector<std::vector<double>> errors;
+  for (const PublishedResult& r : results) {
+    auto at = std::find_if(all.begin(), all.end(),
+                           [&](const PublishedErrors& e) { return e.table == r.table && e.metric == r.metric; });
+    if (at == all.end()) {
+      at = all.emplace(at);
+      at->table = r.table;
+      at->metric = r.metric;
+      at->aim = r.metric == kStepTime ? 0.10 : 0.05;
+      errors.emplace_back();
+    }
+    if (r.why_not.empty())
+      errors[static_cast<std::size_t>(at - all.begin())].push_back(std::abs(r.error()));
+    else
+      ++at->not_predicted;
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::sort(errors[i].begin(), errors[i].end());
+    all[i].rows = errors[i].size();
+    if (errors[i].empty()) continue;
+    all[i].median = median(errors[i]);
+    all[i].p90 = quantile(errors[i], 0.9);
+  }
+  return all;
+}
+
+std::vector<LadderRung> ladder(const std::vector<PublishedResult>& results) {
+  std::vector<LadderRung> rungs;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const PublishedResult& r = results[i];
+    if (!is_ladder(r.table) || !r.why_not.empty()) continue;
+    const PublishedResult* before = nullptr;
+    for (std::size_t k = 0; k < i; ++k)
+      if (results[k].table == r.table && results[k].metric == r.metric && results[k].why_not.empty())
+        before = &results[k];
+    if (before == nullptr) continue;
+    rungs.push_back(
+        {r.table, r.name, r.metric, r.measured / before->measured - 1, r.predicted / before->predicted - 1});
+  }
+  return rungs;
+}
+
+}  // namespace memwall

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cli/format.h"
 
@@ -38,20 +40,43 @@ Table errors_table(const std::vector<PublishedResult>& results) {
 
 Table rows_table(const std::vector<PublishedResult>& results) {
   Table table{.name = "published",
-              .title = "Every row",
-              .columns = {"table", "row", "metric", "unit", "measured", "predicted", "low", "high", "error", "remark"},
-              .headings = {"table", "row", "metric", "unit", "measured", "predicted", "80 % from", "to", "error",
-                           "not predicted because"},
+              .title = "Every row that is predicted",
+              .columns = {"table", "row", "metric", "unit", "measured", "predicted", "low", "high", "error"},
+              .headings = {"table", "row", "metric", "unit", "measured", "predicted", "80 % from", "to", "error"},
               .rows = {}};
   for (const PublishedResult& r : results) {
-    const bool known = r.why_not.empty();
+    if (!r.why_not.empty()) continue;
     const auto value = [&](bool there, double v) {
       return there ? number_cell(figure(r, v), plain_number(v)) : number_cell("-", "null");
     };
     table.rows.push_back({cell(r.table), cell(r.name), cell(r.metric), cell(r.unit), value(true, r.measured),
-                          value(known, r.predicted), value(known && r.high > 0, r.low),
-                          value(known && r.high > 0, r.high), percent(known, known ? r.error() : 0), cell(r.why_not)});
+                          value(true, r.predicted), value(r.high > 0, r.low), value(r.high > 0, r.high),
+                          percent(true, r.error())});
   }
+  return table;
+}
+
+// How many are not predicted, by table and reason, in order of appearance.
+Table refused_table(const std::vector<PublishedResult>& results) {
+  Table table{.name = "not_predicted",
+              .title = "What is not predicted, and why",
+              .columns = {"table", "metric", "reason", "rows"},
+              .headings = {},
+              .rows = {}};
+  std::vector<std::pair<const PublishedResult*, std::size_t>> kinds;
+  for (const PublishedResult& r : results) {
+    if (r.why_not.empty()) continue;
+    const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
+      return kind.first->table == r.table && kind.first->metric == r.metric && kind.first->why_not == r.why_not;
+    });
+    if (same == kinds.end())
+      kinds.emplace_back(&r, 1);
+    else
+      ++same->second;
+  }
+  for (const auto& [first, count] : kinds)
+    table.rows.push_back({cell(first->table), cell(first->metric), cell(first->why_not),
+                          number_cell(fmt::to_string(count), fmt::to_string(count))});
   return table;
 }
 
@@ -70,7 +95,7 @@ Table ladder_table(const std::vector<PublishedResult>& results) {
 }  // namespace
 
 std::vector<Table> published_tables(const std::vector<PublishedResult>& results) {
-  return {errors_table(results), rows_table(results), ladder_table(results)};
+  return {errors_table(results), rows_table(results), ladder_table(results), refused_table(results)};
 }
 
 }  // namespace memwall

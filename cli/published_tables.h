@@ -9,7 +9,7 @@
 
 namespace memwall {
 
-// Errors by table and metric, the rows, and the ladders.
+// Errors by table and metric, the rows, the ladders, and what is not predicted.
 std::vector<Table> published_tables(const std::vector<PublishedResult>& results);
 
 }  // namespace memwall

@@ -1,4 +1,5 @@
 // Whatever happens to a machine file: is it read, or refused with a sentence, and nothing else?
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -70,7 +71,7 @@ TEST(MachineFileFuzz, DamagedFilesAreReadOrRefusedInASentence) {
 
 TEST(MachineFileFuzz, ANameAsLongAsTheFileIsRefused) {
   for (const std::string& text :
-       {std::string(900000, 'x') + ": 1", "gpu { peak { data_type: " + std::string(900000, 'x')}) {
+       {fmt::format("{:x>900000}: 1", ""), fmt::format("gpu {{ peak {{ data_type: {:x>900000}", "")}) {
     try {
       parse_machine(text, "long.textproto");
       FAIL() << "accepted";

@@ -150,7 +150,8 @@ INSTANTIATE_TEST_SUITE_P(Variants, GeneratedAndCapturedVariant, ::testing::Value
 // --- every workload, every recipe
 
 bool is_buffer(const std::string& label) {
-  return label.ends_with(".running_mean") || label.ends_with(".running_var") || label.ends_with(".num_batches_tracked");
+  return label.ends_with(".running_mean") || label.ends_with(".running_var") ||
+         label.ends_with(".num_batches_tracked") || label == "mask" || label == "rotation";
 }
 
 TEST(KnownWorkloads, AreStepsThatCanRunWithTheParametersTheyHave) {

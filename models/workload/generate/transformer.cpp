@@ -37,7 +37,7 @@ Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe)
   if (recipe.activation_offload) offload_ = std::make_unique<ActivationOffload>(tape);
   if (model.positions == Positions::rotary && model.rotary_in_fp32) kept_rotation();
   if (model.architecture == Architecture::decoder && recipe.attention == Attention::plain && !recipe.fused_kernels)
-    mask_ = tape.permanent("mask", {sequence_, sequence_}, DataType::boolean, StorageKind::input);
+    mask_ = tape.permanent("mask", {sequence_, sequence_}, DataType::boolean, StorageKind::parameter);  // a buffer
 }
 
 Tensor Transformer::loss() {

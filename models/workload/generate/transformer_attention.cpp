@@ -17,7 +17,8 @@ Tensor two_of(Tape& tape, const Tensor& x) {
 
 Transformer::Rotation Transformer::kept_rotation() {
   if (!tables_) {
-    tables_ = tape_.permanent("rotation", {sequence_, 1, head_size_ / 2, 2}, DataType::fp32, StorageKind::input);
+    tables_ = tape_.permanent("rotation", {sequence_, 1, head_size_ / 2, 2}, DataType::fp32,
+                              StorageKind::parameter);  // a buffer: what captures of modules call one too
   }
   Rotation rotation;
   rotation.cosine = tape_.view(tables_, {sequence_, 1, head_size_ / 2}, {head_size_, head_size_, 2});

@@ -255,7 +255,9 @@ class Executed(unittest.TestCase):
 
         def program(lines):
             """Without the order in which is found what lived before."""
-            names = {r["storage"]: r["label"] if r.get("preexisting") else "" for r in lines if "storage" in r}
+            used = {s for r in lines for key in uses for s in r.get(key, [])} | {r["alloc"] for r in lines if "alloc" in r}
+            names = {r["storage"]: r.get("label", "") if r.get("preexisting") else "" for r in lines
+                     if r.get("storage") in used}  # what other tests have left behind is not the program's
             order = iter(range(len(names)))
             names = {number: name or f"made {next(order)}" for number, name in names.items()}
 
@@ -267,7 +269,7 @@ class Executed(unittest.TestCase):
                 if "op" in r:
                     found.append([r.get(key) for key in keys] + [[names[s] for s in r.get(key, [])] for key in uses] +
                                  [named(r.get("inputs")), named(r.get("outputs"))])
-                elif "alloc" in r or "free" in r:
+                elif "alloc" in r or r.get("free") in names:
                     found.append(["alloc" in r, names[r.get("alloc", r.get("free"))]])
             return found
 

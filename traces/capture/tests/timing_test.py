@@ -255,7 +255,8 @@ class Executed(unittest.TestCase):
 
         def program(lines):
             """Without the order in which is found what lived before."""
-            used = {s for r in lines for key in uses for s in r.get(key, [])} | {r["alloc"] for r in lines if "alloc" in r}
+            used = {s for r in lines for key in uses for s in r.get(key, [])}
+            used |= {r["alloc"] for r in lines if "alloc" in r}
             names = {r["storage"]: r.get("label", "") if r.get("preexisting") else "" for r in lines
                      if r.get("storage") in used}  # what other tests have left behind is not the program's
             order = iter(range(len(names)))

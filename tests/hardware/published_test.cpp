@@ -49,6 +49,16 @@ TEST(Published, ARowBecomesTheJobItDescribes) {
   EXPECT_NE(cases[2].why_not.find("pipeline parallelism"), std::string::npos);
 }
 
+TEST(Published, RowsThatNobodyCanTrainAreSentences) {
+  const auto cases = cases_of(kVtrain,
+                              "gpus,global_batch,microbatch,hidden,heads,layers,seq,tp,dp,pp,iter_time_ms,confidence\n"
+                              "4,2,2,1024,16,24,512,1,4,1,250.5,stored\n"
+                              "4,64,2,1000,16,24,512,1,4,1,250.5,stored\n");
+  ASSERT_EQ(cases.size(), 2U);
+  EXPECT_NE(predict(cases[0]).at(0).why_not.find("less than one sample per replica"), std::string::npos);
+  EXPECT_NE(predict(cases[1]).at(0).why_not.find("does not divide"), std::string::npos);
+}
+
 TEST(Published, RungsOfALadderAddUp) {
   const auto cases = cases_of(kTorchtune,
                               "step,technique,peak_mem_active_gib,tokens_per_s,confidence\n"

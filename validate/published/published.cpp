@@ -10,6 +10,7 @@
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
 #include "models/workload/generate/generate.h"
+#include "models/workload/generate/workload_limits.h"
 #include "sim/error.h"
 #include "sim/registry.h"
 #include "sim/trace_check.h"
@@ -74,6 +75,14 @@ PublishedResult result_of(const PublishedCase& one, const char* metric, const ch
   return result;
 }
 
+// Rows are taken as they are: what cannot be trained is a sentence, or "".
+std::string impossible(const TrainingJob& job) {
+  const Recipe& recipe = job.recipe;
+  if (recipe.batch < 1 || recipe.accumulation < 1 || recipe.data_parallel < 1)
+    return "its batch is less than one sample per replica";
+  return contradiction(job);
+}
+
 // By nearest rank. REQUIRES: values are sorted and not empty.
 double quantile(const std::vector<double>& values, double share) {
   const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
@@ -107,6 +116,10 @@ std::vector<PublishedResult> predict(const PublishedCase& one) {
   if (one.step_seconds > 0) results.push_back(result_of(one, kStepTime, "s", one.step_seconds));
   if (one.peak_bytes > 0) results.push_back(result_of(one, kPeakActive, "B", one.peak_bytes));
   if (!one.why_not.empty()) return results;
+  if (const std::string wrong = impossible(one.job); !wrong.empty()) {
+    for (PublishedResult& r : results) r.why_not = wrong;
+    return results;
+  }
   try {
     const Simulated s = simulated(one);
     for (PublishedResult& r : results) {

@@ -1,6 +1,7 @@
 #include "validate/published/published.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -36,6 +37,12 @@ constexpr KnownTable kTables[] = {
     {"vtrain_single_node_a100_iter_time", vtrain_cases, false},
     {"llmc_step_times", llmc_cases, false},
 };
+
+std::vector<std::string> known_files() {
+  std::vector<std::string> files;
+  for (const KnownTable& known : kTables) files.push_back(fmt::format("{}.csv", known.name));
+  return files;
+}
 
 bool is_ladder(const std::string& table) {
   return std::any_of(std::begin(kTables), std::end(kTables),
@@ -100,14 +107,19 @@ std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) 
   if (!std::filesystem::is_directory(folder))
     throw InputError(fmt::format("{}: there is no such folder of published tables.", folder.string()));
   std::vector<PublishedCase> all;
+  bool found = false;
   for (const KnownTable& known : kTables) {
     const std::filesystem::path path = folder / fmt::format("{}.csv", known.name);
     if (!std::filesystem::exists(path)) continue;
+    found = true;
     for (PublishedCase& one : known.cases(read_csv_table(path))) {
       one.table = known.name;
       all.push_back(std::move(one));
     }
   }
+  if (!found)
+    throw InputError(fmt::format("{}: none of the tables that are known is there; expected {}.", folder.string(),
+                                 fmt::join(known_files(), ", ")));
   return all;
 }
 

@@ -24,7 +24,7 @@ struct PublishedCase {
 };
 
 // The cases of every table in `folder` that memwall can read, in order of tables and rows. A table that is
-// not there is left out. Throws InputError.
+// not there is left out. Throws InputError where none is there, and where one is damaged.
 std::vector<PublishedCase> published_cases(const std::filesystem::path& folder);
 
 struct PublishedResult {
@@ -48,13 +48,14 @@ struct PublishedErrors {
 };
 std::vector<PublishedErrors> published_errors(const std::vector<PublishedResult>& results);
 
-// Every pair of neighbouring rungs of a ladder (a table whose rows each add one technique) must change in the
-// measured direction. One sentence per pair and metric: "+compile: step time measured -21 %, predicted -18 %".
+// A ladder is a table whose rows each add one technique: every rung must change the metric in the direction that was
+// measured.
 struct LadderRung {
   std::string table, name, metric;
   double measured = 0, predicted = 0;  // relative change from the rung before
   bool same_direction() const { return (measured < 0) == (predicted < 0); }
 };
+// Of each predicted rung of a ladder against the predicted one before it, by metric.
 std::vector<LadderRung> ladder(const std::vector<PublishedResult>& results);
 
 }  // namespace memwall

@@ -529,6 +529,16 @@ TEST(Settings, ThatAreNotImplementedTogetherAreNamed) {
   EXPECT_NE(refused([](Model&, Recipe& r) { r.execution = ExecutionMode::native; }).find("native"), std::string::npos);
   EXPECT_NE(refused([](Model& m, Recipe& r) { m = mixtral(), r.execution = ExecutionMode::compiled; }).find("compiled"),
             std::string::npos);
+  EXPECT_NE(refused([](Model& m, Recipe& r) {
+              m.head_size = 0, m.heads = m.width / 12;
+              r.execution = ExecutionMode::compiled;
+            }).find("multiple of 8"),
+            std::string::npos)
+      << "also where the size follows from width and heads";
+  EXPECT_NE(refused([](Model&, Recipe& r) {
+              r.precision = Precision::amp_bf16, r.execution = ExecutionMode::compiled;
+            }).find("autocast"),
+            std::string::npos);
   EXPECT_NE(refused([](Model& m, Recipe&) { m.vocabulary = std::int64_t{1} << 50; }).find("one"), std::string::npos)
       << "a tensor larger than any machine is refused";
 }

@@ -51,6 +51,10 @@ TEST(HuggingFaceConfig, WhatIsNotFollowedIsNotedOrRefused) {
   EXPECT_TRUE(notes(R"({"model_type": "mistral", "sliding_window": null})").empty());
   ASSERT_EQ(notes(R"({"model_type": "mistral", "sliding_window": 4096})").size(), 1u);
   EXPECT_TRUE(notes(R"({"model_type": "qwen2", "sliding_window": 4096})").empty()) << "use_sliding_window is false";
+  EXPECT_TRUE(notes(R"({"model_type": "llama", "torch_dtype": "bfloat16"})").empty());
+  ASSERT_EQ(notes(R"({"model_type": "llama", "torch_dtype": "float32"})").size(), 1u) << "precision is the recipe's";
+  ASSERT_EQ(notes(R"({"model_type": "llama", "dtype": "float16"})").size(), 1u) << "the key's newer name";
+  ASSERT_EQ(notes(R"({"model_type": "llama", "quantization_config": {"bits": 4}})").size(), 1u);
   EXPECT_EQ(refused_config(R"({"model_type": "lama"})").substr(0, 75),
             "config.json: the model_type \"lama\" is not known (nearest: \"llama\"); expecte");
   EXPECT_NE(refused_config(R"({"hidden_size": 3})").find("there is no \"model_type\""), std::string::npos);

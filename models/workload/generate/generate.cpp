@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/workload/generate/gradient_reduction.h"
+#include "models/workload/generate/model_size.h"
 #include "models/workload/generate/native_step.h"
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/optimizer_step.h"
@@ -30,8 +31,8 @@ std::optional<DataType> autocast_type(Precision precision) {
 }
 
 std::unique_ptr<Network> make_network(Tape& tape, const Model& model, const Recipe& recipe) {
-  const bool convolutional = model.architecture == Architecture::resnet || model.architecture == Architecture::vgg;
-  return convolutional ? make_convolutional_network(tape, model, recipe) : make_transformer(tape, model, recipe);
+  return is_convolutional(model) ? make_convolutional_network(tape, model, recipe)
+                                 : make_transformer(tape, model, recipe);
 }
 
 namespace {
@@ -39,8 +40,7 @@ namespace {
 // Of one rank.
 void count_samples(const Model& model, const Recipe& recipe, Trace& trace) {
   trace.samples_per_step = static_cast<double>(recipe.batch) * static_cast<double>(recipe.accumulation);
-  const bool words = model.architecture == Architecture::decoder || model.architecture == Architecture::encoder;
-  if (words)
+  if (has_words(model))
     trace.tokens_per_step =
         trace.samples_per_step * static_cast<double>(recipe.sequence ? recipe.sequence : model.longest);
 }
@@ -50,9 +50,8 @@ void refuse(bool refused, const char* setting, const char* with) {
 }
 
 void require_implemented(const Model& model, const Recipe& recipe) {
-  const bool words = model.architecture == Architecture::decoder || model.architecture == Architecture::encoder;
+  const bool words = has_words(model), convolutional = is_convolutional(model);
   const bool decoder = model.architecture == Architecture::decoder;
-  const bool convolutional = model.architecture == Architecture::resnet || model.architecture == Architecture::vgg;
   refuse(recipe.precision == Precision::fp8, "precision: fp8", "by the generators");
   refuse(recipe.lora_rank != 0 && (!words || recipe.execution != ExecutionMode::eager || recipe.fused_kernels),
          "lora_rank", "but for transformers of words, run eagerly, without fused_kernels");
@@ -64,10 +63,13 @@ void require_implemented(const Model& model, const Recipe& recipe) {
               model.activation == Activation::swiglu || model.experts != 0 || autocast_type(recipe.precision)),
          "fused_kernels", "but for GPT's layers (layer_norm, biases, gelu) without autocast");
   refuse(recipe.fused_kernels && recipe.execution != ExecutionMode::eager, "fused_kernels", "but for eager execution");
-  refuse(recipe.execution == ExecutionMode::compiled &&
-             (!decoder || model.experts != 0 || recipe.attention != Attention::flash || model.head_size % 8 != 0 ||
-              autocast_type(recipe.precision)),
-         "execution: compiled", "but for decoders without experts, with flash attention and without autocast");
+  const bool compiled = recipe.execution == ExecutionMode::compiled;
+  const char* const layers = "execution: compiled";
+  refuse(compiled && !decoder, layers, "but for decoders");
+  refuse(compiled && model.experts != 0, layers, "with experts");
+  refuse(compiled && recipe.attention != Attention::flash, layers, "with plain attention");
+  refuse(compiled && head_size(model) % 8 != 0, layers, "where the size of a head is no multiple of 8");
+  refuse(compiled && autocast_type(recipe.precision), layers, "with autocast (precision amp_bf16 or amp_fp16)");
   refuse(model.architecture == Architecture::vision && model.experts != 0, "experts", "but for decoders");
   refuse(model.architecture == Architecture::encoder && model.experts != 0, "experts", "but for decoders");
   refuse(words && model.positions == Positions::learned && recipe.sequence > model.longest, "sequence",

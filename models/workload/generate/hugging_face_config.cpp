@@ -281,6 +281,16 @@ const std::map<std::string, Read, std::less<>> kReaders{
     {"bert", read_bert},       {"gpt2", read_gpt2},   {"llama", read_llama},   {"mistral", read_mistral},
     {"mixtral", read_mixtral}, {"qwen2", read_qwen2}, {"resnet", read_resnet}, {"vit", read_vit}};
 
+// What the file says of the type of its parameters is how they are stored: a program may train them in another.
+void note_storage(const Config& c, TrainingJob& job) {
+  const std::string type = c.text("dtype", c.text("torch_dtype", "bfloat16"));
+  if (type != "bfloat16")
+    job.notes.push_back(fmt::format(
+        "The file stores parameters as {:.60}; how they are trained is the recipe's: bf16 unless --set precision=...",
+        type));
+  if (c.has("quantization_config")) job.notes.push_back("The quantization of the file is not generated.");
+}
+
 std::string name_of(const Config& config, const std::string& type) {
   const std::string name = config.text("_name_or_path", "");
   const bool plain = !name.empty() && name.size() <= 200 && name.find_first_of("\n\r") == std::string::npos;
@@ -305,6 +315,7 @@ TrainingJob parse_hugging_face_config(const std::string& json, const std::string
   TrainingJob job;
   job.model.name = name_of(config, type);
   reader->second(config, job);
+  note_storage(config, job);
   if (const std::string why = contradiction(job); !why.empty()) config.fail(why);
   return job;
 }

@@ -5,6 +5,12 @@
 
 namespace memwall {
 
+inline bool has_words(const Model& m) {
+  return m.architecture == Architecture::decoder || m.architecture == Architecture::encoder;
+}
+inline bool is_convolutional(const Model& m) {
+  return m.architecture == Architecture::resnet || m.architecture == Architecture::vgg;
+}
 inline std::int64_t head_size(const Model& m) { return m.head_size ? m.head_size : m.width / m.heads; }
 inline std::int64_t key_value_heads(const Model& m) { return m.key_value_heads ? m.key_value_heads : m.heads; }
 inline std::int64_t inner(const Model& m) { return m.inner ? m.inner : 4 * m.width; }

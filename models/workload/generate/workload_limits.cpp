@@ -16,9 +16,6 @@ constexpr double kMostParameters = 1125899906842624.0, kMostElements = 450359962
 constexpr double kMostParts = 20000;
 constexpr std::size_t kMostStages = 6, kMostConvolutions = 1000;
 
-bool is_transformer(const Model& m) { return m.architecture <= Architecture::vision; }
-bool has_words(const Model& m) { return m.architecture <= Architecture::encoder; }
-
 std::string missing(const char* key) { return fmt::format("model.{} is missing or 0; expected at least 1", key); }
 
 std::string heads_wrong(const Model& m) {
@@ -91,7 +88,7 @@ std::string sequence_wrong(const TrainingJob& job) {
 double elements(const TrainingJob& job) {
   const auto& [m, r] = std::tie(job.model, job.recipe);
   const auto batch = static_cast<double>(r.batch), side = static_cast<double>(m.image);
-  if (!is_transformer(m)) {
+  if (is_convolutional(m)) {
     double depth = 0, widest = 4 * static_cast<double>(kResnetStem << kMostStages);
     for (const std::int64_t b : m.blocks) depth += 4 * static_cast<double>(b);
     for (const std::int64_t c : m.channels) depth += 1, widest = std::max(widest, static_cast<double>(c));
@@ -114,7 +111,7 @@ std::string too_large(const TrainingJob& job) {
     return fmt::format("{:.3g} parameters are too many; expected at most {:.3g}", count, kMostParameters);
   if (const double count = elements(job) * static_cast<double>(r.accumulation); count > kMostElements)
     return fmt::format("a step of {:.3g} elements is too large; expected at most {:.3g}", count, kMostElements);
-  double parts = is_transformer(m) ? static_cast<double>(m.layers) * (1 + static_cast<double>(m.experts)) : 0;
+  double parts = is_convolutional(m) ? 0 : static_cast<double>(m.layers) * (1 + static_cast<double>(m.experts));
   for (const std::int64_t b : m.blocks) parts += static_cast<double>(b);
   parts = (parts + static_cast<double>(r.loss_chunks)) * static_cast<double>(r.accumulation);
   if (parts > kMostParts)
@@ -129,7 +126,7 @@ std::string too_large(const TrainingJob& job) {
 
 std::string contradiction(const TrainingJob& job) {
   const Model& m = job.model;
-  if (const std::string why = is_transformer(m) ? transformer_wrong(m) : convolutional_wrong(m); !why.empty())
+  if (const std::string why = is_convolutional(m) ? convolutional_wrong(m) : transformer_wrong(m); !why.empty())
     return why;
   if (const std::string why = sequence_wrong(job); !why.empty()) return why;
   return too_large(job);

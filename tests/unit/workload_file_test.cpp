@@ -121,7 +121,7 @@ TEST(WorkloadFile, EveryKeyIsRead) {
              optimizer_kernels: fused optimizer_in_backward: true accumulation: 7 master_parameters: true loss_chunks: 8
              loss_in_fp32: false checkpoint: full activation_offload: true lora_rank: 9 data_parallel: 10
              set_to_none: false sums_in_place: false gradient_reduction: after_backward
-             gradients_as_bucket_views: true fused_kernels: true })",
+             gradients_as_bucket_views: true fused_kernels: true compiled_loss: false })",
                                              "x");
   const Model& m = job.model;
   EXPECT_EQ(m.name, "all");
@@ -150,7 +150,16 @@ TEST(WorkloadFile, EveryKeyIsRead) {
   EXPECT_EQ(r.gradient_reduction, ReductionSchedule::after_backward);
   EXPECT_TRUE(r.optimizer_in_backward && r.master_parameters && r.activation_offload && r.gradients_as_bucket_views &&
               r.fused_kernels);
-  EXPECT_FALSE(r.loss_in_fp32 || r.set_to_none || r.sums_in_place);
+  EXPECT_FALSE(r.loss_in_fp32 || r.set_to_none || r.sums_in_place || r.compiled_loss);
+}
+
+TEST(WorkloadFile, AKeyWithoutItsValueIsNamed) {
+  try {
+    load_training_job("gpt2-124m:batch");
+    FAIL() << "a setting without a value was taken";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("KEY=VALUE, as in gpt2-124m:batch=2"), std::string::npos) << error.what();
+  }
 }
 
 TEST(WorkloadFile, EveryValueOfAnEnumerationIsTheHeadersOfThatName) {

@@ -157,6 +157,10 @@ TrainingJob load_training_job(const std::string& what) {
   try {
     path = find_file(parts.name, "");
   } catch (const UsageError& unknown) {
+    const std::size_t colon = parts.name.rfind(':');
+    if (colon != std::string::npos && names_workload(parts.name.substr(0, colon)))
+      throw UsageError(fmt::format("\"{}\": what follows the name is no setting; expected KEY=VALUE, as in {}:batch=2.",
+                                   what, parts.name.substr(0, colon)));
     throw UsageError(fmt::format("{}.", unknown.what()));
   }
   TrainingJob job = require_possible(load(path, 0), shown(path));

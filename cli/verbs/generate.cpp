@@ -42,6 +42,11 @@ Table figure_table(const GeneratedStep& step) {
           .rows = {}};
   const GeneratedFigures& f = step.figures;
   const auto bytes = [&](const char* what, Bytes value) { t.rows.push_back({cell(what), bytes_cell(value)}); };
+  const auto number = [&](const char* what, double value) {
+    if (value > 0) t.rows.push_back({cell(what), number_cell(fmt::format("{:.0f}", value), plain_number(value))});
+  };
+  number("samples per step", step.trace.samples_per_step);
+  number("tokens per step", step.trace.tokens_per_step);
   t.rows.push_back({cell("parameters"), count_cell(static_cast<std::uint64_t>(f.parameters))});
   t.rows.push_back(
       {cell("floating-point operations"), number_cell(fmt::format("{:.4g}", f.flops), plain_number(f.flops))});

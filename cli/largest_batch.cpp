@@ -89,13 +89,17 @@ Table limit_table(const BatchLimit& limit, std::int64_t samples) {
     return t;
   }
   row("request", bytes_cell(limit.requested_bytes),
-      fmt::format("{} {}, in {} of {}", limit.kind, or_dash(limit.label), limit.phase, or_dash(limit.module)));
+      fmt::format("{} {}, in {}{}", limit.kind, or_dash(limit.label), limit.phase,
+                  limit.module.empty() ? "" : " of " + limit.module));
   row("operator", cell(or_dash(limit.operator_name)), "that fills it");
   row("live", bytes_cell(used.requested), "as requested, by all that lives at that instant");
   row("rounding", bytes_cell(used.allocated - used.requested), "blocks less what was requested");
   row("fragments", bytes_cell(used.reserved - used.allocated), "reserved and free, but in pieces or in other pools");
   row("left", bytes_cell(std::max<Bytes>(0, limit.usable - used.reserved)), "not reserved yet");
-  row("missing", bytes_cell(limit.missing), "at worst, over the whole step");
+  const bool in_pieces = std::max(used.allocated + limit.requested_bytes, used.reserved) <= limit.usable;
+  row("missing", bytes_cell(limit.missing),
+      in_pieces && limit.missing == limit.requested_bytes ? "in one piece: as many bytes are free, but not together"
+                                                          : "at worst, over the whole step");
   return t;
 }
 

@@ -233,7 +233,8 @@ class Batch : public Rewriter {
     if (!growing.survey().any())
       throw UsageError(fmt::format(
           "Policy 'batch' has no meaning for trace '{}': no storage of kind input has a size that is a multiple of {} "
-          "samples.",
+          "samples. An input lives before the step or is copied to the GPU in it; a batch that the step itself makes "
+          "on the GPU is not one.",
           trace.name, size.samples));
     Trace result = std::move(growing).run();
     if (trace.samples_per_step == 0) result.samples_per_step = static_cast<double>(s_.to);
@@ -246,7 +247,8 @@ class Batch : public Rewriter {
     if (s_.from != 0) return s_.from;
     if (trace.samples_per_step == 0)
       throw UsageError(fmt::format(
-          "Policy 'batch': trace '{}' does not say how many samples a step has; give it: batch:to={},from=….",
+          "Policy 'batch': trace '{}' does not say how many samples a step has; give it: batch:to={},from=… "
+          "(memwall_capture writes it down if asked: samples_per_step=).",
           trace.name, s_.to));
     if (trace.samples_per_step != std::floor(trace.samples_per_step) ||
         trace.samples_per_step > static_cast<double>(kMostSamples))

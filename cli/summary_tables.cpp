@@ -31,7 +31,8 @@ Table overview(const RunSummary& s) {
           .title = machine_line(s),
           .columns = {"what", "value", "includes"},
           .headings = {"", "", ""},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   const auto row = [&](const char* what, Cell value, std::string includes) {
     value.number = true;
     t.rows.push_back({cell(what), std::move(value), cell(std::move(includes))});
@@ -133,7 +134,8 @@ Table tier_table(const RunSummary& s) {
           .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes",
                       "by_kind"},
           .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const TierSummary& tier : s.tiers) {
     const double used =
         tier.usable > 0 ? static_cast<double>(tier.peak_allocated) / static_cast<double>(tier.usable) : 0;
@@ -177,7 +179,8 @@ Table fragmentation_table(const RunSummary& s) {
                   "external_bytes", "device_mallocs", "retries", "ooms"},
       .headings = {"tier", "step", "at", "requested", "blocks", "reserved", "internal", "external", "mallocs",
                    "retries", "OOMs"},
-      .rows = {}};
+      .rows = {},
+      .wrap = true};
   for (const TierSummary& tier : s.tiers) {
     if (!can_fragment(tier)) continue;
     add_fragmentation(t, tier.name, "as run", tier.memory);

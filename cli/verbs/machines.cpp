@@ -19,7 +19,12 @@ struct Options {
 };
 
 Table machine_list() {
-  Table t{.name = "machines", .title = "", .columns = {"name", "description"}, .headings = {"", ""}, .rows = {}};
+  Table t{.name = "machines",
+          .title = "",
+          .columns = {"name", "description"},
+          .headings = {"", ""},
+          .rows = {},
+          .wrap = true};
   for (const MachineSummary& m : list_machines()) t.rows.push_back({cell(m.name), cell(m.description)});
   return t;
 }

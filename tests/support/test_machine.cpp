@@ -95,7 +95,9 @@ class ClosedFormPricer : public Pricer {
  public:
   explicit ClosedFormPricer(const Machine& machine) : machine_(machine) {}
 
-  Duration kernel(const Op& op, const Shape&) const override { return from_seconds(kernel_seconds(op.bytes, op.flops)); }
+  Duration kernel(const Op& op, const Shape&) const override {
+    return from_seconds(kernel_seconds(op.bytes, op.flops));
+  }
 
   Duration copy(const std::string& from, const std::string& to, Bytes bytes, bool pageable) const override {
     const Route* route = machine_.route(machine_.tier(from), machine_.tier(to), pageable);

@@ -42,9 +42,3 @@ def errors(pairs):
 def median_and_p90(pairs):
     e = errors(pairs)
     return statistics.median(e), e[min(len(e) - 1, int(0.9 * len(e)))]
-
-
-def least_median(candidates, pairs_of):
-    """The candidate whose predictions have the least mean absolute error of the logarithm."""
-    import math
-    return min(candidates, key=lambda c: sum(abs(math.log(p / m)) for p, m in pairs_of(c)))

@@ -248,7 +248,7 @@ class Batch : public Rewriter {
     if (trace.samples_per_step == 0)
       throw UsageError(fmt::format(
           "Policy 'batch': trace '{}' does not say how many samples a step has; give it: batch:to={},from=… "
-          "(memwall_capture writes it down if asked: samples_per_step=).",
+          "(memwall_capture writes it down if told: --samples, samples_per_step=).",
           trace.name, s_.to));
     if (trace.samples_per_step != std::floor(trace.samples_per_step) ||
         trace.samples_per_step > static_cast<double>(kMostSamples))

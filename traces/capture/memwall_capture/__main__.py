@@ -1,6 +1,6 @@
 """Records one step of a training script as it is.
 
-    python -m memwall_capture [--out FILE] [--step N] [--real] train.py ARGUMENTS...
+    python -m memwall_capture [--out FILE] [--step N] [--samples N] [--tokens N] [--real] train.py ARGUMENTS...
     python -m memwall_capture [...] package.module:function
 
 The program runs on the imaginary device (with --real: on the GPU) until its optimizer has stepped N times (2 by
@@ -32,8 +32,9 @@ class StepWatch:
 
     MEASURED = 3  # steps before the recorded one: one as it is, two with the profiler, the first of which is slower
 
-    def __init__(self, path, mode, number, device="cuda"):
+    def __init__(self, path, mode, number, device="cuda", samples=None, tokens=None):
         self.path, self.mode, self.number, self.seen, self.device = path, mode, number, 0, device
+        self.samples, self.tokens = samples, tokens
         self.session = None
         self.times = StepTimes(device) if mode is None and number > self.MEASURED else None
         self.stack = contextlib.ExitStack()  # of what runs between two steps
@@ -46,7 +47,8 @@ class StepWatch:
             if self.mode is None:
                 self.mode = self.stack.enter_context(CaptureMode(self.device))
             name = os.path.basename(self.path).split(".")[0]
-            self.session = Session(self.path, self.mode, None, optimizer, name, times=self.times).start()
+            self.session = Session(self.path, self.mode, None, optimizer, name, self.samples, self.tokens,
+                                   self.times).start()
         elif self.times is not None and left <= self.MEASURED + 1:
             times = self.times
             self.stack.enter_context(times.without_profiler() if left > self.MEASURED else times.with_profiler())
@@ -66,6 +68,8 @@ def parse():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default="step.mwc.gz", help="file to write (default: step.mwc.gz)")
     parser.add_argument("--step", type=int, help="which step of the optimizer to record (default: 2; with --real 6)")
+    parser.add_argument("--samples", type=int, help="samples of the step: `memwall run --policy batch:N` starts from it")
+    parser.add_argument("--tokens", type=int, help="tokens of the step, all samples together")
     parser.add_argument("--real", action="store_true", help="run on the GPU instead of the imaginary device")
     parser.add_argument("program", help="script.py, or module:function")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -74,6 +78,11 @@ def parse():
         arguments.step = 6 if arguments.real else 2
     if arguments.step < 1:
         parser.error(f"--step is {arguments.step}; expected 1 or more")
+    for name in ("samples", "tokens"):
+        if getattr(arguments, name) is not None and getattr(arguments, name) < 1:
+            parser.error(f"--{name} is {getattr(arguments, name)}; expected 1 or more")
+    if not os.path.isdir(os.path.dirname(os.path.abspath(arguments.out))):
+        parser.error(f"--out {arguments.out}: there is no such folder to write into")
     return arguments
 
 
@@ -98,7 +107,7 @@ def main():
             if arguments.real and not torch.cuda.is_available():
                 raise CaptureError("--real needs a CUDA device; there is none.")
             mode = None if arguments.real else stack.enter_context(fake())
-            watch = StepWatch(arguments.out, mode, arguments.step)
+            watch = StepWatch(arguments.out, mode, arguments.step, samples=arguments.samples, tokens=arguments.tokens)
             stack.callback(register_optimizer_step_post_hook(watch.after_step).remove)
             run(arguments.program, arguments.arguments)
             raise CaptureError(f"the program ended after {watch.seen} steps of an optimizer; expected "

@@ -597,12 +597,12 @@ for i in range(int(sys.argv[1])):
     optimizer.step()
 """
 
-    def run_script(self, steps):
+    def run_script(self, steps, *options, out=None):
         script = self.path("train.py")
         with open(script, "w") as file:
             file.write(self.SCRIPT)
-        return subprocess.run([sys.executable, "-m", "memwall_capture", "--out", self.path(), script, str(steps)],
-                              env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, text=True)
+        command = [sys.executable, "-m", "memwall_capture", "--out", out or self.path(), *options, script, str(steps)]
+        return subprocess.run(command, env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, text=True)
 
     def test_a_script_is_recorded_as_it_is(self):
         done = self.run_script(5)
@@ -610,6 +610,22 @@ for i in range(int(sys.argv[1])):
         c = Capture(self.path())
         self.assertEqual(c.bytes_of("optimizer_state"), 2 * 4 * 36)
         self.assertEqual([r["copy"] for r in c.ops.values() if "copy" in r], [2 * 8 * 4])
+
+    def test_what_a_step_is_made_of_is_written_down_if_it_is_said(self):
+        self.assertNotIn("samples_per_step", self.header_after())
+        header = self.header_after("--samples", "2", "--tokens", "16")
+        self.assertEqual((header["samples_per_step"], header["tokens_per_step"]), (2, 16))
+        self.assertIn("--samples is 0", self.run_script(5, "--samples", "0").stderr)
+
+    def header_after(self, *options):
+        done = self.run_script(5, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return Capture(self.path()).header
+
+    def test_a_folder_that_is_not_there_is_told_before_the_program_runs(self):
+        done = self.run_script(5, out=os.path.join(self.path("nowhere"), "x.mwc.gz"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no such folder", done.stderr)
 
     def test_a_script_that_ends_early_is_an_error(self):
         done = self.run_script(1)

@@ -1,4 +1,6 @@
-// The program of a step of llm.c: its buffers, and the kernels in the order in which it launches them.
+// The program of a step of llm.c: its buffers, and the kernels in the order in which it launches them. Names are those
+// of train_gpt2.cu, so that the two can be read side by side: b, t, c are batch, length and width; wte, wpe word and
+// position embeddings; ln a normalization; att attention; fc and fcproj the MLP's two products; w weight, b bias.
 #pragma once
 
 #include <array>

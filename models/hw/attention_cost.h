@@ -1,6 +1,7 @@
 // How long fused attention (FlashAttention-2) takes alone, from its shape.
 //
-//   seconds = FLOPs / (peak * share) * (1 + start-up / keys)
+//   seconds = FLOPs / (peak * share) * (1 + start-up / keys), the last block of 128 queries and the last
+//             wave of blocks paid in full
 //   FLOPs   = 4 * batch * heads * (pairs of query and key) * head size; 2.5 times that backward
 //   share   = forward(head size) of the peak rate; the backward reaches `backward` of that
 //

@@ -181,6 +181,26 @@ TEST(AttentionCost, IsFlopsOverRateAndAStartUp) {
               attention_flops(causal) / (100e12 * 0.8) * (1 + 400.0 / 1000), 1e-9);
 }
 
+// Three queries take what 128 do: the block is computed in full.
+TEST(AttentionCost, ALongerSequenceNeverCostsLess) {
+  for (const char* name : {"a100-sxm-80gb", "h100-sxm-80gb"}) {
+    const Machine m = load_machine(name);
+    for (const Phase phase : {Phase::forward, Phase::backward})
+      for (const std::int64_t causal : {0, 1}) {
+        double last = 0;
+        for (std::int64_t length = 32; length <= 2048; length += 8) {
+          const double now =
+              seconds(m, op(OperatorClass::attention, DataType::bf16, phase), {2, 16, 16, length, length, 64, causal});
+          EXPECT_GE(now, last) << name << ", length " << length << (causal ? ", causal" : "");
+          last = now;
+        }
+      }
+  }
+  const Machine m = load_machine("a100-sxm-80gb");
+  EXPECT_NEAR(seconds(m, op(OperatorClass::attention), {4, 16, 16, 3, 4096, 64, 0}),
+              seconds(m, op(OperatorClass::attention), {4, 16, 16, 128, 4096, 64, 0}), 1e-9);
+}
+
 TEST(MemoryCost, WhatL2HoldsIsFasterThanHbm) {
   Machine m = simple();
   m.gpu.l2_bandwidth = 4e12;

@@ -191,19 +191,32 @@ class ThirdSize {
     return bytes;
   }
 
-  // An op that moves the same share of its storages at both sizes moves it at the third; others lie on the line.
+  // Elements of a product's three matrices, each read or written once: more than its storages hold where an operand
+  // is a view of fewer heads. 0 of other work.
+  static double elements_of_product(const Op& op, const Shape& s) {
+    if (op.operator_class != OperatorClass::gemm || s.size() != 4) return 0;
+    const auto at = [&](std::size_t i) { return static_cast<double>(s[i]); };
+    return at(0) * (at(1) * at(3) + at(3) * at(2) + at(1) * at(2));
+  }
+
+  // An op that moves the same share of its storages, or of its matrices, at both sizes moves it at the third; others
+  // lie on the line.
   void fit_traffic(OpId id, const Op& a, const Op& b) {
     Op& op = result_.ops[id];
-    const double mine = used(base_, a), theirs = used(other_, b), now = used(result_, op);
-    const bool same_share =
-        mine > 0 && theirs > 0 && static_cast<double>(a.bytes) * theirs == static_cast<double>(b.bytes) * mine;
-    if (same_share) {
-      op.bytes = static_cast<Bytes>(std::llround(std::min(static_cast<double>(a.bytes) * (now / mine), kMostBytes)));
-    } else if (const auto bytes = line_.whole(a.bytes, b.bytes)) {
+    const auto same_share = [&](double mine, double theirs, double now) {
+      const bool same =
+          mine > 0 && theirs > 0 && static_cast<double>(a.bytes) * theirs == static_cast<double>(b.bytes) * mine;
+      if (same) op.bytes = std::llround(std::min(static_cast<double>(a.bytes) * (now / mine), kMostBytes));
+      return same;
+    };
+    if (same_share(used(base_, a), used(other_, b), used(result_, op))) return;
+    if (same_share(elements_of_product(a, base_.shapes[a.shape]), elements_of_product(b, other_.shapes[b.shape]),
+                   elements_of_product(op, result_.shapes[op.shape])))
+      return;
+    if (const auto bytes = line_.whole(a.bytes, b.bytes))
       op.bytes = *bytes;
-    } else {
+    else
       misfit("ops move bytes on no line of whole numbers and keep theirs", describe_op(id));
-    }
   }
 
   void fit_duration(OpId id, const Op& a, const Op& b, const Abscissa& x) {

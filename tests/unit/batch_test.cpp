@@ -345,18 +345,21 @@ TEST(TwoSizes, AThirdBatchIsWhatTheGeneratorWritesThere) {
     }
 }
 
-// Scores of plain attention grow with the square of the length, which no line through bytes would tell.
+// Scores of plain attention grow with the square of the length, which no line through bytes would tell. At one sample
+// keys and values of fewer heads are views, of which a product reads more bytes than their storages have.
 TEST(TwoSizes, AThirdLengthIsExactToo) {
   for (Generated g : generated()) {
-    SCOPED_TRACE(g.name);
-    std::vector<Trace> traces;
-    g.recipe.batch = 2;
-    for (const int length : {8, 12, 20}) {
-      g.recipe.sequence = length;
-      traces.push_back(generate_step(g.model, g.recipe));
+    for (const int batch : {1, 2}) {
+      SCOPED_TRACE(fmt::format("{}, batch {}", g.name, batch));
+      std::vector<Trace> traces;
+      g.recipe.batch = batch;
+      for (const int length : {8, 12, 20}) {
+        g.recipe.sequence = length;
+        traces.push_back(generate_step(g.model, g.recipe));
+      }
+      EXPECT_EQ(unit_of_sizes(traces[0], traces[1]), SizeUnit::tokens);
+      expect_same_sizes(at_size(traces[0], traces[1], 20 * batch), traces[2]);
     }
-    EXPECT_EQ(unit_of_sizes(traces[0], traces[1]), SizeUnit::tokens);
-    expect_same_sizes(at_size(traces[0], traces[1], 40), traces[2]);
   }
 }
 

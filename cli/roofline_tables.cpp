@@ -78,8 +78,12 @@ Table roofs(const Roofline& r) {
 Table bounds(const Roofline& r) {
   Table t;
   t.name = "bounds";
-  t.title = fmt::format("What bounds the kernels ({} one by one; {} of it is bound by memory)",
-                        human_time(r.kernel_time), human_percent(share(r.memory_bound(), r.kernel_time)));
+  const Duration unknown = r.by_bound[static_cast<std::size_t>(RooflineBound::unknown)];
+  t.title = fmt::format("What bounds the kernels ({} one by one; {} of it is bound by memory{})",
+                        human_time(r.kernel_time), human_percent(share(r.memory_bound(), r.kernel_time)),
+                        unknown.count() == 0 ? ""
+                                             : fmt::format(", of {} neither FLOPs nor bytes are known",
+                                                           human_percent(share(unknown, r.kernel_time))));
   t.columns = {"bound", "time_s", "share", "meaning"};
   t.headings = {"bound", "time", "share", ""};
   for (int i = 0; i < kRooflineBounds; ++i) {

@@ -49,22 +49,6 @@ TEST(Published, ARowBecomesTheJobItDescribes) {
   EXPECT_NE(cases[2].why_not.find("pipeline parallelism"), std::string::npos);
 }
 
-TEST(Published, RowsThatNobodyCanTrainAreSentences) {
-  const auto cases = cases_of(kVtrain,
-                              "gpus,global_batch,microbatch,hidden,heads,layers,seq,tp,dp,pp,iter_time_ms,confidence\n"
-                              "4,2,2,1024,16,24,512,1,4,1,250.5,stored\n"
-                              "4,64,2,1000,16,24,512,1,4,1,250.5,stored\n");
-  ASSERT_EQ(cases.size(), 2U);
-  EXPECT_NE(predict(cases[0]).at(0).why_not.find("less than one sample per replica"), std::string::npos);
-  EXPECT_NE(predict(cases[1]).at(0).why_not.find("does not divide"), std::string::npos);
-}
-
-TEST(Published, AFolderWithoutAKnownTableIsRefused) {
-  const std::string error = error_of("holidays.csv", "day\n1\n");
-  EXPECT_NE(error.find("none of the tables that are known"), std::string::npos) << error;
-  EXPECT_NE(error.find(kVtrain), std::string::npos) << error;
-}
-
 TEST(Published, RungsOfALadderAddUp) {
   const auto cases = cases_of(kTorchtune,
                               "step,technique,peak_mem_active_gib,tokens_per_s,confidence\n"
@@ -97,6 +81,41 @@ TEST(Published, MistakesInATableAreSentencesWithTheirPlace) {
   EXPECT_NE(error_of(kTorchtune, columns + "1,+packed,-5,1,stored\n").find("expected a number above 0"),
             std::string::npos);
   EXPECT_THROW(published_cases("/no/such/folder"), InputError);
+}
+
+// Numbers that no job has are said to be wrong; they are neither rounded away nor simulated.
+TEST(Published, RowsWhoseNumbersDoNotGoTogetherAreNotPredicted) {
+  const std::string columns = "gpus,global_batch,microbatch,hidden,heads,layers,seq,tp,dp,pp,iter_time_ms,confidence\n";
+  const std::pair<const char*, const char*> rows[] = {
+      {"4,15,2,1024,16,24,1024,1,4,1,100,x", "whole microbatches"},
+      {"4,4,8,1024,16,24,1024,1,4,1,100,x", "whole microbatches"},
+      {"8,16,1099511627776,1024,16,24,1024,1,8,1,100,x", "whole microbatches"},
+      {"8,16,1,1024,16,24,1024,1,16777216,1,100,x", "too many"},
+      {"8,16,1,1024,16,24,1024,1,4294967297,1,100,x", "too many"},
+      {"8,64,1,1024,16,24,1024,1,4,1,100,x", "TP x PP x DP"},
+      {"4,16,2,1000,16,24,1024,1,4,1,100,x", "does not divide"},
+      {"4,16,2,1024,16,1000000000,1024,1,4,1,100,x", "too many"},
+      {"1,1000000000,1,1024,16,24,1024,1,1,1,100,x", "too"},
+      {"1,4,1,1000000000000,1,24,1024,1,1,1,100,x", "too many"}};
+  for (const auto& [row, reason] : rows) {
+    const auto cases = cases_of(kVtrain, columns + row + "\n");
+    ASSERT_EQ(cases.size(), 1U);
+    const std::string why_not = predict(cases[0]).at(0).why_not;
+    EXPECT_NE(why_not.find(reason), std::string::npos) << row << ": " << why_not;
+  }
+  const auto native =
+      cases_of("llmc_step_times.csv",
+               "model,layers,hidden,heads,seq,microbatch,total_batch_tokens,hardware,step_time_s,usable,confidence\n"
+               "G,12,768,12,1024,64,524289,8xA100-80GB SXM,0.3,yes,x\n"
+               "G,12,768,12,16777216,1099511627776,524288,8xA100-80GB SXM,0.3,yes,x\n"
+               "G,12,768,12,1024,32,524288,8xA100-80GB SXM,0.3,yes,x\n");
+  ASSERT_EQ(native.size(), 3U);
+  EXPECT_NE(native[0].why_not.find("whole microbatches"), std::string::npos);
+  EXPECT_NE(native[1].why_not.find("whole microbatches"), std::string::npos);
+  EXPECT_EQ(native[2].why_not, "");
+  EXPECT_EQ(native[2].job.recipe.accumulation, 2);
+  EXPECT_NE(error_of(kVtrain, columns + "1,4,1,1024,16,24,1024,1,1,1,1e15,x\n").find("expected at most 1e+06 s"),
+            std::string::npos);
 }
 
 PublishedResult result(double measured, double predicted, const std::string& why_not = "") {

@@ -19,8 +19,9 @@ std::vector<PublishedCase> llmc_cases(const std::vector<CsvTableRow>& rows) {
     c.job.model.heads = row.integer("heads");
     c.job.model.longest = c.job.recipe.sequence = row.integer("seq");
     c.job.recipe.batch = row.integer("microbatch");
-    const std::int64_t tokens = kGpus * c.job.recipe.batch * c.job.recipe.sequence;
-    c.job.recipe.accumulation = row.integer("total_batch_tokens") / tokens;
+    const auto sequences = whole_passes(row.integer("total_batch_tokens"), 1, row.integer("seq"));
+    const auto passes = sequences ? whole_passes(*sequences, kGpus, row.integer("microbatch")) : std::nullopt;
+    c.job.recipe.accumulation = passes.value_or(1);
     c.job.recipe.data_parallel = kGpus;
     if (row.text("hardware").rfind("8xA100-80GB", 0) == 0) {
       c.machine = "a100-sxm-80gb";
@@ -28,7 +29,7 @@ std::vector<PublishedCase> llmc_cases(const std::vector<CsvTableRow>& rows) {
       c.why_not = fmt::format("there is no machine file for \"{}\"", row.text("hardware"));
     }
     if (row.has("usable") && row.text("usable") != "yes") c.why_not = "the table says that it is wrong";
-    if (c.job.recipe.accumulation < 1) c.why_not = "its tokens are fewer than one microbatch per GPU";
+    if (!passes.value_or(0)) c.why_not = "its tokens are not whole microbatches of 8 GPUs";
     cases.push_back(std::move(c));
   }
   return cases;

@@ -6,6 +6,8 @@
 // optimizer is fused Adam with fp32 main parameters.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "validate/published/tables.h"
 
 namespace memwall {
@@ -20,6 +22,8 @@ std::string machine_of(const std::string& system) {
 std::string refusal(const CsvTableRow& row, const std::string& machine) {
   if (machine.empty()) return fmt::format("there is no machine file for \"{}\"", row.text("system"));
   if (row.integer("tp") != 1) return "tensor parallelism is not implemented";
+  if (row.integer("dp") > kMostRanks) return "its replicas are too many";
+  if (!whole_passes(row.integer("global_batch"), row.integer("dp"), 1)) return "its batch is not the same on all ranks";
   return {};
 }
 
@@ -40,7 +44,7 @@ std::vector<PublishedCase> megatron_cases(const std::vector<CsvTableRow>& rows) 
     c.job.model.layers = row.integer("layers");
     c.job.model.vocabulary = row.integer("vocab");
     c.job.model.longest = c.job.recipe.sequence = row.integer("seq");
-    c.job.recipe.data_parallel = static_cast<std::uint32_t>(row.integer("dp"));
+    c.job.recipe.data_parallel = static_cast<std::uint32_t>(std::min(row.integer("dp"), kMostRanks));
     c.job.recipe.batch = row.integer("global_batch") / row.integer("dp");
     c.job.recipe.checkpoint = ActivationCheckpoint::full;
     cases.push_back(std::move(c));

@@ -49,6 +49,15 @@ bool is_ladder(const std::string& table) {
                      [&](const KnownTable& known) { return known.ladder && table == known.name; });
 }
 
+// Times and sizes beyond these are no measurements, and could not be counted in picoseconds and bytes.
+void require_measurable(const PublishedCase& one, const std::filesystem::path& path) {
+  constexpr double kMostSeconds = 1e6, kMostBytes = 1e18;
+  if (one.step_seconds > kMostSeconds || one.peak_bytes > kMostBytes)
+    throw InputError(
+        fmt::format("{}: row \"{}\" says {:.3g} s and {:.3g} bytes; expected at most {:.0e} s and {:.0e} bytes.",
+                    path.string(), one.name, one.step_seconds, one.peak_bytes, kMostSeconds, kMostBytes));
+}
+
 struct Simulated {
   double seconds = 0, low = 0, high = 0, peak = 0;
 };
@@ -113,6 +122,7 @@ std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) 
     if (!std::filesystem::exists(path)) continue;
     found = true;
     for (PublishedCase& one : known.cases(read_csv_table(path))) {
+      require_measurable(one, path);
       one.table = known.name;
       all.push_back(std::move(one));
     }

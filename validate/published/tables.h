@@ -2,12 +2,22 @@
 // the table leaves open and how it was filled in. Internal to validate/published.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "validate/published/csv_table.h"
 #include "validate/published/published.h"
 
 namespace memwall {
+
+constexpr std::int64_t kMostRanks = 1000000;  // as workload.proto has it
+
+// Passes per step of one rank: nothing where the batch is not made of whole ones. REQUIRES: all above 0.
+inline std::optional<std::int64_t> whole_passes(std::int64_t batch, std::int64_t ranks, std::int64_t microbatch) {
+  if (batch % ranks != 0 || batch / ranks % microbatch != 0) return std::nullopt;
+  return batch / ranks / microbatch;
+}
 
 std::vector<PublishedCase> torchtune_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> megatron_cases(const std::vector<CsvTableRow>& rows);

@@ -5,6 +5,8 @@
 // it. The machine's memory does not matter for the time.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "validate/published/tables.h"
 
 namespace memwall {
@@ -12,7 +14,9 @@ namespace {
 
 std::string refusal(const CsvTableRow& row) {
   if (row.integer("tp") != 1) return "tensor parallelism is not implemented";
+  if (row.integer("dp") > kMostRanks) return "its replicas are too many";
   if (row.integer("pp") != 1) return "pipeline parallelism is not implemented";
+  if (row.integer("gpus") != row.integer("dp")) return "its GPUs are not TP x PP x DP";
   return {};
 }
 
@@ -33,9 +37,11 @@ std::vector<PublishedCase> vtrain_cases(const std::vector<CsvTableRow>& rows) {
     c.job.model.heads = row.integer("heads");
     c.job.model.layers = row.integer("layers");
     c.job.model.longest = c.job.recipe.sequence = row.integer("seq");
-    c.job.recipe.data_parallel = static_cast<std::uint32_t>(row.integer("dp"));
+    c.job.recipe.data_parallel = static_cast<std::uint32_t>(std::min(row.integer("dp"), kMostRanks));
     c.job.recipe.batch = row.integer("microbatch");
-    c.job.recipe.accumulation = row.integer("global_batch") / (row.integer("dp") * row.integer("microbatch"));
+    const auto passes = whole_passes(row.integer("global_batch"), row.integer("dp"), row.integer("microbatch"));
+    c.job.recipe.accumulation = passes.value_or(1);
+    if (!passes && c.why_not.empty()) c.why_not = "its batch is not made of whole microbatches";
     c.job.recipe.checkpoint = ActivationCheckpoint::full;
     cases.push_back(std::move(c));
   }

@@ -82,6 +82,9 @@ class Session:
             raise CaptureError("a step is being recorded already; expected one at a time.")
         if torch.compiler.is_compiling() or _is_compiled(self.model):
             raise CaptureError(COMPILED)
+        folder = os.path.dirname(os.path.abspath(self.path))
+        if not os.path.isdir(folder):  # not after a long step
+            raise CaptureError(f"{self.path}: there is no folder {folder}; make it first.")
         storages = self.mode.storages
         self._name_parameters()
         if not self.fake:

@@ -565,6 +565,16 @@ class Refusals(CaptureTest):
                 torch.compiler.disable(twice)(x)
         self.assertEqual([r["op"] for r in Capture(self.path()).ops.values()], ["aten::mul"])
 
+    def test_a_folder_that_is_not_there_is_said_before_the_step_runs(self):
+        with memwall_capture.fake():
+            x = torch.ones(4, device="cuda")
+            with self.assertRaisesRegex(memwall_capture.CaptureError, "there is no folder .*missing"):
+                with memwall_capture.step(os.path.join(os.path.dirname(self.path()), "missing", "a.mwc")):
+                    self.fail("the step ran")
+            with memwall_capture.step(self.path()):
+                x * 2
+        self.assertEqual(len(Capture(self.path()).ops), 1)
+
     def test_without_a_device_the_way_out_is_named(self):
         if torch.cuda.is_available():
             self.skipTest("there is a CUDA device")

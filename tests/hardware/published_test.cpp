@@ -49,6 +49,12 @@ TEST(Published, ARowBecomesTheJobItDescribes) {
   EXPECT_NE(cases[2].why_not.find("pipeline parallelism"), std::string::npos);
 }
 
+TEST(Published, AFolderWithoutAKnownTableIsRefused) {
+  const std::string error = error_of("holidays.csv", "day\n1\n");
+  EXPECT_NE(error.find("none of the tables that are known"), std::string::npos) << error;
+  EXPECT_NE(error.find(kVtrain), std::string::npos) << error;
+}
+
 TEST(Published, RungsOfALadderAddUp) {
   const auto cases = cases_of(kTorchtune,
                               "step,technique,peak_mem_active_gib,tokens_per_s,confidence\n"

@@ -11,6 +11,7 @@
 #include <limits>
 #include <set>
 
+#include "models/hw/machine_durations.h"
 #include "models/hw/machine_text.h"
 #include "models/hw/price_errors.h"
 #include "models/hw/quantity.h"
@@ -276,7 +277,7 @@ std::string contradiction(const Machine& machine) {
     if (!names.insert(link.name).second) return fmt::format("two links are called \"{}\"", link.name);
     if (link.sharers == 0) return fmt::format("link \"{}\" has 0 sharers; expected at least 1", link.name);
   }
-  return "";
+  return negative_duration(machine);
 }
 
 Machine build(const schema::Machine& from) {

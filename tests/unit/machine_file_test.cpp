@@ -211,6 +211,10 @@ TEST_F(MachineFileTest, NumbersThatContradictEachOtherAreRefused) {
   EXPECT_SAYS(refusal(changed("value: \"64 GB\"", "value: \"64 TB\"")), "of tier \"host\"");
   EXPECT_SAYS(refusal(changed("name: \"pcie_duplex\"", "name: \"pcie_h2d\"")), "two links are called \"pcie_h2d\"");
   EXPECT_SAYS(refusal("h100-sxm-80gb", {"gpu_count=0"}), "gpu_count");
+  for (const char* name :
+       {"host.calls.launch", "host.calls.framework.eager_forward", "gpu.matrix.start_up", "gpu.efficiency.gemm.fixed"})
+    EXPECT_SAYS(refusal("h100-sxm-80gb", {std::string(name) + "=-3us"}), std::string(name) + " is -3 us");
+  EXPECT_NO_THROW(load_machine("h100-sxm-80gb", {"host.calls.launch_latency=-1us"})) << "seen before the call returns";
 }
 
 TEST_F(MachineFileTest, DamagedTextIsRefusedWithAPlace) {

@@ -97,6 +97,7 @@ std::vector<Variant> variants() {
           {"amp_fp16", gpt, {"precision=amp_fp16"}},
           {"amp_fp16_fused", gpt, {"precision=amp_fp16", "optimizer_kernels=fused"}},
           {"in_backward", gpt, {"optimizer_in_backward=true", "precision=bf16", "loss_in_fp32=false"}},
+          {"fp8", gpt, {"precision=fp8", "loss_in_fp32=false"}},
           {"parallel", gpt, {"data_parallel=8", "accumulation=2"}},
           {"parallel_views", gpt, {"data_parallel=8", "gradients_as_bucket_views=true"}},
           {"vgg", vgg, {}},

@@ -524,7 +524,17 @@ TEST(Settings, ThatAreNotImplementedTogetherAreNamed) {
     }
     return "";
   };
-  EXPECT_NE(refused([](Model&, Recipe& r) { r.precision = Precision::fp8; }).find("fp8"), std::string::npos);
+  EXPECT_NE(refused([](Model&, Recipe& r) {
+              r.precision = Precision::fp8;
+              r.execution = ExecutionMode::compiled;
+            }).find("fp8"),
+            std::string::npos);
+  EXPECT_NE(refused([](Model&, Recipe& r) {
+              r.precision = Precision::fp8;
+              r.batch = 1;
+              r.sequence = 17;
+            }).find("multiples of 16"),
+            std::string::npos);
   EXPECT_NE(refused([](Model&, Recipe& r) { r.fused_kernels = true; }).find("fused_kernels"), std::string::npos);
   EXPECT_NE(refused([](Model&, Recipe& r) { r.execution = ExecutionMode::native; }).find("native"), std::string::npos);
   EXPECT_NE(refused([](Model& m, Recipe& r) { m = mixtral(), r.execution = ExecutionMode::compiled; }).find("compiled"),

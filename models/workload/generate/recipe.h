@@ -12,7 +12,7 @@ enum class Precision : std::uint8_t {
   amp_bf16,
   fp16,  // parameters fp16 (Megatron: with fp32 main parameters in the optimizer)
   bf16,  // pure: parameters, gradients and optimizer states
-  fp8    // linear layers in fp8 (torchao's dynamic scaling), the rest bf16
+  fp8    // linear layers but the output layer in fp8 (torchao's Float8Linear, dynamic scales), the rest bf16
 };
 
 enum class Attention : std::uint8_t { plain, flash };

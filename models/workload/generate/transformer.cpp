@@ -7,6 +7,7 @@
 #include "models/workload/generate/checkpoint.h"
 #include "models/workload/generate/compiled_kernels.h"
 #include "models/workload/generate/operators.h"
+#include "models/workload/generate/operators_fp8.h"
 #include "models/workload/generate/operators_fused.h"
 #include "models/workload/generate/operators_image.h"
 
@@ -66,7 +67,10 @@ Tensor Transformer::normalize(const Norm& norm, const Tensor& x) {
 
 Tensor Transformer::project(const Projection& projection, const Tensor& x) {
   const ModuleScope scope(tape_, projection.name);
-  Tensor y = linear(tape_, x, projection.weight->value, projection.bias ? projection.bias->value : Tensor());
+  const Tensor bias = projection.bias ? projection.bias->value : Tensor();
+  if (recipe_.precision == Precision::fp8 && projection.weight != head_.weight)
+    return linear_fp8(tape_, x, projection.weight->value, bias);
+  Tensor y = linear(tape_, x, projection.weight->value, bias);
   return projection.down ? adapted(projection, x, std::move(y)) : y;
 }
 

@@ -2,7 +2,7 @@
 """Makes the small captures beside this file: what a training program may do otherwise than the six samples, on networks
 of two layers. Generated steps are compared with them op by op (tests/smoke/generated_networks_test.cpp).
 
-    make_variants.py [NAME...] [--out DIR]      # needs torch; takes a minute for all
+    make_variants.py [NAME...] [--out DIR]      # needs torch (and fp8 torchao); takes a minute for all
 
 The third step is recorded: optimizer states exist then, and DistributedDataParallel has its final buckets.
 """
@@ -100,6 +100,13 @@ def lora_gpt():
     return model
 
 
+def fp8_gpt():
+    """All linear layers but the output layer in fp8; needs torchao."""
+    from torchao.float8 import convert_to_float8_training
+    model = gpt().to(torch.bfloat16)
+    return convert_to_float8_training(model, module_filter_fn=lambda module, name: name != "head")
+
+
 def small(network):
     return lambda: network(layers=2, width=256, heads=4, length=128, vocabulary=1000)
 
@@ -140,6 +147,7 @@ VARIANTS = {
     "parallel_views": {"parallel": {"gradient_as_bucket_view": True}},
     "checkpointed": {"model": small(CheckpointedGpt2), "precision": "bf16"},
     "chunked": {"model": small(ChunkedGpt2), "precision": "bf16"},
+    "fp8": {"model": fp8_gpt, "precision": "bf16"},
     "lora": {"model": lora_gpt, "precision": "bf16"},
     "vgg": {"model": lambda: Vgg((64, 64, 0, 128, 0), False), "inputs": images, "optimizer": sgd},
     "vgg_batch_norm": {"model": lambda: Vgg((64, 64, 0, 128, 0), True), "inputs": images, "optimizer": sgd},

@@ -7,13 +7,6 @@ namespace {
 
 constexpr Bytes kScalar = 8;  // no larger than one number: a loss, a count, a seed
 
-std::int64_t product(const Shape& shape) {
-  std::int64_t all = shape.empty() ? 0 : 1;
-  for (const std::int64_t extent : shape)
-    if (__builtin_mul_overflow(all, extent, &all)) return 0;
-  return all;
-}
-
 bool is_model_state(StorageKind kind) {
   return kind == StorageKind::parameter || kind == StorageKind::gradient || kind == StorageKind::optimizer_state;
 }
@@ -64,7 +57,7 @@ BatchSurvey::BatchSurvey(const Trace& trace, const BatchSize& size)
       grows_(trace.storages.size(), false),
       feeds_gradient_(trace.storages.size(), false),
       elements_(trace.storages.size(), 0) {
-  for (StorageId s = 0; s < t_.storages.size(); ++s) elements_[s] = product(shape(s));
+  for (StorageId s = 0; s < t_.storages.size(); ++s) elements_[s] = known_elements(shape(s));
   find_parameters();
   find_gradient_feeders();
   seed_inputs();

@@ -6,23 +6,11 @@
 namespace memwall {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 53;  // beyond, bytes of them would not fit 64 bits
-
-// 0 where there is none, or where it is not a count.
-std::int64_t product(const Shape& shape) {
-  std::int64_t all = shape.empty() ? 0 : 1;
-  for (const std::int64_t extent : shape) {
-    if (extent <= 0 || all > kMostElements / extent) return 0;
-    all *= extent;
-  }
-  return all;
-}
-
 // Elements of the storage if it holds `wanted` of them or its shape says otherwise; 0 where that is not known.
 bool holds(const Trace& trace, StorageId storage, std::int64_t wanted) {
   const Storage& s = trace.storages[storage];
   if (wanted <= 0) return false;
-  if (s.shape != 0) return product(trace.shapes[s.shape]) == wanted;
+  if (s.shape != 0) return known_elements(trace.shapes[s.shape]) == wanted;
   if (s.bytes % wanted != 0) return false;
   const Bytes item = s.bytes / wanted;
   return item == 1 || item == 2 || item == 4 || item == 8 || item == 16;
@@ -41,8 +29,8 @@ FusionAxis reduced_axis(const Shape& whole, const Shape& reduced) {
     for (std::size_t i = 0; i < whole.size(); ++i)
       if (whole[i] != reduced[i]) first = std::min(first, i), last = i;
     if (first > last) return FusionAxis::unknown;
-    const bool none_before = product({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(first)}) <= 1;
-    const bool none_behind = product({whole.begin() + static_cast<std::ptrdiff_t>(last) + 1, whole.end()}) <= 1;
+    const bool none_before = known_elements({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(first)}) <= 1;
+    const bool none_behind = known_elements({whole.begin() + static_cast<std::ptrdiff_t>(last) + 1, whole.end()}) <= 1;
     return none_behind ? FusionAxis::inner : none_before ? FusionAxis::outer : FusionAxis::unknown;
   }
   const Shape all = without_ones(whole), left = without_ones(reduced);
@@ -59,18 +47,18 @@ FusionAxis axis_of(const Trace& trace, const Op& op, const FusionSpace& space) {
   if (op.operator_class == OperatorClass::normalization) return FusionAxis::inner;
   for (const Use& in : trace.uses_of(op)) {
     const Shape& whole = trace.shapes[trace.storages[in.storage].shape];
-    if (in.access != Access::read || product(whole) != space.elements) continue;
+    if (in.access != Access::read || known_elements(whole) != space.elements) continue;
     for (const Use& out : trace.uses_of(op)) {
       const Shape& reduced = trace.shapes[trace.storages[out.storage].shape];
-      if (out.access == Access::write && product(reduced) == space.rows) return reduced_axis(whole, reduced);
+      if (out.access == Access::write && known_elements(reduced) == space.rows) return reduced_axis(whole, reduced);
     }
   }
   return FusionAxis::unknown;
 }
 
 std::optional<FusionSpace> rows_of(const Trace& trace, const Op& op, const Shape& shape) {
-  if (shape.size() != 2 || product(shape) == 0) return std::nullopt;
-  FusionSpace space{product(shape), shape[0], shape[1], false, FusionAxis::any};
+  if (shape.size() != 2 || known_elements(shape) == 0) return std::nullopt;
+  FusionSpace space{known_elements(shape), shape[0], shape[1], false, FusionAxis::any};
   space.axis = axis_of(trace, op, space);
   return space;
 }
@@ -82,14 +70,14 @@ std::optional<FusionSpace> fusion_space(const Trace& trace, const Op& op) {
   switch (op.operator_class) {
     case OperatorClass::elementwise:
     case OperatorClass::memory:
-      if (product(shape) == 0) return std::nullopt;
-      return FusionSpace{product(shape), 0, 0, false, FusionAxis::any};
+      if (known_elements(shape) == 0) return std::nullopt;
+      return FusionSpace{known_elements(shape), 0, 0, false, FusionAxis::any};
     case OperatorClass::normalization:
     case OperatorClass::reduction:
       return rows_of(trace, op, shape);
     case OperatorClass::gemm:
-      if (shape.size() != 4 || product(shape) == 0) return std::nullopt;
-      return FusionSpace{product({shape[0], shape[1], shape[2]}), 0, 0, true, FusionAxis::any};
+      if (shape.size() != 4 || known_elements(shape) == 0) return std::nullopt;
+      return FusionSpace{known_elements({shape[0], shape[1], shape[2]}), 0, 0, true, FusionAxis::any};
     default:
       return std::nullopt;
   }
@@ -114,7 +102,7 @@ bool holds_one_per_row(const Trace& trace, StorageId storage, const FusionSpace&
 
 Bytes bytes_touched(const Trace& trace, StorageId storage, const FusionSpace& space) {
   const Storage& s = trace.storages[storage];
-  const std::int64_t held = product(trace.shapes[s.shape]);
+  const std::int64_t held = known_elements(trace.shapes[s.shape]);
   if (held <= space.elements) return s.bytes;  // all of it, each element maybe more than once, or not known
   return s.bytes / held * space.elements;
 }

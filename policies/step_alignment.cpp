@@ -6,18 +6,11 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "sim/ascending_chain.h"
+#include "sim/text_hash.h"
+
 namespace memwall {
 namespace {
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {  // FNV-1a over eight bytes at a time
-  return (hash ^ value) * 0x100000001b3ULL;
-}
-
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : text) hash = mixed(hash, static_cast<unsigned char>(c));
-  return hash;
-}
 
 // Comparable between traces: text is hashed, not its number.
 std::vector<std::uint64_t> keys_of(const Trace& t) {
@@ -39,21 +32,16 @@ std::vector<std::uint64_t> keys_of(const Trace& t) {
 
 // A longest chain of pairs that ascends on both sides; the others lose their partner.
 void keep_ascending(std::vector<OpId>& partner, std::size_t first, std::size_t last) {
-  std::vector<std::size_t> tail, before(last - first, last);
+  std::vector<std::size_t> places;
+  std::vector<OpId> partners;
   for (std::size_t i = first; i < last; ++i) {
     if (partner[i] == kNoOp) continue;
-    const auto place =
-        std::lower_bound(tail.begin(), tail.end(), partner[i], [&](std::size_t t, OpId op) { return partner[t] < op; });
-    before[i - first] = place == tail.begin() ? last : *(place - 1);
-    if (place == tail.end())
-      tail.push_back(i);
-    else
-      *place = i;
+    places.push_back(i);
+    partners.push_back(partner[i]);
   }
-  std::vector<bool> kept(last - first, false);
-  for (std::size_t i = tail.empty() ? last : tail.back(); i < last; i = before[i - first]) kept[i - first] = true;
-  for (std::size_t i = first; i < last; ++i)
-    if (!kept[i - first]) partner[i] = kNoOp;
+  std::fill(partner.begin() + static_cast<std::ptrdiff_t>(first), partner.begin() + static_cast<std::ptrdiff_t>(last),
+            kNoOp);
+  for (const std::size_t kept : ascending_chain(partners)) partner[places[kept]] = partners[kept];
 }
 
 std::vector<OpId> align_ops(const Trace& base, const Trace& other) {

@@ -9,28 +9,6 @@ namespace {
 
 Bytes round_up_division(Bytes value, Bytes by) { return (value + by - 1) / by; }
 
-Bytes size_of(DataType type) {
-  switch (type) {
-    case DataType::fp64:
-    case DataType::int64:
-      return 8;
-    case DataType::fp32:
-    case DataType::tf32:
-    case DataType::int32:
-      return 4;
-    case DataType::fp16:
-    case DataType::bf16:
-      return 2;
-    case DataType::fp8:
-    case DataType::int8:
-    case DataType::boolean:
-      return 1;
-    case DataType::unknown:
-      return 0;
-  }
-  return 0;
-}
-
 }  // namespace
 
 Bytes element_bytes(const Trace& trace, const Dataflow& flow, StorageId storage) {
@@ -39,7 +17,7 @@ Bytes element_bytes(const Trace& trace, const Dataflow& flow, StorageId storage)
   if (trace.storages[storage].kind != StorageKind::optimizer_state) {
     for (const Dataflow::Touch& touch : flow.touches(storage)) {
       const Op& op = trace.ops[touch.op];
-      const Bytes size = op.phase == Phase::optimizer ? 0 : size_of(op.data_type);
+      const Bytes size = op.phase == Phase::optimizer ? 0 : bytes_of(op.data_type);
       if (size > 0 && bytes % size == 0 && (smallest == 0 || size < smallest)) smallest = size;
     }
   }

@@ -76,6 +76,30 @@ std::string_view to_string(OperatorClass c);
 enum class DataType : std::uint8_t { unknown, fp64, fp32, tf32, fp16, bf16, fp8, int8, int32, int64, boolean };
 std::string_view to_string(DataType t);
 
+// Bytes of one element; 0 of an unknown type. Numbers of 64 bits without sign count as int64, tf32 lies in memory as
+// fp32.
+constexpr Bytes bytes_of(DataType type) {
+  switch (type) {
+    case DataType::fp64:
+    case DataType::int64:
+      return 8;
+    case DataType::fp32:
+    case DataType::tf32:
+    case DataType::int32:
+      return 4;
+    case DataType::fp16:
+    case DataType::bf16:
+      return 2;
+    case DataType::fp8:
+    case DataType::int8:
+    case DataType::boolean:
+      return 1;
+    case DataType::unknown:
+      break;
+  }
+  return 0;
+}
+
 enum class CollectiveKind : std::uint8_t {
   none,
   all_reduce,

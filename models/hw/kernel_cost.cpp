@@ -134,20 +134,7 @@ double hbm_bytes(const Gpu& gpu, const Op& op) {
 }
 
 double element_bytes(DataType type) {
-  switch (type) {
-    case DataType::fp64:
-    case DataType::int64:
-      return 8;
-    case DataType::fp16:
-    case DataType::bf16:
-      return 2;
-    case DataType::fp8:
-    case DataType::int8:
-    case DataType::boolean:
-      return 1;
-    default:
-      return 4;
-  }
+  return static_cast<double>(bytes_of(type == DataType::unknown ? DataType::fp32 : type));
 }
 
 Duration kernel_duration(const Machine& machine, const Op& op, const Shape& shape) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "tests/support/command.h"
+#include "tests/support/golden.h"
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
@@ -89,11 +90,7 @@ class BatchCommands : public ::testing::Test {
     return kept;
   }
 
-  static void equals_golden(const std::string& name, const std::string& text) {
-    const fs::path path = fs::path(MEMWALL_SOURCE) / "tests/golden/expected" / (name + ".txt");
-    if (std::getenv("MEMWALL_UPDATE_GOLDEN") != nullptr) write_content(path, text);
-    EXPECT_EQ(text, content_of(path)) << "for " << path.filename();
-  }
+  static void equals_golden(const std::string& name, const std::string& text) { expect_golden(name + ".txt", text); }
 
   // Times, work and the memory of the GPU, without what the step was before policies.
   std::string result_of(const std::string& arguments) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tests/support/command.h"
+#include "tests/support/golden.h"
 #include "tests/support/gzip.h"
 #include "tests/support/scratch_folder.h"
 
@@ -50,11 +51,7 @@ class CapturedStepCommands : public ::testing::Test {
     return run_command("'" MEMWALL_PROGRAM "' " + arguments, folder_.path());
   }
 
-  void equals_golden(const std::string& name, const std::string& text) {
-    const fs::path path = fs::path(MEMWALL_SOURCE) / "tests/golden/expected" / (name + ".txt");
-    if (std::getenv("MEMWALL_UPDATE_GOLDEN") != nullptr) write_content(path, text);
-    EXPECT_EQ(text, content_of(path)) << "for " << path.filename();
-  }
+  void equals_golden(const std::string& name, const std::string& text) { expect_golden(name + ".txt", text); }
 
   // `text` as a capture must be refused by import with exit code 6 and this sentence, and nothing be written.
   void refuses(const std::string& text, const std::string& sentence) {

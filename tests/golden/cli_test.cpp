@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/support/command.h"
+#include "tests/support/golden.h"
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
@@ -82,11 +83,7 @@ class CommandLine : public ::testing::Test {
     EXPECT_EQ(files(), before) << arguments;
   }
 
-  void equals_golden(const std::string& name, const std::string& text) {
-    const fs::path path = fs::path(MEMWALL_SOURCE) / "tests/golden/expected" / (name + ".txt");
-    if (std::getenv("MEMWALL_UPDATE_GOLDEN") != nullptr) write_content(path, text);
-    EXPECT_EQ(text, content_of(path)) << "for " << path.filename();
-  }
+  void equals_golden(const std::string& name, const std::string& text) { expect_golden(name + ".txt", text); }
 
   void prints(const std::string& name, const std::string& arguments, int code = 0) {
     const CommandOutcome o = run(arguments);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/command.h"
+#include "tests/support/golden.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/snapshot_variants.h"
 
@@ -64,9 +65,7 @@ class MemoryVerb : public ::testing::Test {
   void prints(const std::string& arguments, const std::string& expected, int code = 0) {
     const CommandOutcome o = run(arguments);
     EXPECT_EQ(o.code, code) << arguments << "\n" << o.err;
-    const fs::path file = fs::path(MEMWALL_SOURCE "/tests/golden/expected") / expected;
-    if (std::getenv("MEMWALL_UPDATE_GOLDEN") != nullptr) write_content(file, o.out);
-    EXPECT_EQ(o.out, content_of(file)) << arguments;
+    expect_golden(expected, o.out, arguments);
   }
 
   void refuses(const std::string& arguments, int code, const std::vector<std::string>& sentences) {
@@ -109,10 +108,7 @@ TEST_F(MemoryVerb, AsksWhetherItFitsAMachine) {
 
 TEST_F(MemoryVerb, WritesEveryEvent) {
   EXPECT_EQ(run("small.pickle --timeline events.csv").code, 0);
-  const fs::path file = MEMWALL_SOURCE "/tests/golden/expected/memory_timeline.csv";
-  const std::string text = content_of(folder_ / "events.csv");
-  if (std::getenv("MEMWALL_UPDATE_GOLDEN") != nullptr) write_content(file, text);
-  EXPECT_EQ(text, content_of(file));
+  expect_golden("memory_timeline.csv", content_of(folder_ / "events.csv"));
   refuses("small.pickle --timeline small.pickle", 2, {"small.pickle"});
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tests/support/command.h"
+#include "tests/support/golden.h"
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
@@ -55,9 +56,7 @@ class RooflineCommand : public ::testing::Test {
   void prints(const std::string& name, const std::string& arguments) {
     const CommandOutcome o = run(arguments);
     EXPECT_EQ(o.code, 0) << o.err;
-    const fs::path path = fs::path(MEMWALL_SOURCE) / "tests/golden/expected" / (name + ".txt");
-    if (std::getenv("MEMWALL_UPDATE_GOLDEN") != nullptr) write_content(path, o.out);
-    EXPECT_EQ(o.out, content_of(path)) << "for " << path.filename();
+    expect_golden(name + ".txt", o.out);
   }
 
   void refuses(const std::string& arguments, int code, const std::string& sentence) {

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "sim/ascending_chain.h"
+#include "sim/text_hash.h"
 #include "traces/run/compare.h"
 
 namespace memwall {
@@ -20,16 +22,6 @@ struct Keyed {
   OpId op = kNoOp;
   std::uint64_t key = 0;
 };
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {  // FNV-1a over eight bytes at a time
-  return (hash ^ value) * 0x100000001b3ULL;
-}
-
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : text) hash = mixed(hash, static_cast<unsigned char>(c));
-  return hash;
-}
 
 // Keys of all ops, comparable between runs: text is hashed, not its number.
 std::vector<std::uint64_t> keys_of(const Trace& trace, bool lineage) {
@@ -63,21 +55,11 @@ std::vector<OpPair> pair_by_ordinal(const std::vector<Keyed>& base, const std::v
 }
 
 // The longest chain of pairs that ascends on both sides.
-std::vector<OpPair> ascending_chain(const std::vector<OpPair>& pairs) {
-  std::vector<std::size_t> tail, before(pairs.size());
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const auto place = std::lower_bound(tail.begin(), tail.end(), pairs[i].other,
-                                        [&](std::size_t t, OpId op) { return pairs[t].other < op; });
-    before[i] = place == tail.begin() ? pairs.size() : *(place - 1);
-    if (place == tail.end())
-      tail.push_back(i);
-    else
-      *place = i;
-  }
+std::vector<OpPair> ascending_pairs(const std::vector<OpPair>& pairs) {
+  std::vector<OpId> others;
+  for (const OpPair& pair : pairs) others.push_back(pair.other);
   std::vector<OpPair> chain;
-  for (std::size_t i = tail.empty() ? pairs.size() : tail.back(); i < pairs.size(); i = before[i])
-    chain.push_back(pairs[i]);
-  std::reverse(chain.begin(), chain.end());
+  for (const std::size_t i : ascending_chain(others)) chain.push_back(pairs[i]);
   return chain;
 }
 
@@ -187,7 +169,7 @@ std::vector<OpPair> align(const Run& base, const Run& other) {
     if (lineage)
       found = pair_by_ordinal(a, b);
     else if (!LongestCommonSubsequence(a, b).find(found))
-      found = ascending_chain(pair_by_ordinal(a, b));
+      found = ascending_pairs(pair_by_ordinal(a, b));
     pairs.insert(pairs.end(), found.begin(), found.end());
   }
   std::sort(pairs.begin(), pairs.end(), [](const OpPair& a, const OpPair& b) { return a.base < b.base; });

@@ -9,36 +9,8 @@
 
 namespace memwall {
 
-Bytes bytes_of(DataType type) {
-  switch (type) {
-    case DataType::fp64:
-    case DataType::int64:
-      return 8;
-    case DataType::fp32:
-    case DataType::tf32:
-    case DataType::int32:
-      return 4;
-    case DataType::fp16:
-    case DataType::bf16:
-      return 2;
-    case DataType::fp8:
-    case DataType::int8:
-    case DataType::boolean:
-      return 1;
-    case DataType::unknown:
-      break;
-  }
-  return 0;
-}
-
 LiveStorage::~LiveStorage() {
   if (!permanent_) tape_->free(id_);
-}
-
-std::int64_t elements_of(const Shape& shape) {
-  std::int64_t n = 1;
-  for (const std::int64_t extent : shape) n *= extent;
-  return n;
 }
 
 std::int64_t Tensor::elements() const { return elements_of(shape); }

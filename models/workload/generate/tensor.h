@@ -14,9 +14,6 @@ namespace memwall {
 class Tape;
 struct GradientFunction;
 
-// Bytes of one element. Numbers of 64 bits without sign count as int64.
-Bytes bytes_of(DataType type);
-
 // A storage while something refers to it. The destructor writes the `free`.
 class LiveStorage {
  public:
@@ -58,7 +55,6 @@ struct Tensor {
 
 using Tensors = std::vector<Tensor>;
 
-std::int64_t elements_of(const Shape& shape);
 Shape contiguous_strides(const Shape& shape);
 // Strides of a dense result with the order of dimensions in memory that `like` has (TensorIterator's rule).
 Shape strides_like(const Shape& shape, const Tensor& like);

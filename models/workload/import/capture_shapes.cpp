@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <string_view>
 
 namespace memwall {
@@ -10,13 +11,11 @@ namespace {
 using std::string_view;
 using Tensors = std::vector<CapturedTensor>;
 
-std::int64_t product(const Shape& shape, std::size_t from = 0) {
-  std::int64_t n = 1;
-  for (std::size_t i = from; i < shape.size(); ++i) n *= shape[i];
-  return n;
+std::int64_t product(const Shape& shape, std::size_t from) {
+  return elements_of(std::span(shape).subspan(std::min(from, shape.size())));
 }
 
-std::int64_t elements(const CapturedTensor& t) { return product(t.shape); }
+std::int64_t elements(const CapturedTensor& t) { return elements_of(t.shape); }
 
 // A line may list more than 64 bits can count.
 std::int64_t sum(std::int64_t a, std::int64_t b) { return std::min(a + b, std::int64_t{1} << 60); }

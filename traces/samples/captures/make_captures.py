@@ -8,7 +8,6 @@ The second step is recorded, so that the optimizer's state exists. Shapes: GPT-2
 small model of Mixtral's kind (Jiang et al. 2024: 8 experts, 2 chosen).
 """
 
-import argparse
 import os
 import resource
 import sys
@@ -21,6 +20,7 @@ import torch  # noqa: E402
 
 import memwall_capture  # noqa: E402
 import models  # noqa: E402
+from chosen import chosen  # noqa: E402
 
 
 def words(batch, length, vocabulary):
@@ -67,14 +67,7 @@ def capture(name, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SAMPLES)}; all if absent")
-    parser.add_argument("--out", default=HERE, help="folder to write to; the one of this script if absent")
-    arguments = parser.parse_args()
-    for name in arguments.names or SAMPLES:
-        if name not in SAMPLES:
-            parser.error(f"there is no sample {name!r}; expected one of {', '.join(SAMPLES)}")
-        path = os.path.join(arguments.out, name + ".mwc.gz")
+    for name, path in chosen(__doc__.split("\n")[0], SAMPLES, HERE):
         begin = time.perf_counter()
         capture(name, path)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -7,7 +7,6 @@ of two layers. Generated steps are compared with them op by op (tests/smoke/gene
 The third step is recorded: optimizer states exist then, and DistributedDataParallel has its final buckets.
 """
 
-import argparse
 import contextlib
 import os
 import sys
@@ -22,6 +21,7 @@ import torch.utils.checkpoint  # noqa: E402
 
 import memwall_capture  # noqa: E402
 import models  # noqa: E402
+from chosen import chosen  # noqa: E402
 
 RANKS = 8
 
@@ -211,14 +211,7 @@ def capture(name, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(VARIANTS)}; all if absent")
-    parser.add_argument("--out", default=HERE, help="folder to write to; the one of this script if absent")
-    arguments = parser.parse_args()
-    for name in arguments.names or VARIANTS:
-        if name not in VARIANTS:
-            parser.error(f"there is no variant {name!r}; expected one of {', '.join(VARIANTS)}")
-        path = os.path.join(arguments.out, name + ".mwc.gz")
+    for name, path in chosen(__doc__.split("\n")[0], VARIANTS, HERE):
         capture(name, path)
         print(f"{name}: file {os.path.getsize(path)} bytes")
 

@@ -25,41 +25,23 @@ static void add_kernel(const KernelRecord* r) {
   FILE_ADD(out, MWI_KERNEL);
 }
 
+// What CUPTI's two records of copies have in common; `from` and `to` are devices.
+#define COPY_OF(r, from, to)                                                                                        \
+  {                                                                                                                 \
+    .start = (r)->start, .end = (r)->end, .bytes = (r)->bytes, .graph_node = (r)->graphNodeId,                      \
+    .device = (r)->deviceId, .context = (r)->contextId, .stream = (r)->streamId, .correlation = (r)->correlationId, \
+    .source_device = (from), .destination_device = (to), .graph = (r)->graphId, .copy_kind = (r)->copyKind,         \
+    .source_kind = (r)->srcKind, .destination_kind = (r)->dstKind,                                                  \
+    .asynchronous = ((r)->flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC) != 0                                            \
+  }
+
 static void add_copy(const CopyRecord* r) {
-  MwiCopy out = {.start = r->start,
-                 .end = r->end,
-                 .bytes = r->bytes,
-                 .graph_node = r->graphNodeId,
-                 .device = r->deviceId,
-                 .context = r->contextId,
-                 .stream = r->streamId,
-                 .correlation = r->correlationId,
-                 .source_device = MWI_NO_DEVICE,
-                 .destination_device = MWI_NO_DEVICE,
-                 .graph = r->graphId,
-                 .copy_kind = r->copyKind,
-                 .source_kind = r->srcKind,
-                 .destination_kind = r->dstKind,
-                 .asynchronous = (r->flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC) != 0};
+  MwiCopy out = COPY_OF(r, MWI_NO_DEVICE, MWI_NO_DEVICE);
   FILE_ADD(out, MWI_COPY);
 }
 
 static void add_peer_copy(const PeerCopyRecord* r) {
-  MwiCopy out = {.start = r->start,
-                 .end = r->end,
-                 .bytes = r->bytes,
-                 .graph_node = r->graphNodeId,
-                 .device = r->deviceId,
-                 .context = r->contextId,
-                 .stream = r->streamId,
-                 .correlation = r->correlationId,
-                 .source_device = r->srcDeviceId,
-                 .destination_device = r->dstDeviceId,
-                 .graph = r->graphId,
-                 .copy_kind = r->copyKind,
-                 .source_kind = r->srcKind,
-                 .destination_kind = r->dstKind,
-                 .asynchronous = (r->flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC) != 0};
+  MwiCopy out = COPY_OF(r, r->srcDeviceId, r->dstDeviceId);
   FILE_ADD(out, MWI_COPY);
 }
 

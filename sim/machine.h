@@ -175,11 +175,12 @@ struct Machine {
   std::vector<Tier> tiers;
   std::vector<Link> links;
   std::vector<Route> routes;
-  std::vector<Fabric> fabrics;  // innermost first
-  std::uint16_t hbm_link = 0;   // index into links: traffic of kernels
-  std::uint16_t dram_link = 0;  // index into links: traffic of host work
-  double dollars_per_hour = 0;
-  double watts = 0;
+  std::vector<Fabric> fabrics;           // innermost first
+  std::uint16_t hbm_link = 0;            // index into links: traffic of kernels
+  std::uint16_t dram_link = 0;           // index into links: traffic of host work
+  double dollars_per_hour = 0;           // of one GPU with its share of the host; 0 = unknown
+  double watts = 0;                      // of one GPU under load; 0 = unknown
+  double idle_watts = 0;                 // of one GPU that waits; 0 = unknown
   std::vector<PriceError> price_errors;  // of prices that were fitted or assumed; the rest are not known
 
   // Index by name, or -1.

@@ -16,6 +16,10 @@ namespace memwall {
 
 using OpId = std::uint32_t;
 inline constexpr OpId kNoOp = 0xffffffff;
+// Op::target of a collective: the collectives of several ranks in one trace that are one and the same share a number,
+// their meeting. Each begins when its stream lets it; all end together, the duration of the longest after the last has
+// begun. kNoMeeting: the other ranks are not in the trace, and the op takes its duration.
+inline constexpr std::uint32_t kNoMeeting = 0xffffffff;
 
 enum class OpKind : std::uint8_t {
   kernel,        // runs on `stream` for `duration`
@@ -158,12 +162,15 @@ struct Op {
   double flops = 0;  // floating-point operations, 0 = unknown
   float waves = 0;   // thread blocks / blocks resident at once; 0 = unknown
 
-  std::uint32_t target = 0xffffffff;  // StorageId, event number or OpId, by kind
+  std::uint32_t target = 0xffffffff;  // StorageId, event number or OpId, by kind; collective: see kNoMeeting
   OpId source = kNoOp;                // recompute: the op (same trace) that this one repeats
   std::uint32_t first_use = 0;        // index into Trace::uses
   std::uint16_t use_count = 0;
   std::uint8_t from = 0, to = 0;  // copy, storage_io: indices into Trace::places
-  std::uint16_t group = 0;        // collective: index of its process group
+  std::uint16_t group = 0;        // collective: index of its process group, into Trace::groups where that has it
+  // 90 % of truths lie within duration x (1 +- this / 1000); 0 = not known, or measured. Set with origins other than
+  // measured.
+  std::uint16_t error_permille = 0;
   // What the work is made of, by operator class (an index into Trace::shapes, 0 = unknown):
   //   gemm           {batch, m, n, k}: that many products of m x k with k x n
   //   convolution    {images, input channels, output channels, output positions, kernel taps, groups}

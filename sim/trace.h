@@ -47,17 +47,27 @@ enum class StreamRole : std::uint8_t { compute, copy, communication, storage };
 std::string_view to_string(StreamRole role);
 
 struct Stream {
-  std::string name;  // as the capture called it, or the policy that made it
-  std::uint16_t device = 0;
+  std::string name;          // as the capture called it, or the policy that made it
+  std::uint16_t device = 0;  // counted over all ranks of the trace
   StreamRole role = StreamRole::compute;
+  std::uint16_t rank = 0;  // index into Trace::rank_table, 0 where that is empty
 };
 
 struct HostThread {
   std::string name;
+  std::uint16_t rank = 0;  // index into Trace::rank_table, 0 where that is empty
+};
+
+// Ranks that communicate with each other (NCCL's communicator, PyTorch's process group).
+struct ProcessGroup {
+  std::string name;                    // as the capture called it; "" = unknown
+  std::uint32_t ranks = 0;             // how many; 0 = unknown
+  std::vector<std::uint32_t> members;  // their numbers in the job, ascending; empty = unknown
 };
 
 // One training step within the trace: the host program from op `first` (inclusive)
-// to `last` (exclusive). Both boundaries are ops; `first` is a mark.
+// to `last` (exclusive). Both boundaries are ops; `first` is a mark. Where a trace holds several
+// ranks, a step is one rank's: that of the thread of `first`.
 struct Step {
   std::string name;
   OpId first = 0, last = 0;
@@ -77,6 +87,14 @@ struct ReplayConstants {
   std::uint32_t launch_queue_depth = 1020;               // submitted and not yet started per stream; 0 = unlimited
 };
 
+// One of several ranks of a job whose programs stand in one trace (sim/ranks.h).
+struct Rank {
+  std::uint32_t number = 0;   // in the job
+  ReplayConstants constants;  // instead of Trace::constants
+  Bytes untracked_bytes = 0;  // as of Trace, which holds the sum
+  Bytes reserved_at_start = 0;
+};
+
 struct Trace {
   std::string name;
   std::string machine;  // file name of the machine on which the durations were measured, "" if none
@@ -92,12 +110,15 @@ struct Trace {
   ReplayConstants constants;
   Knowledge knowledge;
   std::uint32_t event_count = 0;
-  std::uint32_t ranks = 1;         // data-parallel ranks that run this same program (folded)
-  double samples_per_step = 0;     // 0 = unknown
-  double tokens_per_step = 0;      // 0 = unknown
-  Bytes untracked_bytes = 0;       // on the device at the start, not visible as storages
-  Bytes reserved_at_start = 0;     // what the caching allocator held at the start, 0 = unknown
-  std::vector<std::string> notes;  // joins, defaults, inferences: lines of the summary
+  std::uint32_t ranks = 1;           // data-parallel ranks that run this same program (folded)
+  std::vector<Rank> rank_table;      // of a trace that holds several ranks' programs; empty: one program
+  std::uint32_t job_ranks = 0;       // ranks of the job that was captured, those absent from the trace too; 0 = unknown
+  std::vector<ProcessGroup> groups;  // by Op::group; shorter than that where groups are unknown
+  double samples_per_step = 0;       // 0 = unknown
+  double tokens_per_step = 0;        // 0 = unknown
+  Bytes untracked_bytes = 0;         // on the device at the start, not visible as storages
+  Bytes reserved_at_start = 0;       // what the caching allocator held at the start, 0 = unknown
+  std::vector<std::string> notes;    // joins, defaults, inferences: lines of the summary
 
   std::span<const Use> uses_of(const Op& op) const { return {uses.data() + op.first_use, op.use_count}; }
   // Index of a place by name; adds it if absent.

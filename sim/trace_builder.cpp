@@ -19,6 +19,9 @@ TraceBuilder TraceBuilder::like(const Trace& base) {
   t.knowledge = base.knowledge;
   t.event_count = base.event_count;
   t.ranks = base.ranks;
+  t.rank_table = base.rank_table;
+  t.job_ranks = base.job_ranks;
+  t.groups = base.groups;
   t.samples_per_step = base.samples_per_step;
   t.tokens_per_step = base.tokens_per_step;
   t.untracked_bytes = base.untracked_bytes;

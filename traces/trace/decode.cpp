@@ -92,6 +92,7 @@ void decode_indices(const file::Ops& in, std::span<Op> ops) {
   take_index(in.use_count(), ops, "use_count", &Op::use_count);
   take_index(in.group(), ops, "group", &Op::group);
   take_index(in.framework_calls(), ops, "framework_calls", &Op::framework_calls);
+  take_index(in.error_permille(), ops, "error_permille", &Op::error_permille);
   take_up_to(kIndex16 - 1, in.kernels(), ops, "kernels",
              [](Op& op, std::uint32_t value) { op.kernels = static_cast<std::uint16_t>(value + 1); });
   take(in.shape(), ops, "shape", [](Op& op, std::uint32_t id) { op.shape = id; });
@@ -112,6 +113,29 @@ std::span<Row> append_rows(std::vector<Row>& table, std::uint32_t rows, const ch
   return std::span<Row>(table).subspan(first);
 }
 
+// Of a thread or a stream; traces of one rank have none.
+template <class Row, class Field>
+void decode_rank_indices(const Field& in, std::vector<Row>& rows, const char* name) {
+  take_up_to(kIndex16, in, std::span<Row>(rows), name,
+             [](Row& row, std::uint32_t value) { row.rank = static_cast<std::uint16_t>(value); });
+}
+
+void decode_ranks(const file::Header& in, Trace& trace) {
+  for (const file::Rank& row : in.rank()) {
+    Rank& rank = trace.rank_table.emplace_back();
+    rank.number = row.number();
+    decode(row.constants(), rank.constants);
+    rank.untracked_bytes = row.untracked_bytes();
+    rank.reserved_at_start = row.reserved_at_start();
+    require(rank.untracked_bytes >= 0 && rank.reserved_at_start >= 0, "has a rank with a negative number of bytes");
+  }
+  decode_rank_indices(in.thread_rank(), trace.threads, "thread_rank");
+  decode_rank_indices(in.stream_rank(), trace.streams, "stream_rank");
+  trace.job_ranks = in.job_ranks();
+  for (const file::ProcessGroup& group : in.group())
+    trace.groups.push_back({group.name(), group.ranks(), {group.member().begin(), group.member().end()}});
+}
+
 }  // namespace
 
 void decode(const file::Header& in, Trace& trace) {
@@ -127,6 +151,7 @@ void decode(const file::Header& in, Trace& trace) {
                      has_bit(in.knowledge(), 3), has_bit(in.knowledge(), 4)};
   trace.event_count = in.event_count();
   trace.ranks = in.ranks();
+  decode_ranks(in, trace);
   require(std::isfinite(in.samples_per_step()) && in.samples_per_step() >= 0 && std::isfinite(in.tokens_per_step()) &&
               in.tokens_per_step() >= 0,
           "has samples or tokens per step that are no number of things");

@@ -49,6 +49,28 @@ void encode_indices(std::span<const Op> ops, file::Ops* out) {
   put<std::uint32_t>(out->mutable_shape(), ops, [](const Op& op) { return op.shape; });
   put<std::uint32_t>(out->mutable_kernels(), ops, [](const Op& op) { return (op.kernels - 1) & 0xffff; });
   put<std::uint32_t>(out->mutable_framework_calls(), ops, [](const Op& op) { return op.framework_calls; });
+  put<std::uint32_t>(out->mutable_error_permille(), ops, [](const Op& op) { return op.error_permille; });
+}
+
+void encode_ranks(const Trace& trace, file::Header* out) {
+  for (const Rank& rank : trace.rank_table) {
+    file::Rank* const row = out->add_rank();
+    row->set_number(rank.number);
+    encode(rank.constants, row->mutable_constants());
+    row->set_untracked_bytes(rank.untracked_bytes);
+    row->set_reserved_at_start(rank.reserved_at_start);
+  }
+  if (!trace.rank_table.empty()) {
+    for (const HostThread& thread : trace.threads) out->add_thread_rank(thread.rank);
+    for (const Stream& stream : trace.streams) out->add_stream_rank(stream.rank);
+  }
+  out->set_job_ranks(trace.job_ranks);
+  for (const ProcessGroup& group : trace.groups) {
+    file::ProcessGroup* const row = out->add_group();
+    row->set_name(group.name);
+    row->set_ranks(group.ranks);
+    for (const std::uint32_t member : group.members) row->add_member(member);
+  }
 }
 
 }  // namespace
@@ -75,6 +97,7 @@ void encode(const Trace& trace, file::Header* out) {
                      bit(k.shapes, 4));
   out->set_event_count(trace.event_count);
   out->set_ranks(trace.ranks);
+  encode_ranks(trace, out);
   out->set_samples_per_step(trace.samples_per_step);
   out->set_tokens_per_step(trace.tokens_per_step);
   out->set_untracked_bytes(trace.untracked_bytes);

@@ -1,0 +1,50 @@
+// A foreign format that memwall opens. Formats are told apart by content, never by a file's name.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "models/workload/import/decision.h"
+#include "sim/trace.h"
+#include "sim/units.h"
+
+namespace memwall {
+
+// The beginning of a file, as far as it tells what the file is.
+struct FileHead {
+  std::filesystem::path path;
+  std::string raw;                   // its first bytes, up to 64 KiB, as they lie in the file
+  std::string text;                  // the same unpacked (gzip, archives), without byte order mark and leading blanks
+  std::vector<std::string> members;  // JSON: names of members of the outermost object, as far as they were needed
+};
+
+// What the user said beside the file; empty = not said.
+struct ImportSettings {
+  std::filesystem::path execution_trace;  // ExecutionTrace of the same run
+  std::string step_range;                 // name of the NVTX ranges around steps
+};
+
+struct ImportedStep {
+  Trace trace;                               // sound; Trace::machine is "" where the GPU below says it
+  std::vector<std::string> report;           // what the file holds; what was concluded stands in trace.notes
+  std::vector<Decision> decisions;           // all that was concluded, for `import --explain`
+  std::vector<std::filesystem::path> files;  // that were read
+  std::string gpu;                           // as the file names the device; "" = unknown
+  Bytes gpu_memory = 0;                      // 0 = unknown
+};
+
+struct Importer {
+  std::string name;      // "Kineto capture"
+  std::string sentence;  // who writes such files, and what is usually behind their names' last dot
+  bool takes_execution_trace = false, takes_step_range = false;
+  // Never throws; decides by content alone.
+  bool (*recognizes)(const FileHead& head) = nullptr;
+  // Throws InputError naming file, place, found and expected.
+  ImportedStep (*import)(const std::filesystem::path& path, const ImportSettings& settings) = nullptr;
+};
+
+// All of them, in the order in which they are asked.
+const std::vector<Importer>& importers();
+
+}  // namespace memwall

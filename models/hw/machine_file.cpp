@@ -296,6 +296,7 @@ Machine build(const schema::Machine& from) {
   machine.price_errors = price_errors_of(machine);
   if (from.has_price()) machine.dollars_per_hour = number(from.price(), Dimension::price_rate);
   if (from.has_power()) machine.watts = number(from.power(), Dimension::power);
+  if (from.has_idle_power()) machine.idle_watts = number(from.idle_power(), Dimension::power);
   return machine;
 }
 

@@ -132,10 +132,10 @@ JobMemory of_snapshot(const fs::path& path, std::size_t period, std::optional<in
 }
 
 [[noreturn]] void refuse_workload(const fs::path& path) {
-  const WorkloadKind kind = kind_of_workload(path);  // names what else it is
+  const std::string kind = kind_of_workload(path);  // names what else it is
   throw UsageError(fmt::format(
       "{}: this is a step to simulate ({}); `memwall run {} --steps 5 -o run.h5` makes a run, which can be forecast.",
-      path.string(), to_string(kind), path.filename().string()));
+      path.string(), kind, path.filename().string()));
 }
 
 }  // namespace

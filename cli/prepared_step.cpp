@@ -125,11 +125,11 @@ LoadedStep load_step(const StepSettings& s) {
   parse_policies(s.policies);
   make_pager(s.pager);
   if (!s.machine.empty()) load_machine(s.machine, s.settings);
-  Workload workload = load_workload(s.step, s.execution_trace);
+  Workload workload = load_workload(s.step, {s.execution_trace, ""});
   LoadedStep loaded{
       .trace = std::move(workload.trace), .second = {}, .machine = {}, .files = std::move(workload.files)};
   if (!s.second_size.empty()) {
-    Workload second = load_workload(s.second_size, "");
+    Workload second = load_workload(s.second_size);
     if (second.trace.machine != loaded.trace.machine)
       throw UsageError(fmt::format("--second-size {}: it was measured on '{}', {} on '{}'; expected one machine.",
                                    s.second_size, second.trace.machine, s.step, loaded.trace.machine));

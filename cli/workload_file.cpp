@@ -4,27 +4,16 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <fstream>
+#include <optional>
 
 #include "cli/generated_step.h"
 #include "cli/progress.h"
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
 #include "models/workload/generate/workload_file.h"
-#include "models/workload/import/byte_source.h"
-#include "models/workload/import/capture_import.h"
-#include "models/workload/import/capture_records.h"
-#include "models/workload/import/execution_trace.h"
-#include "models/workload/import/execution_trace_join.h"
-#include "models/workload/import/g10_csv.h"
-#include "models/workload/import/inject_import.h"
-#include "models/workload/import/inject_records.h"
-#include "models/workload/import/json_source.h"
-#include "models/workload/import/kineto_capture.h"
-#include "models/workload/import/kineto_import.h"
-#include "models/workload/import/snapshot_import.h"
+#include "models/workload/import/file_head.h"
 #include "sim/error.h"
 #include "sim/trace_check.h"
 #include "traces/run/run_file.h"
@@ -35,10 +24,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kExpected =
-    "expected a memwall trace (.mwt), a captured step (.mwc), a captured CUDA program (.mwi), a Kineto capture (JSON, "
-    "gzip or not), a G10 workload (X.kernels.csv), or a network to generate: a name that `memwall generate --list` "
-    "shows, a .textproto or a Hugging Face config.json";
+constexpr const char *kTrace = "memwall trace", *kGenerated = "generated step";
+
+std::string expected() {
+  std::string names;
+  for (const Importer& importer : importers()) names += importer.name + ", ";
+  return fmt::format(
+      "expected a memwall trace (.mwt), a format that `memwall import --formats` explains ({}told apart by content), "
+      "or a network to generate: a name that `memwall generate --list` shows, a .textproto or a Hugging Face "
+      "config.json",
+      names);
+}
 
 // " and no such workload", unless what was given is a file's path: a folder in front, or an extension of letters.
 std::string near_workload(const fs::path& path) {
@@ -62,195 +58,116 @@ void require_readable(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
-    throw InputError(fmt::format("{}: there is no such file{}; {}.", path.string(), near_workload(path), kExpected));
-  if (fs::is_directory(status)) throw InputError(fmt::format("{}: this is a folder; {}.", path.string(), kExpected));
+    throw InputError(fmt::format("{}: there is no such file{}; {}.", path.string(), near_workload(path), expected()));
+  if (fs::is_directory(status)) throw InputError(fmt::format("{}: this is a folder; {}.", path.string(), expected()));
   if (!std::ifstream(path))
-    throw InputError(fmt::format("{}: the file cannot be opened; {}.", path.string(), kExpected));
+    throw InputError(fmt::format("{}: the file cannot be opened; {}.", path.string(), expected()));
 }
 
-// The first member whose name tells one JSON format from another.
-WorkloadKind kind_of_json(const fs::path& path) {
-  static const std::vector<std::string> kineto{
-      "schemaVersion",       "deviceProperties", "traceEvents",   "distributedInfo", "traceName", "displayTimeUnit",
-      "baseTimeNanoseconds", "trace_id",         "record_shapes", "profile_memory",  "with_stack"};
-  static const std::vector<std::string> execution{"nodes", "schema"};
-  static const std::vector<std::string> network{"model_type", "architectures", "_name_or_path", "hidden_size"};
-  JsonSource json(path);
-  while (const auto key = json.next_member()) {
-    if (std::find(kineto.begin(), kineto.end(), *key) != kineto.end()) return WorkloadKind::kineto;
-    if (std::find(network.begin(), network.end(), *key) != network.end()) return WorkloadKind::generated;
-    if (std::find(execution.begin(), execution.end(), *key) != execution.end())
-      throw InputError(
-          fmt::format("{}: this is an ExecutionTrace, which has no times; give it with --et beside the "
-                      "Kineto capture of the same run.",
-                      path.string()));
-  }
-  throw InputError(fmt::format("{}: the JSON has no member \"traceEvents\"; {}.", path.string(), kExpected));
+bool is_network(const FileHead& head) {
+  constexpr std::string_view names[] = {"model_type", "architectures", "_name_or_path", "hidden_size"};
+  return std::any_of(head.members.begin(), head.members.end(), [&](const std::string& member) {
+    return std::find(std::begin(names), std::end(names), member) != std::end(names);
+  });
 }
 
-std::string shown(std::string_view text) {
-  std::string out;
-  for (const char c : text.substr(0, 24))
-    out += std::isprint(static_cast<unsigned char>(c)) ? std::string(1, c)
-                                                       : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  return out;
+[[noreturn]] void refuse(const FileHead& head) {
+  const std::string path = head.path.string();
+  if (head.text.empty()) throw InputError(fmt::format("{}: the file is empty; {}.", path, expected()));
+  if (const std::string what = known_otherwise(head); !what.empty())
+    throw InputError(fmt::format("{}: {}; {}.", path, what, expected()));
+  std::string members;
+  for (std::size_t i = 0; i < std::min<std::size_t>(head.members.size(), 8); ++i)
+    members += fmt::format("{}\"{}\"", i == 0 ? ", an object with " : ", ", shown_beginning(head.members[i]));
+  throw InputError(fmt::format("{}: the file is of an unknown kind, it begins with \"{}\"{}; {}.", path,
+                               shown_beginning(head.text), members, expected()));
 }
 
-WorkloadKind kind_of_text(const fs::path& path) {
-  std::array<char, 4096> head;
-  const std::size_t size = ByteSource(path).read(head.data(), head.size());
-  std::string_view text(head.data(), size);
-  if (opens_inject(text)) return WorkloadKind::inject;
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  if (text.empty()) throw InputError(fmt::format("{}: the file is empty; {}.", path.string(), kExpected));
-  if (opens_capture(text)) return WorkloadKind::capture;
-  if (text.front() == '{' || text.front() == '[') return kind_of_json(path);
-  if (text.starts_with("kernel_id")) return WorkloadKind::g10;
-  if (text.starts_with("tensor_id"))
+struct Kind {
+  std::string name;
+  const Importer* importer = nullptr;  // of a foreign format
+};
+
+Kind find_kind(const fs::path& path) {
+  if (is_generated(path)) return {kGenerated};
+  require_readable(path);
+  if (is_trace_file(path)) return {kTrace};
+  if (is_run_file(path))
     throw InputError(
-        fmt::format("{}: this is the tensors file of a G10 workload; give its X.kernels.csv, the tensors "
-                    "are found beside it.",
-                    path.string()));
-  throw InputError(fmt::format("{}: the file is of an unknown kind, it begins with \"{}\"; {}.", path.string(),
-                               shown(text), kExpected));
+        fmt::format("{}: this is a run file, the result of `memwall run`; {}.", path.string(), expected()));
+  FileHead head = read_file_head(path);
+  if (is_network(head)) return {kGenerated};
+  if (const Importer* importer = importer_of(head)) return {importer->name, importer};
+  if (is_network(head)) return {kGenerated};
+  refuse(head);
 }
 
-// What the file holds, by category as it names them.
-std::string events_line(const KinetoCapture& capture) {
-  std::string line;
-  for (const auto& [category, count] : capture.events_by_category)
-    line += fmt::format("{}{} {}", line.empty() ? "Events in the file: " : ", ", count,
-                        category.empty() ? "without category" : category);
-  return line + ".";
+void require_taken(const Kind& kind, const ImportSettings& settings, const fs::path& path) {
+  const auto refuse_unless = [&](bool Importer::*takes, const std::string& given, const char* what) {
+    if (given.empty() || (kind.importer != nullptr && kind.importer->*takes)) return;
+    std::string names;
+    for (const Importer& importer : importers())
+      if (importer.*takes) names += fmt::format("{}a {}", names.empty() ? "" : " or ", importer.name);
+    throw UsageError(fmt::format("{}: expected beside {}; {} is a {}.", fmt::format(fmt::runtime(what), given), names,
+                                 path.string(), kind.name));
+  };
+  refuse_unless(&Importer::takes_execution_trace, settings.execution_trace.string(), "--et {}");
+  refuse_unless(&Importer::takes_step_range, settings.step_range, "--step-range {}");
 }
 
-// Names the machine file that stands for a device, and says so.
-void name_machine(const std::string& device, Bytes memory, Trace& trace) {
-  trace.machine = machine_for_device(device, memory);
-  trace.notes.push_back(
-      trace.machine.empty()
-          ? fmt::format("No machine file has a device called {} with {} bytes: give --machine.", device, memory)
-          : fmt::format("{} with {} bytes is the GPU of machine {}.", device, memory, trace.machine));
-}
-
-void find_machine(const KinetoCapture& capture, Trace& trace) {
-  const auto found = std::find_if(capture.devices.begin(), capture.devices.end(),
-                                  [&](const CapturedDevice& d) { return d.name == trace.machine; });
-  if (found == capture.devices.end()) {
-    trace.machine.clear();
-    trace.notes.push_back("The file does not say which device it was captured on: give --machine.");
+// Names the machine file that stands for the GPU of a measured step, and says so.
+void name_machine(const ImportedStep& step, Trace& trace) {
+  if (!trace.machine.empty()) return;
+  if (step.gpu.empty()) {
+    if (trace.knowledge.timing)
+      trace.notes.push_back("The file does not say which device it was captured on: give --machine.");
     return;
   }
-  name_machine(found->name, found->memory, trace);
+  trace.machine = machine_for_device(step.gpu, step.gpu_memory);
+  trace.notes.push_back(
+      trace.machine.empty()
+          ? fmt::format("No machine file has a device called {} with {} bytes: give --machine.", step.gpu,
+                        step.gpu_memory)
+          : fmt::format("{} with {} bytes is the GPU of machine {}.", step.gpu, step.gpu_memory, trace.machine));
 }
 
-// With the traffic that the machine makes possible, where one is known.
-Trace with_machine(Trace trace) {
-  return trace.machine.empty() ? std::move(trace) : with_possible_traffic(trace, load_machine(trace.machine));
-}
-
-Workload load_kineto(const fs::path& path, const fs::path& execution_trace) {
-  Workload workload;
-  workload.kind = WorkloadKind::kineto;
-  workload.files.push_back(path);
-  const KinetoCapture capture = [&] {
+Workload load_import(const Importer& importer, const fs::path& path, const ImportSettings& settings) {
+  if (!settings.execution_trace.empty()) require_readable(settings.execution_trace);
+  ImportedStep step = [&] {
     const ReadingProgress progress(path);
-    return read_kineto(path);
+    return importer.import(path, settings);
   }();
-  ImportedTrace imported = import_kineto(capture);
-  find_machine(capture, imported.trace);
-  if (!execution_trace.empty()) {
-    require_readable(execution_trace);
-    workload.files.push_back(execution_trace);
-    join_execution_trace(imported, capture, read_execution_trace(execution_trace));
-  }
-  workload.trace = with_machine(std::move(imported.trace));
-  workload.report.push_back(events_line(capture));
-  return workload;
-}
-
-Workload load_inject(const fs::path& path, const std::string& step_range) {
   Workload workload;
-  workload.kind = WorkloadKind::inject;
-  workload.files.push_back(path);
-  const InjectCapture capture = [&] {
-    const ReadingProgress progress(path);
-    return read_inject(path, {step_range});
-  }();
-  ImportedTrace imported = import_inject(capture);
-  find_machine(capture.capture, imported.trace);
-  workload.trace = with_machine(std::move(imported.trace));
-  workload.report.push_back(events_line(capture.capture));
-  return workload;
-}
-
-Workload load_capture(const fs::path& path) {
-  const ReadingProgress progress(path);
-  ImportedCapture step = import_captured_step(path);
-  Workload workload;
-  workload.kind = WorkloadKind::capture;
-  workload.files.push_back(path);
+  workload.kind = importer.name;
   workload.trace = std::move(step.trace);
+  name_machine(step, workload.trace);
+  if (!step.gpu.empty() && !workload.trace.machine.empty())  // with the traffic that the machine makes possible
+    workload.trace = with_possible_traffic(std::move(workload.trace), load_machine(workload.trace.machine));
   workload.report = std::move(step.report);
-  if (step.measured && !step.gpu.empty()) name_machine(step.gpu, step.gpu_bytes, workload.trace);
-  return workload;
-}
-
-Workload load_generated(const fs::path& path) {
-  GeneratedStep step = generated_step(path.string(), {});
-  Workload workload;
-  workload.kind = WorkloadKind::generated;
-  workload.trace = std::move(step.trace);
+  workload.decisions = std::move(step.decisions);
   workload.files = std::move(step.files);
   return workload;
 }
 
 }  // namespace
 
-std::string_view to_string(WorkloadKind kind) {
-  constexpr std::string_view names[] = {"memwall trace", "Kineto capture",        "G10 workload",
-                                        "captured step", "captured CUDA program", "generated step"};
-  return names[static_cast<std::size_t>(kind)];
-}
+std::string kind_of_workload(const fs::path& path) { return find_kind(path).name; }
 
-WorkloadKind kind_of_workload(const fs::path& path) {
-  if (is_generated(path)) return WorkloadKind::generated;
-  require_readable(path);
-  if (is_trace_file(path)) return WorkloadKind::trace;
-  if (is_run_file(path))
-    throw InputError(fmt::format("{}: this is a run file, the result of `memwall run`; {}.", path.string(), kExpected));
-  if (is_pickle(path))
-    throw InputError(
-        fmt::format("{}: this is a pickle; if it is a snapshot of torch.cuda.memory, `memwall memory {}` "
-                    "explains it. It has no kernels to replay; {}.",
-                    path.string(), path.string(), kExpected));
-  return kind_of_text(path);
-}
-
-Workload load_workload(const fs::path& path, const fs::path& execution_trace, const std::string& step_range) {
-  const WorkloadKind kind = kind_of_workload(path);
-  if (!execution_trace.empty() && kind != WorkloadKind::kineto)
-    throw UsageError(fmt::format("--et {}: an ExecutionTrace joins a Kineto capture; {} is a {}.",
-                                 execution_trace.string(), path.string(), to_string(kind)));
-  if (!step_range.empty() && kind != WorkloadKind::inject)
-    throw UsageError(
-        fmt::format("--step-range {}: steps by NVTX ranges are found in a captured CUDA program; {} is a {}.",
-                    step_range, path.string(), to_string(kind)));
-  if (kind == WorkloadKind::inject) return load_inject(path, step_range);
-  if (kind == WorkloadKind::kineto) return load_kineto(path, execution_trace);
-  if (kind == WorkloadKind::capture) return load_capture(path);
-  if (kind == WorkloadKind::generated) return load_generated(path);
+Workload load_workload(const fs::path& path, const ImportSettings& settings) {
+  const Kind kind = find_kind(path);
+  require_taken(kind, settings, path);
+  if (kind.importer != nullptr) return load_import(*kind.importer, path, settings);
   Workload workload;
-  workload.kind = kind;
-  workload.files.push_back(path);
-  if (kind == WorkloadKind::trace) {
-    const ReadingProgress progress(path);
-    workload.trace = read_trace(path);
-  } else {
-    workload.trace = import_g10(path);
-    workload.files.push_back(tensors_beside(path));
+  workload.kind = kind.name;
+  if (kind.name == kGenerated) {
+    GeneratedStep step = generated_step(path.string(), {});
+    workload.trace = std::move(step.trace);
+    workload.files = std::move(step.files);
+    return workload;
   }
+  workload.files.push_back(path);
+  const ReadingProgress progress(path);
+  workload.trace = read_trace(path);
   return workload;
 }
 

@@ -1,10 +1,12 @@
-// memwall import: a capture becomes a trace file.
+// memwall import: a capture becomes a trace file, and what was concluded from it a table.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>
 
+#include "cli/format.h"
 #include "cli/output_file.h"
+#include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "cli/workload_file.h"
 #include "sim/error.h"
@@ -15,17 +17,78 @@ namespace memwall {
 namespace {
 
 struct Options {
-  std::string capture, execution_trace, step_range, output;
+  std::string capture, execution_trace, step_range, output, format = "table";
+  bool explain = false, formats = false;
 };
 
+Table format_table() {
+  Table table{.name = "formats",
+              .title = "Formats, in the order in which they are asked; told apart by content alone",
+              .columns = {"format", "written_by", "recognized_by", "knows"},
+              .headings = {"format", "who writes it", "recognized by", "the trace then knows"},
+              .rows = {},
+              .wrap = true};
+  for (const Importer& importer : importers())
+    table.rows.push_back(
+        {cell(importer.name), cell(importer.sentence), cell(importer.recognized), cell(importer.knows)});
+  return table;
+}
+
+Cell count(std::uint64_t number, std::uint64_t of) {
+  return of == 0 ? number_cell("", "") : number_cell(human_count(number), std::to_string(number));
+}
+
+Table decision_table(const Options& o, const Workload& w) {
+  Table table{.name = "decisions",
+              .title = fmt::format("{} ({}): what was concluded, and for how many of how many", o.capture, w.kind),
+              .columns = {"subject", "covered", "of", "share", "decision"},
+              .headings = {"subject", "covered", "of", "share", "decision"},
+              .rows = {},
+              .wrap = true};
+  for (const Decision& d : w.decisions) {
+    const double share = d.of == 0 ? 0 : static_cast<double>(d.covered) / static_cast<double>(d.of);
+    table.rows.push_back(
+        {cell(d.subject), count(d.covered, d.of), count(d.of, d.of),
+         d.of == 0 ? number_cell("", "") : number_cell(fmt::format("{:.1f} %", 100 * share), fmt::format("{}", share)),
+         cell(d.sentence)});
+  }
+  return table;
+}
+
+Table note_table(const Workload& w) {
+  Table table{.name = "notes",
+              .title = "What the file holds, and what the trace notes",
+              .columns = {"note"},
+              .headings = {""},
+              .rows = {},
+              .prose = true};
+  for (const std::string& line : w.report) table.rows.push_back({cell(line)});
+  for (const std::string& line : w.trace.notes) table.rows.push_back({cell(line)});
+  return table;
+}
+
+void print_summary(const Options& o, const Workload& w) {
+  fmt::print(stderr, "{} ({})\n", o.capture, w.kind);
+  for (const std::string& line : w.report) fmt::print(stderr, "  {}\n", line);
+  for (const std::string& line : w.trace.notes) fmt::print(stderr, "  {}\n", line);
+}
+
 int import_capture(const Options& o) {
-  const Workload workload = load_workload(o.capture, o.execution_trace, o.step_range);
-  require_harmless(o.output, workload.files);
+  const Format format = parse_format(o.format);
+  if (o.formats) {
+    print(to_text(format_table(), format));
+    return 0;
+  }
+  if (o.capture.empty()) throw UsageError("import: no capture is given; expected a file, or --formats.");
+  if (o.output.empty() && !o.explain)
+    throw UsageError("import: neither -o nor --explain is given; expected the trace file to write, or --explain.");
+  const Workload workload = load_workload(o.capture, {o.execution_trace, o.step_range});
   require_sound(workload.trace, o.capture);
+  if (o.explain) print(to_text({decision_table(o, workload), note_table(workload)}, format));
+  if (o.output.empty()) return 0;
+  require_harmless(o.output, workload.files);
   write_trace(workload.trace, o.output);
-  fmt::print(stderr, "{} ({})\n", o.capture, to_string(workload.kind));
-  for (const std::string& line : workload.report) fmt::print(stderr, "  {}\n", line);
-  for (const std::string& line : workload.trace.notes) fmt::print(stderr, "  {}\n", line);
+  if (!o.explain) print_summary(o, workload);
   fmt::print(stderr, "Wrote {}: {} ops, {} storages, {} steps.\n", o.output, workload.trace.ops.size(),
              workload.trace.storages.size(), workload.trace.steps.size());
   return 0;
@@ -37,10 +100,7 @@ Verb add_import(CLI::App& parent) {
   auto o = std::make_shared<Options>();
   CLI::App* app = parent.add_subcommand("import", "Turn a capture into a trace file");
   app->add_option("capture", o->capture,
-                  "A Kineto capture (torch.profiler's .json or .json.gz), a captured step (memwall_capture's .mwc or "
-                  ".mwc.gz), a captured CUDA program (libmemwall_inject's .mwi), or a G10 workload (X.kernels.csv with "
-                  "X.tensors.csv beside it); told apart by content")
-      ->required();
+                  "A file of one of the formats that --formats shows, gzip or not; told apart by content");
   app->add_option(
       "--et", o->execution_trace,
       "ExecutionTrace of the same run (ExecutionTraceObserver): adds which operator uses which storage, and "
@@ -49,16 +109,21 @@ Verb add_import(CLI::App& parent) {
       "--step-range", o->step_range,
       "Of a captured CUDA program: its NVTX ranges that begin with this are the steps; default: those called "
       "step, iteration, iter, train_step or training_step, with a number or not");
-  app->add_option("-o,--output", o->output, "The trace file to write (.mwt)")->required();
+  app->add_option("-o,--output", o->output, "The trace file to write (.mwt); may be left out with --explain");
+  app->add_flag("--explain", o->explain, "Print every decision and join as a table, with how much it covers");
+  app->add_flag("--formats", o->formats, "Print which formats are read: who writes them, how they are recognized");
+  app->add_option("--format", o->format, "Of --explain and --formats: table, json, csv or md")->capture_default_str();
   app->footer(
       "The summary on stderr compares every count with the file, and says what was concluded from it:\n"
       "constants with their sample sizes, blocking calls, edges that are given or inferred.\n\n"
       "Examples:\n"
       "  memwall import profile.json.gz -o step.mwt\n"
       "  memwall import profile.json.gz --et et.json.gz -o step.mwt    # policies that need dataflow\n"
+      "  memwall import profile.json.gz --explain                      # what was concluded, and how sure\n"
       "  memwall import step.mwc.gz -o step.mwt                        # captured with or without a GPU\n"
       "  memwall import memwall-4711.mwi --step-range epoch -o step.mwt   # any CUDA program\n"
-      "  memwall import BERT-256.kernels.csv -o bert.mwt");
+      "  memwall import BERT-256.kernels.csv -o bert.mwt\n"
+      "  memwall import --formats");
   return {app, [o] { return import_capture(*o); }};
 }
 

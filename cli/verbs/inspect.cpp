@@ -25,7 +25,7 @@ Cell count(std::uint64_t n) { return number_cell(human_count(n), std::to_string(
 Table overview(const Options& o, const Workload& w) {
   const Trace& t = w.trace;
   Table table{.name = "trace",
-              .title = fmt::format("{} ({})", o.file, to_string(w.kind)),
+              .title = fmt::format("{} ({})", o.file, w.kind),
               .columns = {"what", "value"},
               .headings = {"", ""},
               .rows = {}};
@@ -207,7 +207,7 @@ Table note_table(const Workload& w) {
 
 int inspect(const Options& o) {
   const Format format = parse_format(o.format);
-  const Workload w = load_workload(o.file, o.execution_trace);
+  const Workload w = load_workload(o.file, {o.execution_trace, ""});
   print(to_text({overview(o, w), knowledge_table(w.trace), policy_table(w.trace), op_counts(w.trace),
                  storage_counts(w.trace), note_table(w)},
                 format));

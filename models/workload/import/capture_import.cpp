@@ -280,4 +280,19 @@ void CaptureImporter::mark(std::string_view name) {
 
 ImportedCapture import_captured_step(const std::filesystem::path& path) { return CaptureImporter(path).run(); }
 
+bool recognizes_captured_step(const FileHead& head) { return opens_capture(head.text); }
+
+ImportedStep import_captured_step(const std::filesystem::path& path, const ImportSettings&) {
+  ImportedCapture captured = import_captured_step(path);
+  ImportedStep step;
+  step.trace = std::move(captured.trace);
+  step.report = std::move(captured.report);
+  step.files.push_back(path);
+  if (captured.measured) {
+    step.gpu = captured.gpu;
+    step.gpu_memory = captured.gpu_bytes;
+  }
+  return step;
+}
+
 }  // namespace memwall

@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "models/workload/import/importer.h"
 #include "sim/trace.h"
 
 namespace memwall {
@@ -39,5 +40,8 @@ struct ImportedCapture {
 
 // Throws InputError (file, line, found, expected).
 ImportedCapture import_captured_step(const std::filesystem::path& path);
+
+bool recognizes_captured_step(const FileHead& head);
+ImportedStep import_captured_step(const std::filesystem::path& path, const ImportSettings& settings);
 
 }  // namespace memwall

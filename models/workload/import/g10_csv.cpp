@@ -350,4 +350,13 @@ Trace import_g10(const std::filesystem::path& kernels_csv) {
   return read_g10(kernels, tensors, kernels_csv.string(), tensors_csv.string());
 }
 
+bool recognizes_g10(const FileHead& head) { return head.text.starts_with("kernel_id"); }
+
+ImportedStep import_g10(const std::filesystem::path& kernels_csv, const ImportSettings&) {
+  ImportedStep step;
+  step.trace = import_g10(kernels_csv);
+  step.files = {kernels_csv, tensors_beside(kernels_csv)};
+  return step;
+}
+
 }  // namespace memwall

@@ -27,6 +27,7 @@
 #include <string>
 #include <string_view>
 
+#include "models/workload/import/importer.h"
 #include "sim/trace.h"
 
 namespace memwall {
@@ -36,6 +37,9 @@ namespace memwall {
 // Throws InputError (file, line, found, expected) if either file is missing or damaged, if a
 // kernel names a tensor that is not listed or does not live then, or reads one nobody made.
 Trace import_g10(const std::filesystem::path& kernels_csv);
+
+bool recognizes_g10(const FileHead& head);
+ImportedStep import_g10(const std::filesystem::path& kernels_csv, const ImportSettings& settings);
 
 // The same from text in memory; the file names are for messages and the trace's name only.
 Trace read_g10(std::string_view kernels, std::string_view tensors, const std::string& kernels_file,

@@ -35,8 +35,10 @@ struct ImportedStep {
 };
 
 struct Importer {
-  std::string name;      // "Kineto capture"
-  std::string sentence;  // who writes such files, and what is usually behind their names' last dot
+  std::string name;        // "Kineto capture"
+  std::string sentence;    // who writes such files, and what is usually behind their names' last dot
+  std::string recognized;  // by what in the content
+  std::string knows;       // what the trace then knows, and on what that depends
   bool takes_execution_trace = false, takes_step_range = false;
   // Never throws; decides by content alone.
   bool (*recognizes)(const FileHead& head) = nullptr;
@@ -46,5 +48,12 @@ struct Importer {
 
 // All of them, in the order in which they are asked.
 const std::vector<Importer>& importers();
+
+// The first that recognizes the file, or null. Where a JSON object's members in the head do not tell, the file is read
+// on until one does, and head.members grows. Throws InputError where the file cannot be read as far as that.
+const Importer* importer_of(FileHead& head);
+
+// What a file that no importer takes is known to be ("this is ...; give ..."), or "".
+std::string known_otherwise(const FileHead& head);
 
 }  // namespace memwall

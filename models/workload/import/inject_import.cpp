@@ -11,6 +11,7 @@
 #include "models/workload/import/inject_ranges.h"
 #include "models/workload/import/inject_records.h"
 #include "models/workload/import/kineto_order.h"
+#include "models/workload/import/kineto_step.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -358,6 +359,13 @@ ImportedTrace import_inject(const InjectCapture& capture) {
   if (imported.trace.name.ends_with(".mwi")) imported.trace.name.resize(imported.trace.name.size() - 4);
   imported.trace.notes.insert(imported.trace.notes.begin(), capture.notes.begin(), capture.notes.end());
   return imported;
+}
+
+bool recognizes_inject(const FileHead& head) { return opens_inject(head.raw); }
+
+ImportedStep import_inject(const std::filesystem::path& path, const ImportSettings& settings) {
+  const InjectCapture capture = read_inject(path, {settings.step_range});
+  return step_of(import_inject(capture), capture.capture);
 }
 
 }  // namespace memwall

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "models/workload/import/importer.h"
 #include "models/workload/import/kineto_import.h"
 
 namespace memwall {
@@ -29,5 +30,8 @@ InjectCapture read_inject(const std::filesystem::path& path, const InjectImportO
 
 // import_kineto of the capture, with the notes before its own.
 ImportedTrace import_inject(const InjectCapture& capture);
+
+bool recognizes_inject(const FileHead& head);
+ImportedStep import_inject(const std::filesystem::path& path, const ImportSettings& settings);
 
 }  // namespace memwall

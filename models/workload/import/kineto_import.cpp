@@ -26,9 +26,9 @@ using std::string_view;
 
 constexpr Duration kSideBySide = microseconds(5);  // a hand-over faster than this is two threads at work
 
-class Importer {
+class ProgramWriter {
  public:
-  Importer(const KinetoCapture& capture, const KinetoImportOptions& options)
+  ProgramWriter(const KinetoCapture& capture, const KinetoImportOptions& options)
       : c_(capture),
         options_(options),
         j_(join_capture(capture)),
@@ -411,7 +411,7 @@ class Importer {
 }  // namespace
 
 ImportedTrace import_kineto(const KinetoCapture& capture, const KinetoImportOptions& options) {
-  return Importer(capture, options).run();
+  return ProgramWriter(capture, options).run();
 }
 
 }  // namespace memwall

@@ -1,0 +1,83 @@
+// The list of formats: one entry each. An entry's functions stand in the format's own files.
+#include <algorithm>
+
+#include "models/workload/import/capture_import.h"
+#include "models/workload/import/file_head.h"
+#include "models/workload/import/g10_csv.h"
+#include "models/workload/import/importer.h"
+#include "models/workload/import/inject_import.h"
+#include "models/workload/import/json_source.h"
+#include "models/workload/import/kineto_step.h"
+
+namespace memwall {
+namespace {
+
+bool has_member(const FileHead& head, std::string_view name) {
+  return std::find(head.members.begin(), head.members.end(), name) != head.members.end();
+}
+
+const Importer* first_that_recognizes(const FileHead& head) {
+  for (const Importer& importer : importers())
+    if (importer.recognizes(head)) return &importer;
+  return nullptr;
+}
+
+}  // namespace
+
+const std::vector<Importer>& importers() {
+  static const std::vector<Importer> all{
+      {.name = "captured step",
+       .sentence = "memwall_capture, a Python package of memwall: .mwc, .mwc.gz",
+       .recognized = "JSON lines whose first says \"format\": \"memwall-capture\"",
+       .knows = "allocations, dataflow, modules, shapes; timing where it was captured on a GPU",
+       .recognizes = recognizes_captured_step,
+       .import = import_captured_step},
+      {.name = "captured CUDA program",
+       .sentence = "libmemwall_inject, a library of memwall, around any CUDA program: .mwi",
+       .recognized = "its first 8 bytes, \\x89MWI\\r\\n\\x1a\\n",
+       .knows = "timing; allocations of cudaMalloc and its kin",
+       .takes_step_range = true,
+       .recognizes = recognizes_inject,
+       .import = import_inject},
+      {.name = "Kineto capture",
+       .sentence = "torch.profiler, export_chrome_trace or tensorboard_trace_handler: .json, .json.gz",
+       .recognized = "JSON with a member \"traceEvents\", or an array of events",
+       .knows = "timing; allocations with profile_memory; modules with with_stack or with_modules; dataflow with an "
+                "ExecutionTrace of the same run (--et)",
+       .takes_execution_trace = true,
+       .recognizes = recognizes_kineto,
+       .import = import_kineto},
+      {.name = "G10 workload",
+       .sentence = "the G10 artifact (MICRO 2023): X.kernels.csv, with X.tensors.csv beside it",
+       .recognized = "CSV whose first column is kernel_id",
+       .knows = "timing, allocations, dataflow",
+       .recognizes = recognizes_g10,
+       .import = import_g10},
+  };
+  return all;
+}
+
+const Importer* importer_of(FileHead& head) {
+  const Importer* found = first_that_recognizes(head);
+  if (found != nullptr || !head.text.starts_with('{') || first_members(head.text).closed) return found;
+  JsonSource json(head.path);
+  for (std::size_t i = 0; const auto name = json.next_member(); ++i) {
+    if (i < head.members.size()) continue;  // seen before
+    head.members.push_back(*name);
+    if ((found = first_that_recognizes(head)) != nullptr) return found;
+  }
+  return nullptr;
+}
+
+std::string known_otherwise(const FileHead& head) {
+  if (has_member(head, "nodes") && has_member(head, "schema"))
+    return "this is an ExecutionTrace, which has no times; give it with --et beside the Kineto capture of the same run";
+  if (head.text.starts_with("tensor_id"))
+    return "this is the tensors file of a G10 workload; give its X.kernels.csv, the tensors are found beside it";
+  if (head.text.size() > 1 && head.text[0] == '\x80' && head.text[1] >= 2 && head.text[1] <= 5)
+    return "this is a pickle; if it is a snapshot of torch.cuda.memory, `memwall memory " + head.path.string() +
+           "` explains it. It has no kernels to replay";
+  return "";
+}
+
+}  // namespace memwall

@@ -1,0 +1,60 @@
+#include "models/workload/import/kineto_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "models/workload/import/execution_trace.h"
+#include "models/workload/import/execution_trace_join.h"
+
+namespace memwall {
+
+bool recognizes_kineto(const FileHead& head) {
+  if (head.text.starts_with('[')) {
+    const std::size_t first = head.text.find_first_not_of(" \t\r\n", 1);
+    return first != std::string::npos && (head.text[first] == '{' || head.text[first] == ']');
+  }
+  // What stands before or instead of the events, by vintage.
+  constexpr std::array<std::string_view, 11> names{
+      "schemaVersion",       "deviceProperties", "traceEvents",   "distributedInfo", "traceName", "displayTimeUnit",
+      "baseTimeNanoseconds", "trace_id",         "record_shapes", "profile_memory",  "with_stack"};
+  return std::any_of(head.members.begin(), head.members.end(), [&](const std::string& member) {
+    return std::find(names.begin(), names.end(), member) != names.end();
+  });
+}
+
+std::string events_line(const KinetoCapture& capture) {
+  std::string line;
+  for (const auto& [category, count] : capture.events_by_category)
+    line += fmt::format("{}{} {}", line.empty() ? "Events in the file: " : ", ", count,
+                        category.empty() ? "without category" : category);
+  return line + ".";
+}
+
+ImportedStep step_of(ImportedTrace imported, const KinetoCapture& capture) {
+  ImportedStep step;
+  step.trace = std::move(imported.trace);
+  step.gpu = std::move(step.trace.machine);
+  step.trace.machine.clear();
+  for (const CapturedDevice& device : capture.devices)
+    if (device.name == step.gpu) {
+      step.gpu_memory = device.memory;
+      break;
+    }
+  step.report.push_back(events_line(capture));
+  step.files.push_back(capture.path);
+  return step;
+}
+
+ImportedStep import_kineto(const std::filesystem::path& path, const ImportSettings& settings) {
+  const KinetoCapture capture = read_kineto(path);
+  ImportedTrace imported = import_kineto(capture);
+  if (!settings.execution_trace.empty())
+    join_execution_trace(imported, capture, read_execution_trace(settings.execution_trace));
+  ImportedStep step = step_of(std::move(imported), capture);
+  if (!settings.execution_trace.empty()) step.files.push_back(settings.execution_trace);
+  return step;
+}
+
+}  // namespace memwall

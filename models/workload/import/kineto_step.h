@@ -1,0 +1,20 @@
+// A Kineto capture as a step, with the ExecutionTrace of the same run where there is one.
+#pragma once
+
+#include <string>
+
+#include "models/workload/import/importer.h"
+#include "models/workload/import/kineto_import.h"
+
+namespace memwall {
+
+bool recognizes_kineto(const FileHead& head);
+ImportedStep import_kineto(const std::filesystem::path& path, const ImportSettings& settings);
+
+// What the file holds, by category as it names them.
+std::string events_line(const KinetoCapture& capture);
+
+// Moves the device that the trace was captured on from Trace::machine, where import_kineto puts its name, to the step.
+ImportedStep step_of(ImportedTrace imported, const KinetoCapture& capture);
+
+}  // namespace memwall

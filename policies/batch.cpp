@@ -197,9 +197,7 @@ class Growing {
 
   // The whole message of a collective, from what one rank sends of it.
   Bytes message(const Op& op) const {
-    constexpr Bytes kUnit = Bytes{1} << 40;
-    const auto sent = static_cast<double>(pricer_.wire_bytes(op.collective, kUnit, old_.ranks));
-    return sent > 0 ? std::llround(static_cast<double>(op.bytes) * (static_cast<double>(kUnit) / sent)) : 0;
+    return pricer_.message_bytes(op.collective, op.bytes, old_.ranks);
   }
 
   const Trace& old_;

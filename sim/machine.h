@@ -18,7 +18,7 @@ using BytesPerSecond = double;
 using FlopsPerSecond = double;
 
 // Share of the nominal rate reached at a size, interpolated linearly over log2(bytes),
-// constant beyond the ends. Empty = 1. REQUIRES: sizes ascending, 0 < share <= 1.
+// constant beyond the ends. Empty = 1. REQUIRES: sizes ascending, 0 < share <= 1 (of Gpu's curves: B/s, or s).
 struct EfficiencyCurve {
   std::vector<std::pair<double, double>> points;  // (bytes, share)
   double at(double bytes) const;
@@ -35,7 +35,10 @@ struct Tier {
   FlopsPerSecond compute = 0;      // near-memory compute, 0 = none
   double picojoules_per_byte = 0;  // energy of an access, 0 = unknown
   double dollars_per_byte = 0;     // price, 0 = unknown
+  std::int32_t memory_link = -1;   // index into links: what work done in this memory crosses; -1 = not stated
   Bytes usable() const { return capacity - unavailable; }
+  // Bytes of tensors that fit: more than `usable` where the tier compresses.
+  Bytes holds() const { return static_cast<Bytes>(static_cast<double>(usable()) * compression_ratio); }
 };
 
 // A resource that transfers share: one direction of a PCIe link, an NVLink port,
@@ -47,6 +50,16 @@ struct Link {
   double picojoules_per_byte = 0;
 };
 
+// How a storage device is asked: a transfer is cut into requests of `block` bytes, of which at most `depth` are under
+// way. No faster than depth * block / latency (Little 1961, "A Proof for the Queuing Formula: L = lambda W"), nor than
+// block * per_second.
+struct StorageRequests {
+  Bytes block = 0;  // 0 = not known: no limit
+  double depth = 0;
+  Duration latency{};     // of one request of `block` bytes alone
+  double per_second = 0;  // 0 = no such limit
+};
+
 // What a transfer between two tiers crosses.
 struct Route {
   std::uint8_t from = 0, to = 0;  // indices into Machine::tiers
@@ -54,10 +67,14 @@ struct Route {
   std::uint8_t engine = 0;  // copy-engine class: FIFO per direction (0 H2D, 1 D2H, 2 P2P, 3 storage read, 4 storage
                             // write, 5 within the device)
   std::vector<std::uint16_t> links;  // indices into Machine::links
+  // Of the bytes, per link: less than 1 where they cross compressed; empty = all 1. `bandwidth` is of bytes before that.
+  std::vector<double> link_shares{};
+  double share_of(std::uint16_t link) const;  // of the bytes; REQUIRES: it is one of `links`
   double weight = 1;                 // in the fair share of a common link (duplex asymmetry)
-  BytesPerSecond bandwidth = 0;      // of one transfer alone; <= every link's
+  BytesPerSecond bandwidth = 0;      // of one transfer alone; <= every link's, and what `requests` allow
   Duration latency{};                // per transfer
   EfficiencyCurve efficiency;        // by transfer size
+  StorageRequests requests{};
 };
 inline constexpr int kEngines = 6;
 
@@ -124,6 +141,9 @@ struct Gpu {
   AttentionCost attention;
   std::uint32_t collective_multiprocessors = 0;  // taken by a collective kernel
   std::vector<MigProfile> mig_profiles;          // none: the GPU cannot be cut
+  // By working set, empty = not known. B/s that all multiprocessors together read again and again, each its own
+  // (working set of one) or one that they share; s from one load to the next that depends on it.
+  EfficiencyCurve private_read_bandwidth{}, shared_read_bandwidth{}, load_latency{};
 };
 
 struct HostCosts {
@@ -138,12 +158,30 @@ struct HostCosts {
   Duration device_malloc{};                // cudaMalloc
   Duration device_free{};                  // cudaFree
   Duration synchronize_return{};           // end of work to return of a synchronize
+  double watts = 0;                        // of the whole host without its GPUs while they train; 0 = unknown
   // What a framework does for one operator besides the calls above (Op::framework_calls):
   Duration eager_forward{};       // dispatched from Python
   Duration eager_backward{};      // run by the autograd engine
   Duration eager_optimizer{};     // of a multi-tensor optimizer step
   Duration compiled_call{};       // one kernel of code that a compiler made
   double framework_residual = 0;  // as KernelEfficiency::residual, of the four
+};
+
+enum class CollectiveAlgorithm : std::uint8_t { ring, tree, in_switch };
+
+// One way to run collectives over a fabric; see models/hw/collective_cost.h.
+struct CollectiveLaw {
+  std::string name;  // "pair", "nvls"
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
+  std::vector<CollectiveKind> kinds;           // empty: all that the algorithm can do
+  std::uint32_t min_ranks = 2, max_ranks = 0;  // 0 = unlimited
+  BytesPerSecond bus_bandwidth = 0;            // as nccl-tests' busbw, large messages
+  Duration step_latency{};
+  Duration inner_step_latency{};  // of steps within reach of the next inner fabric
+  bool inner_steps = false;       // are those told apart?
+  Duration base_latency{};
+  EfficiencyCurve efficiency{};  // by message size
+  double residual = 0;           // as KernelEfficiency::residual
 };
 
 // The links over which GPUs of one process group talk.
@@ -153,9 +191,10 @@ struct Fabric {
   BytesPerSecond bus_bandwidth = 0;  // as nccl-tests' busbw, large messages
   Duration step_latency{};           // per ring step
   Duration base_latency{};
-  std::uint32_t max_ranks = 0;  // reach of this fabric; 0 = unlimited
-  EfficiencyCurve efficiency;   // by message size
-  double residual = 0;          // as KernelEfficiency::residual
+  std::uint32_t max_ranks = 0;               // reach of this fabric; 0 = unlimited
+  EfficiencyCurve efficiency;                // by message size
+  double residual = 0;                       // as KernelEfficiency::residual
+  std::vector<CollectiveLaw> collectives{};  // none: a ring with the numbers above
 };
 
 // How well the prices of one kind of work hold: 90 % of measurements lie within price x (1 +- residual). Errors are
@@ -188,6 +227,10 @@ struct Machine {
   int link(const std::string& name) const;
   // The route between two tiers, or null. A pageable copy without a pageable route takes the other.
   const Route* route(int from, int to, bool pageable) const;
+  // What work on the data of a tier crosses where it lies, and how fast that is: of a tier with compute its own memory
+  // link; else the CPU does it, in the tier "host" through the host's DRAM, in another through the routes between that
+  // tier and the host, half of the bytes each way. Nothing where there are no such routes.
+  std::optional<Route> work_in(int tier) const;
   // Of price_errors; 0 if not there.
   double price_error(OpKind kind, OperatorClass operator_class) const;
   // The innermost fabric that reaches `ranks`, or null.

@@ -1,6 +1,7 @@
 // What would this cost on that machine? Rewriters ask; models/hw answers.
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include "sim/op.h"
@@ -28,6 +29,12 @@ class Pricer {
   virtual Duration collective(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const = 0;
   // Bytes that one rank puts on the wire for it (ring: all-gather (N-1)/N * S, all-reduce 2(N-1)/N * S).
   virtual Bytes wire_bytes(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const = 0;
+  // The whole message, of which one rank sends `sent` in a ring: what captures count in Op::bytes. 0 = not known.
+  virtual Bytes message_bytes(CollectiveKind kind, Bytes sent, std::uint32_t ranks) const {
+    constexpr Bytes kUnit = Bytes{1} << 40;
+    const auto share = static_cast<double>(wire_bytes(kind, kUnit, ranks)) / static_cast<double>(kUnit);
+    return share > 0 ? std::llround(static_cast<double>(sent) / share) : 0;
+  }
   // CPU work bound by host DRAM: optimizer step, casts.
   virtual Duration host_memory_work(Bytes dram_bytes) const = 0;
   // What `measured` takes as `changed` (FLOPs, bytes, type, class): measured x predicted(new) / predicted(old).

@@ -12,7 +12,9 @@
 #include <set>
 
 #include "models/hw/machine_durations.h"
+#include "models/hw/machine_parts.h"
 #include "models/hw/machine_text.h"
+#include "models/hw/machine_tiers.h"
 #include "models/hw/price_errors.h"
 #include "models/hw/quantity.h"
 #include "sim/error.h"
@@ -24,72 +26,13 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSuffix = ".textproto";
 constexpr std::uintmax_t kLargestFile = 1 << 20;  // a machine file is a few kilobytes
 
-// The checks of MachineText have passed: what is read here is there and well formed.
-double number(const schema::Quantity& q, Dimension d) { return parse_quantity(q.value(), d); }
-Bytes size(const schema::Quantity& q) { return static_cast<Bytes>(std::llround(number(q, Dimension::size))); }
-double rate(const schema::Quantity& q) { return number(q, Dimension::bandwidth); }
-Duration time(const schema::Quantity& q) { return from_seconds(number(q, Dimension::time)); }
-double share(const schema::Quantity& q) { return number(q, Dimension::share); }
-std::uint32_t count(const schema::Quantity& q) { return static_cast<std::uint32_t>(number(q, Dimension::count)); }
-
 template <class Schema>
 void read_tier(const Schema& from, Tier& tier) {
-  tier.capacity = size(from.capacity());
-  if (from.has_unavailable()) tier.unavailable = size(from.unavailable());
-  if (from.has_compression()) tier.compression_ratio = number(from.compression(), Dimension::ratio);
-  if (from.has_energy()) tier.picojoules_per_byte = number(from.energy(), Dimension::energy_per_byte);
-  if (from.has_price()) tier.dollars_per_byte = number(from.price(), Dimension::size_price);
-}
-
-DataType data_type(schema::Peak::DataType t) {
-  switch (t) {
-    case schema::Peak::fp64:
-      return DataType::fp64;
-    case schema::Peak::fp32:
-      return DataType::fp32;
-    case schema::Peak::tf32:
-      return DataType::tf32;
-    case schema::Peak::fp16:
-      return DataType::fp16;
-    case schema::Peak::bf16:
-      return DataType::bf16;
-    case schema::Peak::fp8:
-      return DataType::fp8;
-    case schema::Peak::int8:
-      return DataType::int8;
-  }
-  return DataType::unknown;
-}
-
-KernelEfficiency read_efficiency(const schema::Efficiency& from) {
-  KernelEfficiency e;
-  // The schema's enum repeats OperatorClass value by value; machine_file_test.cpp holds them together.
-  e.operator_class = static_cast<OperatorClass>(from.operator_class());
-  e.compute = share(from.compute_share());
-  e.memory = share(from.memory_share());
-  e.fixed = time(from.fixed());
-  if (from.has_backward_share()) e.backward_memory = share(from.backward_share());
-  e.width = parse_curve(from.width());
-  if (from.has_residual()) e.residual = share(from.residual());
-  return e;
-}
-
-MatrixUnits read_matrix(const schema::MatrixUnits& from) {
-  MatrixUnits matrix;
-  for (const auto& loop : from.main_loop())
-    matrix.main_loops.push_back({data_type(loop.data_type()), share(loop.share())});
-  matrix.convolution = share(from.convolution_share());
-  if (from.has_convolution_backward_share()) matrix.convolution_backward = share(from.convolution_backward_share());
-  matrix.start_up = time(from.start_up());
-  matrix.alignment = parse_curve(from.alignment());
-  if (from.has_residual()) matrix.residual = share(from.residual());
-  return matrix;
-}
-
-AttentionCost read_attention(const schema::Attention& from) {
-  return {parse_curve(from.forward()), number(from.backward_ratio(), Dimension::ratio),
-          number(from.start_up_keys(), Dimension::count), number(from.causal_start_up_keys(), Dimension::count),
-          from.has_residual() ? share(from.residual()) : 0};
+  tier.capacity = size_of(from.capacity());
+  if (from.has_unavailable()) tier.unavailable = size_of(from.unavailable());
+  if (from.has_compression()) tier.compression_ratio = number_of(from.compression(), Dimension::ratio);
+  if (from.has_energy()) tier.picojoules_per_byte = number_of(from.energy(), Dimension::energy_per_byte);
+  if (from.has_price()) tier.dollars_per_byte = number_of(from.price(), Dimension::size_price);
 }
 
 TierClass tier_class(schema::Tier::Class c) {
@@ -104,57 +47,6 @@ TierClass tier_class(schema::Tier::Class c) {
   return TierClass::device;
 }
 
-Gpu read_gpu(const schema::Gpu& from) {
-  Gpu gpu;
-  gpu.name = from.name();
-  gpu.aliases.assign(from.alias().begin(), from.alias().end());
-  gpu.compute_major = static_cast<int>(count(from.compute_major()));
-  gpu.compute_minor = static_cast<int>(count(from.compute_minor()));
-  gpu.multiprocessors = count(from.multiprocessors());
-  gpu.threads_per_multiprocessor = count(from.threads_per_multiprocessor());
-  gpu.l2_bytes = size(from.l2_capacity());
-  gpu.l2_bandwidth = rate(from.l2_bandwidth());
-  if (from.has_collective_multiprocessors()) gpu.collective_multiprocessors = count(from.collective_multiprocessors());
-  for (const auto& p : from.peak())
-    gpu.peaks.push_back({data_type(p.data_type()), number(p.rate(), Dimension::flop_rate)});
-  for (const auto& e : from.efficiency()) gpu.efficiencies.push_back(read_efficiency(e));
-  if (from.has_matrix()) gpu.matrix = read_matrix(from.matrix());
-  if (from.has_attention()) gpu.attention = read_attention(from.attention());
-  if (from.has_residency()) {
-    gpu.l2_kept = number(from.residency().kept(), Dimension::ratio);
-    gpu.l2_lost = number(from.residency().lost(), Dimension::ratio);
-    gpu.l2_streaming = share(from.residency().streaming_share());
-  }
-  for (const auto& p : from.mig_profile())
-    gpu.mig_profiles.push_back({p.name(), size(p.memory()), count(p.multiprocessors()), count(p.compute_slices()),
-                                count(p.memory_slices()), count(p.count())});
-  return gpu;
-}
-
-HostCosts read_host(const schema::Host& from) {
-  HostCosts host;
-  host.cores = count(from.cores());
-  host.optimizer_bandwidth = rate(from.optimizer_bandwidth());
-  const schema::Calls& calls = from.calls();
-  host.launch = time(calls.launch());
-  host.launch_latency = time(calls.launch_latency());
-  host.stream_gap = time(calls.stream_gap());
-  host.copy_call = time(calls.copy());
-  host.event_call = time(calls.event());
-  host.allocator_call = time(calls.allocator());
-  host.device_malloc = time(calls.device_malloc());
-  host.device_free = time(calls.device_free());
-  host.synchronize_return = time(calls.synchronize_return());
-  if (calls.has_framework()) {
-    host.eager_forward = time(calls.framework().eager_forward());
-    host.eager_backward = time(calls.framework().eager_backward());
-    host.eager_optimizer = time(calls.framework().eager_optimizer());
-    host.compiled_call = time(calls.framework().compiled_call());
-    if (calls.framework().has_residual()) host.framework_residual = share(calls.framework().residual());
-  }
-  return host;
-}
-
 void read_tiers(const schema::Machine& from, Machine& machine) {
   machine.tiers.push_back({.name = "hbm", .tier_class = TierClass::device});
   read_tier(from.gpu().hbm(), machine.tiers.back());
@@ -163,23 +55,23 @@ void read_tiers(const schema::Machine& from, Machine& machine) {
   for (const auto& t : from.tier()) {
     machine.tiers.push_back({.name = t.name(), .tier_class = tier_class(t.tier_class())});
     read_tier(t, machine.tiers.back());
-    if (t.has_compute()) machine.tiers.back().compute = number(t.compute(), Dimension::flop_rate);
+    if (t.has_compute()) machine.tiers.back().compute = number_of(t.compute(), Dimension::flop_rate);
   }
 }
 
 void read_links(const schema::Machine& from, Machine& machine) {
   const auto& dram = from.host().dram();
   machine.hbm_link = 0;
-  machine.links.push_back({.name = "hbm", .bandwidth = rate(from.gpu().hbm().bandwidth())});
+  machine.links.push_back({.name = "hbm", .bandwidth = rate_of(from.gpu().hbm().bandwidth())});
   machine.dram_link = 1;
   machine.links.push_back(
       {.name = "host_dram",
-       .bandwidth = rate(dram.bandwidth()),
-       .sharers = from.host().has_dram_sharers() ? count(from.host().dram_sharers()) : machine.gpu_count});
+       .bandwidth = rate_of(dram.bandwidth()),
+       .sharers = from.host().has_dram_sharers() ? count_of(from.host().dram_sharers()) : machine.gpu_count});
   for (const auto& l : from.link()) {
-    Link link{.name = l.name(), .bandwidth = rate(l.bandwidth())};
-    if (l.has_sharers()) link.sharers = count(l.sharers());
-    if (l.has_energy()) link.picojoules_per_byte = number(l.energy(), Dimension::energy_per_byte);
+    Link link{.name = l.name(), .bandwidth = rate_of(l.bandwidth())};
+    if (l.has_sharers()) link.sharers = count_of(l.sharers());
+    if (l.has_energy()) link.picojoules_per_byte = number_of(l.energy(), Dimension::energy_per_byte);
     machine.links.push_back(link);
   }
 }
@@ -199,7 +91,7 @@ bool crosses(const std::vector<std::uint16_t>& links, int link) {
 // link carries f1*b1 + f2*b2, and weights f1*b1, f2*b2 make max-min fairness split it so.
 void add_duplex(const schema::Duplex& duplex, Machine& machine) {
   const int forward = machine.link(duplex.forward()), backward = machine.link(duplex.backward());
-  const double f1 = share(duplex.forward_share()), f2 = share(duplex.backward_share());
+  const double f1 = share_of(duplex.forward_share()), f2 = share_of(duplex.backward_share());
   const double b1 = machine.links[static_cast<std::size_t>(forward)].bandwidth;
   const double b2 = machine.links[static_cast<std::size_t>(backward)].bandwidth;
   const auto index = static_cast<std::uint16_t>(machine.links.size());
@@ -223,9 +115,10 @@ void read_routes(const schema::Machine& from, Machine& machine) {
     route.pageable = r.pageable();
     route.engine = static_cast<std::uint8_t>(r.engine());
     route.links = link_indices(r.crosses(), machine);
-    route.latency = time(r.latency());
-    route.bandwidth = r.has_bandwidth() ? rate(r.bandwidth()) : std::numeric_limits<double>::infinity();
+    route.latency = time_of(r.latency());
+    route.bandwidth = r.has_bandwidth() ? rate_of(r.bandwidth()) : std::numeric_limits<double>::infinity();
     route.efficiency = parse_curve(r.efficiency());
+    if (r.has_requests()) route.requests = read_requests(r.requests());
     machine.routes.push_back(route);
   }
 }
@@ -235,24 +128,37 @@ void read_fabrics(const schema::Machine& from, Machine& machine) {
     Fabric fabric;
     fabric.name = f.name();
     fabric.links = link_indices(f.crosses(), machine);
-    fabric.bus_bandwidth = rate(f.bus_bandwidth());
-    fabric.step_latency = time(f.step_latency());
-    fabric.base_latency = time(f.base_latency());
-    if (f.has_max_ranks()) fabric.max_ranks = count(f.max_ranks());
+    fabric.bus_bandwidth = rate_of(f.bus_bandwidth());
+    fabric.step_latency = time_of(f.step_latency());
+    fabric.base_latency = time_of(f.base_latency());
+    if (f.has_max_ranks()) fabric.max_ranks = count_of(f.max_ranks());
     fabric.efficiency = parse_curve(f.efficiency());
-    if (f.has_residual()) fabric.residual = share(f.residual());
+    if (f.has_residual()) fabric.residual = share_of(f.residual());
+    for (const auto& c : f.collective()) fabric.collectives.push_back(read_collective(c));
     machine.fabrics.push_back(fabric);
   }
 }
 
-// No transfer is faster than the slowest link that it crosses.
+// A rank sends its whole message and a share of the result, where a ring sends it twice: up to twice the bus bandwidth.
+constexpr double kInSwitch = 2;
+
+void cap_fabric(Fabric& fabric, BytesPerSecond link) {
+  fabric.bus_bandwidth = std::min(fabric.bus_bandwidth, link);
+  for (CollectiveLaw& law : fabric.collectives) {
+    const double most = law.algorithm == CollectiveAlgorithm::in_switch ? kInSwitch * link : link;
+    law.bus_bandwidth = std::min(law.bus_bandwidth, most);
+  }
+}
+
+// No transfer is faster than the slowest link that it crosses, or than its requests allow.
 void cap_routes(Machine& machine) {
-  for (Route& route : machine.routes)
+  for (Route& route : machine.routes) {
+    route.bandwidth = std::min(route.bandwidth, request_bandwidth(route.requests));
     for (const std::uint16_t link : route.links)
-      route.bandwidth = std::min(route.bandwidth, machine.links[link].bandwidth);
+      route.bandwidth = std::min(route.bandwidth, machine.links[link].bandwidth / route.share_of(link));
+  }
   for (Fabric& fabric : machine.fabrics)
-    for (const std::uint16_t link : fabric.links)
-      fabric.bus_bandwidth = std::min(fabric.bus_bandwidth, machine.links[link].bandwidth);
+    for (const std::uint16_t link : fabric.links) cap_fabric(fabric, machine.links[link].bandwidth);
 }
 
 // What no single number shows. "" if the machine hangs together.
@@ -277,6 +183,7 @@ std::string contradiction(const Machine& machine) {
     if (!names.insert(link.name).second) return fmt::format("two links are called \"{}\"", link.name);
     if (link.sharers == 0) return fmt::format("link \"{}\" has 0 sharers; expected at least 1", link.name);
   }
+  if (const std::string problem = tier_contradiction(machine); !problem.empty()) return problem;
   return negative_duration(machine);
 }
 
@@ -284,19 +191,22 @@ Machine build(const schema::Machine& from) {
   Machine machine;
   machine.name = from.name();
   machine.description = from.description();
-  machine.gpu_count = count(from.gpu_count());
+  machine.gpu_count = count_of(from.gpu_count());
   machine.gpu = read_gpu(from.gpu());
   machine.host = read_host(from.host());
   read_tiers(from, machine);
   read_links(from, machine);
+  read_memory_links(from, machine);
   read_routes(from, machine);
   read_fabrics(from, machine);
   for (const auto& d : from.duplex()) add_duplex(d, machine);
+  read_compressed_links(from, machine);
   cap_routes(machine);
   machine.price_errors = price_errors_of(machine);
-  if (from.has_price()) machine.dollars_per_hour = number(from.price(), Dimension::price_rate);
-  if (from.has_power()) machine.watts = number(from.power(), Dimension::power);
-  if (from.has_idle_power()) machine.idle_watts = number(from.idle_power(), Dimension::power);
+  if (from.has_price()) machine.dollars_per_hour = number_of(from.price(), Dimension::price_rate);
+  if (from.has_power()) machine.watts = number_of(from.power(), Dimension::power);
+  if (from.host().has_power()) machine.host.watts = parse_quantity(from.host().power().value(), Dimension::power);
+  if (from.has_idle_power()) machine.idle_watts = number_of(from.idle_power(), Dimension::power);
   return machine;
 }
 

@@ -48,6 +48,9 @@ bool is_curve(const FieldDescriptor* f) {
 Dimension dimension_of(const FieldDescriptor* f) {
   return static_cast<Dimension>(f->options().GetExtension(schema::unit));
 }
+Dimension curve_dimension(const FieldDescriptor* f) {
+  return f->options().HasExtension(schema::unit) ? dimension_of(f) : Dimension::share;
+}
 bool is_required(const FieldDescriptor* f) { return f->options().GetExtension(schema::required); }
 
 // What tells the elements of a list apart: their first field, a name or an enum value.
@@ -158,7 +161,7 @@ class Checker {
       if (!paths.insert(child.path).second)
         fail(file_, child.place, fmt::format("{} is given twice; expected different names", child.path));
       check(child);
-      if (is_curve(field)) check_curve(child);
+      if (is_curve(field)) check_curve(field, child);
     });
   }
 
@@ -212,9 +215,9 @@ class Checker {
     }
   }
 
-  void check_curve(const Node& node) {
+  void check_curve(const FieldDescriptor* field, const Node& node) {
     try {
-      parse_curve(static_cast<const schema::Curve&>(*node.message));
+      parse_curve(static_cast<const schema::Curve&>(*node.message), curve_dimension(field));
     } catch (const QuantityError& error) {
       fail(file_, node.place, fmt::format("{}: {}", node.path, error.what()));
     }
@@ -344,21 +347,22 @@ std::vector<MachineNumber> MachineText::numbers() const {
   return numbers;
 }
 
-EfficiencyCurve parse_curve(const schema::Curve& curve) {
+EfficiencyCurve parse_curve(const schema::Curve& curve, Dimension dimension) {
   EfficiencyCurve result;
   for (const std::string& point : curve.point()) {
     const std::size_t colon = point.find(':');
     if (colon == std::string::npos)
-      throw QuantityError(
-          fmt::format("the point \"{}\" has no \":\"; expected a size and a share such as "
-                      "\"1 MiB: 0.42\"",
-                      point));
+      throw QuantityError(fmt::format("the point \"{}\" has no \":\"; expected a size and {} such as \"1 MiB: {}\"",
+                                      point, to_string(dimension),
+                                      dimension == Dimension::share ? "0.42" : example(dimension)));
     std::string_view share = std::string_view(point).substr(colon + 1);
     while (!share.empty() && share.front() == ' ') share.remove_prefix(1);
     const double size = parse_quantity(std::string_view(point).substr(0, colon), Dimension::size);
     if (size <= 0 || (!result.points.empty() && size <= result.points.back().first))
       throw QuantityError(fmt::format("the point \"{}\" is out of order; expected sizes above 0 and ascending", point));
-    result.points.emplace_back(size, parse_quantity(share, Dimension::share));
+    const double value = parse_quantity(share, dimension);
+    if (value < 0) throw QuantityError(fmt::format("the point \"{}\" is negative; expected 0 or more", point));
+    result.points.emplace_back(size, value);
   }
   return result;
 }

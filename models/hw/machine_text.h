@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/hw/machine_file.h"
+#include "models/hw/quantity.h"
 
 namespace memwall {
 
@@ -31,7 +32,7 @@ class MachineText {
 // As load_machine finds and overrides it.
 MachineText read_machine_text(const std::string& name_or_path, const std::vector<std::string>& settings);
 
-// The points of a curve that was checked. Throws QuantityError.
-EfficiencyCurve parse_curve(const schema::Curve& curve);
+// The points of a curve, in base units of what it has at each size. Throws QuantityError.
+EfficiencyCurve parse_curve(const schema::Curve& curve, Dimension dimension = Dimension::share);
 
 }  // namespace memwall

@@ -75,11 +75,7 @@ class StepPricer {
   }
 
   // The whole message, from what one rank sends of it.
-  Bytes message(const Op& op) const {
-    constexpr Bytes kUnit = Bytes{1} << 40;
-    const auto sent = static_cast<double>(prices_->wire_bytes(op.collective, kUnit, trace_.ranks));
-    return sent > 0 ? std::llround(static_cast<double>(op.bytes) * (static_cast<double>(kUnit) / sent)) : 0;
-  }
+  Bytes message(const Op& op) const { return prices_->message_bytes(op.collective, op.bytes, trace_.ranks); }
 
   const Trace& trace_;
   const HostCosts& host_;

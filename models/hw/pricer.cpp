@@ -6,45 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/hw/collective_cost.h"
 #include "models/hw/kernel_cost.h"
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
-
-// Bytes of a message that each rank sends in a ring, as a multiple of the whole message's size.
-double wire_factor(CollectiveKind kind, double ranks) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return 2 * (ranks - 1) / ranks;
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_gather:
-    case CollectiveKind::all_to_all:
-      return (ranks - 1) / ranks;
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
-    case CollectiveKind::send_receive:
-      return 1;
-    case CollectiveKind::barrier:
-    case CollectiveKind::none:
-      return 0;
-  }
-  return 0;
-}
-
-double ring_steps(CollectiveKind kind, double ranks) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::barrier:
-      return 2 * (ranks - 1);
-    case CollectiveKind::send_receive:
-      return 1;
-    case CollectiveKind::none:
-      return 0;
-    default:
-      return ranks - 1;
-  }
-}
 
 class MachinePricer : public Pricer {
  public:
@@ -68,20 +35,17 @@ class MachinePricer : public Pricer {
   }
 
   Duration collective(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const override {
-    if (ranks <= 1 || kind == CollectiveKind::none) return {};
-    const Fabric* fabric = machine_.fabric(ranks);
-    if (!fabric) throw UsageError(fmt::format("Machine {} has no fabric that reaches {} ranks.", machine_.name, ranks));
-    const double steps = ring_steps(kind, ranks);
-    const auto latency = fabric->base_latency + from_seconds(steps * to_seconds(fabric->step_latency));
-    const auto wire = static_cast<double>(wire_bytes(kind, bytes, ranks));
-    if (wire <= 0) return latency;
-    const double share = fabric->efficiency.at(static_cast<double>(bytes));
-    return latency + from_seconds(wire / (fabric->bus_bandwidth * share));
+    return collective_cost(machine_, kind, bytes, ranks).duration;
   }
 
   Bytes wire_bytes(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const override {
     if (ranks <= 1) return 0;
-    return static_cast<Bytes>(std::llround(wire_factor(kind, ranks) * static_cast<double>(bytes)));
+    return machine_.fabric(ranks) ? collective_cost(machine_, kind, bytes, ranks).sent : ring_bytes(kind, bytes, ranks);
+  }
+
+  Bytes message_bytes(CollectiveKind kind, Bytes sent, std::uint32_t ranks) const override {
+    const double share = ranks > 1 ? ring_share(kind, ranks) : 0;
+    return share > 0 ? std::llround(static_cast<double>(sent) / share) : 0;
   }
 
   Duration host_memory_work(Bytes dram_bytes) const override {
@@ -99,6 +63,10 @@ class MachinePricer : public Pricer {
   }
 
  private:
+  static Bytes ring_bytes(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) {
+    return static_cast<Bytes>(std::llround(ring_share(kind, ranks) * static_cast<double>(bytes)));
+  }
+
   int tier(const std::string& name) const {
     if (const int index = machine_.tier(name); index >= 0) return index;
     std::vector<std::string> known;

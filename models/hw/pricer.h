@@ -2,9 +2,7 @@
 // over a machine file.
 //
 //   copy        latency + bytes / (bandwidth * efficiency(bytes))
-//   collective  ring: base + k (N-1) step + wire bytes / (bus bandwidth * efficiency(bytes)),
-//               k = 2 and twice the bytes for an all-reduce, else 1
-//               (nccl-tests doc/PERFORMANCE.md for the bytes, NCCL src/graph/tuning.cc for the steps)
+//   collective  models/hw/collective_cost.h
 //   host work   DRAM bytes / what the CPU optimizer sustains
 #pragma once
 

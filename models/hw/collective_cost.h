@@ -1,0 +1,37 @@
+// How long a collective takes over the fabric that reaches its ranks.
+//
+//   duration = base + steps * step + wire bytes / (bus bandwidth * efficiency(message))
+//
+//   ring       2 (N-1) steps for an all-reduce, else N-1
+//   tree       2 ceil(log2 nodes) steps of this fabric and 2 (ranks of a node - 1) inner ones for an all-reduce, else
+//              half of it; all-reduce, broadcast and reduce
+//   in_switch  2 steps for an all-reduce (up, down), else 1: the switch adds and copies (NVLink SHARP, "NVLS");
+//              all-reduce, reduce-scatter and all-gather
+//
+// Bandwidths are nccl-tests' bus bandwidths (its doc/PERFORMANCE.md): wire bytes are those of a ring, whatever the
+// algorithm. Steps follow NCCL src/graph/tuning.cc: where a law has an inner step latency, a ring's steps are those
+// between nodes and the rest within them; a node is what the next inner fabric reaches. Of the laws that fit kind and
+// ranks the fastest is taken; a fabric without laws is one ring, all of whose steps are alike.
+#pragma once
+
+#include <string>
+
+#include "sim/machine.h"
+
+namespace memwall {
+
+struct CollectiveCost {
+  Duration duration{};
+  Bytes sent = 0;       // that one rank puts on the wire
+  double residual = 0;  // 90 % of measurements lie within duration x (1 +- residual); 0 = not known
+  std::string law;      // "" = the fabric's own ring
+};
+
+// Of a message of `bytes` (the whole, gathered one). Nothing for one rank. Throws UsageError where no fabric reaches
+// `ranks`.
+CollectiveCost collective_cost(const Machine& machine, CollectiveKind kind, Bytes bytes, std::uint32_t ranks);
+
+// Bytes that one rank sends of a message in a ring, as a multiple of its size.
+double ring_share(CollectiveKind kind, double ranks);
+
+}  // namespace memwall

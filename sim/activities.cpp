@@ -49,12 +49,16 @@ ActivityId Activities::start(Time now, const ActivitySpec& spec) {
   // A transfer without a duration cannot be given a rate; it is instantaneous and loads nothing.
   if (spec.link_count > 0 && spec.bytes > 0 && spec.duration.count() > 0) {
     a.links = spec.links;
+    a.link_shares = spec.link_shares;
     a.link_count = spec.link_count;
     a.bytes = spec.bytes;
     a.rate = static_cast<double>(spec.bytes) / to_seconds(spec.duration);
     join(now, a);
   } else if (spec.bytes > 0) {
-    for (std::uint32_t i = 0; i < spec.link_count; ++i) results_[spec.links[i]].bytes += spec.bytes;
+    for (std::uint32_t i = 0; i < spec.link_count; ++i) {
+      const double share = spec.link_shares == nullptr ? 1 : spec.link_shares[i];
+      results_[spec.links[i]].bytes += std::llround(static_cast<double>(spec.bytes) * share);
+    }
   }
   a.speed = a.on_multiprocessors ? multiprocessor_share_ : 1;
   a.end = now + Duration(std::llround(static_cast<double>(spec.duration.count()) / a.speed));
@@ -90,8 +94,8 @@ void Activities::join(Time now, Activity& a) {
   for (std::uint32_t i = 0; i < a.link_count; ++i) {
     LinkState& link = links_[a.links[i]];
     if (link.flows++ == 0) link.busy_since = now;
-    link.load += a.rate * link.multiplicity;
-    if (a.native) link.native_load += a.rate;
+    link.load += a.rate * a.share(i) * link.multiplicity;
+    if (a.native) link.native_load += a.rate * a.share(i);
     touch(now, link);
     if (observer_) report(now, a.links[i]);
   }
@@ -101,13 +105,13 @@ void Activities::leave(Time now, Activity& a) {
   for (std::uint32_t i = 0; i < a.link_count; ++i) {
     LinkState& link = links_[a.links[i]];
     LinkResult& result = results_[a.links[i]];
-    result.bytes += static_cast<Bytes>(std::llround(static_cast<double>(a.bytes) * link.multiplicity));
+    result.bytes += static_cast<Bytes>(std::llround(static_cast<double>(a.bytes) * a.share(i) * link.multiplicity));
     if (--link.flows == 0) {
       result.busy += now - link.busy_since;
       link.load = link.native_load = 0;  // no rounding error outlives a pause
     } else {
-      link.load -= a.rate * link.multiplicity;
-      if (a.native) link.native_load -= a.rate;
+      link.load -= a.rate * a.share(i) * link.multiplicity;
+      if (a.native) link.native_load -= a.rate * a.share(i);
     }
     touch(now, link);
     a.speed = 0;
@@ -120,7 +124,7 @@ void Activities::report(Time now, std::uint16_t link) {
   for (const ActivityId id : running_) {
     const Activity& a = active_[id];
     for (std::uint32_t i = 0; i < a.link_count; ++i)
-      if (a.links[i] == link) rate += a.rate * a.speed * links_[link].multiplicity;
+      if (a.links[i] == link) rate += a.rate * a.speed * a.share(i) * links_[link].multiplicity;
   }
   observer_->on_link_rate(now, link, rate);
 }
@@ -154,7 +158,8 @@ void Activities::solve(Time now) {
   for (const ActivityId id : ids) {
     const Activity& a = active_[id];
     auto& links = crossed.emplace_back();
-    for (std::uint32_t i = 0; i < a.link_count; ++i) links.emplace_back(a.links[i], links_[a.links[i]].multiplicity);
+    for (std::uint32_t i = 0; i < a.link_count; ++i)
+      links.emplace_back(a.links[i], a.share(i) * links_[a.links[i]].multiplicity);
     const double share = a.on_multiprocessors ? multiprocessor_share_ : 1;
     demands.push_back({a.weight, a.rate * share, links});
   }

@@ -24,6 +24,7 @@ struct ActivitySpec {
   Duration duration{};      // alone
   Bytes bytes = 0;          // over each of `links`
   const std::uint16_t* links = nullptr;
+  const double* link_shares = nullptr;  // of the bytes, per link; null: all of them
   std::uint32_t link_count = 0;
   double weight = 1;
   bool native = false;              // captured: what ran together then does not slow it now
@@ -59,8 +60,10 @@ class Activities {
     double speed = 1, weight = 1, rate = 0;  // rate: bytes per second at full speed
     Bytes bytes = 0;
     const std::uint16_t* links = nullptr;
+    const double* link_shares = nullptr;
     std::uint32_t link_count = 0;
     bool native = false, on_multiprocessors = false, live = false;
+    double share(std::uint32_t i) const { return link_shares == nullptr ? 1 : link_shares[i]; }
   };
   struct LinkState {
     double capacity = 0, load = 0, native_load = 0, multiplicity = 1;

@@ -49,12 +49,26 @@ void Engine::resolve_places() {
                      machine_.name + "' does not have; it has: " + names + ".");
   }
   for (const Op& op : trace_.ops) {
+    if (op.kind == OpKind::host_work) resolve_work(op.from);
     if ((op.kind != OpKind::copy && op.kind != OpKind::storage_io) || route_of(op) != nullptr) continue;
     // Within one tier without a route of its own a copy simply takes its time.
     if (op.from == op.to) continue;
     throw UsageError("Trace '" + trace_.name + "' copies from '" + trace_.places[op.from] + "' to '" +
                      trace_.places[op.to] + "', for which machine '" + machine_.name + "' has no route.");
   }
+}
+
+// Work in a device's memory or the host's goes through host DRAM.
+void Engine::resolve_work(std::uint8_t place) {
+  if (place >= tier_of_place_.size() || work_in_.contains(place)) return;
+  const int tier = tier_of_place_[place];
+  const Tier& memory = machine_.tiers[static_cast<std::size_t>(tier)];
+  if (memory.tier_class == TierClass::device || (memory.name == "host" && memory.compute == 0)) return;
+  std::optional<Route> work = machine_.work_in(tier);
+  if (!work)
+    throw UsageError("Trace '" + trace_.name + "' works in tier '" + memory.name + "', which on machine '" +
+                     machine_.name + "' has neither compute nor routes to the host and back.");
+  work_in_.emplace(place, std::move(*work));
 }
 
 void Engine::start_program() {

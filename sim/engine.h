@@ -94,6 +94,7 @@ class Engine {
 
   // engine.cpp
   void resolve_places();
+  void resolve_work(std::uint8_t place);
   void start_program();
   void loop();
   void handle(const Event& event);
@@ -157,6 +158,7 @@ class Engine {
   std::vector<ActivityId> activity_of_stream_;
   std::uint16_t hbm_links_[1] = {0};
   std::uint16_t dram_links_[1] = {0};
+  std::map<std::uint8_t, Route> work_in_;  // by place: what host_work there crosses; not of the host's memory
   const Fabric* fabric_ = nullptr;
   std::uint32_t added_collectives_ = 0;
   std::uint32_t hand_overs_blocked_ = 0;

@@ -165,6 +165,7 @@ ActivitySpec Engine::activity_of(OpId id) const {
     }
   } else if (const Route* route = route_of(op); route != nullptr) {
     spec.links = route->links.data();
+    if (!route->link_shares.empty()) spec.link_shares = route->link_shares.data();
     spec.link_count = static_cast<std::uint32_t>(route->links.size());
     spec.weight = route->weight;
   }

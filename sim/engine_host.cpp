@@ -266,6 +266,11 @@ void Engine::begin_host_work(Thread& thread, std::uint16_t, OpId id) {
     spec.bytes = op.bytes;
     spec.links = dram_links_;
     spec.link_count = 1;
+    if (const auto work = work_in_.find(op.from); work != work_in_.end()) {
+      spec.links = work->second.links.data();
+      spec.link_shares = work->second.link_shares.data();
+      spec.link_count = static_cast<std::uint32_t>(work->second.links.size());
+    }
   }
   activities_.start(now_, spec);
 }

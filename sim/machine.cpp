@@ -1,6 +1,8 @@
 #include "sim/machine.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace memwall {
 
@@ -14,6 +16,11 @@ double EfficiencyCurve::at(double bytes) const {
     return y0 + (y1 - y0) * (std::log2(bytes) - std::log2(x0)) / (std::log2(x1) - std::log2(x0));
   }
   return points.back().second;
+}
+
+double Route::share_of(std::uint16_t link) const {
+  const auto found = std::find(links.begin(), links.end(), link);
+  return link_shares.empty() ? 1 : link_shares[static_cast<std::size_t>(found - links.begin())];
 }
 
 int Machine::tier(const std::string& tier_name) const {
@@ -36,6 +43,38 @@ const Route* Machine::route(int from, int to, bool pageable) const {
     other = &r;
   }
   return other;
+}
+
+std::optional<Route> Machine::work_in(int tier) const {
+  const auto index = static_cast<std::size_t>(tier);
+  const int host_tier = this->tier("host");
+  Route work;
+  work.from = work.to = static_cast<std::uint8_t>(tier);
+  const auto add = [&](std::uint16_t link, double share) {
+    const auto found = std::find(work.links.begin(), work.links.end(), link);
+    if (found == work.links.end()) {
+      work.links.push_back(link);
+      work.link_shares.push_back(share);
+    } else {
+      work.link_shares[static_cast<std::size_t>(found - work.links.begin())] += share;
+    }
+  };
+  if (tiers[index].compute > 0) {
+    if (tiers[index].memory_link >= 0) add(static_cast<std::uint16_t>(tiers[index].memory_link), 1);
+  } else if (tier == host_tier) {
+    add(dram_link, 1);
+  } else {
+    const Route* read = route(tier, host_tier, false);
+    const Route* written = route(host_tier, tier, false);
+    if (read == nullptr || written == nullptr) return std::nullopt;
+    for (const Route* way : {read, written})
+      for (std::size_t l = 0; l < way->links.size(); ++l)
+        if (way->links[l] != dram_link) add(way->links[l], 0.5 * (way->link_shares.empty() ? 1 : way->link_shares[l]));
+  }
+  work.bandwidth = std::numeric_limits<double>::infinity();
+  for (std::size_t l = 0; l < work.links.size(); ++l)
+    work.bandwidth = std::min(work.bandwidth, links[work.links[l]].bandwidth / work.link_shares[l]);
+  return work;
 }
 
 double Machine::price_error(OpKind kind, OperatorClass operator_class) const {

@@ -32,7 +32,8 @@ enum class OpKind : std::uint8_t {
   free,          // `target` (a StorageId) is dropped, at host time
   event_record,  // marks the present end of `stream` under event number `target`
   event_wait,    // later work of `stream` waits for event number `target`
-  host_work,     // the host thread computes for `duration`, moving `bytes` of host DRAM if any
+  host_work,     // the host thread computes for `duration`, moving `bytes` of host DRAM if any; or waits while that is
+                 // done in the memory of place `from` (a device's memory, as place 0 usually is, means the host's)
   synchronize,   // the host waits; `wait_for` says for what
   hand_over,     // this thread goes on once the op `target` of another thread has ended on the host
   mark,          // a point in host time: a step boundary, or the source of a hand-over
@@ -166,7 +167,7 @@ struct Op {
   OpId source = kNoOp;                // recompute: the op (same trace) that this one repeats
   std::uint32_t first_use = 0;        // index into Trace::uses
   std::uint16_t use_count = 0;
-  std::uint8_t from = 0, to = 0;  // copy, storage_io: indices into Trace::places
+  std::uint8_t from = 0, to = 0;  // copy, storage_io: indices into Trace::places; host_work: see there
   std::uint16_t group = 0;        // collective: index of its process group, into Trace::groups where that has it
   // 90 % of truths lie within duration x (1 +- this / 1000); 0 = not known, or measured. Set with origins other than
   // measured.

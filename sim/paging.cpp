@@ -12,7 +12,8 @@ Paging::Paging(Engine& engine, Pager& pager)
       pager_(pager),
       host_clock_(pager.clock() == PagerClock::host),
       pages_(engine.trace_.storages.size()),
-      held_(engine.trace_.ops.size(), false) {
+      held_(engine.trace_.ops.size(), false),
+      promised_(engine.machine_.tiers.size(), 0) {
   const Trace& trace = engine.trace_;
   for (StorageId s = 0; s < pages_.size(); ++s) {
     const int tier = engine.tier_of_place_[trace.storages[s].place];
@@ -106,6 +107,7 @@ bool Paging::ask_for_room(StorageId storage, OpId for_op) {
     page.target = move.to;
     page.for_op = for_op;
     ++leaving_;
+    promised_[move.to] += engine_.trace_.storages[move.storage].bytes;
     progress = true;
     // What is launched already may still read it: the copy starts when the last of that has ended.
     if (may_leave(page)) leave(move.storage);
@@ -263,9 +265,16 @@ void Paging::add_links(Transfer& transfer, int from, int to) const {
     // Two hops are pipelined: the slower one decides.
     transfer.duration = std::max(transfer.duration, alone);
     transfer.weight = std::min(transfer.weight, route.weight);
-    for (const std::uint16_t link : route.links)
-      if (std::find(transfer.links.begin(), transfer.links.end(), link) == transfer.links.end())
-        transfer.links.push_back(link);
+    for (const std::uint16_t link : route.links) {
+      const auto found = std::find(transfer.links.begin(), transfer.links.end(), link);
+      if (found != transfer.links.end()) {
+        double& share = transfer.link_shares[static_cast<std::size_t>(found - transfer.links.begin())];
+        share = std::max(share, route.share_of(link));
+        continue;
+      }
+      transfer.links.push_back(link);
+      transfer.link_shares.push_back(route.share_of(link));
+    }
   };
   const Route* direct = machine.route(from, to, false);
   if (direct != nullptr) {
@@ -310,8 +319,9 @@ void Paging::pump(int engine) {
   spec.owner = static_cast<std::uint32_t>(engine_.trace_.ops.size()) + index;
   spec.duration = transfer.duration;
   spec.bytes = move.bytes;
-  // Growth of transfers_ moves the vector `links`, not its heap buffer: the pointer stays valid.
+  // Growth of transfers_ moves its vectors, not their heap buffers: the pointers stay valid.
   spec.links = transfer.links.data();
+  spec.link_shares = transfer.link_shares.data();
   spec.link_count = static_cast<std::uint32_t>(transfer.links.size());
   spec.weight = transfer.weight;
   engine_.activities_.start(engine_.now_, spec);
@@ -327,6 +337,7 @@ void Paging::transfer_ended(std::uint32_t index) {
   engine_busy_[engine] = false;
   if (page.state == State::leaving) {
     --leaving_;
+    promised_[move.to] -= move.bytes;
     engine_.memory_.remove(engine_.now_, storage);
     page.state = State::dead;
     if (!page.freed || page.users > 0) {

@@ -19,7 +19,10 @@ class Paging : public PagerView {
 
   // PagerView
   Time now() const override { return engine_.now_; }
-  Bytes free_bytes(int tier) const override { return engine_.memory_.free_bytes(tier); }
+  // Less what is on its way there.
+  Bytes free_bytes(int tier) const override {
+    return engine_.memory_.free_bytes(tier) - promised_[static_cast<std::size_t>(tier)];
+  }
   std::span<const ResidentStorage> resident() const override;
 
   // Questions of the engine. Each returns false if the asker must wait; it is woken and asks again.
@@ -57,6 +60,7 @@ class Paging : public PagerView {
     Duration duration{};
     double weight = 1;
     std::vector<std::uint16_t> links;
+    std::vector<double> link_shares;
   };
 
   struct Asker {
@@ -96,6 +100,7 @@ class Paging : public PagerView {
   bool engine_busy_[kEngines] = {};
   std::vector<bool> held_;  // per op: counted among the users
   std::uint32_t leaving_ = 0;
+  std::vector<Bytes> promised_;  // per tier: of storages that leave for it and have not arrived
   OpId serving_ = kNoOp;  // the op whose storages are pinned now
   std::vector<Asker> askers_;
   std::vector<MoveRecord> moves_;

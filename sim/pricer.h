@@ -37,6 +37,12 @@ class Pricer {
   }
   // CPU work bound by host DRAM: optimizer step, casts.
   virtual Duration host_memory_work(Bytes dram_bytes) const = 0;
+  // Work on data where it lies, in the memory of a tier: of one with compute the longer of FLOPs / compute and bytes /
+  // bandwidth; else by the CPU, no faster than the way there. As host_memory_work in the host's (and for a device's)
+  // memory, and wherever a pricer knows of no tiers.
+  virtual Duration memory_work(const std::string& /*tier*/, Bytes bytes, double /*flops*/) const {
+    return host_memory_work(bytes);
+  }
   // What `measured` takes as `changed` (FLOPs, bytes, type, class): measured x predicted(new) / predicted(old).
   // Where nothing is known of the old work there is no ratio: the price of the new.
   virtual Duration scaled(const Op& measured, const Shape& old_shape, const Op& changed,

@@ -106,6 +106,8 @@ class Checker {
     if ((op.kind == OpKind::copy || op.kind == OpKind::storage_io) &&
         (op.from >= t_.places.size() || op.to >= t_.places.size()))
       fault(describe(id) + " copies from or to a place that is not listed.");
+    if (op.kind == OpKind::host_work && op.from > 0 && op.from >= t_.places.size())
+      fault(describe(id) + " works in a place that is not listed.");
     return sentences_.size() == before;
   }
 

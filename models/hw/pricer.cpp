@@ -53,6 +53,21 @@ class MachinePricer : public Pricer {
     return from_seconds(static_cast<double>(dram_bytes) / rate);
   }
 
+  Duration memory_work(const std::string& name, Bytes bytes, double flops) const override {
+    const int index = tier(name);
+    const Tier& memory = machine_.tiers[static_cast<std::size_t>(index)];
+    const bool near = memory.compute > 0;
+    if (!near && (memory.tier_class == TierClass::device || name == "host")) return host_memory_work(bytes);
+    const std::optional<Route> work = machine_.work_in(index);
+    if (!work)
+      throw UsageError(fmt::format("Machine {} cannot work in tier \"{}\": it has neither compute nor routes to the host "
+                                   "and back.",
+                                   machine_.name, name));
+    const double moving = static_cast<double>(bytes) / work->bandwidth;
+    return from_seconds(std::max(moving, near ? flops / memory.compute
+                                              : static_cast<double>(bytes) / machine_.host.optimizer_bandwidth));
+  }
+
   using Pricer::scaled;
   Duration scaled(const Op& measured, const Shape& old_shape, const Op& changed,
                   const Shape& new_shape) const override {

@@ -3,7 +3,8 @@
 //
 //   copy        latency + bytes / (bandwidth * efficiency(bytes))
 //   collective  models/hw/collective_cost.h
-//   host work   DRAM bytes / what the CPU optimizer sustains
+//   host work   DRAM bytes / what the CPU optimizer sustains; in another tier's memory no faster than the way there,
+//               or, where that tier has compute, max(FLOPs / compute, bytes / its bandwidth)
 #pragma once
 
 #include <memory>

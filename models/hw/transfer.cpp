@@ -43,7 +43,9 @@ class Transfer {
         op.duration = copy_price(*new_prices_, op);
         break;
       case OpKind::host_work:
-        if (op.bytes > 0) op.duration = new_prices_->host_memory_work(op.bytes);
+        if (op.bytes > 0)
+          op.duration = new_prices_->memory_work(trace_.places.empty() ? "host" : trace_.places[op.from], op.bytes,
+                                                 op.flops);
         break;
       default:
         break;  // a collective that a policy added is priced by that policy, on this machine

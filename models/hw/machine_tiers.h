@@ -1,0 +1,30 @@
+// What a machine file says of its tiers besides their size: where work can be done in their memory, and on which links
+// of a route the bytes cross compressed.
+//
+// A tier with `compression` stores bytes / ratio. Which links carry that little is told route by route (`compressed`):
+// those behind the engine that compresses. That engine is a link as any other; as it takes what is not compressed yet,
+// it stands among `crosses` alone.
+#pragma once
+
+#include <string>
+
+#include "sim/machine.h"
+
+namespace memwall {
+
+namespace schema {
+class Machine;
+}
+
+// Tier::memory_link of every tier. REQUIRES: tiers and links are read; the names are known.
+void read_memory_links(const schema::Machine& from, Machine& machine);
+
+// Route::link_shares: 1 / compression on compressed links, and on what a `duplex` made of them. Throws InputError where
+// a route is compressed on a link that it does not cross. REQUIRES: routes and duplex links are read; the names are
+// known.
+void read_compressed_links(const schema::Machine& from, Machine& machine);
+
+// "" or what does not go together: a sentence without its end.
+std::string tier_contradiction(const Machine& machine);
+
+}  // namespace memwall

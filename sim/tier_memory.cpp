@@ -15,7 +15,9 @@ TierAllocators tier_allocators(const Machine& machine, const std::string& device
                                const AllocatorSettings& settings) {
   return {.device =
               [&machine, device_allocator, settings](std::size_t tier, Bytes capacity) {
-                return make_allocator(device_allocator, capacity, settings, machine.tiers[tier].capacity);
+                const Tier& memory = machine.tiers[tier];
+                const double total = static_cast<double>(memory.capacity) * memory.compression_ratio;
+                return make_allocator(device_allocator, capacity, settings, static_cast<Bytes>(total));
               },
           .pinned_reserve_segment = settings.pinned_reserve_segment_size};
 }
@@ -26,8 +28,7 @@ TierMemory::TierMemory(const Trace& trace, const Machine& machine, const TierAll
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
     const Tier& tier = machine.tiers[i];
     TierState& state = tiers_[i];
-    // Hardware compression stores more than the nominal capacity holds.
-    state.capacity = static_cast<Bytes>(static_cast<double>(tier.usable()) * tier.compression_ratio);
+    state.capacity = tier.holds();
     if (static_cast<int>(i) == hbm) state.untracked = trace.untracked_bytes;
     const Bytes left = std::max<Bytes>(0, state.capacity - state.untracked);
     state.main = tier.tier_class == TierClass::device ? allocators.device(i, left) : make_ideal_allocator(left);

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <machine.pb.h>  // generated from machine.proto
 
 #include <algorithm>
 
-#include "models/hw/machine.pb.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -66,10 +66,13 @@ void read_compressed_links(const schema::Machine& from, Machine& machine) {
 }
 
 std::string tier_contradiction(const Machine& machine) {
-  for (const Tier& tier : machine.tiers)
-    if (tier.compression_ratio < 1 || tier.compression_ratio > kMostCompression)
-      return fmt::format("tier \"{}\" has a compression of {}; expected 1 to {}", tier.name, tier.compression_ratio,
-                         kMostCompression);
+  for (const Tier& tier : machine.tiers) {
+    if (tier.compression_ratio < 1)
+      return fmt::format("tier \"{}\" has a compression of {}; expected at least 1", tier.name, tier.compression_ratio);
+    if (static_cast<double>(tier.capacity) * tier.compression_ratio > kMostBytes)
+      return fmt::format("tier \"{}\" with its compression of {} holds more than 2^60 bytes", tier.name,
+                         tier.compression_ratio);
+  }
   for (const Tier& tier : machine.tiers) {
     if (tier.compute <= 0) continue;
     if (tier.tier_class == TierClass::device)

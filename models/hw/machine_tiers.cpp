@@ -11,9 +11,7 @@
 namespace memwall {
 namespace {
 
-// A tier that compresses more than this is a mistake in its file; the product with the largest capacity stays
-// countable.
-constexpr double kMostCompression = 256;
+constexpr double kMostBytes = 0x1p60;  // of tensors in a tier: sums of a few such are still countable
 
 double compression(const schema::Route& route, const Machine& machine) {
   const auto ratio = [&](const std::string& tier) {

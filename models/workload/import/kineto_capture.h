@@ -29,6 +29,20 @@ struct CapturedThread {
 // What a range of a person's own naming stands for, where a reader knows.
 enum class RangeMeaning : std::uint8_t { none, step, forward, backward, optimizer };
 
+// What PyTorch says of a collective beside its message (torch/csrc/profiler/util.cpp, saveNcclMeta; 2024 and later): at
+// the operator record_param_comms, and at the kernel that it launched.
+struct CapturedCommunication {
+  StringId group_name = 0;       // "Process Group Name"
+  StringId group_ranks = 0;      // "Process Group Ranks": "[0, 1]"; of more than 30 with "..." between
+  StringId collective = 0;       // "Collective name": "allreduce", "_allgather_base", "all_to_allv", ...
+  StringId message_type = 0;     // "dtype"
+  std::int64_t elements = -1;    // "In msg nelems"; -1: absent, here and below
+  std::int64_t group_size = -1;  // "Group size"
+  std::int64_t sequence = -1;    // "Seq": counts the group's collectives, equal on all its ranks
+  std::int64_t source = -1;      // "Src Rank" of a receive, "Dst Rank" of a send: numbers in the job
+  std::int64_t destination = -1;
+};
+
 // A framework operator (cpu_op, Operator) or an annotated range (user_annotation).
 struct CapturedOperator {
   StringId name = 0;  // in KinetoCapture::strings
@@ -40,11 +54,12 @@ struct CapturedOperator {
   std::uint32_t parent = kNoIndex;            // innermost operator of the same thread around this one
   std::int64_t external_id = -1;              // -1: absent, here and below
   std::int64_t record_function_id = -1;
-  std::int64_t sequence_number = -1;  // joins a backward function with its forward operator
-  std::int64_t forward_thread = -1;   // "Fwd thread id"; above 0 on backward operators
-  StringId input_dims = 0;            // JSON text of "Input Dims", "" if absent
-  StringId input_types = 0;           // JSON text of "Input type"
-  StringId concrete_inputs = 0;       // JSON text of "Concrete Inputs"
+  std::int64_t sequence_number = -1;       // joins a backward function with its forward operator
+  std::int64_t forward_thread = -1;        // "Fwd thread id"; above 0 on backward operators
+  StringId input_dims = 0;                 // JSON text of "Input Dims", "" if absent
+  StringId input_types = 0;                // JSON text of "Input type"
+  StringId concrete_inputs = 0;            // JSON text of "Concrete Inputs"
+  std::uint32_t communication = kNoIndex;  // index into KinetoCapture::communications
   Time end() const { return start + duration; }
 };
 
@@ -77,9 +92,10 @@ struct CapturedDeviceOp {
   std::uint32_t threads_per_block = 0;
   std::uint32_t registers_per_thread = 0;
   std::uint32_t shared_memory = 0;
-  std::int64_t message_elements = -1;  // collectives of 2024 and later: "In msg nelems"
-  std::int64_t group_size = -1;        // likewise: "Group size"
-  StringId message_type = 0;           // likewise: "dtype"
+  std::int64_t message_elements = -1;      // collectives of 2024 and later: "In msg nelems"
+  std::int64_t group_size = -1;            // likewise: "Group size"
+  StringId message_type = 0;               // likewise: "dtype"
+  std::uint32_t communication = kNoIndex;  // index into KinetoCapture::communications
   Time end() const { return start + duration; }
 };
 
@@ -143,9 +159,11 @@ struct KinetoCapture {
   std::vector<CapturedSync> syncs;
   std::vector<CapturedModule> modules;
   std::vector<CapturedDevice> devices;
+  std::vector<CapturedCommunication> communications;
   std::map<std::string, std::uint64_t> events_by_category;  // as the file names them; "" for none
   std::int64_t first_event_ns = 0;                          // what was subtracted from every time
-  std::int64_t schema_version = 0;                          // 0 = absent
+  std::int64_t base_time_ns = 0;    // what the writer had subtracted before that (2024 and later)
+  std::int64_t schema_version = 0;  // 0 = absent
   std::int64_t rank = -1, world_size = -1;
   bool profiled_memory = false;  // the file says that it profiled memory, or has such events
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "models/workload/import/kineto_communication.h"
 #include "models/workload/import/kineto_kernel.h"
 #include "models/workload/operator_class.h"
 
@@ -16,25 +17,26 @@ StringId DeviceWorkWriter::string(StringId captured) {
   return strings_[captured];
 }
 
-// The range that a communication library named around an operator.
-std::uint32_t DeviceWorkWriter::communication_range(std::uint32_t operator_index) const {
-  for (std::uint32_t i = operator_index; i != kNoIndex; i = c_.operators[i].parent)
-    if (string_view(c_.text(c_.operators[i].name)).starts_with("nccl:")) return i;
-  return kNoIndex;
-}
-
 void DeviceWorkWriter::describe_collective(Op& op, std::uint32_t device_op, std::uint32_t operator_index) {
   const CapturedDeviceOp& captured = c_.device_ops[device_op];
   op.kind = OpKind::collective;
-  const std::uint32_t range = communication_range(operator_index);
-  op.collective = collective_kind(c_.text(captured.name), range == kNoIndex ? "" : c_.text(c_.operators[range].name));
-  std::int64_t elements = captured.message_elements;
+  const std::uint32_t range = communication_range(c_, operator_index);
+  const CapturedCommunication* communication = communication_of(c_, device_op, operator_index);
+  if (communication != nullptr) op.collective = collective_kind_by_name(c_.text(communication->collective));
+  if (op.collective == CollectiveKind::none)
+    op.collective = collective_kind(c_.text(captured.name), range == kNoIndex ? "" : c_.text(c_.operators[range].name));
+  std::int64_t elements = captured.message_elements, ranks = captured.group_size;
   std::string type = c_.text(captured.message_type);
+  if (elements < 0 && communication != nullptr && communication->elements >= 0) {
+    elements = communication->elements;
+    type = c_.text(communication->message_type);
+  }
   if (elements < 0 && range != kNoIndex) {
     elements = first_tensor_elements(c_.text(c_.operators[range].input_dims));
     type = first_tensor_type(c_.text(c_.operators[range].input_types));
   }
-  const std::int64_t ranks = captured.group_size > 0 ? captured.group_size : c_.world_size;
+  if (ranks <= 0 && communication != nullptr) ranks = communication->group_size;
+  if (ranks <= 0) ranks = c_.world_size;
   if (elements > 0 && elements < std::int64_t{1} << 42)
     op.bytes = wire_bytes(op.collective, elements * element_size(type), std::min<std::int64_t>(ranks, 1 << 16));
 }

@@ -27,7 +27,6 @@ class DeviceWorkWriter {
 
   void describe_copy(Op& op, std::uint32_t device_op);
   void describe_collective(Op& op, std::uint32_t device_op, std::uint32_t operator_index);
-  std::uint32_t communication_range(std::uint32_t operator_index) const;
 
   const JoinedCapture& j_;
   const KinetoCapture& c_;

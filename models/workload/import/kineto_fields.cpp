@@ -99,6 +99,9 @@ class EventReader {
 
   void read_argument(string_view key, od::value value, KinetoFields& f) {
     switch (key.size()) {
+      case 3:
+        if (key == "Seq") keep(value, f.group_sequence);
+        break;
       case 4:
         if (key == "Addr")
           keep(value, f.address);
@@ -120,6 +123,12 @@ class EventReader {
           keep(value, f.device);
         else if (key == "stream")
           keep(value, f.stream);
+        break;
+      case 8:
+        if (key == "Src Rank")
+          keep(value, f.source_rank);
+        else if (key == "Dst Rank")
+          keep(value, f.destination_rank);
         break;
       case 9:
         if (key == "Device Id") keep(value, f.device_id);
@@ -176,6 +185,12 @@ class EventReader {
       keep(value, f.awaited_stream);
     else if (key == "wait_on_cuda_event_record_corr_id")
       keep(value, f.record_correlation);
+    else if (key == "Process Group Name")
+      f.group_name = string_or_empty(value);
+    else if (key == "Process Group Ranks")
+      f.group_ranks = string_or_empty(value);
+    else if (key == "Collective name")
+      f.collective = string_or_empty(value);
   }
 
   void read_block(od::value& value, KinetoFields& f) {

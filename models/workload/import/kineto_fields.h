@@ -24,8 +24,10 @@ struct KinetoFields {
   std::int64_t address = kAbsent;
   std::int64_t awaited_stream = kAbsent, record_correlation = kAbsent;
   std::int64_t message_elements = kAbsent, group_size = kAbsent;
+  std::int64_t group_sequence = kAbsent, source_rank = kAbsent, destination_rank = kAbsent;
   double blocks_per_multiprocessor = 0, occupancy = 0;
   std::string_view sync_kind, message_type, input_dims, input_types, concrete_inputs;
+  std::string_view group_name, group_ranks, collective;
 };
 
 // A JSON token without the white space behind it.

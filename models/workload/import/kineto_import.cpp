@@ -69,6 +69,7 @@ class ProgramWriter {
   void set_origin() {
     origin_ = points_.empty() ? kNever : points_.front().time;
     for (const CapturedDeviceOp& op : c_.device_ops) origin_ = std::min(origin_, op.start);
+    result_.captured.origin = origin_;
   }
 
   void declare() {
@@ -105,6 +106,7 @@ class ProgramWriter {
     const OpId id = builder_.append(op);
     result_.operator_of_op.push_back(operator_index);
     result_.memory_of_op.push_back(memory);
+    result_.device_of_op.push_back(device);
     result_.captured.start.push_back(device == kNoIndex ? kNever : device_op(device).start - origin_);
     result_.captured.end.push_back(device == kNoIndex ? kNever : device_op(device).end() - origin_);
     return id;

@@ -72,6 +72,7 @@ struct CapturedStep {
 
 // Captured times, to compare a replay with. They are not part of the trace.
 struct CapturedTimes {
+  Time origin{};                 // on the capture's clock; what follows counts from there
   std::vector<Time> start, end;  // one per op of the trace; kNever without device work
   Duration total{};              // first event to the last end, host or device
   Duration gpu_span{};
@@ -82,6 +83,7 @@ struct ImportedTrace {
   Trace trace;
   std::vector<std::uint32_t> operator_of_op;  // index into KinetoCapture::operators, or kNoIndex
   std::vector<std::uint32_t> memory_of_op;    // alloc and free: index into KinetoCapture::memory, else kNoIndex
+  std::vector<std::uint32_t> device_of_op;    // index into KinetoCapture::device_ops, or kNoIndex
   ImportSummary summary;
   CapturedTimes captured;
 };

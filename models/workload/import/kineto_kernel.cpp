@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace memwall {
 namespace {
@@ -42,6 +43,22 @@ CollectiveKind collective_kind(std::string_view kernel_name, std::string_view an
   }
   for (const CollectiveName& known : kCollectives)
     if (contains(kernel_name, known.kernel)) return known.kind;
+  return CollectiveKind::none;
+}
+
+CollectiveKind collective_kind_by_name(std::string_view collective_name) {
+  std::string plain;
+  for (const char c : collective_name)
+    if (c != '_') plain += c;
+  constexpr std::pair<std::string_view, CollectiveKind> names[] = {
+      {"allreduce", CollectiveKind::all_reduce}, {"reducescatter", CollectiveKind::reduce_scatter},
+      {"allgather", CollectiveKind::all_gather}, {"alltoall", CollectiveKind::all_to_all},
+      {"broadcast", CollectiveKind::broadcast},  {"reduce", CollectiveKind::reduce},
+      {"barrier", CollectiveKind::barrier},      {"send", CollectiveKind::send_receive},
+      {"recv", CollectiveKind::send_receive},
+  };
+  for (const auto& [name, kind] : names)
+    if (plain.starts_with(name)) return kind;
   return CollectiveKind::none;
 }
 

@@ -15,6 +15,9 @@ bool is_collective(const CapturedDeviceOp& op, std::string_view name);
 // from the annotation around its launch ("nccl:all_to_all"); `none` where neither says.
 CollectiveKind collective_kind(std::string_view kernel_name, std::string_view annotation);
 
+// From what PyTorch calls it ("_allgather_base", "all_to_allv", "send"); `none` where that is none of NCCL's.
+CollectiveKind collective_kind_by_name(std::string_view collective_name);
+
 // "Memcpy HtoD (Pageable -> Device)" and its relatives.
 struct CopyDirection {
   bool from_host = false, to_host = false, between_devices = false;

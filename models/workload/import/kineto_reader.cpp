@@ -61,8 +61,11 @@ class Reader {
         capture_.schema_version = integer(text, "schemaVersion");
       } else if (*key == "profile_memory") {
         capture_.profiled_memory = source_.value() != "0";
-      } else if (*key == "displayTimeUnit" || *key == "baseTimeNanoseconds") {
-        source_.value();  // ts is in microseconds whatever the former says; the latter only shifts every time
+      } else if (*key == "baseTimeNanoseconds") {
+        const string_view text = source_.value();
+        if (!parse_integer(trimmed_token(text), capture_.base_time_ns)) capture_.base_time_ns = 0;
+      } else if (*key == "displayTimeUnit") {
+        source_.value();  // ts is in microseconds whatever it says
       }
     }
     if (!found_events)
@@ -187,6 +190,22 @@ class Reader {
 
   StringId intern(string_view text) { return text.empty() ? 0 : capture_.strings.intern(text); }
 
+  std::uint32_t communication(const KinetoFields& f) {
+    if (f.group_name.empty() && f.group_sequence == kAbsent && f.collective.empty()) return kNoIndex;
+    CapturedCommunication c;
+    c.group_name = intern(f.group_name);
+    c.group_ranks = intern(f.group_ranks);
+    c.collective = intern(f.collective);
+    c.message_type = intern(f.message_type);
+    c.elements = or_minus_one(f.message_elements);
+    c.group_size = or_minus_one(f.group_size);
+    c.sequence = or_minus_one(f.group_sequence);
+    c.source = or_minus_one(f.source_rank);
+    c.destination = or_minus_one(f.destination_rank);
+    capture_.communications.push_back(c);
+    return static_cast<std::uint32_t>(capture_.communications.size() - 1);
+  }
+
   void store_operator(const KinetoFields& f, bool annotation) {
     CapturedOperator op;
     op.name = intern(f.name);
@@ -201,6 +220,7 @@ class Reader {
     op.input_dims = intern(f.input_dims);
     op.input_types = intern(f.input_types);
     op.concrete_inputs = intern(f.concrete_inputs);
+    op.communication = communication(f);
     capture_.operators.push_back(op);
   }
 
@@ -236,6 +256,7 @@ class Reader {
     op.message_elements = or_minus_one(f.message_elements);
     op.group_size = or_minus_one(f.group_size);
     op.message_type = intern(f.message_type);
+    op.communication = communication(f);
     capture_.device_ops.push_back(op);
   }
 

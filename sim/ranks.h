@@ -2,7 +2,7 @@
 // devices of its own. What joins them is the meetings of their collectives (kNoMeeting in sim/op.h).
 //
 // Each rank has a GPU's memory and links of its own; links with several sharers (Link::sharers) are shared by as many
-// ranks in the order of their numbers, and host and storage tiers by all.
+// ranks in the order of their numbers, and host and storage tiers by all (sim/rank_machine.h).
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,26 @@ struct RankProgram {
 };
 
 // The ranks as one trace, in the order of their numbers. Process groups are the same where their names and members are;
-// meetings (Op::target of collectives) are kept as they are: equal numbers in different ranks meet.
+// meetings (Op::target of collectives) are kept as they are: equal numbers in different ranks meet. What all ranks
+// know the trace knows; samples, tokens and bytes before the window are sums; a note that not all ranks have begins
+// with its rank ("Rank 2: ").
+// Throws InputError where the ranks together hold more than a trace can number.
 // REQUIRES: at least one rank, numbers differ, each trace is sound and holds one rank.
 Trace joined_ranks(std::vector<RankProgram> ranks);
 
-// One rank's program again, meetings kept. REQUIRES: index < rank_table.size(), or 0 where that is empty.
+// One rank's program again, meetings kept. REQUIRES: the trace is sound; index < rank_count(trace).
 Trace one_rank(const Trace& trace, std::uint16_t index);
 
 // Ranks whose programs the trace holds: 1 where rank_table is empty.
 std::size_t rank_count(const Trace& trace);
+
+// Whose program an op is of: an index into Trace::rank_table, 0 where that is empty.
+// REQUIRES: the op's thread is listed, or it is placed and its stream is listed.
+inline std::uint16_t rank_of(const Trace& trace, const Op& op) {
+  return op.placed ? trace.streams[op.stream].rank : trace.threads[op.thread].rank;
+}
+
+// Likewise of each storage: the rank that names it in an op, else that of the stream whose pool it is from.
+std::vector<std::uint16_t> storage_ranks(const Trace& trace);
 
 }  // namespace memwall

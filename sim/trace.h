@@ -91,8 +91,11 @@ struct ReplayConstants {
 struct Rank {
   std::uint32_t number = 0;   // in the job
   ReplayConstants constants;  // instead of Trace::constants
-  Bytes untracked_bytes = 0;  // as of Trace, which holds the sum
+  // As of Trace, which holds the sums.
+  Bytes untracked_bytes = 0;
   Bytes reserved_at_start = 0;
+  double samples_per_step = 0, tokens_per_step = 0;
+  std::uint32_t ranks = 1;  // as of Trace, of this program alone
 };
 
 struct Trace {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -120,6 +121,11 @@ void decode_rank_indices(const Field& in, std::vector<Row>& rows, const char* na
              [](Row& row, std::uint32_t value) { row.rank = static_cast<std::uint16_t>(value); });
 }
 
+void require_counts(double samples, double tokens) {
+  require(std::isfinite(samples) && samples >= 0 && std::isfinite(tokens) && tokens >= 0,
+          "has samples or tokens per step that are no number of things");
+}
+
 void decode_ranks(const file::Header& in, Trace& trace) {
   for (const file::Rank& row : in.rank()) {
     Rank& rank = trace.rank_table.emplace_back();
@@ -127,6 +133,10 @@ void decode_ranks(const file::Header& in, Trace& trace) {
     decode(row.constants(), rank.constants);
     rank.untracked_bytes = row.untracked_bytes();
     rank.reserved_at_start = row.reserved_at_start();
+    rank.samples_per_step = row.samples_per_step();
+    rank.tokens_per_step = row.tokens_per_step();
+    rank.ranks = std::max(1u, row.ranks());
+    require_counts(rank.samples_per_step, rank.tokens_per_step);
     require(rank.untracked_bytes >= 0 && rank.reserved_at_start >= 0, "has a rank with a negative number of bytes");
   }
   decode_rank_indices(in.thread_rank(), trace.threads, "thread_rank");
@@ -152,9 +162,7 @@ void decode(const file::Header& in, Trace& trace) {
   trace.event_count = in.event_count();
   trace.ranks = in.ranks();
   decode_ranks(in, trace);
-  require(std::isfinite(in.samples_per_step()) && in.samples_per_step() >= 0 && std::isfinite(in.tokens_per_step()) &&
-              in.tokens_per_step() >= 0,
-          "has samples or tokens per step that are no number of things");
+  require_counts(in.samples_per_step(), in.tokens_per_step());
   trace.samples_per_step = in.samples_per_step();
   trace.tokens_per_step = in.tokens_per_step();
   trace.untracked_bytes = in.untracked_bytes();

@@ -59,6 +59,9 @@ void encode_ranks(const Trace& trace, file::Header* out) {
     encode(rank.constants, row->mutable_constants());
     row->set_untracked_bytes(rank.untracked_bytes);
     row->set_reserved_at_start(rank.reserved_at_start);
+    row->set_samples_per_step(rank.samples_per_step);
+    row->set_tokens_per_step(rank.tokens_per_step);
+    row->set_ranks(rank.ranks);
   }
   if (!trace.rank_table.empty()) {
     for (const HostThread& thread : trace.threads) out->add_thread_rank(thread.rank);

@@ -165,6 +165,15 @@ class TraceReader {
     if (found > declared) require_count(what, found, declared);
   }
 
+  static bool small(const ReplayConstants& c) {
+    std::uint64_t gaps = 0;
+    bool sound = true;
+    for (const Duration d : c.launch_latency) sound = add(gaps, d.count()) && sound;
+    for (const auto& row : c.stream_gap)
+      for (const Duration d : row) sound = add(gaps, d.count()) && sound;
+    return add(gaps, c.graph_gap.count()) && add(gaps, c.event_latency.count()) && sound;
+  }
+
   void check_sums() const {
     std::uint64_t time = 0, sizes = 0, moved = 0;
     bool sound = true;
@@ -174,12 +183,12 @@ class TraceReader {
     for (const Storage& storage : trace_.storages) sound = add(sizes, storage.bytes) && sound;
     add(sizes, trace_.untracked_bytes);
     add(sizes, trace_.reserved_at_start);
-    const ReplayConstants& c = trace_.constants;
-    std::uint64_t gaps = 0;
-    for (const Duration d : c.launch_latency) sound = add(gaps, d.count()) && sound;
-    for (const auto& row : c.stream_gap)
-      for (const Duration d : row) sound = add(gaps, d.count()) && sound;
-    sound = add(gaps, c.graph_gap.count()) && add(gaps, c.event_latency.count()) && sound;
+    for (const Rank& rank : trace_.rank_table) {
+      add(sizes, rank.untracked_bytes);
+      add(sizes, rank.reserved_at_start);
+      sound = small(rank.constants) && sound;
+    }
+    sound = small(trace_.constants) && sound;
     if (!sound || sizes > kLargestSum) throw ColumnError("has times or sizes whose sum is beyond all measure");
   }
 

@@ -13,6 +13,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
 #include "models/workload/generate/workload_file.h"
+#include "models/workload/import/archive_source.h"
 #include "models/workload/import/file_head.h"
 #include "sim/error.h"
 #include "sim/trace_check.h"
@@ -56,11 +57,12 @@ bool is_generated(const fs::path& path) {
 
 void require_readable(const fs::path& path) {
   std::error_code error;
-  const fs::file_status status = fs::status(path, error);
+  const fs::path file = place_of(path).file;
+  const fs::file_status status = fs::status(file, error);
   if (!fs::exists(status))
     throw InputError(fmt::format("{}: there is no such file{}; {}.", path.string(), near_workload(path), expected()));
   if (fs::is_directory(status)) throw InputError(fmt::format("{}: this is a folder; {}.", path.string(), expected()));
-  if (!std::ifstream(path))
+  if (!std::ifstream(file))
     throw InputError(fmt::format("{}: the file cannot be opened; {}.", path.string(), expected()));
 }
 
@@ -91,8 +93,9 @@ struct Kind {
 Kind find_kind(const fs::path& path) {
   if (is_generated(path)) return {kGenerated};
   require_readable(path);
-  if (is_trace_file(path)) return {kTrace};
-  if (is_run_file(path))
+  const bool in_archive = !place_of(path).member.empty();
+  if (!in_archive && is_trace_file(path)) return {kTrace};
+  if (!in_archive && is_run_file(path))
     throw InputError(
         fmt::format("{}: this is a run file, the result of `memwall run`; {}.", path.string(), expected()));
   FileHead head = read_file_head(path);
@@ -134,7 +137,7 @@ void name_machine(const ImportedStep& step, Trace& trace) {
 Workload load_import(const Importer& importer, const fs::path& path, const ImportSettings& settings) {
   if (!settings.execution_trace.empty()) require_readable(settings.execution_trace);
   ImportedStep step = [&] {
-    const ReadingProgress progress(path);
+    const ReadingProgress progress(place_of(path).file);
     return importer.import(path, settings);
   }();
   Workload workload;
@@ -145,7 +148,7 @@ Workload load_import(const Importer& importer, const fs::path& path, const Impor
     workload.trace = with_possible_traffic(std::move(workload.trace), load_machine(workload.trace.machine));
   workload.report = std::move(step.report);
   workload.decisions = std::move(step.decisions);
-  workload.files = std::move(step.files);
+  for (const fs::path& file : step.files) workload.files.push_back(place_of(file).file);
   return workload;
 }
 

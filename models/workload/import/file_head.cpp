@@ -3,12 +3,8 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 
 #include "models/workload/import/byte_source.h"
-#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -16,18 +12,13 @@ namespace {
 using std::string_view;
 constexpr std::size_t kHead = 64 << 10;
 
-std::string raw_head(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError(fmt::format("{} cannot be opened: {}.", path.string(), std::strerror(errno)));
+std::string read_head(const std::filesystem::path& path) {
   std::string raw(kHead, '\0');
-  in.read(raw.data(), static_cast<std::streamsize>(raw.size()));
-  raw.resize(static_cast<std::size_t>(in.gcount()));
+  raw.resize(ByteSource(path).read(raw.data(), raw.size()));
   return raw;
 }
 
-std::string unpacked_head(const std::filesystem::path& path) {
-  std::string text(kHead, '\0');
-  text.resize(ByteSource(path).read(text.data(), text.size()));
+std::string without_blanks(std::string text) {
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
   std::size_t blanks = 0;
   while (blanks < text.size() && std::isspace(static_cast<unsigned char>(text[blanks])) != 0) ++blanks;
@@ -78,8 +69,8 @@ FirstMembers first_members(string_view text) {
 FileHead read_file_head(const std::filesystem::path& path) {
   FileHead head;
   head.path = path;
-  head.raw = raw_head(path);
-  head.text = unpacked_head(path);
+  head.raw = read_head(path);
+  head.text = without_blanks(head.raw);
   head.members = first_members(head.text).names;
   return head;
 }

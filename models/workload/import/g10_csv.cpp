@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/workload/import/archive_source.h"
 #include "models/workload/import/csv_rows.h"
 #include "models/workload/import/file_text.h"
 #include "sim/error.h"
@@ -326,7 +327,7 @@ std::filesystem::path tensors_beside(const std::filesystem::path& kernels_csv) {
                     kernels_csv.string()));
   name.resize(name.size() - kEnding.size());
   const std::filesystem::path tensors = kernels_csv.parent_path() / (name + ".tensors.csv");
-  if (std::error_code error; !std::filesystem::exists(tensors, error))
+  if (std::error_code error; !std::filesystem::exists(place_of(tensors).file, error))
     throw InputError(fmt::format("{} is missing: the sizes and lifetimes of the tensors of {} were expected there.",
                                  tensors.string(), kernels_csv.string()));
   return tensors;

@@ -14,8 +14,8 @@ namespace memwall {
 // The beginning of a file, as far as it tells what the file is.
 struct FileHead {
   std::filesystem::path path;
-  std::string raw;                   // its first bytes, up to 64 KiB, as they lie in the file
-  std::string text;                  // the same unpacked (gzip, archives), without byte order mark and leading blanks
+  std::string raw;                   // its first bytes, up to 64 KiB, unpacked (gzip, archives)
+  std::string text;                  // the same without byte order mark and leading blanks
   std::vector<std::string> members;  // JSON: names of members of the outermost object, as far as they were needed
 };
 

@@ -187,7 +187,10 @@ std::string_view JsonSource::cut() {
 }
 
 std::optional<std::string> JsonSource::next_member() {
-  if (place_ == Place::at_value) value();
+  if (place_ == Place::at_value && at_array())
+    next_element();  // an array is skipped by its elements: it may be longer than any piece
+  else if (place_ == Place::at_value)
+    value();
   while (place_ == Place::in_array) next_element();
   if (place_ == Place::done) return std::nullopt;
   if (bare_array_) {

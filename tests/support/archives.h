@@ -13,9 +13,9 @@
 namespace memwall {
 
 struct ArchiveMember {
-  std::string name, content;
+  std::string name, content{};
   char type = '0';   // of tar: '0' a file, '1' a hard link, '2' a symbolic link, '5' a folder
-  std::string link;  // what a link names
+  std::string link{};  // what a link names
 };
 
 // POSIX.1-1988 (ustar).

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/workload/import/decision.h"
+#include "models/workload/import/rank_capture.h"
 #include "sim/trace.h"
 #include "sim/units.h"
 
@@ -32,6 +34,7 @@ struct ImportedStep {
   std::vector<std::filesystem::path> files;  // that were read
   std::string gpu;                           // as the file names the device; "" = unknown
   Bytes gpu_memory = 0;                      // 0 = unknown
+  std::optional<RankCapture> rank;           // of a capture with times: what several are joined by (rank_join.h)
 };
 
 struct Importer {

@@ -165,7 +165,8 @@ struct KinetoCapture {
   std::int64_t base_time_ns = 0;    // what the writer had subtracted before that (2024 and later)
   std::int64_t schema_version = 0;  // 0 = absent
   std::int64_t rank = -1, world_size = -1;
-  bool profiled_memory = false;  // the file says that it profiled memory, or has such events
+  std::vector<ProcessGroup> process_groups;  // that the file lists with all their ranks ("pg_config")
+  bool profiled_memory = false;              // the file says that it profiled memory, or has such events
 
   const std::string& text(StringId id) const { return strings[id]; }
 };

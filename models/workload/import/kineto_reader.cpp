@@ -345,6 +345,26 @@ class Reader {
     if (parser.parse(copy).get(element)) source_.fail("\"distributedInfo\" is not an object.");
     capture_.rank = number(element, "rank", -1);
     capture_.world_size = number(element, "world_size", -1);
+    simdjson::dom::array groups;
+    if (element["pg_config"].get(groups) != simdjson::SUCCESS) return;
+    for (const simdjson::dom::element group : groups) read_group(group);
+  }
+
+  // {"pg_name": "0", "pg_desc": "default_pg", "pg_size": 2, "ranks": [0, 1]}; what has another form is left out.
+  void read_group(simdjson::dom::element element) {
+    string_view name;
+    simdjson::dom::array ranks;
+    if (element["pg_name"].get(name) != simdjson::SUCCESS || element["ranks"].get(ranks) != simdjson::SUCCESS) return;
+    ProcessGroup group{.name = std::string(name), .ranks = 0, .members = {}};
+    for (const simdjson::dom::element rank : ranks) {
+      std::int64_t number = 0;
+      if (rank.get(number) != simdjson::SUCCESS || number < 0 || number > 0x7fffffff) return;
+      group.members.push_back(static_cast<std::uint32_t>(number));
+    }
+    std::sort(group.members.begin(), group.members.end());
+    if (std::adjacent_find(group.members.begin(), group.members.end()) != group.members.end()) return;
+    group.ranks = static_cast<std::uint32_t>(group.members.size());
+    capture_.process_groups.push_back(std::move(group));
   }
 
   void finish() {

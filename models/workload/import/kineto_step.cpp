@@ -7,6 +7,7 @@
 
 #include "models/workload/import/execution_trace.h"
 #include "models/workload/import/execution_trace_join.h"
+#include "models/workload/import/kineto_rank.h"
 
 namespace memwall {
 
@@ -32,8 +33,10 @@ std::string events_line(const KinetoCapture& capture) {
   return line + ".";
 }
 
-ImportedStep step_of(ImportedTrace imported, const KinetoCapture& capture) {
+ImportedStep step_of(ImportedTrace imported, const KinetoCapture& capture, const ExecutionTrace* execution,
+                     const OperatorMatch* match) {
   ImportedStep step;
+  step.rank = rank_of_capture(imported, capture, execution, match);
   step.trace = std::move(imported.trace);
   step.gpu = std::move(step.trace.machine);
   step.trace.machine.clear();
@@ -50,10 +53,11 @@ ImportedStep step_of(ImportedTrace imported, const KinetoCapture& capture) {
 ImportedStep import_kineto(const std::filesystem::path& path, const ImportSettings& settings) {
   const KinetoCapture capture = read_kineto(path);
   ImportedTrace imported = import_kineto(capture);
-  if (!settings.execution_trace.empty())
-    join_execution_trace(imported, capture, read_execution_trace(settings.execution_trace));
-  ImportedStep step = step_of(std::move(imported), capture);
-  if (!settings.execution_trace.empty()) step.files.push_back(settings.execution_trace);
+  if (settings.execution_trace.empty()) return step_of(std::move(imported), capture);
+  const ExecutionTrace execution = read_execution_trace(settings.execution_trace);
+  const JoinReport report = join_execution_trace(imported, capture, execution);
+  ImportedStep step = step_of(std::move(imported), capture, &execution, &report.operators);
+  step.files.push_back(settings.execution_trace);
   return step;
 }
 

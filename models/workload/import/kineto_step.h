@@ -3,8 +3,10 @@
 
 #include <string>
 
+#include "models/workload/import/execution_trace.h"
 #include "models/workload/import/importer.h"
 #include "models/workload/import/kineto_import.h"
+#include "models/workload/import/operator_match.h"
 
 namespace memwall {
 
@@ -14,7 +16,9 @@ ImportedStep import_kineto(const std::filesystem::path& path, const ImportSettin
 // What the file holds, by category as it names them.
 std::string events_line(const KinetoCapture& capture);
 
-// Moves the device that the trace was captured on from Trace::machine, where import_kineto puts its name, to the step.
-ImportedStep step_of(ImportedTrace imported, const KinetoCapture& capture);
+// Moves the device that the trace was captured on from Trace::machine, where import_kineto puts its name, to the step,
+// and says what other ranks' captures are joined by. `execution` of the same run with its match, or both null.
+ImportedStep step_of(ImportedTrace imported, const KinetoCapture& capture, const ExecutionTrace* execution = nullptr,
+                     const OperatorMatch* match = nullptr);
 
 }  // namespace memwall

@@ -232,7 +232,8 @@ class Checker {
       const std::string kind = field->options().GetExtension(schema::names);
       if (kind.empty()) continue;
       const std::vector<std::string>& known = kind == "tier" ? tiers_ : links_;
-      const int size = field->is_repeated() ? reflection->FieldSize(*node.message, field) : 1;
+      const int present = !field->is_repeated() && reflection->HasField(*node.message, field) ? 1 : 0;
+      const int size = field->is_repeated() ? reflection->FieldSize(*node.message, field) : present;
       for (int i = 0; i < size; ++i) {
         const std::string name = field->is_repeated() ? reflection->GetRepeatedString(*node.message, field, i)
                                                       : reflection->GetString(*node.message, field);

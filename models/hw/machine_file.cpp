@@ -17,6 +17,7 @@
 #include "models/hw/machine_tiers.h"
 #include "models/hw/price_errors.h"
 #include "models/hw/quantity.h"
+#include "models/hw/storage_cost.h"
 #include "sim/error.h"
 
 namespace memwall {

@@ -1,8 +1,5 @@
 #include "models/hw/machine_parts.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "models/hw/machine_text.h"
 
 namespace memwall {
@@ -141,15 +138,6 @@ StorageRequests read_requests(const schema::Requests& from) {
   requests.latency = time_of(from.latency());
   if (from.has_rate()) requests.per_second = number_of(from.rate(), Dimension::frequency);
   return requests;
-}
-
-BytesPerSecond request_bandwidth(const StorageRequests& requests) {
-  double limit = std::numeric_limits<double>::infinity();
-  const auto block = static_cast<double>(requests.block);
-  if (block <= 0) return limit;
-  if (requests.latency.count() > 0) limit = requests.depth * block / to_seconds(requests.latency);
-  if (requests.per_second > 0) limit = std::min(limit, block * requests.per_second);
-  return limit;
 }
 
 }  // namespace memwall

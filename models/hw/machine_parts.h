@@ -27,7 +27,4 @@ HostCosts read_host(const schema::Host& from);
 CollectiveLaw read_collective(const schema::Collective& from);
 StorageRequests read_requests(const schema::Requests& from);
 
-// What `requests` allow; infinite without them.
-BytesPerSecond request_bandwidth(const StorageRequests& requests);
-
 }  // namespace memwall

@@ -56,7 +56,7 @@ std::int64_t CsvTableRow::integer(const std::string& column) const {
   return static_cast<std::int64_t>(value);
 }
 
-std::vector<CsvTableRow> read_csv_table(const std::filesystem::path& path) {
+std::vector<CsvTableRow> read_csv_table(const std::filesystem::path& path, std::size_t* left_out) {
   std::istringstream lines(read_file_text(path, std::size_t{1} << 26));
   std::vector<std::string> columns;
   std::vector<CsvTableRow> rows;
@@ -67,6 +67,10 @@ std::vector<CsvTableRow> read_csv_table(const std::filesystem::path& path) {
     const std::string place = fmt::format("{}:{}", path.string(), number);
     if (columns.empty()) {
       columns = std::move(cells);
+      continue;
+    }
+    if (cells.size() != columns.size() && left_out) {
+      ++*left_out;
       continue;
     }
     if (cells.size() != columns.size())

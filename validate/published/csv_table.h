@@ -28,7 +28,8 @@ class CsvTableRow {
   std::map<std::string, std::string> cells_;
 };
 
-// Quoted cells may hold commas. Throws InputError.
-std::vector<CsvTableRow> read_csv_table(const std::filesystem::path& path);
+// Quoted cells may hold commas. Throws InputError; where `left_out` is given, rows with too many or too few cells are
+// counted there instead.
+std::vector<CsvTableRow> read_csv_table(const std::filesystem::path& path, std::size_t* left_out = nullptr);
 
 }  // namespace memwall

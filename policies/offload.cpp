@@ -1,6 +1,6 @@
-// Planned offload: what a step does not need on the GPU for a while waits on the host, on NVMe or on
-// a peer GPU. Rhu et al. 2016 (vDNN) for activations, Ren et al. 2021 (ZeRO-Offload) for the
-// optimizer, Rajbhandari et al. 2021 (ZeRO-Infinity) for parameters and NVMe.
+// Planned offload: what a step does not need on the GPU for a while waits on the host, on NVMe, on
+// a peer GPU or in another tier of the machine. Rhu et al. 2016 (vDNN) for activations, Ren et al. 2021 (ZeRO-Offload)
+// for the optimizer, Rajbhandari et al. 2021 (ZeRO-Infinity) for parameters and NVMe.
 #include <algorithm>
 
 #include "policies/offload_adam.h"
@@ -27,16 +27,16 @@ class Offload : public Rewriter {
 
   // The optimizer goes first: it decides whether gradients come back and who updates parameters.
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
-    require_routes(settings_, machine);
+    const OffloadSettings settings = settings_on(machine, settings_);
     Trace current = trace;
-    if (settings_.optimizer)
-      current = settings_.cpu_adam ? offload_optimizer_to_cpu(current, machine, pricer, settings_)
-                                   : stream_optimizer_states(current, machine, pricer, settings_);
-    if (settings_.gradients) current = offload_gradients(current, machine, pricer, settings_);
+    if (settings.optimizer)
+      current = settings.cpu_adam ? offload_optimizer_to_cpu(current, machine, pricer, settings)
+                                  : stream_optimizer_states(current, machine, pricer, settings);
+    if (settings.gradients) current = offload_gradients(current, machine, pricer, settings);
     require_something_left(trace, current, "gradients");
-    if (settings_.parameters) current = offload_parameters(current, machine, pricer, settings_);
+    if (settings.parameters) current = offload_parameters(current, machine, pricer, settings);
     require_something_left(trace, current, "parameters");
-    if (settings_.activations) current = offload_activations(current, machine, pricer, settings_);
+    if (settings.activations) current = offload_activations(current, machine, pricer, settings);
     require_something_left(trace, current, "activations");
     return current;
   }
@@ -62,7 +62,8 @@ class Offload : public Rewriter {
 
 const RegisterPolicy registered{
     {"offload",
-     "moves activations, optimizer states, gradients or parameters to the host, NVMe or a peer GPU while they rest",
+     "moves activations, optimizer states, gradients or parameters to the host, NVMe, a peer GPU or another tier while "
+     "they rest",
      offload_parameters(),
      [](const PolicyArguments& arguments) { return std::make_unique<Offload>(arguments); },
      {}}};

@@ -16,10 +16,18 @@ namespace {
 
 // Read parameter, gradient, two moments; write parameter and moments; fp32 each.
 constexpr double kAdamBytesPerParameter = 28;
+// AdamW per parameter: decay 2, first moment 3, second moment 4, root, two corrections, sum, quotient and step 7
+// (Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2019). Bounds only what computes near its memory.
+constexpr double kAdamFlopsPerParameter = 16;
 
-// Gradients and parameters travel between device and host memory, wherever the states are.
-OffloadSettings host_leg(OffloadSettings settings) {
-  settings.to = "host";
+// Gradients and parameters travel between the device and the memory in which the step runs; the states may be
+// elsewhere.
+OffloadSettings work_leg(OffloadSettings settings) {
+  const std::string tier = settings.work_tier();
+  if (tier == settings.to) return settings;
+  settings.to = tier;
+  settings.through.clear();
+  settings.tier_class = TierClass::host;
   return settings;
 }
 
@@ -36,12 +44,12 @@ class CpuOptimizer {
       : t_(trace),
         pricer_(pricer),
         settings_(settings),
-        host_settings_(host_leg(settings)),
+        work_settings_(work_leg(settings)),
         histories_(storage_histories(trace)),
         runs_(phase_runs(trace)),
         optimizer_(find_optimizer(trace, histories_, runs_)),
         edit_(trace, machine.host),
-        ferry_(edit_, pricer, host_settings_, 0) {}
+        ferry_(edit_, pricer, work_settings_, largest_travelling(trace)) {}
 
   Trace run() {
     refuse_unsuitable();
@@ -54,6 +62,14 @@ class CpuOptimizer {
   }
 
  private:
+  // Of what may be staged on its way.
+  static Bytes largest_travelling(const Trace& trace) {
+    Bytes bytes = 0;
+    for (const Storage& s : trace.storages)
+      if (s.kind == StorageKind::gradient || s.kind == StorageKind::parameter) bytes = std::max(bytes, s.bytes);
+    return bytes;
+  }
+
   void refuse_unsuitable() const {
     const std::string head = "Policy 'offload': what=optimizer: trace '" + t_.name + "' has no ";
     if (optimizer_.steps.empty())
@@ -71,7 +87,8 @@ class CpuOptimizer {
   }
 
   bool masters_are_states() const { return count_.bytes_per_parameter == 2; }
-  bool on_nvme() const { return settings_.to == "nvme"; }
+  // The states come to where the step runs in sub-groups.
+  bool swaps_states() const { return work_settings_.to != settings_.to; }
 
   // Where the states live from now on, and what the host keeps of each parameter.
   void make_homes() {
@@ -87,7 +104,7 @@ class CpuOptimizer {
     for (const OptimizerStep& step : optimizer_.steps)
       for (const StorageId id : step.parameters)
         if (!sent_from_.contains(id)) add_host_copy(id, far);
-    if (on_nvme()) make_stages();
+    if (swaps_states()) make_stages();
   }
 
   // What this rank updates of a parameter.
@@ -97,10 +114,11 @@ class CpuOptimizer {
 
   void add_host_copy(StorageId id, Ferry& far) {
     const std::string label = t_.strings[t_.storages[id].label];
-    const bool is_master = !masters_are_states() && !on_nvme();
-    sent_from_[id] = ferry_.host_buffer(
-        sent_bytes(id), is_master ? StorageKind::optimizer_state : StorageKind::workspace, label + " on host");
-    if (!masters_are_states() && on_nvme()) {
+    const bool is_master = !masters_are_states() && !swaps_states();
+    sent_from_[id] = ferry_.buffer(work_settings_.to, sent_bytes(id),
+                                   is_master ? StorageKind::optimizer_state : StorageKind::workspace,
+                                   label + " on " + work_settings_.to);
+    if (!masters_are_states() && swaps_states()) {
       const StorageId master = far.far_twin(id, true);
       edit_.tables().storages[master].kind = StorageKind::optimizer_state;
       edit_.tables().storages[master].bytes = sent_bytes(id);
@@ -124,13 +142,13 @@ class CpuOptimizer {
     Op sync;
     sync.kind = OpKind::synchronize;
     sync.wait_for = WaitFor::stream;
-    sync.stream = ferry_.out_stream(step.gradients.front());
+    sync.stream = ferry_.arrival_stream(step.gradients.front());
     sync.host_cost = edit_.costs().event_call;
     sync.return_delay = edit_.costs().synchronize_return;
     edit_.insert(at, sync);
     begin_updates(step, at);
     const std::vector<SubGroup> groups = divide(step);
-    if (on_nvme()) {
+    if (swaps_states()) {
       compute_from_nvme(groups, at, on_host);
     } else {
       for (const SubGroup& group : groups) compute(group, at, on_host, group.states);
@@ -152,7 +170,8 @@ class CpuOptimizer {
     std::vector<StorageId>& free_buffers = spare[bytes];
     StorageId buffer = kNoStorage;
     if (free_buffers.empty()) {
-      buffer = ferry_.host_buffer(bytes, StorageKind::gradient, t_.strings[t_.storages[id].label] + " on host");
+      buffer = ferry_.buffer(work_settings_.to, bytes, StorageKind::gradient,
+                             t_.strings[t_.storages[id].label] + " on " + work_settings_.to);
       buffers_[bytes].push_back(buffer);
     } else {
       buffer = free_buffers.back();
@@ -185,7 +204,8 @@ class CpuOptimizer {
   // told by its share of the sum of sizes: states, gradients and parameters stand in one order.
   std::vector<SubGroup> divide(const OptimizerStep& step) {
     const std::size_t number =
-        on_nvme() ? static_cast<std::size_t>(std::ceil(count_.parameters / static_cast<double>(settings_.group))) : 1;
+        swaps_states() ? static_cast<std::size_t>(std::ceil(count_.parameters / static_cast<double>(settings_.group)))
+                       : 1;
     std::vector<SubGroup> groups(std::max<std::size_t>(number, 1));
     distribute(step.states, groups, &SubGroup::states);
     distribute(step.gradients, groups, &SubGroup::gradients);
@@ -228,7 +248,7 @@ class CpuOptimizer {
     for (const StorageId id : states) uses.push_back({id, 0, Access::write});
     double sent = 0;  // written besides the master copy
     for (const StorageId id : group.parameters) {
-      if (masters_are_states() || on_nvme())
+      if (masters_are_states() || swaps_states())
         sent += static_cast<double>(sent_bytes(id));
       else
         uses.push_back({sent_from_.at(id), 0, Access::read});
@@ -236,17 +256,26 @@ class CpuOptimizer {
     }
     Op op;
     op.kind = OpKind::host_work;
-    op.name = edit_.tables().strings.intern("CPU Adam");
+    op.name = edit_.tables().strings.intern(settings_.near_memory ? "near-memory Adam" : "CPU Adam");
     op.operator_class = OperatorClass::optimizer;
     op.bytes = static_cast<Bytes>(std::llround(kAdamBytesPerParameter * group.count + sent));
-    op.duration = pricer_.host_memory_work(op.bytes);
+    if (settings_.near_memory) op.flops = kAdamFlopsPerParameter * group.count;
+    if (work_settings_.to != "host") op.from = edit_.tables().place(work_settings_.to);
+    op.duration = pricer_.memory_work(work_settings_.to, op.bytes, op.flops);
     dram_bytes_ += op.bytes;
     host_time_ += op.duration;
     edit_.insert(at, op, std::move(uses));
     for (const StorageId id : group.parameters) {
-      ferry_.carry(at, sent_from_.at(id), id, ferry_.in_stream(id));
+      bring_back(id, at);
       bytes_up_ += sent_bytes(id);
     }
+  }
+
+  void bring_back(StorageId parameter, Spot at) {
+    if (work_settings_.through.empty())
+      ferry_.carry(at, sent_from_.at(parameter), parameter, ferry_.in_stream(parameter));
+    else
+      ferry_.fetch(at, sent_from_.at(parameter), parameter);
   }
 
   // A ring of buffers, each as large as the largest sub-group's states.
@@ -255,7 +284,7 @@ class CpuOptimizer {
     for (const OptimizerStep& step : optimizer_.steps)
       for (const SubGroup& group : divide(step)) largest = std::max(largest, group.state_bytes);
     for (std::uint32_t i = 0; i < settings_.staging; ++i)
-      stages_.push_back(ferry_.host_buffer(largest, StorageKind::workspace, "optimizer swap buffer"));
+      stages_.push_back(ferry_.buffer(work_settings_.to, largest, StorageKind::workspace, "optimizer swap buffer"));
   }
 
   void compute_from_nvme(const std::vector<SubGroup>& groups, Spot at, const std::map<StorageId, StorageId>& on_host) {
@@ -281,8 +310,8 @@ class CpuOptimizer {
     op.kind = OpKind::storage_io;
     op.name = tables.strings.intern(reads ? "read optimizer states" : "write optimizer states");
     op.stream = edit_.stream(reads ? "offload read" : "offload write", StreamRole::storage, 0);
-    op.from = tables.place(reads ? "nvme" : "host");
-    op.to = tables.place(reads ? "host" : "nvme");
+    op.from = tables.place(reads ? settings_.to : work_settings_.to);
+    op.to = tables.place(reads ? work_settings_.to : settings_.to);
     op.bytes = group.state_bytes;
     op.host_cost = edit_.costs().copy_call;
     op.duration = pricer_.copy(tables.places[op.from], tables.places[op.to], op.bytes, false);
@@ -308,19 +337,21 @@ class CpuOptimizer {
     std::size_t removed = 0;
     for (const OptimizerStep& step : optimizer_.steps) removed += step.ops.size();
     edit_.tables().notes.push_back(
-        "offload: the optimizer step runs on the CPU, states on " + settings_.to + ": " +
+        std::string("offload: the optimizer step runs ") +
+        (settings_.near_memory ? "in the memory of " : "on the CPU, states on ") + settings_.to + ": " +
         std::to_string(static_cast<std::int64_t>(std::llround(count_.parameters))) + " parameters of " +
         std::to_string(count_.bytes_per_parameter) + " bytes (inferred from the states' size), " +
         std::to_string(removed) + " device ops removed, " + std::to_string(ferry_.bytes_out()) +
         " bytes of gradients down, " + std::to_string(bytes_up_) + " bytes of parameters up, " +
-        std::to_string(dram_bytes_) + " bytes of DRAM in " +
-        std::to_string(static_cast<std::int64_t>(to_microseconds(host_time_))) + " us of host work.");
+        std::to_string(dram_bytes_) + (settings_.near_memory ? " bytes moved there in " : " bytes of DRAM in ") +
+        std::to_string(static_cast<std::int64_t>(to_microseconds(host_time_))) +
+        (settings_.near_memory ? " us." : " us of host work."));
   }
 
   const Trace& t_;
   const Pricer& pricer_;
   const OffloadSettings& settings_;
-  const OffloadSettings host_settings_;
+  const OffloadSettings work_settings_;
   std::vector<StorageHistory> histories_;
   PhaseRuns runs_;
   Optimizer optimizer_;

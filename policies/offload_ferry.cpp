@@ -4,7 +4,7 @@ namespace memwall {
 
 Ferry::Ferry(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings, Bytes largest)
     : edit_(edit), pricer_(pricer), settings_(settings), largest_(largest) {
-  if (settings.to != "nvme") return;
+  if (settings.through.empty()) return;
   write_ring_.resize(settings.staging);
   read_ring_.resize(settings.staging);
 }
@@ -14,7 +14,7 @@ StorageId Ferry::far_twin(StorageId model, bool preexisting) {
   const StorageId twin = edit_.builder().add_storage(like.bytes, like.kind, settings_.to, "", preexisting);
   Storage& s = edit_.tables().storages[twin];
   s.label = like.label;
-  s.pinned = settings_.to == "host" && settings_.pinned;
+  s.pinned = settings_.pins_memory();
   s.stream = like.stream;
   return twin;
 }
@@ -23,7 +23,7 @@ void Ferry::settle(StorageId storage) {
   const std::uint8_t place = edit_.tables().place(settings_.to);
   Storage& s = edit_.tables().storages[storage];
   s.place = place;
-  s.pinned = settings_.to == "host" && settings_.pinned;
+  s.pinned = settings_.pins_memory();
 }
 
 std::uint16_t Ferry::device_of(StorageId storage) {
@@ -37,6 +37,11 @@ std::uint16_t Ferry::out_stream(StorageId device) {
   return edit_.stream("offload out", StreamRole::copy, device_of(device));
 }
 
+std::uint16_t Ferry::arrival_stream(StorageId device) {
+  if (write_ring_.empty()) return out_stream(device);
+  return edit_.stream("offload write", StreamRole::storage, device_of(device));
+}
+
 std::uint16_t Ferry::in_stream(StorageId device) {
   if (!settings_.side_streams) return edit_.tables().storages[device].stream;
   return edit_.stream("offload in", StreamRole::copy, device_of(device));
@@ -45,13 +50,13 @@ std::uint16_t Ferry::in_stream(StorageId device) {
 Ferry::Slot& Ferry::next_slot(std::vector<Slot>& ring, std::size_t& turn, const char* label) {
   Slot& slot = ring[turn];
   turn = (turn + 1) % ring.size();
-  if (slot.storage == kNoStorage) slot.storage = host_buffer(largest_, StorageKind::workspace, label);
+  if (slot.storage == kNoStorage) slot.storage = buffer(settings_.through, largest_, StorageKind::workspace, label);
   return slot;
 }
 
-StorageId Ferry::host_buffer(Bytes bytes, StorageKind kind, std::string_view label) {
-  const StorageId id = edit_.builder().add_storage(bytes, kind, "host", label, true);
-  edit_.tables().storages[id].pinned = true;
+StorageId Ferry::buffer(const std::string& tier, Bytes bytes, StorageKind kind, std::string_view label) {
+  const StorageId id = edit_.builder().add_storage(bytes, kind, tier, label, true);
+  edit_.tables().storages[id].pinned = tier != settings_.to || settings_.pins_memory();
   return id;
 }
 
@@ -60,7 +65,8 @@ void Ferry::carry(Spot spot, StorageId from, StorageId to, std::uint16_t stream)
   const Storage &a = t.storages[from], &b = t.storages[to];
   const std::string &from_place = t.places[a.place], &to_place = t.places[b.place];
   Op op;
-  op.kind = from_place == "nvme" || to_place == "nvme" ? OpKind::storage_io : OpKind::copy;
+  const bool at_far_end = from_place == settings_.to || to_place == settings_.to;
+  op.kind = at_far_end && settings_.tier_class == TierClass::storage ? OpKind::storage_io : OpKind::copy;
   op.stream = stream;
   op.name = t.strings.intern("offload " + from_place + " to " + to_place);
   op.from = a.place;
@@ -86,7 +92,7 @@ std::uint32_t Ferry::send(Spot spot, StorageId device, StorageId far, const std:
     carry(spot, device, far, out);
     return arrived_[far] = edit_.record(spot, out);
   }
-  const std::uint16_t writer = edit_.stream("offload write", StreamRole::storage, device_of(device));
+  const std::uint16_t writer = arrival_stream(device);
   Slot& slot = next_slot(write_ring_, write_turn_, "offload write buffer");
   if (slot.drained != kNone) edit_.wait(spot, slot.drained, out);
   carry(spot, device, slot.storage, out);
@@ -121,10 +127,10 @@ std::uint32_t Ferry::fetch(Spot spot, StorageId far, StorageId device) {
   return landed;
 }
 
-void Ferry::settle_from_host(Spot spot, StorageId host, StorageId far) {
+void Ferry::settle_from_stage(Spot spot, StorageId stage, StorageId far) {
   if (write_ring_.empty()) return;
   const std::uint16_t writer = edit_.stream("offload write", StreamRole::storage, device_of(far));
-  carry(spot, host, far, writer);
+  carry(spot, stage, far, writer);
   arrived_[far] = edit_.record(spot, writer);
 }
 

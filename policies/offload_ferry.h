@@ -1,14 +1,15 @@
 // Carries storages between device memory and the tier they are offloaded to.
 //
-// To the host or a peer it is one copy; to NVMe a copy into pinned host memory and a write, and
-// the reverse on the way back. Pinned copies run on streams of their own, one per direction, and
-// meet the compute stream at events; pageable ones, and with stream=compute pinned ones too, run on the
-// compute stream and block the host, as PyTorch's save_on_cpu does. The NVMe way reuses a ring of host buffers, exactly sized and
-// page-locked for good, as DeepSpeed's swapper does (deepspeed/runtime/swap_tensor/).
+// To the host or a peer it is one copy; to NVMe, and wherever the settings stage copies on their way, a copy into
+// pinned host memory and a write, and the reverse on the way back. Pinned copies run on streams of their own, one per
+// direction, and meet the compute stream at events; pageable ones, and with stream=compute pinned ones too, run on the
+// compute stream and block the host, as PyTorch's save_on_cpu does. The staged way reuses a ring of host buffers,
+// exactly sized and page-locked for good, as DeepSpeed's swapper does (deepspeed/runtime/swap_tensor/).
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "policies/offload_settings.h"
@@ -35,17 +36,19 @@ class Ferry {
   // Returns the event at which it has arrived.
   static constexpr std::uint32_t kNone = 0xffffffff;
   std::uint32_t fetch(Spot spot, StorageId far, StorageId device);
-  // `host` (pinned host memory) becomes the content of `far`, after the work so far of the host.
-  void settle_from_host(Spot spot, StorageId host, StorageId far);
+  // `stage` (pinned memory of the tier in between) becomes the content of `far`, after the work so far of the host.
+  void settle_from_stage(Spot spot, StorageId stage, StorageId far);
 
   // One transfer on `stream`, nothing else: the smaller of the two sizes.
   void carry(Spot spot, StorageId from, StorageId to, std::uint16_t stream);
-  // A page-locked host storage that lives throughout.
-  StorageId host_buffer(Bytes bytes, StorageKind kind, std::string_view label);
+  // A storage that lives throughout, page-locked where the tier is memory of the host.
+  StorageId buffer(const std::string& tier, Bytes bytes, StorageKind kind, std::string_view label);
 
   // The stream that carries copies away from (towards) a device storage.
   std::uint16_t out_stream(StorageId device);
   std::uint16_t in_stream(StorageId device);
+  // The stream after whose work what was sent from a device storage lies at the far tier.
+  std::uint16_t arrival_stream(StorageId device);
 
   Bytes bytes_out() const { return bytes_out_; }
   Bytes bytes_in() const { return bytes_in_; }

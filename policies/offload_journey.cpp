@@ -194,8 +194,8 @@ class JourneyWriter {
         leave(action);
         break;
       case Action::Kind::refresh:
-        ferry_.settle_from_host(action.spot, journeys_[action.journey].refreshes[action.visit].host,
-                                journeys_[action.journey].storage);
+        ferry_.settle_from_stage(action.spot, journeys_[action.journey].refreshes[action.visit].host,
+                                 journeys_[action.journey].storage);
         break;
     }
   }

@@ -31,7 +31,7 @@ enum class Home : std::uint8_t {
   gone     // made on the device; somebody else has taken the content away after the last visit
 };
 
-// The host has written the new content of a far home: at op `op`, into `host`.
+// The new content of a far home is in the stage before it: since op `op`, in `host`.
 struct Refresh {
   OpId op = kNoOp;
   StorageId host = kNoStorage;
@@ -41,7 +41,7 @@ struct Journey {
   StorageId storage = kNoStorage;
   Home home = Home::device;
   std::vector<Visit> visits;       // at least one; ascending
-  std::vector<Refresh> refreshes;  // home far, on nvme: written on from pinned host memory
+  std::vector<Refresh> refreshes;  // home far, copies staged: written on from pinned host memory
 };
 
 struct JourneySummary {

@@ -89,10 +89,11 @@ std::vector<Visit> visits_by_run(const Survey& survey, const std::vector<Touch>&
   return visits;
 }
 
-// The copy with which a CPU optimizer brings a new parameter to the device: its source, or kNoStorage.
-StorageId update_source(const Trace& t, const Touch& touch, StorageId parameter) {
+// The copy with which an optimizer off the GPU brings a new parameter to the device from `tier`: its source, or
+// kNoStorage.
+StorageId update_source(const Trace& t, const Touch& touch, StorageId parameter, const std::string& tier) {
   const Op& op = t.ops[touch.op];
-  if (op.kind != OpKind::copy || !op.added || !touch.writes || t.places[op.from] != "host") return kNoStorage;
+  if (op.kind != OpKind::copy || !op.added || !touch.writes || t.places[op.from] != tier) return kNoStorage;
   for (const Use& use : t.uses_of(op))
     if (use.access == Access::read && t.storages[use.storage].bytes == t.storages[parameter].bytes) return use.storage;
   return kNoStorage;
@@ -139,12 +140,11 @@ class WindowCutter {
   std::vector<std::pair<OpId, StorageId>> sequence_;
 };
 
-// On nvme the host's new content is written on; on the host the parameter simply lives where the
-// CPU optimizer updates it.
+// Behind a stage the new content there is written on; else the parameter simply lives where the optimizer updates it.
 void adopt_update(TraceEdit& edit, const Survey& survey, const OffloadSettings& settings, Journey& journey, OpId copy,
                   StorageId source, bool first) {
   edit.remove(copy);
-  if (settings.to == "nvme") {
+  if (!settings.through.empty()) {
     journey.refreshes.push_back({copy, source});
     return;
   }
@@ -159,8 +159,8 @@ void cut_into_visits(TraceEdit& edit, const Survey& survey, const OffloadSetting
   for (Journey& journey : journeys) {
     std::set<OpId> updates;
     for (const Touch& touch : survey.histories[journey.storage].touches) {
-      const StorageId source =
-          settings.to == "peer_hbm" ? kNoStorage : update_source(survey.trace, touch, journey.storage);
+      const StorageId source = update_source(survey.trace, touch, journey.storage,
+                                             settings.through.empty() ? settings.to : settings.through);
       if (source == kNoStorage) continue;
       adopt_update(edit, survey, settings, journey, touch.op, source, updates.empty());
       updates.insert(touch.op);

@@ -31,7 +31,7 @@ Engine::Engine(const Trace& trace, const Machine& machine, const SimulationOptio
   resolve_places();
   if (options.pager) {
     paging_ = std::make_unique<Paging>(*this, *options.pager);
-    options.pager->plan(machine, trace);
+    paging_->plan();
   }
 }
 

@@ -52,6 +52,9 @@ class Pager {
   virtual PagerClock clock() const = 0;
   // Once, before the run. The only place where the future may be looked at.
   virtual void plan(const Machine&, const Trace&) {}
+  // Tiers for what does not fit at the start, in the order in which they fill; empty: all slower ones, in the
+  // machine's order.
+  virtual std::vector<int> spill_order() const { return {}; }
   // `bytes` more are needed in tier `tier`. Asked again until the allocation succeeds; an empty
   // answer means nothing can be done: the run is out of memory.
   virtual std::vector<Move> make_room(int tier, Bytes bytes, const PagerView& view) = 0;

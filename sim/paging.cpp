@@ -24,6 +24,14 @@ Paging::Paging(Engine& engine, Pager& pager)
 
 Paging::~Paging() = default;
 
+void Paging::plan() {
+  pager_.plan(engine_.machine_, engine_.trace_);
+  spill_order_ = pager_.spill_order();
+  if (!spill_order_.empty()) return;
+  for (std::size_t t = 0; t < engine_.machine_.tiers.size(); ++t)
+    if (engine_.machine_.tiers[t].tier_class != TierClass::device) spill_order_.push_back(static_cast<int>(t));
+}
+
 std::span<const ResidentStorage> Paging::resident() const {
   view_.clear();
   for (const StorageId s : lru_) {
@@ -42,9 +50,7 @@ bool Paging::place_at_start(StorageId storage, int tier) {
     set_resident(storage);
     return true;
   }
-  for (std::size_t t = 0; t < engine_.machine_.tiers.size(); ++t) {
-    const int slower = static_cast<int>(t);
-    if (engine_.machine_.tiers[t].tier_class == TierClass::device) continue;
+  for (const int slower : spill_order_) {
     if (!engine_.memory_.place(Time{}, storage, slower)) continue;
     pages_[storage].state = State::elsewhere;
     pages_[storage].backing = slower;

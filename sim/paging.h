@@ -25,6 +25,8 @@ class Paging : public PagerView {
   }
   std::span<const ResidentStorage> resident() const override;
 
+  // Once, before all else: the pager looks at machine and trace.
+  void plan();
   // Questions of the engine. Each returns false if the asker must wait; it is woken and asks again.
   bool place_at_start(StorageId storage, int tier);
   bool allocate(std::uint16_t thread, StorageId storage, int tier);
@@ -98,10 +100,11 @@ class Paging : public PagerView {
   std::vector<Transfer> transfers_;
   std::deque<std::uint32_t> queued_[kEngines];
   bool engine_busy_[kEngines] = {};
-  std::vector<bool> held_;  // per op: counted among the users
+  std::vector<bool> held_;        // per op: counted among the users
+  std::vector<int> spill_order_;  // tiers for what does not fit at the start
   std::uint32_t leaving_ = 0;
   std::vector<Bytes> promised_;  // per tier: of storages that leave for it and have not arrived
-  OpId serving_ = kNoOp;  // the op whose storages are pinned now
+  OpId serving_ = kNoOp;         // the op whose storages are pinned now
   std::vector<Asker> askers_;
   std::vector<MoveRecord> moves_;
 };

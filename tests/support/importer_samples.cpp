@@ -1,0 +1,79 @@
+#include "tests/support/importer_samples.h"
+
+#include "tests/support/inject_writer.h"
+#include "tests/support/small_capture.h"
+
+namespace memwall {
+namespace {
+
+// The names and thread numbers of 2021, an array without an object around it, ROCm's calls and missing sizes.
+constexpr const char* kRocmArray = R"([
+{"ph":"X","cat":"Operator","name":"aten::addmm","pid":"1","tid":"5","ts":100,"dur":60,"args":{"Input dims":[[8],[4,16],[16,8]],"Device":1}},
+{"ph":"X","cat":"Runtime","name":"hipLaunchKernel","pid":"1","tid":"5","ts":110,"dur":5,"args":{"correlation":1}},
+{"ph":"X","cat":"Kernel","name":"Cijk_Ailk_Bljk_SB","pid":0,"tid":"stream 7","ts":130,"dur":20,"args":{"stream":7,"device":0,"correlation":1}},
+{"ph":"X","cat":"hip_runtime","name":"hipMemcpyWithStream","pid":"1","tid":"5","ts":170,"dur":40,"args":{"correlation":2,"size":4096}},
+{"ph":"X","cat":"gpu_memcpy","name":"Memcpy DtoH","pid":0,"tid":7,"ts":190,"dur":15,"args":{"stream":7,"device":0,"correlation":2}},
+{"ph":"i","cat":"","name":"[memory]","pid":"1","tid":"5","ts":220,"args":{"Device Type":6,"Device Id":0,"Bytes":512}},
+{"ph":"i","cat":"","name":"[memory]","pid":"1","tid":"5","ts":230,"args":{"Device Type":6,"Device Id":0,"Bytes":-512}},
+{"ph":"X","cat":"hip_runtime","name":"hipDeviceSynchronize","pid":"1","tid":"5","ts":240,"dur":4,"args":{"correlation":3}}
+])";
+
+constexpr const char* kCapturedStep =
+    R"({"format":"memwall-capture","version":1,"name":"t","mode":"fake","end":true}
+{"storage":0,"bytes":96,"kind":"parameter","place":"hbm","preexisting":true}
+{"storage":1,"bytes":96,"kind":"activation","place":"hbm"}
+{"step":"0"}
+{"alloc":1}
+{"op":"aten::bmm","reads":[0],"writes":[1],"class":"gemm","phase":"forward","flops":96,"module":"layers.0","inputs":[[[2,3,4],"fp32",0],[[2,4,3],"fp32",0,[12,1,4]]],"outputs":[[[2,3,3],"fp32",1]]}
+{"op":"aten::view","reads":[1],"kernels":0,"calls":2}
+{"op":"aten::_softmax","reads":[1],"writes":[1],"class":"reduction","phase":"backward","width":4,"inputs":[[[3,4,2],"fp32",1]],"outputs":[[[3,4,2],"fp32",1]]}
+{"free":1}
+{"end":8}
+)";
+
+constexpr const char* kKernels =
+    "kernel_id,name,exec_cycles_at_1.2GHz,input_tensor_ids,output_tensor_ids\n"
+    "0,Conv2d_Forward,12,1 0,2 3\n1,makeLoss,3,2,2\n2,Conv2d_Backward_Weight,1,2 1,4\n3,Conv2d_Apply_Grad,2,4 0,0\n";
+constexpr const char* kTensors =
+    "tensor_id,is_global_weight,size_bytes,offset_in_its_space,birth_kernel,death_kernel\n"
+    "0,1,1000,0,,\n1,0,64,0,0,3\n2,0,256,64,0,3\n3,0,4096,320,0,-1\n4,0,1000,4416,2,4\n";
+
+std::string captured_program() {
+  constexpr std::uint64_t t = 1'700'000'000'000'000'000;
+  InjectWriter w;
+  w.process(4711, "./train");
+  w.device(0, "NVIDIA H100 80GB HBM3", 85018279936, 132);
+  w.context(1, 0);
+  w.range("step 1", t, t + 900'000);
+  w.range("aten::addmm, seq = 7, sizes = [[4, 8], [8, 2]]", t + 2000, t + 200'000);
+  w.call({.name = "cudaLaunchKernel", .start = t + 10'000, .end = t + 15'000, .correlation = 1});
+  w.kernel({.name = "gemm", .start = t + 19'000, .end = t + 60'000, .correlation = 1, .blocks = 264, .registers = 64});
+  w.call({.name = "cudaMalloc", .start = t + 71'000, .end = t + 80'000, .correlation = 2});
+  w.memory(1, t + 79'000, 0x1000, 1 << 20, 2);
+  w.call({.name = "cudaMemcpyAsync", .start = t + 90'000, .end = t + 150'000, .correlation = 3});
+  w.copy({.start = t + 95'000,
+          .end = t + 140'000,
+          .bytes = 1 << 20,
+          .kind = 2,
+          .source = 3,
+          .destination = 1,
+          .correlation = 3});
+  w.call({.name = "cudaDeviceSynchronize", .start = t + 160'000, .end = t + 170'000, .correlation = 4});
+  w.synchronization(4, t + 160'000, t + 170'000, 4, 0xffffffff);
+  w.end();
+  return w.bytes();
+}
+
+}  // namespace
+
+std::vector<ImporterSample> importer_samples() {
+  return {
+      {"Kineto", {{"small.json", small_capture()}}},
+      {"Kineto of 2021 on ROCm", {{"rocm.json", kRocmArray}}},
+      {"captured step", {{"small.mwc", kCapturedStep}}},
+      {"captured CUDA program", {{"small.mwi", captured_program()}}},
+      {"G10", {{"a-1.kernels.csv", kKernels}, {"a-1.tensors.csv", kTensors}}},
+  };
+}
+
+}  // namespace memwall

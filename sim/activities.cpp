@@ -12,14 +12,15 @@ namespace {
 constexpr double kSlack = 1e-9;
 }  // namespace
 
-Activities::Activities(const Machine& machine, std::uint32_t ranks, EventQueue& queue, std::uint32_t end_kind,
-                       std::uint32_t solve_kind, Observer* observer)
+Activities::Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs, EventQueue& queue,
+                       std::uint32_t end_kind, std::uint32_t solve_kind, Observer* observer)
     : queue_(queue),
       end_kind_(end_kind),
       solve_kind_(solve_kind),
       observer_(observer),
       links_(machine.links.size()),
-      results_(machine.links.size()) {
+      results_(machine.links.size()),
+      multiprocessor_share_(programs, 1.0) {
   for (std::size_t l = 0; l < links_.size(); ++l) {
     links_[l].capacity = machine.links[l].bandwidth;
     links_[l].multiplicity = std::max(1u, std::min(ranks, machine.links[l].sharers));
@@ -41,6 +42,7 @@ ActivityId Activities::start(Time now, const ActivitySpec& spec) {
   a.live = true;
   a.remaining = spec.duration;
   a.updated = now;
+  a.rank = spec.rank;
   a.native = spec.native;
   a.on_multiprocessors = spec.on_multiprocessors;
   a.weight = spec.weight;
@@ -60,7 +62,7 @@ ActivityId Activities::start(Time now, const ActivitySpec& spec) {
       results_[spec.links[i]].bytes += std::llround(static_cast<double>(spec.bytes) * share);
     }
   }
-  a.speed = a.on_multiprocessors ? multiprocessor_share_ : 1;
+  a.speed = a.on_multiprocessors ? multiprocessor_share_[a.rank] : 1;
   a.end = now + Duration(std::llround(static_cast<double>(spec.duration.count()) / a.speed));
   queue_.push(a.end, end_kind_, id);
   return id;
@@ -160,7 +162,7 @@ void Activities::solve(Time now) {
     auto& links = crossed.emplace_back();
     for (std::uint32_t i = 0; i < a.link_count; ++i)
       links.emplace_back(a.links[i], a.share(i) * links_[a.links[i]].multiplicity);
-    const double share = a.on_multiprocessors ? multiprocessor_share_ : 1;
+    const double share = a.on_multiprocessors ? multiprocessor_share_[a.rank] : 1;
     demands.push_back({a.weight, a.rate * share, links});
   }
   std::vector<double> capacities;
@@ -169,13 +171,13 @@ void Activities::solve(Time now) {
   for (std::size_t i = 0; i < ids.size(); ++i) set_speed(now, ids[i], rates[i] / active_[ids[i]].rate);
 }
 
-void Activities::set_multiprocessor_share(Time now, double share) {
-  if (share == multiprocessor_share_) return;
-  multiprocessor_share_ = share;
+void Activities::set_multiprocessor_share(Time now, std::uint16_t rank, double share) {
+  if (share == multiprocessor_share_[rank]) return;
+  multiprocessor_share_[rank] = share;
   bool any_flow = false;
   for (const ActivityId id : std::vector<ActivityId>(running_)) {
     const Activity& a = active_[id];
-    if (!a.on_multiprocessors) continue;
+    if (!a.on_multiprocessors || a.rank != rank) continue;
     if (a.link_count > 0)
       any_flow = true;
     else

@@ -27,6 +27,7 @@ struct ActivitySpec {
   const double* link_shares = nullptr;  // of the bytes, per link; null: all of them
   std::uint32_t link_count = 0;
   double weight = 1;
+  std::uint16_t rank = 0;           // of a trace that holds several: whose multiprocessors
   bool native = false;              // captured: what ran together then does not slow it now
   bool on_multiprocessors = false;  // slowed by collectives that policies add
 };
@@ -35,8 +36,9 @@ class Activities {
  public:
   // `end_kind` and `solve_kind` are the event kinds under which ends and solves are scheduled.
   // `ranks`: folded ranks; a flow counts min(ranks, sharers) times on a shared link.
-  Activities(const Machine& machine, std::uint32_t ranks, EventQueue& queue, std::uint32_t end_kind,
-             std::uint32_t solve_kind, Observer* observer);
+  // `programs`: ranks that the trace holds.
+  Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs, EventQueue& queue,
+             std::uint32_t end_kind, std::uint32_t solve_kind, Observer* observer);
 
   ActivityId start(Time now, const ActivitySpec& spec);
   // For an end event: the owner if the activity really ends now, or nothing if the event is stale.
@@ -44,8 +46,8 @@ class Activities {
   bool finish(Time now, ActivityId id, std::uint32_t& owner);
   // For a solve event.
   void solve(Time now);
-  // Share of multiprocessors that activities with `on_multiprocessors` may use from now on, in (0, 1].
-  void set_multiprocessor_share(Time now, double share);
+  // Share of a rank's multiprocessors that its activities with `on_multiprocessors` may use from now on, in (0, 1].
+  void set_multiprocessor_share(Time now, std::uint16_t rank, double share);
   // When it will end if nothing changes.
   Time expected_end(ActivityId id) const { return active_[id].end; }
 
@@ -62,6 +64,7 @@ class Activities {
     const std::uint16_t* links = nullptr;
     const double* link_shares = nullptr;
     std::uint32_t link_count = 0;
+    std::uint16_t rank = 0;
     bool native = false, on_multiprocessors = false, live = false;
     double share(std::uint32_t i) const { return link_shares == nullptr ? 1 : link_shares[i]; }
   };
@@ -86,7 +89,7 @@ class Activities {
   std::vector<ActivityId> running_;
   std::vector<LinkState> links_;
   std::vector<LinkResult> results_;
-  double multiprocessor_share_ = 1;
+  std::vector<double> multiprocessor_share_;  // per rank
   bool solve_scheduled_ = false;
 };
 

@@ -5,30 +5,32 @@
 
 #include "sim/error.h"
 #include "sim/paging.h"
+#include "sim/ranks.h"
 
 namespace memwall {
 
-Engine::Engine(const Trace& trace, const Machine& machine, const SimulationOptions& options,
+Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationOptions& options,
                const TierAllocators& allocators)
     : trace_(trace),
-      machine_(machine),
+      machine_(machine.machine),
       options_(options),
-      activities_(machine, trace.ranks, queue_, kEnd, kSolve, options.observer),
+      activities_(machine.machine, trace.ranks, rank_count(trace), queue_, kEnd, kSolve, options.observer),
       memory_(trace, machine, allocators, options.observer),
       records_(trace.ops.size()),
       done_(trace.ops.size(), 0),
       threads_(trace.threads.size()),
       streams_(trace.streams.size()),
       event_op_(trace.event_count, kNoOp),
+      ranks_(machine.views.size()),
+      meetings_(trace),
       activity_of_stream_(trace.streams.size(), kNoActivity) {
   std::size_t devices = 1;
   for (const Stream& stream : trace.streams) devices = std::max<std::size_t>(devices, stream.device + 1u);
   engines_.assign(devices, std::vector<CopyEngine>(kEngines));
-  hbm_links_[0] = machine.hbm_link;
-  dram_links_[0] = machine.dram_link;
-  fabric_ = machine.fabric(trace.ranks);
   for (OpRecord& record : records_) record.host_start = record.host_end = kNever;
-  resolve_places();
+  describe_ranks(machine);
+  resolve_places(machine);
+  expect_meetings();
   if (options.pager) {
     paging_ = std::make_unique<Paging>(*this, *options.pager);
     paging_->plan();
@@ -37,44 +39,76 @@ Engine::Engine(const Trace& trace, const Machine& machine, const SimulationOptio
 
 Engine::~Engine() = default;
 
-void Engine::resolve_places() {
-  std::vector<std::string> tiers;
-  for (const Tier& tier : machine_.tiers) tiers.push_back(tier.name);
+void Engine::describe_ranks(const RankMachine& machine) {
+  const auto present = static_cast<std::uint32_t>(ranks_.size());
+  const std::uint32_t in_group = present == 1 ? trace_.ranks : std::max({trace_.ranks, trace_.job_ranks, present});
+  const Fabric* const fabric = machine.one.fabric(in_group);
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const RankView& view = machine.views[r];
+    RankState& rank = ranks_[r];
+    rank.constants = trace_.rank_table.empty() ? &trace_.constants : &trace_.rank_table[r].constants;
+    rank.routes = &view.routes;
+    if (view.link.empty()) continue;
+    rank.hbm_link = view.link[machine.one.hbm_link];
+    rank.dram_link = view.link[machine.one.dram_link];
+    if (fabric == nullptr) continue;
+    for (const std::uint16_t link : fabric->links) rank.fabric_links.push_back(view.link[link]);
+  }
+  for (std::size_t s = 0; s < streams_.size(); ++s) streams_[s].rank = &ranks_[trace_.streams[s].rank];
+}
+
+void Engine::resolve_places(const RankMachine& machine) {
   for (const std::string& place : trace_.places) {
-    tier_of_place_.push_back(machine_.tier(place));
-    if (tier_of_place_.back() >= 0) continue;
-    std::string names;
-    for (const std::string& tier : tiers) names += (names.empty() ? "" : ", ") + tier;
-    throw UsageError("Trace '" + trace_.name + "' keeps data in a tier '" + place + "', which machine '" +
-                     machine_.name + "' does not have; it has: " + names + ".");
+    const int tier = machine.one.tier(place);
+    if (tier < 0) {
+      std::string names;
+      for (const Tier& known : machine.one.tiers) names += (names.empty() ? "" : ", ") + known.name;
+      throw UsageError("Trace '" + trace_.name + "' keeps data in a tier '" + place + "', which machine '" +
+                       machine_.name + "' does not have; it has: " + names + ".");
+    }
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      ranks_[r].tier_of_place.push_back(machine.views[r].tier[static_cast<std::size_t>(tier)]);
   }
   for (const Op& op : trace_.ops) {
-    if (op.kind == OpKind::host_work) resolve_work(op.from);
+    if (op.kind == OpKind::host_work) resolve_work(machine, op);
     if ((op.kind != OpKind::copy && op.kind != OpKind::storage_io) || route_of(op) != nullptr) continue;
     // Within one tier without a route of its own a copy simply takes its time.
     if (op.from == op.to) continue;
     throw UsageError("Trace '" + trace_.name + "' copies from '" + trace_.places[op.from] + "' to '" +
                      trace_.places[op.to] + "', for which machine '" + machine_.name + "' has no route.");
   }
+  const std::vector<std::uint16_t> rank_of_storage = storage_ranks(trace_);
+  tier_of_storage_.reserve(trace_.storages.size());
+  for (StorageId s = 0; s < trace_.storages.size(); ++s)
+    tier_of_storage_.push_back(ranks_[rank_of_storage[s]].tier_of_place[trace_.storages[s].place]);
 }
 
 // Work in a device's memory or the host's goes through host DRAM.
-void Engine::resolve_work(std::uint8_t place) {
-  if (place >= tier_of_place_.size() || work_in_.contains(place)) return;
-  const int tier = tier_of_place_[place];
-  const Tier& memory = machine_.tiers[static_cast<std::size_t>(tier)];
+void Engine::resolve_work(const RankMachine& machine, const Op& op) {
+  const std::uint16_t r = rank_of(trace_, op);
+  RankState& rank = ranks_[r];
+  if (op.from >= rank.tier_of_place.size() || rank.work_in.contains(op.from)) return;
+  const int tier = machine.one.tier(trace_.places[op.from]);
+  const Tier& memory = machine.one.tiers[static_cast<std::size_t>(tier)];
   if (memory.tier_class == TierClass::device || (memory.name == "host" && memory.compute == 0)) return;
-  std::optional<Route> work = machine_.work_in(tier);
+  std::optional<Route> work = machine.one.work_in(tier);
   if (!work)
     throw UsageError("Trace '" + trace_.name + "' works in tier '" + memory.name + "', which on machine '" +
                      machine_.name + "' has neither compute nor routes to the host and back.");
-  work_in_.emplace(place, std::move(*work));
+  for (std::uint16_t& link : work->links) link = machine.views[r].link[link];
+  rank.work_in.emplace(op.from, std::move(*work));
+}
+
+void Engine::expect_meetings() {
+  meeting_states_.resize(meetings_.size());
+  for (std::size_t m = 0; m < meetings_.size(); ++m)
+    meeting_states_[m].missing = static_cast<std::uint32_t>(meetings_.members(m).size());
 }
 
 void Engine::start_program() {
   for (StorageId s = 0; s < trace_.storages.size(); ++s) {
     if (!trace_.storages[s].preexisting) continue;
-    const int tier = tier_of_place_[trace_.storages[s].place];
+    const int tier = tier_of_storage_[s];
     if (paging_ && paging_->place_at_start(s, tier)) continue;
     if (!memory_.place(now_, s, tier)) memory_.place_unlimited(now_, s, tier);
   }
@@ -131,7 +165,7 @@ void Engine::handle(const Event& event) {
         Thread& thread = threads_[trace_.ops[owner].thread];
         finish_host(thread, now_ + trace_.ops[owner].host_cost, WaitReason::none);
       } else {
-        end_op(owner);
+        end_work(owner);
       }
       break;
     }
@@ -155,7 +189,24 @@ void Engine::handle(const Event& event) {
   }
 }
 
+// Named first: what waits forever besides mostly waits for these.
+void Engine::require_all_met() const {
+  const auto describe = [&](OpId id) {
+    const Rank& rank = trace_.rank_table[rank_of(trace_, trace_.ops[id])];
+    return "op " + std::to_string(id) + " of rank " + std::to_string(rank.number);
+  };
+  for (std::size_t m = 0; m < meetings_.size(); ++m) {
+    OpId began = kNoOp, missing = kNoOp;
+    for (const OpId id : meetings_.members(m)) (records_[id].start == kNever ? missing : began) = id;
+    if (began == kNoOp || missing == kNoOp) continue;
+    throw InputError("Trace '" + trace_.name + "': the collective '" + trace_.strings[trace_.ops[began].name] + "' (" +
+                     describe(began) + ") waits forever for " + describe(missing) +
+                     ", which never begins; the waits of the program form a circle.");
+  }
+}
+
 void Engine::require_all_finished() const {
+  require_all_met();
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     const Thread& thread = threads_[i];
     if (thread.block == Block::finished) continue;
@@ -180,17 +231,24 @@ SimulationResult Engine::collect() {
     }
     return begin == kNever ? Duration{} : end - begin;
   };
-  for (const OpRecord& r : records_) {
-    if (r.host_end != kNever) result.end = std::max(result.end, r.host_end);
-    if (r.end != kNever) result.end = std::max(result.end, r.end);
+  std::vector<Time> rank_end(ranks_.size());
+  for (OpId id = 0; id < records_.size(); ++id) {
+    const OpRecord& r = records_[id];
+    Time& end = rank_end[ranks_.size() == 1 ? 0 : rank_of(trace_, trace_.ops[id])];
+    if (r.host_end != kNever) end = std::max(end, r.host_end);
+    if (r.end != kNever) end = std::max(end, r.end);
   }
+  result.end = *std::max_element(rank_end.begin(), rank_end.end());
   const OpId count = static_cast<OpId>(trace_.ops.size());
   result.gpu_span = span_of(0, count);
-  const auto boundary = [&](OpId id) {
-    return id < count && records_[id].host_start != kNever ? records_[id].host_start : result.end;
+  const auto boundary = [&](OpId id, Time end) {
+    return id < count && records_[id].host_start != kNever ? records_[id].host_start : end;
   };
-  for (const Step& step : trace_.steps)
-    result.steps.push_back({step.name, boundary(step.last) - boundary(step.first), span_of(step.first, step.last)});
+  for (const Step& step : trace_.steps) {
+    const Time end = rank_end[step.first < count ? rank_of(trace_, trace_.ops[step.first]) : 0];
+    result.steps.push_back({step.name, boundary(end_of_step(trace_, step), end) - boundary(step.first, end),
+                            span_of(step.first, step.last)});
+  }
   result.tiers = memory_.results();
   result.links = activities_.links();
   if (paging_) result.moves = paging_->moves();

@@ -12,6 +12,8 @@
 
 #include "sim/activities.h"
 #include "sim/event_queue.h"
+#include "sim/meetings.h"
+#include "sim/rank_machine.h"
 #include "sim/simulation.h"
 #include "sim/tier_memory.h"
 
@@ -21,7 +23,7 @@ class Paging;
 
 class Engine {
  public:
-  Engine(const Trace& trace, const Machine& machine, const SimulationOptions& options,
+  Engine(const Trace& trace, const RankMachine& machine, const SimulationOptions& options,
          const TierAllocators& allocators);
   ~Engine();
   SimulationResult run();
@@ -68,7 +70,27 @@ class Engine {
     }
   };
 
+  // What one rank has of its own.
+  struct RankState {
+    const ReplayConstants* constants = nullptr;
+    const std::vector<Route>* routes = nullptr;
+    std::vector<std::uint8_t> tier_of_place;
+    std::uint16_t hbm_link = 0, dram_link = 0;
+    std::vector<std::uint16_t> fabric_links;  // of the fabric that reaches all ranks; empty where none does
+    std::map<std::uint8_t, Route> work_in;    // by place: what host_work there crosses; not of the host's memory
+    std::uint32_t added_collectives = 0;      // that run
+  };
+
+  // The collectives of several ranks that are one.
+  struct MeetingState {
+    std::uint32_t missing = 0;  // members that have not begun
+    Duration longest{};
+    std::vector<std::uint16_t> links;  // that members which a policy added cross
+    Bytes bytes = 0;                   // over each
+  };
+
   struct StreamState {
+    RankState* rank = nullptr;
     std::deque<Submitted> fifo;           // submitted and not yet started; the front is next
     std::deque<Edge> edges;               // of ops in fifo, in their order
     std::vector<OpId> pending_producers;  // of the next op to be submitted
@@ -93,13 +115,16 @@ class Engine {
   };
 
   // engine.cpp
-  void resolve_places();
-  void resolve_work(std::uint8_t place);
+  void describe_ranks(const RankMachine& machine);
+  void resolve_places(const RankMachine& machine);
+  void resolve_work(const RankMachine& machine, const Op& op);
+  void expect_meetings();
   void start_program();
   void loop();
   void handle(const Event& event);
   SimulationResult collect();
   void require_all_finished() const;
+  void require_all_met() const;
 
   // engine_host.cpp
   int next_thread() const;
@@ -126,18 +151,21 @@ class Engine {
   Time occupancy_bound(OpId id, OpId& cause) const;
   bool take_engine(std::uint16_t stream, OpId id);
   void begin(std::uint16_t stream, const Bound& bound);
+  bool meet(OpId id);
+  void end_work(OpId id);
   void end_op(OpId id);
   void release_engine(OpId id);
   void schedule_try(std::uint16_t stream, Time time);
-  void update_multiprocessor_share();
+  void update_multiprocessor_share(const RankState& rank);
   ActivitySpec activity_of(OpId id) const;
+  ActivitySpec activity_of_meeting(OpId last, const MeetingState& meeting) const;
   const Route* route_of(const Op& op) const;
   bool is_wide(const Op& op) const;
 
   Time now() const { return now_; }
 
   const Trace& trace_;
-  const Machine& machine_;
+  const Machine& machine_;  // of all ranks
   const SimulationOptions& options_;
   EventQueue queue_;
   Activities activities_;
@@ -154,13 +182,11 @@ class Engine {
   std::vector<Waiter> waiters_;
   std::vector<OpId> wide_;                        // running kernels of several waves
   std::vector<std::vector<CopyEngine>> engines_;  // [device][engine class]
-  std::vector<int> tier_of_place_;
+  std::vector<RankState> ranks_;
+  std::vector<std::uint8_t> tier_of_storage_;
+  Meetings meetings_;
+  std::vector<MeetingState> meeting_states_;
   std::vector<ActivityId> activity_of_stream_;
-  std::uint16_t hbm_links_[1] = {0};
-  std::uint16_t dram_links_[1] = {0};
-  std::map<std::uint8_t, Route> work_in_;  // by place: what host_work there crosses; not of the host's memory
-  const Fabric* fabric_ = nullptr;
-  std::uint32_t added_collectives_ = 0;
   std::uint32_t hand_overs_blocked_ = 0;
   std::uint64_t issued_ = 0;
 };

@@ -41,9 +41,10 @@ bool Engine::front_bound(std::uint16_t index, Bound& bound) {
   if (stream.previous != kNoOp) {
     const Op& previous = trace_.ops[stream.previous];
     const bool same_graph = op.graph_member && trace_.ops[front.op - 1].graph_member;
-    const Duration gap = same_graph ? trace_.constants.graph_gap
-                                    : trace_.constants.stream_gap[static_cast<int>(launch_kind(previous.kind))]
-                                                                 [static_cast<int>(launch_kind(op.kind))];
+    const ReplayConstants& constants = *stream.rank->constants;
+    const Duration gap = same_graph ? constants.graph_gap
+                                    : constants.stream_gap[static_cast<int>(launch_kind(previous.kind))]
+                                                          [static_cast<int>(launch_kind(op.kind))];
     bound.raise(stream.previous_end + gap, WaitReason::stream_order, stream.previous);
   }
   for (const Edge& edge : stream.edges) {
@@ -52,7 +53,7 @@ bool Engine::front_bound(std::uint16_t index, Bound& bound) {
       waiters_.push_back({edge.producer, false, index});
       return false;
     }
-    bound.raise(records_[edge.producer].end + trace_.constants.event_latency, WaitReason::event, edge.producer);
+    bound.raise(records_[edge.producer].end + stream.rank->constants->event_latency, WaitReason::event, edge.producer);
   }
   if (stream.hold.reason != WaitReason::none) bound.raise(stream.hold.time, stream.hold.reason, stream.hold.cause);
   return true;
@@ -85,7 +86,8 @@ Time Engine::occupancy_bound(OpId id, OpId& cause) const {
 }
 
 const Route* Engine::route_of(const Op& op) const {
-  return machine_.route(tier_of_place_[op.from], tier_of_place_[op.to], op.pageable);
+  const RankState& rank = *streams_[op.stream].rank;
+  return route_among(*rank.routes, rank.tier_of_place[op.from], rank.tier_of_place[op.to], op.pageable);
 }
 
 bool Engine::take_engine(std::uint16_t index, OpId id) {
@@ -148,20 +150,22 @@ void Engine::try_start(std::uint16_t index) {
 
 ActivitySpec Engine::activity_of(OpId id) const {
   const Op& op = trace_.ops[id];
+  const RankState& rank = *streams_[op.stream].rank;
   ActivitySpec spec;
   spec.owner = id;
+  spec.rank = trace_.streams[op.stream].rank;
   spec.duration = op.duration;
   spec.native = !op.added;
   spec.bytes = op.bytes;
   spec.on_multiprocessors = op.kind == OpKind::kernel;
   if (machine_.links.empty() || op.bytes == 0) return spec;
   if (op.kind == OpKind::kernel || op.kind == OpKind::memset) {
-    spec.links = hbm_links_;
+    spec.links = &rank.hbm_link;
     spec.link_count = 1;
   } else if (op.kind == OpKind::collective) {
-    if (op.added && fabric_ != nullptr) {
-      spec.links = fabric_->links.data();
-      spec.link_count = static_cast<std::uint32_t>(fabric_->links.size());
+    if (op.added) {
+      spec.links = rank.fabric_links.data();
+      spec.link_count = static_cast<std::uint32_t>(rank.fabric_links.size());
     }
   } else if (const Route* route = route_of(op); route != nullptr) {
     spec.links = route->links.data();
@@ -188,21 +192,68 @@ void Engine::begin(std::uint16_t index, const Bound& bound) {
   record.start = now_;
   record.device_reason = bound.reason;
   record.device_cause = bound.cause;
-  const ActivityId activity = activities_.start(now_, activity_of(id));
-  activity_of_stream_[index] = activity;
-  if (is_wide(op)) wide_.push_back(id);
-  if (op.kind == OpKind::collective && op.added && ++added_collectives_ == 1) update_multiprocessor_share();
-  if (!stream.queue_waiters.empty() && stream.queued < trace_.constants.launch_queue_depth) {
+  if (op.kind == OpKind::collective && op.added && ++stream.rank->added_collectives == 1)
+    update_multiprocessor_share(*stream.rank);
+  const bool at_work = meet(id);
+  if (!stream.queue_waiters.empty() && stream.queued < stream.rank->constants->launch_queue_depth) {
     Thread& thread = threads_[stream.queue_waiters.front()];
     stream.queue_waiters.erase(stream.queue_waiters.begin());
     thread.next_start = now_;
     thread.latest_op = id;
   }
-  if (op.wait_for == WaitFor::own_op && op.return_delay.count() < 0) {
+  // A call that would return before its collective has met the others returns at its end.
+  if (at_work && op.wait_for == WaitFor::own_op && op.return_delay.count() < 0) {
     const Time own = threads_[op.thread].call_start + op.host_cost;
-    queue_.push(std::max({now_, own, activities_.expected_end(activity) + op.return_delay}), kReturn, op.thread);
+    const Time end = activities_.expected_end(activity_of_stream_[index]);
+    queue_.push(std::max({now_, own, end + op.return_delay}), kReturn, op.thread);
     threads_[op.thread].latest_op = id;
   }
+}
+
+// Puts an op that has begun to work; false if it must wait for the other members of its meeting. The last of them lets
+// all work as one: the longest of their durations, over the links that any of them crosses.
+bool Engine::meet(OpId id) {
+  const Op& op = trace_.ops[id];
+  const std::size_t number = meetings_.of(op);
+  if (number == Meetings::kNone) {
+    activity_of_stream_[op.stream] = activities_.start(now_, activity_of(id));
+    if (is_wide(op)) wide_.push_back(id);
+    return true;
+  }
+  MeetingState& meeting = meeting_states_[number];
+  const ActivitySpec own = activity_of(id);
+  meeting.longest = std::max(meeting.longest, own.duration);
+  for (std::uint32_t i = 0; i < own.link_count; ++i)
+    if (std::find(meeting.links.begin(), meeting.links.end(), own.links[i]) == meeting.links.end())
+      meeting.links.push_back(own.links[i]);
+  if (own.link_count > 0) meeting.bytes = std::max(meeting.bytes, own.bytes);
+  if (--meeting.missing > 0) return false;
+  const ActivityId activity = activities_.start(now_, activity_of_meeting(id, meeting));
+  for (const OpId member : meetings_.members(number)) {
+    activity_of_stream_[trace_.ops[member].stream] = activity;
+    if (member != id) records_[member].peer = id;
+    if (is_wide(trace_.ops[member])) wide_.push_back(member);
+  }
+  return true;
+}
+
+ActivitySpec Engine::activity_of_meeting(OpId last, const MeetingState& meeting) const {
+  ActivitySpec spec;
+  spec.owner = last;
+  spec.rank = trace_.streams[trace_.ops[last].stream].rank;
+  spec.duration = meeting.longest;
+  spec.native = meeting.links.empty();
+  spec.bytes = meeting.bytes;
+  spec.links = meeting.links.data();
+  spec.link_count = static_cast<std::uint32_t>(meeting.links.size());
+  return spec;
+}
+
+// The end of an activity: of one op, or of all members of a meeting at once.
+void Engine::end_work(OpId id) {
+  const std::size_t meeting = meetings_.of(trace_.ops[id]);
+  if (meeting == Meetings::kNone) return end_op(id);
+  for (const OpId member : meetings_.members(meeting)) end_op(member);
 }
 
 void Engine::end_op(OpId id) {
@@ -214,7 +265,8 @@ void Engine::end_op(OpId id) {
   stream.previous = id;
   stream.previous_end = now_;
   if (!wide_.empty()) std::erase(wide_, id);
-  if (op.kind == OpKind::collective && op.added && --added_collectives_ == 0) update_multiprocessor_share();
+  if (op.kind == OpKind::collective && op.added && --stream.rank->added_collectives == 0)
+    update_multiprocessor_share(*stream.rank);
   release_engine(id);
   if (paging_) paging_->op_ended(id);
   for (std::size_t i = 0; i < waiters_.size();) {
@@ -236,10 +288,11 @@ void Engine::end_op(OpId id) {
   }
 }
 
-void Engine::update_multiprocessor_share() {
+void Engine::update_multiprocessor_share(const RankState& rank) {
   const double all = machine_.gpu.multiprocessors;
-  const double taken = added_collectives_ > 0 ? machine_.gpu.collective_multiprocessors : 0;
-  if (all > taken) activities_.set_multiprocessor_share(now_, (all - taken) / all);
+  const double taken = rank.added_collectives > 0 ? machine_.gpu.collective_multiprocessors : 0;
+  const auto index = static_cast<std::uint16_t>(&rank - ranks_.data());
+  if (all > taken) activities_.set_multiprocessor_share(now_, index, (all - taken) / all);
 }
 
 }  // namespace memwall

@@ -138,7 +138,8 @@ void Engine::wait_event(const Op& op) {
   std::vector<OpId>& pending = streams_[op.stream].pending_producers;
   const auto add = [&](OpId producer) {
     // An op that ended long ago is no bound; one that ended just now still delays by the event's latency.
-    if (producer == kNoOp || (done_[producer] && records_[producer].end + trace_.constants.event_latency <= now_))
+    if (producer == kNoOp ||
+        (done_[producer] && records_[producer].end + streams_[op.stream].rank->constants->event_latency <= now_))
       return;
     if (std::find(pending.begin(), pending.end(), producer) == pending.end()) pending.push_back(producer);
   };
@@ -151,7 +152,8 @@ void Engine::wait_event(const Op& op) {
 void Engine::launch(Thread& thread, std::uint16_t index, OpId id) {
   const Op& op = trace_.ops[id];
   StreamState& stream = streams_[op.stream];
-  const std::uint32_t depth = trace_.constants.launch_queue_depth;
+  const ReplayConstants& constants = *stream.rank->constants;
+  const std::uint32_t depth = constants.launch_queue_depth;
   if (depth > 0 && stream.queued >= depth) {
     stream.queue_waiters.push_back(index);
     return block(thread, Block::launch_queue);
@@ -170,7 +172,7 @@ void Engine::launch(Thread& thread, std::uint16_t index, OpId id) {
   }
   const Time end = now_ + op.host_cost;
   if (op.kind != OpKind::graph_launch) {
-    const Duration latency = trace_.constants.launch_latency[static_cast<int>(launch_kind(op.kind))];
+    const Duration latency = constants.launch_latency[static_cast<int>(launch_kind(op.kind))];
     submit(id, std::max(now_, end + latency));
   }
   finish_host(thread, end, waited);
@@ -182,7 +184,8 @@ void Engine::block(Thread& thread, Block reason) {
 }
 
 void Engine::launch_graph_member(Thread& thread, OpId id) {
-  const Duration latency = trace_.constants.launch_latency[static_cast<int>(LaunchKind::kernel)];
+  const ReplayConstants& constants = *streams_[trace_.ops[id].stream].rank->constants;
+  const Duration latency = constants.launch_latency[static_cast<int>(LaunchKind::kernel)];
   submit(id, now_ + latency < now_ ? now_ : now_ + latency);
   finish_host(thread, now_, WaitReason::none);
 }
@@ -225,7 +228,8 @@ void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
       break;
     case WaitFor::device:
       for (std::size_t s = 0; s < streams_.size(); ++s)
-        if (trace_.streams[s].role != StreamRole::storage) wait_for_stream(streams_[s]);
+        if (trace_.streams[s].role != StreamRole::storage && trace_.streams[s].rank == trace_.threads[op.thread].rank)
+          wait_for_stream(streams_[s]);
       break;
     default:
       break;
@@ -264,9 +268,10 @@ void Engine::begin_host_work(Thread& thread, std::uint16_t, OpId id) {
   spec.native = !op.added;
   if (op.bytes > 0 && !machine_.links.empty()) {
     spec.bytes = op.bytes;
-    spec.links = dram_links_;
+    const RankState& rank = ranks_[trace_.threads[op.thread].rank];
+    spec.links = &rank.dram_link;
     spec.link_count = 1;
-    if (const auto work = work_in_.find(op.from); work != work_in_.end()) {
+    if (const auto work = rank.work_in.find(op.from); work != rank.work_in.end()) {
       spec.links = work->second.links.data();
       spec.link_shares = work->second.link_shares.data();
       spec.link_count = static_cast<std::uint32_t>(work->second.links.size());
@@ -277,7 +282,7 @@ void Engine::begin_host_work(Thread& thread, std::uint16_t, OpId id) {
 
 void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
   const Op& op = trace_.ops[id];
-  const int tier = tier_of_place_[trace_.storages[op.target].place];
+  const int tier = tier_of_storage_[op.target];
   if (paging_) {
     if (!paging_->allocate(index, op.target, tier)) return block(thread, Block::room);
   } else if (!memory_.place(now_, op.target, tier)) {

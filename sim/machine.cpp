@@ -35,7 +35,7 @@ int Machine::link(const std::string& link_name) const {
   return -1;
 }
 
-const Route* Machine::route(int from, int to, bool pageable) const {
+const Route* route_among(const std::vector<Route>& routes, int from, int to, bool pageable) {
   const Route* other = nullptr;
   for (const Route& r : routes) {
     if (r.from != from || r.to != to) continue;

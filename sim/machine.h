@@ -67,16 +67,19 @@ struct Route {
   std::uint8_t engine = 0;  // copy-engine class: FIFO per direction (0 H2D, 1 D2H, 2 P2P, 3 storage read, 4 storage
                             // write, 5 within the device)
   std::vector<std::uint16_t> links;  // indices into Machine::links
-  // Of the bytes, per link: less than 1 where they cross compressed; empty = all 1. `bandwidth` is of bytes before that.
+  // Of the bytes, per link: less than 1 where they cross compressed; empty = all 1. `bandwidth` is of bytes before
+  // that.
   std::vector<double> link_shares{};
   double share_of(std::uint16_t link) const;  // of the bytes; REQUIRES: it is one of `links`
-  double weight = 1;                 // in the fair share of a common link (duplex asymmetry)
-  BytesPerSecond bandwidth = 0;      // of one transfer alone; <= every link's, and what `requests` allow
-  Duration latency{};                // per transfer
-  EfficiencyCurve efficiency;        // by transfer size
+  double weight = 1;                          // in the fair share of a common link (duplex asymmetry)
+  BytesPerSecond bandwidth = 0;               // of one transfer alone; <= every link's, and what `requests` allow
+  Duration latency{};                         // per transfer
+  EfficiencyCurve efficiency;                 // by transfer size
   StorageRequests requests{};
 };
 inline constexpr int kEngines = 6;
+// Of `routes`, the one between two tiers, or null. A pageable copy without a pageable route takes the other.
+const Route* route_among(const std::vector<Route>& routes, int from, int to, bool pageable);
 
 struct PeakRate {
   DataType data_type = DataType::unknown;
@@ -225,8 +228,8 @@ struct Machine {
   // Index by name, or -1.
   int tier(const std::string& name) const;
   int link(const std::string& name) const;
-  // The route between two tiers, or null. A pageable copy without a pageable route takes the other.
-  const Route* route(int from, int to, bool pageable) const;
+  // As route_among of the machine's.
+  const Route* route(int from, int to, bool pageable) const { return route_among(routes, from, to, pageable); }
   // What work on the data of a tier crosses where it lies, and how fast that is: of a tier with compute its own memory
   // link; else the CPU does it, in the tier "host" through the host's DRAM, in another through the routes between that
   // tier and the host, half of the bytes each way. Nothing where there are no such routes.

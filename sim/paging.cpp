@@ -16,7 +16,7 @@ Paging::Paging(Engine& engine, Pager& pager)
       promised_(engine.machine_.tiers.size(), 0) {
   const Trace& trace = engine.trace_;
   for (StorageId s = 0; s < pages_.size(); ++s) {
-    const int tier = engine.tier_of_place_[trace.storages[s].place];
+    const int tier = engine.tier_of_storage_[s];
     if (engine.machine_.tiers[tier].tier_class == TierClass::device && trace.storages[s].bytes > 0)
       pages_[s].home = tier;
   }

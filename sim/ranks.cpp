@@ -224,6 +224,15 @@ std::vector<std::uint16_t> storage_ranks(const Trace& trace) {
   return ranks;
 }
 
+OpId end_of_step(const Trace& trace, const Step& step) {
+  const auto count = static_cast<OpId>(trace.ops.size());
+  if (trace.rank_table.empty() || step.first >= count) return step.last;
+  const std::uint16_t rank = rank_of(trace, trace.ops[step.first]);
+  OpId last = step.last;
+  while (last < count && (trace.ops[last].placed || rank_of(trace, trace.ops[last]) != rank)) ++last;
+  return last;
+}
+
 std::size_t rank_count(const Trace& trace) { return trace.rank_table.empty() ? 1 : trace.rank_table.size(); }
 
 }  // namespace memwall

@@ -42,4 +42,8 @@ inline std::uint16_t rank_of(const Trace& trace, const Op& op) {
 // Likewise of each storage: the rank that names it in an op, else that of the stream whose pool it is from.
 std::vector<std::uint16_t> storage_ranks(const Trace& trace);
 
+// The op at whose host start a step ends: the first of the same rank at or behind Step::last that has a host part;
+// trace.ops.size() if none comes, and the step ends with the rank's work. REQUIRES: the step's first op is one.
+OpId end_of_step(const Trace& trace, const Step& step);
+
 }  // namespace memwall

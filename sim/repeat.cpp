@@ -115,6 +115,9 @@ class Appender {
       case OpKind::hand_over:
         op.target = new_id_[op.target];
         break;
+      case OpKind::collective:
+        if (op.target != kNoMeeting) op.target = meeting_of_round(op.target);
+        break;
       case OpKind::event_record:
       case OpKind::event_wait:
         op.target += number_ * trace_.event_count;
@@ -132,9 +135,16 @@ class Appender {
     out_.ops.push_back(op);
   }
 
+  // Ranks meet in each round anew.
+  std::uint32_t meeting_of_round(std::uint32_t meeting) {
+    const auto [entry, added] = meetings_.try_emplace({number_, meeting}, static_cast<std::uint32_t>(meetings_.size()));
+    return entry->second;
+  }
+
   const Trace& trace_;
   const Succession& succession_;
   Trace& out_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> meetings_;  // (round, meeting) of the original
   std::vector<OpId> new_id_;
   std::uint32_t number_ = 0;
   bool last_ = false;

@@ -1,30 +1,60 @@
 #include "sim/scale.h"
 
 #include <cmath>
+#include <string>
+
+#include "sim/error.h"
+#include "sim/meetings.h"
+#include "sim/ranks.h"
 
 namespace memwall {
 namespace {
+
 Duration times(Duration d, double factor) {
   return factor == 1 ? d : Duration(std::llround(static_cast<double>(d.count()) * factor));
 }
+
+double collective_factor(const ScaleFactors& factors, bool met) {
+  return factors.collectives.value_or(met ? 1 : factors.kernels);
+}
+
+void scale(Op& op, const ScaleFactors& factors, bool met) {
+  if (!op.placed) op.host_gap = times(op.host_gap, factors.host);
+  op.host_cost = times(op.host_cost, factors.host);
+  switch (op.kind) {
+    case OpKind::copy:
+    case OpKind::storage_io:
+      op.duration = times(op.duration, factors.copies);
+      break;
+    case OpKind::host_work:
+      op.duration = times(op.duration, factors.host);
+      break;
+    case OpKind::collective:
+      op.duration = times(op.duration, collective_factor(factors, met));
+      break;
+    default:
+      op.duration = times(op.duration, factors.kernels);
+  }
+}
+
+// The index of a rank by its number.
+std::size_t index_of_rank(const Trace& trace, std::uint32_t number) {
+  std::string numbers;
+  for (std::size_t i = 0; i < trace.rank_table.size(); ++i) {
+    if (trace.rank_table[i].number == number) return i;
+    numbers += (numbers.empty() ? "" : ", ") + std::to_string(trace.rank_table[i].number);
+  }
+  throw UsageError("Rank " + std::to_string(number) + " cannot be scaled: trace '" + trace.name + "' holds " +
+                   (numbers.empty() ? "one rank, of which no number is known." : "the ranks " + numbers + "."));
+}
+
 }  // namespace
 
 Trace scaled(Trace trace, const ScaleFactors& factors) {
-  for (Op& op : trace.ops) {
-    if (!op.placed) op.host_gap = times(op.host_gap, factors.host);
-    op.host_cost = times(op.host_cost, factors.host);
-    switch (op.kind) {
-      case OpKind::copy:
-      case OpKind::storage_io:
-        op.duration = times(op.duration, factors.copies);
-        break;
-      case OpKind::host_work:
-        op.duration = times(op.duration, factors.host);
-        break;
-      default:
-        op.duration = times(op.duration, factors.kernels);
-    }
-  }
+  const Meetings meetings(trace);
+  const std::size_t only = factors.rank ? index_of_rank(trace, *factors.rank) : 0;
+  for (Op& op : trace.ops)
+    if (!factors.rank || rank_of(trace, op) == only) scale(op, factors, meetings.of(op) != Meetings::kNone);
   return trace;
 }
 

@@ -5,6 +5,8 @@
 #include "sim/arena_plan.h"
 #include "sim/engine.h"
 #include "sim/error.h"
+#include "sim/rank_machine.h"
+#include "sim/ranks.h"
 
 namespace memwall {
 namespace {
@@ -42,18 +44,19 @@ class LifetimeRecorder : public Observer {
   std::uint64_t changes_ = 0;
 };
 
-SimulationResult simulate_planned(const Trace& trace, const Machine& machine, const SimulationOptions& options) {
+SimulationResult simulate_planned(const Trace& trace, const RankMachine& ranks, const SimulationOptions& options) {
+  const Machine& machine = ranks.machine;
   LifetimeRecorder recorder(trace, machine);
   SimulationOptions first;
   first.allocator = "ideal";
   first.observer = &recorder;
-  Engine(trace, machine, first, tier_allocators(machine, first.allocator)).run();
+  Engine(trace, ranks, first, tier_allocators(machine, first.allocator)).run();
   const std::vector<std::vector<Lifetime>> lifetimes = std::move(recorder).lifetimes();
   TierAllocators planned = tier_allocators(machine, "ideal", options.allocator_settings);
   planned.device = [&lifetimes](std::size_t tier, Bytes capacity) {
     return make_planned_allocator(lifetimes[tier], plan_arena(lifetimes[tier]), capacity);
   };
-  return Engine(trace, machine, options, planned).run();
+  return Engine(trace, ranks, options, planned).run();
 }
 
 }  // namespace
@@ -84,8 +87,13 @@ void require_allocator(const SimulationOptions& options) {
 
 SimulationResult simulate(const Trace& trace, const Machine& machine, const SimulationOptions& options) {
   require_allocator(options);
-  if (options.allocator == kArena) return simulate_planned(trace, machine, options);
-  return Engine(trace, machine, options, tier_allocators(machine, options.allocator, options.allocator_settings)).run();
+  if (options.pager != nullptr && rank_count(trace) > 1)
+    throw UsageError("Trace '" + trace.name + "' holds " + std::to_string(rank_count(trace)) +
+                     " ranks, and a pager sees one GPU's memory; expected a trace of one rank, or no pager.");
+  const RankMachine ranks = machine_of_ranks(machine, trace);
+  if (options.allocator == kArena) return simulate_planned(trace, ranks, options);
+  return Engine(trace, ranks, options, tier_allocators(ranks.machine, options.allocator, options.allocator_settings))
+      .run();
 }
 
 }  // namespace memwall

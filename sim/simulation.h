@@ -42,6 +42,9 @@ struct OpRecord {
   WaitReason host_end_reason = WaitReason::none;  // none: host_end was set by the call's own cost
   bool host_end_waited = false;                   // host_end was set by waiting (host_end_reason), not by own cost
   OpId host_end_cause = kNoOp;  // the device op whose end, or start, let the call return; kNoOp for a pager's moves
+  // Of a collective that met those of other ranks: the last of them to begin, whose begin all waited for
+  // (WaitReason::peer). kNoOp: it met none, or was itself the last.
+  OpId peer = kNoOp;
 };
 
 // A move that a pager made.
@@ -98,8 +101,8 @@ struct SimulationResult {
   std::vector<StepResult> steps;
   std::vector<OpRecord> records;  // one per op
   std::vector<MoveRecord> moves;
-  std::vector<TierResult> tiers;  // as Machine::tiers
-  std::vector<LinkResult> links;  // as Machine::links
+  std::vector<TierResult> tiers;  // as Machine::tiers, of several ranks' machine (sim/rank_machine.h)
+  std::vector<LinkResult> links;  // as Machine::links, likewise
   bool fits = true;
   std::uint64_t events = 0;  // processed by the engine
 };
@@ -120,8 +123,10 @@ const std::vector<std::string>& run_allocator_names();
 // Throws UsageError where the allocator is unknown, cannot have these settings, or does not go with a pager.
 void require_allocator(const SimulationOptions& options);
 
-// Throws UsageError if the trace names a place or a route that the machine lacks, and what require_allocator throws.
-// REQUIRES: check(trace) is empty.
+// A trace of several ranks runs on as many GPUs of the machine, which is written out for them as sim/rank_machine.h
+// says: the result's tiers and links are those of that machine. No pager then. Throws UsageError if the trace names a
+// place or a route that the machine lacks, and what require_allocator throws; InputError where ops wait for each other
+// in a circle. REQUIRES: check(trace) is empty.
 SimulationResult simulate(const Trace& trace, const Machine& machine, const SimulationOptions& options);
 
 }  // namespace memwall

@@ -22,14 +22,15 @@ TierAllocators tier_allocators(const Machine& machine, const std::string& device
           .pinned_reserve_segment = settings.pinned_reserve_segment_size};
 }
 
-TierMemory::TierMemory(const Trace& trace, const Machine& machine, const TierAllocators& allocators, Observer* observer)
-    : trace_(trace), observer_(observer), tiers_(machine.tiers.size()), where_(trace.storages.size()) {
-  const int hbm = machine.tier("hbm");
+TierMemory::TierMemory(const Trace& trace, const RankMachine& ranks, const TierAllocators& allocators,
+                       Observer* observer)
+    : trace_(trace), observer_(observer), tiers_(ranks.machine.tiers.size()), where_(trace.storages.size()) {
+  const std::vector<Bytes> untracked = untracked_by_tier(ranks, trace);
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
-    const Tier& tier = machine.tiers[i];
+    const Tier& tier = ranks.machine.tiers[i];
     TierState& state = tiers_[i];
     state.capacity = tier.holds();
-    if (static_cast<int>(i) == hbm) state.untracked = trace.untracked_bytes;
+    state.untracked = untracked[i];
     const Bytes left = std::max<Bytes>(0, state.capacity - state.untracked);
     state.main = tier.tier_class == TierClass::device ? allocators.device(i, left) : make_ideal_allocator(left);
     if (tier.tier_class == TierClass::host)
@@ -82,7 +83,7 @@ bool TierMemory::place(Time now, StorageId storage, int tier) {
     ++state.result.pressure.ooms;
     return false;
   }
-  where_[storage] = {*address, static_cast<std::int8_t>(tier)};
+  where_[storage] = {*address, static_cast<std::int16_t>(tier)};
   state.by_kind[static_cast<int>(s.kind)] += s.bytes;
   note(now, storage, tier, true);
   return true;
@@ -121,7 +122,7 @@ void TierMemory::remove(Time now, StorageId storage) {
 
 void TierMemory::note(Time now, StorageId storage, int tier, bool begins) {
   TierState& state = tiers_[tier];
-  changes_.push_back({storage, static_cast<std::int8_t>(tier), begins});
+  changes_.push_back({storage, static_cast<std::int16_t>(tier), begins});
   const Usage used = usage(state);
   TierResult& result = state.result;
   if (begins) {
@@ -169,7 +170,7 @@ std::vector<TierResult> TierMemory::results() const {
     if (state.pinned) add(state.pinned->events());
     std::vector<bool> lives(trace_.storages.size(), false);
     for (std::uint64_t c = 0; c < state.peak_change; ++c)
-      if (changes_[c].tier == static_cast<std::int8_t>(i)) lives[changes_[c].storage] = changes_[c].begins;
+      if (changes_[c].tier == static_cast<std::int16_t>(i)) lives[changes_[c].storage] = changes_[c].begins;
     for (StorageId s = 0; s < lives.size(); ++s)
       if (lives[s]) result.largest_at_peak.push_back(s);
     auto& largest = result.largest_at_peak;

@@ -10,6 +10,7 @@
 #include "sim/allocator.h"
 #include "sim/machine.h"
 #include "sim/observer.h"
+#include "sim/rank_machine.h"
 #include "sim/simulation.h"
 #include "sim/trace.h"
 
@@ -29,7 +30,7 @@ TierAllocators tier_allocators(const Machine& machine, const std::string& device
 
 class TierMemory {
  public:
-  TierMemory(const Trace& trace, const Machine& machine, const TierAllocators& allocators, Observer* observer);
+  TierMemory(const Trace& trace, const RankMachine& ranks, const TierAllocators& allocators, Observer* observer);
 
   // Places a storage in a tier; false if it does not fit (nothing has changed then).
   // REQUIRES: the storage is in no tier.
@@ -46,7 +47,7 @@ class TierMemory {
  private:
   struct Where {
     Address address = 0;
-    std::int8_t tier = -1;
+    std::int16_t tier = -1;
   };
   struct TierState {
     std::unique_ptr<Allocator> main, pinned;  // pinned: host tiers only
@@ -58,7 +59,7 @@ class TierMemory {
   };
   struct Change {
     StorageId storage;
-    std::int8_t tier;
+    std::int16_t tier;
     bool begins;
   };
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sim/error.h"
+#include "sim/rank_check.h"
 
 namespace memwall {
 namespace {
@@ -41,7 +42,7 @@ class Checker {
   std::vector<std::string> run() {
     check_tables();
     for (OpId id = 0; id < t_.ops.size() && sentences_.size() < limit_; ++id) check_op(id);
-    return std::move(sentences_);
+    return sentences_.empty() ? check_ranks(t_, limit_) : std::move(sentences_);
   }
 
  private:
@@ -91,8 +92,10 @@ class Checker {
     const Op& op = t_.ops[id];
     const std::size_t before = sentences_.size();
     if (op.kind > OpKind::mark) fault(describe(id) + " is of an unknown kind.");
-    if (op.thread >= t_.threads.size() && !op.placed && !op.graph_member)
+    if (op.thread >= t_.threads.size() && (!op.placed || op.wait_for != WaitFor::nothing))
       fault(describe(id) + " is on a host thread that is not listed.");
+    if (op.placed && !runs_on_device(op.kind)) fault(describe(id) + " is placed, which only work on a device can be.");
+    if (op.graph_member && id == 0) fault(describe(id) + " is a node of a graph, and nothing before it launches one.");
     const bool needs_stream = runs_on_device(op.kind) || op.kind == OpKind::graph_launch ||
                               op.kind == OpKind::event_record || op.kind == OpKind::event_wait ||
                               op.wait_for == WaitFor::stream;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sim/rank_machine.h"
+#include "sim/ranks.h"
+
 namespace memwall {
 namespace {
 
@@ -29,8 +32,9 @@ std::vector<KindChange> changes_of_tier(const Run& run, int tier) {
 
 std::vector<KindPoint> memory_by_kind(const Run& run, int tier) {
   std::vector<KindPoint> points(1);
-  if (run.machine.tier("hbm") == tier)
-    points.back().by_kind[static_cast<int>(StorageKind::unknown)] = run.trace.untracked_bytes;
+  const RankMachine ranks = machine_of_ranks(run.machine, run.trace);
+  points.back().by_kind[static_cast<int>(StorageKind::unknown)] =
+      untracked_by_tier(ranks, run.trace)[static_cast<std::size_t>(tier)];
   for (const KindChange& change : changes_of_tier(run, tier)) {
     if (points.back().time != change.time) {
       points.push_back(points.back());
@@ -42,15 +46,33 @@ std::vector<KindPoint> memory_by_kind(const Run& run, int tier) {
 }
 
 std::vector<StepWindow> step_windows(const Run& run) {
+  const Trace& trace = run.trace;
   const auto& records = run.result.records;
-  if (run.trace.steps.empty()) return {{"all", Time{}, run.result.end}};
-  const auto boundary = [&](OpId id) {
-    return id < records.size() && records[id].host_start != kNever ? records[id].host_start : run.result.end;
-  };
+  const std::vector<Time> ends = rank_ends(run);
   std::vector<StepWindow> windows;
-  for (const Step& step : run.trace.steps)
-    windows.push_back({step.name, boundary(step.first), std::max(boundary(step.first), boundary(step.last))});
+  if (trace.steps.empty())
+    for (std::uint16_t rank = 0; rank < ends.size(); ++rank) windows.push_back({"all", Time{}, ends[rank], rank});
+  for (const Step& step : trace.steps) {
+    const std::uint16_t rank = step.first < trace.ops.size() ? rank_of(trace, trace.ops[step.first]) : 0;
+    const auto boundary = [&](OpId id) {
+      return id < records.size() && records[id].host_start != kNever ? records[id].host_start : ends[rank];
+    };
+    const Time begin = boundary(step.first);
+    windows.push_back({step.name, begin, std::max(begin, boundary(end_of_step(trace, step))), rank});
+  }
   return windows;
+}
+
+std::vector<Time> rank_ends(const Run& run) {
+  if (run.trace.rank_table.size() < 2) return {run.result.end};
+  std::vector<Time> ends(run.trace.rank_table.size());
+  for (OpId id = 0; id < run.result.records.size(); ++id) {
+    const OpRecord& record = run.result.records[id];
+    Time& end = ends[rank_of(run.trace, run.trace.ops[id])];
+    if (record.host_end != kNever) end = std::max(end, record.host_end);
+    if (record.end != kNever) end = std::max(end, record.end);
+  }
+  return ends;
 }
 
 }  // namespace memwall

@@ -49,7 +49,7 @@ struct Provenance {
 
 struct Run {
   Trace trace;                        // after all rewriters: what was simulated
-  Machine machine;                    // resolved: overrides applied
+  Machine machine;                    // resolved: overrides applied, written out for the ranks (sim/rank_machine.h)
   std::vector<std::string> policies;  // rewriters as given, in the order of application
   std::string pager;                  // as given, "" = none
   std::string allocator = "pytorch";
@@ -71,16 +71,20 @@ struct KindPoint {
   Time time{};
   Bytes by_kind[kStorageKinds] = {};
 };
-// From the residency intervals; untracked bytes of the trace count as `unknown` in tier "hbm".
+// From the residency intervals; untracked bytes of the trace count as `unknown` in the tier "hbm" of their rank.
 // One point per instant at which something changes. REQUIRES: tier < run.machine.tiers.size().
 std::vector<KindPoint> memory_by_kind(const Run& run, int tier);
 
-// One window of time that is accounted for as a step: from its host boundary to the next. A trace
-// without steps has one window, named "all", from 0 to the end.
+// One window of time that is accounted for as a step: from its host boundary to the next of its rank, or to the end of
+// that rank's work. A trace without steps has one window per rank, named "all", from 0 to the end of its work.
 struct StepWindow {
   std::string name;
   Time begin{}, end{};
+  std::uint16_t rank = 0;  // whose step it is: an index into Trace::rank_table, 0 where that is empty
 };
 std::vector<StepWindow> step_windows(const Run& run);
+
+// When each rank's work ended, host and device: one entry, the end of the run, where the trace holds one rank.
+std::vector<Time> rank_ends(const Run& run);
 
 }  // namespace memwall

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sim/rank_machine.h"
+
 namespace memwall {
 namespace {
 
@@ -23,11 +25,10 @@ RunRecorder::RunRecorder(const Trace& trace, const Machine& machine, Observer* n
       peak_change_(machine.tiers.size(), 0),
       peak_allocated_(machine.tiers.size(), 0) {
   // What is in use before the first storage is placed.
-  const int hbm = machine.tier("hbm");
+  const std::vector<Bytes> untracked = untracked_by_tier(machine_of_ranks(machine, trace), trace);
   for (std::size_t i = 0; i < memory_.size(); ++i) {
-    const Bytes untracked = static_cast<int>(i) == hbm ? trace.untracked_bytes : 0;
-    memory_[i].push_back({Time{}, untracked, untracked, untracked});
-    peak_allocated_[i] = untracked;
+    memory_[i].push_back({Time{}, untracked[i], untracked[i], untracked[i]});
+    peak_allocated_[i] = untracked[i];
   }
   for (auto& rates : link_rates_) rates.push_back({});
   residency_.reserve(trace.storages.size());
@@ -90,10 +91,10 @@ void RunRecorder::finish(Run& run) {
   run.residency = std::move(residency_);
 }
 
-Run simulate_and_record(Trace trace, Machine machine, const RunSettings& settings) {
+Run simulate_and_record(Trace trace, const Machine& machine, const RunSettings& settings) {
   Run run;
   run.trace = std::move(trace);
-  run.machine = std::move(machine);
+  run.machine = machine_of_ranks(machine, run.trace).machine;
   run.policies = settings.policies;
   run.pager = settings.pager_text;
   run.allocator = settings.allocator;

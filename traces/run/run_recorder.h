@@ -11,7 +11,8 @@ namespace memwall {
 // Collects memory, residency and link rates. Within one instant only turning points are kept.
 class RunRecorder : public Observer {
  public:
-  // `next` sees every call too (a progress bar); null = none, not owned.
+  // `machine`: that of all ranks (sim/rank_machine.h). `next` sees every call too (a progress bar); null = none, not
+  // owned.
   RunRecorder(const Trace& trace, const Machine& machine, Observer* next = nullptr);
 
   void on_memory(Time time, int tier, const Usage& usage) override;
@@ -52,6 +53,6 @@ struct RunSettings {
 };
 
 // Simulates and records. Throws what simulate() throws. Provenance is left to the caller.
-Run simulate_and_record(Trace trace, Machine machine, const RunSettings& settings);
+Run simulate_and_record(Trace trace, const Machine& machine, const RunSettings& settings);
 
 }  // namespace memwall

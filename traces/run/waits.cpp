@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/ranks.h"
+
 namespace memwall {
 namespace {
 
@@ -35,7 +37,10 @@ Time ready_time(const Run& run, OpId id) {
   if (op.placed) return op.host_gap;
   if (op.wait_for == WaitFor::own_op) return record.host_start + op.host_cost;
   const LaunchKind kind = op.graph_member ? LaunchKind::kernel : launch_kind(op.kind);
-  return std::max(record.host_start, record.host_end + run.trace.constants.launch_latency[static_cast<int>(kind)]);
+  const Trace& trace = run.trace;
+  const ReplayConstants& constants =
+      trace.rank_table.empty() ? trace.constants : trace.rank_table[rank_of(trace, op)].constants;
+  return std::max(record.host_start, record.host_end + constants.launch_latency[static_cast<int>(kind)]);
 }
 
 }  // namespace
@@ -52,6 +57,9 @@ Waits total_waits(const Run& run) {
       ++total.count;
     else
       note(total, record.start - ready_time(run, id));
+    if (record.peer < run.result.records.size())
+      note(waits.device[static_cast<std::size_t>(WaitReason::peer)],
+           run.result.records[record.peer].start - record.start);
   }
   return waits;
 }

@@ -18,8 +18,9 @@ struct WaitTotal {
 // Host: how much longer a call took than its own cost, by what it waited for (synchronize,
 // launch_queue, memory), and for hand_over how long the thread stood still before.
 // Device: how long an op that was ready to launch stood before its start, by the bound that was
-// met last (stream_order, event, occupancy, copy_engine, page_fault, peer). Ops whose launch was
-// last (reason launch) did not wait: the device waited for the host; count only.
+// met last (stream_order, event, occupancy, copy_engine, page_fault). Ops whose launch was
+// last (reason launch) did not wait: the device waited for the host; count only. And peer: how long
+// collectives that had begun waited for the last of their meeting, besides what they waited before.
 struct Waits {
   std::array<WaitTotal, kWaitReasons> host{}, device{};
 };

@@ -1,0 +1,303 @@
+// Do the ranks of a trace wait for each other as they should, and share nothing that is each one's own?
+#include "sim/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/error.h"
+#include "sim/rank_machine.h"
+#include "sim/repeat.h"
+#include "sim/scale.h"
+#include "sim/simulation.h"
+#include "sim/trace_check.h"
+#include "tests/support/rank_program.h"
+#include "tests/support/test_machine.h"
+
+namespace memwall {
+namespace {
+
+constexpr Duration us(std::int64_t n) { return microseconds(n); }
+
+// The ops of a rank on a stream, by what ran there.
+std::vector<OpRecord> records_on(const Trace& trace, const SimulationResult& result, std::size_t stream) {
+  std::vector<OpRecord> records;
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (runs_on_device(trace.ops[id].kind) && trace.ops[id].stream == stream) records.push_back(result.records[id]);
+  return records;
+}
+
+std::string sentences(const Trace& trace) {
+  std::string all;
+  for (const std::string& sentence : check(trace)) all += sentence + "\n";
+  return all;
+}
+
+// Rank r computes for its time, then all reduce for theirs, then compute 10 us more.
+Trace two_ranks(Duration first, Duration second) {
+  RankAuthor a(0), b(1);
+  for (auto [author, time, wire] : {std::tuple(&a, first, us(30)), std::tuple(&b, second, us(20))}) {
+    author->kernel(time);
+    author->order(0, 1);
+    author->meet(7, wire);
+    author->order(1, 0);
+    author->kernel(us(10));
+  }
+  return joined(std::move(a), std::move(b));
+}
+
+TEST(Ranks, ACollectiveEndsForAllWhenTheLastHasComeAndItsLongestIsOver) {
+  const Trace trace = two_ranks(us(100), us(400));
+  ASSERT_EQ(sentences(trace), "");
+  const SimulationResult result = simulate(trace, test_machine(), {});
+  const OpRecord early = records_on(trace, result, 1)[0], late = records_on(trace, result, 3)[0];
+  EXPECT_EQ(early.start, us(100)) << "it begins, and occupies its stream, before the other comes";
+  EXPECT_EQ(late.start, us(400));
+  EXPECT_EQ(early.end, us(430)) << "the longest duration of its members, after the last has begun";
+  EXPECT_EQ(late.end, us(430));
+  EXPECT_EQ(result.end, us(440));
+  ASSERT_LT(early.peer, trace.ops.size());
+  EXPECT_EQ(result.records[early.peer].start, us(400));
+  EXPECT_EQ(late.peer, kNoOp) << "the last waited for nobody";
+  for (const StepResult& step : result.steps) EXPECT_EQ(step.step_time, us(440));
+}
+
+TEST(Ranks, WithoutThePeersACollectiveTakesItsOwnTime) {
+  const Trace alone = one_rank(two_ranks(us(100), us(400)), 0);
+  const SimulationResult result = simulate(alone, test_machine(), {});
+  EXPECT_EQ(records_on(alone, result, 1)[0].end, us(130));
+  EXPECT_EQ(records_on(alone, result, 1)[0].peer, kNoOp);
+}
+
+TEST(Ranks, GroupsMeetApart) {
+  // Ranks 0 and 1 in one group, 1 and 2 in another; rank 2 is the late one, and rank 0 never hears of it.
+  RankAuthor a(0), b(1), c(2);
+  a.kernel(us(10), 1);
+  a.meet(1, us(5), 1, 0);
+  b.kernel(us(50), 1);
+  b.meet(1, us(5), 1, 0);
+  b.meet(2, us(7), 1, 1);
+  c.kernel(us(500), 1);
+  c.meet(2, us(7), 1, 1);
+  const Trace trace = joined(std::move(a), std::move(b), std::move(c));
+  ASSERT_EQ(sentences(trace), "");
+  const SimulationResult result = simulate(trace, test_machine(), {});
+  EXPECT_EQ(records_on(trace, result, 1)[1].end, us(55));
+  EXPECT_EQ(records_on(trace, result, 3)[1].end, us(55));
+  EXPECT_EQ(records_on(trace, result, 3)[2].start, us(55));
+  EXPECT_EQ(records_on(trace, result, 3)[2].end, us(507));
+  EXPECT_EQ(result.steps[0].step_time, us(55)) << "a rank's last step ends with its own work";
+  EXPECT_EQ(result.end, us(507));
+}
+
+TEST(Ranks, InAChainOfMeetingsEachDelayIsPassedOn) {
+  // In round i rank i % 3 is late by 100 us: every round costs 100 us for everybody, and 10 us of wire.
+  constexpr std::uint32_t kRounds = 9;
+  std::vector<RankProgram> ranks;
+  for (std::uint32_t number = 0; number < 3; ++number) {
+    RankAuthor author(number);
+    for (std::uint32_t round = 0; round < kRounds; ++round) {
+      author.kernel(round % 3 == number ? us(100) : us(1), 1);
+      author.meet(round, us(10));
+    }
+    ranks.push_back(std::move(author).finish());
+  }
+  const Trace trace = joined_ranks(std::move(ranks));
+  const SimulationResult result = simulate(trace, test_machine(), {});
+  EXPECT_EQ(result.end, kRounds * us(110));
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (trace.ops[id].kind == OpKind::collective) {
+      const bool last = trace.ops[id].target % 3 == rank_of(trace, trace.ops[id]);
+      EXPECT_EQ(result.records[id].peer == kNoOp, last);
+    }
+}
+
+TEST(Ranks, PartnersThatNeverComeAreNamed) {
+  RankAuthor a(4), b(6);
+  a.meet(1, us(5));
+  a.meet(2, us(5));
+  b.meet(2, us(5));  // the other way round on one stream: nobody can go on
+  b.meet(1, us(5));
+  const Trace trace = joined(std::move(a), std::move(b));
+  ASSERT_EQ(sentences(trace), "");
+  try {
+    simulate(trace, test_machine(), {});
+    FAIL() << "it ended";
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("waits forever for op"), std::string::npos) << what;
+    EXPECT_NE(what.find("rank 4"), std::string::npos) << what;
+    EXPECT_NE(what.find("rank 6"), std::string::npos) << what;
+    EXPECT_NE(what.find("form a circle"), std::string::npos) << what;
+  }
+}
+
+TEST(Ranks, EachHasItsOwnLaunchLatencyGapAndQueue) {
+  RankAuthor a(0), b(1);
+  for (RankAuthor* author : {&a, &b}) {
+    author->kernel(us(10));
+    author->kernel(us(10));
+  }
+  a.trace().constants.launch_latency[0] = us(3);
+  b.trace().constants.launch_latency[0] = us(5);
+  b.trace().constants.stream_gap[0][0] = us(2);
+  b.trace().constants.launch_queue_depth = 1;
+  b.mark();
+  const Trace trace = joined(std::move(a), std::move(b));
+  const SimulationResult result = simulate(trace, test_machine(), {});
+  EXPECT_EQ(records_on(trace, result, 0)[0].start, us(3));
+  EXPECT_EQ(records_on(trace, result, 0)[1].start, us(13));
+  EXPECT_EQ(records_on(trace, result, 2)[0].start, us(5));
+  EXPECT_EQ(records_on(trace, result, 2)[1].start, us(17));
+  EXPECT_EQ(result.records.back().host_start, us(5)) << "one call in the queue, until the first kernel starts";
+}
+
+TEST(Ranks, EachWaitsForItsOwnDeviceOnly) {
+  RankAuthor a(0), b(1);
+  a.kernel(us(10));
+  a.synchronize();
+  b.kernel(us(1000));
+  const Trace trace = joined(std::move(a), std::move(b));
+  const SimulationResult result = simulate(trace, test_machine(), {});
+  EXPECT_EQ(result.steps[0].step_time, us(10)) << "its last work, not the other's";
+  EXPECT_EQ(result.steps[1].step_time, us(1000));
+}
+
+// --- memory, links, engines ---
+
+RankProgram copier(std::uint32_t number, Bytes bytes, bool added) {
+  RankAuthor author(number);
+  TraceBuilder& builder = author.builder();
+  builder.add_storage(70'000'000'000, StorageKind::parameter, "hbm", "weights", true);
+  Op op;
+  op.kind = OpKind::copy;
+  op.from = builder.trace().place("host");
+  op.to = builder.trace().place("hbm");
+  op.bytes = bytes;
+  op.duration = from_seconds(static_cast<double>(bytes) / 10e9);
+  op.added = added;
+  builder.append(op);
+  author.trace().untracked_bytes = 1'000'000'000 * (number + 1);
+  return std::move(author).finish();
+}
+
+TEST(Ranks, EachHasAGpuOfItsOwnAndOneHost) {
+  const Trace trace = joined_ranks({copier(0, 1000, false), copier(1, 1000, false), copier(2, 1000, false)});
+  const Machine machine = test_machine();
+  const SimulationResult result = simulate(trace, machine, {.allocator = "ideal"});
+  const RankMachine ranks = machine_of_ranks(machine, trace);
+  EXPECT_TRUE(result.fits) << "70 GB on each of three GPUs of 80 GB";
+  for (const auto& [tier, number] : {std::pair("hbm", 1), std::pair("hbm rank 1", 2), std::pair("hbm rank 2", 3)}) {
+    ASSERT_GE(ranks.machine.tier(tier), 0) << tier;
+    EXPECT_EQ(result.tiers[static_cast<std::size_t>(ranks.machine.tier(tier))].peak_allocated,
+              70'000'000'000 + number * Bytes{1'000'000'000})
+        << tier;
+  }
+  EXPECT_EQ(ranks.machine.tiers.size(), machine.tiers.size() + 2 * 2) << "hbm and peer_hbm; host and nvme once";
+  EXPECT_EQ(machine_of_ranks(ranks.machine, trace).machine.links.size(), ranks.machine.links.size())
+      << "written out once only";
+}
+
+TEST(Ranks, LinksAreSharedByAsManyAsTheirSharers) {
+  // Four ranks copy 1 GB at once over a link of 10 GB/s each, or one for each two.
+  const auto time_of = [](std::uint32_t sharers, std::vector<std::uint32_t> numbers) {
+    Machine machine = test_machine();
+    machine.links[static_cast<std::size_t>(machine.link("pcie_h2d"))].sharers = sharers;
+    std::vector<RankProgram> programs;
+    for (const std::uint32_t number : numbers) programs.push_back(copier(number, 1'000'000'000, true));
+    return simulate(joined_ranks(std::move(programs)), machine, {.allocator = "ideal"}).end;
+  };
+  EXPECT_EQ(time_of(1, {0, 1, 2, 3}), us(100'000));
+  EXPECT_NEAR(to_seconds(time_of(2, {0, 1, 2, 3})), 0.2, 1e-9);
+  EXPECT_NEAR(to_seconds(time_of(2, {1, 2})), 0.1, 1e-9) << "1 shares with 0, 2 with 3";
+  EXPECT_NEAR(to_seconds(time_of(4, {0, 1, 2, 3})), 0.4, 1e-9);
+}
+
+TEST(Ranks, TooManyForOneTraceAreRefused) {
+  std::vector<RankProgram> programs;
+  for (std::uint32_t number = 0; number < 200; ++number) programs.push_back(copier(number, 1000, false));
+  const Trace trace = joined_ranks(std::move(programs));
+  EXPECT_THROW(simulate(trace, test_machine(), {}), UsageError) << "200 times hbm and peer_hbm";
+}
+
+// --- rounds and scales ---
+
+TEST(Ranks, RoundsMeetAnewAndTakeAsLong) {
+  const Trace once = two_ranks(us(100), us(400));
+  const Trace thrice = repeated(once, 3);
+  ASSERT_EQ(sentences(thrice), "");
+  const SimulationResult result = simulate(thrice, test_machine(), {});
+  EXPECT_EQ(result.end, us(440 + 2 * 440)) << "the late rank's 400 + 30 + 10 us each time";
+  EXPECT_EQ(result.steps.size(), 6u);
+}
+
+TEST(Ranks, ASlowRankSlowsAll) {
+  const Trace trace = two_ranks(us(100), us(400));
+  const auto end_of = [](const Trace& t, std::size_t rank) {
+    return simulate(t, test_machine(), {}).steps[rank].step_time;
+  };
+  const Trace late = scaled(trace, {.kernels = 1.1, .rank = 1});
+  EXPECT_EQ(end_of(late, 0), us(440 + 40)) << "by what the late one needs more before they meet";
+  EXPECT_EQ(end_of(late, 1), us(440 + 40 + 1));
+  const Trace early = scaled(trace, {.kernels = 1.1, .rank = 0});
+  EXPECT_EQ(end_of(early, 1), us(440)) << "who waits anyway delays nobody";
+  EXPECT_EQ(end_of(early, 0), us(441));
+  EXPECT_EQ(end_of(scaled(trace, {.kernels = 2}), 1), us(800 + 30 + 20)) << "what they do together keeps its time";
+  EXPECT_EQ(end_of(scaled(trace, {.collectives = 2.0}), 1), us(400 + 60 + 10));
+  EXPECT_EQ(end_of(scaled(one_rank(trace, 1), {.kernels = 2}), 0), us(800 + 40 + 20)) << "alone it is a kernel";
+  EXPECT_THROW(scaled(trace, {.rank = 5}), UsageError);
+  EXPECT_THROW(scaled(one_rank(trace, 0), {.rank = 0}), UsageError);
+}
+
+// --- what is refused ---
+
+TEST(Ranks, WhatRanksMayNotShareIsFound) {
+  const Trace sound = two_ranks(us(1), us(2));
+  ASSERT_EQ(sentences(sound), "");
+  const auto broken = [&](auto change) {
+    Trace trace = sound;
+    change(trace);
+    return sentences(trace);
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  const OpId second_meeting = [&] {
+    OpId id = static_cast<OpId>(sound.ops.size());
+    while (sound.ops[--id].kind != OpKind::collective) {
+    }
+    return id;
+  }();
+  EXPECT_TRUE(has(broken([](Trace& t) { t.threads[1].rank = 2; }), "rank number 2"));
+  EXPECT_TRUE(has(broken([](Trace& t) { t.streams[0].rank = 9; }), "rank number 9"));
+  EXPECT_TRUE(has(broken([](Trace& t) { t.rank_table.clear(); }), "rank number 1"));
+  EXPECT_TRUE(has(broken([](Trace& t) { t.rank_table[1].number = 0; }), "ascending"));
+  EXPECT_TRUE(has(broken([](Trace& t) { t.rank_table[1].ranks = 0; }), "0 ranks"));
+  EXPECT_TRUE(has(broken([](Trace& t) { t.rank_table[0].untracked_bytes = -1; }), "beyond measure"));
+  EXPECT_TRUE(has(broken([](Trace& t) { t.streams[2].device = 0; }), "devices of its own"));
+  EXPECT_TRUE(has(broken([](Trace& t) { t.ops[1].stream = 2; }), "on a stream of rank 1"));
+  EXPECT_TRUE(has(broken([&](Trace& t) { t.ops[second_meeting].collective = CollectiveKind::broadcast; }),
+                  "expected one kind"));
+  EXPECT_TRUE(has(broken([&](Trace& t) { t.ops.push_back(t.ops[second_meeting]); }), "has come before"));
+  EXPECT_TRUE(has(broken([](Trace& t) {
+                    for (Op& op : t.ops)
+                      if (op.kind == OpKind::event_record || op.kind == OpKind::event_wait) op.target = 0;
+                  }),
+                  "names event 0, which is of rank 0"));
+  EXPECT_TRUE(has(broken([](Trace& t) {
+                    t.storages.push_back({.bytes = 1, .place = t.place("hbm"), .preexisting = true});
+                    t.uses = {{0, 0, Access::read}};
+                    t.ops[1].use_count = 1;
+                    t.ops.back().use_count = 1;
+                    t.ops.back().first_use = t.ops[1].first_use = 0;
+                  }),
+                  "uses storage 0, which is of rank 0"));
+}
+
+TEST(Ranks, APagerSeesOneGpuOnly) {
+  class Nothing : public Pager {
+   public:
+    PagerClock clock() const override { return PagerClock::host; }
+    std::vector<Move> make_room(int, Bytes, const PagerView&) override { return {}; }
+  } pager;
+  EXPECT_THROW(simulate(two_ranks(us(1), us(2)), test_machine(), {.pager = &pager}), UsageError);
+}
+
+}  // namespace
+}  // namespace memwall

@@ -350,8 +350,12 @@ class Converter {
 
 }  // namespace
 
+InjectCapture convert_inject(InjectRecords records, const InjectImportOptions& options) {
+  return Converter(std::move(records), options).run();
+}
+
 InjectCapture read_inject(const std::filesystem::path& path, const InjectImportOptions& options) {
-  return Converter(read_inject_records(path), options).run();
+  return convert_inject(read_inject_records(path), options);
 }
 
 ImportedTrace import_inject(const InjectCapture& capture) {

@@ -25,6 +25,11 @@ struct InjectCapture {
   std::vector<std::string> notes;  // what was recorded, what is missing, what was left out
 };
 
+struct InjectRecords;
+
+// The records' capture, whoever wrote them. Throws InputError and UsageError as read_inject does.
+InjectCapture convert_inject(InjectRecords records, const InjectImportOptions& options);
+
 // Throws InputError naming file, byte, what was found and expected; UsageError where no range has the given name.
 InjectCapture read_inject(const std::filesystem::path& path, const InjectImportOptions& options = {});
 

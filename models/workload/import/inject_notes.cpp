@@ -13,6 +13,7 @@ std::string cuda_version(std::int32_t version) {
 }
 
 void add_process(const InjectRecords& r, std::vector<std::string>& notes) {
+  if (!r.recorder.empty()) return notes.push_back(r.recorder);
   const std::string& command = r.strings[r.command_line == 0 ? r.executable : r.command_line];
   notes.push_back(fmt::format(
       "Captured by libmemwall_inject, process {}{}{}; the driver's CUDA is {}, the runtime's {}, CUPTI's version is "

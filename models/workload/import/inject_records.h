@@ -92,6 +92,7 @@ struct InjectCounts {
 
 struct InjectRecords {
   std::filesystem::path path;
+  std::string recorder;  // who recorded it, in sentences; "" = libmemwall_inject
   StringTable strings;
   std::vector<InjectDeviceWork> work;
   std::vector<InjectSynchronization> synchronizations;

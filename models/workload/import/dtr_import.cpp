@@ -1,0 +1,424 @@
+#include "models/workload/import/dtr_import.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "models/workload/import/conclude.h"
+#include "models/workload/import/in_quotes.h"
+#include "models/workload/import/line_source.h"
+#include "models/workload/operator_class.h"
+#include "sim/error.h"
+#include "sim/trace_builder.h"
+
+namespace memwall {
+namespace {
+
+using simdjson::dom::element;
+using std::string_view;
+
+constexpr std::size_t kLongestLine = 16 << 20;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 44;
+constexpr std::int64_t kMostNs = 86'400'000'000'000;              // of one operator: a day
+constexpr Duration kLongestStep = microseconds(864'000'000'000);  // ten days: sums must fit 63 bits
+constexpr std::size_t kMostUses = 0x7fff;                         // of an operator, each way: Op::use_count
+constexpr std::size_t kMostOps = 0x7fffffff;
+constexpr std::size_t kLongestName = 1024;
+
+// A storage of the log, of which the trace knows a part.
+struct Held {
+  Bytes bytes = 0;
+  std::uint64_t handles = 0;
+  StorageId id = kNoStorage;  // in the trace; kNoStorage: made and gone before the first step
+  bool constant = false;
+};
+
+struct Result {
+  std::string name;
+  Bytes bytes = 0;
+  std::int64_t alias = -1;
+  bool has_bytes = false, has_alias = false;
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path) : path_(path), lines_(path, kLongestLine) { begin_trace(); }
+
+  ImportedStep run() {
+    string_view line;
+    while (next(line)) read(line);
+    if (ops_ == 0) lines_.fail("the log ends without any CALL or MUTATE.");
+    end_step();
+    finish();
+    return std::move(step_);
+  }
+
+ private:
+  bool next(string_view& line) { return lines_.next(line); }
+
+  element parse(string_view line) {
+    element object;
+    if (parser_.parse(line.data(), line.size(), false).get(object) != simdjson::SUCCESS || !object.is_object())
+      lines_.fail(fmt::format("found {}; expected a JSON object with a member \"INSTRUCTION\".", in_quotes(line)));
+    return object;
+  }
+
+  std::string text(element object, const char* key) const {
+    string_view value;
+    if (object[key].get(value) != simdjson::SUCCESS) lines_.fail(fmt::format("there is no text \"{}\".", key));
+    std::string name(value.substr(0, kLongestName));
+    std::replace(name.begin(), name.end(), '\0', '?');
+    return name;
+  }
+
+  // The logger writes numbers as text.
+  std::int64_t number(element object, const char* key, std::int64_t least, std::int64_t most) const {
+    std::int64_t value = 0;
+    string_view digits;
+    bool good = object[key].get(value) == simdjson::SUCCESS;
+    if (!good && object[key].get(digits) == simdjson::SUCCESS) {
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      good = error == std::errc() && end == digits.data() + digits.size();
+    }
+    if (!good || value < least || value > most)
+      lines_.fail(fmt::format("\"{}\" is not a whole number from {} to {}.", key, least, most));
+    return value;
+  }
+
+  template <class Add>
+  void list(element object, const char* key, const Add& add) const {
+    simdjson::dom::array elements;
+    if (object[key].get(elements) != simdjson::SUCCESS) lines_.fail(fmt::format("there is no list \"{}\".", key));
+    std::size_t count = 0;
+    for (const element one : elements) {
+      if (++count > kMostUses) lines_.fail(fmt::format("\"{}\" has more than {} elements.", key, kMostUses));
+      add(one);
+    }
+  }
+
+  std::vector<std::string> names(element object, const char* key) const {
+    std::vector<std::string> result;
+    list(object, key, [&](element one) {
+      string_view name;
+      if (one.get(name) != simdjson::SUCCESS) lines_.fail(fmt::format("\"{}\" holds something else than text.", key));
+      result.emplace_back(name.substr(0, kLongestName));
+    });
+    return result;
+  }
+
+  std::uint32_t held_by(const std::string& name) const {
+    const auto found = handles_.find(name);
+    if (found == handles_.end())
+      lines_.fail(fmt::format("tensor {} is used, which no line before made, or which was released.", in_quotes(name)));
+    return found->second;
+  }
+
+  void bind(const std::string& name, std::uint32_t storage) {
+    if (!handles_.emplace(name, storage).second)
+      lines_.fail(fmt::format("tensor {} is made, which exists already.", in_quotes(name)));
+    ++held_[storage].handles;
+  }
+
+  void read(string_view line) {
+    const element object = parse(line);
+    const std::string instruction = text(object, "INSTRUCTION");
+    ++counts_[instruction.size() > 40 ? "others" : instruction];
+    if (counts_.size() > 200) lines_.fail("more than 200 kinds of instructions; expected a log of DTR.");
+    if (instruction == "CALL") return call(object);
+    if (instruction == "MUTATE") return mutate(object);
+    if (instruction == "CONSTANT") return constant(object);
+    if (instruction == "RELEASE") return release(object);
+    if (instruction == "COPY") return bind(text(object, "DST"), held_by(text(object, "SRC")));
+    if (instruction == "COPY_FROM") return copy_from(object);
+    if (instruction == "ANNOTATE") return annotate(text(object, "ANNOTATION"));
+    if (instruction == "MEMORY" || instruction == "ALIAS")
+      lines_.fail(fmt::format("{} does not follow the CONSTANT or CALL that it belongs to.", instruction));
+    ++skipped_;  // of a later logger
+  }
+
+  element following(const char* expected) {
+    string_view line;
+    if (!next(line)) lines_.fail(fmt::format("the log ends where {} was expected.", expected));
+    return parse(line);
+  }
+
+  void constant(element object) {
+    const std::string name = text(object, "NAME");
+    const element memory = following("the MEMORY of a CONSTANT");
+    if (text(memory, "INSTRUCTION") != "MEMORY" || text(memory, "NAME") != name)
+      lines_.fail(fmt::format("expected the MEMORY of constant {}.", in_quotes(name)));
+    const Bytes bytes = number(memory, "MEMORY", 0, kMostBytes);
+    late_constants_ += ops_ > 0;
+    ++constants_;
+    bind(name, hold(bytes, StorageKind::parameter, name, true));
+    held_.back().constant = true;
+  }
+
+  std::uint32_t hold(Bytes bytes, StorageKind kind, const std::string& label, bool preexisting) {
+    if (held_.size() >= kMostOps) lines_.fail("more than 2 billion storages.");
+    Held held;
+    held.bytes = bytes;
+    held.id = builder_.add_storage(bytes, kind, "hbm", label, preexisting);
+    held_.push_back(held);
+    return static_cast<std::uint32_t>(held_.size() - 1);
+  }
+
+  // MEMORY and ALIAS of every result, in any order.
+  std::vector<Result> results_of(element object, std::size_t arguments) {
+    std::vector<Result> results;
+    for (const std::string& name : names(object, "RESULT")) results.push_back({.name = name});
+    for (std::size_t i = 0; i < 2 * results.size(); ++i) {
+      const element said = following("MEMORY and ALIAS of the results of a CALL");
+      const std::string instruction = text(said, "INSTRUCTION"), name = text(said, "NAME");
+      const auto result = std::find_if(results.begin(), results.end(), [&](const Result& r) {
+        return r.name == name && !(instruction == "MEMORY" ? r.has_bytes : r.has_alias);
+      });
+      if ((instruction != "MEMORY" && instruction != "ALIAS") || result == results.end())
+        lines_.fail(fmt::format("found {} of {}; expected MEMORY and ALIAS of the results of the CALL before.",
+                                in_quotes(instruction), in_quotes(name)));
+      if (instruction == "MEMORY") {
+        result->bytes = number(said, "MEMORY", 0, kMostBytes);
+        result->has_bytes = true;
+      } else {
+        result->alias = number(said, "ALIAS", -1, static_cast<std::int64_t>(arguments) - 1);
+        result->has_alias = true;
+      }
+    }
+    return results;
+  }
+
+  Op op_of(const std::string& name, Duration time) {
+    if (name.find("backward") != std::string::npos) phase_ = Phase::backward;
+    if (++ops_ > kMostOps) lines_.fail("more than 2 billion operators.");
+    total_ += time;
+    if (total_ > kLongestStep) lines_.fail("the operators up to here take more than ten days.");
+    StringTable& strings = builder_.trace().strings;
+    const std::string full = name.find("::") == std::string::npos ? "aten::" + name : name;
+    Op op;
+    op.kind = OpKind::kernel;
+    op.phase = phase_;
+    op.wait_for = WaitFor::own_op;
+    op.name = strings.intern(name);
+    op.operator_name = strings.intern(full);
+    op.operator_class = operator_class(full, "");
+    op.duration = time;
+    return op;
+  }
+
+  // Each storage once, in the order of the arguments.
+  std::vector<std::uint32_t> storages_of(const std::vector<std::string>& arguments) const {
+    std::vector<std::uint32_t> storages;
+    for (const std::string& argument : arguments) storages.push_back(held_by(argument));
+    std::vector<std::uint32_t> once = storages;
+    std::sort(once.begin(), once.end());
+    once.erase(std::unique(once.begin(), once.end()), once.end());
+    return once;
+  }
+
+  void call(element object) {
+    // The parser's document is replaced with the next line: everything is taken from it first.
+    const std::string name = text(object, "NAME");
+    const std::vector<std::string> arguments = names(object, "ARGS");
+    const Duration time = nanoseconds(number(object, "TIME", 0, kMostNs));
+    const std::vector<std::uint32_t> read = storages_of(arguments);
+    const std::vector<Result> results = results_of(object, arguments.size());
+    Op op = op_of(name, time);
+    std::vector<Use> uses;
+    for (const std::uint32_t s : read) {
+      uses.push_back({held_[s].id, TraceBuilder::kLatest, Access::read});
+      op.bytes += held_[s].bytes;
+    }
+    bool makes = results.empty();
+    for (const Result& result : results) {
+      if (result.alias >= 0) {
+        bind(result.name, held_by(arguments[static_cast<std::size_t>(result.alias)]));
+        continue;
+      }
+      makes = true;
+      const std::uint32_t storage = hold(result.bytes, StorageKind::activation, name, false);
+      bind(result.name, storage);
+      builder_.alloc(held_[storage].id, 0);
+      if (phase_ == Phase::backward) made_backward_.push_back(storage);
+      uses.push_back({held_[storage].id, 0, Access::write});
+      op.bytes += result.bytes;
+    }
+    append(op, uses, makes);
+  }
+
+  void append(Op op, std::vector<Use>& uses, bool makes) {
+    if (op.bytes > kMostBytes) op.bytes = 0;
+    if (!makes) {
+      ++views_;
+      op.kind = OpKind::host_work;
+      op.wait_for = WaitFor::nothing;
+      op.bytes = 0;
+      uses.clear();
+    }
+    builder_.append(op, uses);
+  }
+
+  void mutate(element object) {
+    const std::string name = text(object, "NAME");
+    const std::vector<std::string> arguments = names(object, "ARGS");
+    Op op = op_of(name, nanoseconds(number(object, "TIME", 0, kMostNs)));
+    std::vector<Use> uses;
+    for (const std::uint32_t s : storages_of(arguments)) {
+      uses.push_back({held_[s].id, TraceBuilder::kLatest, Access::read});
+      op.bytes += held_[s].bytes;
+    }
+    std::vector<std::uint32_t> written;
+    list(object, "MUTATE", [&](element one) {
+      std::int64_t index = -1;
+      if (one.get(index) != simdjson::SUCCESS || index < 0 || index >= static_cast<std::int64_t>(arguments.size()))
+        lines_.fail(fmt::format("MUTATE names an argument that is none of the {}.", arguments.size()));
+      written.push_back(held_by(arguments[static_cast<std::size_t>(index)]));
+    });
+    std::sort(written.begin(), written.end());
+    written.erase(std::unique(written.begin(), written.end()), written.end());
+    for (const std::uint32_t s : written) {
+      uses.push_back({held_[s].id, 0, Access::write});
+      op.bytes += held_[s].bytes;
+    }
+    append(op, uses, true);
+  }
+
+  void let_go(std::uint32_t storage) {
+    Held& held = held_[storage];
+    if (--held.handles == 0) builder_.free(held.id, 0);
+  }
+
+  void release(element object) {
+    const auto found = handles_.find(text(object, "NAME"));
+    if (found == handles_.end()) {
+      ++unknown_releases_;
+      return;
+    }
+    const std::uint32_t storage = found->second;
+    handles_.erase(found);
+    let_go(storage);
+  }
+
+  void copy_from(element object) {
+    const std::string to = text(object, "DST");
+    const std::uint32_t source = held_by(text(object, "SRC")), old = held_by(to);
+    handles_[to] = source;
+    ++held_[source].handles;
+    let_go(old);
+  }
+
+  void annotate(const std::string& annotation) {
+    if (annotation == "BACKWARD") phase_ = Phase::backward;
+    if (annotation != "START") return;
+    if (!started_)
+      start_anew();
+    else
+      end_step();
+    started_ = true;
+    phase_ = Phase::forward;
+    first_ = mark();
+  }
+
+  OpId mark() {
+    Op op;
+    op.name = builder_.trace().strings.intern("iteration");
+    return builder_.append(op);
+  }
+
+  void begin_trace() {
+    builder_.add_thread("host");
+    builder_.add_stream("compute", StreamRole::compute);
+    first_ = mark();
+  }
+
+  // What lives when the first step begins existed before; the ops that made it are no part of the trace.
+  void start_anew() {
+    before_start_ = ops_;
+    ops_ = late_constants_ = views_ = 0;
+    total_ = {};
+    made_backward_.clear();
+    const Trace before = std::move(builder_).finish();
+    builder_ = TraceBuilder();
+    begin_trace();
+    for (Held& held : held_) {
+      if (held.handles == 0) continue;
+      const std::string label = before.strings[before.storages[held.id].label];
+      held.id = builder_.add_storage(held.bytes, held.constant ? StorageKind::parameter : StorageKind::unknown, "hbm",
+                                     label, true);
+    }
+  }
+
+  void end_step() {
+    for (const std::uint32_t storage : made_backward_)
+      if (held_[storage].handles > 0) builder_.trace().storages[held_[storage].id].kind = StorageKind::gradient;
+    made_backward_.clear();
+    const OpId last = mark();
+    builder_.trace().steps.push_back({fmt::format("iteration {}", builder_.trace().steps.size()), first_, last});
+    first_ = last;
+  }
+
+  void finish() {
+    step_.trace = std::move(builder_).finish();
+    Trace& trace = step_.trace;
+    trace.name = path_.stem().string();
+    trace.knowledge = {.timing = true, .allocations = true, .dataflow = true};
+    trace.constants = ReplayConstants{.event_latency = Duration{}, .launch_queue_depth = 0};
+    step_.files = {path_};
+    std::string line = "Instructions in the log:";
+    for (const auto& [name, count] : counts_) line += fmt::format(" {} {},", count, in_quotes(name));
+    line.back() = '.';
+    step_.report.push_back(line);
+    conclude(step_, "time of operators",
+             fmt::format("The host waits for each op, as the log was taken: {} operators take {:.3f} ms in all; {} of "
+                         "them only make views and are work of the host.",
+                         ops_, to_seconds(total_) * 1e3, views_));
+    conclude(step_, "start of the step",
+             started_ ? fmt::format("The trace begins at the first START; {} operators before it are left out.",
+                                    before_start_)
+                      : std::string("The log has no START: the trace is all of it."));
+    conclude(step_, "constants",
+             fmt::format("{} constants existed before ({} are first named after an operator): parameters, inputs and "
+                         "buffers, all called parameters.",
+                         constants_, late_constants_));
+    conclude(step_, "traffic of operators",
+             "An operator reads and writes the whole storages of what it takes and makes, each once: an upper bound "
+             "where a view is smaller.");
+    conclude(step_, "machine", "The log does not say which GPU it was taken on: give --machine.");
+    if (unknown_releases_ > 0)
+      conclude(step_, "releases",
+               fmt::format("{} releases of tensors that the log does not know are skipped.", unknown_releases_));
+    if (skipped_ > 0)
+      conclude(step_, "instructions",
+               fmt::format("{} lines have instructions that are not known here and are skipped.", skipped_));
+  }
+
+  std::filesystem::path path_;
+  LineSource lines_;
+  simdjson::dom::parser parser_;
+  TraceBuilder builder_;
+  ImportedStep step_;
+  std::vector<Held> held_;
+  std::unordered_map<std::string, std::uint32_t> handles_;  // name -> index into held_
+  std::vector<std::uint32_t> made_backward_;                // since the step began
+  std::map<std::string, std::uint64_t> counts_;             // by instruction
+  Phase phase_ = Phase::forward;
+  OpId first_ = 0;
+  bool started_ = false;
+  Duration total_{};
+  std::uint64_t ops_ = 0, before_start_ = 0, views_ = 0, constants_ = 0, late_constants_ = 0;
+  std::uint64_t unknown_releases_ = 0, skipped_ = 0;
+};
+
+}  // namespace
+
+bool recognizes_dtr(const FileHead& head) {
+  return std::find(head.members.begin(), head.members.end(), "INSTRUCTION") != head.members.end();
+}
+
+ImportedStep import_dtr(const std::filesystem::path& path, const ImportSettings&) { return Reader(path).run(); }
+
+}  // namespace memwall

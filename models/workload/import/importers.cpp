@@ -2,12 +2,17 @@
 #include <algorithm>
 
 #include "models/workload/import/capture_import.h"
+#include "models/workload/import/dtr_import.h"
 #include "models/workload/import/file_head.h"
 #include "models/workload/import/g10_csv.h"
 #include "models/workload/import/importer.h"
 #include "models/workload/import/inject_import.h"
 #include "models/workload/import/json_source.h"
 #include "models/workload/import/kineto_step.h"
+#include "models/workload/import/memory_timeline.h"
+#include "models/workload/import/nsys_import.h"
+#include "models/workload/import/snapshot_step.h"
+#include "models/workload/import/triosim_import.h"
 
 namespace memwall {
 namespace {
@@ -53,6 +58,38 @@ const std::vector<Importer>& importers() {
        .knows = "timing, allocations, dataflow",
        .recognizes = recognizes_g10,
        .import = import_g10},
+      {.name = "Nsight Systems export",
+       .sentence = "nsys export --type sqlite: .sqlite",
+       .recognized = "an SQLite database",
+       .knows =
+           "timing; operators, phases and steps by NVTX ranges; allocations of cudaMalloc with --cuda-memory-usage",
+       .takes_step_range = true,
+       .recognizes = recognizes_nsys,
+       .import = import_nsys},
+      {.name = "TrioSim workload",
+       .sentence = "sarchlab/triosim's tracer: trace.csv, with tensor.csv beside it",
+       .recognized = "CSV with columns OperatorID and Operator_cudatime, or TensorID and TensorNumElement",
+       .knows = "timing, dataflow, shapes; allocations from first to last use",
+       .recognizes = recognizes_triosim,
+       .import = import_triosim},
+      {.name = "DTR log",
+       .sentence = "the DTR prototype (uwsampl/dtr-prototype): .log",
+       .recognized = "JSON lines with a member \"INSTRUCTION\"",
+       .knows = "timing, allocations, dataflow",
+       .recognizes = recognizes_dtr,
+       .import = import_dtr},
+      {.name = "memory timeline",
+       .sentence = "torch.profiler, export_memory_timeline: .raw.json.gz",
+       .recognized = "a JSON list of lists of four whole numbers",
+       .knows = "allocations and the host's time between them; no device work",
+       .recognizes = recognizes_memory_timeline,
+       .import = import_memory_timeline},
+      {.name = "memory snapshot",
+       .sentence = "torch.cuda.memory._dump_snapshot: .pickle (`memwall memory` replays it exact to the byte)",
+       .recognized = "a pickle of protocol 2 to 5",
+       .knows = "allocations and the host's time between them; no device work",
+       .recognizes = recognizes_snapshot,
+       .import = import_snapshot},
   };
   return all;
 }
@@ -74,9 +111,6 @@ std::string known_otherwise(const FileHead& head) {
     return "this is an ExecutionTrace, which has no times; give it with --et beside the Kineto capture of the same run";
   if (head.text.starts_with("tensor_id"))
     return "this is the tensors file of a G10 workload; give its X.kernels.csv, the tensors are found beside it";
-  if (head.text.size() > 1 && head.text[0] == '\x80' && head.text[1] >= 2 && head.text[1] <= 5)
-    return "this is a pickle; if it is a snapshot of torch.cuda.memory, `memwall memory " + head.path.string() +
-           "` explains it. It has no kernels to replay";
   return "";
 }
 

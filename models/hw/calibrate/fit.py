@@ -12,9 +12,11 @@ import argparse
 import os
 import sys
 
+import curve_fits
 import fabric_fits
 import framework_fits
 import gpu_fits
+import more_fits
 from gpu_fits import LIGER, Report
 from machine_text import MachineText
 from published import NoData
@@ -57,9 +59,10 @@ class Fits:
         self.stream = {name: gpu_fits.stream(table) / machines[name].value("gpu.hbm.bandwidth")
                        for name, table in (("a100-sxm-40gb", "a100_40"), ("a100-sxm-80gb", "a100_80"),
                                            ("h200-sxm-141gb", "h200"), ("v100-sxm2-16gb", "v100"),
-                                           ("v100-sxm2-32gb", "v100"), ("v100-sxm3-32gb", "v100"))}
+                                           ("v100-sxm2-32gb", "v100"), ("v100-sxm3-32gb", "v100"),
+                                           ("v100-sxm3-32gb-512gpu", "v100"))}
         # The memory of the GH200 in the table is 4 TB/s of HBM3, as the H100's of 3.35 TB/s.
-        self.stream["h100-sxm-80gb"] = gpu_fits.stream("gh200") / 4.0e12
+        self.stream["h100-sxm-80gb"] = self.stream["h100-sxm-80gb-cxl"] = gpu_fits.stream("gh200") / 4.0e12
         self.elementwise = gpu_fits.elementwise(hbm, fixed, r)
         self.normalization = gpu_fits.normalization(hbm, fixed, r)
         self.reduction = gpu_fits.reduction(hbm, fixed, r)
@@ -199,7 +202,7 @@ def set_classes(m, f, name, generation):
     put("embedding", "backward_share", backward, table, p90)
     residual("embedding", p90, table)
     streaming = "best scale of gpubenches_stream.csv over the data sheet; %s" % SCRIPT
-    if name == "h100-sxm-80gb":
+    if name.startswith("h100-sxm-80gb"):
         streaming = "assumption: as GH200's HBM3, " + streaming
     for c in ("optimizer", "memory", "gemm"):
         m.set("gpu.efficiency.%s.memory_share" % c, share(f.stream[name]), streaming)
@@ -224,8 +227,27 @@ def set_framework(m, f, generation):
     m.set("host.calls.framework.residual", "0.5", "assumption: other processors, other versions of PyTorch; the hosts of V100 and A100 differ as much")
 
 
-GENERATION = {"a100-sxm-40gb": "a100", "a100-sxm-80gb": "a100", "h100-sxm-80gb": "hopper", "h200-sxm-141gb": "hopper",
-              "v100-sxm2-16gb": "v100", "v100-sxm2-32gb": "v100", "v100-sxm3-32gb": "v100"}
+GENERATION = {"a100-sxm-40gb": "a100", "a100-sxm-80gb": "a100", "h100-sxm-80gb": "hopper", "h100-sxm-80gb-cxl": "hopper",
+              "h200-sxm-141gb": "hopper", "v100-sxm2-16gb": "v100", "v100-sxm2-32gb": "v100", "v100-sxm3-32gb": "v100",
+              "v100-sxm3-32gb-512gpu": "v100"}
+# Of machines that have only their curves fitted.
+CURVES_ONLY = ("mi250",)
+
+
+def fit_more(folder, f):
+    machines = more_fits.load(folder)
+    for name, m in machines.items():
+        f.stream[name] = more_fits.stream_share(m, name)
+        more_fits.set_caches(m, name, f.report, SCRIPT, fitted)
+        untabled = {c: m.source("gpu.efficiency.%s.memory_share" % c) for c in ("optimizer", "memory", "gemm")}
+        set_classes(m, f, name, "other")
+        for c, source in untabled.items():
+            if more_fits.STREAM[name] is None:
+                m.set("gpu.efficiency.%s.memory_share" % c, share(f.stream[name]), source)
+        more_fits.set_matrix(m, name, f, f.report, fitted)
+        more_fits.set_attention(m, name, f, fitted)
+        set_framework(m, f, "other")
+    return machines
 
 
 def fit(folder):
@@ -241,6 +263,11 @@ def fit(folder):
         set_classes(m, f, name, generation)
         set_framework(m, f, generation)
         fabric_fits.set_residuals(m, name, f.report, SCRIPT)
+    machines.update(fit_more(folder, f))
+    for name in CURVES_ONLY:
+        machines[name] = MachineText(os.path.join(folder, name + ".textproto"))
+    for name, m in machines.items():
+        curve_fits.set_all(m, name, f.report, SCRIPT)
     return machines, f.report
 
 

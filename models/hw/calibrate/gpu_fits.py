@@ -138,7 +138,7 @@ def matrix_hopper(gpu, accelerators, dtype, element, report):
     def pairs(share):
         return [(gemm_model.seconds(gpu, shape, element, share), s) for shape, s in points]
 
-    share = best(steps(0.6, 1.0, 0.005), pairs)
+    share = best(steps(0.4, 1.0, 0.005), pairs)
     return share, report.add("matrix products, %s, %s" % (" ".join(accelerators), dtype), pairs(share))
 
 

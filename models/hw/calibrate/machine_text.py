@@ -22,6 +22,10 @@ class Block:
         name, value = self.fields[0] if self.fields else ("", "")
         return value.strip('"') if isinstance(value, str) else ""
 
+    def is_curve(self):
+        """The efficiency of a fabric is a curve, those of a GPU are a list."""
+        return bool(self.fields) and self.fields[0][0] == "point"
+
     def find(self, path):
         """"gpu.efficiency.gemm.fixed": elements of lists are named by their first field. None where absent."""
         if not path:
@@ -32,7 +36,7 @@ class Block:
             rest = path[len(name) + 1:] if path.startswith(name + ".") or path == name else None
             if rest is None:
                 continue
-            if name in LISTS:
+            if name in LISTS and not value.is_curve():
                 key = value.key()
                 if rest != key and not rest.startswith(key + "."):
                     continue
@@ -43,7 +47,8 @@ class Block:
         return None
 
 
-LISTS = {"peak", "efficiency", "main_loop", "tier", "link", "route", "fabric", "mig_profile", "duplex"}
+LISTS = {"peak", "efficiency", "main_loop", "tier", "link", "route", "fabric", "mig_profile", "duplex", "collective",
+         "calibration"}
 
 
 def parse(text):
@@ -88,6 +93,10 @@ class MachineText:
                 raise KeyError(path)
             return fallback
         return quantity(dict((n, v) for n, v in found.fields)["value"].strip('"'))
+
+    def source(self, path):
+        """Of a number that is there."""
+        return dict(parse(self.text).find(path).fields)["source"].strip('"')
 
     def _put(self, path, body):
         """Replaces the block at `path`, or makes it at the end of the block above."""

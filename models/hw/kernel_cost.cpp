@@ -137,13 +137,21 @@ double element_bytes(DataType type) {
   return static_cast<double>(bytes_of(type == DataType::unknown ? DataType::fp32 : type));
 }
 
-Duration kernel_duration(const Machine& machine, const Op& op, const Shape& shape) {
+KernelParts kernel_parts(const Machine& machine, const Op& op, const Shape& shape) {
   const KernelEfficiency efficiency = efficiency_of(machine.gpu, op.operator_class);
-  const double seconds = std::max(arithmetic_seconds(machine, op, shape, efficiency),
-                                  memory_seconds(machine, op, memory_share(efficiency, op, shape)));
   const double kernels = std::max<double>(op.kernels, 1);
-  const double around = kernels * to_seconds(efficiency.fixed) + (kernels - 1) * to_seconds(machine.host.stream_gap);
-  return from_seconds(std::min(around + seconds, kLongestSeconds));
+  return {kernels * to_seconds(efficiency.fixed) + (kernels - 1) * to_seconds(machine.host.stream_gap),
+          arithmetic_seconds(machine, op, shape, efficiency),
+          memory_seconds(machine, op, memory_share(efficiency, op, shape))};
+}
+
+bool prices_by_shape(const Gpu& gpu, const Op& op, const Shape& shape) {
+  return prices_products(gpu, op, shape) || prices_attention(gpu, op, shape);
+}
+
+Duration kernel_duration(const Machine& machine, const Op& op, const Shape& shape) {
+  const KernelParts parts = kernel_parts(machine, op, shape);
+  return from_seconds(std::min(parts.fixed + parts.work(), kLongestSeconds));
 }
 
 double kernel_residual(const Gpu& gpu, const Op& op, const Shape& shape) {

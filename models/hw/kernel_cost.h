@@ -43,6 +43,17 @@ double element_bytes(DataType type);
 Duration kernel_duration(const Machine& machine, const Op& op, const Shape& shape);
 inline Duration kernel_duration(const Machine& machine, const Op& op) { return kernel_duration(machine, op, Shape()); }
 
+// The parts of which kernel_duration() is made, in seconds.
+struct KernelParts {
+  double fixed = 0;                   // of all the op's kernels, and the gaps between them
+  double arithmetic = 0, memory = 0;  // what each would take were it alone
+  double work() const { return arithmetic > memory ? arithmetic : memory; }
+};
+KernelParts kernel_parts(const Machine& machine, const Op& op, const Shape& shape);
+
+// Is the arithmetic priced by the op's shape (a product, fused attention), not by its FLOPs?
+bool prices_by_shape(const Gpu& gpu, const Op& op, const Shape& shape);
+
 // Of op.bytes, what L2 does not serve: traffic of HBM. All of them where the machine states no L2.
 double hbm_bytes(const Gpu& gpu, const Op& op);
 

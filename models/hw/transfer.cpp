@@ -2,13 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
-#include "models/hw/kernel_cost.h"
+#include "models/hw/carried_duration.h"
 #include "models/hw/pricer.h"
+#include "models/hw/transfer_counts.h"
+#include "models/hw/transferred_host.h"
 
 namespace memwall {
 namespace {
+
+constexpr double kLargestPermille = 60000;  // of Op::error_permille, which has 16 bits
+
+std::uint32_t ranks_of(const Op& op, const Trace& trace) {
+  if (op.group < trace.groups.size()) {
+    const ProcessGroup& group = trace.groups[op.group];
+    if (group.ranks > 0) return group.ranks;
+    if (!group.members.empty()) return static_cast<std::uint32_t>(group.members.size());
+  }
+  return std::max({2u, trace.ranks, trace.job_ranks});
+}
 
 class Transfer {
  public:
@@ -20,16 +35,17 @@ class Transfer {
   void carry(Op& op) {
     if (!runs_on_device(op.kind) && op.kind != OpKind::host_work) return;
     if (op.origin == Origin::modelled) return price(op);
-    if (!from_) return;
-    const double factor = ratio(op);
-    if (factor == 1) return;  // the machines are alike in what this op needs
-    ++changed_;
-    op.duration = Duration(std::llround(static_cast<double>(op.duration.count()) * factor));
+    if (!from_ || op.kind == OpKind::host_work || op.kind == OpKind::graph_launch) return;
+    const CarriedDuration carried = carried_op(op);
+    counts_.add(op, carried);
+    if (carried.duration == op.duration && carried.error == 0) return;  // alike in what this op needs
+    op.duration = carried.duration;
     op.origin = Origin::transferred;
+    op.error_permille =
+        static_cast<std::uint16_t>(std::lround(std::clamp(carried.error * 1000, 1.0, kLargestPermille)));
   }
 
-  std::size_t changed() const { return changed_; }
-  std::size_t assumed_memory_bound() const { return assumed_memory_bound_; }
+  const TransferCounts& counts() const { return counts_; }
 
  private:
   void price(Op& op) const {
@@ -40,7 +56,7 @@ class Transfer {
         break;
       case OpKind::copy:
       case OpKind::storage_io:
-        op.duration = copy_price(*new_prices_, op);
+        op.duration = new_prices_->copy(trace_.places[op.from], trace_.places[op.to], op.bytes, op.pageable);
         break;
       case OpKind::host_work:
         if (op.bytes > 0)
@@ -52,61 +68,41 @@ class Transfer {
     }
   }
 
-  Duration copy_price(const Pricer& pricer, const Op& op) const {
-    return pricer.copy(trace_.places[op.from], trace_.places[op.to], op.bytes, op.pageable);
-  }
-
-  static double quotient(Duration there, Duration here) {
-    return here.count() > 0 ? to_seconds(there) / to_seconds(here) : 1;
-  }
-
-  double ratio(const Op& op) {
+  CarriedDuration carried_op(const Op& op) const {
+    const PricedMachine here{*from_, *old_prices_}, there{to_, *new_prices_};
+    const Shape& shape = trace_.shapes[op.shape];
     switch (op.kind) {
       case OpKind::copy:
       case OpKind::storage_io:
-        if (op.from == op.to) return bandwidth_ratio();
-        return quotient(copy_price(*new_prices_, op), copy_price(*old_prices_, op));
+        return carried_copy(op.duration, op, trace_.places[op.from], trace_.places[op.to], here, there);
       case OpKind::collective:
-        return bus_ratio();
-      case OpKind::host_work:
-        return 1;
+        return carried_collective(op.duration, op, ranks_of(op, trace_), here, there);
       default:
-        break;
+        return carried_kernel(op.duration, {*from_, op, shape}, {to_, op, shape});
     }
-    const Shape& shape = trace_.shapes[op.shape];
-    if (op.flops > 0 || op.bytes > 0) return quotient(new_prices_->kernel(op, shape), old_prices_->kernel(op, shape));
-    const double factor = bandwidth_ratio();
-    assumed_memory_bound_ += op.kind == OpKind::kernel && factor != 1;
-    return factor;
-  }
-
-  double bandwidth_ratio() const { return from_->links[from_->hbm_link].bandwidth / to_.links[to_.hbm_link].bandwidth; }
-
-  double bus_ratio() const {
-    const std::uint32_t ranks = std::max(2u, trace_.ranks);
-    const Fabric* there = to_.fabric(ranks);
-    const Fabric* here = from_->fabric(ranks);
-    return there && here ? here->bus_bandwidth / there->bus_bandwidth : 1;
   }
 
   const Trace& trace_;
   const Machine* from_;
   const Machine& to_;
   std::unique_ptr<Pricer> new_prices_, old_prices_;
-  std::size_t changed_ = 0, assumed_memory_bound_ = 0;
+  TransferCounts counts_;
 };
 
 }  // namespace
 
-Trace transferred(Trace trace, const Machine* from, const Machine& to) {
+Trace transferred(Trace trace, const Machine* from, const Machine& to, const TransferSettings& settings) {
   Transfer transfer(trace, from, to);
   for (Op& op : trace.ops) transfer.carry(op);
-  if (transfer.changed() > 0)
+  if (from && transfer.counts().changed() > 0) {
     trace.notes.push_back(fmt::format(
-        "Durations are carried from {} to {} by a model without an interval; host time is unchanged; {} kernels of "
-        "unknown FLOPs and bytes are taken as memory-bound.",
+        "Durations are carried from {} to {} by operator class (models/hw/carried_duration.h), each with an interval "
+        "that holds 90 % of truths{}.",
         from->name, from->name == to.name ? to.name + " with the given settings" : to.name,
-        transfer.assumed_memory_bound()));
+        settings.host ? "" : "; host time is unchanged"));
+    for (std::string& line : transfer.counts().lines()) trace.notes.push_back(std::move(line));
+  }
+  if (from && settings.host) carry_host_time(trace, from->host, to.host);
   trace.machine = to.name;
   return trace;
 }

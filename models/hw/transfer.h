@@ -1,14 +1,11 @@
-// Carries a trace from the machine it was measured on to another one: a first,
-// plain form. Each duration becomes measured x predicted there / predicted here.
+// Carries a trace from the machine it was measured on to another one.
 //
-//   kernels with known FLOPs or bytes   by the roofline of models/hw/kernel_cost.h
-//   kernels with neither                by the ratio of HBM bandwidths: taken as memory-bound, and counted in a note
-//   copies                              by the price of their route
-//   collectives                         by the ratio of bus bandwidths
-//   modelled ops                        priced anew
-//   host time                           unchanged: nothing is known about the other host's cores
+//   kernels, memsets, copies, collectives   by models/hw/carried_duration.h, each with the error of its class
+//   modelled ops                            priced anew
+//   host time                               unchanged, unless asked for: see TransferSettings
 //
-// It has no interval and no check against a second capture yet; the note says so.
+// Durations in a capture of one rank hold what a collective waited for the other ranks; that part is carried as the
+// rest.
 #pragma once
 
 #include "sim/machine.h"
@@ -16,9 +13,18 @@
 
 namespace memwall {
 
+struct TransferSettings {
+  // Calls by the ratio of what both machines' files say of them (HostCosts: launch, copy, event, allocator), host gaps
+  // by that of the framework's dispatch, gaps between queued kernels and launch latency likewise. Off by default: these
+  // files have their numbers from captures with several profilers and versions of PyTorch, so that the ratio of two of
+  // them says as much of these as of the processors; and a host gap holds the program's own Python.
+  bool host = false;
+};
+
 // Two machines of one name may differ by settings (--set); what they have in common changes nothing.
 // `from` may be null: the trace was measured nowhere (all modelled), or on an unknown machine, and
-// then only modelled ops change. Changed ops of origin measured become transferred.
-Trace transferred(Trace trace, const Machine* from, const Machine& to);
+// then only modelled ops change. Changed ops of origin measured become transferred, with Op::error_permille; notes say
+// what was carried how, by class. Throws UsageError where `to` lacks a tier or route that a copy takes.
+Trace transferred(Trace trace, const Machine* from, const Machine& to, const TransferSettings& settings = {});
 
 }  // namespace memwall

@@ -67,6 +67,19 @@ TEST(StepInterval, WhatWasMeasuredIsExactAndSoIsTheHostThen) {
   EXPECT_FALSE(e.interval());
 }
 
+TEST(StepInterval, ATransferredOpHasTheErrorThatItWasCarriedWith) {
+  Example e;
+  for (Op& op : e.run.trace.ops) op.origin = Origin::transferred;
+  e.run.trace.ops[0].error_permille = 200;
+  e.run.trace.ops[1].error_permille = 400;
+  expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645));
+  EXPECT_NEAR(e.interval()->known_share, 0.9, 1e-12) << "host time is the capture's";
+  e.run.trace.ops[1].operator_class = OperatorClass::gemm;
+  expect_factor(e.interval(), std::exp(1.2816 * (0.6 * 0.2 + 0.3 * 0.4) / 1.645));
+  e.run.trace.ops[1].kind = OpKind::copy;
+  expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645));
+}
+
 TEST(StepInterval, WithoutKnownErrorsThereIsNone) {
   Example e;
   e.run.machine.price_errors.clear();

@@ -10,11 +10,19 @@ namespace {
 constexpr double kDeviationsOf90Percent = 1.645, kDeviationsOf80Percent = 1.2816;
 constexpr std::size_t kOperatorClasses = 10;
 
-// The path's seconds by source of error: the operator classes, collectives, the host.
-struct PathShares {
-  std::array<double, kOperatorClasses + 2> seconds{};
+constexpr std::size_t kCollectives = kOperatorClasses, kHost = kCollectives + 1, kCopies = kHost + 1;
+
+// Of the path, by source of error: seconds that have one, and these times their error (90 %).
+struct PathErrors {
+  std::array<double, kCopies + 1> seconds{}, errors{};
   double total = 0;
 };
+
+std::size_t source_of(const Op& op) {
+  if (op.kind == OpKind::collective) return kCollectives;
+  if (op.kind == OpKind::copy || op.kind == OpKind::storage_io) return kCopies;
+  return static_cast<std::size_t>(op.operator_class);
+}
 
 // Host time is modelled where nothing at all was measured: a modelled op among measured ones has the capture's calls.
 bool all_modelled(const Trace& trace) {
@@ -22,42 +30,49 @@ bool all_modelled(const Trace& trace) {
                       [](const Op& op) { return runs_on_device(op.kind) && op.origin != Origin::modelled; });
 }
 
-PathShares shares_of(const Trace& trace, const std::vector<PathSegment>& path) {
-  const bool host_modelled = all_modelled(trace);
-  PathShares shares;
-  for (const PathSegment& segment : path) {
-    const double seconds = to_seconds(segment.end - segment.begin);
-    shares.total += seconds;
-    if (segment.op == kNoOp) continue;
-    const Op& op = trace.ops[segment.op];
-    const bool work = segment.part == PathPart::work && op.origin == Origin::modelled;
-    if (work && (op.kind == OpKind::kernel || op.kind == OpKind::memset))
-      shares.seconds[static_cast<std::size_t>(op.operator_class)] += seconds;
-    else if (work && op.kind == OpKind::collective)
-      shares.seconds[kOperatorClasses] += seconds;
-    else if (host_modelled && segment.part == PathPart::gap)
-      shares.seconds[kOperatorClasses + 1] += seconds;
-  }
-  return shares;
+double residual_of(const Machine& machine, std::size_t source) {
+  if (source == kCollectives) return machine.price_error(OpKind::collective, OperatorClass::other);
+  if (source == kHost) return machine.price_error(OpKind::host_work, OperatorClass::other);
+  if (source == kCopies) return machine.price_error(OpKind::copy, OperatorClass::other);
+  return machine.price_error(OpKind::kernel, static_cast<OperatorClass>(source));
 }
 
-double residual_of(const Machine& machine, std::size_t source) {
-  if (source == kOperatorClasses) return machine.price_error(OpKind::collective, OperatorClass::other);
-  if (source > kOperatorClasses) return machine.price_error(OpKind::host_work, OperatorClass::other);
-  return machine.price_error(OpKind::kernel, static_cast<OperatorClass>(source));
+// Of the work of one op: what it was carried over with, or that of its class's prices.
+double error_of(const Op& op, const Machine& machine) {
+  if (op.origin == Origin::transferred) return op.error_permille / 1000.0;
+  return op.origin == Origin::modelled ? residual_of(machine, source_of(op)) : 0;
+}
+
+PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path) {
+  const Trace& trace = run.trace;
+  const bool host_modelled = all_modelled(trace);
+  PathErrors errors;
+  for (const PathSegment& segment : path) {
+    const double seconds = to_seconds(segment.end - segment.begin);
+    errors.total += seconds;
+    if (segment.op == kNoOp) continue;
+    const Op& op = trace.ops[segment.op];
+    const bool work = segment.part == PathPart::work && runs_on_device(op.kind);
+    const bool host = host_modelled && segment.part == PathPart::gap;
+    if (!work && !host) continue;
+    const std::size_t source = work ? source_of(op) : kHost;
+    const double error = work ? error_of(op, run.machine) : residual_of(run.machine, kHost);
+    if (error <= 0) continue;
+    errors.seconds[source] += seconds;
+    errors.errors[source] += seconds * error;
+  }
+  return errors;
 }
 
 }  // namespace
 
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time) {
-  const PathShares shares = shares_of(run.trace, path);
+  const PathErrors errors = errors_of(run, path);
   double variance = 0, known = 0;
-  for (std::size_t source = 0; source < shares.seconds.size(); ++source) {
-    const double residual = residual_of(run.machine, source);
-    if (residual <= 0 || shares.seconds[source] <= 0) continue;
-    const double share = shares.seconds[source] / shares.total;
-    known += share;
-    variance += std::pow(share * residual / kDeviationsOf90Percent, 2);
+  for (std::size_t source = 0; source < errors.seconds.size(); ++source) {
+    if (errors.seconds[source] <= 0) continue;
+    known += errors.seconds[source] / errors.total;
+    variance += std::pow(errors.errors[source] / errors.total / kDeviationsOf90Percent, 2);
   }
   if (known <= 0) return std::nullopt;
   const double factor = std::exp(kDeviationsOf80Percent * std::sqrt(variance));

@@ -1,0 +1,33 @@
+// What was carried how, by class: for the notes of a trace that moved to another machine.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/hw/carried_duration.h"
+
+namespace memwall {
+
+class TransferCounts {
+ public:
+  // `op` as it was measured.
+  void add(const Op& op, const CarriedDuration& carried);
+
+  std::size_t changed() const { return changed_; }
+
+  // One sentence for each class and rule, most time first: count, share of the measured device time, median factor,
+  // interval (mean by time).
+  std::vector<std::string> lines() const;
+
+ private:
+  struct Group {
+    double seconds = 0, error_seconds = 0;
+    std::vector<float> factors;
+  };
+  std::map<std::pair<std::string, CarryRule>, Group> groups_;
+  double seconds_ = 0;
+  std::size_t changed_ = 0;
+};
+
+}  // namespace memwall

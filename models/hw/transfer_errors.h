@@ -1,0 +1,31 @@
+// How far a carried duration may be from the truth, by what it was carried by: 90 % of truths lie within
+// duration x (1 +- error). Fitted to pairs of published measurements of one piece of work on two GPUs, of which
+// `memwall validate --transfer` prints the fit, and the coverage on the rows that it did not use. These are not the
+// residuals of prices: a ratio of two prices keeps only what they do not have wrong in common.
+//
+// They hold between machines that differ by a factor of two or more in something that the op uses; machines that are
+// nearer have less of it, in proportion to the logarithm of the largest ratio.
+#pragma once
+
+#include <span>
+
+#include "models/hw/carried_duration.h"
+
+namespace memwall {
+
+struct TransferError {
+  CarryRule rule = CarryRule::work;
+  OperatorClass operator_class = OperatorClass::other;  // of kernels
+  double error = 0;
+  std::string_view source;
+};
+
+// All that are stated.
+std::span<const TransferError> transfer_errors();
+
+double launch_transfer_error();  // of the fixed part of anything
+double kernel_transfer_error(CarryRule rule, OperatorClass operator_class);
+double copy_transfer_error();
+double collective_transfer_error(bool known_bytes);
+
+}  // namespace memwall

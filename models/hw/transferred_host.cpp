@@ -1,0 +1,81 @@
+#include "models/hw/transferred_host.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace memwall {
+namespace {
+
+double ratio(Duration there, Duration here) {
+  return here.count() > 0 && there.count() > 0 ? to_seconds(there) / to_seconds(here) : 1;
+}
+
+Duration times(Duration d, double factor) {
+  return factor == 1 ? d : Duration(std::llround(static_cast<double>(d.count()) * factor));
+}
+
+struct HostFactors {
+  HostFactors(const HostCosts& from, const HostCosts& to)
+      : launch(ratio(to.launch, from.launch)),
+        copy(ratio(to.copy_call, from.copy_call)),
+        event(ratio(to.event_call, from.event_call)),
+        allocator(ratio(to.allocator_call, from.allocator_call)),
+        forward(ratio(to.eager_forward, from.eager_forward)),
+        backward(ratio(to.eager_backward, from.eager_backward)),
+        optimizer(ratio(to.eager_optimizer, from.eager_optimizer)),
+        latency(ratio(to.launch_latency, from.launch_latency)),
+        stream_gap(ratio(to.stream_gap, from.stream_gap)) {}
+
+  double call(OpKind kind) const {
+    switch (kind) {
+      case OpKind::kernel:
+      case OpKind::memset:
+      case OpKind::collective:
+      case OpKind::graph_launch:
+        return launch;
+      case OpKind::copy:
+      case OpKind::storage_io:
+        return copy;
+      case OpKind::event_record:
+      case OpKind::event_wait:
+        return event;
+      case OpKind::alloc:
+      case OpKind::free:
+        return allocator;
+      default:
+        return 1;
+    }
+  }
+
+  double gap(Phase phase) const {
+    if (phase == Phase::optimizer) return optimizer;
+    return phase == Phase::backward ? backward : forward;
+  }
+
+  double launch, copy, event, allocator, forward, backward, optimizer, latency, stream_gap;
+};
+
+void carry_constants(ReplayConstants& constants, const HostFactors& f) {
+  for (Duration& latency : constants.launch_latency) latency = times(latency, f.latency);
+  for (auto& after : constants.stream_gap)
+    for (Duration& gap : after) gap = times(gap, f.stream_gap);
+}
+
+}  // namespace
+
+void carry_host_time(Trace& trace, const HostCosts& from, const HostCosts& to) {
+  const HostFactors f(from, to);
+  for (Op& op : trace.ops) {
+    if (!op.placed) op.host_gap = times(op.host_gap, f.gap(op.phase));
+    op.host_cost = times(op.host_cost, f.call(op.kind));
+  }
+  carry_constants(trace.constants, f);
+  for (Rank& rank : trace.rank_table) carry_constants(rank.constants, f);
+  trace.notes.push_back(fmt::format(
+      "Host time is carried by the machine files: launch x{:.3g}, copy x{:.3g}, event x{:.3g}, allocator x{:.3g}, gaps "
+      "forward x{:.3g}, backward x{:.3g}, optimizer x{:.3g}, launch latency x{:.3g}, gaps between kernels x{:.3g}.",
+      f.launch, f.copy, f.event, f.allocator, f.forward, f.backward, f.optimizer, f.latency, f.stream_gap));
+}
+
+}  // namespace memwall

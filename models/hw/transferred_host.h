@@ -1,0 +1,14 @@
+// Host time of a trace on another machine's host: each call times the ratio of what both machines' files say of it.
+#pragma once
+
+#include "sim/machine.h"
+#include "sim/trace.h"
+
+namespace memwall {
+
+// Calls (HostCosts::launch, copy_call, event_call, allocator_call), host gaps (the framework's dispatch, by phase), the
+// replay's launch latency and gaps between queued kernels. What either file leaves out stays as it was. A note says the
+// factors.
+void carry_host_time(Trace& trace, const HostCosts& from, const HostCosts& to);
+
+}  // namespace memwall

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/cells.h"
+#include "cli/expense_tables.h"
 
 namespace memwall {
 namespace {
@@ -55,6 +56,7 @@ Table overview(const RunSummary& s) {
   if (s.tokens_per_second > 0)
     row("tokens", number_cell(fmt::format("{:.0f} /s", s.tokens_per_second), plain_number(s.tokens_per_second)),
         "all ranks together");
+  add_expense_rows(s, t);
   row("ops", count_cell(s.ops),
       fmt::format("{} of them on the device, {} moves by the pager, {} events", human_count(s.device_ops),
                   human_count(s.moves), human_count(s.events)));
@@ -347,7 +349,7 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   if (Table t = fragmentation_table(s); !t.rows.empty()) tables.push_back(std::move(t));
   for (const TierSummary& tier : s.tiers)
     if (tier.name == "hbm" && !tier.peak.largest.empty()) tables.push_back(peak_table(tier));
-  for (Table& t : std::vector<Table>{link_table(s), wait_table(s)})
+  for (Table& t : std::vector<Table>{link_table(s), energy_table(s), capacity_price_table(s), wait_table(s)})
     if (!t.rows.empty()) tables.push_back(std::move(t));
   tables.push_back(origin_table(s));
   if (!s.notes.empty()) tables.push_back(note_table(s));
@@ -356,7 +358,8 @@ std::vector<Table> summary_tables(const RunSummary& s) {
 
 std::vector<Table> comparison_tables(const Comparison& c) {
   std::vector<Table> tables;
-  for (Table& t : std::vector<Table>{waterfall_table(c), tier_differences(c), link_differences(c), op_differences(c)})
+  for (Table& t : std::vector<Table>{waterfall_table(c), expense_differences(c), tier_differences(c), link_differences(c),
+                                     op_differences(c)})
     if (!t.rows.empty()) tables.push_back(std::move(t));
   return tables;
 }

@@ -180,6 +180,8 @@ Comparison compare(const Run& base, const Run& other) {
   out.base_fits = base.result.fits;
   out.other_fits = other.result.fits;
   out.same_lineage = same_lineage(base, other);
+  out.base_expense = step_expense(base);
+  out.other_expense = step_expense(other);
   const std::vector<OpPair> pairs = align(base, other);
   compare_times(base, other, out);
   compare_tiers(base, other, out);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/run/accounting.h"
+#include "traces/run/energy.h"
 #include "traces/run/run.h"
 
 namespace memwall {
@@ -56,7 +57,8 @@ struct Comparison {
   std::vector<std::string> base_policies, other_policies;
   bool base_fits = true, other_fits = true;
   bool same_lineage = false;
-  Duration base_time{}, other_time{};  // all steps together; without steps, the whole run
+  StepExpense base_expense, other_expense;  // of one step
+  Duration base_time{}, other_time{};       // all steps together; without steps, the whole run
   ClassTimes base_classes, other_classes;
   // The waterfall: other_classes less base_classes. Adds up to other_time - base_time exactly.
   ClassTimes waterfall;

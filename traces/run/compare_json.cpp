@@ -73,6 +73,17 @@ void write_ops(JsonText& json, const Comparison& comparison) {
 
 }  // namespace
 
+// Of one step, all GPUs together; what a run does not know is absent.
+void write_expense(JsonText& json, const Comparison& comparison) {
+  const auto write = [&](std::string_view unit, const std::optional<double>& base, const std::optional<double>& other) {
+    if (base) json.field(fmt::format("base_{}", unit), *base);
+    if (other) json.field(fmt::format("other_{}", unit), *other);
+    if (base && other) json.field(fmt::format("difference_{}", unit), *other - *base);
+  };
+  write("energy_joules", comparison.base_expense.energy, comparison.other_expense.energy);
+  write("price_dollars", comparison.base_expense.price, comparison.other_expense.price);
+}
+
 std::string to_json(const Comparison& comparison) {
   JsonText json;
   json.begin_object().field("schema", kSchema);
@@ -82,6 +93,7 @@ std::string to_json(const Comparison& comparison) {
              comparison.other_time);
   json.field("same_lineage", comparison.same_lineage);
   json.seconds("difference_s", comparison.other_time - comparison.base_time);
+  write_expense(json, comparison);
   write_classes(json, comparison);
   write_tiers(json, comparison.tiers);
   write_links(json, comparison.links);

@@ -106,6 +106,12 @@ void fields(F&& f, Row<Owned<std::uint16_t>>) {
 }
 
 template <class F>
+void fields(F&& f, Row<Owned<double>>) {
+  f("owner", &Owned<double>::owner);
+  f("share", &Owned<double>::item);
+}
+
+template <class F>
 void fields(F&& f, Row<Owned<CurvePoint>>) {
   f("owner", &Owned<CurvePoint>::owner);
   f("bytes", MEMWALL_MEMBER(item.first));

@@ -26,6 +26,11 @@ struct Owned {
 };
 using CurvePoint = std::pair<double, double>;
 
+// Powers that came after the table `machine`.
+struct MachinePower {
+  double idle_watts = 0, host_watts = 0;
+};
+
 template <class T>
 struct Row {};  // names a row type in a call of fields()
 
@@ -33,6 +38,18 @@ template <class F>
 void fields(F&& f, Row<std::string>) {
   f(
       "text", [](auto& text) -> auto& { return text; });
+}
+
+template <class F>
+void fields(F&& f, Row<MachinePower>) {
+  f("idle_watts", &MachinePower::idle_watts);
+  f("host_watts", &MachinePower::host_watts);
+}
+
+template <class F>
+void fields(F&& f, Row<std::int32_t>) {
+  f(
+      "value", [](auto& value) -> auto& { return value; });
 }
 
 template <class F>

@@ -110,6 +110,7 @@ class Reader {
   void read_optional(Run& run) {
     if (has_table(file_, "allocator_settings")) one("allocator_settings", run.allocator_settings);
     if (has_table(file_, "price_errors")) list("price_errors", run.machine.price_errors);
+    read_later_machine(run.machine);
     if (has_table(file_, "tier_pressure")) read_pressure("tier_pressure", run.result.tiers);
     if (!has_table(file_, "unchanged_tiers")) return;
     list("unchanged_tiers", run.unchanged);
@@ -117,6 +118,31 @@ class Reader {
       context_.refuse(fmt::format("table '/unchanged_tiers' has {} rows, but its machine has {} tiers.",
                                   run.unchanged.size(), run.machine.tiers.size()));
     if (has_table(file_, "unchanged_pressure")) read_pressure("unchanged_pressure", run.unchanged);
+  }
+
+  void read_later_machine(Machine& machine) {
+    MachinePower power;
+    if (has_table(file_, "machine_power")) one("machine_power", power);
+    machine.idle_watts = power.idle_watts;
+    machine.host.watts = power.host_watts;
+    std::vector<std::int32_t> memory_links(machine.tiers.size(), -1);
+    if (has_table(file_, "tier_memory_links")) list("tier_memory_links", memory_links);
+    if (memory_links.size() != machine.tiers.size())
+      context_.refuse(fmt::format("table '/tier_memory_links' has {} rows, expected one per tier, {}.",
+                                  memory_links.size(), machine.tiers.size()));
+    for (std::size_t t = 0; t < memory_links.size(); ++t) {
+      if (memory_links[t] < -1 || memory_links[t] >= static_cast<std::int64_t>(machine.links.size()))
+        context_.refuse(fmt::format("'/tier_memory_links/value', row {}: found {}, of {} links.", t, memory_links[t],
+                                    machine.links.size()));
+      machine.tiers[t].memory_link = memory_links[t];
+    }
+    if (has_table(file_, "route_link_shares"))
+      owned(
+          "route_link_shares", machine.routes, [](auto& route) -> auto& { return route.link_shares; });
+    for (const Route& route : machine.routes)
+      if (!route.link_shares.empty() && route.link_shares.size() != route.links.size())
+        context_.refuse(fmt::format("table '/route_link_shares' has {} shares of a route over {} links.",
+                                    route.link_shares.size(), route.links.size()));
   }
 
   void read_pressure(const std::string& name, std::vector<TierResult>& tiers) {

@@ -82,6 +82,13 @@ void write_optional(hid_t file, const Run& run) {
   write_list(file, "allocator_settings", std::vector<std::string>{run.allocator_settings});
   write_list(file, "price_errors", run.machine.price_errors);
   write_list(file, "tier_pressure", pressure(run.result.tiers));
+  write_list(file, "machine_power", std::vector<MachinePower>{{run.machine.idle_watts, run.machine.host.watts}});
+  std::vector<std::int32_t> memory_links;
+  for (const Tier& tier : run.machine.tiers) memory_links.push_back(tier.memory_link);
+  write_list(file, "tier_memory_links", memory_links);
+  write_owned(
+      file, "route_link_shares", run.machine.routes,
+      [](const auto& route) -> const auto& { return route.link_shares; });
   if (run.unchanged.empty()) return;
   write_list(file, "unchanged_tiers", run.unchanged);
   write_list(file, "unchanged_pressure", pressure(run.unchanged));

@@ -30,7 +30,7 @@ std::vector<TierSummary> tiers_of(const Run& run) {
   std::vector<Peak> peaks = find_peaks(run);
   for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
     const Tier& tier = run.machine.tiers[t];
-    TierSummary summary{tier.name, tier.tier_class, tier.capacity, tier.usable(), 0, 0, 0, {}, std::move(peaks[t]), {},
+    TierSummary summary{tier.name, tier.tier_class, tier.capacity, tier.holds(), 0, 0, 0, {}, std::move(peaks[t]), {},
                         {}};
     if (t < run.result.tiers.size()) {
       const TierResult& result = run.result.tiers[t];
@@ -40,6 +40,9 @@ std::vector<TierSummary> tiers_of(const Run& run) {
       summary.allocator = result.allocator;
       summary.memory = allocator_of(result);
     }
+    summary.compression = tier.compression_ratio;
+    if (tier.dollars_per_byte > 0)
+      summary.peak_price = static_cast<double>(summary.peak_allocated) / tier.compression_ratio * tier.dollars_per_byte;
     if (t < run.unchanged.size()) summary.unchanged = allocator_of(run.unchanged[t]);
     tiers.push_back(std::move(summary));
   }
@@ -95,6 +98,7 @@ RunSummary summarize(const Run& run) {
     summary.samples_per_second = run.trace.samples_per_step * run.trace.ranks * steps_per_second;
     summary.tokens_per_second = run.trace.tokens_per_step * run.trace.ranks * steps_per_second;
   }
+  summary.expense = step_expense(run);
   summary.tiers = tiers_of(run);
   summary.links = links_of(run);
   for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/run/accounting.h"
+#include "traces/run/energy.h"
 #include "traces/run/peak.h"
 #include "traces/run/run.h"
 #include "traces/run/step_interval.h"
@@ -46,7 +47,7 @@ struct TierSummary {
   std::string name;
   TierClass tier_class = TierClass::device;
   Bytes capacity = 0;        // of the machine
-  Bytes usable = 0;          // less context, driver, operating system
+  Bytes usable = 0;          // less context, driver, operating system; times the compression: bytes of tensors that fit
   Bytes peak_allocated = 0;  // blocks in use, rounding included
   Bytes peak_reserved = 0;   // obtained from the device, cached blocks included
   Bytes missing = 0;         // beyond what is usable, at worst; 0 = fits
@@ -54,6 +55,8 @@ struct TierSummary {
   Peak peak;  // at the instant of peak_allocated, with the ten largest storages
   AllocatorSummary memory;
   std::optional<AllocatorSummary> unchanged;  // of the step before policies and without a pager, where there are any
+  double compression = 1;                     // bytes of tensors per byte stored
+  std::optional<double> peak_price{};         // dollars to buy what is stored at the peak; absent without a figure
 };
 
 struct LinkSummary {
@@ -76,6 +79,7 @@ struct RunSummary {
   Duration total{};                           // 0 to the end of everything
   ClassTimes times;                           // of all steps together; divide by step_count
   std::uint32_t step_count = 1;
+  StepExpense expense;                                   // of one step, all GPUs together
   double samples_per_second = 0, tokens_per_second = 0;  // 0 = unknown; all ranks of the group together
   std::uint32_t ranks = 1;
   std::vector<StepSummary> steps;

@@ -82,6 +82,8 @@ void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers) {
   for (const TierSummary& tier : tiers) {
     json.key(tier.name).begin_object();
     json.field("capacity_bytes", tier.capacity).field("usable_bytes", tier.usable);
+    if (tier.compression != 1) json.field("compression", tier.compression);
+    if (tier.peak_price) json.field("peak_price_dollars", *tier.peak_price);
     json.field("peak_allocated_bytes", tier.peak_allocated).field("peak_reserved_bytes", tier.peak_reserved);
     json.field("peak_requested_bytes", tier.peak.requested).field("missing_bytes", tier.missing);
     json.seconds("peak_time_s", tier.peak.time);
@@ -144,6 +146,30 @@ void write_interval(JsonText& json, const StepInterval& interval) {
   json.end_object();
 }
 
+void write_shares(JsonText& json, std::string_view key, const std::vector<EnergyShare>& shares) {
+  json.key(key).begin_object();
+  for (const EnergyShare& share : shares) {
+    if (!share.joules) continue;
+    json.key(share.name).begin_object().field("bytes", share.bytes).field("joules", *share.joules);
+    json.field("in_gpu_power", share.in_gpu_power).end_object();
+  }
+  json.end_object();
+}
+
+void write_expense(JsonText& json, const StepExpense& expense) {
+  json.field("gpus", expense.gpus).field("gpu_busy_share", expense.busy_share);
+  if (expense.energy) {
+    json.field("energy_joules", *expense.energy).key("energy").begin_object();
+    json.field("gpu_idle_joules", expense.gpu_idle).field("gpu_load_joules", expense.gpu_load);
+    if (expense.host) json.field("host_joules", *expense.host);
+    write_shares(json, "links", expense.links);
+    write_shares(json, "tiers", expense.tiers);
+    json.end_object();
+  }
+  if (expense.price) json.field("price_dollars", *expense.price);
+  write_strings(json, "missing_figures", expense.missing);
+}
+
 void write_counts(JsonText& json, const RunSummary& summary) {
   json.field("ops", summary.ops).field("device_ops", summary.device_ops).field("moves", summary.moves);
   json.field("events", summary.events).key("ops_by_kind").begin_object();
@@ -179,6 +205,7 @@ std::string to_json(const RunSummary& summary) {
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
   if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);
   if (summary.tokens_per_second > 0) json.field("tokens_per_s", summary.tokens_per_second);
+  write_expense(json, summary.expense);
   write_steps(json, summary.steps);
   write_tiers(json, summary.tiers);
   write_links(json, summary.links);

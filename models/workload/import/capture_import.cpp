@@ -287,6 +287,7 @@ ImportedStep import_captured_step(const std::filesystem::path& path, const Impor
   ImportedStep step;
   step.trace = std::move(captured.trace);
   step.report = std::move(captured.report);
+  step.decisions = std::move(captured.decisions);
   step.files.push_back(path);
   if (captured.measured) {
     step.gpu = captured.gpu;

@@ -36,6 +36,7 @@ struct ImportedCapture {
   std::string gpu;                  // the device's own name, "" if unknown
   Bytes gpu_bytes = 0;              // 0 = unknown
   std::vector<std::string> report;  // what the file holds
+  std::vector<Decision> decisions;  // what was concluded
 };
 
 // Throws InputError (file, line, found, expected).

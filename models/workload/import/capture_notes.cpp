@@ -68,4 +68,29 @@ std::vector<std::string> capture_notes(const CaptureHeader& header, const Captur
   return notes;
 }
 
+std::vector<Decision> capture_decisions(const CaptureCounts& counts) {
+  const std::uint64_t operators = counts.records[static_cast<std::size_t>(CaptureRecordType::op)];
+  const std::uint64_t kernels = operators - std::min(operators, counts.without_kernel);
+  std::vector<Decision> all{
+      {"durations", "Kernels, copies and collectives that were measured; with fake tensors none is.", counts.measured,
+       counts.measured + counts.unmeasured},
+      {"operators as ops", "One op each; views and shapes launch nothing and are left out.", kernels, operators}};
+  const auto add = [&](const char* subject, const char* sentence, std::uint64_t covered, std::uint64_t of) {
+    if (covered > 0) all.push_back({subject, sentence, covered, of});
+  };
+  add("operators of several kernels", "They stay one op, which knows how many it launches.", counts.several, kernels);
+  add("kernels without FLOPs and bytes", "A model can give them only the shortest duration.", counts.priceless,
+      kernels);
+  add("first writers", "In-place operators on what nobody has written before: they do not read it.",
+      counts.unwritten_reads, operators);
+  add("recomputing operators without original", "They count as part of backward.", counts.without_original, operators);
+  add("waits left out", "For events that nothing in the file records.", counts.waits_without_event,
+      counts.records[static_cast<std::size_t>(CaptureRecordType::event)] +
+          counts.records[static_cast<std::size_t>(CaptureRecordType::synchronize)]);
+  if (counts.hand_overs > 0)
+    all.push_back({"hand-overs", "Where the host thread changes, the new one is taken to wait for the one before: " +
+                                     std::to_string(counts.hand_overs) + " times."});
+  return all;
+}
+
 }  // namespace memwall

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/workload/import/capture_records.h"
+#include "models/workload/import/decision.h"
 
 namespace memwall {
 
@@ -31,5 +32,7 @@ struct CaptureCounts {
 std::string records_line(const CaptureCounts& counts);
 // Sentences for Trace::notes.
 std::vector<std::string> capture_notes(const CaptureHeader& header, const CaptureCounts& counts);
+// What was concluded, with its coverage.
+std::vector<Decision> capture_decisions(const CaptureCounts& counts);
 
 }  // namespace memwall

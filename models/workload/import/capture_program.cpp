@@ -119,6 +119,7 @@ ImportedCapture CaptureImporter::finish() {
   result.gpu = reader_.header().gpu;
   result.gpu_bytes = reader_.header().gpu_bytes;
   result.report.push_back(records_line(counts_));
+  result.decisions = capture_decisions(counts_);
   result.trace = std::move(builder_).finish();
   require_sound(result.trace, path_.string());
   return result;

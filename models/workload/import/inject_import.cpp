@@ -10,6 +10,7 @@
 #include "models/workload/import/inject_occupancy.h"
 #include "models/workload/import/inject_ranges.h"
 #include "models/workload/import/inject_records.h"
+#include "models/workload/import/kineto_decisions.h"
 #include "models/workload/import/kineto_order.h"
 #include "models/workload/import/kineto_step.h"
 #include "sim/error.h"
@@ -369,7 +370,12 @@ bool recognizes_inject(const FileHead& head) { return opens_inject(head.raw); }
 
 ImportedStep import_inject(const std::filesystem::path& path, const ImportSettings& settings) {
   const InjectCapture capture = read_inject(path, {settings.step_range});
-  return step_of(import_inject(capture), capture.capture);
+  ImportedTrace imported = import_inject(capture);
+  std::vector<Decision> decisions = kineto_decisions(capture.capture, imported);
+  for (const std::string& note : capture.notes) decisions.push_back({"recorded", note, 0, 0});
+  ImportedStep step = step_of(std::move(imported), capture.capture);
+  step.decisions = std::move(decisions);
+  return step;
 }
 
 }  // namespace memwall

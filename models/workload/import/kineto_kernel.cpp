@@ -65,14 +65,14 @@ CollectiveKind collective_kind_by_name(std::string_view collective_name) {
 CopyDirection copy_direction(std::string_view name) {
   CopyDirection d;
   d.pageable = contains(name, "Pageable");
-  if (contains(name, "HtoD"))
+  if (contains(name, "HtoD") || contains(name, "HostToDevice"))
     d.from_host = true;
-  else if (contains(name, "DtoH"))
+  else if (contains(name, "DtoH") || contains(name, "DeviceToHost"))
     d.to_host = true;
-  else if (contains(name, "DtoD")) {
-  } else if (contains(name, "PtoP"))
+  else if (contains(name, "DtoD") || contains(name, "DeviceToDevice")) {
+  } else if (contains(name, "PtoP") || contains(name, "PeerToPeer"))
     d.between_devices = true;
-  else if (contains(name, "HtoH"))
+  else if (contains(name, "HtoH") || contains(name, "HostToHost"))
     d.from_host = d.to_host = true;
   else
     d.known = false;

@@ -18,7 +18,7 @@ CollectiveKind collective_kind(std::string_view kernel_name, std::string_view an
 // From what PyTorch calls it ("_allgather_base", "all_to_allv", "send"); `none` where that is none of NCCL's.
 CollectiveKind collective_kind_by_name(std::string_view collective_name);
 
-// "Memcpy HtoD (Pageable -> Device)" and its relatives.
+// "Memcpy HtoD (Pageable -> Device)" and its relatives, "CopyHostToDevice" of older ROCm among them.
 struct CopyDirection {
   bool from_host = false, to_host = false, between_devices = false;
   bool pageable = false;  // the host side is known not to be page-locked

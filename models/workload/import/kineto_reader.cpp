@@ -51,7 +51,7 @@ class Reader {
     while (const std::optional<std::string> key = source_.next_member()) {
       if (*key == "traceEvents" && source_.at_array()) {
         found_events = true;
-        while (const auto element = source_.next_element()) read_event(*element);
+        read_events();
       } else if (*key == "deviceProperties") {
         read_devices(source_.value());
       } else if (*key == "distributedInfo") {
@@ -113,6 +113,21 @@ class Reader {
   }
 
   // --- one event ---
+  // A profiler that is stopped leaves a file without its end: say what can be done.
+  void read_events() {
+    std::uint64_t whole = 0;
+    try {
+      for (; const auto element = source_.next_element(); ++whole) read_event(*element);
+    } catch (const InputError& error) {
+      const string_view what = error.what();
+      if (what.find("the end of the file") == string_view::npos) throw;
+      throw InputError(std::string(what) +
+                       " The profiler was stopped before it had written all: " + std::to_string(whole) +
+                       " events are whole. To import those, cut the file behind the last whole event and append ]}, or "
+                       "let the profiler finish (prof.stop() before the process ends).");
+    }
+  }
+
   static bool first_letter(string_view token, char c) { return token.size() > 1 && token[0] == '"' && token[1] == c; }
 
   void read_event(string_view text) { store(parser_.parse(text, source_)); }

@@ -4,12 +4,22 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "models/workload/import/execution_trace.h"
 #include "models/workload/import/execution_trace_join.h"
+#include "models/workload/import/kineto_decisions.h"
 #include "models/workload/import/kineto_rank.h"
+#include "models/workload/import/kineto_shapes.h"
 
 namespace memwall {
+namespace {
+
+void append(std::vector<Decision> more, std::vector<Decision>& to) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace
 
 bool recognizes_kineto(const FileHead& head) {
   if (head.text.starts_with('[')) {
@@ -53,11 +63,19 @@ ImportedStep step_of(ImportedTrace imported, const KinetoCapture& capture, const
 ImportedStep import_kineto(const std::filesystem::path& path, const ImportSettings& settings) {
   const KinetoCapture capture = read_kineto(path);
   ImportedTrace imported = import_kineto(capture);
-  if (settings.execution_trace.empty()) return step_of(std::move(imported), capture);
+  std::vector<Decision> decisions = kineto_decisions(capture, imported);
+  append(shape_decisions(add_recorded_shapes(capture, imported)), decisions);
+  if (settings.execution_trace.empty()) {
+    ImportedStep step = step_of(std::move(imported), capture);
+    step.decisions = std::move(decisions);
+    return step;
+  }
   const ExecutionTrace execution = read_execution_trace(settings.execution_trace);
   const JoinReport report = join_execution_trace(imported, capture, execution);
   ImportedStep step = step_of(std::move(imported), capture, &execution, &report.operators);
   step.files.push_back(settings.execution_trace);
+  append(join_decisions(report), decisions);
+  step.decisions = std::move(decisions);
   return step;
 }
 

@@ -9,7 +9,7 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kMostTiers = 256;
+constexpr std::size_t kMostTiers = 255;  // a byte numbers them, in run files too
 
 std::string suffix_of(const Trace& trace, std::size_t rank) {
   return " rank " + std::to_string(trace.rank_table[rank].number);
@@ -53,11 +53,12 @@ void add_tiers(RankMachine& ranks, RankView& view, const std::string& suffix) {
     if (ranks.one.tiers[t].tier_class != TierClass::device) continue;
     Tier tier = ranks.one.tiers[t];
     tier.name += suffix;
-    if (tier.memory_link >= 0) tier.memory_link = view.link[static_cast<std::size_t>(tier.memory_link)];
+    if (tier.memory_link >= 0 && static_cast<std::size_t>(tier.memory_link) < view.link.size())
+      tier.memory_link = view.link[static_cast<std::size_t>(tier.memory_link)];
     if (ranks.machine.tiers.size() == kMostTiers)
       throw UsageError("The trace holds " + std::to_string(ranks.views.capacity()) + " ranks, and with a '" +
                        ranks.one.tiers[t].name + "' for each of them machine '" + ranks.one.name +
-                       "' would have more than 256 tiers of memory; expected fewer ranks in one trace.");
+                       "' would have more than 255 tiers of memory; expected fewer ranks in one trace.");
     view.tier.back() = static_cast<std::uint8_t>(ranks.machine.tiers.size());
     ranks.machine.tiers.push_back(std::move(tier));
   }

@@ -28,7 +28,7 @@ struct RankMachine {
 };
 
 // `machine` is that of one GPU, or already that of the trace's ranks.
-// Throws UsageError where the ranks would have more tiers than can be numbered (256).
+// Throws UsageError where the ranks would have more tiers than can be numbered (255).
 RankMachine machine_of_ranks(const Machine& machine, const Trace& trace);
 
 // Bytes that are on each tier of the ranks' machine before the window and are no storages.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/ranks.h"
+
 namespace memwall {
 namespace {
 
@@ -10,13 +12,15 @@ struct Interval {
 };
 
 // When at least one op of the class runs: ascending, disjoint.
-std::vector<Interval> busy_intervals(const Run& run, TimeClass time_class) {
+std::vector<Interval> busy_intervals(const Run& run, std::uint16_t rank, TimeClass time_class) {
+  const bool alone = rank_count(run.trace) == 1;
   std::vector<Interval> intervals;
   for (OpId id = 0; id < run.result.records.size(); ++id) {
     const OpRecord& record = run.result.records[id];
     if (record.start == kNever || record.end <= record.start) continue;
     const Op& op = run.trace.ops[id];
-    if (device_class(op) == time_class) intervals.push_back({record.start, record.end});
+    if (device_class(op) == time_class && (alone || rank_of(run.trace, op) == rank))
+      intervals.push_back({record.start, record.end});
   }
   const auto earlier = [](const Interval& a, const Interval& b) { return a.begin < b.begin; };
   if (!std::is_sorted(intervals.begin(), intervals.end(), earlier))
@@ -76,24 +80,30 @@ Duration ClassTimes::total() const {
   return sum;
 }
 
-std::vector<ClassSpan> class_timeline(const Run& run, const std::vector<PathSegment>& path) {
+std::vector<ClassSpan> class_timeline(const Run& run, const std::vector<PathSegment>& path, std::uint16_t rank) {
   std::vector<ClassSpan> spans;
   for (const PathSegment& segment : path) append(spans, segment.begin, segment.end, segment.time_class);
-  spans = painted(spans, busy_intervals(run, TimeClass::recompute), TimeClass::recompute);
-  return painted(spans, busy_intervals(run, TimeClass::compute), TimeClass::compute);
+  spans = painted(spans, busy_intervals(run, rank, TimeClass::recompute), TimeClass::recompute);
+  return painted(spans, busy_intervals(run, rank, TimeClass::compute), TimeClass::compute);
 }
 
 TimeAccounting account(const Run& run, const std::vector<PathSegment>& path) {
-  const std::vector<ClassSpan> spans = class_timeline(run, path);
+  const std::vector<Time> ends = rank_ends(run);
   TimeAccounting accounting;
-  for (StepWindow& window : step_windows(run)) {
-    const ClassTimes times = times_within(spans, window.begin, window.end);
-    accounting.steps.push_back({std::move(window), times});
+  for (StepWindow& window : step_windows(run)) accounting.steps.push_back({std::move(window), {}});
+  for (std::uint16_t rank = 0; rank < ends.size(); ++rank) {
+    const std::vector<ClassSpan> spans =
+        ends.size() == 1 ? class_timeline(run, path, 0) : class_timeline(run, critical_path_of_rank(run, rank), rank);
+    for (StepAccounting& step : accounting.steps)
+      if (step.window.rank == rank) step.times = times_within(spans, step.window.begin, step.window.end);
+    const ClassTimes all = times_within(spans, Time{}, ends[rank]);
+    for (std::size_t c = 0; c < kTimeClasses; ++c) accounting.total.by_class[c] += all.by_class[c];
   }
-  accounting.total = times_within(spans, Time{}, run.result.end);
   return accounting;
 }
 
-TimeAccounting account(const Run& run) { return account(run, critical_path(run)); }
+TimeAccounting account(const Run& run) {
+  return account(run, rank_count(run.trace) == 1 ? critical_path(run) : std::vector<PathSegment>{});
+}
 
 }  // namespace memwall

@@ -10,6 +10,9 @@
 // (launch, stream gap, event, return of a blocking call) are host time; see
 // traces/run/critical_path.h. Only copies, collectives and storage that nothing hides
 // appear here: how long they run in total is a matter of links and lanes.
+//
+// Of several ranks each has its own accounting, of its own work. A rank whose collective has begun waits for a
+// collective, also while the others have not come.
 #pragma once
 
 #include <array>
@@ -35,7 +38,7 @@ struct StepAccounting {
 
 struct TimeAccounting {
   std::vector<StepAccounting> steps;  // as step_windows(run)
-  ClassTimes total;                   // of [0, run.result.end], time outside steps included
+  ClassTimes total;                   // of [0, end of the rank's work], time outside steps included; all ranks added
 };
 
 // An interval of one class.
@@ -44,11 +47,12 @@ struct ClassSpan {
   TimeClass time_class = TimeClass::idle;
 };
 
-// The classes over [0, end], contiguous and ascending; neighbours differ in class.
-std::vector<ClassSpan> class_timeline(const Run& run, const std::vector<PathSegment>& path);
+// The classes over what the path covers, contiguous and ascending; neighbours differ in class. `path`: of that rank
+// (critical_path_of_rank).
+std::vector<ClassSpan> class_timeline(const Run& run, const std::vector<PathSegment>& path, std::uint16_t rank = 0);
 
 TimeAccounting account(const Run& run);
-// The same, with the critical path at hand.
+// The same, with the critical path of the run at hand; used where there is one rank.
 TimeAccounting account(const Run& run, const std::vector<PathSegment>& path);
 
 }  // namespace memwall

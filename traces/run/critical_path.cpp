@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sim/ranks.h"
+
 namespace memwall {
 namespace {
 
@@ -18,8 +20,11 @@ enum class At : std::uint8_t {
 
 class Walk {
  public:
-  explicit Walk(const Run& run)
-      : run_(run), ops_(run.trace.ops), records_(run.result.records), cursor_(run.result.end) {
+  static constexpr std::uint32_t kAllRanks = 0xffffffff;
+
+  // kAllRanks: wherever the path leads.
+  Walk(const Run& run, std::uint32_t rank, Time end)
+      : run_(run), ops_(run.trace.ops), records_(run.result.records), rank_(rank), cursor_(end) {
     if (std::any_of(ops_.begin(), ops_.end(), [](const Op& op) { return op.kind == OpKind::host_work; }))
       find_awaited();
   }
@@ -51,6 +56,7 @@ class Walk {
 
   void find_last() {
     for (OpId id = 0; id < records_.size(); ++id) {
+      if (rank_ != kAllRanks && rank_of(run_.trace, ops_[id]) != rank_) continue;
       if (records_[id].end == cursor_) return go(At::device_work, id);
       if (records_[id].host_end == cursor_) go(At::call, id);
     }
@@ -59,8 +65,7 @@ class Walk {
   void step() {
     switch (at_) {
       case At::device_work:
-        add(records_[op_].start, op_, device_class(ops_[op_]), PathPart::work);
-        return go(At::device_start, op_);
+        return step_device_work();
       case At::device_start:
         return step_device_start();
       case At::launch:
@@ -72,6 +77,17 @@ class Walk {
       case At::nowhere:
         return;
     }
+  }
+
+  void step_device_work() {
+    const OpId peer = records_[op_].peer;
+    if (peer < records_.size()) {
+      add(records_[peer].start, op_, device_class(ops_[op_]), PathPart::work);
+      if (rank_ == kAllRanks) return go(At::device_start, peer);
+      add(records_[op_].start, op_, device_class(ops_[op_]), PathPart::wait);
+    }
+    add(records_[op_].start, op_, device_class(ops_[op_]), PathPart::work);
+    go(At::device_start, op_);
   }
 
   void step_device_start() {
@@ -175,7 +191,9 @@ class Walk {
       if (op.wait_for == WaitFor::stream) awaited_[id] = last_of(stream[op.stream], kNoOp);
       if (op.wait_for == WaitFor::event) awaited_[id] = last_of(event[op.target], kNoOp);
       if (op.wait_for == WaitFor::device)
-        for (const auto& ops : stream) awaited_[id] = last_of(ops, awaited_[id]);
+        for (std::size_t s = 0; s < stream.size(); ++s)
+          if (run_.trace.streams[s].rank == run_.trace.threads[op.thread].rank)
+            awaited_[id] = last_of(stream[s], awaited_[id]);
     }
   }
 
@@ -197,6 +215,7 @@ class Walk {
   const Run& run_;
   const std::vector<Op>& ops_;
   const std::vector<OpRecord>& records_;
+  const std::uint32_t rank_;
   Time cursor_;
   At at_ = At::nowhere;
   OpId op_ = kNoOp;
@@ -236,6 +255,11 @@ TimeClass device_class(const Op& op) {
   }
 }
 
-std::vector<PathSegment> critical_path(const Run& run) { return Walk(run).segments(); }
+std::vector<PathSegment> critical_path(const Run& run) { return Walk(run, Walk::kAllRanks, run.result.end).segments(); }
+
+std::vector<PathSegment> critical_path_of_rank(const Run& run, std::uint16_t rank) {
+  if (rank_count(run.trace) == 1) return critical_path(run);
+  return Walk(run, rank, rank_ends(run)[rank]).segments();
+}
 
 }  // namespace memwall

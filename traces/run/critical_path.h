@@ -36,7 +36,7 @@ enum class PathPart : std::uint8_t {
   call,     // the host call itself, or host work
   gap,      // host time before the call
   latency,  // between a cause and its effect: launch, stream gap, event, return of a blocking call
-  wait      // for memory or data that a pager moves
+  wait      // for memory or data that a pager moves, or for the peers of a collective
 };
 std::string_view to_string(PathPart part);
 
@@ -47,8 +47,13 @@ struct PathSegment {
   PathPart part = PathPart::work;
 };
 
-// Ascending in time. Empty if the run has no duration.
+// Ascending in time. Empty if the run has no duration. Of a trace of several ranks it goes on, before a collective that
+// met others, with the rank that came last.
 std::vector<PathSegment> critical_path(const Run& run);
+
+// The same of one rank: from the end of its work back to 0, never leaving it. While its collective has begun and others
+// have not, it waits for a collective (PathPart::wait). REQUIRES: rank < rank_count(run.trace).
+std::vector<PathSegment> critical_path_of_rank(const Run& run, std::uint16_t rank);
 
 // The class of what an op does on the device (compute for kernels, copy for copies, ...).
 TimeClass device_class(const Op& op);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/rank_machine.h"
+
 namespace memwall {
 namespace {
 
@@ -95,12 +97,16 @@ EnergyShare share_of(const std::string& name, double bytes, double picojoules_pe
 void add_traffic(const Run& run, double steps, StepExpense& expense) {
   const Machine& machine = run.machine;
   const double ranks = run.trace.ranks;
+  std::set<std::size_t> memory_links;  // of the GPUs
+  const RankMachine laid_out = machine_of_ranks(machine, run.trace);
+  for (const RankView& view : laid_out.views)
+    if (!view.link.empty()) memory_links.insert(view.link[laid_out.one.hbm_link]);
   for (std::size_t l = 0; l < machine.links.size() && l < run.result.links.size(); ++l) {
     // A link's bytes are those of all folded ranks behind it; there are as many such links as it takes for all ranks.
     const double behind = std::max(1u, std::min(run.trace.ranks, machine.links[l].sharers));
     const double bytes = static_cast<double>(run.result.links[l].bytes) * ranks / behind / steps;
     expense.links.push_back(
-        share_of(machine.links[l].name, bytes, machine.links[l].picojoules_per_byte, l == machine.hbm_link));
+        share_of(machine.links[l].name, bytes, machine.links[l].picojoules_per_byte, memory_links.contains(l)));
   }
   const std::vector<double> traffic = tier_traffic(run);
   for (std::size_t t = 0; t < machine.tiers.size(); ++t)

@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "sim/rank_machine.h"
+
 namespace memwall {
 namespace {
+
+constexpr std::size_t kMostRanks = 65536;  // as many as a thread's and a stream's number can name
 
 class Check {
  public:
@@ -16,6 +22,7 @@ class Check {
     ops();
     spans();
     rest_of_trace();
+    ranks();
     results();
     series();
   }
@@ -97,7 +104,7 @@ class Check {
       below(op.thread, trace_.threads.size(), "/ops/thread", i);
       const bool uses_stream = runs_on_device(op.kind) || op.kind == OpKind::event_record ||
                                op.kind == OpKind::event_wait || op.wait_for == WaitFor::stream;
-      if (uses_stream) below(op.stream, trace_.streams.size(), "/ops/stream", i);
+      if (uses_stream || op.placed) below(op.stream, trace_.streams.size(), "/ops/stream", i);
       below(op.name, trace_.strings.size(), "/ops/name", i);
       below(op.operator_name, trace_.strings.size(), "/ops/operator", i);
       below(op.module, trace_.strings.size(), "/ops/module", i);
@@ -134,6 +141,31 @@ class Check {
     for (std::size_t i = 0; i < trace_.steps.size(); ++i) {
       below(trace_.steps[i].first, trace_.ops.size() + 1, "/steps/first", i);
       below(trace_.steps[i].last, trace_.ops.size() + 1, "/steps/last", i);
+    }
+  }
+
+  // The machine is the one that the ranks' table makes of the first rank's.
+  void ranks() {
+    if (trace_.rank_table.empty()) return;
+    for (std::size_t i = 1; i < trace_.rank_table.size(); ++i)
+      if (trace_.rank_table[i].number <= trace_.rank_table[i - 1].number)
+        context_.refuse(fmt::format("'/ranks/number', row {}: found {}, expected ascending numbers.", i,
+                                    trace_.rank_table[i].number));
+    if (trace_.rank_table.size() > kMostRanks)
+      context_.refuse(fmt::format("it has {} ranks; expected at most {}.", trace_.rank_table.size(), kMostRanks));
+    const auto named_alike = [](const auto& a, const auto& b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                        [](const auto& x, const auto& y) { return x.name == y.name; });
+    };
+    const Machine expected = machine_of_ranks(run_.machine, trace_).machine;
+    if (!named_alike(expected.tiers, run_.machine.tiers) || !named_alike(expected.links, run_.machine.links))
+      context_.refuse("the tiers and links of its machine are not those of its ranks.");
+    for (std::size_t i = 0; i < run_.result.records.size(); ++i) {
+      const OpRecord& record = run_.result.records[i];
+      if (record.peer == kNoOp) continue;
+      const OpRecord& peer = run_.result.records[record.peer];
+      if (record.start == kNever || peer.start == kNever || peer.start < record.start || peer.start > record.end)
+        context_.refuse(fmt::format("'/peers': op {} did not wait for op {}.", i, record.peer));
     }
   }
 

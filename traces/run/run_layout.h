@@ -78,21 +78,9 @@ void fields(F&& f, Row<Run>) {
   f("events", MEMWALL_MEMBER(result.events));
 }
 
+// Of a trace or a rank: ReplayConstants in their member `constants`.
 template <class F>
-void fields(F&& f, Row<Trace>) {
-  f("name", &Trace::name);
-  f("machine", &Trace::machine);
-  f("event_count", &Trace::event_count);
-  f("ranks", &Trace::ranks);
-  f("samples_per_step", &Trace::samples_per_step);
-  f("tokens_per_step", &Trace::tokens_per_step);
-  f("untracked_bytes", &Trace::untracked_bytes);
-  f("reserved_at_start", &Trace::reserved_at_start);
-  f("knows_timing", MEMWALL_MEMBER(knowledge.timing));
-  f("knows_allocations", MEMWALL_MEMBER(knowledge.allocations));
-  f("knows_dataflow", MEMWALL_MEMBER(knowledge.dataflow));
-  f("knows_modules", MEMWALL_MEMBER(knowledge.modules));
-  f("knows_shapes", MEMWALL_MEMBER(knowledge.shapes));
+void constants(F&& f) {
   static constexpr const char* kinds[kLaunchKinds] = {"kernel", "copy", "memset"};
   for (int a = 0; a < kLaunchKinds; ++a) {
     f(
@@ -108,6 +96,24 @@ void fields(F&& f, Row<Trace>) {
 }
 
 template <class F>
+void fields(F&& f, Row<Trace>) {
+  f("name", &Trace::name);
+  f("machine", &Trace::machine);
+  f("event_count", &Trace::event_count);
+  f("ranks", &Trace::ranks);
+  f("samples_per_step", &Trace::samples_per_step);
+  f("tokens_per_step", &Trace::tokens_per_step);
+  f("untracked_bytes", &Trace::untracked_bytes);
+  f("reserved_at_start", &Trace::reserved_at_start);
+  f("knows_timing", MEMWALL_MEMBER(knowledge.timing));
+  f("knows_allocations", MEMWALL_MEMBER(knowledge.allocations));
+  f("knows_dataflow", MEMWALL_MEMBER(knowledge.dataflow));
+  f("knows_modules", MEMWALL_MEMBER(knowledge.modules));
+  f("knows_shapes", MEMWALL_MEMBER(knowledge.shapes));
+  constants(f);
+}
+
+template <class F>
 void fields(F&& f, Row<HostThread>) {
   f("name", &HostThread::name);
 }
@@ -117,6 +123,41 @@ void fields(F&& f, Row<Stream>) {
   f("name", &Stream::name);
   f("device", &Stream::device);
   f("role", &Stream::role);
+}
+
+// The tables of ranks are there only where a trace holds several, or knows of others.
+template <class F>
+void fields(F&& f, Row<Rank>) {
+  f("number", &Rank::number);
+  f("untracked_bytes", &Rank::untracked_bytes);
+  f("reserved_at_start", &Rank::reserved_at_start);
+  f("samples_per_step", &Rank::samples_per_step);
+  f("tokens_per_step", &Rank::tokens_per_step);
+  f("ranks", &Rank::ranks);
+  constants(f);
+}
+
+template <class F>
+void fields(F&& f, Row<ProcessGroup>) {
+  f("name", &ProcessGroup::name);
+  f("ranks", &ProcessGroup::ranks);
+}
+
+template <class F>
+void fields(F&& f, Row<Owned<std::uint32_t>>) {
+  f("owner", &Owned<std::uint32_t>::owner);
+  f("value", &Owned<std::uint32_t>::item);
+}
+
+// A collective that waited for the last of its meeting.
+struct PeerRow {
+  OpId op = kNoOp, peer = kNoOp;
+};
+
+template <class F>
+void fields(F&& f, Row<PeerRow>) {
+  f("op", &PeerRow::op);
+  f("peer", &PeerRow::peer);
 }
 
 template <class F>

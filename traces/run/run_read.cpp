@@ -108,6 +108,7 @@ class Reader {
 
   // What files of earlier programs do not have.
   void read_optional(Run& run) {
+    read_ranks(run);
     if (has_table(file_, "allocator_settings")) one("allocator_settings", run.allocator_settings);
     if (has_table(file_, "price_errors")) list("price_errors", run.machine.price_errors);
     read_later_machine(run.machine);
@@ -143,6 +144,43 @@ class Reader {
       if (!route.link_shares.empty() && route.link_shares.size() != route.links.size())
         context_.refuse(fmt::format("table '/route_link_shares' has {} shares of a route over {} links.",
                                     route.link_shares.size(), route.links.size()));
+  }
+
+  template <class Row>
+  void read_rank_indices(const std::string& name, std::vector<Row>& rows, std::size_t ranks) {
+    std::vector<std::uint32_t> indices;
+    list(name, indices);
+    if (indices.size() != rows.size())
+      context_.refuse(fmt::format("table '/{}' has {} rows, expected {}.", name, indices.size(), rows.size()));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (indices[i] >= ranks)
+        context_.refuse(
+            fmt::format("'/{}/value', row {}: found {}, but there are {} ranks.", name, i, indices[i], ranks));
+      rows[i].rank = static_cast<std::uint16_t>(indices[i]);
+    }
+  }
+
+  void read_ranks(Run& run) {
+    Trace& trace = run.trace;
+    std::vector<std::uint32_t> job;
+    if (has_table(file_, "job_ranks")) list("job_ranks", job);
+    if (!job.empty()) trace.job_ranks = job.front();
+    if (has_table(file_, "groups")) list("groups", trace.groups);
+    if (has_table(file_, "group_members"))
+      owned(
+          "group_members", trace.groups, [](ProcessGroup & group) -> auto& { return group.members; });
+    if (!has_table(file_, "ranks")) return;
+    list("ranks", trace.rank_table);
+    read_rank_indices("thread_ranks", trace.threads, trace.rank_table.size());
+    read_rank_indices("stream_ranks", trace.streams, trace.rank_table.size());
+    std::vector<PeerRow> peers;
+    list("peers", peers);
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      if (peers[i].op >= run.result.records.size() || peers[i].peer >= run.result.records.size())
+        context_.refuse(fmt::format("'/peers', row {}: names op {} and its peer {} of {} ops.", i, peers[i].op,
+                                    peers[i].peer, run.result.records.size()));
+      run.result.records[peers[i].op].peer = peers[i].peer;
+    }
   }
 
   void read_pressure(const std::string& name, std::vector<TierResult>& tiers) {

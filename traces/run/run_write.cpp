@@ -72,8 +72,34 @@ void write_machine(hid_t file, const Machine& machine) {
                 [&](const char* name, const auto& owners, auto list) { write_owned(file, name, owners, list); });
 }
 
+template <class Row>
+std::vector<std::uint32_t> ranks_of(const std::vector<Row>& rows) {
+  std::vector<std::uint32_t> ranks;
+  for (const Row& row : rows) ranks.push_back(row.rank);
+  return ranks;
+}
+
+// Absent where one rank ran and no other is known of.
+void write_ranks(hid_t file, const Run& run) {
+  const Trace& trace = run.trace;
+  if (trace.job_ranks > 0) write_list(file, "job_ranks", std::vector<std::uint32_t>{trace.job_ranks});
+  if (!trace.groups.empty()) {
+    write_list(file, "groups", trace.groups);
+    write_owned(file, "group_members", trace.groups, [](const ProcessGroup& group) { return group.members; });
+  }
+  if (trace.rank_table.empty()) return;
+  write_list(file, "ranks", trace.rank_table);
+  write_list(file, "thread_ranks", ranks_of(trace.threads));
+  write_list(file, "stream_ranks", ranks_of(trace.streams));
+  std::vector<PeerRow> peers;
+  for (OpId id = 0; id < run.result.records.size(); ++id)
+    if (run.result.records[id].peer != kNoOp) peers.push_back({id, run.result.records[id].peer});
+  write_list(file, "peers", peers);
+}
+
 // In files of earlier programs these are absent.
 void write_optional(hid_t file, const Run& run) {
+  write_ranks(file, run);
   const auto pressure = [](const std::vector<TierResult>& tiers) {
     std::vector<TierPressure> rows;
     for (const TierResult& tier : tiers) rows.push_back(tier.pressure);

@@ -1,0 +1,28 @@
+// What each rank of a run did, and who waited for whom: the figures that `memwall run` prints for a trace that holds
+// several ranks. Times of collectives count those that met others in the trace.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/run/run.h"
+
+namespace memwall {
+
+struct RankSummary {
+  std::uint32_t number = 0;  // in the job
+  std::uint32_t steps = 0;
+  Duration step_time{};        // mean over its steps
+  Duration gpu_span{};         // first start to last end of its work on the GPU, in the whole run
+  Duration end{};              // of all its work
+  Duration peer_wait{};        // its collectives had begun and those of others had not: sum over the run
+  Duration held_up{};          // by how much the others would have met earlier without it: sum over the meetings to
+                               // which it came last, of what it was later than the one before
+  std::uint64_t meetings = 0;  // collectives that it had in common with others of the trace
+  std::uint64_t last = 0;      // of these, to which it came last
+};
+
+// One entry per rank of the trace; none where it holds one.
+std::vector<RankSummary> rank_summaries(const Run& run);
+
+}  // namespace memwall

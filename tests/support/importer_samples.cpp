@@ -1,7 +1,11 @@
 #include "tests/support/importer_samples.h"
 
 #include "tests/support/inject_writer.h"
+#include "tests/support/pickle_writer.h"
 #include "tests/support/small_capture.h"
+#include "tests/support/sqlite_writer.h"
+#include "tests/support/synthetic_snapshot.h"
+#include "tests/support/tensor_logs.h"
 
 namespace memwall {
 namespace {
@@ -73,6 +77,11 @@ std::vector<ImporterSample> importer_samples() {
       {"captured step", {{"small.mwc", kCapturedStep}}},
       {"captured CUDA program", {{"small.mwi", captured_program()}}},
       {"G10", {{"a-1.kernels.csv", kKernels}, {"a-1.tensors.csv", kTensors}}},
+      {"Nsight Systems", {{"small.sqlite", nsys_report()}}},
+      {"TrioSim", {{"trace.csv", kTrioSimTrace}, {"tensor.csv", kTrioSimTensors}}},
+      {"DTR", {{"small.log", kDtrLog}}},
+      {"memory timeline", {{"small.raw.json", kMemoryTimeline}}},
+      {"memory snapshot", {{"small.pickle", pickled(small_snapshot())}}},
   };
 }
 

@@ -96,8 +96,8 @@ NsysDatabase::NsysDatabase(const std::filesystem::path& path) : path_(path) {
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   if (error) throw InputError(path.string() + ": the file cannot be opened.");
-  // A row takes at least some bytes of a page and, with a hundred columns, some hundred instructions.
-  most_work_ = 1000 + bytes / 10;
+  // A column takes a byte of a row at least, and one instruction to read; some tables are read twice.
+  most_work_ = 1000 + bytes / 100;
   sqlite3* database = nullptr;
   const int code = sqlite3_open_v2(uri_of(path).c_str(), &database,
                                    SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_PRIVATECACHE, nullptr);

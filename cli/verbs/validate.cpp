@@ -10,6 +10,7 @@
 #include "cli/live_validation.h"
 #include "cli/published_tables.h"
 #include "cli/table.h"
+#include "cli/transfer_tables.h"
 #include "cli/validation_table.h"
 #include "cli/verbs/verbs.h"
 #include "models/workload/import/file_text.h"
@@ -25,7 +26,7 @@ constexpr int kOutside = 4;  // exit code
 
 struct Options {
   std::vector<std::string> folders, settings;
-  std::string runs, published, format = "table";
+  std::string runs, published, transfer, format = "table";
   bool readme = false, docs = false, live = false, strict = false;
   LiveSettings measured;
 };
@@ -100,10 +101,28 @@ int validate_published(const Options& o) {
   return 0;
 }
 
+// As --published: docs/transfer.md of the source tree.
+int validate_transfer(const Options& o) {
+  const Format format = parse_format(o.format);
+  const std::vector<Table> tables =
+      transfer_tables(carry(transfer_rows(o.transfer, data_folder() / ".." / "transfer")));
+  const fs::path page = data_folder() / ".." / ".." / "docs" / "transfer.md";
+  print(o.docs ? between_marks(read_file_text(page), to_text(tables, Format::md), page.filename().string())
+               : to_text(tables, format));
+  return 0;
+}
+
 int run(const Options& o) {
-  if (o.docs && o.published.empty())
+  if (o.docs && o.published.empty() && o.transfer.empty())
     throw UsageError(
-        "--markdown-docs writes down how published tables are met; expected --published FOLDER beside it.");
+        "--markdown-docs writes down how published tables are met; expected --published FOLDER or --transfer FOLDER "
+        "beside it.");
+  if (!o.transfer.empty()) {
+    if (o.live || o.readme || !o.folders.empty() || !o.settings.empty() || !o.runs.empty() || !o.published.empty())
+      throw UsageError(
+          "--transfer carries measurements between machines; expected only --format or --markdown-docs beside it.");
+    return validate_transfer(o);
+  }
   if (!o.published.empty()) {
     if (o.live || o.readme || !o.folders.empty() || !o.settings.empty() || !o.runs.empty())
       throw UsageError(
@@ -135,7 +154,11 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--markdown-readme", o.readme, "Print validate/README.md with its table made anew");
   app.add_option("--published", o.published,
                  "Instead: predict the published step times and peaks of the tables (.csv) in this folder");
-  app.add_flag("--markdown-docs", o.docs, "With --published: print docs/accuracy.md with its tables made anew");
+  app.add_option("--transfer", o.transfer,
+                 "Instead: carry measurements of the captures and tables in this folder (which holds published and "
+                 "traces) from one GPU to another that measured the same work");
+  app.add_flag("--markdown-docs", o.docs,
+               "With --published or --transfer: print docs/accuracy.md or docs/transfer.md with its tables made anew");
   app.add_flag("--live", o.live, "Measure this computer, calibrate, execute four schedules and compare");
   app.add_option("--backend", o.measured.backend, "With --live: host (this computer stands in for a GPU) or cuda")
       ->capture_default_str();
@@ -161,6 +184,7 @@ Verb add_validate(CLI::App& parent) {
       "  memwall validate                                  # everything that is committed\n"
       "  memwall validate validate/data/NAME --runs runs   # and both runs of each schedule, for `memwall compare`\n"
       "  memwall validate --published FOLDER               # step times and peaks that others have published\n"
+      "  memwall validate --transfer FOLDER                # measurements carried to other GPUs, against theirs\n"
       "  memwall validate --live                           # this computer, a few minutes\n"
       "  memwall validate --live -o validate/data/NAME     # and keep it");
   return {app, [o] { return run(*o); }};

@@ -76,7 +76,8 @@ GemmShape forward_product(const Shape& s) {
 
 // Layout conversions: two passes over what the op moves at least; backward, of gradient, input and input's gradient
 // (three tensors, about that many bytes) eight.
-double conversion_seconds(const Machine& machine, const Op& op) {
+double conversion_seconds(const Machine& machine, const Op& op, double taps) {
+  if (taps == 1 && op.phase != Phase::backward) return 0;  // a product of matrices as they lie
   const DataType type = arithmetic_type(machine.gpu, op.data_type, OperatorClass::convolution);
   if (type == DataType::fp32 || type == DataType::fp64 || op.bytes <= 0) return 0;
   const double passes = op.phase == Phase::backward ? 8.0 / 3 : 2;
@@ -94,7 +95,7 @@ double convolution_seconds(const Machine& machine, const Op& op, const Shape& sh
   const auto seconds = [&](const GemmShape& g) {
     return plan_gemm(machine, g, op.data_type, share, row_alignment(g, op.data_type, Phase::forward)).seconds;
   };
-  const double conversions = conversion_seconds(machine, op);
+  const double conversions = conversion_seconds(machine, op, static_cast<double>(shape[4]));
   if (!backward) return conversions + seconds(f);
   const GemmShape weights{f.batch, f.n, f.k, f.m};
   if (op.flops > 0 && op.flops < 1.5 * f.flops()) return conversions + seconds(weights);

@@ -25,6 +25,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"validate/calibrate", {"sim", "models/hw", "validate/measurement", "validate/calibrate"}},
     {"validate/report", {"sim", "models", "policies", "traces", "validate"}},
     {"validate/published", {"sim", "models", "traces", "validate/published"}},
+    {"validate/transfer", {"sim", "models", "validate/published", "validate/transfer"}},
 };
 
 std::vector<std::string> violations(const std::string& folder, const std::string& file, std::istream& text) {

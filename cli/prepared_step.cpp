@@ -119,13 +119,22 @@ Trace between_sizes(const LoadedStep& loaded, std::vector<PolicySpec>& specs) {
   return at_size(loaded.trace, *loaded.second, size);
 }
 
+// As paths, without what is empty.
+std::vector<std::filesystem::path> with_first(const std::string& first, const std::vector<std::string>& more) {
+  std::vector<std::filesystem::path> paths;
+  if (!first.empty()) paths.emplace_back(first);
+  paths.insert(paths.end(), more.begin(), more.end());
+  return paths;
+}
+
 }  // namespace
 
 LoadedStep load_step(const StepSettings& s) {
   parse_policies(s.policies);
   make_pager(s.pager);
   if (!s.machine.empty()) load_machine(s.machine, s.settings);
-  Workload workload = load_workload(s.step, {s.execution_trace, ""});
+  Workload workload =
+      load_workload(with_first(s.step, s.more_ranks), with_first(s.execution_trace, s.more_execution_traces));
   LoadedStep loaded{
       .trace = std::move(workload.trace), .second = {}, .machine = {}, .files = std::move(workload.files)};
   if (!s.second_size.empty()) {

@@ -17,9 +17,10 @@ namespace memwall {
 
 // As the command line gave them.
 struct StepSettings {
-  std::string step, execution_trace, machine, pager;  // execution_trace, machine, pager: "" = none given
-  std::string second_size{};                          // a capture of the same program at another size; "" = none
-  std::vector<std::string> settings, policies;        // of the machine; rewriters
+  std::string step, execution_trace, machine, pager;               // execution_trace, machine, pager: "" = none given
+  std::vector<std::string> more_ranks{}, more_execution_traces{};  // beside step and execution_trace, of one job
+  std::string second_size{};                    // a capture of the same program at another size; "" = none
+  std::vector<std::string> settings, policies;  // of the machine; rewriters
   ScaleFactors scale;
   std::string scale_text;  // "" = not scaled; else noted in the trace
   std::uint32_t steps = 1;

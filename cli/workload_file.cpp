@@ -15,6 +15,9 @@
 #include "models/workload/generate/workload_file.h"
 #include "models/workload/import/archive_source.h"
 #include "models/workload/import/file_head.h"
+#include "models/workload/import/job_files.h"
+#include "models/workload/import/rank_join.h"
+#include "models/workload/import/trace_coverage.h"
 #include "sim/error.h"
 #include "sim/trace_check.h"
 #include "traces/run/run_file.h"
@@ -134,21 +137,47 @@ void name_machine(const ImportedStep& step, Trace& trace) {
           : fmt::format("{} with {} bytes is the GPU of machine {}.", step.gpu, step.gpu_memory, trace.machine));
 }
 
-Workload load_import(const Importer& importer, const fs::path& path, const ImportSettings& settings) {
+ImportedStep import_step(const Importer& importer, const fs::path& path, const ImportSettings& settings) {
   if (!settings.execution_trace.empty()) require_readable(settings.execution_trace);
-  ImportedStep step = [&] {
-    const ReadingProgress progress(place_of(path).file);
-    return importer.import(path, settings);
-  }();
+  const ReadingProgress progress(place_of(path).file);
+  return importer.import(path, settings);
+}
+
+Workload workload_of(ImportedStep step, std::string kind) {
   Workload workload;
-  workload.kind = importer.name;
+  workload.kind = std::move(kind);
   workload.trace = std::move(step.trace);
   name_machine(step, workload.trace);
   if (!step.gpu.empty() && !workload.trace.machine.empty())  // with the traffic that the machine makes possible
     workload.trace = with_possible_traffic(std::move(workload.trace), load_machine(workload.trace.machine));
   workload.report = std::move(step.report);
   workload.decisions = std::move(step.decisions);
+  for (Decision& decision : coverage_of(workload.trace)) workload.decisions.push_back(std::move(decision));
   for (const fs::path& file : step.files) workload.files.push_back(place_of(file).file);
+  return workload;
+}
+
+Workload load_import(const Importer& importer, const fs::path& path, const ImportSettings& settings) {
+  ImportedStep step = import_step(importer, path, settings);
+  describe_rank(step);
+  return workload_of(std::move(step), importer.name);
+}
+
+Workload load_ranks(const JobFiles& job, const std::string& step_range) {
+  std::vector<ImportedStep> steps;
+  std::string kind;
+  for (const JobFile& file : job.files) {
+    const Kind found = find_kind(file.capture);
+    const ImportSettings settings{file.execution_trace, step_range};
+    require_taken(found, settings, file.capture);
+    if (found.importer == nullptr)
+      throw UsageError(fmt::format("{}: several files are captures of the ranks of one job; this is a {}.",
+                                   file.capture.string(), found.name));
+    steps.push_back(import_step(*found.importer, file.capture, settings));
+    kind = found.name;
+  }
+  Workload workload = workload_of(joined_steps(std::move(steps)), fmt::format("{} ranks, {}", job.files.size(), kind));
+  workload.report.insert(workload.report.begin(), job.notes.begin(), job.notes.end());
   return workload;
 }
 
@@ -172,6 +201,27 @@ Workload load_workload(const fs::path& path, const ImportSettings& settings) {
   const ReadingProgress progress(path);
   workload.trace = read_trace(path);
   return workload;
+}
+
+Workload load_workload(const std::vector<fs::path>& paths, const std::vector<fs::path>& execution_traces,
+                       const std::string& step_range) {
+  std::error_code error;
+  if (paths.size() == 1 && execution_traces.size() <= 1 && !fs::is_directory(paths.front(), error))
+    return load_workload(paths.front(), {execution_traces.empty() ? fs::path() : execution_traces.front(), step_range});
+  for (const fs::path& path : paths)
+    if (!fs::is_directory(path, error) && !is_generated(path)) require_readable(path);
+  const JobFiles job = job_files(paths, execution_traces);
+  if (job.files.empty())
+    throw UsageError(fmt::format(
+        "{}: these are ExecutionTraces alone; expected the captures of their ranks beside them.", title_of(paths)));
+  if (job.files.size() == 1)
+    return load_workload(job.files.front().capture, {job.files.front().execution_trace, step_range});
+  return load_ranks(job, step_range);
+}
+
+std::string title_of(const std::vector<fs::path>& paths) {
+  if (paths.empty()) return "";
+  return paths.front().string() + (paths.size() > 1 ? fmt::format(" and {} more", paths.size() - 1) : "");
 }
 
 std::string hash_of_file(const fs::path& path) {

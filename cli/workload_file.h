@@ -30,6 +30,15 @@ struct Workload {
 // Throws InputError, and UsageError for settings that the file's format does not take.
 Workload load_workload(const std::filesystem::path& path, const ImportSettings& settings = {});
 
+// Captures of several ranks of one job as one step, each with its ExecutionTrace where there is one: see
+// models/workload/import/job_files.h for folders and the order, rank_join.h for what is refused. One file is as above.
+// `step_range` holds for all. REQUIRES: `paths` is not empty.
+Workload load_workload(const std::vector<std::filesystem::path>& paths,
+                       const std::vector<std::filesystem::path>& execution_traces, const std::string& step_range = "");
+
+// What to call them in a title: "rank0.json", "rank0.json and 3 more".
+std::string title_of(const std::vector<std::filesystem::path>& paths);
+
 // "crc32:0a1b2c3d" of the file's bytes. Throws InputError.
 std::string hash_of_file(const std::filesystem::path& path);
 

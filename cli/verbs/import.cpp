@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "cli/format.h"
 #include "cli/output_file.h"
@@ -17,7 +19,8 @@ namespace memwall {
 namespace {
 
 struct Options {
-  std::string capture, execution_trace, step_range, output, format = "table";
+  std::vector<std::filesystem::path> captures, execution_traces;
+  std::string step_range, output, format = "table";
   bool explain = false, formats = false;
 };
 
@@ -39,12 +42,13 @@ Cell count(std::uint64_t number, std::uint64_t of) {
 }
 
 Table decision_table(const Options& o, const Workload& w) {
-  Table table{.name = "decisions",
-              .title = fmt::format("{} ({}): what was concluded, and for how many of how many", o.capture, w.kind),
-              .columns = {"subject", "covered", "of", "share", "decision"},
-              .headings = {"subject", "covered", "of", "share", "decision"},
-              .rows = {},
-              .wrap = true};
+  Table table{
+      .name = "decisions",
+      .title = fmt::format("{} ({}): what was concluded, and for how many of how many", title_of(o.captures), w.kind),
+      .columns = {"subject", "covered", "of", "share", "decision"},
+      .headings = {"subject", "covered", "of", "share", "decision"},
+      .rows = {},
+      .wrap = true};
   for (const Decision& d : w.decisions) {
     const double share = d.of == 0 ? 0 : static_cast<double>(d.covered) / static_cast<double>(d.of);
     table.rows.push_back(
@@ -68,7 +72,7 @@ Table note_table(const Workload& w) {
 }
 
 void print_summary(const Options& o, const Workload& w) {
-  fmt::print(stderr, "{} ({})\n", o.capture, w.kind);
+  fmt::print(stderr, "{} ({})\n", title_of(o.captures), w.kind);
   for (const std::string& line : w.report) fmt::print(stderr, "  {}\n", line);
   for (const std::string& line : w.trace.notes) fmt::print(stderr, "  {}\n", line);
 }
@@ -79,11 +83,11 @@ int import_capture(const Options& o) {
     print(to_text(format_table(), format));
     return 0;
   }
-  if (o.capture.empty()) throw UsageError("import: no capture is given; expected a file, or --formats.");
+  if (o.captures.empty()) throw UsageError("import: no capture is given; expected a file, or --formats.");
   if (o.output.empty() && !o.explain)
     throw UsageError("import: neither -o nor --explain is given; expected the trace file to write, or --explain.");
-  const Workload workload = load_workload(o.capture, {o.execution_trace, o.step_range});
-  require_sound(workload.trace, o.capture);
+  const Workload workload = load_workload(o.captures, o.execution_traces, o.step_range);
+  require_sound(workload.trace, title_of(o.captures));
   if (o.explain) print(to_text({decision_table(o, workload), note_table(workload)}, format));
   if (o.output.empty()) return 0;
   require_harmless(o.output, workload.files);
@@ -99,12 +103,15 @@ int import_capture(const Options& o) {
 Verb add_import(CLI::App& parent) {
   auto o = std::make_shared<Options>();
   CLI::App* app = parent.add_subcommand("import", "Turn a capture into a trace file");
-  app->add_option("capture", o->capture,
-                  "A file of one of the formats that --formats shows, gzip or not; told apart by content");
   app->add_option(
-      "--et", o->execution_trace,
-      "ExecutionTrace of the same run (ExecutionTraceObserver): adds which operator uses which storage, and "
-      "what each storage is for");
+      "capture", o->captures,
+      "A file of one of the formats that --formats shows, gzip or not; told apart by content. Several, or a "
+      "folder: captures of the ranks of one job, whose collectives then meet");
+  app->add_option(
+         "--et", o->execution_traces,
+         "ExecutionTrace of the same run (ExecutionTraceObserver): adds which operator uses which storage, and "
+         "what each storage is for; repeatable, each joins the capture of its rank")
+      ->allow_extra_args(false);
   app->add_option(
       "--step-range", o->step_range,
       "Of a captured CUDA program: its NVTX ranges that begin with this are the steps; default: those called "
@@ -120,6 +127,7 @@ Verb add_import(CLI::App& parent) {
       "  memwall import profile.json.gz -o step.mwt\n"
       "  memwall import profile.json.gz --et et.json.gz -o step.mwt    # policies that need dataflow\n"
       "  memwall import profile.json.gz --explain                      # what was concluded, and how sure\n"
+      "  memwall import rank*.json.gz -o job.mwt                       # the ranks of one job together\n"
       "  memwall import step.mwc.gz -o step.mwt                        # captured with or without a GPU\n"
       "  memwall import memwall-4711.mwi --step-range epoch -o step.mwt   # any CUDA program\n"
       "  memwall import BERT-256.kernels.csv -o bert.mwt\n"

@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include <array>
+#include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "cli/format.h"
 #include "cli/table.h"
@@ -17,7 +19,8 @@ namespace memwall {
 namespace {
 
 struct Options {
-  std::string file, execution_trace, format = "table";
+  std::vector<std::filesystem::path> files, execution_traces;
+  std::string format = "table";
 };
 
 Cell count(std::uint64_t n) { return number_cell(human_count(n), std::to_string(n)); }
@@ -25,7 +28,7 @@ Cell count(std::uint64_t n) { return number_cell(human_count(n), std::to_string(
 Table overview(const Options& o, const Workload& w) {
   const Trace& t = w.trace;
   Table table{.name = "trace",
-              .title = fmt::format("{} ({})", o.file, w.kind),
+              .title = fmt::format("{} ({})", title_of(o.files), w.kind),
               .columns = {"what", "value"},
               .headings = {"", ""},
               .rows = {}};
@@ -207,7 +210,7 @@ Table note_table(const Workload& w) {
 
 int inspect(const Options& o) {
   const Format format = parse_format(o.format);
-  const Workload w = load_workload(o.file, {o.execution_trace, ""});
+  const Workload w = load_workload(o.files, o.execution_traces);
   print(to_text({overview(o, w), knowledge_table(w.trace), policy_table(w.trace), op_counts(w.trace),
                  storage_counts(w.trace), note_table(w)},
                 format));
@@ -219,8 +222,12 @@ int inspect(const Options& o) {
 Verb add_inspect(CLI::App& parent) {
   auto o = std::make_shared<Options>();
   CLI::App* app = parent.add_subcommand("inspect", "Say what a trace knows, and what can be asked of it");
-  app->add_option("file", o->file, "A trace file (.mwt), or a capture as for `memwall import`")->required();
-  app->add_option("--et", o->execution_trace, "ExecutionTrace of the same run, beside a Kineto capture");
+  app->add_option(
+         "file", o->files,
+         "A trace file (.mwt), or a capture as for `memwall import`; several, or a folder: the ranks of one job")
+      ->required();
+  app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
+      ->allow_extra_args(false);
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->footer(
       "Examples:\n"

@@ -29,8 +29,9 @@ namespace memwall {
 namespace {
 
 struct Options {
-  std::string step, second_size, execution_trace, machine, pager, allocator = "pytorch", allocator_settings, scale,
-                                                                  output, format = "table";
+  std::vector<std::string> files, execution_traces;
+  std::string step, second_size, machine, pager, allocator = "pytorch", allocator_settings, scale, output,
+                                                 format = "table";
   std::vector<std::string> settings, policies;
   std::uint32_t steps = 1;
   bool no_provenance = false, find_largest_batch = false;
@@ -90,11 +91,17 @@ int report(const Options& o, const Run& run, Format format) {
   return 3;
 }
 
+std::vector<std::string> behind_first(const std::vector<std::string>& all) {
+  return {all.begin() + (all.empty() ? 0 : 1), all.end()};
+}
+
 StepSettings step_settings(const Options& o) {
   return {.step = o.step,
-          .execution_trace = o.execution_trace,
+          .execution_trace = o.execution_traces.empty() ? "" : o.execution_traces.front(),
           .machine = o.machine,
           .pager = o.pager,
+          .more_ranks = behind_first(o.files),
+          .more_execution_traces = behind_first(o.execution_traces),
           .second_size = o.second_size,
           .settings = o.settings,
           .policies = o.policies,
@@ -202,11 +209,12 @@ int run(const Options& o) {
 }
 
 void add_options(CLI::App& app, Options& o) {
-  app.add_option("step", o.step,
-                 "A trace file (.mwt), or a capture directly: Kineto .json or .json.gz, captured step .mwc or .mwc.gz, "
-                 "G10 X.kernels.csv; told apart by content")
+  app.add_option("step", o.files,
+                 "A trace file (.mwt), or a capture directly, as for `memwall import`; told apart by content. Several "
+                 "captures, or a folder: the ranks of one job")
       ->required();
-  app.add_option("--et", o.execution_trace, "ExecutionTrace of the same run, beside a Kineto capture");
+  app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
+      ->allow_extra_args(false);
   app.add_option("--second-size", o.second_size,
                  "A capture of the same program at another size: the step at any third lies on a line through both; "
                  "with --policy batch:N (samples) or batch:tokens=N (another length)");
@@ -256,8 +264,13 @@ Verb add_run(CLI::App& parent, const std::string& command_line) {
       "  memwall run step.mwt --alloc-conf expandable_segments:True\n"
       "  memwall run step.mwt --policy batch:32                           # another batch\n"
       "  memwall run step.mwt --policy checkpoint --find-largest-batch\n"
-      "  memwall run BERT-256.kernels.csv --pager lru                     # more than fits");
-  return {app, [o] { return run(*o); }};
+      "  memwall run BERT-256.kernels.csv --pager lru                     # more than fits\n"
+      "  memwall run rank0.json.gz rank1.json.gz                          # two ranks of one job: they wait for each "
+      "other");
+  return {app, [o] {
+            o->step = o->files.front();
+            return run(*o);
+          }};
 }
 
 }  // namespace memwall

@@ -1,6 +1,7 @@
 // A Kineto capture as one rank of a job. Also of what else becomes a KinetoCapture.
 #pragma once
 
+#include <filesystem>
 #include "models/workload/import/execution_trace.h"
 #include "models/workload/import/kineto_import.h"
 #include "models/workload/import/operator_match.h"
@@ -29,5 +30,8 @@ bool communication_of_node(const ExecutionTrace& execution, const ExecutionNode&
 
 // The rank that the ExecutionTrace's collectives name; -1 where none does, or several.
 std::int64_t rank_of(const ExecutionTrace& execution);
+
+// The rank that a Kineto file tells before its events, without reading those; -1 where it does not, or is none.
+std::int64_t captured_rank(const std::filesystem::path& path);
 
 }  // namespace memwall

@@ -24,7 +24,7 @@ class StepPricer {
       case OpKind::storage_io:
         return prices_->copy(trace_.places[op.from], trace_.places[op.to], op.bytes, op.pageable);
       case OpKind::collective:
-        return prices_->collective(op.collective, message(op), trace_.ranks);
+        return prices_->collective(op.collective, message(op), ranks_of(op));
       case OpKind::host_work:
         return prices_->host_memory_work(op.bytes);
       default:
@@ -74,8 +74,14 @@ class StepPricer {
     return op.phase == Phase::backward ? host_.eager_backward : host_.eager_forward;
   }
 
+  // Of the op's process group, where the trace knows it; of a folded step all ranks.
+  std::uint32_t ranks_of(const Op& op) const {
+    const std::uint32_t known = op.group < trace_.groups.size() ? trace_.groups[op.group].ranks : 0;
+    return known > 0 ? known : trace_.ranks;
+  }
+
   // The whole message, from what one rank sends of it.
-  Bytes message(const Op& op) const { return prices_->message_bytes(op.collective, op.bytes, trace_.ranks); }
+  Bytes message(const Op& op) const { return prices_->message_bytes(op.collective, op.bytes, ranks_of(op)); }
 
   const Trace& trace_;
   const HostCosts& host_;

@@ -3,7 +3,8 @@
 //
 //   kernels       by models/hw/kernel_cost.h; of unknown work: the shortest of their class
 //   copies        by the price of their route
-//   collectives   over Trace::ranks, in a ring: the message from what one rank sends of it
+//   collectives   over the ranks of their group, or Trace::ranks where it is unknown, in a ring: the message from what
+//                 one rank sends of it
 //   host calls    launch (each of an op's kernels), copy, event and allocator calls as the machine's file has them
 //   framework     before an op: its framework calls, each at the file's cost of forward, backward or optimizer;
 //                 compiled code: its cost per kernel

@@ -125,6 +125,32 @@ TEST(ExecutionTraceReader, FindsTensorsInListsWithTheirOwnShapes) {
   EXPECT_EQ(trace.shape(inputs[1])[1], 4);
 }
 
+TEST(ExecutionTraceReader, ReadsWhatItKnowsOfNewerSchemas) {
+  EXPECT_FALSE(parse(kAttributes).newer);
+  const ExecutionTrace trace = parse(replaced(replaced(kAttributes, "1.1.1-chakra.0.0.4", "1.2.0-chakra.0.1.0"),
+                                              R"("name":"kernel_backend")", R"("name":"colour")"));
+  EXPECT_TRUE(trace.newer);
+  EXPECT_EQ(trace.attributes_skipped, 1U);
+  ASSERT_EQ(trace.nodes.size(), 1U);
+  EXPECT_EQ(trace.inputs(trace.nodes[0]).size(), 3U);
+}
+
+TEST(ExecutionTraceReader, KeepsWhatNodesSayOfCollectivesAndCompilers) {
+  std::string text = replaced(kAttributes, R"({"name":"kernel_backend","type":"string","value":""})",
+                              R"({"name":"kernel_backend","type":"string","value":"triton"},
+       {"name":"pg_name","type":"string","value":"7"},{"name":"pg_size","type":"uint64","value":16},
+       {"name":"global_rank_start","type":"uint64","value":"3"},{"name":"global_rank_stride","type":"uint64","value":4})");
+  const ExecutionTrace trace = parse(text);
+  EXPECT_EQ(trace.strings[trace.nodes.at(0).kernel_backend], "triton");
+  ASSERT_EQ(trace.collectives.size(), 1U);
+  EXPECT_EQ(trace.strings[trace.collectives[0].group], "7");
+  EXPECT_EQ(trace.collectives[0].ranks, 16);
+  EXPECT_EQ(trace.collectives[0].first_rank, 3);  // a number written as text counts
+  EXPECT_EQ(trace.collectives[0].step, 4);
+  EXPECT_EQ(trace.collectives[0].sent, -1);
+  EXPECT_EQ(trace.inputs(trace.nodes[0])[0].device, 0);
+}
+
 TEST(ExecutionTraceReader, AcceptsTheBareInfinitiesThatOldObserversPrint) {
   const ExecutionTrace trace = parse(replaced(kFlat, "\"cuda:0\"],1,1]", "\"cuda:0\"],-inf,nan]"));
   ASSERT_EQ(trace.nodes.size(), 2U);
@@ -137,7 +163,8 @@ TEST(ExecutionTraceReader, RefusesDamageWithFileNodeFoundAndExpected) {
   expect_refused(kFlat.substr(0, kFlat.size() / 2), "not a complete JSON document");
   expect_refused("[1,2]", "the document is no JSON object");
   expect_refused(R"j({"traceEvents":[]})j", "a Kineto capture has 'traceEvents' instead");
-  expect_refused(replaced(kFlat, "1.0.1", "9.9.9"), "schema '9.9.9' is not known; expected 1.0.1, ");
+  expect_refused(replaced(kFlat, "1.0.1", "0.9.1"), "schema '0.9.1' is not known; expected 1.0.1 to 1.1.1 or newer");
+  expect_refused(replaced(kFlat, "1.0.1", "newest"), "schema 'newest' is not known");
   expect_refused(R"j({"schema":"1.0.1"})j", "there is no list 'nodes'");
   expect_refused(replaced(kFlat, "\"rf_id\":6", "\"rf_id\":\"six\""),
                  "node number 1 (id 20, 'aten::relu_'): 'rf_id' is '\"six\"'; expected a whole number.");

@@ -382,8 +382,8 @@ void Flow::write_op(OpId id, std::size_t& next) {
     ++(read ? counts_.reads : counts_.writes);
   }
   if (uses_.size() - first > std::numeric_limits<std::uint16_t>::max())
-    throw InputError(fmt::format("Op {} ({}) uses {} storages; a trace holds at most 65535 per op.", id,
-                                 trace_.strings[op.name], uses_.size() - first));
+    throw InputError(fmt::format("{}: op {} ({}) uses {} storages; a trace holds at most 65535 per op.",
+                                 execution_.path.string(), id, trace_.strings[op.name], uses_.size() - first));
   op.first_use = static_cast<std::uint32_t>(first);
   op.use_count = static_cast<std::uint16_t>(uses_.size() - first);
   counts_.with_uses += op.use_count > 0;

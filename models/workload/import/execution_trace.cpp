@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdio>
 #include <limits>
-#include <map>
+#include <numeric>
 #include <utility>
 
 #include "models/workload/import/file_text.h"
@@ -18,32 +20,9 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr std::size_t kLongestValue = 80;
+constexpr std::size_t kLongestValue = 80, kLongestGroup = 64 << 10;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
-constexpr int kDeepestList = 8;
-
-// c10::ScalarType as the observer prints it: "float" and "long int" in 2023, "c10::Half", ...
-DataType data_type(std::string_view type) {
-  static constexpr std::pair<std::string_view, DataType> kTypes[] = {{"float", DataType::fp32},
-                                                                     {"double", DataType::fp64},
-                                                                     {"c10::Half", DataType::fp16},
-                                                                     {"c10::BFloat16", DataType::bf16},
-                                                                     {"c10::Float8_e4m3fn", DataType::fp8},
-                                                                     {"c10::Float8_e5m2", DataType::fp8},
-                                                                     {"long int", DataType::int64},
-                                                                     {"long", DataType::int64},
-                                                                     {"int", DataType::int32},
-                                                                     {"signed char", DataType::int8},
-                                                                     {"unsigned char", DataType::int8},
-                                                                     {"bool", DataType::boolean}};
-  const std::size_t open = type.find("Tensor(");
-  if (open == std::string_view::npos) return DataType::unknown;
-  type.remove_prefix(open + 7);
-  type = type.substr(0, type.find(')'));
-  for (const auto& [text, value] : kTypes)
-    if (text == type) return value;
-  return DataType::unknown;
-}
+constexpr int kDeepestList = 8, kMostDevices = 1024;
 
 // Inputs or outputs of a node: three lists of equal length.
 struct Arguments {
@@ -87,12 +66,14 @@ class Reader {
     fail(fmt::format("node number {} (id {}{}): {}", trace_.nodes.size() + 1, node_.id,
                      node_.name != 0 ? ", " + in_quotes(trace_.strings[node_.name]) : "", sentence));
   }
+  void sort_nodes();
   void read_top(dom::object top);
-  void require_schema() const;
+  void require_schema();
   void read_node(dom::element element);
   void read_flat(dom::object object);
   void read_attributes(dom::object object);
   void set_attribute(std::string_view name, dom::element value);
+  bool set_collective_attribute(std::string_view name, dom::element value, std::string_view text);
   std::int64_t number(dom::element element, std::string_view key) const;
   dom::array list(dom::element element, std::string_view key) const;
   Arguments arguments(dom::element element, std::string_view key) const;
@@ -117,10 +98,26 @@ ExecutionTrace Reader::read() && {
   dom::object top;
   if (root.get(top) != simdjson::SUCCESS) fail("the document is no JSON object; expected an ExecutionTrace.");
   read_top(top);
-  std::stable_sort(trace_.nodes.begin(), trace_.nodes.end(), [](const ExecutionNode& a, const ExecutionNode& b) {
-    return a.record_function_id < b.record_function_id;
-  });
+  sort_nodes();
   return std::move(trace_);
+}
+
+void Reader::sort_nodes() {
+  std::vector<std::uint32_t> order(trace_.nodes.size()), place(trace_.nodes.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return trace_.nodes[a].record_function_id < trace_.nodes[b].record_function_id;
+  });
+  std::vector<ExecutionNode> sorted;
+  sorted.reserve(order.size());
+  for (const std::uint32_t i : order) {
+    place[i] = static_cast<std::uint32_t>(sorted.size());
+    sorted.push_back(trace_.nodes[i]);
+  }
+  trace_.nodes = std::move(sorted);
+  for (CollectiveAttributes& collective : trace_.collectives) collective.node = place[collective.node];
+  std::sort(trace_.collectives.begin(), trace_.collectives.end(),
+            [](const CollectiveAttributes& a, const CollectiveAttributes& b) { return a.node < b.node; });
 }
 
 void Reader::read_top(dom::object top) {
@@ -132,20 +129,22 @@ void Reader::read_top(dom::object top) {
   for (const dom::element element : nodes) read_node(element);
 }
 
-void Reader::require_schema() const {
-  static const std::vector<std::string> known = {"1.0.1", "1.0.2-chakra.0.0.4", "1.0.3-chakra.0.0.4",
-                                                 "1.1.0-chakra.0.0.4", "1.1.1-chakra.0.0.4"};
+// Schemas are numbered; a suffix ("-chakra.0.0.5") describes the graph around the nodes, not the nodes themselves.
+void Reader::require_schema() {
+  static constexpr std::string_view kKnown[] = {"1.0.1", "1.0.2", "1.0.3", "1.1.0", "1.1.1"};
   if (trace_.schema.empty())
     fail(
-        "there is no 'schema'; expected an ExecutionTrace of schema 1.0.1 to 1.1.1 (a Kineto capture has "
+        "there is no 'schema'; expected an ExecutionTrace of schema 1.0.1 to 1.1.1 or newer (a Kineto capture has "
         "'traceEvents' instead).");
-  if (std::find(known.begin(), known.end(), trace_.schema) != known.end()) return;
-  // A later suffix ("-chakra.0.0.5") describes the graph around the nodes, not the nodes themselves.
   const std::string base = trace_.schema.substr(0, trace_.schema.find('-'));
-  const bool same_nodes =
-      std::any_of(known.begin(), known.end(), [&](const std::string& k) { return base == k.substr(0, k.find('-')); });
-  if (!same_nodes)
-    fail(fmt::format("schema {} is not known; expected {}.", in_quotes(trace_.schema), fmt::join(known, ", ")));
+  if (std::find(std::begin(kKnown), std::end(kKnown), base) != std::end(kKnown)) return;
+  std::array<unsigned, 3> number{};
+  int used = 0;
+  const bool numbered = std::sscanf(base.c_str(), "%3u.%3u.%3u%n", &number[0], &number[1], &number[2], &used) == 3 &&
+                        static_cast<std::size_t>(used) == base.size();
+  if (!numbered || number < std::array<unsigned, 3>{1, 0, 1})
+    fail(fmt::format("schema {} is not known; expected 1.0.1 to 1.1.1 or newer.", in_quotes(trace_.schema)));
+  trace_.newer = number > std::array<unsigned, 3>{1, 1, 1};
 }
 
 void Reader::read_node(dom::element element) {
@@ -210,9 +209,52 @@ void Reader::set_attribute(std::string_view name, dom::element value) {
       {"tid", &ExecutionNode::thread},
       {"fw_tid", &ExecutionNode::forward_thread}};
   for (const auto& [known, member] : kNumbers)
-    if (known == name) node_.*member = number(value, name);
-  if (std::string_view text; name == "op_schema" && value.get(text) == simdjson::SUCCESS)
+    if (known == name) {
+      node_.*member = number(value, name);
+      return;
+    }
+  const std::string_view text = value.is_string() ? value.get_string().value() : std::string_view();
+  if (name == "op_schema") {
     node_.schema = trace_.strings.intern(text);
+  } else if (name == "kernel_backend") {
+    node_.kernel_backend = trace_.strings.intern(text);
+  } else if (name != "kernel_file" && !set_collective_attribute(name, value, text)) {
+    ++trace_.attributes_skipped;
+  }
+}
+
+// Of record_param_comms (getCommsNodeAttrs of the observer). Sizes of splits are in the arguments too.
+bool Reader::set_collective_attribute(std::string_view name, dom::element value, std::string_view text) {
+  using Attributes = CollectiveAttributes;
+  static constexpr std::pair<std::string_view, std::int64_t Attributes::*> kNumbers[] = {
+      {"in_msg_nelems", &Attributes::sent},
+      {"out_msg_nelems", &Attributes::received},
+      {"global_rank_start", &Attributes::first_rank},
+      {"global_rank_stride", &Attributes::step},
+      {"pg_size", &Attributes::ranks}};
+  static constexpr std::pair<std::string_view, StringId Attributes::*> kTexts[] = {
+      {"collective_name", &Attributes::name},
+      {"dtype", &Attributes::data_type},
+      {"pg_name", &Attributes::group},
+      {"pg_desc", &Attributes::group_meaning}};
+  const auto node = static_cast<std::uint32_t>(trace_.nodes.size());
+  const auto entry = [&]() -> Attributes& {
+    if (trace_.collectives.empty() || trace_.collectives.back().node != node) trace_.collectives.push_back({node});
+    return trace_.collectives.back();
+  };
+  for (const auto& [known, member] : kNumbers)
+    if (known == name) {
+      std::int64_t n = -1;  // written as a number or as text
+      if (value.get(n) != simdjson::SUCCESS) std::from_chars(text.data(), text.data() + text.size(), n);
+      entry().*member = n;
+      return true;
+    }
+  for (const auto& [known, member] : kTexts)
+    if (known == name) {
+      entry().*member = trace_.strings.intern(text);
+      return true;
+    }
+  return name == "in_split_size" || name == "out_split_size" || name == "is_asynchronized_op";
 }
 
 // Ids may be written as any integer type; an unsigned one above the signed range wraps, as in C++.
@@ -252,14 +294,17 @@ void Reader::read_arguments(const Arguments& a, bool inputs) {
   auto shape = a.shapes.begin();
   auto type = a.types.begin();
   TensorUse like;
+  const std::string& name = trace_.strings[node_.name];
+  const bool of_groups = name == "record_param_comms" || name.find("process_group") != std::string::npos;
+  const std::size_t longest = of_groups ? kLongestGroup : kLongestValue;
   for (const dom::element value : a.values) {
     std::string_view type_text;
     if ((*type).get(type_text) != simdjson::SUCCESS) fail_node("a type is no string.");
-    like.type = data_type(type_text);
+    like.type = tensor_data_type(type_text);
     const std::size_t found = read_value(value, *shape, like, 0);
     if (inputs) {
       const std::string text = found == 0 ? simdjson::to_string(value) : "";
-      trace_.values.push_back(text.size() <= kLongestValue ? trace_.strings.intern(text) : 0);
+      trace_.values.push_back(text.size() <= longest ? trace_.strings.intern(text) : 0);
     }
     ++like.argument;
     ++shape;
@@ -312,7 +357,7 @@ bool Reader::read_tensor(dom::array tuple, dom::element shape, TensorUse tensor)
                     "elements and 64 bytes each.",
                     tensor.tensor, tensor.elements, element_bytes, tensor.offset, kMostElements));
   tensor.element_bytes = static_cast<std::uint32_t>(element_bytes);
-  tensor.on_device = device.starts_with("cuda") || device.starts_with("hip");
+  place_on_device(tensor, device);
   read_shape(shape, tensor);
   trace_.tensors.push_back(tensor);
   return true;
@@ -332,7 +377,44 @@ void Reader::read_shape(dom::element shape, TensorUse& tensor) {
   }
 }
 
+// "cuda:1"; "cuda" alone is the first.
+std::int16_t device_number(std::string_view device) {
+  const std::size_t colon = device.find(':');
+  int number = 0;
+  if (colon != std::string_view::npos)
+    std::from_chars(device.data() + colon + 1, device.data() + device.size(), number);
+  return number >= 0 && number < kMostDevices ? static_cast<std::int16_t>(number) : std::int16_t{0};
+}
+
 }  // namespace
+
+// c10::ScalarType as the observer prints it: "float" and "long int" in 2023, "c10::Half", ...
+DataType tensor_data_type(std::string_view type) {
+  static constexpr std::pair<std::string_view, DataType> kTypes[] = {{"float", DataType::fp32},
+                                                                     {"double", DataType::fp64},
+                                                                     {"c10::Half", DataType::fp16},
+                                                                     {"c10::BFloat16", DataType::bf16},
+                                                                     {"c10::Float8_e4m3fn", DataType::fp8},
+                                                                     {"c10::Float8_e5m2", DataType::fp8},
+                                                                     {"long int", DataType::int64},
+                                                                     {"long", DataType::int64},
+                                                                     {"int", DataType::int32},
+                                                                     {"signed char", DataType::int8},
+                                                                     {"unsigned char", DataType::int8},
+                                                                     {"bool", DataType::boolean}};
+  const std::size_t open = type.find("Tensor(");
+  if (open == std::string_view::npos) return DataType::unknown;
+  type.remove_prefix(open + 7);
+  type = type.substr(0, type.find(')'));
+  for (const auto& [text, value] : kTypes)
+    if (text == type) return value;
+  return DataType::unknown;
+}
+
+void place_on_device(TensorUse& tensor, std::string_view device) {
+  tensor.on_device = device.starts_with("cuda") || device.starts_with("hip");
+  tensor.device = tensor.on_device ? device_number(device) : std::int16_t{-1};
+}
 
 ExecutionTrace parse_execution_trace(std::string_view text, const std::filesystem::path& path) {
   return Reader(text, path).read();

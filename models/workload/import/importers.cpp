@@ -2,7 +2,10 @@
 #include <algorithm>
 
 #include "models/workload/import/capture_import.h"
+#include "models/workload/import/chakra_graph.h"
+#include "models/workload/import/chakra_import.h"
 #include "models/workload/import/dtr_import.h"
+#include "models/workload/import/execution_step.h"
 #include "models/workload/import/file_head.h"
 #include "models/workload/import/g10_csv.h"
 #include "models/workload/import/importer.h"
@@ -16,10 +19,6 @@
 
 namespace memwall {
 namespace {
-
-bool has_member(const FileHead& head, std::string_view name) {
-  return std::find(head.members.begin(), head.members.end(), name) != head.members.end();
-}
 
 const Importer* first_that_recognizes(const FileHead& head) {
   for (const Importer& importer : importers())
@@ -52,6 +51,25 @@ const std::vector<Importer>& importers() {
        .takes_execution_trace = true,
        .recognizes = recognizes_kineto,
        .import = import_kineto},
+      {.name = "ExecutionTrace",
+       .sentence =
+           "torch.profiler, ExecutionTraceObserver: .json, .json.gz; alone, or with --et beside a Kineto capture",
+       .recognized = "JSON with members \"schema\" and \"nodes\"",
+       .knows = "dataflow, shapes; allocations derived from uses; no timing: a machine gives it",
+       .recognizes = recognizes_execution_trace,
+       .import = import_execution_trace},
+      {.name = "Chakra trace",
+       .sentence = "Chakra's converters and generators, a file per rank: .et",
+       .recognized = "protobuf messages behind their sizes: a GlobalMetadata, then Nodes",
+       .knows = "timing where nodes have durations; dataflow and derived allocations where they list tensors; shapes",
+       .recognizes = recognizes_chakra_messages,
+       .import = import_chakra_messages},
+      {.name = "Chakra trace in JSON",
+       .sentence = "graphs for Chakra's feeder, and what chakra_jsonizer prints: .json",
+       .recognized = "JSON with a member \"workload_graph\", or protobuf messages printed one by one",
+       .knows = "as a Chakra trace; graphs for the feeder list no tensors",
+       .recognizes = recognizes_chakra_json,
+       .import = import_chakra_json},
       {.name = "G10 workload",
        .sentence = "the G10 artifact (MICRO 2023): X.kernels.csv, with X.tensors.csv beside it",
        .recognized = "CSV whose first column is kernel_id",
@@ -107,8 +125,6 @@ const Importer* importer_of(FileHead& head) {
 }
 
 std::string known_otherwise(const FileHead& head) {
-  if (has_member(head, "nodes") && has_member(head, "schema"))
-    return "this is an ExecutionTrace, which has no times; give it with --et beside the Kineto capture of the same run";
   if (head.text.starts_with("tensor_id"))
     return "this is the tensors file of a G10 workload; give its X.kernels.csv, the tensors are found beside it";
   return "";

@@ -38,6 +38,7 @@ class ProgramWriter {
         edges_(find_stream_edges(j_)),
         work_(j_, builder_, result_.summary) {
     costs_ = find_costs(j_, edges_, result_.summary);
+    j_.call_of_correlation = {};  // of a capture of 10 GB a gigabyte, and nobody asks again
   }
 
   ImportedTrace run() {
@@ -48,6 +49,7 @@ class ProgramWriter {
                        "capture of a program that ran on a GPU.");
     set_origin();
     declare();
+    reserve(c_.device_ops.size() + c_.calls.size() + c_.memory.size());
     events_ = place_events(j_, edges_, options_, builder_, result_.summary);
     emit_head();
     for (std::size_t i = 0; i < points_.size(); ++i) emit(i);
@@ -98,6 +100,17 @@ class ProgramWriter {
     trace.untracked_bytes = lifetimes_.untracked;
     trace.reserved_at_start = lifetimes_.reserved;
     module_name_.assign(modules_.paths.size(), kUnmapped);
+  }
+
+  // Nearly always as many ops or fewer: vectors that grow hold everything twice while they do.
+  void reserve(std::size_t ops) {
+    builder_.trace().ops.reserve(ops);
+    result_.operator_of_op.reserve(ops);
+    result_.memory_of_op.reserve(ops);
+    result_.device_of_op.reserve(ops);
+    result_.captured.start.reserve(ops);
+    result_.captured.end.reserve(ops);
+    builder_.trace().storages.reserve(lifetimes_.storages.size());
   }
 
   // --- ops ---

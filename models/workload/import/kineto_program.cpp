@@ -4,6 +4,28 @@
 #include <tuple>
 
 namespace memwall {
+namespace {
+
+// Operators only tell which thread runs: between two points of their own thread they say nothing. Of a large capture
+// they are most points.
+void keep_what_matters(std::vector<ProgramPoint>& points) {
+  const auto is_operator = [](const ProgramPoint& p) {
+    return p.kind == PointKind::operator_start || p.kind == PointKind::operator_end;
+  };
+  std::size_t kept = 0;
+  std::uint16_t before = 0;  // thread of the point in front, kept or not
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const ProgramPoint point = points[i];
+    const bool inside =
+        i > 0 && i + 1 < points.size() && before == point.thread && points[i + 1].thread == point.thread;
+    before = point.thread;
+    if (!inside || !is_operator(point)) points[kept++] = point;
+  }
+  points.resize(kept);
+  points.shrink_to_fit();
+}
+
+}  // namespace
 
 std::vector<ProgramPoint> merge_host_events(const JoinedCapture& joined, const CapturePhases& phases) {
   const KinetoCapture& c = *joined.capture;
@@ -31,6 +53,7 @@ std::vector<ProgramPoint> merge_host_events(const JoinedCapture& joined, const C
     running = (end - 1)->thread;
     begin = end;
   }
+  keep_what_matters(points);
   return points;
 }
 

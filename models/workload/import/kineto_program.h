@@ -22,7 +22,7 @@ struct ProgramPoint {
 };
 
 // Host events of the kept threads by time. At equal times a thread that is running goes on, so that
-// a coarse clock makes no switches.
+// a coarse clock makes no switches. Of operators only those points are left where a thread begins or ends to run.
 std::vector<ProgramPoint> merge_host_events(const JoinedCapture& joined, const CapturePhases& phases);
 
 }  // namespace memwall

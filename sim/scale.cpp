@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "sim/error.h"
 #include "sim/meetings.h"
@@ -18,8 +19,9 @@ double collective_factor(const ScaleFactors& factors, bool met) {
   return factors.collectives.value_or(met ? 1 : factors.kernels);
 }
 
-void scale(Op& op, const ScaleFactors& factors, bool met) {
-  if (!op.placed) op.host_gap = times(op.host_gap, factors.host);
+// `begins`: the op's gap is when its rank's program begins, not work.
+void scale(Op& op, const ScaleFactors& factors, bool met, bool begins) {
+  if (!op.placed && !begins) op.host_gap = times(op.host_gap, factors.host);
   op.host_cost = times(op.host_cost, factors.host);
   switch (op.kind) {
     case OpKind::copy:
@@ -53,8 +55,13 @@ std::size_t index_of_rank(const Trace& trace, std::uint32_t number) {
 Trace scaled(Trace trace, const ScaleFactors& factors) {
   const Meetings meetings(trace);
   const std::size_t only = factors.rank ? index_of_rank(trace, *factors.rank) : 0;
-  for (Op& op : trace.ops)
-    if (!factors.rank || rank_of(trace, op) == only) scale(op, factors, meetings.of(op) != Meetings::kNone);
+  std::vector<bool> begun(trace.threads.size(), trace.rank_table.empty());
+  for (Op& op : trace.ops) {
+    const bool begins = !op.placed && op.thread < begun.size() && !begun[op.thread];
+    if (begins) begun[op.thread] = true;
+    if (!factors.rank || rank_of(trace, op) == only)
+      scale(op, factors, meetings.of(op) != Meetings::kNone, begins && op.kind != OpKind::hand_over);
+  }
   return trace;
 }
 

@@ -157,8 +157,11 @@ PreparedStep prepare_step(const LoadedStep& loaded, const StepSettings& s) {
   result.pager = make_pager(s.pager);
   result.machine = loaded.machine;
   Trace trace = on_machine(loaded.second ? between_sizes(loaded, specs) : loaded.trace, result.machine, s.settings);
-  trace = scaled(with_missing_durations(std::move(trace), result.machine), s.scale);
-  if (!s.scale_text.empty()) trace.notes.push_back("Durations are scaled: " + s.scale_text + ".");
+  trace = with_missing_durations(std::move(trace), result.machine);
+  for (const ScaleOption& scale : s.scale) {
+    trace = scaled(std::move(trace), scale.factors);
+    trace.notes.push_back("Durations are scaled: " + scale.text + ".");
+  }
   if (s.steps > 1) trace = repeated(require_countable(s, std::move(trace)), s.steps);
   result.trace = apply_rewriters(trace, specs, result.machine, *make_pricer(result.machine));
   require_sound(result.trace, s.step);

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/scale_option.h"
 #include "sim/machine.h"
 #include "sim/pager.h"
-#include "sim/scale.h"
 #include "sim/trace.h"
 
 namespace memwall {
@@ -21,8 +21,7 @@ struct StepSettings {
   std::vector<std::string> more_ranks{}, more_execution_traces{};  // beside step and execution_trace, of one job
   std::string second_size{};                    // a capture of the same program at another size; "" = none
   std::vector<std::string> settings, policies;  // of the machine; rewriters
-  ScaleFactors scale;
-  std::string scale_text;  // "" = not scaled; else noted in the trace
+  std::vector<ScaleOption> scale;               // noted in the trace
   std::uint32_t steps = 1;
   std::string output;  // what is going to be written: refused before any work if that would destroy something
   bool keep_unchanged = false;

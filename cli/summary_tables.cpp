@@ -7,6 +7,7 @@
 
 #include "cli/cells.h"
 #include "cli/expense_tables.h"
+#include "cli/rank_tables.h"
 
 namespace memwall {
 namespace {
@@ -69,8 +70,10 @@ Table step_table(const RunSummary& s) {
           .columns = {"step", "step_time_s", "gpu_span_s"},
           .headings = {"step", "host", "GPU span"},
           .rows = {}};
-  for (const StepSummary& step : s.steps)
-    t.rows.push_back({cell(step.name), time_cell(step.step_time), time_cell(step.gpu_span)});
+  for (const StepSummary& step : s.steps) {
+    const std::string name = step.rank ? fmt::format("{}, rank {}", step.name, *step.rank) : step.name;
+    t.rows.push_back({cell(name), time_cell(step.step_time), time_cell(step.gpu_span)});
+  }
   return t;
 }
 
@@ -343,6 +346,7 @@ Table op_differences(const Comparison& c) {
 
 std::vector<Table> summary_tables(const RunSummary& s) {
   std::vector<Table> tables{overview(s)};
+  if (!s.by_rank.empty()) tables.push_back(rank_table(s));
   if (s.steps.size() > 1) tables.push_back(step_table(s));
   tables.push_back(time_table(s));
   tables.push_back(tier_table(s));
@@ -358,8 +362,8 @@ std::vector<Table> summary_tables(const RunSummary& s) {
 
 std::vector<Table> comparison_tables(const Comparison& c) {
   std::vector<Table> tables;
-  for (Table& t : std::vector<Table>{waterfall_table(c), expense_differences(c), tier_differences(c), link_differences(c),
-                                     op_differences(c)})
+  for (Table& t : std::vector<Table>{waterfall_table(c), expense_differences(c), tier_differences(c),
+                                     link_differences(c), op_differences(c)})
     if (!t.rows.empty()) tables.push_back(std::move(t));
   return tables;
 }

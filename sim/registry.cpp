@@ -8,6 +8,8 @@
 #include <set>
 
 #include "sim/error.h"
+#include "sim/meetings.h"
+#include "sim/ranks.h"
 #include "sim/trace_check.h"
 
 namespace memwall {
@@ -176,9 +178,62 @@ PolicySpec parse_policy(const std::string& text) {
           PolicyArguments(name, key_values(name, rest, found->second.parameters), found->second.parameters), text};
 }
 
+namespace {
+
+using ChosenRewriters = std::vector<std::pair<std::unique_ptr<Rewriter>, const PolicySpec*>>;
+
+// A rewriter may repeat a collective (recompute): the ranks that all do meet once more, in a meeting of its own.
+// `first_free`: larger than any meeting's number, the same for all ranks.
+void separate_meetings(Trace& trace, std::uint64_t first_free, const std::string& policy) {
+  std::map<std::uint32_t, std::uint64_t> times;
+  for (Op& op : trace.ops) {
+    if (!names_meeting(op) || op.target >= first_free) continue;
+    const std::uint64_t meeting = op.target + first_free * times[op.target]++;
+    if (meeting >= kNoMeeting)
+      throw UsageError("Policy '" + policy + "' repeats collectives of several ranks more often than can be numbered.");
+    op.target = static_cast<std::uint32_t>(meeting);
+  }
+}
+
+// `first_free` 0: the trace meets nobody.
+Trace rewritten(Trace trace, const ChosenRewriters& rewriters, const Machine& machine, const Pricer& pricer,
+                std::uint64_t first_free) {
+  for (const auto& [rewriter, spec] : rewriters) {
+    require_knowledge(*spec, rewriter->needs(), trace);
+    trace = rewriter->rewrite(trace, machine, pricer);
+    if (first_free > 0) separate_meetings(trace, first_free, spec->text);
+    require_sound(trace, "after policy '" + spec->text + "'");
+  }
+  return trace;
+}
+
+// Each rank's program alone; what joins them are the collectives that stay in place.
+Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, const Machine& machine,
+                        const Pricer& pricer) {
+  for (const auto& [rewriter, spec] : rewriters)
+    if (rewriter->kind() == RewriterKind::sharding || rewriter->kind() == RewriterKind::model_parallelism)
+      throw UsageError("Policy '" + spec->text +
+                       "' puts collectives of its own between ranks that all run one program; "
+                       "trace '" +
+                       trace.name + "' holds " + std::to_string(rank_count(trace)) +
+                       " ranks with programs of their own. Expected a trace of one rank.");
+  std::uint64_t first_free = 1;
+  for (const Op& op : trace.ops)
+    if (names_meeting(op)) first_free = std::max<std::uint64_t>(first_free, op.target + std::uint64_t{1});
+  std::vector<RankProgram> ranks;
+  for (std::uint16_t r = 0; r < rank_count(trace); ++r)
+    ranks.push_back(
+        {trace.rank_table[r].number, rewritten(one_rank(trace, r), rewriters, machine, pricer, first_free)});
+  Trace joined = joined_ranks(std::move(ranks));
+  require_sound(joined, "after the policies, of all ranks");
+  return joined;
+}
+
+}  // namespace
+
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                       const Pricer& pricer) {
-  std::vector<std::pair<std::unique_ptr<Rewriter>, const PolicySpec*>> rewriters;
+  ChosenRewriters rewriters;
   std::set<std::string> seen;
   for (const PolicySpec& spec : specs) {
     if (!spec.info->make_rewriter)
@@ -196,13 +251,9 @@ Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, 
     if (a.first->kind() != b.first->kind()) return a.first->kind() < b.first->kind();
     return a.second->text < b.second->text;  // the order of flags decides nothing
   });
-  Trace current = trace;
-  for (const auto& [rewriter, spec] : rewriters) {
-    require_knowledge(*spec, rewriter->needs(), current);
-    current = rewriter->rewrite(current, machine, pricer);
-    require_sound(current, "after policy '" + spec->text + "'");
-  }
-  return current;
+  if (rewriters.empty()) return trace;
+  return rank_count(trace) == 1 ? rewritten(trace, rewriters, machine, pricer, 0)
+                                : rewritten_by_rank(trace, rewriters, machine, pricer);
 }
 
 }  // namespace memwall

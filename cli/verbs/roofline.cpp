@@ -46,7 +46,6 @@ int show(const Options& o) {
                                           .settings = o.settings,
                                           .policies = o.policies,
                                           .scale = {},
-                                          .scale_text = "",
                                           .steps = 1,
                                           .output = o.picture});
   const Roofline analysis = roofline(step.trace, step.machine);

@@ -4,15 +4,13 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
-#include <cmath>
 #include <ctime>
-#include <map>
 #include <memory>
-#include <set>
 
 #include "cli/largest_batch.h"
 #include "cli/prepared_step.h"
 #include "cli/progress.h"
+#include "cli/scale_option.h"
 #include "cli/summary_tables.h"
 #include "cli/table.h"
 #include "cli/verbs/verbs.h"
@@ -20,7 +18,6 @@
 #include "policies/dataflow.h"
 #include "sim/error.h"
 #include "sim/registry.h"
-#include "sim/scale.h"
 #include "traces/run/run_file.h"
 #include "traces/run/run_recorder.h"
 #include "traces/run/summary.h"
@@ -30,42 +27,12 @@ namespace {
 
 struct Options {
   std::vector<std::string> files, execution_traces;
-  std::string step, second_size, machine, pager, allocator = "pytorch", allocator_settings, scale, output,
-                                                 format = "table";
-  std::vector<std::string> settings, policies;
+  std::string step, second_size, machine, pager, allocator = "pytorch", allocator_settings, output, format = "table";
+  std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
   bool no_provenance = false, find_largest_batch = false;
   std::string command_line;  // for provenance
 };
-
-// "kernels=1.1,host=0.5"
-ScaleFactors parse_scale(const std::string& text) {
-  ScaleFactors factors;
-  std::set<std::string> given;
-  std::map<std::string, double*> known{
-      {"kernels", &factors.kernels}, {"copies", &factors.copies}, {"host", &factors.host}};
-  for (const std::string& item : CLI::detail::split(text, ',')) {
-    if (text.empty()) break;
-    const std::size_t equals = item.find('=');
-    const auto found = known.find(item.substr(0, equals));
-    if (found == known.end()) {
-      const std::string near = nearest_name(item.substr(0, equals), {"kernels", "copies", "host"});
-      throw UsageError(
-          fmt::format("--scale {}: \"{}\" cannot be scaled{}; expected kernels, copies or host, as in "
-                      "kernels=1.1,host=0.5.",
-                      text, item.substr(0, equals), near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
-    }
-    double value = 0;
-    if (equals == std::string::npos || !CLI::detail::lexical_cast(item.substr(equals + 1), value) ||
-        !std::isfinite(value) || value < 0 || value > 1e6)
-      throw UsageError(fmt::format(
-          "--scale {}: \"{}\" has no factor; expected a number from 0 to 1e6, as in kernels=1.1.", text, item));
-    if (!given.insert(found->first).second)
-      throw UsageError(fmt::format("--scale {}: \"{}\" is given twice.", text, found->first));
-    *found->second = value;
-  }
-  return factors;
-}
 
 Provenance provenance_now(std::chrono::steady_clock::time_point start, const std::string& command_line) {
   Provenance p;
@@ -105,8 +72,7 @@ StepSettings step_settings(const Options& o) {
           .second_size = o.second_size,
           .settings = o.settings,
           .policies = o.policies,
-          .scale = parse_scale(o.scale),
-          .scale_text = o.scale,
+          .scale = parse_scales(o.scales),
           .steps = o.steps,
           .output = o.output,
           .keep_unchanged = true};
@@ -232,7 +198,10 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--alloc-conf", o.allocator_settings,
                  "Settings of the caching allocator, as PYTORCH_ALLOC_CONF: "
                  "expandable_segments:True,max_split_size_mb:256");
-  app.add_option("--scale", o.scale, "Multiply durations: kernels=1.1,copies=1,host=0.5");
+  app.add_option("--scale", o.scales,
+                 "Multiply durations: kernels=1.1,copies=1,host=0.5,collectives=1; of one rank of several with rank=2; "
+                 "repeatable, they multiply")
+      ->allow_extra_args(false);
   app.add_flag("--find-largest-batch", o.find_largest_batch,
                "Try ever more samples per step under these policies and this allocator: which fit, and what stops the "
                "next");

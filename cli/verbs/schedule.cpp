@@ -15,6 +15,7 @@
 #include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
+#include "sim/ranks.h"
 #include "sim/simulation.h"
 #include "sim/trace_check.h"
 #include "validate/replay/recorded_moves.h"
@@ -85,9 +86,12 @@ int write(const Options& o) {
                                     .settings = o.settings,
                                     .policies = o.policies,
                                     .scale = {},
-                                    .scale_text = "",
                                     .steps = o.steps,
                                     .output = o.output});
+  if (rank_count(step.trace) > 1)
+    throw UsageError(
+        fmt::format("{}: it holds {} ranks, and a schedule is what one GPU does; expected a step of one rank.", o.step,
+                    rank_count(step.trace)));
   if (step.pager) step.trace = paged(step, o.pager);
   const Trace schedule = schedule_of(step.trace, scale);
   const std::string report = to_text(schedule_tables(schedule), format);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/ranks.h"
+
 namespace memwall {
 namespace {
 
@@ -10,7 +12,8 @@ std::vector<StepSummary> steps_of(const Run& run, const TimeAccounting& accounti
   for (std::size_t i = 0; i < accounting.steps.size(); ++i) {
     const StepAccounting& step = accounting.steps[i];
     const Duration span = i < run.result.steps.size() ? run.result.steps[i].gpu_span : run.result.gpu_span;
-    steps.push_back({step.window.name, step.window.end - step.window.begin, span, step.times});
+    steps.push_back({step.window.name, step.window.end - step.window.begin, span, step.times, {}});
+    if (rank_count(run.trace) > 1) steps.back().rank = run.trace.rank_table[step.window.rank].number;
   }
   return steps;
 }
@@ -85,7 +88,9 @@ RunSummary summarize(const Run& run) {
   summary.fits = run.result.fits;
   summary.gpu_span = run.result.gpu_span;
   summary.total = run.result.end;
-  summary.ranks = run.trace.ranks;
+  summary.ranks = run.trace.ranks * static_cast<std::uint32_t>(rank_count(run.trace));
+  summary.job_ranks = run.trace.job_ranks;
+  summary.by_rank = rank_summaries(run);
   summary.steps = steps_of(run, account(run, path));
   summary.step_count = static_cast<std::uint32_t>(summary.steps.size());
   for (const StepSummary& step : summary.steps)

@@ -13,6 +13,7 @@
 #include "traces/run/accounting.h"
 #include "traces/run/energy.h"
 #include "traces/run/peak.h"
+#include "traces/run/rank_summary.h"
 #include "traces/run/run.h"
 #include "traces/run/step_interval.h"
 #include "traces/run/waits.h"
@@ -24,6 +25,8 @@ struct StepSummary {
   Duration step_time{};  // host: this boundary to the next, or to the end of everything
   Duration gpu_span{};   // first start to last end on the GPU of what the step launched
   ClassTimes times;      // add up to step_time
+  // Whose step it is, by number in the job; nothing where the trace holds one rank.
+  std::optional<std::uint32_t> rank;
 };
 
 // What a tier's allocator holds at one instant. In a simulation no freed block waits for other streams: what is active
@@ -81,11 +84,13 @@ struct RunSummary {
   std::uint32_t step_count = 1;
   StepExpense expense;                                   // of one step, all GPUs together
   double samples_per_second = 0, tokens_per_second = 0;  // 0 = unknown; all ranks of the group together
-  std::uint32_t ranks = 1;
-  std::vector<StepSummary> steps;
-  std::vector<TierSummary> tiers;  // as Machine::tiers
-  std::vector<LinkSummary> links;  // as Machine::links
-  ClassTimes path;                 // what the critical path is made of, 0 to the end
+  std::uint32_t ranks = 1;           // that run: those of the trace, times those that are folded into each
+  std::uint32_t job_ranks = 0;       // of the job that was captured; 0 = unknown
+  std::vector<RankSummary> by_rank;  // none where the trace holds one
+  std::vector<StepSummary> steps;    // of several ranks: each rank's, in the order of the trace
+  std::vector<TierSummary> tiers;    // as Machine::tiers
+  std::vector<LinkSummary> links;    // as Machine::links
+  ClassTimes path;                   // what the critical path is made of, 0 to the end
   Waits waits;
   OriginShares origin;  // of device time
   std::uint64_t ops = 0, events = 0, device_ops = 0, moves = 0;

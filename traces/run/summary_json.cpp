@@ -116,9 +116,22 @@ void write_steps(JsonText& json, const std::vector<StepSummary>& steps) {
   json.key("steps").begin_array();
   for (const StepSummary& step : steps) {
     json.begin_object().field("name", step.name);
+    if (step.rank) json.field("rank", *step.rank);
     json.seconds("step_time_s", step.step_time).seconds("gpu_span_s", step.gpu_span).key("time");
     write_times(json, step.times, 1);
     json.end_object();
+  }
+  json.end_array();
+}
+
+void write_ranks(JsonText& json, const RunSummary& summary) {
+  if (summary.by_rank.empty()) return;
+  json.field("job_ranks", summary.job_ranks).key("by_rank").begin_array();
+  for (const RankSummary& rank : summary.by_rank) {
+    json.begin_object().field("rank", rank.number).field("steps", rank.steps);
+    json.seconds("step_time_s", rank.step_time).seconds("gpu_span_s", rank.gpu_span).seconds("end_s", rank.end);
+    json.seconds("peer_wait_s", rank.peer_wait).field("meetings", rank.meetings).field("last", rank.last);
+    json.seconds("held_up_s", rank.held_up).end_object();
   }
   json.end_array();
 }
@@ -206,6 +219,7 @@ std::string to_json(const RunSummary& summary) {
   if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);
   if (summary.tokens_per_second > 0) json.field("tokens_per_s", summary.tokens_per_second);
   write_expense(json, summary.expense);
+  write_ranks(json, summary);
   write_steps(json, summary.steps);
   write_tiers(json, summary.tiers);
   write_links(json, summary.links);

@@ -1,0 +1,76 @@
+#include "cli/scale_option.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <set>
+
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+const std::vector<std::string> kKeys = {"kernels", "copies", "host", "collectives", "rank"};
+
+[[noreturn]] void refuse_key(const std::string& text, const std::string& key) {
+  const std::string near = nearest_name(key, kKeys);
+  throw UsageError(
+      fmt::format("--scale {}: \"{}\" cannot be scaled{}; expected kernels, copies, host or collectives, as in "
+                  "kernels=1.1,host=0.5, and of one rank with rank=2.",
+                  text, key, near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
+}
+
+double factor_of(const std::string& text, const std::string& item, const std::string& value) {
+  double factor = 0;
+  if (!CLI::detail::lexical_cast(value, factor) || !std::isfinite(factor) || factor < 0 || factor > 1e6)
+    throw UsageError(fmt::format(
+        "--scale {}: \"{}\" has no factor; expected a number from 0 to 1e6, as in kernels=1.1.", text, item));
+  return factor;
+}
+
+std::uint32_t rank_of_item(const std::string& text, const std::string& item, const std::string& value) {
+  std::uint32_t rank = 0;
+  const bool digits = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || !CLI::detail::lexical_cast(value, rank))
+    throw UsageError(fmt::format("--scale {}: \"{}\" names no rank; expected its number, as in rank=2.", text, item));
+  return rank;
+}
+
+ScaleFactors parse_scale(const std::string& text) {
+  ScaleFactors factors;
+  std::set<std::string> given;
+  for (const std::string& item : CLI::detail::split(text, ',')) {
+    const std::size_t equals = item.find('=');
+    const std::string key = item.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
+    if (key == "kernels")
+      factors.kernels = factor_of(text, item, value);
+    else if (key == "copies")
+      factors.copies = factor_of(text, item, value);
+    else if (key == "host")
+      factors.host = factor_of(text, item, value);
+    else if (key == "collectives")
+      factors.collectives = factor_of(text, item, value);
+    else if (key == "rank")
+      factors.rank = rank_of_item(text, item, value);
+    else
+      refuse_key(text, key);
+    if (!given.insert(key).second) throw UsageError(fmt::format("--scale {}: \"{}\" is given twice.", text, key));
+  }
+  if (given.empty() || given == std::set<std::string>{"rank"})
+    throw UsageError(fmt::format("--scale {}: nothing is scaled; expected a factor, as in kernels=1.1.", text));
+  return factors;
+}
+
+}  // namespace
+
+std::vector<ScaleOption> parse_scales(const std::vector<std::string>& texts) {
+  std::vector<ScaleOption> scales;
+  for (const std::string& text : texts) scales.push_back({text, parse_scale(text)});
+  return scales;
+}
+
+}  // namespace memwall

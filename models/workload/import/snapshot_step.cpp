@@ -16,7 +16,7 @@
 namespace memwall {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffff;
+constexpr StorageId kNone = kNoStorage;
 constexpr Bytes kMostBytes = Bytes{1} << 50;
 
 Bytes reserved(const std::vector<SegmentState>& segments) {
@@ -156,6 +156,12 @@ class Converter {
           fmt::format("Device {} of {} is taken, which reserved most.", device_.device, recording_.devices.size()));
     if (!recording_.has_times)
       conclude(step_, "times", "The file has no times (PyTorch before 2.2): events follow each other at once.");
+    if (!recording_.settings_text.empty() || recording_.settings.expandable_segments)
+      conclude(
+          step_, "allocator settings",
+          fmt::format("The recording was made under PYTORCH_CUDA_ALLOC_CONF={}, which the trace does not keep: give "
+                      "--alloc-conf.",
+                      recording_.settings_text.empty() ? "expandable_segments:True" : recording_.settings_text));
     for (const std::string& note : recording_.notes) conclude(step_, "snapshot", note);
     for (const std::string& note : table_.notes) conclude(step_, "phases and kinds", note);
     if (!start_.contradictions.empty())

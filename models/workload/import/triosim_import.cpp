@@ -17,7 +17,6 @@
 namespace memwall {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffff;
 constexpr Duration kLongestStep = microseconds(864'000'000'000);  // ten days: sums must fit 63 bits
 
 Phase phase_of(const std::string& stage) {

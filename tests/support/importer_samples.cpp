@@ -68,6 +68,45 @@ std::string captured_program() {
   return w.bytes();
 }
 
+// Two operators of a forward pass, in the schema of 2023.
+constexpr const char* kExecutionTrace = R"j({"schema":"1.0.1","pid":7,"start_ts":1,"finish_ts":2,"nodes":[
+{"name":"aten::relu_","id":20,"rf_id":6,"parent":2,"fw_parent":0,"seq_id":-1,"scope":0,"tid":1,"fw_tid":0,"op_schema":"aten::relu_(Tensor(a!) self) -> Tensor(a!)","inputs":[[18,19,0,24,4,"cuda:0"]],"input_shapes":[[4,6]],"input_types":["Tensor(float)"],"outputs":[[18,19,0,24,4,"cuda:0"]],"output_shapes":[[4,6]],"output_types":["Tensor(float)"]},
+{"name":"aten::addmm","id":14,"rf_id":5,"parent":2,"fw_parent":0,"seq_id":661,"scope":0,"tid":1,"fw_tid":0,"op_schema":"aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor","inputs":[[7,8,0,6,4,"cuda:0"],[3,4,0,20,4,"cuda:0"],[13,6,0,30,4,"cuda:0"],1,1],"input_shapes":[[6],[4,5],[5,6],[],[]],"input_types":["Tensor(float)","Tensor(float)","Tensor(float)","Int","Int"],"outputs":[[18,19,0,24,4,"cuda:0"]],"output_shapes":[[4,6]],"output_types":["Tensor(float)"]}
+]})j";
+
+constexpr const char* kChakraJson = R"({"workload_graph":[
+{"Id":0,"Name":"layer0","NodeType":4,"ctrlDeps":[],"data_deps":[],"runtime":12,"is_cpu_op":0,"num_ops":1000,"tensor_size":4096},
+{"Id":1,"Name":"allreduce0","NodeType":7,"ctrlDeps":[0],"data_deps":[0],"runtime":0,"is_cpu_op":0,"comm_type":0,"comm_size":4096},
+{"Id":2,"Name":"layer1","NodeType":4,"ctrlDeps":[],"data_deps":[1],"runtime":7,"is_cpu_op":0}
+]})";
+
+// Protobuf's wire format: a field's number and kind, then a number in groups of seven bits, or a length and bytes.
+std::string varint(std::uint64_t value) {
+  std::string text;
+  for (; value >= 0x80; value >>= 7) text += static_cast<char>(value | 0x80);
+  return text + static_cast<char>(value);
+}
+std::string number_field(std::uint32_t field, std::uint64_t value) { return varint(field << 3) + varint(value); }
+std::string bytes_field(std::uint32_t field, const std::string& bytes) {
+  return varint(field << 3 | 2) + varint(bytes.size()) + bytes;
+}
+
+// GlobalMetadata, a kernel and an all-reduce behind it (chakra's et_def.proto).
+std::string chakra_messages() {
+  const auto attribute = [](const std::string& name, std::uint32_t field, std::uint64_t value) {
+    return bytes_field(10, bytes_field(1, name) + number_field(field, value));
+  };
+  const std::string kernel = number_field(1, 1) + bytes_field(2, "gemm") + number_field(3, 4) + number_field(6, 25) +
+                             attribute("is_cpu_op", 27, 0) + attribute("stream", 9, 7);
+  const std::string collective = number_field(1, 2) + bytes_field(2, "ncclKernel_AllReduce") + number_field(3, 7) +
+                                 bytes_field(5, varint(1)) + number_field(6, 40) + attribute("is_cpu_op", 27, 0) +
+                                 attribute("comm_type", 9, 0) + attribute("comm_size", 9, 65536);
+  std::string file;
+  for (const std::string& message : {bytes_field(1, "0.0.4"), kernel, collective})
+    file += varint(message.size()) + message;
+  return file;
+}
+
 }  // namespace
 
 std::vector<ImporterSample> importer_samples() {
@@ -76,6 +115,9 @@ std::vector<ImporterSample> importer_samples() {
       {"Kineto of 2021 on ROCm", {{"rocm.json", kRocmArray}}},
       {"captured step", {{"small.mwc", kCapturedStep}}},
       {"captured CUDA program", {{"small.mwi", captured_program()}}},
+      {"ExecutionTrace", {{"small.et.json", kExecutionTrace}}},
+      {"Chakra", {{"small.et", chakra_messages()}}},
+      {"Chakra in JSON", {{"small.chakra.json", kChakraJson}}},
       {"G10", {{"a-1.kernels.csv", kKernels}, {"a-1.tensors.csv", kTensors}}},
       {"Nsight Systems", {{"small.sqlite", nsys_report()}}},
       {"TrioSim", {{"trace.csv", kTrioSimTrace}, {"tensor.csv", kTrioSimTensors}}},

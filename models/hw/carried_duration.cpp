@@ -85,25 +85,25 @@ double fixed_seconds(const MachineWork& w) { return kernel_parts(w.machine, w.op
 
 // Where one machine's L2 holds what the other's does not, whether the kernel profits depends on who touched the bytes
 // before it, which nobody knows: between both answers, the mean in logarithms.
-struct MemoryRatio {
-  double ratio = 1;  // of the new machine's seconds to the old one's
-  double reach = 0;  // to either answer
+struct MemorySeconds {
+  double old = 0, now = 0;
+  double reach = 0;  // from the mean to either answer
 };
 
-MemoryRatio memory_ratio(const MachineWork& from, const MachineWork& to) {
-  const double old = streaming_seconds(from.machine, from.op, from.op.bytes);
-  const double now = streaming_seconds(to.machine, to.op, to.op.bytes);
-  const double old_missing = hbm_bytes(from.machine.gpu, from.op) / static_cast<double>(from.op.bytes);
-  const double new_missing = hbm_bytes(to.machine.gpu, to.op) / static_cast<double>(to.op.bytes);
-  const double with_l2 = now / old;
-  if (old_missing == new_missing) return {with_l2, 0};
-  const auto rate = [](const MachineWork& w) {
-    return hbm_bandwidth(w.machine) * efficiency_of(w.machine.gpu, OperatorClass::memory).memory;
+MemorySeconds memory_seconds(const MachineWork& from, const MachineWork& to) {
+  const auto missing = [](const MachineWork& w) {
+    return hbm_bytes(w.machine.gpu, w.op) / static_cast<double>(w.op.bytes);
   };
-  const double from_hbm =
-      rate(from) / rate(to) * (static_cast<double>(to.op.bytes) / static_cast<double>(from.op.bytes));
-  const double ratio = std::sqrt(with_l2 * from_hbm);
-  return {ratio, std::max(with_l2, from_hbm) / ratio - 1};
+  const MemorySeconds with_l2{streaming_seconds(from.machine, from.op, from.op.bytes),
+                              streaming_seconds(to.machine, to.op, to.op.bytes), 0};
+  if (missing(from) == missing(to)) return with_l2;
+  const auto from_hbm = [](const MachineWork& w) {
+    return static_cast<double>(w.op.bytes) /
+           (hbm_bandwidth(w.machine) * efficiency_of(w.machine.gpu, OperatorClass::memory).memory);
+  };
+  const MemorySeconds mean{std::sqrt(with_l2.old * from_hbm(from)), std::sqrt(with_l2.now * from_hbm(to)), 0};
+  const double ratios = (with_l2.now / with_l2.old) / (from_hbm(to) / from_hbm(from));
+  return {mean.old, mean.now, std::sqrt(std::max(ratios, 1 / ratios)) - 1};
 }
 
 // The bytes that the old machine would move in this time.
@@ -124,8 +124,8 @@ CarriedDuration by_bandwidth(double measured, const MachineWork& from, const Mac
   double reach = 0;
   if (left > 0) {
     here.bytes = there.bytes = bytes_that_take(left, here, from.machine);
-    const MemoryRatio memory = memory_ratio({from.machine, here, from.shape}, {to.machine, there, to.shape});
-    now.work = left * memory.ratio;
+    const MemorySeconds memory = memory_seconds({from.machine, here, from.shape}, {to.machine, there, to.shape});
+    now.work = left * (memory.now / memory.old);
     reach = memory.reach;
   }
   const double error = kernel_transfer_error(CarryRule::bandwidth, here.operator_class);
@@ -161,29 +161,18 @@ DataType default_type(const MachineWork& from, const MachineWork& to) {
   return changes && in_tf32(to.machine.gpu) ? DataType::tf32 : type;
 }
 
-// What one machine would take for the work: arithmetic, and its bytes at the rate of streaming kernels.
-struct WorkSeconds {
-  double arithmetic = 0, memory = 0;
-};
-
 CarriedDuration by_work(double measured, const MachineWork& from, const MachineWork& to) {
   // Arithmetic is priced alike on both sides, by shape or by FLOPs: only then does what the prices have wrong cancel.
   const bool by_shape =
       prices_by_shape(from.machine.gpu, from.op, from.shape) && prices_by_shape(to.machine.gpu, to.op, to.shape);
-  const auto seconds = [&](const MachineWork& w) {
-    return WorkSeconds{kernel_parts(w.machine, w.op, by_shape ? w.shape : kUnknownShape).arithmetic,
-                       w.op.bytes > 0 ? streaming_seconds(w.machine, w.op, w.op.bytes) : 0};
+  const auto arithmetic = [&](const MachineWork& w) {
+    return kernel_parts(w.machine, w.op, by_shape ? w.shape : kUnknownShape).arithmetic;
   };
-  const WorkSeconds old = seconds(from);
-  WorkSeconds now = seconds(to);
-  double reach = 0;
-  if (old.memory > old.arithmetic && to.op.bytes > 0) {
-    const MemoryRatio memory = memory_ratio(from, to);
-    now.memory = old.memory * memory.ratio;
-    reach = memory.reach;
-  }
-  Split s = split(measured, {fixed_seconds(from), std::max(old.arithmetic, old.memory)},
-                  {fixed_seconds(to), std::max(now.arithmetic, now.memory)});
+  const MemorySeconds memory = from.op.bytes > 0 && to.op.bytes > 0 ? memory_seconds(from, to) : MemorySeconds();
+  const Price old{fixed_seconds(from), std::max(arithmetic(from), memory.old)};
+  const Price now{fixed_seconds(to), std::max(arithmetic(to), memory.now)};
+  const double reach = old.work == memory.old || now.work == memory.now ? memory.reach : 0;
+  Split s = split(measured, old, now);
   const double roof = roof_seconds(from);
   const double least = roof > 0 ? roof_seconds(to) * std::min(1.0, measured / roof) : 0;
   if (!s.launch && s.fixed + s.work < least) s.work = least - s.fixed;

@@ -74,6 +74,11 @@ Duration median_difference(Items a, Items b, const std::vector<ItemPair>& pairs)
   return *middle;
 }
 
+bool interval_agrees(Items a, Items b, ItemPair from, ItemPair to) {
+  const Duration there = a[to.a].end - a[from.a].end, here = b[to.b].end - b[from.b].end;
+  return distance(there, here) <= kIntervalsAgree + distance(there, Duration{}) / kDriftParts;
+}
+
 // In order between two matched pairs: what can be the same and ran at the same time.
 void fill(Items a, Items b, ItemPair from, ItemPair to, std::vector<ItemPair>& pairs) {
   std::uint32_t j = from.b;
@@ -98,11 +103,19 @@ bool compatible(const MatchItem& a, const MatchItem& b) {
 
 std::uint64_t agreeing_intervals(Items a, Items b, std::span<const ItemPair> pairs) {
   std::uint64_t agreeing = pairs.empty() ? 0 : 1;
-  for (std::size_t i = 1; i < pairs.size(); ++i) {
-    const Duration there = a[pairs[i].a].end - a[pairs[i - 1].a].end, here = b[pairs[i].b].end - b[pairs[i - 1].b].end;
-    agreeing += distance(there, here) <= kIntervalsAgree + distance(there, Duration{}) / kDriftParts;
-  }
+  for (std::size_t i = 1; i < pairs.size(); ++i) agreeing += interval_agrees(a, b, pairs[i - 1], pairs[i]);
   return agreeing;
+}
+
+std::vector<ItemPair> agreeing_pairs(Items a, Items b, std::span<const ItemPair> pairs) {
+  std::vector<ItemPair> agreeing;
+  bool before = false;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const bool behind = i + 1 < pairs.size() && interval_agrees(a, b, pairs[i], pairs[i + 1]);
+    if (before || behind) agreeing.push_back(pairs[i]);
+    before = behind;
+  }
+  return agreeing.empty() ? std::vector<ItemPair>(pairs.begin(), pairs.end()) : agreeing;
 }
 
 std::vector<ItemPair> match_by_number(Items a, Items b) {

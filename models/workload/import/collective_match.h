@@ -41,6 +41,10 @@ bool compatible(const MatchItem& a, const MatchItem& b);
 std::uint64_t agreeing_intervals(std::span<const MatchItem> a, std::span<const MatchItem> b,
                                  std::span<const ItemPair> pairs);
 
+// The pairs at either end of such an interval; all where there is none.
+std::vector<ItemPair> agreeing_pairs(std::span<const MatchItem> a, std::span<const MatchItem> b,
+                                     std::span<const ItemPair> pairs);
+
 // By the library's numbers, where both sides have them ascending; else nothing. Incompatible pairs are left out.
 std::vector<ItemPair> match_by_number(std::span<const MatchItem> a, std::span<const MatchItem> b);
 

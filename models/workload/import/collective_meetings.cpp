@@ -207,7 +207,8 @@ class Search {
         ChannelMatch match = compare(rank, channel, part);
         match.placed = known;
         match.own = key;
-        if (!match.pairs.empty()) candidates.push_back(std::move(match));
+        // Without a name only the times say that it is the same group.
+        if (match.agreeing * 2 > match.pairs.size()) candidates.push_back(std::move(match));
       }
     }
     std::stable_sort(candidates.begin(), candidates.end(), [](const ChannelMatch& a, const ChannelMatch& b) {
@@ -272,7 +273,7 @@ class Search {
     std::vector<EndPair> ends;
     const Channel& channel = channels_.at(match.placed);
     const Part& part = parts.at(match.own);
-    for (const ItemPair& pair : match.pairs)
+    for (const ItemPair& pair : agreeing_pairs(channel.items, part.items, match.pairs))
       if (!together || ends_together(part.items[pair.b].kind))
         ends.push_back({channel.items[pair.a].end, part.items[pair.b].end});
     return ends;

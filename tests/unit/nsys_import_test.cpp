@@ -140,6 +140,15 @@ TEST_F(NsysImport, RowsThatSayNothingAreCountedAndLeftOut) {
   EXPECT_TRUE(contains(notes(imported.trace), "4 rows whose times are missing or impossible")) << notes(imported.trace);
 }
 
+TEST_F(NsysImport, WorkWithoutACorrelationHasNoCall) {
+  const ImportedTrace imported = import(
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
+      "(660000,670000,0,1,7,NULL,83886080,6,6,1,1,1,1,1,1,1,0,0,NULL);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (652000,655000,0,83886101,NULL,1,0);");
+  EXPECT_EQ(imported.summary.trace_kernels, 4u);
+  EXPECT_EQ(imported.summary.placed_ops, 1u);
+}
+
 TEST_F(NsysImport, UnifiedMemoryIsCounted) {
   const ImportedTrace imported = import(
       "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (660000,661000,0,1,7,0,83886080,65536,11,4,4),"

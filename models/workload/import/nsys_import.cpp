@@ -19,6 +19,7 @@ using std::string_view;
 using Columns = std::vector<string_view>;
 
 constexpr std::uint32_t kNotSaid = 0xffffffff;
+constexpr std::uint32_t kNoCall = 0xfffffffe;  // of work without a correlation: no call has it
 constexpr std::int64_t kThreadBits = 0xffffff;  // a globalTid: hardware, machine, process (24 bits), thread (24 bits)
 constexpr std::int64_t kLatestNs = std::int64_t{1} << 61;
 constexpr Bytes kMostBytes = Bytes{1} << 44;
@@ -204,7 +205,7 @@ class Reader {
     work.device = row.small(2, 0);
     work.context = row.small(3, 0);
     work.stream = row.small(4, 0);
-    work.correlation = row.small(5, kNotSaid);
+    work.correlation = row.small(5, kNoCall);
     work.graph = row.number(7, 0) != 0;
     return &work;
   }

@@ -79,6 +79,8 @@ Paging::Answer Paging::place_or_make_room(StorageId storage, OpId for_op) {
     if (engine_.memory_.place(engine_.now_, storage, page.home)) break;
     if (evictions_under_way()) return Answer::wait;
     if (!ask_for_room(storage, for_op)) {
+      // What is launched already gives back what the program has freed since.
+      if (host_clock_ && doomed_ > 0) return Answer::wait;
       engine_.memory_.place_unlimited(engine_.now_, storage, page.home);
       break;
     }
@@ -145,7 +147,12 @@ Paging::Answer Paging::make_resident(StorageId storage, OpId for_op) {
   }
   const int from = page.backing;
   engine_.memory_.remove(engine_.now_, storage);
-  if (place_or_make_room(storage, for_op) == Answer::wait) {
+  // Its place is not free for what has to leave: it may have to wait there.
+  Bytes& kept = promised_[static_cast<std::size_t>(from)];
+  kept += engine_.trace_.storages[storage].bytes;
+  const Answer answer = place_or_make_room(storage, for_op);
+  kept -= engine_.trace_.storages[storage].bytes;
+  if (answer == Answer::wait) {
     // Back to where it was a moment ago.
     if (!engine_.memory_.place(engine_.now_, storage, from))
       engine_.memory_.place_unlimited(engine_.now_, storage, from);
@@ -234,7 +241,10 @@ void Paging::freed(StorageId storage) {
   const bool moving = page.state == State::leaving || page.state == State::arriving;
   // On the host clock memory is handed on in stream order, as a caching allocator does; on the device clock the
   // ops that use the storage may not have started yet.
-  if (moving || (!host_clock_ && page.users > 0)) return;
+  if (moving || (!host_clock_ && page.users > 0)) {
+    ++doomed_;
+    return;
+  }
   release(storage);
   if (!askers_.empty()) wake_all();
 }
@@ -256,8 +266,10 @@ void Paging::op_ended(OpId id) {
     --page.users;
     if (!host_clock_) --page.pins;
     if (page.state == State::leaving && may_leave(page) && page.target >= 0) leave(use.storage);
-    if (page.users == 0 && page.freed && (page.state == State::resident || page.state == State::elsewhere))
+    if (page.users == 0 && page.freed && (page.state == State::resident || page.state == State::elsewhere)) {
+      --doomed_;
       release(use.storage);
+    }
   }
   if (!askers_.empty()) wake_all();
 }
@@ -346,7 +358,9 @@ void Paging::transfer_ended(std::uint32_t index) {
     promised_[move.to] -= move.bytes;
     engine_.memory_.remove(engine_.now_, storage);
     page.state = State::dead;
-    if (!page.freed || page.users > 0) {
+    if (page.freed && page.users == 0) {
+      --doomed_;
+    } else {
       page.state = State::elsewhere;
       page.backing = move.to;
       if (!engine_.memory_.place(engine_.now_, storage, move.to))
@@ -354,7 +368,10 @@ void Paging::transfer_ended(std::uint32_t index) {
     }
   } else {
     set_resident(storage);
-    if (page.freed && page.users == 0) release(storage);
+    if (page.freed && page.users == 0) {
+      --doomed_;
+      release(storage);
+    }
   }
   pump(engine);
   wake_all();

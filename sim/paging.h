@@ -103,6 +103,7 @@ class Paging : public PagerView {
   std::vector<bool> held_;        // per op: counted among the users
   std::vector<int> spill_order_;  // tiers for what does not fit at the start
   std::uint32_t leaving_ = 0;
+  std::uint32_t doomed_ = 0;     // freed by the program, and still on the move or to be used
   std::vector<Bytes> promised_;  // per tier: of storages that leave for it and have not arrived
   OpId serving_ = kNoOp;         // the op whose storages are pinned now
   std::vector<Asker> askers_;

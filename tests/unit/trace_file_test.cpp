@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "sim/error.h"
+#include "sim/ranks.h"
 #include "sim/trace_builder.h"
 #include "sim/trace_check.h"
 #include "tests/support/random_trace.h"
@@ -26,15 +27,21 @@ auto fields(const Op& op) {
                              op.host_cost, op.return_delay, op.duration),
                     std::tie(op.bytes, op.flops, op.waves, op.target, op.source, op.first_use, op.use_count, op.from,
                              op.to, op.group, op.operator_class, op.data_type, op.collective, op.pageable, op.shape,
-                             op.kernels, op.framework_calls, op.dispatch));
+                             op.kernels, op.framework_calls, op.dispatch, op.error_permille));
 }
 auto fields(const Storage& s) {
   return std::tie(s.bytes, s.kind, s.place, s.stream, s.label, s.preexisting, s.pinned, s.shape);
 }
 auto fields(const Use& u) { return std::tie(u.storage, u.version, u.access); }
 auto fields(const Step& s) { return std::tie(s.name, s.first, s.last); }
-auto fields(const Stream& s) { return std::tie(s.name, s.device, s.role); }
-auto fields(const HostThread& t) { return std::tie(t.name); }
+auto fields(const Stream& s) { return std::tie(s.name, s.device, s.role, s.rank); }
+auto fields(const HostThread& t) { return std::tie(t.name, t.rank); }
+auto fields(const ProcessGroup& g) { return std::tie(g.name, g.ranks, g.members); }
+auto fields(const Rank& r) {
+  return std::tie(r.number, r.untracked_bytes, r.reserved_at_start, r.samples_per_step, r.tokens_per_step, r.ranks,
+                  r.constants.launch_latency[1], r.constants.stream_gap[1][2], r.constants.graph_gap,
+                  r.constants.event_latency, r.constants.launch_queue_depth);
+}
 auto fields(const Knowledge& k) { return std::tie(k.timing, k.allocations, k.dataflow, k.modules, k.shapes); }
 
 template <class Row>
@@ -49,7 +56,8 @@ std::string difference(const char* table, const std::vector<Row>& a, const std::
 std::string difference(const Trace& a, const Trace& b) {
   std::string found = difference("ops", a.ops, b.ops) + difference("uses", a.uses, b.uses) +
                       difference("storages", a.storages, b.storages) + difference("steps", a.steps, b.steps) +
-                      difference("streams", a.streams, b.streams) + difference("threads", a.threads, b.threads);
+                      difference("streams", a.streams, b.streams) + difference("threads", a.threads, b.threads) +
+                      difference("ranks", a.rank_table, b.rank_table) + difference("groups", a.groups, b.groups);
   if (a.strings.size() != b.strings.size()) return found + "strings differ in number";
   for (StringId i = 0; i < a.strings.size(); ++i)
     if (a.strings[i] != b.strings[i]) found += "string " + std::to_string(i) + " differs";
@@ -57,6 +65,7 @@ std::string difference(const Trace& a, const Trace& b) {
   for (ShapeId i = 0; i < a.shapes.size(); ++i)
     if (a.shapes[i] != b.shapes[i]) found += "shape " + std::to_string(i) + " differs";
   if (fields(a.knowledge) != fields(b.knowledge)) found += "knowledge differs";
+  if (a.job_ranks != b.job_ranks) found += "the job's ranks differ";
   if (std::tie(a.name, a.machine, a.places, a.event_count, a.ranks, a.samples_per_step, a.tokens_per_step,
                a.untracked_bytes, a.reserved_at_start,
                a.notes) != std::tie(b.name, b.machine, b.places, b.event_count, b.ranks, b.samples_per_step,
@@ -93,6 +102,23 @@ RC_GTEST_PROP(TraceFile, EveryFieldComesBack, ()) {
   const ScratchFolder folder;
   write_trace(trace, folder / "a.mwt");
   RC_ASSERT(difference(trace, read_trace(folder / "a.mwt")) == "");
+}
+
+TEST(TraceFile, SeveralRanksComeBack) {
+  std::vector<RankProgram> ranks = {{2, random_trace(1, 300)}, {5, random_trace(2, 200)}};
+  ranks[0].trace.job_ranks = 8;
+  ranks[0].trace.groups = {{"dp", 8, {}}, {"tp \xff", 2, {2, 5}}};
+  ranks[1].trace.ops[10].error_permille = 1234;
+  const Trace trace = joined_ranks(std::move(ranks));
+  ASSERT_EQ(check(trace), std::vector<std::string>{});
+  const ScratchFolder folder;
+  write_trace(trace, folder / "a.mwt");
+  const Trace read = read_trace(folder / "a.mwt");
+  EXPECT_EQ(difference(trace, read), "");
+  EXPECT_EQ(read.rank_table.size(), 2u);
+  Trace other = trace;
+  other.streams.back().rank = 0;
+  EXPECT_EQ(difference(trace, other).substr(0, 15), "streams differ ");
 }
 
 TEST(TraceFile, RandomTracesUseEveryFieldThatTheFileMustKeep) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/error.h"
+#include "sim/rank_machine.h"
 #include "sim/tier_memory.h"
 #include "sim/trace_builder.h"
 #include "sim/trace_check.h"
@@ -95,7 +96,7 @@ class MoveWriter {
     for (const Use& use : base_.uses) used[use.storage] = true;
     for (const MoveRecord& move : moves_)
       if (move.storage < first.size() && first[move.storage] < 0) first[move.storage] = move.from;
-    TierMemory memory(base_, machine_, tier_allocators(machine_, "pytorch"), nullptr);
+    TierMemory memory(base_, machine_of_ranks(machine_, base_), tier_allocators(machine_, "pytorch"), nullptr);
     for (StorageId id = 0; id < base_.storages.size(); ++id) {
       const Storage& s = base_.storages[id];
       residences_.push_back({id, kNoStorage, {}, kNone, {}, s.preexisting, false});

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/error.h"
+#include "sim/rank_machine.h"
 #include "sim/tier_memory.h"
 
 namespace memwall {
@@ -29,7 +30,7 @@ class MemoryReplay {
   MemoryReplay(const Trace& trace, const Machine& machine, Observer* observer)
       : trace_(trace),
         tier_of_place_(tiers_of_places(trace, machine)),
-        memory_(trace, machine, tier_allocators(machine, "pytorch"), observer),
+        memory_(trace, machine_of_ranks(machine, trace), tier_allocators(machine, "pytorch"), observer),
         lives_(trace.storages.size(), false) {}
 
   void pass(const std::vector<MemoryStep>& steps) {

@@ -1,9 +1,13 @@
-// memwall machines: which there are, and every number of one with its source.
+// memwall machines: which there are, every number of one with its source, several side by side, and how well their
+// files reproduce the tables that they were fitted to.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 
+#include "cli/machine_tables.h"
 #include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
@@ -12,21 +16,70 @@
 namespace memwall {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr int kOutside = 4;  // exit code
+
 struct Options {
-  std::string format = "table", machine;
-  std::vector<std::string> settings;
-  CLI::App* show = nullptr;
+  std::string format = "table", machine, tables;
+  std::vector<std::string> settings, machines;
+  bool points = false;
+  CLI::App *show = nullptr, *compare = nullptr, *check = nullptr;
 };
 
-Table machine_list() {
-  Table t{.name = "machines",
-          .title = "",
-          .columns = {"name", "description"},
-          .headings = {"", ""},
-          .rows = {},
-          .wrap = true};
-  for (const MachineSummary& m : list_machines()) t.rows.push_back({cell(m.name), cell(m.description)});
-  return t;
+std::vector<Machine> listed_machines() {
+  std::vector<std::string> damaged;
+  std::vector<Machine> machines = sound_machines(&damaged);
+  for (const std::string& sentence : damaged) fmt::print(stderr, "memwall machines: left out: {}\n", sentence);
+  return machines;
+}
+
+Table machine_list(Format format) {
+  const bool programs = format == Format::json || format == Format::csv;
+  return programs ? machine_description_table(listed_machines()) : machine_list_table(listed_machines());
+}
+
+Table comparison(const Options& o) {
+  constexpr std::size_t kMost = 8;
+  if (o.machines.size() < 2 || o.machines.size() > kMost)
+    throw UsageError(fmt::format("machines compare: found {} machines; expected 2 to {}.", o.machines.size(), kMost));
+  std::vector<Machine> machines;
+  for (const std::string& name : o.machines) machines.push_back(load_machine(name, o.settings));
+  return machine_comparison_table(machines);
+}
+
+// Published tables are not part of memwall.
+fs::path table_folder(const Options& o) {
+  const char* shared = std::getenv("MEMWALL_SHARED");
+  fs::path folder = o.tables;
+  if (folder.empty() && shared != nullptr && *shared != '\0') folder = fs::path(shared) / "data" / "published";
+  if (folder.empty())
+    throw UsageError(
+        "machines check: found no published tables; give their folder with --tables, or set MEMWALL_SHARED.");
+  if (!fs::is_directory(folder))
+    throw UsageError(
+        fmt::format("machines check: {} is no folder; expected one of published tables.", folder.string()));
+  return folder;
+}
+
+int check_machines(const Options& o, Format format) {
+  const fs::path folder = table_folder(o);
+  std::vector<std::string> names = o.machines;
+  if (names.empty())
+    for (const Machine& m : listed_machines()) names.push_back(m.name);
+  std::vector<MachineCheck> checks;
+  int code = 0;
+  for (const std::string& name : names) {
+    checks.push_back({load_machine(name).name, check_components(name, folder)});
+    for (const ComponentCheck& c : checks.back().components) {
+      if (c.rows.held_out || c.within()) continue;
+      fmt::print(stderr, "memwall machines: {}, {}: median residual {:.1f} %, more than {:.1f} %\n", name, c.rows.name,
+                 100 * c.median, 100 * c.rows.limit);
+      code = kOutside;
+    }
+  }
+  print(o.points ? to_text(machine_point_table(checks), format) : to_text(machine_check_tables(checks), format));
+  return code;
 }
 
 Table machine_table(const Options& o) {
@@ -41,6 +94,27 @@ Table machine_table(const Options& o) {
   return t;
 }
 
+void add_compare_machines(CLI::App& app, Options& o) {
+  o.compare = app.add_subcommand("compare", "Several machines side by side, and each over the first");
+  o.compare->add_option("machines", o.machines, "Machines' names, or paths of machine files")->required();
+  o.compare->add_option("--set", o.settings, "Override a number of all of them")->allow_extra_args(false);
+  o.compare->add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
+  o.compare->footer(
+      "\"of each, all at once\": what one GPU has while all that share its links use them. Rates per FLOP and prices\n"
+      "take the dense 16-bit peak. A dash stands for what a file does not say.");
+}
+
+void add_check_machines(CLI::App& app, Options& o) {
+  o.check = app.add_subcommand("check", "How far machine files are from the published tables that they were fitted to");
+  o.check->add_option("machines", o.machines, "Machines' names, or paths of machine files; all where none is given");
+  o.check->add_option("--tables", o.tables, "Folder of the tables (default: data/published below MEMWALL_SHARED)");
+  o.check->add_flag("--points", o.points, "Every measured point beside its prediction");
+  o.check->add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
+  o.check->footer(
+      "Exit code 4 where the median residual of a component is above 5 %, or above what the file says with its reason\n"
+      "(calibration.limit). \"held out\": rows that nothing was fitted to.");
+}
+
 }  // namespace
 
 Verb add_machines(CLI::App& parent) {
@@ -51,7 +125,9 @@ Verb add_machines(CLI::App& parent) {
       "Examples:\n"
       "  memwall machines\n"
       "  memwall machines show h100-sxm-80gb\n"
-      "  memwall machines show h100-sxm-80gb --set gpu.hbm.bandwidth=4TB/s");
+      "  memwall machines show h100-sxm-80gb --set gpu.hbm.bandwidth=4TB/s\n"
+      "  memwall machines compare a100-sxm-80gb h100-sxm-80gb mi300x\n"
+      "  memwall machines check --tables ../shared/data/published");
   o->show = app->add_subcommand("show", "Every number of a machine, with its unit and where it comes from");
   o->show->add_option("machine", o->machine, "A machine's name, or the path of a machine file (.textproto)")
       ->required();
@@ -61,9 +137,15 @@ Verb add_machines(CLI::App& parent) {
   o->show->footer(
       "Sources that begin with \"assumption:\" are nobody's measurement. To describe a machine of your own,\n"
       "copy a file of models/hw/machines and give its path; a missing unit or source is refused by line.");
+  add_compare_machines(*app, *o);
+  add_check_machines(*app, *o);
   return {app, [o] {
             const Format format = parse_format(o->format);
-            print(to_text(o->show->parsed() ? machine_table(*o) : machine_list(), format));
+            if (o->check->parsed()) return check_machines(*o, format);
+            if (o->compare->parsed())
+              print(to_text(comparison(*o), format));
+            else
+              print(to_text(o->show->parsed() ? machine_table(*o) : machine_list(format), format));
             return 0;
           }};
 }

@@ -281,11 +281,21 @@ std::vector<MachineNumber> machine_numbers(const std::string& name_or_path, cons
   return read_machine_text(name_or_path, settings).numbers();
 }
 
-std::vector<MachineSummary> list_machines() {
+std::vector<MachineSummary> list_machines(std::vector<std::string>* damaged) {
   std::vector<MachineSummary> machines;
+  for (const Machine& machine : sound_machines(damaged)) machines.push_back({machine.name, machine.description});
+  return machines;
+}
+
+std::vector<Machine> sound_machines(std::vector<std::string>* damaged) {
+  std::vector<Machine> machines;
   for (const std::string& name : machine_names()) {
-    const MachineText text = read_machine_text(name, {});
-    machines.push_back({name, text.machine().description()});
+    try {
+      machines.push_back(load_machine(name));
+      machines.back().name = name;  // what finds it: a copied file may still have another's name inside
+    } catch (const InputError& error) {
+      if (damaged) damaged->push_back(error.what());
+    }
   }
   return machines;
 }
@@ -293,15 +303,14 @@ std::vector<MachineSummary> list_machines() {
 std::string machine_for_device(const std::string& device_name, Bytes total_memory) {
   std::string best;
   double best_difference = 0.1;  // drivers keep a few percent back; another variant differs by more
-  for (const std::string& name : machine_names()) {
-    const Machine machine = load_machine(name);
+  for (const Machine& machine : sound_machines(nullptr)) {
     const auto& aliases = machine.gpu.aliases;
     const bool listed = std::find(aliases.begin(), aliases.end(), device_name) != aliases.end();
     if (machine.gpu.name != device_name && !listed) continue;
     const auto capacity = static_cast<double>(machine.tiers.front().capacity);
     const double difference = total_memory > 0 ? std::abs(static_cast<double>(total_memory) - capacity) / capacity : 0;
     if (difference > best_difference || (!best.empty() && difference == best_difference)) continue;
-    best = name;
+    best = machine.name;
     best_difference = difference;
   }
   return best;

@@ -34,12 +34,14 @@ Machine parse_machine(const std::string& text, const std::string& name);
 std::vector<MachineNumber> machine_numbers(const std::string& name_or_path,
                                            const std::vector<std::string>& settings = {});
 
-// The machines that come with memwall, by name.
-std::vector<MachineSummary> list_machines();
+// The machines that come with memwall (or are in MEMWALL_MACHINES), by name. A file that is damaged is left out; its
+// sentence goes to `damaged`, if given.
+std::vector<MachineSummary> list_machines(std::vector<std::string>* damaged = nullptr);
+std::vector<Machine> sound_machines(std::vector<std::string>* damaged);
 
 // The machine whose GPU a capture reports under this name: among equal names the one
 // whose memory is nearest to `total_memory` (bytes; 0 = not known). "" if none, or
-// if the memory differs by more than a tenth.
+// if the memory differs by more than a tenth. Damaged files are passed over.
 std::string machine_for_device(const std::string& device_name, Bytes total_memory);
 
 }  // namespace memwall

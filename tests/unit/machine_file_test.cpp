@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -81,7 +82,7 @@ TEST_F(MachineFileTest, TheScheduleOfOperatorClassesIsTheSchemas) {
 
 TEST_F(MachineFileTest, EveryShippedMachineIsWhole) {
   const auto machines = list_machines();
-  EXPECT_EQ(machines.size(), 11u);
+  EXPECT_EQ(machines.size(), 22u);
   for (const MachineSummary& summary : machines) {
     const Machine m = load_machine(summary.name);
     EXPECT_EQ(m.name, summary.name);
@@ -152,14 +153,14 @@ TEST_F(MachineFileTest, AnUnknownMachineNamesTheNearest) {
 TEST_F(MachineFileTest, AMisspelledKeyIsToldWithLineAndNearestName) {
   const std::string path = changed("multiprocessors {", "multiprocesors {");
   EXPECT_THROW(load_machine(path), InputError);
-  EXPECT_SAYS(refusal(path), "mine.textproto:13:");
+  EXPECT_SAYS(refusal(path), "mine.textproto:15:");
   EXPECT_SAYS(refusal(path), "unknown key \"multiprocesors\" in Gpu (nearest: \"multiprocessors\")");
 }
 
 TEST_F(MachineFileTest, AMissingUnitIsToldWithLineAndKey) {
   const std::string path = changed("3.35 TB/s", "3.35");
   EXPECT_THROW(load_machine(path), InputError);
-  EXPECT_SAYS(refusal(path), "mine.textproto:21:");
+  EXPECT_SAYS(refusal(path), "mine.textproto:23:");
   EXPECT_SAYS(refusal(path), "gpu.hbm.bandwidth: \"3.35\" has no unit; expected a bandwidth such as \"3.35 TB/s\"");
 }
 
@@ -232,7 +233,62 @@ TEST_F(MachineFileTest, DevicesFindTheirMachine) {
   EXPECT_EQ(machine_for_device("NVIDIA GeForce RTX 2080 Ti", 0), "rtx-2080ti");
   EXPECT_EQ(machine_for_device("AMD Radeon Graphics", 68702699520), "mi250");
   EXPECT_EQ(machine_for_device("AMD Radeon Graphics", GiB(16)), "") << "another card of that name";
-  EXPECT_EQ(machine_for_device("Tesla T4", 0), "");
+  EXPECT_EQ(machine_for_device("Tesla T4", 15843721216), "t4");
+  EXPECT_EQ(machine_for_device("NVIDIA H100 PCIe", 85028765696), "h100-pcie-80gb");
+  EXPECT_EQ(machine_for_device("NVIDIA L40S", 0), "l40s");
+  EXPECT_EQ(machine_for_device("NVIDIA B200", GiB(178)), "b200-sxm-180gb");
+  EXPECT_EQ(machine_for_device("NVIDIA GH200 480GB", GiB(95)), "gh200-480gb");
+  EXPECT_EQ(machine_for_device("AMD Instinct MI300X", 206141652992), "mi300x");
+  EXPECT_EQ(machine_for_device("NVIDIA A100 80GB PCIe", 84987740160), "a100-pcie-80gb");
+  EXPECT_EQ(machine_for_device("NVIDIA GeForce RTX 3090", 25438126080), "rtx-3090");
+  EXPECT_EQ(machine_for_device("NVIDIA GeForce RTX 4090", 25393692672), "rtx-4090");
+  EXPECT_EQ(machine_for_device("Tesla V100-SXM3-32GB", 34087305216), "v100-sxm3-32gb") << "not the cluster of them";
+  EXPECT_EQ(machine_for_device("NVIDIA H100 80GB HBM3", 0), "h100-sxm-80gb") << "not the one with CXL memory";
+  EXPECT_EQ(machine_for_device("Tesla P4", 0), "");
+}
+
+TEST_F(MachineFileTest, ADamagedFileLeavesTheOthersListed) {
+  std::ofstream(folder_ / "sound.textproto") << shipped("t4");
+  std::ofstream(folder_ / "broken.textproto") << "name: \"broken\"\n";
+  setenv("MEMWALL_MACHINES", folder_.c_str(), 1);
+  std::vector<std::string> damaged;
+  const auto machines = list_machines(&damaged);
+  const std::string found = machine_for_device("Tesla T4", 0);
+  unsetenv("MEMWALL_MACHINES");
+  ASSERT_EQ(machines.size(), 1u);
+  EXPECT_EQ(machines[0].name, "sound");
+  EXPECT_EQ(found, "sound");
+  ASSERT_EQ(damaged.size(), 1u);
+  EXPECT_SAYS(damaged[0], "broken.textproto:1:1: description is missing");
+}
+
+TEST_F(MachineFileTest, CurvesHaveTheUnitOfWhatTheyHold) {
+  const Machine m = load_machine("a100-sxm-80gb");
+  EXPECT_NEAR(m.gpu.load_latency.at(1 << 20), 200e-9, 100e-9) << "a load from the L2";
+  EXPECT_GT(m.gpu.private_read_bandwidth.at(64 << 10), 3 * m.gpu.shared_read_bandwidth.at(16 << 20));
+  std::string text = shipped("a100-sxm-80gb");
+  const std::size_t at = text.find("point:", text.find("load_latency {"));
+  const std::size_t end = text.find('\n', at);
+  EXPECT_SAYS(refusal(write(text.replace(at, end - at, "point: \"1 KiB: 0.4\""))),
+              "gpu.load_latency: \"0.4\" has no unit");
+}
+
+TEST_F(MachineFileTest, StorageIsNoFasterThanItsRequestsAllow) {
+  const Machine m = load_machine("rtx-3090");
+  const Route* read = m.route(m.tier("nvme"), m.tier("host"), false);
+  EXPECT_DOUBLE_EQ(read->bandwidth, 7e9);
+  EXPECT_EQ(read->requests.block, 1 << 20);
+  const Machine one = load_machine("rtx-3090", {"route.nvme_to_host.requests.depth=1"});
+  EXPECT_NEAR(one.route(one.tier("nvme"), one.tier("host"), false)->bandwidth, 1048576 / 1.4e-3, 1e3);
+  const Machine few = load_machine("rtx-3090", {"route.nvme_to_host.requests.rate=1000Hz"});
+  EXPECT_NEAR(few.route(few.tier("nvme"), few.tier("host"), false)->bandwidth, 1048576e3, 1);
+}
+
+TEST_F(MachineFileTest, TheCxlHostHasFourTiersAndWaysBetweenThem) {
+  const Machine m = load_machine("h100-sxm-80gb-cxl");
+  for (const auto& [from, to] : {std::pair{"cxl", "host"}, {"host", "cxl"}, {"cxl", "hbm"}, {"hbm", "cxl"}})
+    EXPECT_TRUE(m.route(m.tier(from), m.tier(to), false)) << from << " to " << to;
+  EXPECT_EQ(m.tiers[static_cast<std::size_t>(m.tier("cxl"))].tier_class, TierClass::host);
 }
 
 }  // namespace

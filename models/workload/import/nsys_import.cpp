@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "models/workload/import/inject_records.h"
+#include "models/workload/import/kineto_decisions.h"
 #include "models/workload/import/kineto_step.h"
 #include "models/workload/import/nsys_database.h"
 #include "sim/error.h"
@@ -19,7 +20,7 @@ using std::string_view;
 using Columns = std::vector<string_view>;
 
 constexpr std::uint32_t kNotSaid = 0xffffffff;
-constexpr std::uint32_t kNoCall = 0xfffffffe;  // of work without a correlation: no call has it
+constexpr std::uint32_t kNoCall = 0xfffffffe;   // of work without a correlation: no call has it
 constexpr std::int64_t kThreadBits = 0xffffff;  // a globalTid: hardware, machine, process (24 bits), thread (24 bits)
 constexpr std::int64_t kLatestNs = std::int64_t{1} << 61;
 constexpr Bytes kMostBytes = Bytes{1} << 44;
@@ -417,7 +418,12 @@ ImportedTrace import_nsys(const InjectCapture& capture) {
 
 ImportedStep import_nsys(const std::filesystem::path& path, const ImportSettings& settings) {
   const InjectCapture capture = read_nsys(path, settings);
-  return step_of(import_nsys(capture), capture.capture);
+  ImportedTrace imported = import_nsys(capture);
+  std::vector<Decision> decisions = kineto_decisions(capture.capture, imported);
+  for (const std::string& note : capture.notes) decisions.push_back({"recorded", note, 0, 0});
+  ImportedStep step = step_of(std::move(imported), capture.capture);
+  step.decisions = std::move(decisions);
+  return step;
 }
 
 }  // namespace memwall

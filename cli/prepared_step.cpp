@@ -46,12 +46,12 @@ bool is_shipped(const std::string& machine) {
 
 // Times for a step that has none are modelled. On another machine than the trace's own, or on its own with settings,
 // durations are carried over by the cost model.
-Trace on_machine(Trace trace, const Machine& machine, const std::vector<std::string>& settings) {
+Trace on_machine(Trace trace, const Machine& machine, const std::vector<std::string>& settings, bool carry_host) {
   if (measured_nowhere(trace)) return modelled_on(std::move(trace), machine);
   if (trace.machine == machine.name && settings.empty()) return trace;
   if (is_shipped(trace.machine)) {
     const Machine own = load_machine(trace.machine);
-    return transferred(std::move(trace), &own, machine);
+    return transferred(std::move(trace), &own, machine, {.host = carry_host});
   }
   trace.notes.push_back(
       trace.machine.empty()
@@ -156,7 +156,8 @@ PreparedStep prepare_step(const LoadedStep& loaded, const StepSettings& s) {
   PreparedStep result;
   result.pager = make_pager(s.pager);
   result.machine = loaded.machine;
-  Trace trace = on_machine(loaded.second ? between_sizes(loaded, specs) : loaded.trace, result.machine, s.settings);
+  Trace trace =
+      on_machine(loaded.second ? between_sizes(loaded, specs) : loaded.trace, result.machine, s.settings, s.carry_host);
   trace = with_missing_durations(std::move(trace), result.machine);
   for (const ScaleOption& scale : s.scale) {
     trace = scaled(std::move(trace), scale.factors);

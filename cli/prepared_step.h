@@ -25,6 +25,7 @@ struct StepSettings {
   std::uint32_t steps = 1;
   std::string output;  // what is going to be written: refused before any work if that would destroy something
   bool keep_unchanged = false;
+  bool carry_host = false;  // on another machine than the trace's own: TransferSettings::host
 };
 
 struct PreparedStep {

@@ -30,7 +30,7 @@ struct Options {
   std::string step, second_size, machine, pager, allocator = "pytorch", allocator_settings, output, format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
-  bool no_provenance = false, find_largest_batch = false;
+  bool no_provenance = false, find_largest_batch = false, carry_host = false;
   std::string command_line;  // for provenance
 };
 
@@ -75,7 +75,8 @@ StepSettings step_settings(const Options& o) {
           .scale = parse_scales(o.scales),
           .steps = o.steps,
           .output = o.output,
-          .keep_unchanged = true};
+          .keep_unchanged = true,
+          .carry_host = o.carry_host};
 }
 
 // Simulates the step at one size after the other.
@@ -202,6 +203,9 @@ void add_options(CLI::App& app, Options& o) {
                  "Multiply durations: kernels=1.1,copies=1,host=0.5,collectives=1; of one rank of several with rank=2; "
                  "repeatable, they multiply")
       ->allow_extra_args(false);
+  app.add_flag("--carry-host", o.carry_host,
+               "On another machine than the capture's: host time too, by what both machine files say of calls and of "
+               "the framework; by default it stays as it was measured");
   app.add_flag("--find-largest-batch", o.find_largest_batch,
                "Try ever more samples per step under these policies and this allocator: which fit, and what stops the "
                "next");

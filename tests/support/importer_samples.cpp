@@ -1,5 +1,6 @@
 #include "tests/support/importer_samples.h"
 
+#include "tests/support/chakra_writer.h"
 #include "tests/support/inject_writer.h"
 #include "tests/support/pickle_writer.h"
 #include "tests/support/small_capture.h"
@@ -107,6 +108,51 @@ std::string chakra_messages() {
   return file;
 }
 
+constexpr const char* kExecutionTrace = R"({"schema":"1.1.1-chakra.0.0.4","pid":7,"nodes":[
+{"id":9,"name":"aten::mm","ctrl_deps":2,"inputs":{"values":[[7,8,0,20,4,"cuda:0"],[3,4,0,30,4,"cuda:0"]],"shapes":[[4,5],[5,6]],"types":["Tensor(float)","Tensor(float)"]
+}
+, "outputs" : {"values" : [[ 18, 19, 0, 24, 4, "cuda:0" ]], "shapes" : [[ 4, 6 ]], "types" : ["Tensor(float)"]},
+              "attrs" : [
+                {"name" : "rf_id", "type" : "uint64", "value" : 5}, {"name" : "tid", "type" : "uint64", "value" : 1},
+                {"name" : "op_schema", "type" : "string", "value" : "aten::mm(Tensor self, Tensor mat2) -> Tensor"}
+              ]
+},
+{"id":11,"name":"record_param_comms","ctrl_deps":10,"inputs":{"values":[[[18,19,0,24,4,"cuda:0"]],3,["0","default_pg"],1,"allreduce",[],[],0,2,4],"shapes":[[[4,6]],[],[[],[]],[],[],[],[],[],[],[]],"types":["GenericList[Tensor(float)]","Int","Tuple[String,String]","Int","String","GenericList[]","GenericList[]","Int","Int","Int"]},"outputs":{"values":[],"shapes":[],"types":[]},"attrs":[{"name":"rf_id","type":"uint64","value":7},{"name":"tid","type":"uint64","value":2},{"name":"pg_size","type":"uint64","value":4}]},
+{"id":12,"name":"triton_poi_0","ctrl_deps":2,"inputs":{"values":[[18,19,0,24,4,"cuda:0"],[20,21,0,24,4,"cuda:1"]],"shapes":[[4,6],[4,6]],"types":["Tensor(float)","Tensor(float)"]},"outputs":{"values":[],"shapes":[],"types":[]},"attrs":[{"name":"rf_id","type":"uint64","value":8},{"name":"tid","type":"uint64","value":1},{"name":"kernel_backend","type":"string","value":"triton"}]}]
+})";
+
+constexpr const char* kChakraGraph = R"({"workload_graph":[
+{"Id":5,"Name":"aten::mm(0)","NodeType":4,"ctrlDeps":[1],"data_deps":[],"runtime":12,"is_cpu_op":true
+},
+{"Id":6,"Name":"gemm","NodeType":4,"data_deps":[5],"runtime":40,"is_cpu_op":false},
+{"Id":7,"Name":"ncclKernel_AllReduce_RING","NodeType":7,"data_deps":[5,6],"is_cpu_op":false,"comm_size":64,"comm_type":0}]
+})";
+
+constexpr const char* kPrintedChakra = R"({"version":"0.0.4"}{
+"id":"1","name":"load","type":"MEM_LOAD_NODE","attr":[{"name":"tensor_size","uint64Val":"4096"}]}{
+"id":"2","name":"layer","type":"COMP_NODE","dataDeps":["1"],"durationMicros":"12","attr":[{"name":"num_ops","int64Val":"9"}]})";
+
+std::string chakra_messages() {
+  WrittenNode host{.id = 1, .name = "aten::mm(0)", .control = {9}, .duration = 12};
+  host.values = "[[1, 2, 0, 20, 4, 'cuda:0'], [3, 4, 0, 30, 4, 'cuda:0'], True]";
+  host.shapes = "[[4, 5], [5, 6], []]";
+  host.types = "['Tensor(float)', 'Tensor(float)', 'Bool']";
+  host.out_values = "[[5, 6, 0, 24, 4, 'cuda:0']]";
+  host.out_shapes = "[[4, 6]]";
+  host.out_types = "['Tensor(float)']";
+  host.with("is_cpu_op", 1, 27)
+      .with("tid", 1)
+      .with("rf_id", 3)
+      .with("op_schema", "aten::mm(Tensor a, Tensor b) -> Tensor");
+  WrittenNode kernel{.id = 2, .name = "gemm", .data = {1}, .duration = 40};
+  kernel.with("is_cpu_op", std::uint64_t{0}, 27).with("stream", 7);
+  WrittenNode meeting{.id = 3, .name = "ALL_GATHER", .type = 7, .data = {1, 2}};
+  meeting.with("comm_type", 2).with("comm_size", 640).with("stream", 20).with("pg_name", "0");
+  WrittenNode next{.id = 4, .name = "aten::add", .data = {1, 2}, .duration = 5};
+  next.with("is_cpu_op", 1, 27).with("tid", 2);
+  return chakra_file({host, kernel, meeting, next});
+}
+
 }  // namespace
 
 std::vector<ImporterSample> importer_samples() {
@@ -119,6 +165,10 @@ std::vector<ImporterSample> importer_samples() {
       {"Chakra", {{"small.et", chakra_messages()}}},
       {"Chakra in JSON", {{"small.chakra.json", kChakraJson}}},
       {"G10", {{"a-1.kernels.csv", kKernels}, {"a-1.tensors.csv", kTensors}}},
+      {"ExecutionTrace", {{"small.et.json", kExecutionTrace}}},
+      {"Chakra", {{"small.0.et", chakra_messages()}}},
+      {"Chakra in JSON", {{"small.0.json", kChakraGraph}}},
+      {"Chakra printed", {{"printed.json", kPrintedChakra}}},
       {"Nsight Systems", {{"small.sqlite", nsys_report()}}},
       {"TrioSim", {{"trace.csv", kTrioSimTrace}, {"tensor.csv", kTrioSimTensors}}},
       {"DTR", {{"small.log", kDtrLog}}},

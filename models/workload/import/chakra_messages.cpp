@@ -210,11 +210,6 @@ bool recognizes_chakra_messages(const FileHead& head) {
   }
   std::string_view text(bytes), message;
   std::size_t fields = 0, named = 0;
-  if (text.empty() || text.front() == '{' || text.front() == '[') {
-    // A size of 123 or 91 bytes is possible; JSON goes on otherwise.
-    if (text.size() < 2 || (text[1] != '\x0a' && text[1] != '\x12') || text.find_first_not_of(" \t\r\n", 1) > 1)
-      return false;
-  }
   if (!cut_message(text, message) || !has_only_fields(message, metadata, fields)) return false;
   while (cut_message(text, message)) {
     std::size_t in_node = 0;

@@ -276,7 +276,7 @@ void Program::fill_collective(const ChakraNode& n, const std::string& name, Op& 
   else if (n.communication >= 0 && n.communication < static_cast<std::int64_t>(std::size(kKinds)))
     op.collective = kKinds[n.communication];
   else
-    op.collective = collective_kind(name, "");
+    op.collective = collective_kind(name, "") != Kind::none ? collective_kind(name, "") : collective_by_name(name);
   const std::string& group = text_[n.group];
   const auto [entry, is_new] = groups_.try_emplace(group, static_cast<std::uint16_t>(t().groups.size()));
   if (is_new) {

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "models/workload/import/kineto_kernel.h"
@@ -56,12 +57,12 @@ void read_attributes(const ExecutionTrace& execution, std::uint32_t node, Commun
   if (found->step >= 0) c.step = found->step;
 }
 
-// Names as NCCL's backend gives them ("allreduce", "all_to_allv", "_reduce_scatter_base") and those of operators and
-// ranges ("c10d::allgather_", "nccl:all_gather"). To and from a root alone counts as sends and receives.
-CollectiveKind kind_by_name(std::string_view name) {
+}  // namespace
+
+CollectiveKind collective_by_name(std::string_view name) {
   std::string plain;
   for (const char c : name.substr(name.rfind(':') + 1))
-    if (c != '_') plain += c;
+    if (c != '_') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   static constexpr std::pair<std::string_view, CollectiveKind> kNames[] = {
       {"allreduce", CollectiveKind::all_reduce}, {"reducescatter", CollectiveKind::reduce_scatter},
       {"allgather", CollectiveKind::all_gather}, {"alltoall", CollectiveKind::all_to_all},
@@ -74,8 +75,6 @@ CollectiveKind kind_by_name(std::string_view name) {
     if (plain.starts_with(text)) return kind;
   return CollectiveKind::none;
 }
-
-}  // namespace
 
 std::optional<CommunicationNode> communication_record(const ExecutionTrace& execution, std::uint32_t n) {
   const ExecutionNode& node = execution.nodes[n];
@@ -98,7 +97,7 @@ std::optional<CommunicationNode> communication_record(const ExecutionTrace& exec
     }
   }
   read_attributes(execution, n, c);
-  c.kind = kind_by_name(c.name);
+  c.kind = collective_by_name(c.name);
   c.message = bytes_on_device(execution.inputs(node));
   return c;
 }
@@ -113,7 +112,7 @@ CommunicationNode communication_of(const ExecutionTrace& execution, const Execut
       recorded = true;
     }
   const ExecutionNode& node = execution.nodes[n];
-  if (c.kind == CollectiveKind::none) c.kind = kind_by_name(execution.name(node));
+  if (c.kind == CollectiveKind::none) c.kind = collective_by_name(execution.name(node));
   if (c.message == 0) c.message = bytes_on_device(execution.inputs(node));
   if (c.name.empty()) c.name = execution.name(node);
   return c;

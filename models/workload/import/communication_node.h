@@ -34,6 +34,11 @@ std::optional<CommunicationNode> communication_record(const ExecutionTrace& exec
 // Of a node that stands for a collective (NodeWork::collective): with what the nodes around say.
 CommunicationNode communication_of(const ExecutionTrace& execution, const ExecutionOrder& order, std::uint32_t node);
 
+// By the names of NCCL's backend ("allreduce", "all_to_allv", "_reduce_scatter_base"), of operators and ranges
+// ("c10d::allgather_", "nccl:all_gather") and of Chakra ("ALL_REDUCE"); `none` of others. What goes to or from a root
+// alone counts as sends and receives.
+CollectiveKind collective_by_name(std::string_view name);
+
 // The groups that the file lists, in its order.
 std::vector<ProcessGroup> listed_groups(const ExecutionTrace& execution);
 

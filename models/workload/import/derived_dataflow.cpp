@@ -73,6 +73,8 @@ class Keeper {
          const StorageJoin& storages)
       : imported_(imported), capture_(capture), execution_(execution), storages_(storages) {}
 
+  std::vector<StorageId> gradients;  // that AccumulateGrad took
+
   // By storage, as add_storage_lives takes it.
   std::vector<OpId> run(const std::vector<std::pair<OpId, OpId>>& waited) {
     until_.assign(imported_.trace.storages.size(), 0);
@@ -92,8 +94,10 @@ class Keeper {
       if (execution_.name(node) != "torch::autograd::AccumulateGrad") continue;  // not the engine's entry around it
       const auto next = std::upper_bound(ends.begin(), ends.end(), std::pair(capture_.operators[n].start, kNoOp));
       for (std::uint32_t i = node.first_input; i < node.first_input + node.input_count; ++i)
-        if (const StorageId s = storages_.storage_of_tensor[i]; s != kNoStorage && is_gradient(s))
+        if (const StorageId s = storages_.storage_of_tensor[i]; s != kNoStorage && is_gradient(s)) {
           keep(s, next == ends.end() ? kNoOp : next->second);
+          gradients.push_back(s);
+        }
     }
   }
 
@@ -139,10 +143,10 @@ void set_storage_shapes(Trace& trace, const ExecutionTrace& execution, const Sto
   }
 }
 
-// Without a zero_grad or an optimizer nothing says of a gradient that it outlives the step, but AccumulateGrad does.
-void name_kept_gradients(Trace& trace, const std::vector<OpId>& until) {
-  for (StorageId s = 0; s < trace.storages.size(); ++s)
-    if (until[s] == kNoOp && !trace.storages[s].preexisting && trace.storages[s].kind == StorageKind::activation)
+// Without an optimizer in the file nothing but AccumulateGrad says of a gradient what it is.
+void name_gradients(Trace& trace, const std::vector<StorageId>& gradients) {
+  for (const StorageId s : gradients)
+    if (!trace.storages[s].preexisting && trace.storages[s].kind == StorageKind::activation)
       trace.storages[s].kind = StorageKind::gradient;
 }
 
@@ -160,8 +164,9 @@ DerivedDataflow add_dataflow(ImportedTrace& imported, const KinetoCapture& captu
   classify_storages(imported, capture, execution, match, derived.storages);
   if (settings.set_costs) derived.flops = set_costs(trace, execution, node_of_op);
   set_storage_shapes(trace, execution, derived.storages);
-  const std::vector<OpId> until = Keeper(imported, capture, execution, derived.storages).run(settings.waited);
-  name_kept_gradients(trace, until);
+  Keeper keeper(imported, capture, execution, derived.storages);
+  const std::vector<OpId> until = keeper.run(settings.waited);
+  name_gradients(trace, keeper.gradients);
   derived.lives = add_storage_lives(trace, until);
   trace.knowledge.dataflow = true;
   trace.knowledge.shapes |= settings.set_costs;

@@ -31,7 +31,9 @@ class Parser {
   bool run(std::vector<Item>& items) {
     blanks();
     if (!at('[') && !at('(')) return false;
-    return value(items, 0);
+    if (!value(items, 0)) return false;
+    blanks();
+    return i_ == text_.size();
   }
 
  private:

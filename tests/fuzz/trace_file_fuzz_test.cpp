@@ -5,12 +5,17 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <random>
+#include <utility>
 
 #include "sim/error.h"
+#include "sim/simulation.h"
 #include "sim/trace_check.h"
 #include "tests/support/random_trace.h"
+#include "tests/support/rank_program.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/test_machine.h"
 #include "traces/trace/frame_file.h"
 #include "traces/trace/trace_file.h"
 
@@ -50,6 +55,64 @@ long resident_kilobytes() {
   return usage.ru_maxrss;
 }
 
+std::vector<std::string> altered_at_random(std::vector<std::string> frames, std::mt19937_64& random) {
+  for (std::uint64_t edits = 1 + random() % 3; edits > 0; --edits) {
+    std::string& frame = frames[random() % frames.size()];
+    if (frame.empty()) continue;
+    const std::size_t at = random() % frame.size();
+    switch (random() % 4) {
+      case 0:
+        frame.resize(at);
+        break;
+      case 1:
+        frame[at] = static_cast<char>(random());
+        break;
+      case 2:
+        frame.insert(at, 1 + random() % 9, static_cast<char>(random()));
+        break;
+      default:
+        frame[at] = static_cast<char>(0xff);
+        break;
+    }
+  }
+  return frames;
+}
+
+// One or two numbers of ranks and of what ops name, changed for small ones.
+Trace with_hostile_numbers(Trace trace, std::mt19937_64& random) {
+  for (std::uint64_t edits = 1 + random() % 2; edits > 0; --edits) {
+    const auto number = static_cast<std::uint16_t>(random() % 5);
+    Op& op = trace.ops[random() % trace.ops.size()];
+    switch (random() % 8) {
+      case 0:
+        trace.threads[random() % trace.threads.size()].rank = number;
+        break;
+      case 1:
+        trace.streams[random() % trace.streams.size()].rank = number;
+        break;
+      case 2:
+        trace.rank_table[random() % trace.rank_table.size()].number = number;
+        break;
+      case 3:
+        op.thread = number;
+        break;
+      case 4:
+        op.stream = number;
+        break;
+      case 5: {  // a rank that goes to its meetings in another order
+        const auto swapped = std::find_if(trace.ops.begin(), trace.ops.end(), [&](const Op& other) {
+          return other.kind == OpKind::collective && other.thread == op.thread && other.target == number % 4;
+        });
+        if (op.kind == OpKind::collective && swapped != trace.ops.end()) std::swap(op.target, swapped->target);
+        break;
+      }
+      default:
+        op.target = number;
+    }
+  }
+  return trace;
+}
+
 class TraceFileFuzz : public testing::Test {
  protected:
   TraceFileFuzz() {
@@ -86,30 +149,44 @@ TEST_F(TraceFileFuzz, AlteredContentBehindGoodChecksumsNeverCrashes) {
   int refusals = 0;
   constexpr int kTries = 4000;
   for (int i = 0; i < kTries; ++i) {
-    std::vector<std::string> altered = frames;
-    for (std::uint64_t edits = 1 + random() % 3; edits > 0; --edits) {
-      std::string& frame = altered[random() % altered.size()];
-      if (frame.empty()) continue;
-      const std::size_t at = random() % frame.size();
-      switch (random() % 4) {
-        case 0:
-          frame.resize(at);
-          break;
-        case 1:
-          frame[at] = static_cast<char>(random());
-          break;
-        case 2:
-          frame.insert(at, 1 + random() % 9, static_cast<char>(random()));
-          break;
-        default:
-          frame[at] = static_cast<char>(0xff);
-          break;
-      }
-    }
+    const std::vector<std::string> altered = altered_at_random(frames, random);
     write_frames(altered, bad_);
     refusals += refused(bad_);
   }
   EXPECT_GT(refusals, kTries / 3);  // some changes only rename or retime something
+}
+
+// Indices of ranks and numbers of meetings come from the file: what is accepted must run, or say why it cannot.
+TEST_F(TraceFileFuzz, AlteredRanksAndMeetingsEndInSentences) {
+  RankAuthor a(0), b(1), c(6);
+  for (RankAuthor* author : {&a, &b, &c})
+    for (std::uint32_t meeting = 0; meeting < 4; ++meeting) {
+      author->kernel(microseconds(3 + meeting));
+      author->order(0, 1);
+      author->meet(meeting, microseconds(10), 1, 0);
+    }
+  const Trace sound = joined(std::move(a), std::move(b), std::move(c));
+  write_trace(sound, good_);
+  const std::vector<std::string> frames = frames_of(good_);
+  std::mt19937_64 random(9);
+  int accepted = 0, ran = 0;
+  for (int i = 0; i < 3000; ++i) {
+    if (i % 2 == 0)
+      write_frames(altered_at_random(frames, random), bad_);
+    else
+      write_trace(with_hostile_numbers(sound, random), bad_);
+    if (refused(bad_)) continue;
+    ++accepted;
+    try {
+      simulate(read_trace(bad_), test_machine(), {});
+      ++ran;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("waits forever"), std::string::npos) << error.what();
+    } catch (const UsageError&) {  // a tier of another name
+    }
+  }
+  EXPECT_GT(ran, 100);
+  EXPECT_GT(accepted, ran) << "no damage made a circle: the meetings are not reached";
 }
 
 TEST_F(TraceFileFuzz, PartsInAnotherOrderOrNumberAreRefused) {

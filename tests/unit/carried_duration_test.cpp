@@ -106,6 +106,10 @@ TEST(CarriedDuration, NothingGoesFasterThanTheRoof) {
   const Op op = kernel(OperatorClass::gemm, 100'000'000, 1e9);  // 100 us of arithmetic and of memory
   EXPECT_NEAR(carried_us(102, op, from, to), 102, 1e-6) << "memory holds it";
   EXPECT_NEAR(carried_us(52, op, from, to), 52, 1e-6) << "it was twice as fast as the old roof: its bytes are fewer";
+  Machine half = simple(1e12, 1e13), quick = simple(1e12, 4e13);
+  half.gpu.efficiencies.front().compute = quick.gpu.efficiencies.front().compute = 0.5;
+  const Op twice_as_good = kernel(OperatorClass::gemm, 60'000'000, 1e9);  // priced at 202 us, its peak allows 100
+  EXPECT_NEAR(carried_us(102, twice_as_good, half, quick), 60, 1e-6) << "2 + 30 us by the ratio, but its bytes take 60";
 }
 
 TEST(CarriedDuration, WhereOneL2HoldsWhatTheOtherDoesNotBothAnswersAreMet) {

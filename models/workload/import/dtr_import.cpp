@@ -1,17 +1,15 @@
 #include "models/workload/import/dtr_import.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <unordered_map>
 #include <vector>
 
 #include "models/workload/import/conclude.h"
+#include "models/workload/import/dtr_lines.h"
 #include "models/workload/import/in_quotes.h"
-#include "models/workload/import/line_source.h"
 #include "models/workload/operator_class.h"
 #include "sim/error.h"
 #include "sim/trace_builder.h"
@@ -22,13 +20,10 @@ namespace {
 using simdjson::dom::element;
 using std::string_view;
 
-constexpr std::size_t kLongestLine = 16 << 20;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 44;
 constexpr std::int64_t kMostNs = 86'400'000'000'000;              // of one operator: a day
 constexpr Duration kLongestStep = microseconds(864'000'000'000);  // ten days: sums must fit 63 bits
-constexpr std::size_t kMostUses = 0x7fff;                         // of an operator, each way: Op::use_count
 constexpr std::size_t kMostOps = 0x7fffffff;
-constexpr std::size_t kLongestName = 1024;
 
 // A storage of the log, of which the trace knows a part.
 struct Held {
@@ -47,11 +42,10 @@ struct Result {
 
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& path) : path_(path), lines_(path, kLongestLine) { begin_trace(); }
+  explicit Reader(const std::filesystem::path& path) : path_(path), lines_(path) { begin_trace(); }
 
   ImportedStep run() {
-    string_view line;
-    while (next(line)) read(line);
+    while (const auto object = lines_.next()) read(*object);
     if (ops_ == 0) lines_.fail("the log ends without any CALL or MUTATE.");
     end_step();
     finish();
@@ -59,58 +53,6 @@ class Reader {
   }
 
  private:
-  bool next(string_view& line) { return lines_.next(line); }
-
-  element parse(string_view line) {
-    element object;
-    if (parser_.parse(line.data(), line.size(), false).get(object) != simdjson::SUCCESS || !object.is_object())
-      lines_.fail(fmt::format("found {}; expected a JSON object with a member \"INSTRUCTION\".", in_quotes(line)));
-    return object;
-  }
-
-  std::string text(element object, const char* key) const {
-    string_view value;
-    if (object[key].get(value) != simdjson::SUCCESS) lines_.fail(fmt::format("there is no text \"{}\".", key));
-    std::string name(value.substr(0, kLongestName));
-    std::replace(name.begin(), name.end(), '\0', '?');
-    return name;
-  }
-
-  // The logger writes numbers as text.
-  std::int64_t number(element object, const char* key, std::int64_t least, std::int64_t most) const {
-    std::int64_t value = 0;
-    string_view digits;
-    bool good = object[key].get(value) == simdjson::SUCCESS;
-    if (!good && object[key].get(digits) == simdjson::SUCCESS) {
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      good = error == std::errc() && end == digits.data() + digits.size();
-    }
-    if (!good || value < least || value > most)
-      lines_.fail(fmt::format("\"{}\" is not a whole number from {} to {}.", key, least, most));
-    return value;
-  }
-
-  template <class Add>
-  void list(element object, const char* key, const Add& add) const {
-    simdjson::dom::array elements;
-    if (object[key].get(elements) != simdjson::SUCCESS) lines_.fail(fmt::format("there is no list \"{}\".", key));
-    std::size_t count = 0;
-    for (const element one : elements) {
-      if (++count > kMostUses) lines_.fail(fmt::format("\"{}\" has more than {} elements.", key, kMostUses));
-      add(one);
-    }
-  }
-
-  std::vector<std::string> names(element object, const char* key) const {
-    std::vector<std::string> result;
-    list(object, key, [&](element one) {
-      string_view name;
-      if (one.get(name) != simdjson::SUCCESS) lines_.fail(fmt::format("\"{}\" holds something else than text.", key));
-      result.emplace_back(name.substr(0, kLongestName));
-    });
-    return result;
-  }
-
   std::uint32_t held_by(const std::string& name) const {
     const auto found = handles_.find(name);
     if (found == handles_.end())
@@ -124,35 +66,28 @@ class Reader {
     ++held_[storage].handles;
   }
 
-  void read(string_view line) {
-    const element object = parse(line);
-    const std::string instruction = text(object, "INSTRUCTION");
+  void read(element object) {
+    const std::string instruction = lines_.text(object, "INSTRUCTION");
     ++counts_[instruction.size() > 40 ? "others" : instruction];
     if (counts_.size() > 200) lines_.fail("more than 200 kinds of instructions; expected a log of DTR.");
     if (instruction == "CALL") return call(object);
     if (instruction == "MUTATE") return mutate(object);
     if (instruction == "CONSTANT") return constant(object);
     if (instruction == "RELEASE") return release(object);
-    if (instruction == "COPY") return bind(text(object, "DST"), held_by(text(object, "SRC")));
+    if (instruction == "COPY") return bind(lines_.text(object, "DST"), held_by(lines_.text(object, "SRC")));
     if (instruction == "COPY_FROM") return copy_from(object);
-    if (instruction == "ANNOTATE") return annotate(text(object, "ANNOTATION"));
+    if (instruction == "ANNOTATE") return annotate(lines_.text(object, "ANNOTATION"));
     if (instruction == "MEMORY" || instruction == "ALIAS")
       lines_.fail(fmt::format("{} does not follow the CONSTANT or CALL that it belongs to.", instruction));
     ++skipped_;  // of a later logger
   }
 
-  element following(const char* expected) {
-    string_view line;
-    if (!next(line)) lines_.fail(fmt::format("the log ends where {} was expected.", expected));
-    return parse(line);
-  }
-
   void constant(element object) {
-    const std::string name = text(object, "NAME");
-    const element memory = following("the MEMORY of a CONSTANT");
-    if (text(memory, "INSTRUCTION") != "MEMORY" || text(memory, "NAME") != name)
+    const std::string name = lines_.text(object, "NAME");
+    const element memory = lines_.following("the MEMORY of a CONSTANT");
+    if (lines_.text(memory, "INSTRUCTION") != "MEMORY" || lines_.text(memory, "NAME") != name)
       lines_.fail(fmt::format("expected the MEMORY of constant {}.", in_quotes(name)));
-    const Bytes bytes = number(memory, "MEMORY", 0, kMostBytes);
+    const Bytes bytes = lines_.number(memory, "MEMORY", 0, kMostBytes);
     late_constants_ += ops_ > 0;
     ++constants_;
     bind(name, hold(bytes, StorageKind::parameter, name, true));
@@ -171,10 +106,10 @@ class Reader {
   // MEMORY and ALIAS of every result, in any order.
   std::vector<Result> results_of(element object, std::size_t arguments) {
     std::vector<Result> results;
-    for (const std::string& name : names(object, "RESULT")) results.push_back({.name = name});
+    for (const std::string& name : lines_.names(object, "RESULT")) results.push_back({.name = name});
     for (std::size_t i = 0; i < 2 * results.size(); ++i) {
-      const element said = following("MEMORY and ALIAS of the results of a CALL");
-      const std::string instruction = text(said, "INSTRUCTION"), name = text(said, "NAME");
+      const element said = lines_.following("MEMORY and ALIAS of the results of a CALL");
+      const std::string instruction = lines_.text(said, "INSTRUCTION"), name = lines_.text(said, "NAME");
       const auto result = std::find_if(results.begin(), results.end(), [&](const Result& r) {
         return r.name == name && !(instruction == "MEMORY" ? r.has_bytes : r.has_alias);
       });
@@ -182,10 +117,10 @@ class Reader {
         lines_.fail(fmt::format("found {} of {}; expected MEMORY and ALIAS of the results of the CALL before.",
                                 in_quotes(instruction), in_quotes(name)));
       if (instruction == "MEMORY") {
-        result->bytes = number(said, "MEMORY", 0, kMostBytes);
+        result->bytes = lines_.number(said, "MEMORY", 0, kMostBytes);
         result->has_bytes = true;
       } else {
-        result->alias = number(said, "ALIAS", -1, static_cast<std::int64_t>(arguments) - 1);
+        result->alias = lines_.number(said, "ALIAS", -1, static_cast<std::int64_t>(arguments) - 1);
         result->has_alias = true;
       }
     }
@@ -222,9 +157,9 @@ class Reader {
 
   void call(element object) {
     // The parser's document is replaced with the next line: everything is taken from it first.
-    const std::string name = text(object, "NAME");
-    const std::vector<std::string> arguments = names(object, "ARGS");
-    const Duration time = nanoseconds(number(object, "TIME", 0, kMostNs));
+    const std::string name = lines_.text(object, "NAME");
+    const std::vector<std::string> arguments = lines_.names(object, "ARGS");
+    const Duration time = nanoseconds(lines_.number(object, "TIME", 0, kMostNs));
     const std::vector<std::uint32_t> read = storages_of(arguments);
     const std::vector<Result> results = results_of(object, arguments.size());
     Op op = op_of(name, time);
@@ -263,16 +198,16 @@ class Reader {
   }
 
   void mutate(element object) {
-    const std::string name = text(object, "NAME");
-    const std::vector<std::string> arguments = names(object, "ARGS");
-    Op op = op_of(name, nanoseconds(number(object, "TIME", 0, kMostNs)));
+    const std::string name = lines_.text(object, "NAME");
+    const std::vector<std::string> arguments = lines_.names(object, "ARGS");
+    Op op = op_of(name, nanoseconds(lines_.number(object, "TIME", 0, kMostNs)));
     std::vector<Use> uses;
     for (const std::uint32_t s : storages_of(arguments)) {
       uses.push_back({held_[s].id, TraceBuilder::kLatest, Access::read});
       op.bytes += held_[s].bytes;
     }
     std::vector<std::uint32_t> written;
-    list(object, "MUTATE", [&](element one) {
+    lines_.list(object, "MUTATE", [&](element one) {
       std::int64_t index = -1;
       if (one.get(index) != simdjson::SUCCESS || index < 0 || index >= static_cast<std::int64_t>(arguments.size()))
         lines_.fail(fmt::format("MUTATE names an argument that is none of the {}.", arguments.size()));
@@ -293,7 +228,7 @@ class Reader {
   }
 
   void release(element object) {
-    const auto found = handles_.find(text(object, "NAME"));
+    const auto found = handles_.find(lines_.text(object, "NAME"));
     if (found == handles_.end()) {
       ++unknown_releases_;
       return;
@@ -304,8 +239,8 @@ class Reader {
   }
 
   void copy_from(element object) {
-    const std::string to = text(object, "DST");
-    const std::uint32_t source = held_by(text(object, "SRC")), old = held_by(to);
+    const std::string to = lines_.text(object, "DST");
+    const std::uint32_t source = held_by(lines_.text(object, "SRC")), old = held_by(to);
     handles_[to] = source;
     ++held_[source].handles;
     let_go(old);
@@ -397,8 +332,7 @@ class Reader {
   }
 
   std::filesystem::path path_;
-  LineSource lines_;
-  simdjson::dom::parser parser_;
+  DtrLines lines_;
   TraceBuilder builder_;
   ImportedStep step_;
   std::vector<Held> held_;

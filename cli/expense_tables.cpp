@@ -50,7 +50,8 @@ void add_expense_rows(const RunSummary& s, Table& t) {
   else
     row("energy", cell("-"), fmt::format("not known: machine {} states no {}", s.machine, missing_powers(e)));
   if (e.price)
-    row("price", dollars_cell(*e.price), fmt::format("of a step, {} with their share of the host", gpus_text(e.gpus)));
+    row("price", dollars_cell(*e.price),
+        fmt::format("of a step, {} with {} share of the host", gpus_text(e.gpus), e.gpus == 1 ? "its" : "their"));
   else
     row("price", cell("-"), fmt::format("not known: machine {} states no price", s.machine));
 }

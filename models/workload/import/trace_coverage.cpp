@@ -9,7 +9,7 @@ std::vector<Decision> coverage_of(const Trace& trace) {
   for (const Op& op : trace.ops) {
     if (!runs_on_device(op.kind)) continue;
     ++device;
-    measured += op.origin == Origin::measured && op.duration.count() > 0;
+    measured += op.origin == Origin::measured;
     used += op.use_count > 0;
     if (op.kind != OpKind::kernel) continue;
     ++kernels;

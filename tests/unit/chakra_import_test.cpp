@@ -206,6 +206,10 @@ TEST(Chakra, IsToldByContent) {
   EXPECT_EQ(importer(chakra_file({compute(1, {}, 5)}, "12345678")), "Chakra trace");
   EXPECT_EQ(importer(chakra_file({compute(1, {}, 5)}, std::string(30, 'x'))), "Chakra trace");
   EXPECT_EQ(importer(chakra_file({compute(1, {}, 5)}, std::string(121, 'x'))), "Chakra trace") << "begins with {";
+  // A newer version's field 12, of 8 bytes, is stepped over.
+  EXPECT_EQ(importer(delimited(wire_bytes_of(1, "9")) +
+                     delimited(compute(1, {}, 5).message() + wire_varint(12 << 3 | 1) + "abcdefgh")),
+            "Chakra trace");
   EXPECT_EQ(importer("\x07hello, world, this is no message"), "");
   EXPECT_EQ(importer(R"({"workload_graph": []})"), "Chakra trace in JSON");
   EXPECT_EQ(importer("{\"version\": \"0.0.4\"}{\n \"id\": \"1\"}"), "Chakra trace in JSON");

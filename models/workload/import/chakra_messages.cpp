@@ -131,8 +131,10 @@ void read_metadata(const chakra::GlobalMetadata& from, ChakraGraph& graph) {
   }
 }
 
-// A message's fields by number and wire type, without their content. False where they are none of its kind's.
-bool has_only_fields(std::string_view message, std::span<const char> wire_types, std::size_t& fields) {
+// A message's fields by number and wire type, without their content. False where they are none of its kind's; fields
+// with higher numbers than are known may be of a newer version. `fields` counts the known ones.
+bool may_be(std::string_view message, std::span<const char> wire_types, std::size_t& fields) {
+  constexpr std::uint64_t kHighestNumber = 100;
   const auto varint = [&](std::uint64_t& value) {
     value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -144,18 +146,27 @@ bool has_only_fields(std::string_view message, std::span<const char> wire_types,
     }
     return false;
   };
+  const auto skip = [&](std::uint64_t bytes) {
+    if (bytes > message.size()) return false;
+    message.remove_prefix(bytes);
+    return true;
+  };
   while (!message.empty()) {
     std::uint64_t tag = 0, value = 0;
-    if (!varint(tag) || tag >> 3 == 0 || tag >> 3 > wire_types.size()) return false;
-    const char wire = wire_types[(tag >> 3) - 1];
-    const bool packed = wire == 'p' && (tag & 7) == 2;  // numbers in a row
-    if (!packed && (tag & 7) != (wire == 'v' || wire == 'p' ? 0U : 2U)) return false;
-    if (!varint(value)) return false;
-    if ((tag & 7) == 2) {
-      if (value > message.size()) return false;
-      message.remove_prefix(value);
+    if (!varint(tag)) return false;
+    const std::uint64_t number = tag >> 3, wire = tag & 7;
+    if (number == 0 || number > kHighestNumber) return false;
+    if (number <= wire_types.size()) {
+      const char known = wire_types[number - 1];  // 'v' a number, 'b' bytes, 'p' numbers one by one or in a row
+      if (wire != (known == 'b' ? 2U : 0U) && !(known == 'p' && wire == 2)) return false;
+      ++fields;
     }
-    ++fields;
+    if (wire == 0   ? !varint(value)
+        : wire == 1 ? !skip(8)
+        : wire == 5 ? !skip(4)
+        : wire == 2 ? !varint(value) || !skip(value)
+                    : true)
+      return false;
   }
   return true;
 }
@@ -198,10 +209,11 @@ ChakraGraph read_chakra_messages(const std::filesystem::path& path) {
   return std::move(builder).finish();
 }
 
-// The first message and those after it, as far as the head goes, have a GlobalMetadata's and Nodes' fields only.
+// The first messages, as far as the head goes, have a GlobalMetadata's and then Nodes' fields.
 bool recognizes_chakra_messages(const FileHead& head) {
   constexpr std::array metadata{'b', 'b'};
   constexpr std::array node{'v', 'b', 'v', 'p', 'p', 'v', 'v', 'b', 'b', 'b'};
+  constexpr int kEnough = 8;          // what is wrong behind them, the reader says
   std::string bytes(64 << 10, '\0');  // head.text has lost leading blanks, which here are a size
   try {
     bytes.resize(ByteSource(head.path).read(bytes.data(), bytes.size()));
@@ -209,15 +221,14 @@ bool recognizes_chakra_messages(const FileHead& head) {
     return false;
   }
   std::string_view text(bytes), message;
-  std::size_t fields = 0, named = 0;
-  if (!cut_message(text, message) || !has_only_fields(message, metadata, fields)) return false;
-  while (cut_message(text, message)) {
+  std::size_t fields = 0;
+  if (!cut_message(text, message) || !may_be(message, metadata, fields)) return false;
+  int nodes = 0;
+  for (; nodes < kEnough && cut_message(text, message); ++nodes) {
     std::size_t in_node = 0;
-    if (!has_only_fields(message, node, in_node)) return false;
-    named += in_node > 0;
+    if (!may_be(message, node, in_node) || in_node == 0) return false;
   }
-  const bool first_is_long = text.size() == bytes.size();
-  return (named > 0 || (fields > 0 && !text.empty())) && !first_is_long;
+  return nodes > 0 || (fields > 0 && !text.empty());  // the first node may be longer than the head
 }
 
 }  // namespace memwall

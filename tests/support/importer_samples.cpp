@@ -75,62 +75,24 @@ constexpr const char* kExecutionTrace = R"j({"schema":"1.0.1","pid":7,"start_ts"
 {"name":"aten::addmm","id":14,"rf_id":5,"parent":2,"fw_parent":0,"seq_id":661,"scope":0,"tid":1,"fw_tid":0,"op_schema":"aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor","inputs":[[7,8,0,6,4,"cuda:0"],[3,4,0,20,4,"cuda:0"],[13,6,0,30,4,"cuda:0"],1,1],"input_shapes":[[6],[4,5],[5,6],[],[]],"input_types":["Tensor(float)","Tensor(float)","Tensor(float)","Int","Int"],"outputs":[[18,19,0,24,4,"cuda:0"]],"output_shapes":[[4,6]],"output_types":["Tensor(float)"]}
 ]})j";
 
-constexpr const char* kChakraJson = R"({"workload_graph":[
-{"Id":0,"Name":"layer0","NodeType":4,"ctrlDeps":[],"data_deps":[],"runtime":12,"is_cpu_op":0,"num_ops":1000,"tensor_size":4096},
-{"Id":1,"Name":"allreduce0","NodeType":7,"ctrlDeps":[0],"data_deps":[0],"runtime":0,"is_cpu_op":0,"comm_type":0,"comm_size":4096},
-{"Id":2,"Name":"layer1","NodeType":4,"ctrlDeps":[],"data_deps":[1],"runtime":7,"is_cpu_op":0}
-]})";
-
-// Protobuf's wire format: a field's number and kind, then a number in groups of seven bits, or a length and bytes.
-std::string varint(std::uint64_t value) {
-  std::string text;
-  for (; value >= 0x80; value >>= 7) text += static_cast<char>(value | 0x80);
-  return text + static_cast<char>(value);
-}
-std::string number_field(std::uint32_t field, std::uint64_t value) { return varint(field << 3) + varint(value); }
-std::string bytes_field(std::uint32_t field, const std::string& bytes) {
-  return varint(field << 3 | 2) + varint(bytes.size()) + bytes;
-}
-
-// GlobalMetadata, a kernel and an all-reduce behind it (chakra's et_def.proto).
-std::string chakra_messages() {
-  const auto attribute = [](const std::string& name, std::uint32_t field, std::uint64_t value) {
-    return bytes_field(10, bytes_field(1, name) + number_field(field, value));
-  };
-  const std::string kernel = number_field(1, 1) + bytes_field(2, "gemm") + number_field(3, 4) + number_field(6, 25) +
-                             attribute("is_cpu_op", 27, 0) + attribute("stream", 9, 7);
-  const std::string collective = number_field(1, 2) + bytes_field(2, "ncclKernel_AllReduce") + number_field(3, 7) +
-                                 bytes_field(5, varint(1)) + number_field(6, 40) + attribute("is_cpu_op", 27, 0) +
-                                 attribute("comm_type", 9, 0) + attribute("comm_size", 9, 65536);
-  std::string file;
-  for (const std::string& message : {bytes_field(1, "0.0.4"), kernel, collective})
-    file += varint(message.size()) + message;
-  return file;
-}
-
-constexpr const char* kExecutionTrace = R"({"schema":"1.1.1-chakra.0.0.4","pid":7,"nodes":[
-{"id":9,"name":"aten::mm","ctrl_deps":2,"inputs":{"values":[[7,8,0,20,4,"cuda:0"],[3,4,0,30,4,"cuda:0"]],"shapes":[[4,5],[5,6]],"types":["Tensor(float)","Tensor(float)"]
-}
-, "outputs" : {"values" : [[ 18, 19, 0, 24, 4, "cuda:0" ]], "shapes" : [[ 4, 6 ]], "types" : ["Tensor(float)"]},
-              "attrs" : [
-                {"name" : "rf_id", "type" : "uint64", "value" : 5}, {"name" : "tid", "type" : "uint64", "value" : 1},
-                {"name" : "op_schema", "type" : "string", "value" : "aten::mm(Tensor self, Tensor mat2) -> Tensor"}
-              ]
-},
+// The same with what newer schemas add: attributes as a list, a process group, a Triton kernel, a second device.
+constexpr const char* kNewExecutionTrace = R"j({"schema":"1.1.1-chakra.0.0.4","pid":7,"nodes":[
+{"id":9,"name":"aten::mm","ctrl_deps":2,"inputs":{"values":[[7,8,0,20,4,"cuda:0"],[3,4,0,30,4,"cuda:0"]],"shapes":[[4,5],[5,6]],"types":["Tensor(float)","Tensor(float)"]},"outputs":{"values":[[18,19,0,24,4,"cuda:0"]],"shapes":[[4,6]],"types":["Tensor(float)"]},"attrs":[{"name":"rf_id","type":"uint64","value":5},{"name":"tid","type":"uint64","value":1},{"name":"op_schema","type":"string","value":"aten::mm(Tensor self, Tensor mat2) -> Tensor"}]},
 {"id":11,"name":"record_param_comms","ctrl_deps":10,"inputs":{"values":[[[18,19,0,24,4,"cuda:0"]],3,["0","default_pg"],1,"allreduce",[],[],0,2,4],"shapes":[[[4,6]],[],[[],[]],[],[],[],[],[],[],[]],"types":["GenericList[Tensor(float)]","Int","Tuple[String,String]","Int","String","GenericList[]","GenericList[]","Int","Int","Int"]},"outputs":{"values":[],"shapes":[],"types":[]},"attrs":[{"name":"rf_id","type":"uint64","value":7},{"name":"tid","type":"uint64","value":2},{"name":"pg_size","type":"uint64","value":4}]},
-{"id":12,"name":"triton_poi_0","ctrl_deps":2,"inputs":{"values":[[18,19,0,24,4,"cuda:0"],[20,21,0,24,4,"cuda:1"]],"shapes":[[4,6],[4,6]],"types":["Tensor(float)","Tensor(float)"]},"outputs":{"values":[],"shapes":[],"types":[]},"attrs":[{"name":"rf_id","type":"uint64","value":8},{"name":"tid","type":"uint64","value":1},{"name":"kernel_backend","type":"string","value":"triton"}]}]
-})";
+{"id":12,"name":"triton_poi_0","ctrl_deps":2,"inputs":{"values":[[18,19,0,24,4,"cuda:0"],[20,21,0,24,4,"cuda:1"]],"shapes":[[4,6],[4,6]],"types":["Tensor(float)","Tensor(float)"]},"outputs":{"values":[],"shapes":[],"types":[]},"attrs":[{"name":"rf_id","type":"uint64","value":8},{"name":"tid","type":"uint64","value":1},{"name":"kernel_backend","type":"string","value":"triton"}]}
+]})j";
 
-constexpr const char* kChakraGraph = R"({"workload_graph":[
-{"Id":5,"Name":"aten::mm(0)","NodeType":4,"ctrlDeps":[1],"data_deps":[],"runtime":12,"is_cpu_op":true
-},
+constexpr const char* kChakraGraph = R"j({"workload_graph":[
+{"Id":5,"Name":"aten::mm(0)","NodeType":4,"ctrlDeps":[1],"data_deps":[],"runtime":12,"is_cpu_op":true},
 {"Id":6,"Name":"gemm","NodeType":4,"data_deps":[5],"runtime":40,"is_cpu_op":false},
-{"Id":7,"Name":"ncclKernel_AllReduce_RING","NodeType":7,"data_deps":[5,6],"is_cpu_op":false,"comm_size":64,"comm_type":0}]
-})";
+{"Id":7,"Name":"ncclKernel_AllReduce_RING","NodeType":7,"data_deps":[5,6],"is_cpu_op":false,"comm_size":64,"comm_type":0}
+]})j";
 
-constexpr const char* kPrintedChakra = R"({"version":"0.0.4"}{
-"id":"1","name":"load","type":"MEM_LOAD_NODE","attr":[{"name":"tensor_size","uint64Val":"4096"}]}{
-"id":"2","name":"layer","type":"COMP_NODE","dataDeps":["1"],"durationMicros":"12","attr":[{"name":"num_ops","int64Val":"9"}]})";
+// As the protobuf is printed: one object after the other.
+constexpr const char* kPrintedChakra = R"j({"version":"0.0.4"}
+{"id":"1","name":"load","type":"MEM_LOAD_NODE","attr":[{"name":"tensor_size","uint64Val":"4096"}]}
+{"id":"2","name":"layer","type":"COMP_NODE","dataDeps":["1"],"durationMicros":"12","attr":[{"name":"num_ops","int64Val":"9"}]}
+)j";
 
 std::string chakra_messages() {
   WrittenNode host{.id = 1, .name = "aten::mm(0)", .control = {9}, .duration = 12};
@@ -162,10 +124,8 @@ std::vector<ImporterSample> importer_samples() {
       {"captured step", {{"small.mwc", kCapturedStep}}},
       {"captured CUDA program", {{"small.mwi", captured_program()}}},
       {"ExecutionTrace", {{"small.et.json", kExecutionTrace}}},
-      {"Chakra", {{"small.et", chakra_messages()}}},
-      {"Chakra in JSON", {{"small.chakra.json", kChakraJson}}},
       {"G10", {{"a-1.kernels.csv", kKernels}, {"a-1.tensors.csv", kTensors}}},
-      {"ExecutionTrace", {{"small.et.json", kExecutionTrace}}},
+      {"newer ExecutionTrace", {{"new.et.json", kNewExecutionTrace}}},
       {"Chakra", {{"small.0.et", chakra_messages()}}},
       {"Chakra in JSON", {{"small.0.json", kChakraGraph}}},
       {"Chakra printed", {{"printed.json", kPrintedChakra}}},

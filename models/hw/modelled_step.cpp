@@ -74,10 +74,10 @@ class StepPricer {
     return op.phase == Phase::backward ? host_.eager_backward : host_.eager_forward;
   }
 
-  // Of the op's process group, where the trace knows it; of a folded step all ranks.
+  // Of the op's process group, where the trace knows it; else all ranks, folded or of the captured job.
   std::uint32_t ranks_of(const Op& op) const {
     const std::uint32_t known = op.group < trace_.groups.size() ? trace_.groups[op.group].ranks : 0;
-    return known > 0 ? known : trace_.ranks;
+    return known > 0 ? known : std::max(trace_.ranks, trace_.job_ranks);
   }
 
   // The whole message, from what one rank sends of it.
@@ -116,6 +116,7 @@ Trace modelled_on(Trace trace, const Machine& machine) {
     if (op.wait_for != WaitFor::nothing) op.return_delay = machine.host.synchronize_return;
   }
   set_constants(trace.constants, machine.host);
+  for (Rank& rank : trace.rank_table) set_constants(rank.constants, machine.host);
   trace.knowledge.timing = true;
   trace.machine = machine.name;
   trace.notes.push_back(fmt::format(

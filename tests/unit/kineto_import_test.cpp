@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "models/workload/import/kineto_import.h"
 #include "models/workload/import/kineto_kernel.h"
@@ -305,6 +306,68 @@ TEST(KinetoImport, SameCaptureSameTrace) {
   EXPECT_EQ(a.trace.notes, b.trace.notes);
   ASSERT_EQ(a.trace.ops.size(), b.trace.ops.size());
   for (OpId id = 0; id < a.trace.ops.size(); ++id) EXPECT_EQ(a.trace.ops[id].host_gap, b.trace.ops[id].host_gap);
+}
+
+// A program long enough that what is drained is given away several times: two threads in turn, work that begins long
+// after its launch, calls at the same instant.
+KinetoCapture long_capture() {
+  KinetoCapture c;
+  const StringId run = c.strings.intern("aten::mul"), launch = c.strings.intern("cudaLaunchKernel"),
+                 kernel = c.strings.intern("mul_kernel");
+  c.threads = {{1, 100}, {1, 200}};
+  for (std::uint32_t i = 0; i < 50'000; ++i) {
+    const Time at = microseconds(20 * (i + 1));
+    const auto thread = static_cast<std::uint16_t>(i / 1000 % 2);
+    c.operators.push_back({.name = run, .start = at, .duration = microseconds(18), .thread = thread});
+    for (std::int64_t k = 0; k < 2; ++k)
+      c.calls.push_back({.name = launch,
+                         .start = at + microseconds(5),
+                         .duration = microseconds(3),
+                         .thread = thread,
+                         .correlation = 2 * i + k + 1});
+    for (std::int64_t k = 0; k < 2; ++k)
+      c.device_ops.push_back({.name = kernel,
+                              .start = at + microseconds(2000 + 7 * k),
+                              .duration = microseconds(6),
+                              .stream = 7,
+                              .correlation = 2 * i + k + 1});
+    for (const Bytes bytes : {512 * (1 + i % 9), -512 * (1 + i % 9)})
+      c.memory.push_back({.time = at + (bytes > 0 ? microseconds(1) : microseconds(16)),
+                          .thread = thread,
+                          .device_type = 1,
+                          .device = 0,
+                          .has_address = true,
+                          .address = 4096,
+                          .bytes = bytes});
+  }
+  return c;
+}
+
+TEST(KinetoImport, DrainingACaptureMakesTheSameTrace) {
+  KinetoCapture capture = long_capture();
+  const ImportedTrace kept = import_kineto(capture);
+  const ImportedTrace drained = drain_kineto(capture);
+  EXPECT_TRUE(drained.memory_of_op.empty());
+  EXPECT_TRUE(drained.captured.start.empty());
+  EXPECT_EQ(drained.captured.total, kept.captured.total);
+  EXPECT_EQ(drained.captured.gpu_span, kept.captured.gpu_span);
+  EXPECT_EQ(drained.trace.notes, kept.trace.notes);
+  EXPECT_EQ(drained.operator_of_op, kept.operator_of_op);
+  EXPECT_EQ(drained.device_of_op, kept.device_of_op);
+  ASSERT_EQ(drained.trace.ops.size(), kept.trace.ops.size());
+  ASSERT_GE(drained.trace.ops.size(), 200'000u);
+  const auto fields = [](const Op& op) {
+    return std::tuple(op.kind, op.phase, op.wait_for, op.thread, op.stream, op.name, op.operator_name, op.host_gap,
+                      op.host_cost, op.return_delay, op.duration, op.bytes, op.target);
+  };
+  for (OpId id = 0; id < kept.trace.ops.size(); ++id)
+    ASSERT_EQ(fields(drained.trace.ops[id]), fields(kept.trace.ops[id])) << "op " << id;
+  // What is given away is gone, what may be asked for again is not.
+  EXPECT_EQ(capture.calls.size(), 100'000u);
+  EXPECT_EQ(capture.calls[1000].duration, Duration{});
+  EXPECT_EQ(capture.memory[1000].bytes, 0);
+  EXPECT_EQ(capture.operators[1000].duration, microseconds(18));
+  EXPECT_EQ(capture.device_ops[1000].duration, microseconds(6));
 }
 
 TEST(KinetoKernel, NamesTellCopiesAndCollectives) {

@@ -193,11 +193,9 @@ class Decisions {
     add("memory events replayed", "Those on a device; those on the host are not.", s_.device_memory_events, events);
     add("frees of older storages", "Of what was allocated before the window: the storages exist at its start.",
         s_.preexisting, s_.frees);
-    std::uint64_t without = 0;
-    for (const CapturedMemory& event : c_.memory) without += event.on_device() && !event.has_address;
-    if (without > 0)
+    if (s_.memory_without_address > 0)
       add("memory events without address", "A free is taken for the newest allocation of its size: totals are exact.",
-          without, s_.device_memory_events);
+          s_.memory_without_address, s_.device_memory_events);
   }
 
   void add_constants() {

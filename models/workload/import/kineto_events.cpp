@@ -17,7 +17,6 @@ PlacedEvents place_events(const JoinedCapture& joined, const StreamEdges& edges,
                           TraceBuilder& builder, ImportSummary& summary) {
   PlacedEvents events;
   events.behind.resize(joined.device_ops.size(), kNoIndex);
-  events.before.resize(joined.device_ops.size());
   events.of_call.resize(joined.calls.size(), kNoIndex);
   const auto event_behind = [&](std::uint32_t producer) {
     if (events.behind[producer] == kNoIndex) events.behind[producer] = builder.add_event();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,9 +16,10 @@ namespace memwall {
 
 // An event is recorded right behind its producer and waited for right before its consumer.
 struct PlacedEvents {
-  std::vector<std::uint32_t> behind;  // per device op: event recorded behind it, or kNoIndex
-  std::vector<std::vector<std::pair<std::uint32_t, bool>>> before;  // per device op: events it waits for; inferred?
-  std::vector<std::uint32_t> of_call;                               // per call: event it synchronizes with, or kNoIndex
+  std::vector<std::uint32_t> behind;   // per device op: event recorded behind it, or kNoIndex
+  std::vector<std::uint32_t> of_call;  // per call: event it synchronizes with, or kNoIndex
+  // By device op, of the few that wait: events it waits for; inferred?
+  std::unordered_map<std::uint32_t, std::vector<std::pair<std::uint32_t, bool>>> before;
 };
 
 // Adds events to the builder; counts edges in the summary; leaves out what the options drop.

@@ -15,6 +15,8 @@
 #include "models/workload/import/kineto_notes.h"
 #include "models/workload/import/kineto_phases.h"
 #include "models/workload/import/kineto_program.h"
+#include "models/workload/import/kineto_times.h"
+#include "models/workload/import/spent_pages.h"
 #include "sim/error.h"
 #include "sim/trace_builder.h"
 #include "sim/trace_check.h"
@@ -24,21 +26,30 @@ namespace {
 
 using std::string_view;
 
+constexpr std::size_t kDrainedAtOnce = 1 << 16;    // points of the host program
 constexpr Duration kSideBySide = microseconds(5);  // a hand-over faster than this is two threads at work
 
 class ProgramWriter {
  public:
-  ProgramWriter(const KinetoCapture& capture, const KinetoImportOptions& options)
+  // `drained`: the same capture, if it is given away; else null.
+  ProgramWriter(const KinetoCapture& capture, const KinetoImportOptions& options, KinetoCapture* drained)
       : c_(capture),
+        drained_(drained),
         options_(options),
+        times_(drained == nullptr),
         j_(join_capture(capture)),
         phases_(capture),
         modules_(find_modules(capture)),
         lifetimes_(find_lifetimes(capture)),
         edges_(find_stream_edges(j_)),
         work_(j_, builder_, result_.summary) {
-    costs_ = find_costs(j_, edges_, result_.summary);
     j_.call_of_correlation = {};  // of a capture of 10 GB a gigabyte, and nobody asks again
+    if (drained_ != nullptr) {
+      give_back(drained_->modules, 0, drained_->modules.size());
+      give_back(drained_->syncs, 0, drained_->syncs.size());
+    }
+    costs_ = find_costs(j_, edges_, result_.summary);
+    count_memory(c_, result_.summary);
   }
 
   ImportedTrace run() {
@@ -48,11 +59,14 @@ class ProgramWriter {
                        ": found no host call, operator or device work among its events; expected a "
                        "capture of a program that ran on a GPU.");
     set_origin();
-    declare();
     reserve(c_.device_ops.size() + c_.calls.size() + c_.memory.size());
+    declare();
     events_ = place_events(j_, edges_, options_, builder_, result_.summary);
     emit_head();
-    for (std::size_t i = 0; i < points_.size(); ++i) emit(i);
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      if (drained_ != nullptr && i > 0 && i % kDrainedAtOnce == 0) drain(i);
+      emit(i);
+    }
     emit_ends();
     finish_steps();
     return finish();
@@ -63,6 +77,7 @@ class ProgramWriter {
     Time cursor{};  // captured end of its last op
     OpId last_op = kNoOp;
     std::int32_t current_stream = -1;  // of its last launch that is no collective
+    Time last_end{};                   // of its events so far, which need not be ops
   };
 
   const CapturedDeviceOp& device_op(std::uint32_t i) const { return c_.device_ops[i]; }
@@ -71,7 +86,7 @@ class ProgramWriter {
   void set_origin() {
     origin_ = points_.empty() ? kNever : points_.front().time;
     for (const CapturedDeviceOp& op : c_.device_ops) origin_ = std::min(origin_, op.start);
-    result_.captured.origin = origin_;
+    times_.set_origin(origin_);
   }
 
   void declare() {
@@ -97,6 +112,7 @@ class ProgramWriter {
     for (ThreadState& thread : threads_) thread.cursor = origin_;
     for (const CapturedStorage& storage : lifetimes_.storages)
       builder_.add_storage(storage.bytes, StorageKind::unknown, "hbm", "", storage.preexisting);
+    lifetimes_.storages = {};
     trace.untracked_bytes = lifetimes_.untracked;
     trace.reserved_at_start = lifetimes_.reserved;
     module_name_.assign(modules_.paths.size(), kUnmapped);
@@ -106,10 +122,9 @@ class ProgramWriter {
   void reserve(std::size_t ops) {
     builder_.trace().ops.reserve(ops);
     result_.operator_of_op.reserve(ops);
-    result_.memory_of_op.reserve(ops);
     result_.device_of_op.reserve(ops);
-    result_.captured.start.reserve(ops);
-    result_.captured.end.reserve(ops);
+    if (drained_ == nullptr) result_.memory_of_op.reserve(ops);
+    times_.reserve(ops);
     builder_.trace().storages.reserve(lifetimes_.storages.size());
   }
 
@@ -118,10 +133,9 @@ class ProgramWriter {
               std::uint32_t memory = kNoIndex) {
     const OpId id = builder_.append(op);
     result_.operator_of_op.push_back(operator_index);
-    result_.memory_of_op.push_back(memory);
     result_.device_of_op.push_back(device);
-    result_.captured.start.push_back(device == kNoIndex ? kNever : device_op(device).start - origin_);
-    result_.captured.end.push_back(device == kNoIndex ? kNever : device_op(device).end() - origin_);
+    if (drained_ == nullptr) result_.memory_of_op.push_back(memory);
+    times_.append(device == kNoIndex ? nullptr : &device_op(device));
     return id;
   }
 
@@ -152,7 +166,7 @@ class ProgramWriter {
       Op mark;
       mark.name = builder_.trace().strings.intern("window");
       mark.thread = points_.empty() ? std::uint16_t{0} : thread_index_[points_.front().thread];
-      builder_.trace().steps.push_back({"window", append_host(mark, mark.thread, origin_, origin_, kNoIndex), 0});
+      begin_step("window", append_host(mark, mark.thread, origin_, origin_, kNoIndex));
     }
     for (const JoinedStream& stream : j_.streams)
       for (const std::uint32_t device : stream.order) {
@@ -176,7 +190,9 @@ class ProgramWriter {
   }
 
   void wait_before(std::uint32_t device, std::uint16_t thread, Time time) {
-    for (const auto& [event, inferred] : events_.before[device]) {
+    const auto awaited = events_.before.find(device);
+    if (awaited == events_.before.end()) return;
+    for (const auto& [event, inferred] : awaited->second) {
       Op op;
       op.kind = OpKind::event_wait;
       op.stream = j_.device_ops[device].stream;
@@ -219,12 +235,39 @@ class ProgramWriter {
         Op mark;
         mark.name = builder_.trace().strings.intern(phases_.steps()[point.index].name);
         const OpId id = append_host(mark, thread, point.time, point.time, kNoIndex);
-        builder_.trace().steps.push_back({phases_.steps()[point.index].name, id, 0});
+        begin_step(phases_.steps()[point.index].name, id);
         break;
       }
       default:
         break;
     }
+    threads_[thread].last_end = std::max(threads_[thread].last_end, end_of(point));
+  }
+
+  Time end_of(const ProgramPoint& point) const {
+    return point.kind == PointKind::call ? c_.calls[point.index].end() : point.time;
+  }
+
+  void begin_step(const std::string& name, OpId mark) {
+    builder_.trace().steps.push_back({name, mark, 0});
+    times_.begin_step();
+  }
+
+  // Nobody asks again what lies before the point in front of this one.
+  void drain(std::size_t next) {
+    const Time time = points_[next - 1].time;
+    std::size_t calls = spent_.calls, memory = spent_.memory;
+    while (calls < c_.calls.size() && c_.calls[calls].start < time) ++calls;
+    while (memory < c_.memory.size() && c_.memory[memory].time < time) ++memory;
+    give_back(points_, spent_.points, next - 1);
+    give_back(drained_->calls, spent_.calls, calls);
+    give_back(j_.calls, spent_.calls, calls);
+    give_back(costs_.calls, spent_.calls, calls);
+    give_back(events_.of_call, spent_.calls, calls);
+    give_back(drained_->memory, spent_.memory, memory);
+    give_back(j_.operator_of_memory, spent_.memory, memory);
+    give_back(lifetimes_.storage_of, spent_.memory, memory);
+    spent_ = {next - 1, calls, memory};
   }
 
   OpId emit_mark(std::uint16_t thread, Time time) {
@@ -236,7 +279,7 @@ class ProgramWriter {
   // From the last event of the thread that ran to the first of the one that runs now.
   void emit_hand_over(const ProgramPoint& last, Time now, std::uint16_t thread) {
     const std::uint16_t other = thread_index_[last.thread];
-    const Time last_end = last.kind == PointKind::call ? c_.calls[last.index].end() : last.time;
+    const Time last_end = end_of(last);
     OpId source = before_call_;
     Time from = last.time;
     if (source == kNoOp) {
@@ -341,48 +384,20 @@ class ProgramWriter {
   // --- after the last op ---
   // What each thread still did on the host behind its last op.
   void emit_ends() {
-    std::vector<Time> last(threads_.size());
-    for (const ProgramPoint& point : points_) {
-      const Time end = point.kind == PointKind::call ? c_.calls[point.index].end() : point.time;
-      Time& known = last[thread_index_[point.thread]];
-      known = std::max(known, end);
-    }
     for (std::uint16_t thread = 0; thread < threads_.size(); ++thread) {
-      if (last[thread] > threads_[thread].cursor) emit_mark(thread, last[thread]);
+      if (threads_[thread].last_end > threads_[thread].cursor) emit_mark(thread, threads_[thread].last_end);
       host_end_ = std::max(host_end_, threads_[thread].cursor);
     }
   }
 
   void finish_steps() {
     std::vector<Step>& steps = builder_.trace().steps;
-    const OpId count = static_cast<OpId>(builder_.trace().ops.size());
-    CapturedTimes& captured = result_.captured;
-    captured.total = host_end_ - origin_;
-    Time first = kNever, last{};
-    for (OpId id = 0; id < count; ++id) {
-      if (captured.start[id] == kNever) continue;
-      first = std::min(first, captured.start[id]);
-      last = std::max(last, captured.end[id]);
-    }
-    captured.total = std::max(captured.total, Duration(last));
-    captured.gpu_span = first == kNever ? Duration{} : last - first;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      steps[i].last = i + 1 < steps.size() ? steps[i + 1].first : count;
-      const auto boundary = [&](std::size_t k) {
-        if (k == steps.size()) return captured.total;
-        return phases_.steps().empty() ? Duration{} : phases_.steps()[k].start - origin_;
-      };
-      CapturedStep step;
-      step.host_time = boundary(i + 1) - boundary(i);
-      Time begin = kNever;
-      for (OpId id = steps[i].first; id < steps[i].last; ++id) {
-        if (captured.start[id] == kNever) continue;
-        begin = std::min(begin, captured.start[id]);
-        step.gpu_end = std::max(step.gpu_end, captured.end[id]);
-      }
-      step.gpu_span = begin == kNever ? Duration{} : step.gpu_end - begin;
-      captured.steps.push_back(step);
-    }
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      steps[i].last = i + 1 < steps.size() ? steps[i + 1].first : static_cast<OpId>(builder_.trace().ops.size());
+    std::vector<Time> starts;
+    for (const CaptureStep& step : phases_.steps()) starts.push_back(step.start - origin_);
+    if (starts.empty()) starts.push_back({});
+    result_.captured = std::move(times_).finish(host_end_ - origin_, starts);
   }
 
   ImportedTrace finish() {
@@ -404,7 +419,9 @@ class ProgramWriter {
   static constexpr StringId kUnmapped = 0xffffffff;
 
   const KinetoCapture& c_;
+  KinetoCapture* drained_;  // the same, or null
   const KinetoImportOptions& options_;
+  CapturedTimesWriter times_;
   ImportedTrace result_;
   JoinedCapture j_;
   CapturePhases phases_;
@@ -419,14 +436,21 @@ class ProgramWriter {
   std::vector<std::uint16_t> thread_index_;  // of captured threads in the trace
   std::vector<ThreadState> threads_;         // of the trace
   std::vector<StringId> module_name_;        // module path -> trace string
-  OpId before_call_ = kNoOp;                 // the mark in front of the call emitted last
+  struct {
+    std::size_t points = 0, calls = 0, memory = 0;
+  } spent_;                   // as many have been given away
+  OpId before_call_ = kNoOp;  // the mark in front of the call emitted last
   Time origin_{}, host_end_{};
 };
 
 }  // namespace
 
 ImportedTrace import_kineto(const KinetoCapture& capture, const KinetoImportOptions& options) {
-  return ProgramWriter(capture, options).run();
+  return ProgramWriter(capture, options, nullptr).run();
+}
+
+ImportedTrace drain_kineto(KinetoCapture& capture, const KinetoImportOptions& options) {
+  return ProgramWriter(capture, options, &capture).run();
 }
 
 }  // namespace memwall

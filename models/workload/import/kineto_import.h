@@ -44,6 +44,7 @@ struct ImportSummary {
   std::uint64_t captured_kernels = 0, captured_collectives = 0, captured_copies = 0, captured_memsets = 0;
   std::uint64_t trace_kernels = 0, trace_collectives = 0, trace_copies = 0, trace_memsets = 0;
   std::uint64_t device_memory_events = 0, host_memory_events = 0;
+  std::uint64_t memory_without_address = 0;  // of those on the device
   std::uint64_t allocs = 0, frees = 0, preexisting = 0;
   std::uint64_t threads = 0, dropped_threads = 0, streams = 0;
   ConstantSamples samples;
@@ -73,7 +74,7 @@ struct CapturedStep {
 // Captured times, to compare a replay with. They are not part of the trace.
 struct CapturedTimes {
   Time origin{};                 // on the capture's clock; what follows counts from there
-  std::vector<Time> start, end;  // one per op of the trace; kNever without device work
+  std::vector<Time> start, end;  // one per op of the trace; kNever without device work. Not of drain_kineto.
   Duration total{};              // first event to the last end, host or device
   Duration gpu_span{};
   std::vector<CapturedStep> steps;
@@ -82,8 +83,9 @@ struct CapturedTimes {
 struct ImportedTrace {
   Trace trace;
   std::vector<std::uint32_t> operator_of_op;  // index into KinetoCapture::operators, or kNoIndex
-  std::vector<std::uint32_t> memory_of_op;    // alloc and free: index into KinetoCapture::memory, else kNoIndex
-  std::vector<std::uint32_t> device_of_op;    // index into KinetoCapture::device_ops, or kNoIndex
+  // Of alloc and free: index into KinetoCapture::memory, else kNoIndex. Not of drain_kineto.
+  std::vector<std::uint32_t> memory_of_op;
+  std::vector<std::uint32_t> device_of_op;  // index into KinetoCapture::device_ops, or kNoIndex
   ImportSummary summary;
   CapturedTimes captured;
 };
@@ -91,5 +93,10 @@ struct ImportedTrace {
 // Throws InputError where the capture holds no program (no host call and no device work). The
 // trace is sound (see sim/trace_check.h); its notes carry the summary's essential lines.
 ImportedTrace import_kineto(const KinetoCapture& capture, const KinetoImportOptions& options = {});
+
+// Likewise for a capture that fills the memory: gives away what it has read while the trace grows. The capture's calls,
+// memory events, rows about synchronization and modules keep their number and lose their content; operators, device
+// work and everything else stay. The result lacks what the comments above say.
+ImportedTrace drain_kineto(KinetoCapture& capture, const KinetoImportOptions& options = {});
 
 }  // namespace memwall

@@ -1,6 +1,8 @@
 #include "models/workload/import/kineto_modules.h"
 
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 namespace memwall {
 namespace {
@@ -21,17 +23,30 @@ std::vector<std::uint32_t> modules_by_time(const KinetoCapture& c) {
   return module_of;
 }
 
+// A step's modules come again in every step: a path is kept once.
+std::vector<std::uint32_t> paths_of_spans(const KinetoCapture& c, std::vector<std::string>& paths) {
+  std::vector<std::uint32_t> path_of;
+  path_of.reserve(c.modules.size());
+  std::map<std::pair<std::uint32_t, StringId>, std::uint32_t> known;  // by path of the parent and own name
+  for (const CapturedModule& module : c.modules) {
+    const std::uint32_t parent = module.parent == kNoIndex ? kNoIndex : path_of[module.parent];
+    const auto [path, is_new] = known.try_emplace({parent, module.name}, static_cast<std::uint32_t>(paths.size()));
+    if (is_new) paths.push_back(parent == kNoIndex ? c.text(module.name) : paths[parent] + "." + c.text(module.name));
+    path_of.push_back(path->second);
+  }
+  return path_of;
+}
+
 }  // namespace
 
 ModulePaths find_modules(const KinetoCapture& capture) {
   ModulePaths found;
-  for (const CapturedModule& module : capture.modules) {
-    const std::string& name = capture.text(module.name);
-    found.paths.push_back(module.parent == kNoIndex ? name : found.paths[module.parent] + "." + name);
-  }
   found.of_operator.assign(capture.operators.size(), kNoIndex);
   if (capture.modules.empty()) return found;
+  const std::vector<std::uint32_t> path_of_span = paths_of_spans(capture, found.paths);
   found.of_operator = modules_by_time(capture);
+  for (std::uint32_t& module : found.of_operator)
+    if (module != kNoIndex) module = path_of_span[module];
   std::unordered_map<std::int64_t, std::uint32_t> of_sequence;
   for (std::size_t i = 0; i < capture.operators.size(); ++i) {  // by start: forward before its backward
     const CapturedOperator& op = capture.operators[i];

@@ -10,10 +10,9 @@
 
 namespace memwall {
 
-// Per operator of the capture its module path ("VGG_0.Sequential_0.Conv2d_3"), "" if unknown.
-// Pointers into `paths`; null for "".
+// Per operator of the capture its module path ("VGG_0.Sequential_0.Conv2d_3"), if known.
 struct ModulePaths {
-  std::vector<std::string> paths;          // per module span
+  std::vector<std::string> paths;          // each once
   std::vector<std::uint32_t> of_operator;  // index into paths, or kNoIndex
 };
 ModulePaths find_modules(const KinetoCapture& capture);

@@ -127,6 +127,13 @@ std::string device_name(const JoinedCapture& joined) {
   return c.devices.empty() ? "" : c.devices.front().name;
 }
 
+void count_memory(const KinetoCapture& capture, ImportSummary& s) {
+  for (const CapturedMemory& event : capture.memory) {
+    ++(event.on_device() ? s.device_memory_events : s.host_memory_events);
+    s.memory_without_address += event.on_device() && !event.has_address;
+  }
+}
+
 void count_capture(const JoinedCapture& joined, ImportSummary& s) {
   const KinetoCapture& c = *joined.capture;
   s.file_counts = c.events_by_category;
@@ -138,7 +145,6 @@ void count_capture(const JoinedCapture& joined, ImportSummary& s) {
     else
       ++(joined.device_ops[i].collective ? s.captured_collectives : s.captured_kernels);
   }
-  for (const CapturedMemory& event : c.memory) ++(event.on_device() ? s.device_memory_events : s.host_memory_events);
   s.threads = static_cast<std::uint64_t>(std::count(joined.thread_kept.begin(), joined.thread_kept.end(), 1));
   s.dropped_threads = c.threads.size() - s.threads;
   s.streams = joined.streams.size();

@@ -14,7 +14,10 @@ namespace memwall {
 // The name of the device on which the captured work ran, "" where the file does not say.
 std::string device_name(const JoinedCapture& joined);
 
-// What the file holds, and whether enough of it has a launch to explain anything.
+// Memory events of the file.
+void count_memory(const KinetoCapture& capture, ImportSummary& summary);
+
+// What else the file holds, and whether enough of it has a launch to explain anything.
 void count_capture(const JoinedCapture& joined, ImportSummary& summary);
 
 std::vector<std::string> import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes,

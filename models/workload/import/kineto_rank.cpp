@@ -110,8 +110,8 @@ class Reader {
     CapturedCollective c;
     c.op = id;
     c.kind = op.collective;
-    c.start = t_.captured.start[id];
-    c.end = t_.captured.end[id];
+    c.start = c_.device_ops[device_op].start - t_.captured.origin;
+    c.end = c_.device_ops[device_op].end() - t_.captured.origin;
     const CapturedCommunication* communication = communication_of(c_, device_op, t_.operator_of_op[id]);
     const std::uint32_t range = communication_range(c_, t_.operator_of_op[id]);
     add_message(c, c_.device_ops[device_op], communication, range);

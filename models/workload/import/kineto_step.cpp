@@ -61,8 +61,9 @@ ImportedStep step_of(ImportedTrace imported, const KinetoCapture& capture, const
 }
 
 ImportedStep import_kineto(const std::filesystem::path& path, const ImportSettings& settings) {
-  const KinetoCapture capture = read_kineto(path);
-  ImportedTrace imported = import_kineto(capture);
+  KinetoCapture capture = read_kineto(path);
+  // The join needs the capture's memory events.
+  ImportedTrace imported = settings.execution_trace.empty() ? drain_kineto(capture) : import_kineto(capture);
   std::vector<Decision> decisions = kineto_decisions(capture, imported);
   append(shape_decisions(add_recorded_shapes(capture, imported)), decisions);
   if (settings.execution_trace.empty()) {

@@ -33,29 +33,35 @@ Machine choose_machine(const StepSettings& s, const Trace& trace) {
                     "{}.",
                     s.step, machine_names()));
   if (trace.machine.empty())
-    throw UsageError(
-        fmt::format("{}: the file does not say on which machine it was measured; give --machine, one of {}.", s.step,
-                    machine_names()));
+    throw UsageError(fmt::format(
+        "{}: the file does not say on which machine it was measured; give --measured-on, or --machine, one of {}.",
+        s.step, machine_names()));
   return load_machine(trace.machine, s.settings);
 }
 
-bool is_shipped(const std::string& machine) {
+// Is it one that comes with memwall, or a file of the user's?
+bool has_file(const std::string& machine) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(machine, error)) return true;
   const auto machines = list_machines();
   return std::any_of(machines.begin(), machines.end(), [&](const MachineSummary& m) { return m.name == machine; });
 }
 
 // Times for a step that has none are modelled. On another machine than the trace's own, or on its own with settings,
 // durations are carried over by the cost model.
-Trace on_machine(Trace trace, const Machine& machine, const std::vector<std::string>& settings, bool carry_host) {
+Trace on_machine(Trace trace, const Machine& machine, const StepSettings& s) {
   if (measured_nowhere(trace)) return modelled_on(std::move(trace), machine);
-  if (trace.machine == machine.name && settings.empty()) return trace;
-  if (is_shipped(trace.machine)) {
+  const bool own_machine = s.machine.empty() || s.machine == trace.machine || trace.machine == machine.name;
+  if (own_machine && s.settings.empty()) return trace;
+  if (has_file(trace.machine)) {
     const Machine own = load_machine(trace.machine);
-    return transferred(std::move(trace), &own, machine, {.host = carry_host});
+    return transferred(std::move(trace), &own, machine, {.host = s.carry_host});
   }
   trace.notes.push_back(
       trace.machine.empty()
-          ? fmt::format("The file does not say where it was measured: its times are taken as {}'s.", machine.name)
+          ? fmt::format("The file does not say where it was measured: its times are taken as {}'s. To carry them over, "
+                        "give --measured-on.",
+                        machine.name)
           : fmt::format("It was measured on {}, of which there is no machine file here: its times are "
                         "taken as {}'s.",
                         trace.machine, machine.name));
@@ -133,12 +139,12 @@ LoadedStep load_step(const StepSettings& s) {
   parse_policies(s.policies);
   make_pager(s.pager);
   if (!s.machine.empty()) load_machine(s.machine, s.settings);
-  Workload workload =
-      load_workload(with_first(s.step, s.more_ranks), with_first(s.execution_trace, s.more_execution_traces));
+  Workload workload = load_workload(with_first(s.step, s.more_ranks),
+                                    with_first(s.execution_trace, s.more_execution_traces), "", s.measured_on);
   LoadedStep loaded{
       .trace = std::move(workload.trace), .second = {}, .machine = {}, .files = std::move(workload.files)};
   if (!s.second_size.empty()) {
-    Workload second = load_workload(s.second_size);
+    Workload second = load_workload(s.second_size, {}, s.measured_on);
     if (second.trace.machine != loaded.trace.machine)
       throw UsageError(fmt::format("--second-size {}: it was measured on '{}', {} on '{}'; expected one machine.",
                                    s.second_size, second.trace.machine, s.step, loaded.trace.machine));
@@ -156,8 +162,7 @@ PreparedStep prepare_step(const LoadedStep& loaded, const StepSettings& s) {
   PreparedStep result;
   result.pager = make_pager(s.pager);
   result.machine = loaded.machine;
-  Trace trace =
-      on_machine(loaded.second ? between_sizes(loaded, specs) : loaded.trace, result.machine, s.settings, s.carry_host);
+  Trace trace = on_machine(loaded.second ? between_sizes(loaded, specs) : loaded.trace, result.machine, s);
   trace = with_missing_durations(std::move(trace), result.machine);
   for (const ScaleOption& scale : s.scale) {
     trace = scaled(std::move(trace), scale.factors);

@@ -25,7 +25,8 @@ struct StepSettings {
   std::uint32_t steps = 1;
   std::string output;  // what is going to be written: refused before any work if that would destroy something
   bool keep_unchanged = false;
-  bool carry_host = false;  // on another machine than the trace's own: TransferSettings::host
+  std::string measured_on{};  // the machine that the step was measured on; "" = as its file says
+  bool carry_host = false;    // on another machine than the trace's own: TransferSettings::host
 };
 
 struct PreparedStep {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cli/generated_step.h"
+#include "cli/measured_machine.h"
 #include "cli/progress.h"
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
@@ -121,34 +122,19 @@ void require_taken(const Kind& kind, const ImportSettings& settings, const fs::p
   refuse_unless(&Importer::takes_step_range, settings.step_range, "--step-range {}");
 }
 
-// Names the machine file that stands for the GPU of a measured step, and says so.
-void name_machine(const ImportedStep& step, Trace& trace) {
-  if (!trace.machine.empty()) return;
-  if (step.gpu.empty()) {
-    if (trace.knowledge.timing)
-      trace.notes.push_back("The file does not say which device it was captured on: give --machine.");
-    return;
-  }
-  trace.machine = machine_for_device(step.gpu, step.gpu_memory);
-  trace.notes.push_back(
-      trace.machine.empty()
-          ? fmt::format("No machine file has a device called {} with {} bytes: give --machine.", step.gpu,
-                        step.gpu_memory)
-          : fmt::format("{} with {} bytes is the GPU of machine {}.", step.gpu, step.gpu_memory, trace.machine));
-}
-
 ImportedStep import_step(const Importer& importer, const fs::path& path, const ImportSettings& settings) {
   if (!settings.execution_trace.empty()) require_readable(settings.execution_trace);
   const ReadingProgress progress(place_of(path).file);
   return importer.import(path, settings);
 }
 
-Workload workload_of(ImportedStep step, std::string kind) {
+Workload workload_of(ImportedStep step, std::string kind, const std::string& measured_on) {
   Workload workload;
   workload.kind = std::move(kind);
   workload.trace = std::move(step.trace);
-  name_machine(step, workload.trace);
-  if (!step.gpu.empty() && !workload.trace.machine.empty())  // with the traffic that the machine makes possible
+  name_machine(step, workload.trace, measured_on);
+  if (!(step.gpu.empty() && measured_on.empty()) &&
+      !workload.trace.machine.empty())  // with the traffic that the machine makes possible
     workload.trace = with_possible_traffic(std::move(workload.trace), load_machine(workload.trace.machine));
   workload.report = std::move(step.report);
   workload.decisions = std::move(step.decisions);
@@ -157,13 +143,14 @@ Workload workload_of(ImportedStep step, std::string kind) {
   return workload;
 }
 
-Workload load_import(const Importer& importer, const fs::path& path, const ImportSettings& settings) {
+Workload load_import(const Importer& importer, const fs::path& path, const ImportSettings& settings,
+                     const std::string& measured_on) {
   ImportedStep step = import_step(importer, path, settings);
   describe_rank(step);
-  return workload_of(std::move(step), importer.name);
+  return workload_of(std::move(step), importer.name, measured_on);
 }
 
-Workload load_ranks(const JobFiles& job, const std::string& step_range) {
+Workload load_ranks(const JobFiles& job, const std::string& step_range, const std::string& measured_on) {
   std::vector<ImportedStep> steps;
   std::string kind;
   for (const JobFile& file : job.files) {
@@ -176,7 +163,8 @@ Workload load_ranks(const JobFiles& job, const std::string& step_range) {
     steps.push_back(import_step(*found.importer, file.capture, settings));
     kind = found.name;
   }
-  Workload workload = workload_of(joined_steps(std::move(steps)), fmt::format("{} ranks, {}", job.files.size(), kind));
+  Workload workload =
+      workload_of(joined_steps(std::move(steps)), fmt::format("{} ranks, {}", job.files.size(), kind), measured_on);
   workload.report.insert(workload.report.begin(), job.notes.begin(), job.notes.end());
   return workload;
 }
@@ -185,29 +173,34 @@ Workload load_ranks(const JobFiles& job, const std::string& step_range) {
 
 std::string kind_of_workload(const fs::path& path) { return find_kind(path).name; }
 
-Workload load_workload(const fs::path& path, const ImportSettings& settings) {
+Workload load_workload(const fs::path& path, const ImportSettings& settings, const std::string& measured_on) {
+  require_machine(measured_on);
   const Kind kind = find_kind(path);
   require_taken(kind, settings, path);
-  if (kind.importer != nullptr) return load_import(*kind.importer, path, settings);
+  if (kind.importer != nullptr) return load_import(*kind.importer, path, settings, measured_on);
   Workload workload;
   workload.kind = kind.name;
   if (kind.name == kGenerated) {
     GeneratedStep step = generated_step(path.string(), {});
     workload.trace = std::move(step.trace);
     workload.files = std::move(step.files);
+    name_machine(workload.trace, measured_on);
     return workload;
   }
   workload.files.push_back(path);
   const ReadingProgress progress(path);
   workload.trace = read_trace(path);
+  name_machine(workload.trace, measured_on);
   return workload;
 }
 
 Workload load_workload(const std::vector<fs::path>& paths, const std::vector<fs::path>& execution_traces,
-                       const std::string& step_range) {
+                       const std::string& step_range, const std::string& measured_on) {
+  require_machine(measured_on);
   std::error_code error;
   if (paths.size() == 1 && execution_traces.size() <= 1 && !fs::is_directory(paths.front(), error))
-    return load_workload(paths.front(), {execution_traces.empty() ? fs::path() : execution_traces.front(), step_range});
+    return load_workload(paths.front(), {execution_traces.empty() ? fs::path() : execution_traces.front(), step_range},
+                         measured_on);
   for (const fs::path& path : paths)
     if (!fs::is_directory(path, error) && !is_generated(path)) require_readable(path);
   const JobFiles job = job_files(paths, execution_traces);
@@ -215,8 +208,8 @@ Workload load_workload(const std::vector<fs::path>& paths, const std::vector<fs:
     throw UsageError(fmt::format(
         "{}: these are ExecutionTraces alone; expected the captures of their ranks beside them.", title_of(paths)));
   if (job.files.size() == 1)
-    return load_workload(job.files.front().capture, {job.files.front().execution_trace, step_range});
-  return load_ranks(job, step_range);
+    return load_workload(job.files.front().capture, {job.files.front().execution_trace, step_range}, measured_on);
+  return load_ranks(job, step_range, measured_on);
 }
 
 std::string title_of(const std::vector<fs::path>& paths) {

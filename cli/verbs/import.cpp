@@ -20,7 +20,7 @@ namespace {
 
 struct Options {
   std::vector<std::filesystem::path> captures, execution_traces;
-  std::string step_range, output, format = "table";
+  std::string step_range, measured_on, output, format = "table";
   bool explain = false, formats = false;
 };
 
@@ -86,7 +86,7 @@ int import_capture(const Options& o) {
   if (o.captures.empty()) throw UsageError("import: no capture is given; expected a file, or --formats.");
   if (o.output.empty() && !o.explain)
     throw UsageError("import: neither -o nor --explain is given; expected the trace file to write, or --explain.");
-  const Workload workload = load_workload(o.captures, o.execution_traces, o.step_range);
+  const Workload workload = load_workload(o.captures, o.execution_traces, o.step_range, o.measured_on);
   require_sound(workload.trace, title_of(o.captures));
   if (o.explain) print(to_text({decision_table(o, workload), note_table(workload)}, format));
   if (o.output.empty()) return 0;
@@ -116,6 +116,9 @@ Verb add_import(CLI::App& parent) {
       "--step-range", o->step_range,
       "Of a captured CUDA program: its NVTX ranges that begin with this are the steps; default: those called "
       "step, iteration, iter, train_step or training_step, with a number or not");
+  app->add_option("--measured-on", o->measured_on,
+                  "The machine of the durations, a name or a file, where the capture does not say its GPU (TrioSim, "
+                  "Chakra, DTR, old Kineto); a GPU other than the file's is refused");
   app->add_option("-o,--output", o->output, "The trace file to write (.mwt); may be left out with --explain");
   app->add_flag("--explain", o->explain, "Print every decision and join as a table, with how much it covers");
   app->add_flag("--formats", o->formats, "Print which formats are read: who writes them, how they are recognized");
@@ -131,6 +134,7 @@ Verb add_import(CLI::App& parent) {
       "  memwall import step.mwc.gz -o step.mwt                        # captured with or without a GPU\n"
       "  memwall import memwall-4711.mwi --step-range epoch -o step.mwt   # any CUDA program\n"
       "  memwall import BERT-256.kernels.csv -o bert.mwt\n"
+      "  memwall import trace.csv --measured-on h100-sxm-80gb -o step.mwt\n"
       "  memwall import --formats");
   return {app, [o] { return import_capture(*o); }};
 }

@@ -20,7 +20,7 @@ namespace {
 
 struct Options {
   std::vector<std::filesystem::path> files, execution_traces;
-  std::string format = "table";
+  std::string measured_on, format = "table";
 };
 
 Cell count(std::uint64_t n) { return number_cell(human_count(n), std::to_string(n)); }
@@ -37,7 +37,7 @@ Table overview(const Options& o, const Workload& w) {
   };
   row("name", t.name);
   row("measured on", measured_nowhere(t) ? "nothing was measured: give --machine"
-                     : t.machine.empty() ? "unknown: give --machine"
+                     : t.machine.empty() ? "unknown: give --measured-on, or --machine"
                                          : t.machine);
   row("host threads", human_count(t.threads.size()));
   row("streams", human_count(t.streams.size()));
@@ -210,7 +210,7 @@ Table note_table(const Workload& w) {
 
 int inspect(const Options& o) {
   const Format format = parse_format(o.format);
-  const Workload w = load_workload(o.files, o.execution_traces);
+  const Workload w = load_workload(o.files, o.execution_traces, "", o.measured_on);
   print(to_text({overview(o, w), knowledge_table(w.trace), policy_table(w.trace), op_counts(w.trace),
                  storage_counts(w.trace), note_table(w)},
                 format));
@@ -228,6 +228,8 @@ Verb add_inspect(CLI::App& parent) {
       ->required();
   app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
       ->allow_extra_args(false);
+  app->add_option("--measured-on", o->measured_on,
+                  "The machine of the durations, a name or a file, where a capture does not say its GPU");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->footer(
       "Examples:\n"

@@ -27,7 +27,8 @@ namespace {
 
 struct Options {
   std::vector<std::string> files, execution_traces;
-  std::string step, second_size, machine, pager, allocator = "pytorch", allocator_settings, output, format = "table";
+  std::string step, second_size, machine, measured_on, pager, allocator = "pytorch", allocator_settings, output,
+                                                              format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
   bool no_provenance = false, find_largest_batch = false, carry_host = false;
@@ -76,6 +77,7 @@ StepSettings step_settings(const Options& o) {
           .steps = o.steps,
           .output = o.output,
           .keep_unchanged = true,
+          .measured_on = o.measured_on,
           .carry_host = o.carry_host};
 }
 
@@ -186,6 +188,9 @@ void add_options(CLI::App& app, Options& o) {
                  "A capture of the same program at another size: the step at any third lies on a line through both; "
                  "with --policy batch:N (samples) or batch:tokens=N (another length)");
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
+  app.add_option("--measured-on", o.measured_on,
+                 "The machine of the step's durations, a name or a file, where its capture does not say its GPU; with "
+                 "--machine they are carried from the one to the other");
   app.add_option("--set", o.settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable")
       ->allow_extra_args(false);
   app.add_option("--policy", o.policies,
@@ -238,6 +243,7 @@ Verb add_run(CLI::App& parent, const std::string& command_line) {
       "  memwall run step.mwt --policy batch:32                           # another batch\n"
       "  memwall run step.mwt --policy checkpoint --find-largest-batch\n"
       "  memwall run BERT-256.kernels.csv --pager lru                     # more than fits\n"
+      "  memwall run trace.csv --measured-on h100-sxm-80gb --machine v100-sxm2-32gb\n"
       "  memwall run rank0.json.gz rank1.json.gz                          # two ranks of one job: they wait for each "
       "other");
   return {app, [o] {

@@ -66,7 +66,9 @@ void RankDictionary::translate(Op& op) {
   op.operator_name = string(op.operator_name);
   op.module = string(op.module);
   op.shape = shape(op.shape);
-  if (op.kind != OpKind::copy && op.kind != OpKind::storage_io) return;  // of the others the places are not used
+  // Of the others the places are not used. Host work without one has place 0, which a trace may lack.
+  if (op.kind == OpKind::host_work && op.from < from_.places.size()) op.from = place(op.from);
+  if (op.kind != OpKind::copy && op.kind != OpKind::storage_io) return;
   op.from = place(op.from);
   op.to = place(op.to);
 }

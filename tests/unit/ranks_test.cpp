@@ -196,6 +196,30 @@ TEST(Ranks, EachHasAGpuOfItsOwnAndOneHost) {
       << "written out once only";
 }
 
+TEST(Ranks, WorkNearTheMemoryStaysInItsMemory) {
+  // Places are numbered anew where ranks are joined, and the second's "nvme" is not where it was.
+  RankAuthor first(0), second(1);
+  for (const char* place : {"hbm", "host"}) first.builder().trace().place(place);
+  for (const char* place : {"hbm", "nvme"}) second.builder().trace().place(place);
+  first.kernel(us(1));
+  Op op;
+  op.kind = OpKind::host_work;
+  op.duration = us(5);
+  op.bytes = 1000;
+  op.from = second.builder().trace().place("nvme");
+  const OpId id = second.builder().append(op);
+  const Trace both = joined(std::move(first), std::move(second));
+  ASSERT_EQ(both.places, (std::vector<std::string>{"hbm", "host", "nvme"}));
+  const auto memory_of_work = [](const Trace& trace) -> std::string {
+    for (const Op& o : trace.ops)
+      if (o.kind == OpKind::host_work) return trace.places[o.from];
+    return "no host work";
+  };
+  EXPECT_EQ(memory_of_work(both), "nvme");
+  EXPECT_EQ(memory_of_work(one_rank(both, 1)), "nvme");
+  EXPECT_EQ(one_rank(both, 1).ops[id].duration, us(5));
+}
+
 TEST(Ranks, LinksAreSharedByAsManyAsTheirSharers) {
   // Four ranks copy 1 GB at once over a link of 10 GB/s each, or one for each two.
   const auto time_of = [](std::uint32_t sharers, std::vector<std::uint32_t> numbers) {

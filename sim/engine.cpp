@@ -18,6 +18,7 @@ Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationO
       memory_(trace, machine, allocators, options.observer),
       records_(trace.ops.size()),
       done_(trace.ops.size(), 0),
+      born_(trace.storages.size(), 0),
       threads_(trace.threads.size()),
       streams_(trace.streams.size()),
       event_op_(trace.event_count, kNoOp),
@@ -108,6 +109,7 @@ void Engine::expect_meetings() {
 void Engine::start_program() {
   for (StorageId s = 0; s < trace_.storages.size(); ++s) {
     if (!trace_.storages[s].preexisting) continue;
+    born_[s] = 1;
     const int tier = tier_of_storage_[s];
     if (paging_ && paging_->place_at_start(s, tier)) continue;
     if (!memory_.place(now_, s, tier)) memory_.place_unlimited(now_, s, tier);

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "sim/activities.h"
@@ -137,6 +138,7 @@ class Engine {
   void await(Thread& thread, std::uint16_t index, OpId id);
   void begin_host_work(Thread& thread, std::uint16_t index, OpId id);
   void allocate(Thread& thread, std::uint16_t index, OpId id);
+  void release(StorageId storage);
   void record_event(const Op& op);
   void wait_event(const Op& op);
   void await_op(Thread& thread, std::uint16_t index, OpId id);
@@ -174,7 +176,9 @@ class Engine {
 
   Time now_{};
   std::vector<OpRecord> records_;
-  std::vector<std::uint8_t> done_;  // device ops: ended
+  std::vector<std::uint8_t> done_;   // device ops: ended
+  std::vector<std::uint8_t> born_;   // storages: preexisting, or their alloc has happened
+  std::set<StorageId> freed_early_;  // whose free came before their alloc
   std::vector<Thread> threads_;
   std::vector<StreamState> streams_;
   std::vector<OpId> event_op_;                              // per event: the op it was recorded behind

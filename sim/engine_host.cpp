@@ -97,10 +97,11 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
       allocate(thread, index, id);
       return;
     case OpKind::free:
-      if (paging_)
-        paging_->freed(op.target);
+      // Threads that nothing holds together may free what another has yet to allocate: it then lives for no time.
+      if (born_[op.target])
+        release(op.target);
       else
-        memory_.remove(now_, op.target);
+        freed_early_.insert(op.target);
       break;
     case OpKind::event_record:
       record_event(op);
@@ -280,6 +281,13 @@ void Engine::begin_host_work(Thread& thread, std::uint16_t, OpId id) {
   activities_.start(now_, spec);
 }
 
+void Engine::release(StorageId storage) {
+  if (paging_)
+    paging_->freed(storage);
+  else
+    memory_.remove(now_, storage);
+}
+
 void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
   const Op& op = trace_.ops[id];
   const int tier = tier_of_storage_[op.target];
@@ -288,6 +296,8 @@ void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
   } else if (!memory_.place(now_, op.target, tier)) {
     memory_.place_unlimited(now_, op.target, tier);
   }
+  born_[op.target] = 1;
+  if (!freed_early_.empty() && freed_early_.erase(op.target) > 0) release(op.target);
   const bool waited = now_ > records_[id].host_start;
   if (waited) thread.latest_op = kNoOp;
   finish_host(thread, now_ + op.host_cost, waited ? WaitReason::memory : WaitReason::none);

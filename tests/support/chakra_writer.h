@@ -24,13 +24,13 @@ inline std::string delimited(std::string_view message) { return wire_varint(mess
 // One node; what is 0 or empty is left out, as proto3 does.
 struct WrittenNode {
   std::uint64_t id = 0;
-  std::string name;
+  std::string name{};
   int type = 4;
-  std::vector<std::uint64_t> control, data;
+  std::vector<std::uint64_t> control{}, data{};
   std::uint64_t duration = 0;
-  std::string values, shapes, types;              // inputs
-  std::string out_values, out_shapes, out_types;  // outputs
-  std::string attributes;                         // encoded
+  std::string values{}, shapes{}, types{};              // inputs
+  std::string out_values{}, out_shapes{}, out_types{};  // outputs
+  std::string attributes{};                             // encoded
 
   // An attribute as int64; `field` chooses another integer type of the format.
   WrittenNode& with(std::string_view attribute, std::uint64_t n, int field = 9) {

@@ -61,8 +61,9 @@ Table energy_table(const RunSummary& s) {
   Table t{.name = "energy",
           .title = "Energy of a step, all GPUs together (a GPU's own memory is within its power)",
           .columns = {"part", "bytes", "joules", "added", "meaning"},
-          .headings = {"", "bytes", "energy", "", ""},
-          .rows = {}};
+          .headings = {"", "bytes", "energy", "counted", ""},
+          .rows = {},
+          .wrap = true};
   if (!e.energy) return t;
   const auto power = [&](const char* name, double joules, const char* meaning) {
     t.rows.push_back({cell(name), number_cell("", ""), joules_cell(joules), cell("yes"), cell(meaning)});
@@ -87,7 +88,8 @@ Table capacity_price_table(const RunSummary& s) {
           .title = "What the memory filled at the peak costs to buy (not part of the price of a step)",
           .columns = {"tier", "stored_bytes", "dollars"},
           .headings = {"tier", "stored", "price"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const TierSummary& tier : s.tiers)
     if (tier.peak_price && tier.peak_allocated > 0)
       t.rows.push_back({cell(tier.name),
@@ -101,7 +103,8 @@ Table expense_differences(const Comparison& c) {
           .title = "Energy and price of a step, all GPUs together",
           .columns = {"what", "base", "other", "difference"},
           .headings = {"", "base", "other", "difference"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   const auto row = [&](const char* what, const std::optional<double>& base, const std::optional<double>& other,
                        std::string (*text)(double)) {
     if (!base && !other) return;

@@ -59,7 +59,8 @@ Table machine_point_table(const std::vector<MachineCheck>& checks) {
           .title = "",
           .columns = {"machine", "component", "point", "measured", "predicted", "residual"},
           .headings = {},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const MachineCheck& check : checks)
     for (const ComponentCheck& c : check.components)
       for (const ComponentPoint& p : c.points)

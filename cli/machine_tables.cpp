@@ -225,7 +225,8 @@ Table machine_list_table(const std::vector<Machine>& machines) {
           .title = "",
           .columns = {"generation", "name", "gpus", "hbm", "bandwidth", "peak_16_bit", "fabric", "price"},
           .headings = {"", "name", "GPUs", "HBM", "bandwidth", "16-bit peak", "fabric", "price"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   std::string last;
   for (const Machine* m : by_generation(machines)) {
     const std::string of = generation(*m);
@@ -242,7 +243,8 @@ Table machine_description_table(const std::vector<Machine>& machines) {
           .title = "",
           .columns = {"name", "generation", "gpus", "hbm", "bandwidth", "peak_16_bit", "price", "description"},
           .headings = {},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const Machine& m : machines)
     t.rows.push_back({cell(m.name), cell(generation(m)), count_cell(m.gpu_count), bytes_cell(m.tiers.front().capacity),
                       rate_cell(hbm_bandwidth(m)), flops_cell(training_peak(m)), dollars_cell(m), cell(m.description)});

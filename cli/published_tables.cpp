@@ -29,7 +29,8 @@ Table errors_table(const std::vector<PublishedResult>& results) {
       .title = "Error of predictions against published measurements, by table",
       .columns = {"table", "metric", "rows", "median_error", "p90_error", "aim_of_the_median", "not_predicted"},
       .headings = {"table", "metric", "rows", "median error", "p90 error", "aim of the median", "not predicted"},
-      .rows = {}};
+      .rows = {},
+      .wrap = true};
   for (const PublishedErrors& e : published_errors(results))
     table.rows.push_back({cell(e.table), cell(e.metric), number_cell(fmt::to_string(e.rows), fmt::to_string(e.rows)),
                           unsigned_percent(e.rows > 0, e.median), unsigned_percent(e.rows > 0, e.p90),
@@ -43,7 +44,8 @@ Table rows_table(const std::vector<PublishedResult>& results) {
               .title = "Every row that is predicted",
               .columns = {"table", "row", "metric", "unit", "measured", "predicted", "low", "high", "error"},
               .headings = {"table", "row", "metric", "unit", "measured", "predicted", "80 % from", "to", "error"},
-              .rows = {}};
+              .rows = {},
+              .wrap = true};
   for (const PublishedResult& r : results) {
     if (!r.why_not.empty()) continue;
     const auto value = [&](bool there, double v) {
@@ -62,7 +64,8 @@ Table refused_table(const std::vector<PublishedResult>& results) {
               .title = "What is not predicted, and why",
               .columns = {"table", "metric", "reason", "rows"},
               .headings = {},
-              .rows = {}};
+              .rows = {},
+              .wrap = true};
   std::vector<std::pair<const PublishedResult*, std::size_t>> kinds;
   for (const PublishedResult& r : results) {
     if (r.why_not.empty()) continue;
@@ -85,7 +88,8 @@ Table ladder_table(const std::vector<PublishedResult>& results) {
               .title = "What each rung changes against the one before it",
               .columns = {"table", "rung", "metric", "measured", "predicted", "same_direction"},
               .headings = {"table", "rung", "metric", "measured", "predicted", "same direction"},
-              .rows = {}};
+              .rows = {},
+              .wrap = true};
   for (const LadderRung& rung : ladder(results))
     table.rows.push_back({cell(rung.table), cell(rung.name), cell(rung.metric), percent(true, rung.measured),
                           percent(true, rung.predicted), cell(rung.same_direction() ? "yes" : "no")});

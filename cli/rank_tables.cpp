@@ -35,7 +35,8 @@ Table rank_table(const RunSummary& s) {
                       "last_share", "held_up_s"},
           .headings = {"rank", "step time", "GPU span", "waits for peers", "of its span", "collectives", "came last",
                        "share", "held up others"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const RankSummary& r : s.by_rank)
     t.rows.push_back({rank_cell(r.number), time_cell(r.step_time), time_cell(r.gpu_span), time_cell(r.peer_wait),
                       share_cell(to_seconds(r.peer_wait), to_seconds(r.gpu_span)), count_cell(r.meetings),

@@ -56,12 +56,76 @@ std::string prose(const Table& t) {
   return text;
 }
 
-// What the last column of a table may take, so that its lines fit a terminal; its own width where they do, or where too
-// little is left to read.
-std::size_t width_of_last(const Table& t, std::size_t before, std::size_t own) {
+std::size_t longest_word(const std::string& text) {
+  std::size_t longest = 0;
+  for (const std::string& line : lines_of(text, 1)) longest = std::max(longest, width_of(line));
+  return longest;
+}
+
+bool is_number(const Table& t, std::size_t column) { return t.rows.front()[column].number; }
+
+// What a column takes unwrapped, and what it must have so that no word and no number is cut.
+struct ColumnWidth {
+  std::size_t own = 0, least = 0;
+};
+
+std::vector<ColumnWidth> column_widths(const Table& t) {
+  std::vector<ColumnWidth> widths;
+  for (const std::string& heading : headings_of(t)) widths.push_back({width_of(heading), longest_word(heading)});
+  for (const auto& row : t.rows)
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::size_t own = width_of(row[c].text);
+      widths[c].own = std::max(widths[c].own, own);
+      widths[c].least = std::max(widths[c].least, is_number(t, c) ? own : longest_word(row[c].text));
+    }
+  return widths;
+}
+
+// Widths with which the lines fit a terminal, if they can: the last column gives way where enough is left of it to
+// read, else one character after the other whichever is widest.
+std::vector<std::size_t> fitting_widths(const Table& t) {
   constexpr std::size_t kReadable = 30;
-  const bool wraps = t.wrap && before + own > kTerminal && before + kReadable <= kTerminal;
-  return wraps ? kTerminal - before : own;
+  const std::vector<ColumnWidth> columns = column_widths(t);
+  std::vector<std::size_t> widths;
+  std::size_t all = 0;
+  for (const ColumnWidth& column : columns) {
+    widths.push_back(column.own);
+    all += column.own + 2;
+  }
+  if (!t.wrap || all <= kTerminal) return widths;
+  const std::size_t last = widths.size() - 1, before = all - widths[last];
+  if (before + std::max(kReadable, columns[last].least) <= kTerminal) {
+    widths[last] = kTerminal - before;
+    return widths;
+  }
+  for (; all > kTerminal; --all) {
+    std::size_t widest = columns.size();
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      if (widths[c] > columns[c].least && (widest == columns.size() || widths[c] > widths[widest])) widest = c;
+    if (widest == columns.size()) break;
+    --widths[widest];
+  }
+  return widths;
+}
+
+// One row, on as many lines as its cells need.
+std::string row_text(const Table& t, const std::vector<std::size_t>& widths, const std::vector<std::string>& cells) {
+  std::vector<std::vector<std::string>> columns;
+  std::size_t height = 1;
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    const bool whole = width_of(cells[c]) <= widths[c];  // its blanks are kept
+    columns.push_back(whole ? std::vector<std::string>{cells[c]} : lines_of(cells[c], widths[c]));
+    height = std::max(height, columns.back().size());
+  }
+  std::string text;
+  for (std::size_t l = 0; l < height; ++l) {
+    std::string line;
+    for (std::size_t c = 0; c < cells.size(); ++c)
+      line += "  " + padded(l < columns[c].size() ? columns[c][l] : "", widths[c], is_number(t, c));
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
 }
 
 std::string plain_table(const Table& t) {
@@ -69,25 +133,14 @@ std::string plain_table(const Table& t) {
   std::string text = title_of(t);
   if (t.rows.empty()) return text + "  (none)\n";
   const auto& headings = headings_of(t);
-  std::vector<std::size_t> widths;
-  for (const std::string& h : headings) widths.push_back(width_of(h));
-  for (const auto& row : t.rows)
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c].text));
-  const std::size_t last = widths.size() - 1;
-  std::size_t before = 2;
-  for (std::size_t c = 0; c < last; ++c) before += widths[c] + 2;
-  const std::size_t width = width_of_last(t, before, widths[last]);
-  const auto line = [&](const auto& text_of) {
-    std::string out = "  ";
-    for (std::size_t c = 0; c < last; ++c) out += padded(text_of(c), widths[c], t.rows.front()[c].number) + "  ";
-    out += width < widths[last] ? wrapped(text_of(last), width, "\n" + std::string(before, ' '))
-                                : padded(text_of(last), widths[last], t.rows.front()[last].number);
-    out.erase(out.find_last_not_of(' ') + 1);
-    return out + "\n";
-  };
+  const std::vector<std::size_t> widths = fitting_widths(t);
   const bool named = std::any_of(headings.begin(), headings.end(), [](const std::string& h) { return !h.empty(); });
-  if (named) text += line([&](std::size_t c) { return headings[c]; });
-  for (const auto& row : t.rows) text += line([&](std::size_t c) { return row[c].text; });
+  if (named) text += row_text(t, widths, headings);
+  for (const auto& row : t.rows) {
+    std::vector<std::string> cells;
+    for (const Cell& c : row) cells.push_back(c.text);
+    text += row_text(t, widths, cells);
+  }
   return text;
 }
 

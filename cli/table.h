@@ -28,7 +28,9 @@ struct Table {
   std::vector<std::string> headings;  // for people; empty = `columns`
   std::vector<std::vector<Cell>> rows;
   bool prose = false;  // one column of sentences: wrapped on a terminal, a list in Markdown
-  bool wrap = false;   // title and last column are sentences too: wrapped where lines would not fit a terminal
+  // Where lines would not fit a terminal: the title wraps, and the last column, or all that hold words if that alone
+  // leaves too little of it to read.
+  bool wrap = false;
 };
 
 // One table: rows as they are. JSON is an array of objects.

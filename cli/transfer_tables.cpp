@@ -33,7 +33,8 @@ Table summary_table(const std::vector<TransferResult>& results) {
                           "held_out", "coverage", "verdict", "bandwidth_ratio_median", "peak_ratio_median"},
               .headings = {"kind", "rows", "median error", "p90 error", "bias", "p90 where fitted", "90 % interval",
                            "held out", "of them inside", "interval is", "by bandwidth alone", "by peak rate alone"},
-              .rows = {}};
+              .rows = {},
+              .wrap = true};
   for (const TransferSummary& s : summarize_transfer(results))
     table.rows.push_back({cell(s.kind), count(s.rows), percent(s.median), percent(s.p90), signed_percent(s.bias),
                           percent(s.fitted_p90),
@@ -48,7 +49,8 @@ Table sources_table(const std::vector<TransferResult>& results) {
               .title = "Where the rows come from",
               .columns = {"table", "kind", "rows", "machine_files_fitted_to_them"},
               .headings = {"table", "kind", "rows", "machine files are fitted to them"},
-              .rows = {}};
+              .rows = {},
+              .wrap = true};
   std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::size_t>> counts;
   for (const TransferResult& r : results) {
     auto& [rows, calibrated] = counts[{r.row.table, r.row.kind}];
@@ -67,7 +69,8 @@ Table worst_table(const std::vector<TransferResult>& results) {
       .columns = {"kind", "row", "from", "to", "measured_there", "measured_here", "predicted", "error", "interval"},
       .headings = {"kind", "row", "from", "to", "measured there", "measured here", "predicted", "error",
                    "90 % interval"},
-      .rows = {}};
+      .rows = {},
+      .wrap = true};
   std::vector<const TransferResult*> sorted;
   for (const TransferResult& r : results) sorted.push_back(&r);
   std::stable_sort(sorted.begin(), sorted.end(),

@@ -31,7 +31,8 @@ Table overview(const Options& o, const Workload& w) {
               .title = fmt::format("{} ({})", title_of(o.files), w.kind),
               .columns = {"what", "value"},
               .headings = {"", ""},
-              .rows = {}};
+              .rows = {},
+              .wrap = true};
   const auto row = [&](const char* what, std::string value) {
     table.rows.push_back({cell(what), cell(std::move(value))});
   };
@@ -68,7 +69,8 @@ Table op_counts(const Trace& t) {
               .title = "Ops by kind",
               .columns = {"kind", "count", "duration_s", "host_s", "bytes"},
               .headings = {"kind", "count", "duration", "host gaps and calls", "bytes"},
-              .rows = {}};
+              .rows = {},
+              .wrap = true};
   for (int k = 0; k < kOpKinds; ++k) {
     const Count& c = counts[static_cast<std::size_t>(k)];
     if (c.number == 0) continue;
@@ -96,7 +98,8 @@ Table storage_counts(const Trace& t) {
               .title = "Storages by kind (bytes of all, not at once)",
               .columns = {"kind", "count", "bytes", "preexisting"},
               .headings = {"kind", "count", "bytes", "older than the trace"},
-              .rows = {}};
+              .rows = {},
+              .wrap = true};
   for (int k = 0; k < kStorageKinds; ++k) {
     const Count& c = counts[static_cast<std::size_t>(k)];
     if (c.number == 0) continue;
@@ -128,7 +131,8 @@ Table knowledge_table(const Trace& t) {
               .title = "What it knows",
               .columns = {"what", "known", "meaning"},
               .headings = {"", "", ""},
-              .rows = {}};
+              .rows = {},
+              .wrap = true};
   for (const Fact& f : facts(t.knowledge, measured_nowhere(t)))
     table.rows.push_back({cell(f.name), cell(f.known ? "yes" : "no"),
                           cell(f.known ? f.meaning : fmt::format("{}; to have it, {}", f.meaning, f.remedy))});
@@ -187,7 +191,8 @@ Table policy_table(const Trace& t) {
               .title = "Policies",
               .columns = {"policy", "possible", "comment"},
               .headings = {"policy", "can be asked", ""},
-              .rows = {}};
+              .rows = {},
+              .wrap = true};
   for (const auto& [name, info] : policies()) {
     const std::string why = obstacle(info, t);
     table.rows.push_back(

@@ -88,7 +88,8 @@ Table machine_table(const Options& o) {
           .title = fmt::format("{}: {}", machine.name, machine.description),
           .columns = {"path", "value", "source"},
           .headings = {"number", "value", "where it comes from"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const MachineNumber& n : machine_numbers(o.machine, o.settings))
     t.rows.push_back({cell(n.path), cell(n.value), cell(n.source)});
   return t;

@@ -24,7 +24,8 @@ Table policy_list() {
           .title = "",
           .columns = {"name", "flag", "sentence", "parameters"},
           .headings = {"name", "given with", "what it does", "parameters"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const auto& [name, info] : policies()) {
     std::string parameters;
     for (const ParameterInfo& p : info.parameters) parameters += (parameters.empty() ? "" : " ") + p.name;
@@ -41,7 +42,8 @@ Table policy_table(const std::string& name) {
           .title = fmt::format("{} ({}): {}", name, flag_of(info), info.sentence),
           .columns = {"parameter", "default", "sentence"},
           .headings = {"parameter", "default", "meaning"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const ParameterInfo& p : info.parameters)
     t.rows.push_back({cell(p.name),
                       {p.default_value.empty() ? "(required)" : p.default_value, p.default_value, false},

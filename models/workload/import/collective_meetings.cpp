@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "models/workload/import/collective_channels.h"
 #include "models/workload/import/collective_match.h"
 #include "sim/error.h"
 
@@ -17,47 +18,12 @@ namespace {
 constexpr std::uint32_t kNone = 0xffffffff;
 constexpr std::int64_t kComparableClocks = 864'000'000'000'000;  // ns, 10 days: absolute times that mean the same
 
-// Collectives of one group that wait for each other: all of it, or what a pair of ranks sends each other.
-struct ChannelKey {
-  std::uint32_t group = 0;
-  std::int64_t low = -1, high = -1;
-  auto operator<=>(const ChannelKey&) const = default;
-};
-
-// What is known of a channel from the ranks placed so far, on the clock of the first.
-struct Channel {
-  std::vector<MatchItem> items;                     // ascending by end
-  std::vector<std::vector<MeetingMember>> members;  // by item
-};
-
-// One rank's share of a channel, on its own clock.
-struct Part {
-  std::vector<MatchItem> items;
-  std::vector<std::uint32_t> collective;  // by item
-};
-
 struct ChannelMatch {
   ChannelKey placed, own;  // keys of the consensus and of the rank's part
   std::vector<ItemPair> pairs;
   std::uint64_t agreeing = 0;
   bool by_number = false;
 };
-
-MatchItem item_of(const CapturedCollective& c) {
-  return {.kind = c.kind,
-          .type = c.type,
-          .elements = c.elements,
-          .sequence = c.sequence,
-          .source = c.source,
-          .destination = c.destination,
-          .start = c.start,
-          .end = c.end};
-}
-
-// A batch of sends and receives is one kernel; without peers nobody knows who waits for whom, but in a pair.
-bool lacks_peer(const CapturedCollective& c, const CapturedGroup& group) {
-  return c.kind == CollectiveKind::send_receive && (c.source < 0 || c.destination < 0) && group.ranks != 2;
-}
 
 class Search {
  public:
@@ -67,7 +33,7 @@ class Search {
     for (const RankCapture& capture : captures) out_.group_of.emplace_back(capture.groups.size(), kNone);
   }
 
-  Meetings run() && {
+  JobMeetings run() && {
     for (std::uint32_t rank = 0; rank < captures_.size(); ++rank) {
       out_.ranks[rank].collectives = captures_[rank].collectives.size();
       if (captures_[rank].collectives.empty())
@@ -89,42 +55,11 @@ class Search {
   }
 
  private:
-  // --- a rank's own channels ---
-  std::map<ChannelKey, Part> parts_of(std::uint32_t rank) {
-    std::map<ChannelKey, Part> parts;
-    const RankCapture& capture = captures_[rank];
-    out_.ranks[rank].unknown_peer = 0;
-    for (std::uint32_t i = 0; i < capture.collectives.size(); ++i) {
-      const CapturedCollective& c = capture.collectives[i];
-      if (lacks_peer(c, capture.groups[c.group])) {
-        ++out_.ranks[rank].unknown_peer;
-        continue;
-      }
-      ChannelKey key{c.group, -1, -1};
-      if (c.kind == CollectiveKind::send_receive && c.source >= 0 && c.destination >= 0)
-        std::tie(key.low, key.high) = std::minmax(c.source, c.destination);
-      Part& part = parts[key];
-      part.items.push_back(item_of(c));
-      part.collective.push_back(i);
-    }
-    for (auto& [key, part] : parts) sort_by_end(part);
-    return parts;
-  }
-
-  static void sort_by_end(Part& part) {
-    if (std::is_sorted(part.items.begin(), part.items.end(),
-                       [](const MatchItem& a, const MatchItem& b) { return a.end < b.end; }))
-      return;
-    std::vector<std::uint32_t> order(part.items.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return part.items[a].end < part.items[b].end; });
-    Part sorted;
-    for (const std::uint32_t i : order) {
-      sorted.items.push_back(part.items[i]);
-      sorted.collective.push_back(part.collective[i]);
-    }
-    part = std::move(sorted);
+  RankChannels own_channels(std::uint32_t rank) {
+    RankChannels channels = channels_of(captures_[rank]);
+    out_.ranks[rank].unknown_peer = captures_[rank].collectives.size();
+    for (const auto& [key, channel] : channels) out_.ranks[rank].unknown_peer -= channel.items.size();
+    return channels;
   }
 
   // --- groups ---
@@ -156,12 +91,12 @@ class Search {
 
   // --- placing ---
   void begin(std::uint32_t rank) {
-    const auto parts = parts_of(rank);
+    const RankChannels parts = own_channels(rank);
     add_new(rank, parts, RankClock{});
   }
 
   bool place(std::uint32_t rank) {
-    const std::map<ChannelKey, Part> parts = parts_of(rank);
+    const RankChannels parts = own_channels(rank);
     std::vector<ChannelMatch> matches = named_matches(rank, parts);
     add_unnamed_matches(rank, parts, matches);
     if (matches.empty()) return false;
@@ -180,7 +115,7 @@ class Search {
     return true;
   }
 
-  std::vector<ChannelMatch> named_matches(std::uint32_t rank, const std::map<ChannelKey, Part>& parts) const {
+  std::vector<ChannelMatch> named_matches(std::uint32_t rank, const RankChannels& parts) const {
     std::vector<ChannelMatch> matches;
     for (const auto& [key, part] : parts) {
       const CapturedGroup& group = captures_[rank].groups[key.group];
@@ -197,8 +132,7 @@ class Search {
   }
 
   // Each unnamed group of the rank goes to the unnamed group that it matches best, the best first.
-  void add_unnamed_matches(std::uint32_t rank, const std::map<ChannelKey, Part>& parts,
-                           std::vector<ChannelMatch>& matches) const {
+  void add_unnamed_matches(std::uint32_t rank, const RankChannels& parts, std::vector<ChannelMatch>& matches) const {
     std::vector<ChannelMatch> candidates;
     for (const auto& [key, part] : parts) {
       if (is_named(captures_[rank].groups[key.group])) continue;
@@ -227,7 +161,7 @@ class Search {
     }
   }
 
-  ChannelMatch compare(std::uint32_t rank, const Channel& channel, const Part& part) const {
+  ChannelMatch compare(std::uint32_t rank, const JobChannel& channel, const RankChannel& part) const {
     ChannelMatch match;
     match.pairs = match_by_number(channel.items, part.items);
     match.agreeing = agreeing_intervals(channel.items, part.items, match.pairs);
@@ -250,7 +184,7 @@ class Search {
 
   // From the channel whose times agree best, then all that agree with it; ends of other kinds only where there is
   // nothing else.
-  ClockFit clock_of(const std::vector<ChannelMatch>& matches, const std::map<ChannelKey, Part>& parts) const {
+  ClockFit clock_of(const std::vector<ChannelMatch>& matches, const RankChannels& parts) const {
     const ChannelMatch& best =
         *std::max_element(matches.begin(), matches.end(), [](const ChannelMatch& a, const ChannelMatch& b) {
           return a.agreeing != b.agreeing ? a.agreeing < b.agreeing : a.pairs.size() < b.pairs.size();
@@ -268,28 +202,18 @@ class Search {
     return fit_clock(std::move(ends));
   }
 
-  std::vector<EndPair> ends_of(const ChannelMatch& match, const std::map<ChannelKey, Part>& parts,
-                               bool together) const {
+  std::vector<EndPair> ends_of(const ChannelMatch& match, const RankChannels& parts, bool together) const {
     std::vector<EndPair> ends;
-    const Channel& channel = channels_.at(match.placed);
-    const Part& part = parts.at(match.own);
+    const JobChannel& channel = channels_.at(match.placed);
+    const RankChannel& part = parts.at(match.own);
     for (const ItemPair& pair : agreeing_pairs(channel.items, part.items, match.pairs))
       if (!together || ends_together(part.items[pair.b].kind))
         ends.push_back({channel.items[pair.a].end, part.items[pair.b].end});
     return ends;
   }
 
-  static std::vector<MatchItem> shifted(const std::vector<MatchItem>& items, const RankClock& clock) {
-    std::vector<MatchItem> result = items;
-    for (MatchItem& item : result) {
-      item.start = clock.on_reference(item.start);
-      item.end = clock.on_reference(item.end);
-    }
-    return result;
-  }
-
   // The same channels once more, now that times can be compared.
-  std::vector<ChannelMatch> on_clock(std::uint32_t rank, const std::map<ChannelKey, Part>& parts,
+  std::vector<ChannelMatch> on_clock(std::uint32_t rank, const RankChannels& parts,
                                      const std::vector<ChannelMatch>& before, const RankClock& clock) const {
     std::vector<ChannelMatch> matches;
     for (const auto& [key, part] : parts) {
@@ -314,11 +238,11 @@ class Search {
   }
 
   // Do the ends of what should end together agree, for more than half of what both captured at the time?
-  void check(std::uint32_t rank, const std::map<ChannelKey, Part>& parts, const std::vector<ChannelMatch>& matches) {
+  void check(std::uint32_t rank, const RankChannels& parts, const std::vector<ChannelMatch>& matches) {
     PlacedRank& placed = out_.ranks[rank];
     std::uint64_t alone = 0;
     for (const ChannelMatch& match : matches) {
-      const Channel& channel = channels_.at(match.placed);
+      const JobChannel& channel = channels_.at(match.placed);
       const std::vector<MatchItem> own = shifted(parts.at(match.own).items, placed.fit.clock);
       std::vector<bool> matched(own.size(), false);
       for (const ItemPair& pair : match.pairs) {
@@ -338,8 +262,8 @@ class Search {
   }
 
   // --- keeping what was found ---
-  void merge(std::uint32_t rank, const ChannelMatch& match, const Part& part) {
-    Channel& channel = channels_.at(match.placed);
+  void merge(std::uint32_t rank, const ChannelMatch& match, const RankChannel& part) {
+    JobChannel& channel = channels_.at(match.placed);
     for (const ItemPair& pair : match.pairs) {
       channel.members[pair.a].push_back({rank, part.collective[pair.b]});
       MatchItem& item = channel.items[pair.a];
@@ -351,15 +275,15 @@ class Search {
   }
 
   // What no placed rank has becomes part of the channels, for the ranks to come.
-  void add_new(std::uint32_t rank, const std::map<ChannelKey, Part>& parts, const RankClock& clock) {
+  void add_new(std::uint32_t rank, const RankChannels& parts, const RankClock& clock) {
     for (const auto& [key, part] : parts) {
       const CapturedGroup& group = captures_[rank].groups[key.group];
       if (out_.group_of[rank][key.group] == kNone) {
         const std::uint32_t known = is_named(group) ? named_group(group) : kNone;
         bind(rank, key.group, known == kNone ? add_group(group) : known);
       }
-      Channel& channel = channels_[{out_.group_of[rank][key.group], key.low, key.high}];
-      Channel merged;
+      JobChannel& channel = channels_[{out_.group_of[rank][key.group], key.low, key.high}];
+      JobChannel merged;
       const std::vector<MatchItem> own = shifted(part.items, clock);
       std::size_t at = 0;
       for (std::size_t i = 0; i < own.size(); ++i) {
@@ -373,7 +297,7 @@ class Search {
     }
   }
 
-  static void take(Channel& from, std::size_t at, Channel& to) {
+  static void take(JobChannel& from, std::size_t at, JobChannel& to) {
     to.items.push_back(from.items[at]);
     to.members.push_back(std::move(from.members[at]));
   }
@@ -449,14 +373,14 @@ class Search {
 
   const std::vector<RankCapture>& captures_;
   const std::vector<std::string>& names_;
-  Meetings out_;
-  std::map<ChannelKey, Channel> channels_;
+  JobMeetings out_;
+  std::map<ChannelKey, JobChannel> channels_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> is_placed_;  // rank, collective
 };
 
 }  // namespace
 
-Meetings find_meetings(const std::vector<RankCapture>& captures, const std::vector<std::string>& names) {
+JobMeetings find_meetings(const std::vector<RankCapture>& captures, const std::vector<std::string>& names) {
   return Search(captures, names).run();
 }
 

@@ -20,7 +20,7 @@ struct MeetingMember {
 };
 
 struct Meeting {
-  std::uint32_t group = 0;             // index into Meetings::groups
+  std::uint32_t group = 0;             // index into JobMeetings::groups
   std::vector<MeetingMember> members;  // by rank; at least two
   std::uint32_t last = 0;              // index into members: who arrived last
   Duration own{};                      // captured duration of that
@@ -37,7 +37,7 @@ struct PlacedRank {
   std::uint64_t unknown_peer = 0;  // batches of sends and receives that do not say with whom
 };
 
-struct Meetings {
+struct JobMeetings {
   std::vector<CapturedGroup> groups;                       // of all ranks; of unnamed ones the name stays ""
   std::vector<std::vector<std::uint32_t>> ranks_of_group;  // who of the captures has it
   std::vector<std::vector<std::uint32_t>> group_of;        // by capture, by its own group
@@ -49,6 +49,6 @@ struct Meetings {
 // `names` are the captures' files, for messages. Throws InputError where a rank has no collective, none in common with
 // the others, or where fewer than half of those it should share end with the others': another run or job.
 // REQUIRES: at least one capture.
-Meetings find_meetings(const std::vector<RankCapture>& captures, const std::vector<std::string>& names);
+JobMeetings find_meetings(const std::vector<RankCapture>& captures, const std::vector<std::string>& names);
 
 }  // namespace memwall

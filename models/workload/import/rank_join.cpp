@@ -89,7 +89,7 @@ void sort_by_rank(std::vector<ImportedStep>& steps, std::vector<std::uint32_t>& 
 }
 
 // A group of which the files tell neither name nor ranks is the whole job's if there is no other.
-std::vector<ProcessGroup> trace_groups(const Meetings& found, std::int64_t world) {
+std::vector<ProcessGroup> trace_groups(const JobMeetings& found, std::int64_t world) {
   std::vector<ProcessGroup> groups;
   for (std::size_t g = 0; g < found.groups.size(); ++g) {
     const CapturedGroup& captured = found.groups[g];
@@ -127,7 +127,8 @@ void delay_start(Trace& trace, Duration delay) {
   }
 }
 
-void take_meetings(const Meetings& found, const std::vector<RankCapture>& captures, std::vector<ImportedStep>& steps) {
+void take_meetings(const JobMeetings& found, const std::vector<RankCapture>& captures,
+                   std::vector<ImportedStep>& steps) {
   for (std::uint32_t number = 0; number < found.meetings.size(); ++number)
     for (const MeetingMember& member : found.meetings[number].members) {
       Op& op = steps[member.rank].trace.ops[captures[member.rank].collectives[member.collective].op];
@@ -137,7 +138,7 @@ void take_meetings(const Meetings& found, const std::vector<RankCapture>& captur
 }
 
 // When each program begins, on the first one's clock, less the earliest.
-std::vector<Duration> program_starts(const Meetings& found) {
+std::vector<Duration> program_starts(const JobMeetings& found) {
   std::vector<Duration> starts;
   for (const PlacedRank& rank : found.ranks) starts.push_back(rank.fit.clock.on_reference(Time{}));
   const Duration earliest = *std::min_element(starts.begin(), starts.end());
@@ -184,7 +185,7 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
     captures.push_back(std::move(*step.rank));
     names.push_back(name_of(step));
   }
-  const Meetings found = find_meetings(captures, names);
+  const JobMeetings found = find_meetings(captures, names);
   const std::vector<ProcessGroup> groups = trace_groups(found, world);
   const std::vector<Duration> starts = program_starts(found);
   for (std::size_t i = 0; i < steps.size(); ++i) set_groups(steps[i].trace, captures[i], found.group_of[i], groups);

@@ -15,8 +15,8 @@ struct RankJoin {
   const std::vector<RankCapture>& captures;  // by rank
   const std::vector<std::string>& names;     // their files
   const std::vector<std::uint32_t>& numbers;
-  const std::vector<ProcessGroup>& groups;  // as Meetings::groups
-  const Meetings& meetings;
+  const std::vector<ProcessGroup>& groups;  // as JobMeetings::groups
+  const JobMeetings& meetings;
   const std::vector<Duration>& starts;  // of the programs, after the earliest
   std::uint32_t job_ranks = 0;          // 0 = unknown
 };

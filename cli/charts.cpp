@@ -100,7 +100,7 @@ ComparePanel memory_panel(const std::vector<Run>& runs, const std::vector<std::s
     const int hbm = runs[i].machine.tier("hbm");
     if (hbm < 0) continue;
     panel.limit =
-        std::max(panel.limit, static_cast<double>(runs[i].machine.tiers[static_cast<std::size_t>(hbm)].usable()));
+        std::max(panel.limit, static_cast<double>(runs[i].machine.tiers[static_cast<std::size_t>(hbm)].holds()));
     const Peak peak = find_peak(runs[i], hbm);
     CompareBar bar{labels[i], {}};
     for (int k = 0; k < kStorageKinds; ++k)
@@ -133,7 +133,7 @@ Figure memory_of(const Run& run, const std::string& tier) {
                     .times = {},
                     .layers = {},
                     .outlines = {},
-                    .capacity = run.machine.tiers[t].usable()};
+                    .capacity = run.machine.tiers[t].holds()};
   const std::vector<KindPoint> points = memory_by_kind(run, index);
   for (const KindPoint& p : points) chart.times.push_back(p.time);
   for (int k = 0; k < kStorageKinds; ++k) {

@@ -143,7 +143,7 @@ BatchLimit limit_of(const Trace& trace, const Machine& machine, const Simulation
                                       [](const TierResult& a, const TierResult& b) { return a.missing < b.missing; });
   const Tier& tier = machine.tiers[static_cast<std::size_t>(worst - result.tiers.begin())];
   BatchLimit limit{.tier = tier.name,
-                   .usable = tier.usable(),
+                   .usable = tier.holds(),
                    .missing = worst->missing,
                    .request = worst->refused,
                    .requested_bytes = 0,

@@ -13,9 +13,15 @@ namespace {
 Machine two_levels() {
   Machine m;
   m.name = "two levels";
-  Fabric node{.name = "node", .bus_bandwidth = 100e9, .step_latency = microseconds(1), .base_latency = microseconds(5)};
+  Fabric node, network;
+  node.name = "node";
+  node.bus_bandwidth = 100e9;
+  node.step_latency = microseconds(1);
+  node.base_latency = microseconds(5);
   node.max_ranks = 4;
-  Fabric network{.name = "network", .bus_bandwidth = 10e9, .step_latency = microseconds(10), .base_latency = {}};
+  network.name = "network";
+  network.bus_bandwidth = 10e9;
+  network.step_latency = microseconds(10);
   m.fabrics = {node, network};
   return m;
 }

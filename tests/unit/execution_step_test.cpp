@@ -17,7 +17,7 @@ namespace {
 struct Node {
   std::string name;
   int id = 0, parent = 0, scope = 0, thread = 1;
-  std::string inputs, input_shapes, input_types, outputs, output_shapes, output_types, schema;
+  std::string inputs{}, input_shapes{}, input_types{}, outputs{}, output_shapes{}, output_types{}, schema{};
 };
 
 std::string tensor(int id, int storage, int elements, const std::string& device = "cuda:0") {

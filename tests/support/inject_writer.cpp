@@ -163,18 +163,19 @@ class Converter {
   void add_device_op(const CapturedDeviceOp& op) {
     const std::string& name = c_.text(op.name);
     if (op.work == DeviceWork::kernel) {
-      w_.kernel(
-          {.name = name,
-           .start = at(op.start),
-           .end = at(op.end()),
-           .correlation = static_cast<std::uint32_t>(std::max<std::int64_t>(op.correlation, 0)),
-           .stream = static_cast<std::uint32_t>(op.stream),
-           .device = static_cast<std::uint32_t>(op.device),
-           .context = context(op.device),
-           .blocks = static_cast<std::uint32_t>(std::lround(op.blocks_per_multiprocessor * multiprocessors(op.device))),
-           .threads = op.threads_per_block,
-           .registers = op.registers_per_thread,
-           .shared_memory = op.shared_memory});
+      const CapturedLaunch& launch = c_.launches[op.launch];
+      w_.kernel({.name = name,
+                 .start = at(op.start),
+                 .end = at(op.end()),
+                 .correlation = static_cast<std::uint32_t>(std::max<std::int64_t>(op.correlation, 0)),
+                 .stream = static_cast<std::uint32_t>(op.stream),
+                 .device = static_cast<std::uint32_t>(op.device),
+                 .context = context(op.device),
+                 .blocks = static_cast<std::uint32_t>(
+                     std::lround(launch.blocks_per_multiprocessor * multiprocessors(op.device))),
+                 .threads = launch.threads_per_block,
+                 .registers = launch.registers_per_thread,
+                 .shared_memory = launch.shared_memory});
       return;
     }
     WrittenCopy copy{.start = at(op.start),

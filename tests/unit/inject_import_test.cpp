@@ -302,7 +302,7 @@ TEST_F(InjectFile, ALaterLibraryMayAddFields) {
   longer.save(folder / "a.mwi");
   const KinetoCapture c = read_inject(folder / "a.mwi").capture;
   ASSERT_EQ(c.device_ops.size(), 1u);
-  EXPECT_EQ(c.device_ops[0].threads_per_block, 64u);
+  EXPECT_EQ(c.launches[c.device_ops[0].launch].threads_per_block, 64u);
 }
 
 TEST_F(InjectFile, NamesAreText) {

@@ -318,27 +318,28 @@ KinetoCapture long_capture() {
   for (std::uint32_t i = 0; i < 50'000; ++i) {
     const Time at = microseconds(20 * (i + 1));
     const auto thread = static_cast<std::uint16_t>(i / 1000 % 2);
-    c.operators.push_back({.name = run, .start = at, .duration = microseconds(18), .thread = thread});
-    for (std::int64_t k = 0; k < 2; ++k)
-      c.calls.push_back({.name = launch,
-                         .start = at + microseconds(5),
+    c.operators.push_back({.start = at, .duration = microseconds(18), .name = run, .thread = thread});
+    for (const std::int64_t k : {1, 2})
+      c.calls.push_back({.start = at + microseconds(5),
                          .duration = microseconds(3),
-                         .thread = thread,
-                         .correlation = 2 * i + k + 1});
-    for (std::int64_t k = 0; k < 2; ++k)
-      c.device_ops.push_back({.name = kernel,
-                              .start = at + microseconds(2000 + 7 * k),
+                         .correlation = 2 * i + k,
+                         .name = launch,
+                         .thread = thread});
+    for (const std::int64_t k : {1, 2})
+      c.device_ops.push_back({.start = at + microseconds(2000 + 7 * k),
                               .duration = microseconds(6),
                               .stream = 7,
-                              .correlation = 2 * i + k + 1});
-    for (const Bytes bytes : {512 * (1 + i % 9), -512 * (1 + i % 9)})
-      c.memory.push_back({.time = at + (bytes > 0 ? microseconds(1) : microseconds(16)),
-                          .thread = thread,
-                          .device_type = 1,
-                          .device = 0,
-                          .has_address = true,
-                          .address = 4096,
-                          .bytes = bytes});
+                              .correlation = 2 * i + k,
+                              .name = kernel});
+    const Bytes bytes = 512 * (1 + i % 9);
+    c.memory.push_back({.time = at + microseconds(1), .address = 4096, .bytes = bytes});
+    c.memory.push_back({.time = at + microseconds(16), .address = 4096, .bytes = -bytes});
+    for (std::size_t k = c.memory.size() - 2; k < c.memory.size(); ++k) {
+      c.memory[k].thread = thread;
+      c.memory[k].device_type = 1;
+      c.memory[k].device = 0;
+      c.memory[k].has_address = true;
+    }
   }
   return c;
 }

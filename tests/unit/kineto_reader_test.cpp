@@ -70,7 +70,7 @@ TEST_F(KinetoReader, UnifiesWhatTheFileSays) {
   EXPECT_EQ(c.calls[0].start, microseconds(110));
   EXPECT_EQ(c.calls[0].duration, microseconds(10));
   EXPECT_EQ(c.text(c.device_ops[0].name), "sgemm_\"quoted\"<float, 4>");
-  EXPECT_EQ(c.device_ops[0].threads_per_block, 256u);
+  EXPECT_EQ(c.launches[c.device_ops[0].launch].threads_per_block, 256u);
   EXPECT_EQ(c.device_ops[0].stream, 7);
   EXPECT_EQ(c.text(c.operators[2].input_dims), "[[16,32],[32,8]]");
   EXPECT_EQ(c.memory[0].address, 4096u);
@@ -109,7 +109,7 @@ TEST_F(KinetoReader, TruncatedGzipIsRefused) {
   for (const std::size_t keep : {packed.size() - 1, packed.size() / 2, std::size_t{12}}) {
     const std::string message = refusal(packed.substr(0, keep));
     expect_part(message, "capture.json");
-    expect_part(message, "the end of the file in the middle of the data");
+    expect_part(message, "which ends in the middle of the data");
     expect_part(message, "expected a whole gzip stream");
   }
   std::string damaged = packed;

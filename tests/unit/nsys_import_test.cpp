@@ -60,9 +60,9 @@ TEST_F(NsysImport, RowsBecomeCallsWorkAndRanges) {
   EXPECT_EQ(c.text(c.device_ops[0].name), "ampere_sgemm_128x64");
   EXPECT_EQ(c.device_ops[0].duration, microseconds(40));
   EXPECT_EQ(c.device_ops[0].start, microseconds(60));  // the first range begins at -100 us
-  EXPECT_DOUBLE_EQ(c.device_ops[0].blocks_per_multiprocessor, 2);
+  EXPECT_DOUBLE_EQ(c.launches[c.device_ops[0].launch].blocks_per_multiprocessor, 2);
   // 64 registers and 2 KiB of shared memory: 4 blocks of 8 warps of the 64 could stay, 2 are there.
-  EXPECT_DOUBLE_EQ(c.device_ops[0].occupancy_percent, 25);
+  EXPECT_DOUBLE_EQ(c.launches[c.device_ops[0].launch].occupancy_percent, 25);
   EXPECT_EQ(c.text(c.device_ops[1].name), "Memcpy HtoD (Pageable -> Device)");
   EXPECT_EQ(c.device_ops[1].bytes, 1 << 20);
   EXPECT_EQ(c.text(c.device_ops[2].name), "Memset (Device)");

@@ -210,14 +210,15 @@ class Converter {
     }
   }
 
-  void describe_kernel(const InjectDeviceWork& work, CapturedDeviceOp& op) const {
-    op.threads_per_block = work.threads;
-    op.registers_per_thread = work.registers;
-    op.shared_memory = work.shared_memory;
+  void describe_kernel(const InjectDeviceWork& work, CapturedDeviceOp& op) {
+    CapturedLaunch launch{
+        .threads_per_block = work.threads, .registers_per_thread = work.registers, .shared_memory = work.shared_memory};
     const auto device = device_of_id_.find(work.device);
-    if (device == device_of_id_.end() || device->second->multiprocessors == 0) return;
-    op.blocks_per_multiprocessor = work.blocks / device->second->multiprocessors;
-    op.occupancy_percent = occupancy_percent(*device->second, work);
+    if (device != device_of_id_.end() && device->second->multiprocessors > 0) {
+      launch.blocks_per_multiprocessor = work.blocks / device->second->multiprocessors;
+      launch.occupancy_percent = occupancy_percent(*device->second, work);
+    }
+    op.launch = out_.capture.launches.intern(launch);
   }
 
   // --- synchronization ---
@@ -294,7 +295,8 @@ class Converter {
     const auto thread = thread_of_correlation_.find(static_cast<std::uint32_t>(correlation(event.correlation)));
     captured.thread = thread == thread_of_correlation_.end() ? first_thread() : thread->second;
     captured.device_type = event.kind == kDevice || event.kind == kArray ? 1 : 0;
-    captured.device = captured.on_device() ? static_cast<std::int32_t>(std::min(event.device, 0x7fffu)) : -1;
+    captured.device =
+        static_cast<std::int16_t>(captured.on_device() ? static_cast<int>(std::min(event.device, 0x7fffu)) : -1);
     captured.has_address = true;
     captured.address = event.address;
     captured.bytes = event.operation == kAllocation ? event.size : -released(event);

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "models/workload/import/captured_launches.h"
 #include "sim/trace.h"
 #include "sim/units.h"
 
@@ -43,75 +44,81 @@ struct CapturedCommunication {
   std::int64_t destination = -1;
 };
 
+// What a collective's kernel itself says of its message (2024 and later).
+struct CapturedMessage {
+  std::int64_t elements = -1;    // "In msg nelems"
+  std::int64_t group_size = -1;  // "Group size"
+  StringId type = 0;             // "dtype"
+};
+
+// Of these records a large capture holds millions: fields stand by size, without gaps.
+
 // A framework operator (cpu_op, Operator) or an annotated range (user_annotation).
 struct CapturedOperator {
-  StringId name = 0;  // in KinetoCapture::strings
   Time start{};
   Duration duration{};
+  std::int64_t external_id = -1;              // -1: absent, here and below
+  std::int64_t sequence_number = -1;          // joins a backward function with its forward operator
+  StringId name = 0;                          // in KinetoCapture::strings
+  std::uint32_t parent = kNoIndex;            // innermost operator of the same thread around this one
+  std::int32_t forward_thread = -1;           // "Fwd thread id"; above 0 on backward operators
+  StringId input_dims = 0;                    // JSON text of "Input Dims", "" if absent
+  StringId input_types = 0;                   // JSON text of "Input type"
+  StringId concrete_inputs = 0;               // JSON text of "Concrete Inputs"
+  std::uint32_t communication = kNoIndex;     // index into KinetoCapture::communications
   std::uint16_t thread = 0;                   // index into KinetoCapture::threads
   bool annotation = false;                    // a range that a person or the profiler named
   RangeMeaning meaning = RangeMeaning::none;  // beyond the names that PyTorch gives
-  std::uint32_t parent = kNoIndex;            // innermost operator of the same thread around this one
-  std::int64_t external_id = -1;              // -1: absent, here and below
-  std::int64_t record_function_id = -1;
-  std::int64_t sequence_number = -1;       // joins a backward function with its forward operator
-  std::int64_t forward_thread = -1;        // "Fwd thread id"; above 0 on backward operators
-  StringId input_dims = 0;                 // JSON text of "Input Dims", "" if absent
-  StringId input_types = 0;                // JSON text of "Input type"
-  StringId concrete_inputs = 0;            // JSON text of "Concrete Inputs"
-  std::uint32_t communication = kNoIndex;  // index into KinetoCapture::communications
   Time end() const { return start + duration; }
 };
+static_assert(sizeof(CapturedOperator) == 64);
 
 // A call into the CUDA or HIP runtime or driver.
 struct CapturedCall {
-  StringId name = 0;
   Time start{};
   Duration duration{};
-  std::uint16_t thread = 0;
   std::int64_t correlation = -1;
-  std::int64_t callback = -1;  // CUPTI's cbid; tells what an `INVALID` record was
-  Bytes size = -1;             // ROCm: what a copying call was asked to copy
+  Bytes size = -1;  // ROCm: what a copying call was asked to copy
+  StringId name = 0;
+  std::int32_t callback = -1;  // CUPTI's cbid; tells what an `INVALID` record was
+  std::uint16_t thread = 0;
   Time end() const { return start + duration; }
 };
+static_assert(sizeof(CapturedCall) == 48);
 
 enum class DeviceWork : std::uint8_t { kernel, copy, memset };
 
 // Something that ran on a device.
 struct CapturedDeviceOp {
-  DeviceWork work = DeviceWork::kernel;
-  StringId name = 0;
   Time start{};
   Duration duration{};
-  std::int32_t device = 0;
   std::int64_t stream = 0;
   std::int64_t correlation = -1;
-  Bytes bytes = -1;                      // of copies and memsets; -1 = not recorded
-  double blocks_per_multiprocessor = 0;  // grid / multiprocessors
-  double occupancy_percent = 0;          // as estimated by Kineto; 0 = unknown or below half a percent
-  std::uint32_t threads_per_block = 0;
-  std::uint32_t registers_per_thread = 0;
-  std::uint32_t shared_memory = 0;
-  std::int64_t message_elements = -1;      // collectives of 2024 and later: "In msg nelems"
-  std::int64_t group_size = -1;            // likewise: "Group size"
-  StringId message_type = 0;               // likewise: "dtype"
+  Bytes bytes = -1;  // of copies and memsets; -1 = not recorded
+  StringId name = 0;
+  std::int32_t device = 0;
+  std::uint32_t launch = 0;                // index into KinetoCapture::launches
+  std::uint32_t message = kNoIndex;        // index into KinetoCapture::messages
   std::uint32_t communication = kNoIndex;  // index into KinetoCapture::communications
+  DeviceWork work = DeviceWork::kernel;
   Time end() const { return start + duration; }
 };
+static_assert(sizeof(CapturedDeviceOp) == 64);
 
 // An allocation or a free, at the host time at which the allocator was asked.
 struct CapturedMemory {
   Time time{};
-  std::uint16_t thread = 0;
-  std::int32_t device_type = 0;  // c10::DeviceType: 0 CPU, 1 CUDA, 6 HIP
-  std::int32_t device = -1;
-  bool has_address = false;  // files of 2021 have none
   std::uint64_t address = 0;
   Bytes bytes = 0;             // above 0 an allocation, below 0 a free; as rounded by the allocator
   Bytes total_allocated = -1;  // after the event; -1 = not recorded
   Bytes total_reserved = -1;
+  std::uint16_t thread = 0;
+  std::int16_t device_type = 0;  // c10::DeviceType: 0 CPU, 1 CUDA, 6 HIP
+  std::int16_t device = -1;
+  bool has_address = false;  // files of 2021 have none
   bool on_device() const { return device_type == 1 || device_type == 6; }
 };
+static_assert(sizeof(CapturedMemory) == 48);
 
 // A row about synchronization that CUPTI adds in newer files.
 enum class SyncKind : std::uint8_t { stream, context, event, stream_wait_event };
@@ -160,6 +167,8 @@ struct KinetoCapture {
   std::vector<CapturedModule> modules;
   std::vector<CapturedDevice> devices;
   std::vector<CapturedCommunication> communications;
+  std::vector<CapturedMessage> messages;
+  CapturedLaunches launches;
   std::map<std::string, std::uint64_t> events_by_category;  // as the file names them; "" for none
   std::int64_t first_event_ns = 0;                          // what was subtracted from every time
   std::int64_t base_time_ns = 0;    // what the writer had subtracted before that (2024 and later)
@@ -169,6 +178,9 @@ struct KinetoCapture {
   bool profiled_memory = false;              // the file says that it profiled memory, or has such events
 
   const std::string& text(StringId id) const { return strings[id]; }
+  CapturedMessage message(const CapturedDeviceOp& op) const {
+    return op.message == kNoIndex ? CapturedMessage{} : messages[op.message];
+  }
 };
 
 // Reads a Kineto file, .json or .json.gz (told by content), of any size: it is streamed, and only

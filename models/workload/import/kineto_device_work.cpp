@@ -25,8 +25,9 @@ void DeviceWorkWriter::describe_collective(Op& op, std::uint32_t device_op, std:
   if (communication != nullptr) op.collective = collective_kind_by_name(c_.text(communication->collective));
   if (op.collective == CollectiveKind::none)
     op.collective = collective_kind(c_.text(captured.name), range == kNoIndex ? "" : c_.text(c_.operators[range].name));
-  std::int64_t elements = captured.message_elements, ranks = captured.group_size;
-  std::string type = c_.text(captured.message_type);
+  const CapturedMessage message = c_.message(captured);
+  std::int64_t elements = message.elements, ranks = message.group_size;
+  std::string type = c_.text(message.type);
   if (elements < 0 && communication != nullptr && communication->elements >= 0) {
     elements = communication->elements;
     type = c_.text(communication->message_type);

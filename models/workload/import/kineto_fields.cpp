@@ -167,8 +167,6 @@ class EventReader {
   void read_long_argument(string_view key, od::value& value, KinetoFields& f) {
     if (key == "Sequence number")
       keep(value, f.sequence_number);
-    else if (key == "Record function id")
-      keep(value, f.record_function_id);
     else if (key == "Concrete Inputs")
       keep_text(value, f.concrete_inputs);
     else if (key == "Total Allocated")

@@ -19,7 +19,7 @@ struct KinetoFields {
   std::string_view phase, category, name, ts, dur, pid, tid;
   std::int64_t device = kAbsent, stream = kAbsent, correlation = kAbsent, external_id = kAbsent, callback = kAbsent;
   std::int64_t bytes = kAbsent, size = kAbsent, threads_x = kAbsent, registers = kAbsent, shared_memory = kAbsent;
-  std::int64_t sequence_number = kAbsent, record_function_id = kAbsent, forward_thread = kAbsent;
+  std::int64_t sequence_number = kAbsent, forward_thread = kAbsent;
   std::int64_t device_type = kAbsent, device_id = kAbsent, total_allocated = kAbsent, total_reserved = kAbsent;
   std::int64_t address = kAbsent;
   std::int64_t awaited_stream = kAbsent, record_correlation = kAbsent;

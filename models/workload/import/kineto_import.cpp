@@ -47,6 +47,7 @@ class ProgramWriter {
     if (drained_ != nullptr) {
       give_back(drained_->modules, 0, drained_->modules.size());
       give_back(drained_->syncs, 0, drained_->syncs.size());
+      give_back_freed();
     }
     costs_ = find_costs(j_, edges_, result_.summary);
     count_memory(c_, result_.summary);
@@ -62,6 +63,7 @@ class ProgramWriter {
     reserve(c_.device_ops.size() + c_.calls.size() + c_.memory.size());
     declare();
     events_ = place_events(j_, edges_, options_, builder_, result_.summary);
+    if (drained_ != nullptr) give_back_freed();
     emit_head();
     for (std::size_t i = 0; i < points_.size(); ++i) {
       if (drained_ != nullptr && i > 0 && i % kDrainedAtOnce == 0) drain(i);

@@ -80,7 +80,8 @@ class Joiner {
       const CapturedDeviceOp& op = c_.device_ops[i];
       JoinedDeviceOp& joined = j_.device_ops[i];
       joined.collective = is_collective(op, c_.text(op.name));
-      if (op.work == DeviceWork::kernel) joined.waves = static_cast<float>(waves_of(op, device_of(op.device)));
+      if (op.work == DeviceWork::kernel)
+        joined.waves = static_cast<float>(waves_of(c_.launches[op.launch], device_of(op.device)));
       const auto found = j_.call_of_correlation.find(op.correlation);
       if (op.correlation <= 0 || found == j_.call_of_correlation.end()) continue;
       joined.call = found->second;

@@ -79,20 +79,20 @@ CopyDirection copy_direction(std::string_view name) {
   return d;
 }
 
-double waves_of(const CapturedDeviceOp& op, const CapturedDevice& device) {
-  if (op.blocks_per_multiprocessor <= 0 || op.threads_per_block == 0 || device.threads_per_multiprocessor == 0)
+double waves_of(const CapturedLaunch& launch, const CapturedDevice& device) {
+  if (launch.blocks_per_multiprocessor <= 0 || launch.threads_per_block == 0 || device.threads_per_multiprocessor == 0)
     return 0;
-  const double threads = op.threads_per_block;
+  const double threads = launch.threads_per_block;
   const double most = device.threads_per_multiprocessor;
-  double resident = op.occupancy_percent / 100 * most / threads;
-  if (op.occupancy_percent <= 0) {
+  double resident = launch.occupancy_percent / 100 * most / threads;
+  if (launch.occupancy_percent <= 0) {
     // Not estimated, or rounded down to nothing: threads and registers give an upper bound.
     resident = std::floor(most / threads);
-    if (op.registers_per_thread > 0 && device.registers_per_multiprocessor > 0)
+    if (launch.registers_per_thread > 0 && device.registers_per_multiprocessor > 0)
       resident =
-          std::min(resident, std::floor(device.registers_per_multiprocessor / (threads * op.registers_per_thread)));
+          std::min(resident, std::floor(device.registers_per_multiprocessor / (threads * launch.registers_per_thread)));
   }
-  return op.blocks_per_multiprocessor / std::max(resident, 1.0);
+  return launch.blocks_per_multiprocessor / std::max(resident, 1.0);
 }
 
 int element_size(std::string_view type) {

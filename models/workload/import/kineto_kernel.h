@@ -28,7 +28,7 @@ CopyDirection copy_direction(std::string_view name);
 
 // Thread blocks over blocks resident at once; 0 where it cannot be told.
 // resident = occupancy x threads per multiprocessor / threads per block.
-double waves_of(const CapturedDeviceOp& op, const CapturedDevice& device);
+double waves_of(const CapturedLaunch& launch, const CapturedDevice& device);
 
 // Bytes of one element by PyTorch's name of a type ("float", "c10::BFloat16", "Half"); 0 if unknown.
 int element_size(std::string_view type);

@@ -70,8 +70,9 @@ void order_events(KinetoCapture& capture, const CapturedSpan& span) {
   rebase_spans(capture.syncs, first);
   rebase_spans(capture.modules, first);
   rebase(capture.memory, first, [](CapturedMemory& event) -> Time& { return event.time; });
-  std::stable_sort(capture.memory.begin(), capture.memory.end(),
-                   [](const CapturedMemory& a, const CapturedMemory& b) { return a.time < b.time; });
+  const auto earlier = [](const CapturedMemory& a, const CapturedMemory& b) { return a.time < b.time; };
+  if (!std::is_sorted(capture.memory.begin(), capture.memory.end(), earlier))
+    std::stable_sort(capture.memory.begin(), capture.memory.end(), earlier);
   find_parents(capture.operators, capture.threads.size());
   find_parents(capture.modules, capture.threads.size());
 }

@@ -123,9 +123,9 @@ class Reader {
   void add_message(CapturedCollective& c, const CapturedDeviceOp& kernel, const CapturedCommunication* communication,
                    std::uint32_t range) const {
     string_view type;
-    if (kernel.message_elements >= 0) {
-      c.elements = kernel.message_elements;
-      type = c_.text(kernel.message_type);
+    if (const CapturedMessage message = c_.message(kernel); message.elements >= 0) {
+      c.elements = message.elements;
+      type = c_.text(message.type);
     } else if (communication != nullptr && communication->elements >= 0) {
       c.elements = communication->elements;
       type = c_.text(communication->message_type);
@@ -145,7 +145,7 @@ class Reader {
       group.members = listed_ranks(group.ranks_text);
       if (group.members.empty()) group.members = configured_members(group.name);
       const std::int64_t size =
-          communication->group_size > 0 ? communication->group_size : c_.device_ops[device_op].group_size;
+          communication->group_size > 0 ? communication->group_size : c_.message(c_.device_ops[device_op]).group_size;
       group.ranks = group.members.empty() ? small(size) : static_cast<std::uint32_t>(group.members.size());
       c.sequence = communication->sequence;
       ++r_.named_by_file;
@@ -160,7 +160,7 @@ class Reader {
       ++r_.named_by_execution_trace;
     }
     if (communication != nullptr && c.sequence < 0) c.sequence = communication->sequence;
-    group.ranks = small(c_.device_ops[device_op].group_size);
+    group.ranks = small(c_.message(c_.device_ops[device_op]).group_size);
     c.group = number_of(key, group);
   }
 

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
@@ -107,6 +108,13 @@ class Reader {
   }
 
   static std::int64_t or_minus_one(std::int64_t value) { return value == kAbsent ? -1 : value; }
+
+  // What no writer means is cut to the nearest number that fits.
+  template <class Number>
+  static Number fitting(std::int64_t value) {
+    using Limits = std::numeric_limits<Number>;
+    return static_cast<Number>(std::clamp<std::int64_t>(value, Limits::min(), Limits::max()));
+  }
 
   static std::uint32_t small(std::int64_t value) {
     return value < 0 ? 0 : static_cast<std::uint32_t>(std::min<std::int64_t>(value, 0x7fffffff));
@@ -221,6 +229,12 @@ class Reader {
     return static_cast<std::uint32_t>(capture_.communications.size() - 1);
   }
 
+  std::uint32_t message(const KinetoFields& f) {
+    if (f.message_elements == kAbsent && f.group_size == kAbsent && f.message_type.empty()) return kNoIndex;
+    capture_.messages.push_back({or_minus_one(f.message_elements), or_minus_one(f.group_size), intern(f.message_type)});
+    return static_cast<std::uint32_t>(capture_.messages.size() - 1);
+  }
+
   void store_operator(const KinetoFields& f, bool annotation) {
     CapturedOperator op;
     op.name = intern(f.name);
@@ -229,9 +243,8 @@ class Reader {
     op.thread = thread_of(f);
     op.annotation = annotation;
     op.external_id = or_minus_one(f.external_id);
-    op.record_function_id = or_minus_one(f.record_function_id);
     op.sequence_number = or_minus_one(f.sequence_number);
-    op.forward_thread = or_minus_one(f.forward_thread);
+    op.forward_thread = fitting<std::int32_t>(or_minus_one(f.forward_thread));
     op.input_dims = intern(f.input_dims);
     op.input_types = intern(f.input_types);
     op.concrete_inputs = intern(f.concrete_inputs);
@@ -247,7 +260,7 @@ class Reader {
     span_.busy_ns += static_cast<double>(call.duration.count());
     call.thread = thread_of(f);
     call.correlation = or_minus_one(f.correlation);
-    call.callback = or_minus_one(f.callback);
+    call.callback = fitting<std::int32_t>(or_minus_one(f.callback));
     call.size = size_of(f.size, "size");
     capture_.calls.push_back(call);
   }
@@ -263,14 +276,12 @@ class Reader {
     op.stream = f.stream == kAbsent ? 0 : f.stream;
     op.correlation = or_minus_one(f.correlation);
     op.bytes = size_of(f.bytes, "bytes");
-    op.blocks_per_multiprocessor = f.blocks_per_multiprocessor;
-    op.occupancy_percent = f.occupancy;
-    op.threads_per_block = small(f.threads_x);
-    op.registers_per_thread = small(f.registers);
-    op.shared_memory = small(f.shared_memory);
-    op.message_elements = or_minus_one(f.message_elements);
-    op.group_size = or_minus_one(f.group_size);
-    op.message_type = intern(f.message_type);
+    op.launch = capture_.launches.intern({.blocks_per_multiprocessor = f.blocks_per_multiprocessor,
+                                          .occupancy_percent = f.occupancy,
+                                          .threads_per_block = small(f.threads_x),
+                                          .registers_per_thread = small(f.registers),
+                                          .shared_memory = small(f.shared_memory)});
+    op.message = message(f);
     op.communication = communication(f);
     capture_.device_ops.push_back(op);
   }
@@ -279,9 +290,9 @@ class Reader {
     CapturedMemory event;
     event.time = time_of(f.ts);
     event.thread = thread_of(f);
-    event.device_type = static_cast<std::int32_t>(small(f.device_type));
+    event.device_type = fitting<std::int16_t>(small(f.device_type));
     event.device =
-        f.device_id == kAbsent ? -1 : static_cast<std::int32_t>(std::clamp<std::int64_t>(f.device_id, -1, 0x7fff));
+        f.device_id == kAbsent ? -1 : static_cast<std::int16_t>(std::clamp<std::int64_t>(f.device_id, -1, 0x7fff));
     event.has_address = f.address != kAbsent;
     event.address = event.has_address ? static_cast<std::uint64_t>(f.address) : 0;
     constexpr std::int64_t kMost = std::int64_t{1} << 44;  // 17.6 TB

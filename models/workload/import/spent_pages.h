@@ -1,6 +1,7 @@
 // Memory of a long list that is read once from front to back, given back while it is read.
 #pragma once
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,6 +26,13 @@ void give_back(std::vector<T>& values, std::size_t from, std::size_t to) {
   const std::uintptr_t end = (list + to * sizeof(T)) / page * page;
   // A system that refuses keeps the memory: nothing else changes.
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+// What was freed and is kept for later goes back, too: of lists that grew, as much as they hold.
+inline void give_back_freed() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace memwall

@@ -61,7 +61,7 @@ Table op_counts(const Trace& t) {
   for (const Op& op : t.ops) {
     Count& c = counts[static_cast<std::size_t>(op.kind)];
     ++c.number;
-    c.host += op.host_gap + op.host_cost;
+    if (!op.placed) c.host += op.host_gap + op.host_cost;  // of placed ops it is the time at which they are ready
     c.bytes += op.bytes;
     c.device += op.duration;
   }
@@ -139,19 +139,28 @@ Table knowledge_table(const Trace& t) {
   return table;
 }
 
-// Settings with which the policy can be made: defaults, and for a parameter without one the first of
-// its valid values, which its sentence lists. Nothing if none is found.
+// Settings with which the policy can be made: defaults, and for parameters without one the first of their valid
+// values, which their sentences list. Nothing if none are found.
 std::unique_ptr<Rewriter> make_somehow(const PolicyInfo& info) {
-  std::vector<std::string> candidates{""};
-  std::string required;
+  struct Required {
+    std::string name;
+    std::vector<std::string> words;
+  };
+  std::vector<Required> required;
+  std::size_t ways = 1;
   for (const ParameterInfo& p : info.parameters)
     if (p.default_value.empty()) {
-      required = p.name;
-      candidates = CLI::detail::split(p.sentence, ' ');
+      required.push_back({p.name, CLI::detail::split(p.sentence, ' ')});
+      ways *= required.back().words.size();
     }
-  for (const std::string& word : candidates) {
+  for (std::size_t way = 0; way < ways; ++way) {
     std::map<std::string, std::string> values;
-    if (!required.empty()) values[required] = word.substr(0, word.find_first_of(",;:"));
+    std::size_t left = way;
+    for (const Required& r : required) {
+      const std::string& word = r.words[left % r.words.size()];
+      left /= r.words.size();
+      values[r.name] = word.substr(0, word.find_first_of(",;:"));
+    }
     try {
       return info.make_rewriter(PolicyArguments(info.name, values, info.parameters));
     } catch (const UsageError&) {

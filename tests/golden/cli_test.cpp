@@ -287,6 +287,9 @@ TEST_F(CommandLine, PoliciesThatMakeNoSenseAreRefused) {
 TEST_F(CommandLine, ATraceTooPoorForAPolicyIsRefused) {
   refuses("run step.json --policy checkpoint:mode=full -o run.h5", 2, {"needs dataflow", "(--et) adds dataflow"});
   refuses("run step.json --pager lru", 2, {"which op uses which storage"});
+  const std::string inspected = run("inspect step.json --format csv").out;
+  for (const char* policy : {"checkpoint", "offload", "zero", "lru"})
+    EXPECT_NE(inspected.find(std::string(policy) + ",no,"), std::string::npos) << policy << "\n" << inspected;
 }
 
 TEST_F(CommandLine, TheMachineMustBeKnown) {

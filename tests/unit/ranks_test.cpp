@@ -235,6 +235,43 @@ TEST(Ranks, LinksAreSharedByAsManyAsTheirSharers) {
   EXPECT_NEAR(to_seconds(time_of(4, {0, 1, 2, 3})), 0.4, 1e-9);
 }
 
+TEST(Ranks, AMeetingThatAPolicyAddedCrossesTheLinksOfAllOnce) {
+  // 10 GB that the wire alone needs 50 ms for, over a fabric of 100 GB/s: 100 ms, whoever comes last.
+  const auto time_of = [](Bytes first, Bytes second) {
+    RankAuthor a(0), b(1);
+    for (auto [author, bytes] : {std::pair(&a, first), std::pair(&b, second)}) {
+      Op& op = author->trace().ops[author->meet(7, us(50'000))];
+      op.bytes = bytes;
+      op.added = true;
+    }
+    return simulate(joined(std::move(a), std::move(b)), test_machine(), {}).end;
+  };
+  const Duration whole = time_of(10'000'000'000, 10'000'000'000);
+  EXPECT_NEAR(to_seconds(whole), 0.1, 1e-6);
+  for (const Bytes less : {0, 1000}) {
+    EXPECT_EQ(time_of(10'000'000'000, less), whole) << "the most that a member moves, whoever comes last";
+    EXPECT_EQ(time_of(less, 10'000'000'000), whole);
+  }
+  EXPECT_EQ(time_of(1000, 1000), us(50'000));
+}
+
+TEST(Ranks, AMeetingOfSeveralWavesHoldsKernelsOfEachRank) {
+  RankAuthor a(0), b(1);
+  for (RankAuthor* author : {&a, &b}) {
+    author->trace().ops[author->meet(7, us(100))].waves = 4;
+  }
+  a.kernel(us(10));
+  b.kernel(us(10));
+  // Issued behind the collective, ready while it runs.
+  for (RankAuthor* author : {&a, &b}) author->trace().ops.back().host_gap = us(20);
+  const Trace trace = joined(std::move(a), std::move(b));
+  const SimulationResult result = simulate(trace, test_machine(), {});
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (trace.ops[id].kind == OpKind::kernel) {
+      EXPECT_EQ(result.records[id].start, us(75)) << "in the last wave";
+    }
+}
+
 TEST(Ranks, TooManyForOneTraceAreRefused) {
   std::vector<RankProgram> programs;
   for (std::uint32_t number = 0; number < 200; ++number) programs.push_back(copier(number, 1000, false));

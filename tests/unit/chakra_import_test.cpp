@@ -101,6 +101,35 @@ TEST(Chakra, ACircleIsBrokenAtItsFirstNode) {
   EXPECT_EQ(step.trace.ops[1].duration, microseconds(1));
 }
 
+WrittenNode without_work(std::uint64_t id, std::vector<std::uint64_t> deps) {
+  return {.id = id, .name = "METADATA", .type = 1, .data = std::move(deps)};
+}
+
+TEST(Chakra, WhatANodeWithoutWorkWaitsForIsHandedOn) {
+  const auto reduced_behind = [](std::uint64_t id) {
+    std::vector<WrittenNode> nodes{compute(1, {}, 5), without_work(2, {1}), without_work(3, {2})};
+    nodes.push_back(WrittenNode{.id = 4, .name = "ALL_REDUCE", .type = 7, .data = {id}}
+                        .with("comm_type", 0, 7)
+                        .with("comm_size", 1000, 13));
+    return shown(trace_of(nodes));
+  };
+  EXPECT_EQ(reduced_behind(3), reduced_behind(1));
+  EXPECT_NE(reduced_behind(3), reduced_behind(77)) << "or nothing waits";
+}
+
+TEST(Chakra, NodesWithoutWorkThatStandForAllBeforeThemEatNoMemory) {
+  constexpr std::uint64_t kNodes = 9000;
+  std::vector<WrittenNode> nodes;
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t id = 1; id <= kNodes; ++id) {
+    nodes.push_back(compute(id, {}, 1));
+    all.push_back(id);
+  }
+  nodes.push_back(without_work(kNodes + 1, all));
+  for (std::uint64_t id = kNodes + 2; id <= 2 * kNodes; ++id) nodes.push_back(without_work(id, {id - 1}));
+  EXPECT_NE(refusal(chakra_file(nodes)).find("nodes without work stand for more than"), std::string::npos);
+}
+
 TEST(Chakra, ControlDependenciesCountWhereThereIsNoHost) {
   WrittenNode late = compute(1, {}, 1);
   late.control = {2};

@@ -5,8 +5,14 @@
 #include <queue>
 #include <unordered_map>
 
+#include "sim/error.h"
+
 namespace memwall {
 namespace {
+
+// Of nodes without work and of what waits for them, all together: each may wait for all before it, which a small file
+// can say of many.
+constexpr std::size_t kMostHandedOn = std::size_t{1} << 26;
 
 class Orderer {
  public:
@@ -99,6 +105,7 @@ class Orderer {
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> handed_on;  // by node without work
     o_.first.push_back(0);
     std::vector<std::uint32_t> mine;
+    std::size_t handed = 0;
     for (const std::uint32_t i : sorted_) {
       mine.clear();
       for (std::size_t e = first_[i]; e < first_[i + 1]; ++e) {
@@ -110,6 +117,10 @@ class Orderer {
         } else {
           const std::vector<std::uint32_t>& others = handed_on[producer];
           mine.insert(mine.end(), others.begin(), others.end());
+          handed += others.size();
+          if (handed > kMostHandedOn)
+            throw InputError(g_.path.string() + ": dependencies on nodes without work stand for more than " +
+                             std::to_string(kMostHandedOn) + " on others; expected a graph of fewer.");
         }
       }
       std::sort(mine.begin(), mine.end());

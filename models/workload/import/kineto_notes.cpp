@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace memwall {
 namespace {
@@ -41,6 +42,17 @@ void add_memory(const CapturedLifetimes& l, const ImportSummary& s, std::vector<
         "{} allocations were at an address still in use; their frees are missing from the file.", l.replaced));
   if (l.resized > 0)
     notes.push_back(fmt::format("{} frees were of another size than was allocated at their address.", l.resized));
+}
+
+// Streams know their device, storages do not.
+void add_devices(const JoinedCapture& j, const ImportSummary& s, std::vector<std::string>& notes) {
+  std::set<std::int32_t> devices;
+  for (const JoinedStream& stream : j.streams) devices.insert(stream.device);
+  if (devices.size() > 1 && s.device_memory_events > 0)
+    notes.push_back(
+        fmt::format("Kernels of {} devices, which one process uses: what is allocated on any of them is counted in one "
+                    "device memory, so that peaks are sums.",
+                    devices.size()));
 }
 
 void add_constants(const JoinedCapture& j, const ImportSummary& s, const ReplayConstants& c,
@@ -159,6 +171,7 @@ std::vector<std::string> import_notes(const JoinedCapture& joined, const Capture
   notes.push_back(device.empty() ? "The file does not name its device." : "Captured on: " + device + ".");
   notes.push_back(counts_line(summary));
   add_memory(lifetimes, summary, notes);
+  add_devices(joined, summary, notes);
   add_constants(joined, summary, constants, notes);
   add_waits(summary, notes);
   add_completeness(joined, summary, notes);

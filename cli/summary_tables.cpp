@@ -201,7 +201,8 @@ Table peak_table(const TierSummary& tier) {
           .title = fmt::format("The storages that make the peak of {} (at {})", tier.name, human_time(tier.peak.time)),
           .columns = {"storage", "bytes", "kind", "made_in", "label", "module"},
           .headings = {"storage", "bytes", "kind", "made in", "label", "module"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const PeakStorage& p : tier.peak.largest)
     t.rows.push_back({number_cell(std::to_string(p.storage), std::to_string(p.storage)), bytes_cell(p.bytes),
                       cell(std::string(to_string(p.kind))), cell(std::string(to_string(p.phase))),

@@ -118,12 +118,15 @@ struct Fact {
 
 std::array<Fact, 5> facts(const Knowledge& k, bool can_be_modelled = false) {
   return {Fact{"timing", k.timing, "durations and host gaps",
-               can_be_modelled ? "give --machine: they are modelled for it" : "capture with torch.profiler (Kineto)"},
-          Fact{"allocations", k.allocations, "when memory is taken and given back", "capture with profile_memory=True"},
+               can_be_modelled ? "give --machine: they are modelled for it"
+                               : "capture with torch.profiler (Kineto) or Nsight Systems"},
+          Fact{"allocations", k.allocations, "when memory is taken and given back",
+               "capture with torch.profiler and profile_memory=True"},
           Fact{"dataflow", k.dataflow, "which op reads and writes which storage, and what each is for",
-               "record an ExecutionTrace of the same run and give it with --et"},
-          Fact{"modules", k.modules, "module paths", "capture with with_modules=True or with_stack=True"},
-          Fact{"shapes", k.shapes, "FLOPs and bytes of kernels", "capture with record_shapes=True"}};
+               "capture with torch.profiler, and an ExecutionTrace of the same run for --et"},
+          Fact{"modules", k.modules, "module paths",
+               "capture with torch.profiler and with_modules=True or with_stack=True"},
+          Fact{"shapes", k.shapes, "FLOPs and bytes of kernels", "capture with torch.profiler and record_shapes=True"}};
 }
 
 Table knowledge_table(const Trace& t) {

@@ -75,6 +75,8 @@ ImportedStep import_nsys(const std::filesystem::path& path, const ImportSettings
   const InjectCapture capture = read_nsys(path, settings);
   ImportedTrace imported = import_nsys(capture);
   std::vector<Decision> decisions = kineto_decisions(capture.capture, imported);
+  // Categories are those of Kineto; tables of a report are counted by its notes.
+  std::erase_if(decisions, [](const Decision& d) { return d.subject == "events of unknown categories"; });
   for (Decision& decision : nvtx_shapes(capture.capture, imported)) decisions.push_back(std::move(decision));
   for (const std::string& note : capture.notes) decisions.push_back({"recorded", note, 0, 0});
   ImportedStep step = step_of(std::move(imported), capture.capture);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -248,6 +249,22 @@ TEST_F(CommandLine, MeasurementsBecomeAMachine) {
   refuses("calibrate results -o results/results.csv", 2, {"the output would replace what is read"});
   write_content(folder_ / "results/results.csv", replaced(kResults, "0.10002,0.10002,0.10002", "0.0001,0.0001,0.0001"));
   refuses("calibrate results -o x.textproto", 6, {"copy_host_hbm_pinned (bytes=100000000): 100 us are less than"});
+}
+
+// Tables of sentences give way in every column of words; nothing is cut.
+TEST_F(CommandLine, WideTablesFitATerminal) {
+  for (const char* verb : {"import --formats", "machines show h100-sxm-80gb", "policies", "inspect step.json"}) {
+    const std::string out = run(verb).out;
+    ASSERT_FALSE(out.empty()) << verb;
+    for (std::size_t at = 0; at < out.size();) {
+      const std::size_t end = std::min(out.find('\n', at), out.size());
+      EXPECT_LE(end - at, 120u) << verb << ": " << out.substr(at, end - at);
+      at = end + 1;
+    }
+  }
+  const std::string formats = run("import --formats").out;
+  for (const char* word : {"export_chrome_trace", "tensorboard_trace_handler:", "ExecutionTraceObserver:", "(MICRO"})
+    EXPECT_NE(formats.find(word), std::string::npos) << word;
 }
 
 TEST_F(CommandLine, MistakenWordsNameTheNearest) {

@@ -41,8 +41,8 @@ Table overview(const RunSummary& s) {
   };
   row("step time", time_cell(s.step_time),
       s.step_count > 1
-          ? fmt::format("host, one step boundary to the next; mean of {} steps, the last ends with all work",
-                        s.step_count)
+          ? fmt::format("host, one step boundary to the next; mean of {} steps{}, the last ends with all work",
+                        s.step_count, s.by_rank.size() > 1 ? fmt::format(" of {} ranks", s.by_rank.size()) : "")
           : "host, from the step's boundary to the end of all work it left");
   if (s.step_interval)
     row("80 % interval",

@@ -337,6 +337,30 @@ TEST_F(CommandLine, WhereItWasMeasuredCanBeSaid) {
   EXPECT_EQ(run("inspect step.json --measured-on h100-sxm-80gb").code, 0) << "what the file says itself may be said";
 }
 
+// What inspect says can be asked must be what run takes.
+TEST_F(CommandLine, RanksOfAJobAreNamedAndPoliciesForOneProgramAreNotOffered) {
+  const auto rank = [](const char* number) {
+    const std::string job = replaced(
+        kCapture, "\"schemaVersion\": 1,",
+        "\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": " + std::string(number) + ", \"world_size\": 4},");
+    return replaced(job, R"("name": "relu_kernel", "pid": 0, "tid": 7, "ts": 119)",
+                    R"("name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "pid": 0, "tid": 7, "ts": 119)");
+  };
+  write_content(folder_ / "a.json", rank("0"));
+  write_content(folder_ / "b.json", rank("2"));
+  const auto row = [](const std::string& csv, const std::string& begin) {
+    const std::size_t at = csv.find(begin);
+    return at == std::string::npos ? csv : csv.substr(at, csv.find('\n', at) - at);
+  };
+  const std::string job = run("inspect a.json b.json --format csv").out;
+  EXPECT_NE(row(job, "trace,ranks,").find("2 of 4 in the job: 0, 2"), std::string::npos) << job;
+  EXPECT_NE(row(job, "policies,zero,comment,").find("needs a trace of one rank"), std::string::npos) << job;
+  refuses("run a.json b.json --policy zero:stage=1,ranks=4", 2, {"Expected a trace of one rank"});
+  const std::string alone = run("inspect a.json --format csv").out;
+  EXPECT_NE(row(alone, "trace,ranks,").find("1 of 4 in the job"), std::string::npos) << alone;
+  EXPECT_NE(row(alone, "policies,zero,comment,").find("needs dataflow"), std::string::npos) << "two settings without default";
+}
+
 TEST_F(CommandLine, WhereItWasMeasuredMustMakeSense) {
   refuses("run step.json --measured-on h100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\")"});
   refuses("import step.json --measured-on a100-sxm-40gb -o step.mwt", 2,
@@ -373,6 +397,9 @@ TEST_F(CommandLine, DamagedCapturesEndIn6WithoutOutput) {
   refuses("run nothing.json", 6, {"there is no such file"});
   fs::create_directory(folder_ / "empty");
   refuses("run empty", 6, {"the folder holds no capture of a rank"});
+  fs::create_directory(folder_ / "g10");
+  write_content(folder_ / "g10/tiny-4.kernels.csv", kKernels);
+  refuses("run g10", 6, {"the folder holds no capture of a rank", "g10/tiny-4.kernels.csv (G10 workload)"});
 }
 
 TEST_F(CommandLine, ImpossibleValuesEndIn6) {

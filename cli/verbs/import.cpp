@@ -83,9 +83,9 @@ int import_capture(const Options& o) {
     print(to_text(format_table(), format));
     return 0;
   }
-  if (o.captures.empty()) throw UsageError("import: no capture is given; expected a file, or --formats.");
+  if (o.captures.empty()) throw UsageError("no capture is given; expected a file, or --formats.");
   if (o.output.empty() && !o.explain)
-    throw UsageError("import: neither -o nor --explain is given; expected the trace file to write, or --explain.");
+    throw UsageError("neither -o nor --explain is given; expected the trace file to write, or --explain.");
   const Workload workload = load_workload(o.captures, o.execution_traces, o.step_range, o.measured_on);
   require_sound(workload.trace, title_of(o.captures));
   if (o.explain) print(to_text({decision_table(o, workload), note_table(workload)}, format));

@@ -25,9 +25,15 @@ std::size_t source_of(const Op& op) {
 }
 
 // Host time is modelled where nothing at all was measured: a modelled op among measured ones has the capture's calls.
+// A trace without device work (a memory snapshot) holds the host's time as it was recorded.
 bool all_modelled(const Trace& trace) {
-  return std::none_of(trace.ops.begin(), trace.ops.end(),
-                      [](const Op& op) { return runs_on_device(op.kind) && op.origin != Origin::modelled; });
+  bool any = false;
+  for (const Op& op : trace.ops) {
+    if (!runs_on_device(op.kind)) continue;
+    if (op.origin != Origin::modelled) return false;
+    any = true;
+  }
+  return any;
 }
 
 double residual_of(const Machine& machine, std::size_t source) {

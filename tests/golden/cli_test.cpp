@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,14 @@ TEST_F(CommandLine, HelpTeaches) {
        {"import", "generate", "inspect", "run", "compare", "export", "render", "machines", "policies", "calibrate"})
     prints(std::string("help_") + verb, std::string(verb) + " --help");
   prints("help_machines_show", "machines show --help");
+}
+
+TEST_F(CommandLine, HelpFitsATerminal) {
+  for (const char* verb : {"import", "inspect", "run", "compare", "export", "render", "memory", "machines", "policies",
+                           "calibrate", "schedule", "validate", "forecast", "watch", "generate", "roofline"}) {
+    std::istringstream help(run(std::string(verb) + " --help").out);
+    for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 120u) << verb << ": " << line;
+  }
 }
 
 TEST_F(CommandLine, MachinesInEveryFormat) {
@@ -358,7 +367,8 @@ TEST_F(CommandLine, RanksOfAJobAreNamedAndPoliciesForOneProgramAreNotOffered) {
   refuses("run a.json b.json --policy zero:stage=1,ranks=4", 2, {"Expected a trace of one rank"});
   const std::string alone = run("inspect a.json --format csv").out;
   EXPECT_NE(row(alone, "trace,ranks,").find("1 of 4 in the job"), std::string::npos) << alone;
-  EXPECT_NE(row(alone, "policies,zero,comment,").find("needs dataflow"), std::string::npos) << "two settings without default";
+  EXPECT_NE(row(alone, "policies,zero,comment,").find("needs dataflow"), std::string::npos)
+      << "two settings without default";
 }
 
 TEST_F(CommandLine, WhereItWasMeasuredMustMakeSense) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "models/workload/import/kineto_decisions.h"
 #include "sim/error.h"
 #include "sim/trace_check.h"
 #include "tests/support/scratch_folder.h"
@@ -88,6 +89,10 @@ TEST_F(NsysImport, RangesAreOperatorsPhasesAndSteps) {
   ASSERT_EQ(imported.trace.steps.size(), 1u);
   EXPECT_EQ(imported.trace.name, "a");
   EXPECT_TRUE(contains(notes(imported.trace), "process 5."));
+  std::string rule;
+  for (const Decision& d : kineto_decisions(read(nsys_report()).capture, imported))
+    if (d.subject == "phase optimizer") rule = d.sentence;
+  EXPECT_TRUE(contains(rule, "Ranges called so")) << rule;
 }
 
 // Ranges of emit_nvtx say extents and no types: those of a product are in its kernel's name, if anywhere.

@@ -53,7 +53,11 @@ class TimelineMaker {
     t.end = run_.result.end;
     for (const ExportLane& lane : lanes_.lanes()) t.lanes.push_back({lane.name, lane.group == LaneGroup::host});
     lanes_.for_each([&](const ExportSlice& slice) { add(t, slice); });
-    for (const StepWindow& step : step_windows(run_)) t.marks.push_back({step.begin, step.name});
+    for (const StepWindow& step : step_windows(run_)) {
+      const auto& ranks = run_.trace.rank_table;
+      t.marks.push_back(
+          {step.begin, ranks.empty() ? step.name : fmt::format("rank {}: {}", ranks[step.rank].number, step.name)});
+    }
     return t;
   }
 
@@ -111,12 +115,27 @@ ComparePanel memory_panel(const std::vector<Run>& runs, const std::vector<std::s
   return panel;
 }
 
+// Of several ranks the first's tiers have the names of the machine file: "hbm rank 0" is "hbm" (sim/rank_machine.h).
+std::string without_first_rank(const Run& run, const std::string& tier) {
+  if (run.trace.rank_table.empty()) return tier;
+  const std::string first = fmt::format(" rank {}", run.trace.rank_table.front().number);
+  return tier.ends_with(first) ? tier.substr(0, tier.size() - first.size()) : tier;
+}
+
+// Whose memory a picture shows: ", rank 0" where further ranks have a tier of that name too.
+std::string owner_of_tier(const Run& run, const std::string& tier) {
+  const auto& ranks = run.trace.rank_table;
+  if (ranks.size() < 2 || run.machine.tier(fmt::format("{} rank {}", tier, ranks[1].number)) < 0) return "";
+  return fmt::format(", rank {}", ranks.front().number);
+}
+
 }  // namespace
 
 Figure timeline_of(const Run& run) { return draw_timeline(TimelineMaker(run).make()); }
 
 Figure memory_of(const Run& run, const std::string& tier) {
-  const int index = run.machine.tier(tier);
+  const std::string own = without_first_rank(run, tier);
+  const int index = run.machine.tier(own);
   if (index < 0) {
     std::vector<std::string> known;
     for (const Tier& t : run.machine.tiers) known.push_back(t.name);
@@ -126,14 +145,16 @@ Figure memory_of(const Run& run, const std::string& tier) {
                                  fmt::join(known, ", ")));
   }
   const auto t = static_cast<std::size_t>(index);
-  MemoryChart chart{.title = "Memory of " + tier,
-                    .subtitle = subtitle_of(run),
-                    .begin = {},
-                    .end = run.result.end,
-                    .times = {},
-                    .layers = {},
-                    .outlines = {},
-                    .capacity = run.machine.tiers[t].holds()};
+  MemoryChart chart{
+      .title = "Memory of " + own + owner_of_tier(run, own),
+      .subtitle = subtitle_of(run) +
+                  (run.trace.knowledge.allocations ? "" : "; the trace does not know what is allocated when"),
+      .begin = {},
+      .end = run.result.end,
+      .times = {},
+      .layers = {},
+      .outlines = {},
+      .capacity = run.machine.tiers[t].holds()};
   const std::vector<KindPoint> points = memory_by_kind(run, index);
   for (const KindPoint& p : points) chart.times.push_back(p.time);
   for (int k = 0; k < kStorageKinds; ++k) {

@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
 
@@ -21,6 +23,13 @@ void print(const std::string& text) {
 namespace {
 
 enum ExitCode { kDone = 0, kInternal = 1, kUsage = 2, kDoesNotFit = 3, kUnreadable = 6 };
+
+// Descriptions of options wrapped for a terminal: the library prints each in one line, however long.
+class HelpFormatter : public CLI::Formatter {
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(Formatter::make_option_desc(option), kTerminal - column_width_, "\n");
+  }
+};
 
 // As it was typed, without folders in the program's name, quoted where a shell needs it.
 std::string command_line_of(int argc, char** argv) {
@@ -122,6 +131,7 @@ int run_program(int argc, char** argv) {
       "memwall replays a training step on a machine under policies: does it fit, how long is a step,\n"
       "where does the time go, and what changes with checkpointing, offload, ZeRO or another machine.");
   app.name("memwall");
+  app.formatter(std::make_shared<HelpFormatter>());  // verbs inherit it
   app.set_version_flag("--version", "memwall " MEMWALL_VERSION);
   app.footer(
       "A first look:\n"

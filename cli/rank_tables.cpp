@@ -16,14 +16,10 @@ Cell share_cell(double part, double whole) {
 }
 
 std::string title_of(const RunSummary& s) {
-  std::string absent;
-  if (s.job_ranks > s.by_rank.size())
-    absent = fmt::format(" of {} in the job: collectives with the others alone take the time they have in the file",
-                         s.job_ranks);
-  return fmt::format(
-      "{} ranks{} (waits: collectives that had begun, for ranks that had not come; last: came last to those; held up: "
-      "by how much later than the one before)",
-      s.by_rank.size(), absent);
+  const std::string present = s.job_ranks > s.by_rank.size()
+                                  ? fmt::format("{} of {} ranks of the job", s.by_rank.size(), s.job_ranks)
+                                  : fmt::format("{} ranks", s.by_rank.size());
+  return present + " (held up others: by how much later it came to collectives than the one before)";
 }
 
 }  // namespace

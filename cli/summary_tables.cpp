@@ -41,8 +41,8 @@ Table overview(const RunSummary& s) {
   };
   row("step time", time_cell(s.step_time),
       s.step_count > 1
-          ? fmt::format("host, one step boundary to the next; mean of {} steps, the last ends with all work",
-                        s.step_count)
+          ? fmt::format("host, one step boundary to the next; mean of {} steps{}, the last ends with all work",
+                        s.step_count, s.by_rank.size() > 1 ? fmt::format(" of {} ranks", s.by_rank.size()) : "")
           : "host, from the step's boundary to the end of all work it left");
   if (s.step_interval)
     row("80 % interval",
@@ -201,7 +201,8 @@ Table peak_table(const TierSummary& tier) {
           .title = fmt::format("The storages that make the peak of {} (at {})", tier.name, human_time(tier.peak.time)),
           .columns = {"storage", "bytes", "kind", "made_in", "label", "module"},
           .headings = {"storage", "bytes", "kind", "made in", "label", "module"},
-          .rows = {}};
+          .rows = {},
+          .wrap = true};
   for (const PeakStorage& p : tier.peak.largest)
     t.rows.push_back({number_cell(std::to_string(p.storage), std::to_string(p.storage)), bytes_cell(p.bytes),
                       cell(std::string(to_string(p.kind))), cell(std::string(to_string(p.phase))),

@@ -23,8 +23,7 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
 
 const std::vector<std::string>& headings_of(const Table& t) { return t.headings.empty() ? t.columns : t.headings; }
 
-constexpr std::size_t kLine = 110;      // of prose
-constexpr std::size_t kTerminal = 120;  // of tables that wrap
+constexpr std::size_t kLine = 110;  // of prose
 
 // The words of a text in lines of at most `width`.
 std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
@@ -37,12 +36,6 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
     at = end + 1;
   }
   return lines;
-}
-
-std::string wrapped(const std::string& text, std::size_t width, const std::string& between) {
-  std::string all;
-  for (const std::string& line : lines_of(text, width)) all += (all.empty() ? "" : between) + line;
-  return all;
 }
 
 std::string title_of(const Table& t) {
@@ -203,6 +196,12 @@ std::string json(const Table& t, const std::string& indent) {
 }
 
 }  // namespace
+
+std::string wrapped(const std::string& text, std::size_t width, const std::string& between) {
+  std::string all;
+  for (const std::string& line : lines_of(text, width)) all += (all.empty() ? "" : between) + line;
+  return all;
+}
 
 Format parse_format(const std::string& name) {
   static const std::vector<std::string> names{"table", "json", "csv", "md"};

@@ -33,6 +33,12 @@ struct Table {
   bool wrap = false;
 };
 
+// Columns of a terminal for which output is laid out.
+inline constexpr std::size_t kTerminal = 120;
+// `text` broken at blanks into lines of at most `width` columns (a longer word stays whole), with `between` at each
+// break.
+std::string wrapped(const std::string& text, std::size_t width, const std::string& between);
+
 // One table: rows as they are. JSON is an array of objects.
 std::string to_text(const Table& table, Format format);
 

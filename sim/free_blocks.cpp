@@ -69,10 +69,11 @@ void FreeBlocks::insert(Bytes size, Address address, std::uint32_t block) {
   }
 }
 
-void FreeBlocks::erase(Bytes size, Address address) {
+void FreeBlocks::erase(Bytes size, Address address, std::uint32_t block) {
   const std::size_t number = bin_of(size);
   Bin& bin = bins_[number];
-  const auto found = std::lower_bound(bin.begin(), bin.end(), Entry{size, address, 0}, before);
+  auto found = std::lower_bound(bin.begin(), bin.end(), Entry{size, address, 0}, before);
+  while (found != bin.end() && found->block != block) ++found;
   assert(found != bin.end() && found->size == size && found->address == address);
   bin.erase(found);
   if (bin.empty()) mark_empty(number);

@@ -27,8 +27,9 @@ class FreeBlocks {
 
   // REQUIRES: the size is a multiple of kQuantum in [kQuantum, kLargest].
   void insert(Bytes size, Address address, std::uint32_t block);
-  // REQUIRES: a block with this size and address is in the list.
-  void erase(Bytes size, Address address);
+  // REQUIRES: the block is in the list with this size and address. Two blocks may have both in common (a damaged
+  // recording puts two segments at one address); the one that is named goes.
+  void erase(Bytes size, Address address, std::uint32_t block);
   // Removes the smallest block of at least `size` bytes, of equals that at the lowest address;
   // kNone if there is none.
   std::uint32_t take_best(Bytes size);

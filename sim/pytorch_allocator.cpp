@@ -81,7 +81,7 @@ void PytorchAllocator::insert_free(std::uint32_t id) {
 }
 
 void PytorchAllocator::erase_free(std::uint32_t id) {
-  pools_[blocks_[id].pool].free.erase(blocks_[id].size, blocks_[id].address);
+  pools_[blocks_[id].pool].free.erase(blocks_[id].size, blocks_[id].address, id);
 }
 
 std::optional<Address> PytorchAllocator::allocate(Bytes bytes, std::uint16_t stream) {

@@ -59,22 +59,12 @@ Table decision_table(const Options& o, const Workload& w) {
   return table;
 }
 
-Table note_table(const Workload& w) {
-  Table table{.name = "notes",
-              .title = "What the file holds, and what the trace notes",
-              .columns = {"note"},
-              .headings = {""},
-              .rows = {},
-              .prose = true};
+Table note_table(const Workload& w, std::string title) {
+  Table table{
+      .name = "notes", .title = std::move(title), .columns = {"note"}, .headings = {""}, .rows = {}, .prose = true};
   for (const std::string& line : w.report) table.rows.push_back({cell(line)});
   for (const std::string& line : w.trace.notes) table.rows.push_back({cell(line)});
   return table;
-}
-
-void print_summary(const Options& o, const Workload& w) {
-  fmt::print(stderr, "{} ({})\n", title_of(o.captures), w.kind);
-  for (const std::string& line : w.report) fmt::print(stderr, "  {}\n", line);
-  for (const std::string& line : w.trace.notes) fmt::print(stderr, "  {}\n", line);
 }
 
 int import_capture(const Options& o) {
@@ -83,16 +73,21 @@ int import_capture(const Options& o) {
     print(to_text(format_table(), format));
     return 0;
   }
-  if (o.captures.empty()) throw UsageError("import: no capture is given; expected a file, or --formats.");
+  if (o.captures.empty()) throw UsageError("no capture is given; expected a file, or --formats.");
   if (o.output.empty() && !o.explain)
-    throw UsageError("import: neither -o nor --explain is given; expected the trace file to write, or --explain.");
+    throw UsageError("neither -o nor --explain is given; expected the trace file to write, or --explain.");
   const Workload workload = load_workload(o.captures, o.execution_traces, o.step_range, o.measured_on);
   require_sound(workload.trace, title_of(o.captures));
-  if (o.explain) print(to_text({decision_table(o, workload), note_table(workload)}, format));
+  if (o.explain)
+    print(to_text({decision_table(o, workload), note_table(workload, "What the file holds, and what the trace notes")},
+                  format));
   if (o.output.empty()) return 0;
   require_harmless(o.output, workload.files);
   write_trace(workload.trace, o.output);
-  if (!o.explain) print_summary(o, workload);
+  if (!o.explain)
+    fmt::print(
+        stderr, "{}",
+        to_text(note_table(workload, fmt::format("{} ({})", title_of(o.captures), workload.kind)), Format::table));
   fmt::print(stderr, "Wrote {}: {} ops, {} storages, {} steps.\n", o.output, workload.trace.ops.size(),
              workload.trace.storages.size(), workload.trace.steps.size());
   return 0;

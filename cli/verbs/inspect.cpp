@@ -1,10 +1,13 @@
 // memwall inspect: what a trace or capture knows, and what can be asked of it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <array>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cli/format.h"
@@ -13,6 +16,7 @@
 #include "cli/workload_file.h"
 #include "models/hw/modelled_step.h"
 #include "sim/error.h"
+#include "sim/ranks.h"
 #include "sim/registry.h"
 
 namespace memwall {
@@ -24,6 +28,16 @@ struct Options {
 };
 
 Cell count(std::uint64_t n) { return number_cell(human_count(n), std::to_string(n)); }
+
+// Whose programs the trace holds, and of how many: folded ranks run one program, others each their own.
+std::string rank_text(const Trace& t) {
+  if (rank_count(t) == 1)
+    return t.ranks == 1 && t.job_ranks > 1 ? fmt::format("1 of {} in the job", t.job_ranks) : human_count(t.ranks);
+  std::vector<std::uint32_t> numbers;
+  for (const Rank& rank : t.rank_table) numbers.push_back(rank.number);
+  return fmt::format("{}{}: {}", numbers.size(), t.job_ranks > 0 ? fmt::format(" of {} in the job", t.job_ranks) : "",
+                     fmt::join(numbers, ", "));
+}
 
 Table overview(const Options& o, const Workload& w) {
   const Trace& t = w.trace;
@@ -42,8 +56,9 @@ Table overview(const Options& o, const Workload& w) {
                                          : t.machine);
   row("host threads", human_count(t.threads.size()));
   row("streams", human_count(t.streams.size()));
-  row("steps", human_count(t.steps.size()));
-  row("ranks", human_count(t.ranks));
+  row("steps",
+      rank_count(t) > 1 ? fmt::format("{}, of all ranks together", t.steps.size()) : human_count(t.steps.size()));
+  row("ranks", rank_text(t));
   row("samples per step", t.samples_per_step > 0 ? plain_number(t.samples_per_step) : "unknown");
   row("tokens per step", t.tokens_per_step > 0 ? plain_number(t.tokens_per_step) : "unknown");
   row("storages", human_count(t.storages.size()));
@@ -118,12 +133,15 @@ struct Fact {
 
 std::array<Fact, 5> facts(const Knowledge& k, bool can_be_modelled = false) {
   return {Fact{"timing", k.timing, "durations and host gaps",
-               can_be_modelled ? "give --machine: they are modelled for it" : "capture with torch.profiler (Kineto)"},
-          Fact{"allocations", k.allocations, "when memory is taken and given back", "capture with profile_memory=True"},
+               can_be_modelled ? "give --machine: they are modelled for it"
+                               : "capture with torch.profiler (Kineto) or Nsight Systems"},
+          Fact{"allocations", k.allocations, "when memory is taken and given back",
+               "capture with torch.profiler and profile_memory=True"},
           Fact{"dataflow", k.dataflow, "which op reads and writes which storage, and what each is for",
-               "record an ExecutionTrace of the same run and give it with --et"},
-          Fact{"modules", k.modules, "module paths", "capture with with_modules=True or with_stack=True"},
-          Fact{"shapes", k.shapes, "FLOPs and bytes of kernels", "capture with record_shapes=True"}};
+               "capture with torch.profiler, and an ExecutionTrace of the same run for --et"},
+          Fact{"modules", k.modules, "module paths",
+               "capture with torch.profiler and with_modules=True or with_stack=True"},
+          Fact{"shapes", k.shapes, "FLOPs and bytes of kernels", "capture with torch.profiler and record_shapes=True"}};
 }
 
 Table knowledge_table(const Trace& t) {
@@ -139,46 +157,45 @@ Table knowledge_table(const Trace& t) {
   return table;
 }
 
-// Settings with which the policy can be made: defaults, and for parameters without one the first of their valid
-// values, which their sentences list. Nothing if none are found.
-std::unique_ptr<Rewriter> make_somehow(const PolicyInfo& info) {
-  struct Required {
-    std::string name;
-    std::vector<std::string> words;
-  };
-  std::vector<Required> required;
-  std::size_t ways = 1;
-  for (const ParameterInfo& p : info.parameters)
-    if (p.default_value.empty()) {
-      required.push_back({p.name, CLI::detail::split(p.sentence, ' ')});
-      ways *= required.back().words.size();
-    }
-  for (std::size_t way = 0; way < ways; ++way) {
-    std::map<std::string, std::string> values;
-    std::size_t left = way;
-    for (const Required& r : required) {
-      const std::string& word = r.words[left % r.words.size()];
-      left /= r.words.size();
-      values[r.name] = word.substr(0, word.find_first_of(",;:"));
-    }
+// Settings with which the policy can be made: defaults, and for each of `required` from `next` on the first of its
+// valid values, which its sentence lists. Nothing if none is found.
+std::unique_ptr<Rewriter> make_somehow(const PolicyInfo& info, const std::vector<const ParameterInfo*>& required,
+                                       std::map<std::string, std::string> values = {}, std::size_t next = 0) {
+  if (next == required.size()) {
     try {
       return info.make_rewriter(PolicyArguments(info.name, values, info.parameters));
     } catch (const UsageError&) {
-      continue;  // not a valid value
+      return nullptr;  // not valid values
     }
   }
+  for (const std::string& word : CLI::detail::split(required[next]->sentence, ' ')) {
+    values[required[next]->name] = word.substr(0, word.find_first_of(",;:"));
+    if (auto rewriter = make_somehow(info, required, values, next + 1)) return rewriter;
+  }
   return nullptr;
+}
+
+std::vector<const ParameterInfo*> required_of(const PolicyInfo& info) {
+  std::vector<const ParameterInfo*> required;
+  for (const ParameterInfo& p : info.parameters)
+    if (p.default_value.empty()) required.push_back(&p);
+  return required;
 }
 
 // What stands between a policy and this trace; "" if nothing does.
 std::string obstacle(const PolicyInfo& info, const Trace& t) {
   Knowledge needs;
+  bool one_program = !info.make_rewriter;  // as the engine and apply_rewriters refuse
   if (info.make_rewriter) {
-    const std::unique_ptr<Rewriter> rewriter = make_somehow(info);
-    if (rewriter) needs = rewriter->needs();
+    const std::unique_ptr<Rewriter> rewriter = make_somehow(info, required_of(info));
+    if (rewriter) {
+      needs = rewriter->needs();
+      one_program = rewriter->kind() == RewriterKind::sharding || rewriter->kind() == RewriterKind::model_parallelism;
+    }
   } else {
     needs.allocations = needs.dataflow = true;  // a pager moves storages, and must know who uses them
   }
+  if (one_program && rank_count(t) > 1) return "needs a trace of one rank";
   std::string missing;
   Knowledge has = t.knowledge;
   has.timing |= measured_nowhere(t);  // a machine gives it
@@ -190,8 +207,7 @@ std::string obstacle(const PolicyInfo& info, const Trace& t) {
 
 std::string required_parameters(const PolicyInfo& info) {
   std::string text;
-  for (const ParameterInfo& p : info.parameters)
-    if (p.default_value.empty()) text += (text.empty() ? "give " : ", ") + p.name + "=...";
+  for (const ParameterInfo* p : required_of(info)) text += (text.empty() ? "give " : ", ") + p->name + "=...";
   return text;
 }
 

@@ -42,7 +42,7 @@ Table machine_list(Format format) {
 Table comparison(const Options& o) {
   constexpr std::size_t kMost = 8;
   if (o.machines.size() < 2 || o.machines.size() > kMost)
-    throw UsageError(fmt::format("machines compare: found {} machines; expected 2 to {}.", o.machines.size(), kMost));
+    throw UsageError(fmt::format("found {} machines; expected 2 to {}.", o.machines.size(), kMost));
   std::vector<Machine> machines;
   for (const std::string& name : o.machines) machines.push_back(load_machine(name, o.settings));
   return machine_comparison_table(machines);
@@ -54,11 +54,9 @@ fs::path table_folder(const Options& o) {
   fs::path folder = o.tables;
   if (folder.empty() && shared != nullptr && *shared != '\0') folder = fs::path(shared) / "data" / "published";
   if (folder.empty())
-    throw UsageError(
-        "machines check: found no published tables; give their folder with --tables, or set MEMWALL_SHARED.");
+    throw UsageError("found no published tables; give their folder with --tables, or set MEMWALL_SHARED.");
   if (!fs::is_directory(folder))
-    throw UsageError(
-        fmt::format("machines check: {} is no folder; expected one of published tables.", folder.string()));
+    throw UsageError(fmt::format("--tables {}: this is no folder; expected one of published tables.", folder.string()));
   return folder;
 }
 

@@ -186,7 +186,8 @@ Verb add_render(CLI::App& parent) {
       "Of runs: timeline (default), memory, links, tiers or compare; of snapshots: memory (default), blocks "
       "or segments");
   const CLI::Option* tier =
-      app->add_option("--tier", o->tier, "Runs: whose memory --what memory draws")->capture_default_str();
+      app->add_option("--tier", o->tier, "Runs: whose memory --what memory draws; of rank 3 of several: hbm rank 3")
+          ->capture_default_str();
   const CLI::Option* at =
       app->add_option("--at", o->at,
                       "Snapshots: when --what segments looks: peak, start, end or the number of an event")

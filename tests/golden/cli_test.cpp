@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -116,6 +118,14 @@ TEST_F(CommandLine, HelpTeaches) {
        {"import", "generate", "inspect", "run", "compare", "export", "render", "machines", "policies", "calibrate"})
     prints(std::string("help_") + verb, std::string(verb) + " --help");
   prints("help_machines_show", "machines show --help");
+}
+
+TEST_F(CommandLine, HelpFitsATerminal) {
+  for (const char* verb : {"import", "inspect", "run", "compare", "export", "render", "memory", "machines", "policies",
+                           "calibrate", "schedule", "validate", "forecast", "watch", "generate", "roofline"}) {
+    std::istringstream help(run(std::string(verb) + " --help").out);
+    for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 120u) << verb << ": " << line;
+  }
 }
 
 TEST_F(CommandLine, MachinesInEveryFormat) {
@@ -250,6 +260,22 @@ TEST_F(CommandLine, MeasurementsBecomeAMachine) {
   refuses("calibrate results -o x.textproto", 6, {"copy_host_hbm_pinned (bytes=100000000): 100 us are less than"});
 }
 
+// Tables of sentences give way in every column of words; nothing is cut.
+TEST_F(CommandLine, WideTablesFitATerminal) {
+  for (const char* verb : {"import --formats", "machines show h100-sxm-80gb", "policies", "inspect step.json"}) {
+    const std::string out = run(verb).out;
+    ASSERT_FALSE(out.empty()) << verb;
+    for (std::size_t at = 0; at < out.size();) {
+      const std::size_t end = std::min(out.find('\n', at), out.size());
+      EXPECT_LE(end - at, 120u) << verb << ": " << out.substr(at, end - at);
+      at = end + 1;
+    }
+  }
+  const std::string formats = run("import --formats").out;
+  for (const char* word : {"export_chrome_trace", "tensorboard_trace_handler:", "ExecutionTraceObserver:", "(MICRO"})
+    EXPECT_NE(formats.find(word), std::string::npos) << word;
+}
+
 TEST_F(CommandLine, MistakenWordsNameTheNearest) {
   refuses("", 2, {"a verb is missing; expected one of import, inspect, run"});
   refuses("runn step.json", 2, {"the verb \"runn\" is unknown (nearest: \"run\")"});
@@ -324,6 +350,31 @@ TEST_F(CommandLine, WhereItWasMeasuredCanBeSaid) {
   EXPECT_EQ(run("inspect step.json --measured-on h100-sxm-80gb").code, 0) << "what the file says itself may be said";
 }
 
+// What inspect says can be asked must be what run takes.
+TEST_F(CommandLine, RanksOfAJobAreNamedAndPoliciesForOneProgramAreNotOffered) {
+  const auto rank = [](const char* number) {
+    const std::string job = replaced(
+        kCapture, "\"schemaVersion\": 1,",
+        "\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": " + std::string(number) + ", \"world_size\": 4},");
+    return replaced(job, R"("name": "relu_kernel", "pid": 0, "tid": 7, "ts": 119)",
+                    R"("name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "pid": 0, "tid": 7, "ts": 119)");
+  };
+  write_content(folder_ / "a.json", rank("0"));
+  write_content(folder_ / "b.json", rank("2"));
+  const auto row = [](const std::string& csv, const std::string& begin) {
+    const std::size_t at = csv.find(begin);
+    return at == std::string::npos ? csv : csv.substr(at, csv.find('\n', at) - at);
+  };
+  const std::string job = run("inspect a.json b.json --format csv").out;
+  EXPECT_NE(row(job, "trace,ranks,").find("2 of 4 in the job: 0, 2"), std::string::npos) << job;
+  EXPECT_NE(row(job, "policies,zero,comment,").find("needs a trace of one rank"), std::string::npos) << job;
+  refuses("run a.json b.json --policy zero:stage=1,ranks=4", 2, {"Expected a trace of one rank"});
+  const std::string alone = run("inspect a.json --format csv").out;
+  EXPECT_NE(row(alone, "trace,ranks,").find("1 of 4 in the job"), std::string::npos) << alone;
+  EXPECT_NE(row(alone, "policies,zero,comment,").find("needs dataflow"), std::string::npos)
+      << "two settings without default";
+}
+
 TEST_F(CommandLine, WhereItWasMeasuredMustMakeSense) {
   refuses("run step.json --measured-on h100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\")"});
   refuses("import step.json --measured-on a100-sxm-40gb -o step.mwt", 2,
@@ -360,6 +411,9 @@ TEST_F(CommandLine, DamagedCapturesEndIn6WithoutOutput) {
   refuses("run nothing.json", 6, {"there is no such file"});
   fs::create_directory(folder_ / "empty");
   refuses("run empty", 6, {"the folder holds no capture of a rank"});
+  fs::create_directory(folder_ / "g10");
+  write_content(folder_ / "g10/tiny-4.kernels.csv", kKernels);
+  refuses("run g10", 6, {"the folder holds no capture of a rank", "g10/tiny-4.kernels.csv (G10 workload)"});
 }
 
 TEST_F(CommandLine, ImpossibleValuesEndIn6) {

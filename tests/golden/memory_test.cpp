@@ -163,14 +163,20 @@ TEST_F(MemoryVerb, RefusesHostileAndDamagedFiles) {
   refuses("text.pickle", 6, {"text.pickle"});
 }
 
-// A pickle given to a verb that replays kernels is named, with the verb to use.
-TEST_F(MemoryVerb, OtherVerbsNameASnapshot) {
-  for (const char* verb : {"run", "inspect"}) {
-    const CommandOutcome o =
-        run_command(std::string("'" MEMWALL_PROGRAM "' ") + verb + " small.pickle", folder_.path());
-    EXPECT_EQ(o.code, 6) << o.err;
-    EXPECT_NE(o.err.find("memwall memory small.pickle"), std::string::npos) << o.err;
+// A pickle is a step without kernels for the verbs that replay steps, and they name the verb that is exact.
+TEST_F(MemoryVerb, OtherVerbsTakeASnapshotAsAStep) {
+  const auto outcome = [&](const std::string& arguments) {
+    return run_command("'" MEMWALL_PROGRAM "' " + arguments, folder_.path());
+  };
+  for (const char* arguments : {"inspect small.pickle", "run small.pickle --machine a100-sxm-40gb"}) {
+    const CommandOutcome o = outcome(arguments);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find("A memory snapshot has no kernels"), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("`memwall memory`"), std::string::npos) << o.out;
   }
+  const CommandOutcome nowhere = outcome("run small.pickle");
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_NE(nowhere.err.find("does not say on which machine it was measured"), std::string::npos) << nowhere.err;
 }
 
 }  // namespace

@@ -25,7 +25,9 @@ TEST(MachineCalibration, EveryComponentIsWithinItsLimit) {
       EXPECT_TRUE(check.within()) << "median residual " << check.median << ", worst at "
                                   << check.points[check.worst].what;
       EXPECT_LE(check.rows.limit, 0.15) << "a reason does not excuse everything";
-      if (check.rows.limit > 0.05) EXPECT_GT(check.rows.reason.size(), 20u);
+      if (check.rows.limit > 0.05) {
+        EXPECT_GT(check.rows.reason.size(), 20u);
+      }
     }
   }
   EXPECT_GT(components, 100u);
@@ -50,8 +52,9 @@ TEST(MachineCalibration, AWrongNumberIsSeen) {
   if (!shared_data()) GTEST_SKIP() << "MEMWALL_SHARED names no folder with data";
   const Machine wrong = load_machine("h200-sxm-141gb", {"gpu.hbm.bandwidth=6TB/s"});
   for (const ComponentRows& rows : component_rows("h200-sxm-141gb"))
-    if (rows.measure == ComponentMeasure::stream)
+    if (rows.measure == ComponentMeasure::stream) {
       EXPECT_FALSE(check_component(wrong, rows, *shared_data() / "published").within());
+    }
 }
 
 TEST(MachineCalibration, ATableThatIsNotThereIsASentence) {

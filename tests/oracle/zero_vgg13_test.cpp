@@ -72,6 +72,7 @@ class ZeroVgg13 : public testing::Test {
 };
 
 TEST_F(ZeroVgg13, TrafficIsThePapers) {
+  for (Fabric& fabric : machine_.fabrics) fabric.collectives.clear();  // the papers count rings; this GPU's switch adds
   const Trace stage0 = split(0);
   EXPECT_NEAR(sent(stage0, CollectiveKind::all_reduce) / (2 * kParameterBytes * kOthers), 1, kRounding);
   for (const int stage : {1, 2, 3}) {

@@ -303,5 +303,47 @@ TEST(ExecutionStep, ListedGroupsHaveTheirMembers) {
   EXPECT_EQ(groups[1].ranks, 2U);
 }
 
+// A convolution of single precision; `allow` is what it says of TF32, "" nothing.
+Node convolution(int id, const std::string& allow) {
+  const bool says = !allow.empty();
+  return {"aten::cudnn_convolution",
+          id,
+          1,
+          0,
+          1,
+          tensor(1, 1, 192) + "," + tensor(2, 2, 108) + (says ? "," + allow : ""),
+          std::string("[1,3,8,8],[4,3,3,3]") + (says ? ",[]" : ""),
+          kTwoFloats + (says ? ",\"Bool\"" : ""),
+          tensor(3, 3, 144),
+          "[1,4,6,6]",
+          kFloat,
+          std::string("aten::cudnn_convolution(Tensor self, Tensor weight") + (says ? ", bool allow_tf32" : "") +
+              ") -> Tensor"};
+}
+
+TEST(ExecutionStep, WhetherConvolutionsUseTf32IsDecided) {
+  struct Case {
+    std::string allow;
+    DataType type;
+    std::uint64_t covered;
+    const char* why;
+  };
+  for (const Case& c :
+       {Case{"true", DataType::tf32, 1, "allow_tf32=true"}, Case{"false", DataType::fp32, 0, "allow_tf32=false"},
+        Case{"", DataType::tf32, 1, "PyTorch's default"}}) {
+    const ImportedStep step = step_of(parse_execution_trace(file_of({convolution(4, c.allow)}), "run.et.json"));
+    const auto decision = std::find_if(step.decisions.begin(), step.decisions.end(),
+                                       [](const Decision& d) { return d.subject == "convolutions in TF32"; });
+    ASSERT_NE(decision, step.decisions.end()) << c.allow;
+    EXPECT_EQ(decision->covered, c.covered);
+    EXPECT_EQ(decision->of, 1u);
+    EXPECT_NE(decision->sentence.find(c.why), std::string::npos) << decision->sentence;
+    const auto kernel = std::find_if(step.trace.ops.begin(), step.trace.ops.end(),
+                                     [](const Op& op) { return op.kind == OpKind::kernel; });
+    ASSERT_NE(kernel, step.trace.ops.end());
+    EXPECT_EQ(kernel->data_type, c.type);
+  }
+}
+
 }  // namespace
 }  // namespace memwall

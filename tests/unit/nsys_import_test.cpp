@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
+#include "models/workload/import/kineto_decisions.h"
 #include "sim/error.h"
 #include "sim/trace_check.h"
 #include "tests/support/scratch_folder.h"
@@ -87,6 +89,26 @@ TEST_F(NsysImport, RangesAreOperatorsPhasesAndSteps) {
   ASSERT_EQ(imported.trace.steps.size(), 1u);
   EXPECT_EQ(imported.trace.name, "a");
   EXPECT_TRUE(contains(notes(imported.trace), "process 5."));
+  std::string rule;
+  for (const Decision& d : kineto_decisions(read(nsys_report()).capture, imported))
+    if (d.subject == "phase optimizer") rule = d.sentence;
+  EXPECT_TRUE(contains(rule, "Ranges called so")) << rule;
+}
+
+// Ranges of emit_nvtx say extents and no types: those of a product are in its kernel's name, if anywhere.
+TEST_F(NsysImport, SizesOfRangesGiveProductsTheirShape) {
+  const auto product = [&](const std::string& kernel) {
+    write_content(folder_ / "a.sqlite", nsys_report("UPDATE StringIds SET value = '" + kernel + "' WHERE id = 6;"));
+    const ImportedStep step = import_nsys(folder_ / "a.sqlite", ImportSettings{});
+    for (const Op& op : step.trace.ops)
+      if (op.kind == OpKind::kernel && step.trace.strings[op.operator_name] == "aten::addmm")
+        return std::make_tuple(step.trace.shapes[op.shape], op.flops, op.data_type, op.bytes);
+    return std::make_tuple(Shape{}, -1.0, DataType::int8, Bytes{-1});
+  };
+  const Shape shape{1, 4, 8, 16};
+  EXPECT_EQ(product("ampere_sgemm_128x64"), std::make_tuple(shape, 1024.0, DataType::fp32, Bytes{0}));
+  EXPECT_EQ(product("ampere_bf16_s16816gemm_bf16_128x64"), std::make_tuple(shape, 1024.0, DataType::bf16, Bytes{0}));
+  EXPECT_EQ(product("cutlass_80_tensorop_s1688gemm_128x64"), std::make_tuple(shape, 0.0, DataType::unknown, Bytes{0}));
 }
 
 TEST_F(NsysImport, TheStepsAreTheRangesThatAreNamed) {

@@ -224,7 +224,7 @@ TEST_F(PickleReader, KnowsEveryByteOrSaysThatItIsNoOpcode) {
 TEST_F(PickleReader, RefusesWhatIsNoPickle) {
   EXPECT_NE(refusal("").find("less than two bytes"), std::string::npos);
   EXPECT_NE(refusal("{\"a\": 1}").find("byte 0x7b"), std::string::npos);
-  EXPECT_NE(refusal("PK\x03\x04").find("zip archive"), std::string::npos);
+  EXPECT_NE(refusal("PK\x03\x04").find("archive cannot be read"), std::string::npos) << "archives are opened";
   EXPECT_NE(refusal("\x80\x01N."s).find("pickle protocol 1"), std::string::npos);
   EXPECT_NE(refusal("\x80\x06N."s).find("pickle protocol 6"), std::string::npos);
   EXPECT_NE(refusal("\x80\xff"s).find("pickle protocol 255"), std::string::npos);

@@ -10,6 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/accounting.h"
+#include "traces/run/export_lanes.h"
 #include "traces/run/run_file.h"
 #include "traces/run/run_recorder.h"
 #include "traces/run/summary.h"
@@ -102,6 +103,21 @@ TEST(RankRun, TheSummarySaysWhoWaitsForWhom) {
   EXPECT_EQ(summary.ranks, 2u);
   EXPECT_NEAR(summary.samples_per_second, 16 / 440e-6, 1) << "of both";
   EXPECT_EQ(summarize(run_of(one_rank(late_rank(), 0))).by_rank.size(), 0u);
+}
+
+TEST(RankRun, EveryLaneOfAPictureNamesItsRankByItsNumberInTheJob) {
+  const memwall::Run run = run_of(late_rank());
+  const ExportLanes lanes(run);
+  std::size_t of_3 = 0, of_5 = 0;
+  for (const ExportLane& lane : lanes.lanes()) {
+    of_3 += lane.name.ends_with(", rank 3");
+    of_5 += lane.name.ends_with(", rank 5");
+    EXPECT_EQ(lane.name.find("GPU"), std::string::npos) << lane.name;
+  }
+  EXPECT_EQ(of_3 + of_5, lanes.lanes().size());
+  EXPECT_EQ(of_3, of_5);
+  const memwall::Run alone = run_of(one_rank(late_rank(), 0));
+  EXPECT_EQ(ExportLanes(alone).lanes().front().name.find("rank"), std::string::npos);
 }
 
 TEST(RankRun, UntrackedBytesAreOnTheTierOfTheirRank) {

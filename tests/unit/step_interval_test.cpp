@@ -57,6 +57,12 @@ TEST(StepInterval, ErrorsWithinAClassAreCommon) {
   expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.9 * 0.1, 0.1 * 0.5) / 1.645));
 }
 
+TEST(StepInterval, RecordedHostTimeWithoutDeviceWorkHasNone) {
+  Example e;
+  for (Op& op : e.run.trace.ops) op.kind = OpKind::alloc;  // a memory snapshot
+  EXPECT_FALSE(e.interval());
+}
+
 TEST(StepInterval, WhatWasMeasuredIsExactAndSoIsTheHostThen) {
   Example e;
   e.run.trace.ops[0].origin = Origin::measured;

@@ -14,9 +14,15 @@ constexpr std::string_view kEngineNames[kEngines] = {"copy engine to device", "c
                                                      "copy engine to peer",   "storage reads",
                                                      "storage writes",        "copies within the device"};
 
-std::string stream_name(const Stream& stream, bool several_devices) {
+// Whose lane it is: ", rank 2" by its number in the job where the trace holds several; they have a GPU each.
+std::string owner(const Trace& trace, std::uint16_t rank) {
+  return trace.rank_table.empty() ? "" : fmt::format(", rank {}", trace.rank_table[rank].number);
+}
+
+std::string stream_name(const Trace& trace, const Stream& stream, bool several_devices) {
   std::string name = stream.name.find("stream") == std::string::npos ? "stream " + stream.name : stream.name;
   name += fmt::format(" ({})", to_string(stream.role));
+  if (!trace.rank_table.empty()) return name + owner(trace, stream.rank);
   if (several_devices) name += fmt::format(", GPU {}", stream.device);
   return name;
 }
@@ -63,8 +69,9 @@ ExportLanes::ExportLanes(const Run& run) : run_(run) {
   const Trace& trace = run.trace;
   const bool several = std::any_of(trace.streams.begin(), trace.streams.end(),
                                    [&](const Stream& s) { return s.device != trace.streams.front().device; });
-  for (const HostThread& thread : trace.threads) lanes_.push_back({LaneGroup::host, thread.name});
-  for (const Stream& stream : trace.streams) lanes_.push_back({LaneGroup::stream, stream_name(stream, several)});
+  for (const HostThread& thread : trace.threads)
+    lanes_.push_back({LaneGroup::host, thread.name + owner(trace, thread.rank)});
+  for (const Stream& stream : trace.streams) lanes_.push_back({LaneGroup::stream, stream_name(trace, stream, several)});
   add_engines();
   add_moves();
 }
@@ -85,9 +92,14 @@ void ExportLanes::add_engines() {
   }
   std::uint16_t last_device = 0;
   for (const auto& [key, slices] : engines) last_device = std::max(last_device, key.second);
+  std::map<std::uint16_t, std::uint16_t> rank_of_device;
+  for (const Stream& stream : trace.streams) rank_of_device[stream.device] = stream.rank;
   for (auto& [key, slices] : engines) {
     std::string name(kEngineNames[key.first]);
-    if (last_device > 0) name += fmt::format(", GPU {}", key.second);
+    if (!trace.rank_table.empty())
+      name += owner(trace, rank_of_device[key.second]);
+    else if (last_device > 0)
+      name += fmt::format(", GPU {}", key.second);
     add_packed(LaneGroup::engine, name, std::move(slices));
   }
 }

@@ -24,8 +24,8 @@ std::size_t source_of(const Op& op) {
   return static_cast<std::size_t>(op.operator_class);
 }
 
-// Host time is modelled where nothing at all was measured: a modelled op among measured ones has the capture's calls,
-// and so has a capture without any device work.
+// Host time is modelled where nothing at all was measured: a modelled op among measured ones has the capture's calls.
+// A trace without device work (a memory snapshot) holds the host's time as it was recorded.
 bool all_modelled(const Trace& trace) {
   bool any = false;
   for (const Op& op : trace.ops) {

@@ -1,13 +1,13 @@
 // A Chakra graph as the program that a host runs.
 //
-// | in the trace | from the graph |
-// |---|---|
-// | host time before an op | durations of the host nodes of its thread since the thread's last op |
-// | device op | device node: kernel, memset, copy or collective; issued by the thread of the last host node that it
-// waits for, in the graph's order | | streams | the attribute `stream`; of old converters the kernels' `tid`; else one
-// for computing, one for communication, one for copies | | events and waits | dependencies between device nodes of
-// different streams | | hand-overs | dependencies of a host node, or of what it launches, on a host node of another
-// thread | | synchronize | dependencies of a host node on a device node |
+//   host time before an op   durations of the host nodes of its thread since the thread's last op
+//   device op                device node: kernel, memset, copy or collective; issued by the thread of the last host
+//                            node that it waits for, in the graph's order
+//   streams                  the attribute `stream`; of old converters the kernels' `tid`; else one for computing, one
+//                            for communication, one for copies
+//   events and waits         dependencies between device nodes of different streams
+//   hand-overs               dependencies of a host node, or of what it launches, on a host node of another thread
+//   synchronize              dependencies of a host node on a device node
 //
 // What is lost: that nodes of one stream could run in another order, or at the same time, than the one chosen here; and
 // which part of a host node came after its launch, where converters do not cut it.

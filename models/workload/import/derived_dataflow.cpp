@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "models/workload/import/operator_cost.h"
 #include "models/workload/import/operator_schema.h"
@@ -25,18 +26,19 @@ OperatorMatch identity(const KinetoCapture& capture, const ExecutionTrace& execu
 
 // cuDNN's convolutions of single precision are computed in TF32 unless PyTorch was told otherwise, which
 // cudnn_convolution lists among its arguments (torch.backends.cudnn.allow_tf32, on by default).
-bool convolves_in_tf32(const ExecutionTrace& execution) {
+std::optional<bool> stated_tf32(const ExecutionTrace& execution) {
   for (const ExecutionNode& node : execution.nodes) {
     if (execution.name(node) != "aten::cudnn_convolution") continue;
     const std::size_t position = parse_schema(execution.strings[node.schema]).position("allow_tf32");
     if (const std::string& value = execution.value(node, position); value == "true" || value == "false")
       return value == "true";
   }
-  return true;
+  return std::nullopt;
 }
 
 // FLOPs, bytes, type and shape; several kernels of one operator share by duration, or equally without times.
-double set_costs(Trace& trace, const ExecutionTrace& execution, const std::vector<std::uint32_t>& node_of_op) {
+void set_costs(Trace& trace, const ExecutionTrace& execution, const std::vector<std::uint32_t>& node_of_op,
+               DerivedDataflow& derived) {
   std::vector<std::uint32_t> kernels(execution.nodes.size(), 0);
   std::vector<Duration> durations(execution.nodes.size());
   for (OpId id = 0; id < trace.ops.size(); ++id) {
@@ -44,8 +46,9 @@ double set_costs(Trace& trace, const ExecutionTrace& execution, const std::vecto
     ++kernels[node_of_op[id]];
     durations[node_of_op[id]] += trace.ops[id].duration;
   }
-  const bool tf32 = convolves_in_tf32(execution);
-  double flops = 0;
+  const std::optional<bool> stated = stated_tf32(execution);
+  derived.tf32_stated = stated.has_value();
+  derived.tf32 = stated.value_or(true);
   for (OpId id = 0; id < trace.ops.size(); ++id) {
     Op& op = trace.ops[id];
     if (op.kind != OpKind::kernel || node_of_op[id] == kNoIndex) continue;
@@ -56,15 +59,16 @@ double set_costs(Trace& trace, const ExecutionTrace& execution, const std::vecto
     if (op.flops == 0) op.flops = cost.flops * share;
     if (op.bytes == 0) op.bytes = static_cast<Bytes>(static_cast<double>(cost.bytes) * share);
     op.data_type = cost.data_type;
-    if (tf32 && op.operator_class == OperatorClass::convolution && cost.data_type == DataType::fp32)
-      op.data_type = DataType::tf32;
+    if (op.operator_class == OperatorClass::convolution && cost.data_type == DataType::fp32) {
+      ++derived.convolutions;
+      if (derived.tf32) op.data_type = DataType::tf32;
+    }
     if (kernels[node_of_op[id]] == 1) {
       op.shape = trace.shapes.intern(shape_of(execution, node, cost));
       op.kernels = kernels_of(execution, node);
     }
-    flops += op.flops;
+    derived.flops += op.flops;
   }
-  return flops;
 }
 
 class Keeper {
@@ -162,7 +166,7 @@ DerivedDataflow add_dataflow(ImportedTrace& imported, const KinetoCapture& captu
   std::vector<std::uint32_t> node_of_op;
   derived.flow = join_dataflow(imported, capture, execution, match, derived.storages, node_of_op);
   classify_storages(imported, capture, execution, match, derived.storages);
-  if (settings.set_costs) derived.flops = set_costs(trace, execution, node_of_op);
+  if (settings.set_costs) set_costs(trace, execution, node_of_op, derived);
   set_storage_shapes(trace, execution, derived.storages);
   Keeper keeper(imported, capture, execution, derived.storages);
   const std::vector<OpId> until = keeper.run(settings.waited);
@@ -194,6 +198,13 @@ std::vector<Decision> decisions_of(const DerivedDataflow& d) {
                               "writes; {} reads of what no op in the file wrote are left out.",
                               d.flow.reads, d.flow.writes, d.flow.left_out_unwritten + d.flow.left_out_dead),
                   d.flow.with_uses, d.flow.device_ops});
+  if (d.convolutions > 0)
+    list.push_back({"convolutions in TF32",
+                    d.tf32_stated
+                        ? fmt::format("Those of single precision: cudnn_convolution says allow_tf32={}.", d.tf32)
+                        : std::string("Those of single precision: the file does not say, and PyTorch's default is to "
+                                      "allow it (torch.backends.cudnn.allow_tf32)."),
+                    d.tf32 ? d.convolutions : 0, d.convolutions});
   return list;
 }
 

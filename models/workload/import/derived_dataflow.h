@@ -6,6 +6,7 @@
 // collective uses lives until somebody has waited for it.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct DerivedDataflow {
   DataflowCounts flow;
   StorageLives lives;
   double flops = 0;
+  std::uint64_t convolutions = 0;  // kernels of single precision, all of which are priced in TF32 or none
+  bool tf32 = false;
+  bool tf32_stated = false;  // the file says which
 };
 
 struct DataflowSettings {

@@ -322,7 +322,7 @@ class Reader {
     conclude(step_, "traffic of operators",
              "An operator reads and writes the whole storages of what it takes and makes, each once: an upper bound "
              "where a view is smaller.");
-    conclude(step_, "machine", "The log does not say which GPU it was taken on: give --machine.");
+    step_.decisions.push_back({"machine", "The log does not say which GPU it was taken on: --measured-on does.", 0, 0});
     if (unknown_releases_ > 0)
       conclude(step_, "releases",
                fmt::format("{} releases of tensors that the log does not know are skipped.", unknown_releases_));

@@ -10,6 +10,7 @@
 
 #include "models/workload/import/communication_node.h"
 #include "models/workload/import/derived_dataflow.h"
+#include "models/workload/import/execution_notes.h"
 #include "models/workload/import/kineto_kernel.h"
 #include "models/workload/import/kineto_modules.h"
 #include "models/workload/import/kineto_phases.h"
@@ -20,11 +21,6 @@
 
 namespace memwall {
 namespace {
-
-struct Counts {
-  std::size_t kernels = 0, copies = 0, collectives = 0, waits_stated = 0, waits_inferred = 0, hand_overs = 0;
-  std::size_t unsized_groups = 0;  // collectives of a group whose size nothing states
-};
 
 class StepWriter {
  public:
@@ -59,7 +55,6 @@ class StepWriter {
   void wait_by_record(std::uint32_t node);
   std::uint16_t compute_stream(const ExecutionNode& node) const;
   std::uint16_t group_of(const CommunicationNode& c);
-  void describe(ImportedStep& step, const DerivedDataflow& derived) const;
 
   Trace& trace() { return imported_.trace; }
 
@@ -80,7 +75,7 @@ class StepWriter {
   std::unordered_map<std::int64_t, std::size_t> pending_of_number_, pending_of_storage_;  // looked up only
   std::unordered_set<std::int64_t> pinned_;                                               // host storages, by id
   DataflowSettings settings_;
-  Counts counts_;
+  ExecutionCounts counts_;
   std::int64_t rank_ = -1;
 };
 
@@ -120,7 +115,18 @@ ImportedStep StepWriter::run() && {
   t.knowledge.modules = !modules_.paths.empty();
   require_sound(t, execution_.path.string());
   ImportedStep step;
-  describe(step, derived);
+  const bool has_backward =
+      std::any_of(t.ops.begin(), t.ops.end(), [](const Op& op) { return op.phase == Phase::backward; });
+  describe_execution({.execution = execution_,
+                      .works = works_,
+                      .derived = derived,
+                      .counts = counts_,
+                      .threads = capture_.threads.size(),
+                      .rank = rank_,
+                      .job_ranks = t.job_ranks,
+                      .names_steps = !phases_->steps().empty(),
+                      .has_backward = has_backward},
+                     step);
   step.trace = std::move(t);
   step.files.push_back(execution_.path);
   return step;
@@ -352,56 +358,6 @@ void StepWriter::wait_by_record(std::uint32_t node) {
   hand_over_to(capture_.operators[node].thread);
   wait_for(pending, pending_[pending].compute, node);
   ++counts_.waits_stated;
-}
-
-void StepWriter::describe(ImportedStep& step, const DerivedDataflow& derived) const {
-  const auto decide = [&](std::string subject, std::string sentence, std::size_t covered = 0, std::size_t of = 0) {
-    step.decisions.push_back({std::move(subject), std::move(sentence), covered, of});
-  };
-  step.report.push_back(
-      fmt::format("ExecutionTrace of schema {}: {} nodes on {} threads; {} kernels, {} copies, {} "
-                  "collectives, {:.4g} FLOPs.",
-                  execution_.schema, execution_.nodes.size(), capture_.threads.size(), counts_.kernels, counts_.copies,
-                  counts_.collectives, derived.flops));
-  if (execution_.newer)
-    decide("newer schema", fmt::format("Schema {} is newer than 1.1.1: what is known of it was read, {} attributes of "
-                                       "nodes were skipped.",
-                                       execution_.schema, execution_.attributes_skipped));
-  decide("no times",
-         "An ExecutionTrace holds no times: durations are modelled for the machine that is given, from FLOPs, bytes "
-         "and shapes.");
-  decide("device work",
-         fmt::format("The file lists operators, not kernels. An operator that writes device memory which none inside "
-                     "it wrote runs a kernel; {} operators have no tensor on a device.",
-                     works_.host_operators),
-         counts_.kernels + counts_.copies + counts_.collectives, execution_.nodes.size());
-  if (works_.compiled_kernels > 0)
-    decide("compiled kernels",
-           fmt::format("{} kernels of a compiler do not say which argument they write: the last tensor is taken.",
-                       works_.compiled_kernels));
-  if (counts_.collectives > 0)
-    decide("collectives",
-           fmt::format("{} collectives run on a stream per process group; {} waits for them are stated, {} are "
-                       "concluded from the first use of their tensors{}.",
-                       counts_.collectives, counts_.waits_stated, counts_.waits_inferred,
-                       counts_.unsized_groups > 0
-                           ? fmt::format("; of {} the file does not say how many ranks take part, so they cost "
-                                         "nothing but their launch",
-                                         counts_.unsized_groups)
-                           : ""),
-           counts_.waits_stated + counts_.waits_inferred, counts_.collectives);
-  if (rank_ >= 0 && imported_.trace.job_ranks > 0)
-    decide("rank", fmt::format("Rank {} of at least {}, as its collectives say.", rank_, imported_.trace.job_ranks));
-  if (works_.devices.size() > 1)
-    decide("several devices",
-           fmt::format("One process used {} GPUs: each has a stream and memory of its own.", works_.devices.size()));
-  if (counts_.hand_overs > 0)
-    decide("host threads",
-           fmt::format("Where the recorded order passes from one thread to another the other waits: {} hand-overs. "
-                       "Threads that worked side by side take turns here.",
-                       counts_.hand_overs));
-  if (phases_->steps().empty()) decide("steps", "The file names no ProfilerStep: all of it is one step.");
-  for (Decision& decision : decisions_of(derived)) step.decisions.push_back(std::move(decision));
 }
 
 }  // namespace

@@ -374,6 +374,7 @@ ImportedStep import_inject(const std::filesystem::path& path, const ImportSettin
   const InjectCapture capture = read_inject(path, {settings.step_range});
   ImportedTrace imported = import_inject(capture);
   std::vector<Decision> decisions = kineto_decisions(capture.capture, imported);
+  std::erase_if(decisions, [](const Decision& d) { return d.subject == "events of unknown categories"; });  // Kineto's
   for (const std::string& note : capture.notes) decisions.push_back({"recorded", note, 0, 0});
   ImportedStep step = step_of(std::move(imported), capture.capture);
   step.decisions = std::move(decisions);

@@ -51,6 +51,20 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
+// A folder may be one capture of another format, as TrioSim and G10 write them: which of its files to give.
+std::string one_to_give_alone(const std::vector<fs::path>& files) {
+  for (const fs::path& file : files) {
+    try {
+      FileHead head = read_file_head(file);
+      if (const Importer* importer = importer_of(head))
+        return fmt::format(", or one file of another format by its own path: {} ({})", file.string(), importer->name);
+    } catch (const InputError&) {
+      continue;  // whoever opens it says why
+    }
+  }
+  return "";
+}
+
 class Sorter {
  public:
   void take(const fs::path& given, bool alone) {
@@ -74,7 +88,8 @@ class Sorter {
 
  private:
   void take_folder(const fs::path& folder) {
-    std::size_t captures = 0, traces = 0, others = 0;
+    std::size_t captures = 0, traces = 0;
+    std::vector<fs::path> others;
     for (const fs::path& file : files_in(folder)) {
       switch (kind_of(file)) {
         case FileKind::capture:
@@ -86,16 +101,16 @@ class Sorter {
           ++traces;
           break;
         case FileKind::other:
-          ++others;
+          others.push_back(file);
       }
     }
     if (captures == 0)
       throw InputError(
           fmt::format("{}: the folder holds no capture of a rank ({} ExecutionTraces, {} other files); "
-                      "expected Kineto captures or captured CUDA programs.",
-                      folder.string(), traces, others));
+                      "expected Kineto captures or captured CUDA programs{}.",
+                      folder.string(), traces, others.size(), one_to_give_alone(others)));
     out_.notes.push_back(fmt::format("{}: {} captures and {} ExecutionTraces; {} other files are left out.",
-                                     folder.string(), captures, traces, others));
+                                     folder.string(), captures, traces, others.size()));
   }
 
   void give(std::size_t index) {

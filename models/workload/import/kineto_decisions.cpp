@@ -176,13 +176,20 @@ class Decisions {
       ++device;
       ++count[static_cast<std::size_t>(op.phase)];
     }
-    const auto phase = [&](Phase p, const char* subject, const char* rule) {
+    // Ranges of NVTX may name phases; where they do, the rules for PyTorch's own operators come second.
+    const bool named = std::any_of(c_.operators.begin(), c_.operators.end(), [](const CapturedOperator& op) {
+      return op.meaning != RangeMeaning::none && op.meaning != RangeMeaning::step;
+    });
+    const std::string by_range = named ? "Ranges called so; besides them what lies " : "What lies ";
+    const auto phase = [&](Phase p, const char* subject, const std::string& rule) {
       if (count[static_cast<std::size_t>(p)] > 0) add(subject, rule, count[static_cast<std::size_t>(p)], device);
     };
-    phase(Phase::forward, "phase forward", "From the step's start, or the end of zero_grad, to the first backward.");
+    phase(Phase::forward, "phase forward",
+          by_range + "between the step's start, or the end of zero_grad, and the first backward.");
     phase(Phase::recompute, "phase recompute", "Forward operators inside backward ones.");
-    phase(Phase::backward, "phase backward", "Under autograd::engine::evaluate_function or operators named *Backward.");
-    phase(Phase::optimizer, "phase optimizer", "Under Optimizer.step#.");
+    phase(Phase::backward, "phase backward",
+          by_range + "under autograd::engine::evaluate_function or operators named *Backward.");
+    phase(Phase::optimizer, "phase optimizer", by_range + "under Optimizer.step#.");
     phase(Phase::unknown, "phase unknown", "In none of these ranges.");
   }
 

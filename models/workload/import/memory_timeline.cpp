@@ -204,7 +204,8 @@ class Reader {
     conclude(step_, "device work",
              "A memory timeline has no kernels: the trace knows allocations and the host's time between them, and its "
              "duration is the host's.");
-    conclude(step_, "machine", "The file does not say which GPU it was captured on: give --machine.");
+    step_.decisions.push_back(
+        {"machine", "The file does not say which GPU it was captured on: --measured-on does.", 0, 0});
     conclude(step_, "storages by size and category",
              fmt::format("The file has no addresses: each of {} destroyed is the youngest storage of its size and "
                          "category ({} found none).",

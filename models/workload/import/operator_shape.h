@@ -10,8 +10,8 @@ namespace memwall {
 // {} = unknown. `cost`: of the same node.
 Shape shape_of(const ExecutionTrace& execution, const ExecutionNode& node, const OperatorCost& cost);
 
-// Kernels that the operator runs at least: one per gradient of a convolution, per matrix product of an attention's
-// backward and the like are not told apart; else 1.
+// Kernels that the operator runs, as far as its tensors tell: of a convolution's backward one for each gradient, of any
+// other 1. A lower bound: the products within an attention's backward, say, are not told apart.
 std::uint16_t kernels_of(const ExecutionTrace& execution, const ExecutionNode& node);
 
 }  // namespace memwall

@@ -111,8 +111,6 @@ class PickleMachine {
 void PickleMachine::start() {
   const char* first = window_.take(2);
   if (first == nullptr) fail("a file of less than two bytes", "a pickle");
-  if (first[0] == 'P' && first[1] == 'K')
-    fail("a zip archive, as torch.save writes", "a pickle, as torch.cuda.memory._dump_snapshot writes");
   if (static_cast<std::uint8_t>(first[0]) != static_cast<std::uint8_t>(PickleOpcode::proto))
     fail(fmt::format("byte 0x{:02x}", static_cast<std::uint8_t>(first[0])), "a pickle, which begins with 0x80");
   if (first[1] < 2 || first[1] > 5)

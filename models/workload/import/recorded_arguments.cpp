@@ -88,21 +88,32 @@ TensorType type_in_kernel_name(string_view name) {
   return found;
 }
 
+namespace {
+
+// Without types a tensor is told by its extents: "[]" is a value, or a tensor of one element, which costs nothing.
+std::optional<TensorType> untyped_tensor(simdjson::dom::array extents) {
+  return extents.size() == 0 ? std::nullopt : std::optional(TensorType{});
+}
+
+}  // namespace
+
 std::vector<RecordedArgument> recorded_arguments(const std::string& dims, const std::string& types,
                                                  const std::string& values) {
   simdjson::dom::parser dims_parser, types_parser, values_parser;
   simdjson::dom::array shapes, names, concrete;
-  if (!parse(dims_parser, dims, shapes) || !parse(types_parser, types, names)) return {};
+  if (!parse(dims_parser, dims, shapes)) return {};
+  const bool typed = !types.empty();  // ranges of emit_nvtx have shapes alone
+  if (typed && !parse(types_parser, types, names)) return {};
   const bool has_values = parse(values_parser, values, concrete);
   std::vector<RecordedArgument> arguments;
-  auto name = names.begin();
+  auto name = typed ? names.begin() : simdjson::dom::array::iterator();
   auto value = has_values ? concrete.begin() : simdjson::dom::array::iterator();
   for (const simdjson::dom::element shape : shapes) {
     RecordedArgument a;
     simdjson::dom::array extents;
     string_view type, text;
     if (shape.get(extents)) return {};
-    if (name != names.end()) {
+    if (typed && name != names.end()) {
       if ((*name).get(type)) type = "";
       ++name;
     }
@@ -113,7 +124,7 @@ std::vector<RecordedArgument> recorded_arguments(const std::string& dims, const 
     if (type == "TensorList" || is_nested(extents)) {
       a.list = true;
       if (!read_tensors(extents, a)) return {};
-    } else if (const auto known = tensor_type(type)) {
+    } else if (const auto known = typed ? tensor_type(type) : untyped_tensor(extents)) {
       a.type = *known;
       a.tensors.emplace_back();
       if (!read_shape(extents, a.tensors.back())) return {};

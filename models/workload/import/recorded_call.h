@@ -36,7 +36,8 @@ struct RecordedCall {
   std::vector<RecordedArgument> arguments;
 };
 
-// The arguments from the three texts of the file; empty where they are damaged or count more than 2^53 elements.
+// The arguments from the three texts of the file; empty where they are damaged or count more than 2^53 elements. Types
+// may be absent (""): what has extents is then a tensor of unknown type, and its bytes are unknown.
 std::vector<RecordedArgument> recorded_arguments(const std::string& dims, const std::string& types,
                                                  const std::string& values);
 

@@ -149,7 +149,8 @@ class Converter {
     conclude(step_, "device work",
              "A memory snapshot has no kernels: the trace knows allocations and the host's time between them, and its "
              "duration is the host's. `memwall memory` replays the snapshot exact to the byte.");
-    conclude(step_, "machine", "The file does not say which GPU it was recorded on: give --machine.");
+    step_.decisions.push_back(
+        {"machine", "The file does not say which GPU it was recorded on: --measured-on does.", 0, 0});
     if (recording_.devices.size() > 1)
       conclude(
           step_, "devices",

@@ -299,7 +299,8 @@ void Converter::finish() {
                   "in all) is host time before it, and the host waits for each op: the step takes {:.3f} ms. Time "
                   "between operators is not in the file.",
                   ms(busy_), ms(waiting_), ms(spans_)));
-  conclude(step_, "machine", "The file does not say which GPU it was captured on: give --machine.");
+  step_.decisions.push_back(
+      {"machine", "The file does not say which GPU it was captured on: --measured-on does.", 0, 0});
   conclude(
       step_, "storages by number",
       fmt::format("{} storages: {} numbers came back for another storage; {} were made inside an operator and {} by "

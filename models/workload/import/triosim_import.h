@@ -10,11 +10,10 @@
 //   lies before those of the row that first takes it, was made inside the operator in whose range of numbers it lies
 //   (statistics that a batch norm saves); a later number counts as made by the row that first takes it, except in the
 //   forward pass and the optimizer, where it existed before.
-// - Lives: from the op that makes a storage to the last that uses it, which is a lower bound; what existed before
-// stays.
-// - Kinds: parameter (a weight, a bias, a running statistic, or counted up in the forward pass), optimizer_state
-// (older,
-//   first taken by the optimizer), input (older, the rest), gradient (made in the backward pass, taken by the
+// - Lives: from the op that makes a storage to the last that uses it, which is a lower bound; what existed before is
+//   not freed.
+// - Kinds: parameter (a weight, a bias, a running statistic, or counted up in forward), optimizer_state (older, first
+//   taken by the optimizer), input (older, the rest), gradient (made in the backward pass, taken by the
 //   optimizer), workspace (made by the optimizer), activation (the rest, gradients of activations too).
 // - Costs: triosim_costs.h.
 //

@@ -73,12 +73,6 @@ TEST(StepInterval, WhatWasMeasuredIsExactAndSoIsTheHostThen) {
   EXPECT_FALSE(e.interval());
 }
 
-TEST(StepInterval, HostTimeOfACaptureWithoutDeviceWorkIsMeasured) {
-  Example e;
-  for (Op& op : e.run.trace.ops) op.kind = OpKind::host_work;
-  EXPECT_FALSE(e.interval());
-}
-
 TEST(StepInterval, ATransferredOpHasTheErrorThatItWasCarriedWith) {
   Example e;
   for (Op& op : e.run.trace.ops) op.origin = Origin::transferred;

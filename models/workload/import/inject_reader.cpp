@@ -144,19 +144,9 @@ class Reader {
     text_.resize(length);
     if (source_.read(text_.data(), length) < length) return false;
     rest -= length;
-    clean_text();
+    make_presentable(text_);  // the library cuts long names, perhaps within a character
     names_.push_back(length == 0 ? 0 : records_.strings.intern(text_));
     return true;
-  }
-
-  // A name is shown in sentences and written into traces: no zero bytes, and UTF-8 (the library cuts long names).
-  void clean_text() {
-    std::replace(text_.begin(), text_.end(), '\0', '?');
-    if (std::string copy; !check_utf8(text_, copy))
-      std::replace_if(
-          text_.begin(), text_.end(), [](char c) { return (c & 0x80) != 0; }, '?');
-    else if (!copy.empty())
-      text_ = copy;
   }
 
   // --- values ---

@@ -81,12 +81,7 @@ std::string_view NsysRow::text(std::size_t column) const {
   if (data == nullptr) return text_;
   text_.assign(data, std::min(bytes, kLongestText));
   while (bytes > kLongestText && !text_.empty() && (text_.back() & 0x80) != 0) text_.pop_back();
-  std::replace(text_.begin(), text_.end(), '\0', '?');
-  if (std::string copy; !check_utf8(text_, copy))
-    std::replace_if(
-        text_.begin(), text_.end(), [](char c) { return (c & 0x80) != 0; }, '?');
-  else if (!copy.empty())
-    text_ = copy;
+  make_presentable(text_);
   return text_;
 }
 

@@ -1,5 +1,6 @@
 #include "models/workload/import/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -43,6 +44,15 @@ bool check_utf8(std::string_view text, std::string& copy) {
     i += more + 1;
   }
   return true;
+}
+
+void make_presentable(std::string& text) {
+  std::replace(text.begin(), text.end(), '\0', '?');
+  if (std::string copy; !check_utf8(text, copy))
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; }, '?');
+  else if (!copy.empty())
+    text = copy;
 }
 
 }  // namespace memwall

@@ -19,6 +19,11 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"traces/trace", {"sim", "traces/trace"}},
     {"traces/figure", {"sim", "traces/figure"}},
     {"traces/run", {"sim", "traces/run", "traces/figure"}},
+    {"gui/model", {"sim", "traces/run", "traces/figure", "gui/model"}},
+    {"gui/drawing", {"sim", "traces/run", "traces/figure", "gui/model", "gui/drawing"}},
+    {"gui/paint", {"sim", "traces/figure", "gui/paint"}},
+    {"gui/probe", {"gui/model"}},
+    {"gui/view", {"sim", "traces/run", "traces/figure", "gui"}},
     {"validate/measurement", {"sim", "validate/measurement"}},
     {"validate/replay", {"sim", "validate/measurement", "validate/replay"}},
     {"validate/bench", {"sim", "validate/measurement", "validate/replay", "validate/bench"}},
@@ -68,7 +73,7 @@ TEST(Layers, AnUpwardIncludeIsSeen) {
 TEST(Layers, NoTwoHeadersDefineATypeOfOneName) {
   static const std::regex definition(R"(^(?:struct|class) ([A-Z]\w*)(?: final)?(?: :.*)? ?\{)");
   std::map<std::string, std::string> file_of;
-  for (const char* folder : {"sim", "models", "policies", "traces", "validate", "cli"}) {
+  for (const char* folder : {"sim", "models", "policies", "traces", "validate", "gui", "cli"}) {
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(std::filesystem::path(MEMWALL_SOURCE) / folder)) {
       if (entry.path().extension() != ".h") continue;

@@ -1,0 +1,21 @@
+// The colours of the screen, light and dark. Words keep the colours of traces/figure/palette.h in
+// both: figures and screen agree, and people with any common colour blindness tell them apart.
+#pragma once
+
+#include "traces/figure/figure.h"
+
+namespace memwall::gui {
+
+struct Theme {
+  bool dark = false;
+  Color background, band;  // of the canvas, and of every second row
+  Color text, faint_text;
+  Color grid, axis, border;
+  Color selection, cursor, mark, found, limit;
+  Color dimmed;           // what does not lie on the critical path
+  double font_size = 11;  // logical pixels
+};
+Theme light_theme();
+Theme dark_theme();
+
+}  // namespace memwall::gui

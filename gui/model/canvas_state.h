@@ -1,0 +1,32 @@
+// All that a frame of the canvas depends on: draw it twice, get the same picture.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gui/model/open_run.h"
+#include "gui/model/row_list.h"
+#include "gui/model/run_comparison.h"
+#include "gui/model/selection.h"
+#include "gui/model/viewport.h"
+
+namespace memwall::gui {
+
+struct CanvasState {
+  std::vector<OpenRun> runs;                        // one, or two to compare
+  std::shared_ptr<const RunComparison> comparison;  // null until it is worked out
+  RowList rows;
+  Viewport viewport{TimeRange{}};
+  double scroll = 0;  // logical pixels of rows above the upper edge
+  Selection selection;
+  std::vector<Bookmark> bookmarks;
+  std::vector<OpRef> found;  // of a search, ascending: marked in their lanes
+  bool show_path = false;    // highlight the critical path, dim the rest
+  // The second run's times are drawn this much later, so that an op stands below its counterpart.
+  Duration shift{};
+
+  // The range of all runs.
+  TimeRange whole() const;
+};
+
+}  // namespace memwall::gui

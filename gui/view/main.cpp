@@ -1,0 +1,2 @@
+// memwall-viewer: the program.
+int main() { return 1; }

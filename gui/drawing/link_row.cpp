@@ -1,0 +1,6 @@
+#include "gui/drawing/row_drawing.h"
+
+namespace memwall::gui {
+void draw_link_row(const RowPlace&, CanvasFrame&) {}
+void hit_link_row(const RowPlace&, double, double, Hit&) {}
+}  // namespace memwall::gui

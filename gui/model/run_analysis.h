@@ -19,12 +19,12 @@ inline constexpr std::uint64_t kSmallRun = 1'000'000;  // ops
 struct RunAnalysis {
   std::shared_ptr<const Run> run;
   std::vector<PathSegment> path;                // of the whole run, ascending
-  std::vector<bool> on_path;                    // by OpId: does work or a call of it lie on the path?
+  std::vector<bool> on_path;                    // by OpId: does work, a call or a wait of it lie on the path?
   std::vector<std::vector<ClassSpan>> classes;  // per rank: what every instant goes to
   RunSummary summary;
 };
 
-// Throws InputError, LoadCancelled.
+// Throws InputError, LoadCancelled: asked between the stages, each of which takes seconds per ten million ops.
 std::shared_ptr<const RunAnalysis> analyse(const RunSource& source, const LoadProgress& progress);
 
 }  // namespace memwall::gui

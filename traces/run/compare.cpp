@@ -7,29 +7,12 @@
 namespace memwall {
 namespace {
 
-struct Cost {
-  Duration time{};
-  Bytes bytes = 0;
-  bool operator==(const Cost&) const = default;
-};
-
-Cost cost_of(const Run& run, OpId id) {
-  const OpRecord& record = run.result.records[id];
-  const Op& op = run.trace.ops[id];
-  const bool on_device = record.start != kNever;
-  const bool sized = op.kind == OpKind::alloc || op.kind == OpKind::free;
-  return {on_device ? record.end - record.start : record.host_end - record.host_start,
-          sized ? run.trace.storages[op.target].bytes : op.bytes};
-}
-
 // Collects ops of one name, operator, kind and phase.
 class Differences {
  public:
-  void note(OpChange change, const Run& run, OpId id, const Cost& base, const Cost& other) {
+  void note(OpChange change, const Run& run, OpId id, const OpCost& base, const OpCost& other) {
     const Op& op = run.trace.ops[id];
-    const std::string& given = run.trace.strings[op.name];
-    const std::string name = given.empty() ? std::string(to_string(op.kind)) : given;
-    const Key key{change, name, run.trace.strings[op.operator_name], op.kind, op.phase};
+    const Key key{change, std::string(name_of(run, id)), run.trace.strings[op.operator_name], op.kind, op.phase};
     OpDifference& d = by_key_[key];
     ++d.count;
     d.base_time += base.time;
@@ -63,7 +46,7 @@ void compare_ops(const Run& base, const Run& other, const std::vector<OpPair>& p
   Differences differences;
   for (const OpPair& pair : pairs) {
     kept[pair.base] = present[pair.other] = true;
-    const Cost a = cost_of(base, pair.base), b = cost_of(other, pair.other);
+    const OpCost a = cost_of(base, pair.base), b = cost_of(other, pair.other);
     if (a == b) {
       ++out.ops_equal;
       continue;
@@ -84,19 +67,20 @@ void compare_ops(const Run& base, const Run& other, const std::vector<OpPair>& p
   out.ops = std::move(differences).sorted();
 }
 
-void compare_times(const Run& base, const Run& other, Comparison& out) {
-  const auto sum = [](const Run& run) {
-    ClassTimes times;
-    for (const StepAccounting& step : account(run).steps)
-      for (std::size_t c = 0; c < kTimeClasses; ++c) times.by_class[c] += step.times.by_class[c];
-    return times;
-  };
-  out.base_classes = sum(base);
-  out.other_classes = sum(other);
+void compare_times(const ClassTimes& base, const ClassTimes& other, Comparison& out) {
+  out.base_classes = base;
+  out.other_classes = other;
   for (std::size_t c = 0; c < kTimeClasses; ++c)
     out.waterfall.by_class[c] = out.other_classes.by_class[c] - out.base_classes.by_class[c];
   out.base_time = out.base_classes.total();
   out.other_time = out.other_classes.total();
+}
+
+ClassTimes classes_of_steps(const Run& run) {
+  ClassTimes times;
+  for (const StepAccounting& step : account(run).steps)
+    for (std::size_t c = 0; c < kTimeClasses; ++c) times.by_class[c] += step.times.by_class[c];
+  return times;
 }
 
 // The places of two named lists side by side: those of base in its order, then what only other has.
@@ -144,17 +128,12 @@ void compare_links(const Run& base, const Run& other, Comparison& out) {
   }
 }
 
-std::vector<LagPoint> lag_curve(const Run& base, const Run& other, const std::vector<OpPair>& pairs) {
-  std::vector<LagPoint> points;
-  for (const OpPair& pair : pairs) {
-    const Time a = base.result.records[pair.base].end, b = other.result.records[pair.other].end;
-    if (a != kNever && b != kNever) points.push_back({a, b - a});
-  }
-  std::stable_sort(points.begin(), points.end(), [](const LagPoint& a, const LagPoint& b) { return a.time < b.time; });
+// Evenly, the first and the last among them.
+std::vector<LagPoint> sampled(const std::vector<LagPoint>& points) {
   if (points.size() <= kLagPoints) return points;
-  std::vector<LagPoint> sampled;  // evenly, the first and the last among them
-  for (std::size_t i = 0; i < kLagPoints; ++i) sampled.push_back(points[i * (points.size() - 1) / (kLagPoints - 1)]);
-  return sampled;
+  std::vector<LagPoint> some;
+  for (std::size_t i = 0; i < kLagPoints; ++i) some.push_back(points[i * (points.size() - 1) / (kLagPoints - 1)]);
+  return some;
 }
 
 }  // namespace
@@ -171,7 +150,33 @@ std::string_view to_string(OpChange change) {
   return "?";
 }
 
-Comparison compare(const Run& base, const Run& other) {
+OpCost cost_of(const Run& run, OpId id) {
+  const OpRecord& record = run.result.records[id];
+  const Op& op = run.trace.ops[id];
+  const bool on_device = record.start != kNever;
+  const bool sized = op.kind == OpKind::alloc || op.kind == OpKind::free;
+  return {on_device ? record.end - record.start : record.host_end - record.host_start,
+          sized ? run.trace.storages[op.target].bytes : op.bytes};
+}
+
+std::string_view name_of(const Run& run, OpId id) {
+  const Op& op = run.trace.ops[id];
+  const std::string& given = run.trace.strings[op.name];
+  return given.empty() ? to_string(op.kind) : std::string_view(given);
+}
+
+std::vector<LagPoint> lag_points(const Run& base, const Run& other, const std::vector<OpPair>& pairs) {
+  std::vector<LagPoint> points;
+  for (const OpPair& pair : pairs) {
+    const Time a = base.result.records[pair.base].end, b = other.result.records[pair.other].end;
+    if (a != kNever && b != kNever) points.push_back({a, b - a});
+  }
+  std::stable_sort(points.begin(), points.end(), [](const LagPoint& a, const LagPoint& b) { return a.time < b.time; });
+  return points;
+}
+
+Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>& pairs, const ClassTimes& base_classes,
+                   const ClassTimes& other_classes, const std::vector<LagPoint>& lag) {
   Comparison out;
   out.base_machine = base.machine.name;
   out.other_machine = other.machine.name;
@@ -182,13 +187,17 @@ Comparison compare(const Run& base, const Run& other) {
   out.same_lineage = same_lineage(base, other);
   out.base_expense = step_expense(base);
   out.other_expense = step_expense(other);
-  const std::vector<OpPair> pairs = align(base, other);
-  compare_times(base, other, out);
+  compare_times(base_classes, other_classes, out);
   compare_tiers(base, other, out);
   compare_links(base, other, out);
   compare_ops(base, other, pairs, out);
-  out.lag = lag_curve(base, other, pairs);
+  out.lag = sampled(lag);
   return out;
+}
+
+Comparison compare(const Run& base, const Run& other) {
+  const std::vector<OpPair> pairs = align(base, other);
+  return compare(base, other, pairs, classes_of_steps(base), classes_of_steps(other), lag_points(base, other, pairs));
 }
 
 }  // namespace memwall

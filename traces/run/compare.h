@@ -72,6 +72,16 @@ inline constexpr std::size_t kLagPoints = 1000;
 
 Comparison compare(const Run& base, const Run& other);
 
+// What an op takes: time on the device, or on the host if it stays there; bytes that it moves, allocates or frees.
+struct OpCost {
+  Duration time{};
+  Bytes bytes = 0;
+  bool operator==(const OpCost&) const = default;
+};
+OpCost cost_of(const Run& run, OpId id);
+// The op's name as in OpDifference: where it has none, its kind.
+std::string_view name_of(const Run& run, OpId id);
+
 // Do both come from one trace? Equal hashes of their inputs, or equal names of their traces.
 bool same_lineage(const Run& base, const Run& other);
 
@@ -80,6 +90,14 @@ struct OpPair {
   OpId base = kNoOp, other = kNoOp;
 };
 std::vector<OpPair> align(const Run& base, const Run& other);
+
+// At the ends of all aligned device ops, ascending in time of base. `pairs` as from align().
+std::vector<LagPoint> lag_points(const Run& base, const Run& other, const std::vector<OpPair>& pairs);
+
+// The same as compare(base, other) for whoever has these at hand: what align() gives, the classes of all steps together
+// (RunSummary::times), and what lag_points() gives.
+Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>& pairs, const ClassTimes& base_classes,
+                   const ClassTimes& other_classes, const std::vector<LagPoint>& lag);
 
 std::string to_json(const Comparison& comparison);
 

@@ -21,6 +21,24 @@ std::vector<bool> ops_on(const std::vector<PathSegment>& path, std::size_t ops) 
   return on_path;
 }
 
+// Where nothing is known (kNoOp) nobody is: time before the first cause.
+std::vector<std::vector<PathSegment>> by_rank(const std::vector<PathSegment>& path, const Trace& trace,
+                                              std::size_t ranks) {
+  if (ranks == 1) return {};
+  std::vector<std::vector<PathSegment>> paths(ranks);
+  for (const PathSegment& segment : path)
+    if (segment.op < trace.ops.size()) paths[rank_of(trace, trace.ops[segment.op])].push_back(segment);
+  return paths;
+}
+
+void add_classes(RunAnalysis& analysis, std::uint16_t rank) {
+  const Run& run = *analysis.run;
+  const bool alone = rank_count(run.trace) == 1;
+  analysis.classes.push_back(class_timeline(run, alone ? analysis.path : critical_path_of_rank(run, rank), rank));
+  analysis.class_sums.emplace_back(analysis.classes.back());
+  analysis.path_sums.emplace_back(analysis.path_of(rank));
+}
+
 }  // namespace
 
 std::shared_ptr<const RunAnalysis> analyse(const RunSource& source, const LoadProgress& progress) {
@@ -34,10 +52,10 @@ std::shared_ptr<const RunAnalysis> analyse(const RunSource& source, const LoadPr
   after(0);
   analysis->path = critical_path(run);
   analysis->on_path = ops_on(analysis->path, run.trace.ops.size());
+  analysis->rank_paths = by_rank(analysis->path, run.trace, ranks);
   after(1);
   for (std::uint16_t rank = 0; rank < ranks; ++rank) {
-    analysis->classes.push_back(
-        class_timeline(run, ranks == 1 ? analysis->path : critical_path_of_rank(run, rank), rank));
+    add_classes(*analysis, rank);
     after(rank + std::size_t{2});
   }
   analysis->summary = summarize(run);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "gui/model/class_sums.h"
 #include "traces/run/accounting.h"
 #include "traces/run/critical_path.h"
 #include "traces/run/run_source.h"
@@ -21,7 +22,16 @@ struct RunAnalysis {
   std::vector<PathSegment> path;                // of the whole run, ascending
   std::vector<bool> on_path;                    // by OpId: does work, a call or a wait of it lie on the path?
   std::vector<std::vector<ClassSpan>> classes;  // per rank: what every instant goes to
+  std::vector<ClassSums> class_sums;            // of those
+  // What of `path` lies on ops of one rank, per rank; empty where the run holds one, see path_of().
+  std::vector<std::vector<PathSegment>> rank_paths;
+  std::vector<ClassSums> path_sums;  // per rank, of path_of()
   RunSummary summary;
+
+  // REQUIRES: rank < classes.size().
+  const std::vector<PathSegment>& path_of(std::size_t rank) const {
+    return rank_paths.empty() ? path : rank_paths[rank];
+  }
 };
 
 // Throws InputError, LoadCancelled: asked between the stages, each of which takes seconds per ten million ops.

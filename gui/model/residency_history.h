@@ -2,6 +2,10 @@
 //
 // Answers for an instant and for a range in the logarithm of the number of stays plus what they
 // return: totals stand at every kCheckpoint-th change. Immutable once built.
+//
+// In one instant much can happen. The file says in which order stays began; where others ended in the same instant,
+// the tier's requested bytes (Run::memory) tell when. The instant at which a tier holds most is exact, kind by kind;
+// elsewhere within an instant the sum is, and which of two storages of one size ended first may be a guess.
 #pragma once
 
 #include <array>
@@ -22,6 +26,8 @@ struct KindHigh {
   KindBytes bytes{};
 };
 
+class TierChanges;
+
 class ResidencyHistory {
  public:
   // Throws InputError, LoadCancelled.
@@ -29,24 +35,30 @@ class ResidencyHistory {
 
   const StorageColumns& storages() const { return storages_; }
   const std::vector<Residency>& stays() const { return stays_; }  // ascending in begin
-  // Requested bytes by kind at an instant, as memory_by_kind(whole run, tier).
+  // Requested bytes by kind at an instant, as memory_by_kind(whole run, tier): after all that changes in it.
   KindBytes by_kind(std::uint32_t tier, Time time) const;
-  // `pieces` equal pieces of the range, each with its highest stack. REQUIRES: pieces >= 1.
+  // `pieces` equal pieces of the range, each with its highest stack; what a piece begins with counts.
+  // The first of several that are equally high. REQUIRES: pieces >= 1.
   std::vector<KindHigh> highs(std::uint32_t tier, TimeRange range, std::size_t pieces) const;
-  // Rows of stays() that live in a tier at an instant (begin <= time < end), ascending.
+  // The highest stack of all, and its instant.
+  KindHigh highest(std::uint32_t tier) const;
+  // Rows of stays() that live in a tier at an instant (begin <= time < end), ascending. What lives until the end of
+  // the run lives at its end too.
   std::vector<std::uint32_t> alive(std::uint32_t tier, Time time) const;
   // Rows of stays() of one storage, ascending in begin: its life across tiers.
   std::vector<std::uint32_t> life(StorageId storage) const;
+  // Bytes in no storage that a tier holds all the time; part of `unknown` above.
+  Bytes untracked(std::uint32_t tier) const { return untracked_[tier]; }
   std::size_t resident_bytes() const;
 
  private:
-  // The builder decides what else is kept.
-  struct Changes;
   ResidencyHistory() = default;
   StorageColumns storages_;
   std::vector<Residency> stays_;
-  std::vector<std::shared_ptr<const Changes>> tiers_;
+  std::vector<std::shared_ptr<const TierChanges>> tiers_;
+  std::vector<Bytes> untracked_;           // per tier
   std::vector<std::uint32_t> by_storage_;  // rows of stays_, by storage, then begin
+  Time end_{};                             // of the run
 };
 
 }  // namespace memwall::gui

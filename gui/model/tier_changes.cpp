@@ -1,0 +1,205 @@
+#include "gui/model/tier_changes.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace memwall::gui {
+namespace {
+
+Bytes sum_of(const KindBytes& bytes) { return std::accumulate(bytes.begin(), bytes.end(), Bytes{0}); }
+
+// Never given back: later than every instant.
+Time end_of(const StayColumns& columns, std::uint32_t row) {
+  const Time end = columns.stays[row].end;
+  return end < columns.end ? end : kNever;
+}
+
+}  // namespace
+
+TierChanges::TierChanges(const StayColumns& columns, std::vector<TierChange> changes, Bytes untracked)
+    : changes_(std::move(changes)) {
+  const std::size_t blocks = (changes_.size() + kCheckpoint - 1) / kCheckpoint;
+  totals_.reserve(blocks + 1);
+  times_.reserve(blocks);
+  levels_.emplace_back().reserve(blocks);
+  KindBytes bytes{};
+  bytes[static_cast<std::size_t>(StorageKind::unknown)] = untracked;
+  Bytes sum = untracked;
+  totals_.push_back(bytes);
+  for (std::size_t i = 0; i < changes_.size(); ++i) {
+    const std::uint32_t row = changes_[i].row();
+    const Bytes change = changes_[i].ends() ? -columns.bytes(row) : columns.bytes(row);
+    bytes[columns.kind(row)] += change;
+    sum += change;
+    const High high{sum, static_cast<std::uint32_t>(i + 1)};
+    if (i % kCheckpoint == 0) {
+      times_.push_back(time_of(columns, i));
+      levels_[0].push_back(high);
+    } else {
+      levels_[0].back().take(high);
+    }
+    if ((i + 1) % kCheckpoint == 0) totals_.push_back(bytes);
+  }
+  build_levels();
+  build_ends(columns);
+}
+
+void TierChanges::build_levels() {
+  while (levels_.back().size() > 1) {
+    const std::vector<High>& below = levels_.back();
+    std::vector<High> level;
+    level.reserve(below.size() / kFanOut + 1);
+    for (std::size_t i = 0; i < below.size(); ++i)
+      if (i % kFanOut == 0)
+        level.push_back(below[i]);
+      else
+        level.back().take(below[i]);
+    levels_.push_back(std::move(level));
+  }
+}
+
+void TierChanges::build_ends(const StayColumns& columns) {
+  rows_.reserve(changes_.size() / 2 + 1);
+  for (const TierChange& change : changes_)
+    if (!change.ends()) rows_.push_back(change.row());
+  rows_.shrink_to_fit();
+  const auto add = [](Ends& level, std::size_t i, Time end) {
+    if (i % kFanOut == 0)
+      level.push_back(end);
+    else
+      level.back() = std::max(level.back(), end);
+  };
+  Ends& first = ends_.emplace_back();
+  first.reserve(rows_.size() / kFanOut + 1);
+  for (std::size_t i = 0; i < rows_.size(); ++i) add(first, i, end_of(columns, rows_[i]));
+  while (ends_.back().size() > 1) {
+    Ends level;
+    level.reserve(ends_.back().size() / kFanOut + 1);
+    for (std::size_t i = 0; i < ends_.back().size(); ++i) add(level, i, ends_.back()[i]);
+    ends_.push_back(std::move(level));
+  }
+}
+
+Time TierChanges::time_of(const StayColumns& columns, std::size_t change) const {
+  const Residency& stay = columns.stays[changes_[change].row()];
+  return changes_[change].ends() ? stay.end : stay.begin;
+}
+
+void TierChanges::apply(const StayColumns& columns, std::size_t change, KindBytes& bytes) const {
+  const std::uint32_t row = changes_[change].row();
+  bytes[columns.kind(row)] += changes_[change].ends() ? -columns.bytes(row) : columns.bytes(row);
+}
+
+std::size_t TierChanges::count_before(const StayColumns& columns, Time time, bool including, std::size_t from) const {
+  const auto is_before = [&](Time a) { return including ? a <= time : a < time; };
+  // The last checkpoint before `time`: those after it stand at later changes.
+  const auto block =
+      std::partition_point(times_.begin() + static_cast<std::ptrdiff_t>(from / kCheckpoint), times_.end(), is_before);
+  const auto last = static_cast<std::size_t>(block - times_.begin());
+  const std::size_t end = std::min(changes_.size(), last * kCheckpoint);
+  std::size_t i = std::max(from, last == 0 ? 0 : (last - 1) * kCheckpoint);
+  while (i < end && is_before(time_of(columns, i))) ++i;
+  return i;
+}
+
+KindBytes TierChanges::after(const StayColumns& columns, std::size_t count) const {
+  KindBytes bytes = totals_[count / kCheckpoint];
+  for (std::size_t i = count / kCheckpoint * kCheckpoint; i < count; ++i) apply(columns, i, bytes);
+  return bytes;
+}
+
+KindBytes TierChanges::by_kind(const StayColumns& columns, Time time) const {
+  return after(columns, count_before(columns, time, true));
+}
+
+// Of the states after `first` ... `last` changes, all within one block: (last - 1) / kCheckpoint is that of `first`.
+TierChanges::High TierChanges::highest_of_block(const StayColumns& columns, std::size_t first, std::size_t last) const {
+  const std::size_t block = first / kCheckpoint;
+  Bytes sum = sum_of(totals_[block]);
+  High high{std::numeric_limits<Bytes>::min(), 0};
+  for (std::size_t count = block * kCheckpoint;; ++count) {
+    if (count >= first) high.take({sum, static_cast<std::uint32_t>(count)});
+    if (count == last) return high;
+    const std::uint32_t row = changes_[count].row();
+    sum += changes_[count].ends() ? -columns.bytes(row) : columns.bytes(row);
+  }
+}
+
+TierChanges::High TierChanges::highest_between(const StayColumns& columns, std::size_t first, std::size_t last) const {
+  const std::size_t first_end = (first / kCheckpoint + 1) * kCheckpoint;
+  if (last <= first_end) return highest_of_block(columns, first, last);
+  High high = highest_of_block(columns, first, first_end);
+  // Whole blocks, then blocks of blocks, as far as they lie within; then down again to the last ones.
+  std::size_t from = first_end / kCheckpoint;
+  const std::size_t to = last / kCheckpoint;
+  std::size_t level = 0, width = 1;
+  while (from < to) {
+    while (level + 1 < levels_.size() && from % (width * kFanOut) == 0 && from + width * kFanOut <= to) {
+      ++level;
+      width *= kFanOut;
+    }
+    while (from + width > to) {
+      --level;
+      width /= kFanOut;
+    }
+    high.take(levels_[level][from / width]);
+    from += width;
+  }
+  if (last > to * kCheckpoint) high.take(highest_of_block(columns, to * kCheckpoint, last));
+  return high;
+}
+
+std::vector<KindHigh> TierChanges::highs(const StayColumns& columns, TimeRange range, std::size_t pieces) const {
+  std::vector<KindHigh> found(pieces);
+  const double step = static_cast<double>(range.length().count()) / static_cast<double>(pieces);
+  const auto begin_of = [&](std::size_t piece) {
+    return range.begin + Duration(static_cast<std::int64_t>(step * static_cast<double>(piece)));
+  };
+  std::size_t first = count_before(columns, range.begin, false);
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    const bool is_last = piece + 1 == pieces;
+    const std::size_t last = count_before(columns, is_last ? range.end : begin_of(piece + 1), is_last, first);
+    const High high = highest_between(columns, first, last);
+    found[piece].bytes = after(columns, high.count);
+    found[piece].time = high.count == first ? begin_of(piece) : time_of(columns, high.count - 1);
+    first = last;
+  }
+  return found;
+}
+
+KindHigh TierChanges::highest(const StayColumns& columns) const {
+  const High high = highest_between(columns, 0, changes_.size());
+  return {high.count == 0 ? Time{} : time_of(columns, high.count - 1), after(columns, high.count)};
+}
+
+void TierChanges::collect(const StayColumns& columns, Time time, std::size_t level, std::size_t node, std::size_t count,
+                          std::vector<std::uint32_t>& found) const {
+  if (ends_[level][node] <= time) return;
+  std::size_t width = kFanOut;  // rows under a child
+  for (std::size_t i = 0; i < level; ++i) width *= kFanOut;
+  width /= kFanOut;
+  for (std::size_t child = node * kFanOut; child < (node + 1) * kFanOut && child * width < count; ++child)
+    if (level > 0)
+      collect(columns, time, level - 1, child, count, found);
+    else if (end_of(columns, rows_[child]) > time)
+      found.push_back(rows_[child]);
+}
+
+std::vector<std::uint32_t> TierChanges::alive(const StayColumns& columns, Time time) const {
+  const auto begun = std::partition_point(rows_.begin(), rows_.end(),
+                                          [&](std::uint32_t row) { return columns.stays[row].begin <= time; });
+  const auto count = static_cast<std::size_t>(begun - rows_.begin());
+  std::vector<std::uint32_t> found;
+  if (count > 0) collect(columns, time, ends_.size() - 1, 0, count, found);
+  return found;
+}
+
+std::size_t TierChanges::resident_bytes() const {
+  std::size_t bytes = changes_.capacity() * sizeof(TierChange) + totals_.capacity() * sizeof(KindBytes) +
+                      times_.capacity() * sizeof(Time) + rows_.capacity() * sizeof(std::uint32_t);
+  for (const auto& level : levels_) bytes += level.capacity() * sizeof(High);
+  for (const Ends& level : ends_) bytes += level.capacity() * sizeof(Time);
+  return bytes;
+}
+
+}  // namespace memwall::gui

@@ -1,0 +1,87 @@
+// What the panels have in common: a line that says what is shown or waited for, the choice of the
+// run where two are open, and work that is done in the background.
+//
+// A panel that is not visible does nothing; it catches up when it is shown.
+#pragma once
+
+#include <QPointer>
+#include <QWidget>
+
+#include <functional>
+#include <map>
+
+#include "gui/view/workspace.h"
+
+class QComboBox;
+class QHBoxLayout;
+class QLabel;
+class QToolButton;
+class QVBoxLayout;
+
+namespace memwall::gui {
+
+class Panel : public QWidget {
+ public:
+  // `name`: for those who cannot see it, and the prefix of the keys of its work.
+  Panel(Workspace& workspace, const QString& name, QWidget* parent);
+
+ protected:
+  // Called while the panel is visible, whenever runs or one of the signals of update_on() say so. Quick.
+  virtual void update_content() = 0;
+
+  template <class Signal>
+  void update_on(Signal signal) {
+    connect(&workspace_, signal, this, [this] { content_changed(); });
+  }
+  void content_changed();  // update_content() now, or when the panel becomes visible
+
+  Workspace& workspace() const { return workspace_; }
+  // The run that the panel tells of, by number; null where none is open.
+  std::uint8_t run_number() const;
+  const OpenRun* run() const;
+  void choose_run(std::uint8_t number);
+  // The panel tells of the run that this line chooses; it is hidden where one run is open.
+  void add_run_choice(QHBoxLayout* line);
+
+  // Computes on the worker, shows on the thread of the window. Of two works with one key only the later is shown.
+  // Errors become the status.
+  template <class Result>
+  void work_out(const QString& what, const QString& key, std::function<Result(const LoadProgress&)> compute,
+                std::function<void(Result)> show, bool urgent = false) {
+    const std::uint64_t turn = begin_work(key, what);
+    start_work(
+        what, key, turn,
+        [compute = std::move(compute), show = std::move(show)](const LoadProgress& progress) {
+          auto result = std::make_shared<Result>(compute(progress));
+          return std::function<void()>([result, show] { show(std::move(*result)); });
+        },
+        urgent);
+  }
+  // Work of this key that is under way is not shown.
+  void forget_work(const QString& key);
+
+  void set_status(const QString& text);
+  QVBoxLayout* body() const { return body_; }
+
+  void showEvent(QShowEvent* event) override;
+
+ private:
+  std::uint64_t begin_work(const QString& key, const QString& what);
+  void start_work(const QString& what, const QString& key, std::uint64_t turn, Background::Work work, bool urgent);
+  bool end_work(const QString& key, std::uint64_t turn);  // false: it was replaced
+  void runs_changed();
+  void stopped();
+
+  Workspace& workspace_;
+  QVBoxLayout* body_ = nullptr;
+  QLabel* status_ = nullptr;
+  QComboBox* run_choice_ = nullptr;
+  std::map<QString, std::uint64_t> turns_, waiting_;
+  std::uint64_t turn_ = 0;
+  bool stale_ = true;
+};
+
+// A small button with words, reached by Tab.
+QToolButton* add_button(QHBoxLayout* line, const QString& text, const QString& meaning, std::function<void()> clicked);
+
+}  // namespace memwall::gui

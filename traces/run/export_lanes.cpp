@@ -6,37 +6,9 @@
 #include <map>
 #include <tuple>
 
+#include "traces/run/lane_names.h"
+
 namespace memwall {
-namespace {
-
-// As sim/machine.h numbers the engines.
-constexpr std::string_view kEngineNames[kEngines] = {"copy engine to device", "copy engine to host",
-                                                     "copy engine to peer",   "storage reads",
-                                                     "storage writes",        "copies within the device"};
-
-// Whose lane it is: ", rank 2" by its number in the job where the trace holds several; they have a GPU each.
-std::string owner(const Trace& trace, std::uint16_t rank) {
-  return trace.rank_table.empty() ? "" : fmt::format(", rank {}", trace.rank_table[rank].number);
-}
-
-std::string stream_name(const Trace& trace, const Stream& stream, bool several_devices) {
-  std::string name = stream.name.find("stream") == std::string::npos ? "stream " + stream.name : stream.name;
-  name += fmt::format(" ({})", to_string(stream.role));
-  if (!trace.rank_table.empty()) return name + owner(trace, stream.rank);
-  if (several_devices) name += fmt::format(", GPU {}", stream.device);
-  return name;
-}
-
-bool has_call(const Op& op, const OpRecord& record) {
-  return !op.placed && !op.graph_member && record.host_start != kNever && record.host_end != kNever;
-}
-
-bool has_work(const Op& op, const OpRecord& record) {
-  return runs_on_device(op.kind) && record.start != kNever && record.end != kNever;
-}
-
-}  // namespace
-
 std::string_view to_string(LaneGroup group) {
   static constexpr std::string_view words[kLaneGroups] = {"Host threads", "Streams", "Copy engines", "Pager"};
   return words[static_cast<std::size_t>(group)];
@@ -67,11 +39,10 @@ std::string exact_microseconds(Time time) {
 
 ExportLanes::ExportLanes(const Run& run) : run_(run) {
   const Trace& trace = run.trace;
-  const bool several = std::any_of(trace.streams.begin(), trace.streams.end(),
-                                   [&](const Stream& s) { return s.device != trace.streams.front().device; });
-  for (const HostThread& thread : trace.threads)
-    lanes_.push_back({LaneGroup::host, thread.name + owner(trace, thread.rank)});
-  for (const Stream& stream : trace.streams) lanes_.push_back({LaneGroup::stream, stream_name(trace, stream, several)});
+  const bool several = has_several_devices(trace);
+  for (const HostThread& thread : trace.threads) lanes_.push_back({LaneGroup::host, thread_lane_name(trace, thread)});
+  for (const Stream& stream : trace.streams)
+    lanes_.push_back({LaneGroup::stream, stream_lane_name(trace, stream, several)});
   add_engines();
   add_moves();
 }
@@ -92,16 +63,8 @@ void ExportLanes::add_engines() {
   }
   std::uint16_t last_device = 0;
   for (const auto& [key, slices] : engines) last_device = std::max(last_device, key.second);
-  std::map<std::uint16_t, std::uint16_t> rank_of_device;
-  for (const Stream& stream : trace.streams) rank_of_device[stream.device] = stream.rank;
-  for (auto& [key, slices] : engines) {
-    std::string name(kEngineNames[key.first]);
-    if (!trace.rank_table.empty())
-      name += owner(trace, rank_of_device[key.second]);
-    else if (last_device > 0)
-      name += fmt::format(", GPU {}", key.second);
-    add_packed(LaneGroup::engine, name, std::move(slices));
-  }
+  for (auto& [key, slices] : engines)
+    add_packed(LaneGroup::engine, engine_lane_name(trace, key.first, key.second, last_device), std::move(slices));
 }
 
 void ExportLanes::add_moves() {
@@ -111,8 +74,7 @@ void ExportLanes::add_moves() {
     moves[{move.from, move.to}].push_back({0, move.start, move.end, kNoOp, i});
   }
   for (auto& [tiers, slices] : moves)
-    add_packed(LaneGroup::pager, run_.machine.tiers[tiers.first].name + " to " + run_.machine.tiers[tiers.second].name,
-               std::move(slices));
+    add_packed(LaneGroup::pager, pager_lane_name(run_.machine, tiers.first, tiers.second), std::move(slices));
 }
 
 void ExportLanes::add_packed(LaneGroup group, const std::string& name, std::vector<ExportSlice> slices) {

@@ -48,18 +48,23 @@ struct RunLane {
   std::uint8_t from = 0, to = 0;  // pager: indices into Machine::tiers
   std::string name;               // as on the screen: "stream 7 (compute), rank 2"
   std::uint64_t spans = 0;
-  std::uint8_t base_log2 = 0, levels = 0;  // as Lane (traces/run/lane_pyramid.h)
+  // Level 0 has buckets of 2^base_log2 picoseconds, each further level twice that, the last has one bucket. No levels:
+  // no spans.
+  std::uint8_t base_log2 = 0, levels = 0;
+  std::uint8_t engine = 0;   // engine: which, as Route::engine
+  std::uint16_t device = 0;  // engine: of which device
 };
 
-// A bucket of a lane at one level of detail: [bucket, bucket + 1) x 2^(base_log2 + level) picoseconds.
+// A bucket of a lane at one level of detail, if it is busy or a span begins in it: [bucket, bucket + 1) x 2^(base_log2
+// + level) picoseconds.
 struct LaneCell {
   std::uint32_t bucket = 0;
-  Duration busy{};                    // at most the width of the bucket
+  Duration busy{};                    // at most the width of the bucket: spans that overlap count once
   std::uint64_t begins = 0;           // spans that begin in it
-  SpanWord word = SpanWord::compute;  // of what takes most of the busy time
-  // Streams: what the time that is not busy waited for: `stall` most of it within the bucket, `before` the gap that
-  // ends with the first span that begins here, which empty buckets before this one belong to. `none` where no span
-  // begins.
+  SpanWord word = SpanWord::compute;  // of what takes most of the busy time; of the first span if all are instants
+  // Streams: what the time that is not busy waited for: `stall` most of it within the bucket (a gap belongs to the span
+  // that ends it, wherever that begins), `before` the gap that ends with the first span that begins here, which empty
+  // buckets before this one belong to; `none` where no span begins. After the last span nothing is waited for.
   WaitReason stall = WaitReason::none, before = WaitReason::none;
 };
 
@@ -76,6 +81,8 @@ struct RunIndex {
   std::vector<std::vector<LaneBlock>> blocks;             // per lane
 };
 
+// Lanes in the order of the screen: threads, streams, copy engines, pager's moves by tiers. An engine whose
+// lane would have a number of kNoLane or more has none.
 // REQUIRES: as many records as ops.
 RunIndex build_run_index(const Run& run);
 

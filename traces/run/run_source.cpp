@@ -1,11 +1,11 @@
 #include "traces/run/run_source.h"
 
-#include "sim/error.h"
+#include "traces/run/run_file.h"
 
 namespace memwall {
-std::size_t SpanBlock::bytes() const { return 0; }
-std::unique_ptr<RunSource> source_of(std::shared_ptr<const Run>) { throw UsageError("not implemented."); }
-std::unique_ptr<RunSource> open_run(const std::filesystem::path&, const LoadProgress&) {
-  throw UsageError("not implemented.");
+
+std::unique_ptr<RunSource> open_run(const std::filesystem::path& path, const LoadProgress&) {
+  return source_of(std::make_shared<Run>(read_run(path)));
 }
+
 }  // namespace memwall

@@ -1,9 +1,136 @@
 #include "gui/drawing/canvas_drawing.h"
 
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "gui/drawing/row_drawing.h"
+#include "gui/drawing/row_titles.h"
+#include "gui/drawing/ruler.h"
+#include "sim/error.h"
+
 namespace memwall::gui {
-CanvasFrame draw_canvas(const CanvasState&, const Theme&, double width, double height) {
-  return {{width, height, "", {}}, {}};
+namespace {
+
+struct RowFunctions {
+  void (*draw)(const RowPlace&, CanvasFrame&);
+  void (*hit)(const RowPlace&, double, double, Hit&);
+};
+
+RowFunctions functions_of(RowKind kind) {
+  switch (kind) {
+    case RowKind::lane:
+      return {draw_lane_row, hit_lane_row};
+    case RowKind::stall:
+      return {draw_stall_row, hit_stall_row};
+    case RowKind::occupancy:
+      return {draw_occupancy_row, hit_occupancy_row};
+    case RowKind::link:
+      return {draw_link_row, hit_link_row};
+    case RowKind::residency:
+      return {draw_residency_row, hit_residency_row};
+    case RowKind::classes:
+      return {draw_classes_row, hit_classes_row};
+    case RowKind::difference:
+      break;
+  }
+  return {draw_difference_row, hit_difference_row};
 }
-Figure draw_overview(const CanvasState&, const Theme&, double width, double height) { return {width, height, "", {}}; }
-Hit hit_test(const CanvasState&, double, double) { return {}; }
+
+RowPlace place_of(const CanvasState& state, const Theme& theme, const RowList::Place& place) {
+  return {state,
+          theme,
+          state.rows.rows()[place.row],
+          kTitleWidth,
+          kRulerHeight + place.top - state.scroll,
+          state.viewport.width(),
+          place.height};
+}
+
+// What is dragged, clicked and marked: over all rows.
+void draw_marks(const CanvasState& state, const Theme& theme, double height, Figure& figure) {
+  const double right = kTitleWidth + state.viewport.width();
+  const auto x = [&](Time time) { return kTitleWidth + state.viewport.x(time); };
+  const auto shade = [&](TimeRange range, Color color, std::uint8_t opacity) {
+    const double from = std::max(kTitleWidth, x(range.begin)), to = std::min(right, x(range.end));
+    color.opacity = opacity;
+    if (to > from) figure.add(Rectangle{from, kRulerHeight, to - from, height - kRulerHeight, color});
+  };
+  const auto line = [&](Time time, Color color, bool dashed) {
+    const double at = std::round(x(time)) + 0.5;
+    if (at >= kTitleWidth && at <= right) figure.add(Line{{at, kRulerHeight}, {at, height}, color, 1, dashed});
+  };
+  for (const Bookmark& mark : state.bookmarks) {
+    if (mark.range.length().count() > 0) shade(mark.range, theme.mark, 36);
+    line(mark.range.begin, theme.mark, false);
+    if (mark.range.length().count() > 0) line(mark.range.end, theme.mark, false);
+  }
+  if (const auto& range = state.selection.range) {
+    shade(*range, theme.cursor, 40);
+    line(range->begin, theme.cursor, false);
+    line(range->end, theme.cursor, false);
+  }
+  if (const auto& cursor = state.selection.cursor) line(*cursor, theme.cursor, false);
+}
+
+}  // namespace
+
+CanvasFrame draw_canvas(const CanvasState& state, const Theme& theme, double width, double height) {
+  assert(width > kTitleWidth && height > kRulerHeight);
+  CanvasFrame frame;
+  Figure& figure = frame.figure;
+  figure.width = width;
+  figure.height = height;
+  figure.items.reserve(4096);
+  figure.add(Rectangle{0, 0, width, height, theme.background});
+  draw_title_column(theme, height, figure);
+  draw_grid(state, theme, kRulerHeight, height, figure);
+  for (const RowList::Place& at : state.rows.places()) {
+    const RowPlace place = place_of(state, theme, at);
+    const double above = at.begins_group ? RowList::kGroupHeight : 0;
+    if (place.top + place.height <= kRulerHeight || place.top - above >= height) continue;
+    if (at.begins_group) draw_group_line(place.row.group, theme, place.top - above, width, figure);
+    try {
+      functions_of(place.row.kind).draw(place, frame);
+    } catch (const InputError& error) {
+      frame.problem = error.what();
+    }
+    draw_row_title(place, figure);
+  }
+  draw_step_lines(state, theme, kRulerHeight, height, figure);
+  draw_marks(state, theme, height, figure);
+  draw_ruler(state, theme, width, figure);
+  std::sort(frame.missing.begin(), frame.missing.end());
+  frame.missing.erase(std::unique(frame.missing.begin(), frame.missing.end()), frame.missing.end());
+  return frame;
+}
+
+Figure draw_overview(const CanvasState&, const Theme& theme, double width, double height) {
+  Figure figure{width, height, "", {}};
+  figure.add(Rectangle{0, 0, width, height, theme.background});
+  return figure;
+}
+
+Hit hit_test(const CanvasState& state, double x, double y) {
+  Hit hit;
+  const auto at = y < kRulerHeight ? std::nullopt : state.rows.at(y - kRulerHeight + state.scroll);
+  hit.on_title = x < kTitleWidth;
+  hit.time = state.viewport.time(x - kTitleWidth);
+  if (!at) return hit;
+  hit.row = at->row;
+  const Theme theme = light_theme();
+  const RowPlace place = place_of(state, theme, *at);
+  if (hit.on_title) {
+    hit.text = place.row.title;
+    return hit;
+  }
+  hit.time -= place.shift();
+  try {
+    functions_of(place.row.kind).hit(place, x, y, hit);
+  } catch (const InputError& error) {
+    hit.text = error.what();
+  }
+  return hit;
+}
+
 }  // namespace memwall::gui

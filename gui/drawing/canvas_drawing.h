@@ -29,6 +29,8 @@ struct MissingBlock {
 struct CanvasFrame {
   Figure figure;
   std::vector<MissingBlock> missing;  // ascending, without repeats
+  // Why something could not be read, in a sentence: it is left out of the picture. "" where all could.
+  std::string problem;
 };
 
 // Ruler, titles and rows, selection, marks. `width`, `height`: of the whole canvas, in logical pixels;

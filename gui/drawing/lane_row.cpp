@@ -1,6 +1,131 @@
+#include <algorithm>
+#include <cmath>
+
+#include "gui/drawing/lane_window.h"
 #include "gui/drawing/row_drawing.h"
+#include "traces/figure/palette.h"
+#include "traces/figure/text_metrics.h"
 
 namespace memwall::gui {
-void draw_lane_row(const RowPlace&, CanvasFrame&) {}
+namespace {
+
+constexpr double kNarrow = 1.5;       // pixels: narrower spans are drawn together
+constexpr double kGap = 4;            // pixels: spans from this width on are set apart from the next
+constexpr double kLeastText = 30;     // pixels of a span with its name in it
+constexpr double kLeastTextRow = 14;  // pixels of a row with names in it
+constexpr double kStagger = 4;        // pixels: how much lower a span stands that begins before another has ended
+
+class LaneDrawing {
+ public:
+  LaneDrawing(const RowPlace& place, CanvasFrame& frame)
+      : place_(place),
+        figure_(frame.figure),
+        lane_(place.run().outline().lanes[place.row.index]),
+        colors_(word_colors(place.theme)),
+        columns_(place.left, place.width, kSpanWords + 1),
+        scale_(1 / place.state.viewport.picoseconds_per_pixel()),
+        origin_(place.state.viewport.visible().begin - place.shift()),
+        path_(place.state.show_path && place.run().analysis ? &place.run().analysis->on_path : nullptr) {}
+
+  void draw(const LaneWindow& window) {
+    if (window.exact)
+      draw_spans(window);
+    else
+      draw_cells(window.range);
+  }
+
+ private:
+  double x(Time time) const { return place_.left + static_cast<double>((time - origin_).count()) * scale_; }
+  double right() const { return place_.left + place_.width; }
+
+  std::uint8_t word(const LoadedBlock& block, std::uint16_t offset) const {
+    if (path_ && lane_.kind != RunLaneKind::pager && !(*path_)[block.spans.first + offset]) return kDimmedWord;
+    return static_cast<std::uint8_t>(word_of(block, offset, lane_.kind));
+  }
+
+  // Short ones go into the columns, which lie below; the others are rectangles.
+  void draw_spans(const LaneWindow& window) {
+    wide_.clear();
+    Time reach{};
+    for (const auto& block : window.blocks) {
+      const LaneSlice slice = block->slice(place_.row.index, lane_.kind);
+      const auto [first, last] = slice.within(window.range);
+      for (std::size_t i = first; i < last; ++i) {
+        const Time begin = slice.begin(i), end = slice.end(i);
+        const bool overlaps = begin < reach;
+        reach = std::max(reach, end);
+        const double x0 = x(begin), x1 = x(end);
+        if (x1 < place_.left || x0 > right()) continue;
+        const std::uint16_t offset = slice.offset(i);
+        // What takes no time is seen all the same.
+        if (x1 - x0 < kNarrow)
+          columns_.add(x0, std::max(x1, x0 + 0.05), word(*block, offset));
+        else
+          wide_.push_back({x0, x1, block.get(), offset, overlaps});
+      }
+    }
+    columns_.draw(figure_, top(), height(), colors_.data(), background());
+    for (const Wide& span : wide_) draw_wide(span);
+  }
+
+  struct Wide {
+    double x0 = 0, x1 = 0;
+    const LoadedBlock* block = nullptr;
+    std::uint16_t offset = 0;
+    bool overlaps = false;
+  };
+
+  void draw_wide(const Wide& span) {
+    const double from = std::max(place_.left, std::round(span.x0)), to = std::min(right(), std::round(span.x1));
+    const double gap = span.x1 - span.x0 >= kGap && to < right() ? 1 : 0;
+    if (to - from - gap <= 0) return;
+    const Color color = colors_[word(*span.block, span.offset)];
+    const double lower = span.overlaps ? std::min(kStagger, height() / 2) : 0;
+    figure_.items.emplace_back(Rectangle{from, top() + lower, to - from - gap, height() - lower, color});
+    if (to - from < kLeastText || height() < kLeastTextRow) return;
+    const double size = std::min(place_.theme.font_size, height() - 4);
+    std::string text = fit_text(span.block->name_of(span.offset), to - from - 7, size);
+    if (text.empty()) return;
+    figure_.items.emplace_back(Text{{from + 3, top() + lower + (height() - lower + size * 0.72) / 2},
+                                    std::move(text),
+                                    size,
+                                    Anchor::start,
+                                    palette::text_on(color)});
+  }
+
+  void draw_cells(TimeRange range) {
+    const std::uint8_t level = level_for(lane_, place_.state.viewport.picoseconds_per_pixel());
+    for_each_cell(place_.run(), place_.row.index, level, range, [&](const LaneCell& cell, Time begin, Time end) {
+      const double share = static_cast<double>(cell.busy.count()) / static_cast<double>((end - begin).count());
+      const auto word = path_ ? kDimmedWord : static_cast<std::uint8_t>(cell.word);
+      columns_.add(x(begin), x(end), word, std::max(share, 1e-6));
+    });
+    columns_.draw(figure_, top(), height(), colors_.data(), background());
+  }
+
+  double top() const { return place_.top + 1; }
+  double height() const { return place_.height - 2; }
+  Color background() const { return place_.theme.background; }
+
+  const RowPlace& place_;
+  Figure& figure_;
+  const RunLane& lane_;
+  WordColors colors_;
+  PixelColumns columns_;
+  double scale_;
+  Time origin_;
+  const std::vector<bool>* path_;
+  std::vector<Wide> wide_;
+};
+
+}  // namespace
+
+void draw_lane_row(const RowPlace& place, CanvasFrame& frame) {
+  const LaneWindow window = look_at_lane(place);
+  for (const std::uint32_t block : window.missing) frame.missing.push_back({place.row.run, block});
+  LaneDrawing(place, frame).draw(window);
+}
+
 void hit_lane_row(const RowPlace&, double, double, Hit&) {}
+
 }  // namespace memwall::gui

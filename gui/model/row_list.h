@@ -49,6 +49,7 @@ class RowList {
   std::vector<std::size_t> shown() const;
   void filter(std::string text) { filter_ = std::move(text); }
   const std::string& filter() const { return filter_; }
+  // The row at `from` comes to stand at `to`; those between make room. REQUIRES: both are rows.
   void move(std::size_t from, std::size_t to);
   void add(CanvasRow row, std::size_t at);
   void remove(std::size_t i);

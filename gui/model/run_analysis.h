@@ -16,6 +16,7 @@
 namespace memwall::gui {
 
 inline constexpr std::uint64_t kSmallRun = 1'000'000;  // ops
+inline constexpr double kAnalysisBytesPerOp = 300;     // memory that an analysis takes, about
 
 struct RunAnalysis {
   std::shared_ptr<const Run> run;

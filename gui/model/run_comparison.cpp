@@ -146,9 +146,19 @@ std::vector<LagPoint> RunComparison::lag_within(TimeRange range, std::size_t mos
   return kept;
 }
 
-std::optional<Duration> RunComparison::lag_at(Time time) const {
+std::optional<LagPoint> RunComparison::last_before(Time time) const {
+  const std::size_t next = first_at(lag, 0, time);
+  return next == 0 ? std::nullopt : std::optional(lag[next - 1]);
+}
+
+std::optional<LagPoint> RunComparison::last_until(Time time) const {
   const std::size_t next = first_after(lag, time);
-  return next == 0 ? std::nullopt : std::optional(lag[next - 1].lag);
+  return next == 0 ? std::nullopt : std::optional(lag[next - 1]);
+}
+
+std::optional<LagPoint> RunComparison::first_behind(Time time) const {
+  const std::size_t next = first_after(lag, time);
+  return next == lag.size() ? std::nullopt : std::optional(lag[next]);
 }
 
 std::shared_ptr<const RunComparison> compare_runs(const RunAnalysis& base, const RunAnalysis& other,

@@ -32,8 +32,10 @@ struct RunComparison {
   // Points within the range, ascending: all of them, or at most `most`: of each of most / 4 equal pieces of the range
   // the first, the lowest, the highest and the last. REQUIRES: most >= 4.
   std::vector<LagPoint> lag_within(TimeRange range, std::size_t most) const;
-  // The lag at an instant of the base: that of the last point at or before it; nothing before the first.
-  std::optional<Duration> lag_at(Time time) const;
+  // The last point before an instant of the base, at or before it, the first behind it; nothing where there is none.
+  std::optional<LagPoint> last_before(Time time) const;
+  std::optional<LagPoint> last_until(Time time) const;
+  std::optional<LagPoint> first_behind(Time time) const;
 };
 
 // The progress is asked between the stages. Throws LoadCancelled.

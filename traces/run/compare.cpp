@@ -169,7 +169,7 @@ std::vector<LagPoint> lag_points(const Run& base, const Run& other, const std::v
   std::vector<LagPoint> points;
   for (const OpPair& pair : pairs) {
     const Time a = base.result.records[pair.base].end, b = other.result.records[pair.other].end;
-    if (a != kNever && b != kNever) points.push_back({a, b - a});
+    if (a != kNever && b != kNever) points.push_back({a, b - a, pair.base});
   }
   std::stable_sort(points.begin(), points.end(), [](const LagPoint& a, const LagPoint& b) { return a.time < b.time; });
   return points;

@@ -50,6 +50,7 @@ struct LinkDifference {
 struct LagPoint {
   Time time{};
   Duration lag{};
+  OpId base = kNoOp;  // the op of base that ends then
 };
 
 struct Comparison {

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "gui/drawing/op_marks.h"
 #include "gui/drawing/row_drawing.h"
 #include "gui/drawing/row_titles.h"
 #include "gui/drawing/ruler.h"
@@ -73,6 +74,16 @@ void draw_marks(const CanvasState& state, const Theme& theme, double height, Fig
   if (const auto& cursor = state.selection.cursor) line(*cursor, theme.cursor, false);
 }
 
+// What cannot be read leaves its row empty, and is said.
+void draw_row(const RowPlace& place, CanvasFrame& frame) {
+  try {
+    functions_of(place.row.kind).draw(place, frame);
+  } catch (const InputError& error) {
+    frame.problem = error.what();
+  }
+  draw_row_title(place, frame.figure);
+}
+
 }  // namespace
 
 CanvasFrame draw_canvas(const CanvasState& state, const Theme& theme, double width, double height) {
@@ -85,30 +96,23 @@ CanvasFrame draw_canvas(const CanvasState& state, const Theme& theme, double wid
   figure.add(Rectangle{0, 0, width, height, theme.background});
   draw_title_column(theme, height, figure);
   draw_grid(state, theme, kRulerHeight, height, figure);
+  std::vector<RowPlace> rows;
   for (const RowList::Place& at : state.rows.places()) {
     const RowPlace place = place_of(state, theme, at);
     const double above = at.begins_group ? RowList::kGroupHeight : 0;
     if (place.top + place.height <= kRulerHeight || place.top - above >= height) continue;
     if (at.begins_group) draw_group_line(place.row.group, theme, place.top - above, width, figure);
-    try {
-      functions_of(place.row.kind).draw(place, frame);
-    } catch (const InputError& error) {
-      frame.problem = error.what();
-    }
-    draw_row_title(place, figure);
+    draw_row(place, frame);
+    rows.push_back(place);
   }
   draw_step_lines(state, theme, kRulerHeight, height, figure);
+  draw_op_marks(rows, frame);
   draw_marks(state, theme, height, figure);
   draw_ruler(state, theme, width, figure);
+  draw_found_ticks(state, theme, figure);
   std::sort(frame.missing.begin(), frame.missing.end());
   frame.missing.erase(std::unique(frame.missing.begin(), frame.missing.end()), frame.missing.end());
   return frame;
-}
-
-Figure draw_overview(const CanvasState&, const Theme& theme, double width, double height) {
-  Figure figure{width, height, "", {}};
-  figure.add(Rectangle{0, 0, width, height, theme.background});
-  return figure;
 }
 
 Hit hit_test(const CanvasState& state, double x, double y) {

@@ -126,6 +126,4 @@ void draw_lane_row(const RowPlace& place, CanvasFrame& frame) {
   LaneDrawing(place, frame).draw(window);
 }
 
-void hit_lane_row(const RowPlace&, double, double, Hit&) {}
-
 }  // namespace memwall::gui

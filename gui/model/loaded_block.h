@@ -26,6 +26,9 @@ class LaneSlice {
   Time begin(std::size_t i) const { return begin_[offset(i)]; }
   Time end(std::size_t i) const { return begin(i) + time_[offset(i)]; }
 
+  // Are ends ascending too, as where spans do not overlap?
+  bool ends_ascend() const { return ends_ascend_; }
+
   // [first, last): all spans that touch the range are in it. Where spans overlap each other it may hold some that do
   // not touch it.
   std::pair<std::size_t, std::size_t> within(TimeRange range) const;

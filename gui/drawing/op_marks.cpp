@@ -1,0 +1,185 @@
+#include "gui/drawing/op_marks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "gui/model/navigation.h"
+
+namespace memwall::gui {
+namespace {
+
+constexpr double kLeastWidth = 3;  // pixels of an outline
+constexpr double kArrow = 5;       // pixels of an arrow's head
+
+// Where a part of an op is on the screen: x may lie beyond the edges.
+struct SpanBox {
+  double x0 = 0, x1 = 0, top = 0, bottom = 0;
+  double middle() const { return (top + bottom) / 2; }
+};
+
+class OpMarks {
+ public:
+  OpMarks(const std::vector<RowPlace>& rows, CanvasFrame& frame)
+      : rows_(rows), state_(rows.front().state), theme_(rows.front().theme), frame_(frame) {}
+
+  void draw() {
+    mark_found();
+    if (!state_.selection.op || !known(*state_.selection.op)) return;
+    const OpRef op = *state_.selection.op;
+    draw_arrows(op);
+    outline(op, theme_.selection, 2);
+    if (!state_.comparison) return;
+    if (const auto other = state_.comparison->counterpart(op); other && known(*other))
+      outline(*other, theme_.selection, 1.25);
+  }
+
+ private:
+  bool known(OpRef op) const { return op.run < state_.runs.size() && op.op < state_.runs[op.run].outline().ops; }
+
+  // Nothing where its block is not in memory (which is noted), or its lane is not on the screen.
+  std::optional<SpanBox> box_of(OpRef op, bool want = true) {
+    const OpenRun& run = state_.runs[op.run];
+    const auto block = run.spans->find(SpanCache::block_of(op.op));
+    if (!block) {
+      if (want) frame_.missing.push_back({op.run, SpanCache::block_of(op.op)});
+      return std::nullopt;
+    }
+    const std::size_t i = op.op - block->spans.first;
+    const Time begin = op.call ? block->spans.call_begin[i] : block->spans.begin[i];
+    if (begin == kNever) return std::nullopt;
+    const LaneTable& lanes = run.spans->lanes();
+    const std::uint32_t lane =
+        op.call ? lanes.of_thread(block->spans.thread[i]) : lanes.of_stream(block->spans.stream[i]);
+    for (const RowPlace& row : rows_) {
+      if (row.row.kind != RowKind::lane || row.row.run != op.run || row.row.index != lane) continue;
+      const Duration time = op.call ? block->spans.call_time[i] : block->spans.time[i];
+      return SpanBox{row.x(begin), row.x(begin + time), row.top, row.top + row.height};
+    }
+    return std::nullopt;
+  }
+
+  double left() const { return rows_.front().left; }
+  double right() const { return left() + rows_.front().width; }
+
+  void outline(OpRef op, Color color, double width) {
+    const auto box = box_of(op);
+    if (!box || box->x1 < left() || box->x0 > right()) return;
+    const double x1 = std::max(box->x1, box->x0 + kLeastWidth);
+    // Beyond the edges by a little: the sides of what goes on there are not drawn.
+    const double from = std::max(left() - 2, std::round(box->x0)), to = std::min(right() + 2, std::round(x1));
+    Polyline line;
+    line.points = {{from, box->top}, {to, box->top}, {to, box->bottom}, {from, box->bottom}, {from, box->top}};
+    line.stroke = color;
+    line.width = width;
+    frame_.figure.items.emplace_back(std::move(line));
+  }
+
+  void draw_arrows(OpRef op) {
+    const OpenRun& run = state_.runs[op.run];
+    const auto relations = run.spans->find_relations(op.op);
+    if (!relations) {
+      frame_.missing.push_back({op.run, SpanCache::kRelations});
+      return;
+    }
+    if (const auto cause = cause_of(relations->detail, op); cause && known(*cause)) arrow(*cause, op);
+    if (op.call) arrow(op, {op.run, op.op, false});
+    for (const OpId id : relations->followers) {
+      // Which part of the follower waited stands in its record: reading it is no frame's business. Work waits for
+      // work; of what follows a call, the call does.
+      const OpRef follower{op.run, id, op.call};
+      arrow(op, follower);
+    }
+  }
+
+  // From the end of what comes first to the begin of what waited.
+  void arrow(OpRef from, OpRef to) {
+    const auto a = box_of(from), b = box_of(to);
+    if (!a || !b) return;
+    const Point start{std::min(a->x1, b->x0), a->middle()}, end{b->x0, b->middle()};
+    if (std::max(start.x, end.x) < left() || std::min(start.x, end.x) > right()) return;
+    Color color = theme_.selection;
+    color.opacity = 190;
+    Line line{clipped(start, end), clipped(end, start), color, 1.25, false};
+    frame_.figure.items.emplace_back(line);
+    if (end.x < left() || end.x > right()) return;
+    const double length = std::hypot(end.x - start.x, end.y - start.y);
+    if (length < 2 * kArrow) return;
+    const Point along{(end.x - start.x) / length * kArrow, (end.y - start.y) / length * kArrow};
+    Polyline head;
+    head.points = {end,
+                   {end.x - along.x - along.y / 2, end.y - along.y + along.x / 2},
+                   {end.x - along.x + along.y / 2, end.y - along.y - along.x / 2}};
+    head.fill = theme_.selection;
+    frame_.figure.items.emplace_back(std::move(head));
+  }
+
+  // `point` moved along the line to `other` until it is within the drawing area.
+  Point clipped(Point point, Point other) const {
+    const double x = std::clamp(point.x, left(), right());
+    if (x == point.x || point.x == other.x) return point;
+    return {x, point.y + (other.y - point.y) * (x - point.x) / (other.x - point.x)};
+  }
+
+  // A mark below each op that was found, one per pixel of a row.
+  void mark_found() {
+    double last_x = -1, last_y = -1;
+    for (const OpRef& op : state_.found) {
+      if (!known(op)) continue;
+      const auto box = box_of(op, false);
+      if (!box || box->x1 < left() || box->x0 > right()) continue;
+      const double x0 = std::max(left(), std::round(box->x0));
+      const double x1 = std::min(right(), std::max(std::round(box->x1), x0 + 2));
+      if (x0 == last_x && box->bottom == last_y) continue;
+      last_x = x0;
+      last_y = box->bottom;
+      frame_.figure.items.emplace_back(Rectangle{x0, box->bottom - 4, x1 - x0, 3, theme_.found});
+    }
+  }
+
+  const std::vector<RowPlace>& rows_;
+  const CanvasState& state_;
+  const Theme& theme_;
+  CanvasFrame& frame_;
+};
+
+// About when an op ran, without reading its block: between begin and end of its block's host calls, else of its work.
+std::optional<Time> about_when(const OpenRun& run, OpId op) {
+  const std::uint32_t number = SpanCache::block_of(op);
+  if (const auto block = run.spans->find(number)) {
+    const std::size_t i = op - block->spans.first;
+    const Time begin = block->spans.begin[i] != kNever ? block->spans.begin[i] : block->spans.call_begin[i];
+    return begin == kNever ? std::nullopt : std::optional(begin);
+  }
+  for (std::uint32_t lane = 0; lane < run.outline().lanes.size(); ++lane) {
+    if (run.outline().lanes[lane].kind == RunLaneKind::pager) continue;
+    const LaneBlockSearch& search = run.spans->blocks_of(lane);
+    const std::size_t index = search.index_of(number);
+    if (index == search.blocks().size()) continue;
+    const LaneBlock& block = search.blocks()[index];
+    const double share = static_cast<double>(op % kSpanBlock) / kSpanBlock;
+    return block.begin + Duration(std::llround(share * static_cast<double>((block.end - block.begin).count())));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void draw_op_marks(const std::vector<RowPlace>& rows, CanvasFrame& frame) {
+  if (!rows.empty()) OpMarks(rows, frame).draw();
+}
+
+void draw_found_ticks(const CanvasState& state, const Theme& theme, Figure& figure) {
+  double last = -1;
+  for (const OpRef& op : state.found) {
+    if (op.run >= state.runs.size() || op.op >= state.runs[op.run].outline().ops) continue;
+    const auto time = about_when(state.runs[op.run], op.op);
+    if (!time) continue;
+    const double x = std::round(state.viewport.x(*time + (op.run == 0 ? Duration{} : state.shift)));
+    if (x < 0 || x > state.viewport.width() || x == last) continue;
+    last = x;
+    figure.items.emplace_back(Rectangle{kTitleWidth + x - 1, kRulerHeight - 4, 2, 4, theme.found});
+  }
+}
+
+}  // namespace memwall::gui

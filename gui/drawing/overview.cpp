@@ -1,0 +1,135 @@
+// The whole run in a strip.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gui/drawing/canvas_drawing.h"
+#include "gui/drawing/lane_window.h"
+#include "sim/error.h"
+#include "traces/figure/axis.h"
+#include "traces/figure/palette.h"
+#include "traces/figure/text_metrics.h"
+
+namespace memwall::gui {
+namespace {
+
+constexpr double kStrip = 10, kSmallText = 9.5, kMostHeadroom = 3;
+
+class OverviewDrawing {
+ public:
+  OverviewDrawing(const CanvasState& state, const Theme& theme, Figure& figure)
+      : state_(state), theme_(theme), figure_(figure), whole_(state.whole()) {}
+
+  void draw() {
+    const double strips = kStrip * static_cast<double>(state_.runs.size());
+    draw_memory(figure_.height - strips - 2);
+    for (std::size_t run = 0; run < state_.runs.size(); ++run)
+      draw_streams(state_.runs[run], figure_.height - strips + kStrip * static_cast<double>(run));
+    draw_window();
+  }
+
+ private:
+  double x(Time time) const {
+    const double length = static_cast<double>(std::max<std::int64_t>(1, whole_.length().count()));
+    return static_cast<double>((time - whole_.begin).count()) / length * figure_.width;
+  }
+
+  // Of the first tier: allocated as an area, reserved as a line above it, its peak, and what would fit.
+  void draw_memory(double bottom) {
+    const OpenRun& run = state_.runs.front();
+    const Run& result = run.outline().run;
+    if (result.machine.tiers.empty() || result.result.tiers.empty()) return;
+    const Tier& tier = result.machine.tiers.front();
+    const TierResult& peak = result.result.tiers.front();
+    const double most = static_cast<double>(std::max(peak.peak_allocated, peak.peak_reserved));
+    const double capacity = static_cast<double>(tier.usable());
+    // A capacity far above would press the curve to the ground: then it is said in words only.
+    const bool shown = capacity > 0 && capacity <= kMostHeadroom * most;
+    const double high = std::max(shown ? capacity : 0, most) * 1.08;
+    if (!(high > 0)) return;
+    const auto y = [&](double bytes) { return bottom - (bottom - 2) * bytes / high; };
+    draw_curves(run, bottom, y);
+    if (shown) {
+      const double at = std::round(y(capacity)) + 0.5;
+      figure_.add(Line{{0, at}, {figure_.width, at}, theme_.limit, 1, true});
+    }
+    const double px = x(peak.peak_time), py = y(static_cast<double>(peak.peak_allocated));
+    figure_.add(Rectangle{px - 2.5, py - 2.5, 5, 5, theme_.cursor});
+    const std::string text =
+        fmt::format("{}: peak {} of {}{}", tier.name, format_bytes(static_cast<double>(peak.peak_allocated)),
+                    format_bytes(capacity), capacity > 0 && !shown ? " (beyond this scale)" : "");
+    figure_.add(Text{{4, 11}, fit_text(text, figure_.width - 8, kSmallText), kSmallText, Anchor::start, theme_.text});
+  }
+
+  template <class Height>
+  void draw_curves(const OpenRun& run, double bottom, const Height& y) {
+    const auto points = run.spans->level_of_detail().memory(0, run.whole(), 512);
+    if (points->empty()) return;
+    Polyline area, line;
+    area.fill = palette::color_of("activation");
+    line.stroke = theme_.axis;
+    area.points.push_back({x(points->front().time), bottom});
+    for (std::size_t i = 0; i < points->size(); ++i) {
+      const MemoryHigh& point = (*points)[i];
+      const double x0 = x(point.time), x1 = x(i + 1 < points->size() ? (*points)[i + 1].time : run.whole().end);
+      for (const double at : {x0, x1}) {
+        area.points.push_back({at, y(static_cast<double>(point.allocated))});
+        line.points.push_back({at, y(static_cast<double>(point.reserved))});
+      }
+    }
+    area.points.push_back({area.points.back().x, bottom});
+    figure_.add(std::move(area));
+    figure_.add(std::move(line));
+  }
+
+  // The mean of all streams, in the colour of what most of them do.
+  void draw_streams(const OpenRun& run, double top) {
+    const std::vector<RunLane>& lanes = run.outline().lanes;
+    const auto used = [](const RunLane& lane) { return lane.kind == RunLaneKind::stream && lane.spans > 0; };
+    const auto streams = static_cast<double>(std::count_if(lanes.begin(), lanes.end(), used));
+    PixelColumns columns(0, figure_.width, kSpanWords + 1);
+    const double pixel = static_cast<double>(whole_.length().count()) / figure_.width;
+    for (std::uint32_t i = 0; i < lanes.size(); ++i) {
+      if (!used(lanes[i])) continue;
+      for_each_cell(run, i, level_for(lanes[i], pixel), run.whole(), [&](const LaneCell& cell, Time begin, Time end) {
+        const double share = static_cast<double>(cell.busy.count()) / static_cast<double>((end - begin).count());
+        columns.add(x(begin), x(end), static_cast<std::uint8_t>(cell.word), share / streams);
+      });
+    }
+    columns.draw(figure_, top, kStrip - 1, word_colors(theme_).data(), theme_.background);
+  }
+
+  void draw_window() {
+    const TimeRange visible = state_.viewport.visible();
+    const double from = std::clamp(x(visible.begin), 0.0, figure_.width);
+    const double to = std::clamp(std::max(x(visible.end), x(visible.begin) + 2), 0.0, figure_.width);
+    Color veil = theme_.background;
+    veil.opacity = 150;
+    if (from > 0) figure_.add(Rectangle{0, 0, from, figure_.height, veil});
+    if (to < figure_.width) figure_.add(Rectangle{to, 0, figure_.width - to, figure_.height, veil});
+    figure_.add(Rectangle{from, 0.5, to - from, figure_.height - 1, kNoColor, theme_.selection});
+  }
+
+  const CanvasState& state_;
+  const Theme& theme_;
+  Figure& figure_;
+  TimeRange whole_;
+};
+
+}  // namespace
+
+Figure draw_overview(const CanvasState& state, const Theme& theme, double width, double height) {
+  Figure figure{width, height, "", {}};
+  figure.add(Rectangle{0, 0, width, height, theme.background});
+  if (state.runs.empty()) return figure;
+  try {
+    OverviewDrawing(state, theme, figure).draw();
+  } catch (const InputError& error) {
+    figure.add(
+        Text{{4, height - 4}, fit_text(error.what(), width - 8, kSmallText), kSmallText, Anchor::start, theme.limit});
+  }
+  return figure;
+}
+
+}  // namespace memwall::gui

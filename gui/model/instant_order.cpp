@@ -107,9 +107,10 @@ MixedInstant order_window(const StayColumns& columns, const RunSource& source, s
   for (; instant.first < changes.size() && (window.empty() || instant.last <= limit);
        instant = next_mixed(columns, changes, instant.last))
     window.push_back(instant);
-  // As many points as changes, and those at both ends.
+  // As many points as changes, and those at both ends; from just before, for what was there then.
   const std::size_t most = window.back().last - window.front().first + 4;
-  const std::vector<MemoryHigh> points = source.memory(tier, window.front().time, window.back().time, most);
+  const Time begin = window.front().time - picoseconds(1);
+  const std::vector<MemoryHigh> points = source.memory(tier, begin, window.back().time, most);
   std::size_t at = 0;
   std::vector<Bytes> requested;
   for (const MixedInstant& mixed : window) {

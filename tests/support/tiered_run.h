@@ -1,0 +1,31 @@
+// Runs in which several tiers matter: a generated step of a GPT, with policies and a pager, on the machine of round
+// numbers. For tests and pictures of memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gui/model/open_run.h"
+#include "sim/machine.h"
+#include "sim/observer.h"
+#include "sim/trace.h"
+
+namespace memwall {
+
+struct TieredRunOptions {
+  std::vector<std::string> policies{};  // "offload:what=activations"
+  std::string pager{};                  // "lru"
+  std::string allocator = "pytorch";
+  Bytes hbm = 0;                 // capacity; 0 = the machine's
+  Bytes untracked = 0;           // on the device, in no storage
+  Observer* observer = nullptr;  // not owned; its storages are those of the trace that policies made
+};
+
+// The trace after the policies.
+Trace tiered_trace(const Trace& trace, const TieredRunOptions& options);
+Run tiered_run(Trace trace, const TieredRunOptions& options);
+// Open as the viewer has it: source, cache, history.
+gui::OpenRun opened(std::shared_ptr<const Run> run);
+
+}  // namespace memwall

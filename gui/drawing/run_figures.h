@@ -22,13 +22,20 @@ struct RunFigureRequest {
   std::vector<std::string> lanes;  // of "timeline": titles, in the order of the picture; default: all
 };
 
+// Titles say the range, axes keep the times of the run.
 // REQUIRES: at least one run and as many labels; one, unless the view is "compare". Throws UsageError for an unknown
-// view, tier or lane.
+// view, tier or lane, for a range or lanes that the view has not, and for a range that is empty or outside the run.
 Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
                   const RunFigureRequest& request);
 
-// "step:2" (counted from 1), "step:2-3", "12ms:15ms", "12ms:", ":15ms", "op:120-180", "peak:2ms" (around the peak of
-// the tier). Throws UsageError that says what is expected, and how many steps or ops there are.
+// A part of the run, as people write it:
+//   step:2        the second step, as the summary lists them (of all ranks, where there are several); step:2-3; or by
+//                 its name: step:ProfilerStep#7
+//   12ms:15ms     between two instants; 12ms: and :15ms reach to the end and from the beginning. s, ms, us, ns, ps
+//   op:120-180    from the first begin to the last end of these ops, counted from 0; op:120
+//   peak:2ms      2 ms around the highest memory of `tier`
+// The result lies within the run and is not empty. Throws UsageError that says what is expected, and how many steps or
+// ops there are.
 TimeRange parse_range(const std::string& text, const Run& run, const std::string& tier = "hbm");
 
 }  // namespace memwall::gui

@@ -88,7 +88,11 @@ Figure draw_links(const LinksChart& chart) {
   Figure figure;
   figure.width = kFigureWidth;
   figure.title = chart.title;
-  const double top = draw_title(figure, chart.title, chart.subtitle) + 12;
+  const bool marked = std::any_of(chart.marks.begin(), chart.marks.end(), [&](const InstantMark& mark) {
+    return mark.at >= chart.begin && mark.at <= chart.end;
+  });
+  // The names of marks stand above those of the first link.
+  const double top = draw_title(figure, chart.title, chart.subtitle) + (marked ? 28 : 12);
   Area area{kMargin + 46, top, kFigureWidth - 2 * kMargin - 46 - 8, 0};
   area.height = std::max(kRow, static_cast<double>(chart.links.size()) * (kRow + kGap) - kGap);
   // The vertical lines first, so that they lie behind; each row then covers them with its band.
@@ -100,6 +104,7 @@ Figure draw_links(const LinksChart& chart) {
               kLines[color++ % std::size(kLines)]);
     y += kRow + kGap;
   }
+  draw_instant_marks(figure, {area.left, top - 14, area.width, area.height + 14}, chart.marks, chart.begin, chart.end);
   figure.height = area.bottom() + 42;
   return figure;
 }

@@ -6,6 +6,7 @@
 
 #include "sim/units.h"
 #include "traces/figure/figure.h"
+#include "traces/figure/instants.h"
 
 namespace memwall {
 
@@ -21,6 +22,7 @@ struct LinksChart {
   std::string title, subtitle;
   Time begin{}, end{};
   std::vector<LinkChart> links;
+  std::vector<InstantMark> marks = {};  // ascending; those outside are left out
 };
 
 // A point of the drawing shows the mean over its width: the area is the bytes carried.

@@ -1,0 +1,31 @@
+// The figures of runs one by one, and what they share. Internal to gui/drawing: run_figures.h chooses among them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gui/drawing/run_figures.h"
+#include "traces/figure/instants.h"
+
+namespace memwall::gui {
+
+Figure timeline_figure(const Run& run, const std::optional<TimeRange>& range, const std::vector<std::string>& lanes);
+Figure memory_figure(const Run& run, const std::string& tier, const std::optional<TimeRange>& range);
+Figure links_figure(const Run& run, const std::optional<TimeRange>& range);
+Figure tiers_figure(const Run& run);
+Figure comparison_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels);
+
+// "gpt on h100, checkpoint:mode=full".
+std::string figure_subtitle(const Run& run);
+// ", 12.3 ms to 15.6 ms", as exact as tells its ends apart; "" for the whole run.
+std::string range_suffix(const std::optional<TimeRange>& range);
+// The range, or the whole run.
+TimeRange window_of(const Run& run, const std::optional<TimeRange>& range);
+// Where each step begins, with its rank where there are several.
+std::vector<InstantMark> step_marks(const Run& run);
+// Index of a tier; of several ranks the first's have the names of the machine file: "hbm rank 0" is "hbm"
+// (sim/rank_machine.h). Throws UsageError.
+std::size_t tier_of_figure(const Run& run, const std::string& tier);
+
+}  // namespace memwall::gui

@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gui/drawing/run_figure_parts.h"
+#include "traces/figure/memory_figure.h"
+
+namespace memwall::gui {
+namespace {
+
+// Whose memory a picture shows: ", rank 0" where further ranks have a tier of that name too.
+std::string owner_of_tier(const Run& run, const std::string& tier) {
+  const auto& ranks = run.trace.rank_table;
+  if (ranks.size() < 2 || run.machine.tier(fmt::format("{} rank {}", tier, ranks[1].number)) < 0) return "";
+  return fmt::format(", rank {}", ranks.front().number);
+}
+
+// Points of the window: what held at its beginning stands there.
+template <class Points>
+Points cut(const Points& points, TimeRange window) {
+  Points kept;
+  for (const auto& point : points) {
+    if (point.time > window.end) break;
+    if (point.time <= window.begin) kept.clear();
+    kept.push_back(point);
+    kept.back().time = std::max(point.time, window.begin);
+  }
+  return kept;
+}
+
+void add_layers(MemoryChart& chart, const std::vector<KindPoint>& points) {
+  for (const KindPoint& p : points) chart.times.push_back(p.time);
+  for (int k = 0; k < kStorageKinds; ++k) {
+    MemoryLayer layer{std::string(to_string(static_cast<StorageKind>(k))), {}};
+    for (const KindPoint& p : points) layer.values.push_back(p.by_kind[k]);
+    if (std::any_of(layer.values.begin(), layer.values.end(), [](Bytes b) { return b > 0; }))
+      chart.layers.push_back(std::move(layer));
+  }
+}
+
+// Of a range the highest stack is no peak of the run, and says so.
+void name_peak_of_range(MemoryChart& chart, const std::vector<KindPoint>& points) {
+  MemoryPeak peak;
+  for (const KindPoint& p : points) {
+    Bytes sum = 0;
+    for (const Bytes bytes : p.by_kind) sum += bytes;
+    if (sum > peak.bytes) peak = {p.time, sum, "in this range"};
+  }
+  if (peak.bytes > 0) chart.peak = peak;
+}
+
+}  // namespace
+
+Figure memory_figure(const Run& run, const std::string& tier, const std::optional<TimeRange>& range) {
+  const std::size_t t = tier_of_figure(run, tier);
+  const std::string& name = run.machine.tiers[t].name;
+  const TimeRange window = window_of(run, range);
+  MemoryChart chart{
+      .title = "Memory of " + name + owner_of_tier(run, name) + range_suffix(range),
+      .subtitle = figure_subtitle(run) +
+                  (run.trace.knowledge.allocations ? "" : "; the trace does not know what is allocated when"),
+      .begin = window.begin,
+      .end = window.end,
+      .times = {},
+      .layers = {},
+      .outlines = {},
+      .capacity = run.machine.tiers[t].holds()};
+  const std::vector<KindPoint> points = cut(memory_by_kind(run, static_cast<int>(t)), window);
+  add_layers(chart, points);
+  if (range) name_peak_of_range(chart, points);
+  if (t < run.memory.size() && !run.memory[t].empty()) {
+    MemoryOutline reserved{"reserved by the allocator", {}, {}};
+    for (const MemoryPoint& p : cut(run.memory[t], window)) {
+      reserved.times.push_back(p.time);
+      reserved.values.push_back(p.reserved);
+    }
+    chart.outlines.push_back(std::move(reserved));
+  }
+  chart.marks = step_marks(run);
+  return draw_memory(chart);
+}
+
+}  // namespace memwall::gui

@@ -1,8 +1,9 @@
-// What lives in a tier at an instant, and what its peak is made of.
+// What lives in a tier at an instant.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,14 +27,21 @@ struct ResidentSet {
   Bytes allocated = 0, reserved = 0;  // as the allocator counts; 0 where the run does not say
   std::array<Bytes, kStorageKinds> by_kind{};
 };
-// REQUIRES: run.history is loaded; tier < tiers of the machine.
+// After all that changes in the instant. Of the instant at which the tier holds most: what lives when it does, within
+// it. Throws InputError. REQUIRES: run.history is loaded; tier < tiers of the machine.
 ResidentSet resident_set(const OpenRun& run, std::uint32_t tier, Time time);
 
-// A storage as people see it: its label, else the op that wrote it first; with module and phase of that.
+// Who made a storage: the first op that writes it, else the one that allocated it. Nothing where it was there before
+// the first op, or the run does not tell. The allocation is looked for where its first stay begins, if run.history is
+// loaded. Throws InputError.
+std::optional<OpId> maker_of(const OpenRun& run, StorageId storage);
+
+// A storage as people see it: its label, else the op that made it; with module and phase of that. Throws InputError.
 struct StorageName {
   std::string label, module;
   Phase phase = Phase::unknown;
 };
+// REQUIRES: run.history is loaded; the storage is one of the run's.
 StorageName name_of(const OpenRun& run, StorageId storage);
 
 // Why the peak is as high as it is, in sentences: instant and step, kinds and phases, the largest storages and who made
@@ -44,6 +52,9 @@ struct PeakExplanation {
   std::vector<std::string> sentences;
   std::vector<StorageId> largest;  // at most ten
 };
+// As find_peak (traces/run/peak.h) has it. Who made a storage is looked up for the largest kMostMakers; how much the
+// rest hold is said. Throws InputError. REQUIRES: as resident_set.
+inline constexpr std::size_t kMostMakers = 2000;
 PeakExplanation explain_peak(const OpenRun& run, std::uint32_t tier);
 
 }  // namespace memwall::gui

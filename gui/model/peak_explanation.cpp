@@ -1,0 +1,189 @@
+// explain_peak: the peak in sentences that a person can act on.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "gui/model/readable_name.h"
+#include "gui/model/resident_set.h"
+#include "traces/figure/axis.h"
+#include "traces/run/peak.h"
+
+namespace memwall::gui {
+namespace {
+
+constexpr std::size_t kLargest = 10;
+
+std::string size(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
+
+// "3.2 GB (12 %)"
+std::string part(Bytes bytes, Bytes all) {
+  const double share = all > 0 ? 100.0 * static_cast<double>(bytes) / static_cast<double>(all) : 0;
+  return fmt::format("{} ({:.{}f} %)", size(bytes), share, share < 1 ? 1 : 0);
+}
+
+// "optimizer_state" as people write it.
+std::string words(std::string_view word) {
+  std::string text(word);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+class PeakText {
+ public:
+  PeakText(const OpenRun& run, std::uint32_t tier)
+      : run_(run),
+        outline_(run.outline().run),
+        tier_(outline_.machine.tiers[tier]),
+        result_(outline_.result.tiers[tier]),
+        set_(resident_set(run, tier, result_.peak_time)) {
+    look_up_makers();
+  }
+
+  PeakExplanation explain() {
+    PeakExplanation out{set_.tier, set_.time, {}, {}};
+    out.sentences = {when(), by_kind()};
+    if (const std::string text = by_phase(); !text.empty()) out.sentences.push_back(text);
+    if (const std::string text = waiting(); !text.empty()) out.sentences.push_back(text);
+    const std::size_t count = std::min(kLargest, set_.rows.size());
+    Bytes sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += set_.rows[i].bytes;
+    if (count > 0)
+      out.sentences.push_back(count == set_.rows.size() ? fmt::format("Its storages, the largest first:")
+                                                        : fmt::format("The largest {} of {} storages hold {}:", count,
+                                                                      set_.rows.size(), part(sum, set_.requested)));
+    for (std::size_t i = 0; i < count; ++i) {
+      out.sentences.push_back(one_storage(i));
+      out.largest.push_back(set_.rows[i].storage);
+    }
+    out.sentences.push_back(fragmentation());
+    out.sentences.push_back(capacity());
+    return out;
+  }
+
+ private:
+  void look_up_makers() {
+    const std::size_t count = std::min(kMostMakers, set_.rows.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      const ResidentRow& row = set_.rows[i];
+      names_.push_back(name_of(run_, row.storage));
+      by_phase_[static_cast<std::size_t>(names_.back().phase)] += row.bytes;
+      looked_at_ += row.bytes;
+      if (row.kind == StorageKind::activation && names_.back().phase == Phase::forward) {
+        waiting_ += row.bytes;
+        ++waiting_count_;
+      }
+    }
+    by_phase_[static_cast<std::size_t>(Phase::unknown)] += set_.untracked;
+    looked_at_ += set_.untracked;
+  }
+
+  std::string when() const {
+    std::string step;
+    for (const StepWindow& window : run_.outline().steps)
+      if (window.name != "all" && window.begin <= set_.time && set_.time <= window.end && step.empty()) {
+        const double length = to_seconds(window.end - window.begin);
+        step = fmt::format(", {:.0f} % into step \"{}\"",
+                           length > 0 ? 100 * to_seconds(set_.time - window.begin) / length : 0, window.name);
+      }
+    return fmt::format("{} holds most at {}{}: {} allocated, in {} storages{}.", tier_.name, format_time(set_.time),
+                       step, size(set_.allocated), set_.rows.size(),
+                       set_.untracked > 0 ? " and " + size(set_.untracked) + " that belong to none" : "");
+  }
+
+  std::string by_kind() const {
+    std::vector<std::size_t> kinds(kStorageKinds);
+    std::iota(kinds.begin(), kinds.end(), std::size_t{0});
+    std::stable_sort(kinds.begin(), kinds.end(),
+                     [&](std::size_t a, std::size_t b) { return set_.by_kind[a] > set_.by_kind[b]; });
+    std::string text;
+    for (const std::size_t kind : kinds)
+      if (set_.by_kind[kind] > 0)
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words(to_string(static_cast<StorageKind>(kind))),
+                            part(set_.by_kind[kind], set_.requested));
+    return text.empty() ? "Nothing was asked for." : "By kind: " + text + ".";
+  }
+
+  std::string by_phase() const {
+    static constexpr Phase order[] = {Phase::forward, Phase::recompute, Phase::backward, Phase::optimizer};
+    std::string text;
+    for (const Phase phase : order)
+      if (const Bytes bytes = by_phase_[static_cast<std::size_t>(phase)]; bytes > 0)
+        text += fmt::format("{}{} in {}", text.empty() ? "" : ", ", part(bytes, set_.requested), to_string(phase));
+    if (text.empty()) return "";
+    if (const Bytes bytes = by_phase_[static_cast<std::size_t>(Phase::unknown)]; bytes > 0)
+      text += fmt::format(", {} before the first op or in no known phase", part(bytes, set_.requested));
+    text = "Made: " + text + ".";
+    if (set_.requested > looked_at_)
+      text += fmt::format(" The smallest {} storages ({}) were not looked up.", set_.rows.size() - names_.size(),
+                          size(set_.requested - looked_at_));
+    return text;
+  }
+
+  std::string waiting() const {
+    if (waiting_ == 0) return "";
+    return fmt::format(
+        "{} of {} activations of forward wait for their backward: recomputing them (policy recompute) or moving them "
+        "out (policy offload:what=activations) is what makes this peak lower.",
+        part(waiting_, set_.requested), waiting_count_);
+  }
+
+  std::string one_storage(std::size_t i) const {
+    const ResidentRow& row = set_.rows[i];
+    const StorageName& name = names_[i];
+    std::string text =
+        fmt::format("{}. {}, {}: {}", i + 1, size(row.bytes), words(to_string(row.kind)),
+                    name.label.empty() ? fmt::format("storage {}", row.storage) : readable_name(name.label));
+    if (!name.module.empty()) text += " of " + name.module;
+    if (name.phase != Phase::unknown) text += fmt::format(", made in {}", to_string(name.phase));
+    return text;
+  }
+
+  std::string fragmentation() const {
+    const Bytes rounding = set_.allocated - set_.requested, idle = set_.reserved - set_.allocated;
+    std::string text =
+        fmt::format("Fragmentation at this instant: rounding adds {}, and the allocator holds {} that nothing uses.",
+                    part(std::max<Bytes>(0, rounding), set_.allocated), part(std::max<Bytes>(0, idle), set_.reserved));
+    const TierPressure& pressure = result_.pressure;
+    if (result_.peak_reserved > set_.reserved)
+      text += fmt::format(" It holds most, {}, at {}, with {} in use.", size(result_.peak_reserved),
+                          format_time(pressure.peak_reserved_time), size(pressure.at_peak_reserved.allocated));
+    return text;
+  }
+
+  std::string capacity() const {
+    const Bytes capacity = tier_.holds();
+    if (result_.missing == 0)
+      return fmt::format("It fits: {} of the capacity of {} are free at the peak.",
+                         part(std::max<Bytes>(0, capacity - set_.allocated), capacity), size(capacity));
+    std::string text = fmt::format("It does not fit: {} are missing beyond the capacity of {}.", size(result_.missing),
+                                   size(capacity));
+    if (waiting_ > 0)
+      text += waiting_ >= result_.missing
+                  ? fmt::format(" Without the activations that wait it would fit, with {} to spare.",
+                                size(waiting_ - result_.missing))
+                  : fmt::format(" Without the activations that wait {} would still be missing.",
+                                size(result_.missing - waiting_));
+    return text;
+  }
+
+  const OpenRun& run_;
+  const Run& outline_;
+  const Tier& tier_;
+  const TierResult& result_;
+  ResidentSet set_;
+  std::vector<StorageName> names_;  // of the first rows
+  std::array<Bytes, kPhases> by_phase_{};
+  Bytes looked_at_ = 0, waiting_ = 0;
+  std::size_t waiting_count_ = 0;
+};
+
+}  // namespace
+
+PeakExplanation explain_peak(const OpenRun& run, std::uint32_t tier) {
+  if (tier >= run.outline().run.result.tiers.size() || run.outline().run.result.tiers[tier].peak_allocated == 0)
+    return {tier, {}, {"Nothing is ever held here."}, {}};
+  return PeakText(run, tier).explain();
+}
+
+}  // namespace memwall::gui

@@ -36,7 +36,9 @@ void Workspace::open(std::vector<OpenRun> runs) {
   assert(runs.size() <= 2);
   begin_with(std::move(runs));
   Q_EMIT runs_changed();
-  for (std::size_t run = 0; run < state_.runs.size(); ++run) load_history(run);
+  for (std::size_t run = 0; run < state_.runs.size(); ++run) {
+    if (!state_.runs[run].history) load_history(run);
+  }
   const bool small = std::all_of(state_.runs.begin(), state_.runs.end(),
                                  [](const OpenRun& run) { return run.outline().ops <= kSmallRun; });
   if (has_run() && small) load_analyses();
@@ -185,6 +187,7 @@ void Workspace::resize(double width, double height) {
   height_ = std::max(1.0, height);
   change_viewport([&](Viewport& viewport) { viewport.resize(std::max(1.0, width)); });
   scroll_to(state_.scroll);
+  Q_EMIT resized();
 }
 
 void Workspace::set_bookmarks(std::vector<Bookmark> bookmarks) {

@@ -54,6 +54,8 @@ class Workspace : public QObject {
   void step_along_dependency(Direction direction);
   // What is chosen: the range, else the storage's life, else the op; nothing if nothing is.
   std::optional<TimeRange> chosen_range();
+  // Makes that fill the width but for a margin, and brings the op's lane into view.
+  void show_chosen();
 
   // --- the visible range, rows, marks
   void change_viewport(const std::function<void(Viewport&)>& change);
@@ -77,6 +79,7 @@ class Workspace : public QObject {
   void selection_changed();
   void viewport_changed();
   void rows_changed();  // also: scrolled, path shown or not, second run shifted
+  void resized();       // the drawing area
   void bookmarks_changed();
   void theme_changed();
   void said(const QString& text);

@@ -189,4 +189,13 @@ std::optional<TimeRange> Workspace::chosen_range() {
   return std::nullopt;
 }
 
+void Workspace::show_chosen() {
+  const auto range = chosen_range();
+  if (!range) return say(tr("Choose something first: click a span, drag a range, or choose a storage."));
+  // A span's name and its neighbours stay readable; a range is shown as it was dragged.
+  const Duration margin = state_.selection.range ? Duration{} : range->length() / 10;
+  change_viewport([&](Viewport& viewport) { viewport.show({range->begin - margin, range->end + margin}); });
+  if (state_.selection.op && !state_.selection.range) go_to(*state_.selection.op);
+}
+
 }  // namespace memwall::gui

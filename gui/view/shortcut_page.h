@@ -1,0 +1,22 @@
+// The help page: every key and gesture, made from the table that the keys themselves are made of.
+#pragma once
+
+#include <QDialog>
+
+#include <vector>
+
+#include "gui/view/commands.h"
+
+namespace memwall::gui {
+
+class ShortcutPage : public QDialog {
+  Q_OBJECT
+ public:
+  ShortcutPage(const std::vector<Command>& commands, QWidget* parent);
+  static QString text_of(const std::vector<Command>& commands);  // as HTML
+
+ protected:
+  void keyPressEvent(QKeyEvent* event) override;  // `?` closes it again
+};
+
+}  // namespace memwall::gui

@@ -39,6 +39,28 @@ void Panel::content_changed() {
   update_content();
 }
 
+void Panel::update_when_loaded() {
+  // Blocks of spans that were read are told by the same signal, many times a second.
+  connect(&workspace_, &Workspace::loaded, this, [this] {
+    std::vector<const void*> now{workspace_.state().comparison.get()};
+    for (const OpenRun& open : workspace_.state().runs) {
+      now.push_back(open.history.get());
+      now.push_back(open.analysis.get());
+    }
+    if (now == loaded_) return;
+    loaded_ = std::move(now);
+    content_changed();
+  });
+}
+
+void Panel::update_when_shifted() {
+  connect(&workspace_, &Workspace::rows_changed, this, [this] {
+    if (shift_ == workspace_.state().shift) return;
+    shift_ = workspace_.state().shift;
+    content_changed();
+  });
+}
+
 void Panel::showEvent(QShowEvent* event) {
   QWidget::showEvent(event);
   if (!stale_) return;
@@ -55,6 +77,8 @@ const OpenRun* Panel::run() const {
   const auto& runs = workspace_.state().runs;
   return runs.empty() ? nullptr : &runs[run_number()];
 }
+
+Duration Panel::shift() const { return run_number() == 0 ? Duration{} : workspace_.state().shift; }
 
 void Panel::choose_run(std::uint8_t number) {
   if (run_choice_ != nullptr && number < run_choice_->count()) run_choice_->setCurrentIndex(number);
@@ -82,8 +106,11 @@ void Panel::runs_changed() {
   content_changed();
 }
 
-std::uint64_t Panel::begin_work(const QString& key, const QString& what) {
-  waiting_[key] = turns_[key] = ++turn_;
+std::uint64_t Panel::begin_work(const QString& key, const QString& what, bool quiet) {
+  turns_[key] = ++turn_;
+  waiting_.erase(key);
+  if (quiet) return turn_;
+  waiting_[key] = turn_;
   set_status(what + QStringLiteral("…"));
   return turn_;
 }
@@ -116,8 +143,7 @@ void Panel::start_work(const QString& what, const QString& key, std::uint64_t tu
 
 bool Panel::end_work(const QString& key, std::uint64_t turn) {
   if (turns_[key] != turn) return false;
-  waiting_.erase(key);
-  set_status({});
+  if (waiting_.erase(key) > 0) set_status({});
   return true;
 }
 

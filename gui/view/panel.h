@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <vector>
 
 #include "gui/view/workspace.h"
 
@@ -33,6 +34,10 @@ class Panel : public QWidget {
   void update_on(Signal signal) {
     connect(&workspace_, signal, this, [this] { content_changed(); });
   }
+  // When a history, an analysis or the comparison came.
+  void update_when_loaded();
+  // When the second run's times are drawn at another place.
+  void update_when_shifted();
   void content_changed();  // update_content() now, or when the panel becomes visible
 
   Workspace& workspace() const { return workspace_; }
@@ -40,15 +45,17 @@ class Panel : public QWidget {
   std::uint8_t run_number() const;
   const OpenRun* run() const;
   void choose_run(std::uint8_t number);
+  // How much later than its own times that run is drawn.
+  Duration shift() const;
   // The panel tells of the run that this line chooses; it is hidden where one run is open.
   void add_run_choice(QHBoxLayout* line);
 
   // Computes on the worker, shows on the thread of the window. Of two works with one key only the later is shown.
-  // Errors become the status.
+  // Errors become the status. Urgent work is quick and quiet: no status says that it is under way.
   template <class Result>
   void work_out(const QString& what, const QString& key, std::function<Result(const LoadProgress&)> compute,
                 std::function<void(Result)> show, bool urgent = false) {
-    const std::uint64_t turn = begin_work(key, what);
+    const std::uint64_t turn = begin_work(key, what, urgent);
     start_work(
         what, key, turn,
         [compute = std::move(compute), show = std::move(show)](const LoadProgress& progress) {
@@ -66,7 +73,7 @@ class Panel : public QWidget {
   void showEvent(QShowEvent* event) override;
 
  private:
-  std::uint64_t begin_work(const QString& key, const QString& what);
+  std::uint64_t begin_work(const QString& key, const QString& what, bool quiet);
   void start_work(const QString& what, const QString& key, std::uint64_t turn, Background::Work work, bool urgent);
   bool end_work(const QString& key, std::uint64_t turn);  // false: it was replaced
   void runs_changed();
@@ -78,6 +85,8 @@ class Panel : public QWidget {
   QComboBox* run_choice_ = nullptr;
   std::map<QString, std::uint64_t> turns_, waiting_;
   std::uint64_t turn_ = 0;
+  std::vector<const void*> loaded_;
+  Duration shift_{};
   bool stale_ = true;
 };
 

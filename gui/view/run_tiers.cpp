@@ -1,0 +1,38 @@
+#include "gui/view/run_tiers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace memwall::gui {
+
+std::string headline_of(const Run& run) {
+  std::vector<std::string> policies = run.policies;
+  if (!run.pager.empty()) policies.push_back("pager " + run.pager);
+  return fmt::format("{} on {}, {}", run.trace.name, run.machine.name,
+                     policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")));
+}
+
+TiersChart tiers_chart(const Run& run) {
+  TiersChart chart{.title = "Memory hierarchy", .subtitle = headline_of(run), .tiers = {}, .links = {}};
+  for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
+    const Tier& tier = run.machine.tiers[t];
+    TierRow row{tier.name, tier.capacity, tier.capacity - tier.holds(), {}};
+    for (int k = 0; k < kStorageKinds && t < run.result.tiers.size(); ++k)
+      if (const Bytes bytes = run.result.tiers[t].peak_by_kind[k]; bytes > 0)
+        row.parts.push_back({std::string(to_string(static_cast<StorageKind>(k))), bytes});
+    chart.tiers.push_back(std::move(row));
+  }
+  const double seconds = to_seconds(run.result.end);
+  for (std::size_t l = 0; l < run.machine.links.size() && l < run.result.links.size(); ++l) {
+    const Link& link = run.machine.links[l];
+    const Bytes bytes = run.result.links[l].bytes;
+    const double could = link.bandwidth * seconds;
+    if (bytes > 0)
+      chart.links.push_back({link.name, bytes, could > 0 ? static_cast<double>(bytes) / could : 0, link.bandwidth});
+  }
+  return chart;
+}
+
+}  // namespace memwall::gui

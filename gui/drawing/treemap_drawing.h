@@ -1,7 +1,9 @@
 // A live set as a treemap: the area of a rectangle is its share of the bytes.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gui/drawing/theme.h"
@@ -18,9 +20,21 @@ struct TreemapTile {
 inline constexpr std::uint32_t kRest = 0xffffffff;
 
 // Squarified (M. Bruls, K. Huizing, J. van Wijk, "Squarified Treemaps", 2000), by kind, then by storage; what would be
-// smaller than a pixel is one tile per kind.
+// smaller than a pixel is one tile per kind, with the bytes that are in no storage.
 std::vector<TreemapTile> treemap(const ResidentSet& set, double width, double height);
+
+// What a kind's tile for the rest stands for.
+struct TreemapRest {
+  std::size_t storages = 0;
+  Bytes bytes = 0;      // all of it
+  Bytes untracked = 0;  // of them: in no storage
+};
+TreemapRest rest_of(const ResidentSet& set, const std::vector<TreemapTile>& tiles, StorageKind kind);
+std::string to_string(const TreemapRest& rest);  // "and 1 234 smaller: 3.2 GB"
+
+// `names`: of storages, for the tiles that have room for a name; the others are called by their number.
 Figure draw_treemap(const ResidentSet& set, const std::vector<TreemapTile>& tiles, std::optional<StorageId> selected,
-                    const Theme& theme, double width, double height);
+                    const Theme& theme, double width, double height,
+                    const std::map<StorageId, std::string>& names = {});
 
 }  // namespace memwall::gui

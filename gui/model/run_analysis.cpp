@@ -31,12 +31,10 @@ std::vector<std::vector<PathSegment>> by_rank(const std::vector<PathSegment>& pa
   return paths;
 }
 
-void add_classes(RunAnalysis& analysis, std::uint16_t rank) {
-  const Run& run = *analysis.run;
-  const bool alone = rank_count(run.trace) == 1;
-  analysis.classes.push_back(class_timeline(run, alone ? analysis.path : critical_path_of_rank(run, rank), rank));
-  analysis.class_sums.emplace_back(analysis.classes.back());
-  analysis.path_sums.emplace_back(analysis.path_of(rank));
+std::vector<ClassSums> sums_of_paths(const RunAnalysis& analysis, std::size_t ranks) {
+  std::vector<ClassSums> sums;
+  for (std::size_t rank = 0; rank < ranks; ++rank) sums.emplace_back(analysis.path_of(rank));
+  return sums;
 }
 
 }  // namespace
@@ -45,20 +43,24 @@ std::shared_ptr<const RunAnalysis> analyse(const RunSource& source, const LoadPr
   auto analysis = std::make_shared<RunAnalysis>();
   analysis->run = source.whole([&](double done) { return !progress || progress(done * kShareOfLoading); });
   const Run& run = *analysis->run;
-  const auto ranks = static_cast<std::uint16_t>(rank_count(run.trace));
-  const auto after = [&](std::size_t stages) {
-    reach(progress, kShareOfLoading + (1 - kShareOfLoading) * static_cast<double>(stages) / (ranks + 2.0));
-  };
+  const std::size_t ranks = rank_count(run.trace);
+  const auto after = [&](double stages) { reach(progress, kShareOfLoading + (1 - kShareOfLoading) * stages / 4); };
   after(0);
   analysis->path = critical_path(run);
   analysis->on_path = ops_on(analysis->path, run.trace.ops.size());
   analysis->rank_paths = by_rank(analysis->path, run.trace, ranks);
+  analysis->path_sums = sums_of_paths(*analysis, ranks);
   after(1);
-  for (std::uint16_t rank = 0; rank < ranks; ++rank) {
-    add_classes(*analysis, rank);
-    after(rank + std::size_t{2});
-  }
-  analysis->summary = summarize(run);
+  std::vector<std::vector<PathSegment>> alone;  // each rank's, never leaving it
+  if (ranks == 1)
+    analysis->classes.push_back(class_timeline(run, analysis->path));
+  else
+    alone = critical_paths_of_ranks(run);
+  after(2);
+  if (ranks > 1) analysis->classes = class_timelines(run, alone);
+  for (const std::vector<ClassSpan>& spans : analysis->classes) analysis->class_sums.emplace_back(spans);
+  after(3);
+  analysis->summary = summarize(run, analysis->path, account(run, analysis->classes));
   reach(progress, 1);
   return analysis;
 }

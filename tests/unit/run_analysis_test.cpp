@@ -128,6 +128,28 @@ TEST(RunAnalysis, TellsHowFarItIsAndStopsWhenTold) {
   }
 }
 
+// Streams that wait for each other again and again, with no work between, stand behind two kernels and no more.
+TEST(RunAnalysis, StreamsThatWaitForEachOtherCostNoMoreThanTheirOps) {
+  HandRun hand;
+  hand.device(OpKind::kernel, "a", 0, 0, 0, 0, 5);
+  const OpId last = hand.device(OpKind::kernel, "b", 1, 0, 0, 0, 9);
+  hand.run.trace.event_count = 2;
+  for (int i = 0; i < 400; ++i) {
+    const auto stream = static_cast<std::uint16_t>(i % 2);
+    const OpId record = hand.host(OpKind::event_record, "", 0, 0), wait = hand.host(OpKind::event_wait, "", 0, 0);
+    hand.op(record).stream = stream;
+    hand.op(wait).stream = static_cast<std::uint16_t>(1 - stream);
+    hand.op(record).target = hand.op(wait).target = stream;
+  }
+  const OpId work = hand.host(OpKind::host_work, "work", 0, 11);
+  hand.op(work).wait_for = WaitFor::stream;
+  const auto analysis = analysis_of(hand.finish());
+  ASSERT_EQ(analysis->path.size(), 2u);
+  EXPECT_EQ(analysis->path[0].op, last);
+  EXPECT_EQ(analysis->path[0].end, microseconds(9));
+  EXPECT_EQ(analysis->path[1].op, work);
+}
+
 TEST(RunAnalysis, OfNothingIsNothing) {
   HandRun hand;
   const auto analysis = analysis_of(hand.finish());

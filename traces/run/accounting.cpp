@@ -11,17 +11,8 @@ struct Interval {
   Time begin{}, end{};
 };
 
-// When at least one op of the class runs: ascending, disjoint.
-std::vector<Interval> busy_intervals(const Run& run, std::uint16_t rank, TimeClass time_class) {
-  const bool alone = rank_count(run.trace) == 1;
-  std::vector<Interval> intervals;
-  for (OpId id = 0; id < run.result.records.size(); ++id) {
-    const OpRecord& record = run.result.records[id];
-    if (record.start == kNever || record.end <= record.start) continue;
-    const Op& op = run.trace.ops[id];
-    if (device_class(op) == time_class && (alone || rank_of(run.trace, op) == rank))
-      intervals.push_back({record.start, record.end});
-  }
+// Ascending and disjoint, where they were given as they happened.
+void merge(std::vector<Interval>& intervals) {
   const auto earlier = [](const Interval& a, const Interval& b) { return a.begin < b.begin; };
   if (!std::is_sorted(intervals.begin(), intervals.end(), earlier))
     std::sort(intervals.begin(), intervals.end(), earlier);
@@ -33,7 +24,35 @@ std::vector<Interval> busy_intervals(const Run& run, std::uint16_t rank, TimeCla
       intervals[kept++] = interval;
   }
   intervals.resize(kept);
-  return intervals;
+}
+
+// When at least one op of either class runs on a rank: ascending, disjoint.
+struct Busy {
+  std::vector<Interval> compute, recompute;
+};
+
+constexpr std::uint32_t kEveryRank = 0xffffffff;
+
+// Of each rank; of one alone, where it is named, the others' stay empty.
+std::vector<Busy> busy_intervals(const Run& run, std::uint32_t only = kEveryRank) {
+  const std::size_t ranks = rank_count(run.trace);
+  std::vector<Busy> busy(ranks);
+  for (OpId id = 0; id < run.result.records.size(); ++id) {
+    const OpRecord& record = run.result.records[id];
+    if (record.start == kNever || record.end <= record.start) continue;
+    const Op& op = run.trace.ops[id];
+    const TimeClass time_class = device_class(op);
+    if (time_class != TimeClass::compute && time_class != TimeClass::recompute) continue;
+    const std::uint16_t rank = ranks == 1 ? std::uint16_t{0} : rank_of(run.trace, op);
+    if (only != kEveryRank && rank != only) continue;
+    (time_class == TimeClass::compute ? busy[rank].compute : busy[rank].recompute)
+        .push_back({record.start, record.end});
+  }
+  for (Busy& of_rank : busy) {
+    merge(of_rank.compute);
+    merge(of_rank.recompute);
+  }
+  return busy;
 }
 
 void append(std::vector<ClassSpan>& spans, Time begin, Time end, TimeClass time_class) {
@@ -80,30 +99,47 @@ Duration ClassTimes::total() const {
   return sum;
 }
 
-std::vector<ClassSpan> class_timeline(const Run& run, const std::vector<PathSegment>& path, std::uint16_t rank) {
+namespace {
+
+std::vector<ClassSpan> timeline(const std::vector<PathSegment>& path, const Busy& busy) {
   std::vector<ClassSpan> spans;
   for (const PathSegment& segment : path) append(spans, segment.begin, segment.end, segment.time_class);
-  spans = painted(spans, busy_intervals(run, rank, TimeClass::recompute), TimeClass::recompute);
-  return painted(spans, busy_intervals(run, rank, TimeClass::compute), TimeClass::compute);
+  spans = painted(spans, busy.recompute, TimeClass::recompute);
+  return painted(spans, busy.compute, TimeClass::compute);
 }
 
-TimeAccounting account(const Run& run, const std::vector<PathSegment>& path) {
+}  // namespace
+
+std::vector<ClassSpan> class_timeline(const Run& run, const std::vector<PathSegment>& path, std::uint16_t rank) {
+  return timeline(path, busy_intervals(run, rank)[rank]);
+}
+
+std::vector<std::vector<ClassSpan>> class_timelines(const Run& run,
+                                                    const std::vector<std::vector<PathSegment>>& paths) {
+  const std::vector<Busy> busy = busy_intervals(run);
+  std::vector<std::vector<ClassSpan>> timelines;
+  for (std::size_t rank = 0; rank < paths.size(); ++rank) timelines.push_back(timeline(paths[rank], busy[rank]));
+  return timelines;
+}
+
+TimeAccounting account(const Run& run, const std::vector<std::vector<ClassSpan>>& timelines) {
   const std::vector<Time> ends = rank_ends(run);
   TimeAccounting accounting;
   for (StepWindow& window : step_windows(run)) accounting.steps.push_back({std::move(window), {}});
-  for (std::uint16_t rank = 0; rank < ends.size(); ++rank) {
-    const std::vector<ClassSpan> spans =
-        ends.size() == 1 ? class_timeline(run, path, 0) : class_timeline(run, critical_path_of_rank(run, rank), rank);
-    for (StepAccounting& step : accounting.steps)
-      if (step.window.rank == rank) step.times = times_within(spans, step.window.begin, step.window.end);
-    const ClassTimes all = times_within(spans, Time{}, ends[rank]);
+  for (StepAccounting& step : accounting.steps)
+    step.times = times_within(timelines[step.window.rank], step.window.begin, step.window.end);
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    const ClassTimes all = times_within(timelines[rank], Time{}, ends[rank]);
     for (std::size_t c = 0; c < kTimeClasses; ++c) accounting.total.by_class[c] += all.by_class[c];
   }
   return accounting;
 }
 
-TimeAccounting account(const Run& run) {
-  return account(run, rank_count(run.trace) == 1 ? critical_path(run) : std::vector<PathSegment>{});
+TimeAccounting account(const Run& run, const std::vector<PathSegment>& path) {
+  if (rank_count(run.trace) == 1) return account(run, class_timelines(run, {path}));
+  return account(run, class_timelines(run, critical_paths_of_ranks(run)));
 }
+
+TimeAccounting account(const Run& run) { return account(run, class_timelines(run, critical_paths_of_ranks(run))); }
 
 }  // namespace memwall

@@ -51,8 +51,13 @@ struct ClassSpan {
 // (critical_path_of_rank).
 std::vector<ClassSpan> class_timeline(const Run& run, const std::vector<PathSegment>& path, std::uint16_t rank = 0);
 
+// Of every rank; `paths` as critical_paths_of_ranks gives them.
+std::vector<std::vector<ClassSpan>> class_timelines(const Run& run, const std::vector<std::vector<PathSegment>>& paths);
+
 TimeAccounting account(const Run& run);
 // The same, with the critical path of the run at hand; used where there is one rank.
 TimeAccounting account(const Run& run, const std::vector<PathSegment>& path);
+// The same, with class_timelines at hand.
+TimeAccounting account(const Run& run, const std::vector<std::vector<ClassSpan>>& timelines);
 
 }  // namespace memwall

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <unordered_map>
 
 #include "sim/ranks.h"
 
@@ -18,16 +19,47 @@ enum class At : std::uint8_t {
   nowhere
 };
 
+// Host work that waits for the device first: the record holds its end only, so the device op that it
+// waited for is found again from the program, by the rules of docs/engine.md: the last to end of those that
+// the stream or event stands behind. Per op; empty where no host work is.
+std::vector<OpId> find_awaited(const Run& run) {
+  const std::vector<Op>& ops = run.trace.ops;
+  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::host_work; })) return {};
+  std::vector<OpId> awaited(ops.size(), kNoOp);
+  // What each stands behind: of the ops that a stream waits for only the last to end can decide, and it stays the
+  // last whatever is added.
+  std::vector<OpId> stream(run.trace.streams.size(), kNoOp);
+  std::unordered_map<std::uint32_t, OpId> event;  // a file may count more events than it has ops
+  const auto of_event = [&](std::uint32_t number) {
+    const auto found = event.find(number);
+    return found == event.end() ? kNoOp : found->second;
+  };
+  const auto later = [&](OpId first, OpId second) {
+    if (first == kNoOp || second == kNoOp) return first == kNoOp ? second : first;
+    return run.result.records[second].end > run.result.records[first].end ? second : first;
+  };
+  for (OpId id = 0; id < ops.size(); ++id) {
+    const Op& op = ops[id];
+    if (runs_on_device(op.kind) && op.kind != OpKind::graph_launch) stream[op.stream] = id;
+    if (op.kind == OpKind::event_record) event[op.target] = stream[op.stream];
+    if (op.kind == OpKind::event_wait) stream[op.stream] = later(stream[op.stream], of_event(op.target));
+    if (op.kind != OpKind::host_work) continue;
+    if (op.wait_for == WaitFor::stream) awaited[id] = stream[op.stream];
+    if (op.wait_for == WaitFor::event) awaited[id] = of_event(op.target);
+    if (op.wait_for == WaitFor::device)
+      for (std::size_t s = 0; s < stream.size(); ++s)
+        if (run.trace.streams[s].rank == run.trace.threads[op.thread].rank) awaited[id] = later(awaited[id], stream[s]);
+  }
+  return awaited;
+}
+
 class Walk {
  public:
   static constexpr std::uint32_t kAllRanks = 0xffffffff;
 
-  // kAllRanks: wherever the path leads.
-  Walk(const Run& run, std::uint32_t rank, Time end)
-      : run_(run), ops_(run.trace.ops), records_(run.result.records), rank_(rank), cursor_(end) {
-    if (std::any_of(ops_.begin(), ops_.end(), [](const Op& op) { return op.kind == OpKind::host_work; }))
-      find_awaited();
-  }
+  // kAllRanks: wherever the path leads. `awaited`: as find_awaited(run) gives; must outlive the walk.
+  Walk(const Run& run, std::uint32_t rank, Time end, const std::vector<OpId>& awaited)
+      : run_(run), ops_(run.trace.ops), records_(run.result.records), rank_(rank), cursor_(end), awaited_(awaited) {}
 
   std::vector<PathSegment> segments() {
     find_last();
@@ -170,33 +202,6 @@ class Walk {
     go(At::call, record.host_cause);
   }
 
-  // Host work that waits for the device first: the record holds its end only, so the device op that it
-  // waited for is found again from the program, by the rules of docs/engine.md: the last to end of those that
-  // the stream or event stands behind.
-  void find_awaited() {
-    awaited_.assign(ops_.size(), kNoOp);
-    std::vector<std::vector<OpId>> stream(run_.trace.streams.size()), event(run_.trace.event_count);
-    const auto last_of = [&](const std::vector<OpId>& candidates, OpId last) {
-      for (const OpId candidate : candidates)
-        if (last == kNoOp || records_[candidate].end > records_[last].end) last = candidate;
-      return last;
-    };
-    for (OpId id = 0; id < ops_.size(); ++id) {
-      const Op& op = ops_[id];
-      if (runs_on_device(op.kind) && op.kind != OpKind::graph_launch) stream[op.stream] = {id};
-      if (op.kind == OpKind::event_record) event[op.target] = stream[op.stream];
-      if (op.kind == OpKind::event_wait)
-        stream[op.stream].insert(stream[op.stream].end(), event[op.target].begin(), event[op.target].end());
-      if (op.kind != OpKind::host_work) continue;
-      if (op.wait_for == WaitFor::stream) awaited_[id] = last_of(stream[op.stream], kNoOp);
-      if (op.wait_for == WaitFor::event) awaited_[id] = last_of(event[op.target], kNoOp);
-      if (op.wait_for == WaitFor::device)
-        for (std::size_t s = 0; s < stream.size(); ++s)
-          if (run_.trace.streams[s].rank == run_.trace.threads[op.thread].rank)
-            awaited_[id] = last_of(stream[s], awaited_[id]);
-    }
-  }
-
   void find_previous() {
     std::vector<OpId> started;
     for (OpId id = 0; id < records_.size(); ++id)
@@ -220,7 +225,7 @@ class Walk {
   At at_ = At::nowhere;
   OpId op_ = kNoOp;
   std::vector<PathSegment> segments_;  // latest first
-  std::vector<OpId> awaited_;          // of host_work; empty if there is none
+  const std::vector<OpId>& awaited_;   // of host_work; empty if there is none
   std::vector<OpId> previous_;         // in the stream; found at the first page fault
 };
 
@@ -255,11 +260,25 @@ TimeClass device_class(const Op& op) {
   }
 }
 
-std::vector<PathSegment> critical_path(const Run& run) { return Walk(run, Walk::kAllRanks, run.result.end).segments(); }
+std::vector<PathSegment> critical_path(const Run& run) {
+  const std::vector<OpId> awaited = find_awaited(run);
+  return Walk(run, Walk::kAllRanks, run.result.end, awaited).segments();
+}
 
 std::vector<PathSegment> critical_path_of_rank(const Run& run, std::uint16_t rank) {
   if (rank_count(run.trace) == 1) return critical_path(run);
-  return Walk(run, rank, rank_ends(run)[rank]).segments();
+  const std::vector<OpId> awaited = find_awaited(run);
+  return Walk(run, rank, rank_ends(run)[rank], awaited).segments();
+}
+
+std::vector<std::vector<PathSegment>> critical_paths_of_ranks(const Run& run) {
+  if (rank_count(run.trace) == 1) return {critical_path(run)};
+  const std::vector<OpId> awaited = find_awaited(run);
+  const std::vector<Time> ends = rank_ends(run);
+  std::vector<std::vector<PathSegment>> paths;
+  for (std::uint16_t rank = 0; rank < ends.size(); ++rank)
+    paths.push_back(Walk(run, rank, ends[rank], awaited).segments());
+  return paths;
 }
 
 }  // namespace memwall

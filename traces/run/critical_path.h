@@ -55,6 +55,9 @@ std::vector<PathSegment> critical_path(const Run& run);
 // have not, it waits for a collective (PathPart::wait). REQUIRES: rank < rank_count(run.trace).
 std::vector<PathSegment> critical_path_of_rank(const Run& run, std::uint16_t rank);
 
+// Of every rank what critical_path_of_rank gives.
+std::vector<std::vector<PathSegment>> critical_paths_of_ranks(const Run& run);
+
 // The class of what an op does on the device (compute for kernels, copy for copies, ...).
 TimeClass device_class(const Op& op);
 

@@ -76,6 +76,10 @@ void count_ops(const Run& run, RunSummary& summary) {
 
 RunSummary summarize(const Run& run) {
   const std::vector<PathSegment> path = critical_path(run);
+  return summarize(run, path, account(run, path));
+}
+
+RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting) {
   RunSummary summary;
   summary.trace = run.trace.name;
   summary.machine = run.machine.name;
@@ -91,7 +95,7 @@ RunSummary summarize(const Run& run) {
   summary.ranks = run.trace.ranks * static_cast<std::uint32_t>(rank_count(run.trace));
   summary.job_ranks = run.trace.job_ranks;
   summary.by_rank = rank_summaries(run);
-  summary.steps = steps_of(run, account(run, path));
+  summary.steps = steps_of(run, accounting);
   summary.step_count = static_cast<std::uint32_t>(summary.steps.size());
   for (const StepSummary& step : summary.steps)
     for (std::size_t c = 0; c < kTimeClasses; ++c) summary.times.by_class[c] += step.times.by_class[c];

@@ -100,6 +100,8 @@ struct RunSummary {
 };
 
 RunSummary summarize(const Run& run);
+// The same for whoever has these at hand: critical_path(run) and account(run).
+RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting);
 
 // One JSON object, indented, keys in a fixed order, seconds and bytes as plain numbers (shortest
 // form that reads back to the same double). Byte-equal for equal summaries. The fields are

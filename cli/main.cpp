@@ -139,16 +139,17 @@ int run_program(int argc, char** argv) {
       "  memwall inspect step.mwt                        # what it knows, what can be asked of it\n"
       "  memwall run step.mwt -o base.h5                 # replay it as it was\n"
       "  memwall run step.mwt --policy checkpoint:mode=full -o run.h5\n"
-      "  memwall compare base.h5 run.h5                  # what changed\n\n"
+      "  memwall compare base.h5 run.h5                  # what changed\n"
+      "  memwall view base.h5 run.h5                     # look at both in a window\n\n"
       "Data goes to stdout, the rest to stderr. Exit codes: 0 done, 1 internal error, 2 usage or settings,\n"
       "3 does not fit (the full result is still printed), 4 validation outside tolerance, 5 sweep with failed\n"
       "points, 6 unreadable input.");
-  const std::vector<Verb> verbs{add_import(app),    add_inspect(app),  add_run(app, command_line_of(argc, argv)),
-                                add_compare(app),   add_export(app),   add_render(app),
-                                add_memory(app),    add_machines(app), add_policies(app),
-                                add_calibrate(app), add_schedule(app), add_validate(app),
-                                add_forecast(app),  add_watch(app),    add_generate(app),
-                                add_roofline(app)};
+  const std::vector<Verb> verbs{add_import(app),   add_inspect(app),   add_run(app, command_line_of(argc, argv)),
+                                add_compare(app),  add_export(app),    add_render(app),
+                                add_view(app),     add_memory(app),    add_machines(app),
+                                add_policies(app), add_calibrate(app), add_schedule(app),
+                                add_validate(app), add_forecast(app),  add_watch(app),
+                                add_generate(app), add_roofline(app)};
   allow_extras(app);
   try {
     app.parse(argc, argv);

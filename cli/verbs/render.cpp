@@ -1,4 +1,4 @@
-// memwall render: pictures of runs and of memory snapshots, as SVG.
+// memwall render: pictures of runs and of memory snapshots, as SVG, PNG or PDF.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -11,12 +11,13 @@
 #include <ostream>
 
 #include "cli/capacity_option.h"
-#include "cli/charts.h"
 #include "cli/memory_charts.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/recorded_device.h"
 #include "cli/verbs/verbs.h"
+#include "cli/viewer_program.h"
+#include "gui/drawing/run_figures.h"
 #include "models/workload/import/snapshot_import.h"
 #include "sim/error.h"
 #include "traces/figure/svg.h"
@@ -27,13 +28,14 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string what, tier = "hbm", at = "peak", axis = "events", capacity, output;
+  std::string what, tier = "hbm", range, at = "peak", axis = "events", capacity, output;
+  std::vector<std::string> lanes;
   std::optional<int> device;
+  std::optional<double> scale;
   // Options that were given, for those that suit only one kind of file or one drawing.
   bool tier_given = false, at_given = false, axis_given = false;
 };
 
-const std::vector<std::string> kOfRuns{"timeline", "memory", "links", "tiers", "compare"};
 const std::vector<std::string> kOfSnapshots{"memory", "blocks", "segments"};
 
 bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
@@ -42,31 +44,43 @@ bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
 
 // Throws where neither runs nor snapshots have such a picture.
 void check_word(const std::string& what) {
-  std::vector<std::string> known = kOfRuns;
+  std::vector<std::string> known = gui::run_figure_names();
   known.insert(known.end(), kOfSnapshots.begin(), kOfSnapshots.end());
   if (what.empty() || is_one_of(what, known)) return;
   const std::string near = nearest_name(what, known);
-  throw UsageError(fmt::format("--what \"{}\" is unknown{}; expected {} (of runs), or {} (of memory snapshots).", what,
-                               near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near), fmt::join(kOfRuns, ", "),
-                               fmt::join(kOfSnapshots, ", ")));
+  throw UsageError(fmt::format("--view \"{}\" is unknown{}; expected {} (of runs), or {} (of memory snapshots).", what,
+                               near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near),
+                               fmt::join(gui::run_figure_names(), ", "), fmt::join(kOfSnapshots, ", ")));
 }
 
+std::string ending_of(const Options& o) { return std::filesystem::path(o.output).extension().string(); }
+// Pictures that memwall-viewer writes.
+bool is_painted(const Options& o) { return ending_of(o) == ".png" || ending_of(o) == ".pdf"; }
+
 void check_output(const Options& o) {
-  const std::string ending = std::filesystem::path(o.output).extension().string();
-  if (!o.output.empty() && o.output != "-" && ending != ".svg")
-    throw UsageError(fmt::format(
-        "-o {}: pictures are written as .svg; other forms need the viewer, which is not built yet.", o.output));
+  if (!o.output.empty() && o.output != "-" && !is_painted(o) && ending_of(o) != ".svg")
+    throw UsageError(fmt::format("-o {}: pictures are written as .svg, .png or .pdf.", o.output));
+  if (!o.scale) return;
+  if (ending_of(o) != ".png")
+    throw UsageError("--scale says how many pixels a point of a .png has; .svg and .pdf have none.");
+  if (!(*o.scale >= 0.1 && *o.scale <= 20))
+    throw UsageError(fmt::format("--scale {}: expected pixels per point, 0.1 to 20.", *o.scale));
 }
 
 // --- runs
 
 void check_run_options(const Options& o, const std::string& what) {
-  if (!is_one_of(what, kOfRuns))
-    throw UsageError(fmt::format("--what {} draws memory snapshots, and {} is none; expected one of {}.", what,
-                                 o.files.front(), fmt::join(kOfRuns, ", ")));
+  if (!is_one_of(what, gui::run_figure_names()))
+    throw UsageError(fmt::format("--view {} draws memory snapshots, and {} is none; expected one of {}.", what,
+                                 o.files.front(), fmt::join(gui::run_figure_names(), ", ")));
   if (what != "compare" && o.files.size() > 1)
     throw UsageError(
-        fmt::format("--what {} draws one run, {} were given; --what compare draws several.", what, o.files.size()));
+        fmt::format("--view {} draws one run, {} were given; --view compare draws several.", what, o.files.size()));
+  if ((what == "tiers" || what == "compare") && !o.range.empty())
+    throw UsageError(
+        fmt::format("--view {} tells of whole runs and has no --range; timeline, memory and links have one.", what));
+  if (what != "timeline" && !o.lanes.empty())
+    throw UsageError(fmt::format("--lane chooses lanes of --view timeline; --view {} has none.", what));
   for (const auto& [given, name] : {std::pair{o.at_given, "--at"},
                                     {o.axis_given, "--axis"},
                                     {o.device.has_value(), "--device"},
@@ -84,27 +98,29 @@ Figure draw_runs(const Options& o) {
     runs.push_back(read_run(path));
     labels.push_back(std::filesystem::path(path).stem().string());
   }
-  if (what == "compare") return comparison_of(runs, labels);
-  if (what == "memory") return memory_of(runs.front(), o.tier);
-  if (what == "links") return links_of(runs.front());
-  if (what == "tiers") return tiers_of(runs.front());
-  return timeline_of(runs.front());
+  std::vector<const Run*> pointers;
+  for (const Run& run : runs) pointers.push_back(&run);
+  gui::RunFigureRequest request{.view = what, .tier = o.tier, .range = {}, .lanes = o.lanes};
+  if (!o.range.empty()) request.range = gui::parse_range(o.range, runs.front(), o.tier);
+  return gui::run_figure(pointers, labels, request);
 }
 
 // --- snapshots
 
 void check_snapshot_options(const Options& o, const std::string& what) {
   if (!is_one_of(what, kOfSnapshots))
-    throw UsageError(fmt::format("--what {} draws runs, and {} is a memory snapshot; expected one of {}.", what,
+    throw UsageError(fmt::format("--view {} draws runs, and {} is a memory snapshot; expected one of {}.", what,
                                  o.files.front(), fmt::join(kOfSnapshots, ", ")));
   if (o.files.size() > 1)
-    throw UsageError(fmt::format("--what {} draws one memory snapshot, {} files were given.", what, o.files.size()));
+    throw UsageError(fmt::format("--view {} draws one memory snapshot, {} files were given.", what, o.files.size()));
   if (o.tier_given)
     throw UsageError(fmt::format("--tier is for runs; {} is a memory snapshot, which has --device.", o.files.front()));
+  for (const auto& [given, name] : {std::pair{!o.range.empty(), "--range"}, {!o.lanes.empty(), "--lane"}})
+    if (given) throw UsageError(fmt::format("{} is for runs; {} is a memory snapshot.", name, o.files.front()));
   if (o.at_given && what != "segments")
-    throw UsageError(fmt::format("--at says when --what segments looks; --what {} shows all events.", what));
+    throw UsageError(fmt::format("--at says when --view segments looks; --view {} shows all events.", what));
   if (what == "segments" && (o.axis_given || !o.capacity.empty()))
-    throw UsageError(fmt::format("{} is for --what memory and blocks; a map of segments has none.",
+    throw UsageError(fmt::format("{} is for --view memory and blocks; a map of segments has none.",
                                  o.axis_given ? "--axis" : "--capacity"));
 }
 
@@ -160,7 +176,7 @@ Figure draw(const Options& o) {
       std::find_if(o.files.begin(), o.files.end(), [](const std::string& path) { return is_pickle(path); });
   if (snapshot == o.files.end()) return draw_runs(o);
   if (o.what == "compare")
-    throw UsageError(fmt::format("--what compare draws runs, and {} is a memory snapshot.", *snapshot));
+    throw UsageError(fmt::format("--view compare draws runs, and {} is a memory snapshot.", *snapshot));
   return draw_snapshot(o);
 }
 
@@ -168,40 +184,55 @@ int render(const Options& o) {
   check_word(o.what);
   check_output(o);
   require_harmless(o.output, {o.files.begin(), o.files.end()});
-  const Figure figure = draw(o);
-  write_output(o.output, [&](std::ostream& out) { write_svg(figure, out); });
-  return 0;
+  if (!is_painted(o)) {
+    const Figure figure = draw(o);
+    write_output(o.output, [&](std::ostream& out) { write_svg(figure, out); });
+    return 0;
+  }
+  const std::filesystem::path viewer = find_viewer("a picture as " + ending_of(o));
+  return paint_with_viewer(viewer, draw(o), o.output, o.scale.value_or(2));
 }
 
 }  // namespace
 
 Verb add_render(CLI::App& parent) {
   auto o = std::make_shared<Options>();
-  CLI::App* app = parent.add_subcommand("render", "Draw a run, or several, or a memory snapshot, as SVG");
+  CLI::App* app = parent.add_subcommand("render", "Draw a run, or several, or a memory snapshot, as SVG, PNG or PDF");
   app->add_option("files", o->files,
-                  "The run (.h5, from `memwall run -o`), several for --what compare; or a memory snapshot (.pickle)")
+                  "The run (.h5, from `memwall run -o`), several for --view compare; or a memory snapshot (.pickle)")
       ->required();
   app->add_option(
-      "--what", o->what,
+      "--view,--what", o->what,
       "Of runs: timeline (default), memory, links, tiers or compare; of snapshots: memory (default), blocks "
-      "or segments");
+      "or segments. --what is its older name");
+  app->add_option(
+      "--range", o->range,
+      "Runs: only a part, of timeline, memory and links: step:2 (counted from 1), step:2-3, 12ms:15ms, 12ms:, "
+      ":15ms, op:120-180, peak:2ms (2 ms around the peak of --tier)");
+  app->add_option("--lane", o->lanes,
+                  "Runs: a lane of the timeline by its title, e.g. \"stream 7\"; several, in the order of the picture; "
+                  "default: all")
+      ->expected(1);
   const CLI::Option* tier =
-      app->add_option("--tier", o->tier, "Runs: whose memory --what memory draws; of rank 3 of several: hbm rank 3")
+      app->add_option("--tier", o->tier, "Runs: whose memory --view memory draws; of rank 3 of several: hbm rank 3")
           ->capture_default_str();
   const CLI::Option* at =
       app->add_option("--at", o->at,
-                      "Snapshots: when --what segments looks: peak, start, end or the number of an event")
+                      "Snapshots: when --view segments looks: peak, start, end or the number of an event")
           ->capture_default_str();
   const CLI::Option* axis = app->add_option("--axis", o->axis, "Snapshots: events or time")->capture_default_str();
   app->add_option("--device", o->device, "Snapshots: number of the GPU; default: the one that reserved most");
   app->add_option("--capacity", o->capacity, "Snapshots: draw a line at this size, e.g. 80GiB");
-  app->add_option("-o,--output", o->output, "The picture (.svg); default: stdout");
+  app->add_option("-o,--output", o->output, "The picture (.svg, .png or .pdf); default: SVG to stdout");
+  app->add_option("--scale", o->scale, "Pixels per point of a .png, default 2: 1920 across");
   app->footer(
       "Examples:\n"
-      "  memwall render run.h5 --what memory -o memory.svg\n"
-      "  memwall render base.h5 run.h5 --what compare -o compare.svg\n"
+      "  memwall render run.h5 --view memory -o memory.svg\n"
+      "  memwall render run.h5 --range step:2 -o step.pdf\n"
+      "  memwall render run.h5 --view memory --range peak:2ms --scale 3 -o peak.png\n"
+      "  memwall render base.h5 run.h5 --view compare -o compare.svg\n"
       "  memwall render snapshot.pickle -o memory.svg\n"
-      "  memwall render snapshot.pickle --what segments --at peak -o segments.svg");
+      "  memwall render snapshot.pickle --view segments --at peak -o segments.svg");
   return {app, [o, tier, at, axis] {
             Options given = *o;
             given.tier_given = tier->count() > 0;

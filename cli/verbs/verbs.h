@@ -24,6 +24,7 @@ Verb add_run(CLI::App& parent, const std::string& command_line);  // the latter 
 Verb add_compare(CLI::App& parent);
 Verb add_export(CLI::App& parent);
 Verb add_render(CLI::App& parent);
+Verb add_view(CLI::App& parent);
 Verb add_memory(CLI::App& parent);
 Verb add_schedule(CLI::App& parent);
 Verb add_validate(CLI::App& parent);

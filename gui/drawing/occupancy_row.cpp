@@ -122,8 +122,34 @@ class OccupancyDrawing {
       const auto k = static_cast<std::size_t>(*kind);
       if (std::none_of(highs.begin(), highs.end(), [k](const KindHigh& high) { return high.bytes[k] != 0; })) continue;
       area(sums, palette::color_of(to_string(*kind)), kNoColor);
+      const std::vector<Bytes> ceiling = sums;
       for (std::size_t i = 0; i < highs.size(); ++i) sums[i] -= highs[i].bytes[k];
+      if (place_.height >= kLeastForTicks) name_band(*kind, sums, ceiling);
     }
+    for (Text& name : names_) figure_.add(std::move(name));
+  }
+
+  // The kind's name where its band is thickest over the name's width; none where it has no room.
+  void name_band(StorageKind kind, const std::vector<Bytes>& floor, const std::vector<Bytes>& ceiling) {
+    constexpr std::size_t kPlaces = 16, kMargin = 64;  // left of it are the numbers of the axis
+    std::string name(to_string(kind));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    const auto width = static_cast<std::size_t>(text_width(name, kSmall)) + 8;
+    if (floor.size() < width + 2 * kMargin) return;
+    double thickest = kSmall + 3;
+    Point at;
+    for (std::size_t place = 0; place < kPlaces; ++place) {
+      const std::size_t first = kMargin + (floor.size() - width - 2 * kMargin) * place / (kPlaces - 1);
+      const double low = y(*std::max_element(floor.begin() + static_cast<std::ptrdiff_t>(first),
+                                             floor.begin() + static_cast<std::ptrdiff_t>(first + width)));
+      const double high = y(*std::min_element(ceiling.begin() + static_cast<std::ptrdiff_t>(first),
+                                              ceiling.begin() + static_cast<std::ptrdiff_t>(first + width)));
+      if (low - high <= thickest * 1.05) continue;
+      thickest = low - high;
+      at = {pixels_->x(first) + 4, (low + high) / 2 + 3.5};
+    }
+    if (at.x > 0)
+      names_.push_back({at, name, kSmall, Anchor::start, palette::text_on(palette::color_of(to_string(kind)))});
   }
 
   // A text that is readable on anything.
@@ -182,6 +208,7 @@ class OccupancyDrawing {
   TierExtent own_;
   const OccupancyPixels* pixels_ = nullptr;
   bool capacity_is_near_ = false;
+  std::vector<Text> names_;  // of kinds: on top of all bands
   double top_ = 1;
 };
 

@@ -237,6 +237,16 @@ class TreemapDrawing {
     return fmt::format("{}, {}: {}", name_of_row(tile.row), words(tile.kind), size(set_.rows[tile.row].bytes));
   }
 
+  // The end of a path tells more than its beginning: "layers.3.mlp.weight" becomes "…mlp.weight".
+  static std::string fitting_name(std::string name, double width) {
+    if (text_width(name, kSmall) <= width) return name;
+    for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+      std::string end = "\u2026" + name.substr(dot + 1);
+      if (text_width(end, kSmall) <= width) return end;
+    }
+    return name;
+  }
+
   // As many lines as have room, each shortened to the tile.
   void write(const TreemapTile& tile, bool begins_kind) {
     const double width = tile.place.width - 8;
@@ -254,7 +264,9 @@ class TreemapDrawing {
     if (tile.row == kRest) {
       line(to_string(rest_of(set_, tiles_, tile.kind)), false);
     } else {
-      line(name_of_row(tile.row), false);
+      const std::string number = fmt::format("#{}", set_.rows[tile.row].storage);
+      const std::string name = fitting_name(name_of_row(tile.row), width);
+      line(text_width(name, kSmall) > width && !names_.contains(set_.rows[tile.row].storage) ? number : name, false);
       line(size(set_.rows[tile.row].bytes), false);
     }
   }

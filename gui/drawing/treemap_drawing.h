@@ -30,7 +30,7 @@ struct TreemapRest {
   Bytes untracked = 0;  // of them: in no storage
 };
 TreemapRest rest_of(const ResidentSet& set, const std::vector<TreemapTile>& tiles, StorageKind kind);
-std::string to_string(const TreemapRest& rest);  // "and 1 234 smaller: 3.2 GB"
+std::string to_string(const TreemapRest& rest);  // "and 1234 smaller: 3.2 GB"
 
 // `names`: of storages, for the tiles that have room for a name; the others are called by their number.
 Figure draw_treemap(const ResidentSet& set, const std::vector<TreemapTile>& tiles, std::optional<StorageId> selected,

@@ -15,6 +15,18 @@ Machine machine_of(const TieredRunOptions& options) {
 
 }  // namespace
 
+std::vector<Move> PagerToHost::make_room(int, Bytes bytes, const PagerView& view) {
+  const auto host = static_cast<std::uint8_t>(test_machine().tier("host"));
+  std::vector<Move> moves;
+  for (const ResidentStorage& storage : view.resident()) {
+    if (bytes <= 0) break;
+    if (storage.pinned) continue;
+    moves.push_back({MoveKind::evict, storage.storage, host});
+    bytes -= storage.bytes;
+  }
+  return moves;
+}
+
 Trace tiered_trace(const Trace& trace, const TieredRunOptions& options) {
   const Machine machine = machine_of(options);
   std::vector<PolicySpec> specs;
@@ -30,6 +42,7 @@ Run tiered_run(Trace trace, const TieredRunOptions& options) {
   settings.pager_text = options.pager;
   settings.allocator = options.allocator;
   settings.observer = options.observer;
+  settings.pager = options.own_pager;
   std::unique_ptr<Pager> pager;
   if (!options.pager.empty()) {
     const PolicySpec spec = parse_policy(options.pager);

@@ -9,6 +9,7 @@
 #include "gui/model/open_run.h"
 #include "sim/machine.h"
 #include "sim/observer.h"
+#include "sim/pager.h"
 #include "sim/trace.h"
 
 namespace memwall {
@@ -17,9 +18,17 @@ struct TieredRunOptions {
   std::vector<std::string> policies{};  // "offload:what=activations"
   std::string pager{};                  // "lru"
   std::string allocator = "pytorch";
+  Pager* own_pager = nullptr;    // not owned; instead of `pager`
   Bytes hbm = 0;                 // capacity; 0 = the machine's
   Bytes untracked = 0;           // on the device, in no storage
   Observer* observer = nullptr;  // not owned; its storages are those of the trace that policies made
+};
+
+// Moves what was used least recently to the tier "host". Tests of pictures use it: they know no policies.
+class PagerToHost final : public Pager {
+ public:
+  PagerClock clock() const override { return PagerClock::host; }
+  std::vector<Move> make_room(int tier, Bytes bytes, const PagerView& view) override;
 };
 
 // The trace after the policies.

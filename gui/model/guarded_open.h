@@ -2,6 +2,7 @@
 // are right may still be made to make HDF5 crash, hang or eat memory, and then the child does.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -21,8 +22,11 @@ struct ProbeLimits {
 std::optional<std::string> refused_by_probe(const std::filesystem::path& program, const std::filesystem::path& file,
                                             const ProbeLimits& limits = {}, const LoadProgress& progress = {});
 
-// The child's work, after it has set its limits: opens the file, touches every table, column header and chunk index,
-// and one cell of each column. 0, or 6 after a sentence on stderr.
+// How the child ends, besides 0: the reason is on stderr, or there was no memory for one.
+inline constexpr int kProbeRefused = 6, kProbeOutOfMemory = 7;
+
+// The child's work: sets its limits, opens the file, touches every table, column header and chunk index, and reads what
+// a first picture needs. 0, kProbeRefused after a sentence on stderr, or kProbeOutOfMemory.
 int probe_main(const std::filesystem::path& file, const ProbeLimits& limits);
 
 }  // namespace memwall::gui

@@ -21,6 +21,8 @@
 #include "sim/simulation.h"
 #include "sim/trace.h"
 #include "traces/run/hdf5_handle.h"
+#include "traces/run/run_index.h"
+#include "traces/run/sealed_file.h"
 
 namespace memwall {
 
@@ -53,7 +55,10 @@ struct TextTarget {
 struct ReadContext {
   std::string path;
   std::uint64_t length = 0;
-  [[noreturn]] void refuse(const std::string& what) const;  // InputError "Run file 'path': what"
+  SealedFile* sealed = nullptr;              // what HDF5 reads through, if it is that
+  std::function<void(std::size_t)> on_rows;  // told of rows as they are read; may throw to stop
+  // Throws InputError "Run file 'path': what", or what the sealed file found damaged, which is then the reason.
+  [[noreturn]] void refuse(const std::string& what) const;
 };
 
 // Throws std::runtime_error with a short phrase if HDF5 refuses; the caller knows the path.
@@ -62,6 +67,9 @@ void write_table(hid_t parent, const std::string& name, std::size_t rows, const 
 // Rows of a table, bounded by what a file of this length can hold.
 std::size_t table_rows(const ReadContext& context, hid_t parent, const std::string& name);
 bool has_table(hid_t parent, const std::string& name);
+// The same; refuses where it cannot be told. Of a name with slashes the groups on the way are asked for first.
+bool has_table(const ReadContext& context, hid_t parent, const std::string& name);
+Hdf5Handle open_table(const ReadContext& context, hid_t parent, const std::string& name);
 void read_table(const ReadContext& context, hid_t parent, const std::string& name, std::size_t rows,
                 const std::vector<ColumnTarget>& columns, const std::vector<TextTarget>& texts);
 
@@ -90,6 +98,10 @@ constexpr std::int64_t enumerators() {
     return 3;
   else if constexpr (std::is_same_v<E, WaitReason>)
     return kWaitReasons;
+  else if constexpr (std::is_same_v<E, RunLaneKind>)
+    return 4;
+  else if constexpr (std::is_same_v<E, SpanWord>)
+    return kSpanWords;
   else {
     static_assert(std::is_same_v<E, Access>, "say how many values the enumeration has");
     return 2;

@@ -121,23 +121,36 @@ void seal(const std::filesystem::path& path) {
   if (!file) throw UsageError(fmt::format("Cannot write the run file '{}'.", path.string()));
 }
 
-std::uint64_t verify_seal(const std::filesystem::path& path) {
+Seal read_seal(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in || std::filesystem::is_directory(path))
     refuse(path, "it cannot be opened; expected a run that memwall wrote.");
+  Seal seal;
   std::error_code error;
-  const std::uint64_t length = std::filesystem::file_size(path, error);
+  seal.length = std::filesystem::file_size(path, error);
   if (error) refuse(path, "it is not a plain file.");
-  const Block block = read_block(in, path, length);
-  check_block(block, path, length);
-  const auto piece = get<std::uint64_t>(block, 32), count = get<std::uint64_t>(block, 40);
-  const std::vector<std::uint64_t> sums = piece_checksums(in, get<std::uint64_t>(block, 24), piece);
-  if (sums.size() != count) refuse(path, "it cannot be read to its end.");
+  const Block block = read_block(in, path, seal.length);
+  check_block(block, path, seal.length);
+  seal.piece_bytes = get<std::uint64_t>(block, 32);
+  seal.sums.resize(static_cast<std::size_t>(get<std::uint64_t>(block, 40)));
+  for (std::size_t i = 0; i < seal.sums.size(); ++i) seal.sums[i] = get<std::uint64_t>(block, kTableOffset + 8 * i);
+  return seal;
+}
+
+std::string damaged_piece(const Seal& seal, std::size_t piece) {
+  return fmt::format("the checksum of bytes {} to {} does not match; it is damaged.",
+                     kEnvelopeBytes + piece * seal.piece_bytes,
+                     std::min(kEnvelopeBytes + (piece + 1) * seal.piece_bytes, seal.length) - 1);
+}
+
+std::uint64_t verify_seal(const std::filesystem::path& path) {
+  const Seal seal = read_seal(path);
+  std::ifstream in(path, std::ios::binary);
+  const std::vector<std::uint64_t> sums = piece_checksums(in, seal.length - kEnvelopeBytes, seal.piece_bytes);
+  if (sums.size() != seal.sums.size()) refuse(path, "it cannot be read to its end.");
   for (std::size_t i = 0; i < sums.size(); ++i)
-    if (sums[i] != get<std::uint64_t>(block, kTableOffset + 8 * i))
-      refuse(path, fmt::format("the checksum of bytes {} to {} does not match; it is damaged.",
-                               kEnvelopeBytes + i * piece, std::min(kEnvelopeBytes + (i + 1) * piece, length) - 1));
-  return length;
+    if (sums[i] != seal.sums[i]) refuse(path, damaged_piece(seal, i));
+  return seal.length;
 }
 
 bool has_run_magic(const std::filesystem::path& path) {

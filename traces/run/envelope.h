@@ -14,6 +14,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace memwall {
 
@@ -23,8 +25,20 @@ inline constexpr std::uint64_t kEnvelopeBytes = 4096;
 // Fills the user block of a closed file whose HDF5 part is complete. Throws UsageError if it cannot be written.
 void seal(const std::filesystem::path& path);
 
-// Throws InputError with a sentence unless the file is whole and of this version. Returns its length in bytes.
+// What the user block says of the rest.
+struct Seal {
+  std::uint64_t length = 0;       // of the file
+  std::uint64_t piece_bytes = 0;  // of the HDF5 part, per checksum; the last piece may be shorter
+  std::vector<std::uint64_t> sums;
+};
+// Verifies the user block alone, and the file's length. Throws InputError with a sentence.
+Seal read_seal(const std::filesystem::path& path);
+
+// As read_seal, and verifies every piece. Returns the file's length in bytes.
 std::uint64_t verify_seal(const std::filesystem::path& path);
+
+// "the checksum of bytes 4096 to 1052671 does not match; it is damaged."
+std::string damaged_piece(const Seal& seal, std::size_t piece);
 
 // Does the file begin with the magic? Never throws.
 bool has_run_magic(const std::filesystem::path& path);

@@ -3,9 +3,32 @@
 
 #include <hdf5.h>
 
+#include <mutex>
 #include <utility>
 
 namespace memwall {
+
+// HDF5 has state of its own, and builds of it that are not made for threads are common: one thread at a time. It prints
+// its own errors unless told not to; ours are sentences. Sections may be nested.
+class Hdf5Section {
+ public:
+  Hdf5Section() : lock_(mutex()) {
+    H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  ~Hdf5Section() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
+  Hdf5Section(const Hdf5Section&) = delete;
+  Hdf5Section& operator=(const Hdf5Section&) = delete;
+
+ private:
+  static std::recursive_mutex& mutex() {
+    static std::recursive_mutex one;
+    return one;
+  }
+  const std::lock_guard<std::recursive_mutex> lock_;
+  H5E_auto2_t function_ = nullptr;
+  void* data_ = nullptr;
+};
 
 class Hdf5Handle {
  public:
@@ -23,30 +46,14 @@ class Hdf5Handle {
   bool valid() const { return id_ >= 0; }
   // False if closing fails, which for a written file means that it is not complete.
   bool reset() {
-    const bool closed = id_ < 0 || close_(id_) >= 0;
-    id_ = -1;
-    return closed;
+    if (id_ < 0) return true;
+    const Hdf5Section section;
+    return close_(std::exchange(id_, -1)) >= 0;
   }
 
  private:
   hid_t id_ = -1;
   Close close_ = nullptr;
-};
-
-// HDF5 prints its own errors unless told not to; ours are sentences.
-class QuietHdf5 {
- public:
-  QuietHdf5() {
-    H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  }
-  ~QuietHdf5() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
-  QuietHdf5(const QuietHdf5&) = delete;
-  QuietHdf5& operator=(const QuietHdf5&) = delete;
-
- private:
-  H5E_auto2_t function_ = nullptr;
-  void* data_ = nullptr;
 };
 
 }  // namespace memwall

@@ -13,8 +13,9 @@
 namespace memwall {
 
 // Written beside the target and renamed; on an error nothing is left. Throws UsageError if the
-// place cannot be written.
-void write_run(const Run& run, const std::filesystem::path& path);
+// place cannot be written. Without the index (run_index.h) it is a file as earlier programs wrote them: readable, but a
+// viewer has to read all of it first.
+void write_run(const Run& run, const std::filesystem::path& path, bool with_index = true);
 
 // Throws InputError.
 Run read_run(const std::filesystem::path& path);

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "traces/run/column_file.h"
-#include "traces/run/lane_pyramid.h"
 #include "traces/run/run.h"
+#include "traces/run/run_source.h"
 
 namespace memwall {
 
@@ -338,26 +338,62 @@ void fields(F&& f, Row<Provenance>) {
   f("version", &Provenance::version);
 }
 
-// Written for viewers; a run that is read builds its own.
-struct LaneRow {
-  std::uint32_t is_stream = 0, index = 0, base_log2 = 0, levels = 0;
-};
-
+// The index: for viewers, who read by range. A run that is read whole builds its own.
 template <class F>
-void fields(F&& f, Row<LaneRow>) {
-  f("is_stream", &LaneRow::is_stream);
-  f("index", &LaneRow::index);
-  f("base_log2", &LaneRow::base_log2);
-  f("levels", &LaneRow::levels);
+void fields(F&& f, Row<RunLane>) {
+  f("kind", &RunLane::kind);
+  f("index", &RunLane::index);
+  f("rank", &RunLane::rank);
+  f("from", &RunLane::from);
+  f("to", &RunLane::to);
+  f("engine", &RunLane::engine);
+  f("device", &RunLane::device);
+  f("name", &RunLane::name);
+  f("spans", &RunLane::spans);
+  f("base_log2", &RunLane::base_log2);
+  f("levels", &RunLane::levels);
 }
 
 template <class F>
-void fields(F&& f, Row<LaneBucket>) {
-  f("lane", &LaneBucket::lane);
-  f("level", &LaneBucket::level);
-  f("bucket", &LaneBucket::bucket);
-  f("busy_ps", &LaneBucket::busy);
-  f("begins", &LaneBucket::begins);
+void fields(F&& f, Row<LaneCell>) {
+  f("bucket", &LaneCell::bucket);
+  f("busy_ps", &LaneCell::busy);
+  f("begins", &LaneCell::begins);
+  f("word", &LaneCell::word);
+  f("stall", &LaneCell::stall);
+  f("before", &LaneCell::before);
+}
+
+template <class F>
+void fields(F&& f, Row<Owned<LaneBlock>>) {
+  f("owner", &Owned<LaneBlock>::owner);
+  f("block", MEMWALL_MEMBER(item.block));
+  f("begin_ps", MEMWALL_MEMBER(item.begin));
+  f("end_ps", MEMWALL_MEMBER(item.end));
+  f("spans", MEMWALL_MEMBER(item.spans));
+}
+
+template <class F>
+void fields(F&& f, Row<StepWindow>) {
+  f("name", &StepWindow::name);
+  f("begin_ps", &StepWindow::begin);
+  f("end_ps", &StepWindow::end);
+  f("rank", &StepWindow::rank);
+}
+
+template <class F>
+void fields(F&& f, Row<MemoryHigh>) {
+  f("time_ps", &MemoryHigh::time);
+  f("allocated", &MemoryHigh::allocated);
+  f("requested", &MemoryHigh::requested);
+  f("reserved", &MemoryHigh::reserved);
+}
+
+template <class F>
+void fields(F&& f, Row<RateHigh>) {
+  f("time_ps", &RateHigh::time);
+  f("mean", &RateHigh::mean);
+  f("high", &RateHigh::high);
 }
 
 }  // namespace memwall

@@ -15,6 +15,7 @@
 #include "traces/run/machine_layout.h"
 #include "traces/run/run_file.h"
 #include "traces/run/run_layout.h"
+#include "traces/run/series_levels.h"
 
 namespace memwall {
 namespace {
@@ -138,16 +139,44 @@ void write_series(hid_t file, const Run& run) {
   write_list(file, "residency", run.residency);
 }
 
-void write_pyramid(hid_t file, const LanePyramid& pyramid) {
-  std::vector<LaneRow> lanes;
-  for (const Lane& lane : pyramid.lanes)
-    lanes.push_back({lane.kind == LaneKind::stream ? 1u : 0u, lane.index, lane.base_log2, lane.levels});
-  write_list(file, "lanes", lanes);
-  write_list(file, "lane_buckets", pyramid.buckets);
+// Cells of all lanes and levels as one table; how many each level has stands beside it.
+void write_lanes(hid_t file, const RunIndex& index) {
+  write_list(file, "index/lanes", index.lanes);
+  std::vector<Owned<std::uint32_t>> levels;
+  std::vector<LaneCell> cells;
+  std::vector<Owned<LaneBlock>> blocks;
+  for (std::uint32_t lane = 0; lane < index.lanes.size(); ++lane) {
+    for (const auto& level : index.cells[lane]) {
+      levels.push_back({lane, static_cast<std::uint32_t>(level.size())});
+      cells.insert(cells.end(), level.begin(), level.end());
+    }
+    for (const LaneBlock& block : index.blocks[lane]) blocks.push_back({lane, block});
+  }
+  write_list(file, "index/levels", levels);
+  write_list(file, "index/cells", cells);
+  write_list(file, "index/blocks", blocks);
 }
 
-void write_hdf5(const Run& run, const std::string& path) {
-  const QuietHdf5 quiet;
+// Rows of level 1, then of level 2, ...
+template <class Point>
+void write_levels(hid_t file, const std::string& name, const std::vector<std::vector<Point>>& series, Time end) {
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    auto levels = series_levels(series[i], end);
+    std::remove_cvref_t<decltype(levels.front())> rows;
+    for (const auto& level : levels) rows.insert(rows.end(), level.begin(), level.end());
+    write_list(file, fmt::format("index/{}/{}", name, i), rows);
+  }
+}
+
+void write_index(hid_t file, const Run& run) {
+  write_lanes(file, build_run_index(run));
+  write_list(file, "index/steps", step_windows(run));
+  write_levels(file, "memory", run.memory, run.result.end);
+  write_levels(file, "link_rates", run.link_rates, run.result.end);
+}
+
+void write_hdf5(const Run& run, const std::string& path, bool with_index) {
+  const Hdf5Section section;
   const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_userblock(creation.get(), kEnvelopeBytes);
   H5Pset_obj_track_times(creation.get(), false);
@@ -163,7 +192,7 @@ void write_hdf5(const Run& run, const std::string& path) {
   write_result(file.get(), run.result);
   write_optional(file.get(), run);
   write_series(file.get(), run);
-  write_pyramid(file.get(), build_pyramid(run));
+  if (with_index) write_index(file.get(), run);
   if (run.provenance) write_rows(file.get(), "provenance", &*run.provenance, 1);
   if (!file.reset()) throw std::runtime_error("it cannot be closed");
 }
@@ -180,10 +209,10 @@ struct Unfinished {
 
 }  // namespace
 
-void write_run(const Run& run, const std::filesystem::path& path) {
+void write_run(const Run& run, const std::filesystem::path& path, bool with_index) {
   Unfinished unfinished{path.string() + fmt::format(".unfinished-{}", ::getpid())};
   try {
-    write_hdf5(run, unfinished.path.string());
+    write_hdf5(run, unfinished.path.string(), with_index);
     seal(unfinished.path);
     std::filesystem::rename(unfinished.path, path);
     unfinished.kept = true;

@@ -9,6 +9,8 @@
 #include "gui/drawing/row_titles.h"
 #include "gui/drawing/ruler.h"
 #include "sim/error.h"
+#include "traces/figure/palette.h"
+#include "traces/figure/text_metrics.h"
 
 namespace memwall::gui {
 namespace {
@@ -74,6 +76,18 @@ void draw_marks(const CanvasState& state, const Theme& theme, double height, Fig
   if (const auto& cursor = state.selection.cursor) line(*cursor, theme.cursor, false);
 }
 
+// Flags of bookmarks in the ruler.
+void draw_bookmark_labels(const CanvasState& state, const Theme& theme, double width, Figure& figure) {
+  constexpr double kSize = 9.5, kMostWidth = 120;
+  for (const Bookmark& mark : state.bookmarks) {
+    const double x = kTitleWidth + state.viewport.x(mark.range.begin);
+    if (x < kTitleWidth || x > width) continue;
+    const std::string label = fit_text(mark.label.empty() ? "mark" : mark.label, kMostWidth, kSize);
+    figure.add(Rectangle{std::round(x), 1, text_width(label, kSize) + 8, 12, theme.mark, kNoColor, 2});
+    figure.add(Text{{std::round(x) + 4, 10.5}, label, kSize, Anchor::start, palette::text_on(theme.mark)});
+  }
+}
+
 // What cannot be read leaves its row empty, and is said.
 void draw_row(const RowPlace& place, CanvasFrame& frame) {
   try {
@@ -110,6 +124,7 @@ CanvasFrame draw_canvas(const CanvasState& state, const Theme& theme, double wid
   draw_marks(state, theme, height, figure);
   draw_ruler(state, theme, width, figure);
   draw_found_ticks(state, theme, figure);
+  draw_bookmark_labels(state, theme, width, figure);
   std::sort(frame.missing.begin(), frame.missing.end());
   frame.missing.erase(std::unique(frame.missing.begin(), frame.missing.end()), frame.missing.end());
   return frame;

@@ -77,8 +77,8 @@ class LaneDrawing {
 
   void draw_wide(const Wide& span) {
     const double from = std::max(place_.left, std::round(span.x0)), to = std::min(right(), std::round(span.x1));
-    const double gap = span.x1 - span.x0 >= kGap && to < right() ? 1 : 0;
-    if (to - from - gap <= 0) return;
+    if (to <= from) return;
+    const double gap = to - from >= kGap && to < right() ? 1 : 0;
     const Color color = colors_[word(*span.block, span.offset)];
     const double lower = span.overlaps ? std::min(kStagger, height() / 2) : 0;
     figure_.items.emplace_back(Rectangle{from, top() + lower, to - from - gap, height() - lower, color});

@@ -10,7 +10,7 @@ namespace memwall::gui {
 namespace {
 
 constexpr double kLeastWidth = 3;  // pixels of an outline
-constexpr double kArrow = 5;       // pixels of an arrow's head
+constexpr double kArrow = 7;       // pixels of an arrow's head
 
 // Where a part of an op is on the screen: x may lie beyond the edges.
 struct SpanBox {
@@ -96,13 +96,16 @@ class OpMarks {
   void arrow(OpRef from, OpRef to) {
     const auto a = box_of(from), b = box_of(to);
     if (!a || !b) return;
-    const Point start{std::min(a->x1, b->x0), a->middle()}, end{b->x0, b->middle()};
+    Point start{std::min(a->x1, b->x0), a->middle()}, end{b->x0, b->middle()};
+    // A steep line ends at the edge of the span's row, where its head does not cover the name.
+    if (a->top != b->top && std::abs(end.x - start.x) < std::abs(end.y - start.y))
+      end.y = a->top < b->top ? b->top : b->bottom;
     if (std::max(start.x, end.x) < left() || std::min(start.x, end.x) > right()) return;
-    Color color = theme_.selection;
-    color.opacity = 190;
-    Line line{clipped(start, end), clipped(end, start), color, 1.25, false};
-    frame_.figure.items.emplace_back(line);
-    if (end.x < left() || end.x > right()) return;
+    frame_.figure.items.emplace_back(Line{clipped(start, end), clipped(end, start), theme_.cursor, 1.5, false});
+    if (end.x >= left() && end.x <= right()) draw_head(start, end);
+  }
+
+  void draw_head(Point start, Point end) {
     const double length = std::hypot(end.x - start.x, end.y - start.y);
     if (length < 2 * kArrow) return;
     const Point along{(end.x - start.x) / length * kArrow, (end.y - start.y) / length * kArrow};
@@ -110,7 +113,7 @@ class OpMarks {
     head.points = {end,
                    {end.x - along.x - along.y / 2, end.y - along.y + along.x / 2},
                    {end.x - along.x + along.y / 2, end.y - along.y - along.x / 2}};
-    head.fill = theme_.selection;
+    head.fill = theme_.cursor;
     frame_.figure.items.emplace_back(std::move(head));
   }
 

@@ -23,10 +23,12 @@ class OverviewDrawing {
 
   void draw() {
     const double strips = kStrip * static_cast<double>(state_.runs.size());
-    draw_memory(figure_.height - strips - 2);
+    const double bottom = figure_.height - strips - 2;
+    draw_memory(bottom);
     for (std::size_t run = 0; run < state_.runs.size(); ++run)
       draw_streams(state_.runs[run], figure_.height - strips + kStrip * static_cast<double>(run));
     draw_window();
+    draw_peak(bottom);
   }
 
  private:
@@ -35,31 +37,50 @@ class OverviewDrawing {
     return static_cast<double>((time - whole_.begin).count()) / length * figure_.width;
   }
 
-  // Of the first tier: allocated as an area, reserved as a line above it, its peak, and what would fit.
-  void draw_memory(double bottom) {
-    const OpenRun& run = state_.runs.front();
-    const Run& result = run.outline().run;
-    if (result.machine.tiers.empty() || result.result.tiers.empty()) return;
-    const Tier& tier = result.machine.tiers.front();
-    const TierResult& peak = result.result.tiers.front();
+  // The scale of the first tier's memory. A capacity far above would press the curve to the ground: it is said in words
+  // only then.
+  struct MemoryScale {
+    double capacity = 0, high = 0;  // bytes; high 0: there is nothing to draw
+    bool shows_capacity = false;
+  };
+  MemoryScale memory_scale() const {
+    const Run& run = state_.runs.front().outline().run;
+    if (run.machine.tiers.empty() || run.result.tiers.empty()) return {};
+    const TierResult& peak = run.result.tiers.front();
     const double most = static_cast<double>(std::max(peak.peak_allocated, peak.peak_reserved));
-    const double capacity = static_cast<double>(tier.usable());
-    // A capacity far above would press the curve to the ground: then it is said in words only.
+    const double capacity = static_cast<double>(run.machine.tiers.front().usable());
     const bool shown = capacity > 0 && capacity <= kMostHeadroom * most;
-    const double high = std::max(shown ? capacity : 0, most) * 1.08;
-    if (!(high > 0)) return;
-    const auto y = [&](double bytes) { return bottom - (bottom - 2) * bytes / high; };
-    draw_curves(run, bottom, y);
-    if (shown) {
-      const double at = std::round(y(capacity)) + 0.5;
-      figure_.add(Line{{0, at}, {figure_.width, at}, theme_.limit, 1, true});
-    }
-    const double px = x(peak.peak_time), py = y(static_cast<double>(peak.peak_allocated));
+    return {capacity, std::max(shown ? capacity : 0, most) * 1.08, shown};
+  }
+
+  // Of the first tier: allocated as an area, reserved as a line above it, and what would fit.
+  void draw_memory(double bottom) {
+    const MemoryScale scale = memory_scale();
+    if (!(scale.high > 0)) return;
+    const auto y = [&](double bytes) { return bottom - (bottom - 2) * bytes / scale.high; };
+    draw_curves(state_.runs.front(), bottom, y);
+    if (!scale.shows_capacity) return;
+    const double at = std::round(y(scale.capacity)) + 0.5;
+    figure_.add(Line{{0, at}, {figure_.width, at}, theme_.limit, 1, true});
+  }
+
+  // Where it is highest, and how high; over everything else.
+  void draw_peak(double bottom) {
+    const MemoryScale scale = memory_scale();
+    if (!(scale.high > 0)) return;
+    const Run& run = state_.runs.front().outline().run;
+    const TierResult& peak = run.result.tiers.front();
+    const double most = static_cast<double>(peak.peak_allocated);
+    const double px = x(peak.peak_time), py = bottom - (bottom - 2) * most / scale.high;
     figure_.add(Rectangle{px - 2.5, py - 2.5, 5, 5, theme_.cursor});
-    const std::string text =
-        fmt::format("{}: peak {} of {}{}", tier.name, format_bytes(static_cast<double>(peak.peak_allocated)),
-                    format_bytes(capacity), capacity > 0 && !shown ? " (beyond this scale)" : "");
-    figure_.add(Text{{4, 11}, fit_text(text, figure_.width - 8, kSmallText), kSmallText, Anchor::start, theme_.text});
+    const std::string text = fmt::format("{}: peak {} of {}{}", run.machine.tiers.front().name, format_bytes(most),
+                                         format_bytes(scale.capacity),
+                                         scale.capacity > 0 && !scale.shows_capacity ? " (beyond this scale)" : "");
+    const std::string fitting = fit_text(text, figure_.width - 12, kSmallText);
+    Color behind = theme_.background;
+    behind.opacity = 200;
+    figure_.add(Rectangle{2, 1, text_width(fitting, kSmallText) + 6, 13, behind});
+    figure_.add(Text{{5, 11}, fitting, kSmallText, Anchor::start, theme_.text});
   }
 
   template <class Height>

@@ -1,0 +1,129 @@
+// Are the rows of the canvas those that have something in them, in the order and at the place that the header says?
+#include "gui/model/row_list.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/support/gpt_trace.h"
+#include "tests/support/open_run_of.h"
+#include "tests/support/test_machine.h"
+
+namespace memwall::gui {
+namespace {
+
+std::vector<OpenRun> one_run() { return {open_run_of(gpt_step({}), test_machine(), "one.h5")}; }
+
+std::vector<std::string> groups_of(const RowList& list) {
+  std::vector<std::string> groups;
+  for (const RowList::Place& place : list.places())
+    if (place.begins_group) groups.push_back(list.rows()[place.row].group);
+  return groups;
+}
+
+TEST(RowList, HoldsLanesWithTheirStallsLinksAndMemoryInTheOrderOfTheScreen) {
+  const auto runs = one_run();
+  const RowList list = RowList::of(runs);
+  EXPECT_EQ(groups_of(list), (std::vector<std::string>{"Time", "Host threads", "Streams", "Links", "Memory"}));
+  const auto& rows = list.rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].kind != RowKind::stall) continue;
+    ASSERT_GT(i, 0u);
+    EXPECT_EQ(rows[i - 1].kind, RowKind::lane) << "stalls stand under their stream";
+    EXPECT_EQ(rows[i - 1].index, rows[i].index);
+    EXPECT_EQ(runs[0].outline().lanes[rows[i].index].kind, RunLaneKind::stream);
+  }
+  std::size_t lanes = 0;
+  for (const CanvasRow& row : rows) lanes += row.kind == RowKind::lane;
+  std::size_t used = 0;
+  for (const RunLane& lane : runs[0].outline().lanes) used += lane.spans > 0;
+  EXPECT_EQ(lanes, used);
+}
+
+TEST(RowList, WhatNothingUsedIsThereButHidden) {
+  const auto runs = one_run();
+  const RowList list = RowList::of(runs);
+  const memwall::Run& run = runs[0].outline().run;
+  std::size_t hidden = 0;
+  for (const CanvasRow& row : list.rows()) {
+    if (row.kind == RowKind::link) {
+      EXPECT_EQ(row.hidden, run.result.links[row.index].bytes == 0) << row.title;
+    }
+    if (row.kind == RowKind::occupancy) {
+      EXPECT_EQ(row.hidden, run.result.tiers[row.index].peak_allocated == 0);
+    }
+    hidden += row.hidden;
+  }
+  EXPECT_GT(hidden, 0u) << "the machine has links and tiers that a GPT on one GPU does not use";
+  EXPECT_EQ(list.shown().size() + hidden, list.rows().size());
+}
+
+TEST(RowList, PlacesFollowEachOtherWithALineAboveEachGroup) {
+  const RowList list = RowList::of(one_run());
+  double y = 0;
+  for (const RowList::Place& place : list.places()) {
+    if (place.begins_group) y += RowList::kGroupHeight;
+    EXPECT_EQ(place.top, y);
+    EXPECT_EQ(place.height, list.rows()[place.row].height);
+    const auto inside = list.at(y + place.height / 2);
+    ASSERT_TRUE(inside);
+    EXPECT_EQ(inside->row, place.row);
+    y += place.height;
+  }
+  EXPECT_EQ(list.height(), y);
+  EXPECT_FALSE(list.at(RowList::kGroupHeight / 2)) << "on the line of the first group";
+  EXPECT_FALSE(list.at(y + 1));
+  EXPECT_FALSE(list.at(-1));
+}
+
+TEST(RowList, FilterTakesLettersOfEitherCase) {
+  RowList list = RowList::of(one_run());
+  list.filter("AUTOGRAD");
+  ASSERT_EQ(list.shown().size(), 1u);
+  EXPECT_EQ(list.rows()[list.shown()[0]].title, "autograd");
+  EXPECT_EQ(list.places().size(), 1u);
+  list.filter("no such row");
+  EXPECT_TRUE(list.shown().empty());
+  EXPECT_EQ(list.height(), 0);
+  list.filter("");
+  EXPECT_GT(list.shown().size(), 1u);
+}
+
+TEST(RowList, MovingPutsARowWhereItIsToldAndKeepsTheOthersOrder) {
+  RowList list;
+  for (const char* title : {"a", "b", "c", "d"}) list.add({RowKind::lane, 0, 0, title, "", 20, false}, 99);
+  const auto titles = [&] {
+    std::string all;
+    for (const CanvasRow& row : list.rows()) all += row.title;
+    return all;
+  };
+  list.move(0, 2);
+  EXPECT_EQ(titles(), "bcad");
+  list.move(3, 1);
+  EXPECT_EQ(titles(), "bdca");
+  list.move(1, 1);
+  EXPECT_EQ(titles(), "bdca");
+  list.remove(0);
+  EXPECT_EQ(titles(), "dca");
+  list.add({RowKind::stall, 1, 3, "e", "", 10, false}, 1);
+  EXPECT_EQ(titles(), "deca");
+  EXPECT_EQ(list.rows()[1].key(), "2/stall/e");
+}
+
+TEST(RowList, TwoRunsStandOneBelowTheOtherUnderTheirNames) {
+  const std::vector<OpenRun> runs = {open_run_of(gpt_step({}), test_machine(), "before.h5"),
+                                     open_run_of(gpt_step({}), test_machine(), "after.h5")};
+  const RowList list = RowList::of(runs);
+  const std::vector<std::string> groups = groups_of(list);
+  EXPECT_EQ(groups.front(), "before.h5: Time");
+  EXPECT_EQ(groups.back(), "Difference");
+  EXPECT_TRUE(std::is_sorted(list.rows().begin(), list.rows().end(),
+                             [](const CanvasRow& a, const CanvasRow& b) { return a.run < b.run; }));
+  EXPECT_EQ(list.rows().back().kind, RowKind::difference);
+  std::set<std::string> keys;
+  for (const CanvasRow& row : list.rows()) EXPECT_TRUE(keys.insert(row.key()).second) << row.key();
+}
+
+}  // namespace
+}  // namespace memwall::gui

@@ -3,6 +3,10 @@
 // 1 M ops: steps of a GPT (two threads, hand-overs, calls with costs), bench_program (one stream, allocations), and
 // eight ranks whose collectives meet. Runs to compare: of one trace with other kernel times, and of two traces.
 #include <benchmark/benchmark.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "gui/model/run_comparison.h"
 #include "sim/ranks.h"
@@ -10,8 +14,9 @@
 #include "tests/bench/step_program.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rank_program.h"
-#include "tests/support/resident_memory.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
+#include "traces/run/run_file.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
@@ -94,11 +99,31 @@ void summary(benchmark::State& state) {
 }
 BENCHMARK(summary)->ArgName("program")->DenseRange(kGpt, kRanks)->Unit(benchmark::kMillisecond);
 
+// Pages that the process holds now.
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+// From a file, as the viewer does it: what stays is the run and what was worked out.
 void analysis(benchmark::State& state) {
-  const auto source = source_of(std::make_shared<const Run>(run_of(trace_of(state.range(0)))));
-  std::size_t ops = 0;
-  for (auto _ : state) ops = gui::analyse(*source, {})->on_path.size();
-  per_op(state, ops);
+  const ScratchFolder folder;
+  write_run(run_of(trace_of(state.range(0))), folder / "run.h5");
+  const auto source = open_run(folder / "run.h5");
+  std::shared_ptr<const gui::RunAnalysis> analysis;
+  double grown = 0;
+  for (auto _ : state) {
+    analysis.reset();
+    malloc_trim(0);
+    const double before = resident_bytes();
+    analysis = gui::analyse(*source, {});
+    grown = resident_bytes() - before;
+  }
+  const auto ops = static_cast<double>(analysis->on_path.size());
+  per_op(state, analysis->on_path.size());
+  state.counters["bytes_per_op"] = grown / ops;
 }
 BENCHMARK(analysis)->ArgName("program")->DenseRange(kGpt, kRanks)->Unit(benchmark::kMillisecond);
 

@@ -135,7 +135,7 @@ TEST(RunComparison, OfOtherKernelTimesPairsEveryOp) {
 TEST(RunComparison, OfPoliciesLeavesWhatTheyAddedWithoutCounterpart) {
   const Trace trace = gpt_step(small_gpt());
   for (const char* policy : {"checkpoint:mode=full", "offload:what=optimizer,to=host,cpu_adam=0",
-                             "offload:what=activations,to=host,min_bytes=1", "precision:compute=fp32", "batch:2"}) {
+                             "offload:what=activations,to=host,min_bytes=1", "batch:4"}) {
     SCOPED_TRACE(policy);
     const Compared c(with_policy(trace, "", test_machine()), with_policy(trace, policy, test_machine()));
     expect_consistent(c);

@@ -106,7 +106,7 @@ std::optional<OpId> maker_of(const OpenRun& run, StorageId storage) {
 
 StorageName name_of(const OpenRun& run, StorageId storage) {
   StorageName name;
-  name.label = run.source->text(run.history->storages().label[storage]);
+  if (run.history) name.label = run.source->text(run.history->storages().label[storage]);
   const std::optional<OpId> maker = maker_of(run, storage);
   if (!maker) return name;
   const OpDetail detail = run.source->op(*maker);

@@ -41,7 +41,7 @@ struct StorageName {
   std::string label, module;
   Phase phase = Phase::unknown;
 };
-// REQUIRES: run.history is loaded; the storage is one of the run's.
+// Without run.history the label is not known. REQUIRES: the storage is one of the run's.
 StorageName name_of(const OpenRun& run, StorageId storage);
 
 // Why the peak is as high as it is, in sentences: instant and step, kinds and phases, the largest storages and who made

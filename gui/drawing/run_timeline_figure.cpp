@@ -88,10 +88,9 @@ class TimelineMaker {
 
   std::uint16_t kind(std::string_view name) {
     const auto found = std::find(timeline_.kinds.begin(), timeline_.kinds.end(), name);
+    const auto place = static_cast<std::uint16_t>(found - timeline_.kinds.begin());
     if (found == timeline_.kinds.end()) timeline_.kinds.emplace_back(name);
-    return static_cast<std::uint16_t>(found == timeline_.kinds.end()
-                                          ? timeline_.kinds.size() - 1
-                                          : static_cast<std::size_t>(found - timeline_.kinds.begin()));
+    return place;
   }
 
   const Run& run_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kTremble = 4;         // logical pixels that a click may move
 constexpr double kEdge = 4;            // of a title's lower edge, and of an end of the chosen range
-constexpr double kLowestRow = 14;      // to which a title can be dragged
+constexpr double kLowestRow = 8;      // to which a title can be dragged
 constexpr double kNotch = 120;         // eighths of a degree, of one notch of a wheel
 constexpr double kZoomPerNotch = 1.3;  // factor
 constexpr double kPanPerNotch = 0.1;   // of the width

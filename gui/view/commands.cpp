@@ -51,10 +51,7 @@ void show_all_rows(Workspace& workspace) {
 
 // As they were when the file was opened for the first time.
 void reset_rows(Workspace& workspace) {
-  const auto storage = workspace.state().selection.storage;
-  workspace.select_storage(std::nullopt);
   workspace.change_rows([&](RowList& rows) { rows = RowList::of(workspace.state().runs); });
-  workspace.select_storage(storage);
 }
 
 }  // namespace

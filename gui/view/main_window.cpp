@@ -12,6 +12,7 @@
 #include <QStatusBar>
 
 #include "gui/view/canvas_widget.h"
+#include "gui/view/navigation_keys.h"
 #include "gui/view/progress_line.h"
 #include "gui/view/value_text.h"
 #include "gui/view/viewer_page.h"
@@ -34,6 +35,7 @@ MainWindow::MainWindow(SessionStore store, QWidget* parent)
   stack_->addWidget(welcome_);
   stack_->addWidget(page_);
   setCentralWidget(stack_);
+  new NavigationKeys(workspace_, page_->canvas(), this);
   message_->setObjectName("message");
   message_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   // A long line must not make the window wider.

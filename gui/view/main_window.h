@@ -90,6 +90,8 @@ class MainWindow : public QMainWindow {
   struct Panel {
     QDockWidget* dock = nullptr;
     bool for_comparison = false, shown_at_first = true;
+    bool wanted = true;   // while it is of no use: whether it is shown when it is again
+    bool useful = false;  // for the runs that are open
   };
   std::map<QString, Panel> panels_;
   QStackedWidget* stack_ = nullptr;

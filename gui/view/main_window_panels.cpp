@@ -36,7 +36,7 @@ void MainWindow::add_panel(const QString& key, const QString& title, QWidget* co
   dock->setObjectName(key);  // saveState() knows it by that
   dock->setWidget(content);
   content->setAccessibleName(title);
-  panels_[key] = {dock, for_comparison, shown};
+  panels_[key] = {dock, for_comparison, shown, shown};
 }
 
 void MainWindow::arrange_panels() {
@@ -71,7 +71,11 @@ void MainWindow::arrange_panels() {
   }
   resizeDocks(sides, QList<int>(sides.size(), 380), Qt::Horizontal);
   if (below) resizeDocks({below}, {210}, Qt::Vertical);
-  for (auto& [key, panel] : panels_) panel.dock->setVisible(panel.shown_at_first);
+  for (auto& [key, panel] : panels_) {
+    panel.wanted = panel.shown_at_first;
+    panel.useful = true;
+    panel.dock->setVisible(panel.shown_at_first);
+  }
   for (QDockWidget* dock : {upper, lower, below}) {
     if (dock) dock->raise();
   }
@@ -83,7 +87,10 @@ void MainWindow::show_panels_for_runs() {
   for (auto& [key, panel] : panels_) {
     const bool useful = panel.for_comparison ? runs == 2 : runs >= 1;
     panel.dock->toggleViewAction()->setEnabled(useful);
+    if (useful && !panel.useful) panel.dock->setVisible(panel.wanted);
+    if (!useful && panel.useful) panel.wanted = !panel.dock->isHidden();
     if (!useful) panel.dock->hide();
+    panel.useful = useful;
   }
 }
 

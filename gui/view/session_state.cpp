@@ -14,7 +14,7 @@ namespace memwall::gui {
 namespace {
 
 constexpr int kVersion = 1;
-constexpr double kLowestRow = 12, kHighestRow = 1000;  // logical pixels
+constexpr double kLowestRow = 6, kHighestRow = 1000;  // logical pixels
 constexpr qsizetype kMostEntries = 100'000;
 
 [[noreturn]] void refuse(const QString& sentence) { throw InputError(sentence.toStdString()); }
@@ -129,7 +129,6 @@ ProgramSession program_session_from_json(const QByteArray& text) {
 FileSession session_of(const CanvasState& state) {
   FileSession session;
   for (const CanvasRow& row : state.rows.rows()) {
-    if (row.kind == RowKind::residency) continue;  // there only while a storage is chosen
     session.rows.push_back({row.key(), row.height, row.hidden});
   }
   if (!state.runs.empty()) session.visible = state.viewport.visible();

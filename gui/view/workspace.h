@@ -89,7 +89,7 @@ class Workspace : public QObject {
   void load_history(std::size_t run);
   void load_analysis(std::size_t run);
   void load_comparison();
-  void show_residency_row();
+  void reveal_residency_row();
   void begin_with(std::vector<OpenRun> runs);
   void step(const std::function<std::optional<OpRef>(const OpenRun&, OpRef)>& find, const QString& at_the_end);
 

@@ -62,35 +62,17 @@ void Workspace::select_storage(std::optional<StorageRef> storage) {
   }
   if (storage == state_.selection.storage) return;
   state_.selection.storage = storage;
-  show_residency_row();
   Q_EMIT selection_changed();
+  reveal_residency_row();
 }
 
-// The row with the life of the chosen storage stands above the memory of its run, as long as one is chosen.
-void Workspace::show_residency_row() {
-  const auto is_residency = [](const CanvasRow& row) { return row.kind == RowKind::residency; };
-  const auto& chosen = state_.selection.storage;
-  change_rows([&](RowList& list) {
-    const auto& rows = list.rows();
-    const auto old = std::find_if(rows.begin(), rows.end(), is_residency);
-    if (old != rows.end() && (!chosen || old->run != chosen->run)) {
-      list.remove(static_cast<std::size_t>(old - rows.begin()));
-    }
-    if (!chosen || std::any_of(rows.begin(), rows.end(), is_residency)) return;
-    const auto memory = std::find_if(rows.begin(), rows.end(), [&](const CanvasRow& row) {
-      return row.kind == RowKind::occupancy && row.run == chosen->run;
-    });
-    CanvasRow row;
-    row.kind = RowKind::residency;
-    row.run = chosen->run;
-    row.title = "chosen storage";
-    row.group = memory == rows.end() ? "Memory" : memory->group;
-    row.height = 40;
-    list.add(row, static_cast<std::size_t>(memory - rows.begin()));
-  });
-  const auto& rows = state_.rows.rows();
-  const auto row = std::find_if(rows.begin(), rows.end(), is_residency);
-  if (row != rows.end()) reveal_row(static_cast<std::size_t>(row - rows.begin()));
+// The row that shows the life of the chosen storage.
+void Workspace::reveal_residency_row() {
+  if (!state_.selection.storage) return;
+  for (const std::size_t i : state_.rows.shown()) {
+    const CanvasRow& row = state_.rows.rows()[i];
+    if (row.kind == RowKind::residency && row.run == state_.selection.storage->run) return reveal_row(i);
+  }
 }
 
 void Workspace::set_range(std::optional<TimeRange> range) {

@@ -33,13 +33,13 @@ std::optional<OpId> first_writer(const OpenRun& run, StorageId storage) {
   }
 }
 
-// Among the calls of a block of ops: the one that lasts at `time` and allocates `storage`.
-std::optional<OpId> allocation_in(const OpenRun& run, std::uint32_t block, Time time, StorageId storage) {
+// Among the calls of a block of ops: the one of a kind, alloc or free, that lasts at `time` and is of `storage`.
+std::optional<OpId> call_in(const OpenRun& run, std::uint32_t block, OpKind kind, Time time, StorageId storage) {
   const std::shared_ptr<const LoadedBlock> loaded = run.spans->load(block);
   const SpanBlock& spans = loaded->spans;
   std::size_t candidates = 0;
   for (std::size_t i = 0; i < spans.size() && candidates < kMostCandidates; ++i) {
-    if (spans.kind[i] != OpKind::alloc || spans.call_begin[i] == kNever) continue;
+    if (spans.kind[i] != kind || spans.call_begin[i] == kNever) continue;
     if (time < spans.call_begin[i] || time > spans.call_begin[i] + spans.call_time[i]) continue;
     ++candidates;
     const auto id = static_cast<OpId>(spans.first + i);
@@ -48,19 +48,22 @@ std::optional<OpId> allocation_in(const OpenRun& run, std::uint32_t block, Time 
   return std::nullopt;
 }
 
-std::optional<OpId> allocation_of(const OpenRun& run, StorageId storage) {
-  if (!run.history) return std::nullopt;
-  const std::vector<std::uint32_t> life = run.history->life(storage);
-  if (life.empty()) return std::nullopt;
-  const Time begin = run.history->stays()[life.front()].begin;
+std::optional<OpId> call_at(const OpenRun& run, OpKind kind, Time time, StorageId storage) {
   const RunOutline& outline = run.outline();
   for (std::size_t lane = 0; lane < outline.lanes.size(); ++lane) {
     if (outline.lanes[lane].kind != RunLaneKind::thread) continue;
     for (const LaneBlock& block : outline.blocks[lane])
-      if (block.begin <= begin && begin <= block.end)
-        if (const auto found = allocation_in(run, block.block, begin, storage)) return found;
+      if (block.begin <= time && time <= block.end)
+        if (const auto found = call_in(run, block.block, kind, time, storage)) return found;
   }
   return std::nullopt;
+}
+
+std::optional<OpId> allocation_of(const OpenRun& run, StorageId storage) {
+  if (!run.history) return std::nullopt;
+  const std::vector<std::uint32_t> life = run.history->life(storage);
+  if (life.empty()) return std::nullopt;
+  return call_at(run, OpKind::alloc, run.history->stays()[life.front()].begin, storage);
 }
 
 }  // namespace
@@ -102,6 +105,13 @@ std::optional<OpId> maker_of(const OpenRun& run, StorageId storage) {
   if (run.history && run.history->storages().preexisting[storage]) return std::nullopt;
   if (const auto writer = first_writer(run, storage)) return writer;
   return allocation_of(run, storage);
+}
+
+std::optional<OpId> free_of(const OpenRun& run, StorageId storage) {
+  if (!run.history) return std::nullopt;
+  const std::vector<std::uint32_t> life = run.history->life(storage);
+  if (life.empty()) return std::nullopt;
+  return call_at(run, OpKind::free, run.history->stays()[life.back()].end, storage);
 }
 
 StorageName name_of(const OpenRun& run, StorageId storage) {

@@ -36,6 +36,9 @@ ResidentSet resident_set(const OpenRun& run, std::uint32_t tier, Time time);
 // loaded. Throws InputError.
 std::optional<OpId> maker_of(const OpenRun& run, StorageId storage);
 
+// The op that frees it, looked for where its last stay ends. Throws InputError.
+std::optional<OpId> free_of(const OpenRun& run, StorageId storage);
+
 // A storage as people see it: its label, else the op that made it; with module and phase of that. Throws InputError.
 struct StorageName {
   std::string label, module;

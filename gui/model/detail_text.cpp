@@ -1,0 +1,87 @@
+#include "gui/model/detail_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gui/model/readable_name.h"
+#include "gui/model/resident_set.h"
+
+namespace memwall::gui {
+
+std::string size_text(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
+
+std::string flops_text(double flops, const char* unit) {
+  static constexpr const char* prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  std::size_t i = 0;
+  for (; flops >= 999.5 && i + 1 < std::size(prefixes); ++i) flops /= 1000;
+  return fmt::format("{:.3g} {}{}", flops, prefixes[i], unit);
+}
+
+std::string stretch(Time begin, Time end) {
+  if (begin == kNever || end == kNever) return "never";
+  return fmt::format("{}, from {} to {}", format_time(end - begin), format_time(begin), format_time(end));
+}
+
+std::string title_of(const OpDetail& detail) {
+  const std::string& name = !detail.name.empty() ? detail.name : detail.operator_name;
+  return name.empty() ? std::string(to_string(detail.op.kind)) : readable_name(name);
+}
+
+std::string describe_op(const OpenRun& run, OpId id) {
+  const OpDetail detail = run.source->op(id);
+  return fmt::format("#{} {}{}", id, title_of(detail), detail.module.empty() ? "" : " (" + detail.module + ")");
+}
+
+std::string describe_storage(const OpenRun& run, StorageId storage) {
+  std::string text = fmt::format("storage {}", storage);
+  if (run.history && storage < run.history->storages().bytes.size())
+    text += fmt::format(": {}, {}", to_string(run.history->storages().kind[storage]),
+                        size_text(run.history->storages().bytes[storage]));
+  const StorageName name = name_of(run, storage);
+  if (!name.label.empty()) text += ", " + readable_name(name.label);
+  if (!name.module.empty()) text += " of " + name.module;
+  return text;
+}
+
+std::string origin_words(const Op& op) {
+  std::string text(op.origin == Origin::measured      ? "measured on the machine of the trace"
+                   : op.origin == Origin::transferred ? "transferred from another machine or size by a model"
+                                                      : "modelled from the machine's numbers");
+  if (op.error_permille > 0) text += fmt::format(", 90 % of truths within {:.1f} %", op.error_permille / 10.0);
+  return text;
+}
+
+std::string_view wait_words(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::none:
+      return "nothing";
+    case WaitReason::program_order:
+      return "the call before it in its thread";
+    case WaitReason::hand_over:
+      return "another thread that hands over";
+    case WaitReason::synchronize:
+      return "work on the device that the host waits for";
+    case WaitReason::launch_queue:
+      return "room in the queue of launches";
+    case WaitReason::memory:
+      return "memory: an allocation did not fit";
+    case WaitReason::launch:
+      return "its launch by the host";
+    case WaitReason::stream_order:
+      return "the work before it in its stream";
+    case WaitReason::event:
+      return "an event of another stream";
+    case WaitReason::occupancy:
+      return "a kernel in another stream that fills the device";
+    case WaitReason::copy_engine:
+      return "the copy engine, which served an earlier copy";
+    case WaitReason::page_fault:
+      return "data that was not on the device";
+    case WaitReason::peer:
+      return "the last rank of its collective";
+  }
+  return "?";
+}
+
+}  // namespace memwall::gui

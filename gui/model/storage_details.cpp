@@ -1,0 +1,101 @@
+// details_of a storage.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gui/model/detail_text.h"
+#include "gui/model/details.h"
+#include "gui/model/resident_set.h"
+
+namespace memwall::gui {
+namespace {
+
+constexpr std::size_t kMostReads = 20;
+
+DetailLine line(std::string name, std::string value) {
+  return {std::move(name), std::move(value), std::nullopt, std::nullopt};
+}
+
+DetailLine op_line(const OpenRun& run, std::uint8_t number, std::string name, OpId id) {
+  DetailLine out = line(std::move(name), describe_op(run, id));
+  out.op = OpRef{number, id, false};
+  return out;
+}
+
+DetailSection what_it_is(const OpenRun& run, StorageRef ref) {
+  DetailSection section{"Storage", {line("number", std::to_string(ref.storage))}};
+  section.lines.back().storage = ref;
+  const StorageName name = name_of(run, ref.storage);
+  if (!name.label.empty()) section.lines.push_back(line("name", name.label));
+  if (run.history) {
+    const StorageColumns& storages = run.history->storages();
+    section.lines.push_back(line("kind", std::string(to_string(storages.kind[ref.storage]))));
+    section.lines.push_back(line(
+        "size", fmt::format("{} ({} bytes)", size_text(storages.bytes[ref.storage]), storages.bytes[ref.storage])));
+    if (storages.preexisting[ref.storage]) section.lines.push_back(line("there", "before the first op"));
+  }
+  if (!name.module.empty()) section.lines.push_back(line("module", name.module));
+  if (name.phase != Phase::unknown) section.lines.push_back(line("phase", std::string(to_string(name.phase))));
+  return section;
+}
+
+DetailSection life_of(const OpenRun& run, StorageRef ref) {
+  DetailSection section{"Life", {}};
+  if (!run.history) {
+    section.lines.push_back(line("", "being read"));
+    return section;
+  }
+  const Time end = run.outline().run.result.end;
+  const std::vector<std::uint32_t> rows = run.history->life(ref.storage);
+  for (const std::uint32_t row : rows) {
+    const Residency& stay = run.history->stays()[row];
+    section.lines.push_back(line("in " + run.outline().run.machine.tiers[stay.tier].name,
+                                 stretch(stay.begin, stay.end) + (stay.end >= end ? ", the end of the run" : "")));
+  }
+  if (rows.empty()) section.lines.push_back(line("", "never in any tier"));
+  return section;
+}
+
+// Readers, and those that write it again.
+DetailSection uses_of(const OpenRun& run, StorageRef ref, std::optional<OpId> maker) {
+  DetailSection section{"Uses", {}};
+  if (maker) section.lines.push_back(op_line(run, ref.run, "made by", *maker));
+  std::vector<StorageUse> uses;
+  bool complete = true;
+  if (run.history) {
+    const auto known = run.history->uses(*run.source, ref.storage);
+    uses = known->uses;
+    complete = known->complete;
+  } else {
+    uses = run.source->uses_of(ref.storage, kMostUses);
+    complete = uses.size() < kMostUses;
+  }
+  std::erase_if(uses, [&](const StorageUse& use) { return maker && use.op == *maker && use.access == Access::write; });
+  for (std::size_t i = 0; i < uses.size() && i < kMostReads; ++i)
+    section.lines.push_back(
+        op_line(run, ref.run, uses[i].access == Access::read ? "read by" : "written by", uses[i].op));
+  if (uses.size() > kMostReads)
+    section.lines.push_back(
+        line("", fmt::format("{}{} more uses", complete ? "" : "at least ", uses.size() - kMostReads)));
+  if (uses.size() > kMostReads)
+    section.lines.push_back(op_line(run, ref.run, complete ? "last used by" : "still used by", uses.back().op));
+  return section;
+}
+
+}  // namespace
+
+std::vector<DetailSection> details_of(const OpenRun& run, StorageRef storage) {
+  std::vector<DetailSection> sections{what_it_is(run, storage), life_of(run, storage)};
+  DetailSection uses = uses_of(run, storage, maker_of(run, storage.storage));
+  if (run.history && !run.history->life(storage.storage).empty()) {
+    const Residency& last = run.history->stays()[run.history->life(storage.storage).back()];
+    const bool is_kept = last.end >= run.outline().run.result.end;
+    uses.lines.push_back(line("freed", is_kept ? "not within the run" : "at " + format_time(last.end)));
+    if (const auto freed = is_kept ? std::nullopt : free_of(run, storage.storage))
+      uses.lines.push_back(op_line(run, storage.run, "freed by", *freed));
+  }
+  if (!uses.lines.empty()) sections.push_back(std::move(uses));
+  return sections;
+}
+
+}  // namespace memwall::gui

@@ -76,7 +76,7 @@ Figure memory_figure(const Run& run, const std::string& tier, const std::optiona
     }
     chart.outlines.push_back(std::move(reserved));
   }
-  chart.marks = step_marks(run);
+  if (!run.trace.steps.empty()) chart.marks = step_marks(run);
   return draw_memory(chart);
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 #include <QBuffer>
+#include <QHashFunctions>
 #include <QImageWriter>
 #include <QPageSize>
 #include <QPainter>
@@ -52,6 +53,15 @@ void remove_date(QByteArray& pdf) {
   std::fill(pdf.begin() + begin, pdf.begin() + end + 1, ' ');
 }
 
+// Qt writes fonts and states of a PDF in the order of a hash table, whose seed differs from process to process.
+class FixedHashSeed {
+ public:
+  FixedHashSeed() { QHashSeed::setDeterministicGlobalSeed(); }
+  ~FixedHashSeed() { QHashSeed::resetRandomGlobalSeed(); }
+  FixedHashSeed(const FixedHashSeed&) = delete;
+  FixedHashSeed& operator=(const FixedHashSeed&) = delete;
+};
+
 }  // namespace
 
 void write_png(const Figure& figure, const fs::path& path, double scale) {
@@ -68,6 +78,7 @@ void write_pdf(const Figure& figure, const fs::path& path) {
   constexpr int kPerInch = 1200;  // so fine are the coordinates in the file
   QByteArray bytes;
   {
+    const FixedHashSeed seed;
     QBuffer buffer(&bytes);
     buffer.open(QIODevice::WriteOnly);
     QPdfWriter writer(&buffer);

@@ -114,15 +114,16 @@ class CommandLine : public ::testing::Test {
 
 TEST_F(CommandLine, HelpTeaches) {
   prints("help", "--help");
-  for (const char* verb :
-       {"import", "generate", "inspect", "run", "compare", "export", "render", "machines", "policies", "calibrate"})
+  for (const char* verb : {"import", "generate", "inspect", "run", "compare", "export", "render", "view", "machines",
+                           "policies", "calibrate"})
     prints(std::string("help_") + verb, std::string(verb) + " --help");
   prints("help_machines_show", "machines show --help");
 }
 
 TEST_F(CommandLine, HelpFitsATerminal) {
-  for (const char* verb : {"import", "inspect", "run", "compare", "export", "render", "memory", "machines", "policies",
-                           "calibrate", "schedule", "validate", "forecast", "watch", "generate", "roofline"}) {
+  for (const char* verb :
+       {"import", "inspect", "run", "compare", "export", "render", "view", "memory", "machines", "policies",
+        "calibrate", "schedule", "validate", "forecast", "watch", "generate", "roofline"}) {
     std::istringstream help(run(std::string(verb) + " --help").out);
     for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 120u) << verb << ": " << line;
   }
@@ -204,7 +205,12 @@ TEST_F(CommandLine, CompareExportAndRenderReadTheRun) {
   EXPECT_EQ(run("render a.h5 b.h5 --what compare -o p.svg").code, 0);
   refuses("render a.h5 --what memroy", 2, {"(nearest: \"memory\")"});
   refuses("render a.h5 --what memory --tier hbn", 2, {"(nearest: \"hbm\")"});
-  refuses("render a.h5 -o p.png", 2, {"pictures are written as .svg"});
+  refuses("render a.h5 -o p.jpeg", 2, {"pictures are written as .svg, .png or .pdf"});
+  EXPECT_EQ(run("render a.h5 --view timeline --range step:1 -o p.svg").code, 0);
+  EXPECT_NE(content_of(folder_ / "p.svg").find("Timeline, 0 "), std::string::npos);
+  refuses("render a.h5 --range stpe:1", 2, {"expected step:2"});
+  refuses("render a.h5 --view tiers --range step:1", 2, {"tells of whole runs and has no --range"});
+  refuses("render a.h5 --view memory --lane main", 2, {"--lane chooses lanes of --view timeline"});
   refuses("export a.h5 --to perfeto", 2, {"(nearest: \"perfetto\")"});
   refuses("run a.h5", 6, {"this is a run file"});
 }

@@ -144,12 +144,12 @@ TEST_F(MemoryPictures, TellPoolsStreamsPendingBlocksAndDevicesApart) {
 }
 
 TEST_F(MemoryPictures, WrongCombinationsAreRefusedWithWhatCanBeDrawn) {
-  refuses("small.pickle --what links", 2, {"--what links draws runs", "memory, blocks, segments"});
+  refuses("small.pickle --what links", 2, {"--view links draws runs", "memory, blocks, segments"});
   refuses("small.pickle --what compare", 2, {"small.pickle is a memory snapshot"});
   refuses("small.pickle --what segmnts", 2, {"(nearest: \"segments\")"});
   refuses("small.pickle busy.pickle", 2, {"one memory snapshot, 2 files"});
   refuses("small.pickle --tier hbm", 2, {"--tier is for runs", "--device"});
-  refuses("small.pickle --at end", 2, {"--what segments"});
+  refuses("small.pickle --at end", 2, {"--view segments"});
   refuses("small.pickle --what segments --axis time", 2, {"--axis"});
   refuses("small.pickle --what segments --capacity 1GB", 2, {"--capacity"});
   refuses("small.pickle --what segments --at middle", 2, {"peak, start, end"});
@@ -164,7 +164,7 @@ TEST_F(MemoryPictures, WrongCombinationsAreRefusedWithWhatCanBeDrawn) {
   write_content(folder_ / "cut.pickle", content_of(folder_ / "small.pickle").substr(0, 900));
   refuses("cut.pickle", 6, {"cut.pickle"});
   write_content(folder_ / "text.txt", "neither");
-  refuses("text.txt --what segments", 2, {"--what segments draws memory snapshots"});
+  refuses("text.txt --what segments", 2, {"--view segments draws memory snapshots"});
   refuses("text.txt --what blocks --device 0", 2, {"memory snapshots"});
   refuses("text.txt --at end", 2, {"--at is for memory snapshots"});
 }

@@ -64,6 +64,15 @@ void draw_link(Figure& figure, const Area& area, const LinkChart& link, Time beg
   figure.add(GroupEnd{});
 }
 
+// Through a row, where no name is in the way.
+void draw_mark_lines(Figure& figure, const Area& area, const LinksChart& chart) {
+  const Scale x = time_scale(area, chart.begin, chart.end);
+  for (const InstantMark& mark : chart.marks)
+    if (mark.at >= chart.begin && mark.at <= chart.end)
+      figure.add(Line{
+          {x(to_seconds(mark.at)), area.top}, {x(to_seconds(mark.at)), area.bottom()}, palette::kAxis, 0.75, true});
+}
+
 }  // namespace
 
 std::vector<double> mean_rates(const LinkChart& link, Time begin, Time end, std::size_t columns) {
@@ -102,9 +111,10 @@ Figure draw_links(const LinksChart& chart) {
   for (const LinkChart& link : chart.links) {
     draw_link(figure, {area.left, y, area.width, kRow}, link, chart.begin, chart.end,
               kLines[color++ % std::size(kLines)]);
+    draw_mark_lines(figure, {area.left, y, area.width, kRow}, chart);
     y += kRow + kGap;
   }
-  draw_instant_marks(figure, {area.left, top - 14, area.width, area.height + 14}, chart.marks, chart.begin, chart.end);
+  if (marked) draw_instant_marks(figure, {area.left, top - 14, area.width, 0}, chart.marks, chart.begin, chart.end);
   figure.height = area.bottom() + 42;
   return figure;
 }

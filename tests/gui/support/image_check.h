@@ -1,8 +1,8 @@
 // Compares pictures with those that were looked at and committed: tests/gui/expected/NAME.png.
 //
-// Two fonts libraries, or two versions of Qt, differ in how they shade the pixels of an edge, not in what is drawn.
+// Two font libraries, or two versions of Qt, differ in how they shade the pixels of an edge, not in what is drawn.
 // So both pictures are blurred by two pixels each way before they are compared, and what counts is the
-// share of pixels that differ clearly then: a letter that changed is seen, a shifted shade is not.
+// share of pixels that differ clearly then: a word that changed is seen, a shifted shade is not.
 #pragma once
 
 #include <QImage>
@@ -24,10 +24,10 @@ ImageDifference difference_of(const QImage& a, const QImage& b);
 // Fails the test where the sizes differ, or more than the share `tolerance` of the pixels clearly. It then says where
 // it left the picture found and the one of the differences. With MEMWALL_UPDATE_GOLDEN=1 it writes the expected picture
 // instead: look at it before you commit it. Keep pictures at about 800 x 400 pixels.
-void expect_image(const QImage& found, const std::string& name, double tolerance = 0.0005);
+void expect_image(const QImage& found, const std::string& name, double tolerance = 0.0001);
 
 // As expect_image, of two pictures that were both made now; `what` names them in the message and in files.
 void expect_same_picture(const QImage& found, const QImage& expected, const std::string& what,
-                         double tolerance = 0.0005);
+                         double tolerance = 0.0001);
 
 }  // namespace memwall::gui

@@ -100,7 +100,29 @@ class LaneDrawing {
       const auto word = path_ ? kDimmedWord : static_cast<std::uint8_t>(cell.word);
       columns_.add(x(begin), x(end), word, std::max(share, 1e-6));
     });
+    if (path_) add_path(range);
     columns_.draw(figure_, top(), height(), colors_.data(), background());
+  }
+
+  // From afar cells do not tell what lies on the critical path; its segments do. They count more than what is dimmed,
+  // so that a pixel with any of the path in it is not dim.
+  void add_path(TimeRange range) {
+    constexpr double kAgainstDimmed = 1000;
+    const RunAnalysis& analysis = *place_.run().analysis;
+    if (!analysis.run) return;
+    const std::vector<PathSegment>& path = analysis.path;
+    const std::vector<Op>& ops = analysis.run->trace.ops;
+    auto at = std::partition_point(path.begin(), path.end(), [&](const PathSegment& s) { return s.end < range.begin; });
+    for (; at != path.end() && at->begin <= range.end; ++at) {
+      if (at->op >= ops.size()) continue;
+      const Op& op = ops[at->op];
+      const bool call = lane_.kind == RunLaneKind::thread;
+      if (at->part != (call ? PathPart::call : PathPart::work)) continue;
+      if (lane_.kind == RunLaneKind::thread ? op.thread != lane_.index : op.stream != lane_.index) continue;
+      if (lane_.kind != RunLaneKind::thread && lane_.kind != RunLaneKind::stream) continue;
+      const SpanWord word = call ? call_word(op.kind, op.wait_for) : work_word(op.kind, op.phase);
+      columns_.add(x(at->begin), x(at->end), static_cast<std::uint8_t>(word), kAgainstDimmed);
+    }
   }
 
   double top() const { return place_.top + 1; }

@@ -12,7 +12,7 @@ WordColors word_colors(const Theme& theme) {
     const auto word = static_cast<SpanWord>(w);
     // The figures' word for a call that stands and waits.
     colors[static_cast<std::size_t>(w)] =
-        palette::color_of(word == SpanWord::waiting ? std::string_view("wait") : to_string(word));
+        on_screen(theme, palette::color_of(word == SpanWord::waiting ? std::string_view("wait") : to_string(word)));
   }
   colors[kDimmedWord] = theme.dimmed;
   return colors;

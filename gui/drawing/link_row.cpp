@@ -32,7 +32,7 @@ double mean_within(const std::vector<RateHigh>& points, TimeRange range) {
 }  // namespace
 
 std::shared_ptr<const std::vector<RateHigh>> visible_rates(const RowPlace& place) {
-  return place.run().spans->level_of_detail().link_rates(place.row.index, visible_range(place), 2048);
+  return place.run().spans->level_of_detail().link_rates(place.row.index, visible_range(place), 1024);
 }
 
 std::string link_note(const RowPlace& place) {

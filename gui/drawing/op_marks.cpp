@@ -40,7 +40,7 @@ class OpMarks {
   // Nothing where its block is not in memory (which is noted), or its lane is not on the screen.
   std::optional<SpanBox> box_of(OpRef op, bool want = true) {
     const OpenRun& run = state_.runs[op.run];
-    const auto block = run.spans->find(SpanCache::block_of(op.op));
+    const auto block = block_of(op);
     if (!block) {
       if (want) frame_.missing.push_back({op.run, SpanCache::block_of(op.op)});
       return std::nullopt;
@@ -57,6 +57,17 @@ class OpMarks {
       return SpanBox{row.x(begin), row.x(begin + time), row.top, row.top + row.height};
     }
     return std::nullopt;
+  }
+
+  // Ops that were found stand close together: mostly the block is that of the one before.
+  std::shared_ptr<const LoadedBlock> block_of(OpRef op) {
+    const MissingBlock wanted{op.run, SpanCache::block_of(op.op)};
+    if (!looked_ || last_ != wanted) {
+      last_block_ = state_.runs[op.run].spans->find(wanted.block);
+      last_ = wanted;
+      looked_ = true;
+    }
+    return last_block_;
   }
 
   double left() const { return rows_.front().left; }
@@ -144,27 +155,52 @@ class OpMarks {
   const CanvasState& state_;
   const Theme& theme_;
   CanvasFrame& frame_;
+  MissingBlock last_;
+  std::shared_ptr<const LoadedBlock> last_block_;
+  bool looked_ = false;
 };
 
-// About when an op ran, without reading its block: between begin and end of its block's host calls, else of its work.
-std::optional<Time> about_when(const OpenRun& run, OpId op) {
-  const std::uint32_t number = SpanCache::block_of(op);
-  if (const auto block = run.spans->find(number)) {
-    const std::size_t i = op - block->spans.first;
-    const Time begin = block->spans.begin[i] != kNever ? block->spans.begin[i] : block->spans.call_begin[i];
-    return begin == kNever ? std::nullopt : std::optional(begin);
+// About when ops ran, without reading their blocks: of a block that is not in memory, spread over the time of its host
+// calls, else of its work. Asked for ops in ascending order, it looks at each block once.
+class AboutWhen {
+ public:
+  explicit AboutWhen(const CanvasState& state) : state_(state) {}
+
+  std::optional<Time> operator()(OpRef op) {
+    const MissingBlock wanted{op.run, SpanCache::block_of(op.op)};
+    if (!looked_ || last_ != wanted) look(wanted);
+    if (block_) {
+      const std::size_t i = op.op - block_->spans.first;
+      const Time begin = block_->spans.begin[i] != kNever ? block_->spans.begin[i] : block_->spans.call_begin[i];
+      return begin == kNever ? std::nullopt : std::optional(begin);
+    }
+    if (!spread_) return std::nullopt;
+    const double share = static_cast<double>(op.op % kSpanBlock) / kSpanBlock;
+    return spread_->begin +
+           Duration(std::llround(share * static_cast<double>((spread_->end - spread_->begin).count())));
   }
-  for (std::uint32_t lane = 0; lane < run.outline().lanes.size(); ++lane) {
-    if (run.outline().lanes[lane].kind == RunLaneKind::pager) continue;
-    const LaneBlockSearch& search = run.spans->blocks_of(lane);
-    const std::size_t index = search.index_of(number);
-    if (index == search.blocks().size()) continue;
-    const LaneBlock& block = search.blocks()[index];
-    const double share = static_cast<double>(op % kSpanBlock) / kSpanBlock;
-    return block.begin + Duration(std::llround(share * static_cast<double>((block.end - block.begin).count())));
+
+ private:
+  void look(MissingBlock wanted) {
+    const OpenRun& run = state_.runs[wanted.run];
+    last_ = wanted;
+    looked_ = true;
+    spread_ = nullptr;
+    block_ = run.spans->find(wanted.block);
+    for (std::uint32_t lane = 0; !block_ && !spread_ && lane < run.outline().lanes.size(); ++lane) {
+      if (run.outline().lanes[lane].kind == RunLaneKind::pager) continue;
+      const LaneBlockSearch& search = run.spans->blocks_of(lane);
+      const std::size_t index = search.index_of(wanted.block);
+      if (index < search.blocks().size()) spread_ = &search.blocks()[index];
+    }
   }
-  return std::nullopt;
-}
+
+  const CanvasState& state_;
+  MissingBlock last_;
+  bool looked_ = false;
+  std::shared_ptr<const LoadedBlock> block_;
+  const LaneBlock* spread_ = nullptr;  // where its block is not in memory: over which time its ops are spread
+};
 
 }  // namespace
 
@@ -174,9 +210,10 @@ void draw_op_marks(const std::vector<RowPlace>& rows, CanvasFrame& frame) {
 
 void draw_found_ticks(const CanvasState& state, const Theme& theme, Figure& figure) {
   double last = -1;
+  AboutWhen about_when(state);
   for (const OpRef& op : state.found) {
     if (op.run >= state.runs.size() || op.op >= state.runs[op.run].outline().ops) continue;
-    const auto time = about_when(state.runs[op.run], op.op);
+    const auto time = about_when(op);
     if (!time) continue;
     const double x = std::round(state.viewport.x(*time + (op.run == 0 ? Duration{} : state.shift)));
     if (x < 0 || x > state.viewport.width() || x == last) continue;

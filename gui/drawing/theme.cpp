@@ -41,4 +41,12 @@ Theme dark_theme() {
   return theme;
 }
 
+Color on_screen(const Theme& theme, Color color) {
+  constexpr double kTooDark = 80, kLighter = 0.3;
+  const double light = 0.2126 * color.red + 0.7152 * color.green + 0.0722 * color.blue;
+  if (!theme.dark || light >= kTooDark) return color;
+  const auto lighter = [](std::uint8_t value) { return static_cast<std::uint8_t>(value + (255 - value) * kLighter); };
+  return {lighter(color.red), lighter(color.green), lighter(color.blue), color.opacity};
+}
+
 }  // namespace memwall::gui

@@ -1,5 +1,6 @@
 // The colours of the screen, light and dark. Words keep the colours of traces/figure/palette.h in
-// both: figures and screen agree, and people with any common colour blindness tell them apart.
+// both: figures and screen agree, and people with any common colour blindness tell them apart. Only
+// what is too dark for a dark background is lighter there, in the same hue.
 #pragma once
 
 #include "traces/figure/figure.h"
@@ -17,5 +18,7 @@ struct Theme {
 };
 Theme light_theme();
 Theme dark_theme();
+// The colour of a word, as it is seen on the theme's background.
+Color on_screen(const Theme& theme, Color color);
 
 }  // namespace memwall::gui

@@ -22,7 +22,7 @@ namespace memwall::gui {
 class LevelOfDetail {
  public:
   static constexpr std::uint64_t kPiece = 1024;
-  static constexpr std::size_t kDefaultBudget = std::size_t{32} << 20;
+  static constexpr std::size_t kDefaultBudget = std::size_t{12} << 20;
   explicit LevelOfDetail(std::shared_ptr<const RunSource> source, std::size_t budget = kDefaultBudget);
 
   using Cells = std::shared_ptr<const std::vector<LaneCell>>;

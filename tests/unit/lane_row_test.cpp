@@ -33,13 +33,13 @@ void load_all(const CanvasState& state) {
     state.runs[0].spans->load(block);
 }
 
-std::shared_ptr<const Run> slow_gpt(int steps) {
+std::shared_ptr<const Run> slow_gpt(int steps, double rate = 2e9) {
   GptShape shape;
   shape.layers = 6;
   shape.steps = steps;
   shape.launch_cost = microseconds(2);
   shape.host_gap = microseconds(1);
-  shape.flops_per_second = shape.bytes_per_second = 2e9;
+  shape.flops_per_second = shape.bytes_per_second = rate;
   return std::make_shared<const memwall::Run>(simulate_and_record(gpt_step(shape), test_machine(), {}));
 }
 
@@ -237,6 +237,34 @@ TEST(LaneRow, OffTheCriticalPathIsDimmed) {
       EXPECT_LE(std::abs(r.fill.red - r.fill.blue), 1);
     }
   }
+}
+
+// From afar, where only cells are drawn, the path is seen as well: at its pixels, and nowhere else.
+TEST(LaneRow, FromAfarTheCriticalPathStandsOut) {
+  const auto run = slow_gpt(2, 1e8);  // the device is the slower one
+  CanvasState state = state_of(run);
+  state.runs[0].analysis = analyse(*state.runs[0].source, {});
+  state.show_path = true;
+  const Theme theme = light_theme();
+  std::size_t colored = 0;
+  for (const CanvasRow& row : state.rows.rows()) {
+    if (row.kind != RowKind::lane) continue;
+    const RunLane& lane = state.runs[0].outline().lanes[row.index];
+    if (lane.kind != RunLaneKind::stream) continue;
+    CanvasFrame frame;
+    const RowPlace place{state, theme, row, 220, 100, kWidth, row.height};
+    draw_lane_row(place, frame);
+    ASSERT_FALSE(frame.missing.empty()) << "its blocks are not read yet";
+    for (const Rectangle& r : rectangles(frame.figure)) {
+      if (std::abs(r.fill.red - r.fill.blue) <= 1) continue;
+      ++colored;
+      const auto& path = state.runs[0].analysis->path;
+      EXPECT_TRUE(std::any_of(path.begin(), path.end(), [&](const PathSegment& s) {
+        return s.part == PathPart::work && place.x(s.begin) < r.x + r.width && place.x(s.end) > r.x;
+      }));
+    }
+  }
+  EXPECT_GE(colored, 3u) << "forward, backward, optimizer";
 }
 
 // --- what the pointer says

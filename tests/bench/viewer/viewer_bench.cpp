@@ -13,6 +13,7 @@
 #include <QPainter>
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -31,6 +32,13 @@ namespace {
 constexpr int kWidth = 1920, kHeight = 1080;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Of this process: what a frame costs where others use the machine too.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 double resident_megabytes() {
   malloc_trim(0);
@@ -68,7 +76,8 @@ std::uint64_t write(const std::filesystem::path& path, std::size_t spans) {
 }
 
 struct FrameTimes {
-  std::vector<double> frames, drawing, sharpened;  // seconds: whole frame, figure alone, frame with loading
+  std::vector<double> frames, processor, drawing, sharpened;  // seconds: whole frame, likewise of processor time,
+                                                              // figure alone, frame with loading
   std::size_t items = 0, blocks = 0;
 
   void print(const char* what, std::vector<double> seconds) const {
@@ -105,8 +114,10 @@ class Tour {
   // One step of the tour: a frame with what is there, then what a worker loads, then a sharp frame.
   void step() {
     double start = now(), drawing = 0;
+    const double used = processor_seconds();
     const std::vector<MissingBlock> missing = frame(&drawing);
     times_.frames.push_back(now() - start);
+    times_.processor.push_back(processor_seconds() - used);
     times_.drawing.push_back(drawing);
     times_.items = std::max(times_.items, items_);
     if (missing.empty()) return;
@@ -116,11 +127,6 @@ class Tour {
     frame(&drawing);
     times_.sharpened.push_back(now() - start);
     times_.drawing.push_back(drawing);
-    times_.frames.push_back(times_.sharpened.back());
-    // What the loading took is not the frame's.
-    start = now();
-    frame();
-    times_.frames.back() = now() - start;
   }
 
   // In towards three places, with pans on the way, and out again.
@@ -179,7 +185,8 @@ void measure(const std::filesystem::path& folder, double millions) {
   tour.travel();
   const FrameTimes& times = tour.times();
   times.print("frame (figure and painting)", times.frames);
-  times.print("figure alone", times.drawing);
+  times.print("  its processor time", times.processor);
+  times.print("  figure alone", times.drawing);
   if (!times.sharpened.empty()) times.print("loading blocks, and a frame", times.sharpened);
   fmt::print("  {} blocks loaded; at most {} shapes in a frame\n", times.blocks, times.items);
   fmt::print("  after the tour: {:.1f} bytes per span (source, cache, rows), {:.1f} by what the process holds more\n\n",

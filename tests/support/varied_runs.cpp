@@ -79,15 +79,15 @@ Run ranks_run() {
 Machine connected_machine() {
   Machine machine = test_machine();
   const Route pattern = machine.routes.front();
+  machine.routes.clear();
   for (std::uint8_t from = 0; from < machine.tiers.size(); ++from)
     for (std::uint8_t to = 0; to < machine.tiers.size(); ++to)
       for (const bool pageable : {false, true}) {
-        if (machine.route(from, to, pageable)) continue;
         Route route = pattern;
         route.from = from;
         route.to = to;
         route.pageable = pageable;
-        route.engine = static_cast<std::uint8_t>((from + to) % kEngines);
+        route.engine = static_cast<std::uint8_t>((from + to + (pageable ? 3 : 0)) % kEngines);
         machine.routes.push_back(route);
       }
   return machine;

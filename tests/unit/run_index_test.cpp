@@ -7,26 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/error.h"
-#include "tests/support/gpt_trace.h"
 #include "tests/support/hand_run.h"
-#include "tests/support/random_trace.h"
-#include "tests/support/test_machine.h"
+#include "tests/support/varied_runs.h"
 #include "traces/run/export_lanes.h"
 #include "traces/run/lane_cells.h"
-#include "traces/run/run_recorder.h"
 
 namespace memwall {
 namespace {
-
-memwall::Run gpt_run(int layers) {
-  GptShape shape;
-  shape.layers = layers;
-  shape.steps = 2;
-  shape.host_gap = nanoseconds(10);
-  shape.launch_cost = nanoseconds(20);
-  return simulate_and_record(gpt_step(shape), test_machine(), {});
-}
 
 // A bucket by its definition: every picosecond looked at on its own. For short runs.
 struct SlowBucket {
@@ -169,20 +156,38 @@ void expect_adds_up(const memwall::Run& run) {
   }
 }
 
+// Blocks against every slice of threads and streams, over more than one block.
+TEST(RunIndex, SaysFromWhenToWhenABlockLasts) {
+  const memwall::Run run = gpt_run(700);
+  ASSERT_GT(run.trace.ops.size(), 2 * kSpanBlock);
+  const RunIndex index = build_run_index(run);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, LaneBlock> expected;  // by lane and block
+  ExportLanes(run).for_each([&](const ExportSlice& slice) {
+    if (slice.lane >= run.trace.threads.size() + run.trace.streams.size()) return;
+    const std::uint32_t block = slice.op / kSpanBlock;
+    auto [at, is_new] = expected.insert({{slice.lane, block}, {block, slice.begin, slice.end, 0}});
+    at->second.begin = std::min(at->second.begin, slice.begin);
+    at->second.end = std::max(at->second.end, slice.end);
+    ++at->second.spans;
+  });
+  for (std::uint32_t lane = 0; lane < run.trace.threads.size() + run.trace.streams.size(); ++lane)
+    for (const LaneBlock& block : index.blocks[lane]) {
+      const auto found = expected.find({lane, block.block});
+      ASSERT_NE(found, expected.end());
+      EXPECT_EQ(block.begin, found->second.begin);
+      EXPECT_EQ(block.end, found->second.end);
+      EXPECT_EQ(block.spans, found->second.spans);
+      expected.erase(found);
+    }
+  EXPECT_TRUE(expected.empty());
+}
+
 TEST(RunIndex, AddsUp) {
   expect_adds_up(gpt_run(40));
-  int simulated = 0;
-  for (std::uint64_t seed = 1; seed < 30; ++seed) {
-    memwall::Run run;
-    try {
-      run = simulate_and_record(random_trace(seed, 400), test_machine(), {});
-    } catch (const UsageError&) {
-      continue;  // copies between places that the machine has no route for
-    }
-    ++simulated;
-    expect_adds_up(run);
+  for (const NamedRun& named : varied_runs()) {
+    SCOPED_TRACE(named.name);
+    expect_adds_up(named.run);
   }
-  EXPECT_GT(simulated, 5);
 }
 
 TEST(RunIndex, FindsWordsAndReasons) {

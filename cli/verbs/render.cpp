@@ -212,7 +212,7 @@ Verb add_render(CLI::App& parent) {
   app->add_option("--lane", o->lanes,
                   "Runs: a lane of the timeline by its title, e.g. \"stream 7\"; several, in the order of the picture; "
                   "default: all")
-      ->expected(1);
+      ->allow_extra_args(false);
   const CLI::Option* tier =
       app->add_option("--tier", o->tier, "Runs: whose memory --view memory draws; of rank 3 of several: hbm rank 3")
           ->capture_default_str();

@@ -101,6 +101,14 @@ TEST_F(RenderPng, TextsOfAPdfAreText) {
   EXPECT_NE(o.out.find("Memory of hbm"), std::string::npos) << o.out;
 }
 
+TEST_F(RenderPng, LanesAreGivenOneByOne) {
+  renders("run.h5 --lane autograd --lane main -o lanes.svg");
+  const std::string svg = bytes("lanes.svg");
+  EXPECT_LT(svg.find(">autograd</text>"), svg.find(">main</text>"));
+  EXPECT_EQ(svg.find(">stream "), std::string::npos);
+  renders("--lane main run.h5 -o main.svg");  // a file after it is no lane
+}
+
 TEST_F(RenderPng, SnapshotsTakeTheSameWay) {
   write_content(folder_ / "small.pickle", pickled(small_snapshot()));
   for (const char* view : {"memory", "blocks", "segments"}) {

@@ -137,6 +137,19 @@ TEST(RunFigures, ATimelineOfARangeHasItsSpansOnly) {
   EXPECT_FALSE(has_text(figure_of(run, "timeline"), " to "));
 }
 
+// The legend names what is in the picture.
+TEST(RunFigures, TheLegendOfARangeHasItsKindsOnly) {
+  const memwall::Run run = hand_made();
+  const auto names = [&](std::optional<TimeRange> range) {
+    std::vector<std::string> found;
+    for (const Text& text : memwall::all_of<Text>(figure_of(run, "timeline", range)))
+      if (text.text == "compute" || text.text == "host") found.push_back(text.text);
+    return found;
+  };
+  EXPECT_EQ(names({}), (std::vector<std::string>{"host", "compute"}));
+  EXPECT_EQ(names(TimeRange{from_microseconds(70), from_microseconds(90)}), (std::vector<std::string>{"host"}));
+}
+
 // Rectangles of a cut span end where the drawing area does.
 TEST(RunFigures, SpansAreCutAtTheRange) {
   const memwall::Run run = hand_made();

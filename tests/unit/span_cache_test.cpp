@@ -163,6 +163,23 @@ TEST(SpanCache, MovesAreBlocksToo) {
   EXPECT_EQ(open.spans->load(SpanCache::kMoveBlocks)->moves.size(), 3u);
 }
 
+// Moves overlap: one that began long ago and goes on must not hide behind short ones that ended since.
+TEST(SpanCache, LongSpansAreFoundBehindShortOnesThatBeganLater) {
+  memwall::Run run = simulate_and_record(gpt_step({}), test_machine(), {});
+  run.result.moves = {{microseconds(0), microseconds(100), 1, 0, 1, 100, 3},
+                      {microseconds(1), microseconds(2), 2, 0, 1, 100, 3},
+                      {microseconds(3), microseconds(4), 3, 0, 1, 100, 3},
+                      {microseconds(50), microseconds(60), 4, 0, 1, 100, 3}};
+  const OpenRun open = open_run_of(std::make_shared<const memwall::Run>(run));
+  for (std::uint32_t lane = 0; lane < open.outline().lanes.size(); ++lane) {
+    if (open.outline().lanes[lane].kind != RunLaneKind::pager) continue;
+    const Spans spans = from_blocks(*open.spans, open.outline(), lane, {microseconds(70), microseconds(80)});
+    EXPECT_EQ(spans, (Spans{{microseconds(0), microseconds(100)}}));
+    return;
+  }
+  FAIL() << "no pager's lane";
+}
+
 TEST(SpanCache, RelationsAreReadWhenAskedForAndNotBefore) {
   const OpenRun open = open_run_of(gpt_step({}), test_machine());
   EXPECT_EQ(open.spans->find_relations(5), nullptr);

@@ -208,15 +208,31 @@ TEST(RunComparison, ShiftsTheSecondRunBelowTheFirst) {
   first.device(OpKind::kernel, "a", 0, 1, 2, 10, 20);
   first.host(OpKind::mark, "m", 3, 3);
   first.host(OpKind::mark, "only here", 4, 4);
+  second.host(OpKind::host_work, "only there", 0, 1);  // so that numbers differ
   second.device(OpKind::kernel, "a", 0, 2, 4, 13, 25);
   second.host(OpKind::mark, "m", 9, 9);
   const Compared c(first.finish(), second.finish());
   const auto shift = [&](OpRef op) { return c.comparison->shift_to(op, *c.base, *c.other); };
   EXPECT_EQ(shift({0, 0, false}), microseconds(-3)) << "work begins at 10 and 13";
-  EXPECT_EQ(shift({1, 0, false}), microseconds(-3)) << "the same from the other side";
+  EXPECT_EQ(shift({1, 1, false}), microseconds(-3)) << "the same from the other side";
   EXPECT_EQ(shift({0, 0, true}), microseconds(-1)) << "calls begin at 1 and 2";
   EXPECT_EQ(shift({0, 1, false}), microseconds(-6)) << "without work, the call";
   EXPECT_EQ(shift({0, 2, true}), Duration{});
+}
+
+TEST(RunComparison, TheLargestExampleIsTheLargestEitherWay) {
+  const auto run = [](const std::vector<double>& lengths) {
+    HandRun hand;
+    double at = 0;
+    for (const double length : lengths) {
+      hand.device(OpKind::kernel, "k", 0, 0, 0, at, at + length);
+      at += length;
+    }
+    return hand.finish();
+  };
+  const Compared c(run({10, 10, 10, 10}), run({12, 5, 10, 5}));
+  ASSERT_EQ(c.comparison->comparison.ops.size(), 1u);
+  EXPECT_EQ(largest_example(*c.comparison, 0, *c.base, *c.other), (OpRef{0, 1, false})) << "the first of -5 us";
 }
 
 TEST(RunComparison, LagWithinARangeKeepsEverythingWhereItFits) {

@@ -25,6 +25,7 @@ class DifferencesPanel : public Panel {
         links_(link_difference_columns()) {
     add_controls();
     tabs_ = new QTabWidget(this);
+    tabs_->setObjectName(QStringLiteral("tabs"));
     tabs_->setDocumentMode(true);
     body()->addWidget(tabs_, 1);
     add_table(ops_, tr("Ops"), QStringLiteral("ops"));

@@ -113,8 +113,17 @@ class PeakPanel : public Panel {
         QStringLiteral("<p>%1</p>")
             .arg(ReferenceBrowser::link(
                 canvas_time(), tr("Peak at %1").arg(instant_text(peak_->explanation.time, run()->whole().end))));
-    for (const std::string& sentence : peak_->explanation.sentences)
-      html += QStringLiteral("<p>%1</p>").arg(text_of(sentence).toHtmlEscaped());
+    std::size_t linked = 0;
+    for (const std::string& sentence : peak_->explanation.sentences) {
+      // "3. 1.2 GB, activation: ..." is the third of the largest.
+      const bool is_next = linked < peak_->largest.size() && sentence.starts_with(std::to_string(linked + 1) + ". ");
+      const QString text = text_of(sentence);
+      html += QStringLiteral("<p>%1</p>")
+                  .arg(is_next ? ReferenceBrowser::link(StorageRef{run_number(), peak_->largest[linked].storage}, text)
+                               : text.toHtmlEscaped());
+      linked += is_next ? 1 : 0;
+    }
+    if (linked == peak_->largest.size()) return text_->show_html(html, stay);
     if (!peak_->largest.empty())
       html += QStringLiteral(
                   "<h3>%1</h3><table cellspacing=\"0\"><tr><th>%2</th><th align=\"right\">%3</th>"

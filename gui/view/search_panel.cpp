@@ -32,6 +32,7 @@ class SearchPanel : public Panel {
     storages_view_->setObjectName(QStringLiteral("storages"));
     tabs_->addTab(ops_view_, tr("Ops"));
     tabs_->addTab(storages_view_, tr("Storages"));
+    tabs_->setObjectName(QStringLiteral("tabs"));
     tabs_->setDocumentMode(true);
     body()->addWidget(tabs_, 1);
     // Facts are read for what is shown only, so that nothing but the order of time is known of all.

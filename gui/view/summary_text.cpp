@@ -39,7 +39,9 @@ class HtmlTable {
   void add(const QStringList& cells) {
     html_ += QStringLiteral("<tr>");
     for (qsizetype i = 0; i < cells.size(); ++i)
-      html_ += QStringLiteral("<td%1>%2</td>").arg(align(columns_[static_cast<std::size_t>(i)].second), cells[i]);
+      html_ += QStringLiteral("<td%1>%2</td>")
+                   .arg(align(columns_[static_cast<std::size_t>(i)].second),
+                        cells[i].isEmpty() ? QStringLiteral("&nbsp;") : cells[i]);
     html_ += QStringLiteral("</tr>");
     ++rows_;
   }

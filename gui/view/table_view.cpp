@@ -86,10 +86,14 @@ void TableView::write_csv(const QString& path) const {
 }
 
 void TableView::fit_columns(int wide) {
+  constexpr int kMost = 220, kLeastWide = 180;  // longer names are read in the tip, or in a wider column
+  int others = 0;
   for (int column = 0; column < table_.columnCount(); ++column) {
-    horizontalHeader()->setSectionResizeMode(column, column == wide ? QHeaderView::Stretch : QHeaderView::Interactive);
-    if (column != wide) resizeColumnToContents(column);
+    resizeColumnToContents(column);
+    setColumnWidth(column, std::min(columnWidth(column), kMost));
+    if (column != wide && !isColumnHidden(column)) others += columnWidth(column);
   }
+  setColumnWidth(wide, std::max(kLeastWide, viewport()->width() - others));
   horizontalHeader()->setMinimumSectionSize(24);
 }
 

@@ -22,7 +22,7 @@ class TableView : public QTableView {
   void export_csv();  // asks where
   // Throws UsageError.
   void write_csv(const QString& path) const;
-  // As wide as what stands in the first rows; `wide` takes what is left.
+  // As wide as what stands in the first rows, within limits; `wide` takes what is left, and enough to read in any case.
   void fit_columns(int wide);
 
  Q_SIGNALS:

@@ -1,0 +1,95 @@
+// The panels as people see them, on a small run.
+#include <gtest/gtest.h>
+#include <QApplication>
+#include <QKeyEvent>
+#include <QLineEdit>
+#include <QStyleFactory>
+#include <QTabWidget>
+
+#include "tests/gui/support/image_check.h"
+#include "tests/gui/support/panel_scene.h"
+
+namespace memwall::gui {
+namespace {
+
+class PanelImage : public testing::Test {
+ protected:
+  // The same style and font wherever the test runs.
+  void SetUp() override {
+    QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+    QFont font(QStringLiteral("DejaVu Sans"));
+    font.setPixelSize(12);
+    QApplication::setFont(font);
+  }
+
+  static OpRef a_kernel(const Workspace& workspace) {
+    const SpanBlock spans = workspace.state().runs[0].source->spans(0);
+    for (OpId id = 150; id < spans.size(); ++id)
+      if (spans.kind[id] == OpKind::kernel) return {0, id, false};
+    return {};
+  }
+
+  static void expect(QWidget& panel, const char* name) {
+    // Without the cursor of a text field, which blinks.
+    if (QWidget* const focus = QApplication::focusWidget()) focus->clearFocus();
+    expect_image(panel.grab().toImage().convertToFormat(QImage::Format_RGB32), name);
+  }
+};
+
+TEST_F(PanelImage, DetailsOfAnOp) {
+  PanelScene scene;
+  scene.workspace.go_to(a_kernel(scene.workspace));
+  expect(scene.show(make_details_panel), "panel_details");
+}
+
+TEST_F(PanelImage, LiveSet) {
+  PanelScene scene;
+  expect(scene.show(make_live_set_panel, {800, 400}), "panel_live_set");
+}
+
+TEST_F(PanelImage, Peak) {
+  PanelScene scene;
+  expect(scene.show(make_peak_panel, {600, 400}), "panel_peak");
+}
+
+TEST_F(PanelImage, Statistics) {
+  PanelScene scene;
+  expect(scene.show(make_statistics_panel, {700, 300}), "panel_statistics");
+}
+
+TEST_F(PanelImage, Search) {
+  PanelScene scene;
+  scene.show(make_search_panel, {500, 300});
+  scene.part<QLineEdit>("search").setText(QStringLiteral("attention"));
+  QKeyEvent enter(QEvent::KeyPress, Qt::Key_Return, Qt::NoModifier);
+  QApplication::sendEvent(&scene.part<QLineEdit>("search"), &enter);
+  scene.settle();
+  expect(*scene.part<QLineEdit>("search").window(), "panel_search");
+}
+
+TEST_F(PanelImage, Hierarchy) {
+  PanelScene scene;
+  expect(scene.show(make_hierarchy_panel, {700, 400}), "panel_hierarchy");
+}
+
+TEST_F(PanelImage, Summary) {
+  PanelScene scene;
+  expect(scene.show(make_summary_panel, {800, 700}), "panel_summary");
+}
+
+TEST_F(PanelImage, Differences) {
+  PanelScene scene(2);
+  QWidget& panel = scene.show(make_differences_panel, {800, 300});
+  expect(panel, "panel_differences");
+  scene.part<QTabWidget>("tabs").setCurrentIndex(1);
+  scene.settle();
+  expect(panel, "panel_differences_memory");
+}
+
+TEST_F(PanelImage, Waterfall) {
+  PanelScene scene(2);
+  expect(scene.show(make_waterfall_panel, {700, 400}), "panel_waterfall");
+}
+
+}  // namespace
+}  // namespace memwall::gui

@@ -154,6 +154,7 @@ void MainWindow::restore(const QStringList& paths) {
   const QByteArray panels = session && !session->panels.isEmpty() ? session->panels : program_.panels;
   if (!panels.isEmpty()) restoreState(panels);
   show_panels_for_runs();
+  if (panels.isEmpty()) raise_first_panels();
 }
 
 void MainWindow::remember() {

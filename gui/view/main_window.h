@@ -75,6 +75,7 @@ class MainWindow : public QMainWindow {
   void add_panel(const QString& key, const QString& title, QWidget* content, bool for_comparison, bool shown);
   void arrange_panels();  // as at first
   void show_panels_for_runs();
+  void raise_first_panels();
   void find();  // the search panel, with the cursor in it
   void show_panel(const QString& key);
 

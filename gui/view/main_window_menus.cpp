@@ -122,6 +122,7 @@ void MainWindow::make_menus() {
   panels_menu_->addAction(tr("As at first"), this, [this] {
     arrange_panels();
     show_panels_for_runs();
+    raise_first_panels();
   });
   QMenu* themes = view->addMenu(tr("&Theme"));
   theme_group_ = new QActionGroup(this);

@@ -41,29 +41,24 @@ void MainWindow::add_panel(const QString& key, const QString& title, QWidget* co
 
 void MainWindow::arrange_panels() {
   QDockWidget *upper = nullptr, *lower = nullptr, *below = nullptr;
-  const auto join = [this](QDockWidget*& group, QDockWidget* dock, Qt::DockWidgetArea area) {
-    dock->setFloating(false);
-    removeDockWidget(dock);
-    addDockWidget(area, dock);
-    if (group) {
-      tabifyDockWidget(group, dock);
-    } else {
-      group = dock;
-    }
-  };
   // In the order of panel_kinds(), so that the first of a group is in front.
   std::vector<QString> order;
   for (const PanelKind& kind : panel_kinds()) order.push_back(kind.key);
   order.push_back("marks");
+  // The first of each group before the others: groups that have tabs already cannot be split any more.
   for (const QString& key : order) {
     QDockWidget* dock = panels_[key].dock;
-    if (stands_below(key)) {
-      join(below, dock, Qt::BottomDockWidgetArea);
-    } else {
-      join(stands_on_top(key) ? upper : lower, dock, Qt::RightDockWidgetArea);
-    }
+    QDockWidget*& group = stands_below(key) ? below : stands_on_top(key) ? upper : lower;
+    dock->setFloating(false);
+    removeDockWidget(dock);
+    if (!group) addDockWidget(stands_below(key) ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea, group = dock);
   }
   if (upper && lower) splitDockWidget(upper, lower, Qt::Vertical);
+  for (const QString& key : order) {
+    QDockWidget* dock = panels_[key].dock;
+    QDockWidget* group = stands_below(key) ? below : stands_on_top(key) ? upper : lower;
+    if (dock != group) tabifyDockWidget(group, dock);
+  }
   setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
   QList<QDockWidget*> sides;
   for (QDockWidget* dock : {upper, lower}) {
@@ -76,8 +71,13 @@ void MainWindow::arrange_panels() {
     panel.useful = true;
     panel.dock->setVisible(panel.shown_at_first);
   }
-  for (QDockWidget* dock : {upper, lower, below}) {
-    if (dock) dock->raise();
+}
+
+// The panels that a person needs first, where nothing is remembered.
+void MainWindow::raise_first_panels() {
+  for (const char* key : {"details", "live_set", "statistics"}) {
+    const auto found = panels_.find(key);
+    if (found != panels_.end() && !found->second.dock->isHidden()) found->second.dock->raise();
   }
 }
 

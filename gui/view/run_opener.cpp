@@ -15,9 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the package puts programs that people do not start themselves, beside the folder of those that they do.
-constexpr const char* kInstalledProbe = "../libexec/memwall/memwall-probe";
-
 std::string kind_of(fs::file_type type) {
   switch (type) {
     case fs::file_type::directory:
@@ -40,12 +37,7 @@ fs::path probe_program() {
   if (qEnvironmentVariableIsSet("MEMWALL_PROBE_PROGRAM")) {
     return qEnvironmentVariable("MEMWALL_PROBE_PROGRAM").toStdString();
   }
-  const fs::path here = QCoreApplication::applicationDirPath().toStdString();
-  std::error_code ignored;
-  for (const fs::path& place : {here / "memwall-probe", here / kInstalledProbe}) {
-    if (fs::exists(place, ignored)) return place;
-  }
-  return here / "memwall-probe";
+  return fs::path(QCoreApplication::applicationDirPath().toStdString()) / "memwall-probe";
 }
 
 void check_run_path(const fs::path& path) {

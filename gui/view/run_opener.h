@@ -14,8 +14,7 @@
 
 namespace memwall::gui {
 
-// memwall-probe: as the environment variable MEMWALL_PROBE_PROGRAM says, else beside this program, else as it is
-// installed.
+// memwall-probe: as the environment variable MEMWALL_PROBE_PROGRAM says, else beside this program.
 std::filesystem::path probe_program();
 
 // Throws InputError if this cannot be a run, before anything of it is read that could hang: missing, a folder, a FIFO

@@ -39,7 +39,8 @@ class ResidencyHistory {
   // Requested bytes by kind at an instant, as memory_by_kind(whole run, tier): after all that changes in it.
   KindBytes by_kind(std::uint32_t tier, Time time) const;
   // `pieces` equal pieces of the range, each with its highest stack; what a piece begins with counts.
-  // The first of several that are equally high. REQUIRES: pieces >= 1.
+  // The first of several that are equally high. To a piece with hundreds of changes belong those within 32 changes of
+  // its ends too: an eighth of a pixel. REQUIRES: pieces >= 1.
   std::vector<KindHigh> highs(std::uint32_t tier, TimeRange range, std::size_t pieces) const;
   // The highest stack of all, and its instant.
   KindHigh highest(std::uint32_t tier) const;

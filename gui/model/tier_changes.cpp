@@ -21,6 +21,7 @@ TierChanges::TierChanges(const StayColumns& columns, std::vector<TierChange> cha
   const std::size_t blocks = (changes_.size() + kCheckpoint - 1) / kCheckpoint;
   totals_.reserve(blocks + 1);
   times_.reserve(blocks);
+  block_highs_.reserve(blocks);
   levels_.emplace_back().reserve(blocks);
   KindBytes bytes{};
   bytes[static_cast<std::size_t>(StorageKind::unknown)] = untracked;
@@ -35,8 +36,10 @@ TierChanges::TierChanges(const StayColumns& columns, std::vector<TierChange> cha
     if (i % kCheckpoint == 0) {
       times_.push_back(time_of(columns, i));
       levels_[0].push_back(high);
-    } else {
-      levels_[0].back().take(high);
+      block_highs_.push_back(bytes);
+    } else if (sum > levels_[0].back().sum) {
+      levels_[0].back() = high;
+      block_highs_.back() = bytes;
     }
     if ((i + 1) % kCheckpoint == 0) totals_.push_back(bytes);
   }
@@ -125,13 +128,8 @@ TierChanges::High TierChanges::highest_of_block(const StayColumns& columns, std:
   }
 }
 
-TierChanges::High TierChanges::highest_between(const StayColumns& columns, std::size_t first, std::size_t last) const {
-  const std::size_t first_end = (first / kCheckpoint + 1) * kCheckpoint;
-  if (last <= first_end) return highest_of_block(columns, first, last);
-  High high = highest_of_block(columns, first, first_end);
-  // Whole blocks, then blocks of blocks, as far as they lie within; then down again to the last ones.
-  std::size_t from = first_end / kCheckpoint;
-  const std::size_t to = last / kCheckpoint;
+// Blocks, then blocks of blocks, as far as they lie within; then down again to the last ones.
+void TierChanges::take_blocks(std::size_t from, std::size_t to, High& high) const {
   std::size_t level = 0, width = 1;
   while (from < to) {
     while (level + 1 < levels_.size() && from % (width * kFanOut) == 0 && from + width * kFanOut <= to) {
@@ -145,23 +143,57 @@ TierChanges::High TierChanges::highest_between(const StayColumns& columns, std::
     high.take(levels_[level][from / width]);
     from += width;
   }
+}
+
+TierChanges::High TierChanges::highest_between(const StayColumns& columns, std::size_t first, std::size_t last) const {
+  const std::size_t first_end = (first / kCheckpoint + 1) * kCheckpoint;
+  if (last <= first_end) return highest_of_block(columns, first, last);
+  High high = highest_of_block(columns, first, first_end);
+  const std::size_t to = last / kCheckpoint;
+  take_blocks(first_end / kCheckpoint, to, high);
   if (last > to * kCheckpoint) high.take(highest_of_block(columns, to * kCheckpoint, last));
   return high;
 }
 
+std::size_t TierChanges::checkpoints_before(Time time, std::size_t from) const {
+  const auto at = std::partition_point(times_.begin() + static_cast<std::ptrdiff_t>(from), times_.end(),
+                                       [time](Time a) { return a < time; });
+  return static_cast<std::size_t>(at - times_.begin());
+}
+
+// Whole blocks, with the one in which the piece begins and the one in which it ends.
+KindHigh TierChanges::coarse_high(const StayColumns& columns, std::size_t first, std::size_t last,
+                                  TimeRange piece) const {
+  High high = first == 0 ? High{sum_of(totals_[0]), 0} : High{std::numeric_limits<Bytes>::min(), 0};
+  take_blocks(first == 0 ? 0 : first - 1, last, high);
+  if (high.count == 0) return {piece.begin, totals_[0]};
+  const Time time = time_of(columns, high.count - 1);
+  return {std::clamp(time, piece.begin, piece.end), block_highs_[(high.count - 1) / kCheckpoint]};
+}
+
+KindHigh TierChanges::exact_high(const StayColumns& columns, TimeRange piece, bool closed,
+                                 std::size_t checkpoint) const {
+  const std::size_t known = checkpoint == 0 ? 0 : (checkpoint - 1) * kCheckpoint;
+  const std::size_t first = count_before(columns, piece.begin, false, known);
+  const std::size_t last = count_before(columns, piece.end, closed, first);
+  const High high = highest_between(columns, first, last);
+  return {high.count == first ? piece.begin : time_of(columns, high.count - 1), after(columns, high.count)};
+}
+
 std::vector<KindHigh> TierChanges::highs(const StayColumns& columns, TimeRange range, std::size_t pieces) const {
-  std::vector<KindHigh> found(pieces);
+  std::vector<KindHigh> found;
+  found.reserve(pieces);
   const double step = static_cast<double>(range.length().count()) / static_cast<double>(pieces);
   const auto begin_of = [&](std::size_t piece) {
     return range.begin + Duration(static_cast<std::int64_t>(step * static_cast<double>(piece)));
   };
-  std::size_t first = count_before(columns, range.begin, false);
-  for (std::size_t piece = 0; piece < pieces; ++piece) {
-    const bool is_last = piece + 1 == pieces;
-    const std::size_t last = count_before(columns, is_last ? range.end : begin_of(piece + 1), is_last, first);
-    const High high = highest_between(columns, first, last);
-    found[piece].bytes = after(columns, high.count);
-    found[piece].time = high.count == first ? begin_of(piece) : time_of(columns, high.count - 1);
+  std::size_t first = checkpoints_before(range.begin, 0);
+  for (std::size_t i = 0; i < pieces; ++i) {
+    const bool is_last = i + 1 == pieces;
+    const TimeRange piece{begin_of(i), is_last ? range.end : begin_of(i + 1)};
+    const std::size_t last = checkpoints_before(piece.end, first);
+    found.push_back(last - first >= kCoarse && !is_last ? coarse_high(columns, first, last, piece)
+                                                        : exact_high(columns, piece, is_last, first));
     first = last;
   }
   return found;
@@ -195,7 +227,8 @@ std::vector<std::uint32_t> TierChanges::alive(const StayColumns& columns, Time t
 }
 
 std::size_t TierChanges::resident_bytes() const {
-  std::size_t bytes = changes_.capacity() * sizeof(TierChange) + totals_.capacity() * sizeof(KindBytes) +
+  std::size_t bytes = changes_.capacity() * sizeof(TierChange) +
+                      (totals_.capacity() + block_highs_.capacity()) * sizeof(KindBytes) +
                       times_.capacity() * sizeof(Time) + rows_.capacity() * sizeof(std::uint32_t);
   for (const auto& level : levels_) bytes += level.capacity() * sizeof(High);
   for (const Ends& level : ends_) bytes += level.capacity() * sizeof(Time);

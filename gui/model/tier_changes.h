@@ -31,6 +31,7 @@ struct TierChange {
 class TierChanges {
  public:
   static constexpr std::size_t kCheckpoint = 32;  // changes
+  static constexpr std::size_t kCoarse = 8;       // blocks of a piece from which on whole blocks are enough
   static constexpr std::size_t kFanOut = 8;       // blocks that one of the next level covers
 
   // `changes` in the order in which they happened; `untracked` is there before the first.
@@ -61,6 +62,11 @@ class TierChanges {
   KindBytes after(const StayColumns& columns, std::size_t count) const;
   // The highest of the states after `first` ... `last` changes.
   High highest_between(const StayColumns& columns, std::size_t first, std::size_t last) const;
+  void take_blocks(std::size_t from, std::size_t to, High& high) const;
+  std::size_t checkpoints_before(Time time, std::size_t from) const;
+  // `first`, `last`: how many checkpoints come before the piece's begin and end.
+  KindHigh coarse_high(const StayColumns& columns, std::size_t first, std::size_t last, TimeRange piece) const;
+  KindHigh exact_high(const StayColumns& columns, TimeRange piece, bool closed, std::size_t checkpoint) const;
   High highest_of_block(const StayColumns& columns, std::size_t first, std::size_t last) const;
   void build_levels();
   void build_ends(const StayColumns& columns);
@@ -69,6 +75,7 @@ class TierChanges {
 
   std::vector<TierChange> changes_;
   std::vector<KindBytes> totals_;          // before change i * kCheckpoint; one more at the end of full blocks
+  std::vector<KindBytes> block_highs_;     // the highest state of every block
   std::vector<Time> times_;                // of change i * kCheckpoint
   std::vector<std::vector<High>> levels_;  // [0][i]: of the states after each change of block i
   std::vector<std::uint32_t> rows_;        // of stays, ascending in begin

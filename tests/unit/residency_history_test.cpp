@@ -33,6 +33,10 @@ class Truth final : public Observer {
     const Storage& s = storages_[storage];
     states.back().bytes[static_cast<std::size_t>(s.kind)] += begins ? s.bytes : -s.bytes;
   }
+  std::size_t states_within(std::uint32_t tier, Time begin, Time end) const {
+    return static_cast<std::size_t>(std::count_if(states_[tier].begin(), states_[tier].end(),
+                                                  [&](const KindHigh& s) { return begin <= s.time && s.time <= end; }));
+  }
   // The largest sum of a range, with what it begins with.
   Bytes high(std::uint32_t tier, Time begin, Time end, bool closed) const {
     Bytes before = 0, most = 0;
@@ -114,6 +118,7 @@ TEST(ResidencyHistory, KnowsMemoryByKindAtEveryInstant) {
 
 TEST(ResidencyHistory, HighsOfAnyPiecesAreTheTrueOnes) {
   std::mt19937_64 random(7);
+  std::size_t coarse = 0;
   for (const Recorded& sample : samples())
     for (int round = 0; round < 60; ++round) {
       const std::int64_t end = sample.run->result.end.count();
@@ -132,13 +137,22 @@ TEST(ResidencyHistory, HighsOfAnyPiecesAreTheTrueOnes) {
         };
         const bool last = piece + 1 == pieces;
         const Time from = at(piece), to = last ? range.end : at(piece + 1);
-        ASSERT_EQ(sum(highs[piece].bytes), sample.truth->high(tier, from, to, last))
-            << "piece " << piece << " of " << pieces;
+        const Bytes expected = sample.truth->high(tier, from, to, last);
+        if (sample.truth->states_within(tier, from, to) < TierChanges::kCoarse * TierChanges::kCheckpoint) {
+          ASSERT_EQ(sum(highs[piece].bytes), expected) << "piece " << piece << " of " << pieces;
+        } else {
+          // Coarse: no less, and no more than ever.
+          ++coarse;
+          ASSERT_GE(sum(highs[piece].bytes), expected);
+          ASSERT_LE(sum(highs[piece].bytes), sum(sample.history->highest(tier).bytes));
+        }
+
         EXPECT_GE(highs[piece].time, from);
         EXPECT_LE(highs[piece].time, to);
         for (const Bytes bytes : highs[piece].bytes) EXPECT_GE(bytes, 0);
       }
     }
+  EXPECT_GT(coarse, 10u);
 }
 
 TEST(ResidencyHistory, TheHighestStackIsThePeakKindByKind) {

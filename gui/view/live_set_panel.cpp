@@ -205,6 +205,7 @@ class LiveSetPanel : public Panel {
     wanted.insert(wanted.end(), largest.begin(), largest.end());
     if (wanted.size() > kMostBatch) wanted.resize(kMostBatch);
     if (!wanted.empty()) return start_names(std::move(wanted), QStringLiteral("names"), true);
+    if (waiting()) return;
     if (!table_.needs_names()) return set_status({});
     wanted = table_.unnamed(batch_);
     if (wanted.empty()) return set_status({});

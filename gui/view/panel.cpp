@@ -107,12 +107,14 @@ void Panel::runs_changed() {
 }
 
 std::uint64_t Panel::begin_work(const QString& key, const QString& what, bool quiet) {
-  turns_[key] = ++turn_;
+  // The status takes room, so views are resized, and may begin other work before this returns.
+  const std::uint64_t turn = ++turn_;
+  turns_[key] = turn;
   waiting_.erase(key);
-  if (quiet) return turn_;
-  waiting_[key] = turn_;
+  if (quiet) return turn;
+  waiting_[key] = turn;
   set_status(what + QStringLiteral("…"));
-  return turn_;
+  return turn;
 }
 
 void Panel::start_work(const QString& what, const QString& key, std::uint64_t turn, Background::Work work,

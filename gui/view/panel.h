@@ -68,6 +68,7 @@ class Panel : public QWidget {
   void forget_work(const QString& key);
 
   void set_status(const QString& text);
+  bool waiting() const { return !waiting_.empty(); }  // the status says for what
   QVBoxLayout* body() const { return body_; }
 
   void showEvent(QShowEvent* event) override;

@@ -30,10 +30,14 @@ std::shared_ptr<const WholeRun> paged() {
   return std::make_shared<const WholeRun>(tiered_run(gpt_step(shape), options));
 }
 
-// The one with most stays.
+// The one with most stays, of those that are not read and written by the same ops.
 StorageId traveller(const WholeRun& run) {
   std::vector<int> stays(run.trace.storages.size());
   for (const Residency& stay : run.residency) ++stays[stay.storage];
+  std::vector<int> reads(stays.size()), writes(stays.size());
+  for (const Use& use : run.trace.uses) ++(use.access == Access::read ? reads : writes)[use.storage];
+  for (std::size_t i = 0; i < stays.size(); ++i)
+    if (reads[i] == writes[i]) stays[i] = 0;
   return static_cast<StorageId>(std::max_element(stays.begin(), stays.end()) - stays.begin());
 }
 

@@ -226,7 +226,7 @@ void MainWindow::show_problem(const QString& sentence) {
   box->setTextFormat(Qt::PlainText);
   box->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   box->setAttribute(Qt::WA_DeleteOnClose);
-  connect(box, &QObject::destroyed, this, [this] { page_->canvas().setFocus(); });
+  connect(box, &QMessageBox::finished, this, [this] { page_->canvas().setFocus(); });
   box->open();
 }
 

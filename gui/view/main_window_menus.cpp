@@ -167,7 +167,8 @@ void MainWindow::show_menu_of(const Hit& hit, const QPoint& where) {
   menu->popup(where);
 }
 
-void MainWindow::show_help() { (new ShortcutPage(commands_, this))->show(); }
+// Above the window until it is closed: Esc and ? are the page's then.
+void MainWindow::show_help() { (new ShortcutPage(commands_, this))->open(); }
 
 void MainWindow::export_figure() {
   if (!workspace_.has_run()) return workspace_.say(tr("Open a run first: there is nothing to export."));

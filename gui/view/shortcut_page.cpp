@@ -54,7 +54,7 @@ ShortcutPage::ShortcutPage(const std::vector<Command>& commands, QWidget* parent
 }
 
 void ShortcutPage::keyPressEvent(QKeyEvent* event) {
-  if (event->key() == Qt::Key_Question) return close(), void();
+  if (event->key() == Qt::Key_Question || event->key() == Qt::Key_Escape) return close(), void();
   QDialog::keyPressEvent(event);
 }
 

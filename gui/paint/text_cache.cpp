@@ -12,7 +12,8 @@ namespace memwall::gui {
 
 QFont figure_font(int pixels, bool bold) {
   QFont font;
-  font.setFamilies({"Helvetica", "Arial", "DejaVu Sans"});
+  // The first is the one whose widths traces/figure/text_metrics.h allows for.
+  font.setFamilies({"DejaVu Sans", "Helvetica", "Arial"});
   // Shades of grey on any screen, and letters where they belong whatever the scale: the same picture everywhere.
   font.setStyleHint(QFont::SansSerif,
                     static_cast<QFont::StyleStrategy>(QFont::PreferAntialias | QFont::NoSubpixelAntialias));

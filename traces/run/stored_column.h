@@ -5,6 +5,7 @@
 // wanted of a file that may come from anywhere.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,8 +28,8 @@ class StoredColumn {
   void unload() { buffer_ = {}; }
   // Reads what HDF5 needs to find any row: a cell in every page of the index of its chunks, and the last cell.
   void touch();
-  // At most: of chunks that HDF5 has unpacked.
-  std::size_t cache_bytes() const { return is_packed_ ? std::size_t{1} << 20 : 0; }
+  // At most: of chunks that HDF5 has unpacked; its cache holds 1 MiB of a column.
+  std::size_t cache_bytes() const { return is_packed_ ? std::min(std::size_t{1} << 20, rows_ * width_) : 0; }
 
  private:
   void open(const ReadContext& context, hid_t table, const std::string& name, bool with_cache);

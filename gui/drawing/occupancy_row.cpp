@@ -110,7 +110,7 @@ class OccupancyDrawing {
   void draw_kinds() {
     const auto& history = place_.run().history;
     if (!history) {
-      label({place_.left + place_.width - 6, place_.top + 12}, "by kind: being read", Anchor::end,
+      label({place_.left + place_.width / 2, place_.top + 12}, "by kind: being read", Anchor::middle,
             place_.theme.faint_text);
       return;
     }

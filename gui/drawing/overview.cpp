@@ -26,7 +26,8 @@ class OverviewDrawing {
     const double bottom = figure_.height - strips - 2;
     draw_memory(bottom);
     for (std::size_t run = 0; run < state_.runs.size(); ++run)
-      draw_streams(state_.runs[run], figure_.height - strips + kStrip * static_cast<double>(run));
+      draw_streams(state_.runs[run], run == 0 ? Duration{} : state_.shift,
+                   figure_.height - strips + kStrip * static_cast<double>(run));
     draw_window();
     draw_peak(bottom);
   }
@@ -105,7 +106,7 @@ class OverviewDrawing {
   }
 
   // The mean of all streams, in the colour of what most of them do.
-  void draw_streams(const OpenRun& run, double top) {
+  void draw_streams(const OpenRun& run, Duration shift, double top) {
     const std::vector<RunLane>& lanes = run.outline().lanes;
     const auto used = [](const RunLane& lane) { return lane.kind == RunLaneKind::stream && lane.spans > 0; };
     const auto streams = static_cast<double>(std::count_if(lanes.begin(), lanes.end(), used));
@@ -115,7 +116,7 @@ class OverviewDrawing {
       if (!used(lanes[i])) continue;
       for_each_cell(run, i, level_for(lanes[i], pixel), run.whole(), [&](const LaneCell& cell, Time begin, Time end) {
         const double share = static_cast<double>(cell.busy.count()) / static_cast<double>((end - begin).count());
-        columns.add(x(begin), x(end), static_cast<std::uint8_t>(cell.word), share / streams);
+        columns.add(x(begin + shift), x(end + shift), static_cast<std::uint8_t>(cell.word), share / streams);
       });
     }
     columns.draw(figure_, top, kStrip - 1, word_colors(theme_).data(), theme_.background);

@@ -25,7 +25,7 @@ struct CanvasState {
   // The second run's times are drawn this much later, so that an op stands below its counterpart.
   Duration shift{};
 
-  // The range of all runs.
+  // The range of all runs as they are drawn: a second run that is shifted earlier begins before 0.
   TimeRange whole() const;
 };
 

@@ -33,6 +33,14 @@ void Viewport::set(double begin, double length) {
   visible_.end = std::min(whole_.end, visible_.begin + from_picoseconds(length));
 }
 
+void Viewport::set_whole(TimeRange whole) {
+  whole_ = whole;
+  for (TimeRange& range : history_)
+    range = {std::clamp(range.begin, whole.begin, whole.end), std::clamp(range.end, whole.begin, whole.end)};
+  std::erase_if(history_, [](const TimeRange& range) { return range.length().count() <= 0; });
+  set(picoseconds(visible_.begin), picoseconds(visible_.length()));
+}
+
 void Viewport::zoom(double factor, double at) {
   assert(factor > 0);
   const double fixed = picoseconds(visible_.begin) + at * picoseconds_per_pixel();

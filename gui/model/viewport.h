@@ -18,8 +18,10 @@ class Viewport {
   TimeRange whole() const { return whole_; }
   TimeRange visible() const { return visible_; }
   double width() const { return width_; }
-  // Neither changes what is visible.
+  // Changes nothing of what is visible.
   void resize(double width) { width_ = width; }
+  // Of a run that is moved against another. What is visible and remembered stays as far as it lies within.
+  void set_whole(TimeRange whole);
 
   double x(Time time) const;  // beyond the edges too
   Time time(double x) const;  // within the run

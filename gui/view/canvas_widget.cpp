@@ -54,7 +54,9 @@ void CanvasWidget::render() {
   try {
     const CanvasFrame frame = draw_canvas(workspace_.state(), workspace_.theme(), width(), height());
     QPainter painter(&picture_);
-    paint_figure(frame.figure, painter);
+    paint_figure(frame.figure, painter, texts_);
+    if (!frame.problem.empty() && frame.problem != problem_) workspace_.report(QString::fromStdString(frame.problem));
+    problem_ = frame.problem;
     workspace_.load_blocks(frame.missing);
   } catch (const InputError& error) {
     workspace_.report(QString::fromUtf8(error.what()));

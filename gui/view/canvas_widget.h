@@ -10,7 +10,9 @@
 #include <QWidget>
 
 #include <optional>
+#include <string>
 
+#include "gui/paint/text_cache.h"
 #include "gui/view/workspace.h"
 
 namespace memwall::gui {
@@ -66,6 +68,8 @@ class CanvasWidget : public QWidget {
 
   Workspace& workspace_;
   QPixmap picture_;
+  TextCache texts_;
+  std::string problem_;  // of the last frame that could not read all it shows: told once
   bool stale_ = true;
   QElapsedTimer since_gesture_;
   std::optional<QPointF> pointer_;  // while it is above the canvas

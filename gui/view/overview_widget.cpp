@@ -54,7 +54,7 @@ void OverviewWidget::render() {
   if (!workspace_.has_run()) return;
   try {
     QPainter painter(&picture_);
-    paint_figure(draw_overview(workspace_.state(), workspace_.theme(), width(), height()), painter);
+    paint_figure(draw_overview(workspace_.state(), workspace_.theme(), width(), height()), painter, texts_);
   } catch (const InputError& error) {
     workspace_.report(QString::fromUtf8(error.what()));
   }

@@ -4,6 +4,7 @@
 #include <QPixmap>
 #include <QWidget>
 
+#include "gui/paint/text_cache.h"
 #include "gui/view/workspace.h"
 
 namespace memwall::gui {
@@ -32,6 +33,7 @@ class OverviewWidget : public QWidget {
 
   Workspace& workspace_;
   QPixmap picture_;
+  TextCache texts_;
   bool stale_ = true;
   Drag drag_ = Drag::none;
   double pressed_ = 0;

@@ -122,7 +122,9 @@ void Workspace::align_to(std::optional<OpRef> op) {
   }
   if (shift == state_.shift) return;
   state_.shift = shift;
+  state_.viewport.set_whole(state_.whole());
   tried_.clear();
+  Q_EMIT viewport_changed();
   Q_EMIT rows_changed();
 }
 

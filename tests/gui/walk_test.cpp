@@ -346,6 +346,9 @@ TEST_F(WalkOfTwo, EqualsAlignsAtTheChosenOp) {
   const Time begin = time_of(scene.state().runs[0], late).begin;
   EXPECT_EQ(time_of(scene.state().runs[1], *other).begin + scene.state().shift, begin);
   EXPECT_NE(scene.state().shift, Duration{});
+  const Time end = scene.state().runs[1].whole().end + scene.state().shift;
+  EXPECT_LE(end, scene.state().viewport.whole().end) << "the end of the shifted run can be reached";
+  EXPECT_EQ(scene.state().viewport.whole().begin, std::min(Time{}, Time{} + scene.state().shift));
   key(Qt::Key_Escape);
   key('=');
   EXPECT_EQ(scene.state().shift, Duration{});

@@ -71,6 +71,19 @@ TEST(Viewport, UndoGoesBackStepByStep) {
   EXPECT_FALSE(view.undo());
 }
 
+TEST(Viewport, OfAnotherWholeKeepsWhatLiesWithin) {
+  Viewport view(second(), 500);
+  view.show({from_seconds(0.2), from_seconds(0.4)});
+  view.set_whole({from_seconds(-0.5), from_seconds(1)});
+  EXPECT_EQ(view.visible(), (TimeRange{from_seconds(0.2), from_seconds(0.4)}));
+  EXPECT_EQ(view.time(-1e9), from_seconds(-0.5));
+  view.set_whole({Time{}, from_seconds(0.3)});
+  EXPECT_EQ(view.visible().end, from_seconds(0.3));
+  EXPECT_EQ(view.visible().length(), from_seconds(0.2));
+  EXPECT_TRUE(view.undo());
+  EXPECT_EQ(view.visible(), (TimeRange{Time{}, from_seconds(0.3)})) << "no farther back than the run goes";
+}
+
 TEST(Viewport, RevealsWhatIsOutOfViewWithoutZooming) {
   Viewport view(second(), 500);
   view.show({from_seconds(0.2), from_seconds(0.4)});

@@ -21,6 +21,7 @@
 
 #include "gui/drawing/canvas_drawing.h"
 #include "gui/paint/figure_painter.h"
+#include "gui/paint/text_cache.h"
 #include "tests/bench/step_program.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/run_file.h"
@@ -104,9 +105,9 @@ class Tour {
     const Figure overview = draw_overview(state_, theme_, kWidth, kOverviewHeight);
     if (drawing) *drawing = now() - start;
     QPainter painter(&image_);
-    paint_figure(frame.figure, painter);
+    paint_figure(frame.figure, painter, texts_);
     painter.translate(0, kHeight - kOverviewHeight);
-    paint_figure(overview, painter);
+    paint_figure(overview, painter, texts_);
     items_ = frame.figure.items.size();
     return frame.missing;
   }
@@ -162,6 +163,7 @@ class Tour {
   CanvasState state_;
   Theme theme_ = light_theme();
   QImage image_;
+  TextCache texts_;
   FrameTimes times_;
   std::size_t items_ = 0;
 };

@@ -1,9 +1,11 @@
 #include "gui/view/window_picture.h"
 
 #include <QApplication>
+#include <QEventLoop>
 #include <QPixmap>
 #include <QSaveFile>
 #include <QTemporaryDir>
+#include <QTimer>
 
 #include <cstdio>
 
@@ -15,6 +17,7 @@ namespace memwall::gui {
 namespace {
 
 enum ExitCode { kDone = 0, kUsage = 2, kUnreadable = 6 };
+constexpr int kPanelDelay = 300;  // milliseconds, more than the panels'
 constexpr int kLargest = 10'000;  // pixels: a picture of more than that is a slip of the keyboard
 
 int tell(const QString& sentence, ExitCode code) {
@@ -22,12 +25,17 @@ int tell(const QString& sentence, ExitCode code) {
   return code;
 }
 
+// What is painted asks for what it lacks, twice, because what arrives may ask for more; and panels wait a moment before
+// they work something out anew.
 void settle(MainWindow& window) {
-  // What is shown asks for what it lacks when it is painted: twice, because what arrives may ask for more.
-  for (int i = 0; i < 3; ++i) {
+  window.wait();
+  window.grab();
+  QEventLoop moment;
+  QTimer::singleShot(kPanelDelay, &moment, &QEventLoop::quit);
+  moment.exec();
+  for (int i = 0; i < 2; ++i) {
     window.wait();
     window.grab();
-    QApplication::processEvents();
   }
   window.wait();
 }
@@ -69,16 +77,16 @@ int draw(const WindowPicture& picture, const QStringList& paths, const QString& 
   window.resize(picture.size);
   window.show();
   window.open(paths);
-  settle(window);
+  window.wait();
   if (!problem.isEmpty()) return tell(problem, kUnreadable);
   if (!window.workspace().has_run())
     return tell("a picture needs a run to show: memwall-viewer --picture FILE run.h5.", kUsage);
   if (!picture.op.isEmpty()) choose_op(window, picture.op);
-  if (!picture.range.isEmpty()) show_range(window, picture.range);
   for (const QString& key : picture.press) {
     press(window, key);
-    settle(window);
+    window.wait();
   }
+  if (!picture.range.isEmpty()) show_range(window, picture.range);
   settle(window);
   QSaveFile file(picture.file);
   if (!file.open(QIODevice::WriteOnly) || !window.grab().save(&file, "PNG") || !file.commit())

@@ -98,7 +98,7 @@ class OpDetails {
       std::string text = flops_text(op().flops, "FLOP");
       if (seconds > 0) {
         const double rate = op().flops / seconds;
-        text += ", " + flops_text(rate, "FLOP/s") + share_of(rate, flops_limit());
+        text += ", " + flops_text(rate, "FLOP/s") + share_of(rate, flops_limit(rate));
       }
       lines.push_back(line("FLOPs", text));
     }
@@ -111,11 +111,17 @@ class OpDetails {
   static std::string share_of(double rate, const Limit& limit) {
     return limit.rate > 0 ? fmt::format(": {:.0f} % of {}", 100 * rate / limit.rate, limit.of) : "";
   }
-  Limit flops_limit() const {
+  // Tensors of fp32 whose products are faster than fp32 allows were multiplied as tf32.
+  Limit flops_limit(double rate) const {
+    const Limit own = peak_in(op().data_type);
+    if (op().data_type != DataType::fp32 || own.rate <= 0 || rate <= own.rate) return own;
+    const Limit tensor_cores = peak_in(DataType::tf32);
+    return tensor_cores.rate > 0 ? tensor_cores : own;
+  }
+  Limit peak_in(DataType type) const {
     for (const PeakRate& peak : outline().machine.gpu.peaks)
-      if (peak.data_type == op().data_type)
-        return {peak.flops,
-                fmt::format("the GPU's {} in {}", flops_text(peak.flops, "FLOP/s"), to_string(op().data_type))};
+      if (peak.data_type == type)
+        return {peak.flops, fmt::format("the GPU's {} in {}", flops_text(peak.flops, "FLOP/s"), to_string(type))};
     return {};
   }
   Limit bandwidth_limit() const {

@@ -86,6 +86,22 @@ TEST(Details, OfEveryOpAgreeWithItsRecord) {
   static_cast<void>(rates);
 }
 
+// A product of fp32 tensors at thrice the fp32 peak ran on tensor cores: never more than the GPU can.
+TEST(Details, SetFlopsAgainstThePeakTheyCanHaveHad) {
+  auto run = std::make_shared<WholeRun>(*sample());
+  run->machine.gpu.peaks = {{DataType::fp32, 1e12}, {DataType::tf32, 8e12}};
+  OpId kernel = 0;
+  while (run->trace.ops[kernel].kind != OpKind::kernel) ++kernel;
+  run->trace.ops[kernel].data_type = DataType::fp32;
+  const double seconds = to_seconds(run->result.records[kernel].end - run->result.records[kernel].start);
+  const auto text_at = [&](double rate) {
+    run->trace.ops[kernel].flops = rate * seconds;
+    return to_text(details_of(opened(run), OpRef{0, kernel, false}));
+  };
+  EXPECT_NE(text_at(5e11).find("50 % of the GPU's 1 TFLOP/s in fp32"), std::string::npos) << text_at(5e11);
+  EXPECT_NE(text_at(4e12).find("50 % of the GPU's 8 TFLOP/s in tf32"), std::string::npos) << text_at(4e12);
+}
+
 TEST(Details, NameWritersOfWhatIsRead) {
   const auto run = sample();
   const OpenRun open = opened(run);

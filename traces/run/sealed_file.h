@@ -48,6 +48,7 @@ class SealedFile {
   std::vector<bool> verified_;  // per piece
   std::vector<char> buffer_;    // a piece that is verified
   std::optional<std::string> failure_;
+  Hdf5Handle driver_;  // HDF5 reads its own record of a driver once more after the last file of it is closed
 };
 
 }  // namespace memwall

@@ -95,11 +95,11 @@ H5FD_class_t driver_class() {
 Hdf5Handle SealedFile::open_hdf5() {
   const Hdf5Section section;
   static const H5FD_class_t driver = driver_class();
-  // Not kept: HDF5 forgets its drivers when it is closed and opened again.
-  const Hdf5Handle id(H5FDregister(&driver), H5FDunregister);
+  // One for each file: HDF5 forgets its drivers when it is closed and opened again.
+  driver_ = Hdf5Handle(H5FDregister(&driver), H5FDunregister);
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   const Settings settings{this};
-  if (H5Pset_driver(access.get(), id.get(), &settings) < 0) return {};
+  if (H5Pset_driver(access.get(), driver_.get(), &settings) < 0) return {};
   return Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
 }
 

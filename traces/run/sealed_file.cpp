@@ -22,8 +22,6 @@ SealedFile::SealedFile(const std::filesystem::path& path) : path_(path.string())
 }
 
 SealedFile::~SealedFile() {
-  const Hdf5Section section;
-  driver_.reset();
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 

@@ -51,7 +51,7 @@ void show_all_rows(Workspace& workspace) {
 
 // As they were when the file was opened for the first time.
 void reset_rows(Workspace& workspace) {
-  workspace.change_rows([&](RowList& rows) { rows = RowList::of(workspace.state().runs); });
+  workspace.reset_rows();
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ namespace memwall::gui {
 namespace {
 
 constexpr Bytes kBytesPerOp = 300;
+constexpr std::size_t kMostSteps = 50;  // of the table: thousands of rows of text take seconds to lay out
 
 // A table of the text: titles first; columns of numbers stand to the right.
 class HtmlTable {
@@ -115,12 +116,25 @@ QString setting(const Run& run) {
   return table.text();
 }
 
+// What is said of the steps that have no row.
+QString further_steps(const std::vector<StepWindow>& steps) {
+  if (steps.size() <= kMostSteps) return {};
+  Duration shortest = kNever, longest{};
+  for (std::size_t i = kMostSteps; i < steps.size(); ++i) {
+    shortest = std::min(shortest, steps[i].end - steps[i].begin);
+    longest = std::max(longest, steps[i].end - steps[i].begin);
+  }
+  return QStringLiteral("<p class=\"faint\">%1</p>")
+      .arg(tr("and %1 more, of %2 to %3 on the host each")
+               .arg(count_text(steps.size() - kMostSteps), time_text(shortest), time_text(longest)));
+}
+
 QString steps(const OpenRun& open, Duration shift) {
   const RunOutline& outline = open.outline();
   HtmlTable table(tr("Steps"), {},
                   {{tr("step"), false}, {tr("begins"), true}, {tr("host"), true}, {tr("GPU span"), true}});
   const auto& ranks = outline.run.trace.rank_table;
-  for (std::size_t i = 0; i < outline.steps.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(outline.steps.size(), kMostSteps); ++i) {
     const StepWindow& step = outline.steps[i];
     QString name = escaped(step.name);
     if (ranks.size() > 1) name += tr(", rank %1").arg(ranks[step.rank].number);
@@ -128,7 +142,7 @@ QString steps(const OpenRun& open, Duration shift) {
     table.add({name, ReferenceBrowser::link(step.begin + shift, instant_text(step.begin, open.whole().end)),
                time_text(step.end - step.begin), i < results.size() ? time_text(results[i].gpu_span) : QString()});
   }
-  return table.text();
+  return table.text() + further_steps(outline.steps);
 }
 
 QString classes(const RunSummary& s) {

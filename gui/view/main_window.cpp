@@ -72,6 +72,7 @@ MainWindow::MainWindow(SessionStore store, QWidget* parent)
   connect(welcome_, &WelcomePage::file_wanted, this, [this](const QString& path) { open({path}); });
   connect(&page_->canvas(), &CanvasWidget::pointed_at, pointer_, &QLabel::setText);
   connect(&page_->canvas(), &CanvasWidget::menu_wanted, this, &MainWindow::show_menu_of);
+  connect(&page_->canvas(), &CanvasWidget::bookmark_opened, this, &MainWindow::ask_bookmark_name);
   show_recent();
   show_title();
   if (!complaint.isEmpty()) workspace_.say(complaint);

@@ -91,6 +91,10 @@ QAction* MainWindow::add_action(QMenu& menu, const Command& command) {
   }
   action->setShortcuts(keys);
   connect(action, &QAction::triggered, this, command.act);
+  // Out of a text field too, where the other keys would be typed.
+  if (keys.contains(QKeySequence("Esc"))) {
+    connect(action, &QAction::triggered, this, [this] { page_->canvas().setFocus(); });
+  }
   if (keys.contains(QKeySequence("Ctrl+C"))) {  // tables copy their own cells
     action->setShortcutContext(Qt::WidgetShortcut);
     page_->canvas().addAction(action);

@@ -228,6 +228,18 @@ TEST_F(Walk, PJumpsToThePeakAndMMarksIt) {
   EXPECT_EQ(scene.state().bookmarks[0].range, (TimeRange{peak, peak}));
 }
 
+TEST_F(Walk, EscLeavesTheSearch) {
+  key('/');
+  auto* edit = qobject_cast<QLineEdit*>(QApplication::focusWidget());
+  ASSERT_NE(edit, nullptr);
+  key('m');
+  EXPECT_EQ(edit->text(), "m");
+  key(Qt::Key_Escape);
+  EXPECT_EQ(QApplication::focusWidget(), &scene.canvas());
+  key(Qt::Key_P);
+  EXPECT_TRUE(scene.state().selection.cursor);
+}
+
 TEST_F(Walk, AFlagInTheRulerNamesItsMark) {
   key(Qt::Key_P);
   key(Qt::Key_M);

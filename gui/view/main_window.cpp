@@ -59,6 +59,7 @@ MainWindow::MainWindow(SessionStore store, QWidget* parent)
 
   connect(&opener_, &RunOpener::opened, this, &MainWindow::take);
   connect(&opener_, &RunOpener::failed, this, &MainWindow::show_problem);
+  connect(&opener_.background(), &Background::finished, welcome_, [this] { welcome_->set_opening({}); });
   connect(&workspace_, &Workspace::problem, this, &MainWindow::show_problem);
   connect(&workspace_.background(), &Background::failed, this,
           [this](const QString&, const QString& sentence) { show_problem(sentence); });
@@ -94,6 +95,10 @@ void MainWindow::open(const QStringList& paths) {
   }
   told_.clear();
   opener_.open(paths);
+  // Of what is under way the page says more than that nothing is open.
+  QStringList names;
+  for (const QString& path : paths) names.append(QFileInfo(path).fileName());
+  welcome_->set_opening(names.join(tr(" and ")));
 }
 
 void MainWindow::wait() {

@@ -76,16 +76,35 @@ void draw_marks(const CanvasState& state, const Theme& theme, double height, Fig
   if (const auto& cursor = state.selection.cursor) line(*cursor, theme.cursor, false);
 }
 
-// Flags of bookmarks in the ruler.
-void draw_bookmark_labels(const CanvasState& state, const Theme& theme, double width, Figure& figure) {
-  constexpr double kSize = 9.5, kMostWidth = 120;
-  for (const Bookmark& mark : state.bookmarks) {
-    const double x = kTitleWidth + state.viewport.x(mark.range.begin);
-    if (x < kTitleWidth || x > width) continue;
-    const std::string label = fit_text(mark.label.empty() ? "mark" : mark.label, kMostWidth, kSize);
-    figure.add(Rectangle{std::round(x), 1, text_width(label, kSize) + 8, 12, theme.mark, kNoColor, 2});
-    figure.add(Text{{std::round(x) + 4, 10.5}, label, kSize, Anchor::start, palette::text_on(theme.mark)});
+// The flag of a bookmark in the ruler.
+struct BookmarkFlag {
+  static constexpr double kSize = 9.5, kMostWidth = 120, kTop = 1, kHeight = 12;
+  double x = 0, width = 0;  // of the canvas
+  std::string label;
+  BookmarkFlag(const CanvasState& state, const Bookmark& mark)
+      : x(std::round(kTitleWidth + state.viewport.x(mark.range.begin))),
+        label(fit_text(mark.label.empty() ? "mark" : mark.label, kMostWidth, kSize)) {
+    width = text_width(label, kSize) + 8;
   }
+};
+
+void draw_bookmark_labels(const CanvasState& state, const Theme& theme, double width, Figure& figure) {
+  for (const Bookmark& mark : state.bookmarks) {
+    const BookmarkFlag flag(state, mark);
+    if (flag.x < kTitleWidth || flag.x > width) continue;
+    figure.add(Rectangle{flag.x, BookmarkFlag::kTop, flag.width, BookmarkFlag::kHeight, theme.mark, kNoColor, 2});
+    figure.add(Text{{flag.x + 4, 10.5}, flag.label, BookmarkFlag::kSize, Anchor::start, palette::text_on(theme.mark)});
+  }
+}
+
+// Of flags that overlap the last one, which is on top.
+std::optional<std::size_t> bookmark_at(const CanvasState& state, double x, double y) {
+  if (x < kTitleWidth || y < BookmarkFlag::kTop || y >= BookmarkFlag::kTop + BookmarkFlag::kHeight) return std::nullopt;
+  for (std::size_t i = state.bookmarks.size(); i-- > 0;) {
+    const BookmarkFlag flag(state, state.bookmarks[i]);
+    if (flag.x >= kTitleWidth && flag.x <= x && x < flag.x + flag.width) return i;
+  }
+  return std::nullopt;
 }
 
 // What cannot be read leaves its row empty, and is said.
@@ -135,6 +154,8 @@ Hit hit_test(const CanvasState& state, double x, double y) {
   const auto at = y < kRulerHeight ? std::nullopt : state.rows.at(y - kRulerHeight + state.scroll);
   hit.on_title = x < kTitleWidth;
   hit.time = state.viewport.time(x - kTitleWidth);
+  hit.bookmark = bookmark_at(state, x, y);
+  if (hit.bookmark) hit.text = state.bookmarks[*hit.bookmark].label;
   if (!at) return hit;
   hit.row = at->row;
   const Theme theme = light_theme();

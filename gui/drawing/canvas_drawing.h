@@ -47,6 +47,7 @@ struct Hit {
   bool on_title = false;           // left of the drawing area
   std::optional<OpRef> op;
   std::optional<StorageRef> storage;
+  std::optional<std::size_t> bookmark;  // whose flag in the ruler it is
   Time time{};
   std::string text;  // for the pointer: name, kind, duration, why it waited; "" where nothing is
 };

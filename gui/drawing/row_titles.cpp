@@ -27,7 +27,8 @@ void draw_group_line(const std::string& group, const Theme& theme, double top, d
 }
 
 void draw_row_title(const RowPlace& place, Figure& figure) {
-  const bool thin = place.height < 14;
+  // The waits of a stream belong to it.
+  const bool thin = place.height < 14 || place.row.kind == RowKind::stall;
   const double size = thin ? std::min(kSmallText, place.height) : place.theme.font_size;
   const std::string note = place.row.kind == RowKind::link && place.height >= 28 ? link_note(place) : "";
   const double middle = note.empty() && place.height <= 40 ? place.top + place.height / 2 : place.top + 11;

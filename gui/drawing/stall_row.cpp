@@ -9,10 +9,12 @@
 #include "gui/model/wait_words.h"
 #include "traces/figure/axis.h"
 #include "traces/figure/palette.h"
+#include "traces/figure/text_metrics.h"
 
 namespace memwall::gui {
 namespace {
 
+constexpr double kSmallText = 9.5, kTextHeight = 13;
 constexpr double kNarrow = 1.5;  // pixels: narrower gaps are drawn together
 static_assert(kWaitReasons <= PixelColumns::kMostWords);
 
@@ -89,7 +91,9 @@ class StallDrawing {
       }
       const double from = std::max(place_.left, std::round(x0));
       const double to = std::min(place_.left + place_.width, std::round(x1));
-      if (to > from) wide_.push_back(Rectangle{from, place_.top, to - from, place_.height - 2, colors_[reason]});
+      if (to <= from) continue;
+      wide_.push_back(Rectangle{from, place_.top, to - from, place_.height - 2, colors_[reason]});
+      label(gap.reason, from, to);
     }
     finish();
   }
@@ -114,9 +118,22 @@ class StallDrawing {
     columns_.add(place_.x(begin), place_.x(end), static_cast<std::uint8_t>(reason), share);
   }
 
+  // What is waited for, in a word, where there is room for it.
+  void label(WaitReason reason, double from, double to) {
+    if (place_.height < kTextHeight) return;
+    const std::string text(awaited_word(reason));
+    if (text.empty() || text_width(text, kSmallText) + 6 > to - from) return;
+    labels_.push_back(Text{{from + 3, place_.top + (place_.height - 2) / 2 + 0.36 * kSmallText},
+                           text,
+                           kSmallText,
+                           Anchor::start,
+                           palette::text_on(colors_[static_cast<std::size_t>(reason)])});
+  }
+
   void finish() {
     columns_.draw(figure_, place_.top, place_.height - 2, colors_.data(), place_.theme.background);
     for (Rectangle& rectangle : wide_) figure_.items.emplace_back(rectangle);
+    for (Text& text : labels_) figure_.items.emplace_back(std::move(text));
   }
 
   const RowPlace& place_;
@@ -124,6 +141,7 @@ class StallDrawing {
   std::array<Color, kWaitReasons> colors_;
   PixelColumns columns_;
   std::vector<Rectangle> wide_;
+  std::vector<Text> labels_;
 };
 
 // Which op the next one waited for, as far as its record says.

@@ -21,9 +21,25 @@ class GapFinder {
   void add_span(const LoadedBlock& block, const LaneSlice& slice, std::size_t i) {
     const Time begin = slice.begin(i);
     const std::uint16_t offset = slice.offset(i);
-    if (begin > reach_ && begin >= range_.begin && reach_ <= range_.end)
-      gaps_.push_back({reach_, begin, block.spans.reason[offset], block.spans.first + offset});
+    if (begin > reach_ && begin >= range_.begin && reach_ <= range_.end) add_gap(block.spans, offset, begin);
     reach_ = std::max(reach_, slice.end(i));
+  }
+
+  // Until the host had called it, work could wait for nothing else: only the rest of the gap is due to what it waited
+  // for last. A call that returns only after the work is as good as its begin.
+  void add_gap(const SpanBlock& spans, std::uint16_t offset, Time begin) {
+    const WaitReason reason = spans.reason[offset];
+    const OpId next = spans.first + offset;
+    Time called = spans.call_begin[offset];
+    if (called == kNever) called = reach_;  // placed, or within a graph
+    if (called + spans.call_time[offset] <= begin) called += spans.call_time[offset];
+    Time from = reach_;
+    if (reason != WaitReason::launch && reason != WaitReason::none && called > from) {
+      const Time until = std::min(called, begin);
+      gaps_.push_back({from, until, WaitReason::launch, next});
+      from = until;
+    }
+    if (from < begin) gaps_.push_back({from, begin, reason, next});
   }
 
   Time reach() const { return reach_; }

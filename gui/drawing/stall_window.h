@@ -20,6 +20,7 @@ struct StallWindow {
   bool exact = false;
   std::vector<StallGap> gaps;  // ascending, those that touch the range; empty unless `exact`
 };
+// A gap whose work was called after it had begun is two: up to the end of the call, and the rest.
 // Gaps longer than 0 before each work of the stream of `place`, from the start of the run on. After its last work a
 // stream does not wait.
 StallWindow look_at_stalls(const RowPlace& place);

@@ -20,7 +20,14 @@ std::string flops_text(double flops, const char* unit) {
 
 std::string stretch(Time begin, Time end) {
   if (begin == kNever || end == kNever) return "never";
-  return fmt::format("{}, from {} to {}", format_time(end - begin), format_time(begin), format_time(end));
+  const Unit unit = time_unit(to_seconds(end));
+  int decimals = 3;
+  for (double step = 1e-3 * unit.factor; begin < end && decimals < 9 && step > to_seconds(end - begin) / 50; step /= 10)
+    ++decimals;
+  const auto instant = [&](Time time) {
+    return fmt::format("{:.{}f} {}", to_seconds(time) / unit.factor, decimals, unit.name);
+  };
+  return fmt::format("{}, from {} to {}", format_time(end - begin), instant(begin), instant(end));
 }
 
 std::string title_of(const OpDetail& detail) {

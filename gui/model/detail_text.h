@@ -12,7 +12,8 @@ namespace memwall::gui {
 std::string size_text(Bytes bytes);
 // "12.3 GFLOP": by powers of 1000.
 std::string flops_text(double flops, const char* unit);
-// "12.3 ms, from 1.2 s to 1.3 s"; "never" where it did not happen.
+// "12.3 ms, from 1.2000 s to 1.2123 s": both ends with so many decimals that they differ; "never" where it did not
+// happen.
 std::string stretch(Time begin, Time end);
 // Name, else operator, else kind.
 std::string title_of(const OpDetail& detail);

@@ -6,7 +6,7 @@
 namespace memwall::gui {
 namespace {
 
-constexpr double kThreadHeight = 18, kStreamHeight = 26, kStallHeight = 10, kEngineHeight = 20, kLinkHeight = 34,
+constexpr double kThreadHeight = 18, kStreamHeight = 26, kStallHeight = 16, kEngineHeight = 20, kLinkHeight = 34,
                  kOccupancyHeight = 120, kResidencyHeight = 34, kClassesHeight = 24, kDifferenceHeight = 80;
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }

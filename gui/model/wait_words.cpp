@@ -34,4 +34,35 @@ std::string_view awaited(WaitReason reason) {
   return "";
 }
 
+std::string_view awaited_word(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::none:
+    case WaitReason::stream_order:
+      return "";
+    case WaitReason::program_order:
+      return "host";
+    case WaitReason::hand_over:
+      return "host thread";
+    case WaitReason::synchronize:
+      return "device";
+    case WaitReason::launch_queue:
+      return "launch queue";
+    case WaitReason::memory:
+      return "memory";
+    case WaitReason::launch:
+      return "launch";
+    case WaitReason::event:
+      return "event";
+    case WaitReason::occupancy:
+      return "full GPU";
+    case WaitReason::copy_engine:
+      return "copy engine";
+    case WaitReason::page_fault:
+      return "page fault";
+    case WaitReason::peer:
+      return "ranks";
+  }
+  return "";
+}
+
 }  // namespace memwall::gui

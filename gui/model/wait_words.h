@@ -9,5 +9,7 @@ namespace memwall::gui {
 
 // What completes "waits for": "launch by the host", "an event of another stream".
 std::string_view awaited(WaitReason reason);
+// The same in a word or two, for a narrow place: "launch", "event"; "" of what is no news.
+std::string_view awaited_word(WaitReason reason);
 
 }  // namespace memwall::gui

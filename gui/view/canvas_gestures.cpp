@@ -7,13 +7,14 @@
 #include <cmath>
 
 #include "gui/view/canvas_widget.h"
+#include "gui/view/commands.h"
 
 namespace memwall::gui {
 namespace {
 
 constexpr double kTremble = 4;         // logical pixels that a click may move
 constexpr double kEdge = 4;            // of a title's lower edge, and of an end of the chosen range
-constexpr double kLowestRow = 8;      // to which a title can be dragged
+constexpr double kLowestRow = 8;       // to which a title can be dragged
 constexpr double kNotch = 120;         // eighths of a degree, of one notch of a wheel
 constexpr double kZoomPerNotch = 1.3;  // factor
 constexpr double kPanPerNotch = 0.1;   // of the width
@@ -138,6 +139,7 @@ void CanvasWidget::mouseReleaseEvent(QMouseEvent* event) {
 
 void CanvasWidget::click(QPointF at) {
   const Hit found = hit(at);
+  if (found.bookmark) return show_bookmark(workspace_, *found.bookmark);
   workspace_.set_range(std::nullopt);
   workspace_.set_cursor(workspace_.state().viewport.time(drawing_x(at.x())));
   if (at.y() < kRulerHeight) return;  // the ruler sets the cursor only
@@ -148,6 +150,7 @@ void CanvasWidget::click(QPointF at) {
 void CanvasWidget::mouseDoubleClickEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton || event->position().x() < kTitleWidth || space_) return mousePressEvent(event);
   const Hit found = hit(event->position());
+  if (found.bookmark) return Q_EMIT bookmark_opened(*found.bookmark);
   if (!found.op && !found.storage) return mousePressEvent(event);
   workspace_.set_range(std::nullopt);
   if (found.op) {

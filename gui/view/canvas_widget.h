@@ -36,6 +36,7 @@ class CanvasWidget : public QWidget {
  Q_SIGNALS:
   void pointed_at(const QString& text);  // what is under the pointer, for the status bar; "" outside
   void menu_wanted(const memwall::gui::Hit& hit, const QPoint& where);
+  void bookmark_opened(std::size_t bookmark);  // its flag was clicked twice
 
  protected:
   void paintEvent(QPaintEvent* event) override;

@@ -50,9 +50,7 @@ void show_all_rows(Workspace& workspace) {
 }
 
 // As they were when the file was opened for the first time.
-void reset_rows(Workspace& workspace) {
-  workspace.change_rows([&](RowList& rows) { rows = RowList::of(workspace.state().runs); });
-}
+void reset_rows(Workspace& workspace) { workspace.reset_rows(); }
 
 }  // namespace
 
@@ -91,7 +89,28 @@ void add_bookmark(Workspace& workspace) {
   mark.label = tr("mark %1").arg(bookmarks.size() + 1).toStdString();
   bookmarks.push_back(mark);
   workspace.set_bookmarks(std::move(bookmarks));
-  workspace.say(tr("Marked. The panel Marks names and removes marks."));
+  workspace.say(tr("Marked. Double click the mark's flag in the ruler to name it; the panel Marks lists all."));
+}
+
+void show_bookmark(Workspace& workspace, std::size_t bookmark) {
+  if (bookmark >= workspace.state().bookmarks.size()) return;
+  const TimeRange range = workspace.state().bookmarks[bookmark].range;
+  workspace.set_range(range.length() > Duration{} ? std::optional(range) : std::nullopt);
+  workspace.set_cursor(range.begin);
+}
+
+void name_bookmark(Workspace& workspace, std::size_t bookmark, const QString& name) {
+  std::vector<Bookmark> bookmarks = workspace.state().bookmarks;
+  if (bookmark >= bookmarks.size()) return;
+  bookmarks[bookmark].label = name.toStdString();
+  workspace.set_bookmarks(std::move(bookmarks));
+}
+
+void remove_bookmark(Workspace& workspace, std::size_t bookmark) {
+  std::vector<Bookmark> bookmarks = workspace.state().bookmarks;
+  if (bookmark >= bookmarks.size()) return;
+  bookmarks.erase(bookmarks.begin() + static_cast<std::ptrdiff_t>(bookmark));
+  workspace.set_bookmarks(std::move(bookmarks));
 }
 
 std::vector<Command> workspace_commands(Workspace& w) {
@@ -236,6 +255,7 @@ std::vector<Gesture> gestures() {
       {tr("Wheel"),
        tr("Scrolls the lanes; above ruler and overview, and where all lanes are visible, zooms at the pointer.")},
       {tr("Shift + wheel, or wheel sideways"), tr("Moves to earlier or later times.")},
+      {tr("Click a mark's flag in the ruler"), tr("Chooses its range or instant; double click: names the mark.")},
       {tr("Right click"), tr("A menu for what is under the pointer.")},
       {tr("Drag a lane's title"), tr("Moves the lane; drag its lower edge to change its height.")},
       {tr("Drag in the overview"), tr("Moves the visible window, or chooses a new one.")},

@@ -12,6 +12,7 @@
 #include "gui/view/panel.h"
 #include "gui/view/panels.h"
 #include "gui/view/reference_browser.h"
+#include "gui/view/summary_text.h"
 #include "gui/view/value_text.h"
 
 namespace memwall::gui {
@@ -67,7 +68,9 @@ class DetailsPanel : public Panel {
     body()->addWidget(text_, 1);
     update_on(&Workspace::selection_changed);
     update_when_loaded();
-    connect(&workspace(), &Workspace::theme_changed, this, [this] { show_sections(true); });
+    update_when_shifted();
+    connect(&workspace(), &Workspace::theme_changed, this,
+            [this] { visited_.empty() ? show_first_look() : show_sections(true); });
     // Followed also while the panel is hidden: what was looked at meanwhile is in the way back.
     connect(&workspace(), &Workspace::selection_changed, this, [this] { follow_selection(); });
     connect(&workspace(), &Workspace::runs_changed, this, [this] {
@@ -83,9 +86,10 @@ class DetailsPanel : public Panel {
     back_->setEnabled(at_ > 0 && !visited_.empty());
     forward_->setEnabled(at_ + 1 < visited_.size());
     copy_->setEnabled(false);
-    if (run() == nullptr || visited_.empty()) return show_nothing();
+    if (run() == nullptr || visited_.empty()) return show_first_look();
     const Subject subject = visited_[at_];
     const OpenRun open = workspace().state().runs[run_of(subject)];
+    need_history(std::holds_alternative<StorageRef>(subject));
     if (std::holds_alternative<StorageRef>(subject) && !open.history) {
       forget_work(QStringLiteral("details"));
       return set_status(tr("Reading who lives where…"));
@@ -107,14 +111,29 @@ class DetailsPanel : public Panel {
         });
   }
 
+  void start_over() override { shown_.reset(); }
+
  private:
-  void show_nothing() {
+  // Before anything is chosen: what the runs come to, and what to do next.
+  void show_first_look() {
+    need_history(false);
     forget_work(QStringLiteral("details"));
     shown_.reset();
     sections_.clear();
-    text_->clear();
-    set_status(run() == nullptr ? tr("No run is open.")
-                                : tr("Select an op or a storage: click a span, or a row of a table."));
+    if (run() == nullptr) {
+      text_->clear();
+      return set_status(tr("No run is open."));
+    }
+    const auto& runs = workspace().state().runs;
+    QString html;
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      html += first_look_html(runs[i], i == 0 ? Duration{} : workspace().state().shift);
+    html += QStringLiteral("<p class=\"faint\">%1</p>")
+                .arg(tr("Click a span: what it is, what it waited for, and its storages stand here. "
+                        "Drag: statistics of a range. P goes to the peak, Q shows the critical path, / searches, "
+                        "? lists all keys."));
+    text_->show_html(html);
+    set_status({});
   }
 
   void show_sections(bool stay) { text_->show_html(html_of(sections_), stay); }

@@ -31,6 +31,7 @@ class LiveSetPanel : public Panel {
     add_views();
     update_on(&Workspace::selection_changed);
     update_when_loaded();
+    need_history();
     update_when_shifted();
     connect(&workspace(), &Workspace::theme_changed, this, [this] { treemap_->set_theme(workspace().theme()); });
     treemap_->set_theme(workspace().theme());
@@ -69,6 +70,8 @@ class LiveSetPanel : public Panel {
     Panel::resizeEvent(event);
     views_->setOrientation(width() > 1.6 * height() ? Qt::Horizontal : Qt::Vertical);
   }
+
+  void start_over() override { asked_ = {}; }
 
  private:
   void add_controls() {

@@ -59,6 +59,7 @@ MainWindow::MainWindow(SessionStore store, QWidget* parent)
 
   connect(&opener_, &RunOpener::opened, this, &MainWindow::take);
   connect(&opener_, &RunOpener::failed, this, &MainWindow::show_problem);
+  connect(&opener_.background(), &Background::finished, welcome_, [this] { welcome_->set_opening({}); });
   connect(&workspace_, &Workspace::problem, this, &MainWindow::show_problem);
   connect(&workspace_.background(), &Background::failed, this,
           [this](const QString&, const QString& sentence) { show_problem(sentence); });
@@ -72,6 +73,7 @@ MainWindow::MainWindow(SessionStore store, QWidget* parent)
   connect(welcome_, &WelcomePage::file_wanted, this, [this](const QString& path) { open({path}); });
   connect(&page_->canvas(), &CanvasWidget::pointed_at, pointer_, &QLabel::setText);
   connect(&page_->canvas(), &CanvasWidget::menu_wanted, this, &MainWindow::show_menu_of);
+  connect(&page_->canvas(), &CanvasWidget::bookmark_opened, this, &MainWindow::ask_bookmark_name);
   show_recent();
   show_title();
   if (!complaint.isEmpty()) workspace_.say(complaint);
@@ -93,6 +95,10 @@ void MainWindow::open(const QStringList& paths) {
   }
   told_.clear();
   opener_.open(paths);
+  // Of what is under way the page says more than that nothing is open.
+  QStringList names;
+  for (const QString& path : paths) names.append(QFileInfo(path).fileName());
+  welcome_->set_opening(names.join(tr(" and ")));
 }
 
 void MainWindow::wait() {

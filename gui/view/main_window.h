@@ -65,6 +65,7 @@ class MainWindow : public QMainWindow {
   QAction* add_action(QMenu& menu, const Command& command);
   void show_recent();
   void choose_theme(const QString& choice);
+  void ask_bookmark_name(std::size_t bookmark);
   void show_menu_of(const Hit& hit, const QPoint& where);
   void show_help();
   void export_figure();

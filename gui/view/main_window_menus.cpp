@@ -4,6 +4,7 @@
 #include <QClipboard>
 #include <QDockWidget>
 #include <QFileInfo>
+#include <QInputDialog>
 #include <QMenu>
 #include <QMenuBar>
 #include <QMessageBox>
@@ -90,6 +91,10 @@ QAction* MainWindow::add_action(QMenu& menu, const Command& command) {
   }
   action->setShortcuts(keys);
   connect(action, &QAction::triggered, this, command.act);
+  // Out of a text field too, where the other keys would be typed.
+  if (keys.contains(QKeySequence("Esc"))) {
+    connect(action, &QAction::triggered, this, [this] { page_->canvas().setFocus(); });
+  }
   if (keys.contains(QKeySequence("Ctrl+C"))) {  // tables copy their own cells
     action->setShortcutContext(Qt::WidgetShortcut);
     page_->canvas().addAction(action);
@@ -162,9 +167,28 @@ void MainWindow::show_menu_of(const Hit& hit, const QPoint& where) {
   if (hit.on_title && hit.row) {
     fill_title_menu(*menu, workspace_, *hit.row);
   } else if (!hit.on_title) {
+    if (const auto bookmark = hit.bookmark) {
+      menu->addAction(tr("Name the mark…"), this, [this, bookmark] { ask_bookmark_name(*bookmark); });
+      menu->addAction(tr("Remove the mark"), this, [this, bookmark] { remove_bookmark(workspace_, *bookmark); });
+      menu->addSeparator();
+    }
     fill_span_menu(*menu, workspace_, hit, [this] { copy_details(); });
   }
   menu->popup(where);
+}
+
+void MainWindow::ask_bookmark_name(std::size_t bookmark) {
+  if (bookmark >= workspace_.state().bookmarks.size()) return;
+  auto* dialog = new QInputDialog(this);
+  dialog->setObjectName("bookmark_name");
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setWindowTitle(tr("Name the mark"));
+  dialog->setLabelText(tr("Name:"));
+  dialog->setTextValue(text_of(workspace_.state().bookmarks[bookmark].label));
+  connect(dialog, &QInputDialog::textValueSelected, this,
+          [this, bookmark](const QString& name) { name_bookmark(workspace_, bookmark, name); });
+  connect(dialog, &QInputDialog::finished, this, [this] { page_->canvas().setFocus(); });
+  dialog->open();
 }
 
 // Above the window until it is closed: Esc and ? are the page's then.

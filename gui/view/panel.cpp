@@ -3,6 +3,7 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QTimer>
 #include <QToolButton>
 #include <QVBoxLayout>
 
@@ -23,7 +24,12 @@ Panel::Panel(Workspace& workspace, const QString& name, QWidget* parent) : QWidg
   status_ = new QLabel(this);
   status_->setObjectName(QStringLiteral("status"));
   status_->setWordWrap(true);
-  status_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  status_->setTextInteractionFlags(Qt::TextBrowserInteraction);
+  connect(status_, &QLabel::linkActivated, this, [this] {
+    workspace_.load_again();
+    start_over();
+    content_changed();
+  });
   status_->setMinimumWidth(1);
   outer->addWidget(status_);
   connect(&workspace_, &Workspace::runs_changed, this, [this] { runs_changed(); });
@@ -31,12 +37,18 @@ Panel::Panel(Workspace& workspace, const QString& name, QWidget* parent) : QWidg
 }
 
 void Panel::content_changed() {
-  if (!isVisible()) {
-    stale_ = true;
-    return;
-  }
+  stale_ = true;
+  if (is_seen()) catch_up();
+}
+
+// Behind another tab a panel is visible to the toolkit, though not to anybody: it has been moved out of the window.
+bool Panel::is_seen() const { return isVisible() && !visibleRegion().isEmpty(); }
+
+void Panel::catch_up() {
+  if (!stale_ || !is_seen()) return;
   stale_ = false;
   update_content();
+  offer_history();
 }
 
 void Panel::update_when_loaded() {
@@ -61,11 +73,16 @@ void Panel::update_when_shifted() {
   });
 }
 
+// While docks are arranged, panels are shown that are behind others a moment later.
 void Panel::showEvent(QShowEvent* event) {
   QWidget::showEvent(event);
-  if (!stale_) return;
-  stale_ = false;
-  update_content();
+  QTimer::singleShot(0, this, [this] { catch_up(); });
+}
+
+// A tab that comes to the front tells its panel nothing else.
+void Panel::paintEvent(QPaintEvent* event) {
+  QWidget::paintEvent(event);
+  if (stale_) QTimer::singleShot(0, this, [this] { catch_up(); });
 }
 
 std::uint8_t Panel::run_number() const {
@@ -156,12 +173,25 @@ void Panel::forget_work(const QString& key) {
 
 void Panel::stopped() {
   // Nothing runs any more, and yet something is waited for: it was cancelled.
-  if (waiting_.empty()) return;
+  if (!waiting_.empty()) offer_again();
   waiting_.clear();
-  set_status(tr("Stopped before it was done. Look at something else and back to try again."));
+  offer_history();
+}
+
+// A history whose reading was stopped comes by itself no more.
+void Panel::offer_history() {
+  if (needs_history_ && run() != nullptr && !run()->history && workspace_.history_stopped()) offer_again();
+}
+
+void Panel::offer_again() {
+  status_->setTextFormat(Qt::RichText);
+  status_->setText(tr("Stopped before it was done.") +
+                   QStringLiteral(" <a href=\"again\">%1</a>").arg(tr("Try again")));
+  status_->setVisible(true);
 }
 
 void Panel::set_status(const QString& text) {
+  status_->setTextFormat(Qt::PlainText);
   status_->setText(text);
   status_->setVisible(!text.isEmpty());
 }

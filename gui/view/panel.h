@@ -29,6 +29,10 @@ class Panel : public QWidget {
  protected:
   // Called while the panel is visible, whenever runs or one of the signals of update_on() say so. Quick.
   virtual void update_content() = 0;
+  // Forgets what was asked for, so that update_content() asks again: its answer was cancelled.
+  virtual void start_over() {}
+  // Without the histories of the runs the panel shows nothing: it offers to read them where that was stopped.
+  void need_history(bool needs = true) { needs_history_ = needs; }
 
   template <class Signal>
   void update_on(Signal signal) {
@@ -38,7 +42,7 @@ class Panel : public QWidget {
   void update_when_loaded();
   // When the second run's times are drawn at another place.
   void update_when_shifted();
-  void content_changed();  // update_content() now, or when the panel becomes visible
+  void content_changed();  // update_content() now, or when the panel comes into sight
 
   Workspace& workspace() const { return workspace_; }
   // The run that the panel tells of, by number; null where none is open.
@@ -72,13 +76,18 @@ class Panel : public QWidget {
   QVBoxLayout* body() const { return body_; }
 
   void showEvent(QShowEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
 
  private:
   std::uint64_t begin_work(const QString& key, const QString& what, bool quiet);
   void start_work(const QString& what, const QString& key, std::uint64_t turn, Background::Work work, bool urgent);
   bool end_work(const QString& key, std::uint64_t turn);  // false: it was replaced
   void runs_changed();
+  bool is_seen() const;
+  void catch_up();
   void stopped();
+  void offer_history();
+  void offer_again();
 
   Workspace& workspace_;
   QVBoxLayout* body_ = nullptr;
@@ -88,7 +97,7 @@ class Panel : public QWidget {
   std::uint64_t turn_ = 0;
   std::vector<const void*> loaded_;
   Duration shift_{};
-  bool stale_ = true;
+  bool stale_ = true, needs_history_ = false;
 };
 
 // A small button with words, reached by Tab.

@@ -54,6 +54,7 @@ class PeakPanel : public Panel {
     text_->setObjectName(QStringLiteral("text"));
     body()->addWidget(text_, 1);
     update_when_loaded();
+    need_history();
     connect(&workspace(), &Workspace::theme_changed, this, [this] { show_peak(true); });
     update_when_shifted();
   }
@@ -80,6 +81,8 @@ class PeakPanel : public Panel {
           show_peak(false);
         });
   }
+
+  void start_over() override { asked_ = {}; }
 
  private:
   void fill_tiers() {

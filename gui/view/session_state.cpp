@@ -153,7 +153,8 @@ void arrange(RowList& rows, const FileSession& session) {
     placed.push_back({row, last});
     if (known == places.end()) continue;
     placed.back().row.height = session.rows[last].height;
-    placed.back().row.hidden = session.rows[last].hidden;
+    // Whether a storage's life is shown depends on whether one is chosen, which is not remembered.
+    if (row.kind != RowKind::residency) placed.back().row.hidden = session.rows[last].hidden;
   }
   std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.place < b.place; });
   while (!rows.rows().empty()) rows.remove(rows.rows().size() - 1);

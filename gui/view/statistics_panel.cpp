@@ -66,6 +66,8 @@ class StatisticsPanel : public Panel {
         [this, asked](SelectionStatistics found) { show_statistics(std::move(found), asked); });
   }
 
+  void start_over() override { asked_ = {}; }
+
  private:
   void add_controls() {
     auto* line = new QHBoxLayout;

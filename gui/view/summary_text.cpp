@@ -17,6 +17,7 @@ namespace memwall::gui {
 namespace {
 
 constexpr Bytes kBytesPerOp = 300;
+constexpr std::size_t kMostSteps = 50;  // of the table: thousands of rows of text take seconds to lay out
 
 // A table of the text: titles first; columns of numbers stand to the right.
 class HtmlTable {
@@ -115,12 +116,25 @@ QString setting(const Run& run) {
   return table.text();
 }
 
+// What is said of the steps that have no row.
+QString further_steps(const std::vector<StepWindow>& steps) {
+  if (steps.size() <= kMostSteps) return {};
+  Duration shortest = kNever, longest{};
+  for (std::size_t i = kMostSteps; i < steps.size(); ++i) {
+    shortest = std::min(shortest, steps[i].end - steps[i].begin);
+    longest = std::max(longest, steps[i].end - steps[i].begin);
+  }
+  return QStringLiteral("<p class=\"faint\">%1</p>")
+      .arg(tr("and %1 more, of %2 to %3 on the host each")
+               .arg(count_text(steps.size() - kMostSteps), time_text(shortest), time_text(longest)));
+}
+
 QString steps(const OpenRun& open, Duration shift) {
   const RunOutline& outline = open.outline();
   HtmlTable table(tr("Steps"), {},
                   {{tr("step"), false}, {tr("begins"), true}, {tr("host"), true}, {tr("GPU span"), true}});
   const auto& ranks = outline.run.trace.rank_table;
-  for (std::size_t i = 0; i < outline.steps.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(outline.steps.size(), kMostSteps); ++i) {
     const StepWindow& step = outline.steps[i];
     QString name = escaped(step.name);
     if (ranks.size() > 1) name += tr(", rank %1").arg(ranks[step.rank].number);
@@ -128,7 +142,7 @@ QString steps(const OpenRun& open, Duration shift) {
     table.add({name, ReferenceBrowser::link(step.begin + shift, instant_text(step.begin, open.whole().end)),
                time_text(step.end - step.begin), i < results.size() ? time_text(results[i].gpu_span) : QString()});
   }
-  return table.text();
+  return table.text() + further_steps(outline.steps);
 }
 
 QString classes(const RunSummary& s) {
@@ -235,6 +249,28 @@ QString ranks(const RunSummary& s) {
   return table.text();
 }
 
+// Whether it fits: for each tier that is used, how full it gets and when.
+QString fit_html(const OpenRun& open, Duration shift) {
+  const Run& run = open.outline().run;
+  QStringList lines;
+  for (std::size_t t = 0; t < run.machine.tiers.size() && t < run.result.tiers.size(); ++t) {
+    const TierResult& result = run.result.tiers[t];
+    if (result.peak_allocated == 0) continue;
+    const Bytes usable = run.machine.tiers[t].holds();
+    const QString when =
+        ReferenceBrowser::link(result.peak_time + shift, instant_text(result.peak_time, open.whole().end));
+    QString text =
+        tr("%1: peak %2 of %3, at %4")
+            .arg(escaped(run.machine.tiers[t].name), bytes_text(result.peak_allocated), bytes_text(usable), when);
+    if (result.missing > 0) text += QStringLiteral("; <b>%1</b>").arg(tr("%1 missing").arg(bytes_text(result.missing)));
+    lines += text;
+  }
+  if (lines.isEmpty()) return QStringLiteral("<p>%1</p>").arg(tr("Its trace says nothing of memory."));
+  return QStringLiteral("<p>%1<br>%2</p>")
+      .arg(run.result.fits ? tr("It fits.") : QStringLiteral("<b>%1</b>").arg(tr("It does not fit.")),
+           lines.join(QStringLiteral("<br>")));
+}
+
 QString notes(const Run& run) {
   if (run.trace.notes.empty()) return {};
   QString html = QStringLiteral("<h3>%1</h3>").arg(tr("Notes"));
@@ -258,6 +294,27 @@ QString summary_html(const OpenRun& open, Duration shift) {
   html += tiers(open, shift) + links(run);
   if (s != nullptr) html += waits(*s) + origins(*s);
   return html + setting(run) + notes(run);
+}
+
+QString first_look_html(const OpenRun& open, Duration shift) {
+  const Run& run = open.outline().run;
+  QString html = QStringLiteral("<p><b>%1</b></p>").arg(escaped(headline_of(run)));
+  html += fit_html(open, shift);
+  const RunSummary* const s = open.analysis ? &open.analysis->summary : nullptr;
+  if (s == nullptr) return html + QStringLiteral("<p>%1</p>").arg(tr("It takes %1.").arg(time_text(run.result.end)));
+  html += QStringLiteral("<p>%1</p>").arg(tr("A step takes %1:").arg(time_text(s->step_time)));
+  std::vector<std::pair<Duration, TimeClass>> parts;
+  for (int c = 0; c < kTimeClasses; ++c) {
+    const auto time_class = static_cast<TimeClass>(c);
+    if (s->times[time_class] > Duration{}) parts.emplace_back(-s->times[time_class], time_class);
+  }
+  std::sort(parts.begin(), parts.end());
+  html += QStringLiteral("<table cellspacing=\"0\">");
+  for (const auto& [part, time_class] : parts)
+    html += QStringLiteral("<tr><td>%1</td><td align=\"right\">%2</td><td align=\"right\">%3</td></tr>")
+                .arg(swatch(to_string(time_class)), time_text(-part / s->step_count),
+                     percent_text(share_of(-part, s->times.total())));
+  return html + QStringLiteral("</table>");
 }
 
 Bytes analysis_bytes(const OpenRun& run) { return static_cast<Bytes>(run.outline().ops) * kBytesPerOp; }

@@ -12,6 +12,10 @@ namespace memwall::gui {
 // `shift` later than the run's own times, as the canvas draws them.
 QString summary_html(const OpenRun& run, Duration shift);
 
+// The first look at a run, in a few lines: whether it fits, how full each tier gets and when, how long a step takes and
+// what that time goes to. Without run.analysis the time is that of the whole run.
+QString first_look_html(const OpenRun& run, Duration shift);
+
 // What the critical path and the accounting of a run need, in bytes: they read all of it.
 Bytes analysis_bytes(const OpenRun& run);
 

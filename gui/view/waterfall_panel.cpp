@@ -39,6 +39,8 @@ class WaterfallPanel : public Panel {
         });
   }
 
+  void start_over() override { asked_ = {}; }
+
  private:
   void show_nothing(const QString& why) {
     forget_work(QStringLiteral("waterfall"));

@@ -9,7 +9,10 @@ namespace memwall::gui {
 
 WelcomePage::WelcomePage(QWidget* parent) : QWidget(parent), column_(new QVBoxLayout) {
   setObjectName("welcome");
-  auto* title = new QLabel(tr("No run is open"), this);
+  auto* title = title_ = new QLabel(this);
+  title->setObjectName("title");
+  title->setTextFormat(Qt::PlainText);
+  set_opening({});
   QFont font = title->font();
   font.setPointSizeF(font.pointSizeF() * 1.6);
   title->setFont(font);
@@ -29,6 +32,10 @@ WelcomePage::WelcomePage(QWidget* parent) : QWidget(parent), column_(new QVBoxLa
   page->addStretch(1);
   page->addLayout(middle);
   page->addStretch(2);
+}
+
+void WelcomePage::set_opening(const QString& name) {
+  title_->setText(name.isEmpty() ? tr("No run is open") : tr("Opening %1…").arg(name));
 }
 
 void WelcomePage::set_recent(const QStringList& paths) {

@@ -25,17 +25,28 @@ void Workspace::begin_with(std::vector<OpenRun> runs) {
   loading_.clear();
   tried_.clear();
   unreadable_.clear();
+  asked_history_ = false;
   const double width = state_.viewport.width();
   state_ = CanvasState{};
   state_.runs = std::move(runs);
   state_.viewport = Viewport(state_.whole(), width);
   state_.rows = RowList::of(state_.runs);
+  show_residency_rows();
 }
 
 void Workspace::open(std::vector<OpenRun> runs) {
   assert(runs.size() <= 2);
   begin_with(std::move(runs));
   Q_EMIT runs_changed();
+  load_again();
+}
+
+bool Workspace::history_stopped() const {
+  return asked_history_ && background_.idle() &&
+         std::any_of(state_.runs.begin(), state_.runs.end(), [](const OpenRun& run) { return run.history == nullptr; });
+}
+
+void Workspace::load_again() {
   for (std::size_t run = 0; run < state_.runs.size(); ++run) {
     if (!state_.runs[run].history) load_history(run);
   }
@@ -47,6 +58,7 @@ void Workspace::open(std::vector<OpenRun> runs) {
 void Workspace::close() { open({}); }
 
 void Workspace::load_history(std::size_t run) {
+  asked_history_ = true;
   const auto source = state_.runs[run].source;
   background_.start(
       tr("Reading which storage lives where: %1").arg(name_of(state_.runs[run])),
@@ -158,6 +170,13 @@ void Workspace::change_rows(const std::function<void(RowList&)>& change) {
   state_.scroll = std::clamp(state_.scroll, 0.0, most_scroll());
   tried_.clear();
   Q_EMIT rows_changed();
+}
+
+void Workspace::reset_rows() {
+  change_rows([this](RowList& rows) {
+    rows = RowList::of(state_.runs);
+    show_residency_rows();
+  });
 }
 
 double Workspace::most_scroll() const { return std::max(0.0, state_.rows.height() - height_); }

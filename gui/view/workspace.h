@@ -34,6 +34,9 @@ class Workspace : public QObject {
   // --- runs. Replaces what is open, and loads histories, and analyses of small runs, in the background.
   void open(std::vector<OpenRun> runs);
   void close();
+  // A history is missing that was asked for, and nothing reads it any more: that was cancelled, or failed.
+  bool history_stopped() const;
+  void load_again();     // histories that are missing, and analyses of small runs
   void load_analyses();  // of runs of any size; a comparison follows where two are open
   bool analysed() const;
   // What a frame lacks; loaded() when some of it is there. Blocks that cannot be read are asked for once.
@@ -60,6 +63,7 @@ class Workspace : public QObject {
   // --- the visible range, rows, marks
   void change_viewport(const std::function<void(Viewport&)>& change);
   void change_rows(const std::function<void(RowList&)>& change);
+  void reset_rows();  // order, heights and hidden rows as RowList::of makes them
   void scroll_to(double y);
   // Scrolls as little as brings a row into view. REQUIRES: row < rows().size().
   void reveal_row(std::size_t row);
@@ -89,12 +93,14 @@ class Workspace : public QObject {
   void load_history(std::size_t run);
   void load_analysis(std::size_t run);
   void load_comparison();
+  void show_residency_rows();
   void reveal_residency_row();
   void begin_with(std::vector<OpenRun> runs);
   void step(const std::function<std::optional<OpRef>(const OpenRun&, OpRef)>& find, const QString& at_the_end);
 
   CanvasState state_;
   Theme theme_;
+  bool asked_history_ = false;
   double height_ = 600;                // of the drawing area
   std::vector<MissingBlock> loading_;  // that the worker was asked for last
   std::set<MissingBlock> tried_;       // since the picture changed: a frame asks for a block once

@@ -61,9 +61,22 @@ void Workspace::select_storage(std::optional<StorageRef> storage) {
     storage.reset();
   }
   if (storage == state_.selection.storage) return;
+  const auto run_of = [](const std::optional<StorageRef>& chosen) { return chosen ? int{chosen->run} : -1; };
+  const bool other_run = run_of(storage) != run_of(state_.selection.storage);
   state_.selection.storage = storage;
+  // Only then: a person may have hidden the row, and goes on choosing.
+  if (other_run) change_rows([this](RowList&) { show_residency_rows(); });
   Q_EMIT selection_changed();
   reveal_residency_row();
+}
+
+// Rows that show the life of the chosen storage take room only where there is one.
+void Workspace::show_residency_rows() {
+  for (std::size_t i = 0; i < state_.rows.rows().size(); ++i) {
+    CanvasRow& row = state_.rows.row(i);
+    if (row.kind != RowKind::residency) continue;
+    row.hidden = !state_.selection.storage || state_.selection.storage->run != row.run;
+  }
 }
 
 // The row that shows the life of the chosen storage.

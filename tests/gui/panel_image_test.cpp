@@ -6,6 +6,7 @@
 #include <QStyleFactory>
 #include <QTabWidget>
 
+#include "gui/view/theme_choice.h"
 #include "tests/gui/support/image_check.h"
 #include "tests/gui/support/panel_scene.h"
 
@@ -40,6 +41,11 @@ TEST_F(PanelImage, DetailsOfAnOp) {
   PanelScene scene;
   scene.workspace.go_to(a_kernel(scene.workspace));
   expect(scene.show(make_details_panel), "panel_details");
+}
+
+TEST_F(PanelImage, FirstLook) {
+  PanelScene scene;
+  expect(scene.show(make_details_panel), "panel_first_look");
 }
 
 TEST_F(PanelImage, LiveSet) {
@@ -89,6 +95,30 @@ TEST_F(PanelImage, Differences) {
 TEST_F(PanelImage, Waterfall) {
   PanelScene scene(2);
   expect(scene.show(make_waterfall_panel, {700, 400}), "panel_waterfall");
+}
+
+TEST_F(PanelImage, Dark) {
+  PanelScene scene;
+  ThemeChoice themes;
+  scene.workspace.set_theme(themes.apply("dark"));
+  expect(scene.show(make_details_panel), "panel_first_look_dark");
+  scene.workspace.go_to(a_kernel(scene.workspace));
+  expect(scene.show(make_details_panel), "panel_details_dark");
+  expect(scene.show(make_live_set_panel, {800, 400}), "panel_live_set_dark");
+  expect(scene.show(make_peak_panel, {600, 400}), "panel_peak_dark");
+  expect(scene.show(make_statistics_panel, {700, 300}), "panel_statistics_dark");
+  expect(scene.show(make_hierarchy_panel, {700, 400}), "panel_hierarchy_dark");
+  expect(scene.show(make_summary_panel, {800, 700}), "panel_summary_dark");
+  themes.apply("system");
+}
+
+TEST_F(PanelImage, DarkComparison) {
+  PanelScene scene(2);
+  ThemeChoice themes;
+  scene.workspace.set_theme(themes.apply("dark"));
+  expect(scene.show(make_differences_panel, {800, 300}), "panel_differences_dark");
+  expect(scene.show(make_waterfall_panel, {700, 400}), "panel_waterfall_dark");
+  themes.apply("system");
 }
 
 }  // namespace

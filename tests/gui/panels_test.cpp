@@ -3,11 +3,14 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QComboBox>
+#include <QDockWidget>
 #include <QFile>
 #include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMainWindow>
 #include <QTemporaryDir>
+#include <QTest>
 #include <QTextBrowser>
 #include <QToolButton>
 
@@ -27,7 +30,10 @@
 #include "gui/view/value_text.h"
 #include "sim/error.h"
 #include "tests/gui/support/panel_scene.h"
+#include "tests/support/gpt_trace.h"
+#include "tests/support/test_machine.h"
 #include "traces/figure/svg.h"
+#include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
 namespace {
@@ -182,8 +188,12 @@ TEST(LiveSetPanel, ShowsWhatTheModelSays) {
 TEST(DetailsPanel, ShowsFollowsAndGoesBack) {
   PanelScene scene;
   scene.show(make_details_panel);
-  EXPECT_TRUE(scene.part<QLabel>("status").text().contains("Select an op or a storage"));
   const OpenRun& run = scene.workspace.state().runs[0];
+  const QString first = scene.part<QTextBrowser>("text").toPlainText();
+  EXPECT_TRUE(first.contains("It fits.")) << first.toStdString();
+  EXPECT_TRUE(first.contains(bytes_text(run.outline().run.result.tiers[0].peak_allocated)));
+  EXPECT_TRUE(first.contains(time_text(run.analysis->summary.step_time)));
+  EXPECT_TRUE(first.contains("Click a span"));
   scene.workspace.go_to({0, 160, false});
   scene.settle();
   const auto sections = details_of(run, OpRef{0, 160, false});
@@ -285,6 +295,70 @@ TEST(SummaryPanel, TellsWhatTheSummaryTells) {
   bare.analysis = nullptr;
   EXPECT_FALSE(summary_html(bare, {}).contains("step time"));
   EXPECT_TRUE(summary_html(bare, {}).contains(time_text(bare.whole().end)));
+}
+
+// Thousands of rows of text would keep the window waiting for seconds.
+TEST(SummaryPanel, OfManySteps) {
+  GptShape shape;
+  shape.layers = 1;
+  shape.steps = 120;
+  auto run = std::make_shared<const memwall::Run>(simulate_and_record(gpt_step(shape), test_machine(), RunSettings{}));
+  OpenRun open{"many.h5", "many.h5", source_of(run), {}, {}, {}};
+  const QString html = summary_html(open, {});
+  EXPECT_EQ(html.count("href=\"time:"), 50 + 1) << "steps and the peak of the one tier that is used";
+  EXPECT_TRUE(html.contains("and 70 more, of "));
+}
+
+TEST(SummaryPanel, TheFirstLookSaysWhatDoesNotFit) {
+  PanelScene scene;
+  OpenRun open = scene.workspace.state().runs[0];
+  memwall::Run large = *open.source->whole({});
+  large.result.fits = false;
+  large.result.tiers[0].missing = Bytes{3} << 30;
+  open.source = source_of(std::make_shared<const memwall::Run>(large));
+  const QString html = first_look_html(open, {});
+  EXPECT_TRUE(html.contains("It does not fit.")) << html.toStdString();
+  EXPECT_TRUE(html.contains(bytes_text(Bytes{3} << 30) + " missing"));
+  EXPECT_FALSE(html.contains("It fits."));
+}
+
+// Of a large run it would keep what is looked at waiting.
+TEST(Panels, BehindAnotherTabNothingIsWorkedOut) {
+  PanelScene scene;
+  QMainWindow window;
+  std::vector<QDockWidget*> docks;
+  for (const auto& make : {make_summary_panel, make_peak_panel}) {
+    docks.push_back(new QDockWidget(&window));
+    docks.back()->setWidget(make(scene.workspace, docks.back()));
+    window.addDockWidget(Qt::RightDockWidgetArea, docks.back());
+  }
+  window.tabifyDockWidget(docks[0], docks[1]);
+  docks[0]->raise();
+  window.resize(700, 500);
+  window.show();
+  scene.settle();
+  const auto text = [&](std::size_t i) { return docks[i]->findChild<QTextBrowser*>("text")->toPlainText(); };
+  EXPECT_FALSE(text(0).isEmpty());
+  EXPECT_TRUE(text(1).isEmpty()) << text(1).toStdString();
+  docks[1]->raise();
+  EXPECT_TRUE(QTest::qWaitFor([&] { return !text(1).isEmpty(); }, 5000));
+}
+
+TEST(Panels, WhatWasStoppedIsOfferedAgain) {
+  PanelScene scene;
+  std::vector<OpenRun> runs = scene.workspace.state().runs;
+  runs[0].history = nullptr;
+  scene.workspace.open(runs);
+  scene.workspace.background().cancel_all();
+  scene.show(make_peak_panel);
+  auto& status = scene.part<QLabel>("status");
+  ASSERT_FALSE(scene.workspace.state().runs[0].history);
+  EXPECT_TRUE(status.text().contains("Try again")) << status.text().toStdString();
+  Q_EMIT status.linkActivated("again");
+  scene.settle();
+  EXPECT_TRUE(scene.workspace.state().runs[0].history);
+  EXPECT_FALSE(status.text().contains("Try again"));
+  EXPECT_FALSE(scene.part<QTextBrowser>("text").toPlainText().isEmpty());
 }
 
 TEST(RunTiers, OfTheOutlineAsOfTheWholeRun) {

@@ -3,10 +3,12 @@
 #include <QClipboard>
 #include <QDialog>
 #include <QDockWidget>
+#include <QInputDialog>
 #include <QLineEdit>
 #include <QPointer>
 #include <QWheelEvent>
 
+#include "gui/view/commands.h"
 #include "gui/view/overview_widget.h"
 #include "tests/gui/support/window_scene.h"
 
@@ -224,6 +226,36 @@ TEST_F(Walk, PJumpsToThePeakAndMMarksIt) {
   key(Qt::Key_M);
   ASSERT_EQ(scene.state().bookmarks.size(), 1u);
   EXPECT_EQ(scene.state().bookmarks[0].range, (TimeRange{peak, peak}));
+}
+
+TEST_F(Walk, EscLeavesTheSearch) {
+  key('/');
+  auto* edit = qobject_cast<QLineEdit*>(QApplication::focusWidget());
+  ASSERT_NE(edit, nullptr);
+  key('m');
+  EXPECT_EQ(edit->text(), "m");
+  key(Qt::Key_Escape);
+  EXPECT_EQ(QApplication::focusWidget(), &scene.canvas());
+  key(Qt::Key_P);
+  EXPECT_TRUE(scene.state().selection.cursor);
+}
+
+TEST_F(Walk, AFlagInTheRulerNamesItsMark) {
+  key(Qt::Key_P);
+  key(Qt::Key_M);
+  ASSERT_EQ(scene.state().bookmarks.size(), 1u);
+  const double x = kTitleWidth + scene.state().viewport.x(scene.state().bookmarks[0].range.begin);
+  QTest::mouseDClick(&scene.canvas(), Qt::LeftButton, {}, QPoint(static_cast<int>(x) + 6, 6));
+  QInputDialog* dialog = nullptr;
+  ASSERT_TRUE(QTest::qWaitFor([&] {
+    dialog = scene.window->findChild<QInputDialog*>("bookmark_name");
+    return dialog && dialog->isVisible();
+  }));
+  dialog->setTextValue("the peak");
+  dialog->accept();
+  EXPECT_EQ(scene.state().bookmarks[0].label, "the peak");
+  remove_bookmark(scene.workspace(), 0);
+  EXPECT_TRUE(scene.state().bookmarks.empty());
 }
 
 TEST_F(Walk, TheCriticalPathIsToggled) {

@@ -55,6 +55,35 @@ TEST(Workspace, WhatWasLoadingForAnEarlierRunIsDropped) {
   EXPECT_EQ(workspace.state().runs[0].history->storages().bytes.size(), workspace.state().runs[0].outline().storages);
 }
 
+TEST(Workspace, TheLifeOfAStorageTakesRoomOnlyWhereOneIsChosen) {
+  Workspace workspace;
+  workspace.open({small_run(2), small_run(3)});
+  workspace.background().wait();
+  const auto shown = [&] {
+    std::vector<std::uint8_t> runs;
+    for (const std::size_t i : workspace.state().rows.shown()) {
+      const CanvasRow& row = workspace.state().rows.rows()[i];
+      if (row.kind == RowKind::residency) runs.push_back(row.run);
+    }
+    return runs;
+  };
+  EXPECT_TRUE(shown().empty());
+  workspace.select_storage(StorageRef{0, 1});
+  EXPECT_EQ(shown(), std::vector<std::uint8_t>{0});
+  workspace.reset_rows();
+  EXPECT_EQ(shown(), std::vector<std::uint8_t>{0});
+  workspace.select_storage(StorageRef{1, 1});
+  EXPECT_EQ(shown(), std::vector<std::uint8_t>{1});
+  workspace.change_rows([](RowList& rows) {
+    for (std::size_t i = 0; i < rows.rows().size(); ++i) rows.row(i).hidden = true;
+  });
+  workspace.select_storage(StorageRef{1, 2});
+  EXPECT_TRUE(shown().empty()) << "hidden by hand";
+  workspace.select_storage(std::nullopt);
+  workspace.reset_rows();
+  EXPECT_TRUE(shown().empty());
+}
+
 TEST(Workspace, OnlyChangesAreTold) {
   Workspace workspace;
   workspace.open({small_run()});

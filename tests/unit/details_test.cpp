@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "gui/model/detail_text.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/tiered_run.h"
 #include "traces/figure/axis.h"
@@ -156,6 +157,13 @@ TEST(Details, OfAStorageTellItsLife) {
     }
   }
   EXPECT_GT(freed, 20u);
+}
+
+TEST(Details, BothEndsOfATimeAreToldApart) {
+  EXPECT_EQ(stretch(microseconds(25803), microseconds(25812)), "9.00 \xc2\xb5s, from 25.8030 ms to 25.8120 ms");
+  EXPECT_EQ(stretch(microseconds(100'000'000), microseconds(100'000'009)),
+            "9.00 \xc2\xb5s, from 100.0000000 s to 100.0000090 s");
+  EXPECT_EQ(stretch(Time{}, microseconds(2'000'000)), "2.00 s, from 0.000 s to 2.000 s");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "gui/drawing/run_figure_parts.h"
+#include "gui/drawing/run_tiers.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
 
@@ -57,11 +58,11 @@ Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::st
   const Run& run = *runs.front();
   if (request.view == "memory") return memory_figure(run, request.tier, request.range);
   if (request.view == "links") return links_figure(run, request.range);
-  if (request.view == "tiers") return tiers_figure(run);
+  if (request.view == "tiers") return draw_tiers(tiers_chart(run));
   return timeline_figure(run, request.range, request.lanes);
 }
 
-std::string figure_subtitle(const Run& run) {
+std::string headline_of(const Run& run) {
   std::vector<std::string> policies = run.policies;
   if (!run.pager.empty()) policies.push_back("pager " + run.pager);
   return fmt::format("{} on {}, {}", run.trace.name, run.machine.name,

@@ -22,6 +22,9 @@ struct RunFigureRequest {
   std::vector<std::string> lanes;  // of "timeline": titles, in the order of the picture; default: all
 };
 
+// "gpt on h100, checkpoint:mode=full": trace, machine, policies and pager.
+std::string headline_of(const Run& run);
+
 // Titles say the range, axes keep the times of the run.
 // REQUIRES: at least one run and as many labels; one, unless the view is "compare". Throws UsageError for an unknown
 // view, tier or lane, for a range or lanes that the view has not, and for a range that is empty or outside the run.

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/drawing/run_figures.h"
 #include "gui/view/reference_browser.h"
-#include "gui/view/run_tiers.h"
 #include "gui/view/value_text.h"
 #include "traces/figure/palette.h"
 #include "traces/run/summary.h"

@@ -14,13 +14,13 @@
 #include <chrono>
 #include <sstream>
 
+#include "gui/drawing/run_tiers.h"
 #include "gui/model/details.h"
 #include "gui/view/difference_table.h"
 #include "gui/view/figure_view.h"
 #include "gui/view/found_table.h"
 #include "gui/view/live_set_table.h"
 #include "gui/view/reference_browser.h"
-#include "gui/view/run_tiers.h"
 #include "gui/view/statistics_table.h"
 #include "gui/view/summary_text.h"
 #include "gui/view/table_view.h"

@@ -36,7 +36,7 @@ void check_request(const std::vector<const Run*>& runs, const RunFigureRequest& 
   if (!request.lanes.empty() && request.view != "timeline")
     throw UsageError(fmt::format("lanes are chosen of a timeline; the view {} has none.", request.view));
   if (!request.range) return;
-  if (request.view == "tiers" || request.view == "compare")
+  if (!draws_ranges(request.view))
     throw UsageError(fmt::format(
         "the view {} tells of whole runs and has no range; expected timeline, memory or links with it.", request.view));
   const Time end = runs.front()->result.end;
@@ -50,6 +50,8 @@ const std::vector<std::string>& run_figure_names() {
   static const std::vector<std::string> names{"timeline", "memory", "tiers", "links", "compare"};
   return names;
 }
+
+bool draws_ranges(const std::string& view) { return view == "timeline" || view == "memory" || view == "links"; }
 
 Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
                   const RunFigureRequest& request) {

@@ -52,36 +52,4 @@ std::string origin_words(const Op& op) {
   return text;
 }
 
-std::string_view wait_words(WaitReason reason) {
-  switch (reason) {
-    case WaitReason::none:
-      return "nothing";
-    case WaitReason::program_order:
-      return "the call before it in its thread";
-    case WaitReason::hand_over:
-      return "another thread that hands over";
-    case WaitReason::synchronize:
-      return "work on the device that the host waits for";
-    case WaitReason::launch_queue:
-      return "room in the queue of launches";
-    case WaitReason::memory:
-      return "memory: an allocation did not fit";
-    case WaitReason::launch:
-      return "its launch by the host";
-    case WaitReason::stream_order:
-      return "the work before it in its stream";
-    case WaitReason::event:
-      return "an event of another stream";
-    case WaitReason::occupancy:
-      return "a kernel in another stream that fills the device";
-    case WaitReason::copy_engine:
-      return "the copy engine, which served an earlier copy";
-    case WaitReason::page_fault:
-      return "data that was not on the device";
-    case WaitReason::peer:
-      return "the last rank of its collective";
-  }
-  return "?";
-}
-
 }  // namespace memwall::gui

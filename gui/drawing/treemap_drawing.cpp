@@ -88,7 +88,7 @@ struct KindGroup {
 };
 
 // Largest first; what is in no storage stands with the kind that it counts as.
-std::vector<KindGroup> groups_of(const ResidentSet& set) {
+std::vector<KindGroup> groups_of(const TierLiveSet& set) {
   std::vector<KindGroup> groups(kStorageKinds);
   for (int kind = 0; kind < kStorageKinds; ++kind) {
     groups[static_cast<std::size_t>(kind)].kind = static_cast<StorageKind>(kind);
@@ -102,7 +102,7 @@ std::vector<KindGroup> groups_of(const ResidentSet& set) {
   return groups;
 }
 
-void add_group(const ResidentSet& set, const KindGroup& group, const Rectangle& place,
+void add_group(const TierLiveSet& set, const KindGroup& group, const Rectangle& place,
                std::vector<TreemapTile>& tiles) {
   const double per_byte = place.width * place.height / static_cast<double>(group.bytes);
   std::vector<double> areas;
@@ -128,7 +128,7 @@ void add_group(const ResidentSet& set, const KindGroup& group, const Rectangle& 
 
 }  // namespace
 
-std::vector<TreemapTile> treemap(const ResidentSet& set, double width, double height) {
+std::vector<TreemapTile> treemap(const TierLiveSet& set, double width, double height) {
   std::vector<TreemapTile> tiles;
   if (!(width > 0) || !(height > 0)) return tiles;
   const std::vector<KindGroup> groups = groups_of(set);
@@ -139,11 +139,11 @@ std::vector<TreemapTile> treemap(const ResidentSet& set, double width, double he
   return tiles;
 }
 
-TreemapRest rest_of(const ResidentSet& set, const std::vector<TreemapTile>& tiles, StorageKind kind) {
+TreemapRest rest_of(const TierLiveSet& set, const std::vector<TreemapTile>& tiles, StorageKind kind) {
   TreemapRest rest;
   rest.bytes = set.by_kind[static_cast<std::size_t>(kind)];
   rest.untracked = kind == StorageKind::unknown ? set.untracked : 0;
-  for (const ResidentRow& row : set.rows)
+  for (const LiveRow& row : set.rows)
     if (row.kind == kind) ++rest.storages;
   for (const TreemapTile& tile : tiles)
     if (tile.kind == kind && tile.row != kRest) {
@@ -166,7 +166,7 @@ namespace {
 
 class TreemapDrawing {
  public:
-  TreemapDrawing(const ResidentSet& set, const std::vector<TreemapTile>& tiles, const Theme& theme,
+  TreemapDrawing(const TierLiveSet& set, const std::vector<TreemapTile>& tiles, const Theme& theme,
                  const std::map<StorageId, std::string>& names, Figure& figure)
       : set_(set), tiles_(tiles), theme_(theme), names_(names), figure_(figure) {}
 
@@ -271,7 +271,7 @@ class TreemapDrawing {
     }
   }
 
-  const ResidentSet& set_;
+  const TierLiveSet& set_;
   const std::vector<TreemapTile>& tiles_;
   const Theme& theme_;
   const std::map<StorageId, std::string>& names_;
@@ -280,7 +280,7 @@ class TreemapDrawing {
 
 }  // namespace
 
-Figure draw_treemap(const ResidentSet& set, const std::vector<TreemapTile>& tiles, std::optional<StorageId> selected,
+Figure draw_treemap(const TierLiveSet& set, const std::vector<TreemapTile>& tiles, std::optional<StorageId> selected,
                     const Theme& theme, double width, double height, const std::map<StorageId, std::string>& names) {
   Figure figure{
       width,

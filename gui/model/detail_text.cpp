@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "gui/model/readable_name.h"
-#include "gui/model/resident_set.h"
+#include "gui/model/storage_name.h"
 
 namespace memwall::gui {
 

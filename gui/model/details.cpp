@@ -6,7 +6,6 @@
 
 #include "gui/model/detail_text.h"
 #include "gui/model/navigation.h"
-#include "gui/model/resident_set.h"
 #include "gui/model/wait_words.h"
 
 namespace memwall::gui {

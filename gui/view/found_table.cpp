@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gui/model/resident_set.h"
+#include "gui/model/storage_name.h"
 #include "gui/view/value_text.h"
 #include "traces/figure/palette.h"
 

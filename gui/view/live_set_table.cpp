@@ -28,12 +28,12 @@ LiveSetTable::LiveSetTable(QObject* parent)
                   {tr("Since"), true, tr("When its stay in this tier began")},
                   {tr("Until"), true, tr("When its stay in this tier ends")}},
                  parent),
-      set_(std::make_shared<ResidentSet>()),
+      set_(std::make_shared<TierLiveSet>()),
       texts_{QString()} {
   numbers_.emplace("", 0);
 }
 
-void LiveSetTable::show(std::shared_ptr<const ResidentSet> set, Time end) {
+void LiveSetTable::show(std::shared_ptr<const TierLiveSet> set, Time end) {
   change_rows([&] {
     set_ = std::move(set);
     end_ = end;
@@ -102,7 +102,7 @@ std::size_t LiveSetTable::named() const {
 }
 
 QString LiveSetTable::text(std::size_t row, int column) const {
-  const ResidentRow& r = set_->rows[row];
+  const LiveRow& r = set_->rows[row];
   const bool of_name = column == name || column == module || column == phase;
   const Known* const all = of_name ? known(row) : nullptr;
   if (of_name && all == nullptr) return QStringLiteral("…");
@@ -127,7 +127,7 @@ QString LiveSetTable::text(std::size_t row, int column) const {
 }
 
 QString LiveSetTable::plain(std::size_t row, int column) const {
-  const ResidentRow& r = set_->rows[row];
+  const LiveRow& r = set_->rows[row];
   if (column == bytes) return QString::number(r.bytes);
   if (column == since) return plain_text(r.begin);
   if (column == until) return plain_text(std::min(r.end, end_));
@@ -135,7 +135,7 @@ QString LiveSetTable::plain(std::size_t row, int column) const {
 }
 
 std::int64_t LiveSetTable::key(std::size_t row, int column) const {
-  const ResidentRow& r = set_->rows[row];
+  const LiveRow& r = set_->rows[row];
   return column == bytes ? r.bytes : column == since ? r.begin.count() : r.end.count();
 }
 

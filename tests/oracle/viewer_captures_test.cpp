@@ -10,10 +10,12 @@
 
 #include "gui/drawing/canvas_drawing.h"
 #include "gui/model/details.h"
+#include "gui/model/live_set.h"
 #include "gui/model/op_search.h"
-#include "gui/model/resident_set.h"
+#include "gui/model/peak_explanation.h"
 #include "gui/model/run_comparison.h"
 #include "gui/model/selection_statistics.h"
+#include "gui/model/storage_name.h"
 #include "models/hw/machine_file.h"
 #include "models/workload/import/kineto_step.h"
 #include "models/workload/import/nsys_import.h"
@@ -229,12 +231,12 @@ TEST_P(ViewerCaptures, WhatLivesAtThePeakIsWhatTheRunSays) {
   for (std::uint32_t tier = 0; tier < peaks.size(); ++tier) {
     const Peak& peak = peaks[tier];
     if (peak.allocated == 0) continue;
-    const ResidentSet found = resident_set(shown(), tier, peak.time);
+    const TierLiveSet found = live_set(shown(), tier, peak.time);
     EXPECT_EQ(found.requested, peak.requested) << run().machine.tiers[tier].name;
     EXPECT_EQ(found.rows.size(), peak.storages);
     EXPECT_EQ(found.by_kind, peak.by_kind);
     Bytes rows = found.untracked;
-    for (const ResidentRow& row : found.rows) rows += row.bytes;
+    for (const LiveRow& row : found.rows) rows += row.bytes;
     EXPECT_EQ(rows, found.requested);
     EXPECT_EQ(found.allocated, peak.allocated);
     ASSERT_GE(found.rows.size(), peak.largest.size());

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "gui/paint/qt_color.h"
 #include "gui/view/value_text.h"
 #include "traces/figure/palette.h"
 
@@ -11,11 +12,6 @@ namespace memwall::gui {
 namespace {
 
 constexpr std::size_t kPhaseCount = 5;
-
-QColor color_of_word(std::string_view word) {
-  const Color c = palette::color_of(word);
-  return {c.red, c.green, c.blue};
-}
 
 }  // namespace
 
@@ -140,7 +136,7 @@ std::int64_t LiveSetTable::key(std::size_t row, int column) const {
 }
 
 std::optional<QColor> LiveSetTable::swatch(std::size_t row, int column) const {
-  if (column == kind) return color_of_word(to_string(set_->rows[row].kind));
+  if (column == kind) return qt_color(palette::color_of(to_string(set_->rows[row].kind)));
   return std::nullopt;
 }
 

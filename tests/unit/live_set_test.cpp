@@ -1,14 +1,14 @@
 // Is what lives at an instant what all stays say, and does the peak's explanation agree with the one that knows the
 // whole run?
 #include "gui/model/live_set.h"
-#include "gui/model/peak_explanation.h"
-#include "gui/model/storage_name.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "gui/model/peak_explanation.h"
+#include "gui/model/storage_name.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/tiered_run.h"
 #include "traces/figure/axis.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "gui/model/readable_name.h"
 #include "traces/figure/axis.h"
 #include "traces/figure/palette.h"
 #include "traces/figure/text_metrics.h"
@@ -16,12 +17,6 @@ constexpr double kLeastArea = 1;  // square pixels of a tile of its own
 constexpr double kSmall = 10;
 
 std::string size(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
-
-std::string words(StorageKind kind) {
-  std::string text(to_string(kind));
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
-}
 
 // The largest ratio of sides in a row of areas along a side: `sum` their sum, all within [low, high].
 double worst_ratio(double sum, double low, double high, double side) {
@@ -233,8 +228,9 @@ class TreemapDrawing {
   }
 
   std::string title_of(const TreemapTile& tile) const {
-    if (tile.row == kRest) return words(tile.kind) + " " + to_string(rest_of(set_, tiles_, tile.kind));
-    return fmt::format("{}, {}: {}", name_of_row(tile.row), words(tile.kind), size(set_.rows[tile.row].bytes));
+    if (tile.row == kRest) return with_blanks(to_string(tile.kind)) + " " + to_string(rest_of(set_, tiles_, tile.kind));
+    return fmt::format("{}, {}: {}", name_of_row(tile.row), with_blanks(to_string(tile.kind)),
+                       size(set_.rows[tile.row].bytes));
   }
 
   // The end of a path tells more than its beginning: "layers.3.mlp.weight" becomes "…mlp.weight".
@@ -260,7 +256,9 @@ class TreemapDrawing {
       y += kSmall + 3;
     };
     if (begins_kind)
-      line(fmt::format("{} {}", words(tile.kind), size(set_.by_kind[static_cast<std::size_t>(tile.kind)])), true);
+      line(fmt::format("{} {}", with_blanks(to_string(tile.kind)),
+                       size(set_.by_kind[static_cast<std::size_t>(tile.kind)])),
+           true);
     if (tile.row == kRest) {
       line(to_string(rest_of(set_, tiles_, tile.kind)), false);
     } else {

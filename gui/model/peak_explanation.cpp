@@ -25,13 +25,6 @@ std::string part(Bytes bytes, Bytes all) {
   return fmt::format("{} ({:.{}f} %)", size(bytes), share, share < 1 ? 1 : 0);
 }
 
-// "optimizer_state" as people write it.
-std::string words(std::string_view word) {
-  std::string text(word);
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
-}
-
 class PeakText {
  public:
   PeakText(const OpenRun& run, std::uint32_t tier)
@@ -102,7 +95,7 @@ class PeakText {
     std::string text;
     for (const std::size_t kind : kinds)
       if (set_.by_kind[kind] > 0)
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words(to_string(static_cast<StorageKind>(kind))),
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", with_blanks(to_string(static_cast<StorageKind>(kind))),
                             part(set_.by_kind[kind], set_.requested));
     return text.empty() ? "Nothing was asked for." : "By kind: " + text + ".";
   }
@@ -135,7 +128,7 @@ class PeakText {
     const LiveRow& row = set_.rows[i];
     const StorageName& name = names_[i];
     std::string text =
-        fmt::format("{}. {}, {}: {}", i + 1, size(row.bytes), words(to_string(row.kind)),
+        fmt::format("{}. {}, {}: {}", i + 1, size(row.bytes), with_blanks(to_string(row.kind)),
                     name.label.empty() ? fmt::format("storage {}", row.storage) : readable_name(name.label));
     if (!name.module.empty()) text += " of " + name.module;
     if (name.phase != Phase::unknown) text += fmt::format(", made in {}", to_string(name.phase));

@@ -87,13 +87,13 @@ class MainWindow : public QMainWindow {
   std::set<QString> told_;
   std::optional<OpenRun> aside_;  // the second run while it is not compared
 
-  struct Panel {
+  struct DockedPanel {
     QDockWidget* dock = nullptr;
     bool for_comparison = false, shown_at_first = true;
     bool wanted = true;   // while it is of no use: whether it is shown when it is again
     bool useful = false;  // for the runs that are open
   };
-  std::map<QString, Panel> panels_;
+  std::map<QString, DockedPanel> panels_;
   QStackedWidget* stack_ = nullptr;
   WelcomePage* welcome_ = nullptr;
   ViewerPage* page_ = nullptr;

@@ -76,7 +76,7 @@ void check_run_options(const Options& o, const std::string& what) {
   if (what != "compare" && o.files.size() > 1)
     throw UsageError(
         fmt::format("--view {} draws one run, {} were given; --view compare draws several.", what, o.files.size()));
-  if ((what == "tiers" || what == "compare") && !o.range.empty())
+  if (!gui::draws_ranges(what) && !o.range.empty())
     throw UsageError(
         fmt::format("--view {} tells of whole runs and has no --range; timeline, memory and links have one.", what));
   if (what != "timeline" && !o.lanes.empty())

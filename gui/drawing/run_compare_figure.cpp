@@ -57,7 +57,7 @@ Waterfall waterfall(const Run& base, const Run& other, const std::string& base_l
 
 Figure comparison_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels) {
   CompareChart chart{.title = "Comparison",
-                     .subtitle = figure_subtitle(*runs.front()),
+                     .subtitle = headline_of(*runs.front()),
                      .panels = {time_panel(runs, labels), memory_panel(runs, labels)},
                      .waterfalls = {}};
   for (std::size_t i = 1; i < runs.size(); ++i)

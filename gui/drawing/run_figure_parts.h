@@ -13,11 +13,8 @@ namespace memwall::gui {
 Figure timeline_figure(const Run& run, const std::optional<TimeRange>& range, const std::vector<std::string>& lanes);
 Figure memory_figure(const Run& run, const std::string& tier, const std::optional<TimeRange>& range);
 Figure links_figure(const Run& run, const std::optional<TimeRange>& range);
-Figure tiers_figure(const Run& run);
 Figure comparison_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels);
 
-// "gpt on h100, checkpoint:mode=full".
-std::string figure_subtitle(const Run& run);
 // ", 12.3 ms to 15.6 ms", as exact as tells its ends apart; "" for the whole run.
 std::string range_suffix(const std::optional<TimeRange>& range);
 // The range, or the whole run.

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "gui/drawing/run_figure_parts.h"
+#include "gui/drawing/run_tiers.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
 
@@ -35,7 +36,7 @@ void check_request(const std::vector<const Run*>& runs, const RunFigureRequest& 
   if (!request.lanes.empty() && request.view != "timeline")
     throw UsageError(fmt::format("lanes are chosen of a timeline; the view {} has none.", request.view));
   if (!request.range) return;
-  if (request.view == "tiers" || request.view == "compare")
+  if (!draws_ranges(request.view))
     throw UsageError(fmt::format(
         "the view {} tells of whole runs and has no range; expected timeline, memory or links with it.", request.view));
   const Time end = runs.front()->result.end;
@@ -50,6 +51,8 @@ const std::vector<std::string>& run_figure_names() {
   return names;
 }
 
+bool draws_ranges(const std::string& view) { return view == "timeline" || view == "memory" || view == "links"; }
+
 Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
                   const RunFigureRequest& request) {
   check_request(runs, request);
@@ -57,11 +60,11 @@ Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::st
   const Run& run = *runs.front();
   if (request.view == "memory") return memory_figure(run, request.tier, request.range);
   if (request.view == "links") return links_figure(run, request.range);
-  if (request.view == "tiers") return tiers_figure(run);
+  if (request.view == "tiers") return draw_tiers(tiers_chart(run));
   return timeline_figure(run, request.range, request.lanes);
 }
 
-std::string figure_subtitle(const Run& run) {
+std::string headline_of(const Run& run) {
   std::vector<std::string> policies = run.policies;
   if (!run.pager.empty()) policies.push_back("pager " + run.pager);
   return fmt::format("{} on {}, {}", run.trace.name, run.machine.name,

@@ -14,13 +14,18 @@ namespace memwall::gui {
 
 // "timeline", "memory", "tiers", "links", "compare".
 const std::vector<std::string>& run_figure_names();
+// Does the view draw a part of a run where a range is given? The others tell of whole runs.
+bool draws_ranges(const std::string& view);
 
 struct RunFigureRequest {
   std::string view = "timeline";
   std::string tier = "hbm";        // of "memory"
-  std::optional<TimeRange> range;  // default: everything. Not of "tiers" and "compare", which tell of whole runs
+  std::optional<TimeRange> range;  // default: everything. Only where draws_ranges(view)
   std::vector<std::string> lanes;  // of "timeline": titles, in the order of the picture; default: all
 };
+
+// "gpt on h100, checkpoint:mode=full": trace, machine, policies and pager.
+std::string headline_of(const Run& run);
 
 // Titles say the range, axes keep the times of the run.
 // REQUIRES: at least one run and as many labels; one, unless the view is "compare". Throws UsageError for an unknown

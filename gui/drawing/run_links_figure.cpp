@@ -6,8 +6,6 @@
 #include "gui/drawing/run_figure_parts.h"
 #include "traces/figure/axis.h"
 #include "traces/figure/links_figure.h"
-#include "traces/figure/tiers_figure.h"
-#include "traces/run/summary.h"
 
 namespace memwall::gui {
 namespace {
@@ -32,7 +30,7 @@ std::string note_of(double bytes, double utilization) {
 Figure links_figure(const Run& run, const std::optional<TimeRange>& range) {
   const TimeRange window = window_of(run, range);
   LinksChart chart{.title = "Links" + range_suffix(range),
-                   .subtitle = figure_subtitle(run),
+                   .subtitle = headline_of(run),
                    .begin = window.begin,
                    .end = window.end,
                    .links = {},
@@ -52,21 +50,6 @@ Figure links_figure(const Run& run, const std::optional<TimeRange>& range) {
     chart.links.push_back(std::move(link));
   }
   return draw_links(chart);
-}
-
-Figure tiers_figure(const Run& run) {
-  TiersChart chart{.title = "Memory hierarchy", .subtitle = figure_subtitle(run), .tiers = {}, .links = {}};
-  const RunSummary summary = summarize(run);
-  for (const TierSummary& tier : summary.tiers) {
-    TierRow row{tier.name, tier.capacity, tier.capacity - tier.usable, {}};
-    for (int k = 0; k < kStorageKinds; ++k)
-      if (const Bytes b = tier.peak.by_kind[static_cast<std::size_t>(k)]; b > 0)
-        row.parts.push_back({std::string(to_string(static_cast<StorageKind>(k))), b});
-    chart.tiers.push_back(std::move(row));
-  }
-  for (const LinkSummary& l : summary.links)
-    if (l.bytes > 0) chart.links.push_back({l.name, l.bytes, l.utilization, l.bandwidth});
-  return draw_tiers(chart);
 }
 
 }  // namespace memwall::gui

@@ -57,7 +57,7 @@ Figure memory_figure(const Run& run, const std::string& tier, const std::optiona
   const TimeRange window = window_of(run, range);
   MemoryChart chart{
       .title = "Memory of " + name + owner_of_tier(run, name) + range_suffix(range),
-      .subtitle = figure_subtitle(run) +
+      .subtitle = headline_of(run) +
                   (run.trace.knowledge.allocations ? "" : "; the trace does not know what is allocated when"),
       .begin = window.begin,
       .end = window.end,

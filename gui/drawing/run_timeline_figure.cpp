@@ -105,7 +105,7 @@ class TimelineMaker {
 Figure timeline_figure(const Run& run, const std::optional<TimeRange>& range, const std::vector<std::string>& lanes) {
   Timeline timeline = TimelineMaker(run, window_of(run, range)).make(lanes);
   timeline.title = "Timeline" + range_suffix(range);
-  timeline.subtitle = figure_subtitle(run);
+  timeline.subtitle = headline_of(run);
   return draw_timeline(timeline);
 }
 

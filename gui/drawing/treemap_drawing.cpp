@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "gui/model/readable_name.h"
 #include "traces/figure/axis.h"
 #include "traces/figure/palette.h"
 #include "traces/figure/text_metrics.h"
@@ -16,12 +17,6 @@ constexpr double kLeastArea = 1;  // square pixels of a tile of its own
 constexpr double kSmall = 10;
 
 std::string size(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
-
-std::string words(StorageKind kind) {
-  std::string text(to_string(kind));
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
-}
 
 // The largest ratio of sides in a row of areas along a side: `sum` their sum, all within [low, high].
 double worst_ratio(double sum, double low, double high, double side) {
@@ -88,7 +83,7 @@ struct KindGroup {
 };
 
 // Largest first; what is in no storage stands with the kind that it counts as.
-std::vector<KindGroup> groups_of(const ResidentSet& set) {
+std::vector<KindGroup> groups_of(const TierLiveSet& set) {
   std::vector<KindGroup> groups(kStorageKinds);
   for (int kind = 0; kind < kStorageKinds; ++kind) {
     groups[static_cast<std::size_t>(kind)].kind = static_cast<StorageKind>(kind);
@@ -102,7 +97,7 @@ std::vector<KindGroup> groups_of(const ResidentSet& set) {
   return groups;
 }
 
-void add_group(const ResidentSet& set, const KindGroup& group, const Rectangle& place,
+void add_group(const TierLiveSet& set, const KindGroup& group, const Rectangle& place,
                std::vector<TreemapTile>& tiles) {
   const double per_byte = place.width * place.height / static_cast<double>(group.bytes);
   std::vector<double> areas;
@@ -128,7 +123,7 @@ void add_group(const ResidentSet& set, const KindGroup& group, const Rectangle& 
 
 }  // namespace
 
-std::vector<TreemapTile> treemap(const ResidentSet& set, double width, double height) {
+std::vector<TreemapTile> treemap(const TierLiveSet& set, double width, double height) {
   std::vector<TreemapTile> tiles;
   if (!(width > 0) || !(height > 0)) return tiles;
   const std::vector<KindGroup> groups = groups_of(set);
@@ -139,11 +134,11 @@ std::vector<TreemapTile> treemap(const ResidentSet& set, double width, double he
   return tiles;
 }
 
-TreemapRest rest_of(const ResidentSet& set, const std::vector<TreemapTile>& tiles, StorageKind kind) {
+TreemapRest rest_of(const TierLiveSet& set, const std::vector<TreemapTile>& tiles, StorageKind kind) {
   TreemapRest rest;
   rest.bytes = set.by_kind[static_cast<std::size_t>(kind)];
   rest.untracked = kind == StorageKind::unknown ? set.untracked : 0;
-  for (const ResidentRow& row : set.rows)
+  for (const LiveRow& row : set.rows)
     if (row.kind == kind) ++rest.storages;
   for (const TreemapTile& tile : tiles)
     if (tile.kind == kind && tile.row != kRest) {
@@ -166,7 +161,7 @@ namespace {
 
 class TreemapDrawing {
  public:
-  TreemapDrawing(const ResidentSet& set, const std::vector<TreemapTile>& tiles, const Theme& theme,
+  TreemapDrawing(const TierLiveSet& set, const std::vector<TreemapTile>& tiles, const Theme& theme,
                  const std::map<StorageId, std::string>& names, Figure& figure)
       : set_(set), tiles_(tiles), theme_(theme), names_(names), figure_(figure) {}
 
@@ -233,8 +228,9 @@ class TreemapDrawing {
   }
 
   std::string title_of(const TreemapTile& tile) const {
-    if (tile.row == kRest) return words(tile.kind) + " " + to_string(rest_of(set_, tiles_, tile.kind));
-    return fmt::format("{}, {}: {}", name_of_row(tile.row), words(tile.kind), size(set_.rows[tile.row].bytes));
+    if (tile.row == kRest) return with_blanks(to_string(tile.kind)) + " " + to_string(rest_of(set_, tiles_, tile.kind));
+    return fmt::format("{}, {}: {}", name_of_row(tile.row), with_blanks(to_string(tile.kind)),
+                       size(set_.rows[tile.row].bytes));
   }
 
   // The end of a path tells more than its beginning: "layers.3.mlp.weight" becomes "…mlp.weight".
@@ -260,7 +256,9 @@ class TreemapDrawing {
       y += kSmall + 3;
     };
     if (begins_kind)
-      line(fmt::format("{} {}", words(tile.kind), size(set_.by_kind[static_cast<std::size_t>(tile.kind)])), true);
+      line(fmt::format("{} {}", with_blanks(to_string(tile.kind)),
+                       size(set_.by_kind[static_cast<std::size_t>(tile.kind)])),
+           true);
     if (tile.row == kRest) {
       line(to_string(rest_of(set_, tiles_, tile.kind)), false);
     } else {
@@ -271,7 +269,7 @@ class TreemapDrawing {
     }
   }
 
-  const ResidentSet& set_;
+  const TierLiveSet& set_;
   const std::vector<TreemapTile>& tiles_;
   const Theme& theme_;
   const std::map<StorageId, std::string>& names_;
@@ -280,7 +278,7 @@ class TreemapDrawing {
 
 }  // namespace
 
-Figure draw_treemap(const ResidentSet& set, const std::vector<TreemapTile>& tiles, std::optional<StorageId> selected,
+Figure draw_treemap(const TierLiveSet& set, const std::vector<TreemapTile>& tiles, std::optional<StorageId> selected,
                     const Theme& theme, double width, double height, const std::map<StorageId, std::string>& names) {
   Figure figure{
       width,

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "gui/model/readable_name.h"
-#include "gui/model/resident_set.h"
+#include "gui/model/storage_name.h"
 
 namespace memwall::gui {
 
@@ -57,38 +57,6 @@ std::string origin_words(const Op& op) {
                                                       : "modelled from the machine's numbers");
   if (op.error_permille > 0) text += fmt::format(", 90 % of truths within {:.1f} %", op.error_permille / 10.0);
   return text;
-}
-
-std::string_view wait_words(WaitReason reason) {
-  switch (reason) {
-    case WaitReason::none:
-      return "nothing";
-    case WaitReason::program_order:
-      return "the call before it in its thread";
-    case WaitReason::hand_over:
-      return "another thread that hands over";
-    case WaitReason::synchronize:
-      return "work on the device that the host waits for";
-    case WaitReason::launch_queue:
-      return "room in the queue of launches";
-    case WaitReason::memory:
-      return "memory: an allocation did not fit";
-    case WaitReason::launch:
-      return "its launch by the host";
-    case WaitReason::stream_order:
-      return "the work before it in its stream";
-    case WaitReason::event:
-      return "an event of another stream";
-    case WaitReason::occupancy:
-      return "a kernel in another stream that fills the device";
-    case WaitReason::copy_engine:
-      return "the copy engine, which served an earlier copy";
-    case WaitReason::page_fault:
-      return "data that was not on the device";
-    case WaitReason::peer:
-      return "the last rank of its collective";
-  }
-  return "?";
 }
 
 }  // namespace memwall::gui

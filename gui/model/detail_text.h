@@ -23,7 +23,5 @@ std::string describe_op(const OpenRun& run, OpId id);
 std::string describe_storage(const OpenRun& run, StorageId storage);
 // Where its duration comes from: "measured", "modelled, 90 % of truths within 12 %".
 std::string origin_words(const Op& op);
-// Why something began no earlier: "the work before it in its stream".
-std::string_view wait_words(WaitReason reason);
 
 }  // namespace memwall::gui

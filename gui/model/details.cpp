@@ -6,7 +6,7 @@
 
 #include "gui/model/detail_text.h"
 #include "gui/model/navigation.h"
-#include "gui/model/resident_set.h"
+#include "gui/model/wait_words.h"
 
 namespace memwall::gui {
 namespace {
@@ -144,7 +144,7 @@ class OpDetails {
     std::vector<DetailLine> lines;
     const auto add_wait = [&](const char* what, WaitReason reason, OpId cause, Duration waited) {
       if (reason == WaitReason::none && cause == kNoOp) return;
-      std::string text = std::string(wait_words(reason));
+      std::string text = std::string(awaited(reason));
       if (waited > Duration{}) text += ", waited " + format_time(waited);
       if (cause == kNoOp) return lines.push_back(line(what, text));
       DetailLine wait = op_line(what, cause);

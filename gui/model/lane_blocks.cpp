@@ -12,7 +12,8 @@ LaneBlockSearch::LaneBlockSearch(const std::vector<LaneBlock>& blocks)
 }
 
 LaneBlockSearch::Part LaneBlockSearch::within(TimeRange range) const {
-  const std::size_t first = ending_at_or_after(range.begin);
+  const auto reached = std::partition_point(reach_.begin(), reach_.end(), [&](Time end) { return end < range.begin; });
+  const auto first = static_cast<std::size_t>(reached - reach_.begin());
   const auto last = std::partition_point(start_.begin(), start_.end(), [&](Time begin) { return begin <= range.end; });
   return {first, std::max(first, static_cast<std::size_t>(last - start_.begin()))};
 }
@@ -28,11 +29,6 @@ double LaneBlockSearch::spans_within(Part part, TimeRange range) const {
     sum += share * block.spans;
   }
   return sum;
-}
-
-std::size_t LaneBlockSearch::ending_at_or_after(Time time) const {
-  const auto at = std::partition_point(reach_.begin(), reach_.end(), [&](Time end) { return end < time; });
-  return static_cast<std::size_t>(at - reach_.begin());
 }
 
 std::size_t LaneBlockSearch::index_of(std::uint32_t block) const {

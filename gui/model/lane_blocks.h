@@ -24,10 +24,6 @@ class LaneBlockSearch {
   double spans_within(Part part, TimeRange range) const;
   // The latest end of all spans in blocks before `i`; 0 if there is none.
   Time reach_before(std::size_t i) const { return i == 0 ? Time{} : reach_[i - 1]; }
-  // The first block that may hold a span beginning at or after `time`; blocks().size() if none.
-  std::size_t ending_at_or_after(Time time) const;
-  // The earliest begin of all spans in blocks from `i` on. REQUIRES: i < blocks().size().
-  Time starts_at(std::size_t i) const { return start_[i]; }
   // The index of a block of ops; blocks().size() if the lane has nothing in it.
   std::size_t index_of(std::uint32_t block) const;
   const std::vector<LaneBlock>& blocks() const { return *blocks_; }

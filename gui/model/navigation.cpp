@@ -125,23 +125,4 @@ TimeRange time_of(const OpenRun& run, OpRef op) {
   return {begin, begin + (op.call ? block->spans.call_time[i] : block->spans.time[i])};
 }
 
-std::optional<OpRef> first_in_lane(const OpenRun& run, std::uint8_t number, std::uint32_t lane, Time time) {
-  const RunLaneKind kind = run.outline().lanes[lane].kind;
-  if (kind == RunLaneKind::pager) return std::nullopt;
-  const LaneBlockSearch& search = run.spans->blocks_of(lane);
-  std::optional<OpRef> first;
-  Time earliest = kNever;
-  for (std::size_t i = search.ending_at_or_after(time); i < search.blocks().size(); ++i) {
-    // Where blocks overlap in time, a later one may hold an earlier span.
-    if (first && search.starts_at(i) >= earliest) break;
-    const auto block = run.spans->load(search.blocks()[i].block);
-    const LaneSlice slice = block->slice(lane, kind);
-    const std::size_t at = slice.at_or_after(time);
-    if (at == slice.size() || slice.begin(at) >= earliest) continue;
-    earliest = slice.begin(at);
-    first = ref_of(*block, slice.offset(at), number, kind);
-  }
-  return first;
-}
-
 }  // namespace memwall::gui

@@ -22,7 +22,4 @@ std::optional<OpRef> along_dependency(const OpenRun& run, OpRef op, Direction di
 std::optional<OpRef> cause_of(const OpDetail& detail, OpRef part);
 // When it ran; 0 to 0 if it has no such part.
 TimeRange time_of(const OpenRun& run, OpRef op);
-// The first op at or after `time` in a lane; nothing in a pager's, whose spans are moves.
-std::optional<OpRef> first_in_lane(const OpenRun& run, std::uint8_t number, std::uint32_t lane, Time time);
-
 }  // namespace memwall::gui

@@ -1,11 +1,14 @@
-// explain_peak: the peak in sentences that a person can act on.
+// The peak in sentences that a person can act on.
+#include "gui/model/peak_explanation.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "gui/model/live_set.h"
 #include "gui/model/readable_name.h"
-#include "gui/model/resident_set.h"
+#include "gui/model/storage_name.h"
 #include "traces/figure/axis.h"
 #include "traces/run/peak.h"
 
@@ -22,13 +25,6 @@ std::string part(Bytes bytes, Bytes all) {
   return fmt::format("{} ({:.{}f} %)", size(bytes), share, share < 1 ? 1 : 0);
 }
 
-// "optimizer_state" as people write it.
-std::string words(std::string_view word) {
-  std::string text(word);
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
-}
-
 class PeakText {
  public:
   PeakText(const OpenRun& run, std::uint32_t tier)
@@ -36,7 +32,7 @@ class PeakText {
         outline_(run.outline().run),
         tier_(outline_.machine.tiers[tier]),
         result_(outline_.result.tiers[tier]),
-        set_(resident_set(run, tier, result_.peak_time)) {
+        set_(live_set(run, tier, result_.peak_time)) {
     look_up_makers();
   }
 
@@ -65,7 +61,7 @@ class PeakText {
   void look_up_makers() {
     const std::size_t count = std::min(kMostMakers, set_.rows.size());
     for (std::size_t i = 0; i < count; ++i) {
-      const ResidentRow& row = set_.rows[i];
+      const LiveRow& row = set_.rows[i];
       names_.push_back(name_of(run_, row.storage));
       by_phase_[static_cast<std::size_t>(names_.back().phase)] += row.bytes;
       looked_at_ += row.bytes;
@@ -99,7 +95,7 @@ class PeakText {
     std::string text;
     for (const std::size_t kind : kinds)
       if (set_.by_kind[kind] > 0)
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words(to_string(static_cast<StorageKind>(kind))),
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", with_blanks(to_string(static_cast<StorageKind>(kind))),
                             part(set_.by_kind[kind], set_.requested));
     return text.empty() ? "Nothing was asked for." : "By kind: " + text + ".";
   }
@@ -129,10 +125,10 @@ class PeakText {
   }
 
   std::string one_storage(std::size_t i) const {
-    const ResidentRow& row = set_.rows[i];
+    const LiveRow& row = set_.rows[i];
     const StorageName& name = names_[i];
     std::string text =
-        fmt::format("{}. {}, {}: {}", i + 1, size(row.bytes), words(to_string(row.kind)),
+        fmt::format("{}. {}, {}: {}", i + 1, size(row.bytes), with_blanks(to_string(row.kind)),
                     name.label.empty() ? fmt::format("storage {}", row.storage) : readable_name(name.label));
     if (!name.module.empty()) text += " of " + name.module;
     if (name.phase != Phase::unknown) text += fmt::format(", made in {}", to_string(name.phase));
@@ -171,7 +167,7 @@ class PeakText {
   const Run& outline_;
   const Tier& tier_;
   const TierResult& result_;
-  ResidentSet set_;
+  TierLiveSet set_;
   std::vector<StorageName> names_;  // of the first rows
   std::array<Bytes, kPhases> by_phase_{};
   Bytes looked_at_ = 0, waiting_ = 0;

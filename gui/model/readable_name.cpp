@@ -1,5 +1,6 @@
 #include "gui/model/readable_name.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace memwall::gui {
@@ -62,6 +63,12 @@ std::string readable_name(std::string_view name) {
   const std::size_t colon = sentence ? std::string_view::npos : rest.rfind("::");
   const std::string_view function = colon == std::string_view::npos ? rest : rest.substr(colon + 2);
   return std::string(function.empty() ? name : function);
+}
+
+std::string with_blanks(std::string_view word) {
+  std::string text(word);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
 }
 
 }  // namespace memwall::gui

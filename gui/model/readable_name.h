@@ -13,4 +13,7 @@ namespace memwall::gui {
 // `name` is.
 std::string readable_name(std::string_view name);
 
+// "optimizer_state" as people write it: "optimizer state".
+std::string with_blanks(std::string_view word);
+
 }  // namespace memwall::gui

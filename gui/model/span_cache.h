@@ -41,7 +41,7 @@ class SpanCache {
   std::shared_ptr<const LoadedBlock> load(std::uint32_t block);
   // Of the last few ops. Null if they are not in memory; load(kRelations) then reads them.
   std::shared_ptr<const OpRelations> find_relations(OpId op) const;
-  // The block that holds an op, a move.
+  // The block that holds an op.
   static std::uint32_t block_of(OpId op) { return op / kSpanBlock; }
 
   const LevelOfDetail& level_of_detail() const { return level_of_detail_; }

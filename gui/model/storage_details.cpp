@@ -5,7 +5,7 @@
 
 #include "gui/model/detail_text.h"
 #include "gui/model/details.h"
-#include "gui/model/resident_set.h"
+#include "gui/model/storage_name.h"
 
 namespace memwall::gui {
 namespace {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "gui/paint/pixel_fill.h"
+#include "gui/paint/qt_color.h"
 #include "sim/error.h"
 #include "traces/figure/palette.h"
 
@@ -16,8 +17,6 @@ namespace memwall::gui {
 namespace {
 
 constexpr double kBorder = 0.75;  // of a rectangle, points
-
-QColor qt_color(Color c) { return QColor(c.red, c.green, c.blue, c.opacity); }
 
 class Painting {
  public:

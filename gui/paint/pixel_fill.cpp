@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/paint/qt_color.h"
+
 namespace memwall::gui {
 namespace {
 
@@ -45,7 +47,7 @@ void PixelFill::rectangle(double x0, double y0, double x1, double y1, Color colo
   y0 = std::max(-1.0, y0 * scale_y_ + shift_y_);
   y1 = std::min(bottom_, y1 * scale_y_ + shift_y_);
   if (!(x0 < x1) || !(y0 < y1)) return;
-  cells(x0, x1, y0, y1, QColor(color.red, color.green, color.blue, color.opacity));
+  cells(x0, x1, y0, y1, qt_color(color));
 }
 
 // Whole pixels in the middle, and a column or row of shares at each side that lies within a pixel.
@@ -105,7 +107,7 @@ bool PixelFill::step_area(const std::vector<Point>& points, Color given) {
   double end = points.front().x;
   for (const Point& point : points) end = std::max(end, point.x);
   end = std::min(end * scale_x_ + shift_x_, right_);
-  const QColor color(given.red, given.green, given.blue, given.opacity);
+  const QColor color = qt_color(given);
   changes_.assign(static_cast<std::size_t>(bottom_) + 4, 0);
   column_ = -2;
   std::size_t a = 0, b = 0;

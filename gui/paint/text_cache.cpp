@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/paint/qt_color.h"
 #include "traces/figure/text_metrics.h"
 
 namespace memwall::gui {
@@ -45,7 +46,7 @@ void TextCache::paint(const Text& text, QPainter& painter) {
   if (text.color.opacity == 0 || !(text.size > 0)) return;
   const int pixels = std::clamp(static_cast<int>(std::lround(text.size)), 1, 1000);
   const std::shared_ptr<const Layout> layout = layout_of(font_of(pixels, text.bold), text.text);
-  painter.setPen(QColor(text.color.red, text.color.green, text.color.blue, text.color.opacity));
+  painter.setPen(qt_color(text.color));
   const double share = text.anchor == Anchor::start ? 0 : text.anchor == Anchor::middle ? 0.5 : 1;
   const QPointF from(-share * layout->width, -layout->baseline);
   // Qt's fonts have whole pixels; other sizes are scaled.

@@ -52,6 +52,93 @@ void show_all_rows(Workspace& workspace) {
 // As they were when the file was opened for the first time.
 void reset_rows(Workspace& workspace) { workspace.reset_rows(); }
 
+// Nothing happens without a run.
+std::function<void()> with_run(Workspace& workspace, std::function<void(Workspace&)> act) {
+  return [&workspace, act = std::move(act)] {
+    if (workspace.has_run()) act(workspace);
+  };
+}
+
+std::function<void()> stepping(Workspace& workspace, void (Workspace::*step)(Direction), Direction direction) {
+  return with_run(workspace, [step, direction](Workspace& w) { (w.*step)(direction); });
+}
+
+std::vector<Command> view_commands(Workspace& w) {
+  const QString view = tr("&View");
+  return {
+      {view,
+       tr("Zoom to what is chosen"),
+       {"F"},
+       tr("Zooms to the chosen range, op, or life of a storage."),
+       with_run(w, [](Workspace& workspace) { workspace.show_chosen(); }),
+       {}},
+      {view, tr("Whole run"), {"Shift+F"}, tr("Shows the whole run."), with_run(w, show_whole), {}},
+      {view, tr("Undo zoom"), {"Backspace"}, tr("Goes back to what was visible before."), with_run(w, undo_zoom), {}},
+      {view, "-", {}, {}, {}, {}},
+      {view,
+       tr("Critical path"),
+       {"Q", "K"},
+       tr("Highlights the critical path and dims the rest; again: not."),
+       with_run(w, toggle_path),
+       {}},
+      {view,
+       tr("Show all lanes"),
+       {"Shift+L"},
+       tr("Shows hidden lanes and drops the filter."),
+       with_run(w, show_all_rows),
+       {}},
+      {view,
+       tr("Reset lanes"),
+       {},
+       tr("Order, heights and hidden lanes as when the file was first opened."),
+       with_run(w, reset_rows),
+       {}},
+      {view,
+       tr("Clear what is chosen"),
+       {"Esc"},
+       tr("Drops chosen op, storage, range, cursor and found ops."),
+       with_run(w, clear),
+       {}},
+  };
+}
+
+std::vector<Command> go_commands(Workspace& w) {
+  const QString go = tr("&Go");
+  return {
+      {go,
+       tr("Next op in lane"),
+       {"."},
+       tr("Goes to the next op of its lane."),
+       stepping(w, &Workspace::step_in_lane, Direction::forward),
+       {}},
+      {go,
+       tr("Previous op in lane"),
+       {","},
+       tr("Goes to the op before it in its lane."),
+       stepping(w, &Workspace::step_in_lane, Direction::back),
+       {}},
+      {go,
+       tr("What it waited for"),
+       {"["},
+       tr("Goes to the op that let the chosen one begin."),
+       stepping(w, &Workspace::step_along_dependency, Direction::back),
+       {}},
+      {go,
+       tr("What waited for it"),
+       {"]"},
+       tr("Goes to the first op that the chosen one let begin."),
+       stepping(w, &Workspace::step_along_dependency, Direction::forward),
+       {}},
+      {go,
+       tr("Peak of memory"),
+       {"P"},
+       tr("Puts the cursor at the peak of the first tier; again: of the next."),
+       with_run(w, jump_to_peak),
+       {}},
+      {go, tr("Mark here"), {"M"}, tr("Marks the chosen range, else the cursor."), with_run(w, add_bookmark), {}},
+  };
+}
+
 }  // namespace
 
 void jump_to_peak(Workspace& workspace) {
@@ -114,91 +201,17 @@ void remove_bookmark(Workspace& workspace, std::size_t bookmark) {
 }
 
 std::vector<Command> workspace_commands(Workspace& w) {
-  const auto then = [&w](void (*act)(Workspace&)) {
-    return [&w, act] {
-      if (w.has_run()) act(w);
-    };
-  };
-  const auto step = [&w](void (Workspace::*act)(Direction), Direction direction) {
-    return [&w, act, direction] {
-      if (w.has_run()) (w.*act)(direction);
-    };
-  };
-  const QString view = tr("&View"), go = tr("&Go"), compare = tr("&Compare");
-  return {
-      {view,
-       tr("Zoom to what is chosen"),
-       {"F"},
-       tr("Zooms to the chosen range, op, or life of a storage."),
-       [&w] {
-         if (w.has_run()) w.show_chosen();
-       },
-       {}},
-      {view, tr("Whole run"), {"Shift+F"}, tr("Shows the whole run."), then(show_whole), {}},
-      {view, tr("Undo zoom"), {"Backspace"}, tr("Goes back to what was visible before."), then(undo_zoom), {}},
-      {view, "-", {}, {}, {}, {}},
-      {view,
-       tr("Critical path"),
-       {"Q", "K"},
-       tr("Highlights the critical path and dims the rest; again: not."),
-       then(toggle_path),
-       {}},
-      {view,
-       tr("Show all lanes"),
-       {"Shift+L"},
-       tr("Shows hidden lanes and drops the filter."),
-       then(show_all_rows),
-       {}},
-      {view,
-       tr("Reset lanes"),
-       {},
-       tr("Order, heights and hidden lanes as when the file was first opened."),
-       then(reset_rows),
-       {}},
-      {view,
-       tr("Clear what is chosen"),
-       {"Esc"},
-       tr("Drops chosen op, storage, range, cursor and found ops."),
-       then(clear),
-       {}},
-      {go,
-       tr("Next op in lane"),
-       {"."},
-       tr("Goes to the next op of its lane."),
-       step(&Workspace::step_in_lane, Direction::forward),
-       {}},
-      {go,
-       tr("Previous op in lane"),
-       {","},
-       tr("Goes to the op before it in its lane."),
-       step(&Workspace::step_in_lane, Direction::back),
-       {}},
-      {go,
-       tr("What it waited for"),
-       {"["},
-       tr("Goes to the op that let the chosen one begin."),
-       step(&Workspace::step_along_dependency, Direction::back),
-       {}},
-      {go,
-       tr("What waited for it"),
-       {"]"},
-       tr("Goes to the first op that the chosen one let begin."),
-       step(&Workspace::step_along_dependency, Direction::forward),
-       {}},
-      {go,
-       tr("Peak of memory"),
-       {"P"},
-       tr("Puts the cursor at the peak of the first tier; again: of the next."),
-       then(jump_to_peak),
-       {}},
-      {go, tr("Mark here"), {"M"}, tr("Marks the chosen range, else the cursor."), then(add_bookmark), {}},
-      {compare,
+  std::vector<Command> commands = view_commands(w);
+  std::vector<Command> others = go_commands(w);
+  others.push_back(
+      {tr("&Compare"),
        tr("Align both runs at the chosen op"),
        {"="},
        tr("Draws the second run so that the chosen op begins below its counterpart; without a chosen op: as it ran."),
-       then(align),
-       {}},
-  };
+       with_run(w, align),
+       {}});
+  commands.insert(commands.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  return commands;
 }
 
 std::vector<Command> navigation_commands(Workspace& w, CanvasWidget& canvas) {

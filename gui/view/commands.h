@@ -13,7 +13,7 @@ namespace memwall::gui {
 class CanvasWidget;
 
 struct Command {
-  QString menu;  // "&File", "&View", "&Go", "&Marks", "&Help"
+  QString menu;  // "&File", "&View", "&Go", "&Compare", "&Help"
   QString text;  // of the menu entry; "-" alone is a line
   QStringList keys;
   QString help;                   // a sentence for the help page

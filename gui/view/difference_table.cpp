@@ -1,5 +1,6 @@
 #include "gui/view/difference_table.h"
 
+#include "gui/paint/qt_color.h"
 #include "gui/view/value_text.h"
 #include "traces/figure/palette.h"
 
@@ -92,8 +93,7 @@ std::int64_t DifferenceTable::key(std::size_t row, int column) const {
 std::optional<QColor> DifferenceTable::swatch(std::size_t row, int column) const {
   const OpDifference& d = comparison_->comparison.ops[row];
   if (column != phase || d.phase == Phase::unknown) return std::nullopt;
-  const Color c = palette::color_of(to_string(d.phase));
-  return QColor(c.red, c.green, c.blue);
+  return qt_color(palette::color_of(to_string(d.phase)));
 }
 
 void CellTable::show(std::vector<std::vector<ValueCell>> cells) {

@@ -83,7 +83,7 @@ ExportDialog::ExportDialog(Workspace& workspace, QSize canvas, QWidget* parent)
 void ExportDialog::adapt() {
   const QString view = view_->currentData().toString();
   tier_->setEnabled(view == "memory");
-  range_->setEnabled(view == "timeline" || view == "memory" || view == "links");
+  range_->setEnabled(draws_ranges(view.toStdString()));
   scale_->setEnabled(path_->text().endsWith(".png"));
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "gui/model/resident_set.h"
+#include "gui/model/storage_name.h"
+#include "gui/paint/qt_color.h"
 #include "gui/view/value_text.h"
 #include "traces/figure/palette.h"
 
@@ -19,17 +20,8 @@ std::vector<std::size_t> unknown_rows(const ValueTable& table, const Facts& fact
   return rows;
 }
 
-QColor color_of_word(std::string_view word) {
-  const Color c = palette::color_of(word);
-  return {c.red, c.green, c.blue};
-}
-
 std::string_view color_word(OpKind kind) {
-  return kind == OpKind::copy         ? "copy"
-         : kind == OpKind::collective ? "collective"
-         : kind == OpKind::storage_io ? "storage"
-         : runs_on_device(kind)       ? "compute"
-                                      : "host";
+  return runs_on_device(kind) ? to_string(work_word(kind, Phase::unknown)) : "host";
 }
 
 }  // namespace
@@ -100,7 +92,7 @@ QString FoundOpsTable::text(std::size_t row, int column) const {
 std::optional<QColor> FoundOpsTable::swatch(std::size_t row, int column) const {
   const auto found = facts_.find(row);
   if (column != kind || found == facts_.end()) return std::nullopt;
-  return color_of_word(color_word(found->second.kind));
+  return qt_color(palette::color_of(color_word(found->second.kind)));
 }
 
 FoundStoragesTable::FoundStoragesTable(QObject* parent)
@@ -148,7 +140,7 @@ QString FoundStoragesTable::text(std::size_t row, int column) const {
 std::optional<QColor> FoundStoragesTable::swatch(std::size_t row, int column) const {
   const auto found = facts_.find(row);
   if (column != kind || found == facts_.end() || !found->second.bytes) return std::nullopt;
-  return color_of_word(to_string(found->second.kind));
+  return qt_color(palette::color_of(to_string(found->second.kind)));
 }
 
 }  // namespace memwall::gui

@@ -2,10 +2,10 @@
 #include <QHBoxLayout>
 #include <QVBoxLayout>
 
+#include "gui/drawing/run_tiers.h"
 #include "gui/view/figure_view.h"
 #include "gui/view/panel.h"
 #include "gui/view/panels.h"
-#include "gui/view/run_tiers.h"
 
 namespace memwall::gui {
 namespace {

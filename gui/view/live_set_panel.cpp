@@ -60,10 +60,10 @@ class LiveSetPanel : public Panel {
     const Asked asked{run()->history.get(), run_number(), tier_->currentData().toUInt(), instant()};
     if (asked == asked_) return;
     asked_ = asked;
-    work_out<ResidentSet>(
+    work_out<TierLiveSet>(
         tr("Looking who lives there"), QStringLiteral("set"),
-        [open = *run(), asked](const LoadProgress&) { return resident_set(open, asked.tier, asked.time); },
-        [this](ResidentSet set) { show_set(std::move(set)); });
+        [open = *run(), asked](const LoadProgress&) { return live_set(open, asked.tier, asked.time); },
+        [this](TierLiveSet set) { show_set(std::move(set)); });
   }
 
   void resizeEvent(QResizeEvent* event) override {
@@ -148,15 +148,15 @@ class LiveSetPanel : public Panel {
   void show_nothing(const QString& why) {
     forget_work(QStringLiteral("set"));
     asked_ = {};
-    table_.show(std::make_shared<ResidentSet>(), Time{});
+    table_.show(std::make_shared<TierLiveSet>(), Time{});
     treemap_->show_tiles(nullptr, {}, {});
     totals_->clear();
     set_status(why);
   }
 
-  void show_set(ResidentSet set) {
+  void show_set(TierLiveSet set) {
     const bool first = table_.rows() == 0;
-    set_ = std::make_shared<const ResidentSet>(std::move(set));
+    set_ = std::make_shared<const TierLiveSet>(std::move(set));
     table_.show(set_, run()->whole().end);
     if (first) view_->fit_columns(LiveSetTable::name);
     show_totals();
@@ -168,7 +168,7 @@ class LiveSetPanel : public Panel {
   }
 
   void show_totals() {
-    const ResidentSet& set = *set_;
+    const TierLiveSet& set = *set_;
     const bool chosen = workspace().state().selection.cursor.has_value();
     QString text = (chosen ? tr("At %1: ") : tr("At the peak, %1 (click into the canvas for another instant): "))
                        .arg(instant_text(set.time, run()->whole().end));
@@ -245,7 +245,7 @@ class LiveSetPanel : public Panel {
   }
 
   QString words_of(std::size_t row) const {
-    const ResidentRow& r = table_.set().rows[row];
+    const LiveRow& r = table_.set().rows[row];
     QString words;
     if (table_.knows(row)) words = table_.text(row, LiveSetTable::name) + '\n';
     words +=
@@ -277,13 +277,13 @@ class LiveSetPanel : public Panel {
     if (!here) return;
     const auto& rows = table_.set().rows;
     const auto found =
-        std::find_if(rows.begin(), rows.end(), [&](const ResidentRow& row) { return row.storage == storage->storage; });
+        std::find_if(rows.begin(), rows.end(), [&](const LiveRow& row) { return row.storage == storage->storage; });
     const auto row = static_cast<std::size_t>(found - rows.begin());
     if (found != rows.end() && view_->current_row() != row) view_->choose(row);
   }
 
   LiveSetTable table_;
-  std::shared_ptr<const ResidentSet> set_;
+  std::shared_ptr<const TierLiveSet> set_;
   const void* known_source_ = nullptr;
   Asked asked_;
   std::size_t batch_ = kFirstBatch;

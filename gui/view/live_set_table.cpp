@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "gui/paint/qt_color.h"
 #include "gui/view/value_text.h"
 #include "traces/figure/palette.h"
 
@@ -11,11 +12,6 @@ namespace memwall::gui {
 namespace {
 
 constexpr std::size_t kPhaseCount = 5;
-
-QColor color_of_word(std::string_view word) {
-  const Color c = palette::color_of(word);
-  return {c.red, c.green, c.blue};
-}
 
 }  // namespace
 
@@ -28,12 +24,12 @@ LiveSetTable::LiveSetTable(QObject* parent)
                   {tr("Since"), true, tr("When its stay in this tier began")},
                   {tr("Until"), true, tr("When its stay in this tier ends")}},
                  parent),
-      set_(std::make_shared<ResidentSet>()),
+      set_(std::make_shared<TierLiveSet>()),
       texts_{QString()} {
   numbers_.emplace("", 0);
 }
 
-void LiveSetTable::show(std::shared_ptr<const ResidentSet> set, Time end) {
+void LiveSetTable::show(std::shared_ptr<const TierLiveSet> set, Time end) {
   change_rows([&] {
     set_ = std::move(set);
     end_ = end;
@@ -102,7 +98,7 @@ std::size_t LiveSetTable::named() const {
 }
 
 QString LiveSetTable::text(std::size_t row, int column) const {
-  const ResidentRow& r = set_->rows[row];
+  const LiveRow& r = set_->rows[row];
   const bool of_name = column == name || column == module || column == phase;
   const Known* const all = of_name ? known(row) : nullptr;
   if (of_name && all == nullptr) return QStringLiteral("…");
@@ -127,7 +123,7 @@ QString LiveSetTable::text(std::size_t row, int column) const {
 }
 
 QString LiveSetTable::plain(std::size_t row, int column) const {
-  const ResidentRow& r = set_->rows[row];
+  const LiveRow& r = set_->rows[row];
   if (column == bytes) return QString::number(r.bytes);
   if (column == since) return plain_text(r.begin);
   if (column == until) return plain_text(std::min(r.end, end_));
@@ -135,12 +131,12 @@ QString LiveSetTable::plain(std::size_t row, int column) const {
 }
 
 std::int64_t LiveSetTable::key(std::size_t row, int column) const {
-  const ResidentRow& r = set_->rows[row];
+  const LiveRow& r = set_->rows[row];
   return column == bytes ? r.bytes : column == since ? r.begin.count() : r.end.count();
 }
 
 std::optional<QColor> LiveSetTable::swatch(std::size_t row, int column) const {
-  if (column == kind) return color_of_word(to_string(set_->rows[row].kind));
+  if (column == kind) return qt_color(palette::color_of(to_string(set_->rows[row].kind)));
   return std::nullopt;
 }
 

@@ -10,7 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gui/model/resident_set.h"
+#include "gui/model/live_set.h"
+#include "gui/model/storage_name.h"
 #include "gui/view/value_table.h"
 
 namespace memwall::gui {
@@ -27,8 +28,8 @@ class LiveSetTable : public ValueTable {
   explicit LiveSetTable(QObject* parent = nullptr);
 
   // Names that are known stay. `end`: of the run, which chooses the unit of instants.
-  void show(std::shared_ptr<const ResidentSet> set, Time end);
-  const ResidentSet& set() const { return *set_; }
+  void show(std::shared_ptr<const TierLiveSet> set, Time end);
+  const TierLiveSet& set() const { return *set_; }
   void forget_names();  // another run
   bool knows(std::size_t row) const { return known(row) != nullptr; }
   void add_names(const std::vector<NamedStorage>& names);
@@ -62,7 +63,7 @@ class LiveSetTable : public ValueTable {
   std::uint32_t number_of(const std::string& text);
   const Known* known(std::size_t row) const;
 
-  std::shared_ptr<const ResidentSet> set_;
+  std::shared_ptr<const TierLiveSet> set_;
   Time end_{};
   std::unordered_map<StorageId, Known> names_;
   std::vector<QString> texts_;

@@ -36,7 +36,6 @@ class MainWindow : public QMainWindow {
   void wait();  // until nothing is read or worked out any more: for tests
 
   Workspace& workspace() { return workspace_; }
-  RunOpener& opener() { return opener_; }
   ViewerPage& page() { return *page_; }
   const std::vector<Command>& commands() const { return commands_; }
 
@@ -89,13 +88,13 @@ class MainWindow : public QMainWindow {
   std::set<QString> told_;
   std::optional<OpenRun> aside_;  // the second run while it is not compared
 
-  struct Panel {
+  struct DockedPanel {
     QDockWidget* dock = nullptr;
     bool for_comparison = false, shown_at_first = true;
     bool wanted = true;   // while it is of no use: whether it is shown when it is again
     bool useful = false;  // for the runs that are open
   };
-  std::map<QString, Panel> panels_;
+  std::map<QString, DockedPanel> panels_;
   QStackedWidget* stack_ = nullptr;
   WelcomePage* welcome_ = nullptr;
   ViewerPage* page_ = nullptr;

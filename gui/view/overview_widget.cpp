@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "gui/paint/figure_painter.h"
+#include "gui/paint/qt_color.h"
 #include "sim/error.h"
 
 namespace memwall::gui {
@@ -48,8 +49,7 @@ void OverviewWidget::render() {
   const double ratio = devicePixelRatioF();
   picture_ = QPixmap((QSizeF(size()) * ratio).toSize());
   picture_.setDevicePixelRatio(ratio);
-  const Color& back = workspace_.theme().background;
-  picture_.fill(QColor(back.red, back.green, back.blue));
+  picture_.fill(qt_color(workspace_.theme().background));
   stale_ = false;
   if (!workspace_.has_run()) return;
   try {

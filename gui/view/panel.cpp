@@ -97,10 +97,6 @@ const OpenRun* Panel::run() const {
 
 Duration Panel::shift() const { return run_number() == 0 ? Duration{} : workspace_.state().shift; }
 
-void Panel::choose_run(std::uint8_t number) {
-  if (run_choice_ != nullptr && number < run_choice_->count()) run_choice_->setCurrentIndex(number);
-}
-
 void Panel::add_run_choice(QHBoxLayout* line) {
   run_choice_ = new QComboBox(this);
   run_choice_->setObjectName(QStringLiteral("run"));

@@ -48,7 +48,6 @@ class Panel : public QWidget {
   // The run that the panel tells of, by number; null where none is open.
   std::uint8_t run_number() const;
   const OpenRun* run() const;
-  void choose_run(std::uint8_t number);
   // How much later than its own times that run is drawn.
   Duration shift() const;
   // The panel tells of the run that this line chooses; it is hidden where one run is open.

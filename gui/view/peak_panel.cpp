@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-#include "gui/model/resident_set.h"
+#include "gui/model/peak_explanation.h"
+#include "gui/model/storage_name.h"
 #include "gui/view/panel.h"
 #include "gui/view/panels.h"
 #include "gui/view/reference_browser.h"

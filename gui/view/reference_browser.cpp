@@ -2,6 +2,8 @@
 
 #include <QScrollBar>
 
+#include "gui/paint/qt_color.h"
+
 namespace memwall::gui {
 
 ReferenceBrowser::ReferenceBrowser(Workspace& workspace, const QString& name, QWidget* parent)
@@ -53,7 +55,7 @@ void ReferenceBrowser::show_html(const QString& html, bool stay) {
 
 void ReferenceBrowser::apply_theme() {
   const Theme& theme = workspace_.theme();
-  const auto name = [](const Color& c) { return QColor(c.red, c.green, c.blue).name(); };
+  const auto name = [](const Color& c) { return qt_color(c).name(); };
   // Links are told from text by their line too.
   const QString link = theme.dark ? QStringLiteral("#7cc4f5") : QStringLiteral("#0058a3");
   document()->setDefaultStyleSheet(QStringLiteral("a { color: %1; } h3 { margin: 8px 0 2px 0; font-size: medium; }"

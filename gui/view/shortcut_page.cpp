@@ -18,7 +18,7 @@ QString row(const QString& left, const QString& right) {
 
 }  // namespace
 
-QString ShortcutPage::text_of(const std::vector<Command>& commands) {
+QString ShortcutPage::html_of(const std::vector<Command>& commands) {
   QString text;
   QString menu;
   for (const Command& command : commands) {
@@ -44,7 +44,7 @@ ShortcutPage::ShortcutPage(const std::vector<Command>& commands, QWidget* parent
   setAttribute(Qt::WA_DeleteOnClose);
   auto* browser = new QTextBrowser(this);
   browser->setAccessibleName(tr("Keys and gestures"));
-  browser->setHtml(text_of(commands));
+  browser->setHtml(html_of(commands));
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, this);
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
   auto* layout = new QVBoxLayout(this);

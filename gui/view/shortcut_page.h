@@ -13,7 +13,7 @@ class ShortcutPage : public QDialog {
   Q_OBJECT
  public:
   ShortcutPage(const std::vector<Command>& commands, QWidget* parent);
-  static QString text_of(const std::vector<Command>& commands);  // as HTML
+  static QString html_of(const std::vector<Command>& commands);
 
  protected:
   void keyPressEvent(QKeyEvent* event) override;  // `?` closes it again

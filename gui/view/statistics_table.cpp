@@ -1,5 +1,6 @@
 #include "gui/view/statistics_table.h"
 
+#include "gui/paint/qt_color.h"
 #include "gui/view/value_text.h"
 #include "traces/figure/palette.h"
 
@@ -101,8 +102,7 @@ std::int64_t StatisticsTable::key(std::size_t i, int column) const {
 std::optional<QColor> StatisticsTable::swatch(std::size_t i, int column) const {
   const bool has_color = key_ == StatisticsKey::phase || key_ == StatisticsKey::kind;
   if (column != name || !has_color || is_total(i)) return std::nullopt;
-  const Color c = palette::color_of(row(i).name);
-  return QColor(c.red, c.green, c.blue);
+  return qt_color(palette::color_of(row(i).name));
 }
 
 }  // namespace memwall::gui

@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/drawing/run_figures.h"
+#include "gui/paint/qt_color.h"
 #include "gui/view/reference_browser.h"
-#include "gui/view/run_tiers.h"
 #include "gui/view/value_text.h"
 #include "traces/figure/palette.h"
 #include "traces/run/summary.h"
@@ -60,9 +61,8 @@ QString escaped(std::string_view text) { return text_of(text).toHtmlEscaped(); }
 
 // A square of the colour that the word has everywhere.
 QString swatch(std::string_view word) {
-  const Color c = palette::color_of(word);
   return QStringLiteral("<span style=\"color:%1\">■</span> %2")
-      .arg(QColor(c.red, c.green, c.blue).name(), escaped(word));
+      .arg(qt_color(palette::color_of(word)).name(), escaped(word));
 }
 
 QString overview(const OpenRun& open) {

@@ -3,14 +3,14 @@
 #include <QApplication>
 #include <QToolTip>
 
+#include "gui/paint/qt_color.h"
+
 namespace memwall::gui {
 namespace {
 
-QColor color_of(const Color& color) { return {color.red, color.green, color.blue, color.opacity}; }
-
 // Widgets in the colours of the canvas.
 QPalette palette_of(const Theme& theme) {
-  const QColor back = color_of(theme.background), band = color_of(theme.band), text = color_of(theme.text);
+  const QColor back = qt_color(theme.background), band = qt_color(theme.band), text = qt_color(theme.text);
   const QColor window = theme.dark ? back.lighter(125) : QColor(239, 239, 239);
   const QColor button = theme.dark ? back.lighter(165) : QColor(239, 239, 239);
   QPalette palette(button, window);
@@ -18,10 +18,10 @@ QPalette palette_of(const Theme& theme) {
   palette.setColor(QPalette::AlternateBase, band);
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText, QPalette::ToolTipText}) {
     palette.setColor(role, text);
-    palette.setColor(QPalette::Disabled, role, color_of(theme.faint_text));
+    palette.setColor(QPalette::Disabled, role, qt_color(theme.faint_text));
   }
   palette.setColor(QPalette::ToolTipBase, window);
-  palette.setColor(QPalette::PlaceholderText, color_of(theme.faint_text));
+  palette.setColor(QPalette::PlaceholderText, qt_color(theme.faint_text));
   palette.setColor(QPalette::Highlight, QColor(0, 114, 178));  // Okabe and Ito's blue: white text can be read on it
   palette.setColor(QPalette::HighlightedText, Qt::white);
   palette.setColor(QPalette::Link, theme.dark ? QColor(86, 180, 233) : QColor(0, 114, 178));

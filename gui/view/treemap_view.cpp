@@ -20,7 +20,7 @@ TreemapView::TreemapView(QWidget* parent) : QWidget(parent) {
   setMinimumSize(60, 40);
 }
 
-void TreemapView::show_tiles(std::shared_ptr<const ResidentSet> set, std::vector<TreemapTile> tiles, QSizeF size) {
+void TreemapView::show_tiles(std::shared_ptr<const TierLiveSet> set, std::vector<TreemapTile> tiles, QSizeF size) {
   set_ = std::move(set);
   tiles_ = std::move(tiles);
   size_ = size.expandedTo({1, 1});

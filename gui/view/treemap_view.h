@@ -20,12 +20,12 @@ class TreemapView : public QWidget {
   explicit TreemapView(QWidget* parent = nullptr);
 
   // `tiles`: of `set`, made for `size`; drawn stretched where the widget has another size by now.
-  void show_tiles(std::shared_ptr<const ResidentSet> set, std::vector<TreemapTile> tiles, QSizeF size);
+  void show_tiles(std::shared_ptr<const TierLiveSet> set, std::vector<TreemapTile> tiles, QSizeF size);
   void set_selected(std::optional<StorageId> storage);
   // Drawn where a rectangle has room.
   void set_names(std::map<StorageId, std::string> names);
   void set_theme(const Theme& theme);
-  // What is said of a row (an index into ResidentSet::rows) when the pointer rests on it.
+  // What is said of a row (an index into TierLiveSet::rows) when the pointer rests on it.
   void set_words(std::function<QString(std::size_t row)> words) { words_ = std::move(words); }
   const std::vector<TreemapTile>& tiles() const { return tiles_; }
   QSize sizeHint() const override { return {320, 220}; }
@@ -51,7 +51,7 @@ class TreemapView : public QWidget {
   void step(int by);
   void redraw();
 
-  std::shared_ptr<const ResidentSet> set_;
+  std::shared_ptr<const TierLiveSet> set_;
   std::vector<TreemapTile> tiles_;
   QSizeF size_{1, 1};
   std::optional<StorageId> selected_;

@@ -147,9 +147,8 @@ QVariant ValueTable::data(const QModelIndex& index, int role) const {
   const int column = index.column();
   switch (role) {
     case Qt::DisplayRole:
+    case Qt::ToolTipRole:  // whole, where the column is too narrow
       return text(row, column);
-    case Qt::ToolTipRole:
-      return tip(row, column);
     case Qt::TextAlignmentRole:
       return int(Qt::AlignVCenter) |
              int(columns_[static_cast<std::size_t>(column)].number ? Qt::AlignRight : Qt::AlignLeft);

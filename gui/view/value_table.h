@@ -34,7 +34,6 @@ class ValueTable : public QAbstractTableModel {
   // For other programs: seconds and bytes without units.
   virtual QString plain(std::size_t row, int column) const { return text(row, column); }
   virtual std::optional<QColor> swatch(std::size_t row, int column) const;
-  virtual QString tip(std::size_t row, int column) const { return text(row, column); }
 
   // Shows rows that hold all words, letters of either case; "" shows all.
   void filter(const QString& words);

@@ -136,7 +136,7 @@ TEST(MainWindow, NoKeyHasTwoMeanings) {
 
 TEST(MainWindow, TheHelpPageListsEveryKeyWithASentence) {
   const WindowScene scene(0);
-  const QString page = ShortcutPage::text_of(scene.window->commands());
+  const QString page = ShortcutPage::html_of(scene.window->commands());
   for (const Command& command : scene.window->commands()) {
     if (command.keys.isEmpty()) continue;
     EXPECT_TRUE(command.help.endsWith('.')) << command.text.toStdString();

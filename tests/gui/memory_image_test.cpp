@@ -7,6 +7,7 @@
 #include "gui/drawing/treemap_drawing.h"
 #include "gui/model/canvas_state.h"
 #include "gui/model/readable_name.h"
+#include "gui/model/storage_name.h"
 #include "gui/paint/figure_painter.h"
 #include "tests/gui/support/image_check.h"
 #include "tests/support/gpt_trace.h"
@@ -88,7 +89,7 @@ TEST(MemoryImage, BeforeKindsAreRead) {
 
 TEST(MemoryImage, WhatLivesAtThePeak) {
   const OpenRun run = opened(paged_run());
-  const ResidentSet set = resident_set(run, 0, run.outline().run.result.tiers[0].peak_time);
+  const TierLiveSet set = live_set(run, 0, run.outline().run.result.tiers[0].peak_time);
   const std::vector<TreemapTile> tiles = treemap(set, 800, 400);
   std::map<StorageId, std::string> names;
   for (std::size_t i = 0; i < 40 && i < set.rows.size(); ++i)

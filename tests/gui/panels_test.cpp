@@ -17,13 +17,15 @@
 #include <chrono>
 #include <sstream>
 
+#include "gui/drawing/run_tiers.h"
 #include "gui/model/details.h"
+#include "gui/model/peak_explanation.h"
+#include "gui/model/storage_name.h"
 #include "gui/view/difference_table.h"
 #include "gui/view/figure_view.h"
 #include "gui/view/found_table.h"
 #include "gui/view/live_set_table.h"
 #include "gui/view/reference_browser.h"
-#include "gui/view/run_tiers.h"
 #include "gui/view/statistics_table.h"
 #include "gui/view/summary_text.h"
 #include "gui/view/table_view.h"
@@ -38,8 +40,8 @@
 namespace memwall::gui {
 namespace {
 
-std::shared_ptr<const ResidentSet> a_set(std::uint32_t count) {
-  auto set = std::make_shared<ResidentSet>();
+std::shared_ptr<const TierLiveSet> a_set(std::uint32_t count) {
+  auto set = std::make_shared<TierLiveSet>();
   for (std::uint32_t i = 0; i < count; ++i)
     set->rows.push_back({i, Bytes{1000} * (count - i), i % 2 == 0 ? StorageKind::activation : StorageKind::parameter,
                          Time(static_cast<std::int64_t>((i * 7919) % count)), Time(5'000'000)});
@@ -168,14 +170,14 @@ TEST(LiveSetPanel, ShowsWhatTheModelSays) {
   const OpenRun& run = scene.workspace.state().runs[0];
   const Time peak = run.outline().run.result.tiers[0].peak_time;
   const auto lines = [&] { return scene.part<TableView>("table").model()->rowCount(); };
-  EXPECT_EQ(lines(), std::ssize(resident_set(run, 0, peak).rows)) << "without a cursor: the peak";
+  EXPECT_EQ(lines(), std::ssize(live_set(run, 0, peak).rows)) << "without a cursor: the peak";
   const Time early = run.whole().end / 10;
   scene.workspace.set_cursor(early);
   scene.settle();
-  const ResidentSet set = resident_set(run, 0, early);
+  const TierLiveSet set = live_set(run, 0, early);
   ASSERT_EQ(lines(), std::ssize(set.rows))
       << scene.part<QLabel>("totals").text().toStdString() << scene.part<QLabel>("status").text().toStdString();
-  EXPECT_NE(set.rows.size(), resident_set(run, 0, peak).rows.size());
+  EXPECT_NE(set.rows.size(), live_set(run, 0, peak).rows.size());
   const auto& table = dynamic_cast<const LiveSetTable&>(*scene.part<TableView>("table").model());
   const StorageName name = name_of(run, set.rows[0].storage);
   EXPECT_EQ(table.text(0, LiveSetTable::name),

@@ -1,6 +1,7 @@
 #include "tests/support/tiered_run.h"
 
 #include "sim/registry.h"
+#include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/run_recorder.h"
 
@@ -50,6 +51,22 @@ Run tiered_run(Trace trace, const TieredRunOptions& options) {
     settings.pager = pager.get();
   }
   return simulate_and_record(std::move(trace), machine_of(options), settings);
+}
+
+std::shared_ptr<const Run> paged_run() {
+  GptShape shape;
+  shape.layers = 3;
+  shape.steps = 2;
+  shape.hidden = 64;
+  shape.sequence = 32;
+  shape.flops_per_second = shape.bytes_per_second = 1e10;
+  shape.launch_cost = microseconds(5);
+  PagerToHost pager;
+  TieredRunOptions options;
+  options.allocator = "ideal";
+  options.hbm = tiered_run(gpt_step(shape), options).result.tiers[0].peak_allocated * 7 / 10;
+  options.own_pager = &pager;
+  return std::make_shared<const Run>(tiered_run(gpt_step(shape), options));
 }
 
 gui::OpenRun opened(std::shared_ptr<const Run> run) {

@@ -34,6 +34,8 @@ class PagerToHost final : public Pager {
 // The trace after the policies.
 Trace tiered_trace(const Trace& trace, const TieredRunOptions& options);
 Run tiered_run(Trace trace, const TieredRunOptions& options);
+// Two steps of a GPT of three layers, paged by PagerToHost: the device holds 70 % of what they need.
+std::shared_ptr<const Run> paged_run();
 // Open as the viewer has it: source, cache, history.
 gui::OpenRun opened(std::shared_ptr<const Run> run);
 

@@ -44,25 +44,6 @@ TEST(Navigation, NextInLaneWalksAStreamFromEndToEndAndBack) {
   EXPECT_EQ(next_in_lane(open, {0, ops.back(), false}, Direction::forward), std::nullopt);
 }
 
-TEST(Navigation, FirstInLaneIsTheFirstAtOrAfterATime) {
-  const auto run = long_run();
-  const OpenRun open = open_run_of(run);
-  const std::vector<OpId> ops = work_of(*run, 0);
-  const auto lane = lane_of(open, {0, ops[0], false});
-  ASSERT_TRUE(lane);
-  for (int part = 0; part <= 40; ++part) {
-    const Time time = run->result.end * part / 40;
-    const auto wanted =
-        std::find_if(ops.begin(), ops.end(), [&](OpId id) { return run->result.records[id].start >= time; });
-    const auto found = first_in_lane(open, 0, *lane, time);
-    if (wanted == ops.end()) {
-      EXPECT_EQ(found, std::nullopt);
-    } else {
-      EXPECT_EQ(found, (OpRef{0, *wanted, false}));
-    }
-  }
-}
-
 TEST(Navigation, AnOpHasALaneForEachPartThatItHas) {
   const auto run = long_run();
   const OpenRun open = open_run_of(run);

@@ -6,29 +6,12 @@
 
 #include "gui/drawing/canvas_drawing.h"
 #include "gui/drawing/row_drawing.h"
-#include "tests/support/gpt_trace.h"
 #include "tests/support/tiered_run.h"
 
 namespace memwall::gui {
 namespace {
 
 using WholeRun = memwall::Run;
-
-std::shared_ptr<const WholeRun> paged() {
-  GptShape shape;
-  shape.layers = 3;
-  shape.steps = 2;
-  shape.hidden = 64;
-  shape.sequence = 32;
-  shape.flops_per_second = shape.bytes_per_second = 1e10;
-  shape.launch_cost = microseconds(5);
-  PagerToHost pager;
-  TieredRunOptions options;
-  options.allocator = "ideal";
-  options.hbm = tiered_run(gpt_step(shape), options).result.tiers[0].peak_allocated * 7 / 10;
-  options.own_pager = &pager;
-  return std::make_shared<const WholeRun>(tiered_run(gpt_step(shape), options));
-}
 
 // The one with most stays, of those that are not read and written by the same ops.
 StorageId traveller(const WholeRun& run) {
@@ -42,7 +25,7 @@ StorageId traveller(const WholeRun& run) {
 }
 
 TEST(ResidencyRow, ShowsStaysMovesAndUses) {
-  const auto run = paged();
+  const auto run = paged_run();
   CanvasState state;
   state.runs.push_back(opened(run));
   state.viewport = Viewport(state.whole(), 600);
@@ -109,7 +92,7 @@ TEST(ResidencyRow, ShowsStaysMovesAndUses) {
 
 TEST(ResidencyRow, SaysWhatItWaitsFor) {
   CanvasState state;
-  state.runs.push_back(opened(paged()));
+  state.runs.push_back(opened(paged_run()));
   state.viewport = Viewport(state.whole(), 600);
   const Theme theme = dark_theme();
   CanvasRow row;

@@ -7,29 +7,12 @@
 #include <map>
 #include <random>
 
-#include "tests/support/gpt_trace.h"
 #include "tests/support/tiered_run.h"
 
 namespace memwall::gui {
 namespace {
 
 using WholeRun = memwall::Run;
-
-std::shared_ptr<const WholeRun> paged() {
-  GptShape shape;
-  shape.layers = 3;
-  shape.steps = 2;
-  shape.hidden = 64;
-  shape.sequence = 32;
-  shape.flops_per_second = shape.bytes_per_second = 1e10;
-  shape.launch_cost = microseconds(5);
-  PagerToHost pager;
-  TieredRunOptions options;
-  options.allocator = "ideal";
-  options.hbm = tiered_run(gpt_step(shape), options).result.tiers[0].peak_allocated * 7 / 10;
-  options.own_pager = &pager;
-  return std::make_shared<const WholeRun>(tiered_run(gpt_step(shape), options));
-}
 
 struct Span {
   Time begin{}, end{};
@@ -74,7 +57,7 @@ std::string name_of_span(const WholeRun& run, const Span& span, StatisticsKey ke
 }
 
 TEST(SelectionStatisticsTest, AreThoseOfALoopOverTheWholeRun) {
-  const auto run = paged();
+  const auto run = paged_run();
   const OpenRun open = opened(run);
   const auto& lanes = open.outline().lanes;
   ASSERT_TRUE(std::any_of(lanes.begin(), lanes.end(), [](const RunLane& l) { return l.kind == RunLaneKind::pager; }));
@@ -130,7 +113,7 @@ TEST(SelectionStatisticsTest, AreThoseOfALoopOverTheWholeRun) {
 }
 
 TEST(SelectionStatisticsTest, TheLongestIsUncutAndOfTheWork) {
-  const auto run = paged();
+  const auto run = paged_run();
   const OpenRun open = opened(run);
   Duration longest{};
   for (OpId id = 0; id < run->trace.ops.size(); ++id)
@@ -141,7 +124,7 @@ TEST(SelectionStatisticsTest, TheLongestIsUncutAndOfTheWork) {
 }
 
 TEST(SelectionStatisticsTest, CanBeCancelled) {
-  const OpenRun open = opened(paged());
+  const OpenRun open = opened(paged_run());
   EXPECT_THROW(statistics(open, open.whole(), StatisticsKey::op, {}, [](double) { return false; }), LoadCancelled);
 }
 

@@ -10,9 +10,9 @@
 namespace memwall::gui {
 namespace {
 
-ResidentSet random_set(std::uint64_t seed, std::size_t rows, Bytes untracked) {
+TierLiveSet random_set(std::uint64_t seed, std::size_t rows, Bytes untracked) {
   std::mt19937_64 random(seed);
-  ResidentSet set;
+  TierLiveSet set;
   set.untracked = set.requested = untracked;
   set.by_kind[0] = untracked;
   for (std::size_t i = 0; i < rows; ++i) {
@@ -23,7 +23,7 @@ ResidentSet random_set(std::uint64_t seed, std::size_t rows, Bytes untracked) {
     set.requested += bytes;
     set.by_kind[static_cast<std::size_t>(kind)] += bytes;
   }
-  std::sort(set.rows.begin(), set.rows.end(), [](const ResidentRow& a, const ResidentRow& b) {
+  std::sort(set.rows.begin(), set.rows.end(), [](const LiveRow& a, const LiveRow& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.storage < b.storage;
   });
   return set;
@@ -39,7 +39,7 @@ double overlap(const Rectangle& a, const Rectangle& b) {
 TEST(Treemap, TilesAreProportionalWithinAndApart) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const double width = 40 + 17 * static_cast<double>(seed), height = 700 - 15 * static_cast<double>(seed);
-    const ResidentSet set = random_set(seed, seed * 23, seed % 3 == 0 ? 5'000'000 : 0);
+    const TierLiveSet set = random_set(seed, seed * 23, seed % 3 == 0 ? 5'000'000 : 0);
     const std::vector<TreemapTile> tiles = treemap(set, width, height);
     const double per_byte = width * height / static_cast<double>(set.requested);
     double sum = 0;
@@ -71,7 +71,7 @@ TEST(Treemap, TilesAreProportionalWithinAndApart) {
 
 // Six equal ones in a picture of 3 to 2: squares.
 TEST(Treemap, EqualOnesBecomeSquares) {
-  ResidentSet set;
+  TierLiveSet set;
   for (StorageId i = 0; i < 6; ++i) set.rows.push_back({i, 100, StorageKind::activation, {}, {}});
   set.requested = 600;
   set.by_kind[static_cast<std::size_t>(StorageKind::activation)] = 600;
@@ -83,7 +83,7 @@ TEST(Treemap, EqualOnesBecomeSquares) {
 
 // The example of the paper: 6, 6, 4, 3, 2, 2, 1 in 6 x 4. No tile is longer than 25/9 times its width.
 TEST(Treemap, TheExampleOfThePaper) {
-  ResidentSet set;
+  TierLiveSet set;
   const std::vector<Bytes> sizes{6, 6, 4, 3, 2, 2, 1};
   for (StorageId i = 0; i < sizes.size(); ++i) set.rows.push_back({i, sizes[i], StorageKind::input, {}, {}});
   set.requested = 24;
@@ -101,7 +101,7 @@ TEST(Treemap, TheExampleOfThePaper) {
 }
 
 TEST(Treemap, SaysWhatIsTooSmallAndWhatIsInNoStorage) {
-  ResidentSet set;
+  TierLiveSet set;
   set.rows.push_back({7, 1'000'000'000, StorageKind::unknown, {}, {}});
   for (StorageId i = 0; i < 1234; ++i) set.rows.push_back({i + 10, 10, StorageKind::unknown, {}, {}});
   set.untracked = 500'000'000;

@@ -1,18 +1,8 @@
-#include "gui/view/run_tiers.h"
+#include "gui/drawing/run_tiers.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
+#include "gui/drawing/run_figures.h"
 
 namespace memwall::gui {
-
-std::string headline_of(const Run& run) {
-  std::vector<std::string> policies = run.policies;
-  if (!run.pager.empty()) policies.push_back("pager " + run.pager);
-  return fmt::format("{} on {}, {}", run.trace.name, run.machine.name,
-                     policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")));
-}
 
 TiersChart tiers_chart(const Run& run) {
   TiersChart chart{.title = "Memory hierarchy", .subtitle = headline_of(run), .tiers = {}, .links = {}};

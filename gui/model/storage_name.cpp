@@ -1,4 +1,4 @@
-#include "gui/model/resident_set.h"
+#include "gui/model/storage_name.h"
 
 #include <algorithm>
 
@@ -7,21 +7,6 @@ namespace {
 
 // Ops of one instant among which an allocation is looked for.
 constexpr std::size_t kMostCandidates = 256;
-constexpr std::size_t kMostPoints = 65536;  // of one instant
-
-bool larger(const ResidentRow& a, const ResidentRow& b) {
-  return a.bytes != b.bytes ? a.bytes > b.bytes : a.storage < b.storage;
-}
-
-// As the allocator counts after the instant.
-void count_allocator(const OpenRun& run, ResidentSet& set) {
-  const std::vector<MemoryHigh> points = run.source->memory(set.tier, set.time, set.time, kMostPoints);
-  for (const MemoryHigh& point : points)
-    if (point.time <= set.time) {
-      set.allocated = point.allocated;
-      set.reserved = point.reserved;
-    }
-}
 
 std::optional<OpId> first_writer(const OpenRun& run, StorageId storage) {
   // Nearly always the first use of all; a storage may be read often before, where it is never written.
@@ -67,38 +52,6 @@ std::optional<OpId> allocation_of(const OpenRun& run, StorageId storage) {
 }
 
 }  // namespace
-
-ResidentSet resident_set(const OpenRun& run, std::uint32_t tier, Time time) {
-  const ResidencyHistory& history = *run.history;
-  const auto& tiers = run.outline().run.result.tiers;
-  ResidentSet set;
-  set.tier = tier;
-  set.time = time;
-  set.untracked = history.untracked(tier);
-  std::vector<std::uint32_t> alive;
-  if (tier < tiers.size() && time == tiers[tier].peak_time) {
-    alive = run.source->at_peak(tier);
-    std::erase_if(alive, [&](std::uint32_t row) { return row >= history.stays().size(); });
-    set.allocated = tiers[tier].peak_allocated;
-    set.reserved = tiers[tier].peak_usage.reserved;
-  } else {
-    alive = history.alive(tier, time);
-    count_allocator(run, set);
-  }
-  set.requested = set.untracked;
-  set.by_kind[static_cast<std::size_t>(StorageKind::unknown)] = set.untracked;
-  set.rows.reserve(alive.size());
-  for (const std::uint32_t i : alive) {
-    const Residency& stay = history.stays()[i];
-    const Bytes bytes = history.storages().bytes[stay.storage];
-    const StorageKind kind = history.storages().kind[stay.storage];
-    set.rows.push_back({stay.storage, bytes, kind, stay.begin, stay.end});
-    set.requested += bytes;
-    set.by_kind[static_cast<std::size_t>(kind)] += bytes;
-  }
-  std::sort(set.rows.begin(), set.rows.end(), larger);
-  return set;
-}
 
 std::optional<OpId> maker_of(const OpenRun& run, StorageId storage) {
   // What lived before the first op was made by none of them.

@@ -1,12 +1,14 @@
 // Is what lives at an instant what all stays say, and does the peak's explanation agree with the one that knows the
 // whole run?
-#include "gui/model/resident_set.h"
+#include "gui/model/live_set.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "gui/model/peak_explanation.h"
+#include "gui/model/storage_name.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/tiered_run.h"
 #include "traces/figure/axis.h"
@@ -42,14 +44,14 @@ std::string all(const std::vector<std::string>& sentences) {
   return text;
 }
 
-TEST(ResidentSetTest, HoldsWhatLivesLargestFirst) {
+TEST(LiveSetTest, HoldsWhatLivesLargestFirst) {
   const auto run = sample(0, true);
   const OpenRun open = opened(run);
   for (const std::uint32_t tier : {0u, 1u})
     for (int tenth = 0; tenth <= 10; ++tenth) {
       const Time time = run->result.end * tenth / 10;
       if (time == run->result.tiers[tier].peak_time) continue;
-      const ResidentSet set = resident_set(open, tier, time);
+      const TierLiveSet set = live_set(open, tier, time);
       std::size_t count = 0;
       Bytes sum = tier == 0 ? 100'000 : 0;
       for (const Residency& stay : run->residency)
@@ -61,7 +63,7 @@ TEST(ResidentSetTest, HoldsWhatLivesLargestFirst) {
       EXPECT_EQ(set.requested, sum);
       EXPECT_EQ(std::accumulate(set.by_kind.begin(), set.by_kind.end(), Bytes{0}), sum);
       EXPECT_TRUE(std::is_sorted(set.rows.begin(), set.rows.end(),
-                                 [](const ResidentRow& a, const ResidentRow& b) { return a.bytes > b.bytes; }));
+                                 [](const LiveRow& a, const LiveRow& b) { return a.bytes > b.bytes; }));
       // As the last point of the whole run says.
       MemoryPoint last{};
       for (const MemoryPoint& point : run->memory[tier])
@@ -72,10 +74,10 @@ TEST(ResidentSetTest, HoldsWhatLivesLargestFirst) {
     }
 }
 
-TEST(ResidentSetTest, AtThePeakItIsThePeak) {
+TEST(LiveSetTest, AtThePeakItIsThePeak) {
   const auto run = sample();
   const Peak peak = find_peak(*run, 0, 5);
-  const ResidentSet set = resident_set(opened(run), 0, peak.time);
+  const TierLiveSet set = live_set(opened(run), 0, peak.time);
   EXPECT_EQ(set.allocated, peak.allocated);
   EXPECT_EQ(set.requested, peak.requested);
   EXPECT_EQ(set.by_kind, peak.by_kind);
@@ -83,7 +85,7 @@ TEST(ResidentSetTest, AtThePeakItIsThePeak) {
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(set.rows[i].storage, peak.largest[i].storage);
 }
 
-TEST(ResidentSetTest, StoragesAreNamedAsThePeakNamesThem) {
+TEST(LiveSetTest, StoragesAreNamedAsThePeakNamesThem) {
   const auto run = sample();
   const OpenRun open = opened(run);
   const Peak peak = find_peak(*run, 0, 1'000'000);
@@ -100,7 +102,7 @@ TEST(ResidentSetTest, StoragesAreNamedAsThePeakNamesThem) {
 }
 
 // A trace that knows no dataflow: then the call that allocated a storage made it.
-TEST(ResidentSetTest, WithoutUsesTheAllocationMadeIt) {
+TEST(LiveSetTest, WithoutUsesTheAllocationMadeIt) {
   GptShape shape;
   shape.launch_cost = microseconds(5);
   shape.allocator_cost = nanoseconds(500);
@@ -119,7 +121,7 @@ TEST(ResidentSetTest, WithoutUsesTheAllocationMadeIt) {
   EXPECT_GT(found, 20u);
 }
 
-TEST(ResidentSetTest, ThePeakIsExplainedAsTheWholeRunExplainsIt) {
+TEST(LiveSetTest, ThePeakIsExplainedAsTheWholeRunExplainsIt) {
   const auto run = sample();
   const Peak peak = find_peak(*run, 0);
   const PeakExplanation explanation = explain_peak(opened(run), 0);
@@ -143,7 +145,7 @@ TEST(ResidentSetTest, ThePeakIsExplainedAsTheWholeRunExplainsIt) {
   EXPECT_TRUE(says(sentences, "It fits: ")) << all(sentences);
 }
 
-TEST(ResidentSetTest, SaysWhatIsMissing) {
+TEST(LiveSetTest, SaysWhatIsMissing) {
   const Bytes peak = sample()->result.tiers[0].peak_allocated;
   const auto run = sample(peak - 50'000);
   ASSERT_GT(run->result.tiers[0].missing, 0);

@@ -138,6 +138,10 @@ std::optional<std::string> reason(const std::filesystem::path& file, const Probe
         "Run file '{}': the program that opened it first crashed ({}); the file is damaged, or made to "
         "do harm.",
         file.string(), strsignal(WTERMSIG(status)));
+  // Where a process is started by fork and exec alone, only the child learns that there is no such program.
+  constexpr int kNoSuchProgram = 127;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoSuchProgram)
+    throw UsageError("memwall-probe, which opens files first, cannot be started; it belongs beside memwall-viewer.");
   return fmt::format("Run file '{}': the program that opened it first ended with code {} and said '{}'.", file.string(),
                      WEXITSTATUS(status), printable(said));
 }

@@ -36,6 +36,7 @@ class MainWindow : public QMainWindow {
   void wait();  // until nothing is read or worked out any more: for tests
 
   Workspace& workspace() { return workspace_; }
+  RunOpener& opener() { return opener_; }
   ViewerPage& page() { return *page_; }
   const std::vector<Command>& commands() const { return commands_; }
 

@@ -31,8 +31,8 @@ std::shared_ptr<const LoadedBlock> SpanCache::find(std::uint32_t block) const {
 }
 
 std::shared_ptr<const LoadedBlock> SpanCache::load(std::uint32_t number) {
-  if (number == kRelations) {
-    load_relations();
+  if (!is_block(number)) {
+    number == kRelations ? load_relations() : load_wanted_uses();
     return std::make_shared<const LoadedBlock>();
   }
   if (auto block = find(number)) return block;
@@ -109,6 +109,22 @@ void SpanCache::load_relations() {
   const std::lock_guard lock(mutex_);
   relations_.push_front(std::move(relations));
   if (relations_.size() > kMostRelations) relations_.pop_back();
+}
+
+std::shared_ptr<const StorageUses> SpanCache::find_uses(StorageId storage) const {
+  if (auto known = uses_.find(storage)) return known;
+  const std::lock_guard lock(mutex_);
+  wanted_uses_ = storage;
+  return nullptr;
+}
+
+void SpanCache::load_wanted_uses() {
+  StorageId storage = kNoStorage;
+  {
+    const std::lock_guard lock(mutex_);
+    storage = wanted_uses_;
+  }
+  if (storage < source_->outline().storages) load_uses(storage);
 }
 
 std::size_t SpanCache::resident_bytes() const {

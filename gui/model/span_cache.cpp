@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gui/model/navigation.h"
 #include "gui/model/readable_name.h"
 
 namespace memwall::gui {
@@ -105,7 +106,13 @@ void SpanCache::load_relations() {
   if (op >= source_->outline().ops) return;
   auto relations = std::make_shared<OpRelations>();
   relations->detail = source_->op(op);
-  relations->followers = source_->followers(op, kMostFollowers);
+  // Most ops are the cause of the next call and of nothing else: which part waited for which stands in their records.
+  for (const OpId id : source_->followers(op, kMostFollowers)) {
+    const OpDetail detail = source_->op(id);
+    for (const bool call : {false, true})
+      if (const auto cause = cause_of(detail, {0, id, call}); cause && cause->op == op)
+        relations->followers.push_back({id, call, cause->call});
+  }
   const std::lock_guard lock(mutex_);
   relations_.push_front(std::move(relations));
   if (relations_.size() > kMostRelations) relations_.pop_back();

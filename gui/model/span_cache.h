@@ -23,7 +23,13 @@ namespace memwall::gui {
 // What let an op begin, and what it let begin.
 struct OpRelations {
   OpDetail detail;
-  std::vector<OpId> followers;  // at most kMostFollowers, ascending
+  // A part of another op (its call, or its work) that a part of this one let begin.
+  struct Follower {
+    OpId op = kNoOp;
+    bool call = false;     // that waited
+    bool of_call = false;  // for this op's call
+  };
+  std::vector<Follower> followers;  // of at most kMostFollowers ops, ascending
 };
 
 class SpanCache {

@@ -95,12 +95,8 @@ class OpMarks {
     }
     if (const auto cause = cause_of(relations->detail, op); cause && known(*cause)) arrow(*cause, op);
     if (op.call) arrow(op, {op.run, op.op, false});
-    for (const OpId id : relations->followers) {
-      // Which part of the follower waited stands in its record: reading it is no frame's business. Work waits for
-      // work; of what follows a call, the call does.
-      const OpRef follower{op.run, id, op.call};
-      arrow(op, follower);
-    }
+    for (const OpRelations::Follower& follower : relations->followers)
+      if (follower.of_call == op.call) arrow(op, {op.run, follower.op, follower.call});
   }
 
   // From the end of what comes first to the begin of what waited.

@@ -58,7 +58,11 @@ class StorageLife {
   // Uses in the visible range whose blocks are in memory. `missing`: blocks that are not.
   std::vector<PlacedUse> uses(std::vector<std::uint32_t>& missing, bool& complete) const {
     const OpenRun& run = place_.run();
-    const auto known = run.history->uses(*run.source, storage_);
+    const auto known = run.spans->find_uses(storage_);
+    if (!known) {
+      missing.push_back(SpanCache::kUses);
+      return {};
+    }
     complete = known->complete;
     const TimeRange range = visible_range(place_);
     std::vector<PlacedUse> found;

@@ -198,8 +198,7 @@ class OpDetails {
         if (use.access == Access::write && use.version == read.version) return use.op;
       return std::nullopt;
     };
-    if (run_.history) return find(run_.history->uses(*run_.source, read.storage)->uses);
-    return find(run_.source->uses_of(read.storage, kMostUses));
+    return find(run_.spans->load_uses(read.storage)->uses);
   }
 
   std::vector<DetailLine> followers() const {

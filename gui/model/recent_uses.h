@@ -1,5 +1,5 @@
-// The uses of the storages that were asked for last, so that a frame does not read them again.
-// Safe to use from several threads.
+// The uses of the storages that were asked for last. A file is searched from end to end for them, which takes some
+// 40 ms per million ops: no frame's business. Safe to use from several threads.
 #pragma once
 
 #include <list>
@@ -20,7 +20,9 @@ inline constexpr std::size_t kMostUses = 4096;
 
 class RecentUses {
  public:
-  // Throws InputError.
+  // Null if they are not in memory.
+  std::shared_ptr<const StorageUses> find(StorageId storage) const;
+  // Reads them where they are not. Throws InputError.
   std::shared_ptr<const StorageUses> of(const RunSource& source, StorageId storage) const;
 
  private:

@@ -13,7 +13,6 @@
 #include <memory>
 #include <vector>
 
-#include "gui/model/recent_uses.h"
 #include "gui/model/time_range.h"
 #include "traces/run/run_source.h"
 
@@ -51,10 +50,6 @@ class ResidencyHistory {
   std::vector<std::uint32_t> life(StorageId storage) const;
   // Bytes in no storage that a tier holds all the time; part of `unknown` above.
   Bytes untracked(std::uint32_t tier) const { return untracked_[tier]; }
-  // The ops that use a storage; those asked for last are kept. Throws InputError.
-  std::shared_ptr<const StorageUses> uses(const RunSource& source, StorageId storage) const {
-    return uses_.of(source, storage);
-  }
   std::size_t resident_bytes() const;
 
  private:
@@ -64,8 +59,7 @@ class ResidencyHistory {
   std::vector<std::shared_ptr<const TierChanges>> tiers_;
   std::vector<Bytes> untracked_;           // per tier
   std::vector<std::uint32_t> by_storage_;  // rows of stays_, by storage, then begin
-  RecentUses uses_;
-  Time end_{};  // of the run
+  Time end_{};                             // of the run
 };
 
 }  // namespace memwall::gui

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gui/model/navigation.h"
 #include "gui/model/readable_name.h"
 
 namespace memwall::gui {
@@ -31,8 +32,8 @@ std::shared_ptr<const LoadedBlock> SpanCache::find(std::uint32_t block) const {
 }
 
 std::shared_ptr<const LoadedBlock> SpanCache::load(std::uint32_t number) {
-  if (number == kRelations) {
-    load_relations();
+  if (!is_block(number)) {
+    number == kRelations ? load_relations() : load_wanted_uses();
     return std::make_shared<const LoadedBlock>();
   }
   if (auto block = find(number)) return block;
@@ -105,10 +106,32 @@ void SpanCache::load_relations() {
   if (op >= source_->outline().ops) return;
   auto relations = std::make_shared<OpRelations>();
   relations->detail = source_->op(op);
-  relations->followers = source_->followers(op, kMostFollowers);
+  // Most ops are the cause of the next call and of nothing else: which part waited for which stands in their records.
+  for (const OpId id : source_->followers(op, kMostFollowers)) {
+    const OpDetail detail = source_->op(id);
+    for (const bool call : {false, true})
+      if (const auto cause = cause_of(detail, {0, id, call}); cause && cause->op == op)
+        relations->followers.push_back({id, call, cause->call});
+  }
   const std::lock_guard lock(mutex_);
   relations_.push_front(std::move(relations));
   if (relations_.size() > kMostRelations) relations_.pop_back();
+}
+
+std::shared_ptr<const StorageUses> SpanCache::find_uses(StorageId storage) const {
+  if (auto known = uses_.find(storage)) return known;
+  const std::lock_guard lock(mutex_);
+  wanted_uses_ = storage;
+  return nullptr;
+}
+
+void SpanCache::load_wanted_uses() {
+  StorageId storage = kNoStorage;
+  {
+    const std::lock_guard lock(mutex_);
+    storage = wanted_uses_;
+  }
+  if (storage < source_->outline().storages) load_uses(storage);
 }
 
 std::size_t SpanCache::resident_bytes() const {

@@ -60,25 +60,17 @@ DetailSection life_of(const OpenRun& run, StorageRef ref) {
 DetailSection uses_of(const OpenRun& run, StorageRef ref, std::optional<OpId> maker) {
   DetailSection section{"Uses", {}};
   if (maker) section.lines.push_back(op_line(run, ref.run, "made by", *maker));
-  std::vector<StorageUse> uses;
-  bool complete = true;
-  if (run.history) {
-    const auto known = run.history->uses(*run.source, ref.storage);
-    uses = known->uses;
-    complete = known->complete;
-  } else {
-    uses = run.source->uses_of(ref.storage, kMostUses);
-    complete = uses.size() < kMostUses;
-  }
+  const auto known = run.spans->load_uses(ref.storage);
+  std::vector<StorageUse> uses = known->uses;
   std::erase_if(uses, [&](const StorageUse& use) { return maker && use.op == *maker && use.access == Access::write; });
   for (std::size_t i = 0; i < uses.size() && i < kMostReads; ++i)
     section.lines.push_back(
         op_line(run, ref.run, uses[i].access == Access::read ? "read by" : "written by", uses[i].op));
   if (uses.size() > kMostReads)
     section.lines.push_back(
-        line("", fmt::format("{}{} more uses", complete ? "" : "at least ", uses.size() - kMostReads)));
+        line("", fmt::format("{}{} more uses", known->complete ? "" : "at least ", uses.size() - kMostReads)));
   if (uses.size() > kMostReads)
-    section.lines.push_back(op_line(run, ref.run, complete ? "last used by" : "still used by", uses.back().op));
+    section.lines.push_back(op_line(run, ref.run, known->complete ? "last used by" : "still used by", uses.back().op));
   return section;
 }
 

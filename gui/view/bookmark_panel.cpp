@@ -13,12 +13,14 @@ namespace memwall::gui {
 BookmarkPanel::BookmarkPanel(Workspace& workspace, QWidget* parent)
     : QWidget(parent), workspace_(workspace), table_(new QTableWidget(0, 3, this)) {
   setObjectName("bookmarks");
+  table_->setObjectName("mark_table");
   table_->setAccessibleName(tr("Marks"));
   table_->setHorizontalHeaderLabels({tr("Mark (double click names it)"), tr("At"), tr("Lasts")});
   table_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   table_->verticalHeader()->hide();
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   auto* remove = new QPushButton(tr("Remove"), this);
+  remove->setObjectName("remove");
   auto* hint = new QLabel(tr("M marks the chosen range or the cursor. A click goes there."), this);
   auto* line = new QHBoxLayout;
   line->addWidget(hint, 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <iterator>
 
 #include "sim/error.h"
 
@@ -145,7 +146,10 @@ void Workspace::load_blocks(const std::vector<MissingBlock>& missing) {
         }
         return [this, read, bad, error] {
           loading_.clear();
-          tried_.insert(read.begin(), read.end());
+          // Relations of the op, uses of the storage that was chosen last have one number whichever that is: those of
+          // the next one are to be read again.
+          std::copy_if(read.begin(), read.end(), std::inserter(tried_, tried_.end()),
+                       [](const MissingBlock& block) { return SpanCache::is_block(block.block); });
           unreadable_.insert(bad.begin(), bad.end());
           if (!error.isEmpty()) report(error);
           Q_EMIT loaded();

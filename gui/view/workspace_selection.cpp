@@ -28,6 +28,8 @@ void Workspace::select(std::optional<OpRef> op) {
   if (op && (op->run >= state_.runs.size() || op->op >= state_.runs[op->run].outline().ops)) op.reset();
   if (op == state_.selection.op) return;
   state_.selection.op = op;
+  // That those of another op cannot be read says nothing about this one's.
+  if (op) unreadable_.erase({op->run, SpanCache::kRelations});
   Q_EMIT selection_changed();
 }
 
@@ -66,6 +68,7 @@ void Workspace::select_storage(std::optional<StorageRef> storage) {
   state_.selection.storage = storage;
   // Only then: a person may have hidden the row, and goes on choosing.
   if (other_run) change_rows([this](RowList&) { show_residency_rows(); });
+  if (storage) unreadable_.erase({storage->run, SpanCache::kUses});
   Q_EMIT selection_changed();
   reveal_residency_row();
 }

@@ -7,6 +7,9 @@
 #include <QThread>
 
 #include <atomic>
+#include <chrono>
+#include <memory>
+#include <new>
 #include <thread>
 
 #include "sim/error.h"
@@ -146,6 +149,54 @@ TEST(Background, ProgressIsToldAtMostTwentyTimesASecond) {
   EXPECT_LE(progressed.size(), 6);
   ASSERT_GE(progressed.size(), 1);
   EXPECT_EQ(progressed[0][0].toDouble(), 0.25);
+}
+
+// Of the blocks of several pictures those of the latest are wanted first.
+TEST(Background, OfUrgentWorkTheLatestGoesFirstAndIsNotToldOf) {
+  Background background;
+  const QSignalSpy started(&background, &Background::started), progressed(&background, &Background::progressed);
+  std::atomic<bool> began = false, go_on = false;
+  std::vector<int> done;
+  background.start(
+      "runs",
+      [&](const LoadProgress& progress) -> std::function<void()> {
+        began = true;
+        const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(60);
+        while (!go_on || std::chrono::steady_clock::now() < until) progress(0.5);
+        return {};
+      },
+      {}, true);
+  wait_until(began);
+  background.start("earlier", append(done, 1), "a", true);
+  background.start("latest", append(done, 2), "b", true);
+  go_on = true;
+  background.wait();
+  EXPECT_EQ(done, (std::vector<int>{2, 1}));
+  EXPECT_TRUE(started.isEmpty());
+  EXPECT_TRUE(progressed.isEmpty());
+}
+
+TEST(Background, WantOfMemoryIsToldToo) {
+  Background background;
+  const QSignalSpy failed(&background, &Background::failed);
+  background.start("a", [](const LoadProgress&) -> std::function<void()> { throw std::bad_alloc(); });
+  background.wait();
+  ASSERT_EQ(failed.size(), 1);
+  EXPECT_TRUE(failed[0][1].toString().contains("memory"));
+}
+
+// What work holds (a whole run) may take long to release: not while the window waits.
+TEST(Background, WhatWorkHeldIsReleasedByTheWorker) {
+  Background background;
+  QThread* releaser = nullptr;
+  std::shared_ptr<int> held(new int, [&releaser](int* value) {
+    releaser = QThread::currentThread();
+    delete value;
+  });
+  background.start("a", [held = std::move(held)](const LoadProgress&) -> std::function<void()> { return {}; });
+  background.wait();
+  EXPECT_NE(releaser, nullptr);
+  EXPECT_NE(releaser, QThread::currentThread());
 }
 
 TEST(Background, ItsEndCancelsAndHandsNothingOver) {

@@ -8,6 +8,7 @@
 #include "gui/paint/figure_painter.h"
 #include "tests/gui/support/image_check.h"
 #include "tests/support/gpt_trace.h"
+#include "tests/support/hand_run.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/run_recorder.h"
 
@@ -70,6 +71,89 @@ TEST(CanvasImage, NearWithAChosenOp) {
   state.bookmarks.push_back({{begin + microseconds(8), begin + microseconds(10)}, "here"});
   expect_image(image_of(sharp(state, light_theme()), 1), "canvas_near_light");
   expect_image(image_of(sharp(state, dark_theme()), 1), "canvas_near_dark");
+}
+
+// A step with every kind of lane: compute, copies over PCIe, collectives, and reads and writes of NVMe, whose work
+// waits for this and that. Link rates are those of its transfers.
+std::shared_ptr<const Run> every_kind_of_lane() {
+  HandRun hand;
+  hand.host(OpKind::mark, "step", 0, 1);
+  const OpId read = hand.device(OpKind::storage_io, "pread", 3, 1, 2, 3, 23);
+  hand.op(read).from = 2, hand.op(read).to = 1, hand.op(read).bytes = 80'000;
+  const OpId up = hand.device(OpKind::copy, "Memcpy HtoD", 1, 2, 3, 23, 31, WaitReason::event, read);
+  hand.op(up).from = 1, hand.op(up).to = 0, hand.op(up).bytes = 80'000;
+  const OpId forward = hand.device(OpKind::kernel, "gemm", 0, 3, 4, 31, 50, WaitReason::event, up);
+  hand.op(forward).phase = Phase::forward;
+  const OpId again = hand.device(OpKind::kernel, "gelu", 0, 4, 5, 50, 56, WaitReason::stream_order, forward);
+  hand.op(again).phase = Phase::recompute;
+  const OpId backward = hand.device(OpKind::kernel, "gemm_backward", 0, 5, 6, 56, 84, WaitReason::stream_order, again);
+  hand.op(backward).phase = Phase::backward;
+  const OpId meet = hand.device(OpKind::collective, "all_reduce", 2, 6, 7, 70, 100, WaitReason::event, backward);
+  const OpId down = hand.device(OpKind::copy, "Memcpy DtoH", 1, 7, 8, 84, 92, WaitReason::event, backward);
+  hand.op(down).from = 0, hand.op(down).to = 1, hand.op(down).bytes = 80'000;
+  const OpId write = hand.device(OpKind::storage_io, "pwrite", 3, 8, 9, 92, 120, WaitReason::event, down);
+  hand.op(write).from = 1, hand.op(write).to = 2, hand.op(write).bytes = 56'000;
+  const OpId step = hand.device(OpKind::kernel, "adam", 0, 9, 10, 100, 112, WaitReason::peer, meet);
+  hand.op(step).phase = Phase::optimizer;
+  hand.host(OpKind::host_work, "data loading", 10, 14);
+  const OpId wait = hand.host(OpKind::synchronize, "cudaDeviceSynchronize", 14, 121);
+  hand.waited(wait, WaitReason::synchronize, write);
+  Run run = hand.finish();
+  for (std::size_t link = 0; link < run.machine.links.size(); ++link) {
+    const std::string& name = run.machine.links[link].name;
+    for (const OpId id : {read, up, down, write}) {
+      const Op& op = run.trace.ops[id];
+      const bool crosses = name == (id == read   ? "nvme_read"
+                                    : id == up   ? "pcie_h2d"
+                                    : id == down ? "pcie_d2h"
+                                                 : "nvme_write");
+      if (!crosses) continue;
+      const OpRecord& record = run.result.records[id];
+      run.link_rates[link] = {{record.start, static_cast<double>(op.bytes) / to_seconds(record.end - record.start)},
+                              {record.end, 0}};
+      run.result.links[link].bytes = op.bytes;
+    }
+  }
+  return std::make_shared<const Run>(std::move(run));
+}
+
+TEST(CanvasImage, EveryKindOfLane) {
+  CanvasState state;
+  OpenRun open{"lanes.h5", "lanes.h5", source_of(every_kind_of_lane()), {}, {}, {}};
+  open.spans = std::make_shared<SpanCache>(open.source);
+  open.analysis = analyse(*open.source, {});
+  state.runs.push_back(std::move(open));
+  state.rows = RowList::of(state.runs);
+  state.viewport = Viewport(state.whole(), kWidth - kTitleWidth);
+  const auto lane = [&](std::string_view title) {
+    for (const CanvasRow& row : state.rows.rows())
+      if (row.title.find(title) != std::string::npos && !row.hidden) return true;
+    return false;
+  };
+  for (const char* title : {"compute", "communication", "storage", "main", "nvme_read", "nvme_write", "pcie_h2d"})
+    EXPECT_TRUE(lane(title)) << title;
+  const auto picture = [&](const Theme& theme) {
+    CanvasFrame frame;
+    for (int i = 0; i < 3; ++i) {
+      frame = draw_canvas(state, theme, kWidth, 640);
+      for (const MissingBlock& block : frame.missing) state.runs[0].spans->load(block.block);
+    }
+    EXPECT_TRUE(frame.missing.empty());
+    EXPECT_EQ(frame.problem, "");
+    return image_of(frame.figure, 1);
+  };
+  expect_image(picture(light_theme()), "canvas_lanes_light");
+  expect_image(picture(dark_theme()), "canvas_lanes_dark");
+  // What a person adds: the critical path, a range, a mark of an instant and one of a range, an op with what let it
+  // begin, and what a search found.
+  state.show_path = true;
+  state.selection.range = TimeRange{Time{} + microseconds(10), Time{} + microseconds(18)};
+  state.selection.cursor = Time{} + microseconds(115);
+  state.selection.op = OpRef{0, 6, false};  // the collective
+  state.bookmarks = {{{Time{} + microseconds(60), Time{} + microseconds(60)}, "instant"},
+                     {{Time{} + microseconds(88), Time{} + microseconds(98)}, "range"}};
+  state.found = {{0, 1, false}, {0, 8, false}};
+  expect_image(picture(light_theme()), "canvas_chosen_light");
 }
 
 TEST(CanvasImage, OverviewOfTheWholeRun) {

@@ -62,7 +62,9 @@ TEST(MainWindow, WhatIsArrangedIsThereAgain) {
     rows.row(1).height = 77;
     rows.move(2, 1);
   });
-  scene.workspace().set_bookmarks({{{Time(3), Time(5)}, "here"}});
+  const std::vector<Bookmark> marks{{{Time(3), Time(5)}, "here"}};
+  scene.workspace().set_bookmarks(marks);
+  scene.workspace().show_path(true);
   const Duration third = scene.state().whole().length() / 3;
   scene.workspace().change_viewport([&](Viewport& viewport) { viewport.show({third, third * 2}); });
   const FileSession before = session_of(scene.state());
@@ -71,7 +73,8 @@ TEST(MainWindow, WhatIsArrangedIsThereAgain) {
   scene.start();
   scene.open();
   EXPECT_EQ(session_of(scene.state()).rows, before.rows);
-  EXPECT_EQ(scene.state().bookmarks, before.bookmarks);
+  EXPECT_EQ(scene.state().bookmarks, marks);
+  EXPECT_TRUE(scene.state().show_path);
   EXPECT_EQ(scene.visible(), visible);
   scene.open(2);
   EXPECT_TRUE(scene.state().bookmarks.empty()) << "the pair has a session of its own";

@@ -1,6 +1,7 @@
 // Memory as people see it: what tiers hold, the life of a storage, and what lives at the peak.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "gui/drawing/canvas_drawing.h"
@@ -85,6 +86,27 @@ TEST(MemoryImage, BeforeKindsAreRead) {
   OpenRun run = opened(roomy_run());
   run.history = nullptr;
   expect_image(image(memory_rows(run), light_theme()), "memory_without_kinds_light");
+}
+
+// The storage that came and went most often, in both themes.
+TEST(MemoryImage, TheLifeOfAStorage) {
+  const auto paged = paged_run();
+  std::vector<int> stays(paged->trace.storages.size());
+  for (const Residency& stay : paged->residency) ++stays[stay.storage];
+  const auto most = static_cast<StorageId>(std::max_element(stays.begin(), stays.end()) - stays.begin());
+  ASSERT_GE(stays[most], 3);
+  CanvasState state = memory_rows(opened(paged));
+  for (std::size_t i = 0; i < state.rows.rows().size(); ++i) {
+    const bool life = state.rows.rows()[i].kind == RowKind::residency;
+    state.rows.row(i).hidden = !life;
+    if (life) state.rows.row(i).height = 60;
+  }
+  state.selection.storage = StorageRef{0, most};
+  for (int frame = 0; frame < 2; ++frame)  // uses, then the blocks that they are in
+    for (const MissingBlock& block : draw_canvas(state, light_theme(), kWidth, 200).missing)
+      state.runs[0].spans->load(block.block);
+  expect_image(image(state, light_theme()), "memory_life_light");
+  expect_image(image(state, dark_theme()), "memory_life_dark");
 }
 
 TEST(MemoryImage, WhatLivesAtThePeak) {

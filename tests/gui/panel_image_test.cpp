@@ -5,7 +5,9 @@
 #include <QLineEdit>
 #include <QStyleFactory>
 #include <QTabWidget>
+#include <QTableWidget>
 
+#include "gui/view/bookmark_panel.h"
 #include "gui/view/theme_choice.h"
 #include "tests/gui/support/image_check.h"
 #include "tests/gui/support/panel_scene.h"
@@ -81,6 +83,15 @@ TEST_F(PanelImage, Hierarchy) {
 TEST_F(PanelImage, Summary) {
   PanelScene scene;
   expect(scene.show(make_summary_panel, {800, 700}), "panel_summary");
+}
+
+TEST_F(PanelImage, Marks) {
+  PanelScene scene;
+  scene.show([](Workspace& workspace, QWidget* parent) { return new BookmarkPanel(workspace, parent); }, {500, 200});
+  const Time end = scene.workspace.state().whole().end;
+  scene.workspace.set_bookmarks({{{end / 4, end / 4}, "where it begins"}, {{end / 2, end * 3 / 4}, "the long part"}});
+  scene.settle();
+  expect(*scene.part<QTableWidget>("mark_table").window(), "panel_marks");
 }
 
 TEST_F(PanelImage, Differences) {

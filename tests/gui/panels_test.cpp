@@ -9,6 +9,8 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QMainWindow>
+#include <QPushButton>
+#include <QTableWidget>
 #include <QTemporaryDir>
 #include <QTest>
 #include <QTextBrowser>
@@ -21,6 +23,7 @@
 #include "gui/model/details.h"
 #include "gui/model/peak_explanation.h"
 #include "gui/model/storage_name.h"
+#include "gui/view/bookmark_panel.h"
 #include "gui/view/difference_table.h"
 #include "gui/view/figure_view.h"
 #include "gui/view/found_table.h"
@@ -393,6 +396,38 @@ TEST(DifferencesPanel, GoesToTheLargestExampleAndAligns) {
   const OpRef example = largest_example(*comparison, 0, *runs[0].analysis, *runs[1].analysis);
   EXPECT_EQ(scene.workspace.state().selection.op, example);
   EXPECT_EQ(scene.workspace.state().shift, comparison->shift_to(example, *runs[0].analysis, *runs[1].analysis));
+}
+
+TEST(BookmarkPanel, NamesGoesToAndRemovesMarks) {
+  PanelScene scene;
+  scene.show([](Workspace& workspace, QWidget* parent) { return new BookmarkPanel(workspace, parent); });
+  const Time end = scene.workspace.state().whole().end;
+  const TimeRange instant{end / 8, end / 8}, range{end / 2, end * 3 / 4};
+  scene.workspace.set_bookmarks({{instant, "one"}, {range, "two"}});
+  auto& table = scene.part<QTableWidget>("mark_table");
+  ASSERT_EQ(table.rowCount(), 2);
+  EXPECT_EQ(table.item(0, 2)->text(), "") << "an instant does not last";
+  EXPECT_NE(table.item(1, 2)->text(), "");
+
+  table.item(1, 0)->setText(QStringLiteral("the long part"));
+  EXPECT_EQ(scene.workspace.state().bookmarks[1].label, "the long part");
+  EXPECT_EQ(scene.workspace.state().bookmarks[0].label, "one");
+
+  Q_EMIT table.cellClicked(1, 0);
+  EXPECT_EQ(scene.workspace.state().selection.range, range);
+  EXPECT_EQ(scene.workspace.state().selection.cursor, range.begin);
+  Q_EMIT table.cellClicked(0, 0);
+  EXPECT_EQ(scene.workspace.state().selection.cursor, instant.begin);
+
+  auto& remove = scene.part<QPushButton>("remove");
+  table.clearSelection();
+  remove.click();
+  EXPECT_EQ(scene.workspace.state().bookmarks.size(), 2u) << "none was chosen";
+  table.selectRow(0);
+  remove.click();
+  ASSERT_EQ(scene.workspace.state().bookmarks.size(), 1u);
+  EXPECT_EQ(scene.workspace.state().bookmarks[0].range, range);
+  EXPECT_EQ(table.rowCount(), 1);
 }
 
 TEST(Panels, OpenWithoutARunAndSurviveClosing) {

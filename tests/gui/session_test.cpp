@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <QFile>
 
+#include <filesystem>
 #include <random>
 
 #include "gui/view/session_store.h"
@@ -114,6 +115,37 @@ TEST(SessionStore, KeepsFilesApartAndIgnoresBrokenOnesWithAReason) {
   write_content(store.file_path({"/a.h5"}).toStdString(), "{ broken");
   EXPECT_FALSE(store.file({"/a.h5"}, complaint));
   EXPECT_TRUE(complaint.contains("not JSON")) << complaint.toStdString();
+}
+
+TEST(Session, RemembersSoManyFilesOnly) {
+  ProgramSession session{{}, {}, "dark", {}};
+  for (int i = 0; i < 3 * kMostRecent; ++i) session.recent.append(QString::number(i));
+  const QStringList recent = program_session_from_json(to_json(session)).recent;
+  EXPECT_EQ(recent, session.recent.mid(0, kMostRecent)) << "the latest stand first";
+}
+
+TEST(SessionStore, TwoWaysToAFileLeadToOneSession) {
+  const ScratchFolder folder;
+  write_content(folder / "run.h5", "");
+  std::filesystem::create_symlink(folder / "run.h5", folder / "link.h5");
+  const SessionStore store(QString::fromStdString((folder / "s").string()));
+  const auto path = [&](std::string_view name) { return QString::fromStdString((folder / name).string()); };
+  EXPECT_EQ(store.file_path({path("run.h5")}), store.file_path({path("link.h5")}));
+  EXPECT_EQ(store.file_path({path("run.h5")}), store.file_path({path("./run.h5")}));
+  EXPECT_NE(store.file_path({path("run.h5")}), store.file_path({path("other.h5")}));
+  EXPECT_NE(store.file_path({"/a", "/b"}), store.file_path({"/b", "/a"})) << "base and other are not the same";
+  EXPECT_NE(store.file_path({"/a", "/b"}), store.file_path({"/a/b"}));
+}
+
+TEST(SessionStore, AHugeFileIsNotRead) {
+  const ScratchFolder folder;
+  const SessionStore store(QString::fromStdString((folder / "s").string()));
+  EXPECT_EQ(store.keep(QStringList{"/a.h5"}, example()), "");
+  const std::string path = store.file_path({"/a.h5"}).toStdString();
+  std::filesystem::resize_file(path, std::uintmax_t{17} << 20);
+  QString complaint;
+  EXPECT_FALSE(store.file({"/a.h5"}, complaint));
+  EXPECT_TRUE(complaint.contains("has 17825792 bytes")) << complaint.toStdString();
 }
 
 TEST(SessionStore, SaysWhereItCannotWrite) {

@@ -295,6 +295,57 @@ TEST_F(Walk, TitlesHideMoveAndGrow) {
   EXPECT_EQ(scene.state().rows.rows()[now[2].row].key(), first) << "dragged one place down";
 }
 
+TEST_F(Walk, HandsThatGoTooFarDoNoHarm) {
+  CanvasWidget& canvas = scene.canvas();
+  const auto places = scene.state().rows.places();
+  const int edge = static_cast<int>(kRulerHeight + places[1].top + places[1].height);
+  drag(canvas, {50, edge}, {50, edge - 300});
+  EXPECT_GE(scene.state().rows.rows()[places[1].row].height, 6) << "a lane does not vanish";
+  EXPECT_LT(scene.state().rows.rows()[places[1].row].height, places[1].height);
+
+  // A range that is dragged beyond the edge takes the picture along.
+  scene.workspace().change_viewport([](Viewport& viewport) { viewport.zoom(8, viewport.width() / 2); });
+  const TimeRange before = scene.visible();
+  const QPoint right{canvas.width() - 20, 200};
+  QTest::mousePress(&canvas, Qt::LeftButton, {}, right);
+  move(canvas, right + QPoint(60, 0), Qt::LeftButton);
+  QTest::mouseRelease(&canvas, Qt::LeftButton, {}, right + QPoint(60, 0));
+  EXPECT_GT(scene.visible().begin, before.begin);
+  ASSERT_TRUE(scene.state().selection.range);
+  EXPECT_GT(scene.state().selection.range->end, before.end);
+
+  // Another button during a drag ends nothing.
+  QTest::mousePress(&canvas, Qt::LeftButton, {}, middle());
+  move(canvas, middle() + QPoint(40, 0), Qt::LeftButton);
+  QTest::mouseRelease(&canvas, Qt::RightButton, {}, middle() + QPoint(40, 0));
+  move(canvas, middle() + QPoint(120, 0), Qt::LeftButton);
+  QTest::mouseRelease(&canvas, Qt::LeftButton, {}, middle() + QPoint(120, 0));
+  const TimeRange range = *scene.state().selection.range;
+  EXPECT_NEAR(scene.state().viewport.x(range.end) - scene.state().viewport.x(range.begin), 120, 2);
+}
+
+TEST_F(Walk, DragsScrollTheRulerOnlySetsTheCursorAndAltTurnsTheWheel) {
+  CanvasWidget& canvas = scene.canvas();
+  scene.workspace().change_rows([](RowList& rows) { rows.row(0).height = 900; });
+  drag(canvas, middle(), middle() - QPoint(0, 100), Qt::MiddleButton);
+  EXPECT_NEAR(scene.state().scroll, 100, 1);
+  drag(canvas, middle(), middle() + QPoint(0, 400), Qt::MiddleButton);
+  EXPECT_EQ(scene.state().scroll, 0);
+
+  const OpRef op = click_span();
+  ASSERT_EQ(scene.state().selection.op, op);
+  QTest::mouseClick(&canvas, Qt::LeftButton, {}, {middle().x(), 10});
+  EXPECT_EQ(scene.state().selection.op, op) << "the ruler chooses no op";
+  ASSERT_TRUE(scene.state().selection.cursor);
+  EXPECT_NEAR(scene.state().viewport.x(*scene.state().selection.cursor), middle().x() - kTitleWidth, 1);
+
+  // Where a desktop turns the wheel with Shift, or Alt, held.
+  const TimeRange before = scene.visible();
+  wheel(canvas, middle(), {-120, 0}, Qt::ShiftModifier);
+  EXPECT_GT(scene.visible().begin, before.begin);
+  EXPECT_EQ(scene.visible().length(), before.length());
+}
+
 TEST_F(Walk, TheFilterHidesLanes) {
   const std::size_t before = scene.state().rows.shown().size();
   QTest::keyClicks(&scene.window->page().filter(), "hbm");

@@ -1,4 +1,4 @@
-// All that a frame of the canvas depends on: draw it twice, get the same picture.
+// What a frame of the canvas shows. The same state, theme, size and spans in memory (SpanCache) give the same picture.
 #pragma once
 
 #include <memory>

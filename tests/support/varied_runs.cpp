@@ -6,6 +6,7 @@
 #include "sim/trace_builder.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/hand_run.h"
+#include "tests/support/oldest_out.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/rank_program.h"
 #include "tests/support/test_machine.h"
@@ -13,20 +14,6 @@
 
 namespace memwall {
 namespace {
-
-class OldestOut : public Pager {
- public:
-  explicit OldestOut(PagerClock clock) : clock_(clock) {}
-  PagerClock clock() const override { return clock_; }
-  std::vector<Move> make_room(int, Bytes, const PagerView& view) override {
-    for (const ResidentStorage& resident : view.resident())
-      if (!resident.pinned) return {{MoveKind::evict, resident.storage, 1}};  // to host
-    return {};
-  }
-
- private:
-  PagerClock clock_;
-};
 
 // Three storages of 50 GB that take turns on 80 GB, some times over.
 Run paged_run(PagerClock clock) {

@@ -1,5 +1,6 @@
 // Is waiting for a pager charged to the allocator and to faults, by the second?
 #include "sim/trace_builder.h"
+#include "tests/support/oldest_out.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/accounting.h"
 #include "traces/run/run_recorder.h"
@@ -8,20 +9,6 @@ namespace memwall {
 namespace {
 
 constexpr Bytes kGigabyte = 1'000'000'000;
-
-class LeastRecentlyUsed : public Pager {
- public:
-  explicit LeastRecentlyUsed(PagerClock clock) : clock_(clock) {}
-  PagerClock clock() const override { return clock_; }
-  std::vector<Move> make_room(int, Bytes, const PagerView& view) override {
-    for (const ResidentStorage& resident : view.resident())
-      if (!resident.pinned) return {{MoveKind::evict, resident.storage, 1}};  // to host
-    return {};
-  }
-
- private:
-  PagerClock clock_;
-};
 
 // Kernels of one second: A makes 50 GB, B makes 50 GB, C reads the first again. 80 GB fit; a move takes 5 s.
 Trace three_kernels() {
@@ -48,7 +35,7 @@ Trace three_kernels() {
 }
 
 TimeAccounting accounted(PagerClock clock) {
-  LeastRecentlyUsed pager(clock);
+  OldestOut pager(clock);
   RunSettings settings;
   settings.pager = &pager;
   settings.allocator = "ideal";

@@ -34,7 +34,7 @@ class SealedFile {
   std::optional<std::string> take_failure();
   std::size_t resident_bytes() const;
 
-  // Invalid if HDF5 refuses. This must outlive it.
+  // Invalid if HDF5 refuses. This must outlive it. REQUIRES: not called before.
   Hdf5Handle open_hdf5();
 
  private:

@@ -1,0 +1,22 @@
+// A pager for tests that need one without a policy: to make room, what was used longest ago goes to tier 1.
+#pragma once
+
+#include "sim/pager.h"
+
+namespace memwall {
+
+class OldestOut final : public Pager {
+ public:
+  explicit OldestOut(PagerClock clock) : clock_(clock) {}
+  PagerClock clock() const override { return clock_; }
+  std::vector<Move> make_room(int, Bytes, const PagerView& view) override {
+    for (const ResidentStorage& resident : view.resident())
+      if (!resident.pinned) return {{MoveKind::evict, resident.storage, 1}};
+    return {};
+  }
+
+ private:
+  PagerClock clock_;
+};
+
+}  // namespace memwall

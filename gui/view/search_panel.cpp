@@ -44,7 +44,7 @@ class SearchPanel : public Panel {
     const auto go = [this](std::size_t row) { go_to_op(row); };
     connect(ops_view_, &TableView::chosen, this, go);
     connect(ops_view_, &TableView::entered_row, this, go);
-    const auto choose = [this](std::size_t row) { workspace().select_storage(storages_.storages()[row]); };
+    const auto choose = [this](std::size_t row) { workspace().select_storage(storages_.found()[row]); };
     connect(storages_view_, &TableView::chosen, this, choose);
     connect(storages_view_, &TableView::entered_row, this, choose);
     update_when_loaded();
@@ -191,12 +191,12 @@ class SearchPanel : public Panel {
     if (view == ops_view_) {
       go_to_op(next);
     } else {
-      workspace().select_storage(storages_.storages()[next]);
+      workspace().select_storage(storages_.found()[next]);
     }
   }
 
   std::size_t beside_chosen_op(int by) const {
-    const auto& ops = ops_.ops();
+    const auto& ops = ops_.found();
     const auto chosen = workspace().state().selection.op;
     if (!chosen) return by > 0 ? 0 : ops.size() - 1;
     const auto order = [](const OpRef& a, const OpRef& b) { return std::pair(a.run, a.op) < std::pair(b.run, b.op); };
@@ -206,11 +206,11 @@ class SearchPanel : public Panel {
     return at == ops.begin() ? ops.size() - 1 : static_cast<std::size_t>(at - ops.begin()) - 1;
   }
 
-  void go_to_op(std::size_t row) { workspace().go_to(ops_.ops()[row]); }
+  void go_to_op(std::size_t row) { workspace().go_to(ops_.found()[row]); }
 
   void read_facts() {
-    if (ops_.rows() > 0) read_facts(ops_, *ops_view_, ops_.ops(), QStringLiteral("ops"));
-    if (storages_.rows() > 0) read_facts(storages_, *storages_view_, storages_.storages(), QStringLiteral("storages"));
+    if (ops_.rows() > 0) read_facts(ops_, *ops_view_, ops_.found(), QStringLiteral("ops"));
+    if (storages_.rows() > 0) read_facts(storages_, *storages_view_, storages_.found(), QStringLiteral("storages"));
   }
 
   template <class Table, class Reference>

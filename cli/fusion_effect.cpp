@@ -5,8 +5,8 @@
 
 #include "models/hw/pricer.h"
 #include "sim/error.h"
-#include "sim/registry.h"
-#include "sim/simulation.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
 
 namespace memwall {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "sim/machine.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

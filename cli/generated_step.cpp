@@ -5,7 +5,7 @@
 
 #include "models/workload/generate/generate.h"
 #include "models/workload/generate/workload_file.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

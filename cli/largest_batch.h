@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cli/table.h"
-#include "sim/machine.h"
-#include "sim/simulation.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

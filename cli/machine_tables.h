@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/table.h"
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 #include "validate/published/components.h"
 
 namespace memwall {

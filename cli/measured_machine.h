@@ -7,7 +7,7 @@
 #include <string>
 
 #include "models/workload/import/importer.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

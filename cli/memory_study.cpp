@@ -8,7 +8,7 @@
 #include "cli/progress.h"
 #include "cli/recorded_device.h"
 #include "models/workload/import/snapshot_import.h"
-#include "sim/allocator.h"
+#include "sim/memory/allocator.h"
 #include "sim/error.h"
 
 namespace memwall {

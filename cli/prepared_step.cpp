@@ -10,11 +10,11 @@
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
 #include "models/hw/transfer.h"
-#include "policies/two_sizes.h"
+#include "policies/batch/two_sizes.h"
 #include "sim/error.h"
-#include "sim/registry.h"
-#include "sim/repeat.h"
-#include "sim/trace_check.h"
+#include "sim/policy/registry.h"
+#include "sim/trace/repeat.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cli/scale_option.h"
-#include "sim/machine.h"
-#include "sim/pager.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/policy/pager.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "sim/observer.h"
+#include "sim/engine/observer.h"
 
 namespace memwall {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scale.h"
+#include "sim/trace/scale.h"
 
 namespace memwall {
 

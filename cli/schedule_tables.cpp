@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/cells.h"
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 #include "validate/replay/executor_places.h"
 
 namespace memwall {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/table.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -20,7 +20,7 @@
 #include "models/workload/import/rank_join.h"
 #include "models/workload/import/trace_coverage.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "traces/run/run_file.h"
 #include "traces/trace/trace_file.h"
 

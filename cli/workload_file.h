@@ -10,7 +10,7 @@
 
 #include "models/workload/import/decision.h"
 #include "models/workload/import/importer.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

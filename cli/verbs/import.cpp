@@ -12,7 +12,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/workload_file.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "traces/trace/trace_file.h"
 
 namespace memwall {

@@ -16,8 +16,8 @@
 #include "cli/workload_file.h"
 #include "models/hw/modelled_step.h"
 #include "sim/error.h"
-#include "sim/ranks.h"
-#include "sim/registry.h"
+#include "sim/trace/ranks.h"
+#include "sim/policy/registry.h"
 
 namespace memwall {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/output_file.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
-#include "sim/allocator.h"
+#include "sim/memory/allocator.h"
 #include "sim/error.h"
 
 namespace memwall {

@@ -7,7 +7,7 @@
 #include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
-#include "sim/registry.h"
+#include "sim/policy/registry.h"
 
 namespace memwall {
 namespace {

@@ -15,9 +15,9 @@
 #include "cli/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
-#include "sim/ranks.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/trace/ranks.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "validate/replay/recorded_moves.h"
 #include "validate/replay/schedule.h"
 

@@ -22,7 +22,7 @@ TimeRange window_of(const Run& run, const std::optional<TimeRange>& range);
 // Where each step begins, with its rank where there are several.
 std::vector<InstantMark> step_marks(const Run& run);
 // Index of a tier; of several ranks the first's have the names of the machine file: "hbm rank 0" is "hbm"
-// (sim/rank_machine.h). Throws UsageError.
+// (sim/machine/rank_machine.h). Throws UsageError.
 std::size_t tier_of_figure(const Run& run, const std::string& tier);
 
 }  // namespace memwall::gui

@@ -5,7 +5,7 @@
 #include "gui/model/instant_order.h"
 #include "gui/model/tier_changes.h"
 #include "sim/error.h"
-#include "sim/rank_machine.h"
+#include "sim/machine/rank_machine.h"
 
 namespace memwall::gui {
 namespace {

@@ -1,6 +1,6 @@
 #include "gui/model/run_analysis.h"
 
-#include "sim/ranks.h"
+#include "sim/trace/ranks.h"
 
 namespace memwall::gui {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gui/model/time_range.h"
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall::gui {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "sim/simulation.h"
+#include "sim/engine/simulation.h"
 
 namespace memwall::gui {
 

@@ -11,8 +11,8 @@
 // FLOPs as the benchmarks of FlashAttention count them (Dao 2023, "FlashAttention-2", section 4.1).
 #pragma once
 
-#include "sim/machine.h"
-#include "sim/op.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

@@ -23,9 +23,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "sim/machine.h"
-#include "sim/op.h"
-#include "sim/pricer.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/op.h"
+#include "sim/machine/pricer.h"
 
 namespace memwall {
 

@@ -23,8 +23,8 @@
 
 #include <cstdint>
 
-#include "sim/machine.h"
-#include "sim/op.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

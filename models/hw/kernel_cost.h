@@ -15,8 +15,8 @@
 // The additive form is the law t = a + V/b that the gpu-small-kernels benchmark of RRZE's gpu-benches fits.
 #pragma once
 
-#include "sim/machine.h"
-#include "sim/op.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

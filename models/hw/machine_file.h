@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 
 namespace memwall {
 

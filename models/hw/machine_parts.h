@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "models/hw/quantity.h"
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 
 namespace memwall {
 

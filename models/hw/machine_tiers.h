@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 
 namespace memwall {
 

@@ -14,8 +14,8 @@
 // What the program does in Python besides calling operators is in no machine file: it costs nothing here.
 #pragma once
 
-#include "sim/machine.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 
 namespace memwall {
 

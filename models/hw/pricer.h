@@ -1,4 +1,4 @@
-// Prices what a rewriter adds or changes: the implementation of sim/pricer.h
+// Prices what a rewriter adds or changes: the implementation of sim/machine/pricer.h
 // over a machine file.
 //
 //   copy        latency + bytes / (bandwidth * efficiency(bytes))
@@ -9,8 +9,8 @@
 
 #include <memory>
 
-#include "sim/machine.h"
-#include "sim/pricer.h"
+#include "sim/machine/machine.h"
+#include "sim/machine/pricer.h"
 
 namespace memwall {
 

@@ -2,7 +2,7 @@
 // takes, nor than blocks it serves per second.
 #pragma once
 
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 
 namespace memwall {
 

@@ -5,8 +5,8 @@
 // own machine the duration is a fact: traffic is capped at duration x bandwidth.
 #pragma once
 
-#include "sim/machine.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

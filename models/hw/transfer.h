@@ -8,8 +8,8 @@
 // rest.
 #pragma once
 
-#include "sim/machine.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -1,8 +1,8 @@
 // Host time of a trace on another machine's host: each call times the ratio of what both machines' files say of it.
 #pragma once
 
-#include "sim/machine.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

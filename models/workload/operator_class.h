@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

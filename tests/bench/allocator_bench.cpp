@@ -4,7 +4,7 @@
 #include <random>
 #include <unordered_map>
 
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 #include "tests/support/snapshots.h"
 
 namespace memwall {

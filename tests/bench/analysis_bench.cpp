@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "gui/model/run_comparison.h"
-#include "sim/ranks.h"
-#include "sim/scale.h"
+#include "sim/trace/ranks.h"
+#include "sim/trace/scale.h"
 #include "tests/bench/step_program.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rank_program.h"

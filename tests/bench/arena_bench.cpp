@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "sim/arena_plan.h"
+#include "sim/memory/arena_plan.h"
 
 namespace memwall {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "models/workload/import/kineto_import.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "tests/bench/step_program.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/test_machine.h"

@@ -7,9 +7,9 @@
 
 #include "models/hw/machine_file.h"
 #include "models/workload/import/g10_csv.h"
-#include "sim/registry.h"
-#include "sim/repeat.h"
-#include "sim/simulation.h"
+#include "sim/policy/registry.h"
+#include "sim/trace/repeat.h"
+#include "sim/engine/simulation.h"
 #include "tests/support/shared_data.h"
 
 namespace memwall {

@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "sim/simulation.h"
+#include "sim/engine/simulation.h"
 #include "tests/bench/step_program.h"
 #include "tests/support/test_machine.h"
 

@@ -1,6 +1,6 @@
 #include "tests/bench/step_program.h"
 
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 

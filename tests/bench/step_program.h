@@ -1,7 +1,7 @@
 // The program that the benchmarks replay, write and read.
 #pragma once
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -7,7 +7,7 @@
 
 #include "models/workload/import/g10_csv.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/damage.h"
 
 namespace memwall {

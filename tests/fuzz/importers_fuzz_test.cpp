@@ -22,7 +22,7 @@
 #include "models/workload/import/file_head.h"
 #include "models/workload/import/file_text.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/importer_samples.h"
 #include "tests/support/mutation.h"
 #include "tests/support/resident_memory.h"

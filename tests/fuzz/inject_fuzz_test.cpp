@@ -8,8 +8,8 @@
 
 #include "models/workload/import/inject_import.h"
 #include "sim/error.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/damage.h"
 #include "tests/support/gzip.h"
 #include "tests/support/inject_writer.h"

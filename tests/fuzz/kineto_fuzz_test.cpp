@@ -5,8 +5,8 @@
 
 #include "models/workload/import/kineto_import.h"
 #include "sim/error.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/gzip.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/small_capture.h"

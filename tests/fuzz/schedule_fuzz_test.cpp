@@ -4,7 +4,7 @@
 #include <random>
 
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/damage.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/random_trace.h"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "sim/error.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/rank_program.h"
 #include "tests/support/scratch_folder.h"

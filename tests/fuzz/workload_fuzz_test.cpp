@@ -8,7 +8,7 @@
 #include "models/workload/generate/generate.h"
 #include "models/workload/generate/workload_file.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/damage.h"
 #include "tests/support/scratch_folder.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/sample.h"
 #include "traces/trace/trace_file.h"
 

@@ -3,8 +3,8 @@
 
 #include "gui/drawing/canvas_drawing.h"
 #include "gui/paint/figure_painter.h"
-#include "sim/registry.h"
-#include "sim/scale.h"
+#include "sim/policy/registry.h"
+#include "sim/trace/scale.h"
 #include "tests/gui/support/image_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rank_program.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/error.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/scratch_folder.h"

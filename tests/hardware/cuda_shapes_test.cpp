@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "sim/error.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "validate/replay/host_workers.h"
 #include "validate/replay/product_shape.h"
 #include "validate/replay/stream_engines.h"

@@ -1,7 +1,7 @@
 // What the executor decides before it runs: which content is where, which memory serves twice.
 #include <gtest/gtest.h>
 
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/scripted_backend.h"
 #include "validate/replay/execution.h"
 #include "validate/replay/executor_contents.h"

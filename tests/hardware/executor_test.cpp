@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "sim/error.h"
-#include "sim/simulation.h"
-#include "sim/trace_builder.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/races.h"
 #include "tests/support/rewrite_checks.h"

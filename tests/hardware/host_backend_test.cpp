@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "sim/error.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 #include "validate/replay/host_content.h"
 
 namespace memwall {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "sim/error.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 #include "validate/replay/host_backend.h"
 #include "validate/replay/host_computer.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/offload_chain.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/synthetic_execution.h"

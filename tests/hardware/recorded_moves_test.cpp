@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "sim/error.h"
-#include "sim/registry.h"
-#include "sim/trace_builder.h"
-#include "sim/trace_check.h"
+#include "sim/policy/registry.h"
+#include "sim/trace/trace_builder.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/races.h"
 #include "tests/support/scripted_backend.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "sim/error.h"
-#include "sim/scale.h"
-#include "sim/trace_builder.h"
-#include "sim/trace_check.h"
+#include "sim/trace/scale.h"
+#include "sim/trace/trace_builder.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/scratch_folder.h"

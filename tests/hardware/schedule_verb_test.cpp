@@ -1,7 +1,7 @@
 // memwall schedule: is what it writes a schedule, and does it say what is in it?
 #include <gtest/gtest.h>
 
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/program.h"
 #include "validate/replay/schedule.h"
 

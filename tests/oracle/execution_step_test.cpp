@@ -9,7 +9,7 @@
 #include "models/workload/import/chakra_import.h"
 #include "models/workload/import/execution_trace_join.h"
 #include "models/workload/import/kineto_import.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
 
 namespace memwall {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
 
 namespace memwall {

@@ -7,7 +7,7 @@
 #include "models/hw/machine_file.h"
 #include "models/workload/import/inject_import.h"
 #include "models/workload/import/kineto_import.h"
-#include "sim/simulation.h"
+#include "sim/engine/simulation.h"
 #include "tests/support/inject_writer.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/shared_data.h"

@@ -15,9 +15,9 @@
 
 #include "models/hw/machine_file.h"
 #include "models/workload/import/kineto_import.h"
-#include "sim/scale.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/trace/scale.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
 
 namespace memwall {

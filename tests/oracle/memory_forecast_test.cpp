@@ -19,7 +19,7 @@
 #include "models/workload/import/snapshot_import.h"
 #include "models/workload/memory/allocations.h"
 #include "models/workload/memory/start_state.h"
-#include "sim/repeat.h"
+#include "sim/trace/repeat.h"
 #include "tests/support/sample.h"
 #include "tests/support/shared_data.h"
 #include "traces/run/run_recorder.h"

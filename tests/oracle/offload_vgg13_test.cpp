@@ -12,9 +12,9 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "models/workload/import/execution_trace_join.h"
-#include "sim/registry.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
 
 namespace memwall {

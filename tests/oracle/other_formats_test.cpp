@@ -14,9 +14,9 @@
 #include "models/workload/import/nsys_import.h"
 #include "models/workload/import/snapshot_step.h"
 #include "models/workload/import/triosim_import.h"
-#include "sim/scale.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/trace/scale.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/snapshots.h"
 

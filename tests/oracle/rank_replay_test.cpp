@@ -16,9 +16,9 @@
 #include "models/workload/import/kineto_step.h"
 #include "models/workload/import/rank_join.h"
 #include "sim/error.h"
-#include "sim/ranks.h"
-#include "sim/scale.h"
-#include "sim/simulation.h"
+#include "sim/trace/ranks.h"
+#include "sim/trace/scale.h"
+#include "sim/engine/simulation.h"
 #include "tests/support/shared_data.h"
 
 namespace memwall {

@@ -8,8 +8,8 @@
 #include "gui/model/op_search.h"
 #include "gui/model/run_comparison.h"
 #include "models/hw/machine_file.h"
-#include "sim/ranks.h"
-#include "sim/scale.h"
+#include "sim/trace/ranks.h"
+#include "sim/trace/scale.h"
 #include "tests/support/viewer_captures.h"
 #include "traces/run/run_recorder.h"
 

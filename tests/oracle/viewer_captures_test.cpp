@@ -9,7 +9,7 @@
 #include "gui/model/live_set.h"
 #include "gui/model/peak_explanation.h"
 #include "gui/model/selection_statistics.h"
-#include "sim/ranks.h"
+#include "sim/trace/ranks.h"
 #include "tests/support/viewer_captures.h"
 #include "traces/run/compare.h"
 

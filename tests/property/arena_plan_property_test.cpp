@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/arena_plan.h"
+#include "sim/memory/arena_plan.h"
 
 namespace memwall {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "policies/recompute.h"
-#include "policies/segments.h"
+#include "policies/recompute/recompute.h"
+#include "policies/trace/segments.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/step_program.h"
 

@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/accounting.h"
 #include "traces/run/run_recorder.h"

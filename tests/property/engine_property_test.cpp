@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "sim/scale.h"
-#include "sim/simulation.h"
-#include "sim/trace_builder.h"
-#include "sim/trace_check.h"
+#include "sim/trace/scale.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_builder.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/test_machine.h"
 
 namespace memwall {

@@ -1,5 +1,5 @@
 // Is every solution feasible and max-min optimal, whatever the flows and links?
-#include "sim/fair_share.h"
+#include "sim/engine/fair_share.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

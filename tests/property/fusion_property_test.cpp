@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
-#include "policies/fused_trace.h"
-#include "policies/fusion_plan.h"
+#include "policies/fusion/fused_trace.h"
+#include "policies/fusion/fusion_plan.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/step_program.h"
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sim/error.h"
-#include "sim/registry.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
 

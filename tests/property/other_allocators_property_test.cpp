@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "sim/stitching_allocator.h"
+#include "sim/memory/stitching_allocator.h"
 
 namespace memwall {
 namespace {

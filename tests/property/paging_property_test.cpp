@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "sim/registry.h"
-#include "sim/repeat.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/policy/registry.h"
+#include "sim/trace/repeat.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
 

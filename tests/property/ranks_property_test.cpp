@@ -1,14 +1,14 @@
 // Whatever the programs of several ranks: are they the same in one trace as apart, in what they say and when they run?
-#include "sim/ranks.h"
+#include "sim/trace/ranks.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <tuple>
 
-#include "sim/meetings.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/trace/meetings.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/rank_program.h"
 #include "tests/support/same_program.h"

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "sim/registry.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/layer_trace.h"
 #include "tests/support/live_bytes.h"
 #include "tests/support/races.h"

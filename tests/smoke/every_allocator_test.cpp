@@ -4,8 +4,8 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "sim/error.h"
-#include "sim/registry.h"
-#include "sim/simulation.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
 #include "tests/support/sample.h"
 
 namespace memwall {

@@ -11,7 +11,7 @@
 #include "models/workload/generate/workload_file.h"
 #include "models/workload/import/capture_import.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/live_bytes.h"
 #include "tests/support/program.h"
 #include "tests/support/races.h"

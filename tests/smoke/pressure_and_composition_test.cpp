@@ -6,8 +6,8 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "models/hw/transfer.h"
-#include "sim/registry.h"
-#include "sim/simulation.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {

@@ -4,7 +4,7 @@
 
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
-#include "sim/registry.h"
+#include "sim/policy/registry.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/races.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 
 namespace memwall {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {

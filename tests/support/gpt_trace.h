@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

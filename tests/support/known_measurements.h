@@ -9,7 +9,7 @@
 
 #include "models/hw/kernel_cost.h"
 #include "models/hw/pricer.h"
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 #include "validate/measurement/measurement.h"
 
 namespace memwall {

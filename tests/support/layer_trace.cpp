@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

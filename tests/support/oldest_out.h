@@ -1,7 +1,7 @@
 // A pager for tests that need one without a policy: to make room, what was used longest ago goes to tier 1.
 #pragma once
 
-#include "sim/pager.h"
+#include "sim/policy/pager.h"
 
 namespace memwall {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "models/workload/import/execution_trace_join.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 

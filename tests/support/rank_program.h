@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/ranks.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/ranks.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 

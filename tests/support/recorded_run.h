@@ -7,7 +7,7 @@
 #include <random>
 
 #include "models/workload/memory/recording.h"
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 
 namespace memwall {
 

@@ -1,5 +1,5 @@
 // PyTorch's caching allocator once more, written to be obviously right instead of fast: one ordered map of segments,
-// one of blocks, and every question answered by walking them. The fast one (sim/pytorch_allocator.h) must agree with
+// one of blocks, and every question answered by walking them. The fast one (sim/memory/pytorch_allocator.h) must agree with
 // it at every call; what the calls mean is said there.
 //
 // Independent of it: shares no code, finds neighbours by address instead of links, and counts every statistic anew.
@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 #include "tests/support/reference_allocator_rules.h"
 
 namespace memwall {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 
 namespace memwall {
 

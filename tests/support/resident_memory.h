@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "sim/storage.h"
+#include "sim/trace/storage.h"
 
 namespace memwall {
 

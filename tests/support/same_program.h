@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -1,7 +1,7 @@
 // The sample that the project ships (traces/samples/gpt_124m.mwt), generated, not captured.
 #pragma once
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 

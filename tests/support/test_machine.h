@@ -17,8 +17,8 @@
 
 #include <memory>
 
-#include "sim/machine.h"
-#include "sim/pricer.h"
+#include "sim/machine/machine.h"
+#include "sim/machine/pricer.h"
 
 namespace memwall {
 

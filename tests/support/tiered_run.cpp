@@ -1,6 +1,6 @@
 #include "tests/support/tiered_run.h"
 
-#include "sim/registry.h"
+#include "sim/policy/registry.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/run_recorder.h"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "gui/model/open_run.h"
-#include "sim/machine.h"
-#include "sim/observer.h"
-#include "sim/pager.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/engine/observer.h"
+#include "sim/policy/pager.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

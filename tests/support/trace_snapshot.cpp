@@ -3,7 +3,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 #include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {

@@ -2,7 +2,7 @@
 // frames that tell what they are for. So pictures and tests have a large recording that is nobody's capture.
 #pragma once
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "tests/support/pickle_writer.h"
 
 namespace memwall {

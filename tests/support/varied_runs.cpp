@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "sim/error.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/hand_run.h"
 #include "tests/support/oldest_out.h"

@@ -1,5 +1,5 @@
 // Is waiting for a pager charged to the allocator and to faults, by the second?
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/oldest_out.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/accounting.h"

@@ -1,7 +1,7 @@
 // Has every instant one class, by the stated priority, and do the classes add up? Times in microseconds.
 #include "traces/run/accounting.h"
 
-#include "sim/simulation.h"
+#include "sim/engine/simulation.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/hand_run.h"
 #include "tests/support/test_machine.h"

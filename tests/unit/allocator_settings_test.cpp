@@ -1,5 +1,5 @@
 // Is PYTORCH_ALLOC_CONF read as PyTorch reads it, and is a mistake told?
-#include "sim/allocator_settings.h"
+#include "sim/memory/allocator_settings.h"
 
 #include <gtest/gtest.h>
 

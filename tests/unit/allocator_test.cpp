@@ -1,5 +1,5 @@
 // Do the simple allocators count right, and is each found by its name?
-#include "sim/allocator.h"
+#include "sim/memory/allocator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Are planned offsets sound, near the least that is possible, and the same every time?
-#include "sim/arena_plan.h"
+#include "sim/memory/arena_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "models/workload/generate/generate.h"
-#include "policies/batch_survey.h"
-#include "policies/two_sizes.h"
-#include "sim/trace_builder.h"
+#include "policies/batch/batch_survey.h"
+#include "policies/batch/two_sizes.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rewrite_checks.h"
 

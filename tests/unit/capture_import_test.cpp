@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/gzip.h"
 #include "tests/support/scratch_folder.h"
 

@@ -10,7 +10,7 @@
 #include "models/workload/import/file_head.h"
 #include "models/workload/import/python_lists.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/chakra_writer.h"
 #include "tests/support/scratch_folder.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/scale.h"
+#include "sim/trace/scale.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/hand_run.h"
 #include "tests/support/test_machine.h"

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "sim/allocator.h"
+#include "sim/memory/allocator.h"
 
 namespace memwall {
 namespace {

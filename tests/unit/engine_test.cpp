@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "sim/error.h"
-#include "sim/simulation.h"
-#include "sim/trace_builder.h"
-#include "sim/trace_check.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_builder.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/test_machine.h"
 
 namespace memwall {

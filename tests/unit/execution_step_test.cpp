@@ -8,7 +8,7 @@
 #include "models/workload/import/communication_node.h"
 #include "models/workload/import/node_work.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

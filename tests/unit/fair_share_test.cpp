@@ -1,5 +1,5 @@
 // Does the solver give each flow what weighted max-min fairness says? Each case is algebra first.
-#include "sim/fair_share.h"
+#include "sim/engine/fair_share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Does the list of free blocks find what an ordered set finds?
-#include "sim/free_blocks.h"
+#include "sim/memory/free_blocks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Which ops become one kernel, what that kernel reads and writes, and what must stay apart.
-#include "policies/fusion_plan.h"
+#include "policies/fusion/fusion_plan.h"
 
 #include <gtest/gtest.h>
 
-#include "policies/fused_trace.h"
-#include "policies/fusion_space.h"
-#include "policies/live_profile.h"
+#include "policies/fusion/fused_trace.h"
+#include "policies/fusion/fusion_space.h"
+#include "policies/trace/live_profile.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/step_program.h"
 

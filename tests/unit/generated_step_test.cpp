@@ -12,7 +12,7 @@
 
 #include "models/workload/import/capture_import.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/races.h"
 
 namespace memwall {

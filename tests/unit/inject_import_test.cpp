@@ -6,7 +6,7 @@
 #include "models/workload/import/inject_occupancy.h"
 #include "models/workload/import/inject_records.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/command.h"
 #include "tests/support/inject_writer.h"
 #include "tests/support/scratch_folder.h"

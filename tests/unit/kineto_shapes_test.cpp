@@ -5,7 +5,7 @@
 
 #include "models/workload/import/recorded_call.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/small_capture.h"
 

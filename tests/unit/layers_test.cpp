@@ -64,7 +64,7 @@ TEST(Layers, EveryIncludePointsDown) {
 }
 
 TEST(Layers, AnUpwardIncludeIsSeen) {
-  std::istringstream text("#include <vector>\n#include \"sim/op.h\"\n  #include \"policies/lru.h\"\n");
+  std::istringstream text("#include <vector>\n#include \"sim/trace/op.h\"\n  #include \"policies/lru.h\"\n");
   EXPECT_EQ(violations("sim", "sim/x.h", text), std::vector<std::string>{"sim/x.h includes policies/lru.h"});
 }
 

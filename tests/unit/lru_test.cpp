@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "sim/error.h"
-#include "sim/registry.h"
-#include "sim/simulation.h"
-#include "sim/trace_builder.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/test_machine.h"
 
 namespace memwall {

@@ -5,7 +5,7 @@
 
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "models/workload/import/kineto_decisions.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sqlite_writer.h"
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/offload_chain.h"
 
 namespace memwall {

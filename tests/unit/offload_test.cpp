@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/offload_chain.h"
 

@@ -1,7 +1,7 @@
 // Which storages make the peak, of what kind and phase, and does the recorder see what the engine saw?
 #include "traces/run/peak.h"
 
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/run_recorder.h"

@@ -1,5 +1,5 @@
 // Does the caching allocator reserve, place and give back as PyTorch's does?
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 
 #include <gtest/gtest.h>
 

@@ -14,8 +14,8 @@
 #include "models/workload/import/kineto_step.h"
 #include "models/workload/import/rank_join.h"
 #include "sim/error.h"
-#include "sim/ranks.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/ranks.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "sim/error.h"
-#include "sim/meetings.h"
-#include "sim/rank_machine.h"
-#include "sim/registry.h"
-#include "sim/trace_check.h"
+#include "sim/trace/meetings.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/policy/registry.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/rank_program.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"

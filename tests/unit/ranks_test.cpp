@@ -1,14 +1,14 @@
 // Do the ranks of a trace wait for each other as they should, and share nothing that is each one's own?
-#include "sim/ranks.h"
+#include "sim/trace/ranks.h"
 
 #include <gtest/gtest.h>
 
 #include "sim/error.h"
-#include "sim/rank_machine.h"
-#include "sim/repeat.h"
-#include "sim/scale.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/trace/repeat.h"
+#include "sim/trace/scale.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/rank_program.h"
 #include "tests/support/test_machine.h"
 

@@ -1,5 +1,5 @@
 // Are policies found by name, their settings checked, and their combinations ordered or refused?
-#include "sim/registry.h"
+#include "sim/policy/registry.h"
 
 #include <gtest/gtest.h>
 

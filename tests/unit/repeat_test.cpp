@@ -1,12 +1,12 @@
 // Does a repeated step find what the round before left, and cost the same each time?
-#include "sim/repeat.h"
+#include "sim/trace/repeat.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/scale.h"
-#include "sim/simulation.h"
-#include "sim/trace_builder.h"
-#include "sim/trace_check.h"
+#include "sim/trace/scale.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_builder.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
 

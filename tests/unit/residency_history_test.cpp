@@ -10,7 +10,7 @@
 
 #include "gui/model/instant_order.h"
 #include "sim/error.h"
-#include "sim/rank_machine.h"
+#include "sim/machine/rank_machine.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/tiered_run.h"
 

@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "sim/registry.h"
-#include "sim/scale.h"
+#include "sim/policy/registry.h"
+#include "sim/trace/scale.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/hand_run.h"
 #include "tests/support/rank_program.h"

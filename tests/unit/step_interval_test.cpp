@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {

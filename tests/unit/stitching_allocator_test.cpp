@@ -1,5 +1,5 @@
 // Does the stitching allocator join free pieces by GMLake's rules, and only where they apply?
-#include "sim/stitching_allocator.h"
+#include "sim/memory/stitching_allocator.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include "models/workload/import/triosim_costs.h"
 #include "models/workload/import/triosim_import.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/pickle_writer.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/synthetic_snapshot.h"

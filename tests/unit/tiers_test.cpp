@@ -5,7 +5,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/offload_chain.h"
 #include "traces/run/energy.h"
 #include "traces/run/run_recorder.h"

@@ -1,10 +1,10 @@
 // Is every kind of unsound trace refused with a sentence that names the place?
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 
 #include <gtest/gtest.h>
 
 #include "sim/error.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {

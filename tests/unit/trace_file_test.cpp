@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "sim/error.h"
-#include "sim/ranks.h"
-#include "sim/trace_builder.h"
-#include "sim/trace_check.h"
+#include "sim/trace/ranks.h"
+#include "sim/trace/trace_builder.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/scratch_folder.h"
 #include "traces/trace/frame_file.h"

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <map>
 
-#include "policies/zero_buckets.h"
-#include "policies/zero_partition.h"
-#include "policies/zero_visits.h"
+#include "policies/sharding/zero_buckets.h"
+#include "policies/sharding/zero_partition.h"
+#include "policies/sharding/zero_visits.h"
 #include "sim/error.h"
-#include "sim/registry.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/layer_trace.h"
 #include "tests/support/live_bytes.h"

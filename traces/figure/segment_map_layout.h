@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/allocator.h"
+#include "sim/memory/allocator.h"
 #include "sim/units.h"
 
 namespace memwall {

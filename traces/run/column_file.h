@@ -17,9 +17,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "sim/pager.h"
-#include "sim/simulation.h"
-#include "sim/trace.h"
+#include "sim/policy/pager.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace.h"
 #include "traces/run/hdf5_handle.h"
 #include "traces/run/run_index.h"
 #include "traces/run/sealed_file.h"

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "sim/ranks.h"
+#include "sim/trace/ranks.h"
 
 namespace memwall {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/rank_machine.h"
+#include "sim/machine/rank_machine.h"
 
 namespace memwall {
 namespace {

@@ -8,7 +8,7 @@
 namespace memwall {
 namespace {
 
-// As sim/machine.h numbers the engines.
+// As sim/machine/machine.h numbers the engines.
 constexpr std::string_view kEngineNames[kEngines] = {"copy engine to device", "copy engine to host",
                                                      "copy engine to peer",   "storage reads",
                                                      "storage writes",        "copies within the device"};

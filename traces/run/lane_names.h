@@ -24,7 +24,7 @@ bool has_several_devices(const Trace& trace);
 // "stream 7 (compute)", with its rank or GPU where there are several.
 std::string stream_lane_name(const Trace& trace, const Stream& stream, bool several_devices);
 
-// "copy engine to host, GPU 1". `engine`: as sim/machine.h numbers them; `last_device`: the highest device that has
+// "copy engine to host, GPU 1". `engine`: as sim/machine/machine.h numbers them; `last_device`: the highest device that has
 // engines. REQUIRES: engine < kEngines.
 std::string engine_lane_name(const Trace& trace, std::uint8_t engine, std::uint16_t device, std::uint16_t last_device);
 

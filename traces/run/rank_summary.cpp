@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sim/meetings.h"
-#include "sim/ranks.h"
+#include "sim/trace/meetings.h"
+#include "sim/trace/ranks.h"
 
 namespace memwall {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/rank_machine.h"
-#include "sim/ranks.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/trace/ranks.h"
 
 namespace memwall {
 namespace {

@@ -10,16 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine.h"
-#include "sim/simulation.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 
 // A tier's memory from `time` on, until the next point.
 struct MemoryPoint {
   Time time{};
-  Bytes allocated = 0, requested = 0, reserved = 0;  // as sim/allocator.h's Usage
+  Bytes allocated = 0, requested = 0, reserved = 0;  // as sim/memory/allocator.h's Usage
 };
 
 // What flows over a link from `time` on, until the next point.
@@ -49,7 +49,7 @@ struct Provenance {
 
 struct Run {
   Trace trace;                        // after all rewriters: what was simulated
-  Machine machine;                    // resolved: overrides applied, written out for the ranks (sim/rank_machine.h)
+  Machine machine;                    // resolved: overrides applied, written out for the ranks (sim/machine/rank_machine.h)
   std::vector<std::string> policies;  // rewriters as given, in the order of application
   std::string pager;                  // as given, "" = none
   std::string allocator = "pytorch";

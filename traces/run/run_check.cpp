@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/rank_machine.h"
+#include "sim/machine/rank_machine.h"
 
 namespace memwall {
 namespace {

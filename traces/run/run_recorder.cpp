@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "sim/rank_machine.h"
+#include "sim/machine/rank_machine.h"
 
 namespace memwall {
 namespace {

@@ -11,7 +11,7 @@ namespace memwall {
 // Collects memory, residency and link rates. Within one instant only turning points are kept.
 class RunRecorder : public Observer {
  public:
-  // `machine`: that of all ranks (sim/rank_machine.h). `next` sees every call too (a progress bar); null = none, not
+  // `machine`: that of all ranks (sim/machine/rank_machine.h). `next` sees every call too (a progress bar); null = none, not
   // owned.
   RunRecorder(const Trace& trace, const Machine& machine, Observer* next = nullptr);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/ranks.h"
+#include "sim/trace/ranks.h"
 
 namespace memwall {
 namespace {

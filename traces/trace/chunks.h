@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall::file {
 class Header;

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "trace/trace.pb.h"  // made by protoc
 #include "traces/trace/chunks.h"
 #include "traces/trace/columns.h"

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 
@@ -22,7 +22,7 @@ void write_trace(const Trace& trace, const std::filesystem::path& path);
 
 // Throws InputError, whose sentence names the file, for whatever is not a sound trace:
 // unreadable, of another kind, newer, truncated, altered, or a program that cannot run
-// (sim/trace_check.h). Memory stays in proportion to what the file verifiably holds.
+// (sim/trace/trace_check.h). Memory stays in proportion to what the file verifiably holds.
 Trace read_trace(const std::filesystem::path& path);
 
 // Do the first bytes of the file say that it is a trace file? False if it cannot be read.

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <thread>
 
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 #include "validate/bench/host_device.h"
 
 namespace memwall {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 #include "validate/replay/host_backend.h"
 #include "validate/replay/host_content.h"
 

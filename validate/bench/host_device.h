@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "validate/bench/benchmark.h"
 #include "validate/replay/backend.h"
 

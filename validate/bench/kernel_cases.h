@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "models/hw/machine_draft.h"
-#include "sim/machine.h"
-#include "sim/op.h"
-#include "sim/pricer.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/op.h"
+#include "sim/machine/pricer.h"
 #include "validate/measurement/measurement.h"
 
 namespace memwall {

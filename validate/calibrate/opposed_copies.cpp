@@ -2,8 +2,8 @@
 // links, not of a formula beside it.
 #include <cmath>
 
-#include "sim/simulation.h"
-#include "sim/trace_builder.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_builder.h"
 #include "validate/calibrate/fitting.h"
 
 namespace memwall {

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 
 namespace memwall {
 namespace {

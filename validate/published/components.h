@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/hw/machine_calibration.h"
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 
 namespace memwall {
 

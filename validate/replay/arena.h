@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <mutex>
 
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 #include "validate/replay/first_fit.h"
 #include "validate/replay/mapped_memory.h"
 

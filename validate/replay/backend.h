@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/op.h"
-#include "sim/pytorch_allocator.h"
-#include "sim/trace.h"
+#include "sim/trace/op.h"
+#include "sim/memory/pytorch_allocator.h"
+#include "sim/trace/trace.h"
 #include "sim/units.h"
 #include "validate/measurement/measurement.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "validate/measurement/measurement.h"
 #include "validate/replay/backend.h"
 

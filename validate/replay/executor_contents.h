@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

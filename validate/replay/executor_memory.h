@@ -5,8 +5,8 @@
 #include <mutex>
 #include <vector>
 
-#include "sim/pytorch_allocator.h"
-#include "sim/trace.h"
+#include "sim/memory/pytorch_allocator.h"
+#include "sim/trace/trace.h"
 #include "validate/replay/backend.h"
 #include "validate/replay/execution.h"
 #include "validate/replay/executor_places.h"

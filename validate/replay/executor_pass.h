@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "validate/replay/backend.h"
 #include "validate/replay/executor_contents.h"
 #include "validate/replay/executor_memory.h"

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "validate/replay/backend.h"
 
 namespace memwall {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "sim/error.h"
-#include "sim/rank_machine.h"
-#include "sim/tier_memory.h"
-#include "sim/trace_builder.h"
-#include "sim/trace_check.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/engine/tier_memory.h"
+#include "sim/trace/trace_builder.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

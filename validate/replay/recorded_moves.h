@@ -10,9 +10,9 @@
 
 #include <vector>
 
-#include "sim/machine.h"
-#include "sim/simulation.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/error.h"
-#include "sim/trace_builder.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_builder.h"
+#include "sim/trace/trace_check.h"
 #include "validate/replay/schedule_lines.h"
 
 namespace memwall {

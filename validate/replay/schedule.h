@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 #include "validate/measurement/text_file.h"
 #include "validate/replay/schedule.h"
 #include "validate/replay/schedule_lines.h"

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "sim/machine.h"
-#include "sim/observer.h"
-#include "sim/simulation.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/engine/observer.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "sim/error.h"
-#include "sim/rank_machine.h"
-#include "sim/tier_memory.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/engine/tier_memory.h"
 
 namespace memwall {
 namespace {

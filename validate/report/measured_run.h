@@ -2,8 +2,8 @@
 // show them side by side.
 #pragma once
 
-#include "sim/machine.h"
-#include "sim/trace.h"
+#include "sim/machine/machine.h"
+#include "sim/trace/trace.h"
 #include "traces/run/run.h"
 #include "validate/replay/execution.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 #include "validate/calibrate/calibrate.h"
 #include "validate/report/validation.h"
 

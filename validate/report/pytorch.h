@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 #include "validate/report/pytorch_cases.h"
 #include "validate/report/pytorch_prediction.h"
 #include "validate/report/validation.h"

@@ -8,9 +8,9 @@
 #include "models/hw/traffic.h"
 #include "models/workload/import/execution_trace_join.h"
 #include "models/workload/import/kineto_import.h"
-#include "sim/registry.h"
-#include "sim/simulation.h"
-#include "sim/trace_check.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

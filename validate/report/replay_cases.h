@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 #include "validate/replay/execution.h"
 #include "validate/report/validation.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine.h"
+#include "sim/machine/machine.h"
 #include "sim/units.h"
 
 namespace memwall {

@@ -8,7 +8,7 @@
 
 #include "models/workload/generate/model.h"
 #include "models/workload/generate/recipe.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -19,7 +19,7 @@
 
 #include "models/workload/generate/recipe.h"
 #include "models/workload/generate/tensor.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "sim/op.h"
-#include "sim/shape.h"
+#include "sim/trace/op.h"
+#include "sim/trace/shape.h"
 
 namespace memwall {
 

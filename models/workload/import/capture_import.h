@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "models/workload/import/importer.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "models/workload/import/capture_importer.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

@@ -16,7 +16,7 @@ using Type = CaptureRecordType;
 
 constexpr std::int64_t kNewestVersion = 1;
 constexpr std::uint64_t kMostNumber = CaptureLine::kMostNumber;
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // a pebibyte, as sim/trace_check.h has it
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // a pebibyte, as sim/trace/trace_check.h has it
 constexpr std::uint64_t kMostStreams = (1 << 16) - 1;         // Op::stream, Op::thread
 constexpr std::uint64_t kMostRanks = 1 << 24;
 constexpr std::uint64_t kMostRecords = std::uint64_t{1} << 48;

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/op.h"
-#include "sim/shape.h"
-#include "sim/storage.h"
+#include "sim/trace/op.h"
+#include "sim/trace/shape.h"
+#include "sim/trace/storage.h"
 
 namespace memwall {
 

@@ -1,7 +1,7 @@
 // What the work of a captured operator is made of, and what its storages hold, told by its tensors.
 //
 // An operator's tensors stand in the record as its schema orders them, absent ones left out. From the
-// class and the name follows which of them say what (meanings: sim/op.h):
+// class and the name follows which of them say what (meanings: sim/trace/op.h):
 //   gemm            mm, addmm, bmm, baddbmm, addbmm, mv, addmv, dot, addr, linear, matmul; _grouped_mm is
 //                   one product per group where the groups divide its tokens evenly, else a single one
 //   convolution     of a transposed one, told by its FLOPs, channels and positions are those of the plain

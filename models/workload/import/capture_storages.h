@@ -8,7 +8,7 @@
 
 #include "models/workload/import/capture_records.h"
 #include "models/workload/import/number_table.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 

@@ -8,7 +8,7 @@
 #include "models/workload/import/chakra_program.h"
 #include "models/workload/import/derived_dataflow.h"
 #include "models/workload/import/kineto_phases.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

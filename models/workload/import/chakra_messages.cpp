@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "import/chakra.pb.h"
+#include "import/chakra/chakra.pb.h"
 #include "models/workload/import/byte_source.h"
 #include "models/workload/import/chakra_graph.h"
 #include "sim/error.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/op.h"
+#include "sim/trace/op.h"
 #include "sim/units.h"
 
 namespace memwall {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "models/workload/import/execution_order.h"
-#include "sim/op.h"
-#include "sim/trace.h"
+#include "sim/trace/op.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -12,7 +12,7 @@
 #include "models/workload/import/in_quotes.h"
 #include "models/workload/operator_class.h"
 #include "sim/error.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {

@@ -17,7 +17,7 @@
 #include "models/workload/import/node_work.h"
 #include "models/workload/operator_class.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

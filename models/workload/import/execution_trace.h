@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/op.h"
-#include "sim/trace.h"
+#include "sim/trace/op.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -5,7 +5,7 @@
 #include "models/workload/import/operator_cost.h"
 #include "models/workload/import/storage_kinds.h"
 #include "sim/error.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

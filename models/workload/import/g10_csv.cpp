@@ -12,7 +12,7 @@
 #include "models/workload/import/csv_rows.h"
 #include "models/workload/import/file_text.h"
 #include "sim/error.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {

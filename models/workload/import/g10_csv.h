@@ -28,7 +28,7 @@
 #include <string_view>
 
 #include "models/workload/import/importer.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -8,7 +8,7 @@
 
 #include "models/workload/import/decision.h"
 #include "models/workload/import/rank_capture.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "sim/units.h"
 
 namespace memwall {

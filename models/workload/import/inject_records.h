@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "sim/units.h"
 
 namespace memwall {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "models/workload/import/captured_launches.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "sim/units.h"
 
 namespace memwall {

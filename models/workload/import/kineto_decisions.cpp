@@ -297,7 +297,7 @@ std::vector<Decision> shape_decisions(const RecordedShapes& s) {
                    "the kernels' time.",
                    s.time.count() == 0 ? 0 : 100 * to_seconds(s.time_with_bytes) / to_seconds(s.time)),
        s.with_bytes, s.kernels},
-      {"shapes of kernels", "By operator class (sim/op.h).", s.with_shape, s.kernels},
+      {"shapes of kernels", "By operator class (sim/trace/op.h).", s.with_shape, s.kernels},
       {"FLOPs of products",
        fmt::format("Matrix products, convolutions and attention by their shapes: {:.4g} in all.", s.flops),
        s.with_flops, s.products}};

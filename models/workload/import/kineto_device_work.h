@@ -7,7 +7,7 @@
 
 #include "models/workload/import/kineto_import.h"
 #include "models/workload/import/kineto_join.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 

@@ -18,8 +18,8 @@
 #include "models/workload/import/kineto_times.h"
 #include "models/workload/import/spent_pages.h"
 #include "sim/error.h"
-#include "sim/trace_builder.h"
-#include "sim/trace_check.h"
+#include "sim/trace/trace_builder.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

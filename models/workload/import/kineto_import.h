@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "models/workload/import/kineto_capture.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 
@@ -91,7 +91,7 @@ struct ImportedTrace {
 };
 
 // Throws InputError where the capture holds no program (no host call and no device work). The
-// trace is sound (see sim/trace_check.h); its notes carry the summary's essential lines.
+// trace is sound (see sim/trace/trace_check.h); its notes carry the summary's essential lines.
 ImportedTrace import_kineto(const KinetoCapture& capture, const KinetoImportOptions& options = {});
 
 // Likewise for a capture that fills the memory: gives away what it has read while the trace grows. The capture's calls,

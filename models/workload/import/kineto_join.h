@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "models/workload/import/kineto_capture.h"
-#include "sim/op.h"
-#include "sim/trace.h"
+#include "sim/trace/op.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "models/workload/import/kineto_capture.h"
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

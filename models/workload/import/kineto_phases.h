@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "models/workload/import/kineto_join.h"
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

@@ -15,7 +15,7 @@
 #include "models/workload/import/json_source.h"
 #include "models/workload/import/kineto_order.h"
 #include "sim/error.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {

@@ -48,7 +48,7 @@ std::vector<Decision> nvtx_shapes(const KinetoCapture& capture, ImportedTrace& i
              s.operators}};
   return {
       {"inputs of operators", "Sizes that the ranges of emit_nvtx list.", s.with_inputs, s.operators},
-      {"shapes of kernels", "By operator class (sim/op.h), where extents alone decide.", s.with_shape, s.kernels},
+      {"shapes of kernels", "By operator class (sim/trace/op.h), where extents alone decide.", s.with_shape, s.kernels},
       {"FLOPs of products",
        "By their shapes, where the kernel's name tells the data type; without it FLOPs say nothing about time.",
        keep_typed_products(imported.trace), s.products},

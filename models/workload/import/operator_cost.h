@@ -2,7 +2,7 @@
 #pragma once
 
 #include "models/workload/import/execution_trace.h"
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

@@ -3,7 +3,7 @@
 
 #include "models/workload/import/execution_trace.h"
 #include "models/workload/import/operator_cost.h"
-#include "sim/shape.h"
+#include "sim/trace/shape.h"
 
 namespace memwall {
 

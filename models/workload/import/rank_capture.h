@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/op.h"
-#include "sim/trace.h"
+#include "sim/trace/op.h"
+#include "sim/trace/trace.h"
 #include "sim/units.h"
 
 namespace memwall {

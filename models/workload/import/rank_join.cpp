@@ -10,8 +10,8 @@
 #include "models/workload/import/collective_meetings.h"
 #include "models/workload/import/rank_join_notes.h"
 #include "sim/error.h"
-#include "sim/ranks.h"
-#include "sim/trace_check.h"
+#include "sim/trace/ranks.h"
+#include "sim/trace/trace_check.h"
 
 namespace memwall {
 namespace {

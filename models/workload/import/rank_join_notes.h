@@ -7,7 +7,7 @@
 
 #include "models/workload/import/collective_meetings.h"
 #include "models/workload/import/decision.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/allocator_settings.h"
+#include "sim/memory/allocator_settings.h"
 
 namespace memwall {
 

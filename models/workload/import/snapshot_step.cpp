@@ -11,7 +11,7 @@
 #include "models/workload/memory/allocations.h"
 #include "models/workload/memory/start_state.h"
 #include "sim/error.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/workload/import/decision.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace memwall {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "models/workload/import/triosim_tables.h"
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

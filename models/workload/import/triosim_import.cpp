@@ -12,7 +12,7 @@
 #include "models/workload/import/triosim_costs.h"
 #include "models/workload/import/triosim_tables.h"
 #include "sim/error.h"
-#include "sim/trace_builder.h"
+#include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/shape.h"
+#include "sim/trace/shape.h"
 #include "sim/units.h"
 
 namespace memwall {

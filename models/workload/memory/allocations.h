@@ -10,7 +10,7 @@
 
 #include "models/workload/memory/recording.h"
 #include "models/workload/memory/start_state.h"
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

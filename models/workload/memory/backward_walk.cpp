@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/address_table.h"
+#include "sim/memory/address_table.h"
 
 namespace memwall {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "models/workload/memory/recording.h"
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 
 namespace memwall {
 

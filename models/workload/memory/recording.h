@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/allocator.h"
-#include "sim/allocator_settings.h"
-#include "sim/storage.h"
+#include "sim/memory/allocator.h"
+#include "sim/memory/allocator_settings.h"
+#include "sim/trace/storage.h"
 
 namespace memwall {
 

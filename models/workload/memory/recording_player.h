@@ -13,7 +13,7 @@
 #include "models/workload/memory/contradictions.h"
 #include "models/workload/memory/recorded_segments.h"
 #include "models/workload/memory/recording_replay.h"
-#include "sim/address_table.h"
+#include "sim/memory/address_table.h"
 
 namespace memwall {
 

@@ -9,8 +9,8 @@
 
 #include "models/workload/memory/recording.h"
 #include "models/workload/memory/start_state.h"
-#include "sim/allocator_statistics.h"
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/allocator_statistics.h"
+#include "sim/memory/pytorch_allocator.h"
 
 namespace memwall {
 
@@ -66,7 +66,7 @@ RecordingReplay replay_as_recorded(const MemoryRecording& recording, const Devic
 
 struct ReplayVariant {
   AllocatorSettings settings;
-  // A name of make_allocator (sim/allocator.h). Settings apply to pytorch.
+  // A name of make_allocator (sim/memory/allocator.h). Settings apply to pytorch.
   std::string allocator = "pytorch";
   Bytes capacity = Bytes{1} << 60;    // that may be reserved
   std::optional<Bytes> device_total;  // default: capacity; 1 TiB where that is unlimited

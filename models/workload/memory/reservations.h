@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/workload/memory/backward_walk.h"
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 
 namespace memwall {
 

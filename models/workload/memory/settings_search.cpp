@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "models/workload/memory/recording_player.h"
-#include "sim/arena_plan.h"
+#include "sim/memory/arena_plan.h"
 
 namespace memwall {
 namespace {

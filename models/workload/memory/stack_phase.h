@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "models/workload/memory/recording.h"
-#include "sim/op.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 

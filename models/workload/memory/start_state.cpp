@@ -5,7 +5,7 @@
 #include "models/workload/memory/backward_walk.h"
 #include "models/workload/memory/reservations.h"
 #include "models/workload/memory/start_block_sizes.h"
-#include "sim/address_table.h"
+#include "sim/memory/address_table.h"
 
 namespace memwall {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "models/workload/memory/recording.h"
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 
 namespace memwall {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 #include "validate/bench/benchmark.h"
 #include "validate/bench/cuda/cuda_buffers.h"
 #include "validate/bench/cuda/cuda_device.h"
@@ -103,7 +103,7 @@ void call_event(BenchmarkRun& run) {
   run.report(m);
 }
 
-// Half of an allocation and a free that sim/pytorch_allocator.h serves from its cache: the allocator of a replay.
+// Half of an allocation and a free that sim/memory/pytorch_allocator.h serves from its cache: the allocator of a replay.
 void call_allocator(BenchmarkRun& run) {
   require_device();
   constexpr unsigned kSizes = 512;

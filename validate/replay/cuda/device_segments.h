@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "sim/pytorch_allocator.h"
+#include "sim/memory/pytorch_allocator.h"
 
 namespace memwall {
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 #include "validate/replay/cuda/cuda_handles.h"
 #include "validate/replay/cuda/schedule_events.h"
 #include "validate/replay/cuda/storage_queue.h"

@@ -1,0 +1,325 @@
+// Another batch: the step that was captured with B samples, as it would be with N.
+//
+// What grows with the batch is found by policies/batch/batch_survey.h. Storages grow in proportion, exactly. Of an
+// operator that touches one, FLOPs grow in proportion (the work of a layer is linear in its samples), and so does
+// its traffic but for the bytes of what does not grow (weights, their gradients). A measured duration is carried
+// over by the cost model (predicted new / predicted old), a modelled one is priced again. The host does the same
+// calls in the same time. Nothing else changes: no op comes or goes, so operators that a framework would run at one
+// batch only (a sum over one sample is none), and kernels that a library would choose for another size, are not seen.
+// Captures at two sizes show those: policies/batch/two_sizes.h.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "policies/batch/batch_survey.h"
+#include "policies/trace/dataflow.h"
+#include "sim/error.h"
+#include "sim/policy/registry.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::int64_t kMostSamples = 1'000'000'000'000;
+// Sums that later layers add up without a look: 64 PiB, 10^20 FLOPs, 106 days.
+constexpr double kMostBytes = 0x1p56, kMostFlops = 1e20, kMostPicoseconds = 9e18;
+
+struct Settings {
+  std::int64_t to = 0, from = 0, tokens = 0;  // 0 = not given
+};
+
+Settings settings_of(const PolicyArguments& a) {
+  return {.to = a.integer("to", 0, kMostSamples),
+          .from = a.integer("from", 0, kMostSamples),
+          .tokens = a.integer("tokens", 0, kMostSamples)};
+}
+
+// Only here, so that the policy can be asked what it needs without a size.
+void require_a_size(const Settings& s) {
+  if (s.tokens != 0)
+    throw UsageError(
+        "Policy 'batch': tokens=… is another length, which one capture cannot tell; give a capture of the same program "
+        "at another length beside it (--second-size).");
+  if (s.to == 0) throw UsageError("Policy 'batch' needs the samples per step: batch:16, or batch:to=16.");
+}
+
+std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
+
+// A step at `from` samples per pass becomes one at `to`.
+class Growing {
+ public:
+  Growing(const Trace& trace, const BatchSize& size, std::int64_t to, const Pricer& pricer)
+      : old_(trace), new_(trace), size_(size), to_(to), pricer_(pricer), survey_(trace, size) {}
+
+  const BatchSurvey& survey() const { return survey_; }
+
+  Trace run() && {
+    require_countable();
+    for (StorageId s = 0; s < old_.storages.size(); ++s)
+      if (survey_.grows(s)) grow_storage(new_.storages[s]);
+    for (OpId id = 0; id < old_.ops.size(); ++id)
+      if (survey_.touches_growing(old_.ops[id])) grow_op(id);
+    new_.samples_per_step = in_proportion(old_.samples_per_step);
+    new_.tokens_per_step = in_proportion(old_.tokens_per_step);
+    return std::move(new_);
+  }
+
+  Bytes bytes_before = 0, bytes_after = 0;
+  std::size_t storages = 0, unknown_work = 0, unknown_shapes = 0, idle_copies = 0;
+
+ private:
+  double factor() const { return static_cast<double>(to_) / static_cast<double>(size_.samples); }
+
+  double in_proportion(double value) const {  // exact where the result is a whole number below 2^53
+    return value * static_cast<double>(to_) / static_cast<double>(size_.samples);
+  }
+
+  // REQUIRES: require_countable passed, so that the product has room.
+  std::int64_t grown(std::int64_t value) const {
+    if (value % size_.samples == 0) return value / size_.samples * to_;
+    return std::llround(static_cast<double>(value) * factor());
+  }
+
+  void require_countable() const {
+    double bytes = 0, flops = 0, time = 0;
+    for (StorageId s = 0; s < old_.storages.size(); ++s)
+      if (survey_.grows(s)) bytes += static_cast<double>(old_.storages[s].bytes);
+    double traffic = 0;
+    for (const Op& op : old_.ops) {
+      if (!survey_.touches_growing(op)) continue;
+      traffic += static_cast<double>(op.bytes);
+      flops += op.flops;
+      time += static_cast<double>(op.duration.count());
+    }
+    if (std::max(bytes, traffic) * factor() <= kMostBytes && flops * factor() <= kMostFlops &&
+        time * factor() <= kMostPicoseconds)
+      return;
+    throw UsageError(fmt::format(
+        "Policy 'batch': {} samples per pass would be {:.3g} bytes of storages, {:.3g} bytes of traffic and {:.3g} "
+        "FLOPs; expected at most {:.3g} bytes and {:.3g} FLOPs.",
+        to_, bytes * factor(), traffic * factor(), flops * factor(), kMostBytes, kMostFlops));
+  }
+
+  void grow_storage(Storage& storage) {
+    bytes_before += storage.bytes;
+    storage.bytes = grown(storage.bytes);
+    bytes_after += storage.bytes;
+    ++storages;
+    storage.shape = grown_shape(storage.shape, batch_extent(old_.shapes[storage.shape], size_));
+  }
+
+  ShapeId grown_shape(ShapeId id, std::optional<std::size_t> extent) {
+    if (id == 0) return 0;
+    Shape shape = old_.shapes[id];
+    if (!extent || shape[*extent] % size_.samples != 0 || shape[*extent] > (std::int64_t{1} << 62) / to_) return 0;
+    shape[*extent] = grown(shape[*extent]);
+    return new_.shapes.intern(shape);
+  }
+
+  void grow_op(OpId id) {
+    Op& op = new_.ops[id];
+    const Op& before = old_.ops[id];
+    op.flops = in_proportion(op.flops);
+    op.waves *= static_cast<float>(factor());
+    if (op.kind == OpKind::kernel || op.kind == OpKind::memset) {
+      op.bytes = traffic(before);
+      op.shape = grown_shape(op.shape, survey_.extent_of_work(before));
+      unknown_shapes += before.shape != 0 && op.shape == 0 ? 1 : 0;
+    } else {
+      op.bytes = grown(op.bytes);
+    }
+    if (before.duration.count() == 0 && !old_.knowledge.timing) return;  // modelled later
+    op.duration = duration(before, op);
+    if (op.origin == Origin::measured) op.origin = Origin::transferred;
+  }
+
+  // What does not grow (weights, their gradients) is moved as a whole, the rest of the traffic grows. Unless that
+  // leaves less than the results take: then only a part of the former is touched (one weight of a flat buffer), and
+  // what grows is moved as a whole. Of an embedding table the rows that the batch asks for are touched (unless all of
+  // it is counted).
+  Bytes traffic(const Op& op) const {
+    double growing = 0, results = 0, staying = 0;
+    for (const Use& use : old_.uses_of(op)) {
+      const auto bytes = static_cast<double>(old_.storages[use.storage].bytes);
+      (survey_.grows(use.storage) ? growing : staying) += bytes;
+      if (survey_.grows(use.storage) && use.access == Access::write) results += bytes;
+    }
+    const auto all = static_cast<double>(op.bytes);
+    const bool lookup = op.operator_class == OperatorClass::embedding && op.phase != Phase::backward;
+    if (lookup && (op.shape != 0 || all != staying + growing)) return grown(op.bytes);
+    const double part = all - staying >= results ? all - staying : std::min(all, growing);
+    return grown(static_cast<Bytes>(part)) + op.bytes - static_cast<Bytes>(part);
+  }
+
+  Duration duration(const Op& before, const Op& after) {
+    const bool modelled = before.origin == Origin::modelled;
+    const Shape& old_shape = old_.shapes[before.shape];
+    switch (before.kind) {
+      case OpKind::kernel:
+      case OpKind::memset:
+        if (modelled) return pricer_.kernel(after, new_.shapes[after.shape]);
+        if (before.bytes > 0 || before.flops > 0)
+          return pricer_.scaled(before, old_shape, after, new_.shapes[after.shape]);
+        ++unknown_work;
+        return in_proportion(before);
+      case OpKind::copy:
+      case OpKind::storage_io:
+        return by_price(before, modelled, [&](const Op& op) {
+          return pricer_.copy(old_.places[op.from], old_.places[op.to], op.bytes, op.pageable);
+        });
+      case OpKind::collective:
+        return by_price(before, modelled,
+                        [&](const Op& op) { return pricer_.collective(op.collective, message(op), old_.ranks); });
+      case OpKind::host_work:
+        return modelled ? pricer_.host_memory_work(after.bytes) : in_proportion(before);
+      default:
+        return before.duration;
+    }
+  }
+
+  Duration in_proportion(const Op& op) const { return Duration(grown(op.duration.count())); }
+
+  // Measured x price new / price old; in proportion where this machine has no such route.
+  template <typename Price>
+  Duration by_price(const Op& before, bool modelled, Price price) const {
+    Op after = before;
+    after.bytes = grown(before.bytes);
+    try {
+      const Duration now = price(after), then = price(before);
+      if (modelled) return now;
+      if (then.count() > 0)
+        return Duration(
+            std::llround(static_cast<double>(before.duration.count()) * to_seconds(now) / to_seconds(then)));
+    } catch (const UsageError&) {
+    }
+    return in_proportion(before);
+  }
+
+  // The whole message of a collective, from what one rank sends of it.
+  Bytes message(const Op& op) const {
+    return pricer_.message_bytes(op.collective, op.bytes, old_.ranks);
+  }
+
+  const Trace& old_;
+  Trace new_;
+  const BatchSize size_;
+  const std::int64_t to_;
+  const Pricer& pricer_;
+  const BatchSurvey survey_;
+};
+
+class Batch : public Rewriter {
+ public:
+  explicit Batch(Settings settings) : s_(settings) {}
+
+  RewriterKind kind() const override { return RewriterKind::batch; }
+
+  Knowledge needs() const override {
+    Knowledge k;
+    k.dataflow = true;
+    return k;
+  }
+
+  Trace rewrite(const Trace& trace, const Machine&, const Pricer& pricer) const override {
+    require_a_size(s_);
+    const std::int64_t from = samples_of(trace), passes = passes_per_step(trace);
+    require_whole(trace, from, passes);
+    if (from == s_.to) return unchanged(trace, from);
+    const BatchSize size{.samples = from / passes,
+                         .tokens = std::llround(trace.tokens_per_step / static_cast<double>(passes))};
+    Growing growing(trace, size, s_.to / passes, pricer);
+    if (!growing.survey().any())
+      throw UsageError(fmt::format(
+          "Policy 'batch' has no meaning for trace '{}': no storage of kind input has a size that is a multiple of {} "
+          "samples. An input lives before the step or is copied to the GPU in it; a batch that the step itself makes "
+          "on the GPU is not one.",
+          trace.name, size.samples));
+    Trace result = std::move(growing).run();
+    if (trace.samples_per_step == 0) result.samples_per_step = static_cast<double>(s_.to);
+    explain(trace, growing, from, passes, result.notes);
+    return result;
+  }
+
+ private:
+  std::int64_t samples_of(const Trace& trace) const {
+    if (s_.from != 0) return s_.from;
+    if (trace.samples_per_step == 0)
+      throw UsageError(fmt::format(
+          "Policy 'batch': trace '{}' does not say how many samples a step has; give it: batch:to={},from=… "
+          "(memwall_capture writes it down if told: --samples, samples_per_step=).",
+          trace.name, s_.to));
+    if (trace.samples_per_step != std::floor(trace.samples_per_step) ||
+        trace.samples_per_step > static_cast<double>(kMostSamples))
+      throw UsageError(fmt::format("Policy 'batch': trace '{}' has {} samples per step, which is not a whole number.",
+                                   trace.name, trace.samples_per_step));
+    return static_cast<std::int64_t>(trace.samples_per_step);
+  }
+
+  void require_whole(const Trace& trace, std::int64_t from, std::int64_t passes) const {
+    for (const std::int64_t samples : {from, s_.to})
+      if (samples % passes != 0)
+        throw UsageError(fmt::format(
+            "Policy 'batch': a step of trace '{}' has {} forward passes, so {} samples cannot be shared out evenly; "
+            "expected a multiple of {}.",
+            trace.name, passes, samples, passes));
+  }
+
+  static Trace unchanged(Trace trace, std::int64_t samples) {
+    trace.notes.push_back(fmt::format("batch: the step has {} samples already; nothing changes.", samples));
+    return trace;
+  }
+
+  void explain(const Trace& trace, const Growing& g, std::int64_t from, std::int64_t passes,
+               std::vector<std::string>& notes) const {
+    const bool shapes =
+        std::any_of(trace.storages.begin(), trace.storages.end(), [](const Storage& s) { return s.shape != 0; });
+    notes.push_back(
+        fmt::format("batch: {} to {} samples per step{}; {} of {} storages grow, from {} to {} in all.{}", from, s_.to,
+                    passes > 1 ? fmt::format(" in {} passes", passes) : "", g.storages, trace.storages.size(),
+                    gigabytes(g.bytes_before), gigabytes(g.bytes_after),
+                    shapes ? "" : " Shapes are not recorded: what depends on the inputs grows in proportion."));
+    if (const auto& guessed = g.survey().guessed(); !guessed.empty()) notes.push_back(guesses(trace, g.survey()));
+    if (g.unknown_work > 0)
+      notes.push_back(
+          fmt::format("batch: {} kernels of unknown work last longer in proportion to the samples.", g.unknown_work));
+    if (g.unknown_shapes > 0)
+      notes.push_back(fmt::format(
+          "batch: of {} kernels no extent holds the batch; their shapes are unknown from here on.", g.unknown_shapes));
+    if (trace.untracked_bytes > 0)
+      notes.push_back(fmt::format("batch: {} held before the window are of unknown use and stay as they are.",
+                                  gigabytes(trace.untracked_bytes)));
+  }
+
+  static std::string guesses(const Trace& trace, const BatchSurvey& survey) {
+    Bytes growing = 0, staying = 0;
+    std::string names;
+    std::size_t named = 0;
+    for (const StorageId s : survey.guessed()) {
+      (survey.grows(s) ? growing : staying) += trace.storages[s].bytes;
+      if (++named > 4) continue;
+      const std::string& label = trace.strings[trace.storages[s].label];
+      names += fmt::format("{}{}{} ({})", named > 1 ? ", " : "", s, label.empty() ? "" : " " + label,
+                           survey.grows(s) ? "grows" : "stays");
+    }
+    return fmt::format(
+        "batch: of {} storages neither operator nor shape says whether they hold the batch; those with an extent "
+        "that is a multiple of it are taken to grow ({}), weight-shaped products not ({}): {}{}.",
+        survey.guessed().size(), gigabytes(growing), gigabytes(staying), names, named > 4 ? ", …" : "");
+  }
+
+  Settings s_;
+};
+
+const RegisterPolicy registered{
+    {"batch",
+     "makes the step one of another number of samples: storages, work and durations that grow with the batch",
+     {{"to", "0", "samples per step, all forward passes of the step together; its name may be left out: batch:16."},
+      {"from", "0", "samples per step that the trace was captured with; 0: what the trace says."},
+      {"tokens", "0",
+       "tokens per step: another length at the same number of samples. Needs a capture at a second size "
+       "(--second-size)."}},
+     [](const PolicyArguments& a) -> std::unique_ptr<Rewriter> { return std::make_unique<Batch>(settings_of(a)); },
+     nullptr}};
+
+}  // namespace
+}  // namespace memwall

@@ -1,0 +1,139 @@
+// Fusion: chains of small ops become one kernel each, as a compiler of kernels (torch.compile) makes them, and
+// what passes from op to op within a chain never reaches memory.
+//
+// Sources of the rules: Ansel et al. 2024, "PyTorch 2: Faster Machine Learning Through Dynamic Python Bytecode
+// Transformation and Graph Compilation", section 4 (TorchInductor's scheduler), and torch/_inductor/scheduler.py.
+// What differs: neighbours that merely read the same tensor are not merged, what backward needs stays saved (a
+// compiler may compute some of it again), and matrix products stay as they are unless asked for.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "policies/fusion/fused_trace.h"
+#include "policies/fusion/fusion_plan.h"
+#include "sim/error.h"
+#include "sim/policy/registry.h"
+
+namespace memwall {
+namespace {
+
+// Merging moves ops, which may let others meet; each time there are fewer.
+constexpr int kMostRounds = 32;
+
+struct Totals {
+  std::size_t kernels = 0;
+  Bytes bytes = 0;
+  Duration time{};
+};
+
+Totals totals_of(const Trace& trace) {
+  Totals all;
+  for (const Op& op : trace.ops) {
+    if (op.kind != OpKind::kernel && op.kind != OpKind::memset) continue;
+    all.kernels += op.kernels;
+    all.bytes += op.bytes;
+    all.time += op.duration;
+  }
+  return all;
+}
+
+struct Merged {
+  std::size_t ops = 0, into = 0, vanished = 0;
+  Bytes vanished_bytes = 0;
+};
+
+std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
+
+bool is_small_op(const Op& op) {
+  return op.kind == OpKind::kernel && !op.graph_member && op.dispatch != Dispatch::compiled && op.use_count > 0 &&
+         (op.operator_class == OperatorClass::elementwise || op.operator_class == OperatorClass::memory);
+}
+
+class Fusion : public Rewriter {
+ public:
+  explicit Fusion(const FusionRules& rules) : rules_(rules) {}
+
+  RewriterKind kind() const override { return RewriterKind::fusion; }
+
+  Knowledge needs() const override {
+    Knowledge k;
+    k.timing = k.allocations = k.dataflow = true;
+    return k;
+  }
+
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
+    refuse_without_shapes(trace);
+    Merged merged;
+    Trace result = trace;
+    for (int round = 0; round < kMostRounds; ++round) {
+      const std::vector<FusionGroup> groups = plan_fusion(result, rules_);
+      if (groups.empty()) break;
+      for (const FusionGroup& g : groups) count(result, g, merged);
+      result = with_fusion(result, groups, machine.host, pricer);
+    }
+    explain(trace, merged, result);
+    return result;
+  }
+
+ private:
+  static void count(const Trace& trace, const FusionGroup& group, Merged& merged) {
+    merged.ops += group.members.size();
+    ++merged.into;
+    merged.vanished += group.vanished.size();
+    for (const StorageId s : group.vanished) merged.vanished_bytes += trace.storages[s].bytes;
+  }
+
+  void refuse_without_shapes(const Trace& trace) const {
+    const bool small = std::any_of(trace.ops.begin(), trace.ops.end(), is_small_op);
+    const bool fusable =
+        std::any_of(trace.ops.begin(), trace.ops.end(), [&](const Op& op) { return is_fusable(trace, op, rules_); });
+    if (!small || fusable) return;
+    throw UsageError(
+        "Policy 'fusion' has no meaning for trace '" + trace.name +
+        "': it does not say how many elements its elementwise ops work on, so none can be merged; captured "
+        "steps (.mwc) and generated ones do.");
+  }
+
+  void explain(const Trace& before, const Merged& merged, Trace& after) const {
+    const Totals was = totals_of(before), is = totals_of(after);
+    after.notes.push_back(fmt::format(
+        "fusion: {} ops became {}; {} intermediates of {} never reach memory; kernels {} -> {}, their traffic {} -> "
+        "{}, their time {:.3f} -> {:.3f} ms.",
+        merged.ops, merged.into, merged.vanished, gigabytes(merged.vanished_bytes), was.kernels, is.kernels,
+        gigabytes(was.bytes), gigabytes(is.bytes), to_microseconds(was.time) / 1e3, to_microseconds(is.time) / 1e3));
+    const auto unknown = std::count_if(before.ops.begin(), before.ops.end(), [&](const Op& op) {
+      return is_small_op(op) && !is_fusable(before, op, rules_);
+    });
+    if (unknown > 0)
+      after.notes.push_back(
+          fmt::format("fusion: {} elementwise ops, casts and copies stay apart: their shape is not known.", unknown));
+  }
+
+  FusionRules rules_;
+};
+
+FusionRules rules_of(const PolicyArguments& a) {
+  FusionRules rules;
+  const std::string what = a.choice("what", {"all", "elementwise", "norms"});
+  rules.scope = what == "all"           ? FusionScope::all
+                : what == "elementwise" ? FusionScope::elementwise
+                                        : FusionScope::norms;
+  rules.gemm_epilogues = a.choice("epilogues", {"none", "gemm"}) == "gemm";
+  rules.largest = static_cast<std::size_t>(a.integer("largest", 2, 4096));
+  return rules;
+}
+
+const RegisterPolicy registered{
+    {"fusion",
+     "merges chains of elementwise ops, normalizations and reductions into one kernel each, as torch.compile does",
+     {{"what", "all",
+       "elementwise: elementwise ops, casts and copies; norms: chains around a normalization or a reduction; all: "
+       "both."},
+      {"epilogues", "none",
+       "gemm: what follows a matrix product element by element becomes part of it; none: products stay alone."},
+      {"largest", "64", "ops per kernel, 2 to 4096."}},
+     [](const PolicyArguments& a) -> std::unique_ptr<Rewriter> { return std::make_unique<Fusion>(rules_of(a)); },
+     nullptr}};
+
+}  // namespace
+}  // namespace memwall

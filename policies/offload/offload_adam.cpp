@@ -1,0 +1,375 @@
+#include "policies/offload/offload_adam.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+#include "policies/offload/offload_ferry.h"
+#include "policies/trace/optimizer_step.h"
+#include "policies/trace/trace_edit.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+// Read parameter, gradient, two moments; write parameter and moments; fp32 each.
+constexpr double kAdamBytesPerParameter = 28;
+// AdamW per parameter: decay 2, first moment 3, second moment 4, root, two corrections, sum, quotient and step 7
+// (Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2019). Bounds only what computes near its memory.
+constexpr double kAdamFlopsPerParameter = 16;
+
+// Gradients and parameters travel between the device and the memory in which the step runs; the states may be
+// elsewhere.
+OffloadSettings work_leg(OffloadSettings settings) {
+  const std::string tier = settings.work_tier();
+  if (tier == settings.to) return settings;
+  settings.to = tier;
+  settings.through.clear();
+  settings.tier_class = TierClass::host;
+  return settings;
+}
+
+// The share of a step that is computed at once.
+struct SubGroup {
+  std::vector<StorageId> states, gradients, parameters;
+  Bytes state_bytes = 0;
+  double count = 0;  // parameters
+};
+
+class CpuOptimizer {
+ public:
+  CpuOptimizer(const Trace& trace, const Machine& machine, const Pricer& pricer, const OffloadSettings& settings)
+      : t_(trace),
+        pricer_(pricer),
+        settings_(settings),
+        work_settings_(work_leg(settings)),
+        histories_(storage_histories(trace)),
+        runs_(phase_runs(trace)),
+        optimizer_(find_optimizer(trace, histories_, runs_)),
+        edit_(trace, machine.host),
+        ferry_(edit_, pricer, work_settings_, largest_travelling(trace)) {}
+
+  Trace run() {
+    refuse_unsuitable();
+    count_ = count_parameters(t_, histories_, optimizer_.steps.front());
+    make_homes();
+    remove_device_step();
+    for (const OptimizerStep& step : optimizer_.steps) rewrite(step);
+    add_note();
+    return std::move(edit_).apply();
+  }
+
+ private:
+  // Of what may be staged on its way.
+  static Bytes largest_travelling(const Trace& trace) {
+    Bytes bytes = 0;
+    for (const Storage& s : trace.storages)
+      if (s.kind == StorageKind::gradient || s.kind == StorageKind::parameter) bytes = std::max(bytes, s.bytes);
+    return bytes;
+  }
+
+  void refuse_unsuitable() const {
+    const std::string head = "Policy 'offload': what=optimizer: trace '" + t_.name + "' has no ";
+    if (optimizer_.steps.empty())
+      throw UsageError(
+          head + "optimizer states. Expected kernels of phase optimizer that use storages of kind optimizer_state.");
+    for (const OptimizerStep& step : optimizer_.steps) {
+      if (step.gradients.empty()) throw UsageError(head + "gradients that the optimizer step reads.");
+      if (step.parameters.empty()) throw UsageError(head + "parameters that the optimizer step writes.");
+      for (const StorageId id : step.parameters)
+        if (histories_[id].alloc != kNoOp && t_.ops[histories_[id].alloc].added)
+          throw UsageError(
+              "Policy 'offload': the parameters that the optimizer updates are offloaded already; expected "
+              "what=optimizer+parameters in one policy.");
+    }
+  }
+
+  bool masters_are_states() const { return count_.bytes_per_parameter == 2; }
+  // The states come to where the step runs in sub-groups.
+  bool swaps_states() const { return work_settings_.to != settings_.to; }
+
+  // Where the states live from now on, and what the host keeps of each parameter.
+  void make_homes() {
+    Ferry far(edit_, pricer_, settings_, 0);
+    Bytes reserved = 0;
+    for (StorageId id = 0; id < t_.storages.size(); ++id) {
+      if (t_.storages[id].kind != StorageKind::optimizer_state || t_.places[t_.storages[id].place] != "hbm") continue;
+      far.settle(id);
+      if (t_.storages[id].preexisting) reserved += t_.storages[id].bytes;
+    }
+    Bytes& at_start = edit_.tables().reserved_at_start;
+    at_start = std::max<Bytes>(0, at_start - reserved);
+    for (const OptimizerStep& step : optimizer_.steps)
+      for (const StorageId id : step.parameters)
+        if (!sent_from_.contains(id)) add_host_copy(id, far);
+    if (swaps_states()) make_stages();
+  }
+
+  // What this rank updates of a parameter.
+  Bytes sent_bytes(StorageId id) const {
+    return static_cast<Bytes>(std::llround(count_.share * static_cast<double>(t_.storages[id].bytes)));
+  }
+
+  void add_host_copy(StorageId id, Ferry& far) {
+    const std::string label = t_.strings[t_.storages[id].label];
+    const bool is_master = !masters_are_states() && !swaps_states();
+    sent_from_[id] = ferry_.buffer(work_settings_.to, sent_bytes(id),
+                                   is_master ? StorageKind::optimizer_state : StorageKind::workspace,
+                                   label + " on " + work_settings_.to);
+    if (!masters_are_states() && swaps_states()) {
+      const StorageId master = far.far_twin(id, true);
+      edit_.tables().storages[master].kind = StorageKind::optimizer_state;
+      edit_.tables().storages[master].bytes = sent_bytes(id);
+      masters_[id] = master;
+    }
+  }
+
+  void remove_device_step() {
+    for (const OptimizerStep& step : optimizer_.steps)
+      for (const OpId id : step.ops) edit_.remove(id);
+    for (const StorageId id : optimizer_.temporaries)
+      for (const OpId end : {histories_[id].alloc, histories_[id].free})
+        if (end != kNoOp) edit_.remove(end);
+  }
+
+  void rewrite(const OptimizerStep& step) {
+    const Spot at{step.ops.front(), false};
+    std::map<Bytes, std::vector<StorageId>> spare = buffers_;  // the last step's are free again
+    std::map<StorageId, StorageId> on_host;
+    for (const StorageId id : step.gradients) on_host[id] = send_gradient(id, at, spare);
+    Op sync;
+    sync.kind = OpKind::synchronize;
+    sync.wait_for = WaitFor::stream;
+    sync.stream = ferry_.arrival_stream(step.gradients.front());
+    sync.host_cost = edit_.costs().event_call;
+    sync.return_delay = edit_.costs().synchronize_return;
+    edit_.insert(at, sync);
+    begin_updates(step, at);
+    const std::vector<SubGroup> groups = divide(step);
+    if (swaps_states()) {
+      compute_from_nvme(groups, at, on_host);
+    } else {
+      for (const SubGroup& group : groups) compute(group, at, on_host, group.states);
+    }
+    end_updates(step, at);
+  }
+
+  // After the gradient's last write, on the copy stream.
+  StorageId send_gradient(StorageId id, Spot at, std::map<Bytes, std::vector<StorageId>>& spare) {
+    Spot spot = at;
+    std::set<std::uint16_t> streams;
+    for (const Touch& touch : histories_[id].touches) {
+      if (touch.op >= at.op) break;
+      if (!touch.writes || !runs_on_device(t_.ops[touch.op].kind)) continue;
+      spot = {touch.op, true};
+      streams.insert(t_.ops[touch.op].stream);
+    }
+    const Bytes bytes = t_.storages[id].bytes;
+    std::vector<StorageId>& free_buffers = spare[bytes];
+    StorageId buffer = kNoStorage;
+    if (free_buffers.empty()) {
+      buffer = ferry_.buffer(work_settings_.to, bytes, StorageKind::gradient,
+                             t_.strings[t_.storages[id].label] + " on " + work_settings_.to);
+      buffers_[bytes].push_back(buffer);
+    } else {
+      buffer = free_buffers.back();
+      free_buffers.pop_back();
+    }
+    ferry_.send(spot, id, buffer, {streams.begin(), streams.end()});
+    return buffer;
+  }
+
+  // Streams on which the parameters are used.
+  std::set<std::uint16_t> users(const OptimizerStep& step) const {
+    std::set<std::uint16_t> streams;
+    for (const StorageId id : step.parameters)
+      for (const Touch& touch : histories_[id].touches)
+        if (runs_on_device(t_.ops[touch.op].kind)) streams.insert(t_.ops[touch.op].stream);
+    return streams;
+  }
+
+  void begin_updates(const OptimizerStep& step, Spot at) {
+    const std::uint16_t in = ferry_.in_stream(step.parameters.front());
+    for (const std::uint16_t user : users(step)) edit_.wait(at, edit_.record(at, user), in);
+  }
+
+  void end_updates(const OptimizerStep& step, Spot at) {
+    const std::uint32_t updated = edit_.record(at, ferry_.in_stream(step.parameters.front()));
+    for (const std::uint16_t user : users(step)) edit_.wait(at, updated, user);
+  }
+
+  // Cuts the step into sub-groups of at most settings.group parameters. What belongs together is
+  // told by its share of the sum of sizes: states, gradients and parameters stand in one order.
+  std::vector<SubGroup> divide(const OptimizerStep& step) {
+    const std::size_t number =
+        swaps_states() ? static_cast<std::size_t>(std::ceil(count_.parameters / static_cast<double>(settings_.group)))
+                       : 1;
+    std::vector<SubGroup> groups(std::max<std::size_t>(number, 1));
+    distribute(step.states, groups, &SubGroup::states);
+    distribute(step.gradients, groups, &SubGroup::gradients);
+    distribute(step.parameters, groups, &SubGroup::parameters);
+    for (SubGroup& group : groups) {
+      for (const StorageId id : group.parameters)
+        if (const auto found = masters_.find(id); found != masters_.end()) group.states.push_back(found->second);
+      for (const StorageId id : group.states) group.state_bytes += edit_.tables().storages[id].bytes;
+    }
+    std::erase_if(groups, [](const SubGroup& g) { return g.states.empty() && g.parameters.empty(); });
+    Bytes own = 0;
+    for (const StorageId id : step.states) own += t_.storages[id].bytes;
+    for (SubGroup& group : groups) {
+      double bytes = 0;
+      for (const StorageId id : group.states)
+        if (id < t_.storages.size()) bytes += static_cast<double>(t_.storages[id].bytes);
+      group.count = own == 0 ? 0 : count_.parameters * bytes / static_cast<double>(own);
+    }
+    return groups;
+  }
+
+  void distribute(const std::vector<StorageId>& storages, std::vector<SubGroup>& groups,
+                  std::vector<StorageId> SubGroup::*member) const {
+    double total = 0, sum = 0;
+    for (const StorageId id : storages) total += static_cast<double>(t_.storages[id].bytes);
+    for (const StorageId id : storages) {
+      const double middle = sum + static_cast<double>(t_.storages[id].bytes) / 2;
+      const auto index = total > 0 ? static_cast<std::size_t>(middle / total * static_cast<double>(groups.size())) : 0;
+      (groups[std::min(index, groups.size() - 1)].*member).push_back(id);
+      sum += static_cast<double>(t_.storages[id].bytes);
+    }
+  }
+
+  // Adam over one sub-group on the calling thread; `states` is where the host finds them.
+  void compute(const SubGroup& group, Spot at, const std::map<StorageId, StorageId>& on_host,
+               const std::vector<StorageId>& states) {
+    std::vector<Use> uses;
+    for (const StorageId id : group.gradients) uses.push_back({on_host.at(id), 0, Access::read});
+    for (const StorageId id : states) uses.push_back({id, 0, Access::read});
+    for (const StorageId id : states) uses.push_back({id, 0, Access::write});
+    double sent = 0;  // written besides the master copy
+    for (const StorageId id : group.parameters) {
+      if (masters_are_states() || swaps_states())
+        sent += static_cast<double>(sent_bytes(id));
+      else
+        uses.push_back({sent_from_.at(id), 0, Access::read});
+      uses.push_back({sent_from_.at(id), 0, Access::write});
+    }
+    Op op;
+    op.kind = OpKind::host_work;
+    op.name = edit_.tables().strings.intern(settings_.near_memory ? "near-memory Adam" : "CPU Adam");
+    op.operator_class = OperatorClass::optimizer;
+    op.bytes = static_cast<Bytes>(std::llround(kAdamBytesPerParameter * group.count + sent));
+    if (settings_.near_memory) op.flops = kAdamFlopsPerParameter * group.count;
+    if (work_settings_.to != "host") op.from = edit_.tables().place(work_settings_.to);
+    op.duration = pricer_.memory_work(work_settings_.to, op.bytes, op.flops);
+    dram_bytes_ += op.bytes;
+    host_time_ += op.duration;
+    edit_.insert(at, op, std::move(uses));
+    for (const StorageId id : group.parameters) {
+      bring_back(id, at);
+      bytes_up_ += sent_bytes(id);
+    }
+  }
+
+  void bring_back(StorageId parameter, Spot at) {
+    if (work_settings_.through.empty())
+      ferry_.carry(at, sent_from_.at(parameter), parameter, ferry_.in_stream(parameter));
+    else
+      ferry_.fetch(at, sent_from_.at(parameter), parameter);
+  }
+
+  // A ring of buffers, each as large as the largest sub-group's states.
+  void make_stages() {
+    Bytes largest = 0;
+    for (const OptimizerStep& step : optimizer_.steps)
+      for (const SubGroup& group : divide(step)) largest = std::max(largest, group.state_bytes);
+    for (std::uint32_t i = 0; i < settings_.staging; ++i)
+      stages_.push_back(ferry_.buffer(work_settings_.to, largest, StorageKind::workspace, "optimizer swap buffer"));
+  }
+
+  void compute_from_nvme(const std::vector<SubGroup>& groups, Spot at, const std::map<StorageId, StorageId>& on_host) {
+    std::vector<std::uint32_t> read(groups.size()), written(groups.size());
+    const auto stage = [&](std::size_t k) { return stages_[k % stages_.size()]; };
+    if (settings_.pipeline) read[0] = swap(groups[0], at, stage(0), true);
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      if (!settings_.pipeline) read[k] = swap(groups[k], at, stage(k), true);
+      synchronize(at, read[k]);
+      if (settings_.pipeline && k + 1 < groups.size()) read[k + 1] = swap(groups[k + 1], at, stage(k + 1), true);
+      compute(groups[k], at, on_host, {stage(k)});
+      if (settings_.pipeline && k > 0) synchronize(at, written[k - 1]);
+      written[k] = swap(groups[k], at, stage(k), false);
+      if (!settings_.pipeline) synchronize(at, written[k]);
+    }
+    if (settings_.pipeline) synchronize(at, written.back());
+  }
+
+  // Reads a sub-group's states into the buffer, or writes them back; returns the event of its end.
+  std::uint32_t swap(const SubGroup& group, Spot at, StorageId stage, bool reads) {
+    Trace& tables = edit_.tables();
+    Op op;
+    op.kind = OpKind::storage_io;
+    op.name = tables.strings.intern(reads ? "read optimizer states" : "write optimizer states");
+    op.stream = edit_.stream(reads ? "offload read" : "offload write", StreamRole::storage, 0);
+    op.from = tables.place(reads ? settings_.to : work_settings_.to);
+    op.to = tables.place(reads ? work_settings_.to : settings_.to);
+    op.bytes = group.state_bytes;
+    op.host_cost = edit_.costs().copy_call;
+    op.duration = pricer_.copy(tables.places[op.from], tables.places[op.to], op.bytes, false);
+    std::vector<Use> uses;
+    if (!reads) uses.push_back({stage, 0, Access::read});
+    for (const StorageId id : group.states) uses.push_back({id, 0, reads ? Access::read : Access::write});
+    if (reads) uses.push_back({stage, 0, Access::write});
+    edit_.insert(at, op, std::move(uses));
+    return edit_.record(at, op.stream);
+  }
+
+  void synchronize(Spot at, std::uint32_t event) {
+    Op op;
+    op.kind = OpKind::synchronize;
+    op.wait_for = WaitFor::event;
+    op.target = event;
+    op.host_cost = edit_.costs().event_call;
+    op.return_delay = edit_.costs().synchronize_return;
+    edit_.insert(at, op);
+  }
+
+  void add_note() {
+    std::size_t removed = 0;
+    for (const OptimizerStep& step : optimizer_.steps) removed += step.ops.size();
+    edit_.tables().notes.push_back(
+        std::string("offload: the optimizer step runs ") +
+        (settings_.near_memory ? "in the memory of " : "on the CPU, states on ") + settings_.to + ": " +
+        std::to_string(static_cast<std::int64_t>(std::llround(count_.parameters))) + " parameters of " +
+        std::to_string(count_.bytes_per_parameter) + " bytes (inferred from the states' size), " +
+        std::to_string(removed) + " device ops removed, " + std::to_string(ferry_.bytes_out()) +
+        " bytes of gradients down, " + std::to_string(bytes_up_) + " bytes of parameters up, " +
+        std::to_string(dram_bytes_) + (settings_.near_memory ? " bytes moved there in " : " bytes of DRAM in ") +
+        std::to_string(static_cast<std::int64_t>(to_microseconds(host_time_))) +
+        (settings_.near_memory ? " us." : " us of host work."));
+  }
+
+  const Trace& t_;
+  const Pricer& pricer_;
+  const OffloadSettings& settings_;
+  const OffloadSettings work_settings_;
+  std::vector<StorageHistory> histories_;
+  PhaseRuns runs_;
+  Optimizer optimizer_;
+  TraceEdit edit_;
+  Ferry ferry_;  // between device and host
+  ParameterCount count_;
+  std::map<StorageId, StorageId> sent_from_, masters_;  // parameter -> its host copy; -> its fp32 master on nvme
+  std::map<Bytes, std::vector<StorageId>> buffers_;     // of gradients on the host, by size
+  std::vector<StorageId> stages_;
+  Bytes bytes_up_ = 0, dram_bytes_ = 0;
+  Duration host_time_{};
+};
+
+}  // namespace
+
+Trace offload_optimizer_to_cpu(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                               const OffloadSettings& settings) {
+  return CpuOptimizer(trace, machine, pricer, settings).run();
+}
+
+}  // namespace memwall

@@ -1,0 +1,30 @@
+// Which storages an offload takes and when they visit the device: activations between forward and
+// backward, gradients between backward and optimizer, parameters and (without a CPU optimizer)
+// optimizer states except while ops use them.
+#pragma once
+
+#include "policies/offload/offload_settings.h"
+#include "sim/machine/pricer.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// Each returns the trace with what it names offloaded, and throws UsageError if the trace has nothing
+// of the kind (of at least settings.min_bytes). Durations come from `pricer`, host costs from `machine`.
+
+// Made in forward, touched again in backward or recompute.
+Trace offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                          const OffloadSettings& settings);
+// Leave after each backward pass. They come back for the optimizer, or, where a CPU optimizer has
+// copied them, not at all.
+Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                        const OffloadSettings& settings);
+// Live far away. Between two touches they stay if no more than `prefetch` other offloaded
+// parameters are touched: these would already be on their way (DeepSpeed's reuse distance).
+Trace offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                         const OffloadSettings& settings);
+// The same for optimizer states; the step stays on the GPU.
+Trace stream_optimizer_states(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                              const OffloadSettings& settings);
+
+}  // namespace memwall

@@ -1,0 +1,226 @@
+// Activation checkpointing: forward drops what backward needs, and backward computes it again.
+//
+// Source of the semantics: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", and
+// PyTorch's torch/utils/checkpoint.py (non-reentrant): a unit's re-run begins when backward first
+// needs something of it, repeats the host program, and stops once all that is needed is back.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "policies/recompute/recompute.h"
+#include "policies/trace/segments.h"
+#include "sim/error.h"
+#include "sim/policy/registry.h"
+
+namespace memwall {
+namespace {
+
+const std::string kNone = "none";
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find('+', begin), list.size());
+    if (end > begin) words.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+struct Settings {
+  std::string mode;  // full, sqrt, every, modules, ops
+  std::size_t every = 1;
+  std::vector<std::string> patterns;
+  bool keep_last = false;
+  RecomputeRules rules;
+};
+
+// The mode is named, or follows from the one of every, modules and ops that is given.
+std::string resolve_mode(const PolicyArguments& a) {
+  const std::string named = a.choice("mode", {"auto", "full", "sqrt", "every", "modules", "ops"});
+  std::vector<std::string> given;
+  if (a.integer("every", 0, 1'000'000) > 0) given.push_back("every");
+  if (a.text("modules") != kNone) given.push_back("modules");
+  if (a.text("ops") != kNone) given.push_back("ops");
+  if (given.size() > 1)
+    throw UsageError("Policy 'checkpoint': " + given[0] + " and " + given[1] +
+                     " are both given; they are different modes, choose one.");
+  if (named == "auto") return given.empty() ? "full" : given[0];
+  if (!given.empty() && given[0] != named)
+    throw UsageError("Policy 'checkpoint': " + given[0] + "=… contradicts mode=" + named + ".");
+  if (given.empty() && (named == "every" || named == "modules" || named == "ops"))
+    throw UsageError("Policy 'checkpoint': mode=" + named + " needs " + named + "=….");
+  return named;
+}
+
+Settings settings_of(const PolicyArguments& a) {
+  Settings s;
+  s.mode = resolve_mode(a);
+  s.every = static_cast<std::size_t>(std::max<std::int64_t>(1, a.integer("every", 0, 1'000'000)));
+  if (s.mode == "modules" || s.mode == "ops") s.patterns = split(a.text(s.mode));
+  s.keep_last = a.choice("last", {"recompute", "keep"}) == "keep";
+  s.rules.early_stop = a.flag("early_stop");
+  s.rules.allow_collectives = a.flag("allow_collectives");
+  const std::string outputs = a.choice("outputs", {"auto", "keep", "drop"});
+  s.rules.drop_outputs = outputs == "drop" || (outputs == "auto" && s.mode == "ops");
+  return s;
+}
+
+std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
+
+class Checkpoint : public Rewriter {
+ public:
+  explicit Checkpoint(Settings settings) : s_(std::move(settings)) {}
+
+  RewriterKind kind() const override { return RewriterKind::recompute; }
+
+  Knowledge needs() const override {
+    Knowledge k;
+    k.timing = k.allocations = k.dataflow = true;
+    k.modules = s_.mode == "modules";
+    return k;
+  }
+
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer&) const override {
+    const std::vector<Pass> all = passes(trace);
+    if (all.empty())
+      throw UsageError("Policy 'checkpoint' has no meaning for trace '" + trace.name +
+                       "': no backward follows a forward in it, so nothing is kept for one.");
+    const Dataflow flow(trace);
+    refuse_idle_patterns(trace, all);
+    RecomputePlan plan;
+    plan.kept_until.assign(trace.storages.size(), 0);
+    for (const Pass& pass : all) {
+      std::vector<RecomputeUnit> units = units_of(trace, flow, pass);
+      if (s_.keep_last && !units.empty()) units.pop_back();
+      plan_recompute(trace, flow, pass, units, s_.rules, plan);
+    }
+    refuse_if_nothing_is_left(trace, plan);
+    Trace result = with_recompute(trace, flow, plan, machine);
+    explain(trace, plan, all.size(), result.notes);
+    return result;
+  }
+
+ private:
+  std::vector<RecomputeUnit> units_of(const Trace& trace, const Dataflow& flow, const Pass& pass) const {
+    if (s_.mode == "modules") return module_units(trace, pass, s_.patterns);
+    if (s_.mode == "ops") return operator_units(trace, pass, s_.patterns);
+    std::vector<RecomputeUnit> units;
+    if (trace.knowledge.modules) units = block_units(trace, flow, pass);
+    if (units.empty()) units = segment_units(trace, flow, pass);
+    if (s_.mode == "every") return grouped(trace, pass, units, s_.every);
+    if (s_.mode == "sqrt") {
+      // Chen et al., section 4.2: segments of sqrt(n) keep 2 sqrt(n) of n at the most.
+      const auto size = static_cast<std::size_t>(std::sqrt(static_cast<double>(units.size())));
+      return grouped(trace, pass, units, std::max<std::size_t>(1, size));
+    }
+    return units;
+  }
+
+  // Every pattern must match something: a misspelt one would silently do nothing.
+  void refuse_idle_patterns(const Trace& trace, const std::vector<Pass>& all) const {
+    for (const std::string& pattern : s_.patterns) {
+      const bool hit = std::any_of(all.begin(), all.end(), [&](const Pass& pass) {
+        return !(s_.mode == "modules" ? module_units(trace, pass, {pattern}) : operator_units(trace, pass, {pattern}))
+                    .empty();
+      });
+      if (hit) continue;
+      throw UsageError("Policy 'checkpoint': " + s_.mode + "=" + pattern + " matches no forward op of trace '" +
+                       trace.name + "'." + alternatives(trace, all, pattern));
+    }
+  }
+
+  // What could have been meant instead of a pattern that matches nothing.
+  std::string alternatives(const Trace& trace, const std::vector<Pass>& all, const std::string& pattern) const {
+    std::set<std::string> known;
+    for (const Pass& pass : all)
+      for (const OpId id : forward_ops(trace, pass)) {
+        const Op& op = trace.ops[id];
+        if (s_.mode == "modules")
+          known.insert(trace.strings[op.module]);
+        else
+          known.insert(plain_operator_name(trace.strings[op.operator_name != 0 ? op.operator_name : op.name]));
+      }
+    known.erase("");
+    const std::vector<std::string> names(known.begin(), known.end());
+    const std::string nearest = nearest_name(pattern, names);
+    std::string text = nearest.empty() ? "" : " Did you mean '" + nearest + "'?";
+    for (std::size_t i = 0; i < names.size() && i < 12; ++i) text += (i == 0 ? " It has: " : ", ") + names[i];
+    return names.empty() ? text : text + (names.size() > 12 ? ", …." : ".");
+  }
+
+  void refuse_if_nothing_is_left(const Trace& trace, const RecomputePlan& plan) const {
+    const std::string begin = "Policy 'checkpoint' (mode=" + s_.mode + ") ";
+    if (plan.units.empty())
+      throw UsageError(begin + "finds no unit in the forward of trace '" + trace.name +
+                       "' that holds anything for backward.");
+    const bool refused =
+        std::all_of(plan.units.begin(), plan.units.end(), [](const UnitPlan& u) { return !u.refusal.empty(); });
+    if (refused)
+      throw UsageError(begin + "can re-run none of " + std::to_string(plan.units.size()) + " units; the first is " +
+                       plan.units.front().name + ": " + plan.units.front().refusal + ".");
+  }
+
+  void explain(const Trace& trace, const RecomputePlan& plan, std::size_t forwards,
+               std::vector<std::string>& notes) const {
+    Bytes dropped = 0, kept = 0;
+    Duration again{};
+    std::size_t ops = 0, refused = 0, idle = 0;
+    std::set<std::string> random, statistics;
+    for (const UnitPlan& unit : plan.units) {
+      dropped += unit.dropped_bytes;
+      kept += unit.kept_bytes;
+      ops += unit.rerun.size();
+      idle += unit.dropped.empty() && unit.refusal.empty() ? 1 : 0;
+      for (const OpId id : unit.rerun) again += trace.ops[id].duration;
+      random.insert(unit.random.begin(), unit.random.end());
+      statistics.insert(unit.statistics.begin(), unit.statistics.end());
+      if (!unit.refusal.empty() && ++refused <= 5)
+        notes.push_back("checkpoint: unit " + unit.name + " is left as it was: " + unit.refusal + ".");
+    }
+    if (refused > 5)
+      notes.push_back("checkpoint: " + std::to_string(refused - 5) + " further units are left as they were.");
+    notes.push_back("checkpoint: mode=" + s_.mode + ", " + std::to_string(plan.units.size()) + " units (" +
+                    plan.units.front().name + " to " + plan.units.back().name + "), " + gigabytes(dropped) +
+                    " dropped in forward, " + gigabytes(kept) + " kept longer to start from, " + std::to_string(ops) +
+                    " ops of " + std::to_string(std::llround(to_microseconds(again))) + " us computed again" +
+                    (forwards > 1 ? "; all of " + std::to_string(forwards) + " forwards together." : "."));
+    if (idle > 0)
+      notes.push_back("checkpoint: " + std::to_string(idle) +
+                      " units have nothing of their own to drop; they are not re-run.");
+    for (const std::string& name : random)
+      notes.push_back("checkpoint: " + name +
+                      " draws random numbers; the re-run draws the same, from a saved generator "
+                      "state (preserve_rng_state), whose saving is not charged.");
+    for (const std::string& name : statistics)
+      notes.push_back("checkpoint: " + name +
+                      " updates what lives across steps (running statistics); PyTorch updates it "
+                      "a second time, here the second update goes to a scratch copy.");
+  }
+
+  Settings s_;
+};
+
+const RegisterPolicy registered{
+    {"checkpoint",
+     "drops activations in forward and computes them again in backward, unit by unit",
+     {{"mode", "auto",
+       "full: every block is a unit; every: every N blocks are one; sqrt: every sqrt(n) of n blocks; modules, ops: "
+       "those named. auto: the one whose parameter is given, else full. A block is a repeated module (layers.3), or, "
+       "where modules are not known, a segment between articulation points of the dataflow."},
+      {"every", "0", "blocks per unit, 1 or more (0: not given)."},
+      {"modules", kNone, "patterns of module paths, joined by '+'; '*' stands for any letters: layers.*.mlp"},
+      {"ops", kNone, "patterns of operators to compute again, joined by '+': gelu+softmax"},
+      {"outputs", "auto",
+       "keep: what later ops outside of the unit read stays, as torch.utils.checkpoint does; drop: that goes too, as "
+       "selective checkpointing by op does. auto: drop for ops, else keep."},
+      {"early_stop", "1", "1: stop the re-run once all that is needed is back; 0: re-run the whole unit."},
+      {"last", "recompute", "the last unit, which backward needs at once: recompute (as PyTorch does) or keep."},
+      {"allow_collectives", "0", "1: a unit may communicate again when it is re-run; 0: it is left as it was."}},
+     [](const PolicyArguments& a) -> std::unique_ptr<Rewriter> { return std::make_unique<Checkpoint>(settings_of(a)); },
+     nullptr}};
+
+}  // namespace
+}  // namespace memwall

@@ -1,0 +1,224 @@
+#include "policies/recompute/recompute_plan.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace memwall {
+
+namespace {
+
+std::string describe(const Trace& trace, OpId id) {
+  const Op& op = trace.ops[id];
+  const std::string& name = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+  return "op " + std::to_string(id) + (name.empty() ? " (" + std::string(to_string(op.kind)) + ")" : " '" + name + "'");
+}
+
+std::string describe_storage(const Trace& trace, StorageId id) {
+  const std::string& label = trace.strings[trace.storages[id].label];
+  return "storage " + std::to_string(id) + (label.empty() ? "" : " '" + label + "'");
+}
+
+// Plans one unit. `kept_until[s]`: the op until which a later unit's re-run needs `s`, 0 = none does.
+class UnitPlanner {
+ public:
+  UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& pass, const RecomputeUnit& unit,
+              const RecomputeRules& rules, std::vector<OpId>& kept_until)
+      : t_(trace), flow_(flow), pass_(pass), unit_(unit), rules_(rules), kept_until_(kept_until) {
+    plan_.name = unit.name;
+  }
+
+  UnitPlan run() && {
+    choose_dropped();
+    if (plan_.position != kNoOp) {
+      rerun_all();
+      refuse_side_effects();
+    }
+    if (!plan_.refusal.empty()) {
+      UnitPlan refused;
+      refused.name = plan_.name;
+      refused.refusal = plan_.refusal;
+      return refused;
+    }
+    plan_.rerun.assign(rerun_.begin(), rerun_.end());
+    for (const StorageId s : plan_.dropped) plan_.dropped_bytes += t_.storages[s].bytes;
+    keep_inputs();
+    return std::move(plan_);
+  }
+
+ private:
+  bool inside(OpId id) const { return std::binary_search(unit_.ops.begin(), unit_.ops.end(), id); }
+  bool is_dropped(StorageId s) const { return std::binary_search(plan_.dropped.begin(), plan_.dropped.end(), s); }
+
+  bool may_drop(StorageId s) const {
+    if (kept_until_[s] != 0 || !is_saved_activation(t_, flow_, pass_, s)) return false;
+    for (const Dataflow::Touch& touch : flow_.touches(s)) {
+      if (touch.access == Access::write && !inside(touch.op)) return false;
+      if (touch.op < pass_.backward ? !inside(touch.op) && !rules_.drop_outputs
+                                    : t_.ops[touch.op].phase == Phase::forward)
+        return false;
+    }
+    return true;
+  }
+
+  void choose_dropped() {
+    std::set<StorageId> written;
+    for (const OpId id : unit_.ops)
+      for (const Use& use : t_.uses_of(t_.ops[id]))
+        if (use.access == Access::write) written.insert(use.storage);
+    OpId first_reader = kNoOp;
+    for (const StorageId s : written) {
+      if (!may_drop(s)) continue;
+      plan_.dropped.push_back(s);
+      const OpId last = flow_.touches(s).back().op;
+      if (last < pass_.backward) continue;
+      for (const Dataflow::Touch& touch : flow_.touches(s))
+        if (touch.op >= pass_.backward) first_reader = std::min(first_reader, touch.op);
+    }
+    if (first_reader != kNoOp) plan_.position = insertion_point(t_, first_reader);
+  }
+
+  void refuse(const std::string& reason) {
+    if (plan_.refusal.empty()) plan_.refusal = reason;
+  }
+
+  void want(OpId id) {
+    if (rerun_.insert(id).second) open_.push_back(id);
+  }
+
+  void rerun_all() {
+    for (const StorageId s : plan_.dropped)
+      if (flow_.touches(s).back().op >= pass_.backward)
+        for (const OpId writer : flow_.writers(s)) want(writer);
+    if (!rules_.early_stop)
+      for (const OpId id : unit_.ops) want(id);
+    close_over_inputs();
+    if (!plan_.refusal.empty() || rerun_.empty()) return;
+    // Kernels that belong to a re-run operator but carry no dataflow of their own.
+    const OpId first = *rerun_.begin(), last = *rerun_.rbegin();
+    const auto next = std::find_if(unit_.ops.begin(), unit_.ops.end(),
+                                   [&](OpId id) { return id > last && t_.ops[id].use_count > 0; });
+    for (auto id = std::lower_bound(unit_.ops.begin(), unit_.ops.end(), first); id != next; ++id)
+      if (t_.ops[*id].use_count == 0 && (*id < last || t_.ops[*id].operator_name == t_.ops[last].operator_name))
+        rerun_.insert(*id);
+  }
+
+  void close_over_inputs() {
+    while (!open_.empty() && plan_.refusal.empty()) {
+      const OpId id = open_.back();
+      open_.pop_back();
+      for (const Use& use : t_.uses_of(t_.ops[id])) {
+        if (use.access == Access::write) {
+          want_chain(use.storage, use.version - 1);  // in place, or into a part: on top of what was there
+        } else if (must_rerun_for(id, use)) {
+          want_chain(use.storage, use.version);
+        }
+      }
+    }
+  }
+
+  void want_chain(StorageId s, std::uint32_t version) {
+    if (t_.storages[s].preexisting) return;  // its writes go to a scratch copy
+    for (std::uint32_t v = 1; v <= version; ++v) {
+      const OpId writer = flow_.writer(s, v);
+      if (writer >= pass_.begin && writer < pass_.backward && t_.ops[writer].phase == Phase::forward)
+        want(writer);
+      else
+        refuse(describe_storage(t_, s) + " is also written by " + describe(t_, writer) +
+               ", which is not of this forward pass");
+    }
+  }
+
+  // Is the content that `id` reads gone at the place of the re-run, so that its maker must be re-run?
+  bool must_rerun_for(OpId id, const Use& use) {
+    const StorageId s = use.storage;
+    if (is_dropped(s)) return true;
+    const bool current = flow_.version_before(s, plan_.position) == use.version;
+    const OpId free = flow_.free(s);
+    if (current && (free == kNoOp || free >= plan_.position || kept_until_[s] >= plan_.position)) return false;
+    const OpId writer = flow_.writer(s, use.version);
+    if (writer != kNoOp && inside(writer)) return true;
+    if (current) return false;  // can be kept
+    if (t_.storages[s].preexisting) {
+      if (!updates_itself(id, s))
+        refuse(describe(t_, id) + " reads " + describe_storage(t_, s) + ", which is overwritten before the recompute");
+      return false;
+    }
+    return true;
+  }
+
+  // Running statistics and counters: an op reads and writes what was there before the step.
+  bool updates_itself(OpId id, StorageId s) const {
+    bool reads = false, writes = false;
+    for (const Use& use : t_.uses_of(t_.ops[id])) {
+      if (use.storage != s) continue;
+      (use.access == Access::read ? reads : writes) = true;
+    }
+    return reads && writes;
+  }
+
+  void refuse_side_effects() {
+    if (!plan_.refusal.empty() || rerun_.empty()) return;
+    std::set<std::string> random, statistics;
+    for (const OpId id : rerun_) {
+      const Op& op = t_.ops[id];
+      const std::string& name = t_.strings[op.operator_name != 0 ? op.operator_name : op.name];
+      if (op.kind == OpKind::collective && !rules_.allow_collectives)
+        refuse(describe(t_, id) + " communicates with other ranks, and would again (allow_collectives=1 permits it)");
+      if (op.graph_member) refuse(describe(t_, id) + " is a node of a CUDA graph and cannot be re-run alone");
+      if (op.placed) refuse(describe(t_, id) + " was launched before the capture began");
+      if (draws_random_numbers(op, t_)) random.insert(name);
+      for (const Use& use : t_.uses_of(op))
+        if (use.access == Access::write && t_.storages[use.storage].preexisting) statistics.insert(name);
+    }
+    refuse_waits();
+    plan_.random.assign(random.begin(), random.end());
+    plan_.statistics.assign(statistics.begin(), statistics.end());
+  }
+
+  // A host that waits for a value (`.item()`) may branch on it: re-running it is not our guess to make.
+  void refuse_waits() {
+    const std::uint16_t thread = t_.ops[*rerun_.begin()].thread;
+    for (OpId id = std::max(*rerun_.begin(), unit_.ops.front()); id <= *rerun_.rbegin(); ++id) {
+      const Op& op = t_.ops[id];
+      const bool upload = op.kind == OpKind::copy && op.from != op.to && t_.places[op.to] == "hbm";
+      if (op.thread == thread && op.wait_for != WaitFor::nothing && !upload && !op.graph_member && !op.placed)
+        refuse(describe(t_, id) + " makes the host wait for the device, as .item() does");
+    }
+  }
+
+  void keep_inputs() {
+    for (const OpId id : plan_.rerun)
+      for (const Use& use : t_.uses_of(t_.ops[id])) {
+        if (use.access == Access::write) continue;
+        const OpId writer = flow_.writer(use.storage, use.version);
+        if (writer != kNoOp && rerun_.contains(writer)) continue;
+        OpId& until = kept_until_[use.storage];
+        if (until == 0 && flow_.free(use.storage) < plan_.position) plan_.kept_bytes += t_.storages[use.storage].bytes;
+        until = std::max(until, plan_.position);
+      }
+  }
+
+  const Trace& t_;
+  const Dataflow& flow_;
+  const Pass& pass_;
+  const RecomputeUnit& unit_;
+  const RecomputeRules& rules_;
+  std::vector<OpId>& kept_until_;
+  UnitPlan plan_;
+  std::set<OpId> rerun_;
+  std::vector<OpId> open_;
+};
+
+}  // namespace
+
+void plan_recompute(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::vector<RecomputeUnit>& units,
+                    const RecomputeRules& rules, RecomputePlan& plan) {
+  // Later units first: what their re-run starts from, an earlier unit must not drop.
+  const std::size_t first = plan.units.size();
+  plan.units.resize(first + units.size());
+  for (std::size_t i = units.size(); i-- > 0;)
+    plan.units[first + i] = UnitPlanner(trace, flow, pass, units[i], rules, plan.kept_until).run();
+}
+
+}  // namespace memwall

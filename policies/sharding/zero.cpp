@@ -1,0 +1,103 @@
+// ZeRO: data parallelism whose ranks share optimizer states, gradients and parameters out instead of
+// each keeping all. Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion
+// Parameter Models", with the volumes of its section 7: of 16-bit parameters and gradients of P bytes,
+// a rank sends 2 P (N-1)/N per step in stages 0 to 2, 3 P (N-1)/N in stage 3.
+//
+// One rank is simulated; the others run the same program (Trace::ranks). Stage 0 follows PyTorch's
+// DistributedDataParallel. DeepSpeed's and FSDP's departures from the paper (all-reduce instead of
+// reduce-scatter in stages 1 and 2, persistent small parameters, copy-in and copy-out) are not modelled.
+#include <fmt/format.h>
+
+#include "policies/sharding/zero_gathers.h"
+#include "policies/sharding/zero_reduction.h"
+#include "policies/sharding/zero_settings.h"
+#include "policies/sharding/zero_survey.h"
+#include "policies/sharding/zero_update.h"
+#include "sim/policy/registry.h"
+
+namespace memwall {
+namespace {
+
+Bytes sum(const Trace& trace, const std::vector<StorageId>& storages) {
+  Bytes total = 0;
+  for (const StorageId id : storages) total += trace.storages[id].bytes;
+  return total;
+}
+
+class Zero : public Rewriter {
+ public:
+  explicit Zero(const PolicyArguments& arguments) : settings_(zero_settings(arguments)) {}
+
+  RewriterKind kind() const override { return RewriterKind::sharding; }
+
+  Knowledge needs() const override {
+    Knowledge knowledge;
+    knowledge.timing = true;
+    knowledge.allocations = true;
+    knowledge.dataflow = true;
+    return knowledge;
+  }
+
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
+    require_fabric(settings_, machine);
+    const Dataflow flow(trace);
+    const ZeroSurvey survey = survey_for_zero(trace, flow, settings_.stage);
+    const Partition partition = partition_for_zero(trace, flow, survey, settings_.stage, settings_.ranks);
+    const Partition messages = partition_for_messages(trace, flow, survey, settings_.stage, settings_.ranks);
+    SplitUpdate split;
+    if (settings_.stage == 0)
+      split.trace = trace;
+    else
+      split = split_update(trace, survey, partition, settings_.stage, settings_.ranks, machine, pricer);
+    TraceEdit edit(split.trace, machine.host);
+    for (const OpId id : survey.all_reduces) edit.remove(id);
+    const ReductionSummary reduced = reduce_gradients(edit, trace, flow, survey, messages, settings_, pricer);
+    GatherSummary gathered;
+    if (settings_.stage == 1 || settings_.stage == 2)
+      gathered = gather_updated(edit, trace, survey, messages, settings_, pricer);
+    if (settings_.stage == 3) gathered = gather_before_use(edit, trace, survey, messages, settings_, pricer);
+    edit.tables().ranks = settings_.ranks;
+    note(edit.tables(), trace, split, survey, reduced, gathered);
+    return std::move(edit).apply();
+  }
+
+ private:
+  void note(Trace& result, const Trace& trace, const SplitUpdate& split, const ZeroSurvey& survey,
+            const ReductionSummary& reduced, const GatherSummary& gathered) const {
+    const auto add = [&](std::string text) { result.notes.push_back("zero: " + std::move(text)); };
+    add(
+        fmt::format("stage {} over {} ranks; at rest a rank keeps {} of {} bytes of parameters, {} of {} of gradients, "
+                    "{} of {} of optimizer states",
+                    settings_.stage, settings_.ranks, sum(split.trace, survey.parameters),
+                    sum(trace, survey.parameters), sum(split.trace, survey.gradients), sum(trace, survey.gradients),
+                    sum(split.trace, survey.states), sum(trace, survey.states)));
+    add(fmt::format("{} reductions of gradients send {} bytes per rank; largest buffer {} bytes", reduced.buckets,
+                    reduced.bytes_sent, reduced.largest_buffer));
+    if (settings_.stage > 0)
+      add(fmt::format("{} gathers of parameters send {} bytes per rank; at most {} bytes at once", gathered.gathers,
+                      gathered.bytes_sent, gathered.largest_unit));
+    if (split.scaled > 0) add(fmt::format("{} optimizer kernels do 1/{} of their work", split.scaled, settings_.ranks));
+    if (split.of_unknown_work > 0)
+      add(fmt::format("{} optimizer kernels keep their time: their size is not known", split.of_unknown_work));
+    if (!survey.all_reduces.empty())
+      add(fmt::format("{} all-reduces of gradients in the capture were replaced", survey.all_reduces.size()));
+    if (!survey.replicated.empty())
+      add(fmt::format("{} parameters that are written outside of the optimizer stay on every rank",
+                      survey.replicated.size()));
+    if (trace.untracked_bytes > 0)
+      add(fmt::format("{} bytes from before the capture are of unknown kind and stay on every rank",
+                      trace.untracked_bytes));
+  }
+
+  ZeroSettings settings_;
+};
+
+const RegisterPolicy registered{
+    {"zero",
+     "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
+     zero_parameters(),
+     [](const PolicyArguments& arguments) { return std::make_unique<Zero>(arguments); },
+     {}}};
+
+}  // namespace
+}  // namespace memwall

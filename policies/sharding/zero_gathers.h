@@ -1,0 +1,39 @@
+// Brings parameters together again: after the update in stages 1 and 2, before each use in stage 3.
+//
+// Stage 3 goes by units: a repeated block ("layers.3", or any module without such a block) where modules
+// are known, else a bucket of parameters that are first used one after the other. A visit is a run of ops
+// of one unit in one phase (forward, recompute, backward). Before a visit the unit's parameters are
+// gathered into storages of their own, after it these are freed; with prefetch the gather leaves when the
+// visit before begins. A parameter that a later visit needs is kept instead if less than the reuse
+// distance of other parameters is used in between and no update happens.
+//
+// Every parameter is thus gathered twice per step (forward, backward: with the reduce-scatter of
+// gradients 3 parameters' worth of traffic); with checkpointing three times, unless the reuse distance
+// spans recompute and backward. Source: Rajbhandari et al. 2020, "ZeRO", section 7; Rajbhandari et al.
+// 2021, "ZeRO-Infinity", section 4; deepspeedai/DeepSpeed, partitioned_param_coordinator.py.
+#pragma once
+
+#include "policies/trace/trace_edit.h"
+#include "policies/sharding/zero_partition.h"
+#include "policies/sharding/zero_settings.h"
+#include "policies/sharding/zero_survey.h"
+#include "policies/sharding/zero_wire.h"
+
+namespace memwall {
+
+struct GatherSummary {
+  std::uint64_t gathers = 0, units = 0;
+  Bytes bytes_sent = 0;    // by one rank, over the whole trace
+  Bytes largest_unit = 0;  // gathered at once
+};
+
+// Stages 1 and 2: once an optimizer step has updated the last parameter of a bucket, it is gathered in
+// place. Compute waits after the step's last update. Throws UsageError if no update writes a parameter.
+GatherSummary gather_updated(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey,
+                             const Partition& messages, const ZeroSettings& settings, const Pricer& pricer);
+
+// Stage 3. The base of `edit` holds parameters' slices.
+GatherSummary gather_before_use(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey,
+                                const Partition& messages, const ZeroSettings& settings, const Pricer& pricer);
+
+}  // namespace memwall

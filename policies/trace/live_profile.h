@@ -1,0 +1,35 @@
+// How many bytes live after each op of a host program, when lifetimes are changed one after the other.
+//
+// A segment tree: a change of a range and a look at the highest value cost O(log n).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+class LiveProfile {
+ public:
+  // Of the storages whose place is "hbm"; all, if the trace has no such place.
+  explicit LiveProfile(const Trace& trace);
+
+  // `bytes` more (or less) live after each op from `first` to `last`, inclusive; nothing if first > last.
+  void add(OpId first, OpId last, Bytes bytes);
+  // The most that lives after any op, or before the first.
+  Bytes peak() const;
+  // Is the storage one of those that count?
+  bool counts(StorageId storage) const;
+
+ private:
+  void add(std::size_t node, std::size_t begin, std::size_t end, std::size_t first, std::size_t last, Bytes bytes);
+
+  const Trace& trace_;
+  int place_ = -1;
+  Bytes at_start_ = 0;
+  std::size_t size_ = 1;
+  std::vector<Bytes> highest_, added_;  // of a node's range: its highest, and what was added to all of it
+};
+
+}  // namespace memwall

@@ -1,0 +1,24 @@
+#include "policies/trace/rerun_rules.h"
+
+#include <cctype>
+
+namespace memwall {
+
+bool draws_random_numbers(const Op& op, const Trace& trace) {
+  const std::string& name = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+  for (const char* word : {"dropout", "bernoulli", "rand", "multinomial", "exponential_", "normal_", "uniform_"}) {
+    const std::size_t at = name.find(word);
+    // "rand" as in randn and randperm, not as in "operand"; "normal_" not as in "layernormal_x".
+    if (at != std::string::npos && (at == 0 || !std::isalpha(static_cast<unsigned char>(name[at - 1])))) return true;
+  }
+  return false;
+}
+
+OpId insertion_point(const Trace& trace, OpId id) {
+  while (id > 0 && trace.ops[id].graph_member) --id;
+  const std::uint16_t thread = trace.ops[id].thread;
+  while (id > 0 && trace.ops[id - 1].kind == OpKind::alloc && trace.ops[id - 1].thread == thread) --id;
+  return id;
+}
+
+}  // namespace memwall

@@ -1,0 +1,16 @@
+// What must be known of an op before it is run again, merged or moved: does it draw random numbers, and where before
+// it may other ops stand?
+#pragma once
+
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// By the names of PyTorch's operators: dropout, rand, bernoulli, ....
+bool draws_random_numbers(const Op& op, const Trace& trace);
+
+// Just before `op` and the allocs right before it (an autograd node unpacks what it saved before it
+// allocates its results), and not between the nodes of a CUDA graph.
+OpId insertion_point(const Trace& trace, OpId op);
+
+}  // namespace memwall

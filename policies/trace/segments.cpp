@@ -1,0 +1,291 @@
+#include "policies/trace/segments.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/biconnected_components.hpp>
+
+namespace memwall {
+namespace {
+
+bool computes(const Op& op) {
+  return op.phase == Phase::forward && (runs_on_device(op.kind) || (op.kind == OpKind::host_work && op.use_count > 0));
+}
+
+// Runs of consecutive forward ops that have the same non-empty label.
+template <typename Label>
+std::vector<RecomputeUnit> runs_of(const Trace& trace, const Pass& pass, Label label) {
+  std::vector<RecomputeUnit> units;
+  std::string previous;
+  for (const OpId id : forward_ops(trace, pass)) {
+    std::string name = label(trace.ops[id]);
+    if (!name.empty()) {
+      if (name != previous) units.push_back({name, {}});
+      units.back().ops.push_back(id);
+    }
+    previous = std::move(name);
+  }
+  return units;
+}
+
+// Ends of the leading parts of a module path: "a.b.c" -> 1, 3, 5.
+std::vector<std::size_t> part_ends(const std::string& path) {
+  std::vector<std::size_t> ends;
+  for (std::size_t i = 0; i <= path.size(); ++i)
+    if (i == path.size() || path[i] == '.') ends.push_back(i);
+  return ends;
+}
+
+// A module's name without its number: "layers.3" -> "layers.", "Block_3" -> "Block_"; "" if it has none.
+std::string stem(const std::string& path) {
+  std::size_t end = path.size();
+  while (end > 0 && std::isdigit(static_cast<unsigned char>(path[end - 1])) != 0) --end;
+  if (end == path.size()) return "";
+  return end == 0 ? "." : path.substr(0, end);
+}
+
+// PyTorch's containers only hold other modules: what they hold are the blocks.
+bool is_container(const std::string& path) {
+  const std::string name = path.substr(path.rfind('.') + 1);
+  return name.starts_with("Sequential") || name.starts_with("ModuleList") || name.starts_with("ModuleDict");
+}
+
+// The shortest leading part of `path` that is a repeated block, or "".
+std::string block_of(const std::string& path, const std::map<std::string, std::set<std::string>>& siblings) {
+  for (const std::size_t end : part_ends(path)) {
+    const std::string part = path.substr(0, end);
+    const std::string s = stem(part);
+    if (s.empty() || is_container(part)) continue;
+    if (s.back() == '.' || siblings.at(s).size() > 1) return part;
+  }
+  return "";
+}
+
+std::vector<bool> articulation_ops(const Trace& trace, const Dataflow& flow, const Pass& pass,
+                                   const std::vector<OpId>& ops) {
+  boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS> graph(ops.size());
+  const auto index = [&](OpId id) -> std::size_t {
+    return static_cast<std::size_t>(std::lower_bound(ops.begin(), ops.end(), id) - ops.begin());
+  };
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    for (const Use& use : trace.uses_of(trace.ops[ops[i]])) {
+      if (use.access == Access::write || use.version == 0) continue;
+      const OpId writer = flow.writer(use.storage, use.version);
+      const std::size_t from = index(writer);
+      if (from < i && ops[from] == writer && is_forward_intermediate(trace, flow, pass, use.storage))
+        boost::add_edge(from, i, graph);
+    }
+  std::vector<std::size_t> points;
+  boost::articulation_points(graph, std::back_inserter(points));
+  std::vector<bool> is_point(ops.size(), false);
+  for (const std::size_t point : points) is_point[point] = true;
+  return is_point;
+}
+
+// For each op: may the pass be cut behind it?
+std::vector<bool> cuts(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::vector<OpId>& ops) {
+  std::vector<bool> possible = articulation_ops(trace, flow, pass, ops);
+  if (!possible.empty()) possible.back() = true;
+  // Every other content must not cross: forbid the cuts between it and its last forward reader, save
+  // the one right behind its maker. A storage that is written again may not cross at all.
+  std::vector<int> crossing(ops.size() + 1, 0);
+  const auto index = [&](OpId id) {
+    return static_cast<std::size_t>(std::lower_bound(ops.begin(), ops.end(), id) - ops.begin());
+  };
+  std::set<StorageId> seen;
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    for (const Use& use : trace.uses_of(trace.ops[ops[i]])) {
+      if (use.access != Access::write || !seen.insert(use.storage).second) continue;
+      if (!is_forward_intermediate(trace, flow, pass, use.storage)) continue;
+      std::size_t last = i, last_write = i;
+      for (const Dataflow::Touch& touch : flow.touches(use.storage)) {
+        if (touch.op >= pass.backward) break;
+        last = std::min(index(touch.op), ops.size() - 1);
+        if (touch.access == Access::write) last_write = last;
+      }
+      ++crossing[i];
+      --crossing[last_write];
+      if (last > last_write + 1) ++crossing[last_write + 1], --crossing[last];
+    }
+  int open = 0;
+  for (std::size_t i = 0; i + 1 < ops.size(); ++i) {
+    open += crossing[i];
+    if (open > 0) possible[i] = false;
+  }
+  return possible;
+}
+
+// Does the segment hold something for backward that no later forward op reads?
+bool has_something_to_drop(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::vector<OpId>& ops) {
+  const auto inside = [&](OpId id) { return std::binary_search(ops.begin(), ops.end(), id); };
+  for (const OpId id : ops)
+    for (const Use& use : trace.uses_of(trace.ops[id])) {
+      if (use.access != Access::write || !is_saved_activation(trace, flow, pass, use.storage)) continue;
+      bool own = true;
+      for (const Dataflow::Touch& touch : flow.touches(use.storage))
+        own = own && (touch.op >= pass.backward || inside(touch.op));
+      if (own) return true;
+    }
+  return false;
+}
+
+// For each op (an index into `ops`): the latest first write, one more than its index, of the saved
+// storages whose last forward use it is; 0 = none. Such a storage is a segment's own if the segment
+// begins no later than that write.
+std::vector<std::size_t> saved_storages_by_end(const Trace& trace, const Dataflow& flow, const Pass& pass,
+                                               const std::vector<OpId>& ops) {
+  std::vector<std::size_t> latest(ops.size(), 0);
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    for (const Use& use : trace.uses_of(trace.ops[ops[i]])) {
+      if (use.access != Access::write || use.version != 1 || !is_saved_activation(trace, flow, pass, use.storage))
+        continue;
+      OpId last = ops[i];
+      bool all_compute = true;
+      for (const Dataflow::Touch& touch : flow.touches(use.storage)) {
+        if (touch.op >= pass.backward) break;
+        last = touch.op;
+        all_compute = all_compute && std::binary_search(ops.begin(), ops.end(), touch.op);
+      }
+      const auto end = static_cast<std::size_t>(std::lower_bound(ops.begin(), ops.end(), last) - ops.begin());
+      if (all_compute) latest[end] = std::max(latest[end], i + 1);
+    }
+  return latest;
+}
+
+std::string segment_name(const Trace& trace, const std::vector<OpId>& ops, std::size_t number) {
+  const auto name = [&](OpId id) {
+    const Op& op = trace.ops[id];
+    return trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+  };
+  return "segment " + std::to_string(number) + " (" + name(ops.front()) + " to " + name(ops.back()) + ")";
+}
+
+}  // namespace
+
+std::vector<OpId> forward_ops(const Trace& trace, const Pass& pass) {
+  std::vector<OpId> ops;
+  for (OpId id = pass.begin; id < pass.backward; ++id)
+    if (computes(trace.ops[id])) ops.push_back(id);
+  return ops;
+}
+
+bool matches(const std::string& pattern, const std::string& text) {
+  // Greedy with one step back to the latest '*': linear for one star, quadratic at worst.
+  std::size_t p = 0, t = 0, star = std::string::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p, ++t;
+    } else if (star != std::string::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::vector<RecomputeUnit> module_units(const Trace& trace, const Pass& pass,
+                                        const std::vector<std::string>& patterns) {
+  return runs_of(trace, pass, [&](const Op& op) -> std::string {
+    const std::string& path = trace.strings[op.module];
+    if (path.empty()) return "";
+    for (const std::size_t end : part_ends(path))
+      for (const std::string& pattern : patterns) {
+        const std::string part = path.substr(0, end);
+        if (matches(pattern, part) &&
+            std::count(part.begin(), part.end(), '.') == std::count(pattern.begin(), pattern.end(), '.'))
+          return part;
+      }
+    return "";
+  });
+}
+
+std::vector<RecomputeUnit> block_units(const Trace& trace, const Dataflow& flow, const Pass& pass) {
+  std::map<std::string, std::set<std::string>> siblings;
+  std::set<StringId> known;
+  for (const OpId id : forward_ops(trace, pass)) {
+    if (!known.insert(trace.ops[id].module).second) continue;
+    const std::string& path = trace.strings[trace.ops[id].module];
+    for (const std::size_t end : part_ends(path)) siblings[stem(path.substr(0, end))].insert(path.substr(0, end));
+  }
+  std::vector<RecomputeUnit> units = runs_of(
+      trace, pass, [&](const Op& op) { return op.module == 0 ? "" : block_of(trace.strings[op.module], siblings); });
+  const auto gainful = std::count_if(units.begin(), units.end(), [&](const RecomputeUnit& unit) {
+    return has_something_to_drop(trace, flow, pass, unit.ops);
+  });
+  if (2 * gainful < std::ssize(units)) units.clear();
+  return units;
+}
+
+std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flow, const Pass& pass) {
+  const std::vector<OpId> ops = forward_ops(trace, pass);
+  const std::vector<bool> possible = cuts(trace, flow, pass, ops);
+  const std::vector<std::size_t> saved = saved_storages_by_end(trace, flow, pass, ops);
+  std::vector<RecomputeUnit> units;
+  std::size_t begin = 0, latest = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    latest = std::max(latest, saved[i]);
+    if (!possible[i] || latest <= begin) continue;  // not here, or nothing of its own yet
+    const std::vector<OpId> segment(ops.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    ops.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    units.push_back({segment_name(trace, segment, units.size()), segment});
+    begin = i + 1;
+  }
+  return units;  // what is left has nothing to drop
+}
+
+std::string plain_operator_name(const std::string& operator_name) {
+  const std::size_t colons = operator_name.rfind("::");
+  std::size_t begin = colons == std::string::npos ? 0 : colons + 2, end = operator_name.size();
+  while (begin < end && operator_name[begin] == '_') ++begin;
+  while (end > begin && operator_name[end - 1] == '_') --end;
+  return operator_name.substr(begin, end - begin);
+}
+
+std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
+                                          const std::vector<std::string>& patterns) {
+  std::vector<RecomputeUnit> units;
+  bool open = false;
+  for (const OpId id : forward_ops(trace, pass)) {
+    const Op& op = trace.ops[id];
+    const std::string& name = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+    const std::string plain = plain_operator_name(name);
+    const bool hit = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+      return matches(pattern, name) || matches(pattern, plain);
+    });
+    if (hit && !open) {
+      const std::string where = op.module != 0 ? " in " + trace.strings[op.module] : "";
+      units.push_back({plain + where + " (op " + std::to_string(id) + ")", {}});
+    }
+    if (hit) units.back().ops.push_back(id);
+    open = hit;
+  }
+  return units;
+}
+
+std::vector<RecomputeUnit> grouped(const Trace& trace, const Pass& pass, const std::vector<RecomputeUnit>& units,
+                                   std::size_t size) {
+  if (size == 1) return units;
+  const std::vector<OpId> ops = forward_ops(trace, pass);
+  std::vector<RecomputeUnit> groups;
+  for (std::size_t i = 0; i < units.size(); i += size) {
+    const std::size_t last = std::min(i + size, units.size()) - 1;
+    RecomputeUnit group;
+    group.name = last == i ? units[i].name : units[i].name + ".." + units[last].name;
+    const auto begin = std::lower_bound(ops.begin(), ops.end(), units[i].ops.front());
+    const auto end = std::upper_bound(ops.begin(), ops.end(), units[last].ops.back());
+    group.ops.assign(begin, end);
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace memwall

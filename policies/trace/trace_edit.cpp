@@ -1,0 +1,184 @@
+#include "policies/trace/trace_edit.h"
+
+#include <limits>
+#include <string>
+
+#include "sim/error.h"
+
+namespace memwall {
+
+TraceEdit::TraceEdit(const Trace& base, const HostCosts& costs)
+    : base_(base), costs_(costs), builder_(TraceBuilder::like(base)), removed_(base.ops.size(), false) {}
+
+std::uint16_t TraceEdit::stream(std::string_view name, StreamRole role, std::uint16_t device) {
+  const std::vector<Stream>& streams = tables().streams;
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    if (streams[i].name == name && streams[i].device == device) return static_cast<std::uint16_t>(i);
+  return builder_.add_stream(name, role, device);
+}
+
+OpId TraceEdit::anchor(Spot spot) const {
+  OpId id = spot.op;
+  if (!base_.ops[id].graph_member) return id;
+  if (spot.after) {
+    while (id + 1 < base_.ops.size() && base_.ops[id + 1].graph_member) ++id;
+  } else {
+    while (id > 0 && base_.ops[id].kind != OpKind::graph_launch) --id;
+  }
+  return id;
+}
+
+void TraceEdit::insert(Spot spot, Op op, std::vector<Use> uses) {
+  if (uses.size() > std::numeric_limits<std::uint16_t>::max())
+    throw UsageError("Trace '" + base_.name + "': a policy would add an op with " + std::to_string(uses.size()) +
+                     " uses of storages; an op holds 65535 at most.");
+  const OpId at = anchor(spot);
+  const Op& beside = base_.ops[at];
+  op.thread = beside.thread < base_.threads.size() ? beside.thread : 0;
+  // Recompute is what repeats a forward op; a policy's own op beside it belongs to backward.
+  op.phase = beside.phase == Phase::recompute ? Phase::backward : beside.phase;
+  op.added = true;
+  op.origin = Origin::modelled;
+  (spot.after ? after_ : before_)[at].push_back({op, std::move(uses)});
+}
+
+void TraceEdit::alloc(Spot spot, StorageId storage) {
+  Op op;
+  op.kind = OpKind::alloc;
+  op.target = storage;
+  op.stream = tables().storages[storage].stream;
+  op.host_cost = costs_.allocator_call;
+  insert(spot, op);
+}
+
+void TraceEdit::free(Spot spot, StorageId storage) {
+  Op op;
+  op.kind = OpKind::free;
+  op.target = storage;
+  op.stream = tables().storages[storage].stream;
+  op.host_cost = costs_.allocator_call;
+  insert(spot, op);
+}
+
+void TraceEdit::wait(Spot spot, std::uint32_t event, std::uint16_t stream) {
+  Op op;
+  op.kind = OpKind::event_wait;
+  op.target = event;
+  op.stream = stream;
+  op.host_cost = costs_.event_call;
+  insert(spot, op);
+}
+
+std::uint32_t TraceEdit::record(Spot spot, std::uint16_t stream) {
+  Op op;
+  op.kind = OpKind::event_record;
+  op.target = builder_.add_event();
+  op.stream = stream;
+  op.host_cost = costs_.event_call;
+  insert(spot, op);
+  return op.target;
+}
+
+void TraceEdit::remove(OpId op) { removed_[op] = true; }
+
+void TraceEdit::repoint(OpId op, StorageId from, StorageId to) { repoints_[op].push_back({from, to}); }
+
+Trace TraceEdit::apply() && {
+  new_id_.assign(base_.ops.size(), kNoOp);
+  last_id_.assign(base_.ops.size(), kNoOp);
+  for (const Op& op : base_.ops)  // a hand-over needs its source, if only as a point in time
+    if (op.kind == OpKind::hand_over && op.target < new_id_.size()) new_id_[op.target] = 0;
+  std::vector<bool> recorded(base_.event_count, false);
+  recorded_again_.assign(base_.event_count, false);
+  for (const Op& op : base_.ops) {
+    if (op.kind != OpKind::event_record) continue;
+    if (recorded[op.target]) recorded_again_[op.target] = true;
+    recorded[op.target] = true;
+  }
+  for (OpId id = 0; id < base_.ops.size(); ++id) {
+    append_all(before_, id);
+    append_base(id);
+    append_all(after_, id);
+    last_id_[id] = static_cast<OpId>(tables().ops.size() - 1);
+  }
+  renumber();
+  return std::move(builder_).finish();
+}
+
+void TraceEdit::append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at) {
+  const auto found = list.find(at);
+  if (found == list.end()) return;
+  for (const NewOp& item : found->second) append_fresh(item.op, item.uses);
+}
+
+void TraceEdit::append_fresh(const Op& op, std::vector<Use> uses) {
+  for (Use& use : uses) use.version = use.access == Access::read ? TraceBuilder::kLatest : 0;
+  builder_.append(op, uses);
+  follow_events(op);
+}
+
+void TraceEdit::follow_events(const Op& op) {
+  if (runs_on_device(op.kind)) {
+    pending_.erase(op.stream);
+  } else if (op.kind == OpKind::event_record) {
+    carried_[op.target] = pending_[op.stream];
+  } else if (op.kind == OpKind::event_wait) {
+    if (op.target >= recorded_again_.size() || !recorded_again_[op.target]) pending_[op.stream].insert(op.target);
+    for (const std::uint32_t event : carried_[op.target]) {
+      if (!op.added && event < base_.event_count) continue;  // what is captured among itself stays as it is
+      if (!pending_[op.stream].insert(event).second) continue;
+      Op also = op;
+      also.target = event;
+      also.added = true;
+      also.origin = Origin::modelled;
+      also.host_gap = also.host_cost = Duration{};
+      builder_.append(also);
+    }
+  }
+}
+
+void TraceEdit::append_base(OpId id) {
+  const bool named = new_id_[id] == 0;
+  new_id_[id] = static_cast<OpId>(tables().ops.size());
+  Op op = base_.ops[id];
+  if (removed_[id]) {
+    if (!named) return;
+    Op mark;
+    mark.thread = op.thread;
+    mark.phase = op.phase;
+    append_fresh(mark, {});
+    return;
+  }
+  const auto uses = base_.uses_of(op);
+  std::vector<Use> changed(uses.begin(), uses.end());
+  if (const auto found = repoints_.find(id); found != repoints_.end()) {
+    const bool lifetime = op.kind == OpKind::alloc || op.kind == OpKind::free;
+    for (const Repoint& r : found->second) {
+      for (Use& use : changed)
+        if (use.storage == r.from) use.storage = r.to;
+      if (lifetime && op.target == r.from) op.target = r.to;
+    }
+  }
+  append_fresh(op, std::move(changed));
+}
+
+// Ops that name other ops, and the steps, follow the new numbers.
+void TraceEdit::renumber() {
+  Trace& t = tables();
+  for (OpId id = 0; id < base_.ops.size(); ++id) {
+    const Op& old = base_.ops[id];
+    if (removed_[id]) continue;
+    Op& op = t.ops[new_id_[id]];
+    // The other thread goes on when what was put behind the op it waits for has been issued too.
+    if (old.kind == OpKind::hand_over && old.target < last_id_.size()) op.target = last_id_[old.target];
+    if (old.source < new_id_.size()) op.source = removed_[old.source] ? kNoOp : new_id_[old.source];
+  }
+  const auto moved = [&](OpId id) { return id < new_id_.size() ? new_id_[id] : static_cast<OpId>(t.ops.size()); };
+  t.steps = base_.steps;
+  for (Step& step : t.steps) {
+    step.first = moved(step.first);
+    step.last = moved(step.last);
+  }
+}
+
+}  // namespace memwall

@@ -1,0 +1,94 @@
+// Changes to a trace, collected first and applied at once.
+//
+// A rewriter says what stands before or after which op of the base trace, what is removed and
+// which op works on another storage; `apply` writes the new trace, renumbers ops, and derives the
+// versions of every use anew (in a sound trace an op reads the newest version). New ops take the
+// thread and the phase of the op they stand beside (backward for recompute), and the machine's host costs.
+//
+// An event of CUDA stands for a position in its stream, waits included that no op has followed yet; an
+// event of the engine stands for the last op before it. New waits are therefore repeated, at no host
+// cost, for the waits that were pending on the recorded stream.
+//
+// A node of a CUDA graph has no host part: what is put before (after) it goes before the launch
+// (after the last node).
+#pragma once
+
+#include <map>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "sim/machine/machine.h"
+#include "sim/trace/trace.h"
+#include "sim/trace/trace_builder.h"
+
+namespace memwall {
+
+// A place in the host program: just before or just after an op of the base trace.
+struct Spot {
+  OpId op = 0;
+  bool after = false;
+};
+
+class TraceEdit {
+ public:
+  // `base` and `costs` must outlive it.
+  TraceEdit(const Trace& base, const HostCosts& costs);
+
+  const Trace& base() const { return base_; }
+  // The new trace's tables: add storages, streams, events, places, notes here.
+  TraceBuilder& builder() { return builder_; }
+  Trace& tables() { return builder_.trace(); }
+  const HostCosts& costs() const { return costs_; }
+
+  // A stream of the device by name; made if absent.
+  std::uint16_t stream(std::string_view name, StreamRole role, std::uint16_t device = 0);
+
+  // Puts `op` at the spot, behind what was put there before. Sets thread, phase, added and origin
+  // (modelled). Reads mean the newest version there, writes make the next. Throws UsageError for more
+  // uses than an op can have (65,535).
+  void insert(Spot spot, Op op, std::vector<Use> uses = {});
+  void alloc(Spot spot, StorageId storage);
+  void free(Spot spot, StorageId storage);
+  void wait(Spot spot, std::uint32_t event, std::uint16_t stream);
+  std::uint32_t record(Spot spot, std::uint16_t stream);  // a new event; returns its number
+
+  // Its host time goes with it. An op that a hand-over names remains as a mark.
+  void remove(OpId op);
+  bool removed(OpId op) const { return removed_[op]; }
+  // In op `op`, uses of storage `from` (and an alloc or free of it) become those of `to`.
+  void repoint(OpId op, StorageId from, StorageId to);
+
+  Trace apply() &&;
+
+ private:
+  struct NewOp {
+    Op op;
+    std::vector<Use> uses;
+  };
+  struct Repoint {
+    StorageId from, to;
+  };
+  OpId anchor(Spot spot) const;
+  void append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at);
+  void append_base(OpId id);
+  void append_fresh(const Op& op, std::vector<Use> uses);
+  void follow_events(const Op& op);
+  void renumber();
+
+  const Trace& base_;
+  const HostCosts& costs_;
+  TraceBuilder builder_;
+  std::map<OpId, std::vector<NewOp>> before_, after_;
+  std::map<OpId, std::vector<Repoint>> repoints_;
+  std::vector<bool> removed_;
+  std::vector<OpId> new_id_;   // of a base op: its own, or where it would stand
+  std::vector<OpId> last_id_;  // of a base op: the last one put behind it, or its own
+  // While applying: events that later ops of a stream wait for and none has yet; by event, those that
+  // were pending when it was recorded (if it is recorded only once).
+  std::map<std::uint16_t, std::set<std::uint32_t>> pending_;
+  std::map<std::uint32_t, std::set<std::uint32_t>> carried_;
+  std::vector<bool> recorded_again_;
+};
+
+}  // namespace memwall

@@ -1,0 +1,192 @@
+#include "sim/engine/activities.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "sim/engine/fair_share.h"
+
+namespace memwall {
+namespace {
+// Loads that differ by less than this share are rounding, not contention.
+constexpr double kSlack = 1e-9;
+}  // namespace
+
+Activities::Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs, EventQueue& queue,
+                       std::uint32_t end_kind, std::uint32_t solve_kind, Observer* observer)
+    : queue_(queue),
+      end_kind_(end_kind),
+      solve_kind_(solve_kind),
+      observer_(observer),
+      links_(machine.links.size()),
+      results_(machine.links.size()),
+      multiprocessor_share_(programs, 1.0) {
+  for (std::size_t l = 0; l < links_.size(); ++l) {
+    links_[l].capacity = machine.links[l].bandwidth;
+    links_[l].multiplicity = std::max(1u, std::min(ranks, machine.links[l].sharers));
+  }
+}
+
+ActivityId Activities::start(Time now, const ActivitySpec& spec) {
+  ActivityId id;
+  if (free_.empty()) {
+    id = static_cast<ActivityId>(active_.size());
+    active_.emplace_back();
+  } else {
+    id = free_.back();
+    free_.pop_back();
+  }
+  Activity& a = active_[id];
+  a = Activity{};
+  a.owner = spec.owner;
+  a.live = true;
+  a.remaining = spec.duration;
+  a.updated = now;
+  a.rank = spec.rank;
+  a.native = spec.native;
+  a.on_multiprocessors = spec.on_multiprocessors;
+  a.weight = spec.weight;
+  a.position = static_cast<std::uint32_t>(running_.size());
+  running_.push_back(id);
+  // A transfer without a duration cannot be given a rate; it is instantaneous and loads nothing.
+  if (spec.link_count > 0 && spec.bytes > 0 && spec.duration.count() > 0) {
+    a.links = spec.links;
+    a.link_shares = spec.link_shares;
+    a.link_count = spec.link_count;
+    a.bytes = spec.bytes;
+    a.rate = static_cast<double>(spec.bytes) / to_seconds(spec.duration);
+    join(now, a);
+  } else if (spec.bytes > 0) {
+    for (std::uint32_t i = 0; i < spec.link_count; ++i) {
+      const double share = spec.link_shares == nullptr ? 1 : spec.link_shares[i];
+      results_[spec.links[i]].bytes += std::llround(static_cast<double>(spec.bytes) * share);
+    }
+  }
+  a.speed = a.on_multiprocessors ? multiprocessor_share_[a.rank] : 1;
+  a.end = now + Duration(std::llround(static_cast<double>(spec.duration.count()) / a.speed));
+  queue_.push(a.end, end_kind_, id);
+  return id;
+}
+
+bool Activities::finish(Time now, ActivityId id, std::uint32_t& owner) {
+  Activity& a = active_[id];
+  if (!a.live || a.end != now) return false;  // it was slowed or sped up since, or the slot was reused
+  owner = a.owner;
+  if (a.link_count > 0) leave(now, a);
+  a.live = false;
+  running_[a.position] = running_.back();
+  active_[running_[a.position]].position = a.position;
+  running_.pop_back();
+  free_.push_back(id);
+  return true;
+}
+
+void Activities::touch(Time now, LinkState& link) {
+  // What was captured together fitted then, whatever the nominal capacity says.
+  const double capacity = std::max(link.capacity, link.native_load);
+  const bool contended = link.load > capacity * (1 + kSlack);
+  if ((contended || link.contended) && !solve_scheduled_) {
+    solve_scheduled_ = true;
+    queue_.push(now, solve_kind_, 0, true);
+  }
+  link.contended = contended;
+}
+
+void Activities::join(Time now, Activity& a) {
+  for (std::uint32_t i = 0; i < a.link_count; ++i) {
+    LinkState& link = links_[a.links[i]];
+    if (link.flows++ == 0) link.busy_since = now;
+    link.load += a.rate * a.share(i) * link.multiplicity;
+    if (a.native) link.native_load += a.rate * a.share(i);
+    touch(now, link);
+    if (observer_) report(now, a.links[i]);
+  }
+}
+
+void Activities::leave(Time now, Activity& a) {
+  for (std::uint32_t i = 0; i < a.link_count; ++i) {
+    LinkState& link = links_[a.links[i]];
+    LinkResult& result = results_[a.links[i]];
+    result.bytes += static_cast<Bytes>(std::llround(static_cast<double>(a.bytes) * a.share(i) * link.multiplicity));
+    if (--link.flows == 0) {
+      result.busy += now - link.busy_since;
+      link.load = link.native_load = 0;  // no rounding error outlives a pause
+    } else {
+      link.load -= a.rate * a.share(i) * link.multiplicity;
+      if (a.native) link.native_load -= a.rate * a.share(i);
+    }
+    touch(now, link);
+    a.speed = 0;
+    if (observer_) report(now, a.links[i]);
+  }
+}
+
+void Activities::report(Time now, std::uint16_t link) {
+  double rate = 0;
+  for (const ActivityId id : running_) {
+    const Activity& a = active_[id];
+    for (std::uint32_t i = 0; i < a.link_count; ++i)
+      if (a.links[i] == link) rate += a.rate * a.speed * a.share(i) * links_[link].multiplicity;
+  }
+  observer_->on_link_rate(now, link, rate);
+}
+
+void Activities::set_speed(Time now, ActivityId id, double speed) {
+  Activity& a = active_[id];
+  if (std::abs(speed - a.speed) <= kSlack * a.speed) return;
+  const double done = static_cast<double>((now - a.updated).count()) * a.speed;
+  a.remaining -= Duration(std::min<std::int64_t>(std::llround(done), a.remaining.count()));
+  a.updated = now;
+  a.speed = speed;
+  // A flow that a saturated link leaves nothing would never end; the solver gives every flow a positive rate.
+  assert(speed > 0);
+  a.end = now + Duration(static_cast<std::int64_t>(std::ceil(static_cast<double>(a.remaining.count()) / speed)));
+  queue_.push(a.end, end_kind_, id);
+  if (observer_)
+    for (std::uint32_t i = 0; i < a.link_count; ++i) report(now, a.links[i]);
+}
+
+void Activities::solve(Time now) {
+  solve_scheduled_ = false;
+  // Every running flow takes part: there are few (streams and copy engines), and those that
+  // touch no contended link come out at their cap, unchanged.
+  std::vector<ActivityId> ids;
+  std::vector<FlowDemand> demands;
+  std::vector<std::vector<std::pair<std::uint16_t, double>>> crossed;
+  for (const ActivityId id : running_)
+    if (active_[id].link_count > 0) ids.push_back(id);
+  std::sort(ids.begin(), ids.end(), [&](ActivityId a, ActivityId b) { return active_[a].owner < active_[b].owner; });
+  crossed.reserve(ids.size());
+  for (const ActivityId id : ids) {
+    const Activity& a = active_[id];
+    auto& links = crossed.emplace_back();
+    for (std::uint32_t i = 0; i < a.link_count; ++i)
+      links.emplace_back(a.links[i], a.share(i) * links_[a.links[i]].multiplicity);
+    const double share = a.on_multiprocessors ? multiprocessor_share_[a.rank] : 1;
+    demands.push_back({a.weight, a.rate * share, links});
+  }
+  std::vector<double> capacities;
+  for (const LinkState& link : links_) capacities.push_back(std::max(link.capacity, link.native_load));
+  const std::vector<double> rates = fair_share(demands, capacities);
+  for (std::size_t i = 0; i < ids.size(); ++i) set_speed(now, ids[i], rates[i] / active_[ids[i]].rate);
+}
+
+void Activities::set_multiprocessor_share(Time now, std::uint16_t rank, double share) {
+  if (share == multiprocessor_share_[rank]) return;
+  multiprocessor_share_[rank] = share;
+  bool any_flow = false;
+  for (const ActivityId id : std::vector<ActivityId>(running_)) {
+    const Activity& a = active_[id];
+    if (!a.on_multiprocessors || a.rank != rank) continue;
+    if (a.link_count > 0)
+      any_flow = true;
+    else
+      set_speed(now, id, share);
+  }
+  if (any_flow && !solve_scheduled_) {
+    solve_scheduled_ = true;
+    queue_.push(now, solve_kind_, 0, true);
+  }
+}
+
+}  // namespace memwall

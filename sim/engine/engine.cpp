@@ -1,0 +1,263 @@
+#include "sim/engine/engine.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "sim/error.h"
+#include "sim/engine/paging.h"
+#include "sim/trace/ranks.h"
+
+namespace memwall {
+
+Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationOptions& options,
+               const TierAllocators& allocators)
+    : trace_(trace),
+      machine_(machine.machine),
+      options_(options),
+      activities_(machine.machine, trace.ranks, rank_count(trace), queue_, kEnd, kSolve, options.observer),
+      memory_(trace, machine, allocators, options.observer),
+      records_(trace.ops.size()),
+      done_(trace.ops.size(), 0),
+      born_(trace.storages.size(), 0),
+      threads_(trace.threads.size()),
+      streams_(trace.streams.size()),
+      event_op_(trace.event_count, kNoOp),
+      ranks_(machine.views.size()),
+      meetings_(trace),
+      activity_of_stream_(trace.streams.size(), kNoActivity) {
+  std::size_t devices = 1;
+  for (const Stream& stream : trace.streams) devices = std::max<std::size_t>(devices, stream.device + 1u);
+  engines_.assign(devices, std::vector<CopyEngine>(kEngines));
+  for (OpRecord& record : records_) record.host_start = record.host_end = kNever;
+  describe_ranks(machine);
+  resolve_places(machine);
+  expect_meetings();
+  if (options.pager) {
+    paging_ = std::make_unique<Paging>(*this, *options.pager);
+    paging_->plan();
+  }
+}
+
+Engine::~Engine() = default;
+
+void Engine::describe_ranks(const RankMachine& machine) {
+  const auto present = static_cast<std::uint32_t>(ranks_.size());
+  const std::uint32_t in_group = present == 1 ? trace_.ranks : std::max({trace_.ranks, trace_.job_ranks, present});
+  const Fabric* const fabric = machine.one.fabric(in_group);
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const RankView& view = machine.views[r];
+    RankState& rank = ranks_[r];
+    rank.constants = trace_.rank_table.empty() ? &trace_.constants : &trace_.rank_table[r].constants;
+    rank.routes = &view.routes;
+    if (view.link.empty()) continue;
+    rank.hbm_link = view.link[machine.one.hbm_link];
+    rank.dram_link = view.link[machine.one.dram_link];
+    if (fabric == nullptr) continue;
+    for (const std::uint16_t link : fabric->links) rank.fabric_links.push_back(view.link[link]);
+  }
+  for (std::size_t s = 0; s < streams_.size(); ++s) streams_[s].rank = &ranks_[trace_.streams[s].rank];
+}
+
+void Engine::resolve_places(const RankMachine& machine) {
+  for (const std::string& place : trace_.places) {
+    const int tier = machine.one.tier(place);
+    if (tier < 0) {
+      std::string names;
+      for (const Tier& known : machine.one.tiers) names += (names.empty() ? "" : ", ") + known.name;
+      throw UsageError("Trace '" + trace_.name + "' keeps data in a tier '" + place + "', which machine '" +
+                       machine_.name + "' does not have; it has: " + names + ".");
+    }
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      ranks_[r].tier_of_place.push_back(machine.views[r].tier[static_cast<std::size_t>(tier)]);
+  }
+  for (const Op& op : trace_.ops) {
+    if (op.kind == OpKind::host_work) resolve_work(machine, op);
+    if ((op.kind != OpKind::copy && op.kind != OpKind::storage_io) || route_of(op) != nullptr) continue;
+    // Within one tier without a route of its own a copy simply takes its time.
+    if (op.from == op.to) continue;
+    throw UsageError("Trace '" + trace_.name + "' copies from '" + trace_.places[op.from] + "' to '" +
+                     trace_.places[op.to] + "', for which machine '" + machine_.name + "' has no route.");
+  }
+  const std::vector<std::uint16_t> rank_of_storage = storage_ranks(trace_);
+  tier_of_storage_.reserve(trace_.storages.size());
+  for (StorageId s = 0; s < trace_.storages.size(); ++s)
+    tier_of_storage_.push_back(ranks_[rank_of_storage[s]].tier_of_place[trace_.storages[s].place]);
+}
+
+// Work in a device's memory or the host's goes through host DRAM.
+void Engine::resolve_work(const RankMachine& machine, const Op& op) {
+  const std::uint16_t r = rank_of(trace_, op);
+  RankState& rank = ranks_[r];
+  if (op.from >= rank.tier_of_place.size() || rank.work_in.contains(op.from)) return;
+  const int tier = machine.one.tier(trace_.places[op.from]);
+  const Tier& memory = machine.one.tiers[static_cast<std::size_t>(tier)];
+  if (memory.tier_class == TierClass::device || (memory.name == "host" && memory.compute == 0)) return;
+  std::optional<Route> work = machine.one.work_in(tier);
+  if (!work)
+    throw UsageError("Trace '" + trace_.name + "' works in tier '" + memory.name + "', which on machine '" +
+                     machine_.name + "' has neither compute nor routes to the host and back.");
+  for (std::uint16_t& link : work->links) link = machine.views[r].link[link];
+  rank.work_in.emplace(op.from, std::move(*work));
+}
+
+void Engine::expect_meetings() {
+  meeting_states_.resize(meetings_.size());
+  for (std::size_t m = 0; m < meetings_.size(); ++m)
+    meeting_states_[m].missing = static_cast<std::uint32_t>(meetings_.members(m).size());
+}
+
+void Engine::start_program() {
+  for (StorageId s = 0; s < trace_.storages.size(); ++s) {
+    if (!trace_.storages[s].preexisting) continue;
+    born_[s] = 1;
+    const int tier = tier_of_storage_[s];
+    if (paging_ && paging_->place_at_start(s, tier)) continue;
+    if (!memory_.place(now_, s, tier)) memory_.place_unlimited(now_, s, tier);
+  }
+  for (OpId id = 0; id < trace_.ops.size(); ++id) {
+    const Op& op = trace_.ops[id];
+    if (op.placed) {
+      records_[id].host_start = records_[id].host_end = Time{};
+      submit(id, op.host_gap);
+    } else {
+      threads_[op.thread].ops.push_back(id);
+    }
+  }
+  for (Thread& thread : threads_) prepare_next(thread);
+}
+
+SimulationResult Engine::run() {
+  start_program();
+  loop();
+  require_all_finished();
+  return collect();
+}
+
+void Engine::loop() {
+  for (;;) {
+    const int index = next_thread();
+    const Time host = index < 0 ? kNever : threads_[index].next_start;
+    const Time device = queue_.next_time();
+    if (host == kNever && device == kNever) return;
+    // At equal times the device goes first: what ends now is seen by a call that begins now.
+    if (device <= host) {
+      handle(queue_.pop());
+    } else {
+      now_ = host;
+      step_host(threads_[index], static_cast<std::uint16_t>(index));
+    }
+  }
+}
+
+void Engine::handle(const Event& event) {
+  now_ = event.time;
+  switch (event.kind) {
+    case kTryStart: {
+      StreamState& stream = streams_[event.subject];
+      if (stream.try_at == now_) stream.try_at = kNever;
+      try_start(static_cast<std::uint16_t>(event.subject));
+      break;
+    }
+    case kEnd: {
+      std::uint32_t owner = 0;
+      if (!activities_.finish(now_, event.subject, owner)) break;
+      if (owner >= trace_.ops.size()) {
+        paging_->transfer_ended(owner - static_cast<std::uint32_t>(trace_.ops.size()));
+      } else if (trace_.ops[owner].kind == OpKind::host_work) {
+        Thread& thread = threads_[trace_.ops[owner].thread];
+        finish_host(thread, now_ + trace_.ops[owner].host_cost, WaitReason::none);
+      } else {
+        end_work(owner);
+      }
+      break;
+    }
+    case kSolve:
+      activities_.solve(now_);
+      break;
+    case kReturn: {
+      Thread& thread = threads_[event.subject];
+      // The copy may have been slowed since; returning by the first estimate is what a staging copy does.
+      if (thread.block == Block::device_work && !thread.returned_early) {
+        thread.returned_early = true;
+        // It waits no longer: the next call may wait for the same copy.
+        std::erase_if(waiters_,
+                      [&](const Waiter& waiter) { return waiter.is_thread && waiter.index == event.subject; });
+        finish_host(thread, now_, WaitReason::synchronize);
+      }
+      break;
+    }
+    default:
+      assert(false);
+  }
+}
+
+// Named first: what waits forever besides mostly waits for these.
+void Engine::require_all_met() const {
+  const auto describe = [&](OpId id) {
+    const Rank& rank = trace_.rank_table[rank_of(trace_, trace_.ops[id])];
+    return "op " + std::to_string(id) + " of rank " + std::to_string(rank.number);
+  };
+  for (std::size_t m = 0; m < meetings_.size(); ++m) {
+    OpId began = kNoOp, missing = kNoOp;
+    for (const OpId id : meetings_.members(m)) (records_[id].start == kNever ? missing : began) = id;
+    if (began == kNoOp || missing == kNoOp) continue;
+    throw InputError("Trace '" + trace_.name + "': the collective '" + trace_.strings[trace_.ops[began].name] + "' (" +
+                     describe(began) + ") waits forever for " + describe(missing) +
+                     ", which never begins; the waits of the program form a circle.");
+  }
+}
+
+void Engine::require_all_finished() const {
+  require_all_met();
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    const Thread& thread = threads_[i];
+    if (thread.block == Block::finished) continue;
+    throw InputError("Trace '" + trace_.name + "': host thread '" + trace_.threads[i].name + "' waits forever at op " +
+                     std::to_string(thread.ops[thread.cursor]) + "; the waits of the program form a circle.");
+  }
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    if (!streams_[i].fifo.empty())
+      throw InputError("Trace '" + trace_.name + "': stream '" + trace_.streams[i].name + "' waits forever at op " +
+                       std::to_string(streams_[i].fifo.front().op) + "; the waits of the program form a circle.");
+}
+
+SimulationResult Engine::collect() {
+  SimulationResult result;
+  const auto span_of = [&](OpId first, OpId last) {
+    Time begin = kNever, end{};
+    for (OpId id = first; id < last; ++id) {
+      const OpRecord& r = records_[id];
+      if (r.start == kNever || trace_.streams[trace_.ops[id].stream].role == StreamRole::storage) continue;
+      begin = std::min(begin, r.start);
+      end = std::max(end, r.end);
+    }
+    return begin == kNever ? Duration{} : end - begin;
+  };
+  std::vector<Time> rank_end(ranks_.size());
+  for (OpId id = 0; id < records_.size(); ++id) {
+    const OpRecord& r = records_[id];
+    Time& end = rank_end[ranks_.size() == 1 ? 0 : rank_of(trace_, trace_.ops[id])];
+    if (r.host_end != kNever) end = std::max(end, r.host_end);
+    if (r.end != kNever) end = std::max(end, r.end);
+  }
+  result.end = *std::max_element(rank_end.begin(), rank_end.end());
+  const OpId count = static_cast<OpId>(trace_.ops.size());
+  result.gpu_span = span_of(0, count);
+  const auto boundary = [&](OpId id, Time end) {
+    return id < count && records_[id].host_start != kNever ? records_[id].host_start : end;
+  };
+  for (const Step& step : trace_.steps) {
+    const Time end = rank_end[step.first < count ? rank_of(trace_, trace_.ops[step.first]) : 0];
+    result.steps.push_back({step.name, boundary(end_of_step(trace_, step), end) - boundary(step.first, end),
+                            span_of(step.first, step.last)});
+  }
+  result.tiers = memory_.results();
+  result.links = activities_.links();
+  if (paging_) result.moves = paging_->moves();
+  result.fits = memory_.fits();
+  result.events = queue_.popped() + issued_;
+  result.records = std::move(records_);
+  return result;
+}
+
+}  // namespace memwall

@@ -1,0 +1,198 @@
+// The simulation at work. Two clocks: host threads run ahead and launch; streams
+// follow. A host op happens at its start time; the device is never let past the
+// earliest host op that could still launch something.
+//
+// Internal to sim/: users call simulate() in sim/engine/simulation.h.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "sim/engine/activities.h"
+#include "sim/engine/event_queue.h"
+#include "sim/trace/meetings.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/engine/simulation.h"
+#include "sim/engine/tier_memory.h"
+
+namespace memwall {
+
+class Paging;
+
+class Engine {
+ public:
+  Engine(const Trace& trace, const RankMachine& machine, const SimulationOptions& options,
+         const TierAllocators& allocators);
+  ~Engine();
+  SimulationResult run();
+
+ private:
+  friend class Paging;
+
+  enum EventKind : std::uint32_t { kTryStart, kEnd, kSolve, kReturn };
+
+  // Why a host thread does not run.
+  enum class Block : std::uint8_t { none, finished, device_work, hand_over, launch_queue, host_work, room };
+
+  struct Thread {
+    std::vector<OpId> ops;
+    std::size_t cursor = 0;
+    Time previous_end{};
+    Time next_start = kNever;  // kNever while blocked
+    Block block = Block::none;
+    OpId previous_op = kNoOp;
+    // While blocked:
+    Time call_start{};
+    std::uint32_t pending = 0;  // device ops still awaited
+    Time latest_end{};          // of those that ended
+    OpId latest_op = kNoOp;
+    bool returned_early = false;  // a negative return delay let the call return before the end
+  };
+
+  struct Submitted {
+    OpId op = kNoOp;
+    Time ready{};
+  };
+
+  struct Edge {
+    OpId consumer = kNoOp, producer = kNoOp;
+  };
+
+  // A lower bound on a start, and who set it.
+  struct Bound {
+    Time time{};
+    WaitReason reason = WaitReason::none;
+    OpId cause = kNoOp;
+    void raise(Time t, WaitReason r, OpId c) {
+      if (t > time || reason == WaitReason::none) *this = {t, r, c};
+    }
+  };
+
+  // What one rank has of its own.
+  struct RankState {
+    const ReplayConstants* constants = nullptr;
+    const std::vector<Route>* routes = nullptr;
+    std::vector<std::uint8_t> tier_of_place;
+    std::uint16_t hbm_link = 0, dram_link = 0;
+    std::vector<std::uint16_t> fabric_links;  // of the fabric that reaches all ranks; empty where none does
+    std::map<std::uint8_t, Route> work_in;    // by place: what host_work there crosses; not of the host's memory
+    std::uint32_t added_collectives = 0;      // that run
+  };
+
+  // The collectives of several ranks that are one.
+  struct MeetingState {
+    std::uint32_t missing = 0;  // members that have not begun
+    Duration longest{};
+    std::vector<std::uint16_t> links;  // that members which a policy added cross
+    Bytes bytes = 0;                   // over each
+  };
+
+  struct StreamState {
+    RankState* rank = nullptr;
+    std::deque<Submitted> fifo;           // submitted and not yet started; the front is next
+    std::deque<Edge> edges;               // of ops in fifo, in their order
+    std::vector<OpId> pending_producers;  // of the next op to be submitted
+    OpId last_submitted = kNoOp, running = kNoOp, previous = kNoOp;
+    Time previous_end{};
+    std::uint32_t queued = 0;  // calls submitted and not started; a graph counts once
+    Time try_at = kNever;      // a kTryStart is scheduled for then
+    Bound hold;                // occupancy, copy engine or page fault of the front op
+    bool occupancy_checked = false, in_engine_queue = false, paging_asked = false;
+    std::vector<std::uint16_t> queue_waiters;  // threads
+  };
+
+  struct Waiter {
+    OpId op = kNoOp;
+    bool is_thread = false;
+    std::uint16_t index = 0;
+  };
+
+  struct CopyEngine {
+    OpId running = kNoOp, previous = kNoOp;
+    std::deque<std::uint16_t> queue;  // streams whose front op waits
+  };
+
+  // engine.cpp
+  void describe_ranks(const RankMachine& machine);
+  void resolve_places(const RankMachine& machine);
+  void resolve_work(const RankMachine& machine, const Op& op);
+  void expect_meetings();
+  void start_program();
+  void loop();
+  void handle(const Event& event);
+  SimulationResult collect();
+  void require_all_finished() const;
+  void require_all_met() const;
+
+  // engine_host.cpp
+  int next_thread() const;
+  void prepare_next(Thread& thread);
+  static void block(Thread& thread, Block reason);
+  void step_host(Thread& thread, std::uint16_t index);
+  void finish_host(Thread& thread, Time end, WaitReason end_reason);
+  void launch(Thread& thread, std::uint16_t index, OpId id);
+  void launch_graph_member(Thread& thread, OpId id);
+  void await(Thread& thread, std::uint16_t index, OpId id);
+  void begin_host_work(Thread& thread, std::uint16_t index, OpId id);
+  void allocate(Thread& thread, std::uint16_t index, OpId id);
+  void release(StorageId storage);
+  void record_event(const Op& op);
+  void wait_event(const Op& op);
+  void await_op(Thread& thread, std::uint16_t index, OpId id);
+  void wake_from_device(std::uint16_t index, OpId ended);
+  void return_call(Thread& thread);
+  void wake_hand_overs(OpId ended);
+
+  // engine_device.cpp
+  void submit(OpId id, Time ready);
+  void try_start(std::uint16_t stream);
+  bool front_bound(std::uint16_t index, Bound& bound);
+  Time occupancy_bound(OpId id, OpId& cause) const;
+  bool take_engine(std::uint16_t stream, OpId id);
+  void begin(std::uint16_t stream, const Bound& bound);
+  bool meet(OpId id);
+  void end_work(OpId id);
+  void end_op(OpId id);
+  void release_engine(OpId id);
+  void schedule_try(std::uint16_t stream, Time time);
+  void update_multiprocessor_share(const RankState& rank);
+  ActivitySpec activity_of(OpId id) const;
+  ActivitySpec activity_of_meeting(OpId last, const MeetingState& meeting) const;
+  const Route* route_of(const Op& op) const;
+  bool is_wide(const Op& op) const;
+
+  Time now() const { return now_; }
+
+  const Trace& trace_;
+  const Machine& machine_;  // of all ranks
+  const SimulationOptions& options_;
+  EventQueue queue_;
+  Activities activities_;
+  TierMemory memory_;
+  std::unique_ptr<Paging> paging_;  // null without a pager
+
+  Time now_{};
+  std::vector<OpRecord> records_;
+  std::vector<std::uint8_t> done_;   // device ops: ended
+  std::vector<std::uint8_t> born_;   // storages: preexisting, or their alloc has happened
+  std::set<StorageId> freed_early_;  // whose free came before their alloc
+  std::vector<Thread> threads_;
+  std::vector<StreamState> streams_;
+  std::vector<OpId> event_op_;                              // per event: the op it was recorded behind
+  std::map<std::uint32_t, std::vector<OpId>> event_waits_;  // and what its stream was told to wait for since
+  std::vector<Waiter> waiters_;
+  std::vector<OpId> wide_;                        // running kernels of several waves
+  std::vector<std::vector<CopyEngine>> engines_;  // [device][engine class]
+  std::vector<RankState> ranks_;
+  std::vector<std::uint8_t> tier_of_storage_;
+  Meetings meetings_;
+  std::vector<MeetingState> meeting_states_;
+  std::vector<ActivityId> activity_of_stream_;
+  std::uint32_t hand_overs_blocked_ = 0;
+  std::uint64_t issued_ = 0;
+};
+
+}  // namespace memwall

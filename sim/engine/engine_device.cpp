@@ -1,0 +1,298 @@
+// The device side of the engine: streams, engines, kernels that fill the device.
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "sim/engine/engine.h"
+#include "sim/engine/paging.h"
+
+namespace memwall {
+namespace {
+// A kernel of more waves than this leaves no room for others before its last wave. Measured on
+// captures with several streams: below it, kernels of other streams start beside it.
+constexpr float kSeveralWaves = 1.5f;
+// A device-to-device copy above this size occupies the device like a kernel of many waves.
+constexpr Bytes kWideCopy = 4'000'000;
+}  // namespace
+
+void Engine::submit(OpId id, Time ready) {
+  const Op& op = trace_.ops[id];
+  StreamState& stream = streams_[op.stream];
+  for (const OpId producer : stream.pending_producers) stream.edges.push_back({id, producer});
+  stream.pending_producers.clear();
+  stream.last_submitted = id;
+  stream.fifo.push_back({id, ready});
+  if (op.placed) ++stream.queued;
+  if (stream.fifo.size() == 1 && stream.running == kNoOp) schedule_try(op.stream, ready);
+}
+
+void Engine::schedule_try(std::uint16_t index, Time time) {
+  StreamState& stream = streams_[index];
+  if (stream.try_at <= time) return;  // it will look again then
+  stream.try_at = time;
+  queue_.push(time, kTryStart, index);
+}
+
+bool Engine::front_bound(std::uint16_t index, Bound& bound) {
+  StreamState& stream = streams_[index];
+  const Submitted& front = stream.fifo.front();
+  const Op& op = trace_.ops[front.op];
+  bound.raise(front.ready, WaitReason::launch, front.op);
+  if (stream.previous != kNoOp) {
+    const Op& previous = trace_.ops[stream.previous];
+    const bool same_graph = op.graph_member && trace_.ops[front.op - 1].graph_member;
+    const ReplayConstants& constants = *stream.rank->constants;
+    const Duration gap = same_graph ? constants.graph_gap
+                                    : constants.stream_gap[static_cast<int>(launch_kind(previous.kind))]
+                                                          [static_cast<int>(launch_kind(op.kind))];
+    bound.raise(stream.previous_end + gap, WaitReason::stream_order, stream.previous);
+  }
+  for (const Edge& edge : stream.edges) {
+    if (edge.consumer != front.op) break;
+    if (!done_[edge.producer]) {
+      waiters_.push_back({edge.producer, false, index});
+      return false;
+    }
+    bound.raise(records_[edge.producer].end + stream.rank->constants->event_latency, WaitReason::event, edge.producer);
+  }
+  if (stream.hold.reason != WaitReason::none) bound.raise(stream.hold.time, stream.hold.reason, stream.hold.cause);
+  return true;
+}
+
+bool Engine::is_wide(const Op& op) const {
+  if (op.kind == OpKind::copy) return op.from == op.to && op.bytes > kWideCopy;
+  return (op.kind == OpKind::kernel || op.kind == OpKind::collective) && op.waves > kSeveralWaves;
+}
+
+Time Engine::occupancy_bound(OpId id, OpId& cause) const {
+  const Op& op = trace_.ops[id];
+  const bool needs_multiprocessors =
+      op.kind == OpKind::kernel || op.kind == OpKind::collective || (op.kind == OpKind::copy && op.from == op.to);
+  Time bound{};
+  if (!needs_multiprocessors) return bound;
+  for (const OpId wide : wide_) {
+    const Op& other = trace_.ops[wide];
+    if (other.stream == op.stream || trace_.streams[other.stream].device != trace_.streams[op.stream].device) continue;
+    const Time end = activities_.expected_end(activity_of_stream_[other.stream]);
+    const double wave =
+        other.waves > 0 ? static_cast<double>(other.duration.count()) / static_cast<double>(other.waves) : 0;
+    const Duration last_wave(static_cast<std::int64_t>(wave));
+    if (end - last_wave > bound) {
+      bound = end - last_wave;
+      cause = wide;
+    }
+  }
+  return bound;
+}
+
+const Route* Engine::route_of(const Op& op) const {
+  const RankState& rank = *streams_[op.stream].rank;
+  return route_among(*rank.routes, rank.tier_of_place[op.from], rank.tier_of_place[op.to], op.pageable);
+}
+
+bool Engine::take_engine(std::uint16_t index, OpId id) {
+  const Op& op = trace_.ops[id];
+  if (op.kind != OpKind::copy && op.kind != OpKind::storage_io) return true;
+  const Route* route = route_of(op);
+  if (route == nullptr || op.from == op.to) return true;
+  // Storage devices serve many requests at once; their links are what is shared.
+  if (op.kind == OpKind::storage_io) return true;
+  CopyEngine& engine = engines_[trace_.streams[op.stream].device][route->engine];
+  StreamState& stream = streams_[index];
+  if (engine.running == kNoOp && (engine.queue.empty() || engine.queue.front() == index)) {
+    if (!engine.queue.empty()) engine.queue.pop_front();
+    engine.running = id;
+    stream.in_engine_queue = false;
+    return true;
+  }
+  if (!stream.in_engine_queue) {
+    stream.in_engine_queue = true;
+    engine.queue.push_back(index);
+  }
+  return false;
+}
+
+void Engine::release_engine(OpId id) {
+  const Op& op = trace_.ops[id];
+  if (op.kind != OpKind::copy || op.from == op.to) return;
+  const Route* route = route_of(op);
+  if (route == nullptr) return;
+  CopyEngine& engine = engines_[trace_.streams[op.stream].device][route->engine];
+  if (engine.running != id) return;
+  engine.running = kNoOp;
+  engine.previous = id;
+  if (engine.queue.empty()) return;
+  const std::uint16_t next = engine.queue.front();
+  streams_[next].hold.raise(now_, WaitReason::copy_engine, id);
+  schedule_try(next, now_);
+}
+
+void Engine::try_start(std::uint16_t index) {
+  StreamState& stream = streams_[index];
+  if (stream.running != kNoOp || stream.fifo.empty()) return;
+  Bound bound;
+  if (!front_bound(index, bound)) return;
+  if (bound.time > now_) return schedule_try(index, bound.time);
+  const OpId id = stream.fifo.front().op;
+  if (!stream.occupancy_checked) {
+    stream.occupancy_checked = true;
+    OpId cause = kNoOp;
+    const Time free_at = occupancy_bound(id, cause);
+    if (free_at > now_) {
+      stream.hold = {free_at, WaitReason::occupancy, cause};
+      return schedule_try(index, free_at);
+    }
+  }
+  if (paging_ && !paging_->ready_to_start(index, id)) return;  // it schedules the next try
+  if (!take_engine(index, id)) return;
+  begin(index, bound);
+}
+
+ActivitySpec Engine::activity_of(OpId id) const {
+  const Op& op = trace_.ops[id];
+  const RankState& rank = *streams_[op.stream].rank;
+  ActivitySpec spec;
+  spec.owner = id;
+  spec.rank = trace_.streams[op.stream].rank;
+  spec.duration = op.duration;
+  spec.native = !op.added;
+  spec.bytes = op.bytes;
+  spec.on_multiprocessors = op.kind == OpKind::kernel;
+  if (machine_.links.empty() || op.bytes == 0) return spec;
+  if (op.kind == OpKind::kernel || op.kind == OpKind::memset) {
+    spec.links = &rank.hbm_link;
+    spec.link_count = 1;
+  } else if (op.kind == OpKind::collective) {
+    if (op.added) {
+      spec.links = rank.fabric_links.data();
+      spec.link_count = static_cast<std::uint32_t>(rank.fabric_links.size());
+    }
+  } else if (const Route* route = route_of(op); route != nullptr) {
+    spec.links = route->links.data();
+    if (!route->link_shares.empty()) spec.link_shares = route->link_shares.data();
+    spec.link_count = static_cast<std::uint32_t>(route->links.size());
+    spec.weight = route->weight;
+  }
+  return spec;
+}
+
+void Engine::begin(std::uint16_t index, const Bound& bound) {
+  StreamState& stream = streams_[index];
+  const OpId id = stream.fifo.front().op;
+  const Op& op = trace_.ops[id];
+  stream.fifo.pop_front();
+  while (!stream.edges.empty() && stream.edges.front().consumer == id) stream.edges.pop_front();
+  // The nodes of a graph stand one behind the other; only the first frees the graph's place in the queue.
+  const bool graph_continues = op.graph_member && trace_.ops[id - 1].graph_member;
+  if (!graph_continues && stream.queued > 0) --stream.queued;
+  stream.hold = {};
+  stream.occupancy_checked = stream.paging_asked = false;
+  stream.running = id;
+  OpRecord& record = records_[id];
+  record.start = now_;
+  record.device_reason = bound.reason;
+  record.device_cause = bound.cause;
+  if (op.kind == OpKind::collective && op.added && ++stream.rank->added_collectives == 1)
+    update_multiprocessor_share(*stream.rank);
+  const bool at_work = meet(id);
+  if (!stream.queue_waiters.empty() && stream.queued < stream.rank->constants->launch_queue_depth) {
+    Thread& thread = threads_[stream.queue_waiters.front()];
+    stream.queue_waiters.erase(stream.queue_waiters.begin());
+    thread.next_start = now_;
+    thread.latest_op = id;
+  }
+  // A call that would return before its collective has met the others returns at its end.
+  if (at_work && op.wait_for == WaitFor::own_op && op.return_delay.count() < 0) {
+    const Time own = threads_[op.thread].call_start + op.host_cost;
+    const Time end = activities_.expected_end(activity_of_stream_[index]);
+    queue_.push(std::max({now_, own, end + op.return_delay}), kReturn, op.thread);
+    threads_[op.thread].latest_op = id;
+  }
+}
+
+// Puts an op that has begun to work; false if it must wait for the other members of its meeting. The last of them lets
+// all work as one: the longest of their durations, over the links that any of them crosses.
+bool Engine::meet(OpId id) {
+  const Op& op = trace_.ops[id];
+  const std::size_t number = meetings_.of(op);
+  if (number == Meetings::kNone) {
+    activity_of_stream_[op.stream] = activities_.start(now_, activity_of(id));
+    if (is_wide(op)) wide_.push_back(id);
+    return true;
+  }
+  MeetingState& meeting = meeting_states_[number];
+  const ActivitySpec own = activity_of(id);
+  meeting.longest = std::max(meeting.longest, own.duration);
+  for (std::uint32_t i = 0; i < own.link_count; ++i)
+    if (std::find(meeting.links.begin(), meeting.links.end(), own.links[i]) == meeting.links.end())
+      meeting.links.push_back(own.links[i]);
+  if (own.link_count > 0) meeting.bytes = std::max(meeting.bytes, own.bytes);
+  if (--meeting.missing > 0) return false;
+  const ActivityId activity = activities_.start(now_, activity_of_meeting(id, meeting));
+  for (const OpId member : meetings_.members(number)) {
+    activity_of_stream_[trace_.ops[member].stream] = activity;
+    if (member != id) records_[member].peer = id;
+    if (is_wide(trace_.ops[member])) wide_.push_back(member);
+  }
+  return true;
+}
+
+ActivitySpec Engine::activity_of_meeting(OpId last, const MeetingState& meeting) const {
+  ActivitySpec spec;
+  spec.owner = last;
+  spec.rank = trace_.streams[trace_.ops[last].stream].rank;
+  spec.duration = meeting.longest;
+  spec.native = meeting.links.empty();
+  spec.bytes = meeting.bytes;
+  spec.links = meeting.links.data();
+  spec.link_count = static_cast<std::uint32_t>(meeting.links.size());
+  return spec;
+}
+
+// The end of an activity: of one op, or of all members of a meeting at once.
+void Engine::end_work(OpId id) {
+  const std::size_t meeting = meetings_.of(trace_.ops[id]);
+  if (meeting == Meetings::kNone) return end_op(id);
+  for (const OpId member : meetings_.members(meeting)) end_op(member);
+}
+
+void Engine::end_op(OpId id) {
+  const Op& op = trace_.ops[id];
+  StreamState& stream = streams_[op.stream];
+  records_[id].end = now_;
+  done_[id] = 1;
+  stream.running = kNoOp;
+  stream.previous = id;
+  stream.previous_end = now_;
+  if (!wide_.empty()) std::erase(wide_, id);
+  if (op.kind == OpKind::collective && op.added && --stream.rank->added_collectives == 0)
+    update_multiprocessor_share(*stream.rank);
+  release_engine(id);
+  if (paging_) paging_->op_ended(id);
+  for (std::size_t i = 0; i < waiters_.size();) {
+    if (waiters_[i].op != id) {
+      ++i;
+      continue;
+    }
+    const Waiter waiter = waiters_[i];
+    waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (waiter.is_thread)
+      wake_from_device(waiter.index, id);
+    else
+      schedule_try(waiter.index, now_);
+  }
+  if (!stream.fifo.empty()) {
+    // Straight to the earliest possible start, without a look in between.
+    const Time ready = stream.fifo.front().ready;
+    schedule_try(op.stream, std::max(now_, ready));
+  }
+}
+
+void Engine::update_multiprocessor_share(const RankState& rank) {
+  const double all = machine_.gpu.multiprocessors;
+  const double taken = rank.added_collectives > 0 ? machine_.gpu.collective_multiprocessors : 0;
+  const auto index = static_cast<std::uint16_t>(&rank - ranks_.data());
+  if (all > taken) activities_.set_multiprocessor_share(now_, index, (all - taken) / all);
+}
+
+}  // namespace memwall

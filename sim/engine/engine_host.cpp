@@ -1,0 +1,306 @@
+// The host side of the engine: threads, calls, waiting.
+#include <algorithm>
+#include <cassert>
+
+#include "sim/engine/engine.h"
+#include "sim/engine/paging.h"
+
+namespace memwall {
+
+int Engine::next_thread() const {
+  int best = -1;
+  Time time = kNever;
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    if (threads_[i].next_start >= time) continue;
+    time = threads_[i].next_start;
+    best = static_cast<int>(i);
+  }
+  return best;
+}
+
+void Engine::prepare_next(Thread& thread) {
+  thread.next_start = kNever;
+  if (thread.cursor == thread.ops.size()) {
+    thread.block = Block::finished;
+    return;
+  }
+  thread.block = Block::none;
+  const Op& op = trace_.ops[thread.ops[thread.cursor]];
+  Time from = thread.previous_end;
+  if (op.kind == OpKind::hand_over) {
+    const Time other = records_[op.target].host_end;
+    if (other == kNever) {
+      thread.block = Block::hand_over;
+      ++hand_overs_blocked_;
+      return;
+    }
+    from = std::max(from, other);
+  }
+  thread.next_start = from + op.host_gap;
+}
+
+void Engine::wake_hand_overs(OpId ended) {
+  for (Thread& thread : threads_) {
+    if (thread.block != Block::hand_over) continue;
+    if (trace_.ops[thread.ops[thread.cursor]].target != ended) continue;
+    --hand_overs_blocked_;
+    prepare_next(thread);
+  }
+}
+
+void Engine::finish_host(Thread& thread, Time end, WaitReason end_reason) {
+  const OpId id = thread.ops[thread.cursor];
+  OpRecord& record = records_[id];
+  record.host_end = end;
+  record.host_end_reason = end_reason;
+  record.host_end_waited = end_reason != WaitReason::none;
+  if (record.host_end_waited) record.host_end_cause = thread.latest_op;
+  thread.previous_end = end;
+  thread.previous_op = id;
+  ++thread.cursor;
+  prepare_next(thread);
+  if (hand_overs_blocked_ > 0) wake_hand_overs(id);
+}
+
+void Engine::step_host(Thread& thread, std::uint16_t index) {
+  const OpId id = thread.ops[thread.cursor];
+  const Op& op = trace_.ops[id];
+  OpRecord& record = records_[id];
+  if (record.host_start == kNever) {  // else: an interrupted call goes on
+    record.host_start = now_;
+    record.host_cause = thread.previous_op;
+    record.host_reason = thread.previous_op == kNoOp ? WaitReason::none : WaitReason::program_order;
+    if (op.kind == OpKind::hand_over &&
+        (thread.previous_op == kNoOp || records_[op.target].host_end > records_[thread.previous_op].host_end)) {
+      record.host_cause = op.target;
+      record.host_reason = WaitReason::hand_over;
+    }
+    if ((++issued_ & 0xffff) == 0 && options_.observer)
+      options_.observer->on_progress(now_, static_cast<double>(issued_) / static_cast<double>(trace_.ops.size()));
+  }
+  switch (op.kind) {
+    case OpKind::kernel:
+    case OpKind::memset:
+    case OpKind::copy:
+    case OpKind::collective:
+    case OpKind::storage_io:
+      if (op.graph_member)
+        launch_graph_member(thread, id);
+      else
+        launch(thread, index, id);
+      return;
+    case OpKind::graph_launch: {
+      launch(thread, index, id);
+      return;
+    }
+    case OpKind::alloc:
+      allocate(thread, index, id);
+      return;
+    case OpKind::free:
+      // Threads that nothing holds together may free what another has yet to allocate: it then lives for no time.
+      if (born_[op.target])
+        release(op.target);
+      else
+        freed_early_.insert(op.target);
+      break;
+    case OpKind::event_record:
+      record_event(op);
+      break;
+    case OpKind::event_wait:
+      wait_event(op);
+      break;
+    case OpKind::synchronize:
+      await(thread, index, id);
+      return;
+    case OpKind::host_work:
+      if (op.wait_for != WaitFor::nothing)
+        await(thread, index, id);
+      else
+        begin_host_work(thread, index, id);
+      return;
+    case OpKind::hand_over:
+    case OpKind::mark:
+      break;
+  }
+  finish_host(thread, now_ + op.host_cost, WaitReason::none);
+}
+
+// An event is a place in its stream: behind the last op, and behind waits that no op has followed yet.
+void Engine::record_event(const Op& op) {
+  const StreamState& stream = streams_[op.stream];
+  event_op_[op.target] = stream.last_submitted;
+  if (!stream.pending_producers.empty())
+    event_waits_[op.target] = stream.pending_producers;
+  else if (!event_waits_.empty())
+    event_waits_.erase(op.target);
+}
+
+void Engine::wait_event(const Op& op) {
+  std::vector<OpId>& pending = streams_[op.stream].pending_producers;
+  const auto add = [&](OpId producer) {
+    // An op that ended long ago is no bound; one that ended just now still delays by the event's latency.
+    if (producer == kNoOp ||
+        (done_[producer] && records_[producer].end + streams_[op.stream].rank->constants->event_latency <= now_))
+      return;
+    if (std::find(pending.begin(), pending.end(), producer) == pending.end()) pending.push_back(producer);
+  };
+  add(event_op_[op.target]);
+  if (event_waits_.empty()) return;
+  if (const auto waits = event_waits_.find(op.target); waits != event_waits_.end())
+    for (const OpId producer : waits->second) add(producer);
+}
+
+void Engine::launch(Thread& thread, std::uint16_t index, OpId id) {
+  const Op& op = trace_.ops[id];
+  StreamState& stream = streams_[op.stream];
+  const ReplayConstants& constants = *stream.rank->constants;
+  const std::uint32_t depth = constants.launch_queue_depth;
+  if (depth > 0 && stream.queued >= depth) {
+    stream.queue_waiters.push_back(index);
+    return block(thread, Block::launch_queue);
+  }
+  WaitReason waited = WaitReason::none;
+  if (now_ > records_[id].host_start)
+    waited = thread.block == Block::room ? WaitReason::memory : WaitReason::launch_queue;
+  if (paging_ && !paging_->ready_to_launch(index, id)) return block(thread, Block::room);
+  if (waited == WaitReason::memory) thread.latest_op = kNoOp;
+  ++stream.queued;
+  if (op.kind != OpKind::graph_launch && op.wait_for == WaitFor::own_op) {
+    submit(id, now_ + op.host_cost);
+    thread.call_start = now_;
+    await_op(thread, index, id);
+    return;
+  }
+  const Time end = now_ + op.host_cost;
+  if (op.kind != OpKind::graph_launch) {
+    const Duration latency = constants.launch_latency[static_cast<int>(launch_kind(op.kind))];
+    submit(id, std::max(now_, end + latency));
+  }
+  finish_host(thread, end, waited);
+}
+
+void Engine::block(Thread& thread, Block reason) {
+  thread.block = reason;
+  thread.next_start = kNever;
+}
+
+void Engine::launch_graph_member(Thread& thread, OpId id) {
+  const ReplayConstants& constants = *streams_[trace_.ops[id].stream].rank->constants;
+  const Duration latency = constants.launch_latency[static_cast<int>(LaunchKind::kernel)];
+  submit(id, now_ + latency < now_ ? now_ : now_ + latency);
+  finish_host(thread, now_, WaitReason::none);
+}
+
+void Engine::await_op(Thread& thread, std::uint16_t index, OpId id) {
+  block(thread, Block::device_work);
+  thread.pending = 1;
+  thread.latest_end = Time{};
+  thread.latest_op = kNoOp;
+  thread.returned_early = false;
+  waiters_.push_back({id, true, index});
+}
+
+void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
+  const Op& op = trace_.ops[id];
+  thread.call_start = now_;
+  thread.pending = 0;
+  thread.latest_end = Time{};
+  thread.latest_op = kNoOp;
+  thread.returned_early = false;
+  const auto wait_for = [&](OpId awaited) {
+    if (awaited == kNoOp || done_[awaited]) return;
+    for (const Waiter& waiter : waiters_)
+      if (waiter.is_thread && waiter.index == index && waiter.op == awaited) return;
+    waiters_.push_back({awaited, true, index});
+    ++thread.pending;
+  };
+  const auto wait_for_stream = [&](const StreamState& stream) {
+    wait_for(stream.last_submitted);
+    for (const OpId producer : stream.pending_producers) wait_for(producer);
+  };
+  switch (op.wait_for) {
+    case WaitFor::stream:
+      wait_for_stream(streams_[op.stream]);
+      break;
+    case WaitFor::event:
+      wait_for(event_op_[op.target]);
+      if (const auto waits = event_waits_.find(op.target); waits != event_waits_.end())
+        for (const OpId producer : waits->second) wait_for(producer);
+      break;
+    case WaitFor::device:
+      for (std::size_t s = 0; s < streams_.size(); ++s)
+        if (trace_.streams[s].role != StreamRole::storage && trace_.streams[s].rank == trace_.threads[op.thread].rank)
+          wait_for_stream(streams_[s]);
+      break;
+    default:
+      break;
+  }
+  if (thread.pending == 0) {
+    if (op.kind == OpKind::host_work) return begin_host_work(thread, index, id);
+    return finish_host(thread, now_ + op.host_cost, WaitReason::none);
+  }
+  block(thread, Block::device_work);
+}
+
+void Engine::wake_from_device(std::uint16_t index, OpId ended) {
+  Thread& thread = threads_[index];
+  if (thread.block != Block::device_work || thread.pending == 0) return;
+  thread.latest_end = std::max(thread.latest_end, now_);
+  thread.latest_op = ended;
+  if (--thread.pending == 0) return_call(thread);
+}
+
+void Engine::return_call(Thread& thread) {
+  const OpId id = thread.ops[thread.cursor];
+  const Op& op = trace_.ops[id];
+  if (op.kind == OpKind::host_work) return begin_host_work(thread, op.thread, id);
+  const Time own = thread.call_start + op.host_cost;
+  const Time waited = thread.latest_end + op.return_delay;
+  // Never into the past: other threads and streams have already moved on to now.
+  finish_host(thread, std::max({own, waited, now_}), waited > own ? WaitReason::synchronize : WaitReason::none);
+}
+
+void Engine::begin_host_work(Thread& thread, std::uint16_t, OpId id) {
+  const Op& op = trace_.ops[id];
+  block(thread, Block::host_work);
+  ActivitySpec spec;
+  spec.owner = id;
+  spec.duration = op.duration;
+  spec.native = !op.added;
+  if (op.bytes > 0 && !machine_.links.empty()) {
+    spec.bytes = op.bytes;
+    const RankState& rank = ranks_[trace_.threads[op.thread].rank];
+    spec.links = &rank.dram_link;
+    spec.link_count = 1;
+    if (const auto work = rank.work_in.find(op.from); work != rank.work_in.end()) {
+      spec.links = work->second.links.data();
+      spec.link_shares = work->second.link_shares.data();
+      spec.link_count = static_cast<std::uint32_t>(work->second.links.size());
+    }
+  }
+  activities_.start(now_, spec);
+}
+
+void Engine::release(StorageId storage) {
+  if (paging_)
+    paging_->freed(storage);
+  else
+    memory_.remove(now_, storage);
+}
+
+void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
+  const Op& op = trace_.ops[id];
+  const int tier = tier_of_storage_[op.target];
+  if (paging_) {
+    if (!paging_->allocate(index, op.target, tier)) return block(thread, Block::room);
+  } else if (!memory_.place(now_, op.target, tier)) {
+    memory_.place_unlimited(now_, op.target, tier);
+  }
+  born_[op.target] = 1;
+  if (!freed_early_.empty() && freed_early_.erase(op.target) > 0) release(op.target);
+  const bool waited = now_ > records_[id].host_start;
+  if (waited) thread.latest_op = kNoOp;
+  finish_host(thread, now_ + op.host_cost, waited ? WaitReason::memory : WaitReason::none);
+}
+
+}  // namespace memwall

@@ -1,0 +1,113 @@
+// What a pager's answers do: moves as transfers, faults as waits. Present only
+// when a run has a pager. Internal to sim/.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <vector>
+
+#include "sim/engine/engine.h"
+#include "sim/policy/pager.h"
+
+namespace memwall {
+
+class Paging : public PagerView {
+ public:
+  Paging(Engine& engine, Pager& pager);
+  ~Paging() override;
+
+  // PagerView
+  Time now() const override { return engine_.now_; }
+  // Less what is on its way there.
+  Bytes free_bytes(int tier) const override {
+    return engine_.memory_.free_bytes(tier) - promised_[static_cast<std::size_t>(tier)];
+  }
+  std::span<const ResidentStorage> resident() const override;
+
+  // Once, before all else: the pager looks at machine and trace.
+  void plan();
+  // Questions of the engine. Each returns false if the asker must wait; it is woken and asks again.
+  bool place_at_start(StorageId storage, int tier);
+  bool allocate(std::uint16_t thread, StorageId storage, int tier);
+  bool ready_to_launch(std::uint16_t thread, OpId id);
+  bool ready_to_start(std::uint16_t stream, OpId id);
+  // Notices.
+  void freed(StorageId storage);
+  void op_ended(OpId id);
+  void transfer_ended(std::uint32_t transfer);
+
+  const std::vector<MoveRecord>& moves() const { return moves_; }
+
+ private:
+  enum class State : std::uint8_t { absent, resident, leaving, elsewhere, arriving, dead };
+
+  struct Page {
+    State state = State::absent;
+    int home = -1;            // device tier that the storage belongs to; -1 = not paged
+    int backing = -1;         // slower tier that holds it while elsewhere
+    int target = -1;          // leaving: where to
+    bool freed = false;       // dropped by the host while it was on the move, or still to be used
+    std::uint32_t users = 0;  // ops launched and not yet ended that use it
+    std::uint32_t pins = 0;   // device clock: those of them that have asked to start
+    OpId for_op = kNoOp;      // leaving: the op that the room is for
+    Time last_use{};
+    std::list<StorageId>::iterator position;  // in lru_, while resident
+  };
+
+  struct Transfer {
+    StorageId storage = kNoStorage;
+    int engine = 0;
+    std::size_t move = 0;  // index into moves_
+    Duration duration{};
+    double weight = 1;
+    std::vector<std::uint16_t> links;
+    std::vector<double> link_shares;
+  };
+
+  struct Asker {
+    bool is_thread = false;
+    std::uint16_t index = 0;
+  };
+
+  enum class Answer : std::uint8_t { done, wait };
+
+  bool paged(StorageId storage) const { return pages_[storage].home >= 0; }
+  Answer make_resident(StorageId storage, OpId for_op);
+  Answer place_or_make_room(StorageId storage, OpId for_op);
+  bool ask_for_room(StorageId storage, OpId for_op);
+  void check_move(const Move& move) const;
+  void leave(StorageId storage);
+  void start_transfer(StorageId storage, int from, int to, OpId for_op);
+  void pump(int engine);
+  void add_links(Transfer& transfer, int from, int to) const;
+  bool wait(const Asker& asker);
+  void wake_all();
+  void hold(OpId id);
+  void pin(OpId id);
+  void release(StorageId storage);
+  bool may_leave(const Page& page) const { return host_clock_ ? page.users == 0 : page.pins == 0; }
+  void set_resident(StorageId storage);
+  void leave_lru(StorageId storage);
+  bool evictions_under_way() const { return leaving_ > 0; }
+
+  Engine& engine_;
+  Pager& pager_;
+  const bool host_clock_;
+  std::vector<Page> pages_;
+  std::list<StorageId> lru_;  // least recently used first
+  mutable std::vector<ResidentStorage> view_;
+  std::vector<Transfer> transfers_;
+  std::deque<std::uint32_t> queued_[kEngines];
+  bool engine_busy_[kEngines] = {};
+  std::vector<bool> held_;        // per op: counted among the users
+  std::vector<int> spill_order_;  // tiers for what does not fit at the start
+  std::uint32_t leaving_ = 0;
+  std::uint32_t doomed_ = 0;     // freed by the program, and still on the move or to be used
+  std::vector<Bytes> promised_;  // per tier: of storages that leave for it and have not arrived
+  OpId serving_ = kNoOp;         // the op whose storages are pinned now
+  std::vector<Asker> askers_;
+  std::vector<MoveRecord> moves_;
+};
+
+}  // namespace memwall

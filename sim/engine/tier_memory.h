@@ -1,0 +1,77 @@
+// Who lives where: the allocators of all tiers, and the peaks they reach.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/memory/allocator.h"
+#include "sim/machine/machine.h"
+#include "sim/engine/observer.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// The allocators of a simulation. Host tiers take the pinned allocator for page-locked storages and count the others,
+// storage tiers count bytes.
+struct TierAllocators {
+  // Of a tier of class device: its index, the bytes that it may reserve.
+  std::function<std::unique_ptr<Allocator>(std::size_t tier, Bytes capacity)> device;
+  Bytes pinned_reserve_segment = 0;
+};
+
+// By name, as make_allocator knows them. `machine` is not owned.
+TierAllocators tier_allocators(const Machine& machine, const std::string& device_allocator,
+                               const AllocatorSettings& settings = {});
+
+class TierMemory {
+ public:
+  TierMemory(const Trace& trace, const RankMachine& ranks, const TierAllocators& allocators, Observer* observer);
+
+  // Places a storage in a tier; false if it does not fit (nothing has changed then).
+  // REQUIRES: the storage is in no tier.
+  bool place(Time now, StorageId storage, int tier);
+  // The same, with the tier's memory taken as unlimited from now on: notes how much was missing.
+  void place_unlimited(Time now, StorageId storage, int tier);
+  // REQUIRES: the storage is in a tier.
+  void remove(Time now, StorageId storage);
+  Bytes free_bytes(int tier) const;
+  bool fits() const;
+  // Peaks, with the largest storages at each.
+  std::vector<TierResult> results() const;
+
+ private:
+  struct Where {
+    Address address = 0;
+    std::int16_t tier = -1;
+  };
+  struct TierState {
+    std::unique_ptr<Allocator> main, pinned;  // pinned: host tiers only
+    Bytes capacity = 0, untracked = 0;
+    bool unlimited = false;
+    Bytes by_kind[kStorageKinds] = {};
+    std::uint64_t peak_change = 0;  // position in changes_ of the peak
+    TierResult result;
+  };
+  struct Change {
+    StorageId storage;
+    std::int16_t tier;
+    bool begins;
+  };
+
+  Allocator& allocator_of(TierState& tier, const Storage& storage) const;
+  Usage usage(const TierState& tier) const;
+  void note(Time now, StorageId storage, int tier, bool begins);
+
+  const Trace& trace_;
+  Observer* observer_;
+  std::vector<TierState> tiers_;
+  std::vector<Where> where_;
+  std::vector<Change> changes_;
+};
+
+}  // namespace memwall

@@ -1,0 +1,37 @@
+// The machine that the ranks of a trace run on, written out: what a machine file says of one GPU, once per rank.
+//
+// The first rank has the tiers and links of the file under their names. Every further rank has device tiers of its own
+// ("hbm rank 3", by its number in the job) and links of its own; a link with several sharers is common to as many ranks
+// in the order of their numbers, so ranks 0 and 1, 2 and 3, ... share where there are two. Host and storage tiers are
+// there once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/machine/machine.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// Where one rank finds what the machine of one GPU has: indices into RankMachine::machine.
+struct RankView {
+  std::vector<std::uint8_t> tier;   // by index into the tiers of one GPU
+  std::vector<std::uint16_t> link;  // likewise links
+  std::vector<Route> routes;        // as those of one GPU, over this rank's tiers and links
+};
+
+struct RankMachine {
+  Machine one;      // as one GPU has it: what comes first in `machine`
+  Machine machine;  // of all ranks; equal to `one` where there is one rank
+  std::vector<RankView> views;
+};
+
+// `machine` is that of one GPU, or already that of the trace's ranks.
+// Throws UsageError where the ranks would have more tiers than can be numbered (255).
+RankMachine machine_of_ranks(const Machine& machine, const Trace& trace);
+
+// Bytes that are on each tier of the ranks' machine before the window and are no storages.
+std::vector<Bytes> untracked_by_tier(const RankMachine& ranks, const Trace& trace);
+
+}  // namespace memwall

@@ -1,0 +1,66 @@
+// A pager decides online what leaves a full tier. It sees, it answers with moves,
+// and never calls back; every answer is checked by the engine.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/machine/machine.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// Which clock the pager lives on. `host` sits over an allocator: an allocation that does not
+// fit makes the host stop until room is made (DTR, swapping). `device` has its own address
+// space and faults at kernel start (UVM, G10): the stream stops, the host does not.
+enum class PagerClock : std::uint8_t { host, device };
+
+enum class MoveKind : std::uint8_t {
+  evict,    // copy to `to`, then give the memory back
+  drop,     // give the memory back: the content is dead or has a valid copy in `to`
+  prefetch  // bring back before it is needed
+};
+
+struct Move {
+  MoveKind kind = MoveKind::evict;
+  StorageId storage = kNoStorage;
+  std::uint8_t to = 0;  // index into Machine::tiers: target of evict
+};
+
+// What a pager may see: the past and the present, never the future.
+struct ResidentStorage {
+  StorageId storage = kNoStorage;
+  Bytes bytes = 0;      // as the allocator holds it
+  Time last_use{};      // on the pager's clock
+  bool clean = false;   // a valid copy exists in a slower tier: dropping costs nothing
+  bool pinned = false;  // in use by the op being served: may not be moved
+};
+
+class PagerView {
+ public:
+  virtual ~PagerView() = default;
+  virtual Time now() const = 0;
+  virtual Bytes free_bytes(int tier) const = 0;
+  // Storages in the device tier, least recently used first.
+  virtual std::span<const ResidentStorage> resident() const = 0;
+};
+
+class Pager {
+ public:
+  virtual ~Pager() = default;
+  virtual PagerClock clock() const = 0;
+  // Once, before the run. The only place where the future may be looked at.
+  virtual void plan(const Machine&, const Trace&) {}
+  // Tiers for what does not fit at the start, in the order in which they fill; empty: all slower ones, in the
+  // machine's order.
+  virtual std::vector<int> spill_order() const { return {}; }
+  // `bytes` more are needed in tier `tier`. Asked again until the allocation succeeds; an empty
+  // answer means nothing can be done: the run is out of memory.
+  virtual std::vector<Move> make_room(int tier, Bytes bytes, const PagerView& view) = 0;
+  // Around each op that reads or writes storages, on the pager's clock.
+  virtual std::vector<Move> before(OpId, const PagerView&) { return {}; }
+  virtual std::vector<Move> after(OpId, const PagerView&) { return {}; }
+};
+
+}  // namespace memwall

@@ -1,0 +1,139 @@
+#include "sim/trace/rank_check.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "sim/trace/meetings.h"
+#include "sim/trace/rank_tables.h"
+#include "sim/trace/ranks.h"
+
+namespace memwall {
+namespace {
+
+constexpr Bytes kLargestMemory = Bytes{1} << 50;  // as of a storage
+
+class RankChecker {
+ public:
+  RankChecker(const Trace& trace, std::size_t limit) : t_(trace), limit_(limit) {}
+
+  std::vector<std::string> run() {
+    if (check_table() && check_owners()) {
+      event_.assign(t_.event_count, kNobody);
+      storage_.assign(t_.storages.size(), kNobody);
+      for (OpId id = 0; id < t_.ops.size() && sentences_.size() < limit_; ++id) check_op(id);
+    }
+    return std::move(sentences_);
+  }
+
+ private:
+  static constexpr std::uint32_t kNobody = 0xffffffff;
+  struct Meeting {
+    CollectiveKind kind = CollectiveKind::none;
+    OpId first = kNoOp;
+  };
+
+  void fault(const std::string& sentence) {
+    if (sentences_.size() < limit_) sentences_.push_back(sentence);
+  }
+
+  std::string name(std::size_t rank) const {
+    return t_.rank_table.empty() ? "the trace" : "rank " + std::to_string(t_.rank_table[rank].number);
+  }
+
+  bool check_table() {
+    for (std::size_t i = 0; i < t_.rank_table.size(); ++i) {
+      const Rank& rank = t_.rank_table[i];
+      if (i > 0 && rank.number <= t_.rank_table[i - 1].number)
+        fault("The table of ranks has rank " + std::to_string(rank.number) + " behind rank " +
+              std::to_string(t_.rank_table[i - 1].number) + "; expected ascending numbers.");
+      if (rank.untracked_bytes < 0 || rank.untracked_bytes > kLargestMemory || rank.reserved_at_start < 0 ||
+          rank.reserved_at_start > kLargestMemory)
+        fault("The bytes that rank " + std::to_string(rank.number) +
+              " holds before the window are beyond measure; expected 0 to 2^50.");
+      if (rank.ranks == 0) fault("Rank " + std::to_string(rank.number) + " stands for 0 ranks; expected 1 or more.");
+    }
+    return sentences_.empty();
+  }
+
+  // Of threads and streams; a device is one rank's.
+  bool check_owners() {
+    const std::size_t ranks = rank_count(t_);
+    const auto known = [&](const std::string& what, std::uint16_t rank) {
+      if (rank >= ranks)
+        fault(what + " is of rank number " + std::to_string(rank) + " in a table of " + std::to_string(ranks) + ".");
+      return rank < ranks;
+    };
+    for (const HostThread& thread : t_.threads) known("Host thread '" + thread.name + "'", thread.rank);
+    std::unordered_map<std::uint16_t, std::uint16_t> rank_of_device;
+    for (const Stream& stream : t_.streams) {
+      if (!known("Stream '" + stream.name + "'", stream.rank)) continue;
+      const std::uint16_t owner = rank_of_device.try_emplace(stream.device, stream.rank).first->second;
+      if (owner != stream.rank)
+        fault("Device " + std::to_string(stream.device) + " has streams of " + name(owner) + " and " +
+              name(stream.rank) + "; expected devices of its own for each rank.");
+    }
+    return sentences_.empty();
+  }
+
+  void check_op(OpId id) {
+    const Op& op = t_.ops[id];
+    if (names_meeting(op)) check_meeting(id);
+    if (t_.rank_table.empty()) return;
+    const std::uint16_t rank = rank_of(t_, op);
+    const std::string what = "Op " + std::to_string(id) + " of " + name(rank);
+    const bool has_stream = runs_on_device(op.kind) || op.kind == OpKind::graph_launch ||
+                            op.kind == OpKind::event_record || op.kind == OpKind::event_wait ||
+                            op.wait_for == WaitFor::stream;
+    if (has_stream && t_.streams[op.stream].rank != rank)
+      fault(what + " is on a stream of " + name(t_.streams[op.stream].rank) + "; expected one of its own.");
+    if (op.kind == OpKind::hand_over) check_partner(what, "continues", op.target, rank);
+    if (op.source != kNoOp) check_partner(what, "repeats", op.source, rank);
+    if (targets_event(op)) claim(what + " names event ", op.target, event_[op.target], rank);
+    if (op.kind == OpKind::alloc || op.kind == OpKind::free)
+      claim(what + " names storage ", op.target, storage_[op.target], rank);
+    for (const Use& use : t_.uses_of(op)) claim(what + " uses storage ", use.storage, storage_[use.storage], rank);
+  }
+
+  void check_partner(const std::string& what, const char* does, OpId other, std::uint16_t rank) {
+    const std::uint16_t owner = rank_of(t_, t_.ops[other]);
+    if (owner != rank)
+      fault(what + " " + does + " op " + std::to_string(other) + ", which is of " + name(owner) +
+            "; ranks know of each other by collectives only.");
+  }
+
+  void claim(const std::string& what, std::uint32_t number, std::uint32_t& owner, std::uint16_t rank) {
+    if (owner == kNobody) owner = rank;
+    if (owner != rank)
+      fault(what + std::to_string(number) + ", which is of " + name(owner) +
+            "; ranks know of each other by collectives only.");
+  }
+
+  void check_meeting(OpId id) {
+    const Op& op = t_.ops[id];
+    const auto [entry, added] = meetings_.try_emplace(op.target, Meeting{op.collective, id});
+    const std::string meeting = "meeting " + std::to_string(op.target);
+    if (entry->second.kind != op.collective)
+      fault("Op " + std::to_string(id) + " comes to " + meeting + " with the collective " +
+            std::string(to_string(op.collective)) + ", op " + std::to_string(entry->second.first) + " with " +
+            std::string(to_string(entry->second.kind)) + "; expected one kind.");
+    const std::uint16_t rank = t_.rank_table.empty() ? 0 : rank_of(t_, op);
+    if (!present_.emplace(op.target, rank).second)
+      fault("Op " + std::to_string(id) + " comes to " + meeting + ", to which " + name(rank) +
+            " has come before; expected one op of each rank.");
+  }
+
+  const Trace& t_;
+  std::size_t limit_;
+  std::vector<std::uint32_t> event_, storage_;  // whose
+  std::unordered_map<std::uint32_t, Meeting> meetings_;
+  std::set<std::pair<std::uint32_t, std::uint16_t>> present_;  // meeting, rank
+  std::vector<std::string> sentences_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_ranks(const Trace& trace, std::size_t limit) { return RankChecker(trace, limit).run(); }
+
+}  // namespace memwall

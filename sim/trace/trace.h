@@ -1,0 +1,131 @@
+// A trace: a training step as the program that the host ran.
+//
+// It holds no start times. The simulator derives them from durations, host gaps,
+// program order and edges; that is what makes a replay under another policy or
+// on another machine mean something.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/trace/op.h"
+#include "sim/trace/shape.h"
+#include "sim/trace/storage.h"
+
+namespace memwall {
+
+// Interned strings. Id 0 is always "".
+class StringTable {
+ public:
+  StringTable() { intern(""); }
+  StringTable(const StringTable& other);
+  StringTable& operator=(const StringTable& other);
+  StringTable(StringTable&&) = default;
+  StringTable& operator=(StringTable&&) = default;
+  StringId intern(std::string_view text);
+  const std::string& operator[](StringId id) const { return *strings_[id]; }
+  std::size_t size() const { return strings_.size(); }
+
+ private:
+  std::unordered_map<std::string, StringId> ids_;  // owns the text; nodes do not move
+  std::vector<const std::string*> strings_;
+};
+
+// What a trace knows. A policy declares what it needs and is refused otherwise.
+struct Knowledge {
+  bool timing = false;       // durations and host gaps
+  bool allocations = false;  // alloc and free ops
+  bool dataflow = false;     // uses, with versions and kinds
+  bool modules = false;      // module paths
+  bool shapes = false;       // FLOPs and bytes
+};
+
+enum class StreamRole : std::uint8_t { compute, copy, communication, storage };
+std::string_view to_string(StreamRole role);
+
+struct Stream {
+  std::string name;          // as the capture called it, or the policy that made it
+  std::uint16_t device = 0;  // counted over all ranks of the trace
+  StreamRole role = StreamRole::compute;
+  std::uint16_t rank = 0;  // index into Trace::rank_table, 0 where that is empty
+};
+
+struct HostThread {
+  std::string name;
+  std::uint16_t rank = 0;  // index into Trace::rank_table, 0 where that is empty
+};
+
+// Ranks that communicate with each other (NCCL's communicator, PyTorch's process group).
+struct ProcessGroup {
+  std::string name;                    // as the capture called it; "" = unknown
+  std::uint32_t ranks = 0;             // how many; 0 = unknown
+  std::vector<std::uint32_t> members;  // their numbers in the job, ascending; empty = unknown
+};
+
+// One training step within the trace: the host program from op `first` (inclusive)
+// to `last` (exclusive). Both boundaries are ops; `first` is a mark. Where a trace holds several
+// ranks, a step is one rank's: that of the thread of `first`.
+struct Step {
+  std::string name;
+  OpId first = 0, last = 0;
+};
+
+// Constants of the machine as this capture shows them; generated traces take
+// them from the machine file.
+enum class LaunchKind : std::uint8_t { kernel, copy, memset };
+inline constexpr int kLaunchKinds = 3;
+LaunchKind launch_kind(OpKind kind);  // collective counts as kernel, storage_io as copy
+
+struct ReplayConstants {
+  Duration launch_latency[kLaunchKinds] = {};            // end of the call to earliest start; may be negative
+  Duration stream_gap[kLaunchKinds][kLaunchKinds] = {};  // end of predecessor (first index) to start, both queued
+  Duration graph_gap{};                                  // between nodes of one CUDA graph
+  Duration event_latency = nanoseconds(1500);            // end of producer to start of the waiting op
+  std::uint32_t launch_queue_depth = 1020;               // submitted and not yet started per stream; 0 = unlimited
+};
+
+// One of several ranks of a job whose programs stand in one trace (sim/trace/ranks.h).
+struct Rank {
+  std::uint32_t number = 0;   // in the job
+  ReplayConstants constants;  // instead of Trace::constants
+  // As of Trace, which holds the sums.
+  Bytes untracked_bytes = 0;
+  Bytes reserved_at_start = 0;
+  double samples_per_step = 0, tokens_per_step = 0;
+  std::uint32_t ranks = 1;  // as of Trace, of this program alone
+};
+
+struct Trace {
+  std::string name;
+  std::string machine;  // file name of the machine on which the durations were measured, "" if none
+  StringTable strings;
+  ShapeTable shapes;
+  std::vector<HostThread> threads;
+  std::vector<Stream> streams;
+  std::vector<std::string> places;  // tier names: "hbm", "host", "nvme", "peer_hbm"
+  std::vector<Storage> storages;
+  std::vector<Op> ops;  // host issue order, all threads merged
+  std::vector<Use> uses;
+  std::vector<Step> steps;
+  ReplayConstants constants;
+  Knowledge knowledge;
+  std::uint32_t event_count = 0;
+  std::uint32_t ranks = 1;           // data-parallel ranks that run this same program (folded)
+  std::vector<Rank> rank_table;      // of a trace that holds several ranks' programs; empty: one program
+  std::uint32_t job_ranks = 0;       // ranks of the job that was captured, those absent from the trace too; 0 = unknown
+  std::vector<ProcessGroup> groups;  // by Op::group; shorter than that where groups are unknown
+  double samples_per_step = 0;       // 0 = unknown
+  double tokens_per_step = 0;        // 0 = unknown
+  Bytes untracked_bytes = 0;         // on the device at the start, not visible as storages
+  Bytes reserved_at_start = 0;       // what the caching allocator held at the start, 0 = unknown
+  std::vector<std::string> notes;    // joins, defaults, inferences: lines of the summary
+
+  std::span<const Use> uses_of(const Op& op) const { return {uses.data() + op.first_use, op.use_count}; }
+  // Index of a place by name; adds it if absent.
+  std::uint8_t place(std::string_view name);
+};
+
+}  // namespace memwall

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/table.h"
+#include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
 

@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "cli/progress.h"
-#include "cli/recorded_device.h"
-#include "cli/workload_file.h"
+#include "models/workload/memory/snapshot_device.h"
+#include "study/workload_file.h"
 #include "models/workload/forecast/memory_samples.h"
 #include "models/workload/forecast/recorded_series.h"
 #include "models/workload/import/byte_source.h"
@@ -112,7 +112,7 @@ JobMemory of_snapshot(const fs::path& path, std::size_t period, std::optional<in
     const ReadingProgress progress(path);
     return read_snapshot(path);
   }();
-  const DeviceRecording& device = recording.devices[recorded_device(recording, path, asked)];
+  const DeviceRecording& device = recording.devices[snapshot_device(recording, path, asked)];
   if (device.events.empty())
     throw InputError(fmt::format("{}: the snapshot has no events of device {}, so there is no series.", path.string(),
                                  device.device));

@@ -19,7 +19,7 @@ struct JobMemory {
   std::vector<std::string> notes;  // what the bytes are, how steps were told
 };
 
-// `period` 0 = as the file says, or to be found; `device` of a snapshot: as recorded_device takes it.
+// `period` 0 = as the file says, or to be found; `device` of a snapshot: as snapshot_device takes it.
 // Throws InputError, and UsageError for a period where the file has steps of its own, for a device that is not there
 // and for a trace, which has no memory before it is run.
 JobMemory read_job_memory(const std::filesystem::path& path, std::size_t period, std::optional<int> device = {});

@@ -5,9 +5,9 @@
 #include <memory>
 #include <ostream>
 
-#include "cli/format.h"
+#include "cli/print/format.h"
 #include "cli/output_file.h"
-#include "cli/table.h"
+#include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "validate/calibrate/calibrate.h"
 #include "validate/measurement/results_file.h"

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "cli/progress.h"
-#include "cli/summary_tables.h"
-#include "cli/table.h"
+#include "cli/print/summary_tables.h"
+#include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
 #include "traces/run/compare.h"

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "cli/capacity_option.h"
-#include "cli/cells.h"
+#include "cli/print/table_cells.h"
 #include "cli/memory_series.h"
-#include "cli/sharing_tables.h"
+#include "cli/print/sharing_tables.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
 #include "models/workload/forecast/sharing.h"

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "cli/cells.h"
-#include "cli/generated_step.h"
+#include "cli/print/table_cells.h"
+#include "study/generated_step.h"
 #include "cli/output_file.h"
 #include "cli/verbs/verbs.h"
 #include "models/workload/generate/workload_file.h"

@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "cli/format.h"
+#include "cli/print/format.h"
 #include "cli/output_file.h"
-#include "cli/table.h"
+#include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
-#include "cli/workload_file.h"
+#include "study/workload_file.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "traces/trace/trace_file.h"

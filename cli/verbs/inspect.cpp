@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/format.h"
-#include "cli/table.h"
+#include "cli/print/format.h"
+#include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
-#include "cli/workload_file.h"
+#include "study/workload_file.h"
 #include "models/hw/modelled_step.h"
 #include "sim/error.h"
 #include "sim/trace/ranks.h"

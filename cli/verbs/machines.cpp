@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "cli/machine_tables.h"
-#include "cli/table.h"
+#include "cli/print/machine_tables.h"
+#include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
 #include "sim/error.h"

@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "cli/capacity_option.h"
-#include "cli/memory_tables.h"
+#include "cli/print/memory_tables.h"
 #include "cli/output_file.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"

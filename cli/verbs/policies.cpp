@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "cli/table.h"
+#include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"

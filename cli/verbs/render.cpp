@@ -11,10 +11,10 @@
 #include <ostream>
 
 #include "cli/capacity_option.h"
-#include "cli/memory_charts.h"
+#include "cli/print/memory_charts.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
-#include "cli/recorded_device.h"
+#include "models/workload/memory/snapshot_device.h"
 #include "cli/verbs/verbs.h"
 #include "cli/viewer_program.h"
 #include "gui/drawing/run_figures.h"
@@ -159,7 +159,7 @@ Figure draw_snapshot(const Options& o) {
     const ReadingProgress progress(path);
     return read_snapshot(path);
   }();
-  const DeviceRecording& device = recording.devices[recorded_device(recording, path, o.device)];
+  const DeviceRecording& device = recording.devices[snapshot_device(recording, path, o.device)];
   const RecordedMemory memory = replay_for_charts(std::filesystem::path(path).filename().string(), recording, device);
   if (!memory.start.contradictions.empty())
     fmt::print(stderr, "note: {} contradicts itself in {} places ({}); the picture shows what could be found.\n", path,

@@ -6,11 +6,11 @@
 #include <memory>
 #include <ostream>
 
-#include "cli/fusion_effect.h"
+#include "study/fusion_effect.h"
 #include "cli/output_file.h"
-#include "cli/prepared_step.h"
-#include "cli/roofline_tables.h"
-#include "cli/table.h"
+#include "study/prepared_step.h"
+#include "cli/print/roofline_tables.h"
+#include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/roofline.h"
 #include "sim/error.h"

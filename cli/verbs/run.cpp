@@ -7,14 +7,14 @@
 #include <ctime>
 #include <memory>
 
-#include "cli/largest_batch.h"
-#include "cli/prepared_step.h"
+#include "cli/print/largest_batch.h"
+#include "study/prepared_step.h"
 #include "cli/progress.h"
 #include "cli/scale_option.h"
-#include "cli/summary_tables.h"
-#include "cli/table.h"
+#include "cli/print/summary_tables.h"
+#include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
-#include "cli/workload_file.h"
+#include "study/workload_file.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"

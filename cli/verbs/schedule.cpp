@@ -9,10 +9,10 @@
 #include <ostream>
 
 #include "cli/output_file.h"
-#include "cli/prepared_step.h"
+#include "study/prepared_step.h"
 #include "cli/progress.h"
-#include "cli/schedule_tables.h"
-#include "cli/table.h"
+#include "cli/print/schedule_tables.h"
+#include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
 #include "sim/trace/ranks.h"

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <memory>
 
-#include "cli/live_validation.h"
-#include "cli/published_tables.h"
-#include "cli/table.h"
-#include "cli/transfer_tables.h"
-#include "cli/validation_table.h"
+#include "cli/live/live_validation.h"
+#include "cli/print/published_tables.h"
+#include "cli/print/table.h"
+#include "cli/print/transfer_tables.h"
+#include "cli/print/validation_table.h"
 #include "cli/verbs/verbs.h"
 #include "models/workload/import/file_text.h"
 #include "sim/error.h"

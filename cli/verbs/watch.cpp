@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "cli/capacity_option.h"
-#include "cli/format.h"
-#include "cli/sample_source.h"
+#include "cli/print/format.h"
+#include "cli/live/sample_source.h"
 #include "cli/verbs/verbs.h"
 #include "models/workload/forecast/memory_forecast.h"
 #include "sim/error.h"
@@ -61,24 +61,24 @@ void sleep_for(double seconds) {
   if (!stop) ::nanosleep(&span, nullptr);  // a signal ends it early
 }
 
-struct Outlook {
+struct PeakForecast {
   std::size_t period = 0;
   bool season = false;  // else: blocks of samples
   MemoryForecast forecast;
 };
 
-std::optional<Outlook> outlook_of(const std::deque<MemorySample>& window, const Options& o, Bytes capacity) {
+std::optional<PeakForecast> peak_forecast_of(const std::deque<MemorySample>& window, const Options& o, Bytes capacity) {
   if (window.size() < kFewest) return std::nullopt;
   std::vector<std::string> notes;
   MemorySeries series = series_of_samples({window.begin(), window.end()}, notes);
-  Outlook outlook{.period = o.period > 0 ? o.period : find_period(series.bytes), .forecast = {}};
-  outlook.season = outlook.period > 0;
-  if (!outlook.season && window.size() < kFewestForBlocks) return std::nullopt;
-  if (!outlook.season) outlook.period = series.bytes.size() / kBlocks;
-  if (outlook.period < 2 || series.bytes.size() / outlook.period < 2) return std::nullopt;
-  series.period = outlook.period;
-  outlook.forecast = forecast_memory(series, o.steps_ahead, capacity);
-  return outlook;
+  PeakForecast peak_forecast{.period = o.period > 0 ? o.period : find_period(series.bytes), .forecast = {}};
+  peak_forecast.season = peak_forecast.period > 0;
+  if (!peak_forecast.season && window.size() < kFewestForBlocks) return std::nullopt;
+  if (!peak_forecast.season) peak_forecast.period = series.bytes.size() / kBlocks;
+  if (peak_forecast.period < 2 || series.bytes.size() / peak_forecast.period < 2) return std::nullopt;
+  series.period = peak_forecast.period;
+  peak_forecast.forecast = forecast_memory(series, o.steps_ahead, capacity);
+  return peak_forecast;
 }
 
 std::string warning_of(const MemoryForecast& f, double seconds_per_step, Bytes capacity) {
@@ -98,15 +98,15 @@ std::string line_of(const std::deque<MemorySample>& window, double start, const 
   const MemorySample& last = window.back();
   std::string line = fmt::format("{:>10.3f} s  {:>9} used", last.seconds - start, human_bytes(last.used));
   if (capacity > 0 && last.used >= capacity) return line + "  FULL";
-  const std::optional<Outlook> outlook = outlook_of(window, o, capacity);
-  if (!outlook) return line;
+  const std::optional<PeakForecast> peak_forecast = peak_forecast_of(window, o, capacity);
+  if (!peak_forecast) return line;
   const double seconds = (last.seconds - window.front().seconds) / static_cast<double>(window.size() - 1) *
-                         static_cast<double>(outlook->period);
-  const StepForecast& next = outlook->forecast.steps.front();
+                         static_cast<double>(peak_forecast->period);
+  const StepForecast& next = peak_forecast->forecast.steps.front();
   return line +
-         fmt::format("  {} of {} samples  next peak {} ({} to {})  growth {}{}", outlook->season ? "steps" : "blocks",
-                     outlook->period, human_bytes(next.peak), human_bytes(next.low), human_bytes(next.high),
-                     human_bytes(outlook->forecast.growth_per_step), warning_of(outlook->forecast, seconds, capacity));
+         fmt::format("  {} of {} samples  next peak {} ({} to {})  growth {}{}", peak_forecast->season ? "steps" : "blocks",
+                     peak_forecast->period, human_bytes(next.peak), human_bytes(next.low), human_bytes(next.high),
+                     human_bytes(peak_forecast->forecast.growth_per_step), warning_of(peak_forecast->forecast, seconds, capacity));
 }
 
 Bytes capacity_of(const Options& o, const SampleSource& source) {

@@ -184,7 +184,7 @@ OpRef reference(const RowPlace& place, const PathSegment& segment) {
   return {place.row.run, segment.op, segment.part == PathPart::call || segment.part == PathPart::gap};
 }
 
-// The segment or class at a point; from afar, what its pixel holds. `describe` says what a single one is.
+// The segment or class at a point; zoomed out, what its pixel holds. `describe` says what a single one is.
 template <class Span, class Describe>
 void hit_spans(const RowPlace& place, double x, const std::vector<Span>& spans, const ClassSums& sums, Hit& hit,
                Describe describe) {

@@ -1,4 +1,4 @@
-// What lies under a point of a lane: the span there, else the nearest within a few pixels; from afar a
+// What lies under a point of a lane: the span there, else the nearest within a few pixels; zoomed out a
 // sentence on what happens within the pixel.
 #include <fmt/format.h>
 
@@ -33,19 +33,19 @@ FoundSpan nearest(const LaneWindow& window, std::uint32_t lane, RunLaneKind kind
   return found;
 }
 
-std::string text_from_afar(const RowPlace& place, Time time) {
+std::string text_zoomed_out(const RowPlace& place, Time time) {
   const RunLane& lane = place.run().outline().lanes[place.row.index];
   const double pixel = place.state.viewport.picoseconds_per_pixel();
   const std::uint8_t level = level_for(lane, pixel);
   std::uint64_t begins = 0;
   Duration busy{}, length{}, most{};
-  SpanWord word = SpanWord::compute;
+  SpanCategory word = SpanCategory::compute;
   for_each_cell(place.run(), place.row.index, level, {time, time + Duration(static_cast<std::int64_t>(pixel))},
                 [&](const LaneCell& cell, Time begin, Time end) {
                   begins += cell.begins;
                   busy += cell.busy;
                   length += end - begin;
-                  if (cell.busy >= most) word = cell.word;
+                  if (cell.busy >= most) word = cell.category;
                   most = std::max(most, cell.busy);
                 });
   if (length.count() == 0) return "";
@@ -56,9 +56,9 @@ std::string text_from_afar(const RowPlace& place, Time time) {
 }  // namespace
 
 void hit_lane_row(const RowPlace& place, double, double, Hit& hit) {
-  const LaneWindow window = look_at_lane(place);
+  const LaneWindow window = load_lane_window(place);
   if (!window.exact) {
-    hit.text = text_from_afar(place, hit.time);
+    hit.text = text_zoomed_out(place, hit.time);
     return;
   }
   const RunLaneKind kind = place.run().outline().lanes[place.row.index].kind;

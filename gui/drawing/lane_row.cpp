@@ -22,7 +22,7 @@ class LaneDrawing {
         figure_(frame.figure),
         lane_(place.run().outline().lanes[place.row.index]),
         colors_(word_colors(place.theme)),
-        columns_(place.left, place.width, kSpanWords + 1),
+        columns_(place.left, place.width, kSpanCategories + 1),
         scale_(1 / place.state.viewport.picoseconds_per_pixel()),
         origin_(place.state.viewport.visible().begin - place.shift()),
         path_(place.state.show_path && place.run().analysis ? &place.run().analysis->on_path : nullptr) {}
@@ -97,7 +97,7 @@ class LaneDrawing {
     const std::uint8_t level = level_for(lane_, place_.state.viewport.picoseconds_per_pixel());
     for_each_cell(place_.run(), place_.row.index, level, range, [&](const LaneCell& cell, Time begin, Time end) {
       const double share = static_cast<double>(cell.busy.count()) / static_cast<double>((end - begin).count());
-      const auto word = path_ ? kDimmedWord : static_cast<std::uint8_t>(cell.word);
+      const auto word = path_ ? kDimmedWord : static_cast<std::uint8_t>(cell.category);
       columns_.add(x(begin), x(end), word, std::max(share, 1e-6));
     });
     if (path_) add_path(range);
@@ -120,7 +120,7 @@ class LaneDrawing {
       if (at->part != (call ? PathPart::call : PathPart::work)) continue;
       if (lane_.kind == RunLaneKind::thread ? op.thread != lane_.index : op.stream != lane_.index) continue;
       if (lane_.kind != RunLaneKind::thread && lane_.kind != RunLaneKind::stream) continue;
-      const SpanWord word = call ? call_word(op.kind, op.wait_for) : work_word(op.kind, op.phase);
+      const SpanCategory word = call ? call_category(op.kind, op.wait_for) : work_category(op.kind, op.phase);
       columns_.add(x(at->begin), x(at->end), static_cast<std::uint8_t>(word), kAgainstDimmed);
     }
   }
@@ -143,7 +143,7 @@ class LaneDrawing {
 }  // namespace
 
 void draw_lane_row(const RowPlace& place, CanvasFrame& frame) {
-  const LaneWindow window = look_at_lane(place);
+  const LaneWindow window = load_lane_window(place);
   for (const std::uint32_t block : window.missing) frame.missing.push_back({place.row.run, block});
   LaneDrawing(place, frame).draw(window);
 }

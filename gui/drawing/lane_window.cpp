@@ -8,11 +8,11 @@ namespace memwall::gui {
 
 WordColors word_colors(const Theme& theme) {
   WordColors colors;
-  for (int w = 0; w < kSpanWords; ++w) {
-    const auto word = static_cast<SpanWord>(w);
+  for (int w = 0; w < kSpanCategories; ++w) {
+    const auto word = static_cast<SpanCategory>(w);
     // The figures' word for a call that stands and waits.
     colors[static_cast<std::size_t>(w)] =
-        on_screen(theme, palette::color_of(word == SpanWord::waiting ? std::string_view("wait") : to_string(word)));
+        on_screen(theme, palette::color_of(word == SpanCategory::waiting ? std::string_view("wait") : to_string(word)));
   }
   colors[kDimmedWord] = theme.dimmed;
   return colors;
@@ -23,7 +23,7 @@ TimeRange visible_range(const RowPlace& place) {
   return {visible.begin - place.shift(), visible.end - place.shift()};
 }
 
-LaneWindow look_at_lane(const RowPlace& place) {
+LaneWindow load_lane_window(const RowPlace& place) {
   const SpanCache& spans = *place.run().spans;
   const std::uint32_t lane = place.row.index;
   const LaneBlockSearch& search = spans.blocks_of(lane);
@@ -44,13 +44,13 @@ LaneWindow look_at_lane(const RowPlace& place) {
   return window;
 }
 
-SpanWord word_of(const LoadedBlock& block, std::uint16_t offset, RunLaneKind kind) {
-  if (kind == RunLaneKind::pager) return SpanWord::copy;
+SpanCategory word_of(const LoadedBlock& block, std::uint16_t offset, RunLaneKind kind) {
+  if (kind == RunLaneKind::pager) return SpanCategory::copy;
   const SpanBlock& spans = block.spans;
-  if (kind != RunLaneKind::thread) return work_word(spans.kind[offset], spans.phase[offset]);
+  if (kind != RunLaneKind::thread) return work_category(spans.kind[offset], spans.phase[offset]);
   // A block does not keep what a call waits for, only that it did.
   const bool waited = spans.return_reason[offset] == WaitReason::synchronize;
-  return call_word(spans.kind[offset], waited ? WaitFor::device : WaitFor::nothing);
+  return call_category(spans.kind[offset], waited ? WaitFor::device : WaitFor::nothing);
 }
 
 std::uint8_t level_for(const RunLane& lane, double picoseconds_per_pixel) {

@@ -17,8 +17,8 @@ inline constexpr double kMostSpansDrawn = 50'000;
 inline constexpr std::size_t kMostBlocksDrawn = 16;
 
 // What is dimmed stands behind the words of spans.
-inline constexpr std::uint8_t kDimmedWord = kSpanWords;
-using WordColors = std::array<Color, kSpanWords + 1>;
+inline constexpr std::uint8_t kDimmedWord = kSpanCategories;
+using WordColors = std::array<Color, kSpanCategories + 1>;
 WordColors word_colors(const Theme& theme);
 
 struct LaneWindow {
@@ -30,10 +30,10 @@ struct LaneWindow {
 };
 // The visible range in times of the row's run.
 TimeRange visible_range(const RowPlace& place);
-LaneWindow look_at_lane(const RowPlace& place);
+LaneWindow load_lane_window(const RowPlace& place);
 
 // The word of the span at `offset` of a block.
-SpanWord word_of(const LoadedBlock& block, std::uint16_t offset, RunLaneKind kind);
+SpanCategory word_of(const LoadedBlock& block, std::uint16_t offset, RunLaneKind kind);
 
 // The level whose buckets are as wide as a pixel or, the next best, narrower.
 std::uint8_t level_for(const RunLane& lane, double picoseconds_per_pixel);

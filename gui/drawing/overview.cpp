@@ -110,13 +110,13 @@ class OverviewDrawing {
     const std::vector<RunLane>& lanes = run.outline().lanes;
     const auto used = [](const RunLane& lane) { return lane.kind == RunLaneKind::stream && lane.spans > 0; };
     const auto streams = static_cast<double>(std::count_if(lanes.begin(), lanes.end(), used));
-    PixelColumns columns(0, figure_.width, kSpanWords + 1);
+    PixelColumns columns(0, figure_.width, kSpanCategories + 1);
     const double pixel = static_cast<double>(whole_.length().count()) / figure_.width;
     for (std::uint32_t i = 0; i < lanes.size(); ++i) {
       if (!used(lanes[i])) continue;
       for_each_cell(run, i, level_for(lanes[i], pixel), run.whole(), [&](const LaneCell& cell, Time begin, Time end) {
         const double share = static_cast<double>(cell.busy.count()) / static_cast<double>((end - begin).count());
-        columns.add(x(begin + shift), x(end + shift), static_cast<std::uint8_t>(cell.word), share / streams);
+        columns.add(x(begin + shift), x(end + shift), static_cast<std::uint8_t>(cell.category), share / streams);
       });
     }
     columns.draw(figure_, top, kStrip - 1, word_colors(theme_).data(), theme_.background);
@@ -126,10 +126,10 @@ class OverviewDrawing {
     const TimeRange visible = state_.viewport.visible();
     const double from = std::clamp(x(visible.begin), 0.0, figure_.width);
     const double to = std::clamp(std::max(x(visible.end), x(visible.begin) + 2), 0.0, figure_.width);
-    Color veil = theme_.background;
-    veil.opacity = 150;
-    if (from > 0) figure_.add(Rectangle{0, 0, from, figure_.height, veil});
-    if (to < figure_.width) figure_.add(Rectangle{to, 0, figure_.width - to, figure_.height, veil});
+    Color dim_overlay = theme_.background;
+    dim_overlay.opacity = 150;
+    if (from > 0) figure_.add(Rectangle{0, 0, from, figure_.height, dim_overlay});
+    if (to < figure_.width) figure_.add(Rectangle{to, 0, figure_.width - to, figure_.height, dim_overlay});
     figure_.add(Rectangle{from, 0.5, to - from, figure_.height - 1, kNoColor, theme_.selection});
   }
 

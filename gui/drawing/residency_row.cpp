@@ -33,7 +33,7 @@ struct PlacedUse {
 
 class StorageLife {
  public:
-  // Nothing of another run's storage, or before stays are read.
+  // Nothing of another run's storage, or before residencies are read.
   static std::optional<StorageLife> of(const RowPlace& place) {
     const auto& chosen = place.state.selection.storage;
     const OpenRun& run = place.run();
@@ -44,7 +44,7 @@ class StorageLife {
 
   StorageId storage() const { return storage_; }
   const std::vector<std::uint32_t>& rows() const { return rows_; }
-  const Residency& stay(std::uint32_t row) const { return place_.run().history->stays()[row]; }
+  const Residency& residency(std::uint32_t row) const { return place_.run().history->residencies()[row]; }
   const std::vector<std::uint8_t>& tiers() const { return tiers_; }
   double tier_height() const {
     return (place_.height - 2 * kTick - 2) / static_cast<double>(std::max<std::size_t>(1, tiers_.size()));
@@ -86,7 +86,7 @@ class StorageLife {
   StorageLife(const RowPlace& place, StorageId storage)
       : place_(place), storage_(storage), rows_(place.run().history->life(storage)) {
     std::set<std::uint8_t> tiers;
-    for (const std::uint32_t row : rows_) tiers.insert(stay(row).tier);
+    for (const std::uint32_t row : rows_) tiers.insert(residency(row).tier);
     tiers_.assign(tiers.begin(), tiers.end());
   }
 
@@ -114,26 +114,26 @@ std::string size_of(const RowPlace& place, StorageId storage) {
   return format_bytes(static_cast<double>(place.run().history->storages().bytes[storage]));
 }
 
-void draw_stays(const RowPlace& place, const StorageLife& life, Figure& figure) {
+void draw_residencies(const RowPlace& place, const StorageLife& life, Figure& figure) {
   const double right = place.left + place.width;
   const TimeRange range = visible_range(place);
   const Residency* before = nullptr;
   for (const std::uint32_t row : life.rows()) {
-    const Residency& stay = life.stay(row);
-    // From the end of a stay to the begin of the next in another tier.
-    if (before && before->tier != stay.tier && stay.begin >= range.begin && before->end <= range.end)
-      figure.add(Line{{life.x(std::min(before->end, stay.begin)), life.top_of(before->tier) + life.tier_height() / 2},
-                      {life.x(std::max(before->end, stay.begin)), life.top_of(stay.tier) + life.tier_height() / 2},
+    const Residency& residency = life.residency(row);
+    // From the end of a residency to the begin of the next in another tier.
+    if (before && before->tier != residency.tier && residency.begin >= range.begin && before->end <= range.end)
+      figure.add(Line{{life.x(std::min(before->end, residency.begin)), life.top_of(before->tier) + life.tier_height() / 2},
+                      {life.x(std::max(before->end, residency.begin)), life.top_of(residency.tier) + life.tier_height() / 2},
                       place.theme.text,
                       1});
-    before = &stay;
-    if (!range.overlaps(stay.begin, stay.end)) continue;
-    const double from = life.x(stay.begin), to = std::min(right, std::max(life.x(stay.end), from + 1));
-    const Rectangle bar{from, life.top_of(stay.tier) + 0.5, std::max(0.0, to - from),
-                        std::max(1.0, life.tier_height() - 1), tier_color(stay.tier)};
+    before = &residency;
+    if (!range.overlaps(residency.begin, residency.end)) continue;
+    const double from = life.x(residency.begin), to = std::min(right, std::max(life.x(residency.end), from + 1));
+    const Rectangle bar{from, life.top_of(residency.tier) + 0.5, std::max(0.0, to - from),
+                        std::max(1.0, life.tier_height() - 1), tier_color(residency.tier)};
     figure.add(bar);
     if (bar.height < 9) continue;
-    const std::string text = fit_text(tier_name(place, stay.tier), to - from - 8, kSmall);
+    const std::string text = fit_text(tier_name(place, residency.tier), to - from - 8, kSmall);
     if (!text.empty())
       figure.add(
           Text{{from + 4, bar.y + bar.height / 2 + 3.5}, text, kSmall, Anchor::start, palette::text_on(bar.fill)});
@@ -176,7 +176,7 @@ void draw_residency_row(const RowPlace& place, CanvasFrame& frame) {
   const auto life = StorageLife::of(place);
   if (!life) return;
   if (life->rows().empty()) return say(place, fmt::format("Storage {} is never in any tier.", life->storage()), frame);
-  draw_stays(place, *life, frame.figure);
+  draw_residencies(place, *life, frame.figure);
   draw_uses(place, *life, frame);
 }
 
@@ -187,10 +187,10 @@ void hit_residency_row(const RowPlace& place, double x, double y, Hit& hit) {
   const StorageKind kind = place.run().history->storages().kind[life->storage()];
   hit.text = fmt::format("storage {}, {}, {}", life->storage(), to_string(kind), size_of(place, life->storage()));
   for (const std::uint32_t row : life->rows()) {
-    const Residency& stay = life->stay(row);
-    if (hit.time < stay.begin || hit.time > stay.end) continue;
-    hit.text += fmt::format("\nin {} for {}, from {} to {}", tier_name(place, stay.tier),
-                            format_time(stay.end - stay.begin), format_time(stay.begin), format_time(stay.end));
+    const Residency& residency = life->residency(row);
+    if (hit.time < residency.begin || hit.time > residency.end) continue;
+    hit.text += fmt::format("\nin {} for {}, from {} to {}", tier_name(place, residency.tier),
+                            format_time(residency.end - residency.begin), format_time(residency.begin), format_time(residency.end));
   }
   std::vector<std::uint32_t> missing;
   bool complete = true;

@@ -75,7 +75,7 @@ class TimelineMaker {
       return;
     }
     const Op& op = run_.trace.ops[slice.op];
-    const SpanWord word = timeline_.lanes[lane].thin ? SpanWord::host : work_word(op.kind, op.phase);
+    const SpanCategory word = timeline_.lanes[lane].thin ? SpanCategory::host : work_category(op.kind, op.phase);
     timeline_.spans.push_back({lane, slice.begin, slice.end, kind(to_string(word)), label_of(op, slice)});
   }
 

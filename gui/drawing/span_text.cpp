@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "gui/model/wait_words.h"
+#include "gui/model/wait_reason_text.h"
 #include "traces/figure/axis.h"
 
 namespace memwall::gui {
@@ -24,9 +24,9 @@ std::string span_text(const OpenRun& run, const LoadedBlock& block, std::uint16_
   text += fmt::format(", {} from {}", format_time(time), format_time(begin));
   if (spans.module[offset] != 0) text += "\nin " + run.source->text(spans.module[offset]);
   const WaitReason reason = call ? spans.call_reason[offset] : spans.reason[offset];
-  if (reason != WaitReason::none) text += fmt::format("\nwaited for {}", awaited(reason));
+  if (reason != WaitReason::none) text += fmt::format("\nwaited for {}", wait_reason_text(reason));
   const WaitReason back = call ? spans.return_reason[offset] : WaitReason::none;
-  if (back != WaitReason::none) text += fmt::format("\nreturned after {}", awaited(back));
+  if (back != WaitReason::none) text += fmt::format("\nreturned after {}", wait_reason_text(back));
   return text;
 }
 

@@ -6,7 +6,7 @@
 #include "gui/drawing/row_drawing.h"
 #include "gui/drawing/span_text.h"
 #include "gui/drawing/stall_window.h"
-#include "gui/model/wait_words.h"
+#include "gui/model/wait_reason_text.h"
 #include "traces/figure/axis.h"
 #include "traces/figure/palette.h"
 #include "traces/figure/text_metrics.h"
@@ -121,7 +121,7 @@ class StallDrawing {
   // What is waited for, in a word, where there is room for it.
   void label(WaitReason reason, double from, double to) {
     if (place_.height < kTextHeight) return;
-    const std::string text(awaited_word(reason));
+    const std::string text(wait_reason_label(reason));
     if (text.empty() || text_width(text, kSmallText) + 6 > to - from) return;
     labels_.push_back(Text{{from + 3, place_.top + (place_.height - 2) / 2 + 0.36 * kSmallText},
                            text,
@@ -158,7 +158,7 @@ std::string cause_text(const OpenRun& run, OpId op) {
 }  // namespace
 
 void draw_stall_row(const RowPlace& place, CanvasFrame& frame) {
-  const StallWindow window = look_at_stalls(place);
+  const StallWindow window = find_stalls(place);
   for (const std::uint32_t block : window.lane.missing) frame.missing.push_back({place.row.run, block});
   StallDrawing drawing(place, frame.figure);
   if (window.exact)
@@ -168,7 +168,7 @@ void draw_stall_row(const RowPlace& place, CanvasFrame& frame) {
 }
 
 void hit_stall_row(const RowPlace& place, double, double, Hit& hit) {
-  const StallWindow window = look_at_stalls(place);
+  const StallWindow window = find_stalls(place);
   const auto reach = Duration(static_cast<std::int64_t>(place.state.viewport.picoseconds_per_pixel()));
   if (!window.exact) {
     const RunLane& lane = place.run().outline().lanes[place.row.index];
@@ -176,7 +176,7 @@ void hit_stall_row(const RowPlace& place, double, double, Hit& hit) {
     for_each_cell(place.run(), place.row.index, level, {hit.time, hit.time + reach},
                   [&](const LaneCell& cell, Time, Time) {
                     if (cell.stall != WaitReason::none && hit.text.empty())
-                      hit.text = fmt::format("stands still, mostly waiting for {}", awaited(cell.stall));
+                      hit.text = fmt::format("stands still, mostly waiting for {}", wait_reason_text(cell.stall));
                   });
     return;
   }
@@ -186,7 +186,7 @@ void hit_stall_row(const RowPlace& place, double, double, Hit& hit) {
       if (!longest || gap.end - gap.begin > longest->end - longest->begin) longest = &gap;
   if (!longest) return;
   hit.op = OpRef{place.row.run, longest->next, false};
-  hit.text = fmt::format("waits for {}\n{} from {}", awaited(longest->reason),
+  hit.text = fmt::format("waits for {}\n{} from {}", wait_reason_text(longest->reason),
                          format_time(longest->end - longest->begin), format_time(longest->begin));
   const auto block = place.run().spans->find(SpanCache::block_of(longest->next));
   if (block) {

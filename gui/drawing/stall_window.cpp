@@ -55,9 +55,9 @@ class GapFinder {
 
 }  // namespace
 
-StallWindow look_at_stalls(const RowPlace& place) {
+StallWindow find_stalls(const RowPlace& place) {
   StallWindow window;
-  window.lane = look_at_lane(place);
+  window.lane = load_lane_window(place);
   if (!window.lane.exact) return window;
   const std::uint32_t lane = place.row.index;
   const SpanCache& spans = *place.run().spans;

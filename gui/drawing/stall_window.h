@@ -12,7 +12,7 @@ namespace memwall::gui {
 struct StallGap {
   Time begin{}, end{};
   WaitReason reason = WaitReason::none;
-  OpId next = kNoOp;  // whose begin ends it; kNoOp from afar
+  OpId next = kNoOp;  // whose begin ends it; kNoOp zoomed out
 };
 
 struct StallWindow {
@@ -23,6 +23,6 @@ struct StallWindow {
 // A gap whose work was called after it had begun is two: up to the end of the call, and the rest.
 // Gaps longer than 0 before each work of the stream of `place`, from the start of the run on. After its last work a
 // stream does not wait.
-StallWindow look_at_stalls(const RowPlace& place);
+StallWindow find_stalls(const RowPlace& place);
 
 }  // namespace memwall::gui

@@ -51,7 +51,7 @@ std::string describe_storage(const OpenRun& run, StorageId storage) {
   return text;
 }
 
-std::string origin_words(const Op& op) {
+std::string origin_text(const Op& op) {
   std::string text(op.origin == Origin::measured      ? "measured on the machine of the trace"
                    : op.origin == Origin::transferred ? "transferred from another machine or size by a model"
                                                       : "modelled from the machine's numbers");

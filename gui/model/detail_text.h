@@ -22,6 +22,6 @@ std::string describe_op(const OpenRun& run, OpId id);
 // "storage 12: activation, 1.2 MB, aten::mm of layers.3". Throws InputError.
 std::string describe_storage(const OpenRun& run, StorageId storage);
 // Where its duration comes from: "measured", "modelled, 90 % of truths within 12 %".
-std::string origin_words(const Op& op);
+std::string origin_text(const Op& op);
 
 }  // namespace memwall::gui

@@ -6,7 +6,7 @@
 
 #include "gui/model/detail_text.h"
 #include "gui/model/navigation.h"
-#include "gui/model/wait_words.h"
+#include "gui/model/wait_reason_text.h"
 
 namespace memwall::gui {
 namespace {
@@ -50,7 +50,7 @@ class OpDetails {
       lines.push_back(line("call", stretch(record().host_start, record().host_end)));
     if (works()) lines.push_back(line("work", stretch(record().start, record().end)));
     if (runs_on_device(op().kind) || op().kind == OpKind::host_work)
-      lines.push_back(line("duration", format_time(op().duration) + " alone, " + origin_words(op())));
+      lines.push_back(line("duration", format_time(op().duration) + " alone, " + origin_text(op())));
     if (works() && record().end - record().start > op().duration)
       lines.push_back(line("longer by", format_time(record().end - record().start - op().duration) +
                                             ": it shared what it runs on, or waited for others"));
@@ -144,7 +144,7 @@ class OpDetails {
     std::vector<DetailLine> lines;
     const auto add_wait = [&](const char* what, WaitReason reason, OpId cause, Duration waited) {
       if (reason == WaitReason::none && cause == kNoOp) return;
-      std::string text = std::string(awaited(reason));
+      std::string text = std::string(wait_reason_text(reason));
       if (waited > Duration{}) text += ", waited " + format_time(waited);
       if (cause == kNoOp) return lines.push_back(line(what, text));
       DetailLine wait = op_line(what, cause);

@@ -11,10 +11,10 @@ constexpr std::size_t kWindow = 1 << 16;  // changes whose memory is read at a t
 // Takes begins and ends of one instant as its points ask for them.
 class Ordering {
  public:
-  Ordering(const StayColumns& columns, const InstantChanges& changes, const std::vector<bool>& at_peak)
+  Ordering(const ResidencyColumns& columns, const InstantChanges& changes, const std::vector<bool>& at_peak)
       : columns_(columns), changes_(changes), at_peak_(at_peak) {
     out_.reserve(changes.begins.size() + changes.ends.size());
-    // Ends of stays that begin in this instant must wait for that.
+    // Ends of residencies that begin in this instant must wait for that.
     for (const std::uint32_t row : changes.ends)
       if (!begins_here(row)) make_available(row);
   }
@@ -58,7 +58,7 @@ class Ordering {
     if (std::binary_search(changes_.ends.begin(), changes_.ends.end(), row)) make_available(row);
   }
 
-  const StayColumns& columns_;
+  const ResidencyColumns& columns_;
   const InstantChanges& changes_;
   const std::vector<bool>& at_peak_;
   std::vector<TierChange> out_;
@@ -72,13 +72,13 @@ struct MixedInstant {
   std::size_t first = 0, middle = 0, last = 0;  // begins [first, middle), ends [middle, last)
 };
 
-Time time_of(const StayColumns& columns, const TierChange& change) {
-  const Residency& stay = columns.stays[change.row()];
-  return change.ends() ? stay.end : stay.begin;
+Time time_of(const ResidencyColumns& columns, const TierChange& change) {
+  const Residency& residency = columns.residencies[change.row()];
+  return change.ends() ? residency.end : residency.begin;
 }
 
 // The first instant with begins and ends at or after change `from`; first == changes.size() where there is none.
-MixedInstant next_mixed(const StayColumns& columns, const std::vector<TierChange>& changes, std::size_t from) {
+MixedInstant next_mixed(const ResidencyColumns& columns, const std::vector<TierChange>& changes, std::size_t from) {
   while (from < changes.size()) {
     MixedInstant instant{time_of(columns, changes[from]), from, from, from};
     for (; instant.last < changes.size() && time_of(columns, changes[instant.last]) == instant.time; ++instant.last)
@@ -89,7 +89,7 @@ MixedInstant next_mixed(const StayColumns& columns, const std::vector<TierChange
   return {kNever, from, from, from};
 }
 
-void order_one(const StayColumns& columns, const MixedInstant& instant, std::span<const Bytes> requested,
+void order_one(const ResidencyColumns& columns, const MixedInstant& instant, std::span<const Bytes> requested,
                const std::vector<bool>& at_peak, std::vector<TierChange>& changes) {
   std::vector<std::uint32_t> begins, ends;
   for (std::size_t i = instant.first; i < instant.middle; ++i) begins.push_back(changes[i].row());
@@ -100,7 +100,7 @@ void order_one(const StayColumns& columns, const MixedInstant& instant, std::spa
 }
 
 // Orders the mixed instants from `instant` on, as far as a window of changes goes; returns the next one.
-MixedInstant order_window(const StayColumns& columns, const RunSource& source, std::uint32_t tier,
+MixedInstant order_window(const ResidencyColumns& columns, const RunSource& source, std::uint32_t tier,
                           const std::vector<bool>& at_peak, MixedInstant instant, std::vector<TierChange>& changes) {
   std::vector<MixedInstant> window;
   const std::size_t limit = instant.first + kWindow;
@@ -126,7 +126,7 @@ MixedInstant order_window(const StayColumns& columns, const RunSource& source, s
 
 }  // namespace
 
-std::vector<TierChange> order_within(const StayColumns& columns, const InstantChanges& changes,
+std::vector<TierChange> order_within(const ResidencyColumns& columns, const InstantChanges& changes,
                                      std::span<const Bytes> requested, const std::vector<bool>& at_peak) {
   Ordering ordering(columns, changes, at_peak);
   for (std::size_t i = 1; i < requested.size(); ++i)
@@ -137,9 +137,9 @@ std::vector<TierChange> order_within(const StayColumns& columns, const InstantCh
   return ordering.finish();
 }
 
-void order_instants(const StayColumns& columns, const RunSource& source, std::uint32_t tier,
+void order_instants(const ResidencyColumns& columns, const RunSource& source, std::uint32_t tier,
                     std::vector<TierChange>& changes, const LoadProgress& progress) {
-  std::vector<bool> at_peak(columns.stays.size(), false);
+  std::vector<bool> at_peak(columns.residencies.size(), false);
   for (const std::uint32_t row : source.at_peak(tier))
     if (row < at_peak.size()) at_peak[row] = true;
   MixedInstant instant = next_mixed(columns, changes, 0);

@@ -1,4 +1,4 @@
-// What a source says of a run from afar, kept in memory: cells of lanes, flow over links, memory of
+// What a source says of a run zoomed out, kept in memory: cells of lanes, flow over links, memory of
 // tiers. Read in pieces of fixed size and place, so that panning reads little and zooming back nothing.
 //
 // Least recently used pieces go first. Safe to use from several threads. Reads in the caller's thread:

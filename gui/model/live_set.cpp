@@ -33,7 +33,7 @@ TierLiveSet live_set(const OpenRun& run, std::uint32_t tier, Time time) {
   std::vector<std::uint32_t> alive;
   if (tier < tiers.size() && time == tiers[tier].peak_time) {
     alive = run.source->at_peak(tier);
-    std::erase_if(alive, [&](std::uint32_t row) { return row >= history.stays().size(); });
+    std::erase_if(alive, [&](std::uint32_t row) { return row >= history.residencies().size(); });
     set.allocated = tiers[tier].peak_allocated;
     set.reserved = tiers[tier].peak_usage.reserved;
   } else {
@@ -44,10 +44,10 @@ TierLiveSet live_set(const OpenRun& run, std::uint32_t tier, Time time) {
   set.by_kind[static_cast<std::size_t>(StorageKind::unknown)] = set.untracked;
   set.rows.reserve(alive.size());
   for (const std::uint32_t i : alive) {
-    const Residency& stay = history.stays()[i];
-    const Bytes bytes = history.storages().bytes[stay.storage];
-    const StorageKind kind = history.storages().kind[stay.storage];
-    set.rows.push_back({stay.storage, bytes, kind, stay.begin, stay.end});
+    const Residency& residency = history.residencies()[i];
+    const Bytes bytes = history.storages().bytes[residency.storage];
+    const StorageKind kind = history.storages().kind[residency.storage];
+    set.rows.push_back({residency.storage, bytes, kind, residency.begin, residency.end});
     set.requested += bytes;
     set.by_kind[static_cast<std::size_t>(kind)] += bytes;
   }

@@ -13,7 +13,7 @@ struct LiveRow {
   StorageId storage = kNoStorage;
   Bytes bytes = 0;
   StorageKind kind = StorageKind::unknown;
-  Time begin{}, end{};  // of its stay in the tier
+  Time begin{}, end{};  // of its residency in the tier
 };
 
 struct TierLiveSet {

@@ -10,8 +10,8 @@
 namespace memwall::gui {
 namespace {
 
-// Rows are numbered with 31 bits: the last one says whether a stay begins or ends.
-constexpr std::size_t kMostStays = std::size_t{1} << 31;
+// Rows are numbered with 31 bits: the last one says whether a residency begins or ends.
+constexpr std::size_t kMostResidencies = std::size_t{1} << 31;
 
 // `progress` for a part of the work: from `low` to `high` of all.
 LoadProgress part_of(const LoadProgress& progress, double low, double high) {
@@ -19,40 +19,40 @@ LoadProgress part_of(const LoadProgress& progress, double low, double high) {
   return [&progress, low, high](double done) { return progress(low + done * (high - low)); };
 }
 
-void check(const std::vector<Residency>& stays, std::size_t storages, std::size_t tiers) {
+void check(const std::vector<Residency>& residencies, std::size_t storages, std::size_t tiers) {
   const auto refuse = [](std::size_t row, const std::string& what) {
     throw InputError("Stay " + std::to_string(row) + " of the run's residency " + what + ".");
   };
-  if (stays.size() >= kMostStays)
-    throw InputError("The run has " + std::to_string(stays.size()) + " stays of storages in tiers; expected at most " +
-                     std::to_string(kMostStays - 1) + ".");
-  for (std::size_t row = 0; row < stays.size(); ++row) {
-    const Residency& stay = stays[row];
-    if (stay.storage >= storages)
-      refuse(row, "is of storage " + std::to_string(stay.storage) + "; expected one below " + std::to_string(storages));
-    if (stay.tier >= tiers)
-      refuse(row, "is in tier " + std::to_string(stay.tier) + "; expected one below " + std::to_string(tiers));
-    if (stay.end < stay.begin) refuse(row, "ends before it begins");
-    if (row > 0 && stay.begin < stays[row - 1].begin) refuse(row, "begins before the one that precedes it");
+  if (residencies.size() >= kMostResidencies)
+    throw InputError("The run has " + std::to_string(residencies.size()) + " residencies of storages in tiers; expected at most " +
+                     std::to_string(kMostResidencies - 1) + ".");
+  for (std::size_t row = 0; row < residencies.size(); ++row) {
+    const Residency& residency = residencies[row];
+    if (residency.storage >= storages)
+      refuse(row, "is of storage " + std::to_string(residency.storage) + "; expected one below " + std::to_string(storages));
+    if (residency.tier >= tiers)
+      refuse(row, "is in tier " + std::to_string(residency.tier) + "; expected one below " + std::to_string(tiers));
+    if (residency.end < residency.begin) refuse(row, "ends before it begins");
+    if (row > 0 && residency.begin < residencies[row - 1].begin) refuse(row, "begins before the one that precedes it");
   }
 }
 
 // All changes of a tier by time, of each instant begins before ends.
-std::vector<TierChange> changes_of(const StayColumns& columns, std::uint8_t tier) {
+std::vector<TierChange> changes_of(const ResidencyColumns& columns, std::uint8_t tier) {
   std::vector<std::uint32_t> begins;
   std::vector<std::pair<Time, std::uint32_t>> ends;
-  for (std::uint32_t row = 0; row < columns.stays.size(); ++row) {
-    const Residency& stay = columns.stays[row];
-    if (stay.tier != tier) continue;
+  for (std::uint32_t row = 0; row < columns.residencies.size(); ++row) {
+    const Residency& residency = columns.residencies[row];
+    if (residency.tier != tier) continue;
     begins.push_back(row);
-    if (stay.end < columns.end) ends.emplace_back(stay.end, row);
+    if (residency.end < columns.end) ends.emplace_back(residency.end, row);
   }
   std::sort(ends.begin(), ends.end());
   std::vector<TierChange> changes;
   changes.reserve(begins.size() + ends.size());
   auto end = ends.begin();
   for (const std::uint32_t row : begins) {
-    for (; end != ends.end() && end->first < columns.stays[row].begin; ++end)
+    for (; end != ends.end() && end->first < columns.residencies[row].begin; ++end)
       changes.push_back(TierChange::end_of(end->second));
     changes.push_back(TierChange::begin_of(row));
   }
@@ -61,11 +61,11 @@ std::vector<TierChange> changes_of(const StayColumns& columns, std::uint8_t tier
 }
 
 // Rows by storage, then begin: counted, for there are millions.
-std::vector<std::uint32_t> rows_by_storage(const std::vector<Residency>& stays, std::size_t storages) {
-  std::vector<std::uint32_t> next(storages + 1, 0), rows(stays.size());
-  for (const Residency& stay : stays) ++next[stay.storage + 1];
+std::vector<std::uint32_t> rows_by_storage(const std::vector<Residency>& residencies, std::size_t storages) {
+  std::vector<std::uint32_t> next(storages + 1, 0), rows(residencies.size());
+  for (const Residency& residency : residencies) ++next[residency.storage + 1];
   for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
-  for (std::uint32_t row = 0; row < stays.size(); ++row) rows[next[stays[row].storage]++] = row;
+  for (std::uint32_t row = 0; row < residencies.size(); ++row) rows[next[residencies[row].storage]++] = row;
   return rows;
 }
 
@@ -76,12 +76,12 @@ std::shared_ptr<const ResidencyHistory> ResidencyHistory::load(const RunSource& 
   const std::size_t tiers = run.machine.tiers.size();
   const std::shared_ptr<ResidencyHistory> history(new ResidencyHistory);
   history->storages_ = source.storages(part_of(progress, 0, 0.2));
-  history->stays_ = source.residency(part_of(progress, 0.2, 0.5));
-  check(history->stays_, history->storages_.bytes.size(), tiers);
+  history->residencies_ = source.residency(part_of(progress, 0.2, 0.5));
+  check(history->residencies_, history->storages_.bytes.size(), tiers);
   history->untracked_ = untracked_by_tier(machine_of_ranks(run.machine, run.trace), run.trace);
   history->untracked_.resize(tiers, 0);
-  history->by_storage_ = rows_by_storage(history->stays_, history->storages_.bytes.size());
-  const StayColumns columns{history->storages_, history->stays_, run.result.end};
+  history->by_storage_ = rows_by_storage(history->residencies_, history->storages_.bytes.size());
+  const ResidencyColumns columns{history->storages_, history->residencies_, run.result.end};
   for (std::size_t tier = 0; tier < tiers; ++tier) {
     const double width = 0.5 / static_cast<double>(tiers), low = 0.5 + width * static_cast<double>(tier);
     if (progress && !progress(low)) throw LoadCancelled{};
@@ -96,23 +96,23 @@ std::shared_ptr<const ResidencyHistory> ResidencyHistory::load(const RunSource& 
 }
 
 KindBytes ResidencyHistory::by_kind(std::uint32_t tier, Time time) const {
-  return tiers_[tier]->by_kind({storages_, stays_, end_}, time);
+  return tiers_[tier]->by_kind({storages_, residencies_, end_}, time);
 }
 
 std::vector<KindHigh> ResidencyHistory::highs(std::uint32_t tier, TimeRange range, std::size_t pieces) const {
-  return tiers_[tier]->highs({storages_, stays_, end_}, range, pieces);
+  return tiers_[tier]->highs({storages_, residencies_, end_}, range, pieces);
 }
 
 KindHigh ResidencyHistory::highest(std::uint32_t tier) const {
-  return tiers_[tier]->highest({storages_, stays_, end_});
+  return tiers_[tier]->highest({storages_, residencies_, end_});
 }
 
 std::vector<std::uint32_t> ResidencyHistory::alive(std::uint32_t tier, Time time) const {
-  return tiers_[tier]->alive({storages_, stays_, end_}, time);
+  return tiers_[tier]->alive({storages_, residencies_, end_}, time);
 }
 
 std::vector<std::uint32_t> ResidencyHistory::life(StorageId storage) const {
-  const auto of = [&](std::uint32_t row) { return stays_[row].storage; };
+  const auto of = [&](std::uint32_t row) { return residencies_[row].storage; };
   const auto first = std::partition_point(by_storage_.begin(), by_storage_.end(),
                                           [&](std::uint32_t row) { return of(row) < storage; });
   const auto last =
@@ -121,7 +121,7 @@ std::vector<std::uint32_t> ResidencyHistory::life(StorageId storage) const {
 }
 
 std::size_t ResidencyHistory::resident_bytes() const {
-  std::size_t bytes = sizeof *this + stays_.capacity() * sizeof(Residency) +
+  std::size_t bytes = sizeof *this + residencies_.capacity() * sizeof(Residency) +
                       by_storage_.capacity() * sizeof(std::uint32_t) + storages_.bytes.capacity() * sizeof(Bytes) +
                       storages_.kind.capacity() * sizeof(StorageKind) + storages_.label.capacity() * sizeof(StringId) +
                       storages_.preexisting.capacity() / 8;

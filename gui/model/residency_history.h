@@ -1,9 +1,9 @@
-// Which storage lives in which tier, when: stays, and memory by kind at every instant.
+// Which storage lives in which tier, when: residencies, and memory by kind at every instant.
 //
-// Answers for an instant and for a range in the logarithm of the number of stays plus what they
+// Answers for an instant and for a range in the logarithm of the number of residencies plus what they
 // return: totals stand at every kCheckpoint-th change. Immutable once built.
 //
-// In one instant much can happen. The file says in which order stays began; where others ended in the same instant,
+// In one instant much can happen. The file says in which order residencies began; where others ended in the same instant,
 // the tier's requested bytes (Run::memory) tell when. The instant at which a tier holds most is exact, kind by kind;
 // elsewhere within an instant the sum is, and which of two storages of one size ended first may be a guess.
 #pragma once
@@ -34,7 +34,7 @@ class ResidencyHistory {
   static std::shared_ptr<const ResidencyHistory> load(const RunSource& source, const LoadProgress& progress);
 
   const StorageColumns& storages() const { return storages_; }
-  const std::vector<Residency>& stays() const { return stays_; }  // ascending in begin
+  const std::vector<Residency>& residencies() const { return residencies_; }  // ascending in begin
   // Requested bytes by kind at an instant, as memory_by_kind(whole run, tier): after all that changes in it.
   KindBytes by_kind(std::uint32_t tier, Time time) const;
   // `pieces` equal pieces of the range, each with its highest stack; what a piece begins with counts.
@@ -43,10 +43,10 @@ class ResidencyHistory {
   std::vector<KindHigh> highs(std::uint32_t tier, TimeRange range, std::size_t pieces) const;
   // The highest stack of all, and its instant.
   KindHigh highest(std::uint32_t tier) const;
-  // Rows of stays() that live in a tier at an instant (begin <= time < end), ascending. What lives until the end of
+  // Rows of residencies() that live in a tier at an instant (begin <= time < end), ascending. What lives until the end of
   // the run lives at its end too.
   std::vector<std::uint32_t> alive(std::uint32_t tier, Time time) const;
-  // Rows of stays() of one storage, ascending in begin: its life across tiers.
+  // Rows of residencies() of one storage, ascending in begin: its life across tiers.
   std::vector<std::uint32_t> life(StorageId storage) const;
   // Bytes in no storage that a tier holds all the time; part of `unknown` above.
   Bytes untracked(std::uint32_t tier) const { return untracked_[tier]; }
@@ -55,10 +55,10 @@ class ResidencyHistory {
  private:
   ResidencyHistory() = default;
   StorageColumns storages_;
-  std::vector<Residency> stays_;
+  std::vector<Residency> residencies_;
   std::vector<std::shared_ptr<const TierChanges>> tiers_;
   std::vector<Bytes> untracked_;           // per tier
-  std::vector<std::uint32_t> by_storage_;  // rows of stays_, by storage, then begin
+  std::vector<std::uint32_t> by_storage_;  // rows of residencies_, by storage, then begin
   Time end_{};                             // of the run
 };
 

@@ -48,9 +48,9 @@ DetailSection life_of(const OpenRun& run, StorageRef ref) {
   const Time end = run.outline().run.result.end;
   const std::vector<std::uint32_t> rows = run.history->life(ref.storage);
   for (const std::uint32_t row : rows) {
-    const Residency& stay = run.history->stays()[row];
-    section.lines.push_back(line("in " + run.outline().run.machine.tiers[stay.tier].name,
-                                 stretch(stay.begin, stay.end) + (stay.end >= end ? ", the end of the run" : "")));
+    const Residency& residency = run.history->residencies()[row];
+    section.lines.push_back(line("in " + run.outline().run.machine.tiers[residency.tier].name,
+                                 stretch(residency.begin, residency.end) + (residency.end >= end ? ", the end of the run" : "")));
   }
   if (rows.empty()) section.lines.push_back(line("", "never in any tier"));
   return section;
@@ -80,7 +80,7 @@ std::vector<DetailSection> details_of(const OpenRun& run, StorageRef storage) {
   std::vector<DetailSection> sections{what_it_is(run, storage), life_of(run, storage)};
   DetailSection uses = uses_of(run, storage, maker_of(run, storage.storage));
   if (run.history && !run.history->life(storage.storage).empty()) {
-    const Residency& last = run.history->stays()[run.history->life(storage.storage).back()];
+    const Residency& last = run.history->residencies()[run.history->life(storage.storage).back()];
     const bool is_kept = last.end >= run.outline().run.result.end;
     uses.lines.push_back(line("freed", is_kept ? "not within the run" : "at " + format_time(last.end)));
     if (const auto freed = is_kept ? std::nullopt : free_of(run, storage.storage))

@@ -48,7 +48,7 @@ std::optional<OpId> allocation_of(const OpenRun& run, StorageId storage) {
   if (!run.history) return std::nullopt;
   const std::vector<std::uint32_t> life = run.history->life(storage);
   if (life.empty()) return std::nullopt;
-  return call_at(run, OpKind::alloc, run.history->stays()[life.front()].begin, storage);
+  return call_at(run, OpKind::alloc, run.history->residencies()[life.front()].begin, storage);
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ std::optional<OpId> free_of(const OpenRun& run, StorageId storage) {
   if (!run.history) return std::nullopt;
   const std::vector<std::uint32_t> life = run.history->life(storage);
   if (life.empty()) return std::nullopt;
-  return call_at(run, OpKind::free, run.history->stays()[life.back()].end, storage);
+  return call_at(run, OpKind::free, run.history->residencies()[life.back()].end, storage);
 }
 
 StorageName name_of(const OpenRun& run, StorageId storage) {

@@ -9,11 +9,11 @@
 namespace memwall::gui {
 
 // Who made a storage: the first op that writes it, else the one that allocated it. Nothing where it was there before
-// the first op, or the run does not tell. The allocation is looked for where its first stay begins, if run.history is
+// the first op, or the run does not tell. The allocation is looked for where its first residency begins, if run.history is
 // loaded. Throws InputError.
 std::optional<OpId> maker_of(const OpenRun& run, StorageId storage);
 
-// The op that frees it, looked for where its last stay ends. Throws InputError.
+// The op that frees it, looked for where its last residency ends. Throws InputError.
 std::optional<OpId> free_of(const OpenRun& run, StorageId storage);
 
 // A storage as people see it: its label, else the op that made it; with module and phase of that. Throws InputError.

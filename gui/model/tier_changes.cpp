@@ -9,14 +9,14 @@ namespace {
 Bytes sum_of(const KindBytes& bytes) { return std::accumulate(bytes.begin(), bytes.end(), Bytes{0}); }
 
 // Never given back: later than every instant.
-Time end_of(const StayColumns& columns, std::uint32_t row) {
-  const Time end = columns.stays[row].end;
+Time end_of(const ResidencyColumns& columns, std::uint32_t row) {
+  const Time end = columns.residencies[row].end;
   return end < columns.end ? end : kNever;
 }
 
 }  // namespace
 
-TierChanges::TierChanges(const StayColumns& columns, std::vector<TierChange> changes, Bytes untracked)
+TierChanges::TierChanges(const ResidencyColumns& columns, std::vector<TierChange> changes, Bytes untracked)
     : changes_(std::move(changes)) {
   const std::size_t blocks = (changes_.size() + kCheckpoint - 1) / kCheckpoint;
   totals_.reserve(blocks + 1);
@@ -61,7 +61,7 @@ void TierChanges::build_levels() {
   }
 }
 
-void TierChanges::build_ends(const StayColumns& columns) {
+void TierChanges::build_ends(const ResidencyColumns& columns) {
   rows_.reserve(changes_.size() / 2 + 1);
   for (const TierChange& change : changes_)
     if (!change.ends()) rows_.push_back(change.row());
@@ -83,17 +83,17 @@ void TierChanges::build_ends(const StayColumns& columns) {
   }
 }
 
-Time TierChanges::time_of(const StayColumns& columns, std::size_t change) const {
-  const Residency& stay = columns.stays[changes_[change].row()];
-  return changes_[change].ends() ? stay.end : stay.begin;
+Time TierChanges::time_of(const ResidencyColumns& columns, std::size_t change) const {
+  const Residency& residency = columns.residencies[changes_[change].row()];
+  return changes_[change].ends() ? residency.end : residency.begin;
 }
 
-void TierChanges::apply(const StayColumns& columns, std::size_t change, KindBytes& bytes) const {
+void TierChanges::apply(const ResidencyColumns& columns, std::size_t change, KindBytes& bytes) const {
   const std::uint32_t row = changes_[change].row();
   bytes[columns.kind(row)] += changes_[change].ends() ? -columns.bytes(row) : columns.bytes(row);
 }
 
-std::size_t TierChanges::count_before(const StayColumns& columns, Time time, bool including, std::size_t from) const {
+std::size_t TierChanges::count_before(const ResidencyColumns& columns, Time time, bool including, std::size_t from) const {
   const auto is_before = [&](Time a) { return including ? a <= time : a < time; };
   // The last checkpoint before `time`: those after it stand at later changes.
   const auto block =
@@ -105,18 +105,18 @@ std::size_t TierChanges::count_before(const StayColumns& columns, Time time, boo
   return i;
 }
 
-KindBytes TierChanges::after(const StayColumns& columns, std::size_t count) const {
+KindBytes TierChanges::after(const ResidencyColumns& columns, std::size_t count) const {
   KindBytes bytes = totals_[count / kCheckpoint];
   for (std::size_t i = count / kCheckpoint * kCheckpoint; i < count; ++i) apply(columns, i, bytes);
   return bytes;
 }
 
-KindBytes TierChanges::by_kind(const StayColumns& columns, Time time) const {
+KindBytes TierChanges::by_kind(const ResidencyColumns& columns, Time time) const {
   return after(columns, count_before(columns, time, true));
 }
 
 // Of the states after `first` ... `last` changes, all within one block: (last - 1) / kCheckpoint is that of `first`.
-TierChanges::High TierChanges::highest_of_block(const StayColumns& columns, std::size_t first, std::size_t last) const {
+TierChanges::High TierChanges::highest_of_block(const ResidencyColumns& columns, std::size_t first, std::size_t last) const {
   const std::size_t block = first / kCheckpoint;
   Bytes sum = sum_of(totals_[block]);
   High high{std::numeric_limits<Bytes>::min(), 0};
@@ -145,7 +145,7 @@ void TierChanges::take_blocks(std::size_t from, std::size_t to, High& high) cons
   }
 }
 
-TierChanges::High TierChanges::highest_between(const StayColumns& columns, std::size_t first, std::size_t last) const {
+TierChanges::High TierChanges::highest_between(const ResidencyColumns& columns, std::size_t first, std::size_t last) const {
   const std::size_t first_end = (first / kCheckpoint + 1) * kCheckpoint;
   if (last <= first_end) return highest_of_block(columns, first, last);
   High high = highest_of_block(columns, first, first_end);
@@ -162,7 +162,7 @@ std::size_t TierChanges::checkpoints_before(Time time, std::size_t from) const {
 }
 
 // Whole blocks, with the one in which the piece begins and the one in which it ends.
-KindHigh TierChanges::coarse_high(const StayColumns& columns, std::size_t first, std::size_t last,
+KindHigh TierChanges::coarse_high(const ResidencyColumns& columns, std::size_t first, std::size_t last,
                                   TimeRange piece) const {
   High high = first == 0 ? High{sum_of(totals_[0]), 0} : High{std::numeric_limits<Bytes>::min(), 0};
   take_blocks(first == 0 ? 0 : first - 1, last, high);
@@ -171,7 +171,7 @@ KindHigh TierChanges::coarse_high(const StayColumns& columns, std::size_t first,
   return {std::clamp(time, piece.begin, piece.end), block_highs_[(high.count - 1) / kCheckpoint]};
 }
 
-KindHigh TierChanges::exact_high(const StayColumns& columns, TimeRange piece, bool closed,
+KindHigh TierChanges::exact_high(const ResidencyColumns& columns, TimeRange piece, bool closed,
                                  std::size_t checkpoint) const {
   const std::size_t known = checkpoint == 0 ? 0 : (checkpoint - 1) * kCheckpoint;
   const std::size_t first = count_before(columns, piece.begin, false, known);
@@ -180,7 +180,7 @@ KindHigh TierChanges::exact_high(const StayColumns& columns, TimeRange piece, bo
   return {high.count == first ? piece.begin : time_of(columns, high.count - 1), after(columns, high.count)};
 }
 
-std::vector<KindHigh> TierChanges::highs(const StayColumns& columns, TimeRange range, std::size_t pieces) const {
+std::vector<KindHigh> TierChanges::highs(const ResidencyColumns& columns, TimeRange range, std::size_t pieces) const {
   std::vector<KindHigh> found;
   found.reserve(pieces);
   const double step = static_cast<double>(range.length().count()) / static_cast<double>(pieces);
@@ -199,12 +199,12 @@ std::vector<KindHigh> TierChanges::highs(const StayColumns& columns, TimeRange r
   return found;
 }
 
-KindHigh TierChanges::highest(const StayColumns& columns) const {
+KindHigh TierChanges::highest(const ResidencyColumns& columns) const {
   const High high = highest_between(columns, 0, changes_.size());
   return {high.count == 0 ? Time{} : time_of(columns, high.count - 1), after(columns, high.count)};
 }
 
-void TierChanges::collect(const StayColumns& columns, Time time, std::size_t level, std::size_t node, std::size_t count,
+void TierChanges::collect(const ResidencyColumns& columns, Time time, std::size_t level, std::size_t node, std::size_t count,
                           std::vector<std::uint32_t>& found) const {
   if (ends_[level][node] <= time) return;
   std::size_t width = kFanOut;  // rows under a child
@@ -217,9 +217,9 @@ void TierChanges::collect(const StayColumns& columns, Time time, std::size_t lev
       found.push_back(rows_[child]);
 }
 
-std::vector<std::uint32_t> TierChanges::alive(const StayColumns& columns, Time time) const {
+std::vector<std::uint32_t> TierChanges::alive(const ResidencyColumns& columns, Time time) const {
   const auto begun = std::partition_point(rows_.begin(), rows_.end(),
-                                          [&](std::uint32_t row) { return columns.stays[row].begin <= time; });
+                                          [&](std::uint32_t row) { return columns.residencies[row].begin <= time; });
   const auto count = static_cast<std::size_t>(begun - rows_.begin());
   std::vector<std::uint32_t> found;
   if (count > 0) collect(columns, time, ends_.size() - 1, 0, count, found);

@@ -10,16 +10,16 @@
 
 namespace memwall::gui {
 
-// What the stays are made of; all outlive the changes.
-struct StayColumns {
+// What the residencies are made of; all outlive the changes.
+struct ResidencyColumns {
   const StorageColumns& storages;
-  const std::vector<Residency>& stays;
+  const std::vector<Residency>& residencies;
   Time end{};  // of the run: what ends then never does
-  Bytes bytes(std::uint32_t row) const { return storages.bytes[stays[row].storage]; }
-  std::size_t kind(std::uint32_t row) const { return static_cast<std::size_t>(storages.kind[stays[row].storage]); }
+  Bytes bytes(std::uint32_t row) const { return storages.bytes[residencies[row].storage]; }
+  std::size_t kind(std::uint32_t row) const { return static_cast<std::size_t>(storages.kind[residencies[row].storage]); }
 };
 
-// A stay that begins or ends.
+// A residency that begins or ends.
 struct TierChange {
   std::uint32_t code = 0;
   static TierChange begin_of(std::uint32_t row) { return {row << 1}; }
@@ -35,12 +35,12 @@ class TierChanges {
   static constexpr std::size_t kFanOut = 8;       // blocks that one of the next level covers
 
   // `changes` in the order in which they happened; `untracked` is there before the first.
-  TierChanges(const StayColumns& columns, std::vector<TierChange> changes, Bytes untracked);
+  TierChanges(const ResidencyColumns& columns, std::vector<TierChange> changes, Bytes untracked);
 
-  KindBytes by_kind(const StayColumns& columns, Time time) const;
-  std::vector<KindHigh> highs(const StayColumns& columns, TimeRange range, std::size_t pieces) const;
-  KindHigh highest(const StayColumns& columns) const;
-  std::vector<std::uint32_t> alive(const StayColumns& columns, Time time) const;
+  KindBytes by_kind(const ResidencyColumns& columns, Time time) const;
+  std::vector<KindHigh> highs(const ResidencyColumns& columns, TimeRange range, std::size_t pieces) const;
+  KindHigh highest(const ResidencyColumns& columns) const;
+  std::vector<std::uint32_t> alive(const ResidencyColumns& columns, Time time) const;
   std::size_t resident_bytes() const;
 
  private:
@@ -52,25 +52,25 @@ class TierChanges {
       if (other.sum > sum) *this = other;
     }
   };
-  // The latest end of stays in a row, for alive().
+  // The latest end of residencies in a row, for alive().
   using Ends = std::vector<Time>;
 
-  Time time_of(const StayColumns& columns, std::size_t change) const;
-  void apply(const StayColumns& columns, std::size_t change, KindBytes& bytes) const;
+  Time time_of(const ResidencyColumns& columns, std::size_t change) const;
+  void apply(const ResidencyColumns& columns, std::size_t change, KindBytes& bytes) const;
   // How many changes come before `time` (with it: `including`). `from`: a number that is known to be no larger.
-  std::size_t count_before(const StayColumns& columns, Time time, bool including, std::size_t from = 0) const;
-  KindBytes after(const StayColumns& columns, std::size_t count) const;
+  std::size_t count_before(const ResidencyColumns& columns, Time time, bool including, std::size_t from = 0) const;
+  KindBytes after(const ResidencyColumns& columns, std::size_t count) const;
   // The highest of the states after `first` ... `last` changes.
-  High highest_between(const StayColumns& columns, std::size_t first, std::size_t last) const;
+  High highest_between(const ResidencyColumns& columns, std::size_t first, std::size_t last) const;
   void take_blocks(std::size_t from, std::size_t to, High& high) const;
   std::size_t checkpoints_before(Time time, std::size_t from) const;
   // `first`, `last`: how many checkpoints come before the piece's begin and end.
-  KindHigh coarse_high(const StayColumns& columns, std::size_t first, std::size_t last, TimeRange piece) const;
-  KindHigh exact_high(const StayColumns& columns, TimeRange piece, bool closed, std::size_t checkpoint) const;
-  High highest_of_block(const StayColumns& columns, std::size_t first, std::size_t last) const;
+  KindHigh coarse_high(const ResidencyColumns& columns, std::size_t first, std::size_t last, TimeRange piece) const;
+  KindHigh exact_high(const ResidencyColumns& columns, TimeRange piece, bool closed, std::size_t checkpoint) const;
+  High highest_of_block(const ResidencyColumns& columns, std::size_t first, std::size_t last) const;
   void build_levels();
-  void build_ends(const StayColumns& columns);
-  void collect(const StayColumns& columns, Time time, std::size_t level, std::size_t node, std::size_t count,
+  void build_ends(const ResidencyColumns& columns);
+  void collect(const ResidencyColumns& columns, Time time, std::size_t level, std::size_t node, std::size_t count,
                std::vector<std::uint32_t>& found) const;
 
   std::vector<TierChange> changes_;
@@ -78,7 +78,7 @@ class TierChanges {
   std::vector<KindBytes> block_highs_;     // the highest state of every block
   std::vector<Time> times_;                // of change i * kCheckpoint
   std::vector<std::vector<High>> levels_;  // [0][i]: of the states after each change of block i
-  std::vector<std::uint32_t> rows_;        // of stays, ascending in begin
+  std::vector<std::uint32_t> rows_;        // of residencies, ascending in begin
   std::vector<Ends> ends_;                 // [0][i]: of rows i * kFanOut ...
 };
 

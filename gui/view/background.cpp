@@ -30,7 +30,7 @@ struct Background::Job {
 
 // The threads outlive no Background: its destructor joins them.
 struct Background::Queue {
-  enum Worker : std::size_t { patient, urgent, workers };
+  enum Worker : std::size_t { normal, urgent, workers };
 
   explicit Queue(Background* its_owner) : owner(its_owner) {}
   void work(Worker worker);
@@ -110,7 +110,7 @@ void Background::Queue::perform(const std::shared_ptr<Job>& job) const {
 }
 
 Background::Background(QObject* parent) : QObject(parent), queue_(std::make_unique<Queue>(this)) {
-  for (const auto worker : {Queue::patient, Queue::urgent}) {
+  for (const auto worker : {Queue::normal, Queue::urgent}) {
     queue_->threads[worker] = std::thread([queue = queue_.get(), worker] { queue->work(worker); });
   }
 }
@@ -137,14 +137,14 @@ void Background::start(const QString& what, Work work, const QString& key, bool 
   if (urgent) {
     queue_->waiting[Queue::urgent].push_front(job);
   } else {
-    queue_->waiting[Queue::patient].push_back(job);
+    queue_->waiting[Queue::normal].push_back(job);
   }
   queue_->changed.notify_all();
 }
 
 void Background::cancel() {
   const std::lock_guard lock(queue_->mutex);
-  if (const auto& job = queue_->running[Queue::patient]) job->cancelled = true;
+  if (const auto& job = queue_->running[Queue::normal]) job->cancelled = true;
 }
 
 void Background::cancel(const QString& key) {

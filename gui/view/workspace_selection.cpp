@@ -180,7 +180,7 @@ std::optional<TimeRange> Workspace::chosen_range() {
   const auto& history = *state_.runs[chosen.storage->run].history;
   std::optional<TimeRange> life;
   for (const std::uint32_t row : history.life(chosen.storage->storage)) {
-    const Residency& stay = history.stays()[row];
+    const Residency& stay = history.residencies()[row];
     if (!life) life = TimeRange{stay.begin, stay.end};
     life->end = std::max(life->end, stay.end);
   }

@@ -52,10 +52,10 @@ bool can_do(CollectiveAlgorithm algorithm, CollectiveKind kind) {
   return false;
 }
 
-bool fits(const CollectiveLaw& law, CollectiveKind kind, std::uint32_t ranks) {
-  if (ranks < law.min_ranks || (law.max_ranks != 0 && ranks > law.max_ranks)) return false;
-  if (law.kinds.empty()) return can_do(law.algorithm, kind);
-  return std::find(law.kinds.begin(), law.kinds.end(), kind) != law.kinds.end();
+bool fits(const CollectiveModel& model, CollectiveKind kind, std::uint32_t ranks) {
+  if (ranks < model.min_ranks || (model.max_ranks != 0 && ranks > model.max_ranks)) return false;
+  if (model.kinds.empty()) return can_do(model.algorithm, kind);
+  return std::find(model.kinds.begin(), model.kinds.end(), kind) != model.kinds.end();
 }
 
 // Where the switch adds, a rank sends its message once, and its part of the result once more for the others. Otherwise
@@ -65,30 +65,30 @@ double sent_share(CollectiveAlgorithm algorithm, CollectiveKind kind, double ran
   return adds ? (ranks + 1) / ranks : ring_share(kind, ranks);
 }
 
-CollectiveCost cost_of(const CollectiveLaw& law, const Group& g, Bytes bytes) {
+CollectiveCost cost_of(const CollectiveModel& model, const Group& g, Bytes bytes) {
   CollectiveCost cost;
-  cost.law = law.name;
-  cost.residual = law.residual;
-  const Steps steps = steps_of(law.algorithm, g);
-  const Duration inner = law.inner_steps ? law.inner_step_latency : law.step_latency;
+  cost.model = model.name;
+  cost.residual = model.residual;
+  const Steps steps = steps_of(model.algorithm, g);
+  const Duration inner = model.inner_steps ? model.inner_step_latency : model.step_latency;
   cost.duration =
-      law.base_latency + from_seconds(steps.outer * to_seconds(law.step_latency) + steps.inner * to_seconds(inner));
+      model.base_latency + from_seconds(steps.outer * to_seconds(model.step_latency) + steps.inner * to_seconds(inner));
   const auto message = static_cast<double>(bytes);
   const auto wire = static_cast<double>(std::llround(ring_share(g.kind, g.ranks) * message));
   if (wire <= 0) return cost;
-  cost.duration += from_seconds(wire / (law.bus_bandwidth * law.efficiency.at(message)));
-  cost.sent = static_cast<Bytes>(std::llround(sent_share(law.algorithm, g.kind, g.ranks) * message));
+  cost.duration += from_seconds(wire / (model.bus_bandwidth * model.efficiency.at(message)));
+  cost.sent = static_cast<Bytes>(std::llround(sent_share(model.algorithm, g.kind, g.ranks) * message));
   return cost;
 }
 
-CollectiveLaw own_ring(const Fabric& fabric) {
-  CollectiveLaw law;
-  law.bus_bandwidth = fabric.bus_bandwidth;
-  law.step_latency = fabric.step_latency;
-  law.base_latency = fabric.base_latency;
-  law.efficiency = fabric.efficiency;
-  law.residual = fabric.residual;
-  return law;
+CollectiveModel own_ring(const Fabric& fabric) {
+  CollectiveModel model;
+  model.bus_bandwidth = fabric.bus_bandwidth;
+  model.step_latency = fabric.step_latency;
+  model.base_latency = fabric.base_latency;
+  model.efficiency = fabric.efficiency;
+  model.residual = fabric.residual;
+  return model;
 }
 
 // How many ranks the fabric inside of this one reaches; 1 where it is the innermost.
@@ -131,9 +131,9 @@ CollectiveCost collective_cost(const Machine& machine, CollectiveKind kind, Byte
   group.nodes = std::ceil(group.ranks / group.ranks_of_node);
   CollectiveCost best;
   bool found = false;
-  for (const CollectiveLaw& law : fabric->collectives) {
-    if (!fits(law, kind, ranks)) continue;
-    CollectiveCost cost = cost_of(law, group, bytes);
+  for (const CollectiveModel& model : fabric->collectives) {
+    if (!fits(model, kind, ranks)) continue;
+    CollectiveCost cost = cost_of(model, group, bytes);
     if (!found || cost.duration < best.duration) best = std::move(cost);
     found = true;
   }

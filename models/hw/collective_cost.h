@@ -9,9 +9,9 @@
 //              all-reduce, reduce-scatter and all-gather
 //
 // Bandwidths are nccl-tests' bus bandwidths (its doc/PERFORMANCE.md): wire bytes are those of a ring, whatever the
-// algorithm. Steps follow NCCL src/graph/tuning.cc: where a law has an inner step latency, a ring's steps are those
-// between nodes and the rest within them; a node is what the next inner fabric reaches. Of the laws that fit kind and
-// ranks the fastest is taken; a fabric without laws is one ring, all of whose steps are alike.
+// algorithm. Steps follow NCCL src/graph/tuning.cc: where a model has an inner step latency, a ring's steps are those
+// between nodes and the rest within them; a node is what the next inner fabric reaches. Of the models that fit kind and
+// ranks the fastest is taken; a fabric without models is one ring, all of whose steps are alike.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ struct CollectiveCost {
   Duration duration{};
   Bytes sent = 0;       // that one rank puts on the wire
   double residual = 0;  // 90 % of measurements lie within duration x (1 +- residual); 0 = not known
-  std::string law;      // "" = the fabric's own ring
+  std::string model;      // "" = the fabric's own ring
 };
 
 // Of a message of `bytes` (the whole, gathered one). Nothing for one rank. Throws UsageError where no fabric reaches

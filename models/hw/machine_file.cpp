@@ -145,9 +145,9 @@ constexpr double kInSwitch = 2;
 
 void cap_fabric(Fabric& fabric, BytesPerSecond link) {
   fabric.bus_bandwidth = std::min(fabric.bus_bandwidth, link);
-  for (CollectiveLaw& law : fabric.collectives) {
-    const double most = law.algorithm == CollectiveAlgorithm::in_switch ? kInSwitch * link : link;
-    law.bus_bandwidth = std::min(law.bus_bandwidth, most);
+  for (CollectiveModel& model : fabric.collectives) {
+    const double most = model.algorithm == CollectiveAlgorithm::in_switch ? kInSwitch * link : link;
+    model.bus_bandwidth = std::min(model.bus_bandwidth, most);
   }
 }
 

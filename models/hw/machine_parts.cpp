@@ -113,22 +113,22 @@ HostCosts read_host(const schema::Host& from) {
   return host;
 }
 
-CollectiveLaw read_collective(const schema::Collective& from) {
-  CollectiveLaw law;
-  law.name = from.name();
+CollectiveModel read_collective(const schema::Collective& from) {
+  CollectiveModel model;
+  model.name = from.name();
   // The schema's enums repeat CollectiveAlgorithm and CollectiveKind value by value; machine_file_test.cpp holds them.
-  law.algorithm = static_cast<CollectiveAlgorithm>(from.algorithm());
-  for (const int kind : from.kind()) law.kinds.push_back(static_cast<CollectiveKind>(kind));
-  if (from.has_min_ranks()) law.min_ranks = count_of(from.min_ranks());
-  if (from.has_max_ranks()) law.max_ranks = count_of(from.max_ranks());
-  law.bus_bandwidth = rate_of(from.bus_bandwidth());
-  law.step_latency = time_of(from.step_latency());
-  law.inner_steps = from.has_inner_step_latency();
-  if (law.inner_steps) law.inner_step_latency = time_of(from.inner_step_latency());
-  law.base_latency = time_of(from.base_latency());
-  law.efficiency = parse_curve(from.efficiency());
-  if (from.has_residual()) law.residual = share_of(from.residual());
-  return law;
+  model.algorithm = static_cast<CollectiveAlgorithm>(from.algorithm());
+  for (const int kind : from.kind()) model.kinds.push_back(static_cast<CollectiveKind>(kind));
+  if (from.has_min_ranks()) model.min_ranks = count_of(from.min_ranks());
+  if (from.has_max_ranks()) model.max_ranks = count_of(from.max_ranks());
+  model.bus_bandwidth = rate_of(from.bus_bandwidth());
+  model.step_latency = time_of(from.step_latency());
+  model.inner_steps = from.has_inner_step_latency();
+  if (model.inner_steps) model.inner_step_latency = time_of(from.inner_step_latency());
+  model.base_latency = time_of(from.base_latency());
+  model.efficiency = parse_curve(from.efficiency());
+  if (from.has_residual()) model.residual = share_of(from.residual());
+  return model;
 }
 
 StorageRequests read_requests(const schema::Requests& from) {

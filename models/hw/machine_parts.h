@@ -24,7 +24,7 @@ inline std::uint32_t count_of(const schema::Quantity& q) {
 
 Gpu read_gpu(const schema::Gpu& from);
 HostCosts read_host(const schema::Host& from);
-CollectiveLaw read_collective(const schema::Collective& from);
+CollectiveModel read_collective(const schema::Collective& from);
 StorageRequests read_requests(const schema::Requests& from);
 
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "models/hw/carried_duration.h"
+#include "models/hw/transferred_duration.h"
 #include "models/hw/pricer.h"
 #include "models/hw/transfer_counts.h"
 #include "models/hw/transferred_host.h"
@@ -36,7 +36,7 @@ class Transfer {
     if (!runs_on_device(op.kind) && op.kind != OpKind::host_work) return;
     if (op.origin == Origin::modelled) return price(op);
     if (!from_ || op.kind == OpKind::host_work || op.kind == OpKind::graph_launch) return;
-    const CarriedDuration carried = carried_op(op);
+    const TransferredDuration carried = transferred_op(op);
     counts_.add(op, carried);
     if (carried.duration == op.duration && carried.error == 0) return;  // alike in what this op needs
     op.duration = carried.duration;
@@ -68,17 +68,17 @@ class Transfer {
     }
   }
 
-  CarriedDuration carried_op(const Op& op) const {
+  TransferredDuration transferred_op(const Op& op) const {
     const PricedMachine here{*from_, *old_prices_}, there{to_, *new_prices_};
     const Shape& shape = trace_.shapes[op.shape];
     switch (op.kind) {
       case OpKind::copy:
       case OpKind::storage_io:
-        return carried_copy(op.duration, op, trace_.places[op.from], trace_.places[op.to], here, there);
+        return transferred_copy(op.duration, op, trace_.places[op.from], trace_.places[op.to], here, there);
       case OpKind::collective:
-        return carried_collective(op.duration, op, ranks_of(op, trace_), here, there);
+        return transferred_collective(op.duration, op, ranks_of(op, trace_), here, there);
       default:
-        return carried_kernel(op.duration, {*from_, op, shape}, {to_, op, shape});
+        return transferred_kernel(op.duration, {*from_, op, shape}, {to_, op, shape});
     }
   }
 
@@ -96,13 +96,13 @@ Trace transferred(Trace trace, const Machine* from, const Machine& to, const Tra
   for (Op& op : trace.ops) transfer.carry(op);
   if (from && transfer.counts().changed() > 0) {
     trace.notes.push_back(fmt::format(
-        "Durations are carried from {} to {} by operator class (models/hw/carried_duration.h), each with an interval "
+        "Durations are carried from {} to {} by operator class (models/hw/transferred_duration.h), each with an interval "
         "that holds 90 % of truths{}.",
         from->name, from->name == to.name ? to.name + " with the given settings" : to.name,
         settings.host ? "" : "; host time is unchanged"));
     for (std::string& line : transfer.counts().lines()) trace.notes.push_back(std::move(line));
   }
-  if (from && settings.host) carry_host_time(trace, from->host, to.host);
+  if (from && settings.host) transfer_host_time(trace, from->host, to.host);
   trace.machine = to.name;
   return trace;
 }

@@ -1,6 +1,6 @@
 // Carries a trace from the machine it was measured on to another one.
 //
-//   kernels, memsets, copies, collectives   by models/hw/carried_duration.h, each with the error of its class
+//   kernels, memsets, copies, collectives   by models/hw/transferred_duration.h, each with the error of its class
 //   modelled ops                            priced anew
 //   host time                               unchanged, unless asked for: see TransferSettings
 //

@@ -22,21 +22,21 @@ std::string class_of(const Op& op) {
   }
 }
 
-std::string_view manner(CarryRule rule) {
+std::string_view manner(TransferRule rule) {
   switch (rule) {
-    case CarryRule::launch:
+    case TransferRule::launch:
       return "by their fixed time, which is all they took";
-    case CarryRule::work:
+    case TransferRule::work:
       return "by FLOPs, bytes and shape";
-    case CarryRule::bandwidth:
+    case TransferRule::bandwidth:
       return "taken as memory-bound, bytes inferred from the time";
-    case CarryRule::between:
+    case TransferRule::between:
       return "between the ratios of peak rate and bandwidth, as their work is not known";
-    case CarryRule::route:
+    case TransferRule::route:
       return "by the route's latency and bandwidth";
-    case CarryRule::fabric:
+    case TransferRule::fabric:
       return "by the fabric's latency and bandwidth";
-    case CarryRule::unchanged:
+    case TransferRule::unchanged:
       break;
   }
   return "left as they are";
@@ -44,7 +44,7 @@ std::string_view manner(CarryRule rule) {
 
 }  // namespace
 
-void TransferCounts::add(const Op& op, const CarriedDuration& carried) {
+void TransferCounts::add(const Op& op, const TransferredDuration& carried) {
   const double seconds = to_seconds(op.duration);
   if (seconds <= 0) return;
   Group& group = groups_[{class_of(op), carried.rule}];

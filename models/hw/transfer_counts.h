@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "models/hw/carried_duration.h"
+#include "models/hw/transferred_duration.h"
 
 namespace memwall {
 
 class TransferCounts {
  public:
   // `op` as it was measured.
-  void add(const Op& op, const CarriedDuration& carried);
+  void add(const Op& op, const TransferredDuration& carried);
 
   std::size_t changed() const { return changed_; }
 
@@ -25,7 +25,7 @@ class TransferCounts {
     double seconds = 0, error_seconds = 0;
     std::vector<float> factors;
   };
-  std::map<std::pair<std::string, CarryRule>, Group> groups_;
+  std::map<std::pair<std::string, TransferRule>, Group> groups_;
   double seconds_ = 0;
   std::size_t changed_ = 0;
 };

@@ -6,7 +6,7 @@ namespace memwall {
 namespace {
 
 using C = OperatorClass;
-using R = CarryRule;
+using R = TransferRule;
 
 // Sources: tables of `memwall validate --transfer`, the half of its rows that fits (by a hash of their names).
 constexpr std::string_view
@@ -59,7 +59,7 @@ constexpr std::array<TransferError, 23> kErrors{{
 
 constexpr double kUnknownBytes = 2;  // assumption: a collective of unknown bytes errs by twice as much
 
-double stated(CarryRule rule, OperatorClass c) {
+double stated(TransferRule rule, OperatorClass c) {
   for (const TransferError& e : kErrors)
     if (e.rule == rule && e.operator_class == c) return e.error;
   return 0;
@@ -69,7 +69,7 @@ double stated(CarryRule rule, OperatorClass c) {
 
 std::span<const TransferError> transfer_errors() { return kErrors; }
 double launch_transfer_error() { return stated(R::launch, C::other); }
-double kernel_transfer_error(CarryRule rule, OperatorClass c) { return stated(rule, c); }
+double kernel_transfer_error(TransferRule rule, OperatorClass c) { return stated(rule, c); }
 double copy_transfer_error() { return stated(R::route, C::memory); }
 double collective_transfer_error(bool known_bytes) {
   return stated(R::fabric, C::other) * (known_bytes ? 1 : kUnknownBytes);

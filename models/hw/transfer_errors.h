@@ -9,12 +9,12 @@
 
 #include <span>
 
-#include "models/hw/carried_duration.h"
+#include "models/hw/transferred_duration.h"
 
 namespace memwall {
 
 struct TransferError {
-  CarryRule rule = CarryRule::work;
+  TransferRule rule = TransferRule::work;
   OperatorClass operator_class = OperatorClass::other;  // of kernels
   double error = 0;
   std::string_view source;
@@ -24,7 +24,7 @@ struct TransferError {
 std::span<const TransferError> transfer_errors();
 
 double launch_transfer_error();  // of the fixed part of anything
-double kernel_transfer_error(CarryRule rule, OperatorClass operator_class);
+double kernel_transfer_error(TransferRule rule, OperatorClass operator_class);
 double copy_transfer_error();
 double collective_transfer_error(bool known_bytes);
 

@@ -56,7 +56,7 @@ struct HostFactors {
   double launch, copy, event, allocator, forward, backward, optimizer, latency, stream_gap;
 };
 
-void carry_constants(ReplayConstants& constants, const HostFactors& f) {
+void transfer_constants(ReplayConstants& constants, const HostFactors& f) {
   for (Duration& latency : constants.launch_latency) latency = times(latency, f.latency);
   for (auto& after : constants.stream_gap)
     for (Duration& gap : after) gap = times(gap, f.stream_gap);
@@ -64,14 +64,14 @@ void carry_constants(ReplayConstants& constants, const HostFactors& f) {
 
 }  // namespace
 
-void carry_host_time(Trace& trace, const HostCosts& from, const HostCosts& to) {
+void transfer_host_time(Trace& trace, const HostCosts& from, const HostCosts& to) {
   const HostFactors f(from, to);
   for (Op& op : trace.ops) {
     if (!op.placed) op.host_gap = times(op.host_gap, f.gap(op.phase));
     op.host_cost = times(op.host_cost, f.call(op.kind));
   }
-  carry_constants(trace.constants, f);
-  for (Rank& rank : trace.rank_table) carry_constants(rank.constants, f);
+  transfer_constants(trace.constants, f);
+  for (Rank& rank : trace.rank_table) transfer_constants(rank.constants, f);
   trace.notes.push_back(fmt::format(
       "Host time is carried by the machine files: launch x{:.3g}, copy x{:.3g}, event x{:.3g}, allocator x{:.3g}, gaps "
       "forward x{:.3g}, backward x{:.3g}, optimizer x{:.3g}, launch latency x{:.3g}, gaps between kernels x{:.3g}.",

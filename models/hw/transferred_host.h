@@ -9,6 +9,6 @@ namespace memwall {
 // Calls (HostCosts::launch, copy_call, event_call, allocator_call), host gaps (the framework's dispatch, by phase), the
 // replay's launch latency and gaps between queued kernels. What either file leaves out stays as it was. A note says the
 // factors.
-void carry_host_time(Trace& trace, const HostCosts& from, const HostCosts& to);
+void transfer_host_time(Trace& trace, const HostCosts& from, const HostCosts& to);
 
 }  // namespace memwall

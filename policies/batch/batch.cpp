@@ -1,6 +1,6 @@
 // Another batch: the step that was captured with B samples, as it would be with N.
 //
-// What grows with the batch is found by policies/batch/batch_survey.h. Storages grow in proportion, exactly. Of an
+// What grows with the batch is found by policies/batch/batch_analysis.h. Storages grow in proportion, exactly. Of an
 // operator that touches one, FLOPs grow in proportion (the work of a layer is linear in its samples), and so does
 // its traffic but for the bytes of what does not grow (weights, their gradients). A measured duration is carried
 // over by the cost model (predicted new / predicted old), a modelled one is priced again. The host does the same
@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "policies/batch/batch_survey.h"
+#include "policies/batch/batch_analysis.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -49,16 +49,16 @@ std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast
 class Growing {
  public:
   Growing(const Trace& trace, const BatchSize& size, std::int64_t to, const Pricer& pricer)
-      : old_(trace), new_(trace), size_(size), to_(to), pricer_(pricer), survey_(trace, size) {}
+      : old_(trace), new_(trace), size_(size), to_(to), pricer_(pricer), analysis_(trace, size) {}
 
-  const BatchSurvey& survey() const { return survey_; }
+  const BatchAnalysis& analysis() const { return analysis_; }
 
   Trace run() && {
     require_countable();
     for (StorageId s = 0; s < old_.storages.size(); ++s)
-      if (survey_.grows(s)) grow_storage(new_.storages[s]);
+      if (analysis_.grows(s)) grow_storage(new_.storages[s]);
     for (OpId id = 0; id < old_.ops.size(); ++id)
-      if (survey_.touches_growing(old_.ops[id])) grow_op(id);
+      if (analysis_.touches_growing(old_.ops[id])) grow_op(id);
     new_.samples_per_step = in_proportion(old_.samples_per_step);
     new_.tokens_per_step = in_proportion(old_.tokens_per_step);
     return std::move(new_);
@@ -83,10 +83,10 @@ class Growing {
   void require_countable() const {
     double bytes = 0, flops = 0, time = 0;
     for (StorageId s = 0; s < old_.storages.size(); ++s)
-      if (survey_.grows(s)) bytes += static_cast<double>(old_.storages[s].bytes);
+      if (analysis_.grows(s)) bytes += static_cast<double>(old_.storages[s].bytes);
     double traffic = 0;
     for (const Op& op : old_.ops) {
-      if (!survey_.touches_growing(op)) continue;
+      if (!analysis_.touches_growing(op)) continue;
       traffic += static_cast<double>(op.bytes);
       flops += op.flops;
       time += static_cast<double>(op.duration.count());
@@ -123,7 +123,7 @@ class Growing {
     op.waves *= static_cast<float>(factor());
     if (op.kind == OpKind::kernel || op.kind == OpKind::memset) {
       op.bytes = traffic(before);
-      op.shape = grown_shape(op.shape, survey_.extent_of_work(before));
+      op.shape = grown_shape(op.shape, analysis_.extent_of_work(before));
       unknown_shapes += before.shape != 0 && op.shape == 0 ? 1 : 0;
     } else {
       op.bytes = grown(op.bytes);
@@ -141,8 +141,8 @@ class Growing {
     double growing = 0, results = 0, staying = 0;
     for (const Use& use : old_.uses_of(op)) {
       const auto bytes = static_cast<double>(old_.storages[use.storage].bytes);
-      (survey_.grows(use.storage) ? growing : staying) += bytes;
-      if (survey_.grows(use.storage) && use.access == Access::write) results += bytes;
+      (analysis_.grows(use.storage) ? growing : staying) += bytes;
+      if (analysis_.grows(use.storage) && use.access == Access::write) results += bytes;
     }
     const auto all = static_cast<double>(op.bytes);
     const bool lookup = op.operator_class == OperatorClass::embedding && op.phase != Phase::backward;
@@ -205,7 +205,7 @@ class Growing {
   const BatchSize size_;
   const std::int64_t to_;
   const Pricer& pricer_;
-  const BatchSurvey survey_;
+  const BatchAnalysis analysis_;
 };
 
 class Batch : public Rewriter {
@@ -228,7 +228,7 @@ class Batch : public Rewriter {
     const BatchSize size{.samples = from / passes,
                          .tokens = std::llround(trace.tokens_per_step / static_cast<double>(passes))};
     Growing growing(trace, size, s_.to / passes, pricer);
-    if (!growing.survey().any())
+    if (!growing.analysis().any())
       throw UsageError(fmt::format(
           "Policy 'batch' has no meaning for trace '{}': no storage of kind input has a size that is a multiple of {} "
           "samples. An input lives before the step or is copied to the GPU in it; a batch that the step itself makes "
@@ -278,7 +278,7 @@ class Batch : public Rewriter {
                     passes > 1 ? fmt::format(" in {} passes", passes) : "", g.storages, trace.storages.size(),
                     gigabytes(g.bytes_before), gigabytes(g.bytes_after),
                     shapes ? "" : " Shapes are not recorded: what depends on the inputs grows in proportion."));
-    if (const auto& guessed = g.survey().guessed(); !guessed.empty()) notes.push_back(guesses(trace, g.survey()));
+    if (const auto& guessed = g.analysis().guessed(); !guessed.empty()) notes.push_back(guesses(trace, g.analysis()));
     if (g.unknown_work > 0)
       notes.push_back(
           fmt::format("batch: {} kernels of unknown work last longer in proportion to the samples.", g.unknown_work));
@@ -290,21 +290,21 @@ class Batch : public Rewriter {
                                   gigabytes(trace.untracked_bytes)));
   }
 
-  static std::string guesses(const Trace& trace, const BatchSurvey& survey) {
+  static std::string guesses(const Trace& trace, const BatchAnalysis& analysis) {
     Bytes growing = 0, staying = 0;
     std::string names;
     std::size_t named = 0;
-    for (const StorageId s : survey.guessed()) {
-      (survey.grows(s) ? growing : staying) += trace.storages[s].bytes;
+    for (const StorageId s : analysis.guessed()) {
+      (analysis.grows(s) ? growing : staying) += trace.storages[s].bytes;
       if (++named > 4) continue;
       const std::string& label = trace.strings[trace.storages[s].label];
       names += fmt::format("{}{}{} ({})", named > 1 ? ", " : "", s, label.empty() ? "" : " " + label,
-                           survey.grows(s) ? "grows" : "stays");
+                           analysis.grows(s) ? "grows" : "stays");
     }
     return fmt::format(
         "batch: of {} storages neither operator nor shape says whether they hold the batch; those with an extent "
         "that is a multiple of it are taken to grow ({}), weight-shaped products not ({}): {}{}.",
-        survey.guessed().size(), gigabytes(growing), gigabytes(staying), names, named > 4 ? ", …" : "");
+        analysis.guessed().size(), gigabytes(growing), gigabytes(staying), names, named > 4 ? ", …" : "");
   }
 
   Settings s_;

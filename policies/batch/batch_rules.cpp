@@ -1,7 +1,7 @@
-// What of an operator's results grows with the batch, by operator class: the rules of policies/batch/batch_survey.h.
+// What of an operator's results grows with the batch, by operator class: the rules of policies/batch/batch_analysis.h.
 #include <algorithm>
 
-#include "policies/batch/batch_survey.h"
+#include "policies/batch/batch_analysis.h"
 
 namespace memwall {
 namespace {
@@ -22,7 +22,7 @@ bool kept_extents(const Shape& whole, const Shape& part, std::vector<bool>& kept
 
 }  // namespace
 
-BatchSurvey::Growth BatchSurvey::result(const Op& op, StorageId s) const {
+BatchAnalysis::Growth BatchAnalysis::result(const Op& op, StorageId s) const {
   const bool backward = op.phase == Phase::backward;
   switch (op.operator_class) {
     case OperatorClass::gemm:
@@ -46,7 +46,7 @@ BatchSurvey::Growth BatchSurvey::result(const Op& op, StorageId s) const {
 
 // Can it be a whole operand, not a bias? The operands have batch x m x k and batch x k x n elements; a weight that is
 // used for the whole batch has one of them without the batch.
-bool BatchSurvey::is_weight_operand(const Op& op, StorageId s) const {
+bool BatchAnalysis::is_weight_operand(const Op& op, StorageId s) const {
   const Shape& work = t_.shapes[op.shape];
   if (work.size() != 4) return t_.storages[s].bytes > kGeneratorState && shape(s).size() != 1;
   const auto amount = static_cast<double>(elements(s) != 0 ? elements(s) : t_.storages[s].bytes);
@@ -54,7 +54,7 @@ bool BatchSurvey::is_weight_operand(const Op& op, StorageId s) const {
   return amount != bias && amount >= static_cast<double>(work[3]) * static_cast<double>(std::min(work[1], work[2]));
 }
 
-BatchSurvey::Growth BatchSurvey::of_product(const Op& op, StorageId s) const {
+BatchAnalysis::Growth BatchAnalysis::of_product(const Op& op, StorageId s) const {
   if (std::any_of(other_reads_.begin(), other_reads_.end(), [&](StorageId r) { return is_weight_operand(op, r); }))
     return Growth::yes;
   if (op.phase != Phase::backward) return Growth::yes;
@@ -65,25 +65,25 @@ BatchSurvey::Growth BatchSurvey::of_product(const Op& op, StorageId s) const {
   return work.size() == 4 && size_.samples > 1 ? Growth::guessed_no : Growth::guessed_yes;
 }
 
-BatchSurvey::Growth BatchSurvey::of_attention(const Op& op, StorageId s) const {
+BatchAnalysis::Growth BatchAnalysis::of_attention(const Op& op, StorageId s) const {
   const Shape& work = t_.shapes[op.shape];
   if (work.size() != 7 || elements(s) == 0) return t_.storages[s].bytes > kGeneratorState ? Growth::yes : Growth::no;
   const double queries = static_cast<double>(work[0]) * static_cast<double>(work[1]) * static_cast<double>(work[3]);
   return static_cast<double>(elements(s)) >= queries ? Growth::yes : Growth::no;
 }
 
-bool BatchSurvey::as_large_as_a_read(StorageId s) const {
+bool BatchAnalysis::as_large_as_a_read(StorageId s) const {
   const std::int64_t amount = elements(s) != 0 ? elements(s) : t_.storages[s].bytes;
   return std::binary_search(growing_amounts_.begin(), growing_amounts_.end(), amount);
 }
 
-bool BatchSurvey::as_large_as_reads_together(StorageId s) const {
+bool BatchAnalysis::as_large_as_reads_together(StorageId s) const {
   double all = 0;
   for (const std::int64_t amount : growing_amounts_) all += static_cast<double>(amount);
   return growing_amounts_.size() > 1 && all == static_cast<double>(elements(s));
 }
 
-BatchSurvey::Growth BatchSurvey::of_normalization(const Op& op, StorageId s) const {
+BatchAnalysis::Growth BatchAnalysis::of_normalization(const Op& op, StorageId s) const {
   if (as_large_as_a_read(s)) return Growth::yes;
   if (op.phase == Phase::backward && shaped_like_parameter(s)) return Growth::no;
   if (is_batch_norm(op)) return Growth::no;
@@ -97,7 +97,7 @@ BatchSurvey::Growth BatchSurvey::of_normalization(const Op& op, StorageId s) con
 
 // A reduction keeps some extents of what it reads. Where the batch is one sample, its extent cannot be told from a
 // reduced one: then the first larger extent, whose sums over samples are sums over positions too, speaks for it.
-BatchSurvey::Growth BatchSurvey::of_reduction(const Op& op, StorageId s) const {
+BatchAnalysis::Growth BatchAnalysis::of_reduction(const Op& op, StorageId s) const {
   const Shape& work = t_.shapes[op.shape];
   const bool over_one = work.size() == 2 && work[1] == 1 && op.phase == Phase::backward;  // sample: the same size
   if (as_large_as_a_read(s)) return over_one ? Growth::no : Growth::yes;
@@ -117,7 +117,7 @@ BatchSurvey::Growth BatchSurvey::of_reduction(const Op& op, StorageId s) const {
   return of_movement(s, op.phase);
 }
 
-BatchSurvey::Growth BatchSurvey::of_movement(StorageId s, Phase phase) const {
+BatchAnalysis::Growth BatchAnalysis::of_movement(StorageId s, Phase phase) const {
   if (as_large_as_a_read(s) || as_large_as_reads_together(s)) return Growth::yes;
   const bool backward = phase == Phase::backward;
   if (elements(s) == 0) return Growth::yes;  // of unknown shape: with what it is made from
@@ -136,22 +136,22 @@ BatchSurvey::Growth BatchSurvey::of_movement(StorageId s, Phase phase) const {
 }
 
 // Does it write something of that many elements?
-bool BatchSurvey::has_result(const Op& op, std::int64_t amount) const {
+bool BatchAnalysis::has_result(const Op& op, std::int64_t amount) const {
   const auto uses = t_.uses_of(op);
   return std::any_of(uses.begin(), uses.end(),
                      [&](const Use& use) { return use.access == Access::write && elements(use.storage) == amount; });
 }
 
-bool BatchSurvey::is_batch_norm(const Op& op) const {
+bool BatchAnalysis::is_batch_norm(const Op& op) const {
   return t_.strings[op.operator_name == 0 ? op.name : op.operator_name].find("batch_norm") != std::string::npos;
 }
 
-bool BatchSurvey::touches_growing(const Op& op) const {
+bool BatchAnalysis::touches_growing(const Op& op) const {
   const auto uses = t_.uses_of(op);
   return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return grows_[use.storage]; });
 }
 
-std::optional<std::size_t> BatchSurvey::extent_of_work(const Op& op) const {
+std::optional<std::size_t> BatchAnalysis::extent_of_work(const Op& op) const {
   const Shape& work = t_.shapes[op.shape];
   const auto fits = [&](std::size_t i) { return i < work.size() && work[i] > 0 && work[i] % size_.samples == 0; };
   const auto only = [&](std::size_t i) { return fits(i) ? std::optional<std::size_t>(i) : std::nullopt; };
@@ -171,7 +171,7 @@ std::optional<std::size_t> BatchSurvey::extent_of_work(const Op& op) const {
 
 // {batch, m, n, k}: of a weight's gradient k; of a product of two that grow the batch; else m or n, whichever the
 // weight (k x n, or m x k) does not have.
-std::optional<std::size_t> BatchSurvey::extent_of_product(const Op& op, bool result_grows) const {
+std::optional<std::size_t> BatchAnalysis::extent_of_product(const Op& op, bool result_grows) const {
   const Shape& work = t_.shapes[op.shape];
   const auto fits = [&](std::size_t i) { return work[i] > 0 && work[i] % size_.samples == 0; };
   const auto is_product = [&](StorageId s, std::size_t i) {

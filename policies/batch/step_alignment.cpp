@@ -6,7 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "sim/ascending_chain.h"
+#include "sim/longest_increasing_subsequence.h"
 #include "sim/text_hash.h"
 
 namespace memwall {
@@ -41,7 +41,7 @@ void keep_ascending(std::vector<OpId>& partner, std::size_t first, std::size_t l
   }
   std::fill(partner.begin() + static_cast<std::ptrdiff_t>(first), partner.begin() + static_cast<std::ptrdiff_t>(last),
             kNoOp);
-  for (const std::size_t kept : ascending_chain(partners)) partner[places[kept]] = partners[kept];
+  for (const std::size_t kept : longest_increasing_subsequence(partners)) partner[places[kept]] = partners[kept];
 }
 
 std::vector<OpId> align_ops(const Trace& base, const Trace& other) {

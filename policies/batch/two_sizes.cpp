@@ -14,7 +14,7 @@ namespace memwall {
 namespace {
 
 constexpr double kMostBytes = 0x1p56, kMostFlops = 1e20, kMostPicoseconds = 9e18;
-constexpr std::size_t kNamed = 4;  // of each kind of misfit
+constexpr std::size_t kNamed = 4;  // of each kind of mismatch
 
 double product(const Shape& shape) {
   double all = 1;
@@ -77,9 +77,9 @@ class ThirdSize {
   }
 
  private:
-  void misfit(const std::string& what, const std::string& name) {
-    std::vector<std::string>& names = misfits_[what].second;
-    ++misfits_[what].first;
+  void mismatch(const std::string& what, const std::string& name) {
+    std::vector<std::string>& names = mismatches_[what].second;
+    ++mismatches_[what].first;
     if (names.size() < kNamed) names.push_back(name);
   }
 
@@ -106,12 +106,12 @@ class ThirdSize {
 
   void fit_storage(StorageId s) {
     const Storage& a = base_.storages[s];
-    if (pairs_.storages[s] == kNoStorage) return misfit("storages have no partner and keep their size", describe(s));
+    if (pairs_.storages[s] == kNoStorage) return mismatch("storages have no partner and keep their size", describe(s));
     const Storage& b = other_.storages[pairs_.storages[s]];
     const auto shape = line_.shape(base_.shapes[a.shape], other_.shapes[b.shape]);
     const auto bytes = bytes_of_shape(a, b, shape ? *shape : Shape());
     const auto on_line = bytes ? bytes : line_.whole(a.bytes, b.bytes);
-    if (!on_line) return misfit("storages have sizes on no line of whole numbers and keep theirs", describe(s));
+    if (!on_line) return mismatch("storages have sizes on no line of whole numbers and keep theirs", describe(s));
     result_.storages[s].bytes = *on_line;
     result_.storages[s].shape = shape ? result_.shapes.intern(*shape) : 0;
   }
@@ -128,17 +128,17 @@ class ThirdSize {
 
   void fit_op(OpId id) {
     const OpId partner = pairs_.ops[id];
-    if (partner == kNoOp) return misfit("ops have no partner and stay as they are", describe_op(id));
+    if (partner == kNoOp) return mismatch("ops have no partner and stay as they are", describe_op(id));
     const Op &a = base_.ops[id], &b = other_.ops[partner];
     Op& op = result_.ops[id];
     const auto shape = shape_of_work(a, b);
-    if (a.shape != 0 && !shape) misfit("ops have shapes on no line and lose theirs", describe_op(id));
+    if (a.shape != 0 && !shape) mismatch("ops have shapes on no line and lose theirs", describe_op(id));
     op.shape = shape ? result_.shapes.intern(*shape) : 0;
     const Abscissa x = abscissa(a, b, shape ? *shape : Shape());
     op.flops = x.value(a.flops, b.flops);
     if (op.flops < 0) {
       op.flops = a.flops;
-      misfit("ops would have negative FLOPs and keep theirs", describe_op(id));
+      mismatch("ops would have negative FLOPs and keep theirs", describe_op(id));
     }
     fit_traffic(id, a, b);
     fit_duration(id, a, b, x);
@@ -216,17 +216,17 @@ class ThirdSize {
     if (const auto bytes = line_.whole(a.bytes, b.bytes))
       op.bytes = *bytes;
     else
-      misfit("ops move bytes on no line of whole numbers and keep theirs", describe_op(id));
+      mismatch("ops move bytes on no line of whole numbers and keep theirs", describe_op(id));
   }
 
   void fit_duration(OpId id, const Op& a, const Op& b, const Abscissa& x) {
     const auto mine = static_cast<double>(a.duration.count()), theirs = static_cast<double>(b.duration.count());
     const double value = x.value(mine, theirs);
     if (value > kMostPicoseconds)
-      return misfit("ops would last too long to count and keep their time", describe_op(id));
+      return mismatch("ops would last too long to count and keep their time", describe_op(id));
     if (value < 0 || (value == 0 && mine > 0)) {
       result_.ops[id].duration = std::min(a.duration, b.duration);
-      return misfit("ops would last no time: they take the shorter of their two", describe_op(id));
+      return mismatch("ops would last no time: they take the shorter of their two", describe_op(id));
     }
     result_.ops[id].duration = Duration(std::llround(value));
     if (a.origin == Origin::measured && a.duration.count() > 0) result_.ops[id].origin = Origin::transferred;
@@ -263,7 +263,7 @@ class ThirdSize {
         "two sizes: {0} {1} per step from captures at {2} and {3} {1}, on a line through both; the host's program is "
         "that of {2}.",
         line_.wanted, to_string(unit_), line_.base, line_.other));
-    for (const auto& [what, all] : misfits_) {
+    for (const auto& [what, all] : mismatches_) {
       std::string names;
       for (const std::string& name : all.second) names += (names.empty() ? "" : ", ") + name;
       result_.notes.push_back(
@@ -280,7 +280,7 @@ class ThirdSize {
   const Line line_;
   const SizeUnit unit_;
   const StepAlignment pairs_;
-  std::map<std::string, std::pair<std::size_t, std::vector<std::string>>> misfits_;
+  std::map<std::string, std::pair<std::size_t, std::vector<std::string>>> mismatches_;
 };
 
 double size_of(const Trace& t, SizeUnit unit) {

@@ -39,10 +39,10 @@ class MergedOp {
     merged.bytes = bytes();
     merged.shape = group_.shape;
     merged.source = t_.ops[group_.members.front()].source;
-    const Op& chief = t_.ops[chief_];
-    merged.operator_class = chief.operator_class;
-    merged.kernels = chief.operator_class == OperatorClass::gemm ? chief.kernels : 1;
-    merged.waves = chief.waves;
+    const Op& dominant = t_.ops[dominant_];
+    merged.operator_class = dominant.operator_class;
+    merged.kernels = dominant.operator_class == OperatorClass::gemm ? dominant.kernels : 1;
+    merged.waves = dominant.waves;
     merged.data_type = t_.ops[busiest_].data_type;
     set_duration(merged);
     set_call(merged);
@@ -82,7 +82,7 @@ class MergedOp {
 
   void add(OpId id) {
     const Op& op = t_.ops[id];
-    if (chief_ == kNoOp || rank(op.operator_class) > rank(t_.ops[chief_].operator_class)) chief_ = id;
+    if (dominant_ == kNoOp || rank(op.operator_class) > rank(t_.ops[dominant_].operator_class)) dominant_ = id;
     if (busiest_ == kNoOp || op.flops > t_.ops[busiest_].flops) busiest_ = id;
     flops_ += op.flops;
     Bytes touched = 0;
@@ -176,7 +176,7 @@ class MergedOp {
   const HostCosts& host_;
   const Pricer& pricer_;
   std::map<StorageId, Traffic> traffic_;
-  OpId chief_ = kNoOp, busiest_ = kNoOp;
+  OpId dominant_ = kNoOp, busiest_ = kNoOp;
   double flops_ = 0;
   Bytes parts_ = 0;
 };
@@ -187,7 +187,7 @@ class Writer {
       : t_(trace), groups_(groups), host_(host), pricer_(pricer), builder_(TraceBuilder::like(trace)) {}
 
   Trace run() && {
-    survey();
+    analysis();
     new_id_.assign(t_.ops.size(), kNoOp);
     for (OpId id = 0; id < t_.ops.size(); ++id) write(id);
     renumber();
@@ -197,7 +197,7 @@ class Writer {
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
 
-  void survey() {
+  void analysis() {
     group_of_.assign(t_.ops.size(), kNone);
     gone_.assign(t_.storages.size(), false);
     freed_behind_.assign(t_.storages.size(), 0);

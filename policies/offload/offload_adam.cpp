@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "policies/offload/offload_ferry.h"
+#include "policies/offload/offload_staging_copies.h"
 #include "policies/trace/optimizer_step.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/error.h"
@@ -22,7 +22,7 @@ constexpr double kAdamFlopsPerParameter = 16;
 
 // Gradients and parameters travel between the device and the memory in which the step runs; the states may be
 // elsewhere.
-OffloadSettings work_leg(OffloadSettings settings) {
+OffloadSettings work_tier_settings(OffloadSettings settings) {
   const std::string tier = settings.work_tier();
   if (tier == settings.to) return settings;
   settings.to = tier;
@@ -44,12 +44,12 @@ class CpuOptimizer {
       : t_(trace),
         pricer_(pricer),
         settings_(settings),
-        work_settings_(work_leg(settings)),
+        work_settings_(work_tier_settings(settings)),
         histories_(storage_histories(trace)),
         runs_(phase_runs(trace)),
         optimizer_(find_optimizer(trace, histories_, runs_)),
         edit_(trace, machine.host),
-        ferry_(edit_, pricer, work_settings_, largest_travelling(trace)) {}
+        staging_copies_(edit_, pricer, work_settings_, largest_transfer(trace)) {}
 
   Trace run() {
     refuse_unsuitable();
@@ -63,7 +63,7 @@ class CpuOptimizer {
 
  private:
   // Of what may be staged on its way.
-  static Bytes largest_travelling(const Trace& trace) {
+  static Bytes largest_transfer(const Trace& trace) {
     Bytes bytes = 0;
     for (const Storage& s : trace.storages)
       if (s.kind == StorageKind::gradient || s.kind == StorageKind::parameter) bytes = std::max(bytes, s.bytes);
@@ -92,11 +92,11 @@ class CpuOptimizer {
 
   // Where the states live from now on, and what the host keeps of each parameter.
   void make_homes() {
-    Ferry far(edit_, pricer_, settings_, 0);
+    StagingCopies far(edit_, pricer_, settings_, 0);
     Bytes reserved = 0;
     for (StorageId id = 0; id < t_.storages.size(); ++id) {
       if (t_.storages[id].kind != StorageKind::optimizer_state || t_.places[t_.storages[id].place] != "hbm") continue;
-      far.settle(id);
+      far.move_to_far_tier(id);
       if (t_.storages[id].preexisting) reserved += t_.storages[id].bytes;
     }
     Bytes& at_start = edit_.tables().reserved_at_start;
@@ -112,14 +112,14 @@ class CpuOptimizer {
     return static_cast<Bytes>(std::llround(count_.share * static_cast<double>(t_.storages[id].bytes)));
   }
 
-  void add_host_copy(StorageId id, Ferry& far) {
+  void add_host_copy(StorageId id, StagingCopies& far) {
     const std::string label = t_.strings[t_.storages[id].label];
     const bool is_master = !masters_are_states() && !swaps_states();
-    sent_from_[id] = ferry_.buffer(work_settings_.to, sent_bytes(id),
+    sent_from_[id] = staging_copies_.buffer(work_settings_.to, sent_bytes(id),
                                    is_master ? StorageKind::optimizer_state : StorageKind::workspace,
                                    label + " on " + work_settings_.to);
     if (!masters_are_states() && swaps_states()) {
-      const StorageId master = far.far_twin(id, true);
+      const StorageId master = far.new_far_storage(id, true);
       edit_.tables().storages[master].kind = StorageKind::optimizer_state;
       edit_.tables().storages[master].bytes = sent_bytes(id);
       masters_[id] = master;
@@ -135,14 +135,14 @@ class CpuOptimizer {
   }
 
   void rewrite(const OptimizerStep& step) {
-    const Spot at{step.ops.front(), false};
+    const InsertionPoint at{step.ops.front(), false};
     std::map<Bytes, std::vector<StorageId>> spare = buffers_;  // the last step's are free again
     std::map<StorageId, StorageId> on_host;
     for (const StorageId id : step.gradients) on_host[id] = send_gradient(id, at, spare);
     Op sync;
     sync.kind = OpKind::synchronize;
     sync.wait_for = WaitFor::stream;
-    sync.stream = ferry_.arrival_stream(step.gradients.front());
+    sync.stream = staging_copies_.arrival_stream(step.gradients.front());
     sync.host_cost = edit_.costs().event_call;
     sync.return_delay = edit_.costs().synchronize_return;
     edit_.insert(at, sync);
@@ -157,27 +157,27 @@ class CpuOptimizer {
   }
 
   // After the gradient's last write, on the copy stream.
-  StorageId send_gradient(StorageId id, Spot at, std::map<Bytes, std::vector<StorageId>>& spare) {
-    Spot spot = at;
+  StorageId send_gradient(StorageId id, InsertionPoint at, std::map<Bytes, std::vector<StorageId>>& spare) {
+    InsertionPoint point = at;
     std::set<std::uint16_t> streams;
     for (const Touch& touch : histories_[id].touches) {
       if (touch.op >= at.op) break;
       if (!touch.writes || !runs_on_device(t_.ops[touch.op].kind)) continue;
-      spot = {touch.op, true};
+      point = {touch.op, true};
       streams.insert(t_.ops[touch.op].stream);
     }
     const Bytes bytes = t_.storages[id].bytes;
     std::vector<StorageId>& free_buffers = spare[bytes];
     StorageId buffer = kNoStorage;
     if (free_buffers.empty()) {
-      buffer = ferry_.buffer(work_settings_.to, bytes, StorageKind::gradient,
+      buffer = staging_copies_.buffer(work_settings_.to, bytes, StorageKind::gradient,
                              t_.strings[t_.storages[id].label] + " on " + work_settings_.to);
       buffers_[bytes].push_back(buffer);
     } else {
       buffer = free_buffers.back();
       free_buffers.pop_back();
     }
-    ferry_.send(spot, id, buffer, {streams.begin(), streams.end()});
+    staging_copies_.send(point, id, buffer, {streams.begin(), streams.end()});
     return buffer;
   }
 
@@ -190,13 +190,13 @@ class CpuOptimizer {
     return streams;
   }
 
-  void begin_updates(const OptimizerStep& step, Spot at) {
-    const std::uint16_t in = ferry_.in_stream(step.parameters.front());
+  void begin_updates(const OptimizerStep& step, InsertionPoint at) {
+    const std::uint16_t in = staging_copies_.in_stream(step.parameters.front());
     for (const std::uint16_t user : users(step)) edit_.wait(at, edit_.record(at, user), in);
   }
 
-  void end_updates(const OptimizerStep& step, Spot at) {
-    const std::uint32_t updated = edit_.record(at, ferry_.in_stream(step.parameters.front()));
+  void end_updates(const OptimizerStep& step, InsertionPoint at) {
+    const std::uint32_t updated = edit_.record(at, staging_copies_.in_stream(step.parameters.front()));
     for (const std::uint16_t user : users(step)) edit_.wait(at, updated, user);
   }
 
@@ -240,7 +240,7 @@ class CpuOptimizer {
   }
 
   // Adam over one sub-group on the calling thread; `states` is where the host finds them.
-  void compute(const SubGroup& group, Spot at, const std::map<StorageId, StorageId>& on_host,
+  void compute(const SubGroup& group, InsertionPoint at, const std::map<StorageId, StorageId>& on_host,
                const std::vector<StorageId>& states) {
     std::vector<Use> uses;
     for (const StorageId id : group.gradients) uses.push_back({on_host.at(id), 0, Access::read});
@@ -271,11 +271,11 @@ class CpuOptimizer {
     }
   }
 
-  void bring_back(StorageId parameter, Spot at) {
+  void bring_back(StorageId parameter, InsertionPoint at) {
     if (work_settings_.through.empty())
-      ferry_.carry(at, sent_from_.at(parameter), parameter, ferry_.in_stream(parameter));
+      staging_copies_.add_copy(at, sent_from_.at(parameter), parameter, staging_copies_.in_stream(parameter));
     else
-      ferry_.fetch(at, sent_from_.at(parameter), parameter);
+      staging_copies_.fetch(at, sent_from_.at(parameter), parameter);
   }
 
   // A ring of buffers, each as large as the largest sub-group's states.
@@ -284,10 +284,10 @@ class CpuOptimizer {
     for (const OptimizerStep& step : optimizer_.steps)
       for (const SubGroup& group : divide(step)) largest = std::max(largest, group.state_bytes);
     for (std::uint32_t i = 0; i < settings_.staging; ++i)
-      stages_.push_back(ferry_.buffer(work_settings_.to, largest, StorageKind::workspace, "optimizer swap buffer"));
+      stages_.push_back(staging_copies_.buffer(work_settings_.to, largest, StorageKind::workspace, "optimizer swap buffer"));
   }
 
-  void compute_from_nvme(const std::vector<SubGroup>& groups, Spot at, const std::map<StorageId, StorageId>& on_host) {
+  void compute_from_nvme(const std::vector<SubGroup>& groups, InsertionPoint at, const std::map<StorageId, StorageId>& on_host) {
     std::vector<std::uint32_t> read(groups.size()), written(groups.size());
     const auto stage = [&](std::size_t k) { return stages_[k % stages_.size()]; };
     if (settings_.pipeline) read[0] = swap(groups[0], at, stage(0), true);
@@ -304,7 +304,7 @@ class CpuOptimizer {
   }
 
   // Reads a sub-group's states into the buffer, or writes them back; returns the event of its end.
-  std::uint32_t swap(const SubGroup& group, Spot at, StorageId stage, bool reads) {
+  std::uint32_t swap(const SubGroup& group, InsertionPoint at, StorageId stage, bool reads) {
     Trace& tables = edit_.tables();
     Op op;
     op.kind = OpKind::storage_io;
@@ -323,7 +323,7 @@ class CpuOptimizer {
     return edit_.record(at, op.stream);
   }
 
-  void synchronize(Spot at, std::uint32_t event) {
+  void synchronize(InsertionPoint at, std::uint32_t event) {
     Op op;
     op.kind = OpKind::synchronize;
     op.wait_for = WaitFor::event;
@@ -341,7 +341,7 @@ class CpuOptimizer {
         (settings_.near_memory ? "in the memory of " : "on the CPU, states on ") + settings_.to + ": " +
         std::to_string(static_cast<std::int64_t>(std::llround(count_.parameters))) + " parameters of " +
         std::to_string(count_.bytes_per_parameter) + " bytes (inferred from the states' size), " +
-        std::to_string(removed) + " device ops removed, " + std::to_string(ferry_.bytes_out()) +
+        std::to_string(removed) + " device ops removed, " + std::to_string(staging_copies_.bytes_out()) +
         " bytes of gradients down, " + std::to_string(bytes_up_) + " bytes of parameters up, " +
         std::to_string(dram_bytes_) + (settings_.near_memory ? " bytes moved there in " : " bytes of DRAM in ") +
         std::to_string(static_cast<std::int64_t>(to_microseconds(host_time_))) +
@@ -356,7 +356,7 @@ class CpuOptimizer {
   PhaseRuns runs_;
   Optimizer optimizer_;
   TraceEdit edit_;
-  Ferry ferry_;  // between device and host
+  StagingCopies staging_copies_;  // between device and host
   ParameterCount count_;
   std::map<StorageId, StorageId> sent_from_, masters_;  // parameter -> its host copy; -> its fp32 master on nvme
   std::map<Bytes, std::vector<StorageId>> buffers_;     // of gradients on the host, by size

@@ -1,4 +1,4 @@
-// Which storages an offload takes and when they visit the device: activations between forward and
+// Which storages an offload takes and when they are on the device: activations between forward and
 // backward, gradients between backward and optimizer, parameters and (without a CPU optimizer)
 // optimizer states except while ops use them.
 #pragma once

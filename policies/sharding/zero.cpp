@@ -11,7 +11,7 @@
 #include "policies/sharding/zero_gathers.h"
 #include "policies/sharding/zero_reduction.h"
 #include "policies/sharding/zero_settings.h"
-#include "policies/sharding/zero_survey.h"
+#include "policies/sharding/zero_analysis.h"
 #include "policies/sharding/zero_update.h"
 #include "sim/policy/registry.h"
 
@@ -41,36 +41,36 @@ class Zero : public Rewriter {
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     require_fabric(settings_, machine);
     const Dataflow flow(trace);
-    const ZeroSurvey survey = survey_for_zero(trace, flow, settings_.stage);
-    const Partition partition = partition_for_zero(trace, flow, survey, settings_.stage, settings_.ranks);
-    const Partition messages = partition_for_messages(trace, flow, survey, settings_.stage, settings_.ranks);
+    const ZeroAnalysis analysis = analyze_for_zero(trace, flow, settings_.stage);
+    const Partition partition = partition_for_zero(trace, flow, analysis, settings_.stage, settings_.ranks);
+    const Partition messages = partition_for_messages(trace, flow, analysis, settings_.stage, settings_.ranks);
     SplitUpdate split;
     if (settings_.stage == 0)
       split.trace = trace;
     else
-      split = split_update(trace, survey, partition, settings_.stage, settings_.ranks, machine, pricer);
+      split = split_update(trace, analysis, partition, settings_.stage, settings_.ranks, machine, pricer);
     TraceEdit edit(split.trace, machine.host);
-    for (const OpId id : survey.all_reduces) edit.remove(id);
-    const ReductionSummary reduced = reduce_gradients(edit, trace, flow, survey, messages, settings_, pricer);
+    for (const OpId id : analysis.all_reduces) edit.remove(id);
+    const ReductionSummary reduced = reduce_gradients(edit, trace, flow, analysis, messages, settings_, pricer);
     GatherSummary gathered;
     if (settings_.stage == 1 || settings_.stage == 2)
-      gathered = gather_updated(edit, trace, survey, messages, settings_, pricer);
-    if (settings_.stage == 3) gathered = gather_before_use(edit, trace, survey, messages, settings_, pricer);
+      gathered = gather_updated(edit, trace, analysis, messages, settings_, pricer);
+    if (settings_.stage == 3) gathered = gather_before_use(edit, trace, analysis, messages, settings_, pricer);
     edit.tables().ranks = settings_.ranks;
-    note(edit.tables(), trace, split, survey, reduced, gathered);
+    note(edit.tables(), trace, split, analysis, reduced, gathered);
     return std::move(edit).apply();
   }
 
  private:
-  void note(Trace& result, const Trace& trace, const SplitUpdate& split, const ZeroSurvey& survey,
+  void note(Trace& result, const Trace& trace, const SplitUpdate& split, const ZeroAnalysis& analysis,
             const ReductionSummary& reduced, const GatherSummary& gathered) const {
     const auto add = [&](std::string text) { result.notes.push_back("zero: " + std::move(text)); };
     add(
         fmt::format("stage {} over {} ranks; at rest a rank keeps {} of {} bytes of parameters, {} of {} of gradients, "
                     "{} of {} of optimizer states",
-                    settings_.stage, settings_.ranks, sum(split.trace, survey.parameters),
-                    sum(trace, survey.parameters), sum(split.trace, survey.gradients), sum(trace, survey.gradients),
-                    sum(split.trace, survey.states), sum(trace, survey.states)));
+                    settings_.stage, settings_.ranks, sum(split.trace, analysis.parameters),
+                    sum(trace, analysis.parameters), sum(split.trace, analysis.gradients), sum(trace, analysis.gradients),
+                    sum(split.trace, analysis.states), sum(trace, analysis.states)));
     add(fmt::format("{} reductions of gradients send {} bytes per rank; largest buffer {} bytes", reduced.buckets,
                     reduced.bytes_sent, reduced.largest_buffer));
     if (settings_.stage > 0)
@@ -79,11 +79,11 @@ class Zero : public Rewriter {
     if (split.scaled > 0) add(fmt::format("{} optimizer kernels do 1/{} of their work", split.scaled, settings_.ranks));
     if (split.of_unknown_work > 0)
       add(fmt::format("{} optimizer kernels keep their time: their size is not known", split.of_unknown_work));
-    if (!survey.all_reduces.empty())
-      add(fmt::format("{} all-reduces of gradients in the capture were replaced", survey.all_reduces.size()));
-    if (!survey.replicated.empty())
+    if (!analysis.all_reduces.empty())
+      add(fmt::format("{} all-reduces of gradients in the capture were replaced", analysis.all_reduces.size()));
+    if (!analysis.replicated.empty())
       add(fmt::format("{} parameters that are written outside of the optimizer stay on every rank",
-                      survey.replicated.size()));
+                      analysis.replicated.size()));
     if (trace.untracked_bytes > 0)
       add(fmt::format("{} bytes from before the capture are of unknown kind and stay on every rank",
                       trace.untracked_bytes));

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "policies/sharding/zero_buckets.h"
-#include "policies/sharding/zero_visits.h"
+#include "policies/sharding/zero_gather_plan.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -20,32 +20,32 @@ std::vector<StorageId> slice(const std::vector<StorageId>& all, std::size_t begi
 
 class UpdatedGathers {
  public:
-  UpdatedGathers(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey, const Partition& messages,
+  UpdatedGathers(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis, const Partition& messages,
                  const ZeroSettings& settings, const Pricer& pricer)
       : t_(original),
-        survey_(survey),
+        analysis_(analysis),
         messages_(messages),
         settings_(settings),
-        wire_(edit, pricer, settings.ranks, "zero.gather"),
+        communication_(edit, pricer, settings.ranks, "zero.gather"),
         is_parameter_(original.storages.size(), false) {
-    for (const StorageId id : survey.parameters) is_parameter_[id] = true;
+    for (const StorageId id : analysis.parameters) is_parameter_[id] = true;
   }
 
   GatherSummary run() {
     OpId begin = 0;
-    for (std::size_t p = 0; p < survey_.passes.size(); ++p) {
-      if (!survey_.passes[p].before_update) continue;
+    for (std::size_t p = 0; p < analysis_.passes.size(); ++p) {
+      if (!analysis_.passes[p].before_update) continue;
       const OpId end =
-          p + 1 < survey_.passes.size() ? survey_.passes[p + 1].pass.begin : static_cast<OpId>(t_.ops.size());
+          p + 1 < analysis_.passes.size() ? analysis_.passes[p + 1].pass.begin : static_cast<OpId>(t_.ops.size());
       gather_step(begin, end);
       begin = end;
     }
-    if (wire_.collectives() == 0)
+    if (communication_.collectives() == 0)
       throw UsageError(
           "Policy 'zero' cannot split trace '" + t_.name +
           "': no op of the optimizer step is known to write a parameter, so nobody knows when to gather them.");
-    summary_.gathers = wire_.collectives();
-    summary_.bytes_sent = wire_.bytes_sent();
+    summary_.gathers = communication_.collectives();
+    summary_.bytes_sent = communication_.bytes_sent();
     return summary_;
   }
 
@@ -55,7 +55,7 @@ class UpdatedGathers {
     std::map<StorageId, OpId> written;  // by what last
     Streams streams;
     OpId last = kNoOp;
-    for (const OpId id : survey_.updates) {
+    for (const OpId id : analysis_.updates) {
       if (id < begin || id >= end) continue;
       for (const Use& use : t_.uses_of(t_.ops[id]))
         if (use.access == Access::write && is_parameter_[use.storage]) {
@@ -74,92 +74,92 @@ class UpdatedGathers {
     for (const auto& group : fill_buckets(sizes, settings_.bucket, BucketRule::never_exceed)) {
       std::vector<StorageId> parameters;
       for (const std::size_t i : group) parameters.push_back(order[i].second);
-      const Spot spot{order[group.back()].first, true};
+      const InsertionPoint point{order[group.back()].first, true};
       const Bytes message = messages_.message(parameters);
-      wire_.after(spot, streams);
-      wire_.collective(spot, CollectiveKind::all_gather, message, parameters, parameters);
+      communication_.after(point, streams);
+      communication_.collective(point, CollectiveKind::all_gather, message, parameters, parameters);
       summary_.largest_unit = std::max(summary_.largest_unit, message);
-      event = wire_.mark(spot);
-      if (!settings_.overlap) wire_.hold(spot, event, streams);
+      event = communication_.mark(point);
+      if (!settings_.overlap) communication_.hold(point, event, streams);
     }
-    if (settings_.overlap) wire_.hold({last, true}, event, streams);
+    if (settings_.overlap) communication_.hold({last, true}, event, streams);
   }
 
   const Trace& t_;
-  const ZeroSurvey& survey_;
+  const ZeroAnalysis& analysis_;
   const Partition& messages_;
   const ZeroSettings& settings_;
-  Wire wire_;
+  CommunicationStream communication_;
   std::vector<bool> is_parameter_;
   GatherSummary summary_;
 };
 
 class UseGathers {
  public:
-  UseGathers(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey, const Partition& messages,
+  UseGathers(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis, const Partition& messages,
              const ZeroSettings& settings, const Pricer& pricer)
       : edit_(edit),
         t_(original),
-        survey_(survey),
+        analysis_(analysis),
         messages_(messages),
         settings_(settings),
-        wire_(edit, pricer, settings.ranks, "zero.gather"),
-        plan_(plan_visits(original, survey, settings)) {}
+        communication_(edit, pricer, settings.ranks, "zero.gather"),
+        plan_(plan_gathers(original, analysis, settings)) {}
 
   GatherSummary run() {
-    starting_.resize(plan_.visits.size());
-    ending_.resize(plan_.visits.size());
-    for (std::size_t i = 0; i < plan_.tenures.size(); ++i) {
-      starting_[plan_.tenures[i].first].push_back(i);
-      ending_[plan_.tenures[i].last].push_back(i);
+    starting_.resize(plan_.executions.size());
+    ending_.resize(plan_.executions.size());
+    for (std::size_t i = 0; i < plan_.lifetimes.size(); ++i) {
+      starting_[plan_.lifetimes[i].first].push_back(i);
+      ending_[plan_.lifetimes[i].last].push_back(i);
     }
-    whole_.assign(plan_.tenures.size(), kNoStorage);
-    events_.assign(plan_.visits.size(), {});
-    for (std::size_t v = 0; v < plan_.visits.size(); ++v) visit(v);
-    summary_.gathers = wire_.collectives();
-    summary_.bytes_sent = wire_.bytes_sent();
+    whole_.assign(plan_.lifetimes.size(), kNoStorage);
+    events_.assign(plan_.executions.size(), {});
+    for (std::size_t v = 0; v < plan_.executions.size(); ++v) add_gathers(v);
+    summary_.gathers = communication_.collectives();
+    summary_.bytes_sent = communication_.bytes_sent();
     summary_.units = plan_.units;
     return summary_;
   }
 
  private:
-  void visit(std::size_t v) {
-    const UnitVisit& now = plan_.visits[v];
-    const Spot begin{now.ops.front(), false}, end{now.ops.back(), true};
+  void add_gathers(std::size_t v) {
+    const UnitExecution& now = plan_.executions[v];
+    const InsertionPoint begin{now.ops.front(), false}, end{now.ops.back(), true};
     if (!prefetched(v)) gather(v, begin);
-    for (const std::uint32_t event : events_[v]) wire_.hold(begin, event, now.streams);
-    if (v + 1 < plan_.visits.size() && prefetched(v + 1)) gather(v + 1, begin);
-    for (const std::size_t i : starting_[v]) current_[plan_.tenures[i].parameter] = whole_[i];
+    for (const std::uint32_t event : events_[v]) communication_.hold(begin, event, now.streams);
+    if (v + 1 < plan_.executions.size() && prefetched(v + 1)) gather(v + 1, begin);
+    for (const std::size_t i : starting_[v]) current_[plan_.lifetimes[i].parameter] = whole_[i];
     for (const OpId id : now.ops) repoint(id);
     release(v, end);
   }
 
   bool prefetched(std::size_t v) const {
-    return settings_.prefetch && v > 0 && !updated_between(survey_, plan_.visits[v - 1], plan_.visits[v]);
+    return settings_.prefetch && v > 0 && !updated_between(analysis_, plan_.executions[v - 1], plan_.executions[v]);
   }
 
-  void gather(std::size_t v, Spot spot) {
+  void gather(std::size_t v, InsertionPoint point) {
     if (starting_[v].empty()) return;
     // What compute still reads may not be overwritten by the next gather, which takes the same memory; and
     // slices that an update writes must be there.
-    if (must_wait_ || update_since_last_gather(spot.op)) wire_.after(spot, streams_to_await());
+    if (must_wait_ || update_since_last_gather(point.op)) communication_.after(point, streams_to_await());
     must_wait_ = false;
-    last_gather_ = spot.op;
+    last_gather_ = point.op;
     std::vector<StorageId> slices, whole;
     Bytes unit = 0;
     for (const std::size_t i : starting_[v]) {
-      const StorageId parameter = plan_.tenures[i].parameter;
+      const StorageId parameter = plan_.lifetimes[i].parameter;
       const Storage& s = t_.storages[parameter];
-      whole_[i] = wire_.storage(messages_.message({parameter}), StorageKind::parameter, s.place, t_.strings[s.label]);
-      edit_.alloc(spot, whole_[i]);
+      whole_[i] = communication_.storage(messages_.message({parameter}), StorageKind::parameter, s.place, t_.strings[s.label]);
+      edit_.alloc(point, whole_[i]);
       slices.push_back(parameter);
       whole.push_back(whole_[i]);
     }
     for (std::size_t from = 0; from < slices.size(); from += kMostTensors) {
       const std::vector<StorageId> part = slice(slices, from);
       const Bytes message = messages_.message(part);
-      wire_.collective(spot, CollectiveKind::all_gather, message, part, slice(whole, from));
-      events_[v].push_back(wire_.mark(spot));
+      communication_.collective(point, CollectiveKind::all_gather, message, part, slice(whole, from));
+      events_[v].push_back(communication_.mark(point));
       unit += message;
     }
     summary_.largest_unit = std::max(summary_.largest_unit, unit);
@@ -167,14 +167,14 @@ class UseGathers {
 
   bool update_since_last_gather(OpId before) const {
     const auto next = last_gather_ == kNoOp
-                          ? survey_.updates.begin()
-                          : std::upper_bound(survey_.updates.begin(), survey_.updates.end(), last_gather_);
-    return next != survey_.updates.end() && *next < before;
+                          ? analysis_.updates.begin()
+                          : std::upper_bound(analysis_.updates.begin(), analysis_.updates.end(), last_gather_);
+    return next != analysis_.updates.end() && *next < before;
   }
 
   Streams streams_to_await() const {
     Streams streams = released_;
-    for (const OpId id : survey_.updates)
+    for (const OpId id : analysis_.updates)
       if (runs_on_device(t_.ops[id].kind)) streams.insert(t_.ops[id].stream);
     return streams;
   }
@@ -186,26 +186,26 @@ class UseGathers {
     for (const StorageId parameter : used) edit_.repoint(id, parameter, current_.at(parameter));
   }
 
-  void release(std::size_t v, Spot spot) {
+  void release(std::size_t v, InsertionPoint point) {
     for (const std::size_t i : ending_[v]) {
-      edit_.free(spot, whole_[i]);
-      current_.erase(plan_.tenures[i].parameter);
+      edit_.free(point, whole_[i]);
+      current_.erase(plan_.lifetimes[i].parameter);
     }
     if (ending_[v].empty()) return;
     must_wait_ = true;
-    released_.insert(plan_.visits[v].streams.begin(), plan_.visits[v].streams.end());
+    released_.insert(plan_.executions[v].streams.begin(), plan_.executions[v].streams.end());
   }
 
   TraceEdit& edit_;
   const Trace& t_;
-  const ZeroSurvey& survey_;
+  const ZeroAnalysis& analysis_;
   const Partition& messages_;
   const ZeroSettings& settings_;
-  Wire wire_;
-  VisitPlan plan_;
-  std::vector<std::vector<std::size_t>> starting_, ending_;  // tenures, by visit
-  std::vector<StorageId> whole_;                             // by tenure: the gathered parameter
-  std::vector<std::vector<std::uint32_t>> events_;           // by visit: its gathers have arrived
+  CommunicationStream communication_;
+  GatherPlan plan_;
+  std::vector<std::vector<std::size_t>> starting_, ending_;  // lifetimes, by execution
+  std::vector<StorageId> whole_;                             // by lifetime: the gathered parameter
+  std::vector<std::vector<std::uint32_t>> events_;           // by execution: its gathers have arrived
   std::map<StorageId, StorageId> current_;                   // parameter to where it stands whole now
   bool must_wait_ = false;                                   // memory was given back since the last gather
   Streams released_;
@@ -215,14 +215,14 @@ class UseGathers {
 
 }  // namespace
 
-GatherSummary gather_updated(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey,
+GatherSummary gather_updated(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis,
                              const Partition& messages, const ZeroSettings& settings, const Pricer& pricer) {
-  return UpdatedGathers(edit, original, survey, messages, settings, pricer).run();
+  return UpdatedGathers(edit, original, analysis, messages, settings, pricer).run();
 }
 
-GatherSummary gather_before_use(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey,
+GatherSummary gather_before_use(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis,
                                 const Partition& messages, const ZeroSettings& settings, const Pricer& pricer) {
-  return UseGathers(edit, original, survey, messages, settings, pricer).run();
+  return UseGathers(edit, original, analysis, messages, settings, pricer).run();
 }
 
 }  // namespace memwall

@@ -1,10 +1,10 @@
 // Brings parameters together again: after the update in stages 1 and 2, before each use in stage 3.
 //
 // Stage 3 goes by units: a repeated block ("layers.3", or any module without such a block) where modules
-// are known, else a bucket of parameters that are first used one after the other. A visit is a run of ops
-// of one unit in one phase (forward, recompute, backward). Before a visit the unit's parameters are
+// are known, else a bucket of parameters that are first used one after the other. A execution is a run of ops
+// of one unit in one phase (forward, recompute, backward). Before a execution the unit's parameters are
 // gathered into storages of their own, after it these are freed; with prefetch the gather leaves when the
-// visit before begins. A parameter that a later visit needs is kept instead if less than the reuse
+// execution before begins. A parameter that a later execution needs is kept instead if less than the reuse
 // distance of other parameters is used in between and no update happens.
 //
 // Every parameter is thus gathered twice per step (forward, backward: with the reduce-scatter of
@@ -16,8 +16,8 @@
 #include "policies/trace/trace_edit.h"
 #include "policies/sharding/zero_partition.h"
 #include "policies/sharding/zero_settings.h"
-#include "policies/sharding/zero_survey.h"
-#include "policies/sharding/zero_wire.h"
+#include "policies/sharding/zero_analysis.h"
+#include "policies/sharding/zero_communication.h"
 
 namespace memwall {
 
@@ -29,11 +29,11 @@ struct GatherSummary {
 
 // Stages 1 and 2: once an optimizer step has updated the last parameter of a bucket, it is gathered in
 // place. Compute waits after the step's last update. Throws UsageError if no update writes a parameter.
-GatherSummary gather_updated(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey,
+GatherSummary gather_updated(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis,
                              const Partition& messages, const ZeroSettings& settings, const Pricer& pricer);
 
 // Stage 3. The base of `edit` holds parameters' slices.
-GatherSummary gather_before_use(TraceEdit& edit, const Trace& original, const ZeroSurvey& survey,
+GatherSummary gather_before_use(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis,
                                 const Partition& messages, const ZeroSettings& settings, const Pricer& pricer);
 
 }  // namespace memwall

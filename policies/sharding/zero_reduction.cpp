@@ -17,27 +17,27 @@ struct Bucket {
   std::vector<StorageId> slices;  // the gradients of the base trace
   std::vector<StorageId> whole;   // what backward writes: the same in stages 0 and 1
   Streams producers, waiting;     // streams that made the gradients; that go on when it has arrived
-  Spot spot;                      // where it leaves
+  InsertionPoint point;                      // where it leaves
   std::uint32_t event = 0;        // when it has arrived
 };
 
 class Reduction {
  public:
-  Reduction(TraceEdit& edit, const Trace& original, const Dataflow& flow, const ZeroSurvey& survey,
+  Reduction(TraceEdit& edit, const Trace& original, const Dataflow& flow, const ZeroAnalysis& analysis,
             const Partition& messages, const ZeroSettings& settings, const Pricer& pricer)
       : edit_(edit),
         original_(original),
         flow_(flow),
-        survey_(survey),
+        analysis_(analysis),
         messages_(messages),
         settings_(settings),
-        wire_(edit, pricer, settings.ranks, "zero.reduce") {}
+        communication_(edit, pricer, settings.ranks, "zero.reduce") {}
 
   ReductionSummary run() {
-    for (const BackwardPass& pass : survey_.passes)
+    for (const BackwardPass& pass : analysis_.passes)
       // Whole gradients add up over passes and are reduced once; slices need every pass's share.
       if (settings_.stage >= 2 || pass.before_update) reduce(pass);
-    summary_.bytes_sent = wire_.bytes_sent();
+    summary_.bytes_sent = communication_.bytes_sent();
     return summary_;
   }
 
@@ -51,11 +51,11 @@ class Reduction {
     std::optional<Bucket> in_flight;  // sent, and nothing waits for it yet
     for (const auto& group : fill_buckets(sizes, settings_.bucket, rule)) {
       Bucket bucket = gather(pass, group);
-      if (in_flight && frees()) finish(*in_flight, bucket.spot);
+      if (in_flight && frees()) finish(*in_flight, bucket.point);
       send(bucket);
       ++summary_.buckets;
       if (!settings_.overlap) {
-        finish(bucket, bucket.spot);
+        finish(bucket, bucket.point);
       } else if (frees() || !hold_early_user(bucket, pass)) {
         // Its stream is in order: who waits for this bucket waits for those before it too.
         if (in_flight) bucket.waiting.merge(in_flight->waiting);
@@ -73,7 +73,7 @@ class Reduction {
       bucket.slices.push_back(made.gradient);
       bucket.whole.push_back(frees() ? whole_gradient(made) : made.gradient);
       bucket.producers.insert(original_.ops[made.ready].stream);
-      bucket.spot = {made.ready, true};  // sorted by readiness: the last one stays
+      bucket.point = {made.ready, true};  // sorted by readiness: the last one stays
     }
     bucket.waiting = bucket.producers;
     const OpId user = next_user(bucket);
@@ -98,27 +98,27 @@ class Reduction {
   void send(Bucket& bucket) {
     const CollectiveKind kind = settings_.stage == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
     const Bytes message = message_of(bucket);
-    wire_.after(bucket.spot, bucket.producers);
+    communication_.after(bucket.point, bucket.producers);
     std::vector<StorageId> source = bucket.whole;
     StorageId buffer = kNoStorage;
     if (source.size() > 1) {
       const std::uint8_t place = original_.storages[bucket.slices.front()].place;
-      buffer = wire_.storage(message, StorageKind::communication_buffer, place, "zero.bucket");
+      buffer = communication_.storage(message, StorageKind::communication_buffer, place, "zero.bucket");
       summary_.largest_buffer = std::max(summary_.largest_buffer, message);
-      edit_.alloc(bucket.spot, buffer);
-      wire_.copy(bucket.spot, "zero.flatten", message, source, {buffer});
+      edit_.alloc(bucket.point, buffer);
+      communication_.copy(bucket.point, "zero.flatten", message, source, {buffer});
       source = {buffer};
     }
     if (settings_.stage == 0) {
-      wire_.collective(bucket.spot, kind, message, source, source);
-      if (buffer != kNoStorage) wire_.copy(bucket.spot, "zero.unflatten", message, source, bucket.slices);
+      communication_.collective(bucket.point, kind, message, source, source);
+      if (buffer != kNoStorage) communication_.copy(bucket.point, "zero.unflatten", message, source, bucket.slices);
     } else {
       if (frees()) add_earlier_sums(bucket, source);
-      wire_.collective(bucket.spot, kind, message, source, bucket.slices);
+      communication_.collective(bucket.point, kind, message, source, bucket.slices);
     }
     // In order within its stream: the next buffer may take the same memory at once.
-    if (buffer != kNoStorage) edit_.free(bucket.spot, buffer);
-    bucket.event = wire_.mark(bucket.spot);
+    if (buffer != kNoStorage) edit_.free(bucket.point, buffer);
+    bucket.event = communication_.mark(bucket.point);
   }
 
   Bytes message_of(const Bucket& bucket) const {
@@ -135,10 +135,10 @@ class Reduction {
   }
 
   // Compute goes on with what was reduced; whole gradients are no longer needed.
-  void finish(const Bucket& bucket, Spot spot) {
-    wire_.hold(spot, bucket.event, bucket.waiting);
+  void finish(const Bucket& bucket, InsertionPoint point) {
+    communication_.hold(point, bucket.event, bucket.waiting);
     if (!frees()) return;
-    for (const StorageId whole : bucket.whole) edit_.free(spot, whole);
+    for (const StorageId whole : bucket.whole) edit_.free(point, whole);
   }
 
   // The first op after the reduction that uses one of the gradients, or frees it.
@@ -157,26 +157,26 @@ class Reduction {
   bool hold_early_user(const Bucket& bucket, const BackwardPass& pass) {
     const OpId user = next_user(bucket);
     if (user >= pass.last_backward) return false;
-    wire_.hold({user, false}, bucket.event, bucket.waiting);
+    communication_.hold({user, false}, bucket.event, bucket.waiting);
     return true;
   }
 
   TraceEdit& edit_;
   const Trace& original_;
   const Dataflow& flow_;
-  const ZeroSurvey& survey_;
+  const ZeroAnalysis& analysis_;
   const Partition& messages_;
   const ZeroSettings& settings_;
-  Wire wire_;
+  CommunicationStream communication_;
   ReductionSummary summary_;
 };
 
 }  // namespace
 
 ReductionSummary reduce_gradients(TraceEdit& edit, const Trace& original, const Dataflow& flow,
-                                  const ZeroSurvey& survey, const Partition& messages, const ZeroSettings& settings,
+                                  const ZeroAnalysis& analysis, const Partition& messages, const ZeroSettings& settings,
                                   const Pricer& pricer) {
-  return Reduction(edit, original, flow, survey, messages, settings, pricer).run();
+  return Reduction(edit, original, flow, analysis, messages, settings, pricer).run();
 }
 
 }  // namespace memwall

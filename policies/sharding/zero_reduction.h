@@ -18,8 +18,8 @@
 #include "policies/trace/trace_edit.h"
 #include "policies/sharding/zero_partition.h"
 #include "policies/sharding/zero_settings.h"
-#include "policies/sharding/zero_survey.h"
-#include "policies/sharding/zero_wire.h"
+#include "policies/sharding/zero_analysis.h"
+#include "policies/sharding/zero_communication.h"
 
 namespace memwall {
 
@@ -29,10 +29,10 @@ struct ReductionSummary {
   Bytes largest_buffer = 0;
 };
 
-// Puts the reductions into `edit`, whose base is the trace that `survey` and `flow` describe after
+// Puts the reductions into `edit`, whose base is the trace that `analysis` and `flow` describe after
 // split_update().
 ReductionSummary reduce_gradients(TraceEdit& edit, const Trace& original, const Dataflow& flow,
-                                  const ZeroSurvey& survey, const Partition& messages, const ZeroSettings& settings,
+                                  const ZeroAnalysis& analysis, const Partition& messages, const ZeroSettings& settings,
                                   const Pricer& pricer);
 
 }  // namespace memwall

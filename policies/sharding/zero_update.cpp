@@ -9,23 +9,23 @@ namespace {
 
 class UpdateSplitter {
  public:
-  UpdateSplitter(const Trace& trace, const ZeroSurvey& survey, const Partition& partition, int stage,
+  UpdateSplitter(const Trace& trace, const ZeroAnalysis& analysis, const Partition& partition, int stage,
                  std::uint32_t ranks, const Machine& machine, const Pricer& pricer)
       : base_(trace),
-        survey_(survey),
+        analysis_(analysis),
         partition_(partition),
         stage_(stage),
         ranks_(ranks),
         machine_(machine),
         pricer_(pricer),
         own_part_(trace.storages.size(), false) {
-    for (const auto* group : {&survey.parameters, &survey.gradients, &survey.states, &survey.temporaries})
+    for (const auto* group : {&analysis.parameters, &analysis.gradients, &analysis.states, &analysis.temporaries})
       for (const StorageId id : *group) own_part_[id] = true;
   }
 
   SplitUpdate run() {
     result_.trace = base_;
-    for (const OpId id : survey_.updates) scale(id);
+    for (const OpId id : analysis_.updates) scale(id);
     for (StorageId id = 0; id < base_.storages.size(); ++id)
       if (partition_.has(id)) result_.trace.storages[id].bytes = partition_.share(id);
     if (stage_ >= 2) forget_sums();
@@ -82,7 +82,7 @@ class UpdateSplitter {
 
   void forget_sums() {
     std::set<std::pair<OpId, StorageId>> forgotten;
-    for (const BackwardPass& pass : survey_.passes)
+    for (const BackwardPass& pass : analysis_.passes)
       for (const GradientMade& made : pass.made)
         if (made.accumulates) forgotten.emplace(made.first_write, made.gradient);
     if (forgotten.empty()) return;
@@ -100,7 +100,7 @@ class UpdateSplitter {
   }
 
   const Trace& base_;
-  const ZeroSurvey& survey_;
+  const ZeroAnalysis& analysis_;
   const Partition& partition_;
   int stage_;
   std::uint32_t ranks_;
@@ -112,25 +112,25 @@ class UpdateSplitter {
 
 }  // namespace
 
-Partition partition_for_zero(const Trace& trace, const Dataflow& flow, const ZeroSurvey& survey, int stage,
+Partition partition_for_zero(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis, int stage,
                              std::uint32_t ranks) {
   Partition partition(trace.storages.size(), ranks);
   if (stage >= 1) {
-    partition.cut_together(trace, flow, survey.states);
-    partition.cut_together(trace, flow, survey.temporaries);
+    partition.cut_together(trace, flow, analysis.states);
+    partition.cut_together(trace, flow, analysis.temporaries);
   }
-  if (stage == 2) partition.cut_together(trace, flow, survey.gradients);
+  if (stage == 2) partition.cut_together(trace, flow, analysis.gradients);
   if (stage == 3) {
-    partition.cut_each(trace, flow, survey.gradients);
-    partition.cut_each(trace, flow, survey.parameters);
+    partition.cut_each(trace, flow, analysis.gradients);
+    partition.cut_each(trace, flow, analysis.parameters);
   }
   return partition;
 }
 
-Partition partition_for_messages(const Trace& trace, const Dataflow& flow, const ZeroSurvey& survey, int stage,
+Partition partition_for_messages(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis, int stage,
                                  std::uint32_t ranks) {
   Partition partition(trace.storages.size(), ranks);
-  for (const auto* group : {&survey.gradients, &survey.parameters}) {
+  for (const auto* group : {&analysis.gradients, &analysis.parameters}) {
     if (stage == 3)
       partition.cut_each(trace, flow, *group);
     else
@@ -139,9 +139,9 @@ Partition partition_for_messages(const Trace& trace, const Dataflow& flow, const
   return partition;
 }
 
-SplitUpdate split_update(const Trace& trace, const ZeroSurvey& survey, const Partition& partition, int stage,
+SplitUpdate split_update(const Trace& trace, const ZeroAnalysis& analysis, const Partition& partition, int stage,
                          std::uint32_t ranks, const Machine& machine, const Pricer& pricer) {
-  return UpdateSplitter(trace, survey, partition, stage, ranks, machine, pricer).run();
+  return UpdateSplitter(trace, analysis, partition, stage, ranks, machine, pricer).run();
 }
 
 }  // namespace memwall

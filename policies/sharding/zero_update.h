@@ -4,7 +4,7 @@
 
 #include "policies/trace/dataflow.h"
 #include "policies/sharding/zero_partition.h"
-#include "policies/sharding/zero_survey.h"
+#include "policies/sharding/zero_analysis.h"
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
 #include "sim/trace/trace.h"
@@ -13,11 +13,11 @@ namespace memwall {
 
 // What `stage` splits: 1 optimizer states, 2 and gradients, 3 and parameters. The optimizer's
 // temporaries go with the states.
-Partition partition_for_zero(const Trace& trace, const Dataflow& flow, const ZeroSurvey& survey, int stage,
+Partition partition_for_zero(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis, int stage,
                              std::uint32_t ranks);
 
 // The same for what collectives move: gradients and parameters are cut in every stage.
-Partition partition_for_messages(const Trace& trace, const Dataflow& flow, const ZeroSurvey& survey, int stage,
+Partition partition_for_messages(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis, int stage,
                                  std::uint32_t ranks);
 
 struct SplitUpdate {
@@ -29,7 +29,7 @@ struct SplitUpdate {
 // Shrinks split storages and scales updates (origin: transferred). From stage 2 on, a gradient storage
 // of the result is the rank's slice; the op that first writes a gradient in a pass no longer reads
 // what was there, because the slice takes the sum.
-SplitUpdate split_update(const Trace& trace, const ZeroSurvey& survey, const Partition& partition, int stage,
+SplitUpdate split_update(const Trace& trace, const ZeroAnalysis& analysis, const Partition& partition, int stage,
                          std::uint32_t ranks, const Machine& machine, const Pricer& pricer);
 
 }  // namespace memwall

@@ -17,10 +17,10 @@ std::uint16_t TraceEdit::stream(std::string_view name, StreamRole role, std::uin
   return builder_.add_stream(name, role, device);
 }
 
-OpId TraceEdit::anchor(Spot spot) const {
-  OpId id = spot.op;
+OpId TraceEdit::anchor(InsertionPoint point) const {
+  OpId id = point.op;
   if (!base_.ops[id].graph_member) return id;
-  if (spot.after) {
+  if (point.after) {
     while (id + 1 < base_.ops.size() && base_.ops[id + 1].graph_member) ++id;
   } else {
     while (id > 0 && base_.ops[id].kind != OpKind::graph_launch) --id;
@@ -28,54 +28,54 @@ OpId TraceEdit::anchor(Spot spot) const {
   return id;
 }
 
-void TraceEdit::insert(Spot spot, Op op, std::vector<Use> uses) {
+void TraceEdit::insert(InsertionPoint point, Op op, std::vector<Use> uses) {
   if (uses.size() > std::numeric_limits<std::uint16_t>::max())
     throw UsageError("Trace '" + base_.name + "': a policy would add an op with " + std::to_string(uses.size()) +
                      " uses of storages; an op holds 65535 at most.");
-  const OpId at = anchor(spot);
+  const OpId at = anchor(point);
   const Op& beside = base_.ops[at];
   op.thread = beside.thread < base_.threads.size() ? beside.thread : 0;
   // Recompute is what repeats a forward op; a policy's own op beside it belongs to backward.
   op.phase = beside.phase == Phase::recompute ? Phase::backward : beside.phase;
   op.added = true;
   op.origin = Origin::modelled;
-  (spot.after ? after_ : before_)[at].push_back({op, std::move(uses)});
+  (point.after ? after_ : before_)[at].push_back({op, std::move(uses)});
 }
 
-void TraceEdit::alloc(Spot spot, StorageId storage) {
+void TraceEdit::alloc(InsertionPoint point, StorageId storage) {
   Op op;
   op.kind = OpKind::alloc;
   op.target = storage;
   op.stream = tables().storages[storage].stream;
   op.host_cost = costs_.allocator_call;
-  insert(spot, op);
+  insert(point, op);
 }
 
-void TraceEdit::free(Spot spot, StorageId storage) {
+void TraceEdit::free(InsertionPoint point, StorageId storage) {
   Op op;
   op.kind = OpKind::free;
   op.target = storage;
   op.stream = tables().storages[storage].stream;
   op.host_cost = costs_.allocator_call;
-  insert(spot, op);
+  insert(point, op);
 }
 
-void TraceEdit::wait(Spot spot, std::uint32_t event, std::uint16_t stream) {
+void TraceEdit::wait(InsertionPoint point, std::uint32_t event, std::uint16_t stream) {
   Op op;
   op.kind = OpKind::event_wait;
   op.target = event;
   op.stream = stream;
   op.host_cost = costs_.event_call;
-  insert(spot, op);
+  insert(point, op);
 }
 
-std::uint32_t TraceEdit::record(Spot spot, std::uint16_t stream) {
+std::uint32_t TraceEdit::record(InsertionPoint point, std::uint16_t stream) {
   Op op;
   op.kind = OpKind::event_record;
   op.target = builder_.add_event();
   op.stream = stream;
   op.host_cost = costs_.event_call;
-  insert(spot, op);
+  insert(point, op);
   return op.target;
 }
 

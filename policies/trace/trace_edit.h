@@ -25,7 +25,7 @@
 namespace memwall {
 
 // A place in the host program: just before or just after an op of the base trace.
-struct Spot {
+struct InsertionPoint {
   OpId op = 0;
   bool after = false;
 };
@@ -44,14 +44,14 @@ class TraceEdit {
   // A stream of the device by name; made if absent.
   std::uint16_t stream(std::string_view name, StreamRole role, std::uint16_t device = 0);
 
-  // Puts `op` at the spot, behind what was put there before. Sets thread, phase, added and origin
+  // Puts `op` at the point, behind what was put there before. Sets thread, phase, added and origin
   // (modelled). Reads mean the newest version there, writes make the next. Throws UsageError for more
   // uses than an op can have (65,535).
-  void insert(Spot spot, Op op, std::vector<Use> uses = {});
-  void alloc(Spot spot, StorageId storage);
-  void free(Spot spot, StorageId storage);
-  void wait(Spot spot, std::uint32_t event, std::uint16_t stream);
-  std::uint32_t record(Spot spot, std::uint16_t stream);  // a new event; returns its number
+  void insert(InsertionPoint point, Op op, std::vector<Use> uses = {});
+  void alloc(InsertionPoint point, StorageId storage);
+  void free(InsertionPoint point, StorageId storage);
+  void wait(InsertionPoint point, std::uint32_t event, std::uint16_t stream);
+  std::uint32_t record(InsertionPoint point, std::uint16_t stream);  // a new event; returns its number
 
   // Its host time goes with it. An op that a hand-over names remains as a mark.
   void remove(OpId op);
@@ -69,7 +69,7 @@ class TraceEdit {
   struct Repoint {
     StorageId from, to;
   };
-  OpId anchor(Spot spot) const;
+  OpId anchor(InsertionPoint point) const;
   void append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at);
   void append_base(OpId id);
   void append_fresh(const Op& op, std::vector<Use> uses);

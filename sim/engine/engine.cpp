@@ -18,12 +18,12 @@ Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationO
       memory_(trace, machine, allocators, options.observer),
       records_(trace.ops.size()),
       done_(trace.ops.size(), 0),
-      born_(trace.storages.size(), 0),
+      is_allocated_(trace.storages.size(), 0),
       threads_(trace.threads.size()),
       streams_(trace.streams.size()),
       event_op_(trace.event_count, kNoOp),
       ranks_(machine.views.size()),
-      meetings_(trace),
+      rendezvous_(trace),
       activity_of_stream_(trace.streams.size(), kNoActivity) {
   std::size_t devices = 1;
   for (const Stream& stream : trace.streams) devices = std::max<std::size_t>(devices, stream.device + 1u);
@@ -31,7 +31,7 @@ Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationO
   for (OpRecord& record : records_) record.host_start = record.host_end = kNever;
   describe_ranks(machine);
   resolve_places(machine);
-  expect_meetings();
+  expect_rendezvous();
   if (options.pager) {
     paging_ = std::make_unique<Paging>(*this, *options.pager);
     paging_->plan();
@@ -100,16 +100,16 @@ void Engine::resolve_work(const RankMachine& machine, const Op& op) {
   rank.work_in.emplace(op.from, std::move(*work));
 }
 
-void Engine::expect_meetings() {
-  meeting_states_.resize(meetings_.size());
-  for (std::size_t m = 0; m < meetings_.size(); ++m)
-    meeting_states_[m].missing = static_cast<std::uint32_t>(meetings_.members(m).size());
+void Engine::expect_rendezvous() {
+  rendezvous_states_.resize(rendezvous_.size());
+  for (std::size_t m = 0; m < rendezvous_.size(); ++m)
+    rendezvous_states_[m].missing = static_cast<std::uint32_t>(rendezvous_.members(m).size());
 }
 
 void Engine::start_program() {
   for (StorageId s = 0; s < trace_.storages.size(); ++s) {
     if (!trace_.storages[s].preexisting) continue;
-    born_[s] = 1;
+    is_allocated_[s] = 1;
     const int tier = tier_of_storage_[s];
     if (paging_ && paging_->place_at_start(s, tier)) continue;
     if (!memory_.place(now_, s, tier)) memory_.place_unlimited(now_, s, tier);
@@ -192,14 +192,14 @@ void Engine::handle(const Event& event) {
 }
 
 // Named first: what waits forever besides mostly waits for these.
-void Engine::require_all_met() const {
+void Engine::require_complete_rendezvous() const {
   const auto describe = [&](OpId id) {
     const Rank& rank = trace_.rank_table[rank_of(trace_, trace_.ops[id])];
     return "op " + std::to_string(id) + " of rank " + std::to_string(rank.number);
   };
-  for (std::size_t m = 0; m < meetings_.size(); ++m) {
+  for (std::size_t m = 0; m < rendezvous_.size(); ++m) {
     OpId began = kNoOp, missing = kNoOp;
-    for (const OpId id : meetings_.members(m)) (records_[id].start == kNever ? missing : began) = id;
+    for (const OpId id : rendezvous_.members(m)) (records_[id].start == kNever ? missing : began) = id;
     if (began == kNoOp || missing == kNoOp) continue;
     throw InputError("Trace '" + trace_.name + "': the collective '" + trace_.strings[trace_.ops[began].name] + "' (" +
                      describe(began) + ") waits forever for " + describe(missing) +
@@ -208,7 +208,7 @@ void Engine::require_all_met() const {
 }
 
 void Engine::require_all_finished() const {
-  require_all_met();
+  require_complete_rendezvous();
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     const Thread& thread = threads_[i];
     if (thread.block == Block::finished) continue;

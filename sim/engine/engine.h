@@ -13,7 +13,7 @@
 
 #include "sim/engine/activities.h"
 #include "sim/engine/event_queue.h"
-#include "sim/trace/meetings.h"
+#include "sim/trace/rendezvous.h"
 #include "sim/machine/rank_machine.h"
 #include "sim/engine/simulation.h"
 #include "sim/engine/tier_memory.h"
@@ -83,7 +83,7 @@ class Engine {
   };
 
   // The collectives of several ranks that are one.
-  struct MeetingState {
+  struct RendezvousState {
     std::uint32_t missing = 0;  // members that have not begun
     Duration longest{};
     std::vector<std::uint16_t> links;  // that members which a policy added cross
@@ -119,13 +119,13 @@ class Engine {
   void describe_ranks(const RankMachine& machine);
   void resolve_places(const RankMachine& machine);
   void resolve_work(const RankMachine& machine, const Op& op);
-  void expect_meetings();
+  void expect_rendezvous();
   void start_program();
   void loop();
   void handle(const Event& event);
   SimulationResult collect();
   void require_all_finished() const;
-  void require_all_met() const;
+  void require_complete_rendezvous() const;
 
   // engine_host.cpp
   int next_thread() const;
@@ -153,16 +153,16 @@ class Engine {
   Time occupancy_bound(OpId id, OpId& cause) const;
   bool take_engine(std::uint16_t stream, OpId id);
   void begin(std::uint16_t stream, const Bound& bound);
-  bool meet(OpId id);
+  bool arrive_at_rendezvous(OpId id);
   void end_work(OpId id);
   void end_op(OpId id);
   void release_engine(OpId id);
   void schedule_try(std::uint16_t stream, Time time);
   void update_multiprocessor_share(const RankState& rank);
   ActivitySpec activity_of(OpId id) const;
-  ActivitySpec activity_of_meeting(OpId last, const MeetingState& meeting) const;
+  ActivitySpec activity_of_rendezvous(OpId last, const RendezvousState& rendezvous) const;
   const Route* route_of(const Op& op) const;
-  bool is_wide(const Op& op) const;
+  bool is_multi_wave(const Op& op) const;
 
   Time now() const { return now_; }
 
@@ -177,19 +177,19 @@ class Engine {
   Time now_{};
   std::vector<OpRecord> records_;
   std::vector<std::uint8_t> done_;   // device ops: ended
-  std::vector<std::uint8_t> born_;   // storages: preexisting, or their alloc has happened
+  std::vector<std::uint8_t> is_allocated_;   // storages: preexisting, or their alloc has happened
   std::set<StorageId> freed_early_;  // whose free came before their alloc
   std::vector<Thread> threads_;
   std::vector<StreamState> streams_;
   std::vector<OpId> event_op_;                              // per event: the op it was recorded behind
   std::map<std::uint32_t, std::vector<OpId>> event_waits_;  // and what its stream was told to wait for since
   std::vector<Waiter> waiters_;
-  std::vector<OpId> wide_;                        // running kernels of several waves
+  std::vector<OpId> multi_wave_;                        // running kernels of several waves
   std::vector<std::vector<CopyEngine>> engines_;  // [device][engine class]
   std::vector<RankState> ranks_;
   std::vector<std::uint8_t> tier_of_storage_;
-  Meetings meetings_;
-  std::vector<MeetingState> meeting_states_;
+  RendezvousTable rendezvous_;
+  std::vector<RendezvousState> rendezvous_states_;
   std::vector<ActivityId> activity_of_stream_;
   std::uint32_t hand_overs_blocked_ = 0;
   std::uint64_t issued_ = 0;

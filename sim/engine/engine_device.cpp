@@ -59,7 +59,7 @@ bool Engine::front_bound(std::uint16_t index, Bound& bound) {
   return true;
 }
 
-bool Engine::is_wide(const Op& op) const {
+bool Engine::is_multi_wave(const Op& op) const {
   if (op.kind == OpKind::copy) return op.from == op.to && op.bytes > kWideCopy;
   return (op.kind == OpKind::kernel || op.kind == OpKind::collective) && op.waves > kSeveralWaves;
 }
@@ -70,7 +70,7 @@ Time Engine::occupancy_bound(OpId id, OpId& cause) const {
       op.kind == OpKind::kernel || op.kind == OpKind::collective || (op.kind == OpKind::copy && op.from == op.to);
   Time bound{};
   if (!needs_multiprocessors) return bound;
-  for (const OpId wide : wide_) {
+  for (const OpId wide : multi_wave_) {
     const Op& other = trace_.ops[wide];
     if (other.stream == op.stream || trace_.streams[other.stream].device != trace_.streams[op.stream].device) continue;
     const Time end = activities_.expected_end(activity_of_stream_[other.stream]);
@@ -194,7 +194,7 @@ void Engine::begin(std::uint16_t index, const Bound& bound) {
   record.device_cause = bound.cause;
   if (op.kind == OpKind::collective && op.added && ++stream.rank->added_collectives == 1)
     update_multiprocessor_share(*stream.rank);
-  const bool at_work = meet(id);
+  const bool at_work = arrive_at_rendezvous(id);
   if (!stream.queue_waiters.empty() && stream.queued < stream.rank->constants->launch_queue_depth) {
     Thread& thread = threads_[stream.queue_waiters.front()];
     stream.queue_waiters.erase(stream.queue_waiters.begin());
@@ -210,50 +210,50 @@ void Engine::begin(std::uint16_t index, const Bound& bound) {
   }
 }
 
-// Puts an op that has begun to work; false if it must wait for the other members of its meeting. The last of them lets
+// Puts an op that has begun to work; false if it must wait for the other members of its rendezvous. The last of them lets
 // all work as one: the longest of their durations, over the links that any of them crosses.
-bool Engine::meet(OpId id) {
+bool Engine::arrive_at_rendezvous(OpId id) {
   const Op& op = trace_.ops[id];
-  const std::size_t number = meetings_.of(op);
-  if (number == Meetings::kNone) {
+  const std::size_t number = rendezvous_.of(op);
+  if (number == RendezvousTable::kNone) {
     activity_of_stream_[op.stream] = activities_.start(now_, activity_of(id));
-    if (is_wide(op)) wide_.push_back(id);
+    if (is_multi_wave(op)) multi_wave_.push_back(id);
     return true;
   }
-  MeetingState& meeting = meeting_states_[number];
+  RendezvousState& rendezvous = rendezvous_states_[number];
   const ActivitySpec own = activity_of(id);
-  meeting.longest = std::max(meeting.longest, own.duration);
+  rendezvous.longest = std::max(rendezvous.longest, own.duration);
   for (std::uint32_t i = 0; i < own.link_count; ++i)
-    if (std::find(meeting.links.begin(), meeting.links.end(), own.links[i]) == meeting.links.end())
-      meeting.links.push_back(own.links[i]);
-  if (own.link_count > 0) meeting.bytes = std::max(meeting.bytes, own.bytes);
-  if (--meeting.missing > 0) return false;
-  const ActivityId activity = activities_.start(now_, activity_of_meeting(id, meeting));
-  for (const OpId member : meetings_.members(number)) {
+    if (std::find(rendezvous.links.begin(), rendezvous.links.end(), own.links[i]) == rendezvous.links.end())
+      rendezvous.links.push_back(own.links[i]);
+  if (own.link_count > 0) rendezvous.bytes = std::max(rendezvous.bytes, own.bytes);
+  if (--rendezvous.missing > 0) return false;
+  const ActivityId activity = activities_.start(now_, activity_of_rendezvous(id, rendezvous));
+  for (const OpId member : rendezvous_.members(number)) {
     activity_of_stream_[trace_.ops[member].stream] = activity;
     if (member != id) records_[member].peer = id;
-    if (is_wide(trace_.ops[member])) wide_.push_back(member);
+    if (is_multi_wave(trace_.ops[member])) multi_wave_.push_back(member);
   }
   return true;
 }
 
-ActivitySpec Engine::activity_of_meeting(OpId last, const MeetingState& meeting) const {
+ActivitySpec Engine::activity_of_rendezvous(OpId last, const RendezvousState& rendezvous) const {
   ActivitySpec spec;
   spec.owner = last;
   spec.rank = trace_.streams[trace_.ops[last].stream].rank;
-  spec.duration = meeting.longest;
-  spec.native = meeting.links.empty();
-  spec.bytes = meeting.bytes;
-  spec.links = meeting.links.data();
-  spec.link_count = static_cast<std::uint32_t>(meeting.links.size());
+  spec.duration = rendezvous.longest;
+  spec.native = rendezvous.links.empty();
+  spec.bytes = rendezvous.bytes;
+  spec.links = rendezvous.links.data();
+  spec.link_count = static_cast<std::uint32_t>(rendezvous.links.size());
   return spec;
 }
 
-// The end of an activity: of one op, or of all members of a meeting at once.
+// The end of an activity: of one op, or of all members of a rendezvous at once.
 void Engine::end_work(OpId id) {
-  const std::size_t meeting = meetings_.of(trace_.ops[id]);
-  if (meeting == Meetings::kNone) return end_op(id);
-  for (const OpId member : meetings_.members(meeting)) end_op(member);
+  const std::size_t rendezvous = rendezvous_.of(trace_.ops[id]);
+  if (rendezvous == RendezvousTable::kNone) return end_op(id);
+  for (const OpId member : rendezvous_.members(rendezvous)) end_op(member);
 }
 
 void Engine::end_op(OpId id) {
@@ -264,7 +264,7 @@ void Engine::end_op(OpId id) {
   stream.running = kNoOp;
   stream.previous = id;
   stream.previous_end = now_;
-  if (!wide_.empty()) std::erase(wide_, id);
+  if (!multi_wave_.empty()) std::erase(multi_wave_, id);
   if (op.kind == OpKind::collective && op.added && --stream.rank->added_collectives == 0)
     update_multiprocessor_share(*stream.rank);
   release_engine(id);

@@ -98,7 +98,7 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
       return;
     case OpKind::free:
       // Threads that nothing holds together may free what another has yet to allocate: it then lives for no time.
-      if (born_[op.target])
+      if (is_allocated_[op.target])
         release(op.target);
       else
         freed_early_.insert(op.target);
@@ -296,7 +296,7 @@ void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
   } else if (!memory_.place(now_, op.target, tier)) {
     memory_.place_unlimited(now_, op.target, tier);
   }
-  born_[op.target] = 1;
+  is_allocated_[op.target] = 1;
   if (!freed_early_.empty() && freed_early_.erase(op.target) > 0) release(op.target);
   const bool waited = now_ > records_[id].host_start;
   if (waited) thread.latest_op = kNoOp;

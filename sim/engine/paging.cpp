@@ -13,7 +13,7 @@ Paging::Paging(Engine& engine, Pager& pager)
       host_clock_(pager.clock() == PagerClock::host),
       pages_(engine.trace_.storages.size()),
       held_(engine.trace_.ops.size(), false),
-      promised_(engine.machine_.tiers.size(), 0) {
+      inbound_bytes_(engine.machine_.tiers.size(), 0) {
   const Trace& trace = engine.trace_;
   for (StorageId s = 0; s < pages_.size(); ++s) {
     const int tier = engine.tier_of_storage_[s];
@@ -67,9 +67,9 @@ bool Paging::allocate(std::uint16_t thread, StorageId storage, int tier) {
   }
   if (!host_clock_) return true;  // an address; memory comes with the first touch
   serving_ = kNoOp;
-  const Asker asker{true, thread};
+  const BlockedCaller caller{true, thread};
   const OpId id = engine_.threads_[thread].ops[engine_.threads_[thread].cursor];
-  if (place_or_make_room(storage, id) == Answer::wait) return wait(asker);
+  if (place_or_make_room(storage, id) == Answer::wait) return wait(caller);
   return true;
 }
 
@@ -80,7 +80,7 @@ Paging::Answer Paging::place_or_make_room(StorageId storage, OpId for_op) {
     if (evictions_under_way()) return Answer::wait;
     if (!ask_for_room(storage, for_op)) {
       // What is launched already gives back what the program has freed since.
-      if (host_clock_ && doomed_ > 0) return Answer::wait;
+      if (host_clock_ && pending_frees_ > 0) return Answer::wait;
       engine_.memory_.place_unlimited(engine_.now_, storage, page.home);
       break;
     }
@@ -115,7 +115,7 @@ bool Paging::ask_for_room(StorageId storage, OpId for_op) {
     page.target = move.to;
     page.for_op = for_op;
     ++leaving_;
-    promised_[move.to] += engine_.trace_.storages[move.storage].bytes;
+    inbound_bytes_[move.to] += engine_.trace_.storages[move.storage].bytes;
     progress = true;
     // What is launched already may still read it: the copy starts when the last of that has ended.
     if (may_leave(page)) leave(move.storage);
@@ -148,7 +148,7 @@ Paging::Answer Paging::make_resident(StorageId storage, OpId for_op) {
   const int from = page.backing;
   engine_.memory_.remove(engine_.now_, storage);
   // Its place is not free for what has to leave: it may have to wait there.
-  Bytes& kept = promised_[static_cast<std::size_t>(from)];
+  Bytes& kept = inbound_bytes_[static_cast<std::size_t>(from)];
   kept += engine_.trace_.storages[storage].bytes;
   const Answer answer = place_or_make_room(storage, for_op);
   kept -= engine_.trace_.storages[storage].bytes;
@@ -215,21 +215,21 @@ bool Paging::ready_to_start(std::uint16_t stream, OpId id) {
   return true;
 }
 
-bool Paging::wait(const Asker& asker) {
+bool Paging::wait(const BlockedCaller& caller) {
   serving_ = kNoOp;
-  askers_.push_back(asker);
+  blocked_callers_.push_back(caller);
   return false;
 }
 
 void Paging::wake_all() {
-  std::vector<Asker> woken;
-  woken.swap(askers_);
-  for (const Asker& asker : woken) {
-    if (asker.is_thread) {
-      engine_.threads_[asker.index].next_start = engine_.now_;
+  std::vector<BlockedCaller> woken;
+  woken.swap(blocked_callers_);
+  for (const BlockedCaller& caller : woken) {
+    if (caller.is_thread) {
+      engine_.threads_[caller.index].next_start = engine_.now_;
     } else {
-      engine_.streams_[asker.index].hold.raise(engine_.now_, WaitReason::page_fault, kNoOp);
-      engine_.schedule_try(asker.index, engine_.now_);
+      engine_.streams_[caller.index].hold.raise(engine_.now_, WaitReason::page_fault, kNoOp);
+      engine_.schedule_try(caller.index, engine_.now_);
     }
   }
 }
@@ -242,11 +242,11 @@ void Paging::freed(StorageId storage) {
   // On the host clock memory is handed on in stream order, as a caching allocator does; on the device clock the
   // ops that use the storage may not have started yet.
   if (moving || (!host_clock_ && page.users > 0)) {
-    ++doomed_;
+    ++pending_frees_;
     return;
   }
   release(storage);
-  if (!askers_.empty()) wake_all();
+  if (!blocked_callers_.empty()) wake_all();
 }
 
 // Gives a freed storage's memory back. REQUIRES: it is not on the move.
@@ -267,11 +267,11 @@ void Paging::op_ended(OpId id) {
     if (!host_clock_) --page.pins;
     if (page.state == State::leaving && may_leave(page) && page.target >= 0) leave(use.storage);
     if (page.users == 0 && page.freed && (page.state == State::resident || page.state == State::elsewhere)) {
-      --doomed_;
+      --pending_frees_;
       release(use.storage);
     }
   }
-  if (!askers_.empty()) wake_all();
+  if (!blocked_callers_.empty()) wake_all();
 }
 
 void Paging::add_links(Transfer& transfer, int from, int to) const {
@@ -322,10 +322,10 @@ void Paging::start_transfer(StorageId storage, int from, int to, OpId for_op) {
   const int engine = transfer.engine;
   queued_[engine].push_back(static_cast<std::uint32_t>(transfers_.size()));
   transfers_.push_back(std::move(transfer));
-  pump(engine);
+  start_next_transfer(engine);
 }
 
-void Paging::pump(int engine) {
+void Paging::start_next_transfer(int engine) {
   if (engine_busy_[engine] || queued_[engine].empty()) return;
   const std::uint32_t index = queued_[engine].front();
   queued_[engine].pop_front();
@@ -355,11 +355,11 @@ void Paging::transfer_ended(std::uint32_t index) {
   engine_busy_[engine] = false;
   if (page.state == State::leaving) {
     --leaving_;
-    promised_[move.to] -= move.bytes;
+    inbound_bytes_[move.to] -= move.bytes;
     engine_.memory_.remove(engine_.now_, storage);
     page.state = State::dead;
     if (page.freed && page.users == 0) {
-      --doomed_;
+      --pending_frees_;
     } else {
       page.state = State::elsewhere;
       page.backing = move.to;
@@ -369,11 +369,11 @@ void Paging::transfer_ended(std::uint32_t index) {
   } else {
     set_resident(storage);
     if (page.freed && page.users == 0) {
-      --doomed_;
+      --pending_frees_;
       release(storage);
     }
   }
-  pump(engine);
+  start_next_transfer(engine);
   wake_all();
 }
 

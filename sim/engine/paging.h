@@ -21,13 +21,13 @@ class Paging : public PagerView {
   Time now() const override { return engine_.now_; }
   // Less what is on its way there.
   Bytes free_bytes(int tier) const override {
-    return engine_.memory_.free_bytes(tier) - promised_[static_cast<std::size_t>(tier)];
+    return engine_.memory_.free_bytes(tier) - inbound_bytes_[static_cast<std::size_t>(tier)];
   }
   std::span<const ResidentStorage> resident() const override;
 
   // Once, before all else: the pager looks at machine and trace.
   void plan();
-  // Questions of the engine. Each returns false if the asker must wait; it is woken and asks again.
+  // Questions of the engine. Each returns false if the caller must wait; it is woken and asks again.
   bool place_at_start(StorageId storage, int tier);
   bool allocate(std::uint16_t thread, StorageId storage, int tier);
   bool ready_to_launch(std::uint16_t thread, OpId id);
@@ -65,7 +65,7 @@ class Paging : public PagerView {
     std::vector<double> link_shares;
   };
 
-  struct Asker {
+  struct BlockedCaller {
     bool is_thread = false;
     std::uint16_t index = 0;
   };
@@ -79,9 +79,9 @@ class Paging : public PagerView {
   void check_move(const Move& move) const;
   void leave(StorageId storage);
   void start_transfer(StorageId storage, int from, int to, OpId for_op);
-  void pump(int engine);
+  void start_next_transfer(int engine);
   void add_links(Transfer& transfer, int from, int to) const;
-  bool wait(const Asker& asker);
+  bool wait(const BlockedCaller& caller);
   void wake_all();
   void hold(OpId id);
   void pin(OpId id);
@@ -103,10 +103,10 @@ class Paging : public PagerView {
   std::vector<bool> held_;        // per op: counted among the users
   std::vector<int> spill_order_;  // tiers for what does not fit at the start
   std::uint32_t leaving_ = 0;
-  std::uint32_t doomed_ = 0;     // freed by the program, and still on the move or to be used
-  std::vector<Bytes> promised_;  // per tier: of storages that leave for it and have not arrived
+  std::uint32_t pending_frees_ = 0;     // freed by the program, and still on the move or to be used
+  std::vector<Bytes> inbound_bytes_;  // per tier: of storages that leave for it and have not arrived
   OpId serving_ = kNoOp;         // the op whose storages are pinned now
-  std::vector<Asker> askers_;
+  std::vector<BlockedCaller> blocked_callers_;
   std::vector<MoveRecord> moves_;
 };
 

@@ -173,7 +173,7 @@ struct HostCosts {
 enum class CollectiveAlgorithm : std::uint8_t { ring, tree, in_switch };
 
 // One way to run collectives over a fabric; see models/hw/collective_cost.h.
-struct CollectiveLaw {
+struct CollectiveModel {
   std::string name;  // "pair", "nvls"
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
   std::vector<CollectiveKind> kinds;           // empty: all that the algorithm can do
@@ -197,7 +197,7 @@ struct Fabric {
   std::uint32_t max_ranks = 0;               // reach of this fabric; 0 = unlimited
   EfficiencyCurve efficiency;                // by message size
   double residual = 0;                       // as KernelEfficiency::residual
-  std::vector<CollectiveLaw> collectives{};  // none: a ring with the numbers above
+  std::vector<CollectiveModel> collectives{};  // none: a ring with the numbers above
 };
 
 // How well the prices of one kind of work hold: 90 % of measurements lie within price x (1 +- residual). Errors are

@@ -77,7 +77,7 @@ Bytes most_at_once(const Problem& problem) {
 }
 
 // What lives from the first instant to the last stands at the bottom: no plan is worse for it. Returns its bytes.
-Bytes settle_permanent(Problem& problem, Packing& base) {
+Bytes place_permanent(Problem& problem, Packing& base) {
   std::erase_if(problem.items, [&](const Item& item) {
     if (item.begin != 0 || item.end != problem.instants) return false;
     base.offsets[item.index] = base.size;
@@ -251,7 +251,7 @@ ArenaPlan plan_arena(const std::vector<Lifetime>& lifetimes, Bytes alignment) {
   const Bytes lower_bound = most_at_once(problem);
   Packing base;
   base.offsets.assign(lifetimes.size(), 0);
-  settle_permanent(problem, base);
+  place_permanent(problem, base);
   Packing best = swept(problem, base, false);
   const auto keep = [&](Packing&& other) {
     if (other.size < best.size) best = std::move(other);

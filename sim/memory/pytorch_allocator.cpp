@@ -92,7 +92,7 @@ std::optional<Address> PytorchAllocator::allocate(Bytes bytes, std::uint16_t str
   const std::uint32_t pool = pools_.for_request(stream, size > kSmallRequest);
   std::uint32_t id = pools_[pool].free.take_best(size);
   if (id == kNone) [[unlikely]] {
-    id = climb(size, pool);
+    id = allocate_with_retries(size, pool);
     if (id == kNone) return std::nullopt;
   }
   return hand_out(id, size, bytes);
@@ -104,7 +104,7 @@ std::optional<Address> PytorchAllocator::allocate_by_rules(Bytes bytes, std::uin
   const Bytes size = bytes > kLargestRequest ? kBeyondAnyDevice : round_request(settings_, bytes);
   const std::uint32_t pool = pools_.for_request(stream, size > kSmallRequest);
   std::uint32_t id = searches_plainly_ ? pools_[pool].free.take_best(size) : take_best_by_rules(pool, size);
-  if (id == kNone) id = climb(size, pool);
+  if (id == kNone) id = allocate_with_retries(size, pool);
   if (id == kNone) return std::nullopt;
   return hand_out(id, size, bytes);
 }

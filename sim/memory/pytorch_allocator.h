@@ -37,7 +37,7 @@ class PytorchAllocator final : public Allocator {
   // `stream` uses the block too. No-op if it is the stream that it was allocated on. REQUIRES: in use.
   void record_stream(Address address, std::uint16_t stream);
   // The two halves of a free as a recording shows them: the block leaves `allocated`, and later `active`. A
-  // synchronization (release_cached, the last rung of the ladder) completes every such free, as it waits for every
+  // synchronization (release_cached, the last step of the retry sequence) completes every such free, as it waits for every
   // event.
   void request_free(Address address);
   // Nothing happens where a synchronization was faster. REQUIRES: request_free(address) came before, or a free that
@@ -83,7 +83,7 @@ class PytorchAllocator final : public Allocator {
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
   using Use = BlockState::Use;
-  using Rung = AllocatorObserver::Rung;
+  using RetryStep = AllocatorObserver::RetryStep;
 
   struct Block {
     Address address = 0;
@@ -125,7 +125,7 @@ class PytorchAllocator final : public Allocator {
   void process_events();
 
   // pytorch_ladder.cpp: requests that it cannot serve.
-  std::uint32_t climb(Bytes size, std::uint32_t pool_number);
+  std::uint32_t allocate_with_retries(Bytes size, std::uint32_t pool_number);
   std::uint32_t try_device(Bytes size, std::uint32_t pool_number);
   std::uint32_t obtain_segment(Bytes size, std::uint32_t pool_number);
   void collect_garbage();
@@ -135,7 +135,7 @@ class PytorchAllocator final : public Allocator {
   void release_pools(const std::vector<std::uint32_t>& numbers);
   void give_back(std::uint32_t id);
   bool whole_segment(const Block& block) const;
-  void tell(Rung rung, Bytes bytes);
+  void tell(RetryStep retry_step, Bytes bytes);
 
   // pytorch_expandable.cpp: segments that grow.
   std::uint32_t obtain_expandable(Bytes size, std::uint32_t pool_number);

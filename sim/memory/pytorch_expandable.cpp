@@ -74,7 +74,7 @@ std::uint32_t PytorchAllocator::map_pages(std::uint32_t id, Bytes bytes) {
   AllocatorPools::Pool& pool = pools_[blocks_[id].pool];
   const Bytes mapped = round_up(bytes, expandable_[blocks_[id].expandable].page);
   if (mapped > capacity_ - usage().reserved) {
-    tell(Rung::device_refused, mapped);
+    tell(RetryStep::device_refused, mapped);
     return kNone;
   }
   const Address address = blocks_[id].address;
@@ -105,7 +105,7 @@ std::uint32_t PytorchAllocator::obtain_expandable(Bytes size, std::uint32_t pool
   std::uint32_t id = find_expandable(size, pool_number);
   if (id == kNone) id = new_expandable(size, pool_number);
   if (id == kNone) {
-    tell(Rung::device_refused, size);
+    tell(RetryStep::device_refused, size);
     return kNone;
   }
   if (blocks_[id].use == Use::unmapped) {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "sim/error.h"
-#include "sim/trace/meetings.h"
+#include "sim/trace/rendezvous.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/trace_check.h"
 
@@ -182,16 +182,16 @@ namespace {
 
 using ChosenRewriters = std::vector<std::pair<std::unique_ptr<Rewriter>, const PolicySpec*>>;
 
-// A rewriter may repeat a collective (recompute): the ranks that all do meet once more, in a meeting of its own.
-// `first_free`: larger than any meeting's number, the same for all ranks.
-void separate_meetings(Trace& trace, std::uint64_t first_free, const std::string& policy) {
+// A rewriter may repeat a collective (recompute): the ranks that all do meet once more, in a rendezvous of its own.
+// `first_free`: larger than any rendezvous's number, the same for all ranks.
+void separate_rendezvous(Trace& trace, std::uint64_t first_free, const std::string& policy) {
   std::map<std::uint32_t, std::uint64_t> times;
   for (Op& op : trace.ops) {
-    if (!names_meeting(op) || op.target >= first_free) continue;
-    const std::uint64_t meeting = op.target + first_free * times[op.target]++;
-    if (meeting >= kNoMeeting)
+    if (!has_rendezvous(op) || op.target >= first_free) continue;
+    const std::uint64_t rendezvous = op.target + first_free * times[op.target]++;
+    if (rendezvous >= kNoRendezvous)
       throw UsageError("Policy '" + policy + "' repeats collectives of several ranks more often than can be numbered.");
-    op.target = static_cast<std::uint32_t>(meeting);
+    op.target = static_cast<std::uint32_t>(rendezvous);
   }
 }
 
@@ -201,7 +201,7 @@ Trace rewritten(Trace trace, const ChosenRewriters& rewriters, const Machine& ma
   for (const auto& [rewriter, spec] : rewriters) {
     require_knowledge(*spec, rewriter->needs(), trace);
     trace = rewriter->rewrite(trace, machine, pricer);
-    if (first_free > 0) separate_meetings(trace, first_free, spec->text);
+    if (first_free > 0) separate_rendezvous(trace, first_free, spec->text);
     require_sound(trace, "after policy '" + spec->text + "'");
   }
   return trace;
@@ -219,7 +219,7 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
                        " ranks with programs of their own. Expected a trace of one rank.");
   std::uint64_t first_free = 1;
   for (const Op& op : trace.ops)
-    if (names_meeting(op)) first_free = std::max<std::uint64_t>(first_free, op.target + std::uint64_t{1});
+    if (has_rendezvous(op)) first_free = std::max<std::uint64_t>(first_free, op.target + std::uint64_t{1});
   std::vector<RankProgram> ranks;
   for (std::uint16_t r = 0; r < rank_count(trace); ++r)
     ranks.push_back(

@@ -66,7 +66,7 @@ PolicySpec parse_policy(const std::string& text);
 
 // Applies rewriters in the fixed order of kinds, checking knowledge before and the trace after
 // each. Two rewriters of one kind are refused unless both are offloads of different things. Of a trace of several ranks
-// each rank's program is rewritten alone, its meetings kept; sharding and model parallelism are refused there.
+// each rank's program is rewritten alone, its rendezvous kept; sharding and model parallelism are refused there.
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                       const Pricer& pricer);
 

@@ -17,9 +17,9 @@ namespace memwall {
 using OpId = std::uint32_t;
 inline constexpr OpId kNoOp = 0xffffffff;
 // Op::target of a collective: the collectives of several ranks in one trace that are one and the same share a number,
-// their meeting. Each begins when its stream lets it; all end together, the duration of the longest after the last has
-// begun. kNoMeeting: the other ranks are not in the trace, and the op takes its duration.
-inline constexpr std::uint32_t kNoMeeting = 0xffffffff;
+// their rendezvous. Each begins when its stream lets it; all end together, the duration of the longest after the last has
+// begun. kNoRendezvous: the other ranks are not in the trace, and the op takes its duration.
+inline constexpr std::uint32_t kNoRendezvous = 0xffffffff;
 
 enum class OpKind : std::uint8_t {
   kernel,        // runs on `stream` for `duration`
@@ -163,7 +163,7 @@ struct Op {
   double flops = 0;  // floating-point operations, 0 = unknown
   float waves = 0;   // thread blocks / blocks resident at once; 0 = unknown
 
-  std::uint32_t target = 0xffffffff;  // StorageId, event number or OpId, by kind; collective: see kNoMeeting
+  std::uint32_t target = 0xffffffff;  // StorageId, event number or OpId, by kind; collective: see kNoRendezvous
   OpId source = kNoOp;                // recompute: the op (same trace) that this one repeats
   std::uint32_t first_use = 0;        // index into Trace::uses
   std::uint16_t use_count = 0;

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "sim/trace/meetings.h"
+#include "sim/trace/rendezvous.h"
 #include "sim/trace/rank_tables.h"
 #include "sim/trace/ranks.h"
 
@@ -29,7 +29,7 @@ class RankChecker {
 
  private:
   static constexpr std::uint32_t kNobody = 0xffffffff;
-  struct Meeting {
+  struct Rendezvous {
     CollectiveKind kind = CollectiveKind::none;
     OpId first = kNoOp;
   };
@@ -79,7 +79,7 @@ class RankChecker {
 
   void check_op(OpId id) {
     const Op& op = t_.ops[id];
-    if (names_meeting(op)) check_meeting(id);
+    if (has_rendezvous(op)) check_rendezvous(id);
     if (t_.rank_table.empty()) return;
     const std::uint16_t rank = rank_of(t_, op);
     const std::string what = "Op " + std::to_string(id) + " of " + name(rank);
@@ -110,25 +110,25 @@ class RankChecker {
             "; ranks know of each other by collectives only.");
   }
 
-  void check_meeting(OpId id) {
+  void check_rendezvous(OpId id) {
     const Op& op = t_.ops[id];
-    const auto [entry, added] = meetings_.try_emplace(op.target, Meeting{op.collective, id});
-    const std::string meeting = "meeting " + std::to_string(op.target);
+    const auto [entry, added] = rendezvous_.try_emplace(op.target, Rendezvous{op.collective, id});
+    const std::string rendezvous = "rendezvous " + std::to_string(op.target);
     if (entry->second.kind != op.collective)
-      fault("Op " + std::to_string(id) + " comes to " + meeting + " with the collective " +
+      fault("Op " + std::to_string(id) + " comes to " + rendezvous + " with the collective " +
             std::string(to_string(op.collective)) + ", op " + std::to_string(entry->second.first) + " with " +
             std::string(to_string(entry->second.kind)) + "; expected one kind.");
     const std::uint16_t rank = t_.rank_table.empty() ? 0 : rank_of(t_, op);
     if (!present_.emplace(op.target, rank).second)
-      fault("Op " + std::to_string(id) + " comes to " + meeting + ", to which " + name(rank) +
+      fault("Op " + std::to_string(id) + " comes to " + rendezvous + ", to which " + name(rank) +
             " has come before; expected one op of each rank.");
   }
 
   const Trace& t_;
   std::size_t limit_;
   std::vector<std::uint32_t> event_, storage_;  // whose
-  std::unordered_map<std::uint32_t, Meeting> meetings_;
-  std::set<std::pair<std::uint32_t, std::uint16_t>> present_;  // meeting, rank
+  std::unordered_map<std::uint32_t, Rendezvous> rendezvous_;
+  std::set<std::pair<std::uint32_t, std::uint16_t>> present_;  // rendezvous, rank
   std::vector<std::string> sentences_;
 };
 

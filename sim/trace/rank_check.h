@@ -10,7 +10,7 @@
 namespace memwall {
 
 // Sentences, at most `limit`: ranks in range and in order; threads, streams, devices, events and storages of one rank
-// each; a meeting has one op of each of its ranks at most, all of one kind of collective.
+// each; a rendezvous has one op of each of its ranks at most, all of one kind of collective.
 // REQUIRES: all other indices are in range.
 std::vector<std::string> check_ranks(const Trace& trace, std::size_t limit);
 

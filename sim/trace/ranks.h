@@ -1,5 +1,5 @@
 // Several ranks of one job in one trace: each rank's program whole, one after the other, on host threads, streams and
-// devices of its own. What joins them is the meetings of their collectives (kNoMeeting in sim/trace/op.h).
+// devices of its own. What joins them is the rendezvous of their collectives (kNoRendezvous in sim/trace/op.h).
 //
 // Each rank has a GPU's memory and links of its own; links with several sharers (Link::sharers) are shared by as many
 // ranks in the order of their numbers, and host and storage tiers by all (sim/machine/rank_machine.h).
@@ -20,14 +20,14 @@ struct RankProgram {
 };
 
 // The ranks as one trace, in the order of their numbers. Process groups are the same where their names and members are;
-// meetings (Op::target of collectives) are kept as they are: equal numbers in different ranks meet. What all ranks
+// rendezvous (Op::target of collectives) are kept as they are: equal numbers in different ranks meet. What all ranks
 // know the trace knows; samples, tokens and bytes before the window are sums; a note that not all ranks have begins
 // with its rank ("Rank 2: ").
 // Throws InputError where the ranks together hold more than a trace can number.
 // REQUIRES: at least one rank, numbers differ, each trace is sound and holds one rank.
 Trace joined_ranks(std::vector<RankProgram> ranks);
 
-// One rank's program again, meetings kept. REQUIRES: the trace is sound; index < rank_count(trace).
+// One rank's program again, rendezvous kept. REQUIRES: the trace is sound; index < rank_count(trace).
 Trace one_rank(const Trace& trace, std::uint16_t index);
 
 // Ranks whose programs the trace holds: 1 where rank_table is empty.

@@ -69,9 +69,9 @@ Round first_round(const Trace& trace) {
 Round next_round(const Trace& trace, const Succession& succession, const Round& before, Trace& out) {
   Round round = before;
   for (StorageId s = 0; s < round.storage.size(); ++s) {
-    if (const StorageId heir = succession.successor[s]; heir != kNoStorage) {
-      round.storage[s] = before.storage[heir];
-      round.version_offset[s] = before.version_offset[heir] + succession.final_version[heir];
+    if (const StorageId successor = succession.successor[s]; successor != kNoStorage) {
+      round.storage[s] = before.storage[successor];
+      round.version_offset[s] = before.version_offset[successor] + succession.final_version[successor];
     } else if (trace.storages[s].preexisting) {
       round.version_offset[s] = before.version_offset[s] + succession.final_version[s];
     } else {
@@ -116,7 +116,7 @@ class Appender {
         op.target = new_id_[op.target];
         break;
       case OpKind::collective:
-        if (op.target != kNoMeeting) op.target = meeting_of_round(op.target);
+        if (op.target != kNoRendezvous) op.target = rendezvous_of_round(op.target);
         break;
       case OpKind::event_record:
       case OpKind::event_wait:
@@ -136,15 +136,15 @@ class Appender {
   }
 
   // Ranks meet in each round anew.
-  std::uint32_t meeting_of_round(std::uint32_t meeting) {
-    const auto [entry, added] = meetings_.try_emplace({number_, meeting}, static_cast<std::uint32_t>(meetings_.size()));
+  std::uint32_t rendezvous_of_round(std::uint32_t rendezvous) {
+    const auto [entry, added] = rendezvous_.try_emplace({number_, rendezvous}, static_cast<std::uint32_t>(rendezvous_.size()));
     return entry->second;
   }
 
   const Trace& trace_;
   const Succession& succession_;
   Trace& out_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> meetings_;  // (round, meeting) of the original
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> rendezvous_;  // (round, rendezvous) of the original
   std::vector<OpId> new_id_;
   std::uint32_t number_ = 0;
   bool last_ = false;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/error.h"
-#include "sim/trace/meetings.h"
+#include "sim/trace/rendezvous.h"
 #include "sim/trace/ranks.h"
 
 namespace memwall {
@@ -53,14 +53,14 @@ std::size_t index_of_rank(const Trace& trace, std::uint32_t number) {
 }  // namespace
 
 Trace scaled(Trace trace, const ScaleFactors& factors) {
-  const Meetings meetings(trace);
+  const RendezvousTable rendezvous(trace);
   const std::size_t only = factors.rank ? index_of_rank(trace, *factors.rank) : 0;
   std::vector<bool> begun(trace.threads.size(), trace.rank_table.empty());
   for (Op& op : trace.ops) {
     const bool begins = !op.placed && op.thread < begun.size() && !begun[op.thread];
     if (begins) begun[op.thread] = true;
     if (!factors.rank || rank_of(trace, op) == only)
-      scale(op, factors, meetings.of(op) != Meetings::kNone, begins && op.kind != OpKind::hand_over);
+      scale(op, factors, rendezvous.of(op) != RendezvousTable::kNone, begins && op.kind != OpKind::hand_over);
   }
   return trace;
 }

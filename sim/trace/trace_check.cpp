@@ -46,7 +46,7 @@ class Checker {
   }
 
  private:
-  enum class State : std::uint8_t { unborn, live, dead };
+  enum class State : std::uint8_t { unallocated, live, dead };
 
   void fault(const std::string& sentence) {
     if (sentences_.size() < limit_) sentences_.push_back(sentence);
@@ -74,7 +74,7 @@ class Checker {
       if (s.place >= t_.places.size()) fault("Storage " + std::to_string(i) + " is at a place that is not listed.");
       if (s.label >= t_.strings.size()) fault("Storage " + std::to_string(i) + " has a label that is not listed.");
       if (s.shape >= t_.shapes.size()) fault("Storage " + std::to_string(i) + " has a shape that is not listed.");
-      state_[i] = s.preexisting ? State::live : State::unborn;
+      state_[i] = s.preexisting ? State::live : State::unallocated;
     }
     for (const Step& s : t_.steps)
       if (s.first > s.last || s.last > t_.ops.size())
@@ -163,7 +163,7 @@ class Checker {
     if (op.target >= t_.storages.size()) return fault(describe(id) + " names a storage that is not listed.");
     State& state = state_[op.target];
     if (op.kind == OpKind::alloc) {
-      if (state != State::unborn)
+      if (state != State::unallocated)
         fault(describe(id) + " allocates " + describe_storage(op.target) + ", which already " +
               (state == State::live ? "lives." : "lived."));
       state = State::live;

@@ -13,7 +13,7 @@ namespace memwall {
 // empty when the trace is sound: indices in range, no negative size or duration,
 // every read has a live writer, allocs and frees balance, waits name recorded
 // events, hand-overs point backward, phases stand in order within a step, and ranks in one trace share nothing but
-// the meetings of their collectives.
+// the rendezvous of their collectives.
 std::vector<std::string> check(const Trace& trace, std::size_t limit = 20);
 
 // Throws InputError with the first sentences if `check` finds any; `what` names the file or rewriter.

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "tests/gui/support/window_scene.h"
+#include "tests/gui/support/window_fixture.h"
 #include "traces/run/checksum.h"
 
 namespace memwall::gui {
@@ -37,7 +37,7 @@ class BadFiles : public testing::Test {
   }
   std::string good() { return content_of(scene.first_path()); }
 
-  WindowScene scene;
+  WindowFixture scene;
 };
 
 TEST_F(BadFiles, ThatAreNoFiles) {

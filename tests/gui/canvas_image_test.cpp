@@ -8,7 +8,7 @@
 #include "gui/paint/figure_painter.h"
 #include "tests/gui/support/image_check.h"
 #include "tests/support/gpt_trace.h"
-#include "tests/support/hand_run.h"
+#include "tests/support/handmade_run.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/run_recorder.h"
 
@@ -76,7 +76,7 @@ TEST(CanvasImage, NearWithAChosenOp) {
 // A step with every kind of lane: compute, copies over PCIe, collectives, and reads and writes of NVMe, whose work
 // waits for this and that. Link rates are those of its transfers.
 std::shared_ptr<const Run> every_kind_of_lane() {
-  HandRun hand;
+  HandmadeRun hand;
   hand.host(OpKind::mark, "step", 0, 1);
   const OpId read = hand.device(OpKind::storage_io, "pread", 3, 1, 2, 3, 23);
   hand.op(read).from = 2, hand.op(read).to = 1, hand.op(read).bytes = 80'000;

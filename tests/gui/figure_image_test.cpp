@@ -10,7 +10,7 @@
 #include "gui/paint/figure_painter.h"
 #include "tests/gui/support/image_check.h"
 #include "tests/support/gpt_trace.h"
-#include "tests/support/hand_run.h"
+#include "tests/support/handmade_run.h"
 #include "tests/support/test_machine.h"
 #include "traces/figure/svg.h"
 #include "traces/run/run_recorder.h"
@@ -34,7 +34,7 @@ memwall::Run gpt_run() {
 
 // Copies over two links, in steps of full and half the bandwidth.
 memwall::Run copying_run() {
-  HandRun made;
+  HandmadeRun made;
   for (int i = 0; i < 6; ++i) made.device(OpKind::kernel, "kernel", 0, 15 * i, 15 * i + 2, 15 * i + 4, 15 * i + 13);
   made.host(OpKind::host_work, "rest", 90, 100);
   made.step("warm-up", 0, 2);

@@ -9,14 +9,14 @@
 #include <atomic>
 #include <thread>
 
-#include "gui/view/shortcut_page.h"
-#include "tests/gui/support/window_scene.h"
+#include "gui/view/window/shortcut_page.h"
+#include "tests/gui/support/window_fixture.h"
 
 namespace memwall::gui {
 namespace {
 
 TEST(MainWindow, WithoutAFileItSaysHowToOpenOne) {
-  WindowScene scene(0);
+  WindowFixture scene(0);
   auto* open = scene.window->findChild<QPushButton*>("open");
   ASSERT_NE(open, nullptr);
   EXPECT_TRUE(open->isVisible());
@@ -25,7 +25,7 @@ TEST(MainWindow, WithoutAFileItSaysHowToOpenOne) {
 }
 
 TEST(MainWindow, OpensARunAndShowsIt) {
-  WindowScene scene;
+  WindowFixture scene;
   EXPECT_TRUE(scene.canvas().isVisible());
   EXPECT_TRUE(scene.window->windowTitle().startsWith("base.h5"));
   EXPECT_EQ(scene.visible(), scene.state().whole());
@@ -42,7 +42,7 @@ TEST(MainWindow, OpensARunAndShowsIt) {
 }
 
 TEST(MainWindow, PanelsThatCompareNeedTwoRuns) {
-  WindowScene scene;
+  WindowFixture scene;
   const auto shown = [&](const char* key) {
     auto* dock = scene.window->findChild<QDockWidget*>(key);
     return dock && !dock->isHidden();
@@ -56,7 +56,7 @@ TEST(MainWindow, PanelsThatCompareNeedTwoRuns) {
 }
 
 TEST(MainWindow, WhatIsArrangedIsThereAgain) {
-  WindowScene scene;
+  WindowFixture scene;
   scene.workspace().change_rows([](RowList& rows) {
     rows.row(0).hidden = true;
     rows.row(1).height = 77;
@@ -81,7 +81,7 @@ TEST(MainWindow, WhatIsArrangedIsThereAgain) {
 }
 
 TEST(MainWindow, ABrokenSessionIsIgnoredWithALine) {
-  WindowScene scene;
+  WindowFixture scene;
   scene.window->close();
   const SessionStore store(scene.sessions());
   write_content(store.file_path({path_of(scene.first_path())}).toStdString(), "{");
@@ -96,7 +96,7 @@ TEST(MainWindow, ABrokenSessionIsIgnoredWithALine) {
 }
 
 TEST(MainWindow, RecentFilesAreOffered) {
-  WindowScene scene;
+  WindowFixture scene;
   scene.open(2);
   scene.window->close();
   QString complaint;
@@ -105,7 +105,7 @@ TEST(MainWindow, RecentFilesAreOffered) {
 }
 
 TEST(MainWindow, LongWorkShowsProgressAndIsCancelled) {
-  WindowScene scene;
+  WindowFixture scene;
   std::atomic<bool> ended = false;
   scene.workspace().background().start("Counting sheep", [&](const LoadProgress& progress) -> std::function<void()> {
     while (progress(0.5)) std::this_thread::yield();
@@ -126,7 +126,7 @@ TEST(MainWindow, LongWorkShowsProgressAndIsCancelled) {
 
 // A key twice would do nothing at all: the toolkit calls it ambiguous.
 TEST(MainWindow, NoKeyHasTwoMeanings) {
-  const WindowScene scene(0);
+  const WindowFixture scene(0);
   std::set<QString> keys;
   for (const Command& command : scene.window->commands()) {
     for (const QString& key : command.keys) EXPECT_TRUE(keys.insert(key).second) << key.toStdString();
@@ -138,7 +138,7 @@ TEST(MainWindow, NoKeyHasTwoMeanings) {
 }
 
 TEST(MainWindow, TheHelpPageListsEveryKeyWithASentence) {
-  const WindowScene scene(0);
+  const WindowFixture scene(0);
   const QString page = ShortcutPage::html_of(scene.window->commands());
   for (const Command& command : scene.window->commands()) {
     if (command.keys.isEmpty()) continue;
@@ -148,7 +148,7 @@ TEST(MainWindow, TheHelpPageListsEveryKeyWithASentence) {
 }
 
 TEST(MainWindow, ThemesChangeCanvasAndWidgets) {
-  WindowScene scene;
+  WindowFixture scene;
   const auto choose = [&](const char* text) {
     for (QAction* action : scene.window->findChildren<QAction*>()) {
       if (action->text() == text) return action->trigger();

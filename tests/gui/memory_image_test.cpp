@@ -91,10 +91,10 @@ TEST(MemoryImage, BeforeKindsAreRead) {
 // The storage that came and went most often, in both themes.
 TEST(MemoryImage, TheLifeOfAStorage) {
   const auto paged = paged_run();
-  std::vector<int> stays(paged->trace.storages.size());
-  for (const Residency& stay : paged->residency) ++stays[stay.storage];
-  const auto most = static_cast<StorageId>(std::max_element(stays.begin(), stays.end()) - stays.begin());
-  ASSERT_GE(stays[most], 3);
+  std::vector<int> residencies(paged->trace.storages.size());
+  for (const Residency& residency : paged->residency) ++residencies[residency.storage];
+  const auto most = static_cast<StorageId>(std::max_element(residencies.begin(), residencies.end()) - residencies.begin());
+  ASSERT_GE(residencies[most], 3);
   CanvasState state = memory_rows(opened(paged));
   for (std::size_t i = 0; i < state.rows.rows().size(); ++i) {
     const bool life = state.rows.rows()[i].kind == RowKind::residency;

@@ -7,10 +7,10 @@
 #include <QTabWidget>
 #include <QTableWidget>
 
-#include "gui/view/bookmark_panel.h"
-#include "gui/view/theme_choice.h"
+#include "gui/view/panels/bookmark_panel.h"
+#include "gui/view/window/theme_choice.h"
 #include "tests/gui/support/image_check.h"
-#include "tests/gui/support/panel_scene.h"
+#include "tests/gui/support/panel_fixture.h"
 
 namespace memwall::gui {
 namespace {
@@ -40,33 +40,33 @@ class PanelImage : public testing::Test {
 };
 
 TEST_F(PanelImage, DetailsOfAnOp) {
-  PanelScene scene;
+  PanelFixture scene;
   scene.workspace.go_to(a_kernel(scene.workspace));
   expect(scene.show(make_details_panel), "panel_details");
 }
 
 TEST_F(PanelImage, FirstLook) {
-  PanelScene scene;
+  PanelFixture scene;
   expect(scene.show(make_details_panel), "panel_first_look");
 }
 
 TEST_F(PanelImage, LiveSet) {
-  PanelScene scene;
+  PanelFixture scene;
   expect(scene.show(make_live_set_panel, {800, 400}), "panel_live_set");
 }
 
 TEST_F(PanelImage, Peak) {
-  PanelScene scene;
+  PanelFixture scene;
   expect(scene.show(make_peak_panel, {600, 400}), "panel_peak");
 }
 
 TEST_F(PanelImage, Statistics) {
-  PanelScene scene;
+  PanelFixture scene;
   expect(scene.show(make_statistics_panel, {700, 300}), "panel_statistics");
 }
 
 TEST_F(PanelImage, Search) {
-  PanelScene scene;
+  PanelFixture scene;
   scene.show(make_search_panel, {500, 300});
   scene.part<QLineEdit>("search").setText(QStringLiteral("attention"));
   QKeyEvent enter(QEvent::KeyPress, Qt::Key_Return, Qt::NoModifier);
@@ -76,17 +76,17 @@ TEST_F(PanelImage, Search) {
 }
 
 TEST_F(PanelImage, Hierarchy) {
-  PanelScene scene;
+  PanelFixture scene;
   expect(scene.show(make_hierarchy_panel, {700, 400}), "panel_hierarchy");
 }
 
 TEST_F(PanelImage, Summary) {
-  PanelScene scene;
+  PanelFixture scene;
   expect(scene.show(make_summary_panel, {800, 700}), "panel_summary");
 }
 
 TEST_F(PanelImage, Marks) {
-  PanelScene scene;
+  PanelFixture scene;
   scene.show([](Workspace& workspace, QWidget* parent) { return new BookmarkPanel(workspace, parent); }, {500, 200});
   const Time end = scene.workspace.state().whole().end;
   scene.workspace.set_bookmarks({{{end / 4, end / 4}, "where it begins"}, {{end / 2, end * 3 / 4}, "the long part"}});
@@ -95,7 +95,7 @@ TEST_F(PanelImage, Marks) {
 }
 
 TEST_F(PanelImage, Differences) {
-  PanelScene scene(2);
+  PanelFixture scene(2);
   QWidget& panel = scene.show(make_differences_panel, {800, 300});
   expect(panel, "panel_differences");
   scene.part<QTabWidget>("tabs").setCurrentIndex(1);
@@ -104,12 +104,12 @@ TEST_F(PanelImage, Differences) {
 }
 
 TEST_F(PanelImage, Waterfall) {
-  PanelScene scene(2);
+  PanelFixture scene(2);
   expect(scene.show(make_waterfall_panel, {700, 400}), "panel_waterfall");
 }
 
 TEST_F(PanelImage, Dark) {
-  PanelScene scene;
+  PanelFixture scene;
   ThemeChoice themes;
   scene.workspace.set_theme(themes.apply("dark"));
   expect(scene.show(make_details_panel), "panel_first_look_dark");
@@ -124,7 +124,7 @@ TEST_F(PanelImage, Dark) {
 }
 
 TEST_F(PanelImage, DarkComparison) {
-  PanelScene scene(2);
+  PanelFixture scene(2);
   ThemeChoice themes;
   scene.workspace.set_theme(themes.apply("dark"));
   expect(scene.show(make_differences_panel, {800, 300}), "panel_differences_dark");

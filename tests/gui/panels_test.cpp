@@ -22,18 +22,18 @@
 #include "gui/model/details.h"
 #include "gui/model/peak_explanation.h"
 #include "gui/model/storage_name.h"
-#include "gui/view/bookmark_panel.h"
-#include "gui/view/difference_table.h"
-#include "gui/view/figure_view.h"
-#include "gui/view/found_table.h"
-#include "gui/view/live_set_table.h"
-#include "gui/view/reference_browser.h"
-#include "gui/view/statistics_table.h"
-#include "gui/view/summary_text.h"
-#include "gui/view/table_view.h"
+#include "gui/view/panels/bookmark_panel.h"
+#include "gui/view/panels/difference_table.h"
+#include "gui/view/panels/figure_view.h"
+#include "gui/view/panels/found_table.h"
+#include "gui/view/panels/live_set_table.h"
+#include "gui/view/panels/reference_browser.h"
+#include "gui/view/panels/statistics_table.h"
+#include "gui/view/panels/summary_text.h"
+#include "gui/view/panels/table_view.h"
 #include "gui/view/value_text.h"
 #include "sim/error.h"
-#include "tests/gui/support/panel_scene.h"
+#include "tests/gui/support/panel_fixture.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
 #include "traces/figure/svg.h"
@@ -162,7 +162,7 @@ TEST(FigureView, TitlesOfTheTopmostShape) {
 }
 
 TEST(LiveSetPanel, ShowsWhatTheModelSays) {
-  PanelScene scene;
+  PanelFixture scene;
   scene.show(make_live_set_panel);
   const OpenRun& run = scene.workspace.state().runs[0];
   const Time peak = run.outline().run.result.tiers[0].peak_time;
@@ -185,7 +185,7 @@ TEST(LiveSetPanel, ShowsWhatTheModelSays) {
 }
 
 TEST(DetailsPanel, ShowsFollowsAndGoesBack) {
-  PanelScene scene;
+  PanelFixture scene;
   scene.show(make_details_panel);
   const OpenRun& run = scene.workspace.state().runs[0];
   const QString first = scene.part<QTextBrowser>("text").toPlainText();
@@ -216,7 +216,7 @@ TEST(DetailsPanel, ShowsFollowsAndGoesBack) {
 }
 
 TEST(ReferenceBrowser, LinksToNowhereGoNowhere) {
-  PanelScene scene;
+  PanelFixture scene;
   ReferenceBrowser browser(scene.workspace, "test");
   for (const char* const address : {"op:0:99999999:0", "op:7:1:0", "storage:0:99999999", "op:0", "", "x:1:2"})
     EXPECT_FALSE(browser.follow(address)) << address;
@@ -225,7 +225,7 @@ TEST(ReferenceBrowser, LinksToNowhereGoNowhere) {
 }
 
 TEST(PeakPanel, JumpsToThePeak) {
-  PanelScene scene;
+  PanelFixture scene;
   scene.show(make_peak_panel);
   const OpenRun& run = scene.workspace.state().runs[0];
   const PeakExplanation peak = explain_peak(run, 0);
@@ -237,7 +237,7 @@ TEST(PeakPanel, JumpsToThePeak) {
 }
 
 TEST(StatisticsPanel, CountsTheSelectedRangeElseTheVisible) {
-  PanelScene scene;
+  PanelFixture scene;
   scene.show(make_statistics_panel);
   const OpenRun& run = scene.workspace.state().runs[0];
   const auto& table = dynamic_cast<const StatisticsTable&>(*scene.part<TableView>("table").model());
@@ -255,7 +255,7 @@ TEST(StatisticsPanel, CountsTheSelectedRangeElseTheVisible) {
 }
 
 TEST(SearchPanel, FindsMarksAndSteps) {
-  PanelScene scene;
+  PanelFixture scene;
   scene.show(make_search_panel);
   const OpenRun& run = scene.workspace.state().runs[0];
   const SearchResult expected = search(run, 0, "attention", [](double) { return true; });
@@ -284,7 +284,7 @@ TEST(SearchPanel, FindsMarksAndSteps) {
 }
 
 TEST(SummaryPanel, TellsWhatTheSummaryTells) {
-  PanelScene scene;
+  PanelFixture scene;
   scene.show(make_summary_panel);
   const OpenRun& run = scene.workspace.state().runs[0];
   const QString text = scene.part<QTextBrowser>("text").toPlainText();
@@ -309,7 +309,7 @@ TEST(SummaryPanel, OfManySteps) {
 }
 
 TEST(SummaryPanel, TheFirstLookSaysWhatDoesNotFit) {
-  PanelScene scene;
+  PanelFixture scene;
   OpenRun open = scene.workspace.state().runs[0];
   memwall::Run large = *open.source->whole({});
   large.result.fits = false;
@@ -323,7 +323,7 @@ TEST(SummaryPanel, TheFirstLookSaysWhatDoesNotFit) {
 
 // Of a large run it would keep what is looked at waiting.
 TEST(Panels, BehindAnotherTabNothingIsWorkedOut) {
-  PanelScene scene;
+  PanelFixture scene;
   QMainWindow window;
   std::vector<QDockWidget*> docks;
   for (const auto& make : {make_summary_panel, make_peak_panel}) {
@@ -344,7 +344,7 @@ TEST(Panels, BehindAnotherTabNothingIsWorkedOut) {
 }
 
 TEST(Panels, WhatWasStoppedIsOfferedAgain) {
-  PanelScene scene;
+  PanelFixture scene;
   std::vector<OpenRun> runs = scene.workspace.state().runs;
   runs[0].history = nullptr;
   scene.workspace.open(runs);
@@ -374,7 +374,7 @@ TEST(RunTiers, OfTheOutlineAsOfTheWholeRun) {
 }
 
 TEST(DifferencesPanel, GoesToTheLargestExampleAndAligns) {
-  PanelScene scene(2);
+  PanelFixture scene(2);
   scene.show(make_differences_panel);
   const auto& comparison = scene.workspace.state().comparison;
   ASSERT_TRUE(comparison);
@@ -393,7 +393,7 @@ TEST(DifferencesPanel, GoesToTheLargestExampleAndAligns) {
 }
 
 TEST(BookmarkPanel, NamesGoesToAndRemovesMarks) {
-  PanelScene scene;
+  PanelFixture scene;
   scene.show([](Workspace& workspace, QWidget* parent) { return new BookmarkPanel(workspace, parent); });
   const Time end = scene.workspace.state().whole().end;
   const TimeRange instant{end / 8, end / 8}, range{end / 2, end * 3 / 4};
@@ -426,7 +426,7 @@ TEST(BookmarkPanel, NamesGoesToAndRemovesMarks) {
 
 TEST(Panels, OpenWithoutARunAndSurviveClosing) {
   for (const PanelKind& kind : panel_kinds()) {
-    PanelScene scene(2);
+    PanelFixture scene(2);
     QWidget& panel = scene.show(kind.make);
     EXPECT_FALSE(panel.accessibleName().isEmpty()) << kind.key.toStdString();
     scene.workspace.close();

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "gui/drawing/run_figures.h"
-#include "gui/view/export_figure.h"
+#include "gui/view/window/export_figure.h"
 #include "sim/error.h"
 #include "tests/support/command.h"
 #include "tests/support/gpt_trace.h"

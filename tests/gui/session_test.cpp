@@ -1,5 +1,5 @@
 // Is what was arranged there again after the next start, and does a broken memory of it stop nothing?
-#include "gui/view/session_state.h"
+#include "gui/view/window/session_state.h"
 
 #include <gtest/gtest.h>
 #include <QFile>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <random>
 
-#include "gui/view/session_store.h"
+#include "gui/view/window/session_store.h"
 #include "sim/error.h"
 #include "tests/support/damage.h"
 #include "tests/support/scratch_folder.h"

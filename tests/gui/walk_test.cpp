@@ -8,9 +8,9 @@
 #include <QPointer>
 #include <QWheelEvent>
 
-#include "gui/view/commands.h"
-#include "gui/view/overview_widget.h"
-#include "tests/gui/support/window_scene.h"
+#include "gui/view/canvas/commands.h"
+#include "gui/view/canvas/overview_widget.h"
+#include "tests/gui/support/window_fixture.h"
 
 namespace memwall::gui {
 namespace {
@@ -67,7 +67,7 @@ class Walk : public testing::Test {
     return op;
   }
 
-  WindowScene scene;
+  WindowFixture scene;
   std::size_t place_ = 0;
   QPoint span_at_;
 };

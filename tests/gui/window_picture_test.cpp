@@ -1,5 +1,5 @@
 // Does the viewer write a picture of its window without a screen, and say what is wrong with a request?
-#include "gui/view/window_picture.h"
+#include "gui/view/window/window_picture.h"
 
 #include <gtest/gtest.h>
 #include <QImage>

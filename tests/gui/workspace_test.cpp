@@ -213,7 +213,7 @@ TEST(Workspace, AChosenStorageBringsItsRowIntoViewAndHasALife) {
   EXPECT_GT(workspace.state().scroll, 0) << "its row stands at the lower end";
   const auto life = workspace.chosen_range();
   ASSERT_TRUE(life);
-  EXPECT_EQ(life->begin, history.stays()[history.life(storage).front()].begin);
+  EXPECT_EQ(life->begin, history.residencies()[history.life(storage).front()].begin);
   EXPECT_LE(life->end, workspace.state().whole().end) << "what is never freed lives until the end of the run";
 }
 

@@ -12,7 +12,7 @@
 #include "tests/support/known_measurements.h"
 #include "tests/support/scratch_folder.h"
 #include "validate/calibrate/fitting.h"
-#include "validate/calibrate/transfer_law.h"
+#include "validate/calibrate/transfer_time_model.h"
 
 namespace memwall {
 namespace {
@@ -137,11 +137,11 @@ TEST_P(Inverse, OppositeCopiesTakeWhatTheyTook) {
     for (const Bytes bytes : {MiB(32), MiB(256)}) {
       const auto size = static_cast<double>(bytes);
       EXPECT_LE(
-          relative(opposed_copy_seconds(found, *pricer, size, true), size / (forward * bandwidth(known, "pcie_h2d"))),
+          relative(duplex_copy_seconds(found, *pricer, size, true), size / (forward * bandwidth(known, "pcie_h2d"))),
           tolerance(0.01))
           << forward << " " << backward;
       EXPECT_LE(
-          relative(opposed_copy_seconds(found, *pricer, size, false), size / (backward * bandwidth(known, "pcie_d2h"))),
+          relative(duplex_copy_seconds(found, *pricer, size, false), size / (backward * bandwidth(known, "pcie_d2h"))),
           tolerance(0.01))
           << forward << " " << backward;
     }
@@ -171,11 +171,11 @@ TEST(Calibrate, ACollectivesFabricIsFoundAgain) {
 }
 
 // A curve that the law needs: half the rate up to 1 MiB, rising to all of it at 64 MiB.
-TEST(TransferLaw, ACurveIsFoundAndNeedlessPointsAreDropped) {
-  const TransferLaw known{10e-6, 20e9, {{1 << 20, 0.5}, {1 << 26, 1.0}}};
+TEST(TransferTimeModel, ACurveIsFoundAndNeedlessPointsAreDropped) {
+  const TransferTimeModel known{10e-6, 20e9, {{1 << 20, 0.5}, {1 << 26, 1.0}}};
   std::vector<SizedTime> times;
   for (double bytes = 4096; bytes <= 1 << 30; bytes *= 2) times.push_back({bytes, known.seconds(bytes)});
-  const TransferLaw found = fit_transfer_law(times, false);
+  const TransferTimeModel found = fit_transfer_time(times, false);
   EXPECT_LE(relative(found.bandwidth, 20e9), 0.001);
   for (double bytes = 4096; bytes <= 4.0 * (1 << 30); bytes *= 1.7)
     EXPECT_LE(relative(found.seconds(bytes), known.seconds(bytes)), 0.015) << bytes;
@@ -184,31 +184,31 @@ TEST(TransferLaw, ACurveIsFoundAndNeedlessPointsAreDropped) {
     EXPECT_GE(found.efficiency[i].second, found.efficiency[i - 1].second);
 }
 
-TEST(TransferLaw, AStraightLineNeedsNoCurve) {
+TEST(TransferTimeModel, AStraightLineNeedsNoCurve) {
   std::vector<SizedTime> times;
   for (double bytes = 4096; bytes <= 1 << 28; bytes *= 4) times.push_back({bytes, 3e-6 + bytes / 25e9});
-  const TransferLaw found = fit_transfer_law(times, false);
+  const TransferTimeModel found = fit_transfer_time(times, false);
   EXPECT_LE(relative(found.bandwidth, 25e9), 1e-6);
   EXPECT_LE(relative(found.latency, 3e-6), 1e-6);
   EXPECT_TRUE(found.efficiency.empty());
 }
 
 // Beyond a cache a copy is slower again: no curve that only rises explains that.
-TEST(TransferLaw, AMiddleSizeMayBeTheFastest) {
-  const TransferLaw known{10e-6, 12e9, {{1 << 16, 0.4}, {1 << 20, 1.0}, {1 << 23, 1.0}, {1 << 25, 0.6}}};
+TEST(TransferTimeModel, AMiddleSizeMayBeTheFastest) {
+  const TransferTimeModel known{10e-6, 12e9, {{1 << 16, 0.4}, {1 << 20, 1.0}, {1 << 23, 1.0}, {1 << 25, 0.6}}};
   std::vector<SizedTime> times;
   for (double bytes = 4096; bytes <= 1 << 30; bytes *= 2) times.push_back({bytes, known.seconds(bytes)});
-  const TransferLaw found = fit_transfer_law(times, false);
+  const TransferTimeModel found = fit_transfer_time(times, false);
   for (const SizedTime& t : times) EXPECT_LE(relative(found.seconds(t.bytes), t.seconds), 0.03) << t.bytes;
   EXPECT_LE(relative(found.bandwidth, 12e9), 0.05);
 }
 
-TEST(TransferLaw, OneSlowSizeMovesLittle) {
+TEST(TransferTimeModel, OneSlowSizeMovesLittle) {
   std::vector<SizedTime> times;
   for (double bytes = 4096; bytes <= 1 << 28; bytes *= 4) times.push_back({bytes, 3e-6 + bytes / 25e9});
   times.front().seconds *= 3;
   times.back().seconds *= 1.5;
-  const TransferLaw found = fit_transfer_law(times, false);
+  const TransferTimeModel found = fit_transfer_time(times, false);
   EXPECT_LE(relative(found.bandwidth, 25e9), 0.02);
   EXPECT_LE(relative(found.latency, 3e-6), 0.2);
 }

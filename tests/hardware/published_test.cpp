@@ -55,7 +55,7 @@ TEST(Published, AFolderWithoutAKnownTableIsRefused) {
   EXPECT_NE(error.find(kVtrain), std::string::npos) << error;
 }
 
-TEST(Published, RungsOfALadderAddUp) {
+TEST(Published, StepsOfAnAblationAddUp) {
   const auto cases = cases_of(kTorchtune,
                               "step,technique,peak_mem_active_gib,tokens_per_s,confidence\n"
                               "0,baseline (unpacked),20,2000,stored\n"
@@ -147,10 +147,10 @@ TEST(Published, MedianAndNinetiethPercentileAreOfErrorsWithoutSign) {
   EXPECT_NEAR(errors[0].p90, 0.09, 1e-12) << "nearest rank: the ninth of ten";
 }
 
-TEST(Published, ALadderComparesEachRungWithTheLastOneThatWasPredicted) {
+TEST(Published, AnAblationComparesEachStepWithTheLastOneThatWasPredicted) {
   std::vector<PublishedResult> results{result(2, 4), result(9, 0, "not implemented"), result(1, 3), result(2, 1)};
   for (PublishedResult& r : results) r.table = "torchtune_llama32_3b_ablation_a100";
-  const auto rungs = ladder(results);
+  const auto rungs = ablation(results);
   ASSERT_EQ(rungs.size(), 2U);
   EXPECT_DOUBLE_EQ(rungs[0].measured, -0.5);
   EXPECT_DOUBLE_EQ(rungs[0].predicted, -0.25);

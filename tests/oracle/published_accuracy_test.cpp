@@ -64,11 +64,11 @@ TEST_F(PublishedAccuracy, MediansOfEveryTableAreWithinTheirAims) {
   EXPECT_GE(tables, 5u);
 }
 
-TEST_F(PublishedAccuracy, EachTechniqueOfTheLadderChangesTimeAndMemoryAsMeasured) {
+TEST_F(PublishedAccuracy, EachTechniqueOfTheAblationChangesTimeAndMemoryAsMeasured) {
   simdjson::dom::parser parser;
   const std::string json = validate("--format json");
   std::size_t rungs = 0;
-  for (const simdjson::dom::element rung : parser.parse(json)["ladder"]) {
+  for (const simdjson::dom::element rung : parser.parse(json)["ablation"]) {
     const std::string_view name = rung["rung"];
     if (name != "+compile" && name != "+chunked cross entropy" && name != "+activation checkpointing") continue;
     ++rungs;

@@ -110,7 +110,7 @@ TEST_F(RankReplay, EveryCollectiveMeetsAndTheJobIsKnown) {
     if (t.ops[id].kind == OpKind::collective) meetings[t.ops[id].target].push_back(id);
   EXPECT_EQ(meetings.size(), 8u);
   for (const auto& [number, ops] : meetings) {
-    ASSERT_NE(number, kNoMeeting);
+    ASSERT_NE(number, kNoRendezvous);
     ASSERT_EQ(ops.size(), kRanks);
     for (const OpId op : ops) EXPECT_EQ(t.ops[op].duration, t.ops[ops.front()].duration);
   }
@@ -210,7 +210,7 @@ TEST_F(RankReplay, OneSlowedRankDelaysAll) {
 TEST_F(RankReplay, WithoutMeetingsNobodyElseIsDelayed) {
   Trace apart = joined_.trace;
   for (Op& op : apart.ops)
-    if (op.kind == OpKind::collective) op.target = kNoMeeting;
+    if (op.kind == OpKind::collective) op.target = kNoRendezvous;
   const std::vector<Time> before = ends(apart, replay(apart));
   ScaleFactors factors;
   factors.kernels = factors.host = 1.1;
@@ -257,7 +257,7 @@ TEST_F(RankReplay, ACutWindowLeavesTheRestMatched) {
   std::size_t met = 0, alone = 0;
   for (const Op& op : joined.trace.ops) {
     if (op.kind != OpKind::collective) continue;
-    if (rank_of(joined.trace, op) == 1) ++(op.target == kNoMeeting ? alone : met);
+    if (rank_of(joined.trace, op) == 1) ++(op.target == kNoRendezvous ? alone : met);
   }
   EXPECT_EQ(met, 5u);
   EXPECT_EQ(alone, 0u);

@@ -221,7 +221,7 @@ TEST(SnapshotReplay, VariantWithTheRecordedSettingsIsTheRecording) {
     EXPECT_EQ(again.peak_reserved, as_it_was.peak_reserved);
     EXPECT_FALSE(again.check.has_value());
     EXPECT_EQ(again.missing, 0);
-    EXPECT_TRUE(again.ladder.empty());
+    EXPECT_TRUE(again.retry_sequence.empty());
   }
 }
 

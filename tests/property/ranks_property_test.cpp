@@ -6,7 +6,7 @@
 
 #include <tuple>
 
-#include "sim/trace/meetings.h"
+#include "sim/trace/rendezvous.h"
 #include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/random_trace.h"
@@ -144,7 +144,7 @@ RC_GTEST_PROP(Ranks, AllEndTogetherAndNobodyWaitsLongerThanForTheLast, ()) {
   const Trace trace = joined_ranks(ranks);
   RC_ASSERT(check(trace).empty());
   const SimulationResult result = simulate(trace, test_machine(), {});
-  const Meetings all(trace);
+  const RendezvousTable all(trace);
   RC_ASSERT(all.size() == meetings.size());
   for (std::size_t m = 0; m < all.size(); ++m) {
     Time last{};

@@ -4,7 +4,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include "models/hw/carried_duration.h"
+#include "models/hw/transferred_duration.h"
 #include "models/hw/kernel_cost.h"
 #include "models/hw/machine_file.h"
 
@@ -33,8 +33,8 @@ AnyWork any_work() {
   return w;
 }
 
-CarriedDuration carried(const AnyWork& w, Duration measured, const Machine& from, const Machine& to) {
-  return carried_kernel(measured, {from, w.op, w.shape}, {to, w.op, w.shape});
+TransferredDuration carried(const AnyWork& w, Duration measured, const Machine& from, const Machine& to) {
+  return transferred_kernel(measured, {from, w.op, w.shape}, {to, w.op, w.shape});
 }
 
 Machine any_machine() {
@@ -56,7 +56,7 @@ Machine faster(Machine m, double factor) {
 RC_GTEST_PROP(TransferProperty, OnItsOwnMachineNothingChanges, ()) {
   const AnyWork w = any_work();
   const Machine m = any_machine();
-  const CarriedDuration c = carried(w, w.measured, m, m);
+  const TransferredDuration c = carried(w, w.measured, m, m);
   RC_ASSERT(c.duration == w.measured);
   RC_ASSERT(c.error == 0);
 }
@@ -65,7 +65,7 @@ RC_GTEST_PROP(TransferProperty, AFasterMachineIsNeverSlower, ()) {
   const AnyWork w = any_work();
   const Machine m = any_machine();
   const double factor = 1 + *rc::gen::inRange(0, 400) / 100.0;
-  const CarriedDuration c = carried(w, w.measured, m, faster(m, factor));
+  const TransferredDuration c = carried(w, w.measured, m, faster(m, factor));
   RC_ASSERT(c.duration <= w.measured + picoseconds(2));
   // The fixed times of the faster machine are whole picoseconds: of 0.2 us, half a picosecond is 2.5e-6.
   RC_ASSERT(to_seconds(c.duration) >= to_seconds(w.measured) / factor * (1 - 1e-5) - 2e-12);

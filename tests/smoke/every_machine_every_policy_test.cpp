@@ -20,7 +20,7 @@ namespace {
 const std::map<std::string, std::vector<std::string>> kCalls = {
     {"batch", {"batch:1", "batch:2", "batch:to=48"}},
     {"checkpoint", {"checkpoint:mode=full", "checkpoint:mode=sqrt", "checkpoint:mode=every,every=2"}},
-    {"fusion", {}},  // needs elements, which this step does not know: tests/unit/fusion_test.cpp
+    {"fusion", {}},  // needs elements, which this step does not know: tests/unit/policies/fusion/fusion_test.cpp
     {"offload",
      {"offload:what=activations,to=host,min_bytes=0", "offload:what=activations,to=peer,min_bytes=0",
       "offload:what=optimizer,to=host", "offload:what=optimizer,to=nvme", "offload:what=parameters,to=host,min_bytes=0",

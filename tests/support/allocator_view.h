@@ -37,9 +37,9 @@ class Told final : public AllocatorObserver {
   void on_segment_free(Address, Bytes bytes, std::uint16_t) override { add("free", bytes); }
   void on_segment_map(Address, Bytes bytes, std::uint16_t) override { add("map", bytes); }
   void on_segment_unmap(Address, Bytes bytes, std::uint16_t) override { add("unmap", bytes); }
-  void on_rung(Rung rung, Bytes bytes) override {
+  void on_retry_step(RetryStep retry_step, Bytes bytes) override {
     static const char* const words[] = {"collect", "refused", "release_available", "release_cached", "served", "oom"};
-    add(words[static_cast<int>(rung)], bytes);
+    add(words[static_cast<int>(retry_step)], bytes);
   }
   // What was told since the last call.
   std::vector<std::string> take() {

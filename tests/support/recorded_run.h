@@ -63,8 +63,8 @@ class RecordedRun final : private AllocatorObserver, private SegmentSource {
     add(Action::segment_unmap, address, bytes, stream);
   }
   // A synchronization that releases nothing completes all the same.
-  void on_rung(Rung rung, Bytes) override {
-    if (rung == Rung::release_cached) complete_all();
+  void on_retry_step(RetryStep retry_step, Bytes) override {
+    if (retry_step == RetryStep::release_cached) complete_all();
   }
 
   RunOptions options_;

@@ -7,7 +7,7 @@ namespace memwall {
 namespace {
 
 using Use = BlockState::Use;
-using Rung = AllocatorObserver::Rung;
+using RetryStep = AllocatorObserver::RetryStep;
 
 Bytes multiple_above(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -89,7 +89,7 @@ std::optional<Address> ReferenceAllocator::allocate(Bytes bytes, std::uint16_t s
   if (rules_.events_asked_at_allocate && (captures_ == 0 || !rules_.capture_defers_events)) process_events();
   const Request r = request(bytes, stream);
   auto address = find_cached(r);
-  if (!address) address = climb_ladder(r);
+  if (!address) address = allocate_with_retries(r);
   if (!address) return std::nullopt;
   return hand_out(*address, r);
 }
@@ -172,18 +172,18 @@ Address ReferenceAllocator::hand_out(Address address, const Request& r) {
   return address;
 }
 
-void ReferenceAllocator::rung(Rung rung, Bytes bytes) {
-  if (observer_) observer_->on_rung(rung, bytes);
+void ReferenceAllocator::retry_step(RetryStep retry_step, Bytes bytes) {
+  if (observer_) observer_->on_retry_step(retry_step, bytes);
 }
 
 std::nullopt_t ReferenceAllocator::refused(Bytes bytes) {
-  rung(Rung::device_refused, bytes);
+  retry_step(RetryStep::device_refused, bytes);
   return std::nullopt;
 }
 
 std::optional<Address> ReferenceAllocator::obtain_again(const Request& r) {
   const auto address = obtain(r);
-  if (address) rung(Rung::served, blocks_.at(*address).size);
+  if (address) retry_step(RetryStep::served, blocks_.at(*address).size);
   return address;
 }
 
@@ -191,7 +191,7 @@ std::optional<Address> ReferenceAllocator::try_release_available(const Request& 
   if (!rules_.release_available_tried || settings_.max_split_size == AllocatorSettings::kNoLimit) return std::nullopt;
   const Bytes before = reserved();
   const bool enough = release_available(r);
-  if (reserved() < before) rung(Rung::release_available, before - reserved());
+  if (reserved() < before) retry_step(RetryStep::release_available, before - reserved());
   if (!enough && rules_.available_must_suffice) return std::nullopt;
   if (!rules_.available_is_no_retry) ++statistics_.num_alloc_retries;
   return obtain_again(r);
@@ -201,7 +201,7 @@ std::optional<Address> ReferenceAllocator::try_release_cached(const Request& r) 
   if (!rules_.release_cached_tried || (captures_ > 0 && rules_.capture_keeps_cache)) return std::nullopt;
   const Bytes before = reserved();
   release_everything();
-  rung(Rung::release_cached, before - reserved());
+  retry_step(RetryStep::release_cached, before - reserved());
   if (rules_.retry_is_counted) {
     ++statistics_.num_alloc_retries;
     ++device_calls_.retries;
@@ -209,7 +209,7 @@ std::optional<Address> ReferenceAllocator::try_release_cached(const Request& r) 
   return obtain_again(r);
 }
 
-std::optional<Address> ReferenceAllocator::climb_ladder(const Request& r) {
+std::optional<Address> ReferenceAllocator::allocate_with_retries(const Request& r) {
   if (rules_.garbage_before_device) collect_garbage();
   if (const auto address = obtain(r)) return address;
   if (!rules_.garbage_before_device) collect_garbage();
@@ -217,7 +217,7 @@ std::optional<Address> ReferenceAllocator::climb_ladder(const Request& r) {
   if (const auto address = available_first ? try_release_available(r) : try_release_cached(r)) return address;
   if (const auto address = available_first ? try_release_cached(r) : try_release_available(r)) return address;
   ++statistics_.num_ooms;
-  rung(Rung::out_of_memory, r.size);
+  retry_step(RetryStep::out_of_memory, r.size);
   return std::nullopt;
 }
 

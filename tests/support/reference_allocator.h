@@ -109,11 +109,11 @@ class ReferenceAllocator final : public Allocator {
   Address hand_out(Address address, const Request& request);
 
   // The ladder.
-  std::optional<Address> climb_ladder(const Request& request);
+  std::optional<Address> allocate_with_retries(const Request& request);
   std::optional<Address> try_release_available(const Request& request);
   std::optional<Address> try_release_cached(const Request& request);
   std::optional<Address> obtain_again(const Request& request);
-  void rung(AllocatorObserver::Rung rung, Bytes bytes);
+  void retry_step(AllocatorObserver::RetryStep retry_step, Bytes bytes);
   std::nullopt_t refused(Bytes bytes);
 
   // Segments.

@@ -75,9 +75,9 @@ class RandomEvents final : public StreamEvents {
 };
 
 struct ObservedCall {
-  enum class Kind : std::uint8_t { segment_alloc, segment_free, segment_map, segment_unmap, rung };
-  Kind kind = Kind::rung;
-  Address address = 0;  // of a rung: which
+  enum class Kind : std::uint8_t { segment_alloc, segment_free, segment_map, segment_unmap, retry_step };
+  Kind kind = Kind::retry_step;
+  Address address = 0;  // of a retry_step: which
   Bytes bytes = 0;
   std::uint16_t stream = 0;
   bool operator==(const ObservedCall&) const = default;
@@ -93,7 +93,7 @@ class ObservedCalls final : public AllocatorObserver {
   void on_segment_unmap(Address a, Bytes b, std::uint16_t s) override {
     add(ObservedCall::Kind::segment_unmap, a, b, s);
   }
-  void on_rung(Rung rung, Bytes bytes) override { add(ObservedCall::Kind::rung, static_cast<Address>(rung), bytes, 0); }
+  void on_retry_step(RetryStep retry_step, Bytes bytes) override { add(ObservedCall::Kind::retry_step, static_cast<Address>(retry_step), bytes, 0); }
   std::vector<ObservedCall> calls;
 
  private:

@@ -302,7 +302,7 @@ void ReferenceAllocator::collect_garbage() {
     if (younger.size() == blocks.size() || !rules_.garbage_until_target) break;
     blocks = younger;
   }
-  if (reclaimed > 0) rung(AllocatorObserver::Rung::garbage_collection, reclaimed);
+  if (reclaimed > 0) retry_step(AllocatorObserver::RetryStep::garbage_collection, reclaimed);
 }
 
 }  // namespace memwall

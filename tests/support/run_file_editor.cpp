@@ -5,21 +5,21 @@
 #include <cstring>
 
 #include "traces/run/checksum.h"
-#include "traces/run/envelope.h"
+#include "traces/run/user_block.h"
 
 namespace memwall {
 
 void reseal(std::string& bytes) {
   std::uint64_t piece = 0;
-  const std::uint64_t length = bytes.size() - kEnvelopeBytes;
+  const std::uint64_t length = bytes.size() - kUserBlockBytes;
   std::memcpy(&piece, bytes.data() + 32, 8);
   for (std::uint64_t at = 0, i = 0; at < length; at += piece, ++i) {
     const std::uint64_t sum =
-        xxh64(bytes.data() + kEnvelopeBytes + at, static_cast<std::size_t>(std::min(piece, length - at)));
+        xxh64(bytes.data() + kUserBlockBytes + at, static_cast<std::size_t>(std::min(piece, length - at)));
     std::memcpy(bytes.data() + 56 + 8 * i, &sum, 8);
   }
   std::memset(bytes.data() + 48, 0, 8);
-  const std::uint64_t own = xxh64(bytes.data(), kEnvelopeBytes);
+  const std::uint64_t own = xxh64(bytes.data(), kUserBlockBytes);
   std::memcpy(bytes.data() + 48, &own, 8);
 }
 

@@ -5,7 +5,7 @@
 #include "sim/error.h"
 #include "sim/trace/trace_builder.h"
 #include "tests/support/gpt_trace.h"
-#include "tests/support/hand_run.h"
+#include "tests/support/handmade_run.h"
 #include "tests/support/oldest_out.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/rank_program.h"
@@ -91,7 +91,7 @@ Run completed(Run run) {
 }
 
 Run by_hand() {
-  HandRun hand;
+  HandmadeRun hand;
   hand.device(OpKind::kernel, "zero", 0, 0, 0, 0, 0);
   hand.device(OpKind::graph_launch, "", 0, 0, 1, 1, 1);
   hand.device(OpKind::kernel, "member", 0, 1, 1, 2, 5, WaitReason::launch);
@@ -123,7 +123,7 @@ std::vector<NamedRun> varied_runs() {
   runs.push_back({"device pager", paged_run(PagerClock::device)});
   runs.push_back({"ranks", ranks_run()});
   runs.push_back({"by hand", by_hand()});
-  runs.push_back({"empty", completed(HandRun().finish())});
+  runs.push_back({"empty", completed(HandmadeRun().finish())});
   for (std::uint64_t seed = 1; seed <= 4; ++seed)
     runs.push_back({"random " + std::to_string(seed),
                     simulate_and_record(random_trace(seed, 500 * seed), connected_machine(), {})});

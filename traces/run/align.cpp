@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "sim/ascending_chain.h"
+#include "sim/longest_increasing_subsequence.h"
 #include "sim/text_hash.h"
 #include "traces/run/compare.h"
 
@@ -59,7 +59,7 @@ std::vector<OpPair> ascending_pairs(const std::vector<OpPair>& pairs) {
   std::vector<OpId> others;
   for (const OpPair& pair : pairs) others.push_back(pair.other);
   std::vector<OpPair> chain;
-  for (const std::size_t i : ascending_chain(others)) chain.push_back(pairs[i]);
+  for (const std::size_t i : longest_increasing_subsequence(others)) chain.push_back(pairs[i]);
   return chain;
 }
 

@@ -22,7 +22,7 @@
 #include "sim/trace/trace.h"
 #include "traces/run/hdf5_handle.h"
 #include "traces/run/run_index.h"
-#include "traces/run/sealed_file.h"
+#include "traces/run/checksummed_file.h"
 
 namespace memwall {
 
@@ -55,9 +55,9 @@ struct TextTarget {
 struct ReadContext {
   std::string path;
   std::uint64_t length = 0;
-  SealedFile* sealed = nullptr;              // what HDF5 reads through, if it is that
+  ChecksummedFile* checksummed = nullptr;              // what HDF5 reads through, if it is that
   std::function<void(std::size_t)> on_rows;  // told of rows as they are read; may throw to stop
-  // Throws InputError "Run file 'path': what", or what the sealed file found damaged, which is then the reason.
+  // Throws InputError "Run file 'path': what", or what the checksummed file found damaged, which is then the reason.
   [[noreturn]] void refuse(const std::string& what) const;
 };
 
@@ -100,8 +100,8 @@ constexpr std::int64_t enumerators() {
     return kWaitReasons;
   else if constexpr (std::is_same_v<E, RunLaneKind>)
     return 4;
-  else if constexpr (std::is_same_v<E, SpanWord>)
-    return kSpanWords;
+  else if constexpr (std::is_same_v<E, SpanCategory>)
+    return kSpanCategories;
   else {
     static_assert(std::is_same_v<E, Access>, "say how many values the enumeration has");
     return 2;

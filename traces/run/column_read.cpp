@@ -78,7 +78,7 @@ void read_text(const ReadContext& context, hid_t group, const std::string& table
 
 void ReadContext::refuse(const std::string& what) const {
   std::optional<std::string> damage;
-  if (sealed) damage = sealed->take_failure();
+  if (checksummed) damage = checksummed->take_failure();
   throw InputError(fmt::format("Run file '{}': {}", path, damage.value_or(what)));
 }
 

@@ -185,8 +185,8 @@ Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>&
   out.base_fits = base.result.fits;
   out.other_fits = other.result.fits;
   out.same_lineage = same_lineage(base, other);
-  out.base_expense = step_expense(base);
-  out.other_expense = step_expense(other);
+  out.base_energy_price = step_energy_price(base);
+  out.other_energy_price = step_energy_price(other);
   compare_times(base_classes, other_classes, out);
   compare_tiers(base, other, out);
   compare_links(base, other, out);

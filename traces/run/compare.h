@@ -58,7 +58,7 @@ struct Comparison {
   std::vector<std::string> base_policies, other_policies;
   bool base_fits = true, other_fits = true;
   bool same_lineage = false;
-  StepExpense base_expense, other_expense;  // of one step
+  StepEnergyPrice base_energy_price, other_energy_price;  // of one step
   Duration base_time{}, other_time{};       // all steps together; without steps, the whole run
   ClassTimes base_classes, other_classes;
   // The waterfall: other_classes less base_classes. Adds up to other_time - base_time exactly.

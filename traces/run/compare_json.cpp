@@ -74,14 +74,14 @@ void write_ops(JsonText& json, const Comparison& comparison) {
 }  // namespace
 
 // Of one step, all GPUs together; what a run does not know is absent.
-void write_expense(JsonText& json, const Comparison& comparison) {
+void write_energy_price(JsonText& json, const Comparison& comparison) {
   const auto write = [&](std::string_view unit, const std::optional<double>& base, const std::optional<double>& other) {
     if (base) json.field(fmt::format("base_{}", unit), *base);
     if (other) json.field(fmt::format("other_{}", unit), *other);
     if (base && other) json.field(fmt::format("difference_{}", unit), *other - *base);
   };
-  write("energy_joules", comparison.base_expense.energy, comparison.other_expense.energy);
-  write("price_dollars", comparison.base_expense.price, comparison.other_expense.price);
+  write("energy_joules", comparison.base_energy_price.energy, comparison.other_energy_price.energy);
+  write("price_dollars", comparison.base_energy_price.price, comparison.other_energy_price.price);
 }
 
 std::string to_json(const Comparison& comparison) {
@@ -93,7 +93,7 @@ std::string to_json(const Comparison& comparison) {
              comparison.other_time);
   json.field("same_lineage", comparison.same_lineage);
   json.seconds("difference_s", comparison.other_time - comparison.base_time);
-  write_expense(json, comparison);
+  write_energy_price(json, comparison);
   write_classes(json, comparison);
   write_tiers(json, comparison.tiers);
   write_links(json, comparison.links);

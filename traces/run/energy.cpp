@@ -94,7 +94,7 @@ EnergyShare share_of(const std::string& name, double bytes, double picojoules_pe
   return share;
 }
 
-void add_traffic(const Run& run, double steps, StepExpense& expense) {
+void add_traffic(const Run& run, double steps, StepEnergyPrice& energy_price) {
   const Machine& machine = run.machine;
   const double ranks = run.trace.ranks;
   std::set<std::size_t> memory_links;  // of the GPUs
@@ -105,34 +105,34 @@ void add_traffic(const Run& run, double steps, StepExpense& expense) {
     // A link's bytes are those of all folded ranks behind it; there are as many such links as it takes for all ranks.
     const double behind = std::max(1u, std::min(run.trace.ranks, machine.links[l].sharers));
     const double bytes = static_cast<double>(run.result.links[l].bytes) * ranks / behind / steps;
-    expense.links.push_back(
+    energy_price.links.push_back(
         share_of(machine.links[l].name, bytes, machine.links[l].picojoules_per_byte, memory_links.contains(l)));
   }
   const std::vector<double> traffic = tier_traffic(run);
   for (std::size_t t = 0; t < machine.tiers.size(); ++t)
-    expense.tiers.push_back(share_of(machine.tiers[t].name, traffic[t] * ranks / steps,
+    energy_price.tiers.push_back(share_of(machine.tiers[t].name, traffic[t] * ranks / steps,
                                      machine.tiers[t].picojoules_per_byte,
                                      machine.tiers[t].tier_class == TierClass::device));
 }
 
-void sum_energy(const Machine& machine, StepExpense& expense) {
-  if (machine.watts <= 0) expense.missing.emplace_back("power");
-  if (machine.idle_watts <= 0) expense.missing.emplace_back("idle_power");
-  if (!expense.missing.empty()) {
-    expense.gpu_idle = expense.gpu_load = 0;
+void sum_energy(const Machine& machine, StepEnergyPrice& energy_price) {
+  if (machine.watts <= 0) energy_price.missing.emplace_back("power");
+  if (machine.idle_watts <= 0) energy_price.missing.emplace_back("idle_power");
+  if (!energy_price.missing.empty()) {
+    energy_price.gpu_idle = energy_price.gpu_load = 0;
     return;
   }
-  double sum = expense.gpu_idle + expense.gpu_load + expense.host.value_or(0);
-  for (const auto* shares : {&expense.links, &expense.tiers})
+  double sum = energy_price.gpu_idle + energy_price.gpu_load + energy_price.host.value_or(0);
+  for (const auto* shares : {&energy_price.links, &energy_price.tiers})
     for (const EnergyShare& share : *shares)
       if (!share.in_gpu_power) sum += share.joules.value_or(0);
-  expense.energy = sum;
+  energy_price.energy = sum;
 }
 
 }  // namespace
 
-StepExpense step_expense(const Run& run) {
-  StepExpense expense;
+StepEnergyPrice step_energy_price(const Run& run) {
+  StepEnergyPrice energy_price;
   std::set<std::uint16_t> devices;
   std::size_t most = 1;
   for (const Stream& stream : run.trace.streams) {
@@ -141,22 +141,22 @@ StepExpense step_expense(const Run& run) {
   }
   const double of_trace = static_cast<double>(std::max<std::size_t>(1, devices.size()));
   const double ranks = run.trace.ranks, gpus = of_trace * ranks;
-  expense.gpus = static_cast<std::uint32_t>(gpus);
+  energy_price.gpus = static_cast<std::uint32_t>(gpus);
   const Period period = period_of(run);
   const double step = period.seconds() / period.steps;
   double busy = 0;  // seconds of a step, of the trace's GPUs
   for (const Duration d : busy_times(run, period, most)) busy += to_seconds(d) / period.steps;
-  if (step > 0) expense.busy_share = busy / (step * of_trace);
-  expense.gpu_idle = run.machine.idle_watts * step * gpus;
-  expense.gpu_load = (run.machine.watts - run.machine.idle_watts) * busy * ranks;
-  if (run.machine.host.watts > 0) expense.host = run.machine.host.watts * step * gpus / run.machine.gpu_count;
-  add_traffic(run, period.steps, expense);
-  sum_energy(run.machine, expense);
+  if (step > 0) energy_price.busy_share = busy / (step * of_trace);
+  energy_price.gpu_idle = run.machine.idle_watts * step * gpus;
+  energy_price.gpu_load = (run.machine.watts - run.machine.idle_watts) * busy * ranks;
+  if (run.machine.host.watts > 0) energy_price.host = run.machine.host.watts * step * gpus / run.machine.gpu_count;
+  add_traffic(run, period.steps, energy_price);
+  sum_energy(run.machine, energy_price);
   if (run.machine.dollars_per_hour > 0)
-    expense.price = run.machine.dollars_per_hour / kSecondsPerHour * step * gpus;
+    energy_price.price = run.machine.dollars_per_hour / kSecondsPerHour * step * gpus;
   else
-    expense.missing.emplace_back("price");
-  return expense;
+    energy_price.missing.emplace_back("price");
+  return energy_price;
 }
 
 }  // namespace memwall

@@ -26,7 +26,7 @@ struct EnergyShare {
   bool in_gpu_power = false;     // listed, not added
 };
 
-struct StepExpense {
+struct StepEnergyPrice {
   std::uint32_t gpus = 1;                 // of the trace, times the ranks that run it
   double busy_share = 0;                  // of the GPUs' time: something runs that counts as load
   std::optional<double> energy;           // joules: all of what follows; absent without the powers of the GPU
@@ -40,6 +40,6 @@ struct StepExpense {
 
 // The step's time is that from the first boundary to the end of the last step, by the number of steps. A trace of
 // several ranks counts each rank's GPUs.
-StepExpense step_expense(const Run& run);
+StepEnergyPrice step_energy_price(const Run& run);
 
 }  // namespace memwall

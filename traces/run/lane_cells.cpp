@@ -37,7 +37,7 @@ void LaneCellBuilder::merge(Bucket& into, const Bucket& from) {
   for (std::size_t i = 0; i < from.stall.size(); ++i) into.stall[i] += from.stall[i];
   if (into.begins == 0 && from.begins > 0) {
     into.before = from.before;
-    into.first_word = from.first_word;
+    into.first_category = from.first_category;
   }
   into.begins += from.begins;
   into.is_empty = false;
@@ -49,7 +49,7 @@ void LaneCellBuilder::close(std::size_t level) {
   const std::int64_t busy = std::accumulate(bucket.busy.begin(), bucket.busy.end(), std::int64_t{0});
   if (busy > 0 || bucket.begins > 0) {
     LaneCell cell{static_cast<std::uint32_t>(bucket.number), Duration(busy), bucket.begins};
-    cell.word = busy > 0 ? static_cast<SpanWord>(largest(bucket.busy)) : bucket.first_word;
+    cell.category = busy > 0 ? static_cast<SpanCategory>(largest(bucket.busy)) : bucket.first_category;
     const std::size_t stall = largest(bucket.stall);
     cell.stall = bucket.stall[stall] > 0 ? static_cast<WaitReason>(stall) : WaitReason::none;
     cell.before = bucket.before;
@@ -86,7 +86,7 @@ void LaneCellBuilder::count(std::uint64_t from, std::uint64_t to, std::int64_t i
 void LaneCellBuilder::proceed_to(Time time, WaitReason reason) {
   const auto ps = [](Time t) { return static_cast<std::uint64_t>(t.count()); };
   if (const Time busy_end = std::min(busy_until_, time); done_ < busy_end) {
-    count(ps(done_), ps(busy_end), static_cast<std::int64_t>(busy_word_), true);
+    count(ps(done_), ps(busy_end), static_cast<std::int64_t>(busy_category_), true);
     done_ = busy_end;
   }
   if (done_ >= time) return;
@@ -99,11 +99,11 @@ void LaneCellBuilder::add(const LaneSpan& span) {
   Bucket& bucket = at(static_cast<std::uint64_t>(span.begin.count()) >> base_log2_);
   if (bucket.begins++ == 0) {
     bucket.before = span.reason;
-    bucket.first_word = span.word;
+    bucket.first_category = span.category;
   }
   if (span.end < busy_until_) return;
   busy_until_ = span.end;
-  busy_word_ = span.word;
+  busy_category_ = span.category;
 }
 
 std::vector<std::vector<LaneCell>> LaneCellBuilder::finish() {

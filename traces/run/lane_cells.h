@@ -15,7 +15,7 @@ namespace memwall {
 
 struct LaneSpan {
   Time begin{}, end{};
-  SpanWord word = SpanWord::compute;
+  SpanCategory category = SpanCategory::compute;
   WaitReason reason = WaitReason::none;  // why it was not earlier; none: nobody asks (all but streams)
 };
 
@@ -33,11 +33,11 @@ class LaneCellBuilder {
  private:
   struct Bucket {
     std::uint64_t number = 0;
-    std::array<std::int64_t, kSpanWords> busy{};
+    std::array<std::int64_t, kSpanCategories> busy{};
     std::array<std::int64_t, kWaitReasons> stall{};
     std::uint64_t begins = 0;
     WaitReason before = WaitReason::none;
-    SpanWord first_word = SpanWord::compute;
+    SpanCategory first_category = SpanCategory::compute;
     bool is_empty = true;  // nothing was counted
   };
 
@@ -51,7 +51,7 @@ class LaneCellBuilder {
   std::vector<Bucket> open_;  // per level
   std::vector<std::vector<LaneCell>> cells_;
   Time done_{}, busy_until_{};  // everything before done_ is counted
-  SpanWord busy_word_ = SpanWord::compute;
+  SpanCategory busy_category_ = SpanCategory::compute;
 };
 
 }  // namespace memwall

@@ -26,11 +26,11 @@ std::vector<OpId> makers(const Run& run) {
   return writer;
 }
 
-PeakStorage describe(const Run& run, const Residency& stay, OpId maker) {
+PeakStorage describe(const Run& run, const Residency& residency, OpId maker) {
   const Trace& trace = run.trace;
-  const Storage& storage = trace.storages[stay.storage];
-  PeakStorage out{stay.storage, storage.bytes,  storage.kind, trace.strings[storage.label],
-                  "",           Phase::unknown, stay.begin,   stay.end};
+  const Storage& storage = trace.storages[residency.storage];
+  PeakStorage out{residency.storage, storage.bytes,  storage.kind, trace.strings[storage.label],
+                  "",           Phase::unknown, residency.begin,   residency.end};
   if (maker == kNoOp) return out;
   const Op& op = trace.ops[maker];
   out.phase = op.phase;
@@ -68,8 +68,8 @@ Peak find_peak_with(const Run& run, int tier, std::size_t limit, const std::vect
   const auto middle = stays.begin() + static_cast<std::ptrdiff_t>(std::min(limit, stays.size()));
   std::partial_sort(stays.begin(), middle, stays.end(), larger);
   for (auto i = stays.begin(); i != middle; ++i) {
-    const Residency& stay = run.residency[*i];
-    peak.largest.push_back(describe(run, stay, made_by[stay.storage]));
+    const Residency& residency = run.residency[*i];
+    peak.largest.push_back(describe(run, residency, made_by[residency.storage]));
   }
   return peak;
 }

@@ -18,7 +18,7 @@ struct PeakStorage {
   std::string label;             // the storage's label, else the operator that wrote it first, else ""
   std::string module;            // of the first op that wrote it, "" if unknown
   Phase phase = Phase::unknown;  // likewise
-  Time begin{}, end{};           // the stay in the tier that covers the peak
+  Time begin{}, end{};           // its residency in the tier that covers the peak
 };
 
 struct Peak {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/trace/meetings.h"
+#include "sim/trace/rendezvous.h"
 #include "sim/trace/ranks.h"
 
 namespace memwall {
@@ -32,7 +32,7 @@ void add_spans(const Run& run, std::vector<RankSummary>& ranks) {
     if (first[r] != kNever) ranks[r].gpu_span = last[r] - first[r];
 }
 
-void add_meeting(const Run& run, std::span<const OpId> members, std::vector<RankSummary>& ranks) {
+void add_rendezvous(const Run& run, std::span<const OpId> members, std::vector<RankSummary>& ranks) {
   Time before{};  // when the one before the last came
   OpId last = kNoOp;
   for (const OpId id : members) {
@@ -64,8 +64,8 @@ std::vector<RankSummary> rank_summaries(const Run& run) {
   }
   add_steps(run, ranks);
   add_spans(run, ranks);
-  const Meetings meetings(run.trace);
-  for (std::size_t m = 0; m < meetings.size(); ++m) add_meeting(run, meetings.members(m), ranks);
+  const RendezvousTable meetings(run.trace);
+  for (std::size_t m = 0; m < meetings.size(); ++m) add_rendezvous(run, meetings.members(m), ranks);
   return ranks;
 }
 

@@ -17,11 +17,11 @@ struct KindChange {
 
 std::vector<KindChange> changes_of_tier(const Run& run, int tier) {
   std::vector<KindChange> changes;
-  for (const Residency& stay : run.residency) {
-    if (stay.tier != tier) continue;
-    const Storage& storage = run.trace.storages[stay.storage];
-    changes.push_back({stay.begin, storage.bytes, storage.kind});
-    if (stay.end < run.result.end) changes.push_back({stay.end, -storage.bytes, storage.kind});
+  for (const Residency& residency : run.residency) {
+    if (residency.tier != tier) continue;
+    const Storage& storage = run.trace.storages[residency.storage];
+    changes.push_back({residency.begin, storage.bytes, storage.kind});
+    if (residency.end < run.result.end) changes.push_back({residency.end, -storage.bytes, storage.kind});
   }
   std::stable_sort(changes.begin(), changes.end(),
                    [](const KindChange& a, const KindChange& b) { return a.time < b.time; });

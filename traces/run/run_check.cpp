@@ -161,10 +161,10 @@ void RunCheck::move(const MoveRecord& move, std::uint64_t row) const {
   within_run(move.start, move.end, "/moves/begin_ps", row);
 }
 
-void RunCheck::stay(const Residency& stay, std::uint64_t row) const {
-  below(stay.storage, counts_.storages, "/residency/storage", row);
-  below(stay.tier, run_.machine.tiers.size(), "/residency/tier", row);
-  within_run(stay.begin, stay.end, "/residency/begin_ps", row);
+void RunCheck::residency(const Residency& residency, std::uint64_t row) const {
+  below(residency.storage, counts_.storages, "/residency/storage", row);
+  below(residency.tier, run_.machine.tiers.size(), "/residency/tier", row);
+  within_run(residency.begin, residency.end, "/residency/begin_ps", row);
 }
 
 void require_consistent(const Run& run, const ReadContext& context) {
@@ -185,7 +185,7 @@ void require_consistent(const Run& run, const ReadContext& context) {
     if (r.peer != kNoOp) check.peer(r, run.result.records[r.peer], i);
   });
   every(run.result.moves, [&](const MoveRecord& move, std::size_t i) { check.move(move, i); });
-  every(run.residency, [&](const Residency& stay, std::size_t i) { check.stay(stay, i); });
+  every(run.residency, [&](const Residency& residency, std::size_t i) { check.residency(residency, i); });
   for (std::size_t t = 0; t < run.at_peak.size(); ++t)
     for (const std::uint32_t r : run.at_peak[t]) check.below(r, run.residency.size(), "/at_peak", t);
   for (const auto& points : run.memory)

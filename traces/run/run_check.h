@@ -29,7 +29,7 @@ class RunCheck {
   void drawn(const Op& op, const OpRecord& record, std::uint64_t row) const;
   void peer(const OpRecord& record, const OpRecord& peer, std::uint64_t row) const;
   void move(const MoveRecord& move, std::uint64_t row) const;
-  void stay(const Residency& stay, std::uint64_t row) const;
+  void residency(const Residency& residency, std::uint64_t row) const;
 
   void below(std::uint64_t value, std::uint64_t bound, const char* place, std::uint64_t row) const;
   void within_run(Time begin, Time end, const char* place, std::uint64_t row) const;

@@ -47,9 +47,9 @@ StorageColumns RunInFile::storages(const LoadProgress& progress) const {
 std::vector<Residency> RunInFile::residency(const LoadProgress& progress) const {
   std::vector<Residency> stays;
   stays.reserve(outline_.residencies);
-  for_each_row<Residency>(table("residency"), progress, {}, [&](const Residency& stay, std::size_t row) {
-    check_->stay(stay, row);
-    stays.push_back(stay);
+  for_each_row<Residency>(table("residency"), progress, {}, [&](const Residency& residency, std::size_t row) {
+    check_->residency(residency, row);
+    stays.push_back(residency);
   });
   return stays;
 }
@@ -210,7 +210,7 @@ std::shared_ptr<const Run> RunInFile::whole(const LoadProgress& progress) const 
 
 std::size_t RunInFile::resident_bytes() const {
   const Hdf5Section section;
-  std::size_t bytes = sizeof(*this) + sealed_.resident_bytes();
+  std::size_t bytes = sizeof(*this) + checksummed_.resident_bytes();
   for (const auto& blocks : outline_.blocks) bytes += blocks.capacity() * sizeof(LaneBlock);
   for (const auto& [level, cells] : small_levels_) bytes += cells.capacity() * sizeof(LaneCell) + 64;
   for (const auto& [name, open] : tables_) bytes += sizeof(*open) + name.size() + open->resident_bytes();

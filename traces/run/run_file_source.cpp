@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint64_t kSmallLevel = 8192;  // cells of a level that stays in memory once it was read
 
-Hdf5Handle opened(SealedFile& sealed, const ReadContext& context) {
-  Hdf5Handle file = sealed.open_hdf5();
+Hdf5Handle opened(ChecksummedFile& checksummed, const ReadContext& context) {
+  Hdf5Handle file = checksummed.open_hdf5();
   if (!file.valid()) context.refuse("its checksums match, but HDF5 cannot open it.");
   return file;
 }
@@ -31,7 +31,7 @@ void require_ascending(const ReadContext& context, const std::vector<High>& rows
 }  // namespace
 
 RunInFile::RunInFile(const std::filesystem::path& path)
-    : sealed_(path), context_{path.string(), sealed_.length(), &sealed_, {}}, file_(opened(sealed_, context_)) {
+    : checksummed_(path), context_{path.string(), checksummed_.length(), &checksummed_, {}}, file_(opened(checksummed_, context_)) {
   read_small_parts(context_, file_.get(), outline_.run);
   read_counts();
   check_ = std::make_unique<RunCheck>(

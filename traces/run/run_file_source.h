@@ -65,7 +65,7 @@ class RunInFile final : public RunSource {
   void read_peer(OpId id, OpRecord& record) const;
   OpenTable& table(const std::string& name) const;  // opened when first asked for
 
-  SealedFile sealed_;
+  ChecksummedFile checksummed_;
   ReadContext context_;
   Hdf5Handle file_;
   RunOutline outline_;

@@ -77,9 +77,9 @@ class IndexBuilder {
       const OpRecord& record = run_.result.records[id];
       if (has_call(op, record))
         visit(op.thread, id,
-              LaneSpan{record.host_start, record.host_end, call_word(op.kind, op.wait_for), WaitReason::none});
+              LaneSpan{record.host_start, record.host_end, call_category(op.kind, op.wait_for), WaitReason::none});
       if (!has_work(op, record)) continue;
-      LaneSpan span{record.start, record.end, work_word(op.kind, op.phase), record.device_reason};
+      LaneSpan span{record.start, record.end, work_category(op.kind, op.phase), record.device_reason};
       visit(threads + op.stream, id, span);
       const std::uint8_t engine = engines_.lane_of(op);
       if (engine == kNoLane) continue;
@@ -88,7 +88,7 @@ class IndexBuilder {
     }
     for (std::uint32_t i = 0; i < run_.result.moves.size(); ++i) {
       const MoveRecord& move = run_.result.moves[i];
-      visit(pagers_.at({move.from, move.to}), i, LaneSpan{move.start, move.end, SpanWord::copy, WaitReason::none});
+      visit(pagers_.at({move.from, move.to}), i, LaneSpan{move.start, move.end, SpanCategory::copy, WaitReason::none});
     }
   }
 
@@ -143,42 +143,42 @@ std::string_view to_string(RunLaneKind kind) {
   return words[static_cast<std::size_t>(kind)];
 }
 
-std::string_view to_string(SpanWord word) {
-  static constexpr std::string_view words[kSpanWords] = {"compute",   "forward",   "recompute",  "backward",
+std::string_view to_string(SpanCategory word) {
+  static constexpr std::string_view words[kSpanCategories] = {"compute",   "forward",   "recompute",  "backward",
                                                          "optimizer", "copy",      "collective", "storage",
                                                          "host",      "allocator", "waiting"};
   return words[static_cast<std::size_t>(word)];
 }
 
-SpanWord work_word(OpKind kind, Phase phase) {
+SpanCategory work_category(OpKind kind, Phase phase) {
   switch (kind) {
     case OpKind::copy:
-      return SpanWord::copy;
+      return SpanCategory::copy;
     case OpKind::collective:
-      return SpanWord::collective;
+      return SpanCategory::collective;
     case OpKind::storage_io:
-      return SpanWord::storage;
+      return SpanCategory::storage;
     default:
       break;
   }
   switch (phase) {
     case Phase::forward:
-      return SpanWord::forward;
+      return SpanCategory::forward;
     case Phase::recompute:
-      return SpanWord::recompute;
+      return SpanCategory::recompute;
     case Phase::backward:
-      return SpanWord::backward;
+      return SpanCategory::backward;
     case Phase::optimizer:
-      return SpanWord::optimizer;
+      return SpanCategory::optimizer;
     case Phase::unknown:
       break;
   }
-  return SpanWord::compute;
+  return SpanCategory::compute;
 }
 
-SpanWord call_word(OpKind kind, WaitFor wait_for) {
-  if (kind == OpKind::alloc || kind == OpKind::free) return SpanWord::allocator;
-  return kind == OpKind::synchronize || wait_for != WaitFor::nothing ? SpanWord::waiting : SpanWord::host;
+SpanCategory call_category(OpKind kind, WaitFor wait_for) {
+  if (kind == OpKind::alloc || kind == OpKind::free) return SpanCategory::allocator;
+  return kind == OpKind::synchronize || wait_for != WaitFor::nothing ? SpanCategory::waiting : SpanCategory::host;
 }
 
 RunIndex build_run_index(const Run& run) { return IndexBuilder(run).build(); }

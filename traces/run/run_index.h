@@ -20,7 +20,7 @@ enum class RunLaneKind : std::uint8_t { thread, stream, engine, pager };
 std::string_view to_string(RunLaneKind kind);  // "host thread", "stream", "copy engine", "pager"
 
 // What a span is to the eye: the word that chooses its colour, the same in all views and figures.
-enum class SpanWord : std::uint8_t {
+enum class SpanCategory : std::uint8_t {
   compute,  // a kernel of no known phase
   forward,
   recompute,
@@ -33,11 +33,11 @@ enum class SpanWord : std::uint8_t {
   allocator,  // alloc and free calls
   waiting,    // a call that stands and waits
 };
-inline constexpr int kSpanWords = 11;
-std::string_view to_string(SpanWord word);
+inline constexpr int kSpanCategories = 11;
+std::string_view to_string(SpanCategory word);
 // Of an op's work on the device, and of its call.
-SpanWord work_word(OpKind kind, Phase phase);
-SpanWord call_word(OpKind kind, WaitFor wait_for);
+SpanCategory work_category(OpKind kind, Phase phase);
+SpanCategory call_category(OpKind kind, WaitFor wait_for);
 
 // A lane: a host thread (spans: calls), a stream (work), a copy engine (copies of all streams that it serves), or moves
 // of a pager between two tiers.
@@ -61,7 +61,7 @@ struct LaneCell {
   std::uint32_t bucket = 0;
   Duration busy{};                    // at most the width of the bucket: spans that overlap count once
   std::uint64_t begins = 0;           // spans that begin in it
-  SpanWord word = SpanWord::compute;  // of what takes most of the busy time; of the first span if all are instants
+  SpanCategory category = SpanCategory::compute;  // of what takes most of the busy time; of the first span if all are instants
   // Streams: what the time that is not busy waited for: `stall` most of it within the bucket (a gap belongs to the span
   // that ends it, wherever that begins), `before` the gap that ends with the first span that begins here, which empty
   // buckets before this one belong to; `none` where no span begins. After the last span nothing is waited for.

@@ -149,7 +149,7 @@ void fields(F&& f, Row<Owned<std::uint32_t>>) {
   f("value", &Owned<std::uint32_t>::item);
 }
 
-// A collective that waited for the last of its meeting.
+// A collective that waited for the last of its rendezvous.
 struct PeerRow {
   OpId op = kNoOp, peer = kNoOp;
 };
@@ -359,7 +359,7 @@ void fields(F&& f, Row<LaneCell>) {
   f("bucket", &LaneCell::bucket);
   f("busy_ps", &LaneCell::busy);
   f("begins", &LaneCell::begins);
-  f("word", &LaneCell::word);
+  f("word", &LaneCell::category);
   f("stall", &LaneCell::stall);
   f("before", &LaneCell::before);
 }

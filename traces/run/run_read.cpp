@@ -1,17 +1,17 @@
 // A run from disk, whole.
-#include "traces/run/envelope.h"
+#include "traces/run/user_block.h"
 #include "traces/run/run_check.h"
 #include "traces/run/run_file.h"
 #include "traces/run/run_tables.h"
-#include "traces/run/sealed_file.h"
+#include "traces/run/checksummed_file.h"
 
 namespace memwall {
 
 Run read_run(const std::filesystem::path& path) {
-  verify_seal(path);
-  SealedFile sealed(path);
-  const ReadContext context{path.string(), sealed.length(), &sealed, {}};
-  const Hdf5Handle file = sealed.open_hdf5();
+  verify_checksums(path);
+  ChecksummedFile checksummed(path);
+  const ReadContext context{path.string(), checksummed.length(), &checksummed, {}};
+  const Hdf5Handle file = checksummed.open_hdf5();
   if (!file.valid()) context.refuse("its checksums match, but HDF5 cannot open it.");
   Run run;
   read_small_parts(context, file.get(), run);

@@ -78,8 +78,8 @@ void RunRecorder::on_progress(Time time, double share) {
 }
 
 void RunRecorder::finish(Run& run) {
-  for (Residency& stay : residency_)
-    if (stay.end == kNever) stay.end = run.result.end;
+  for (Residency& residency : residency_)
+    if (residency.end == kNever) residency.end = run.result.end;
   run.at_peak.assign(memory_.size(), {});
   for (std::uint32_t i = 0; i < residency_.size(); ++i) {
     const std::uint64_t peak = peak_change_[residency_[i].tier];

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "sim/error.h"
-#include "traces/run/envelope.h"
+#include "traces/run/user_block.h"
 #include "traces/run/machine_layout.h"
 #include "traces/run/run_file.h"
 #include "traces/run/run_layout.h"
@@ -178,7 +178,7 @@ void write_index(hid_t file, const Run& run) {
 void write_hdf5(const Run& run, const std::string& path, bool with_index) {
   const Hdf5Section section;
   const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
-  H5Pset_userblock(creation.get(), kEnvelopeBytes);
+  H5Pset_userblock(creation.get(), kUserBlockBytes);
   H5Pset_obj_track_times(creation.get(), false);
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
@@ -213,7 +213,7 @@ void write_run(const Run& run, const std::filesystem::path& path, bool with_inde
   Unfinished unfinished{path.string() + fmt::format(".unfinished-{}", ::getpid())};
   try {
     write_hdf5(run, unfinished.path.string(), with_index);
-    seal(unfinished.path);
+    write_user_block(unfinished.path);
     std::filesystem::rename(unfinished.path, path);
     unfinished.kept = true;
   } catch (const UsageError&) {

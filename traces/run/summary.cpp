@@ -107,7 +107,7 @@ RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const
     summary.samples_per_second = run.trace.samples_per_step * run.trace.ranks * steps_per_second;
     summary.tokens_per_second = run.trace.tokens_per_step * run.trace.ranks * steps_per_second;
   }
-  summary.expense = step_expense(run);
+  summary.energy_price = step_energy_price(run);
   summary.tiers = tiers_of(run);
   summary.links = links_of(run);
   for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;

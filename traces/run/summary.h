@@ -82,7 +82,7 @@ struct RunSummary {
   Duration total{};                           // 0 to the end of everything
   ClassTimes times;                           // of all steps together; divide by step_count
   std::uint32_t step_count = 1;
-  StepExpense expense;                                   // of one step, all GPUs together
+  StepEnergyPrice energy_price;                                   // of one step, all GPUs together
   double samples_per_second = 0, tokens_per_second = 0;  // 0 = unknown; all ranks of the group together
   std::uint32_t ranks = 1;           // that run: those of the trace, times those that are folded into each
   std::uint32_t job_ranks = 0;       // of the job that was captured; 0 = unknown

@@ -169,18 +169,18 @@ void write_shares(JsonText& json, std::string_view key, const std::vector<Energy
   json.end_object();
 }
 
-void write_expense(JsonText& json, const StepExpense& expense) {
-  json.field("gpus", expense.gpus).field("gpu_busy_share", expense.busy_share);
-  if (expense.energy) {
-    json.field("energy_joules", *expense.energy).key("energy").begin_object();
-    json.field("gpu_idle_joules", expense.gpu_idle).field("gpu_load_joules", expense.gpu_load);
-    if (expense.host) json.field("host_joules", *expense.host);
-    write_shares(json, "links", expense.links);
-    write_shares(json, "tiers", expense.tiers);
+void write_energy_price(JsonText& json, const StepEnergyPrice& energy_price) {
+  json.field("gpus", energy_price.gpus).field("gpu_busy_share", energy_price.busy_share);
+  if (energy_price.energy) {
+    json.field("energy_joules", *energy_price.energy).key("energy").begin_object();
+    json.field("gpu_idle_joules", energy_price.gpu_idle).field("gpu_load_joules", energy_price.gpu_load);
+    if (energy_price.host) json.field("host_joules", *energy_price.host);
+    write_shares(json, "links", energy_price.links);
+    write_shares(json, "tiers", energy_price.tiers);
     json.end_object();
   }
-  if (expense.price) json.field("price_dollars", *expense.price);
-  write_strings(json, "missing_figures", expense.missing);
+  if (energy_price.price) json.field("price_dollars", *energy_price.price);
+  write_strings(json, "missing_figures", energy_price.missing);
 }
 
 void write_counts(JsonText& json, const RunSummary& summary) {
@@ -218,7 +218,7 @@ std::string to_json(const RunSummary& summary) {
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
   if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);
   if (summary.tokens_per_second > 0) json.field("tokens_per_s", summary.tokens_per_second);
-  write_expense(json, summary.expense);
+  write_energy_price(json, summary.energy_price);
   write_ranks(json, summary);
   write_steps(json, summary.steps);
   write_tiers(json, summary.tiers);

@@ -20,7 +20,7 @@ struct WaitTotal {
 // Device: how long an op that was ready to launch stood before its start, by the bound that was
 // met last (stream_order, event, occupancy, copy_engine, page_fault). Ops whose launch was
 // last (reason launch) did not wait: the device waited for the host; count only. And peer: how long
-// collectives that had begun waited for the last of their meeting, besides what they waited before.
+// collectives that had begun waited for the last of their rendezvous, besides what they waited before.
 struct Waits {
   std::array<WaitTotal, kWaitReasons> host{}, device{};
 };

@@ -172,9 +172,9 @@ void fit_everything(Fitting& f, const CalibrationSettings& settings) {
       f.host ? "This computer in place of a GPU"
              : on_one_line(value_of(f.set.environment, "gpu.name").empty() ? f.base.gpu.name
                                                                            : value_of(f.set.environment, "gpu.name"));
-  f.draft.set_text("description", fmt::format("{}, calibrated from measurements of {}; the rest is as in {}.", what,
+  f.machine_file.set_text("description", fmt::format("{}, calibrated from measurements of {}; the rest is as in {}.", what,
                                               f.date, f.base_name));
-  f.draft.mark_unset(fmt::format("not measured; as in {}: ", f.base_name));
+  f.machine_file.mark_unset(fmt::format("not measured; as in {}: ", f.base_name));
 }
 
 }  // namespace
@@ -186,20 +186,20 @@ Calibration calibrate(const MeasurementSet& measurements, const CalibrationSetti
       "Made by `memwall calibrate` from measurements of {}.\nEvery source says what was measured and how far "
       "the number is from explaining it.",
       f.date);
-  const Machine machine = parse_machine(f.draft.text(comment), "the calibrated machine");
+  const Machine machine = parse_machine(f.machine_file.text(comment), "the calibrated machine");
   const auto pricer = make_pricer(machine);
-  const std::vector<MachineNumber> values = f.draft.numbers();
+  const std::vector<MachineNumber> values = f.machine_file.numbers();
   Calibration result;
   for (const FittedNumber& number : f.numbers) {
     const Residual residual = residual_of(number, value_at(values, number.path), machine, *pricer);
     result.residuals.push_back(residual);
     if (number.in_source)
-      f.draft.set_source(number.path, fmt::format("measured {}: {}, median residual {}", f.date, number.measurements,
+      f.machine_file.set_source(number.path, fmt::format("measured {}: {}, median residual {}", f.date, number.measurements,
                                                   percent_text(residual.median)));
   }
   note_poor_fits(f, result.residuals);
   result.notes = f.notes;
-  result.text = f.draft.text(comment);
+  result.text = f.machine_file.text(comment);
   return result;
 }
 

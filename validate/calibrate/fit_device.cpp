@@ -16,7 +16,7 @@ constexpr double kFastestMemory = 1e14;    // bytes per second: no memory is
 constexpr double kFastestProducts = 1e17;  // FLOP/s: no device reaches
 constexpr const char* kStreams[] = {"hbm_read", "hbm_write", "hbm_triad"};
 
-double l2_bytes(const Fitting& f) { return f.draft.number("gpu.l2_capacity"); }
+double l2_bytes(const Fitting& f) { return f.machine_file.number("gpu.l2_capacity"); }
 double working_set(const Measurement& row) {
   const double stated = row.number("working_set", 0);
   return stated > 0 ? stated : size_of(row);
@@ -118,7 +118,7 @@ void fit_hbm(Fitting& f) {
 
 // Working sets well inside L2: what does not fit is at most a quarter, which HBM serves beside it.
 void fit_l2(Fitting& f) {
-  const double capacity = l2_bytes(f), hbm = f.draft.number("gpu.hbm.bandwidth"), fixed = base_fixed(f);
+  const double capacity = l2_bytes(f), hbm = f.machine_file.number("gpu.hbm.bandwidth"), fixed = base_fixed(f);
   std::vector<double> rates;
   std::vector<PricedRow> used;
   std::string sentence;
@@ -135,7 +135,7 @@ void fit_l2(Fitting& f) {
     sentence += (sentence.empty() ? "" : "; ") + sizes_sentence({*largest});
   }
   // These kernels read and write, and reach a share of what reading alone does: the base's, nobody measured it here.
-  const double streaming = f.draft.number("gpu.residency.streaming_share", 1);
+  const double streaming = f.machine_file.number("gpu.residency.streaming_share", 1);
   if (!rates.empty()) f.fit("gpu.l2_bandwidth", rate_text(median_of(rates) / streaming), sentence, used);
   // A cache that were slower than what is behind it would slow every kernel.
   f.require_bandwidth("gpu.l2_bandwidth", hbm, "gpu.hbm.bandwidth");
@@ -208,7 +208,7 @@ std::vector<PricedRow> priced_products(const std::vector<Measurement>& rows, Dat
 // On the same GPU the data sheet's peak stays, and nothing may exceed it. Else the best rate is the peak.
 void fit_peak(Fitting& f, const Products& p) {
   const std::string path = fmt::format("gpu.peak.{}.rate", p.benchmark->peak);
-  const double base = f.draft.number(path);
+  const double base = f.machine_file.number(path);
   if (f.same_gpu && !f.host && base > 0) {
     if (p.best > 1.05 * base)
       throw InputError(fmt::format("{}: {} are more than the peak of this GPU, {}; expected at most a twentieth more.",
@@ -224,7 +224,7 @@ void fit_peak(Fitting& f, const Products& p) {
 }
 
 double median_share(const Fitting& f, const Products& p) {
-  const double peak = f.draft.number(fmt::format("gpu.peak.{}.rate", p.benchmark->peak));
+  const double peak = f.machine_file.number(fmt::format("gpu.peak.{}.rate", p.benchmark->peak));
   std::vector<double> shares;
   for (const Measurement& row : p.large) shares.push_back(std::min(1.0, flops_of(row) / row.median / peak));
   return median_of(shares);
@@ -232,7 +232,7 @@ double median_share(const Fitting& f, const Products& p) {
 
 // The smallest product, if it is mostly not arithmetic, or shows that the base's is too long.
 void fit_product_fixed(Fitting& f, const Products& p, double share) {
-  const double peak = f.draft.number(fmt::format("gpu.peak.{}.rate", p.benchmark->peak));
+  const double peak = f.machine_file.number(fmt::format("gpu.peak.{}.rate", p.benchmark->peak));
   const auto smallest = std::min_element(p.rows.begin(), p.rows.end(), [](const Measurement& a, const Measurement& b) {
     return flops_of(a) < flops_of(b);
   });
@@ -240,7 +240,7 @@ void fit_product_fixed(Fitting& f, const Products& p, double share) {
   // One that the share was fitted to says nothing besides.
   if (p.large.size() == p.rows.size()) return;
   const double left = std::max(0.0, smallest->median - arithmetic);
-  if (arithmetic > 0.5 * smallest->median && left >= f.draft.number("gpu.efficiency.gemm.fixed")) return;
+  if (arithmetic > 0.5 * smallest->median && left >= f.machine_file.number("gpu.efficiency.gemm.fixed")) return;
   f.fit("gpu.efficiency.gemm.fixed", time_text(left), row_name(*smallest),
         priced_products({*smallest}, p.benchmark->type));
 }
@@ -267,13 +267,13 @@ double largest_buffer(const Fitting& f) {
 }  // namespace
 
 void fit_identity(Fitting& f, const std::string& name) {
-  f.draft.set_text("name", name);
+  f.machine_file.set_text("name", name);
   const std::string gpu = value_of(f.set.environment, "gpu.name");
   if (!gpu.empty() && gpu != f.base.gpu.name) {
     const bool alias = std::find(f.base.gpu.aliases.begin(), f.base.gpu.aliases.end(), gpu) != f.base.gpu.aliases.end();
     if (!alias) {
-      f.draft.set_text("gpu.name", gpu);
-      f.draft.clear("gpu.alias");
+      f.machine_file.set_text("gpu.name", gpu);
+      f.machine_file.clear("gpu.alias");
     }
   }
   set_capability(f);
@@ -291,7 +291,7 @@ void fit_identity(Fitting& f, const std::string& name) {
   size("gpu.l2_capacity", "gpu.l2_bytes");
   if (const double memory = f.environment_number("gpu.memory_bytes"); memory >= largest_buffer(f)) {
     size("gpu.hbm.capacity", "gpu.memory_bytes");
-    if (f.draft.has("tier.peer_hbm")) size("tier.peer_hbm.capacity", "gpu.memory_bytes");
+    if (f.machine_file.has("tier.peer_hbm")) size("tier.peer_hbm.capacity", "gpu.memory_bytes");
   } else if (memory > 0) {
     f.notes.push_back(
         fmt::format("gpu.memory_bytes of the environment is {}, less than {} that were measured on the "
@@ -301,9 +301,9 @@ void fit_identity(Fitting& f, const std::string& name) {
   size("host.dram.capacity", "memory_bytes");
   if (f.environment_number("gpu.count") == 1)
     for (const Link& link : f.base.links)
-      if (link.sharers > 1 && f.draft.has("link." + link.name + ".sharers"))
+      if (link.sharers > 1 && f.machine_file.has("link." + link.name + ".sharers"))
         f.state("link." + link.name + ".sharers", "1", "gpu.count");
-  if (f.environment_number("gpu.count") == 1 && f.draft.has("host.dram_sharers"))
+  if (f.environment_number("gpu.count") == 1 && f.machine_file.has("host.dram_sharers"))
     f.state("host.dram_sharers", "1", "gpu.count");
 }
 
@@ -314,9 +314,9 @@ void fit_device_memory(Fitting& f) {
   const std::vector<Measurement> context = f.set.of("context_bytes");
   if (context.empty()) return;
   const Measurement& row = context.back();
-  if (!(row.median >= 0 && row.median < f.draft.number("gpu.hbm.capacity")))
+  if (!(row.median >= 0 && row.median < f.machine_file.number("gpu.hbm.capacity")))
     throw InputError(fmt::format("{}: {} B of {}; expected less than the device has.", row_name(row), row.median,
-                                 size_text(f.draft.number("gpu.hbm.capacity"))));
+                                 size_text(f.machine_file.number("gpu.hbm.capacity"))));
   f.fit("gpu.hbm.unavailable", fmt::format("{} B", std::llround(row.median)), row_name(row),
         {{row, [](const Machine& machine, const Pricer&) {
             return static_cast<double>(machine.tiers[static_cast<std::size_t>(machine.tier("hbm"))].unavailable);

@@ -50,7 +50,7 @@ std::vector<Measurement> widest(const Fitting& f, const char* benchmark, double&
 void fit_collective(Fitting& f, const CollectiveBenchmark& c, const std::vector<Measurement>& rows, double ranks,
                     const std::string& path) {
   // The law's bytes are the message, those of the bus what each rank sends of it.
-  const TransferLaw law = fit_transfer_law(times_by_size(rows), false);
+  const TransferTimeModel law = fit_transfer_time(times_by_size(rows), false);
   const double wire = c.steps * (ranks - 1) / ranks;
   const double bus = law.bandwidth * wire;
   if (bus > 1e14)
@@ -59,19 +59,19 @@ void fit_collective(Fitting& f, const CollectiveBenchmark& c, const std::vector<
   if (law.latency > 0.01)
     throw InputError(fmt::format("{}: the latency would be {}; expected at most {}.", c.benchmark,
                                  time_text(law.latency), time_text(0.01)));
-  for (const std::string& link : f.draft.bandwidths_crossed(path)) f.require_bandwidth(link, bus, c.benchmark);
+  for (const std::string& link : f.machine_file.bandwidths_crossed(path)) f.require_bandwidth(link, bus, c.benchmark);
   const std::string sentence = fmt::format("{} on {} ranks", sizes_sentence(rows), ranks);
   const std::vector<PricedRow> explained = priced(rows, c.kind);
-  const double base = std::min(f.draft.number(path + ".base_latency"), law.latency);
+  const double base = std::min(f.machine_file.number(path + ".base_latency"), law.latency);
   f.fit(path + ".bus_bandwidth", rate_text(bus), sentence, explained);
   f.fit(path + ".step_latency", time_text((law.latency - base) / (c.steps * (ranks - 1))), sentence, explained);
   f.fit(path + ".base_latency", time_text(base), sentence, explained);
-  f.draft.clear(path + ".efficiency");
+  f.machine_file.clear(path + ".efficiency");
   if (law.efficiency.empty()) return;
   std::vector<std::string> points;
   for (const auto& [bytes, share] : law.efficiency)
     points.push_back(fmt::format("{}: {}", size_text(bytes), plain_text(share)));
-  f.draft.set_curve(path + ".efficiency", points, "measured");
+  f.machine_file.set_curve(path + ".efficiency", points, "measured");
   f.numbers.push_back({path + ".efficiency", sentence, explained});
 }
 

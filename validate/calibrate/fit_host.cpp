@@ -132,7 +132,7 @@ void fit_optimizer(Fitting& f) {
 
 void fit_host(Fitting& f) {
   const std::string name = value_of(f.set.environment, "cpu.name");
-  if (!name.empty()) f.draft.set_text("host.name", name);
+  if (!name.empty()) f.machine_file.set_text("host.name", name);
   const double cores = f.environment_number("cpu.count");
   if (cores >= 1 && cores <= 1e6) f.state("host.cores", fmt::format("{}", std::llround(cores)), "cpu.count");
   for (const CallBenchmark& call : kCalls) fit_call(f, call);

@@ -73,7 +73,7 @@ std::vector<PricedRow> priced(const std::vector<Measurement>& rows, OperatorClas
 
 // Those that HBM decides: of four times L2, or the largest if L2 does not hold it.
 std::vector<Measurement> large(const Fitting& f, const std::vector<Measurement>& rows) {
-  const double l2 = f.draft.number("gpu.l2_capacity");
+  const double l2 = f.machine_file.number("gpu.l2_capacity");
   double largest = 0;
   for (const Measurement& row : rows) largest = std::max(largest, traffic_of(row));
   std::vector<Measurement> kept;
@@ -84,15 +84,15 @@ std::vector<Measurement> large(const Fitting& f, const std::vector<Measurement>&
 
 // As models/hw/kernel_cost.h has it.
 double seconds_in_memory(const Fitting& f, double bytes, double share) {
-  const double l2 = f.draft.number("gpu.l2_capacity");
-  if (l2 > 0 && f.draft.has("gpu.residency.kept")) {
-    const double kept = f.draft.number("gpu.residency.kept"), lost = f.draft.number("gpu.residency.lost");
+  const double l2 = f.machine_file.number("gpu.l2_capacity");
+  if (l2 > 0 && f.machine_file.has("gpu.residency.kept")) {
+    const double kept = f.machine_file.number("gpu.residency.kept"), lost = f.machine_file.number("gpu.residency.lost");
     const double gone = std::clamp((bytes / l2 - kept) / (lost - kept), 0.0, 1.0) * bytes;
-    return (bytes - gone) / (f.draft.number("gpu.l2_bandwidth") * f.draft.number("gpu.residency.streaming_share")) +
-           gone / (f.draft.number("gpu.hbm.bandwidth") * share);
+    return (bytes - gone) / (f.machine_file.number("gpu.l2_bandwidth") * f.machine_file.number("gpu.residency.streaming_share")) +
+           gone / (f.machine_file.number("gpu.hbm.bandwidth") * share);
   }
   const double missing = l2 > 0 ? bytes * std::min(1.0, bytes / l2) : bytes;
-  return std::max(bytes / f.draft.number("gpu.l2_bandwidth"), missing / (f.draft.number("gpu.hbm.bandwidth") * share));
+  return std::max(bytes / f.machine_file.number("gpu.l2_bandwidth"), missing / (f.machine_file.number("gpu.hbm.bandwidth") * share));
 }
 
 struct ClassFit {
@@ -102,11 +102,11 @@ struct ClassFit {
 
 ClassFit fit_of(const Fitting& f, const std::vector<Measurement>& rows, const std::vector<Measurement>& largest,
                 double base_fixed) {
-  const double hbm = f.draft.number("gpu.hbm.bandwidth");
+  const double hbm = f.machine_file.number("gpu.hbm.bandwidth");
   const Measurement& smallest =
       *std::min_element(rows.begin(), rows.end(),
                         [](const Measurement& a, const Measurement& b) { return traffic_of(a) < traffic_of(b); });
-  ClassFit fit{f.draft.number("gpu.efficiency.memory.memory_share"), std::min(base_fixed, 0.5 * smallest.median),
+  ClassFit fit{f.machine_file.number("gpu.efficiency.memory.memory_share"), std::min(base_fixed, 0.5 * smallest.median),
                false};
   for (int round = 0; round < 20; ++round) {
     std::vector<double> shares;
@@ -125,13 +125,13 @@ ClassFit fit_of(const Fitting& f, const std::vector<Measurement>& rows, const st
 void fit_arithmetic(Fitting& f, const KernelClass& c, const std::vector<Measurement>& largest, double fixed,
                     const std::vector<PricedRow>& explained) {
   const double peak = peak_flops(f.base.gpu, DataType::fp32, c.operator_class);
-  const double known = f.draft.number("gpu.peak.fp32.rate", peak);
+  const double known = f.machine_file.number("gpu.peak.fp32.rate", peak);
   double least = 0;
   for (const Measurement& row : largest)
     if (row.flops > 0 && std::isfinite(row.flops))
       least = std::max(least, row.flops / (std::max(row.median - fixed, 0.5 * row.median) * known));
   const std::string path = path_of(c.name, "compute_share");
-  if (least <= f.draft.number(path, 1)) return;
+  if (least <= f.machine_file.number(path, 1)) return;
   f.fit(path, plain_text(std::min(1.0, least)), fmt::format("at least, {}", sentence_of(c, largest)), explained);
 }
 
@@ -140,7 +140,7 @@ void fit_class(Fitting& f, const KernelClass& c) {
   if (rows.empty()) return;
   f.require_class(c.operator_class);
   const std::vector<Measurement> largest = large(f, rows);
-  const ClassFit fit = fit_of(f, rows, largest, f.draft.number(path_of(c.name, "fixed")));
+  const ClassFit fit = fit_of(f, rows, largest, f.machine_file.number(path_of(c.name, "fixed")));
   const std::vector<PricedRow> explained = priced(rows, c.operator_class);
   if (!largest.empty())
     f.fit(path_of(c.name, "memory_share"), plain_text(fit.share), sentence_of(c, largest),
@@ -151,14 +151,14 @@ void fit_class(Fitting& f, const KernelClass& c) {
 
 // No kernel is faster than its memory: what one reached, HBM has.
 void lift_hbm(Fitting& f) {
-  const double hbm = f.draft.number("gpu.hbm.bandwidth");
+  const double hbm = f.machine_file.number("gpu.hbm.bandwidth");
   for (const KernelClass& c : measured_classes()) {
     const std::vector<Measurement> rows = rows_of(f, c);
     if (rows.empty()) continue;
     const std::vector<Measurement> largest = large(f, rows);
     if (largest.empty()) continue;
     std::vector<double> rates;
-    const double fixed = f.draft.number(path_of(c.name, "fixed"), 0);
+    const double fixed = f.machine_file.number(path_of(c.name, "fixed"), 0);
     for (const Measurement& row : largest)
       rates.push_back(traffic_of(row) / std::max(row.median - fixed, 0.5 * row.median));
     const double rate = median_of(rates);
@@ -178,34 +178,34 @@ bool was_fitted(const Fitting& f, const std::string& path) {
 void carry_over(Fitting& f) {
   const std::string elementwise = path_of("elementwise", "memory_share");
   double reference = efficiency_of(f.base.gpu, OperatorClass::memory).memory;
-  double reached = f.draft.number(path_of("memory", "memory_share"));
+  double reached = f.machine_file.number(path_of("memory", "memory_share"));
   std::string whose = "streaming kernels";
   if (was_fitted(f, elementwise)) {
     reference = efficiency_of(f.base.gpu, OperatorClass::elementwise).memory;
-    reached = f.draft.number(elementwise);
+    reached = f.machine_file.number(elementwise);
     whose = "elementwise kernels";
   }
-  const double products = f.draft.number(path_of("gemm", "compute_share"), 1);
+  const double products = f.machine_file.number(path_of("gemm", "compute_share"), 1);
   for (const KernelEfficiency& e : f.base.gpu.efficiencies) {
     const std::string name(to_string(e.operator_class));
     const std::string share = path_of(name, "memory_share"), compute = path_of(name, "compute_share");
-    if (!f.draft.has(share)) continue;
+    if (!f.machine_file.has(share)) continue;
     if (!was_fitted(f, share))
-      f.draft.set(share, plain_text(std::min(1.0, reached * e.memory / reference)),
+      f.machine_file.set(share, plain_text(std::min(1.0, reached * e.memory / reference)),
                   fmt::format("not measured; in proportion to {} as in {} ({} to {})", whose, f.base_name,
                               plain_text(e.memory), plain_text(reference)));
-    if (const std::string backward = path_of(name, "backward_share"); f.draft.has(backward)) {
-      const double now = f.draft.number(share);
-      f.draft.set(backward, plain_text(std::min(1.0, e.backward_memory * now / e.memory)),
+    if (const std::string backward = path_of(name, "backward_share"); f.machine_file.has(backward)) {
+      const double now = f.machine_file.number(share);
+      f.machine_file.set(backward, plain_text(std::min(1.0, e.backward_memory * now / e.memory)),
                   fmt::format("not measured; in proportion to the forward as in {}", f.base_name));
     }
     // On the host back end one loop does the arithmetic of every class.
     if (!f.host) continue;
     if (!was_fitted(f, path_of(name, "fixed")) && was_fitted(f, path_of("elementwise", "fixed")))
-      f.draft.set(path_of(name, "fixed"), time_text(f.draft.number(path_of("elementwise", "fixed"))),
+      f.machine_file.set(path_of(name, "fixed"), time_text(f.machine_file.number(path_of("elementwise", "fixed"))),
                   "not measured; as elementwise: the host back end has one loop for every class");
     if (!was_fitted(f, compute))
-      f.draft.set(compute, plain_text(products),
+      f.machine_file.set(compute, plain_text(products),
                   "not measured; as gemm: the host back end has one loop for every class");
   }
 }

@@ -33,7 +33,7 @@ constexpr RouteBenchmark kRoutes[] = {
     {"copy_hbm_peer", "from_peer", "peer_hbm", "hbm"},  // nothing measures it apart
 };
 
-std::vector<std::string> curve_points(const TransferLaw& law) {
+std::vector<std::string> curve_points(const TransferTimeModel& law) {
   std::vector<std::string> points;
   for (const auto& [bytes, share] : law.efficiency)
     points.push_back(fmt::format("{}: {}", size_text(bytes), plain_text(share)));
@@ -51,9 +51,9 @@ double raw_pcie_rate(const Fitting& fitting) {
   return known ? per_lane[static_cast<std::size_t>(generation)] * width : 0;
 }
 
-void require_physics(const Fitting& fitting, const RouteBenchmark& b, const TransferLaw& law) {
+void require_physics(const Fitting& fitting, const RouteBenchmark& b, const TransferTimeModel& law) {
   const double fastest =
-      std::max(fitting.draft.number("gpu.hbm.bandwidth"), fitting.draft.number("host.dram.bandwidth"));
+      std::max(fitting.machine_file.number("gpu.hbm.bandwidth"), fitting.machine_file.number("host.dram.bandwidth"));
   if (law.bandwidth > 1.05 * fastest)
     throw InputError(fmt::format("{}: {} are more than the memories on either side carry ({}); expected less.",
                                  b.benchmark, rate_text(law.bandwidth), rate_text(fastest)));
@@ -79,13 +79,13 @@ std::vector<PricedRow> priced(const std::vector<Measurement>& rows, const RouteB
 // A link of its own, not memory that others measure: it carries what its fastest route does.
 bool is_own_link(const std::string& path) { return path.starts_with("link."); }
 
-void fit_links(Fitting& fitting, const RouteBenchmark& b, const TransferLaw& law, const std::string& sentence,
+void fit_links(Fitting& fitting, const RouteBenchmark& b, const TransferTimeModel& law, const std::string& sentence,
                const std::vector<PricedRow>& rows) {
-  for (const std::string& path : fitting.draft.bandwidths_crossed(std::string("route.") + b.route)) {
+  for (const std::string& path : fitting.machine_file.bandwidths_crossed(std::string("route.") + b.route)) {
     const bool fitted = std::any_of(fitting.numbers.begin(), fitting.numbers.end(),
                                     [&](const FittedNumber& n) { return n.path == path; });
     // The wire itself: pcie_h2d, nvme_read, nvlink_out. An uplink that several GPUs share is the base's.
-    const bool shared = fitting.draft.number(path.substr(0, path.rfind('.')) + ".sharers", 1) > 1;
+    const bool shared = fitting.machine_file.number(path.substr(0, path.rfind('.')) + ".sharers", 1) > 1;
     const bool storage = std::string(b.route).find("nvme") != std::string::npos;
     if (is_own_link(path) && !fitted && !b.pageable && (storage || !shared))
       fitting.fit(path, rate_text(law.bandwidth), sentence, rows);
@@ -106,32 +106,32 @@ void fit_route(Fitting& fitting, const RouteBenchmark& b) {
     fitting.notes.push_back(fmt::format("{}: {} is the base's.", found, path));
     return;
   }
-  if (!fitting.draft.has(path)) {
+  if (!fitting.machine_file.has(path)) {
     fitting.notes.push_back(fmt::format("{} is not used: the base has no {}.", b.benchmark, path));
     return;
   }
-  const TransferLaw law = fit_transfer_law(times, b.fastest_at_large);
+  const TransferTimeModel law = fit_transfer_time(times, b.fastest_at_large);
   require_physics(fitting, b, law);
   const std::string sentence = sizes_sentence(rows);
   const std::vector<PricedRow> explained = priced(rows, b);
   fit_links(fitting, b, law, sentence, explained);
   fitting.fit(path + ".bandwidth", rate_text(law.bandwidth), sentence, explained);
   fitting.fit(path + ".latency", time_text(law.latency), sentence, explained);
-  fitting.draft.clear(path + ".efficiency");
+  fitting.machine_file.clear(path + ".efficiency");
   if (law.efficiency.empty()) return;
-  fitting.draft.set_curve(path + ".efficiency", curve_points(law), "measured");
+  fitting.machine_file.set_curve(path + ".efficiency", curve_points(law), "measured");
   fitting.numbers.push_back({path + ".efficiency", sentence, explained});
 }
 
 // --- both directions at once ---
 
-struct Opposed {
+struct DuplexShare {
   std::vector<Measurement> rows;  // of one direction
   double share = 0;               // of the link's bandwidth
 };
 
-Opposed opposed(const Fitting& fitting, const std::string& direction, const char* route, const std::string& link) {
-  Opposed result;
+DuplexShare duplex_share(const Fitting& fitting, const std::string& direction, const char* route, const std::string& link) {
+  DuplexShare result;
   double largest = 0;
   for (const Measurement& row : time_rows(fitting.set, "copy_both_pinned")) {
     const auto found = row.parameters.find("direction");
@@ -143,27 +143,27 @@ Opposed opposed(const Fitting& fitting, const std::string& direction, const char
   times_by_size(result.rows);
   // Where the latency counts, less than a link is asked for, and nothing is learnt of it.
   std::erase_if(result.rows, [&](const Measurement& row) { return size_of(row) < largest / 16; });
-  const double bandwidth = fitting.draft.number(link);
+  const double bandwidth = fitting.machine_file.number(link);
   const std::string path = std::string("route.") + route;
   std::vector<double> shares;
   for (const Measurement& row : result.rows) {
     const double rate = size_of(row) / row.median;
-    if (rate > 1.1 * fitting.draft.number(path + ".bandwidth"))
+    if (rate > 1.1 * fitting.machine_file.number(path + ".bandwidth"))
       throw InputError(
           fmt::format("{}: {} beside opposite copies are more than the {} of one copy alone; expected at "
                       "most a tenth more.",
-                      row_name(row), rate_text(rate), rate_text(fitting.draft.number(path + ".bandwidth"))));
+                      row_name(row), rate_text(rate), rate_text(fitting.machine_file.number(path + ".bandwidth"))));
     shares.push_back(std::min(1.0, rate / bandwidth));
   }
   result.share = median_of(shares);
   return result;
 }
 
-std::vector<PricedRow> priced_opposed(const std::vector<Measurement>& rows, bool to_device) {
+std::vector<PricedRow> priced_duplex(const std::vector<Measurement>& rows, bool to_device) {
   std::vector<PricedRow> result;
   for (const Measurement& row : rows)
     result.push_back({row, [bytes = size_of(row), to_device](const Machine& machine, const Pricer& pricer) {
-                        return opposed_copy_seconds(machine, pricer, bytes, to_device);
+                        return duplex_copy_seconds(machine, pricer, bytes, to_device);
                       }});
   return result;
 }
@@ -176,24 +176,24 @@ void fit_routes(Fitting& fitting) {
 
 void fit_duplex(Fitting& fitting) {
   const std::string forward_link = "link.pcie_h2d.bandwidth", backward_link = "link.pcie_d2h.bandwidth";
-  if (!fitting.draft.has(forward_link) || !fitting.draft.has(backward_link)) return;
-  const Opposed forward = opposed(fitting, "host_to_device", "h2d", forward_link);
-  const Opposed backward = opposed(fitting, "device_to_host", "d2h", backward_link);
+  if (!fitting.machine_file.has(forward_link) || !fitting.machine_file.has(backward_link)) return;
+  const DuplexShare forward = duplex_share(fitting, "host_to_device", "h2d", forward_link);
+  const DuplexShare backward = duplex_share(fitting, "device_to_host", "d2h", backward_link);
   if (forward.rows.empty() && backward.rows.empty()) return;
   if (forward.rows.empty() || backward.rows.empty()) {
     fitting.notes.push_back("copy_both_pinned was measured in one direction only; duplex.pcie_duplex is the base's.");
     return;
   }
   const std::string path = "duplex.pcie_duplex";
-  fitting.draft.set_text(path + ".forward", "pcie_h2d");
-  fitting.draft.set_text(path + ".backward", "pcie_d2h");
-  const auto sentence = [](const Opposed& o, const char* direction) {
+  fitting.machine_file.set_text(path + ".forward", "pcie_h2d");
+  fitting.machine_file.set_text(path + ".backward", "pcie_d2h");
+  const auto sentence = [](const DuplexShare& o, const char* direction) {
     return fmt::format("{}, {}", sizes_sentence(o.rows), direction);
   };
   fitting.fit(path + ".forward_share", plain_text(forward.share), sentence(forward, "host_to_device"),
-              priced_opposed(forward.rows, true));
+              priced_duplex(forward.rows, true));
   fitting.fit(path + ".backward_share", plain_text(backward.share), sentence(backward, "device_to_host"),
-              priced_opposed(backward.rows, false));
+              priced_duplex(backward.rows, false));
 }
 
 }  // namespace memwall

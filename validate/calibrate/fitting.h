@@ -1,12 +1,12 @@
 // A calibration at work: what the parts share, one function per part. Each takes the rows it knows, puts numbers into
-// the draft and says which rows they must explain; residuals come at the end, from the finished machine.
+// the machine_file and says which rows they must explain; residuals come at the end, from the finished machine.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "models/hw/machine_draft.h"
+#include "models/hw/machine_file_builder.h"
 #include "sim/machine/machine.h"
 #include "sim/trace/op.h"
 #include "sim/machine/pricer.h"
@@ -33,7 +33,7 @@ struct Fitting {
   const MeasurementSet& set;
   std::string base_name;
   Machine base;
-  MachineDraft draft;
+  MachineFileBuilder machine_file;
   bool host = false;      // measured on the host back end
   bool same_gpu = false;  // as the base's: its data-sheet peaks hold
   std::string date;       // "2026-11-21", or "on an unknown date"
@@ -62,6 +62,6 @@ void fit_duplex(Fitting& fitting);                             // both direction
 void fit_fabric(Fitting& fitting);                             // peers, collectives
 
 // Seconds that one copy takes while the other direction is busy throughout, as the engine simulates it.
-double opposed_copy_seconds(const Machine& machine, const Pricer& pricer, double bytes, bool to_device);
+double duplex_copy_seconds(const Machine& machine, const Pricer& pricer, double bytes, bool to_device);
 
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "validate/calibrate/transfer_law.h"
+#include "validate/calibrate/transfer_time_model.h"
 #include "validate/measurement/measurement.h"
 
 namespace memwall {

@@ -28,7 +28,7 @@ constexpr const char* kPeakActive = "peak active";
 struct KnownTable {
   const char* name;
   std::vector<PublishedCase> (*cases)(const std::vector<CsvTableRow>&);
-  bool ladder;  // each row adds to the one before
+  bool ablation;  // each row adds to the one before
 };
 
 constexpr KnownTable kTables[] = {
@@ -44,9 +44,9 @@ std::vector<std::string> known_files() {
   return files;
 }
 
-bool is_ladder(const std::string& table) {
+bool is_ablation(const std::string& table) {
   return std::any_of(std::begin(kTables), std::end(kTables),
-                     [&](const KnownTable& known) { return known.ladder && table == known.name; });
+                     [&](const KnownTable& known) { return known.ablation && table == known.name; });
 }
 
 // Times and sizes beyond these are no measurements, and could not be counted in picoseconds and bytes.
@@ -183,11 +183,11 @@ std::vector<PublishedErrors> published_errors(const std::vector<PublishedResult>
   return all;
 }
 
-std::vector<LadderRung> ladder(const std::vector<PublishedResult>& results) {
-  std::vector<LadderRung> rungs;
+std::vector<AblationStep> ablation(const std::vector<PublishedResult>& results) {
+  std::vector<AblationStep> rungs;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const PublishedResult& r = results[i];
-    if (!is_ladder(r.table) || !r.why_not.empty()) continue;
+    if (!is_ablation(r.table) || !r.why_not.empty()) continue;
     const PublishedResult* before = nullptr;
     for (std::size_t k = 0; k < i; ++k)
       if (results[k].table == r.table && results[k].metric == r.metric && results[k].why_not.empty())

@@ -13,13 +13,13 @@ namespace {
 
 constexpr Bytes kPage = 4096;
 // Smaller pieces are not worth a look at how much memory is left.
-constexpr Bytes kWorthALook = MiB(16);
+constexpr Bytes kMemoryCheckThreshold = MiB(16);
 
 }  // namespace
 
 MappedMemory::MappedMemory(Bytes bytes) : bytes_(std::max<Bytes>(1, (bytes + kPage - 1) / kPage) * kPage) {
   // Populating more pages than there are would not fail: the system would end some process.
-  if (bytes_ >= kWorthALook && bytes_ > available_memory()) throw std::bad_alloc();
+  if (bytes_ >= kMemoryCheckThreshold && bytes_ > available_memory()) throw std::bad_alloc();
   const auto size = static_cast<std::size_t>(bytes_);
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) throw std::bad_alloc();

@@ -101,7 +101,7 @@ std::vector<ValidationRow> kernel_rows(const MeasurementSet& measurements, const
       return a.number("bytes") < b.number("bytes");
     });
     if (m == copies.end() || m->number("bytes") < 1) continue;
-    const double predicted = opposed_copy_seconds(machine, *pricer, m->number("bytes"), to_device);
+    const double predicted = duplex_copy_seconds(machine, *pricer, m->number("bytes"), to_device);
     rows.push_back(row_of(*m, "s", m->median, predicted, backend));
   }
   if (const auto adam = largest_of(measurements.of("adam_host")))

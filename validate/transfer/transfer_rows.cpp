@@ -37,13 +37,13 @@ class Machines {
   std::map<std::pair<std::string, std::vector<std::string>>, LoadedMachine> loaded_;
 };
 
-CarriedDuration carried_part(const TransferRow& row, const WorkPart& old, const WorkPart& now, double seconds,
+TransferredDuration carried_part(const TransferRow& row, const WorkPart& old, const WorkPart& now, double seconds,
                              const LoadedMachine& here, const LoadedMachine& there) {
   const PricedMachine from{here.machine, *here.prices}, to{there.machine, *there.prices};
   const Duration measured = from_seconds(seconds);
-  if (old.op.kind == OpKind::copy) return carried_copy(measured, old.op, row.source, row.target, from, to);
-  if (old.op.kind == OpKind::collective) return carried_collective(measured, old.op, row.ranks, from, to);
-  return carried_kernel(measured, {here.machine, old.op, old.shape}, {there.machine, now.op, now.shape});
+  if (old.op.kind == OpKind::copy) return transferred_copy(measured, old.op, row.source, row.target, from, to);
+  if (old.op.kind == OpKind::collective) return transferred_collective(measured, old.op, row.ranks, from, to);
+  return transferred_kernel(measured, {here.machine, old.op, old.shape}, {there.machine, now.op, now.shape});
 }
 
 // What the old machine's prices say of each part, as shares of them all.
@@ -95,7 +95,7 @@ TransferResult carry_row(const TransferRow& row, Machines& machines) {
   result.row = row;
   double band = 0;
   for (std::size_t i = 0; i < row.work.size(); ++i) {
-    const CarriedDuration carried = carried_part(row, row.work[i], now[i], shares[i] * row.measured_from, here, there);
+    const TransferredDuration carried = carried_part(row, row.work[i], now[i], shares[i] * row.measured_from, here, there);
     result.predicted += to_seconds(carried.duration);
     band += to_seconds(carried.duration) * carried.error;
   }

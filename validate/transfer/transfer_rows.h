@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/hw/carried_duration.h"
+#include "models/hw/transferred_duration.h"
 
 namespace memwall {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "gui/view/export_figure.h"
-#include "gui/view/main_window.h"
-#include "gui/view/window_picture.h"
+#include "gui/view/window/export_figure.h"
+#include "gui/view/window/main_window.h"
+#include "gui/view/window/window_picture.h"
 #include "sim/error.h"
 
 namespace {

@@ -26,7 +26,7 @@ std::vector<Decision> join_decisions(const RankJoin& join);
 // How many members of a meeting's group are not among the captures; 0 where the group's size is unknown.
 std::uint32_t absent_members(const RankJoin& join, const Meeting& meeting);
 
-// Meetings in which a rank that is absent was probably the last: the own duration is more than 1.5 times, and 20 us
+// RendezvousTable in which a rank that is absent was probably the last: the own duration is more than 1.5 times, and 20 us
 // above, what another meeting of the group and kind shows to be enough. Enough for n bytes is ceil(n / m) times the
 // duration of any meeting of m bytes: what is sent in pieces costs at most their sum, and less costs no more.
 std::uint64_t probably_awaited(const RankJoin& join);

@@ -54,7 +54,7 @@ RecordingPlayer::RecordingPlayer(const DeviceRecording& device, const StartState
       settings_(without_limit(recorded)),
       as_recorded_(true),
       limit_(kUnlimited),
-      longest_ladder_(kLongestLadder),
+      longest_retry_sequence_(kLongestRetrySequence),
       source_(device),
       recorded_addresses_(true) {
   Bytes device_total = kDeviceOfUnknownSize;
@@ -68,12 +68,12 @@ RecordingPlayer::RecordingPlayer(const DeviceRecording& device, const StartState
 
 RecordingPlayer::RecordingPlayer(const DeviceRecording& device, const StartState& start,
                                  const AllocatorSettings& recorded, const ReplayVariant& variant,
-                                 std::size_t longest_ladder)
+                                 std::size_t longest_retry_sequence)
     : device_(device),
       settings_(variant.settings),
       as_recorded_(false),
       limit_(std::min(variant.capacity, kUnlimited)),
-      longest_ladder_(longest_ladder),
+      longest_retry_sequence_(longest_retry_sequence),
       source_(device) {
   const Bytes capacity = limit_;
   const Bytes device_total = variant.device_total.value_or(capacity < kUnlimited ? capacity : kDeviceOfUnknownSize);

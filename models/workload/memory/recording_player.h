@@ -20,21 +20,21 @@ namespace memwall {
 class RecordingPlayer final : private AllocatorObserver {
  public:
   static constexpr Bytes kUnlimited = Bytes{1} << 60;
-  static constexpr std::size_t kLongestLadder = 1000;  // rungs that are listed, and the blocks looked at for them
-  static constexpr std::size_t kMostLadderWork = 5'000'000;
+  static constexpr std::size_t kLongestRetrySequence = 1000;  // rungs that are listed, and the blocks looked at for them
+  static constexpr std::size_t kMostRetryWork = 5'000'000;
 
   // Nothing is owned but the allocator.
   RecordingPlayer(const DeviceRecording& device, const StartState& start, const AllocatorSettings& recorded);
   RecordingPlayer(const DeviceRecording& device, const StartState& start, const AllocatorSettings& recorded,
-                  const ReplayVariant& variant, std::size_t longest_ladder);
+                  const ReplayVariant& variant, std::size_t longest_retry_sequence);
   RecordingPlayer(const RecordingPlayer&) = delete;
   RecordingPlayer& operator=(const RecordingPlayer&) = delete;
 
   // Events [0, end). Points are as large as the recording itself: whoever wants the last state alone goes without.
   // REQUIRES: called once, with end <= the number of events.
   void play(std::size_t end, bool keep_points = true);
-  // Points, ladder, check (without the final state), missing, statistics and notes of what was played; `points` and
-  // `ladder` are moved out.
+  // Points, retry_sequence, check (without the final state), missing, statistics and notes of what was played; `points` and
+  // `retry_sequence` are moved out.
   void report(RecordingReplay& replay);
 
   MemoryTotals totals() const;  // now
@@ -95,7 +95,7 @@ class RecordingPlayer final : private AllocatorObserver {
   void on_segment_free(Address address, Bytes bytes, std::uint16_t stream) override;
   void on_segment_map(Address address, Bytes bytes, std::uint16_t stream) override;
   void on_segment_unmap(Address address, Bytes bytes, std::uint16_t stream) override;
-  void on_rung(Rung rung, Bytes bytes) override;
+  void on_retry_step(RetryStep rung, Bytes bytes) override;
 
   const DeviceRecording& device_;
   AllocatorSettings settings_;
@@ -103,7 +103,7 @@ class RecordingPlayer final : private AllocatorObserver {
   Bytes capacity_;       // kUnlimited once it was lifted
   Bytes limit_;          // the least of capacity and the fraction of the device, as they were given
   bool lifted_ = false;  // a request found no memory
-  std::size_t longest_ladder_;
+  std::size_t longest_retry_sequence_;
 
   RecordedSegments source_;
   std::unique_ptr<Allocator> allocator_;
@@ -137,14 +137,14 @@ class RecordingPlayer final : private AllocatorObserver {
   std::size_t release_end_ = 0;         // of the run of releases that was handled last
   std::size_t frameless_releases_ = 0;  // commands that may have been retries: a segment was obtained right after
   std::size_t served_failures_ = 0;     // oom events whose request the cache serves here: of a private pool, say
-  std::size_t unlisted_rungs_ = 0, ladder_work_ = 0;
+  std::size_t unlisted_rungs_ = 0, retry_work_ = 0;
   // A command releases everything at its first event; by these much more is still reserved after it and the next ones.
   std::vector<Bytes> still_reserved_;
   std::size_t still_reserved_from_ = 0;
 
   MemoryTotals start_totals_;
   std::vector<MemoryLevels> points_;
-  std::vector<LadderStep> ladder_;
+  std::vector<RecordedRetry> retry_sequence_;
   ReplayCheck check_;
   Bytes missing_ = 0;
   Contradictions wrong_;

@@ -1,4 +1,4 @@
-// Requests and frees of RecordingPlayer, the rungs that a request climbs, and what there is to report.
+// Requests and frees of RecordingPlayer, the retry steps of a request, and what there is to report.
 #include <algorithm>
 
 #include "models/workload/memory/recording_player.h"
@@ -235,24 +235,24 @@ void RecordingPlayer::on_segment_unmap(Address address, Bytes bytes, std::uint16
   made_.push_back({address, bytes, 0, 0, stream, Action::segment_unmap});
 }
 
-void RecordingPlayer::on_rung(Rung rung, Bytes bytes) {
-  synchronized_ |= rung == Rung::release_cached;
-  if (releases_awaited_ > 0 && (rung == Rung::release_cached || rung == Rung::release_available)) {
+void RecordingPlayer::on_retry_step(RetryStep rung, Bytes bytes) {
+  synchronized_ |= rung == RetryStep::release_cached;
+  if (releases_awaited_ > 0 && (rung == RetryStep::release_cached || rung == RetryStep::release_available)) {
     const auto made = std::count_if(made_.begin(), made_.end(), [](const MemoryEvent& event) {
       return event.action == Action::segment_free || event.action == Action::segment_unmap;
     });
-    const bool all = rung == Rung::release_cached || static_cast<std::size_t>(made) >= releases_awaited_;
+    const bool all = rung == RetryStep::release_cached || static_cast<std::size_t>(made) >= releases_awaited_;
     const Bytes room = all ? room_after_release_ : 0;
     pytorch_->set_capacity(std::min(kUnlimited, pytorch_->usage().reserved + room));
   }
-  if (ladder_.size() >= longest_ladder_ || ladder_work_ > kMostLadderWork) {
+  if (retry_sequence_.size() >= longest_retry_sequence_ || retry_work_ > kMostRetryWork) {
     ++unlisted_rungs_;
     return;
   }
-  ladder_work_ += blocks_;
+  retry_work_ += blocks_;
   const bool small = round_request(settings_, asked_) <= kSmallRequest;
   const FreeMemory free = free_memory(pytorch_->segments(), asked_stream_, small, asked_pool_);
-  ladder_.push_back({event_, rung, asked_, bytes, pytorch_->usage().reserved, free.largest, free.all});
+  retry_sequence_.push_back({event_, rung, asked_, bytes, pytorch_->usage().reserved, free.largest, free.all});
 }
 
 std::vector<SegmentState> RecordingPlayer::segments() const {
@@ -285,7 +285,7 @@ void RecordingPlayer::report(RecordingReplay& replay) {
   replay.statistics = statistics();
   replay.statistics.num_ooms += static_cast<std::int64_t>(served_failures_);
   replay.points = std::move(points_);
-  replay.ladder = std::move(ladder_);
+  replay.retry_sequence = std::move(retry_sequence_);
   replay.missing = missing_;
   replay.notes = notes_;
   if (as_recorded_) replay.check = check_;
@@ -297,8 +297,8 @@ void RecordingPlayer::report(RecordingReplay& replay) {
         "{} releases of the cache, without frames, come right before a segment: each may be an empty_cache, "
         "as which it is replayed, or a retry, which num_alloc_retries then lacks.",
         frameless_releases_));
-  if (unlisted_rungs_ > 0 && longest_ladder_ > 0)
-    replay.notes.push_back(fmt::format("{} further rungs are not listed.", unlisted_rungs_));
+  if (unlisted_rungs_ > 0 && longest_retry_sequence_ > 0)
+    replay.notes.push_back(fmt::format("{} further retry steps are not listed.", unlisted_rungs_));
   for (std::string& sentence : wrong_.sentences()) replay.notes.push_back(std::move(sentence));
 }
 

@@ -59,7 +59,7 @@ RecordingReplay replay_variant(const MemoryRecording& recording, const DeviceRec
                                const ReplayVariant& variant) {
   return replay(device, true, [&] {
     return std::make_unique<RecordingPlayer>(device, start, recording.settings, variant,
-                                             RecordingPlayer::kLongestLadder);
+                                             RecordingPlayer::kLongestRetrySequence);
   });
 }
 

@@ -23,7 +23,7 @@ namespace memwall {
 namespace {
 
 constexpr unsigned kCalls = 200;                // in a batch, well below the depth of the launch queue
-constexpr unsigned kMeetings = 50;              // of host and device in a batch
+constexpr unsigned kSynchronizations = 50;              // of host and device in a batch
 constexpr std::uint64_t kWorkCycles = 150'000;  // about 100 us: the host is waiting long before the work ends
 
 // Runs `batch`, which gives the seconds of several calls, once as warm-up and then until time and samples suffice.
@@ -129,23 +129,23 @@ void call_allocator(BenchmarkRun& run) {
   run.report(m);
 }
 
-// Measures what lies between a moment on the host and one on the device, `kMeetings` times per batch.
+// Measures what lies between a moment on the host and one on the device, `kSynchronizations` times per batch.
 // `meet(stamp)` makes a kernel note its time in `stamp` and gives the host's time.
-void sample_meetings(
-    const BenchmarkRun& run, Measurement& m, cudaStream_t stream, const std::function<std::int64_t(KernelStamp*)>& meet,
-    const std::function<double(const DeviceClock&, std::int64_t, const KernelStamp&)>& seconds_between) {
+void sample_synchronizations(
+    const BenchmarkRun& run, Measurement& m, cudaStream_t stream, const std::function<std::int64_t(KernelTimestamp*)>& meet,
+    const std::function<double(const DeviceClock&, std::int64_t, const KernelTimestamp&)>& seconds_between) {
   DeviceClock clock(stream);
-  const StampList list(kMeetings);
+  const TimestampBuffer list(kSynchronizations);
   double uncertainty = 0;
   clock.observe();
   sample_calls(run, m, [&] {
     std::vector<std::int64_t> host;
     std::vector<double> seconds;
     clock.observe();
-    for (unsigned i = 0; i < kMeetings; ++i) host.push_back(meet(list.at(i)));
+    for (unsigned i = 0; i < kSynchronizations; ++i) host.push_back(meet(list.at(i)));
     clock.observe();
-    const std::vector<KernelStamp> stamps = list.read();
-    for (unsigned i = 0; i < kMeetings; ++i) seconds.push_back(seconds_between(clock, host[i], stamps[i]));
+    const std::vector<KernelTimestamp> stamps = list.read();
+    for (unsigned i = 0; i < kSynchronizations; ++i) seconds.push_back(seconds_between(clock, host[i], stamps[i]));
     uncertainty = std::max(uncertainty, clock.uncertainty());
     return seconds;
   });
@@ -158,15 +158,15 @@ void launch_latency(BenchmarkRun& run) {
   require_device();
   const CudaStream stream;
   Measurement m = run.row({});
-  sample_meetings(
+  sample_synchronizations(
       run, m, stream.get(),
-      [&](KernelStamp* stamp) {
+      [&](KernelTimestamp* stamp) {
         stream.synchronize();
         spin_for(std::chrono::microseconds(30));
-        launch_stamped(stamp, 0, stream.get());
+        launch_timestamped(stamp, 0, stream.get());
         return DeviceClock::host_now();
       },
-      [](const DeviceClock& clock, std::int64_t called, const KernelStamp& stamp) {
+      [](const DeviceClock& clock, std::int64_t called, const KernelTimestamp& stamp) {
         return static_cast<double>(clock.host_nanoseconds(stamp.start) - called) * 1e-9;
       });
   run.report(m);
@@ -176,14 +176,14 @@ void call_synchronize_return(BenchmarkRun& run) {
   require_device();
   const CudaStream stream;
   Measurement m = run.row({});
-  sample_meetings(
+  sample_synchronizations(
       run, m, stream.get(),
-      [&](KernelStamp* stamp) {
-        launch_stamped(stamp, kWorkCycles, stream.get());
+      [&](KernelTimestamp* stamp) {
+        launch_timestamped(stamp, kWorkCycles, stream.get());
         stream.synchronize();
         return DeviceClock::host_now();
       },
-      [](const DeviceClock& clock, std::int64_t returned, const KernelStamp& stamp) {
+      [](const DeviceClock& clock, std::int64_t returned, const KernelTimestamp& stamp) {
         return static_cast<double>(returned - clock.host_nanoseconds(stamp.end)) * 1e-9;
       });
   run.report(m);

@@ -47,20 +47,20 @@ void device_malloc(BenchmarkRun& run) { measure_malloc(run, false); }
 void device_free(BenchmarkRun& run) { measure_malloc(run, true); }
 
 // The device's default pool, told to keep what is given back; on leaving it is emptied and told as before.
-class KeepingPool {
+class RetainingPool {
  public:
-  KeepingPool() {
+  RetainingPool() {
     check(cudaDeviceGetDefaultMemPool(&pool_, 0), "cudaDeviceGetDefaultMemPool");
     check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &before_), "cudaMemPoolGetAttribute");
     std::uint64_t everything = UINT64_MAX;
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &everything), "cudaMemPoolSetAttribute");
   }
-  ~KeepingPool() {
+  ~RetainingPool() {
     cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &before_);
     cudaMemPoolTrimTo(pool_, 0);
   }
-  KeepingPool(const KeepingPool&) = delete;
-  KeepingPool& operator=(const KeepingPool&) = delete;
+  RetainingPool(const RetainingPool&) = delete;
+  RetainingPool& operator=(const RetainingPool&) = delete;
 
  private:
   cudaMemPool_t pool_ = nullptr;
@@ -72,7 +72,7 @@ void device_malloc_async(BenchmarkRun& run) {
   int supported = 0;
   check(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, 0), "cudaDeviceGetAttribute");
   if (supported == 0) throw NotApplicable("needs memory pools; this device or driver has none.");
-  const KeepingPool pool;
+  const RetainingPool pool;
   const CudaStream stream;
   measure_sizes(run, allocation_sizes(largest_device_buffer(run, 2, kLargest)), [&](std::size_t bytes) {
     void* data = nullptr;

@@ -22,7 +22,7 @@ __device__ std::uint64_t device_now() {
 
 __global__ void do_nothing(const void*, const void*, void*, std::int64_t, float) {}
 
-__global__ void spin_and_stamp(KernelStamp* stamp, std::uint64_t cycles) {
+__global__ void spin_and_timestamp(KernelTimestamp* stamp, std::uint64_t cycles) {
   const std::uint64_t start = device_now();
   const long long first = clock64();
   while (static_cast<std::uint64_t>(clock64() - first) < cycles) {
@@ -32,7 +32,7 @@ __global__ void spin_and_stamp(KernelStamp* stamp, std::uint64_t cycles) {
 }
 
 // Answers questions 1 to `questions` with the time when each was seen.
-__global__ void tell_time(volatile std::uint64_t* words, unsigned questions, std::uint64_t patience) {
+__global__ void sample_device_clock(volatile std::uint64_t* words, unsigned questions, std::uint64_t patience) {
   for (unsigned question = 1; question <= questions; ++question) {
     const std::uint64_t start = device_now();
     std::uint64_t now = start;
@@ -65,26 +65,26 @@ void launch_empty(cudaStream_t stream) {
   check(cudaGetLastError(), "launch of an empty kernel");
 }
 
-void launch_stamped(KernelStamp* stamp, std::uint64_t cycles, cudaStream_t stream) {
-  spin_and_stamp<<<1, 1, 0, stream>>>(stamp, cycles);
+void launch_timestamped(KernelTimestamp* stamp, std::uint64_t cycles, cudaStream_t stream) {
+  spin_and_timestamp<<<1, 1, 0, stream>>>(stamp, cycles);
   check(cudaGetLastError(), "launch of a kernel that notes its time");
 }
 
-StampList::StampList(std::size_t size) : memory_(size * sizeof(KernelStamp)), size_(size) { clear(); }
+TimestampBuffer::TimestampBuffer(std::size_t size) : memory_(size * sizeof(KernelTimestamp)), size_(size) { clear(); }
 
-void StampList::clear() const {
-  check(cudaMemset(memory_.data(), 0, size_ * sizeof(KernelStamp)), "cudaMemset of stamps");
+void TimestampBuffer::clear() const {
+  check(cudaMemset(memory_.data(), 0, size_ * sizeof(KernelTimestamp)), "cudaMemset of stamps");
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // streams do not wait for the default one
 }
 
-std::vector<KernelStamp> StampList::read() const {
-  std::vector<KernelStamp> stamps(size_);
-  check(cudaMemcpy(stamps.data(), memory_.data(), size_ * sizeof(KernelStamp), cudaMemcpyDeviceToHost),
+std::vector<KernelTimestamp> TimestampBuffer::read() const {
+  std::vector<KernelTimestamp> stamps(size_);
+  check(cudaMemcpy(stamps.data(), memory_.data(), size_ * sizeof(KernelTimestamp), cudaMemcpyDeviceToHost),
         "cudaMemcpy of stamps");
   return stamps;
 }
 
-double mean_gap(const std::vector<KernelStamp>& stamps) {
+double mean_gap(const std::vector<KernelTimestamp>& stamps) {
   std::int64_t between = 0;
   for (std::size_t i = 0; i < stamps.size(); ++i) {
     if (stamps[i].start == 0 || stamps[i].end < stamps[i].start)
@@ -98,12 +98,12 @@ double mean_gap(const std::vector<KernelStamp>& stamps) {
 }
 
 double stream_gap_sample(cudaStream_t stream, StreamGate& gate) {
-  const StampList list(kGapKernels);
-  launch_stamped(list.at(0), 0, stream);  // the first launch loads the kernel, which may wait for the device
+  const TimestampBuffer list(kGapKernels);
+  launch_timestamped(list.at(0), 0, stream);  // the first launch loads the kernel, which may wait for the device
   for (unsigned attempt = 0; attempt < kGateAttempts; ++attempt) {
     gate.close(stream);
     try {
-      for (unsigned i = 0; i < kGapKernels; ++i) launch_stamped(list.at(i), kGapCycles, stream);
+      for (unsigned i = 0; i < kGapKernels; ++i) launch_timestamped(list.at(i), kGapCycles, stream);
     } catch (...) {
       gate.open();
       throw;
@@ -134,7 +134,7 @@ void DeviceClock::observe() {
   auto* words = words_.as<std::uint64_t>();
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   for (int i = 0; i < 4; ++i) store(words[i], 0);
-  tell_time<<<1, 1, 0, stream_>>>(words, kExchanges, kPatience);
+  sample_device_clock<<<1, 1, 0, stream_>>>(words, kExchanges, kPatience);
   check(cudaGetLastError(), "launch of the kernel that tells the time");
   Point best;
   for (unsigned question = 1; question <= kExchanges; ++question) {

@@ -16,7 +16,7 @@
 
 namespace memwall {
 
-struct KernelStamp {
+struct KernelTimestamp {
   std::uint64_t start = 0, end = 0;  // of the device's clock, nanoseconds
 };
 
@@ -24,16 +24,16 @@ struct KernelStamp {
 void launch_empty(cudaStream_t stream);
 // A kernel of one thread that spins for `cycles` of the multiprocessor's clock and notes its start and end in
 // `stamp`, in memory of the device.
-void launch_stamped(KernelStamp* stamp, std::uint64_t cycles, cudaStream_t stream);
+void launch_timestamped(KernelTimestamp* stamp, std::uint64_t cycles, cudaStream_t stream);
 
 // Stamps on the device, read back by the host; zero until they are written.
-class StampList {
+class TimestampBuffer {
  public:
-  explicit StampList(std::size_t size);
-  KernelStamp* at(std::size_t index) const { return memory_.as<KernelStamp>() + index; }
+  explicit TimestampBuffer(std::size_t size);
+  KernelTimestamp* at(std::size_t index) const { return memory_.as<KernelTimestamp>() + index; }
   void clear() const;
   // REQUIRES: the kernels that write them have ended.
-  std::vector<KernelStamp> read() const;
+  std::vector<KernelTimestamp> read() const;
 
  private:
   DeviceBuffer memory_;
@@ -42,7 +42,7 @@ class StampList {
 
 // Seconds from the end of each kernel to the start of the next, on average. Throws std::runtime_error where a stamp
 // is missing, or a kernel began before the one ahead of it ended. REQUIRES: at least two.
-double mean_gap(const std::vector<KernelStamp>& stamps);
+double mean_gap(const std::vector<KernelTimestamp>& stamps);
 
 // About 5 us: kernels that spin for so long are queued well before the one ahead of them ends.
 inline constexpr std::uint64_t kGapCycles = 8'000;

@@ -81,11 +81,11 @@ void graph_gap(BenchmarkRun& run) {
   const CudaStream stream;
   for (const unsigned nodes : {10u, 100u, 1000u}) {
     if (run.out_of_time()) return;
-    const StampList list(nodes);
-    launch_stamped(list.at(0), 0, stream.get());
+    const TimestampBuffer list(nodes);
+    launch_timestamped(list.at(0), 0, stream.get());
     stream.synchronize();
     const ChainGraph graph(stream.get(), [&] {
-      for (unsigned i = 0; i < nodes; ++i) launch_stamped(list.at(i), kGapCycles, stream.get());
+      for (unsigned i = 0; i < nodes; ++i) launch_timestamped(list.at(i), kGapCycles, stream.get());
     });
     Measurement m = run.row({{"nodes", std::to_string(nodes)}});
     run.sample(m, [&] {

@@ -1,0 +1,206 @@
+#include "cli/print/largest_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/print/table_cells.h"
+
+namespace memwall {
+namespace {
+
+const TierResult* gpu_memory(const Machine& machine, const SimulationResult& result) {
+  const int hbm = machine.tier("hbm");
+  return hbm < 0 ? nullptr : &result.tiers[static_cast<std::size_t>(hbm)];
+}
+
+OpId first_writer(const Trace& trace, StorageId storage) {
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    for (const Use& use : trace.uses_of(trace.ops[id]))
+      if (use.storage == storage && use.access == Access::write) return id;
+  return kNoOp;
+}
+
+OpId alloc_of(const Trace& trace, StorageId storage) {
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (trace.ops[id].kind == OpKind::alloc && trace.ops[id].target == storage) return id;
+  return kNoOp;
+}
+
+Table probe_table(const LargestBatch& found, const std::string& title) {
+  Table t{.name = "probes",
+          .title = title,
+          .columns = {"samples", "fits", "peak_allocated_bytes", "peak_reserved_bytes", "missing_bytes", "step_time_s",
+                      "samples_per_second"},
+          .headings = {"samples", "fits", "peak", "reserved", "missing", "step time", "samples/s"},
+          .rows = {}};
+  for (const BatchProbe& p : found.probes) {
+    const double seconds = to_seconds(p.step_time);
+    const double rate = p.fits && seconds > 0 ? static_cast<double>(p.samples) / seconds : 0;
+    t.rows.push_back({count_cell(static_cast<std::uint64_t>(p.samples)), cell(p.fits ? "yes" : "no"),
+                      bytes_cell(p.peak_allocated), bytes_cell(p.peak_reserved), bytes_cell(p.missing),
+                      number_cell(human_time(p.step_time), plain_seconds(p.step_time)),
+                      number_cell(rate > 0 ? fmt::format("{:.1f}", rate) : "-", plain_number(rate))});
+  }
+  return t;
+}
+
+Table answer_table(const LargestBatch& found) {
+  Table t{.name = "largest_batch",
+          .title = "Largest batch",
+          .columns = {"what", "value", "meaning"},
+          .headings = {"", "", ""},
+          .rows = {}};
+  const auto row = [&](const char* what, Cell value, std::string meaning) {
+    value.number = true;
+    t.rows.push_back({cell(what), std::move(value), cell(std::move(meaning))});
+  };
+  const auto samples = [](std::int64_t n) { return count_cell(static_cast<std::uint64_t>(n)); };
+  row("largest", samples(found.largest),
+      found.largest == 0 ? "samples per step: not even the smallest fits"
+                         : "samples per step that fit, if what fits at N fits at less");
+  if (found.refused == 0)
+    row("refused", samples(0), "none: nothing stops it up to the largest size that was tried");
+  else
+    row("refused", samples(found.refused), "the smallest that was tried and does not fit");
+  if (found.fits_beyond)
+    row("fits_beyond", samples(*found.fits_beyond),
+        "fits although a smaller one does not: the allocator's pieces differ");
+  return t;
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+Table limit_table(const BatchLimit& limit, std::int64_t samples) {
+  Table t{
+      .name = "stops",
+      .title = fmt::format("What stops {} samples: the first request for {} that found no memory", samples, limit.tier),
+      .columns = {"what", "value", "meaning"},
+      .headings = {"", "", ""},
+      .rows = {}};
+  const auto row = [&](const char* what, Cell value, std::string meaning) {
+    value.number = true;
+    t.rows.push_back({cell(what), std::move(value), cell(std::move(meaning))});
+  };
+  const Usage& used = limit.request.usage;
+  row("usable", bytes_cell(limit.usable), "of the tier, less context and driver");
+  if (limit.request.storage == kNoStorage) {
+    row("missing", bytes_cell(limit.missing), "what was held before the window is more than there is");
+    return t;
+  }
+  row("request", bytes_cell(limit.requested_bytes),
+      fmt::format("{} {}, in {}{}", limit.kind, or_dash(limit.label), limit.phase,
+                  limit.module.empty() ? "" : " of " + limit.module));
+  row("operator", cell(or_dash(limit.operator_name)), "that fills it");
+  row("live", bytes_cell(used.requested), "as requested, by all that lives at that instant");
+  row("rounding", bytes_cell(used.allocated - used.requested), "blocks less what was requested");
+  row("fragments", bytes_cell(used.reserved - used.allocated), "reserved and free, but in pieces or in other pools");
+  row("left", bytes_cell(std::max<Bytes>(0, limit.usable - used.reserved)), "not reserved yet");
+  const bool in_pieces = std::max(used.allocated + limit.requested_bytes, used.reserved) <= limit.usable;
+  row("missing", bytes_cell(limit.missing),
+      in_pieces && limit.missing == limit.requested_bytes ? "in one piece: as many bytes are free, but not together"
+                                                          : "at worst, over the whole step");
+  return t;
+}
+
+Table kind_table(const BatchLimit& limit) {
+  Table t{.name = "kinds",
+          .title = "What lives at that instant, by kind (as requested)",
+          .columns = {"kind", "bytes", "share"},
+          .headings = {"kind", "bytes", "share"},
+          .rows = {}};
+  std::vector<std::pair<Bytes, int>> kinds;
+  for (int k = 0; k < kStorageKinds; ++k)
+    if (limit.request.by_kind[k] > 0) kinds.emplace_back(-limit.request.by_kind[k], k);
+  std::sort(kinds.begin(), kinds.end());
+  const auto all = static_cast<double>(std::max<Bytes>(1, limit.request.usage.requested));
+  for (const auto& [bytes, kind] : kinds) {
+    const double share = static_cast<double>(-bytes) / all;
+    t.rows.push_back({cell(std::string(to_string(static_cast<StorageKind>(kind)))), bytes_cell(-bytes),
+                      number_cell(human_percent(share), plain_number(share))});
+  }
+  return t;
+}
+
+}  // namespace
+
+BatchProbe probe_of(std::int64_t samples, const Machine& machine, const SimulationResult& result) {
+  BatchProbe probe{.samples = samples, .fits = result.fits};
+  const auto steps = static_cast<std::int64_t>(result.steps.size());
+  Duration all{};
+  for (const StepResult& step : result.steps) all += step.step_time;
+  probe.step_time = steps > 0 ? all / steps : result.end;
+  for (const TierResult& tier : result.tiers) probe.missing = std::max(probe.missing, tier.missing);
+  if (const TierResult* hbm = gpu_memory(machine, result)) {
+    probe.peak_allocated = hbm->peak_allocated;
+    probe.peak_reserved = hbm->peak_reserved;
+  }
+  return probe;
+}
+
+BatchLimit limit_of(const Trace& trace, const Machine& machine, const SimulationResult& result) {
+  const auto worst = std::max_element(result.tiers.begin(), result.tiers.end(),
+                                      [](const TierResult& a, const TierResult& b) { return a.missing < b.missing; });
+  const Tier& tier = machine.tiers[static_cast<std::size_t>(worst - result.tiers.begin())];
+  BatchLimit limit{.tier = tier.name,
+                   .usable = tier.holds(),
+                   .missing = worst->missing,
+                   .request = worst->refused,
+                   .requested_bytes = 0,
+                   .kind = {},
+                   .label = {},
+                   .operator_name = {},
+                   .module = {},
+                   .phase = {}};
+  const StorageId id = limit.request.storage;
+  if (id == kNoStorage) return limit;
+  const Storage& storage = trace.storages[id];
+  limit.requested_bytes = storage.bytes;
+  limit.kind = to_string(storage.kind);
+  limit.label = trace.strings[storage.label];
+  const OpId writer = first_writer(trace, id), alloc = alloc_of(trace, id), known = writer != kNoOp ? writer : alloc;
+  if (known == kNoOp) return limit;
+  const Op& op = trace.ops[known];
+  limit.operator_name = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+  limit.module = trace.strings[op.module];
+  limit.phase = to_string(op.phase);
+  return limit;
+}
+
+LargestBatch find_largest_batch(std::int64_t unit, std::int64_t most, const ProbeBatch& probe) {
+  LargestBatch found;
+  std::int64_t fits = 0, fails = 0;  // in units
+  const auto tried = [&](std::int64_t units) {
+    std::optional<BatchLimit> limit;
+    found.probes.push_back(probe(units * unit, &limit));
+    const bool ok = found.probes.back().fits;
+    (ok ? fits : fails) = units;
+    if (!ok) found.limit = std::move(limit);
+    return ok;
+  };
+  const std::int64_t last = most / unit;
+  std::int64_t units = 1;
+  while (tried(units) && units < last) units = units > last / 2 ? last : 2 * units;
+  while (fails != 0 && fails - fits > 1) tried(fits + (fails - fits) / 2);
+  found.largest = fits * unit;
+  found.refused = fails * unit;
+  if (fails == 0) return found;
+  for (const std::int64_t beyond : {fails + 1, fails + 2, fails + std::max<std::int64_t>(3, fails / 8)}) {
+    const bool known = std::any_of(found.probes.begin(), found.probes.end(),
+                                   [&](const BatchProbe& p) { return p.samples == beyond * unit; });
+    if (known || beyond > last) continue;
+    found.probes.push_back(probe(beyond * unit, nullptr));
+    if (found.probes.back().fits) found.fits_beyond = beyond * unit;
+  }
+  return found;
+}
+
+std::vector<Table> largest_batch_tables(const LargestBatch& found, const std::string& title) {
+  std::vector<Table> tables = {probe_table(found, title), answer_table(found)};
+  if (!found.limit) return tables;
+  tables.push_back(limit_table(*found.limit, found.refused));
+  if (found.limit->request.storage != kNoStorage) tables.push_back(kind_table(*found.limit));
+  return tables;
+}
+
+}  // namespace memwall

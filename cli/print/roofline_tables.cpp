@@ -1,0 +1,241 @@
+#include "cli/print/roofline_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "cli/print/table_cells.h"
+#include "cli/print/format.h"
+
+namespace memwall {
+namespace {
+
+std::string human_flops(double rate) {
+  static constexpr std::array kUnits{"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"};
+  std::size_t unit = 0;
+  while (unit + 1 < kUnits.size() && rate >= 999.95) rate /= 1000, ++unit;
+  return fmt::format("{:.{}f} {}", rate, rate < 10 ? 2 : rate < 100 ? 1 : 0, kUnits[unit]);
+}
+
+std::string human_intensity(double intensity) {
+  return intensity < 10 ? fmt::format("{:.2f}", intensity) : fmt::format("{:.{}f}", intensity, intensity < 100 ? 1 : 0);
+}
+
+Cell time_cell(Duration time) { return number_cell(human_time(time), plain_seconds(time)); }
+Cell share_cell(double part) { return number_cell(human_percent(part), plain_number(part)); }
+
+Cell flops_cell(double rate) {
+  return rate > 0 ? number_cell(human_flops(rate), plain_number(rate)) : number_cell("-", "0");
+}
+
+Cell rate_cell(double rate) { return number_cell(human_rate(rate), plain_number(rate)); }
+
+// Infinite (nothing crosses that level) and unknown are no numbers of JSON: 0.
+Cell intensity_cell(double intensity) {
+  if (!std::isfinite(intensity) || intensity <= 0) return number_cell(intensity > 0 ? "no traffic" : "-", "0");
+  return number_cell(human_intensity(intensity), plain_number(intensity));
+}
+
+double share(Duration part, Duration whole) { return whole.count() > 0 ? to_seconds(part) / to_seconds(whole) : 0; }
+
+std::string sentence(RooflineBound bound) {
+  switch (bound) {
+    case RooflineBound::compute:
+      return "arithmetic at the peak of its data type would take longest";
+    case RooflineBound::l2:
+      return "traffic between multiprocessors and L2 would take longest";
+    case RooflineBound::hbm:
+      return "traffic of HBM would take longest";
+    case RooflineBound::latency:
+      return "at least half of the time is the fixed cost of such a kernel";
+    case RooflineBound::unknown:
+      break;
+  }
+  return "neither FLOPs nor bytes are known";
+}
+
+Table roofs(const Roofline& r) {
+  Table t;
+  t.name = "roofs";
+  t.title = "Roofs (ridge: FLOP per byte from which work is no longer bound by the level)";
+  t.columns = {"roof", "kind", "rate"};
+  for (const MemoryRoof& m : r.memory) t.columns.push_back("ridge_" + std::string(m.name == "L2" ? "l2" : "hbm"));
+  t.headings = {"roof", "kind", "rate"};
+  for (const MemoryRoof& m : r.memory) t.headings.push_back("ridge at " + m.name);
+  for (const MemoryRoof& m : r.memory) {
+    t.rows.push_back({cell(m.name), cell("memory"), rate_cell(m.bandwidth)});
+    t.rows.back().resize(t.columns.size(), number_cell("-", "0"));
+  }
+  for (const ComputeRoof& c : r.compute) {
+    t.rows.push_back({cell(std::string(to_string(c.data_type))), cell("compute"), flops_cell(c.flops)});
+    for (const MemoryRoof& m : r.memory) t.rows.back().push_back(intensity_cell(c.flops / m.bandwidth));
+  }
+  return t;
+}
+
+Table bounds(const Roofline& r) {
+  Table t;
+  t.name = "bounds";
+  const Duration unknown = r.by_bound[static_cast<std::size_t>(RooflineBound::unknown)];
+  t.title = fmt::format("What bounds the kernels ({} one by one; {} of it is bound by memory{})",
+                        human_time(r.kernel_time), human_percent(share(r.memory_bound(), r.kernel_time)),
+                        unknown.count() == 0 ? ""
+                                             : fmt::format(", of {} neither FLOPs nor bytes are known",
+                                                           human_percent(share(unknown, r.kernel_time))));
+  t.columns = {"bound", "time_s", "share", "meaning"};
+  t.headings = {"bound", "time", "share", ""};
+  for (int i = 0; i < kRooflineBounds; ++i) {
+    const Duration time = r.by_bound[static_cast<std::size_t>(i)];
+    if (time.count() == 0 && i == static_cast<int>(RooflineBound::unknown)) continue;
+    const auto bound = static_cast<RooflineBound>(i);
+    t.rows.push_back({cell(std::string(to_string(bound))), time_cell(time), share_cell(share(time, r.kernel_time)),
+                      cell(sentence(bound))});
+  }
+  return t;
+}
+
+Table classes(const Roofline& r) {
+  Table t;
+  t.name = "classes";
+  t.title = "By class of operator (memory-bound: the part of the class's time that L2 or HBM bounds)";
+  t.columns = {"class", "time_s", "share", "memory_bound"};
+  t.headings = {"class", "time", "share", "memory-bound"};
+  std::vector<std::size_t> order;
+  for (std::size_t c = 0; c < r.by_class.size(); ++c)
+    if (r.by_class[c].count() > 0) order.push_back(c);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return r.by_class[a] > r.by_class[b]; });
+  for (const std::size_t c : order)
+    t.rows.push_back({cell(std::string(to_string(static_cast<OperatorClass>(c)))), time_cell(r.by_class[c]),
+                      share_cell(share(r.by_class[c], r.kernel_time)),
+                      share_cell(share(r.memory_bound_by_class[c], r.by_class[c]))});
+  return t;
+}
+
+Table operators(const Roofline& r, std::size_t most) {
+  Table t;
+  t.name = "operators";
+  const std::size_t shown = std::min(most, r.operators.size());
+  t.title = fmt::format(
+      "The {} operators of the most time, of {} (numbers in module paths folded; of roof: attained of "
+      "what is attainable)",
+      shown, r.operators.size());
+  t.columns = {"rank",  "operator", "module", "phase",    "class",      "ops",     "time_s",
+               "share", "at_l2",    "at_hbm", "achieved", "attainable", "of_roof", "bound"};
+  t.headings = {"",      "operator",  "module",     "phase",    "class",      "ops",     "time",
+                "share", "FLOP/B L2", "FLOP/B HBM", "achieved", "attainable", "of roof", "bound"};
+  for (std::size_t i = 0; i < shown; ++i) {
+    const RooflineOperator& o = r.operators[i];
+    t.rows.push_back({count_cell(i + 1), cell(o.name), cell(o.module.empty() ? "-" : o.module),
+                      cell(std::string(to_string(o.phase))), cell(std::string(to_string(o.operator_class))),
+                      count_cell(o.ops), time_cell(o.duration), share_cell(share(o.duration, r.kernel_time)),
+                      intensity_cell(o.intensity_at_l2()), intensity_cell(o.intensity_at_hbm()),
+                      flops_cell(o.achieved()), flops_cell(o.attainable()), share_cell(o.share_of_roof()),
+                      cell(std::string(to_string(o.bound())))});
+  }
+  return t;
+}
+
+Table transfers(const Roofline& r) {
+  Table t;
+  t.name = "transfers";
+  t.title = "Copies and collectives (no FLOPs: bound by their route or fabric)";
+  t.columns = {"transfer", "ops", "bytes", "time_s", "achieved", "bandwidth", "of_roof"};
+  t.headings = {"transfer", "ops", "bytes", "time", "achieved", "bandwidth", "of roof"};
+  for (const RooflineTransfer& x : r.transfers) {
+    const double rate = x.duration.count() > 0 ? static_cast<double>(x.bytes) / to_seconds(x.duration) : 0;
+    t.rows.push_back({cell(x.name), count_cell(x.ops), bytes_cell(x.bytes), time_cell(x.duration), rate_cell(rate),
+                      rate_cell(x.bandwidth), share_cell(x.bandwidth > 0 ? rate / x.bandwidth : 0)});
+  }
+  return t;
+}
+
+std::vector<Cell> change(const std::string& name, const Cell& before, const Cell& after, double from, double to) {
+  const double saved = from > 0 ? (from - to) / from : 0;
+  return {cell(name), before, after, share_cell(saved)};
+}
+
+Table fusion_table(const FusionEffect& f) {
+  Table t;
+  t.name = "fusion";
+  if (!f.refusal.empty()) {
+    t.title = "What fusion would save";
+    t.columns = {"reason"};
+    t.prose = true;
+    t.rows.push_back({cell("Not known. " + f.refusal)});
+    return t;
+  }
+  t.title = f.merged_ops == 0
+                ? "What fusion would save: nothing is left to merge"
+                : fmt::format("What fusion would save: {} ops become {}, {} intermediates of {} never reach memory",
+                              human_count(f.merged_ops), human_count(f.merged_into), human_count(f.vanished),
+                              human_bytes(f.vanished_bytes));
+  t.columns = {"quantity", "as_it_is", "fused", "saved"};
+  t.headings = {"", "as it is", "fused", "saved"};
+  const StepTotals &a = f.before, &b = f.after;
+  const auto number = [](auto n) { return static_cast<double>(n); };
+  t.rows.push_back(
+      change("kernels", count_cell(a.kernels), count_cell(b.kernels), number(a.kernels), number(b.kernels)));
+  t.rows.push_back(change("their traffic", bytes_cell(a.bytes), bytes_cell(b.bytes), number(a.bytes), number(b.bytes)));
+  t.rows.push_back(change("their time", time_cell(a.kernel_time), time_cell(b.kernel_time), to_seconds(a.kernel_time),
+                          to_seconds(b.kernel_time)));
+  t.rows.push_back(change("step time", time_cell(a.step_time), time_cell(b.step_time), to_seconds(a.step_time),
+                          to_seconds(b.step_time)));
+  t.rows.push_back(change("peak memory", bytes_cell(a.peak), bytes_cell(b.peak), number(a.peak), number(b.peak)));
+  t.rows.push_back(
+      change("intermediates in memory", bytes_cell(f.vanished_bytes), bytes_cell(0), number(f.vanished_bytes), 0));
+  return t;
+}
+
+// "mm" of "aten::mm", "log_softmax" of "aten::_log_softmax".
+std::string short_name(const std::string& name) {
+  const std::size_t colons = name.rfind("::");
+  const std::size_t first = name.find_first_not_of('_', colons == std::string::npos ? 0 : colons + 2);
+  return first == std::string::npos ? name : name.substr(first);
+}
+
+}  // namespace
+
+std::vector<Table> roofline_tables(const Roofline& r, const FusionEffect& fusion, std::size_t most) {
+  std::vector<Table> all{bounds(r), roofs(r), classes(r), operators(r, most)};
+  if (!r.transfers.empty()) all.push_back(transfers(r));
+  all.push_back(fusion_table(fusion));
+  return all;
+}
+
+RooflineChart roofline_chart(const Roofline& r, const std::string& step, const std::string& machine) {
+  constexpr double kLeastShare = 0.001;
+  RooflineChart chart;
+  chart.title = step + " on " + machine + ": roofline";
+  Duration without{};
+  for (const RooflineOperator& o : r.operators)
+    if (!(o.flops > 0)) without += o.duration;
+  chart.subtitle = fmt::format(
+      "Kernels take {}, one by one: {} of it bound by memory, {} by arithmetic, {} by latency. {} is spent without "
+      "FLOPs (casts, copies) and not drawn. Area of a point: its share of the time.",
+      human_time(r.kernel_time), human_percent(share(r.memory_bound(), r.kernel_time)),
+      human_percent(share(r.by_bound[static_cast<std::size_t>(RooflineBound::compute)], r.kernel_time)),
+      human_percent(share(r.by_bound[static_cast<std::size_t>(RooflineBound::latency)], r.kernel_time)),
+      human_percent(share(without, r.kernel_time)));
+  for (const MemoryRoof& m : r.memory) chart.memory.push_back({m.name, m.bandwidth});
+  for (const ComputeRoof& c : r.compute) chart.compute.push_back({std::string(to_string(c.data_type)), c.flops});
+  for (const RooflineOperator& o : r.operators) {
+    const double part = share(o.duration, r.kernel_time);
+    if (part < kLeastShare) break;
+    const std::string name = short_name(o.name), phase(to_string(o.phase));
+    const bool says_phase = o.phase == Phase::unknown || name.ends_with(phase);
+    chart.points.push_back({.name = says_phase ? name : name + ", " + phase,
+                            .module = o.module,
+                            .detail = fmt::format("{} of the time, {} of roof, {}", human_percent(part),
+                                                  human_percent(o.share_of_roof()), to_string(o.bound())),
+                            .word = std::string(to_string(o.operator_class)),
+                            .share = part,
+                            .flops_per_second = o.achieved(),
+                            .intensity = o.intensity_at_hbm(),
+                            .near_intensity = o.intensity_at_l2()});
+  }
+  return chart;
+}
+
+}  // namespace memwall

@@ -1,0 +1,21 @@
+// A step under the roofline as tables and as a drawing.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "study/fusion_effect.h"
+#include "cli/print/table.h"
+#include "models/hw/roofline.h"
+#include "traces/figure/roofline_figure.h"
+
+namespace memwall {
+
+// `most`: operators shown.
+std::vector<Table> roofline_tables(const Roofline& roofline, const FusionEffect& fusion, std::size_t most);
+
+// Operators below a thousandth of the time are left out.
+RooflineChart roofline_chart(const Roofline& roofline, const std::string& step, const std::string& machine);
+
+}  // namespace memwall

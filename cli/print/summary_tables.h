@@ -1,0 +1,18 @@
+// The summary of a run as tables, each with what its figures include.
+#pragma once
+
+#include <vector>
+
+#include "cli/print/table.h"
+#include "traces/run/compare.h"
+#include "traces/run/summary.h"
+
+namespace memwall {
+
+std::vector<Table> summary_tables(const RunSummary& summary);
+std::vector<Table> comparison_tables(const Comparison& comparison);
+
+// One sentence per tier that was overdrawn, "" if the run fits.
+std::string missing_sentence(const RunSummary& summary);
+
+}  // namespace memwall

@@ -1,0 +1,255 @@
+#include "cli/print/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/error.h"
+#include "traces/run/json_text.h"
+
+namespace memwall {
+namespace {
+
+// Columns on the screen, near enough: bytes that do not continue a UTF-8 character.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, std::size_t width, bool right) {
+  const std::string space(width - std::min(width, width_of(text)), ' ');
+  return right ? space + text : text + space;
+}
+
+const std::vector<std::string>& headings_of(const Table& t) { return t.headings.empty() ? t.columns : t.headings; }
+
+constexpr std::size_t kLine = 110;  // of prose
+
+// The words of a text in lines of at most `width`.
+std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines{""};
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (!lines.back().empty() && width_of(lines.back()) + 1 + width_of(word) > width) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::string title_of(const Table& t) {
+  if (t.title.empty()) return "";
+  return (t.wrap ? wrapped(t.title, kTerminal, "\n") : t.title) + "\n";
+}
+
+std::string prose(const Table& t) {
+  std::string text = title_of(t);
+  for (const auto& row : t.rows) text += "  - " + wrapped(row.front().text, kLine - 4, "\n    ") + "\n";
+  return text;
+}
+
+std::size_t longest_word(const std::string& text) {
+  std::size_t longest = 0;
+  for (const std::string& line : lines_of(text, 1)) longest = std::max(longest, width_of(line));
+  return longest;
+}
+
+bool is_number(const Table& t, std::size_t column) { return t.rows.front()[column].number; }
+
+// What a column takes unwrapped, and what it must have so that no word and no number is cut.
+struct ColumnWidth {
+  std::size_t own = 0, least = 0;
+};
+
+std::vector<ColumnWidth> column_widths(const Table& t) {
+  std::vector<ColumnWidth> widths;
+  for (const std::string& heading : headings_of(t)) widths.push_back({width_of(heading), longest_word(heading)});
+  for (const auto& row : t.rows)
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::size_t own = width_of(row[c].text);
+      widths[c].own = std::max(widths[c].own, own);
+      widths[c].least = std::max(widths[c].least, is_number(t, c) ? own : longest_word(row[c].text));
+    }
+  return widths;
+}
+
+// Widths with which the lines fit a terminal, if they can: the last column gives way where enough is left of it to
+// read, else one character after the other whichever is widest.
+std::vector<std::size_t> fitting_widths(const Table& t) {
+  constexpr std::size_t kReadable = 30;
+  const std::vector<ColumnWidth> columns = column_widths(t);
+  std::vector<std::size_t> widths;
+  std::size_t all = 0;
+  for (const ColumnWidth& column : columns) {
+    widths.push_back(column.own);
+    all += column.own + 2;
+  }
+  if (!t.wrap || all <= kTerminal) return widths;
+  const std::size_t last = widths.size() - 1, before = all - widths[last];
+  if (before + std::max(kReadable, columns[last].least) <= kTerminal) {
+    widths[last] = kTerminal - before;
+    return widths;
+  }
+  for (; all > kTerminal; --all) {
+    std::size_t widest = columns.size();
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      if (widths[c] > columns[c].least && (widest == columns.size() || widths[c] > widths[widest])) widest = c;
+    if (widest == columns.size()) break;
+    --widths[widest];
+  }
+  return widths;
+}
+
+// One row, on as many lines as its cells need.
+std::string row_text(const Table& t, const std::vector<std::size_t>& widths, const std::vector<std::string>& cells) {
+  std::vector<std::vector<std::string>> columns;
+  std::size_t height = 1;
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    const bool whole = width_of(cells[c]) <= widths[c];  // its blanks are kept
+    columns.push_back(whole ? std::vector<std::string>{cells[c]} : lines_of(cells[c], widths[c]));
+    height = std::max(height, columns.back().size());
+  }
+  std::string text;
+  for (std::size_t l = 0; l < height; ++l) {
+    std::string line;
+    for (std::size_t c = 0; c < cells.size(); ++c)
+      line += "  " + padded(l < columns[c].size() ? columns[c][l] : "", widths[c], is_number(t, c));
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string plain_table(const Table& t) {
+  if (t.prose) return prose(t);
+  std::string text = title_of(t);
+  if (t.rows.empty()) return text + "  (none)\n";
+  const auto& headings = headings_of(t);
+  const std::vector<std::size_t> widths = fitting_widths(t);
+  const bool named = std::any_of(headings.begin(), headings.end(), [](const std::string& h) { return !h.empty(); });
+  if (named) text += row_text(t, widths, headings);
+  for (const auto& row : t.rows) {
+    std::vector<std::string> cells;
+    for (const Cell& c : row) cells.push_back(c.text);
+    text += row_text(t, widths, cells);
+  }
+  return text;
+}
+
+std::string markdown_text(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
+  return out;
+}
+
+std::string markdown(const Table& t) {
+  std::string text = t.title.empty() ? "" : "### " + markdown_text(t.title) + "\n\n";
+  if (t.prose) {
+    for (const auto& row : t.rows) text += "- " + row.front().text + "\n";
+    return text;
+  }
+  std::string rule = "|";
+  text += "|";
+  for (std::size_t c = 0; c < t.columns.size(); ++c) {
+    text += " " + markdown_text(headings_of(t)[c]) + " |";
+    rule += !t.rows.empty() && t.rows.front()[c].number ? "---:|" : "---|";
+  }
+  text += "\n" + rule + "\n";
+  for (const auto& row : t.rows) {
+    text += "|";
+    for (const Cell& c : row) text += " " + markdown_text(c.text) + " |";
+    text += "\n";
+  }
+  return text;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string csv(const Table& t) {
+  std::string text;
+  for (std::size_t c = 0; c < t.columns.size(); ++c) text += (c ? "," : "") + csv_field(t.columns[c]);
+  text += "\n";
+  for (const auto& row : t.rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) text += (c ? "," : "") + csv_field(row[c].raw);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string json(const Table& t, const std::string& indent) {
+  std::string text = "[";
+  for (std::size_t r = 0; r < t.rows.size(); ++r) {
+    text += (r ? ",\n" : "\n") + indent + "  {";
+    for (std::size_t c = 0; c < t.columns.size(); ++c) {
+      const Cell& value = t.rows[r][c];
+      text += (c ? ", " : "") + json_quoted(t.columns[c]) + ": " + (value.number ? value.raw : json_quoted(value.raw));
+    }
+    text += "}";
+  }
+  return text + (t.rows.empty() ? "]" : "\n" + indent + "]");
+}
+
+}  // namespace
+
+std::string wrapped(const std::string& text, std::size_t width, const std::string& between) {
+  std::string all;
+  for (const std::string& line : lines_of(text, width)) all += (all.empty() ? "" : between) + line;
+  return all;
+}
+
+Format parse_format(const std::string& name) {
+  static const std::vector<std::string> names{"table", "json", "csv", "md"};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return static_cast<Format>(i);
+  const std::string near = nearest_name(name, names);
+  throw UsageError(fmt::format("--format \"{}\" is unknown{}; expected table, json, csv or md.", name,
+                               near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
+}
+
+Cell cell(std::string text) { return {text, text, false}; }
+Cell number_cell(std::string text, std::string raw) { return {std::move(text), std::move(raw), true}; }
+
+std::string to_text(const Table& table, Format format) {
+  switch (format) {
+    case Format::table:
+      return plain_table(table);
+    case Format::md:
+      return markdown(table);
+    case Format::csv:
+      return csv(table);
+    case Format::json:
+      return json(table, "") + "\n";
+  }
+  return "";
+}
+
+std::string to_text(const std::vector<Table>& tables, Format format) {
+  std::string text;
+  if (format == Format::table || format == Format::md) {
+    for (const Table& t : tables) text += (text.empty() ? "" : "\n") + to_text(t, format);
+    return text;
+  }
+  if (format == Format::json) {
+    for (const Table& t : tables)
+      text += (text.empty() ? "{\n  " : ",\n  ") + json_quoted(t.name) + ": " + json(t, "  ");
+    return text + "\n}\n";
+  }
+  text = "table,row,column,value\n";
+  for (const Table& t : tables)
+    for (std::size_t r = 0; r < t.rows.size(); ++r) {
+      const auto& row = t.rows[r];
+      const std::string name = t.prose ? std::to_string(r + 1) : row[0].raw;
+      for (std::size_t c = t.prose ? 0 : 1; c < row.size(); ++c)
+        text += csv_field(t.name) + "," + csv_field(name) + "," + csv_field(t.columns[c]) + "," +
+                csv_field(row[c].raw) + "\n";
+    }
+  return text;
+}
+
+}  // namespace memwall

@@ -1,0 +1,14 @@
+// Tables of `memwall validate --transfer`: how far measurements land that were carried from one machine to another.
+#pragma once
+
+#include <vector>
+
+#include "cli/print/table.h"
+#include "validate/transfer/transfer_rows.h"
+
+namespace memwall {
+
+// By kind of work; the worst rows of each; the errors that are stated, with their sources.
+std::vector<Table> transfer_tables(const std::vector<TransferResult>& results);
+
+}  // namespace memwall

@@ -1,0 +1,322 @@
+#include "gui/view/panels/summary_text.h"
+
+#include <QColor>
+#include <QObject>
+#include <QStringList>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gui/drawing/run_figures.h"
+#include "gui/paint/qt_color.h"
+#include "gui/view/panels/reference_browser.h"
+#include "gui/view/value_text.h"
+#include "traces/figure/palette.h"
+#include "traces/run/summary.h"
+
+namespace memwall::gui {
+namespace {
+
+constexpr Bytes kBytesPerOp = 300;
+constexpr std::size_t kMostSteps = 50;  // of the table: thousands of rows of text take seconds to lay out
+
+// A table of the text: titles first; columns of numbers stand to the right.
+class HtmlTable {
+ public:
+  HtmlTable(const QString& heading, const QString& explanation, std::vector<std::pair<QString, bool>> columns)
+      : columns_(std::move(columns)) {
+    html_ = QStringLiteral("<h3>%1</h3>").arg(heading.toHtmlEscaped());
+    if (!explanation.isEmpty()) html_ += QStringLiteral("<p class=\"faint\">%1</p>").arg(explanation.toHtmlEscaped());
+    html_ += QStringLiteral("<table cellspacing=\"0\">");
+    QString titles;
+    bool any = false;
+    for (const auto& [title, number] : columns_) {
+      titles += QStringLiteral("<th%1>%2</th>").arg(align(number), title.toHtmlEscaped());
+      any = any || !title.isEmpty();
+    }
+    if (any) html_ += QStringLiteral("<tr>%1</tr>").arg(titles);
+  }
+
+  // Cells are HTML.
+  void add(const QStringList& cells) {
+    html_ += QStringLiteral("<tr>");
+    for (qsizetype i = 0; i < cells.size(); ++i)
+      html_ += QStringLiteral("<td%1>%2</td>")
+                   .arg(align(columns_[static_cast<std::size_t>(i)].second),
+                        cells[i].isEmpty() ? QStringLiteral("&nbsp;") : cells[i]);
+    html_ += QStringLiteral("</tr>");
+    ++rows_;
+  }
+  QString text() const { return rows_ == 0 ? QString() : html_ + QStringLiteral("</table>"); }
+
+ private:
+  static QString align(bool number) { return number ? QStringLiteral(" align=\"right\"") : QString(); }
+  std::vector<std::pair<QString, bool>> columns_;
+  QString html_;
+  int rows_ = 0;
+};
+
+QString tr(const char* text) { return QObject::tr(text); }
+QString escaped(std::string_view text) { return text_of(text).toHtmlEscaped(); }
+
+// A square of the colour that the word has everywhere.
+QString swatch(std::string_view word) {
+  return QStringLiteral("<span style=\"color:%1\">■</span> %2")
+      .arg(qt_color(palette::color_of(word)).name(), escaped(word));
+}
+
+QString overview(const OpenRun& open) {
+  const RunOutline& outline = open.outline();
+  const Run& run = outline.run;
+  const RunSummary* const s = open.analysis ? &open.analysis->summary : nullptr;
+  HtmlTable table(tr("Overview"), {}, {{{}, false}, {{}, true}, {{}, false}});
+  if (s != nullptr) {
+    table.add({tr("step time"), time_text(s->step_time),
+               s->step_count > 1 ? tr("host, one step boundary to the next; mean of %1 steps").arg(s->step_count)
+                                 : tr("host, from the step's boundary to the end of all work it left")});
+    if (s->step_interval)
+      table.add({tr("80 % interval"),
+                 tr("%1 to %2").arg(time_text(s->step_interval->low), time_text(s->step_interval->high)),
+                 tr("of the step time, from the residuals of the cost model")});
+  }
+  table.add({tr("GPU span"), time_text(run.result.gpu_span), tr("first GPU start to last GPU end of the whole run")});
+  table.add({tr("total"), time_text(run.result.end), tr("start of the host program to the end of everything")});
+  if (s != nullptr && s->samples_per_second > 0)
+    table.add(
+        {tr("samples"), plain_text(std::round(s->samples_per_second * 10) / 10) + tr(" /s"), tr("all ranks together")});
+  if (s != nullptr && s->tokens_per_second > 0)
+    table.add({tr("tokens"), count_text(static_cast<std::uint64_t>(s->tokens_per_second)) + tr(" /s"),
+               tr("all ranks together")});
+  table.add(
+      {tr("ops"), count_text(outline.ops),
+       s != nullptr
+           ? tr("%1 of them on the device, %2 moves by the pager, %3 events")
+                 .arg(count_text(s->device_ops), count_text(s->moves), count_text(s->events))
+           : tr("%1 moves by the pager, %2 events").arg(count_text(outline.moves), count_text(run.result.events))});
+  table.add({tr("storages"), count_text(outline.storages), {}});
+  return table.text();
+}
+
+QString setting(const Run& run) {
+  HtmlTable table(tr("Setting"), {}, {{{}, false}, {{}, false}});
+  const auto row = [&](const QString& name, const std::string& value) {
+    if (!value.empty()) table.add({name, escaped(value)});
+  };
+  row(tr("machine"), run.machine.name);
+  row(tr("GPU"), run.machine.gpu.name);
+  for (std::size_t i = 0; i < run.policies.size(); ++i) row(i == 0 ? tr("policies") : QString(), run.policies[i]);
+  if (run.policies.empty()) row(tr("policies"), "none");
+  row(tr("pager"), run.pager);
+  row(tr("allocator"), run.allocator + (run.allocator_settings.empty() ? "" : " (" + run.allocator_settings + ")"));
+  for (std::size_t i = 0; i < run.inputs.size(); ++i) row(i == 0 ? tr("made from") : QString(), run.inputs[i].name);
+  if (run.provenance) {
+    row(tr("written"), run.provenance->date + (run.provenance->host.empty() ? "" : " on " + run.provenance->host));
+    row(tr("command"), run.provenance->command_line);
+  }
+  return table.text();
+}
+
+// What is said of the steps that have no row.
+QString further_steps(const std::vector<StepWindow>& steps) {
+  if (steps.size() <= kMostSteps) return {};
+  Duration shortest = kNever, longest{};
+  for (std::size_t i = kMostSteps; i < steps.size(); ++i) {
+    shortest = std::min(shortest, steps[i].end - steps[i].begin);
+    longest = std::max(longest, steps[i].end - steps[i].begin);
+  }
+  return QStringLiteral("<p class=\"faint\">%1</p>")
+      .arg(tr("and %1 more, of %2 to %3 on the host each")
+               .arg(count_text(steps.size() - kMostSteps), time_text(shortest), time_text(longest)));
+}
+
+QString steps(const OpenRun& open, Duration shift) {
+  const RunOutline& outline = open.outline();
+  HtmlTable table(tr("Steps"), {},
+                  {{tr("step"), false}, {tr("begins"), true}, {tr("host"), true}, {tr("GPU span"), true}});
+  const auto& ranks = outline.run.trace.rank_table;
+  for (std::size_t i = 0; i < std::min(outline.steps.size(), kMostSteps); ++i) {
+    const StepWindow& step = outline.steps[i];
+    QString name = escaped(step.name);
+    if (ranks.size() > 1) name += tr(", rank %1").arg(ranks[step.rank].number);
+    const auto& results = outline.run.result.steps;
+    table.add({name, ReferenceBrowser::link(step.begin + shift, instant_text(step.begin, open.whole().end)),
+               time_text(step.end - step.begin), i < results.size() ? time_text(results[i].gpu_span) : QString()});
+  }
+  return table.text() + further_steps(outline.steps);
+}
+
+QString classes(const RunSummary& s) {
+  HtmlTable table(tr("Where the time of a step goes"), tr("Adds up to the step; and the critical path of the run."),
+                  {{{}, false}, {tr("per step"), true}, {tr("share"), true}, {tr("on the path"), true}});
+  const Duration all = s.times.total();
+  for (int c = 0; c < kTimeClasses; ++c) {
+    const auto time_class = static_cast<TimeClass>(c);
+    const Duration part = s.times[time_class], path = s.path[time_class];
+    if (part.count() == 0 && path.count() == 0) continue;
+    table.add({swatch(to_string(time_class)), time_text(part / s.step_count), percent_text(share_of(part, all)),
+               time_text(path)});
+  }
+  return table.text();
+}
+
+QString tiers(const OpenRun& open, Duration shift) {
+  const Run& run = open.outline().run;
+  HtmlTable table(tr("Memory"), tr("Peak: blocks in use, rounding included; reserved: with the allocator's cache."),
+                  {{tr("tier"), false},
+                   {tr("usable"), true},
+                   {tr("peak"), true},
+                   {tr("of it"), true},
+                   {tr("reserved"), true},
+                   {tr("missing"), true},
+                   {tr("at"), true},
+                   {tr("by kind at the peak, as requested"), false}});
+  for (std::size_t t = 0; t < run.machine.tiers.size() && t < run.result.tiers.size(); ++t) {
+    const TierResult& result = run.result.tiers[t];
+    const Bytes usable = run.machine.tiers[t].holds();
+    std::vector<std::pair<Bytes, int>> kinds;
+    for (int k = 0; k < kStorageKinds; ++k)
+      if (result.peak_by_kind[k] > 0) kinds.emplace_back(-result.peak_by_kind[k], k);
+    std::sort(kinds.begin(), kinds.end());
+    QStringList words;
+    for (const auto& [bytes, k] : kinds)
+      words += swatch(to_string(static_cast<StorageKind>(k))) + QLatin1Char(' ') + bytes_text(-bytes);
+    const bool used = result.peak_allocated > 0;
+    table.add({escaped(run.machine.tiers[t].name), bytes_text(usable), bytes_text(result.peak_allocated),
+               usable > 0 ? percent_text(static_cast<double>(result.peak_allocated) / static_cast<double>(usable))
+                          : QString(),
+               bytes_text(result.peak_reserved), bytes_text(result.missing),
+               used ? ReferenceBrowser::link(result.peak_time + shift, instant_text(result.peak_time, open.whole().end))
+                    : QString(),
+               words.join(QStringLiteral(", "))});
+  }
+  return table.text();
+}
+
+QString links(const Run& run) {
+  HtmlTable table(tr("Links"), tr("Utilization: of what the link could carry in the whole run."),
+                  {{tr("link"), false},
+                   {tr("carried"), true},
+                   {tr("busy"), true},
+                   {tr("utilization"), true},
+                   {tr("bandwidth"), true}});
+  for (std::size_t l = 0; l < run.machine.links.size() && l < run.result.links.size(); ++l) {
+    const LinkResult& result = run.result.links[l];
+    const double bandwidth = run.machine.links[l].bandwidth, could = bandwidth * to_seconds(run.result.end);
+    if (result.bytes == 0) continue;
+    table.add({escaped(run.machine.links[l].name), bytes_text(result.bytes), time_text(result.busy),
+               percent_text(could > 0 ? static_cast<double>(result.bytes) / could : 0), rate_text(bandwidth)});
+  }
+  return table.text();
+}
+
+QString waits(const RunSummary& s) {
+  HtmlTable table(tr("Waits by reason"), tr("Of all ops; many overlap, so they do not add up to the step."),
+                  {{tr("reason"), false}, {tr("where"), false}, {tr("time"), true}, {tr("ops"), true}});
+  const auto add = [&](const std::array<WaitTotal, kWaitReasons>& totals, const QString& where) {
+    for (std::size_t r = 0; r < totals.size(); ++r)
+      if (totals[r].count > 0)
+        table.add({escaped(to_string(static_cast<WaitReason>(r))), where, time_text(totals[r].time),
+                   count_text(totals[r].count)});
+  };
+  add(s.waits.host, tr("host"));
+  add(s.waits.device, tr("device"));
+  return table.text();
+}
+
+QString origins(const RunSummary& s) {
+  HtmlTable table(tr("Where the times on the device come from"), {}, {{{}, false}, {{}, true}, {{}, false}});
+  const auto row = [&](const QString& name, Duration part, const QString& meaning) {
+    table.add({name, percent_text(s.origin.share(part)), meaning});
+  };
+  row(tr("measured"), s.origin.measured, tr("captured on this machine"));
+  row(tr("transferred"), s.origin.transferred, tr("measured elsewhere or at another size, scaled by a model"));
+  row(tr("modelled"), s.origin.modelled, tr("from FLOPs, bytes and the machine file alone"));
+  return table.text();
+}
+
+QString ranks(const RunSummary& s) {
+  HtmlTable table(tr("Ranks"), tr("Held up others: by how much later it came to collectives than the one before."),
+                  {{tr("rank"), true},
+                   {tr("step time"), true},
+                   {tr("GPU span"), true},
+                   {tr("waits for peers"), true},
+                   {tr("collectives"), true},
+                   {tr("came last"), true},
+                   {tr("held up others"), true}});
+  for (const RankSummary& r : s.by_rank)
+    table.add({QString::number(r.number), time_text(r.step_time), time_text(r.gpu_span), time_text(r.peer_wait),
+               count_text(r.meetings), count_text(r.last), time_text(r.held_up)});
+  return table.text();
+}
+
+// Whether it fits: for each tier that is used, how full it gets and when.
+QString fit_html(const OpenRun& open, Duration shift) {
+  const Run& run = open.outline().run;
+  QStringList lines;
+  for (std::size_t t = 0; t < run.machine.tiers.size() && t < run.result.tiers.size(); ++t) {
+    const TierResult& result = run.result.tiers[t];
+    if (result.peak_allocated == 0) continue;
+    const Bytes usable = run.machine.tiers[t].holds();
+    const QString when =
+        ReferenceBrowser::link(result.peak_time + shift, instant_text(result.peak_time, open.whole().end));
+    QString text =
+        tr("%1: peak %2 of %3, at %4")
+            .arg(escaped(run.machine.tiers[t].name), bytes_text(result.peak_allocated), bytes_text(usable), when);
+    if (result.missing > 0) text += QStringLiteral("; <b>%1</b>").arg(tr("%1 missing").arg(bytes_text(result.missing)));
+    lines += text;
+  }
+  if (lines.isEmpty()) return QStringLiteral("<p>%1</p>").arg(tr("Its trace says nothing of memory."));
+  return QStringLiteral("<p>%1<br>%2</p>")
+      .arg(run.result.fits ? tr("It fits.") : QStringLiteral("<b>%1</b>").arg(tr("It does not fit.")),
+           lines.join(QStringLiteral("<br>")));
+}
+
+QString notes(const Run& run) {
+  if (run.trace.notes.empty()) return {};
+  QString html = QStringLiteral("<h3>%1</h3>").arg(tr("Notes"));
+  for (const std::string& note : run.trace.notes) html += QStringLiteral("<p>%1</p>").arg(escaped(note));
+  return html;
+}
+
+}  // namespace
+
+QString summary_html(const OpenRun& open, Duration shift) {
+  const Run& run = open.outline().run;
+  QString html = QStringLiteral("<p><b>%1</b></p>").arg(escaped(headline_of(run)));
+  if (!run.result.fits)
+    html += QStringLiteral("<p><b>%1</b></p>")
+                .arg(tr("Does not fit: memory was taken as unlimited, and what is missing is listed below."));
+  html += overview(open);
+  const RunSummary* const s = open.analysis ? &open.analysis->summary : nullptr;
+  if (s != nullptr) html += ranks(*s);
+  html += steps(open, shift);
+  if (s != nullptr) html += classes(*s);
+  html += tiers(open, shift) + links(run);
+  if (s != nullptr) html += waits(*s) + origins(*s);
+  return html + setting(run) + notes(run);
+}
+
+QString first_look_html(const OpenRun& open, Duration shift) {
+  const Run& run = open.outline().run;
+  QString html = QStringLiteral("<p><b>%1</b></p>").arg(escaped(headline_of(run)));
+  html += fit_html(open, shift);
+  const RunSummary* const s = open.analysis ? &open.analysis->summary : nullptr;
+  if (s == nullptr) return html + QStringLiteral("<p>%1</p>").arg(tr("It takes %1.").arg(time_text(run.result.end)));
+  html += QStringLiteral("<p>%1</p>").arg(tr("A step takes %1:").arg(time_text(s->step_time)));
+  std::vector<std::pair<Duration, TimeClass>> parts;
+  for (int c = 0; c < kTimeClasses; ++c) {
+    const auto time_class = static_cast<TimeClass>(c);
+    if (s->times[time_class] > Duration{}) parts.emplace_back(-s->times[time_class], time_class);
+  }
+  std::sort(parts.begin(), parts.end());
+  html += QStringLiteral("<table cellspacing=\"0\">");
+  for (const auto& [part, time_class] : parts)
+    html += QStringLiteral("<tr><td>%1</td><td align=\"right\">%2</td><td align=\"right\">%3</td></tr>")
+                .arg(swatch(to_string(time_class)), time_text(-part / s->step_count),
+                     percent_text(share_of(-part, s->times.total())));
+  return html + QStringLiteral("</table>");
+}
+
+Bytes analysis_bytes(const OpenRun& run) { return static_cast<Bytes>(run.outline().ops) * kBytesPerOp; }
+
+}  // namespace memwall::gui

@@ -1,0 +1,63 @@
+// The transfer schedule of a storage between device memory and the tier it is offloaded to: when it moves
+// to the device, and the copies, waits, allocations and frees that this takes.
+//
+// Leaving follows torchtune's OffloadActivations (torchtune/training/_activation_offloading.py):
+// after the last use a copy starts on a side stream, and the device memory is given up once so
+// many (`buffers`) later storages have left too: the compute stream then waits for the copy's
+// event. Coming back follows TransformerEngine (transformer_engine/pytorch/cpu_offload.py): device
+// memory comes from the compute stream's pool, `prefetch` consuming ops ahead, and the copy waits
+// for the compute stream up to there, so that reused memory is never overwritten too early.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policies/offload/offload_staging_copies.h"
+#include "policies/trace/storage_history.h"
+#include "policies/trace/trace_edit.h"
+
+namespace memwall {
+
+// Consecutive touches of a storage during which it stays on the device. Indices into
+// StorageHistory::touches, both inclusive.
+struct ResidencyInterval {
+  std::size_t first = 0, last = 0;
+  bool fresh = false;  // begins with a write of the whole content: nothing to fetch
+};
+
+enum class Home : std::uint8_t {
+  device,  // made on the device, leaves between intervals, ends there
+  far,     // lives far; copied to the device for each interval
+  gone     // made on the device; somebody else has taken the content away after the last interval
+};
+
+// The new content of a far home is in the stage before it: since op `op`, in `host`.
+struct Refresh {
+  OpId op = kNoOp;
+  StorageId host = kNoStorage;
+};
+
+struct TransferSchedule {
+  StorageId storage = kNoStorage;
+  Home home = Home::device;
+  std::vector<ResidencyInterval> intervals;       // at least one; ascending
+  std::vector<Refresh> refreshes;  // home far, copies staged: written on from pinned host memory
+};
+
+struct TransferSummary {
+  std::size_t storages = 0;  // that travel
+  Bytes bytes = 0;           // of these storages
+  Bytes bytes_out = 0, bytes_in = 0;
+  std::size_t kept = 0;  // the last of a run, still in flight when it ends: not worth a copy
+  Bytes kept_bytes = 0;
+  std::string sentence(const std::string& what, const std::string& to) const;
+};
+
+// Adds to `edit` what the schedules need. With `keep_last`, the last `settings.buffers` departures of
+// a run stay on the device. REQUIRES: the schedules' storages are distinct, histories and runs are of
+// edit.base().
+TransferSummary insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
+                                const std::vector<StorageHistory>& histories, const PhaseRuns& runs,
+                                std::vector<TransferSchedule> schedules, bool keep_last);
+
+}  // namespace memwall

@@ -1,0 +1,205 @@
+#include "policies/sharding/zero_analysis.h"
+
+#include <algorithm>
+#include <set>
+
+#include "policies/trace/optimizer_step.h"
+#include "policies/trace/storage_history.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+// Step counters and scales: every rank keeps its own.
+constexpr Bytes kScalar = 8;
+
+bool in_backward(Phase phase) { return phase == Phase::recompute || phase == Phase::backward; }
+
+class ZeroAnalyzer {
+ public:
+  ZeroAnalyzer(const Trace& trace, const Dataflow& flow, int stage) : t_(trace), flow_(flow), stage_(stage) {}
+
+  ZeroAnalysis run() {
+    collect_collectives();
+    collect_passes();
+    collect_storages();
+    collect_gradients();
+    collect_temporaries();
+    collect_updates();
+    require_complete();
+    require_updates_after_backward();
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& sentence) const {
+    throw UsageError("Policy 'zero' cannot split trace '" + t_.name + "': " + sentence);
+  }
+
+  bool is_gradient_all_reduce(const Op& op) const {
+    if (op.collective != CollectiveKind::all_reduce || op.use_count == 0) return false;
+    for (const Use& use : t_.uses_of(op)) {
+      const StorageKind kind = t_.storages[use.storage].kind;
+      if (kind != StorageKind::gradient && kind != StorageKind::communication_buffer) return false;
+    }
+    return true;
+  }
+
+  void collect_collectives() {
+    for (OpId id = 0; id < t_.ops.size(); ++id) {
+      const Op& op = t_.ops[id];
+      if (op.kind != OpKind::collective) continue;
+      const std::string what = "op " + std::to_string(id) + " ('" + t_.strings[op.name] + "', " +
+                               std::string(to_string(op.collective)) + ")";
+      if (!is_gradient_all_reduce(op))
+        refuse(what +
+               " is a collective of its own and no all-reduce of gradients; expected a capture of one GPU or of plain "
+               "data parallel training.");
+      if (stage_ == 0)
+        refuse(what + " already all-reduces gradients, which is what stage=0 would add; expected stage=1, 2 or 3.");
+      result_.all_reduces.push_back(id);
+    }
+  }
+
+  bool replaced(OpId id) const {
+    return std::binary_search(result_.all_reduces.begin(), result_.all_reduces.end(), id);
+  }
+
+  void collect_passes() {
+    for (const Pass& pass : passes(t_)) {
+      BackwardPass p;
+      p.pass = pass;
+      for (OpId id = pass.backward; id < pass.end; ++id) {
+        if (t_.ops[id].phase == Phase::backward) p.last_backward = id;
+        if (t_.ops[id].phase == Phase::optimizer) p.before_update = true;
+      }
+      result_.passes.push_back(std::move(p));
+    }
+    if (result_.passes.empty()) refuse("it has no forward pass followed by a backward pass.");
+    result_.passes.back().before_update = true;  // nobody else could reduce what it leaves
+  }
+
+  void collect_storages() {
+    for (StorageId id = 0; id < t_.storages.size(); ++id) {
+      const Storage& s = t_.storages[id];
+      if (s.kind == StorageKind::optimizer_state && s.bytes > kScalar) result_.states.push_back(id);
+      if (s.kind != StorageKind::parameter) continue;
+      const auto writers = flow_.writers(id);
+      const bool changes =
+          std::any_of(writers.begin(), writers.end(), [this](OpId op) { return t_.ops[op].phase != Phase::optimizer; });
+      (changes ? result_.replicated : result_.parameters).push_back(id);
+    }
+  }
+
+  // Does the storage live on after this pass, as a gradient that somebody is to use?
+  bool outlives(StorageId id, const BackwardPass& pass) const {
+    const OpId free = flow_.free(id);
+    if (free == kNoOp || free > pass.last_backward) return true;
+    for (const Dataflow::Touch& touch : flow_.touches(id))
+      if (touch.op > pass.pass.backward && t_.ops[touch.op].phase == Phase::optimizer) return true;
+    return false;
+  }
+
+  GradientMade made_in(StorageId id, const BackwardPass& pass) const {
+    GradientMade made;
+    for (const Dataflow::Touch& touch : flow_.touches(id)) {
+      if (touch.op < pass.pass.backward || touch.op > pass.last_backward) continue;
+      if (!in_backward(t_.ops[touch.op].phase) || replaced(touch.op)) continue;
+      const bool writes = touch.access == Access::write;
+      if (made.first_write == kNoOp && writes) made.first_write = touch.op;
+      made.ready = touch.op;
+    }
+    if (made.first_write == kNoOp) return {};
+    made.gradient = id;
+    for (const Dataflow::Touch& touch : flow_.touches(id))
+      made.accumulates |=
+          touch.access == Access::read && touch.op >= pass.pass.backward && touch.op <= made.first_write;
+    return made;
+  }
+
+  void collect_gradients() {
+    std::set<StorageId> gradients;
+    for (StorageId id = 0; id < t_.storages.size(); ++id) {
+      if (t_.storages[id].kind != StorageKind::gradient) continue;
+      bool made_in_a_pass = false;
+      for (BackwardPass& pass : result_.passes) {
+        const GradientMade made = made_in(id, pass);
+        made_in_a_pass |= made.gradient != kNoStorage;
+        if (made.gradient == kNoStorage || !outlives(id, pass)) continue;
+        pass.made.push_back(made);
+        gradients.insert(id);
+      }
+      if (!made_in_a_pass) gradients.insert(id);  // of an unused parameter: only the optimizer knows it
+    }
+    for (BackwardPass& pass : result_.passes)
+      std::stable_sort(pass.made.begin(), pass.made.end(),
+                       [](const GradientMade& a, const GradientMade& b) { return a.ready < b.ready; });
+    result_.gradients.assign(gradients.begin(), gradients.end());
+  }
+
+  // A foreach optimizer keeps intermediates as large as what it updates; their shapes follow its share.
+  void collect_temporaries() {
+    std::set<Bytes> sizes;
+    for (const auto* group : {&result_.parameters, &result_.gradients, &result_.states})
+      for (const StorageId id : *group)
+        if (t_.storages[id].bytes > kScalar) sizes.insert(t_.storages[id].bytes);
+    const Optimizer optimizer = find_optimizer(t_, storage_histories(t_), phase_runs(t_));
+    for (const StorageId id : optimizer.temporaries)
+      if (sizes.contains(t_.storages[id].bytes)) result_.temporaries.push_back(id);
+  }
+
+  void collect_updates() {
+    std::vector<std::uint8_t> split(t_.storages.size(), 0);  // 1: touching it makes an update; 2: only in the optimizer
+    for (const auto* group : {&result_.gradients, &result_.states, &result_.temporaries})
+      for (const StorageId id : *group) split[id] = 1;
+    for (const StorageId id : result_.parameters) split[id] = 2;
+    for (OpId id = 0; id < t_.ops.size(); ++id) {
+      const Op& op = t_.ops[id];
+      if (!runs_on_device(op.kind) || op.kind == OpKind::collective || in_backward(op.phase)) continue;
+      const auto uses = t_.uses_of(op);
+      const bool touches = std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+        return split[use.storage] == 1 || (split[use.storage] == 2 && op.phase == Phase::optimizer);
+      });
+      if (touches) result_.updates.push_back(id);
+    }
+  }
+
+  // A bucket closes after its last gradient; an update that runs before that would use a gradient not yet reduced.
+  void require_updates_after_backward() const {
+    for (const BackwardPass& pass : result_.passes) {
+      const auto first = std::upper_bound(result_.updates.begin(), result_.updates.end(), pass.pass.backward);
+      if (first == result_.updates.end() || pass.last_backward == kNoOp || *first > pass.last_backward) continue;
+      refuse("op " + std::to_string(*first) + " ('" + t_.strings[t_.ops[*first].name] +
+             "') updates parameters while backward still runs (optimizer in backward); expected the optimizer step "
+             "after backward.");
+    }
+  }
+
+  void require_complete() const {
+    if (result_.parameters.empty())
+      refuse("no storage is known to be a parameter; expected a trace joined with an ExecutionTrace (--et).");
+    const bool any = std::any_of(result_.passes.begin(), result_.passes.end(),
+                                 [](const BackwardPass& pass) { return !pass.made.empty(); });
+    if (!any)
+      refuse(
+          "no backward pass is known to make the gradient of a parameter; expected storages of kind gradient that "
+          "outlive it.");
+    if (stage_ > 0 && result_.updates.empty())
+      refuse(
+          "it has no optimizer step, so there is no update to split; expected ops of the phase optimizer that use "
+          "parameters, gradients or states.");
+  }
+
+  const Trace& t_;
+  const Dataflow& flow_;
+  int stage_;
+  ZeroAnalysis result_;
+};
+
+}  // namespace
+
+ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stage) {
+  return ZeroAnalyzer(trace, flow, stage).run();
+}
+
+}  // namespace memwall

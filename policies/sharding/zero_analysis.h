@@ -1,0 +1,42 @@
+// What there is to split in a trace: parameters, their gradients and optimizer states; when each
+// gradient is made; which ops update. Decides nothing yet, but refuses what cannot be split.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policies/trace/dataflow.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// A gradient of a parameter as one backward pass makes it.
+struct GradientMade {
+  StorageId gradient = kNoStorage;
+  OpId first_write = kNoOp;
+  OpId ready = kNoOp;        // the pass's last op that touches it
+  bool accumulates = false;  // adds to what an earlier pass left, or to zeros
+};
+
+struct BackwardPass {
+  Pass pass;
+  OpId last_backward = kNoOp;      // last op of the phase backward
+  bool before_update = false;      // an optimizer step follows before the next forward (or the end)
+  std::vector<GradientMade> made;  // in the order in which they are ready
+};
+
+struct ZeroAnalysis {
+  std::vector<StorageId> parameters;   // kind parameter, without `replicated`; ascending, as all below
+  std::vector<StorageId> replicated;   // written outside of the optimizer (running statistics): every rank keeps them
+  std::vector<StorageId> gradients;    // kind gradient, of parameters: they outlive their backward pass
+  std::vector<StorageId> states;       // kind optimizer_state, without scalars
+  std::vector<StorageId> temporaries;  // of the optimizer only, as large as one of the above
+  std::vector<OpId> updates;           // ops outside of forward and backward that touch any of these
+  std::vector<OpId> all_reduces;       // gradient all-reduces of the capture, to be replaced
+  std::vector<BackwardPass> passes;
+};
+
+// Throws UsageError naming what is missing, or the captured collective that has no place in this policy.
+ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stage);
+
+}  // namespace memwall

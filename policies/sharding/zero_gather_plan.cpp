@@ -1,0 +1,206 @@
+#include "policies/sharding/zero_gather_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "policies/sharding/zero_buckets.h"
+
+namespace memwall {
+namespace {
+
+// "layers.3" -> "layers.#", "net.Block_3" -> "net.Block_#": what siblings have in common; "" if not numbered.
+std::string sibling_name(const std::string& prefix) {
+  const std::size_t digits = prefix.find_last_not_of("0123456789") + 1;
+  if (digits == prefix.size() || digits == 0) return "";
+  const char before = prefix[digits - 1];
+  return before == '.' || before == '_' ? prefix.substr(0, digits) + "#" : "";
+}
+
+// "a.b.c" -> "a", "a.b", "a.b.c".
+std::vector<std::string> prefixes(const std::string& path) {
+  std::vector<std::string> result;
+  for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
+    result.push_back(path.substr(0, dot));
+  result.push_back(path);
+  return result;
+}
+
+class Planner {
+ public:
+  Planner(const Trace& trace, const ZeroAnalysis& analysis, const ZeroSettings& settings)
+      : t_(trace),
+        analysis_(analysis),
+        settings_(settings),
+        is_parameter_(trace.storages.size(), false),
+        modules_(module_paths()) {
+    for (const StorageId id : analysis.parameters) is_parameter_[id] = true;
+  }
+
+  GatherPlan run() {
+    collect_ops();
+    assign_units();
+    collect_executions();
+    collect_lifetimes();
+    std::set<std::string> units;
+    for (const UnitExecution& execution : plan_.executions) units.insert(execution.unit);
+    plan_.units = units.size();
+    return std::move(plan_);
+  }
+
+ private:
+  std::set<std::string> module_paths() const {
+    std::set<std::string> paths;
+    if (!t_.knowledge.modules) return paths;
+    std::set<StringId> seen;
+    for (const Op& op : t_.ops)
+      if (op.module != 0 && seen.insert(op.module).second) paths.insert(t_.strings[op.module]);
+    return paths;
+  }
+
+  std::vector<StorageId> parameters_of(const Op& op) const {
+    std::vector<StorageId> used;
+    for (const Use& use : t_.uses_of(op))
+      if (is_parameter_[use.storage]) used.push_back(use.storage);
+    return used;
+  }
+
+  void collect_ops() {
+    for (OpId id = 0; id < t_.ops.size(); ++id) {
+      const Op& op = t_.ops[id];
+      if (op.phase == Phase::optimizer || std::binary_search(analysis_.updates.begin(), analysis_.updates.end(), id))
+        continue;
+      if (!parameters_of(op).empty()) ops_.push_back(id);
+    }
+  }
+
+  bool has_module(const Op& op) const { return t_.knowledge.modules && op.module != 0; }
+
+  // Each parameter belongs to the module of the op that uses it first; where no module is known, to a
+  // bucket of parameters first used one after the other.
+  void assign_units() {
+    std::vector<StorageId> unnamed;
+    std::vector<Bytes> sizes;
+    for (const OpId id : ops_)
+      for (const StorageId p : parameters_of(t_.ops[id])) {
+        if (!unit_.emplace(p, "").second) continue;
+        if (has_module(t_.ops[id])) {
+          unit_[p] = modules_.unit(t_.strings[t_.ops[id].module]);
+        } else {
+          unnamed.push_back(p);
+          sizes.push_back(t_.storages[p].bytes);
+        }
+      }
+    const auto buckets = fill_buckets(sizes, settings_.bucket, BucketRule::never_exceed);
+    for (std::size_t b = 0; b < buckets.size(); ++b)
+      for (const std::size_t i : buckets[b]) unit_[unnamed[i]] = "bucket " + std::to_string(b);
+    for (const auto& [p, unit] : unit_) members_[unit].push_back(p);
+  }
+
+  void collect_executions() {
+    Phase phase = Phase::unknown;
+    std::set<StorageId> needed;
+    const auto close = [&] {
+      if (plan_.executions.empty()) return;
+      plan_.executions.back().parameters.assign(needed.begin(), needed.end());
+    };
+    for (const OpId id : ops_) {
+      const Op& op = t_.ops[id];
+      const std::vector<StorageId> used = parameters_of(op);
+      const std::string unit = has_module(op) ? modules_.unit(t_.strings[op.module]) : unit_.at(used.front());
+      const bool after_update = !plan_.executions.empty() && update_between(plan_.executions.back().ops.back(), id);
+      if (plan_.executions.empty() || plan_.executions.back().unit != unit || phase != op.phase || after_update) {
+        close();
+        UnitExecution execution;
+        execution.unit = unit;
+        plan_.executions.push_back(std::move(execution));
+        phase = op.phase;
+        needed.clear();
+        if (const auto own = members_.find(unit); own != members_.end())
+          needed.insert(own->second.begin(), own->second.end());
+      }
+      UnitExecution& execution = plan_.executions.back();
+      execution.ops.push_back(id);
+      if (runs_on_device(op.kind)) execution.streams.insert(op.stream);
+      needed.insert(used.begin(), used.end());
+    }
+    close();
+  }
+
+  bool update_between(OpId before, OpId after) const {
+    const auto next = std::upper_bound(analysis_.updates.begin(), analysis_.updates.end(), before);
+    return next != analysis_.updates.end() && *next < after;
+  }
+
+  void collect_lifetimes() {
+    const std::vector<UnitExecution>& executions = plan_.executions;
+    std::vector<Bytes> before(executions.size() + 1, 0);  // bytes of parameters of all executions before
+    std::map<StorageId, std::size_t> open;            // index into lifetimes
+    for (std::size_t v = 0; v < executions.size(); ++v) {
+      Bytes bytes = 0;
+      for (const StorageId p : executions[v].parameters) {
+        bytes += t_.storages[p].bytes;
+        const auto found = open.find(p);
+        if (found != open.end() && keeps(executions, before, plan_.lifetimes[found->second].last, v)) {
+          plan_.lifetimes[found->second].last = v;
+          continue;
+        }
+        open[p] = plan_.lifetimes.size();
+        plan_.lifetimes.push_back({p, v, v});
+      }
+      before[v + 1] = before[v] + bytes;
+    }
+  }
+
+  bool keeps(const std::vector<UnitExecution>& executions, const std::vector<Bytes>& before, std::size_t last,
+             std::size_t now) const {
+    return before[now] - before[last + 1] < settings_.reuse_distance &&
+           !update_between(executions[last].ops.back(), executions[now].ops.front());
+  }
+
+  const Trace& t_;
+  const ZeroAnalysis& analysis_;
+  const ZeroSettings& settings_;
+  std::vector<bool> is_parameter_;
+  ModuleUnits modules_;
+  std::vector<OpId> ops_;                  // outside of the optimizer, that use parameters
+  std::map<StorageId, std::string> unit_;  // of each parameter
+  std::map<std::string, std::vector<StorageId>> members_;
+  GatherPlan plan_;
+};
+
+}  // namespace
+
+ModuleUnits::ModuleUnits(const std::set<std::string>& paths) {
+  std::map<std::string, std::set<std::string>> inside;  // numbered prefix: kinds of modules right inside
+  for (const std::string& path : paths) {
+    const std::vector<std::string> all = prefixes(path);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (sibling_name(all[i]).empty()) continue;
+      std::set<std::string>& kinds = inside[all[i]];
+      if (i + 1 == all.size()) continue;
+      const std::string kind = sibling_name(all[i + 1]);
+      kinds.insert((kind.empty() ? all[i + 1] : kind).substr(all[i].size()));
+    }
+  }
+  std::map<std::pair<std::string, std::set<std::string>>, std::vector<std::string>> alike;
+  for (const auto& [prefix, kinds] : inside) alike[{sibling_name(prefix), kinds}].push_back(prefix);
+  for (const auto& [kind, members] : alike)
+    if (members.size() > 1) repeated_.insert(members.begin(), members.end());
+}
+
+std::string ModuleUnits::unit(const std::string& path) const {
+  for (const std::string& prefix : prefixes(path))
+    if (repeated_.contains(prefix)) return prefix;
+  return path;
+}
+
+GatherPlan plan_gathers(const Trace& trace, const ZeroAnalysis& analysis, const ZeroSettings& settings) {
+  return Planner(trace, analysis, settings).run();
+}
+
+bool updated_between(const ZeroAnalysis& analysis, const UnitExecution& before, const UnitExecution& after) {
+  const auto next = std::upper_bound(analysis.updates.begin(), analysis.updates.end(), before.ops.back());
+  return next != analysis.updates.end() && *next < after.ops.front();
+}
+
+}  // namespace memwall

@@ -1,0 +1,25 @@
+#include "sim/trace/rendezvous.h"
+
+namespace memwall {
+
+RendezvousTable::RendezvousTable(const Trace& trace) {
+  if (trace.rank_table.empty()) return;  // nobody else is there
+  std::unordered_map<std::uint32_t, std::uint32_t> ops;
+  for (const Op& op : trace.ops)
+    if (has_rendezvous(op)) ++ops[op.target];
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    const Op& op = trace.ops[id];
+    if (!has_rendezvous(op) || ops[op.target] < 2) continue;
+    const auto [entry, added] = number_.try_emplace(op.target, members_.size());
+    if (added) members_.emplace_back();
+    members_[entry->second].push_back(id);
+  }
+}
+
+std::size_t RendezvousTable::of(const Op& op) const {
+  if (!has_rendezvous(op)) return kNone;
+  const auto found = number_.find(op.target);
+  return found == number_.end() ? kNone : found->second;
+}
+
+}  // namespace memwall

@@ -1,0 +1,36 @@
+// Who meets whom: the collectives of several ranks in one trace that are one and the same (kNoRendezvous in sim/trace/op.h).
+// Internal to sim/ and to readers of runs; holds no times.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+class RendezvousTable {
+ public:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  explicit RendezvousTable(const Trace& trace);
+
+  // Those of two or more members; a collective whose peers are all absent meets nobody.
+  std::size_t size() const { return members_.size(); }
+  // The rendezvous of an op, or kNone.
+  std::size_t of(const Op& op) const;
+  // Its ops, ascending. REQUIRES: rendezvous < size().
+  std::span<const OpId> members(std::size_t rendezvous) const { return members_[rendezvous]; }
+
+ private:
+  std::unordered_map<std::uint32_t, std::size_t> number_;  // of those in members_
+  std::vector<std::vector<OpId>> members_;
+};
+
+// Does the op name a rendezvous?
+inline bool has_rendezvous(const Op& op) { return op.kind == OpKind::collective && op.target != kNoRendezvous; }
+
+}  // namespace memwall

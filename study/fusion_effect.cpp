@@ -1,0 +1,70 @@
+#include "study/fusion_effect.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/hw/pricer.h"
+#include "sim/error.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
+
+namespace memwall {
+namespace {
+
+StepTotals totals_of(const Trace& trace, const Machine& machine) {
+  StepTotals totals;
+  for (const Op& op : trace.ops) {
+    if (op.kind != OpKind::kernel && op.kind != OpKind::memset) continue;
+    totals.kernels += op.kernels;
+    totals.bytes += op.bytes;
+    totals.kernel_time += op.duration;
+  }
+  const SimulationResult result = simulate(trace, machine, {});
+  totals.step_time = result.steps.empty() ? result.end : result.steps.front().step_time;
+  if (!result.tiers.empty()) totals.peak = result.tiers.front().peak_allocated;
+  return totals;
+}
+
+std::vector<bool> allocated(const Trace& trace) {
+  std::vector<bool> found(trace.storages.size(), false);
+  for (const Op& op : trace.ops)
+    if (op.kind == OpKind::alloc) found[op.target] = true;
+  return found;
+}
+
+std::uint64_t work_ops(const Trace& trace, bool merged) {
+  return static_cast<std::uint64_t>(std::count_if(trace.ops.begin(), trace.ops.end(), [&](const Op& op) {
+    return op.kind == OpKind::kernel && (!merged || trace.strings[op.operator_name].starts_with("fused("));
+  }));
+}
+
+}  // namespace
+
+FusionEffect fusion_effect(const Trace& trace, const Machine& machine, const std::string& policy) {
+  FusionEffect effect;
+  const PolicySpec spec = parse_policy(policy);
+  if (spec.info->name != "fusion")
+    throw UsageError("--fusion " + policy + ": \"" + spec.info->name +
+                     "\" is another policy; expected fusion, with settings or without; others go to --policy.");
+  spec.info->make_rewriter(spec.arguments);  // wrong settings are the user's mistake, not the trace's
+  Trace fused;
+  try {
+    fused = apply_rewriters(trace, {spec}, machine, *make_pricer(machine));
+  } catch (const UsageError& error) {
+    effect.refusal = error.what();
+    return effect;
+  }
+  effect.before = totals_of(trace, machine);
+  effect.after = totals_of(fused, machine);
+  effect.merged_into = work_ops(fused, true) - work_ops(trace, true);
+  effect.merged_ops = work_ops(trace, false) - work_ops(fused, false) + effect.merged_into;
+  const std::vector<bool> had = allocated(trace), has = allocated(fused);
+  for (std::size_t s = 0; s < had.size(); ++s) {
+    if (!had[s] || has[s]) continue;
+    ++effect.vanished;
+    effect.vanished_bytes += trace.storages[s].bytes;
+  }
+  return effect;
+}
+
+}  // namespace memwall

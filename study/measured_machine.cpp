@@ -1,0 +1,78 @@
+#include "study/measured_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/hw/machine_file.h"
+#include "models/hw/modelled_step.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+constexpr const char* kUnknownDevice =
+    "The file does not say which device it was captured on: give --measured-on, or --machine.";
+
+bool is_known(const std::string& machine) {
+  const auto machines = list_machines();
+  return std::any_of(machines.begin(), machines.end(), [&](const MachineSummary& m) { return m.name == machine; });
+}
+
+bool has_gpu(const Machine& machine, const std::string& gpu) {
+  const auto& aliases = machine.gpu.aliases;
+  return machine.gpu.name == gpu || std::find(aliases.begin(), aliases.end(), gpu) != aliases.end();
+}
+
+// Notes `given` as the machine of a trace whose file knows no more than the GPU's name (which may be "").
+void take_given(Trace& trace, const std::string& given, const std::string& gpu, Bytes gpu_memory) {
+  if (measured_nowhere(trace))
+    throw UsageError(fmt::format(
+        "--measured-on {}: nothing in \"{}\" was measured; give --machine, for which its durations are modelled.",
+        given, trace.name));
+  const Machine machine = load_machine(given);
+  if (!gpu.empty() && !has_gpu(machine, gpu)) {
+    const std::string own = machine_for_device(gpu, gpu_memory);
+    if (!own.empty())
+      throw UsageError(fmt::format(
+          "--measured-on {}: its GPU is {}, but the file says that it was measured on {}; expected {}, or another "
+          "machine with that GPU.",
+          given, machine.gpu.name, gpu, own));
+    trace.notes.push_back(fmt::format(
+        "The file says it was measured on {}, a GPU that no machine file names: --measured-on {} is believed.", gpu,
+        given));
+  } else {
+    trace.notes.push_back(fmt::format("It was measured on {}, as --measured-on says.", given));
+  }
+  std::erase_if(trace.notes, [](const std::string& note) { return note == kUnknownDevice; });
+  trace.machine = given;
+}
+
+}  // namespace
+
+void require_machine(const std::string& given) {
+  if (!given.empty()) load_machine(given);
+}
+
+void name_machine(Trace& trace, const std::string& given) {
+  if (given.empty() || given == trace.machine) return;
+  const bool says_gpu = is_known(trace.machine);
+  take_given(trace, given, says_gpu ? load_machine(trace.machine).gpu.name : trace.machine, 0);
+}
+
+void name_machine(const ImportedStep& step, Trace& trace, const std::string& given) {
+  if (!trace.machine.empty()) return name_machine(trace, given);
+  if (!given.empty()) return take_given(trace, given, step.gpu, step.gpu_memory);
+  if (step.gpu.empty()) {
+    if (trace.knowledge.timing) trace.notes.push_back(kUnknownDevice);
+    return;
+  }
+  trace.machine = machine_for_device(step.gpu, step.gpu_memory);
+  trace.notes.push_back(
+      trace.machine.empty()
+          ? fmt::format("No machine file has a device called {} with {} bytes: give --measured-on, or --machine.",
+                        step.gpu, step.gpu_memory)
+          : fmt::format("{} with {} bytes is the GPU of machine {}.", step.gpu, step.gpu_memory, trace.machine));
+}
+
+}  // namespace memwall

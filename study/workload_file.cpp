@@ -1,0 +1,230 @@
+#include "study/workload_file.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <optional>
+
+#include "study/generated_step.h"
+#include "study/measured_machine.h"
+#include "cli/progress.h"
+#include "models/hw/machine_file.h"
+#include "models/hw/traffic.h"
+#include "models/workload/generate/workload_file.h"
+#include "models/workload/import/archive_source.h"
+#include "models/workload/import/file_head.h"
+#include "models/workload/import/job_files.h"
+#include "models/workload/import/rank_join.h"
+#include "models/workload/import/trace_coverage.h"
+#include "sim/error.h"
+#include "sim/trace/trace_check.h"
+#include "traces/run/run_file.h"
+#include "traces/trace/trace_file.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kTrace = "memwall trace", *kGenerated = "generated step";
+
+std::string expected() {
+  std::string names;
+  for (const Importer& importer : importers()) names += importer.name + ", ";
+  return fmt::format(
+      "expected a memwall trace (.mwt), a format that `memwall import --formats` explains ({}told apart by content), "
+      "or a network to generate: a name that `memwall generate --list` shows, a .textproto or a Hugging Face "
+      "config.json",
+      names);
+}
+
+// " and no such workload", unless what was given is a file's path: a folder in front, or an extension of letters.
+std::string near_workload(const fs::path& path) {
+  const std::string extension = path.extension().string();
+  const auto letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  if (path.has_parent_path() || (!extension.empty() && std::all_of(extension.begin() + 1, extension.end(), letter)))
+    return "";
+  const std::string near = nearest_name(path.string().substr(0, 100), known_workloads());
+  return near.empty() ? "" : fmt::format(" and no such workload (nearest: \"{}\")", near);
+}
+
+// A name, or a file with settings behind it ("mine.textproto:batch=2").
+bool is_generated(const fs::path& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) return path.extension() == ".textproto";
+  return names_workload(path.string()) || path.string().find(".textproto:") != std::string::npos ||
+         path.string().find(".json:") != std::string::npos;
+}
+
+void require_readable(const fs::path& path) {
+  std::error_code error;
+  const fs::path file = place_of(path).file;
+  const fs::file_status status = fs::status(file, error);
+  if (!fs::exists(status))
+    throw InputError(fmt::format("{}: there is no such file{}; {}.", path.string(), near_workload(path), expected()));
+  if (fs::is_directory(status)) throw InputError(fmt::format("{}: this is a folder; {}.", path.string(), expected()));
+  if (!std::ifstream(file))
+    throw InputError(fmt::format("{}: the file cannot be opened; {}.", path.string(), expected()));
+}
+
+bool is_network(const FileHead& head) {
+  constexpr std::string_view names[] = {"model_type", "architectures", "_name_or_path", "hidden_size"};
+  return std::any_of(head.members.begin(), head.members.end(), [&](const std::string& member) {
+    return std::find(std::begin(names), std::end(names), member) != std::end(names);
+  });
+}
+
+[[noreturn]] void refuse(const FileHead& head) {
+  const std::string path = head.path.string();
+  if (head.text.empty()) throw InputError(fmt::format("{}: the file is empty; {}.", path, expected()));
+  if (const std::string what = known_otherwise(head); !what.empty())
+    throw InputError(fmt::format("{}: {}; {}.", path, what, expected()));
+  std::string members;
+  for (std::size_t i = 0; i < std::min<std::size_t>(head.members.size(), 8); ++i)
+    members += fmt::format("{}\"{}\"", i == 0 ? ", an object with " : ", ", shown_beginning(head.members[i]));
+  throw InputError(fmt::format("{}: the file is of an unknown kind, it begins with \"{}\"{}; {}.", path,
+                               shown_beginning(head.text), members, expected()));
+}
+
+struct Kind {
+  std::string name;
+  const Importer* importer = nullptr;  // of a foreign format
+};
+
+Kind find_kind(const fs::path& path) {
+  if (is_generated(path)) return {kGenerated};
+  require_readable(path);
+  const bool in_archive = !place_of(path).member.empty();
+  if (!in_archive && is_trace_file(path)) return {kTrace};
+  if (!in_archive && is_run_file(path))
+    throw InputError(
+        fmt::format("{}: this is a run file, the result of `memwall run`; {}.", path.string(), expected()));
+  FileHead head = read_file_head(path);
+  if (is_network(head)) return {kGenerated};
+  if (const Importer* importer = importer_of(head)) return {importer->name, importer};
+  if (is_network(head)) return {kGenerated};
+  refuse(head);
+}
+
+void require_taken(const Kind& kind, const ImportSettings& settings, const fs::path& path) {
+  const auto refuse_unless = [&](bool Importer::*takes, const std::string& given, const char* what) {
+    if (given.empty() || (kind.importer != nullptr && kind.importer->*takes)) return;
+    std::string names;
+    for (const Importer& importer : importers())
+      if (importer.*takes) names += fmt::format("{}a {}", names.empty() ? "" : " or ", importer.name);
+    throw UsageError(fmt::format("{}: expected beside {}; {} is a {}.", fmt::format(fmt::runtime(what), given), names,
+                                 path.string(), kind.name));
+  };
+  refuse_unless(&Importer::takes_execution_trace, settings.execution_trace.string(), "--et {}");
+  refuse_unless(&Importer::takes_step_range, settings.step_range, "--step-range {}");
+}
+
+ImportedStep import_step(const Importer& importer, const fs::path& path, const ImportSettings& settings) {
+  if (!settings.execution_trace.empty()) require_readable(settings.execution_trace);
+  const ReadingProgress progress(place_of(path).file);
+  return importer.import(path, settings);
+}
+
+Workload workload_of(ImportedStep step, std::string kind, const std::string& measured_on) {
+  Workload workload;
+  workload.kind = std::move(kind);
+  workload.trace = std::move(step.trace);
+  name_machine(step, workload.trace, measured_on);
+  if (!(step.gpu.empty() && measured_on.empty()) &&
+      !workload.trace.machine.empty())  // with the traffic that the machine makes possible
+    workload.trace = with_possible_traffic(std::move(workload.trace), load_machine(workload.trace.machine));
+  workload.report = std::move(step.report);
+  workload.decisions = std::move(step.decisions);
+  for (Decision& decision : coverage_of(workload.trace)) workload.decisions.push_back(std::move(decision));
+  for (const fs::path& file : step.files) workload.files.push_back(place_of(file).file);
+  return workload;
+}
+
+Workload load_import(const Importer& importer, const fs::path& path, const ImportSettings& settings,
+                     const std::string& measured_on) {
+  ImportedStep step = import_step(importer, path, settings);
+  describe_rank(step);
+  return workload_of(std::move(step), importer.name, measured_on);
+}
+
+Workload load_ranks(const JobFiles& job, const std::string& step_range, const std::string& measured_on) {
+  std::vector<ImportedStep> steps;
+  std::string kind;
+  for (const JobFile& file : job.files) {
+    const Kind found = find_kind(file.capture);
+    const ImportSettings settings{file.execution_trace, step_range};
+    require_taken(found, settings, file.capture);
+    if (found.importer == nullptr)
+      throw UsageError(fmt::format("{}: several files are captures of the ranks of one job; this is a {}.",
+                                   file.capture.string(), found.name));
+    steps.push_back(import_step(*found.importer, file.capture, settings));
+    kind = found.name;
+  }
+  Workload workload =
+      workload_of(joined_steps(std::move(steps)), fmt::format("{} ranks, {}", job.files.size(), kind), measured_on);
+  workload.report.insert(workload.report.begin(), job.notes.begin(), job.notes.end());
+  return workload;
+}
+
+}  // namespace
+
+std::string kind_of_workload(const fs::path& path) { return find_kind(path).name; }
+
+Workload load_workload(const fs::path& path, const ImportSettings& settings, const std::string& measured_on) {
+  require_machine(measured_on);
+  const Kind kind = find_kind(path);
+  require_taken(kind, settings, path);
+  if (kind.importer != nullptr) return load_import(*kind.importer, path, settings, measured_on);
+  Workload workload;
+  workload.kind = kind.name;
+  if (kind.name == kGenerated) {
+    GeneratedStep step = generated_step(path.string(), {});
+    workload.trace = std::move(step.trace);
+    workload.files = std::move(step.files);
+    name_machine(workload.trace, measured_on);
+    return workload;
+  }
+  workload.files.push_back(path);
+  const ReadingProgress progress(path);
+  workload.trace = read_trace(path);
+  name_machine(workload.trace, measured_on);
+  return workload;
+}
+
+Workload load_workload(const std::vector<fs::path>& paths, const std::vector<fs::path>& execution_traces,
+                       const std::string& step_range, const std::string& measured_on) {
+  require_machine(measured_on);
+  std::error_code error;
+  if (paths.size() == 1 && execution_traces.size() <= 1 && !fs::is_directory(paths.front(), error))
+    return load_workload(paths.front(), {execution_traces.empty() ? fs::path() : execution_traces.front(), step_range},
+                         measured_on);
+  for (const fs::path& path : paths)
+    if (!fs::is_directory(path, error) && !is_generated(path)) require_readable(path);
+  const JobFiles job = job_files(paths, execution_traces);
+  if (job.files.empty())
+    throw UsageError(fmt::format(
+        "{}: these are ExecutionTraces alone; expected the captures of their ranks beside them.", title_of(paths)));
+  if (job.files.size() == 1)
+    return load_workload(job.files.front().capture, {job.files.front().execution_trace, step_range}, measured_on);
+  return load_ranks(job, step_range, measured_on);
+}
+
+std::string title_of(const std::vector<fs::path>& paths) {
+  if (paths.empty()) return "";
+  return paths.front().string() + (paths.size() > 1 ? fmt::format(" and {} more", paths.size() - 1) : "");
+}
+
+std::string hash_of_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError(fmt::format("{}: the file cannot be opened.", path.string()));
+  std::vector<char> buffer(1 << 20);
+  uLong sum = crc32(0, nullptr, 0);
+  while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), in.gcount() > 0)
+    sum = crc32(sum, reinterpret_cast<const Bytef*>(buffer.data()), static_cast<uInt>(in.gcount()));
+  return fmt::format("crc32:{:08x}", sum);
+}
+
+}  // namespace memwall

@@ -1,0 +1,490 @@
+// Does zero split memory, traffic and work as the papers say, and refuse what it cannot split?
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "policies/sharding/zero_buckets.h"
+#include "policies/sharding/zero_partition.h"
+#include "policies/sharding/zero_gather_plan.h"
+#include "sim/error.h"
+#include "sim/policy/registry.h"
+#include "sim/engine/simulation.h"
+#include "sim/trace/trace_check.h"
+#include "tests/support/gpt_trace.h"
+#include "tests/support/layer_trace.h"
+#include "tests/support/live_bytes.h"
+#include "tests/support/races.h"
+#include "tests/support/test_machine.h"
+
+namespace memwall {
+namespace {
+
+Trace rewritten(const Trace& trace, const std::vector<std::string>& policies, const Machine& machine = test_machine()) {
+  std::vector<PolicySpec> specs;
+  for (const std::string& policy : policies) specs.push_back(parse_policy(policy));
+  const auto pricer = test_pricer(machine);
+  return apply_rewriters(trace, specs, machine, *pricer);
+}
+
+std::string zero(int stage, int ranks, const std::string& more = "") {
+  return "zero:stage=" + std::to_string(stage) + ",ranks=" + std::to_string(ranks) + more;
+}
+
+Bytes sent(const Trace& trace, CollectiveKind kind) {
+  Bytes bytes = 0;
+  for (const Op& op : trace.ops)
+    if (op.kind == OpKind::collective && op.collective == kind) bytes += op.bytes;
+  return bytes;
+}
+
+std::size_t count(const Trace& trace, CollectiveKind kind) {
+  std::size_t n = 0;
+  for (const Op& op : trace.ops) n += op.kind == OpKind::collective && op.collective == kind;
+  return n;
+}
+
+std::size_t first_update(const Trace& trace) {
+  std::size_t i = 0;
+  while (trace.ops[i].operator_name == 0 || trace.strings[trace.ops[i].operator_name].find("adam") == std::string::npos)
+    ++i;
+  return i;
+}
+
+void expect_refusal(const Trace& trace, const std::string& policy, const std::string& part,
+                    const Machine& machine = test_machine()) {
+  try {
+    rewritten(trace, {policy}, machine);
+    FAIL() << policy << " must be refused";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+// ---- memory ----
+
+// 16 bytes per parameter: 2 + 2 of 16-bit parameters and gradients, 12 of fp32 master copy and moments.
+TEST(Zero, SevenBillionParametersHold112GigabytesBeforeActivations) {
+  GptShape shape = seven_billion_gpt();
+  shape.preexisting_gradients = true;
+  const Trace trace = gpt_step(shape);
+  EXPECT_EQ(model_state(live_bytes(trace).front()), 112'000'000'000);
+  const Trace stage0 = rewritten(trace, {zero(0, 8)});
+  EXPECT_EQ(model_state(live_bytes(stage0).front()), 112'000'000'000);
+}
+
+// Rajbhandari et al. 2020, figure 1: 4P + 12P/N, 2P + 14P/N, 16P/N.
+TEST(Zero, ModelStatePerRankIsThePapers) {
+  GptShape shape = seven_billion_gpt();
+  shape.preexisting_gradients = true;
+  const Trace trace = gpt_step(shape);
+  constexpr Bytes P = 7'000'000'000, N = 8;
+  const std::map<int, Bytes> expected{{1, 4 * P + 12 * P / N}, {2, 2 * P + 14 * P / N}, {3, 16 * P / N}};
+  for (const auto& [stage, bytes] : expected)
+    EXPECT_EQ(model_state(live_bytes(rewritten(trace, {zero(stage, N)})).front()), bytes) << "stage " << stage;
+}
+
+// The same with gradients that backward allocates: what lives when the optimizer begins.
+TEST(Zero, OnlySlicesAreLeftWhenTheOptimizerBegins) {
+  const GptShape shape;
+  const Trace trace = gpt_step(shape);
+  const Bytes P = parameter_count(shape), N = 8;
+  ASSERT_EQ(P % N, 0);
+  const std::map<int, Bytes> expected{{0, 16 * P}, {1, 4 * P + 12 * P / N}, {2, 2 * P + 14 * P / N}, {3, 16 * P / N}};
+  for (const auto& [stage, bytes] : expected) {
+    const Trace result = rewritten(trace, {zero(stage, N)});
+    EXPECT_EQ(model_state(live_bytes(result)[first_update(result)]), bytes) << "stage " << stage;
+  }
+}
+
+TEST(Zero, WholeGradientsLiveForTwoBucketsAtMost) {
+  LayerShape shape;
+  shape.parameter_bytes.assign(20, 4096);
+  const Trace trace = layer_trace(shape);
+  for (const int stage : {2, 3}) {
+    const Trace result = rewritten(trace, {zero(stage, 4, ",bucket_bytes=8KiB")});
+    Bytes most = 0;
+    for (const LiveBytes& live : live_bytes(result)) most = std::max(most, of(live, StorageKind::gradient));
+    EXPECT_LE(most, 20 * 1024 + 2 * 8192 + 4096) << "stage " << stage;
+    EXPECT_GT(most, 20 * 1024 + 8192) << "stage " << stage;
+  }
+}
+
+TEST(Zero, StageThreeHoldsTwoUnitsWhole) {
+  LayerShape shape;
+  shape.parameter_bytes.assign(10, 4096);
+  const Trace trace = layer_trace(shape);
+  const auto most = [&](const std::string& more) {
+    Bytes bytes = 0;
+    for (const LiveBytes& live : live_bytes(rewritten(trace, {zero(3, 4, more)})))
+      bytes = std::max(bytes, of(live, StorageKind::parameter));
+    return bytes - 10 * 1024;
+  };
+  EXPECT_EQ(most(""), 2 * 4096);
+  EXPECT_EQ(most(",prefetch=0"), 4096);
+  EXPECT_EQ(most(",reuse_distance=1GiB"), 10 * 4096);
+}
+
+// A parameter of 5 elements over 4 ranks: alone it is padded to 8; in a flat buffer only the end is.
+TEST(Zero, PartsArePadded) {
+  LayerShape shape;
+  shape.parameter_bytes = {10, 10, 10};
+  const Trace trace = layer_trace(shape);
+  const auto parameters = [](const Trace& t) { return of(live_bytes(t).front(), StorageKind::parameter); };
+  const auto states = [](const Trace& t) { return of(live_bytes(t).front(), StorageKind::optimizer_state); };
+  const Trace stage1 = rewritten(trace, {zero(1, 4)}), stage3 = rewritten(trace, {zero(3, 4)});
+  EXPECT_EQ(states(trace), 9 * 20);
+  EXPECT_EQ(states(stage1), 12 * 4);  // 45 elements: 12 per rank
+  EXPECT_EQ(parameters(stage3), 3 * 2 * 2);
+  EXPECT_EQ(sent(stage1, CollectiveKind::all_gather), 32 / 4 * 3);      // 15 elements, padded to 16
+  EXPECT_EQ(sent(stage3, CollectiveKind::all_gather), 2 * 48 / 4 * 3);  // three times 8 elements, twice
+}
+
+// ---- traffic ----
+
+// Bytes that a rank sends per step, of P bytes of parameters: 2P, 2P, 2P, 3P, times (N-1)/N.
+TEST(Zero, TrafficIsThePapers) {
+  LayerShape shape;
+  shape.parameter_bytes = {1024, 65536, 2048, 4096, 8192};
+  const Trace trace = layer_trace(shape);
+  const Bytes P = 1024 + 65536 + 2048 + 4096 + 8192, N = 8, part = P / N * (N - 1);
+  const Trace stage0 = rewritten(trace, {zero(0, N)});
+  EXPECT_EQ(sent(stage0, CollectiveKind::all_reduce), 2 * part);
+  EXPECT_EQ(sent(stage0, CollectiveKind::all_gather) + sent(stage0, CollectiveKind::reduce_scatter), 0);
+  for (const int stage : {1, 2}) {
+    const Trace result = rewritten(trace, {zero(stage, N)});
+    EXPECT_EQ(sent(result, CollectiveKind::reduce_scatter), part);
+    EXPECT_EQ(sent(result, CollectiveKind::all_gather), part);
+    EXPECT_EQ(sent(result, CollectiveKind::all_reduce), 0);
+  }
+  const Trace stage3 = rewritten(trace, {zero(3, N)});
+  EXPECT_EQ(sent(stage3, CollectiveKind::reduce_scatter), part);
+  EXPECT_EQ(sent(stage3, CollectiveKind::all_gather), 2 * part);
+}
+
+// A GPT's output layer shares the embedding's weight, so stage 3 gathers that once more than the rest:
+// for the embedding, for the output layer, and for its backward.
+TEST(Zero, StageThreeGathersASharedWeightAtEachOfItsUnits) {
+  const GptShape shape;
+  const Bytes P = 2 * parameter_count(shape), E = 2 * (shape.vocabulary + shape.sequence) * shape.hidden, N = 8;
+  const Trace result = rewritten(gpt_step(shape), {zero(3, N)});
+  EXPECT_EQ(sent(result, CollectiveKind::reduce_scatter), P / N * (N - 1));
+  EXPECT_EQ(sent(result, CollectiveKind::all_gather), (2 * P + E) / N * (N - 1));
+}
+
+TEST(Zero, WithCheckpointingStageThreeGathersOnceMoreUnlessTheParametersAreKept) {
+  GptShape gpt;
+  gpt.layers = 4;
+  const Trace trace = gpt_step(gpt);
+  const Bytes N = 8;
+  const Trace checkpointed = rewritten(trace, {"checkpoint:mode=full"});
+  ASSERT_TRUE(std::any_of(checkpointed.ops.begin(), checkpointed.ops.end(),
+                          [](const Op& op) { return op.phase == Phase::recompute; }));
+  const Bytes plain = sent(rewritten(trace, {zero(3, N)}), CollectiveKind::all_gather);
+  const Trace often = rewritten(trace, {"checkpoint:mode=full", zero(3, N)});
+  const Trace kept = rewritten(trace, {"checkpoint:mode=full", zero(3, N, ",reuse_distance=1B")});
+  const Bytes h = gpt.hidden, layer = 2 * (12 * h * h + 13 * h);
+  // Recompute and backward of a layer follow each other: kept, they share one gather. So do the last
+  // layers' neighbours in forward and backward: the output layer.
+  const Bytes head = 2 * ((gpt.vocabulary + gpt.sequence) * h + 2 * h);
+  EXPECT_EQ(sent(often, CollectiveKind::all_gather), plain + gpt.layers * layer / N * (N - 1));
+  EXPECT_EQ(sent(kept, CollectiveKind::all_gather), plain - head / N * (N - 1));
+  EXPECT_EQ(sent(often, CollectiveKind::reduce_scatter), sent(kept, CollectiveKind::reduce_scatter));
+}
+
+TEST(Zero, RecomputedContentIsTheOriginals) {
+  GptShape gpt;
+  gpt.layers = 3;
+  const Trace trace = rewritten(gpt_step(gpt), {"checkpoint:mode=full", zero(3, 4)});
+  const auto hashes = producer_hashes(trace);
+  int compared = 0;
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    if (trace.ops[id].source == kNoOp || hashes[id] == 0) continue;
+    EXPECT_EQ(hashes[id], hashes[trace.ops[id].source]) << trace.strings[trace.ops[id].name];
+    ++compared;
+  }
+  EXPECT_GT(compared, 20);
+}
+
+TEST(Zero, GradientAccumulationReducesOncePerUpdateOrOncePerPass) {
+  LayerShape shape;
+  shape.passes = 3;
+  const Bytes P = 1024 + 2048 + 4096, N = 4, part = P / N * (N - 1);
+  const Trace trace = layer_trace(shape);
+  EXPECT_EQ(sent(rewritten(trace, {zero(0, N)}), CollectiveKind::all_reduce), 2 * part);
+  EXPECT_EQ(sent(rewritten(trace, {zero(1, N)}), CollectiveKind::reduce_scatter), part);
+  const Trace stage2 = rewritten(trace, {zero(2, N)}), stage3 = rewritten(trace, {zero(3, N)});
+  EXPECT_EQ(sent(stage2, CollectiveKind::reduce_scatter), 3 * part);
+  EXPECT_EQ(sent(stage2, CollectiveKind::all_gather), part);
+  EXPECT_EQ(sent(stage3, CollectiveKind::reduce_scatter), 3 * part);
+  EXPECT_EQ(sent(stage3, CollectiveKind::all_gather), 3 * 2 * part);
+  for (const Trace* result : {&stage2, &stage3})
+    EXPECT_EQ(of(live_bytes(*result)[first_update(*result)], StorageKind::gradient), P / N);
+}
+
+// ---- soundness ----
+
+TEST(Zero, EveryStageAndSettingLeavesASoundTrace) {
+  for (const bool preexisting : {false, true})
+    for (const int stage : {0, 1, 2, 3})
+      for (const char* more :
+           {"", ",overlap=0", ",prefetch=0", ",reuse_distance=1KiB", ",bucket_bytes=1", ",bucket_bytes=1GiB"}) {
+        GptShape shape;
+        shape.steps = 2;
+        shape.preexisting_gradients = preexisting;
+        const Trace trace = gpt_step(shape);
+        const Trace result = rewritten(trace, {zero(stage, 4, more)});
+        EXPECT_EQ(check(result), std::vector<std::string>{}) << stage << more;
+        EXPECT_EQ(races(result), std::vector<std::string>{}) << stage << more;
+        EXPECT_EQ(result.ranks, 4u);
+        EXPECT_EQ(result.steps.size(), 2u);
+        EXPECT_GT(result.notes.size(), trace.notes.size());
+        for (const Op& op : result.ops) {
+          if (op.added) {
+            EXPECT_EQ(op.origin, Origin::modelled);
+          }
+        }
+      }
+}
+
+// The control of the above: each wait that zero adds protects something, so none may be missing.
+TEST(Zero, WithoutOneOfItsWaitsThereIsARace) {
+  for (const int stage : {0, 1, 2, 3}) {
+    LayerShape shape;
+    shape.steps = 2;
+    const Trace result = rewritten(layer_trace(shape), {zero(stage, 4, ",bucket_bytes=1024")});
+    ASSERT_EQ(races(result), std::vector<std::string>{});
+    int waits = 0, needed = 0;
+    for (OpId id = 0; id < result.ops.size(); ++id) {
+      if (result.ops[id].kind != OpKind::event_wait) continue;
+      Trace broken = result;
+      broken.ops[id] = Op{};
+      ++waits;
+      needed += !races(broken).empty();
+    }
+    EXPECT_GT(needed, 0) << "stage " << stage;
+    EXPECT_GE(2 * needed, waits) << "stage " << stage << ": " << needed << " of " << waits;
+  }
+}
+
+TEST(Zero, SameInputSameOps) {
+  const Trace trace = gpt_step({});
+  const Trace a = rewritten(trace, {zero(3, 4)}), b = rewritten(trace, {zero(3, 4)});
+  ASSERT_EQ(a.ops.size(), b.ops.size());
+  for (std::size_t i = 0; i < a.ops.size(); ++i) {
+    EXPECT_EQ(a.ops[i].target, b.ops[i].target);
+    EXPECT_EQ(a.ops[i].duration, b.ops[i].duration);
+  }
+  EXPECT_EQ(a.notes, b.notes);
+}
+
+// ---- time ----
+
+TEST(Zero, TheOptimizerDoesItsShareOfTheWork) {
+  const Trace trace = layer_trace({});
+  for (const int stage : {0, 1, 2, 3}) {
+    const Trace result = rewritten(trace, {zero(stage, 4)});
+    int updates = 0;
+    for (const Op& op : result.ops) {
+      if (result.strings[op.operator_name] != "adam") continue;
+      ++updates;
+      EXPECT_EQ(op.duration, stage == 0 ? nanoseconds(1000) : nanoseconds(250));
+      EXPECT_EQ(op.origin, stage == 0 ? Origin::measured : Origin::transferred);
+    }
+    EXPECT_EQ(updates, 3);
+  }
+}
+
+Duration span(const Trace& trace, const Machine& machine) {
+  SimulationOptions options;
+  options.allocator = "ideal";
+  return simulate(trace, machine, options).gpu_span;
+}
+
+// Three parameters of 1 MB, two ranks at 100 GB/s: a reduce-scatter or gather of one takes 5 us, an
+// all-reduce 10 us. Kernels take 1 us each: 3 forward, loss, 3 backward, 3 updates. No host costs.
+TEST(Zero, TimesOfASmallStepByHand) {
+  LayerShape shape;
+  shape.parameter_bytes = {1'000'000, 1'000'000, 1'000'000};
+  Trace trace = layer_trace(shape);
+  trace.constants.event_latency = Duration{0};
+  const Machine machine = test_machine();
+  ASSERT_EQ(span(trace, machine), microseconds(10));
+  // One gradient per bucket of 1 MB, so no buffers. Backward ends at 7; the first gradient is ready at 5.
+  const std::string one = ",bucket_bytes=1000000";
+  // All-reduces 5..15, 15..25, 25..35, then three updates.
+  EXPECT_EQ(span(rewritten(trace, {zero(0, 2, one)}), machine), microseconds(38));
+  // Not overlapped: 4 + 3 * (1 + 10) + 3.
+  EXPECT_EQ(span(rewritten(trace, {zero(0, 2, one + ",overlap=0")}), machine), microseconds(40));
+  // Reduce-scatters 5..10, 10..15, 15..20; updates of 0.5 us until 21.5; gathers 20.5..35.5.
+  EXPECT_EQ(span(rewritten(trace, {zero(1, 2, one)}), machine), microseconds(35) + nanoseconds(500));
+}
+
+TEST(Zero, OverlapAndPrefetchHideCommunication) {
+  LayerShape shape;
+  shape.parameter_bytes.assign(8, 200'000);  // 1 us per collective and rank pair at 100 GB/s
+  const Trace trace = layer_trace(shape);
+  const Machine machine = test_machine();
+  for (const int stage : {0, 1, 2, 3})
+    EXPECT_LT(span(rewritten(trace, {zero(stage, 2, ",bucket_bytes=200000")}), machine),
+              span(rewritten(trace, {zero(stage, 2, ",bucket_bytes=200000,overlap=0")}), machine))
+        << "stage " << stage;
+  EXPECT_LT(span(rewritten(trace, {zero(3, 2)}), machine),
+            span(rewritten(trace, {zero(3, 2, ",prefetch=0")}), machine));
+}
+
+TEST(Zero, NvlinkMatters) {
+  LayerShape shape;
+  shape.parameter_bytes.assign(6, 2'000'000);
+  const Trace trace = layer_trace(shape);
+  const Machine nvlink = test_machine(), pcie = test_machine_without_nvlink();
+  for (const int stage : {0, 1, 2, 3}) {
+    const Duration fast = span(rewritten(trace, {zero(stage, 8)}, nvlink), nvlink);
+    const Duration slow = span(rewritten(trace, {zero(stage, 8)}, pcie), pcie);
+    EXPECT_GT(to_seconds(slow), 5 * to_seconds(fast)) << "stage " << stage;
+  }
+}
+
+// ---- refusals ----
+
+TEST(Zero, RefusesByName) {
+  const Trace trace = layer_trace({});
+  expect_refusal(trace, "zero:stage=1,ranks=1", "ranks=1");
+  expect_refusal(trace, "zero:stage=4,ranks=8", "stage=4");
+  expect_refusal(trace, "zero:stage=1", "ranks");
+  expect_refusal(trace, "zero:stage=1,ranks=8,bucket_bytes=0", "bucket_bytes=0");
+  expect_refusal(trace, "zero:stage=1,ranks=8,mode=deepspeed", "mode=deepspeed");
+  Machine small = test_machine();
+  small.fabrics.pop_back();
+  expect_refusal(trace, "zero:stage=1,ranks=16", "nvlink reaches 8", small);
+  LayerShape shape;
+  shape.optimizer = false;
+  expect_refusal(layer_trace(shape), "zero:stage=1,ranks=8", "no optimizer step");
+  EXPECT_NO_THROW(rewritten(layer_trace(shape), {zero(0, 8)}));
+}
+
+TEST(Zero, RefusesAnOptimizerThatRunsInsideBackward) {
+  Trace trace = gpt_step({});
+  // The last backward kernel goes behind the first update.
+  const auto update = std::find_if(trace.ops.begin(), trace.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kernel && op.phase == Phase::optimizer;
+  });
+  ASSERT_NE(update, trace.ops.end());
+  const auto backward = std::find_if(trace.ops.begin(), trace.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kernel && op.phase == Phase::backward;
+  });
+  Op late = *backward;
+  late.use_count = 0;
+  late.thread = update->thread;
+  trace.ops.insert(update + 1, late);
+  for (Step& step : trace.steps) {
+    if (step.first > 0) ++step.first;
+    ++step.last;
+  }
+  expect_refusal(trace, "zero:stage=1,ranks=8", "while backward still runs");
+}
+
+TEST(Zero, RefusesATraceThatDoesNotKnowItsStorages) {
+  Trace trace = layer_trace({});
+  for (Storage& s : trace.storages)
+    if (s.kind == StorageKind::parameter) s.kind = StorageKind::unknown;
+  expect_refusal(trace, "zero:stage=3,ranks=8", "no storage is known to be a parameter");
+  trace = layer_trace({});
+  for (Storage& s : trace.storages)
+    if (s.kind == StorageKind::gradient) s.kind = StorageKind::unknown;
+  expect_refusal(trace, "zero:stage=1,ranks=8", "gradient");
+  trace.knowledge.dataflow = false;
+  expect_refusal(trace, "zero:stage=1,ranks=8", "dataflow");
+}
+
+TEST(Zero, ReplacesCapturedGradientAllReducesAndRefusesOtherCollectives) {
+  LayerShape shape;
+  shape.captured_all_reduce = true;
+  Trace trace = layer_trace(shape);
+  expect_refusal(trace, "zero:stage=0,ranks=4", "already all-reduces gradients");
+  const Trace result = rewritten(trace, {zero(2, 4)});
+  EXPECT_EQ(count(result, CollectiveKind::all_reduce), 0u);
+  EXPECT_EQ(sent(result, CollectiveKind::reduce_scatter), (1024 + 2048 + 4096) / 4 * 3);
+  for (Op& op : trace.ops)
+    if (op.kind == OpKind::collective) op.collective = CollectiveKind::all_to_all;
+  expect_refusal(trace, "zero:stage=2,ranks=4", "ncclDevKernel_AllReduce");
+}
+
+TEST(Zero, AParameterThatForwardWritesStaysWhole) {
+  LayerShape shape;
+  Trace trace = layer_trace(shape);
+  // Layer 0's forward now also writes its weight, as a running statistic would be.
+  const StorageId weight = 1;
+  ASSERT_EQ(trace.storages[weight].kind, StorageKind::parameter);
+  std::vector<Use> uses;
+  std::uint32_t version = 0;
+  for (Op& op : trace.ops) {
+    auto own = trace.uses_of(op);
+    std::vector<Use> changed(own.begin(), own.end());
+    for (Use& use : changed)
+      if (use.storage == weight) use.version = use.access == Access::read ? version : ++version;
+    if (trace.strings[op.name] == "linear" && trace.strings[op.module] == "layers.0")
+      changed.push_back({weight, ++version, Access::write});
+    op.first_use = static_cast<std::uint32_t>(uses.size());
+    op.use_count = static_cast<std::uint16_t>(changed.size());
+    uses.insert(uses.end(), changed.begin(), changed.end());
+  }
+  trace.uses = uses;
+  ASSERT_EQ(check(trace), std::vector<std::string>{});
+  const Trace result = rewritten(trace, {zero(3, 4)});
+  EXPECT_EQ(of(live_bytes(result).front(), StorageKind::parameter), 1024 + (2048 + 4096) / 4);
+}
+
+// ---- parts ----
+
+TEST(ZeroBuckets, CloseWhenReachedAsInPytorch) {
+  using Groups = std::vector<std::vector<std::size_t>>;
+  EXPECT_EQ(
+      fill_buckets({kFirstBucket / 2, kFirstBucket / 2, MiB(10), MiB(20), 1}, MiB(25), BucketRule::close_when_reached),
+      (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(fill_buckets({}, MiB(25), BucketRule::close_when_reached), Groups{});
+}
+
+TEST(ZeroBuckets, NeverExceedAsInDeepspeed) {
+  using Groups = std::vector<std::vector<std::size_t>>;
+  EXPECT_EQ(fill_buckets({4, 6, 1, 20, 3, 7}, 10, BucketRule::never_exceed), (Groups{{0, 1}, {2}, {3}, {4, 5}}));
+  const auto many = fill_buckets(std::vector<Bytes>(kMostTensors + 1, 1), MiB(25), BucketRule::never_exceed);
+  ASSERT_EQ(many.size(), 2u);
+  EXPECT_EQ(many[1].size(), 1u);
+}
+
+TEST(ZeroUnits, ABlockIsTheOutermostRepeatedModule) {
+  const ModuleUnits units({"embedding", "model.layers.0.attention.norm_1", "model.layers.0.mlp",
+                           "model.layers.1.attention", "model.layers.1.mlp", "head", "version2"});
+  EXPECT_EQ(units.unit("model.layers.1.mlp"), "model.layers.1");
+  EXPECT_EQ(units.unit("model.layers.0.attention.norm_1"), "model.layers.0");
+  EXPECT_EQ(units.unit("head"), "head");
+  EXPECT_EQ(units.unit("version2"), "version2");
+}
+
+TEST(ZeroUnits, ContainersOfDifferentThingsAreNoBlocks) {
+  const ModuleUnits units({"VGG_0.Sequential_0.Conv2d_0", "VGG_0.Sequential_0.Conv2d_1", "VGG_0.Sequential_1.Linear_0",
+                           "VGG_0.Sequential_1.Linear_1", "Net_0.Block_0.Linear_0", "Net_0.Block_1.Linear_2"});
+  EXPECT_EQ(units.unit("VGG_0.Sequential_0.Conv2d_1"), "VGG_0.Sequential_0.Conv2d_1");
+  EXPECT_EQ(units.unit("VGG_0.Sequential_1.Linear_0"), "VGG_0.Sequential_1.Linear_0");
+  EXPECT_EQ(units.unit("Net_0.Block_1.Linear_2"), "Net_0.Block_1");
+}
+
+TEST(ZeroUnits, WithoutModulesUnitsAreBuckets) {
+  LayerShape shape;
+  shape.modules = false;
+  shape.parameter_bytes.assign(6, 4096);
+  const Trace trace = layer_trace(shape);
+  const Dataflow flow(trace);
+  ZeroSettings settings;
+  settings.stage = 3;
+  settings.bucket = 8192;
+  const GatherPlan plan = plan_gathers(trace, analyze_for_zero(trace, flow, 3), settings);
+  EXPECT_EQ(plan.units, 3u);
+  ASSERT_EQ(plan.executions.size(), 6u);  // each in forward and in backward
+  for (const UnitExecution& execution : plan.executions) EXPECT_EQ(execution.parameters.size(), 2u);
+  EXPECT_EQ(plan.executions[0].unit, plan.executions[5].unit);
+}
+
+}  // namespace
+}  // namespace memwall

@@ -11,8 +11,8 @@
 #include "study/workload_file.h"
 #include "models/workload/forecast/memory_samples.h"
 #include "models/workload/forecast/recorded_series.h"
-#include "models/workload/import/byte_source.h"
-#include "models/workload/import/snapshot_import.h"
+#include "models/workload/import/bytes/byte_source.h"
+#include "models/workload/import/snapshot/snapshot_reader.h"
 #include "models/workload/memory/allocations.h"
 #include "models/workload/memory/start_state.h"
 #include "sim/error.h"
@@ -71,7 +71,7 @@ JobMemory of_run(const fs::path& path, std::size_t period) {
   std::vector<std::size_t> boundaries;
   for (const StepWindow& w : windows) boundaries.push_back(index_at(w.begin));
   boundaries.push_back(points.size());
-  job.series = equal_steps(bytes, boundaries, kStepSamples);
+  job.series = resample_steps(bytes, boundaries, kStepSamples);
   const TimeAccounting accounting = account(run);
   Duration busy{}, total{};
   for (const StepAccounting& step : accounting.steps) {
@@ -99,7 +99,7 @@ void set_steps(const MemoryRecording& recording, const DeviceRecording& device, 
   std::vector<std::size_t> boundaries;
   for (const RecordedStep& step : table.steps) boundaries.push_back(step.begin);
   boundaries.push_back(table.steps.back().end);
-  job.series = equal_steps(bytes, boundaries, kStepSamples);
+  job.series = resample_steps(bytes, boundaries, kStepSamples);
   job.notes.push_back(fmt::format("{} steps, as `memwall memory` tells them.", table.steps.size()));
   const auto last = std::min<std::size_t>(boundaries.back(), device.events.size()) - 1;
   const std::int64_t span = device.events[last].time_us - device.events[boundaries.front()].time_us;

@@ -14,10 +14,10 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
 #include "models/workload/generate/workload_file.h"
-#include "models/workload/import/archive_source.h"
-#include "models/workload/import/file_head.h"
-#include "models/workload/import/job_files.h"
-#include "models/workload/import/rank_join.h"
+#include "models/workload/import/bytes/archive_source.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/ranks/job_files.h"
+#include "models/workload/import/ranks/rank_join.h"
 #include "models/workload/import/trace_coverage.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
@@ -61,7 +61,7 @@ bool is_generated(const fs::path& path) {
 
 void require_readable(const fs::path& path) {
   std::error_code error;
-  const fs::path file = place_of(path).file;
+  const fs::path file = split_archive_path(path).file;
   const fs::file_status status = fs::status(file, error);
   if (!fs::exists(status))
     throw InputError(fmt::format("{}: there is no such file{}; {}.", path.string(), near_workload(path), expected()));
@@ -80,13 +80,13 @@ bool is_network(const FileHead& head) {
 [[noreturn]] void refuse(const FileHead& head) {
   const std::string path = head.path.string();
   if (head.text.empty()) throw InputError(fmt::format("{}: the file is empty; {}.", path, expected()));
-  if (const std::string what = known_otherwise(head); !what.empty())
+  if (const std::string what = unsupported_file_hint(head); !what.empty())
     throw InputError(fmt::format("{}: {}; {}.", path, what, expected()));
   std::string members;
   for (std::size_t i = 0; i < std::min<std::size_t>(head.members.size(), 8); ++i)
-    members += fmt::format("{}\"{}\"", i == 0 ? ", an object with " : ", ", shown_beginning(head.members[i]));
+    members += fmt::format("{}\"{}\"", i == 0 ? ", an object with " : ", ", printable_prefix(head.members[i]));
   throw InputError(fmt::format("{}: the file is of an unknown kind, it begins with \"{}\"{}; {}.", path,
-                               shown_beginning(head.text), members, expected()));
+                               printable_prefix(head.text), members, expected()));
 }
 
 struct Kind {
@@ -97,14 +97,14 @@ struct Kind {
 Kind find_kind(const fs::path& path) {
   if (is_generated(path)) return {kGenerated};
   require_readable(path);
-  const bool in_archive = !place_of(path).member.empty();
+  const bool in_archive = !split_archive_path(path).member.empty();
   if (!in_archive && is_trace_file(path)) return {kTrace};
   if (!in_archive && is_run_file(path))
     throw InputError(
         fmt::format("{}: this is a run file, the result of `memwall run`; {}.", path.string(), expected()));
   FileHead head = read_file_head(path);
   if (is_network(head)) return {kGenerated};
-  if (const Importer* importer = importer_of(head)) return {importer->name, importer};
+  if (const Importer* importer = find_importer(head)) return {importer->name, importer};
   if (is_network(head)) return {kGenerated};
   refuse(head);
 }
@@ -124,7 +124,7 @@ void require_taken(const Kind& kind, const ImportSettings& settings, const fs::p
 
 ImportedStep import_step(const Importer& importer, const fs::path& path, const ImportSettings& settings) {
   if (!settings.execution_trace.empty()) require_readable(settings.execution_trace);
-  const ReadingProgress progress(place_of(path).file);
+  const ReadingProgress progress(split_archive_path(path).file);
   return importer.import(path, settings);
 }
 
@@ -139,7 +139,7 @@ Workload workload_of(ImportedStep step, std::string kind, const std::string& mea
   workload.report = std::move(step.report);
   workload.decisions = std::move(step.decisions);
   for (Decision& decision : coverage_of(workload.trace)) workload.decisions.push_back(std::move(decision));
-  for (const fs::path& file : step.files) workload.files.push_back(place_of(file).file);
+  for (const fs::path& file : step.files) workload.files.push_back(split_archive_path(file).file);
   return workload;
 }
 

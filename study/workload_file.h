@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/import/decision.h"
+#include "models/workload/import/timed/decision.h"
 #include "models/workload/import/importer.h"
 #include "sim/trace/trace.h"
 
@@ -33,7 +33,7 @@ Workload load_workload(const std::filesystem::path& path, const ImportSettings& 
                        const std::string& measured_on = "");
 
 // Captures of several ranks of one job as one step, each with its ExecutionTrace where there is one: see
-// models/workload/import/job_files.h for folders and the order, rank_join.h for what is refused. One file is as above.
+// models/workload/import/ranks/job_files.h for folders and the order, rank_join.h for what is refused. One file is as above.
 // `step_range` and `measured_on` hold for all. REQUIRES: `paths` is not empty.
 Workload load_workload(const std::vector<std::filesystem::path>& paths,
                        const std::vector<std::filesystem::path>& execution_traces, const std::string& step_range = "",

@@ -101,9 +101,9 @@ void write_leaks(JsonText& json, const LeakReport& report) {
   json.end_array();
 }
 
-void write_held(JsonText& json, const std::vector<HeldLonger>& held) {
+void write_held(JsonText& json, const std::vector<LateFree>& held) {
   json.key("held_longer").begin_array();
-  for (const HeldLonger& h : held) {
+  for (const LateFree& h : held) {
     json.begin_object().field("rule", h.rule).field("at_peak_bytes", h.at_peak).field("most_bytes", h.most);
     json.field("blocks", h.blocks).end_object();
   }

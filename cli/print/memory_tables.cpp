@@ -195,7 +195,7 @@ Table held_longer(const MemoryStudy& study) {
           .headings = {"at the peak", "at worst", "blocks", ""},
           .rows = {},
           .wrap = true};
-  for (const HeldLonger& h : study.held)
+  for (const LateFree& h : study.held)
     t.rows.push_back({bytes_cell(h.at_peak), bytes_cell(h.most), count_cell(h.blocks), cell(h.rule)});
   return t;
 }

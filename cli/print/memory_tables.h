@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/memory/memory_study.h"
+#include "study/memory_study.h"
 #include "cli/print/table.h"
 
 namespace memwall {

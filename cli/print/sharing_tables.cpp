@@ -74,7 +74,7 @@ Table parts(const SharingReport& r) {
     std::vector<Cell> row{
         cell(job.name),
         bytes_cell(static_cast<Bytes>(job.peak())),
-        bytes_cell(static_cast<Bytes>(job.resting())),
+        bytes_cell(static_cast<Bytes>(job.between_steps())),
         job.gpu_busy ? number_cell(human_percent(*job.gpu_busy), plain_number(*job.gpu_busy)) : unknown(),
         bytes_cell(r.equal.parts[j].bytes),
         yes_or_no(r.equal.parts[j].fits),

@@ -18,7 +18,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/viewer_program.h"
 #include "gui/drawing/run_figures.h"
-#include "models/workload/import/snapshot_import.h"
+#include "models/workload/import/snapshot/snapshot_reader.h"
 #include "sim/error.h"
 #include "traces/figure/svg.h"
 #include "traces/run/run_file.h"

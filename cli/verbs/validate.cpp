@@ -13,7 +13,7 @@
 #include "cli/print/transfer_tables.h"
 #include "cli/print/validation_table.h"
 #include "cli/verbs/verbs.h"
-#include "models/workload/import/file_text.h"
+#include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
 #include "validate/report/validation.h"
 

@@ -1,7 +1,7 @@
 // How fast is a captured step read? A GPT of many layers, written as memwall_capture does.
 #include <benchmark/benchmark.h>
 
-#include "models/workload/import/capture_import.h"
+#include "models/workload/import/mwc/mwc_import.h"
 #include "tests/support/capture_writer.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/gzip.h"
@@ -21,7 +21,7 @@ void read(benchmark::State& state, const std::string& text, const std::string& c
   const ScratchFolder folder;
   write_content(folder / "step.mwc", content);
   std::size_t ops = 0;
-  for (auto _ : state) ops = import_captured_step(folder / "step.mwc").trace.ops.size();
+  for (auto _ : state) ops = read_mwc(folder / "step.mwc").trace.ops.size();
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
   state.counters["ops"] = static_cast<double>(ops);
 }

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "models/workload/import/kineto_import.h"
+#include "models/workload/import/timed/timed_import.h"
 #include "sim/trace/trace.h"
 #include "tests/bench/step_program.h"
 #include "tests/support/shared_data.h"
@@ -66,7 +66,7 @@ BENCHMARK(run_read)->Unit(benchmark::kMillisecond)->Iterations(1);
 // `bytes` is what a person sees on disk: of a .gz the compressed size, with the JSON's beside it.
 void kineto(benchmark::State& state, const std::filesystem::path& file) {
   std::size_t ops = 0;
-  for (auto _ : state) ops = import_kineto(read_kineto(file)).trace.ops.size();
+  for (auto _ : state) ops = import_timed_capture(read_kineto(file)).trace.ops.size();
   const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(file));
   state.SetBytesProcessed(state.iterations() * bytes);
   state.counters["file_MB"] = static_cast<double>(bytes) / 1e6;

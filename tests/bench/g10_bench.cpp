@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "models/hw/machine_file.h"
-#include "models/workload/import/g10_csv.h"
+#include "models/workload/import/tables/g10_csv.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/repeat.h"
 #include "sim/engine/simulation.h"

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <string>
 
-#include "models/workload/import/kineto_import.h"
-#include "models/workload/import/kineto_step.h"
+#include "models/workload/import/timed/timed_import.h"
+#include "models/workload/import/kineto/kineto_step.h"
 #include "tests/support/gzip.h"
 #include "tests/support/resident_memory.h"
 #include "tests/support/scratch_folder.h"
@@ -67,7 +67,7 @@ void capture_to_trace(benchmark::State& state) {
   const ScratchFolder folder;
   const std::string text = large_capture(60'000);
   write_content(folder / "capture.json", text);
-  for (auto _ : state) benchmark::DoNotOptimize(import_kineto(read_kineto(folder / "capture.json")));
+  for (auto _ : state) benchmark::DoNotOptimize(import_timed_capture(read_kineto(folder / "capture.json")));
   state.SetBytesProcessed(static_cast<std::int64_t>(text.size()) * state.iterations());
 }
 

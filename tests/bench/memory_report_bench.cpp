@@ -40,7 +40,7 @@ void report(benchmark::State& state) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(live_set_at(b.recording(), table, 1500));
     benchmark::DoNotOptimize(find_leaks(b.recording(), table));
-    benchmark::DoNotOptimize(find_held_longer(table, 1500));
+    benchmark::DoNotOptimize(find_late_frees(table, 1500));
   }
   state.SetItemsProcessed(state.iterations() * b.now());
 }

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <string>
 
-#include "models/workload/import/snapshot_import.h"
+#include "models/workload/import/snapshot/snapshot_reader.h"
 #include "tests/support/gzip.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/shared_data.h"

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "models/hw/modelled_step.h"
-#include "models/workload/import/capture_import.h"
+#include "models/workload/import/mwc/mwc_import.h"
 #include "sim/error.h"
 #include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
@@ -47,7 +47,7 @@ class CaptureFuzz : public ::testing::Test {
   bool accepted(const std::string& content) {
     write_content(folder_ / "a.mwc", content);
     try {
-      const ImportedCapture c = import_captured_step(folder_ / "a.mwc");
+      const ImportedMwc c = read_mwc(folder_ / "a.mwc");
       EXPECT_EQ(check(c.trace), std::vector<std::string>());
       if (measured_nowhere(c.trace)) run(modelled_on(c.trace, test_machine()));
       return true;

@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "models/workload/import/execution_trace.h"
-#include "models/workload/import/operator_cost.h"
+#include "models/workload/import/execution_trace/execution_trace.h"
+#include "models/workload/import/execution_trace/operator_cost.h"
 #include "sim/error.h"
 #include "tests/support/damage.h"
 #include "tests/support/operator_scene.h"

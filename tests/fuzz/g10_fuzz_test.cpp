@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "models/workload/import/g10_csv.h"
+#include "models/workload/import/tables/g10_csv.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/damage.h"

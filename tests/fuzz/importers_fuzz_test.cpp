@@ -18,9 +18,9 @@
 #include <set>
 #include <thread>
 
-#include "models/workload/import/byte_source.h"
-#include "models/workload/import/file_head.h"
-#include "models/workload/import/file_text.h"
+#include "models/workload/import/bytes/byte_source.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/importer_samples.h"
@@ -120,7 +120,7 @@ struct Counts {
 std::string fault_of(const fs::path& path, Counts& counts) {
   try {
     FileHead head = read_file_head(path);
-    const Importer* importer = importer_of(head);
+    const Importer* importer = find_importer(head);
     if (importer == nullptr) {
       ++counts.unknown;
       return "";
@@ -159,7 +159,7 @@ TEST_F(ImportersFuzz, EveryFormatHasASmallCaptureThatIsRead) {
     SCOPED_TRACE(sample.name);
     write(sample, nullptr);
     FileHead head = read_file_head(main_file(sample));
-    const Importer* importer = importer_of(head);
+    const Importer* importer = find_importer(head);
     ASSERT_NE(importer, nullptr);
     const ImportedStep step = importer->import(main_file(sample), {});
     EXPECT_EQ(check(step.trace), std::vector<std::string>());

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "models/workload/import/inject_import.h"
+#include "models/workload/import/cupti/inject_import.h"
 #include "sim/error.h"
 #include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "models/workload/import/kineto_import.h"
+#include "models/workload/import/timed/timed_import.h"
 #include "sim/error.h"
 #include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
@@ -85,7 +85,7 @@ std::string mutated(std::string text, Random& random) {
 // What becomes of a file: 0 refused, 1 a sound trace that runs.
 int outcome(const std::filesystem::path& path) {
   try {
-    const ImportedTrace imported = import_kineto(read_kineto(path));
+    const ImportedTrace imported = import_timed_capture(read_kineto(path));
     EXPECT_TRUE(check(imported.trace).empty());
     SimulationOptions options;
     options.allocator = "ideal";

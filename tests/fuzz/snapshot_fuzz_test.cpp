@@ -18,7 +18,7 @@
 #include <new>
 #include <random>
 
-#include "models/workload/import/snapshot_import.h"
+#include "models/workload/import/snapshot/snapshot_reader.h"
 #include "sim/error.h"
 #include "tests/support/damage.h"
 #include "tests/support/gzip.h"

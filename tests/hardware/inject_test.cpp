@@ -9,8 +9,8 @@
 
 #include <set>
 
-#include "models/workload/import/inject_import.h"
-#include "models/workload/import/inject_records.h"
+#include "models/workload/import/cupti/inject_import.h"
+#include "models/workload/import/cupti/cupti_records.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch_folder.h"
 #include "validate/replay/cuda_backend.h"
@@ -54,10 +54,10 @@ class Inject : public ::testing::Test {
     return at == std::string::npos ? ~0ull : std::stoull(outcome.out.substr(at + word.size() + 1));
   }
 
-  InjectRecords records(const char* name = "a.mwi") { return read_inject_records(folder_ / name); }
+  CuptiRecords records(const char* name = "a.mwi") { return read_inject_records(folder_ / name); }
 
   // Records of the scene that are in the file or counted as of a kind that is not written.
-  static std::uint64_t kept(const InjectRecords& r) {
+  static std::uint64_t kept(const CuptiRecords& r) {
     return r.work.size() + r.calls.size() + r.markers.size() + r.memory.size() + r.counts.unwritten;
   }
 
@@ -70,7 +70,7 @@ TEST_F(Inject, WritesEveryRecordOfSeveralThreads) {
   EXPECT_EQ(run.err, "");
   EXPECT_NE(run.out.find("began 1 1 made 1050 dropped 0 period 1000 kernels 1"), std::string::npos) << run.out;
   EXPECT_EQ(run.out.find("nvtx -"), std::string::npos) << "NVTX is told who listens";
-  const InjectRecords r = records();
+  const CuptiRecords r = records();
   EXPECT_EQ(kept(r), 3 * 50 * kPerRound);
   EXPECT_EQ(r.work.size(), 300u);
   EXPECT_EQ(r.calls.size(), 150u);
@@ -82,8 +82,8 @@ TEST_F(Inject, WritesEveryRecordOfSeveralThreads) {
   EXPECT_GT(r.process, 0u);
   EXPECT_NE(r.strings[r.command_line].find("threads 3 rounds 50"), std::string::npos);
   std::set<std::string> names;
-  for (const InjectDeviceWork& work : r.work) {
-    if (work.work != InjectWork::kernel) {
+  for (const CuptiDeviceWork& work : r.work) {
+    if (work.work != CuptiWork::kernel) {
       EXPECT_EQ(work.bytes, 4096);
       EXPECT_EQ(work.source_kind, 2);
       EXPECT_EQ(work.end - work.start, 50);
@@ -101,7 +101,7 @@ TEST_F(Inject, WritesEveryRecordOfSeveralThreads) {
 
 TEST_F(Inject, WhatItWritesBecomesATrace) {
   ASSERT_EQ(scene("", "threads 2 rounds 20").code, 0);
-  const InjectCapture capture = read_inject(folder_ / "a.mwi");
+  const CuptiCapture capture = read_inject(folder_ / "a.mwi");
   const ImportedTrace imported = import_inject(capture);
   EXPECT_EQ(imported.summary.trace_kernels, 40u);
   EXPECT_EQ(imported.summary.trace_copies, 40u);
@@ -112,8 +112,8 @@ TEST_F(Inject, WhatItWritesBecomesATrace) {
 TEST_F(Inject, ReadsCxxNamesOnlyWhereTheProgramHasACxxLibrary) {
   ASSERT_EQ(scene("LD_PRELOAD=libstdc++.so.6", "threads 1 rounds 3").code, 0);
   std::set<std::string> names;
-  const InjectRecords r = records();
-  for (const InjectDeviceWork& work : r.work) names.insert(r.strings[work.name]);
+  const CuptiRecords r = records();
+  for (const CuptiDeviceWork& work : r.work) names.insert(r.strings[work.name]);
   EXPECT_EQ(names, (std::set<std::string>{"", "add(float*, float*, int)", "triton_poi_fused_add_0"}));
 }
 
@@ -122,7 +122,7 @@ TEST_F(Inject, MemoryIsBoundedAndWhatIsDroppedIsCounted) {
   ASSERT_EQ(run.code, 0) << run.err;
   const std::uint64_t made = printed(run, "made");
   EXPECT_EQ(made, 8 * 5000 * kPerRound);
-  const InjectRecords r = records();
+  const CuptiRecords r = records();
   EXPECT_GT(r.counts.dropped, 0u) << "eight threads share two buffers of 4 KiB";
   EXPECT_GT(r.counts.refused_buffers, 0u);
   EXPECT_EQ(r.counts.dropped, printed(run, "dropped"));
@@ -142,7 +142,7 @@ TEST_F(Inject, TheFileStaysUnderItsLimit) {
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_LE(std::filesystem::file_size(folder_ / "a.mwi"), 64u << 10);
   EXPECT_GT(std::filesystem::file_size(folder_ / "a.mwi"), 60u << 10);
-  const InjectRecords r = records();
+  const CuptiRecords r = records();
   EXPECT_TRUE(r.counts.ended);
   EXPECT_GT(r.counts.over_limit, 0u);
   // The second clock and the counts of losses find no room either.
@@ -196,7 +196,7 @@ TEST_F(Inject, ProcessesDoNotWriteOverEachOther) {
 TEST_F(Inject, ForkedChildrenAndLateWorkLeaveTheFileWhole) {
   const CommandOutcome run = scene("", "fork late threads 2 rounds 10");
   ASSERT_EQ(run.code, 0) << run.err;
-  const InjectRecords r = records();
+  const CuptiRecords r = records();
   EXPECT_EQ(kept(r), 2 * 10 * kPerRound) << "what comes after the end is nobody's";
   EXPECT_TRUE(r.counts.ended);
   EXPECT_FALSE(r.counts.cut);
@@ -204,7 +204,7 @@ TEST_F(Inject, ForkedChildrenAndLateWorkLeaveTheFileWhole) {
 
 TEST_F(Inject, WhatCuptiRefusesIsInTheFile) {
   ASSERT_EQ(scene("", "refuse 25 threads 1 rounds 2").code, 0);
-  const InjectRecords r = records();
+  const CuptiRecords r = records();
   ASSERT_EQ(r.refusals.size(), 1u);
   EXPECT_EQ(r.strings[r.refusals[0].activity], "UNIFIED_MEMORY_COUNTER");
   EXPECT_EQ(r.strings[r.refusals[0].reason], "CUPTI_ERROR_NOT_COMPATIBLE");
@@ -257,18 +257,18 @@ TEST_F(Inject, RecordsAProgramOnAGpu) {
       folder_.path());
   ASSERT_EQ(program.code, 0) << program.err;
   EXPECT_EQ(program.err.find("no capture"), std::string::npos) << program.err;
-  const InjectRecords r = records();
+  const CuptiRecords r = records();
   EXPECT_TRUE(r.counts.ended);
   EXPECT_GT(r.driver_version, 0);
   ASSERT_FALSE(r.devices.empty());
   EXPECT_GT(r.devices[0].memory, Bytes{1} << 30);
   EXPECT_GT(r.devices[0].multiprocessors, 0u);
   std::set<std::uint32_t> launching;
-  for (const InjectCall& call : r.calls) launching.insert(call.correlation);
+  for (const CuptiCall& call : r.calls) launching.insert(call.correlation);
   std::size_t kernels = 0, copies = 0, joined = 0;
-  for (const InjectDeviceWork& work : r.work) {
-    kernels += work.work == InjectWork::kernel;
-    copies += work.work == InjectWork::copy;
+  for (const CuptiDeviceWork& work : r.work) {
+    kernels += work.work == CuptiWork::kernel;
+    copies += work.work == CuptiWork::copy;
     joined += launching.contains(work.correlation);
     EXPECT_LE(work.start, work.end);
   }
@@ -279,7 +279,7 @@ TEST_F(Inject, RecordsAProgramOnAGpu) {
   }
   const ImportedTrace imported = import_inject(read_inject(folder_ / "a.mwi"));
   EXPECT_EQ(imported.summary.trace_kernels, kernels);
-  for (const InjectRefusal& refusal : r.refusals)
+  for (const RefusedActivity& refusal : r.refusals)
     std::printf("not recorded here: %s (%s)\n", r.strings[refusal.activity].c_str(), r.strings[refusal.reason].c_str());
 }
 
@@ -299,7 +299,7 @@ TEST_F(Inject, IsHarmlessWithoutADriver) {
     EXPECT_NE(loaded.err.find("no capture"), std::string::npos) << loaded.err;
     return;
   }
-  const InjectRecords r = records("b.mwi");
+  const CuptiRecords r = records("b.mwi");
   EXPECT_TRUE(r.counts.ended);
   EXPECT_GT(r.process, 0u);
 }

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "models/hw/machine_file.h"
-#include "models/workload/import/execution_trace_join.h"
+#include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/shared_data.h"
 #include "traces/run/accounting.h"
@@ -19,8 +19,8 @@ class CheckpointVgg13 : public testing::Test {
   static void SetUpTestSuite() {
     const auto data = shared_data();
     if (!data) return;
-    const KinetoCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
-    ImportedTrace imported = import_kineto(capture);
+    const TimedCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
+    ImportedTrace imported = import_timed_capture(capture);
     join_execution_trace(imported, capture,
                          read_execution_trace(*data / "traces/execution_trace/vgg13_h100_bs512.json"));
     trace_ = new Trace(std::move(imported.trace));
@@ -123,7 +123,7 @@ TEST_F(CheckpointVgg13, ThePeakFalls) {
 
 TEST_F(CheckpointVgg13, WithoutTheExecutionTraceItIsRefused) {
   const auto data = shared_data();
-  const Trace bare = import_kineto(read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json")).trace;
+  const Trace bare = import_timed_capture(read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json")).trace;
   EXPECT_NE(refusal(bare, "checkpoint").find("needs dataflow"), std::string::npos);
 }
 

@@ -1,14 +1,14 @@
 // Real ExecutionTraces alone and real Chakra graphs: counts as in the data's README, and beside what a capture of the
 // same run measured.
-#include "models/workload/import/execution_step.h"
+#include "models/workload/import/execution_trace/execution_step.h"
 
 #include <gtest/gtest.h>
 
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
-#include "models/workload/import/chakra_import.h"
-#include "models/workload/import/execution_trace_join.h"
-#include "models/workload/import/kineto_import.h"
+#include "models/workload/import/chakra/chakra_import.h"
+#include "models/workload/import/execution_trace/execution_trace_join.h"
+#include "models/workload/import/timed/timed_import.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
 
@@ -53,8 +53,8 @@ TEST(ExecutionTraceAlone, Vgg13IsTheStepThatTheCaptureMeasured) {
   const ImportedStep step = import_execution_trace(file, {});
   EXPECT_EQ(count(step.trace, OpKind::kernel), 111U);
   // The join with the capture, which knows when memory was allocated and freed.
-  const KinetoCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
-  ImportedTrace imported = import_kineto(capture);
+  const TimedCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
+  ImportedTrace imported = import_timed_capture(capture);
   const JoinReport joined = join_execution_trace(imported, capture, read_execution_trace(file));
   const Bytes parameters = bytes_of_kind(imported.trace, StorageKind::parameter);
   EXPECT_EQ(bytes_of_kind(step.trace, StorageKind::parameter), parameters);
@@ -87,7 +87,7 @@ TEST(ExecutionTraceAlone, OtherCapturesHaveTheirCounts) {
   for (int rank = 0; rank < 4; ++rank) {
     const std::string name = "rank" + std::to_string(rank);
     const ImportedStep step = import_execution_trace(*data / ("traces/dlrm_8xv100/" + name + ".et.json.gz"), {});
-    ImportedTrace capture = import_kineto(read_kineto(*data / ("traces/dlrm_8xv100/" + name + ".kineto.json.gz")));
+    ImportedTrace capture = import_timed_capture(read_kineto(*data / ("traces/dlrm_8xv100/" + name + ".kineto.json.gz")));
     EXPECT_EQ(count(step.trace, OpKind::collective), count(capture.trace, OpKind::collective)) << name;
     EXPECT_EQ(step.trace.job_ranks, 8U) << name;
     EXPECT_EQ(check(step.trace), std::vector<std::string>{});

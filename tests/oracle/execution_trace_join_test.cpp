@@ -1,5 +1,5 @@
 // Does the join of real captures with their ExecutionTraces find every operator and nearly every byte?
-#include "models/workload/import/execution_trace_join.h"
+#include "models/workload/import/execution_trace/execution_trace_join.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Joined {
-  KinetoCapture capture;
+  TimedCapture capture;
   ExecutionTrace execution;
   ImportedTrace before, after;
   JoinReport report;
@@ -26,7 +26,7 @@ struct Joined {
 
 Joined join(const fs::path& kineto, const fs::path& execution) {
   Joined j{read_kineto(kineto), read_execution_trace(execution), {}, {}, {}};
-  j.before = import_kineto(j.capture);
+  j.before = import_timed_capture(j.capture);
   j.after = j.before;
   j.report = join_execution_trace(j.after, j.capture, j.execution);
   return j;

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "models/hw/machine_file.h"
-#include "models/workload/import/inject_import.h"
-#include "models/workload/import/kineto_import.h"
+#include "models/workload/import/cupti/inject_import.h"
+#include "models/workload/import/timed/timed_import.h"
 #include "sim/engine/simulation.h"
 #include "tests/support/inject_writer.h"
 #include "tests/support/scratch_folder.h"
@@ -40,7 +40,7 @@ class InjectImport : public ::testing::TestWithParam<Case> {
     if (!data) GTEST_SKIP() << "no captures here";
     capture_ = read_kineto(*data / "traces" / GetParam().file);
     capture_.memory.clear();  // PyTorch's allocator is not seen by CUPTI
-    kineto_ = import_kineto(capture_);
+    kineto_ = import_timed_capture(capture_);
     as_injected(capture_).save(folder_ / "a.mwi");
     read_ = read_inject(folder_ / "a.mwi");
     injected_ = import_inject(read_);
@@ -55,9 +55,9 @@ class InjectImport : public ::testing::TestWithParam<Case> {
   }
 
   ScratchFolder folder_;
-  KinetoCapture capture_;
+  TimedCapture capture_;
   ImportedTrace kineto_, injected_;
-  InjectCapture read_;
+  CuptiCapture read_;
 };
 
 TEST_P(InjectImport, EveryOpIsTheSame) {

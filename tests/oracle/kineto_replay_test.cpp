@@ -14,7 +14,7 @@
 #include <map>
 
 #include "models/hw/machine_file.h"
-#include "models/workload/import/kineto_import.h"
+#include "models/workload/import/timed/timed_import.h"
 #include "sim/trace/scale.h"
 #include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
@@ -193,7 +193,7 @@ class KinetoReplay : public ::testing::TestWithParam<Case> {
     if (!data) GTEST_SKIP() << "the folder of captures is absent; set MEMWALL_SHARED";
     capture_ = read_kineto(*data / "traces" / GetParam().file);
     machine_ = load_machine(GetParam().machine);
-    imported_ = import_kineto(capture_);
+    imported_ = import_timed_capture(capture_);
     result_ = replay(imported_.trace, machine_);
   }
   Trace slower() const {
@@ -202,7 +202,7 @@ class KinetoReplay : public ::testing::TestWithParam<Case> {
     return scaled(imported_.trace, factors);
   }
 
-  KinetoCapture capture_;
+  TimedCapture capture_;
   Machine machine_;
   ImportedTrace imported_;
   SimulationResult result_;
@@ -235,9 +235,9 @@ TEST_P(KinetoReplay, SlowerGpuMovesTheTotal) {
 
 TEST_P(KinetoReplay, InferredEdgesCarryIt) {
   const Case& c = GetParam();
-  KinetoImportOptions without;
+  TimedImportOptions without;
   without.drop_inferred_edges = true;
-  const ImportedTrace loose = import_kineto(capture_, without);
+  const ImportedTrace loose = import_timed_capture(capture_, without);
   const SimulationResult r = replay(loose.trace, machine_);
   const double moves = percent(r.end, result_.end);
   fmt::print("{:<44} without {} inferred edges: total {:+.2f} %, expected {:+.2f} %\n", c.file,
@@ -304,7 +304,7 @@ INSTANTIATE_TEST_SUITE_P(Captures, KinetoReplay, ::testing::ValuesIn(kCases), []
 
 // --- controls on single files ---
 struct Loaded {
-  KinetoCapture capture;
+  TimedCapture capture;
   Machine machine;
   ImportedTrace imported;
   Time end{};
@@ -319,7 +319,7 @@ class KinetoControl : public ::testing::Test {
     Loaded l;
     l.capture = read_kineto(*shared_data() / "traces" / file);
     l.machine = load_machine(machine);
-    l.imported = import_kineto(l.capture);
+    l.imported = import_timed_capture(l.capture);
     l.end = replay(l.imported.trace, l.machine).end;
     return l;
   }
@@ -334,10 +334,10 @@ class KinetoControl : public ::testing::Test {
   }
   // By how much the total moves when that gap is deleted, and the gap itself.
   static std::pair<Duration, Duration> delete_gap(const Loaded& l, Duration near) {
-    KinetoImportOptions without;
+    TimedImportOptions without;
     without.drop_host_gap = gap_near(l.imported.trace, near);
     const Duration gap = l.imported.trace.ops[without.drop_host_gap].host_gap;
-    return {replay(import_kineto(l.capture, without).trace, l.machine).end - l.end, gap};
+    return {replay(import_timed_capture(l.capture, without).trace, l.machine).end - l.end, gap};
   }
 };
 
@@ -370,9 +370,9 @@ TEST_F(KinetoControl, TwoEdgesCarryADlrmRank) {
   const std::uint64_t edges = l.imported.summary.inferred_edges;
   ASSERT_GT(edges, 10u);
   for (std::uint32_t edge = 0; edge < edges; ++edge) {
-    KinetoImportOptions without;
+    TimedImportOptions without;
     without.drop_edge = edge;
-    const double moves = percent(replay(import_kineto(l.capture, without).trace, l.machine).end, l.end);
+    const double moves = percent(replay(import_timed_capture(l.capture, without).trace, l.machine).end, l.end);
     carrying += std::fabs(moves) > 1;
     most = larger(most, moves);
   }
@@ -394,9 +394,9 @@ TEST_F(KinetoControl, OneStatedEdgeMovesAKernelOfAlexnet) {
   const std::vector<Time> before = starts(l.imported, base);
   Duration most{};
   for (std::uint32_t edge = 0; edge < l.imported.summary.given_edges; ++edge) {
-    KinetoImportOptions without;
+    TimedImportOptions without;
     without.drop_edge = edge;
-    const ImportedTrace loose = import_kineto(l.capture, without);
+    const ImportedTrace loose = import_timed_capture(l.capture, without);
     const std::vector<Time> after = starts(loose, replay(loose.trace, l.machine));
     ASSERT_EQ(after.size(), before.size());
     for (std::size_t i = 0; i < before.size(); ++i)
@@ -427,21 +427,21 @@ TEST_F(KinetoControl, MissingRecordsAreRecognised) {
   const char* files[] = {"kineto/vgg13_h100_bs512_train.json", "kineto/recommender_2xv100.json.gz",
                          "kineto/resnet50_v100_bs32_2021.json.gz"};
   for (const char* file : files) {
-    KinetoCapture capture = read_kineto(*shared_data() / "traces" / file);
+    TimedCapture capture = read_kineto(*shared_data() / "traces" / file);
     std::size_t number = 0;
     std::erase_if(capture.device_ops, [&](const CapturedDeviceOp&) { return number++ % 3 == 0; });
-    EXPECT_FALSE(import_kineto(capture).summary.explained) << file;
+    EXPECT_FALSE(import_timed_capture(capture).summary.explained) << file;
   }
 }
 
 TEST_F(KinetoControl, GraphsWithoutTheirKernelsAreRecognised) {
-  KinetoCapture capture = read_kineto(*shared_data() / "traces" / "kineto/recommender_2xv100.json.gz");
+  TimedCapture capture = read_kineto(*shared_data() / "traces" / "kineto/recommender_2xv100.json.gz");
   std::map<std::int64_t, bool> graphs;
   for (const CapturedCall& call : capture.calls)
     if (capture.text(call.name) == "cudaGraphLaunch") graphs[call.correlation] = true;
   ASSERT_EQ(graphs.size(), 12u);
   std::erase_if(capture.device_ops, [&](const CapturedDeviceOp& op) { return graphs.contains(op.correlation); });
-  const ImportedTrace t = import_kineto(capture);
+  const ImportedTrace t = import_timed_capture(capture);
   EXPECT_FALSE(t.summary.explained);
   EXPECT_GT(t.summary.unexplained_share, 0.2);
 }

@@ -1,10 +1,10 @@
 // Does what record_shapes wrote give the FLOPs that the ExecutionTrace of the same run gives, which knows the results
 // too?
-#include "models/workload/import/kineto_shapes.h"
+#include "models/workload/import/timed/recorded_shapes.h"
 
 #include <gtest/gtest.h>
 
-#include "models/workload/import/execution_trace_join.h"
+#include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "tests/support/shared_data.h"
 
 namespace memwall {
@@ -27,8 +27,8 @@ Work work_of(const Trace& trace) {
 void expect_same(const char* kineto, const char* execution, double bytes_off) {
   const auto data = shared_data();
   if (!data) GTEST_SKIP() << "no captures";
-  const KinetoCapture capture = read_kineto(*data / "traces" / kineto);
-  ImportedTrace by_inputs = import_kineto(capture), by_join = import_kineto(capture);
+  const TimedCapture capture = read_kineto(*data / "traces" / kineto);
+  ImportedTrace by_inputs = import_timed_capture(capture), by_join = import_timed_capture(capture);
   add_recorded_shapes(capture, by_inputs);
   join_execution_trace(by_join, capture, read_execution_trace(*data / "traces" / execution));
   const Work inputs = work_of(by_inputs.trace), joined = work_of(by_join.trace);

@@ -5,7 +5,7 @@
 
 #include "gui/model/run_comparison.h"
 #include "models/hw/machine_file.h"
-#include "models/workload/import/file_text.h"
+#include "models/workload/import/bytes/file_text.h"
 #include "validate/replay/execution.h"
 #include "validate/replay/schedule.h"
 #include "validate/report/measured_run.h"

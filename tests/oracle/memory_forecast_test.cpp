@@ -15,8 +15,8 @@
 #include "models/hw/machine_file.h"
 #include "models/workload/forecast/memory_forecast.h"
 #include "models/workload/forecast/recorded_series.h"
-#include "models/workload/import/kineto_import.h"
-#include "models/workload/import/snapshot_import.h"
+#include "models/workload/import/timed/timed_import.h"
+#include "models/workload/import/snapshot/snapshot_reader.h"
 #include "models/workload/memory/allocations.h"
 #include "models/workload/memory/start_state.h"
 #include "sim/trace/repeat.h"
@@ -71,7 +71,7 @@ MemorySeries series_of(const Run& run) {
     boundaries.push_back(static_cast<std::size_t>(first - points.begin()));
   }
   boundaries.push_back(points.size());
-  return equal_steps(bytes, boundaries, kStepSamples);
+  return resample_steps(bytes, boundaries, kStepSamples);
 }
 
 // The sample's steps, `rounds` times two, each changed before it runs.
@@ -174,7 +174,7 @@ TEST(MemoryForecastOracle, TheRealSnapshotsThirdStep) {
   for (const RecordedStep& step : table.steps) boundaries.push_back(step.begin);
   boundaries.push_back(table.steps.back().end);
   const Errors e =
-      report("snapshot, small LM from empty (real)", equal_steps(live_bytes_of(device), boundaries, kStepSamples), 2);
+      report("snapshot, small LM from empty (real)", resample_steps(live_bytes_of(device), boundaries, kStepSamples), 2);
   EXPECT_EQ(e.steps, 1);
   EXPECT_LE(e.forecast, e.seasonal_naive);
   EXPECT_LT(e.forecast, e.last_value);
@@ -186,7 +186,7 @@ TEST(MemoryForecastOracle, RealCapturesOfSeveralSteps) {
   const std::pair<const char*, const char*> captures[] = {{"resnet50_v100_bs32_2021.json.gz", "v100-sxm2-32gb"},
                                                           {"recommender_2xv100.json.gz", "v100-sxm2-16gb"}};
   for (const auto& [file, machine] : captures) {
-    Trace trace = import_kineto(read_kineto(*data / "traces/kineto" / file)).trace;
+    Trace trace = import_timed_capture(read_kineto(*data / "traces/kineto" / file)).trace;
     const auto run = simulate_and_record(std::move(trace), load_machine(machine), {});
     const MemorySeries series = series_of(run);
     const std::size_t steps = series.bytes.size() / series.period;

@@ -11,7 +11,7 @@
 
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
-#include "models/workload/import/execution_trace_join.h"
+#include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "sim/policy/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
@@ -27,8 +27,8 @@ class OffloadVgg13 : public testing::Test {
   void SetUp() override {
     const auto data = shared_data();
     if (!data) GTEST_SKIP() << "no captures: MEMWALL_SHARED names no folder with data/";
-    const KinetoCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
-    ImportedTrace imported = import_kineto(capture);
+    const TimedCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
+    ImportedTrace imported = import_timed_capture(capture);
     join_execution_trace(imported, capture,
                          read_execution_trace(*data / "traces/execution_trace/vgg13_h100_bs512.json"));
     base_ = std::move(imported.trace);

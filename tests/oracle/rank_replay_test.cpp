@@ -12,9 +12,9 @@
 #include <map>
 
 #include "models/hw/machine_file.h"
-#include "models/workload/import/collective_meetings.h"
-#include "models/workload/import/kineto_step.h"
-#include "models/workload/import/rank_join.h"
+#include "models/workload/import/ranks/collective_rendezvous.h"
+#include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/ranks/rank_join.h"
 #include "sim/error.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/scale.h"
@@ -27,7 +27,7 @@ namespace {
 constexpr std::size_t kRanks = 4;
 
 struct Captured {
-  KinetoCapture file;
+  TimedCapture file;
   ImportedTrace alone;  // with captured times
 };
 
@@ -35,7 +35,7 @@ std::vector<Captured> captured_ranks() {
   std::vector<Captured> ranks;
   for (std::size_t r = 0; r < kRanks; ++r) {
     Captured c{read_kineto(*shared_data() / "traces/dlrm_8xv100" / fmt::format("rank{}.kineto.json.gz", r)), {}};
-    c.alone = import_kineto(c.file);
+    c.alone = import_timed_capture(c.file);
     ranks.push_back(std::move(c));
   }
   return ranks;
@@ -240,7 +240,7 @@ TEST_F(RankReplay, AWrongMatchIsSeen) {
 
 TEST_F(RankReplay, ACutWindowLeavesTheRestMatched) {
   // Rank 1's profiler stopped before the last two collectives ran, and began after the first.
-  const KinetoCapture& whole = ranks_[1].file;
+  const TimedCapture& whole = ranks_[1].file;
   std::vector<Time> ends_of_collectives;
   for (const CapturedDeviceOp& op : whole.device_ops)
     if (whole.text(op.name).starts_with("nccl")) ends_of_collectives.push_back(op.end());
@@ -252,7 +252,7 @@ TEST_F(RankReplay, ACutWindowLeavesTheRestMatched) {
   std::vector<Captured> cut = ranks_;
   std::erase_if(cut[1].file.device_ops, outside);
   std::erase_if(cut[1].file.calls, outside);
-  cut[1].alone = import_kineto(cut[1].file);
+  cut[1].alone = import_timed_capture(cut[1].file);
   const ImportedStep joined = joined_steps(steps_of(cut));
   std::size_t met = 0, alone = 0;
   for (const Op& op : joined.trace.ops) {
@@ -277,7 +277,7 @@ TEST_F(RankReplay, OtherRunsAndDoubledRanksAreRefused) {
     moved += microseconds(211);
     op.duration += moved;
   }
-  other[1].alone = import_kineto(other[1].file);
+  other[1].alone = import_timed_capture(other[1].file);
   EXPECT_THROW(joined_steps(steps_of(other)), InputError);
 }
 

@@ -1,5 +1,5 @@
 // Real memory snapshots against what an independent reader and replay found in them.
-#include "models/workload/import/snapshot_import.h"
+#include "models/workload/import/snapshot/snapshot_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "models/workload/import/snapshot_import.h"
+#include "models/workload/import/snapshot/snapshot_reader.h"
 #include "models/workload/memory/memory_report.h"
 #include "tests/support/shared_data.h"
 
@@ -99,7 +99,7 @@ TEST_F(SnapshotKinds, TheSmallModelLeaksNothingAndKeepsItsLogits) {
   EXPECT_EQ(leaks.why_not, "");
   ASSERT_EQ(leaks.at_step_end.size(), 3u);
   for (const Bytes bytes : leaks.at_step_end) EXPECT_EQ(bytes, 420'190'612);
-  const auto held = find_held_longer(e.table, e.peak_event);
+  const auto held = find_late_frees(e.table, e.peak_event);
   ASSERT_EQ(held.size(), 1u);
   EXPECT_TRUE(held[0].rule.starts_with("Results of a forward pass"));
   EXPECT_EQ(held[0].most, 40'000'004);
@@ -133,7 +133,7 @@ TEST_F(SnapshotKinds, TheMediumModelPeaksInAnotherPhaseWithALongerContext) {
   const Explained shorter = explain("lm_medium_ctx128_train"), longer = explain("lm_medium_ctx256_train");
   EXPECT_EQ(shorter.table.phases[shorter.peak_event], Phase::optimizer);
   EXPECT_EQ(longer.table.phases[longer.peak_event], Phase::forward);
-  const auto in_step = find_held_longer(shorter.table, shorter.peak_event);
+  const auto in_step = find_late_frees(shorter.table, shorter.peak_event);
   ASSERT_EQ(in_step.size(), 1u);
   EXPECT_EQ(in_step[0].at_peak, 4 * 128 * 10'000 * 4 + 4) << "logits and loss, which nobody reads any more";
   const LiveSet live = live_set_at(longer.recording, longer.table, longer.peak_event);

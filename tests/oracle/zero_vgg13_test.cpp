@@ -6,7 +6,7 @@
 
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
-#include "models/workload/import/execution_trace_join.h"
+#include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "sim/policy/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
@@ -29,8 +29,8 @@ class ZeroVgg13 : public testing::Test {
   void SetUp() override {
     const auto data = shared_data();
     if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
-    const KinetoCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
-    ImportedTrace imported = import_kineto(capture);
+    const TimedCapture capture = read_kineto(*data / "traces/kineto/vgg13_h100_bs512_train.json");
+    ImportedTrace imported = import_timed_capture(capture);
     join_execution_trace(imported, capture,
                          read_execution_trace(*data / "traces/execution_trace/vgg13_h100_bs512.json"));
     trace_ = std::move(imported.trace);

@@ -1,5 +1,5 @@
 // Is the alignment of two sequences a common subsequence, and a longest one?
-#include "models/workload/import/alignment.h"
+#include "models/workload/import/execution_trace/alignment.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

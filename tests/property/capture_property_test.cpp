@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "models/workload/import/capture_import.h"
+#include "models/workload/import/mwc/mwc_import.h"
 #include "tests/support/capture_writer.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/gzip.h"
@@ -37,7 +37,7 @@ GptShape any_shape() {
 Trace imported(const std::string& text, bool packed) {
   const ScratchFolder folder;
   write_content(folder / "step.mwc", packed ? gzipped(text) : text);
-  return import_captured_step(folder / "step.mwc").trace;
+  return read_mwc(folder / "step.mwc").trace;
 }
 
 // As a framework would have issued it.

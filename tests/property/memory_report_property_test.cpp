@@ -81,7 +81,7 @@ RC_GTEST_PROP(MemoryReport, NonsenseIsReadWithoutHarm, ()) {
   const std::uint32_t event = b.now() == 0 ? Allocation::kBefore : b.now() - 1;
   RC_ASSERT(live_set_at(b.recording(), table, event).requested == alive_at(table, event));
   find_leaks(b.recording(), table);
-  for (const HeldLonger& held : find_held_longer(table, event)) RC_ASSERT(held.at_peak <= held.most);
+  for (const LateFree& held : find_late_frees(table, event)) RC_ASSERT(held.at_peak <= held.most);
 }
 
 RC_GTEST_PROP(MemoryReport, ALiveSetAddsUpHoweverItIsGrouped, ()) {
@@ -165,7 +165,7 @@ RC_GTEST_PROP(MemoryReport, HeldInVainIsNeverMoreThanWhatLives, ()) {
   const AllocationTable table = tabulate_allocations(s.b.recording(), s.b.device(), {});
   for (std::uint32_t event = 0; event < s.b.now(); ++event) {
     Bytes held = 0;
-    for (const HeldLonger& rule : find_held_longer(table, event)) {
+    for (const LateFree& rule : find_late_frees(table, event)) {
       RC_ASSERT(rule.at_peak >= 0);
       RC_ASSERT(rule.at_peak <= rule.most);
       RC_ASSERT(rule.blocks > 0);

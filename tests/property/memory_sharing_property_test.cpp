@@ -28,7 +28,7 @@ double held_at(const std::vector<SharedJob>& jobs, const DynamicShare& d, double
   double sum = 0;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     std::int64_t last = 0;
-    double mine = jobs[j].resting();
+    double mine = jobs[j].between_steps();
     for (const auto& s : d.starts) {
       if (s.job != j) continue;
       last = std::max(last, s.end);
@@ -51,9 +51,9 @@ TEST(MemorySharing, NeverPassesTheCapacity) {
     if (!d.possible) {
       RC_ASSERT(!d.why_not.empty());
       // It is honest: at rest they do not fit, or one alone beside others at rest does not.
-      double resting = 0, highest = 0;
-      for (const SharedJob& job : jobs) resting += job.resting(), highest = std::max(highest, job.peak());
-      RC_ASSERT(resting + highest > static_cast<double>(capacity));
+      double between_steps = 0, highest = 0;
+      for (const SharedJob& job : jobs) between_steps += job.between_steps(), highest = std::max(highest, job.peak());
+      RC_ASSERT(between_steps + highest > static_cast<double>(capacity));
       return;
     }
     RC_ASSERT(d.starts.size() == jobs.size() * static_cast<std::size_t>(steps));

@@ -9,7 +9,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
-#include "models/workload/import/capture_import.h"
+#include "models/workload/import/mwc/mwc_import.h"
 #include "sim/policy/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
@@ -31,7 +31,7 @@ Trace written_step() {
   shape.batch = 16;
   // As a recorder without a phase of allocs and frees writes it.
   write_content(folder / "gpt.mwc", capture_text(gpt_step(shape), false, false));
-  return import_captured_step(folder / "gpt.mwc").trace;
+  return read_mwc(folder / "gpt.mwc").trace;
 }
 
 std::vector<std::string> sample_names() {
@@ -47,7 +47,7 @@ class CapturedStep : public ::testing::TestWithParam<std::string> {
  protected:
   Trace step() const {
     if (GetParam() == "written") return written_step();
-    return import_captured_step(fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (GetParam() + ".mwc.gz")).trace;
+    return read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (GetParam() + ".mwc.gz")).trace;
   }
   static SimulationResult run(const Trace& trace, const Machine& machine) {
     SimulationOptions options;
@@ -101,7 +101,7 @@ TEST(WrittenStep, PoliciesDoTheSameAsToTheTraceItself) {
   const ScratchFolder folder;
   for (const bool with_phases : {true, false}) {
     write_content(folder / "gpt.mwc", capture_text(gpt_step(shape), false, with_phases));
-    const Trace imported = modelled_on(import_captured_step(folder / "gpt.mwc").trace, machine);
+    const Trace imported = modelled_on(read_mwc(folder / "gpt.mwc").trace, machine);
     const Trace itself = modelled_on(as_captured(gpt_step(shape), false), machine);
     for (const char* policy :
          {"checkpoint:mode=full", "offload:what=activations,min_bytes=1", "zero:stage=2,ranks=8"}) {

@@ -9,7 +9,7 @@
 
 #include "models/workload/generate/generate.h"
 #include "models/workload/generate/workload_file.h"
-#include "models/workload/import/capture_import.h"
+#include "models/workload/import/mwc/mwc_import.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/live_bytes.h"
@@ -109,7 +109,7 @@ class GeneratedAndCapturedVariant : public ::testing::TestWithParam<Variant> {
   void SetUp() override {
     const Variant& v = GetParam();
     captured_ =
-        import_captured_step(fs::path(MEMWALL_SOURCE) / "traces/samples/captures/variants" / (v.name + ".mwc.gz"))
+        read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures/variants" / (v.name + ".mwc.gz"))
             .trace;
     std::vector<std::string> settings{"sums_in_place=false"};
     if (v.workload == "vgg13")

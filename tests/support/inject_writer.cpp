@@ -3,7 +3,7 @@
 #include <cctype>
 #include <cmath>
 
-#include "models/workload/import/kineto_kernel.h"
+#include "models/workload/import/timed/kernel_properties.h"
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
@@ -112,7 +112,7 @@ namespace {
 
 class Converter {
  public:
-  explicit Converter(const KinetoCapture& capture) : c_(capture) {}
+  explicit Converter(const TimedCapture& capture) : c_(capture) {}
 
   InjectWriter run() {
     w_.process(1, "converted");
@@ -226,13 +226,13 @@ class Converter {
     w_.range(name, at(op.start), at(op.end()), thread(op.thread));
   }
 
-  const KinetoCapture& c_;
+  const TimedCapture& c_;
   InjectWriter w_;
   std::uint64_t events_ = 0;
 };
 
 }  // namespace
 
-InjectWriter as_injected(const KinetoCapture& capture) { return Converter(capture).run(); }
+InjectWriter as_injected(const TimedCapture& capture) { return Converter(capture).run(); }
 
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/workload/import/kineto_capture.h"
+#include "models/workload/import/timed/timed_capture.h"
 
 namespace memwall {
 
@@ -72,6 +72,6 @@ class InjectWriter {
 
 // The events of a Kineto capture as libmemwall_inject would have recorded them, allocations left out: Kineto's are
 // those of PyTorch's allocator, CUPTI's those of cudaMalloc.
-InjectWriter as_injected(const KinetoCapture& capture);
+InjectWriter as_injected(const TimedCapture& capture);
 
 }  // namespace memwall

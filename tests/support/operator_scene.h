@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/import/execution_trace_join.h"
+#include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "sim/trace/trace_check.h"
 
 namespace memwall {
@@ -112,7 +112,7 @@ class Scene {
   StorageKind kind(StorageId s) const { return imported.trace.storages[s].kind; }
   const std::string& label(StorageId s) const { return imported.trace.strings[imported.trace.storages[s].label]; }
 
-  KinetoCapture capture;
+  TimedCapture capture;
   ExecutionTrace execution;
   ImportedTrace imported;
 

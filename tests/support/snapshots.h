@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "models/workload/import/snapshot_import.h"
+#include "models/workload/import/snapshot/snapshot_reader.h"
 #include "models/workload/memory/recording_replay.h"
 #include "tests/support/shared_data.h"
 

@@ -7,10 +7,10 @@
 #include "gui/model/residency_history.h"
 #include "gui/model/run_analysis.h"
 #include "models/hw/machine_file.h"
-#include "models/workload/import/kineto_step.h"
-#include "models/workload/import/nsys_import.h"
-#include "models/workload/import/rank_join.h"
-#include "models/workload/import/snapshot_step.h"
+#include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/cupti/nsys_import.h"
+#include "models/workload/import/ranks/rank_join.h"
+#include "models/workload/import/snapshot/snapshot_step.h"
 #include "tests/support/scratch_folder.h"
 #include "traces/run/run_file.h"
 #include "traces/run/run_recorder.h"
@@ -21,8 +21,8 @@ namespace {
 Trace dlrm(const std::filesystem::path& traces) {
   std::vector<ImportedStep> steps;
   for (int r = 0; r < 4; ++r) {
-    const KinetoCapture file = read_kineto(traces / "dlrm_8xv100" / fmt::format("rank{}.kineto.json.gz", r));
-    steps.push_back(step_of(import_kineto(file), file));
+    const TimedCapture file = read_kineto(traces / "dlrm_8xv100" / fmt::format("rank{}.kineto.json.gz", r));
+    steps.push_back(step_of(import_timed_capture(file), file));
   }
   return joined_steps(std::move(steps)).trace;
 }

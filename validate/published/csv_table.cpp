@@ -6,7 +6,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "models/workload/import/file_text.h"
+#include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
 
 namespace memwall {

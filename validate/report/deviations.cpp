@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "models/workload/import/file_text.h"
-#include "models/workload/import/in_quotes.h"
+#include "models/workload/import/bytes/file_text.h"
+#include "models/workload/import/bytes/quote_for_message.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -45,7 +45,7 @@ std::vector<Deviation> parse_deviations(const std::string& text, const std::stri
                       name, number, cells.size()));
     if (cells[6] != "accepted" && cells[6] != "open")
       throw InputError(fmt::format("{}:{}: found {} in the last cell; expected accepted or open.", name, number,
-                                   in_quotes(cells[6])));
+                                   quote_for_message(cells[6])));
     deviations.push_back({cells[0], cells[1], cells[2], cells[6] == "accepted"});
   }
   return deviations;

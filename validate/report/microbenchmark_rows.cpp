@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "models/hw/pricer.h"
-#include "models/workload/import/file_text.h"
+#include "models/workload/import/bytes/file_text.h"
 #include "validate/calibrate/measured_rows.h"
 #include "validate/report/tolerance.h"
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "models/workload/import/csv_rows.h"
-#include "models/workload/import/file_text.h"
+#include "models/workload/import/bytes/csv_rows.h"
+#include "models/workload/import/bytes/file_text.h"
 
 namespace memwall {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "models/hw/pricer.h"
 #include "models/hw/traffic.h"
-#include "models/workload/import/execution_trace_join.h"
-#include "models/workload/import/kineto_import.h"
+#include "models/workload/import/execution_trace/execution_trace_join.h"
+#include "models/workload/import/timed/timed_import.h"
 #include "sim/policy/registry.h"
 #include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
@@ -56,8 +56,8 @@ std::optional<std::vector<std::string>> policies_of_variant(const std::string& v
 }
 
 Trace captured_baseline(const std::filesystem::path& folder, const std::string& model, const Machine& machine) {
-  const KinetoCapture capture = read_kineto(folder / (model + ".kineto.json.gz"));
-  ImportedTrace imported = import_kineto(capture);
+  const TimedCapture capture = read_kineto(folder / (model + ".kineto.json.gz"));
+  ImportedTrace imported = import_timed_capture(capture);
   imported.trace.machine = machine.name;
   const std::filesystem::path execution = folder / (model + ".et.json.gz");
   if (std::filesystem::exists(execution)) join_execution_trace(imported, capture, read_execution_trace(execution));

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "models/hw/kernel_cost.h"
-#include "models/workload/import/file_text.h"
+#include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
 #include "traces/run/run_file.h"
 #include "validate/replay/schedule.h"

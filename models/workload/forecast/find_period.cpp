@@ -70,9 +70,9 @@ std::vector<double> detrended(const std::vector<double>& series, double rounding
 
 // How far above chance an autocorrelation stands. Neighbours that are alike count less: Bartlett's variance of r is
 // (1 + 2 sum r_k^2) / n, here over the lags up to that where r first falls below 0 (`run`).
-struct Chance {
+struct NoiseThreshold {
   double pairs_each = 1, limit = 0;
-  Chance(const std::vector<double>& r, std::size_t run, std::size_t n) {
+  NoiseThreshold(const std::vector<double>& r, std::size_t run, std::size_t n) {
     for (std::size_t k = 1; k <= run && k < r.size(); ++k) pairs_each += 2 * r[k] * r[k];
     // The highest of m independent normal values is about sqrt(2 ln m).
     const double independent = static_cast<double>(n) / (2 * static_cast<double>(std::max<std::size_t>(run, 1)));
@@ -88,7 +88,7 @@ std::size_t period_of(const std::vector<double>& series) {
   if (r.empty()) return 0;
   std::size_t run = 1;  // a series resembles itself at short lags; periods begin after that
   while (run < r.size() && r[run] > 0) ++run;
-  const Chance chance(r, run, series.size());
+  const NoiseThreshold chance(r, run, series.size());
   double highest = 0;
   std::vector<std::size_t> peaks;
   for (std::size_t lag = std::max<std::size_t>(run, 2); lag + 1 < r.size() && 3 * lag <= series.size() + 1; ++lag) {

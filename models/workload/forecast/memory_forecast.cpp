@@ -207,7 +207,7 @@ std::vector<double> history_samples(const MemorySeries& series, std::size_t peri
   std::vector<std::size_t> boundaries;
   for (std::size_t i = 0; i <= steps; ++i) boundaries.push_back(series.bytes.size() - (steps - i) * period);
   samples_per_step = std::min(period, kStepSamples);
-  return equal_steps(series.bytes, boundaries, samples_per_step).bytes;
+  return resample_steps(series.bytes, boundaries, samples_per_step).bytes;
 }
 
 std::size_t period_of(const MemorySeries& series) {
@@ -258,7 +258,7 @@ void add_notes(const MemorySeries& series, const MemoryForecast& f, std::vector<
 
 }  // namespace
 
-MemorySeries equal_steps(const std::vector<double>& bytes, const std::vector<std::size_t>& boundaries,
+MemorySeries resample_steps(const std::vector<double>& bytes, const std::vector<std::size_t>& boundaries,
                          std::size_t samples) {
   assert(samples >= 2);
   MemorySeries series{.bytes = {}, .period = samples};

@@ -27,7 +27,7 @@ struct MemorySeries {
 // Steps of unequal length, made equal: step i is [boundaries[i], boundaries[i + 1]), each in `samples` samples that
 // keep its peaks (the highest of what falls into one). REQUIRES: boundaries ascending and within the bytes, samples >=
 // 2; an empty step repeats the value before it.
-MemorySeries equal_steps(const std::vector<double>& bytes, const std::vector<std::size_t>& boundaries,
+MemorySeries resample_steps(const std::vector<double>& bytes, const std::vector<std::size_t>& boundaries,
                          std::size_t samples);
 
 struct StepForecast {

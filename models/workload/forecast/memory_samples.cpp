@@ -7,8 +7,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "models/workload/import/file_text.h"
-#include "models/workload/import/in_quotes.h"
+#include "models/workload/import/bytes/file_text.h"
+#include "models/workload/import/bytes/quote_for_message.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -84,7 +84,7 @@ void MemorySampleReader::read_header(const std::vector<std::string_view>& cells)
       in_bytes_ = name == "bytes";
       if (!in_bytes_ && name != "memory.used [MiB]")
         fail(fmt::format("the column {} has an unknown unit; expected \"memory.used [MiB]\" or \"bytes\".",
-                         in_quotes(name)));
+                         quote_for_message(name)));
       memory_column_ = i;
     } else if (name == "index") {
       index_column_ = i;
@@ -96,19 +96,19 @@ void MemorySampleReader::read_header(const std::vector<std::string_view>& cells)
       fmt::format("the first line names no column for {}; expected \"timestamp, memory.used [MiB]\" (as nvidia-smi "
                   "--query-gpu=timestamp,memory.used --format=csv writes it) or \"seconds,bytes\", found {}.",
                   time_column_ == kNone ? "the time" : "the used memory",
-                  in_quotes(cells.empty() ? std::string_view() : cells.front())));
+                  quote_for_message(cells.empty() ? std::string_view() : cells.front())));
 }
 
 double MemorySampleReader::time_of(std::string_view cell) const {
   if (dates_) {
     const std::optional<double> seconds = seconds_of_date(cell);
-    if (!seconds) fail(fmt::format("{} is no time; expected a date such as 2026/11/21 10:00:00.123.", in_quotes(cell)));
+    if (!seconds) fail(fmt::format("{} is no time; expected a date such as 2026/11/21 10:00:00.123.", quote_for_message(cell)));
     return *seconds;
   }
   double seconds = 0;
   std::string_view rest = cell;
   if (!take(rest, seconds) || !rest.empty() || !(std::abs(seconds) <= kMostSeconds))
-    fail(fmt::format("{} is no time; expected a number of seconds.", in_quotes(cell)));
+    fail(fmt::format("{} is no time; expected a number of seconds.", quote_for_message(cell)));
   return seconds;
 }
 
@@ -121,7 +121,7 @@ Bytes MemorySampleReader::used_of(std::string_view cell) const {
     if (rest == " MiB") rest = {};
   }
   if (!number || !rest.empty() || !(value >= 0 && value <= kMostBytes))
-    fail(fmt::format("{} is no amount of memory; expected {} from 0 to 2^60 bytes.", in_quotes(cell),
+    fail(fmt::format("{} is no amount of memory; expected {} from 0 to 2^60 bytes.", quote_for_message(cell),
                      in_bytes_ ? "a number of bytes" : "a number of MiB"));
   return static_cast<Bytes>(std::llround(value));
 }

@@ -22,7 +22,7 @@ class Schedule {
       : jobs_(jobs), capacity_(capacity_of(capacity)), steps_(steps) {
     choose_ticks();
     share_.waiting.assign(jobs.size(), 0);
-    for (const SharedJob& job : jobs) resting_ += job.resting();
+    for (const SharedJob& job : jobs) resting_ += job.between_steps();
   }
 
   DynamicShare run() {
@@ -96,7 +96,7 @@ class Schedule {
   // The last tick of a step from `begin` that is too full, or -1.
   std::int64_t last_obstacle(std::size_t job, std::int64_t begin) const {
     for (std::int64_t t = share_.step_ticks[job] - 1; t >= 0; --t) {
-      const double step = curves_[job][static_cast<std::size_t>(t)] - jobs_[job].resting();
+      const double step = curves_[job][static_cast<std::size_t>(t)] - jobs_[job].between_steps();
       if (memory_at(begin + t) + step > capacity_) return begin + t;
     }
     return -1;
@@ -112,7 +112,7 @@ class Schedule {
     }
     const std::int64_t end = begin + share_.step_ticks[j];
     for (std::int64_t t = begin; t < end; ++t)
-      at(t) += curves_[j][static_cast<std::size_t>(t - begin)] - jobs_[j].resting();
+      at(t) += curves_[j][static_cast<std::size_t>(t - begin)] - jobs_[j].between_steps();
     share_.starts.push_back({j, w.ready, begin, end});
     share_.waiting[j] += begin - w.ready;
     w.ready = end;
@@ -122,8 +122,8 @@ class Schedule {
 
   void leave(std::size_t job, std::int64_t from) {
     while (static_cast<std::int64_t>(memory_.size()) < from) memory_.push_back(resting_);
-    for (auto t = static_cast<std::size_t>(from); t < memory_.size(); ++t) memory_[t] -= jobs_[job].resting();
-    resting_ -= jobs_[job].resting();
+    for (auto t = static_cast<std::size_t>(from); t < memory_.size(); ++t) memory_[t] -= jobs_[job].between_steps();
+    resting_ -= jobs_[job].between_steps();
   }
 
   double& at(std::int64_t tick) {
@@ -223,7 +223,7 @@ class MigSearch {
 }  // namespace
 
 double SharedJob::peak() const { return *std::max_element(step.begin(), step.end()); }
-double SharedJob::resting() const { return std::max(step.front(), step.back()); }
+double SharedJob::between_steps() const { return std::max(step.front(), step.back()); }
 
 bool StaticSplit::all_fit() const {
   return std::all_of(parts.begin(), parts.end(), [](const Part& p) { return p.fits; });

@@ -22,7 +22,7 @@ struct SharedJob {
   std::optional<double> gpu_busy;  // share of a step in which its kernels run, where known
   double peak() const;
   // Between steps: the higher one of its first and last sample.
-  double resting() const;
+  double between_steps() const;
 };
 
 // A part of the memory for each job, all the time.

@@ -8,7 +8,7 @@
 
 #include "models/workload/generate/workload_limits.h"
 #include "models/workload/generate/workload_text.h"
-#include "models/workload/import/file_text.h"
+#include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
 
 namespace memwall {

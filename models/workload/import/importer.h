@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/import/decision.h"
-#include "models/workload/import/rank_capture.h"
+#include "models/workload/import/timed/decision.h"
+#include "models/workload/import/timed/rank_capture.h"
 #include "sim/trace/trace.h"
 #include "sim/units.h"
 
@@ -54,9 +54,9 @@ const std::vector<Importer>& importers();
 
 // The first that recognizes the file, or null. Where a JSON object's members in the head do not tell, the file is read
 // on until one does, and head.members grows. Throws InputError where the file cannot be read as far as that.
-const Importer* importer_of(FileHead& head);
+const Importer* find_importer(FileHead& head);
 
 // What a file that no importer takes is known to be ("this is ...; give ..."), or "".
-std::string known_otherwise(const FileHead& head);
+std::string unsupported_file_hint(const FileHead& head);
 
 }  // namespace memwall

@@ -1,21 +1,21 @@
 // The list of formats: one entry each. An entry's functions stand in the format's own files.
 #include <algorithm>
 
-#include "models/workload/import/capture_import.h"
-#include "models/workload/import/chakra_graph.h"
-#include "models/workload/import/chakra_import.h"
-#include "models/workload/import/dtr_import.h"
-#include "models/workload/import/execution_step.h"
-#include "models/workload/import/file_head.h"
-#include "models/workload/import/g10_csv.h"
+#include "models/workload/import/mwc/mwc_import.h"
+#include "models/workload/import/chakra/chakra_graph.h"
+#include "models/workload/import/chakra/chakra_import.h"
+#include "models/workload/import/tables/dtr_import.h"
+#include "models/workload/import/execution_trace/execution_step.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/tables/g10_csv.h"
 #include "models/workload/import/importer.h"
-#include "models/workload/import/inject_import.h"
-#include "models/workload/import/json_source.h"
-#include "models/workload/import/kineto_step.h"
-#include "models/workload/import/memory_timeline.h"
-#include "models/workload/import/nsys_import.h"
-#include "models/workload/import/snapshot_step.h"
-#include "models/workload/import/triosim_import.h"
+#include "models/workload/import/cupti/inject_import.h"
+#include "models/workload/import/bytes/json_source.h"
+#include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/tables/memory_timeline.h"
+#include "models/workload/import/cupti/nsys_import.h"
+#include "models/workload/import/snapshot/snapshot_step.h"
+#include "models/workload/import/tables/triosim_import.h"
 
 namespace memwall {
 namespace {
@@ -34,8 +34,8 @@ const std::vector<Importer>& importers() {
        .sentence = "memwall_capture, a Python package of memwall: .mwc, .mwc.gz",
        .recognized = "JSON lines whose first says \"format\": \"memwall-capture\"",
        .knows = "allocations, dataflow, modules, shapes; timing where it was captured on a GPU",
-       .recognizes = recognizes_captured_step,
-       .import = import_captured_step},
+       .recognizes = recognizes_mwc,
+       .import = import_mwc},
       {.name = "captured CUDA program",
        .sentence = "libmemwall_inject, a library of memwall, around any CUDA program: .mwi",
        .recognized = "its first 8 bytes, \\x89MWI\\r\\n\\x1a\\n",
@@ -112,7 +112,7 @@ const std::vector<Importer>& importers() {
   return all;
 }
 
-const Importer* importer_of(FileHead& head) {
+const Importer* find_importer(FileHead& head) {
   const Importer* found = first_that_recognizes(head);
   if (found != nullptr || !head.text.starts_with('{') || first_members(head.text).closed) return found;
   JsonSource json(head.path);
@@ -124,7 +124,7 @@ const Importer* importer_of(FileHead& head) {
   return nullptr;
 }
 
-std::string known_otherwise(const FileHead& head) {
+std::string unsupported_file_hint(const FileHead& head) {
   if (head.text.starts_with("tensor_id"))
     return "this is the tensors file of a G10 workload; give its X.kernels.csv, the tensors are found beside it";
   return "";

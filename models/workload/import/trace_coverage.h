@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "models/workload/import/decision.h"
+#include "models/workload/import/timed/decision.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {

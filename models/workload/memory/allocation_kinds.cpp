@@ -16,7 +16,7 @@ namespace {
 using Kind = StorageKind;
 using Maker = StackFacts::Maker;
 constexpr std::uint32_t kAfter = Allocation::kAfter;
-constexpr std::uint32_t kNone = EventRuns::kNone;
+constexpr std::uint32_t kNone = PhaseIntervals::kNone;
 
 // cuBLAS keeps this per handle and stream: 2 x 4096 KiB + 8 x 16 KiB (aten/src/ATen/cuda/CublasHandlePool.cpp).
 constexpr Bytes kBlasWorkspace = 8'519'680;
@@ -24,9 +24,9 @@ constexpr Bytes kBlasWorkspace = 8'519'680;
 class KindFinder {
  public:
   KindFinder(AllocationTable& table, const std::vector<StackFacts>& facts, const EventPhases& events,
-             const EventRuns& runs)
+             const PhaseIntervals& runs)
       : table_(table), facts_(facts), events_(events), runs_(runs) {
-    for (const EventRun& run : runs.all()) seen_[static_cast<std::size_t>(run.phase)] = true;
+    for (const PhaseInterval& run : runs.all()) seen_[static_cast<std::size_t>(run.phase)] = true;
   }
 
   void run() {
@@ -79,7 +79,7 @@ class KindFinder {
   AllocationTable& table_;
   const std::vector<StackFacts>& facts_;
   const EventPhases& events_;
-  const EventRuns& runs_;
+  const PhaseIntervals& runs_;
   std::array<bool, 5> seen_{};      // by Phase
   std::vector<std::uint32_t> cut_;  // allocations
 };
@@ -139,8 +139,8 @@ KindFinder::Life KindFinder::of_optimizer(const Allocation& a) const {
 Kind KindFinder::of_unknown_phase(const Allocation& a, const StackFacts& facts) const {
   if (facts.zero_grad) return Kind::gradient;
   const std::uint32_t next = runs_.next_known(a.begin);
-  const bool stays = next == kNone ? a.end == kAfter : ends_after(a, next);
-  if (!stays) return Kind::workspace;
+  const bool retained = next == kNone ? a.end == kAfter : ends_after(a, next);
+  if (!retained) return Kind::workspace;
   if (facts.maker == Maker::module) return Kind::parameter;
   if (facts.maker == Maker::optimizer) return Kind::optimizer_state;
   if (facts.from_host) return Kind::input;
@@ -321,7 +321,7 @@ void KindFinder::add_notes(const OlderCounts& counts) {
 }  // namespace
 
 void find_kinds(AllocationTable& table, const std::vector<StackFacts>& facts, const EventPhases& events,
-                const EventRuns& runs) {
+                const PhaseIntervals& runs) {
   KindFinder(table, facts, events, runs).run();
 }
 

@@ -4,12 +4,12 @@
 
 #include "models/workload/memory/allocations.h"
 #include "models/workload/memory/event_phases.h"
-#include "models/workload/memory/event_runs.h"
+#include "models/workload/memory/phase_intervals.h"
 
 namespace memwall {
 
 // Sets Allocation::kind of every allocation of `table`, whose lives and phases are known; adds notes.
 void find_kinds(AllocationTable& table, const std::vector<StackFacts>& facts, const EventPhases& events,
-                const EventRuns& runs);
+                const PhaseIntervals& runs);
 
 }  // namespace memwall

@@ -7,7 +7,7 @@
 
 #include "models/workload/memory/allocation_kinds.h"
 #include "models/workload/memory/event_phases.h"
-#include "models/workload/memory/event_runs.h"
+#include "models/workload/memory/phase_intervals.h"
 #include "models/workload/memory/recorded_steps.h"
 
 namespace memwall {
@@ -16,9 +16,9 @@ namespace {
 // What is alive may not add up to more: sums of anything that lives at one time then never overflow.
 constexpr Bytes kMostAlive = Bytes{1} << 60;
 
-class LifeReader {
+class LifetimeReader {
  public:
-  LifeReader(const DeviceRecording& device, const StartState& start, AllocationTable& table)
+  LifetimeReader(const DeviceRecording& device, const StartState& start, AllocationTable& table)
       : device_(device), start_(start), table_(table) {
     alive_.reserve(device.events.size() / 2);
     table.allocations.reserve(device.events.size() / 2);
@@ -53,7 +53,7 @@ class LifeReader {
 };
 
 // Blocks whose free was requested before the window are not among them: they only wait for a stream.
-void LifeReader::begin_with_older() {
+void LifetimeReader::begin_with_older() {
   for (const SegmentState& segment : start_.segments)
     for (const BlockState& block : segment.blocks) {
       if (block.use != BlockState::Use::in_use) continue;
@@ -74,7 +74,7 @@ void LifeReader::begin_with_older() {
     }
 }
 
-void LifeReader::add(const MemoryEvent& event, std::uint32_t i) {
+void LifetimeReader::add(const MemoryEvent& event, std::uint32_t i) {
   if (alive_.count(event.address) > 0) {
     ++replaced_;
     end(event.address, i);
@@ -95,7 +95,7 @@ void LifeReader::add(const MemoryEvent& event, std::uint32_t i) {
   table_.allocations.push_back(a);
 }
 
-void LifeReader::end(Address address, std::uint32_t i) {
+void LifetimeReader::end(Address address, std::uint32_t i) {
   const auto found = alive_.find(address);
   if (found == alive_.end()) return;  // its second half, or of a block that is not known
   Allocation& a = table_.allocations[found->second];
@@ -110,11 +110,11 @@ AllocationTable tabulate_allocations(const MemoryRecording& recording, const Dev
                                      const StartState& start) {
   const std::vector<StackFacts> facts = read_stacks(recording);
   const EventPhases events = find_event_phases(recording, device, facts);
-  const EventRuns runs(events.phases);
+  const PhaseIntervals runs(events.phases);
   AllocationTable table;
   table.phases = events.phases;
   table.notes = events.notes;
-  LifeReader(device, start, table).run();
+  LifetimeReader(device, start, table).run();
   for (Allocation& a : table.allocations) {
     if (a.begin == Allocation::kBefore)
       a.phase = facts[a.stack].phase;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kAfter = Allocation::kAfter;
 
 // An allocation that is alive at the end of the step after the one that made it.
-struct Stay {
+struct RetainedAllocation {
   std::size_t made = 0, gone = 0;  // steps; gone: the first at whose end it no longer lives
   Bytes requested = 0;
   StorageKind kind = StorageKind::unknown;
@@ -32,12 +32,12 @@ class LeakFinder {
   // The first step that ends after the event: the first at whose end a block freed there is gone.
   std::size_t gone_at(std::uint32_t event) const;
   void add(const Allocation& a, LeakReport& report);
-  bool grows(const std::vector<Stay>& stays) const;
+  bool grows(const std::vector<RetainedAllocation>& retained) const;
 
   const AllocationTable& table_;
   SourceLines lines_;
   std::size_t steps_;
-  std::map<std::string, std::vector<Stay>> by_line_;
+  std::map<std::string, std::vector<RetainedAllocation>> by_line_;
 };
 
 std::size_t LeakFinder::step_of(std::uint32_t event) const {
@@ -67,10 +67,10 @@ void LeakFinder::add(const Allocation& a, LeakReport& report) {
 
 // In every step but the first, and more at each step's end than at the one before. Of the last step it cannot be said
 // what the next would free, so only what it frees counts. Three steps leave one to go by; the first must show it too.
-bool LeakFinder::grows(const std::vector<Stay>& stays) const {
-  if (stays.size() + 2 < steps_) return false;  // not one for each
+bool LeakFinder::grows(const std::vector<RetainedAllocation>& retained) const {
+  if (retained.size() + 2 < steps_) return false;  // not one for each
   std::vector<Bytes> made(steps_), more(steps_);
-  for (const Stay& stay : stays) {
+  for (const RetainedAllocation& stay : retained) {
     made[stay.made] += stay.requested;
     more[stay.made] += stay.requested;
     if (stay.gone < steps_) more[stay.gone] -= stay.requested;
@@ -80,11 +80,11 @@ bool LeakFinder::grows(const std::vector<Stay>& stays) const {
   return more.back() >= 0 && (steps_ > 3 || made[0] > 0);
 }
 
-Leak leak_of(const std::string& line, const std::vector<Stay>& stays) {
+Leak leak_of(const std::string& line, const std::vector<RetainedAllocation>& retained) {
   std::array<double, kStorageKinds> kinds{};
   std::set<std::size_t> steps;
   double bytes = 0;
-  for (const Stay& stay : stays) {
+  for (const RetainedAllocation& stay : retained) {
     steps.insert(stay.made);
     bytes += static_cast<double>(stay.requested);
     kinds[static_cast<std::size_t>(stay.kind)] += static_cast<double>(stay.requested);
@@ -93,7 +93,7 @@ Leak leak_of(const std::string& line, const std::vector<Stay>& stays) {
   leak.line = line;
   leak.steps = static_cast<std::uint32_t>(steps.size());
   leak.per_step = static_cast<Bytes>(bytes / static_cast<double>(steps.size()));
-  leak.blocks = stays.size();
+  leak.blocks = retained.size();
   leak.kind = static_cast<StorageKind>(std::max_element(kinds.begin(), kinds.end()) - kinds.begin());
   return leak;
 }
@@ -110,8 +110,8 @@ LeakReport LeakFinder::find() {
         steps_ == 1 ? "" : "s");
     return report;
   }
-  for (const auto& [line, stays] : by_line_)
-    if (grows(stays)) report.leaks.push_back(leak_of(line, stays));
+  for (const auto& [line, retained] : by_line_)
+    if (grows(retained)) report.leaks.push_back(leak_of(line, retained));
   std::stable_sort(report.leaks.begin(), report.leaks.end(),
                    [](const Leak& a, const Leak& b) { return a.per_step > b.per_step; });
   return report;

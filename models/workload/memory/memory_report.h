@@ -63,14 +63,14 @@ struct LeakReport {
 };
 LeakReport find_leaks(const MemoryRecording& recording, const AllocationTable& table);
 
-// Held past the phase that needs it: a gradient during the next forward, an activation after backward, ...
-struct HeldLonger {
+// UnusedBytes past the phase that needs it: a gradient during the next forward, an activation after backward, ...
+struct LateFree {
   std::string rule;   // one sentence: what is held, and what would free it earlier
   Bytes at_peak = 0;  // requested bytes of such allocations that are held in vain at the peak
   Bytes most = 0;     // held in vain at once, at worst
   std::uint64_t blocks = 0;
 };
 // `peak_event`: as for live_set_at. Largest at the peak first.
-std::vector<HeldLonger> find_held_longer(const AllocationTable& table, std::uint32_t peak_event);
+std::vector<LateFree> find_late_frees(const AllocationTable& table, std::uint32_t peak_event);
 
 }  // namespace memwall

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/workload/memory/backward_walk.h"
+#include "models/workload/memory/reverse_replay.h"
 
 namespace memwall {
 namespace {
@@ -43,7 +43,7 @@ std::optional<Address> RecordedSegments::reserve(Bytes bytes) {
   for (const MemoryEvent& event : expected_)
     if (event.action == Action::segment_map && is_free(event.address, bytes)) return take(event.address, bytes);
   for (const MemoryEvent& event : later_) {
-    if (++foreseen_ > kMostForeseen) break;
+    if (++looked_ahead_ > kMostLookedAhead) break;
     if (event.action != Action::segment_map || event.stream != later_stream_) continue;
     const bool small = event.size == kSmallPage;
     if (small == later_small_ && is_free(event.address, bytes)) return take(event.address, bytes);

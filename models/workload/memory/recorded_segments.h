@@ -26,7 +26,7 @@ class RecordedSegments final : public SegmentSource {
   }
   // A request that failed may have reserved an expandable segment, which shows only when a later one maps its first
   // page: of `stream` and of this pool, among the events `later` (not owned). Until the next expect.
-  void foresee(std::span<const MemoryEvent> later, std::uint16_t stream, bool small) {
+  void expect_reservation(std::span<const MemoryEvent> later, std::uint16_t stream, bool small) {
     later_ = later;
     later_stream_ = stream;
     later_small_ = small;
@@ -44,12 +44,12 @@ class RecordedSegments final : public SegmentSource {
   std::optional<Address> take(Address address, Bytes bytes);
   std::optional<Address> invent(Bytes bytes);
 
-  static constexpr std::size_t kMostForeseen = 5'000'000;  // events looked at in all
+  static constexpr std::size_t kMostLookedAhead = 5'000'000;  // events looked at in all
 
   std::span<const MemoryEvent> expected_, later_;
   std::uint16_t later_stream_ = 0;
   bool later_small_ = false;
-  std::size_t foreseen_ = 0;
+  std::size_t looked_ahead_ = 0;
   std::map<Address, Address> held_;  // begin -> end
   Address next_ = 0;                 // to invent
   std::uint64_t invented_ = 0;

@@ -49,11 +49,11 @@ struct PhaseSteps {
   bool begun_before = false, unfinished = false;
 };
 
-PhaseSteps by_phases(const std::vector<EventRun>& runs) {
+PhaseSteps by_phases(const std::vector<PhaseInterval>& runs) {
   PhaseSteps found;
   bool backward = false, whole = false, open = false;
   std::uint32_t begin = 0;
-  for (const EventRun& run : runs) {
+  for (const PhaseInterval& run : runs) {
     if (!open && run.phase != Phase::optimizer) {
       open = true;
       whole = run.phase == Phase::forward;
@@ -76,7 +76,7 @@ PhaseSteps by_phases(const std::vector<EventRun>& runs) {
 }  // namespace
 
 std::vector<RecordedStep> find_steps(const MemoryRecording& recording, const DeviceRecording& device,
-                                     const EventRuns& runs, std::vector<std::string>& notes) {
+                                     const PhaseIntervals& runs, std::vector<std::string>& notes) {
   std::string base;
   std::vector<RecordedStep> annotated = by_annotation(annotated_ranges(recording, device), base);
   if (!annotated.empty()) {

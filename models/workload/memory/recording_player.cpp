@@ -23,10 +23,10 @@ AllocatorSettings without_limit(AllocatorSettings settings) {
   return settings;
 }
 
-HeldRanges ranges_of(const std::vector<SegmentState>& segments) {
-  HeldRanges ranges;
+ReservedRanges ranges_of(const std::vector<SegmentState>& segments) {
+  ReservedRanges ranges;
   for (const SegmentState& s : segments)
-    ranges.emplace(s.address, HeldRange{s.size, s.stream, s.small_pool, s.expandable, s.private_pool});
+    ranges.emplace(s.address, ReservedRange{s.size, s.stream, s.small_pool, s.expandable, s.private_pool});
   return ranges;
 }
 
@@ -92,7 +92,7 @@ RecordingPlayer::RecordingPlayer(const DeviceRecording& device, const StartState
       if (!all_fits) {
         notes_.push_back("Wholly free segments of the start state were released, for they do not fit.");
         pytorch_->release_cached();
-        settle_pending();
+        complete_pending_frees();
       }
       pytorch_->set_capacity(capacity);
     } else {
@@ -144,7 +144,7 @@ void RecordingPlayer::allocate_anew(const StartState& start) {
 // Events do not name the pool of a request: it goes to the pool of the segment in which the recording has it.
 void RecordingPlayer::use_private_pools(const StartState& start) {
   Contradictions told_already;
-  HeldRanges all = final_ranges(device_, told_already);
+  ReservedRanges all = final_ranges(device_, told_already);
   all.merge(ranges_of(start.segments));
   std::uint32_t pools = 0;
   for (const auto& [address, range] : all) {
@@ -310,7 +310,7 @@ void RecordingPlayer::release_cached(std::size_t begin, std::size_t end) {
   }
   made_.clear();
   pytorch_->release_cached();
-  settle_pending();
+  complete_pending_frees();
   compare(begin, end);
   consumed_ = end;
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/memory/backward_walk.h"
+#include "models/workload/memory/reverse_replay.h"
 #include "models/workload/memory/contradictions.h"
 #include "models/workload/memory/recorded_segments.h"
 #include "models/workload/memory/recording_replay.h"
@@ -86,7 +86,7 @@ class RecordingPlayer final : private AllocatorObserver {
   void request_free(std::uint32_t id);
   void complete_free(std::uint32_t id);
   void leave_to_synchronization(std::uint32_t id);
-  void settle_pending();
+  void complete_pending_frees();
   void add_live(const Live& block);
   std::uint32_t private_pool_at(Address recorded) const;
   AllocatorStatistics statistics() const;
@@ -117,7 +117,7 @@ class RecordingPlayer final : private AllocatorObserver {
   std::uint64_t blocks_ = 0;
   bool synchronized_ = false;             // by a rung of the present request
   std::optional<Live> attempt_;           // the request of an oom event that found memory; freed at the next event
-  HeldRanges private_ranges_;             // segments of private pools, at the start and at the end
+  ReservedRanges private_ranges_;             // segments of private pools, at the start and at the end
   std::vector<std::uint32_t> pool_uses_;  // of each private pool, how often it was begun
 
   std::uint32_t event_ = 0;  // the present one

@@ -56,7 +56,7 @@ std::optional<RecordingPlayer::Live> RecordingPlayer::request(Bytes bytes, std::
     lift_limits();
     address = ask(bytes, stream, private_pool);
   }
-  if (synchronized_) settle_pending();
+  if (synchronized_) complete_pending_frees();
   if (!address) return std::nullopt;
   if (lifted_) missing_ = std::max(missing_, allocator_->usage().reserved - limit_);
   return Live{0, *address, allocator_->usage().allocated - before, bytes};
@@ -96,7 +96,7 @@ std::optional<RecordingPlayer::Live> RecordingPlayer::request_as_recorded(std::u
     wrong_.at_event(i, "a request of {} bytes was served after a release, which does not suffice here", asked_);
     address = ask(asked_, asked_stream_, private_pool);
   }
-  if (synchronized_) settle_pending();
+  if (synchronized_) complete_pending_frees();
   compare(first, i);
   consumed_ = i + 1u;
   if (!address) return std::nullopt;
@@ -108,7 +108,7 @@ void RecordingPlayer::fail_as_recorded(std::uint32_t i) {
   const MemoryEvent& event = device_.events[i];
   const std::size_t first = segment_events_before(i);
   source_.expect(std::span(device_.events).subspan(first, i - first));
-  source_.foresee(std::span(device_.events).subspan(i), event.stream,
+  source_.expect_reservation(std::span(device_.events).subspan(i), event.stream,
                   round_request(settings_, event.size) <= kSmallRequest);
   begin_request(event.size, event.stream, 0);
   notes_.push_back(
@@ -119,7 +119,7 @@ void RecordingPlayer::fail_as_recorded(std::uint32_t i) {
   const std::optional<Address> address = ask(event.size, event.stream, 0);
   releases_awaited_ = 0;
   allocator_->set_capacity(kUnlimited);
-  if (synchronized_) settle_pending();
+  if (synchronized_) complete_pending_frees();
   if (address) {
     wrong_.at_event(i, "a request of {} bytes failed that the cache serves here", event.size);
     allocator_->free(*address);
@@ -194,7 +194,7 @@ void RecordingPlayer::leave_to_synchronization(std::uint32_t id) {
 }
 
 // A synchronization waits for every stream: all pending frees are through.
-void RecordingPlayer::settle_pending() {
+void RecordingPlayer::complete_pending_frees() {
   for (const std::uint32_t id : pending_) {
     Live& block = live_[id];
     if (!block.pending || block.completed) continue;

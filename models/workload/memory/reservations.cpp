@@ -34,28 +34,28 @@ std::vector<bool> next_request_is_small(const DeviceRecording& device, const All
 
 }  // namespace
 
-Landmarks::Group Landmarks::group_of(const HeldRange& range) {
+ReservationBounds::Group ReservationBounds::group_of(const ReservedRange& range) {
   if (!range.expandable) return 0;
   return 1 + (Group{range.private_pool} << 17 | Group{range.stream} << 1 | Group{range.small_pool});
 }
 
-Landmarks::Group Landmarks::group_of(const SegmentState& segment) {
+ReservationBounds::Group ReservationBounds::group_of(const SegmentState& segment) {
   return group_of(
-      HeldRange{segment.size, segment.stream, segment.small_pool, segment.expandable, segment.private_pool});
+      ReservedRange{segment.size, segment.stream, segment.small_pool, segment.expandable, segment.private_pool});
 }
 
-Landmarks::Landmarks(const DeviceRecording& device, const AllocatorSettings& settings, const HeldRanges& ranges)
+ReservationBounds::ReservationBounds(const DeviceRecording& device, const AllocatorSettings& settings, const ReservedRanges& ranges)
     : large_page_(settings.large_segment_size) {
   Contradictions told_already;
-  const HeldRanges at_end = final_ranges(device, told_already);
+  const ReservedRanges at_end = final_ranges(device, told_already);
   for (const auto& [address, range] : ranges) marks_.push_back({address, group_of(range)});
   for (const auto& [address, range] : at_end) marks_.push_back({address, group_of(range)});
   mark_events(device, settings, at_end);
   std::sort(marks_.begin(), marks_.end());
 }
 
-void Landmarks::mark_events(const DeviceRecording& device, const AllocatorSettings& settings,
-                            const HeldRanges& at_end) {
+void ReservationBounds::mark_events(const DeviceRecording& device, const AllocatorSettings& settings,
+                            const ReservedRanges& at_end) {
   const std::vector<bool> small_pool = next_request_is_small(device, settings);
   for (std::size_t i = 0; i < device.events.size(); ++i) {
     const MemoryEvent& event = device.events[i];
@@ -71,11 +71,11 @@ void Landmarks::mark_events(const DeviceRecording& device, const AllocatorSettin
       marks_.push_back({event.address, group_of(std::prev(above)->second)});
       continue;
     }
-    marks_.push_back({event.address, group_of(HeldRange{event.size, event.stream, small_pool[i], true, 0})});
+    marks_.push_back({event.address, group_of(ReservedRange{event.size, event.stream, small_pool[i], true, 0})});
   }
 }
 
-bool Landmarks::belong_together(const SegmentState& low, const SegmentState& high) const {
+bool ReservationBounds::belong_together(const SegmentState& low, const SegmentState& high) const {
   if (!low.expandable || group_of(low) != group_of(high)) return false;
   if (high.address - end_of(low) > static_cast<Address>(kFarthest)) return false;
   const auto stranger =
@@ -85,7 +85,7 @@ bool Landmarks::belong_together(const SegmentState& low, const SegmentState& hig
 }
 
 // Pages mapped later below the first one show that the reservation begins there.
-Address Landmarks::begin_of(const SegmentState& segment, Address not_below) const {
+Address ReservationBounds::begin_of(const SegmentState& segment, Address not_below) const {
   Address begin = segment.address;
   auto mark = std::lower_bound(marks_.begin(), marks_.end(), Mark{segment.address, 0});
   while (mark != marks_.begin()) {
@@ -97,7 +97,7 @@ Address Landmarks::begin_of(const SegmentState& segment, Address not_below) cons
   return begin;
 }
 
-void Landmarks::add_tail(SegmentState& segment) const {
+void ReservationBounds::add_tail(SegmentState& segment) const {
   const auto stranger = std::find_if(std::lower_bound(marks_.begin(), marks_.end(), Mark{end_of(segment), 0}),
                                      marks_.end(), [&](const Mark& mark) { return mark.group != group_of(segment); });
   Bytes room = kLongestTail;
@@ -105,7 +105,7 @@ void Landmarks::add_tail(SegmentState& segment) const {
   append_unmapped(segment, room - room % page(segment.small_pool));
 }
 
-std::vector<SegmentState> Landmarks::join(std::vector<SegmentState> segments, Contradictions& wrong) const {
+std::vector<SegmentState> ReservationBounds::join(std::vector<SegmentState> segments, Contradictions& wrong) const {
   std::vector<SegmentState> joined;
   for (SegmentState& segment : segments) {
     const bool goes_on = !joined.empty() && segment.expandable && belong_together(joined.back(), segment);

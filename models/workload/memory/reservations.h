@@ -8,15 +8,15 @@
 
 #include <vector>
 
-#include "models/workload/memory/backward_walk.h"
+#include "models/workload/memory/reverse_replay.h"
 #include "sim/memory/pytorch_allocator.h"
 
 namespace memwall {
 
-class Landmarks {
+class ReservationBounds {
  public:
   // `ranges`: those at the start.
-  Landmarks(const DeviceRecording& device, const AllocatorSettings& settings, const HeldRanges& ranges);
+  ReservationBounds(const DeviceRecording& device, const AllocatorSettings& settings, const ReservedRanges& ranges);
 
   // `segments`: by address, the expandable ones still single mapped ranges. These are joined, with unmapped blocks
   // between, before and behind them.
@@ -33,9 +33,9 @@ class Landmarks {
     }
   };
 
-  static Group group_of(const HeldRange& range);
+  static Group group_of(const ReservedRange& range);
   static Group group_of(const SegmentState& segment);
-  void mark_events(const DeviceRecording& device, const AllocatorSettings& settings, const HeldRanges& final_ranges);
+  void mark_events(const DeviceRecording& device, const AllocatorSettings& settings, const ReservedRanges& final_ranges);
   bool belong_together(const SegmentState& low, const SegmentState& high) const;
   Address begin_of(const SegmentState& segment, Address not_below) const;
   void add_tail(SegmentState& segment) const;

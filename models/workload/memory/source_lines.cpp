@@ -21,7 +21,7 @@ string_view last_components(string_view path, int count) {
 }
 
 // What stands between the model's code and PyTorch: it names no line that a person would change.
-bool is_plumbing(string_view file) {
+bool is_library_file(string_view file) {
   if (is_torch_file(file) || file.starts_with('<')) return true;
   for (const string_view package : {"-packages/einops/", "-packages/opt_einsum/", "-packages/triton/",
                                     "-packages/functorch/", "-packages/torchgen/"})
@@ -107,7 +107,7 @@ std::string SourceLines::line_of(const std::vector<std::uint32_t>& stack) const 
     const SourceFrame& frame = recording_.frames[id];
     const string_view function = recording_.strings[frame.function];
     if (is_python_file(recording_.strings[frame.file])) {
-      if (!is_plumbing(recording_.strings[frame.file])) return python_line(frame);
+      if (!is_library_file(recording_.strings[frame.file])) return python_line(frame);
       if (python == nullptr) python = &frame;
       continue;
     }

@@ -18,7 +18,7 @@ struct OpenBlock {
 
 class Sizes {
  public:
-  Sizes(const DeviceRecording& device, const AllocatorSettings& settings, const EarlierState& earlier,
+  Sizes(const DeviceRecording& device, const AllocatorSettings& settings, const InitialState& earlier,
         Contradictions& wrong)
       : device_(device), settings_(settings), earlier_(earlier), wrong_(wrong) {}
 
@@ -33,16 +33,16 @@ class Sizes {
 
  private:
   void place();
-  void size_range(Address end, const HeldRange& range, std::size_t number);
-  Bytes rounded(const EarlierBlock& block) const;
+  void size_range(Address end, const ReservedRange& range, std::size_t number);
+  Bytes rounded(const InitialBlock& block) const;
   void find_remainders();
 
   const DeviceRecording& device_;
   const AllocatorSettings& settings_;
-  const EarlierState& earlier_;
+  const InitialState& earlier_;
   Contradictions& wrong_;
   std::vector<std::vector<SizedBlock>> blocks_;               // of each range
-  std::vector<std::vector<const EarlierBlock*>> where_from_;  // the same, as the walk found them
+  std::vector<std::vector<const InitialBlock*>> where_from_;  // the same, as the walk found them
   std::vector<OpenBlock> open_;                               // by end
 };
 
@@ -51,7 +51,7 @@ void Sizes::place() {
   where_from_.resize(earlier_.ranges.size());
   auto range = earlier_.ranges.begin();
   std::size_t number = 0;
-  for (const EarlierBlock& block : earlier_.blocks) {
+  for (const InitialBlock& block : earlier_.blocks) {
     while (range != earlier_.ranges.end() && block.address >= range->first + static_cast<Address>(range->second.size))
       ++range, ++number;
     if (range != earlier_.ranges.end() && block.address >= range->first) {
@@ -63,15 +63,15 @@ void Sizes::place() {
   }
 }
 
-Bytes Sizes::rounded(const EarlierBlock& block) const {
+Bytes Sizes::rounded(const InitialBlock& block) const {
   return block.size != 0 ? block.size : round_request(settings_, block.requested);
 }
 
-void Sizes::size_range(Address end, const HeldRange& range, std::size_t number) {
+void Sizes::size_range(Address end, const ReservedRange& range, std::size_t number) {
   const bool may_be_longer = !range.small_pool && !range.expandable;
   for (std::size_t i = 0; i < blocks_[number].size(); ++i) {
     SizedBlock& block = blocks_[number][i];
-    const EarlierBlock& from = *where_from_[number][i];
+    const InitialBlock& from = *where_from_[number][i];
     const Address next = i + 1 < blocks_[number].size() ? blocks_[number][i + 1].address : end;
     const auto room = static_cast<Bytes>(next - block.address);
     block.size = rounded(from);
@@ -117,7 +117,7 @@ void Sizes::find_remainders() {
 }  // namespace
 
 std::vector<std::vector<SizedBlock>> size_blocks(const DeviceRecording& device, const AllocatorSettings& settings,
-                                                 const EarlierState& earlier, Contradictions& wrong, bool look_ahead) {
+                                                 const InitialState& earlier, Contradictions& wrong, bool look_ahead) {
   return Sizes(device, settings, earlier, wrong).run(look_ahead);
 }
 

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "models/workload/memory/backward_walk.h"
+#include "models/workload/memory/reverse_replay.h"
 
 namespace memwall {
 
@@ -20,7 +20,7 @@ struct SizedBlock {
 // The blocks of each range of `earlier`, by address, within the range and apart from each other: others are left out
 // and told. `look_ahead`: use the later allocations to find remainders; off only to see what that is worth.
 std::vector<std::vector<SizedBlock>> size_blocks(const DeviceRecording& device, const AllocatorSettings& settings,
-                                                 const EarlierState& earlier, Contradictions& wrong,
+                                                 const InitialState& earlier, Contradictions& wrong,
                                                  bool look_ahead = true);
 
 }  // namespace memwall

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/workload/memory/backward_walk.h"
+#include "models/workload/memory/reverse_replay.h"
 #include "models/workload/memory/reservations.h"
 #include "models/workload/memory/start_block_sizes.h"
 #include "sim/memory/address_table.h"
@@ -90,7 +90,7 @@ bool begins_empty(const DeviceRecording& device) {
 }
 
 // What lies between the blocks of a segment is free: a cache has no two free neighbours.
-SegmentState segment_of(Address address, const HeldRange& range, const std::vector<SizedBlock>& blocks) {
+SegmentState segment_of(Address address, const ReservedRange& range, const std::vector<SizedBlock>& blocks) {
   SegmentState segment{address, range.size, range.stream, range.small_pool, range.expandable, range.private_pool, {}};
   Address next = address;
   const auto free_until = [&](Address end) {
@@ -109,7 +109,7 @@ SegmentState segment_of(Address address, const HeldRange& range, const std::vect
 // A program that gave everything back has no segments at its end, rightly.
 bool ends_empty(const DeviceRecording& device) {
   Contradictions wrong;
-  walk_back(device, true, wrong);
+  reverse_replay(device, true, wrong);
   return wrong.none();
 }
 
@@ -123,15 +123,15 @@ StartState find_start_state(const DeviceRecording& device, const AllocatorSettin
   const bool has_end = !device.segments.empty() || ends_empty(device);
   if (!has_end)
     wrong.add("the recording does not begin empty and has no segments: what lived before it cannot be found");
-  const EarlierState earlier = walk_back(device, has_end, wrong);
+  const InitialState earlier = reverse_replay(device, has_end, wrong);
   const std::vector<std::vector<SizedBlock>> blocks = size_blocks(device, settings, earlier, wrong, look_ahead);
   std::size_t range_number = 0;
   for (const auto& [address, range] : earlier.ranges)
     state.segments.push_back(segment_of(address, range, blocks[range_number++]));
   const bool expandable = std::any_of(state.segments.begin(), state.segments.end(),
                                       [](const SegmentState& segment) { return segment.expandable; });
-  if (expandable) state.segments = Landmarks(device, settings, earlier.ranges).join(std::move(state.segments), wrong);
-  for (const EarlierBlock& block : earlier.blocks)
+  if (expandable) state.segments = ReservationBounds(device, settings, earlier.ranges).join(std::move(state.segments), wrong);
+  for (const InitialBlock& block : earlier.blocks)
     if (block.stack != 0) state.stacks.emplace_back(block.address, block.stack);
   state.contradictions = wrong.sentences();
   return state;

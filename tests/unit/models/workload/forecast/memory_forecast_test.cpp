@@ -97,7 +97,7 @@ TEST(FindPeriod, ChanceIsRarelyTakenForAPeriod) {
 
 TEST(EqualSteps, KeepPeaksAndRepeatWhatIsShort) {
   const std::vector<double> bytes{9, 1, 5, 2, 8, 3, 4, 7, 6};
-  const MemorySeries s = equal_steps(bytes, {1, 7, 9, 9}, 3);
+  const MemorySeries s = resample_steps(bytes, {1, 7, 9, 9}, 3);
   EXPECT_EQ(s.period, 3u);
   // Six samples in three pairs; two samples in three; an empty step.
   EXPECT_EQ(s.bytes, (std::vector<double>{5, 8, 4, 7, 7, 6, 6, 6, 6}));

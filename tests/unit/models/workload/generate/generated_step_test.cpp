@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/import/capture_import.h"
+#include "models/workload/import/mwc/mwc_import.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/races.h"
@@ -166,7 +166,7 @@ class GeneratedAndCaptured : public ::testing::TestWithParam<const char*> {
   void SetUp() override {
     const fs::path path = fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (std::string(GetParam()) + ".mwc.gz");
     if (!fs::exists(path)) GTEST_SKIP() << path << " is absent";
-    captured_ = import_captured_step(path).trace;
+    captured_ = read_mwc(path).trace;
     const Sample s = sample(GetParam());
     generated_ = generate_step(s.model, s.recipe);
   }
@@ -338,7 +338,7 @@ TEST(Checkpointing, NamesForEachOpTheOneThatItRepeats) {
 class SmallGpt : public ::testing::Test {
  protected:
   static Trace captured(const char* name) {
-    return import_captured_step(fs::path(MEMWALL_SOURCE) / "traces/samples/captures/variants" /
+    return read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures/variants" /
                                 (std::string(name) + ".mwc.gz"))
         .trace;
   }

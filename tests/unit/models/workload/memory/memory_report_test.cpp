@@ -19,8 +19,8 @@ const LiveGroup* group(const std::vector<LiveGroup>& groups, const std::string& 
   return nullptr;
 }
 
-const HeldLonger* held(const std::vector<HeldLonger>& rules, const std::string& beginning) {
-  for (const HeldLonger& h : rules)
+const LateFree* held(const std::vector<LateFree>& rules, const std::string& beginning) {
+  for (const LateFree& h : rules)
     if (h.rule.starts_with(beginning)) return &h;
   return nullptr;
 }
@@ -253,19 +253,19 @@ TEST(Leaks, TwoStepsAreTooFew) {
   EXPECT_NE(find_leaks(b.recording(), table_of(b)).why_not, "");
 }
 
-TEST(HeldLonger, NothingInAStepThatFreesWhatItCan) {
+TEST(LateFree, NothingInAStepThatFreesWhatItCan) {
   TrainingScene s;
   s.b.alloc(1000, s.construction);
   auto left = s.step();
   for (int step = 0; step < 3; ++step) left = s.step({left.gradient});
   // The scene frees batch and loss after the optimizer: that is reported, and nothing else.
-  const auto rules = find_held_longer(table_of(s.b), 5);
+  const auto rules = find_late_frees(table_of(s.b), 5);
   ASSERT_EQ(rules.size(), 2u);
   EXPECT_NE(held(rules, "Results of a forward pass"), nullptr);
   EXPECT_NE(held(rules, "Inputs are kept"), nullptr);
 }
 
-TEST(HeldLonger, GradientsDuringTheNextForward) {
+TEST(LateFree, GradientsDuringTheNextForward) {
   TrainingScene s;
   std::vector<Address> gradients;
   std::uint32_t forward_peak = 0, backward_peak = 0;
@@ -280,17 +280,17 @@ TEST(HeldLonger, GradientsDuringTheNextForward) {
     s.touch(s.optimizer);
   }
   const AllocationTable table = table_of(s.b);
-  const HeldLonger* late = nullptr;
-  const auto at_forward = find_held_longer(table, forward_peak);
+  const LateFree* late = nullptr;
+  const auto at_forward = find_late_frees(table, forward_peak);
   ASSERT_NE(late = held(at_forward, "Gradients are kept"), nullptr);
   EXPECT_EQ(late->at_peak, 1400);
   EXPECT_EQ(late->most, 1400);
   EXPECT_EQ(late->blocks, 4u) << "those of the last step are not in anyone's way";
-  EXPECT_EQ(held(find_held_longer(table, backward_peak), "Gradients are kept")->at_peak, 0);
-  EXPECT_EQ(held(find_held_longer(table, Allocation::kBefore), "Gradients are kept")->at_peak, 0);
+  EXPECT_EQ(held(find_late_frees(table, backward_peak), "Gradients are kept")->at_peak, 0);
+  EXPECT_EQ(held(find_late_frees(table, Allocation::kBefore), "Gradients are kept")->at_peak, 0);
 }
 
-TEST(HeldLonger, GradientsThatMicroBatchesAddUpAreNeeded) {
+TEST(LateFree, GradientsThatMicroBatchesAddUpAreNeeded) {
   TrainingScene s;
   Address gradient = 0;
   for (int step = 0; step < 2; ++step) {
@@ -302,10 +302,10 @@ TEST(HeldLonger, GradientsThatMicroBatchesAddUpAreNeeded) {
     s.b.free(saved, s.backward);
     s.touch(s.optimizer);
   }
-  EXPECT_EQ(held(find_held_longer(table_of(s.b), 2), "Gradients"), nullptr);
+  EXPECT_EQ(held(find_late_frees(table_of(s.b), 2), "Gradients"), nullptr);
 }
 
-TEST(HeldLonger, GradientsKeptForGoodAreInTheWayOfEveryForward) {
+TEST(LateFree, GradientsKeptForGoodAreInTheWayOfEveryForward) {
   TrainingScene s;
   for (int step = 0; step < 3; ++step) {
     const Address saved = s.b.alloc(5000, s.forward);
@@ -314,13 +314,13 @@ TEST(HeldLonger, GradientsKeptForGoodAreInTheWayOfEveryForward) {
     s.b.free(saved, s.backward);
     s.touch(s.optimizer);
   }
-  const auto rules = find_held_longer(table_of(s.b), 0);
+  const auto rules = find_late_frees(table_of(s.b), 0);
   ASSERT_NE(held(rules, "Gradients"), nullptr);
   EXPECT_EQ(held(rules, "Gradients")->most, 1000);
   EXPECT_GE(held(rules, "Gradients")->blocks, 1u);
 }
 
-TEST(HeldLonger, ALossKeptByItsVariableUntilTheNextOne) {
+TEST(LateFree, ALossKeptByItsVariableUntilTheNextOne) {
   TrainingScene s;
   Address loss = 0, cache = 0;
   std::uint32_t second_forward = 0, optimizer = 0;
@@ -337,17 +337,17 @@ TEST(HeldLonger, ALossKeptByItsVariableUntilTheNextOne) {
     if (step == 0) optimizer = s.b.now() - 1;
   }
   const AllocationTable table = table_of(s.b);
-  const auto rules = find_held_longer(table, second_forward);
-  const HeldLonger* results = held(rules, "Results of a forward pass");
+  const auto rules = find_late_frees(table, second_forward);
+  const LateFree* results = held(rules, "Results of a forward pass");
   ASSERT_NE(results, nullptr);
   EXPECT_EQ(results->at_peak, 800) << "the cache of " << cache << " is used again in every step";
   EXPECT_EQ(results->most, 800);
   EXPECT_EQ(results->blocks, 3u);
-  EXPECT_EQ(held(find_held_longer(table, optimizer), "Results")->at_peak, 800);
-  EXPECT_EQ(held(find_held_longer(table, 2), "Results")->at_peak, 0) << "its own backward pass needs it";
+  EXPECT_EQ(held(find_late_frees(table, optimizer), "Results")->at_peak, 800);
+  EXPECT_EQ(held(find_late_frees(table, 2), "Results")->at_peak, 0) << "its own backward pass needs it";
 }
 
-TEST(HeldLonger, AnActivationThatALaterBackwardPassFreesWasNeeded) {
+TEST(LateFree, AnActivationThatALaterBackwardPassFreesWasNeeded) {
   TrainingScene s;  // two micro-batches in flight, as pipelines have them
   const Address first = s.b.alloc(5000, s.forward), second = s.b.alloc(5000, s.forward);
   s.touch(s.backward);
@@ -357,22 +357,22 @@ TEST(HeldLonger, AnActivationThatALaterBackwardPassFreesWasNeeded) {
   s.b.free(second, s.backward);
   s.b.free(third, s.backward);
   s.touch(s.optimizer);
-  EXPECT_EQ(held(find_held_longer(table_of(s.b), 2), "Results"), nullptr);
+  EXPECT_EQ(held(find_late_frees(table_of(s.b), 2), "Results"), nullptr);
 }
 
-TEST(HeldLonger, ResultsOfTheStepBeforeTheRecording) {
+TEST(LateFree, ResultsOfTheStepBeforeTheRecording) {
   TrainingScene s;
   s.b.alloc(10, s.forward);
   s.b.free(512, s.forward);
   s.b.alloc(10, s.backward);
   StartState start;
   start.segments.push_back({0, 4096, 0, false, false, 0, {{512, 1024, 700, Use::in_use}}});
-  const auto rules = find_held_longer(table_of(s.b, start), 0);
+  const auto rules = find_late_frees(table_of(s.b, start), 0);
   ASSERT_NE(held(rules, "Results"), nullptr);
   EXPECT_EQ(held(rules, "Results")->at_peak, 700);
 }
 
-TEST(HeldLonger, ABatchDuringTheOptimizer) {
+TEST(LateFree, ABatchDuringTheOptimizer) {
   TrainingScene s;
   const Address early = s.b.alloc(300, s.batch), late = s.b.alloc(200, s.batch), fixed = s.b.alloc(50, s.batch);
   std::uint32_t optimizer = 0;
@@ -386,15 +386,15 @@ TEST(HeldLonger, ABatchDuringTheOptimizer) {
     if (step == 0) s.b.free(late, s.script_line);
   }
   const AllocationTable table = table_of(s.b);
-  const auto rules = find_held_longer(table, optimizer);
-  const HeldLonger* inputs = held(rules, "Inputs are kept");
+  const auto rules = find_late_frees(table, optimizer);
+  const LateFree* inputs = held(rules, "Inputs are kept");
   ASSERT_NE(inputs, nullptr);
   EXPECT_EQ(inputs->most, 200) << "not the one at " << fixed << ", which every step uses";
   EXPECT_EQ(inputs->blocks, 1u);
   EXPECT_EQ(inputs->at_peak, 200);
 }
 
-TEST(HeldLonger, TemporariesOfTheOptimizer) {
+TEST(LateFree, TemporariesOfTheOptimizer) {
   TrainingScene s;
   std::uint32_t forward = 0;
   for (int step = 0; step < 2; ++step) {
@@ -408,15 +408,15 @@ TEST(HeldLonger, TemporariesOfTheOptimizer) {
   }
   s.touch(s.backward);
   s.touch(s.optimizer);
-  const auto rules = find_held_longer(table_of(s.b), forward);
-  const HeldLonger* temporaries = held(rules, "Temporaries of the optimizer");
+  const auto rules = find_late_frees(table_of(s.b), forward);
+  const LateFree* temporaries = held(rules, "Temporaries of the optimizer");
   ASSERT_NE(temporaries, nullptr);
   EXPECT_EQ(temporaries->most, 900);
   EXPECT_EQ(temporaries->at_peak, 900);
   EXPECT_EQ(temporaries->blocks, 2u);
 }
 
-TEST(HeldLonger, WhatWasMadeWithoutGradientsAndLivesThroughBackward) {
+TEST(LateFree, WhatWasMadeWithoutGradientsAndLivesThroughBackward) {
   using S = TrainingScene;
   TrainingScene s;
   const StackId reference = s.b.stack({S::model("forward", 3), S::torch("_call_impl", "nn/modules/module.py"),
@@ -428,33 +428,33 @@ TEST(HeldLonger, WhatWasMadeWithoutGradientsAndLivesThroughBackward) {
   s.touch(s.optimizer);
   s.b.free(log_probabilities, s.script_line);
   s.touch(s.forward);
-  const auto rules = find_held_longer(table_of(s.b), peak);
+  const auto rules = find_late_frees(table_of(s.b), peak);
   ASSERT_EQ(rules.size(), 1u) << "counted by one rule only";
   EXPECT_TRUE(rules[0].rule.starts_with("Results made without gradients"));
   EXPECT_EQ(rules[0].at_peak, 600);
 }
 
-TEST(HeldLonger, LargestAtThePeakFirst) {
+TEST(LateFree, LargestAtThePeakFirst) {
   TrainingScene s;
   auto left = s.step();
   s.step({left.gradient});
   const AllocationTable table = table_of(s.b);
   for (std::uint32_t peak = 0; peak < s.b.now(); ++peak) {
-    const auto rules = find_held_longer(table, peak);
+    const auto rules = find_late_frees(table, peak);
     for (std::size_t i = 1; i < rules.size(); ++i) EXPECT_GE(rules[i - 1].at_peak, rules[i].at_peak);
   }
   RecordingBuilder empty;
-  EXPECT_TRUE(find_held_longer(table_of(empty), Allocation::kBefore).empty());
+  EXPECT_TRUE(find_late_frees(table_of(empty), Allocation::kBefore).empty());
 }
 
 // A rule has a number for every event, and a second one while it looks at windows.
-TEST(HeldLonger, RulesAreLookedAtOneByOne) {
+TEST(LateFree, RulesAreLookedAtOneByOne) {
   if (!kFreedMemoryIsReused) GTEST_SKIP() << "a sanitizer keeps what was freed";
   constexpr std::size_t kEvents = 4'000'000;
   AllocationTable table;
   table.phases.assign(kEvents, Phase::forward);
   const Bytes before = most_resident();
-  EXPECT_TRUE(find_held_longer(table, 0).empty());
+  EXPECT_TRUE(find_late_frees(table, 0).empty());
   EXPECT_LT(most_resident() - before, static_cast<Bytes>(kEvents * sizeof(Bytes) * 3));
 }
 

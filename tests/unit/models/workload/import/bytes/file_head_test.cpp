@@ -1,11 +1,11 @@
 // Is a file told by what is in it, also inside archives?
-#include "models/workload/import/file_head.h"
+#include "models/workload/import/bytes/file_head.h"
 
 #include <gtest/gtest.h>
 
-#include "models/workload/import/archive_source.h"
-#include "models/workload/import/byte_source.h"
-#include "models/workload/import/file_text.h"
+#include "models/workload/import/bytes/archive_source.h"
+#include "models/workload/import/bytes/byte_source.h"
+#include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
 #include "tests/support/archives.h"
 #include "tests/support/gzip.h"
@@ -38,7 +38,7 @@ class Files : public ::testing::Test {
   }
   static std::string importer(const std::filesystem::path& path) {
     FileHead head = read_file_head(path);
-    const Importer* found = importer_of(head);
+    const Importer* found = find_importer(head);
     return found == nullptr ? "" : found->name;
   }
   static std::string refusal(const std::filesystem::path& path) {
@@ -104,8 +104,8 @@ TEST_F(Files, OfAnArchiveAreChosenByName) {
   EXPECT_EQ(read_file_text(two.string() + ":b:c.json"), "{}");
   expect_parts(refusal(two.string() + ":x/b.json"), {"found no file 'x/b.json'", "nearest: 'x/a.json'"});
   expect_parts(refusal(file("plain.json", "{}").string() + ":x"), {"plain.json is no archive"});
-  EXPECT_EQ(place_of(two.string() + ":x/a.json").file, two);
-  EXPECT_EQ(place_of(two).member, "");
+  EXPECT_EQ(split_archive_path(two.string() + ":x/a.json").file, two);
+  EXPECT_EQ(split_archive_path(two).member, "");
 }
 
 TEST_F(Files, OfHostileArchivesEndInASentence) {

@@ -1,14 +1,14 @@
 // Does a Chakra graph, in either notation, become the program that it describes?
-#include "models/workload/import/chakra_import.h"
+#include "models/workload/import/chakra/chakra_import.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "models/workload/import/chakra_graph.h"
-#include "models/workload/import/chakra_order.h"
-#include "models/workload/import/file_head.h"
-#include "models/workload/import/python_lists.h"
+#include "models/workload/import/chakra/chakra_graph.h"
+#include "models/workload/import/chakra/chakra_order.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/chakra/python_lists.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/chakra_writer.h"
@@ -25,7 +25,7 @@ const ScratchFolder& folder() {
 ImportedStep step_of(const std::string& content, const std::string& name = "graph") {
   write_content(folder() / name, content);
   FileHead head = read_file_head(folder() / name);
-  const Importer* importer = importer_of(head);
+  const Importer* importer = find_importer(head);
   if (importer == nullptr) throw InputError("not recognized");
   ImportedStep step = importer->import(folder() / name, {});
   EXPECT_EQ(check(step.trace), std::vector<std::string>{});
@@ -227,7 +227,7 @@ TEST(Chakra, IsToldByContent) {
   const auto importer = [](const std::string& content) {
     write_content(folder() / "unnamed", content);
     FileHead head = read_file_head(folder() / "unnamed");
-    const Importer* found = importer_of(head);
+    const Importer* found = find_importer(head);
     return found == nullptr ? "" : found->name;
   };
   EXPECT_EQ(importer(chakra_file({compute(1, {}, 5)})), "Chakra trace");

@@ -1,10 +1,10 @@
 // .mwi files, written record by record: what becomes of each kind, what is counted, and what is refused.
-#include "models/workload/import/inject_import.h"
+#include "models/workload/import/cupti/inject_import.h"
 
 #include <gtest/gtest.h>
 
-#include "models/workload/import/inject_occupancy.h"
-#include "models/workload/import/inject_records.h"
+#include "models/workload/import/cupti/occupancy.h"
+#include "models/workload/import/cupti/cupti_records.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/command.h"
@@ -37,11 +37,11 @@ class InjectFile : public ::testing::Test {
     w.kernel({.name = kernel, .start = at(us + 13), .end = at(us + 63), .correlation = correlation, .stream = stream});
   }
 
-  InjectCapture read(const InjectImportOptions& options = {}) {
+  CuptiCapture read(const CuptiImportOptions& options = {}) {
     w.save(folder / "a.mwi");
     return read_inject(folder / "a.mwi", options);
   }
-  ImportedTrace import(const InjectImportOptions& options = {}) {
+  ImportedTrace import(const CuptiImportOptions& options = {}) {
     ImportedTrace imported = import_inject(read(options));
     EXPECT_EQ(check(imported.trace), std::vector<std::string>());
     return imported;
@@ -118,7 +118,7 @@ TEST_F(InjectFile, ADriverCallInsideARuntimeCallIsPartOfIt) {
   w.call({.name = "cuLaunchKernel", .start = at(300), .end = at(305), .correlation = 15, .domain = 1});
   w.kernel({.name = "by_the_driver", .start = at(310), .end = at(320), .correlation = 15});
   w.call({.name = "cuLaunchKernel", .start = at(302), .end = at(304), .correlation = 16, .thread = 200, .domain = 1});
-  const InjectCapture capture = read();
+  const CuptiCapture capture = read();
   ASSERT_EQ(capture.capture.calls.size(), 4u) << "another thread's call is inside of nothing";
   EXPECT_TRUE(says(capture.notes, "2 calls of the driver were made by the runtime"));
   const ImportedTrace imported = import_inject(capture);
@@ -162,7 +162,7 @@ TEST_F(InjectFile, RangesNameStepsPhasesOperatorsAndModules) {
   EXPECT_TRUE(says(t.notes, "NVTX ranges: 16, of them 2 operators, 2 modules, 5 steps, 6 phases"));
   EXPECT_TRUE(says(t.notes, "1 that end on another thread"));
 
-  const InjectCapture chosen = read({"load"});
+  const CuptiCapture chosen = read({"load"});
   EXPECT_EQ(import_inject(chosen).trace.steps.size(), 1u);
   try {
     read({"epoch"});
@@ -176,7 +176,7 @@ TEST_F(InjectFile, OperatorsKeepWhatEmitNvtxSays) {
   w.range("aten::addmm, seq = 7, op_id = 9, sizes = [[4, 8], [8, 2]], input_op_ids = []", at(10), at(20));
   w.range("AddmmBackward0, seq = 7", at(30), at(40), 101);
   w.range("sizes = nothing", at(50), at(60));
-  const KinetoCapture c = read().capture;
+  const TimedCapture c = read().capture;
   ASSERT_EQ(c.operators.size(), 3u);
   EXPECT_EQ(c.text(c.operators[0].name), "aten::addmm");
   EXPECT_EQ(c.operators[0].sequence_number, 7);
@@ -201,7 +201,7 @@ TEST_F(InjectFile, WaitsFindTheRecordThatTheyMean) {
   w.synchronization(1, at(160), at(260), 7, 0xffffffff, 0, 5);
   w.call({.name = "cudaEventSynchronize", .start = at(270), .end = at(271), .correlation = 8});
   w.synchronization(1, at(270), at(271), 8, 0xffffffff, 0, 6);  // never recorded
-  const InjectCapture capture = read();
+  const CuptiCapture capture = read();
   ASSERT_EQ(capture.capture.syncs.size(), 3u);
   for (const CapturedSync& sync : capture.capture.syncs)
     if (sync.correlation != 8)
@@ -221,7 +221,7 @@ TEST_F(InjectFile, CuptisOwnNumberOfARecordCountsBeforeTheEvents) {
   w.event(78, 2, 9, 5);
   w.call({.name = "cudaStreamWaitEvent", .start = at(140), .end = at(141), .correlation = 9});
   w.synchronization(2, at(140), at(141), 9, 11, 77, 5);
-  const InjectCapture capture = read();
+  const CuptiCapture capture = read();
   ASSERT_EQ(capture.capture.syncs.size(), 1u);
   EXPECT_EQ(capture.capture.syncs[0].awaited_stream, 7);
 }
@@ -276,7 +276,7 @@ TEST_F(InjectFile, WhatIsMissingIsSaid) {
   w.record(99, {1, 2}, {3, 4});  // of a later library
   w.record(18, {at(5), at(7)}, {65536, 100});
   w.record(21, {9, 5, 2, 0, 1, 4}, {});
-  const InjectCapture open = read();
+  const CuptiCapture open = read();
   EXPECT_TRUE(says(open.notes, "The file has no end: the program was killed"));
   EXPECT_TRUE(says(open.notes, "1 pieces of device work and 1 calls have no end"));
   EXPECT_TRUE(
@@ -285,7 +285,7 @@ TEST_F(InjectFile, WhatIsMissingIsSaid) {
   EXPECT_TRUE(says(open.notes, "CUPTI counts 5 of them; 2 times no buffer was free"));
   EXPECT_TRUE(says(open.notes, "1 overheads of its own and of the driver, 2.0 us"));
   w.end(6, 3, 1000);
-  const InjectCapture ended = read();
+  const CuptiCapture ended = read();
   EXPECT_FALSE(says(ended.notes, "killed"));
   EXPECT_TRUE(says(ended.notes, "CUPTI counts 6 of them; 3 times"));
   EXPECT_TRUE(says(ended.notes, "1000 records are left out because the file reached its limit"));
@@ -300,7 +300,7 @@ TEST_F(InjectFile, ALaterLibraryMayAddFields) {
   const std::uint32_t name = longer.name("k");
   longer.record(7, {kStart, kStart + 5000, 0}, {0, 1, 7, 1, name, 0, 2, 1, 1, 64, 1, 1, 8, 0, 0, 0, 123, 456, 789, 1});
   longer.save(folder / "a.mwi");
-  const KinetoCapture c = read_inject(folder / "a.mwi").capture;
+  const TimedCapture c = read_inject(folder / "a.mwi").capture;
   ASSERT_EQ(c.device_ops.size(), 1u);
   EXPECT_EQ(c.launches[c.device_ops[0].launch].threads_per_block, 64u);
 }
@@ -309,7 +309,7 @@ TEST_F(InjectFile, NamesAreText) {
   w.kernel({.name = std::string_view("a\0b", 3), .start = at(1), .end = at(2)});
   w.kernel({.name = "caf\xc3\xa9", .start = at(3), .end = at(4)});
   w.kernel({.name = "cut \xc3", .start = at(5), .end = at(6)});
-  const KinetoCapture c = read().capture;
+  const TimedCapture c = read().capture;
   EXPECT_EQ(c.text(c.device_ops[0].name), "a?b");
   EXPECT_EQ(c.text(c.device_ops[1].name), "caf\xc3\xa9");
   EXPECT_EQ(c.text(c.device_ops[2].name), "cut ?");
@@ -360,14 +360,14 @@ TEST_F(InjectFile, DamageIsRefusedInASentence) {
 }
 
 TEST(InjectOccupancy, FollowsTheLimits) {
-  InjectDevice h100;
+  CuptiDevice h100;
   h100.multiprocessors = 132;
   h100.threads = 2048;
   h100.blocks = 32;
   h100.registers = 65536;
   h100.shared_memory = 233472;
   h100.capability = 90;
-  InjectDeviceWork kernel;
+  CuptiDeviceWork kernel;
   kernel.blocks = 132 * 100;
   kernel.threads = 256;
   kernel.registers = 32;

@@ -1,6 +1,6 @@
 // Does an SQLite export of Nsight Systems become the trace that its rows describe, whatever version wrote it, and is a
 // database that is none refused with a sentence?
-#include "models/workload/import/nsys_import.h"
+#include "models/workload/import/cupti/nsys_import.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "models/workload/import/kineto_decisions.h"
+#include "models/workload/import/timed/import_decisions.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/scratch_folder.h"
@@ -19,7 +19,7 @@ namespace {
 
 class NsysImport : public ::testing::Test {
  protected:
-  InjectCapture read(const std::string& file, const std::string& step_range = "") {
+  CuptiCapture read(const std::string& file, const std::string& step_range = "") {
     write_content(folder_ / "a.sqlite", file);
     ImportSettings settings;
     settings.step_range = step_range;
@@ -56,8 +56,8 @@ class NsysImport : public ::testing::Test {
 };
 
 TEST_F(NsysImport, RowsBecomeCallsWorkAndRanges) {
-  const InjectCapture capture = read(nsys_report());
-  const KinetoCapture& c = capture.capture;
+  const CuptiCapture capture = read(nsys_report());
+  const TimedCapture& c = capture.capture;
   ASSERT_EQ(c.device_ops.size(), 5u);
   EXPECT_EQ(c.text(c.device_ops[0].name), "ampere_sgemm_128x64");
   EXPECT_EQ(c.device_ops[0].duration, microseconds(40));
@@ -90,7 +90,7 @@ TEST_F(NsysImport, RangesAreOperatorsPhasesAndSteps) {
   EXPECT_EQ(imported.trace.name, "a");
   EXPECT_TRUE(contains(notes(imported.trace), "process 5."));
   std::string rule;
-  for (const Decision& d : kineto_decisions(read(nsys_report()).capture, imported))
+  for (const Decision& d : import_decisions(read(nsys_report()).capture, imported))
     if (d.subject == "phase optimizer") rule = d.sentence;
   EXPECT_TRUE(contains(rule, "Ranges called so")) << rule;
 }

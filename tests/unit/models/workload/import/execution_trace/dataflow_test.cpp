@@ -1,9 +1,9 @@
 // On programs of a few operators: who makes which storage, who reads it, and what is it for?
-#include "models/workload/import/dataflow.h"
+#include "models/workload/import/execution_trace/dataflow.h"
 
 #include <gtest/gtest.h>
 
-#include "models/workload/import/execution_trace_join.h"
+#include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "sim/error.h"
 #include "tests/support/operator_scene.h"
 

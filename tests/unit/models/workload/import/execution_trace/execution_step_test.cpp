@@ -1,12 +1,12 @@
 // Does an ExecutionTrace alone become the program that PyTorch ran: kernels, copies, collectives, lives of storages?
-#include "models/workload/import/execution_step.h"
+#include "models/workload/import/execution_trace/execution_step.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "models/workload/import/communication_node.h"
-#include "models/workload/import/node_work.h"
+#include "models/workload/import/execution_trace/communication_node.h"
+#include "models/workload/import/execution_trace/device_work_of_nodes.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 

@@ -1,13 +1,13 @@
 // Is an ExecutionTrace of every schema read field by field, and a damaged one refused with its node?
-#include "models/workload/import/execution_trace.h"
+#include "models/workload/import/execution_trace/execution_trace.h"
 
 #include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "models/workload/import/operator_cost.h"
-#include "models/workload/import/operator_schema.h"
+#include "models/workload/import/execution_trace/operator_cost.h"
+#include "models/workload/import/execution_trace/operator_schema.h"
 #include "sim/error.h"
 #include "tests/support/shared_data.h"
 

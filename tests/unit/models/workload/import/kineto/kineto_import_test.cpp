@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "models/workload/import/kineto_import.h"
-#include "models/workload/import/kineto_kernel.h"
+#include "models/workload/import/timed/timed_import.h"
+#include "models/workload/import/timed/kernel_properties.h"
 #include "sim/error.h"
 #include "sim/trace/scale.h"
 #include "sim/engine/simulation.h"
@@ -17,10 +17,10 @@
 namespace memwall {
 namespace {
 
-ImportedTrace import_text(const std::string& text, const KinetoImportOptions& options = {}) {
+ImportedTrace import_text(const std::string& text, const TimedImportOptions& options = {}) {
   const ScratchFolder folder;
   write_content(folder / "capture.json", text);
-  return import_kineto(read_kineto(folder / "capture.json"), options);
+  return import_timed_capture(read_kineto(folder / "capture.json"), options);
 }
 
 Time end_of(const Trace& trace) {
@@ -178,11 +178,11 @@ TEST(KinetoImport, AnAllocationIsNoWaitAndAFreeUnderWorkIsFlagged) {
 }
 
 TEST(KinetoImport, EveryOpHasItsOperatorAndItsCapturedTime) {
-  const KinetoImportOptions options;
+  const TimedImportOptions options;
   const ScratchFolder folder;
   write_content(folder / "capture.json", small_capture());
-  const KinetoCapture c = read_kineto(folder / "capture.json");
-  const ImportedTrace t = import_kineto(c, options);
+  const TimedCapture c = read_kineto(folder / "capture.json");
+  const ImportedTrace t = import_timed_capture(c, options);
   ASSERT_EQ(t.operator_of_op.size(), t.trace.ops.size());
   ASSERT_EQ(t.memory_of_op.size(), t.trace.ops.size());
   ASSERT_EQ(t.captured.start.size(), t.trace.ops.size());
@@ -225,7 +225,7 @@ TEST(KinetoImport, AStatedEdgeBindsAndItsLossShows) {
   EXPECT_EQ(t.summary.inferred_edges, 0u);
   ASSERT_EQ(ops_of(t, OpKind::event_wait).size(), 1u);
   EXPECT_FALSE(ops_of(t, OpKind::event_wait)[0].inferred);
-  KinetoImportOptions without;
+  TimedImportOptions without;
   without.drop_edge = 0;
   const ImportedTrace loose = import_text(stated_edge(), without);
   const auto start_of_other = [](const ImportedTrace& imported) {
@@ -246,7 +246,7 @@ TEST(KinetoImport, AnInferredEdgeSaysSoAndCanBeDropped) {
   EXPECT_EQ(t.summary.given_edges, 0u);
   EXPECT_EQ(t.summary.inferred_edges, 1u);
   EXPECT_TRUE(ops_of(t, OpKind::event_wait).at(0).inferred);
-  KinetoImportOptions without;
+  TimedImportOptions without;
   without.drop_inferred_edges = true;
   EXPECT_TRUE(ops_of(import_text(two_streams(), without), OpKind::event_wait).empty());
 }
@@ -310,8 +310,8 @@ TEST(KinetoImport, SameCaptureSameTrace) {
 
 // A program long enough that what is drained is given away several times: two threads in turn, work that begins long
 // after its launch, calls at the same instant.
-KinetoCapture long_capture() {
-  KinetoCapture c;
+TimedCapture long_capture() {
+  TimedCapture c;
   const StringId run = c.strings.intern("aten::mul"), launch = c.strings.intern("cudaLaunchKernel"),
                  kernel = c.strings.intern("mul_kernel");
   c.threads = {{1, 100}, {1, 200}};
@@ -345,9 +345,9 @@ KinetoCapture long_capture() {
 }
 
 TEST(KinetoImport, DrainingACaptureMakesTheSameTrace) {
-  KinetoCapture capture = long_capture();
-  const ImportedTrace kept = import_kineto(capture);
-  const ImportedTrace drained = drain_kineto(capture);
+  TimedCapture capture = long_capture();
+  const ImportedTrace kept = import_timed_capture(capture);
+  const ImportedTrace drained = import_and_release_capture(capture);
   EXPECT_TRUE(drained.memory_of_op.empty());
   EXPECT_TRUE(drained.captured.start.empty());
   EXPECT_EQ(drained.captured.total, kept.captured.total);

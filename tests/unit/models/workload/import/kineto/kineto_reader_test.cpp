@@ -3,9 +3,9 @@
 
 #include <fstream>
 
-#include "models/workload/import/json_source.h"
-#include "models/workload/import/kineto_capture.h"
-#include "models/workload/import/kineto_number.h"
+#include "models/workload/import/bytes/json_source.h"
+#include "models/workload/import/timed/timed_capture.h"
+#include "models/workload/import/kineto/kineto_number.h"
 #include "sim/error.h"
 #include "tests/support/gzip.h"
 #include "tests/support/scratch_folder.h"
@@ -37,7 +37,7 @@ class KinetoReader : public ::testing::Test {
     write_content(folder_ / name, text);
     return folder_ / name;
   }
-  KinetoCapture read(const std::string& text) { return read_kineto(write(text)); }
+  TimedCapture read(const std::string& text) { return read_kineto(write(text)); }
   // The message with which reading ends.
   std::string refusal(const std::string& text) {
     try {
@@ -55,7 +55,7 @@ void expect_part(const std::string& message, const std::string& part) {
 }
 
 TEST_F(KinetoReader, UnifiesWhatTheFileSays) {
-  const KinetoCapture c = read(small_capture());
+  const TimedCapture c = read(small_capture());
   EXPECT_EQ(c.operators.size(), 7u);
   EXPECT_EQ(c.calls.size(), 7u);
   EXPECT_EQ(c.device_ops.size(), 5u);
@@ -87,7 +87,7 @@ TEST_F(KinetoReader, NamesOf2021MeanTheSame) {
       {"\"cpu_op\"", "\"Operator\""},   {"\"cuda_runtime\"", "\"Runtime\""}, {"\"kernel\"", "\"Kernel\""},
       {"\"gpu_memcpy\"", "\"Memcpy\""}, {"\"tid\":100", "\"tid\":\"100\""},  {"\"tid\":7,", "\"tid\":\"stream 7\","}};
   for (const auto& [now, then] : old) text = with_every(text, now, then);
-  const KinetoCapture c = read(text);
+  const TimedCapture c = read(text);
   EXPECT_EQ(c.operators.size(), 7u);
   EXPECT_EQ(c.calls.size(), 7u);
   EXPECT_EQ(c.device_ops.size(), 5u);
@@ -173,7 +173,7 @@ TEST_F(KinetoReader, EventsAcrossBufferEndsAreWhole) {
   }
   text += "]}";
   ASSERT_GT(text.size(), std::size_t{3} << 20);
-  const KinetoCapture c = read(text);
+  const TimedCapture c = read(text);
   ASSERT_EQ(c.operators.size(), static_cast<std::size_t>(count));
   EXPECT_EQ(c.operators[8999].start, microseconds(8999));
   EXPECT_EQ(c.text(c.operators[1].name).substr(0, 12), "kkk\"kkkkk\\kk");

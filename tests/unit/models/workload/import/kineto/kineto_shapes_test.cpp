@@ -1,9 +1,9 @@
 // Do the inputs that record_shapes wrote become the FLOPs, bytes and shapes that the mathematics gives?
-#include "models/workload/import/kineto_shapes.h"
+#include "models/workload/import/timed/recorded_shapes.h"
 
 #include <gtest/gtest.h>
 
-#include "models/workload/import/recorded_call.h"
+#include "models/workload/import/timed/recorded_call.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/scratch_folder.h"
@@ -142,8 +142,8 @@ TEST(KinetoShapes, SeveralKernelsShareWhatTheirOperatorDoes) {
   {"ph":"X","cat":"kernel","name":"splitKreduce","pid":0,"tid":7,"ts":1669783687001324,"dur":0.5,"args":{"device":0,"stream":7,"correlation":77}},)");
   const ScratchFolder folder;
   write_content(folder / "a.json", text);
-  const KinetoCapture capture = read_kineto(folder / "a.json");
-  ImportedTrace imported = import_kineto(capture);
+  const TimedCapture capture = read_kineto(folder / "a.json");
+  ImportedTrace imported = import_timed_capture(capture);
   const RecordedShapes counts = add_recorded_shapes(capture, imported);
   EXPECT_EQ(check(imported.trace), std::vector<std::string>());
   double flops = 0;

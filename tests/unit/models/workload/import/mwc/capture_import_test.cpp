@@ -1,5 +1,5 @@
 // Does each record of a captured step become what it says, and each mistake a sentence with its line?
-#include "models/workload/import/capture_import.h"
+#include "models/workload/import/mwc/mwc_import.h"
 
 #include <gtest/gtest.h>
 
@@ -26,15 +26,15 @@ const std::vector<std::string> kStorages{
 class CaptureImport : public ::testing::Test {
  protected:
   // Header, the storages (lines 2 to 6), then `records` from line 7 on.
-  ImportedCapture read(const std::vector<std::string>& records, const std::string& header = kFake) {
+  ImportedMwc read(const std::vector<std::string>& records, const std::string& header = kFake) {
     std::string text = header + "\n";
     for (const std::string& line : kStorages) text += line + "\n";
     for (const std::string& line : records) text += line + "\n";
     return read_text(text);
   }
-  ImportedCapture read_text(const std::string& text) {
+  ImportedMwc read_text(const std::string& text) {
     write_content(folder_ / "a.mwc", text);
-    return import_captured_step(folder_ / "a.mwc");
+    return read_mwc(folder_ / "a.mwc");
   }
   Trace trace(const std::vector<std::string>& records, const std::string& header = kFake) {
     Trace t = read(records, header).trace;
@@ -259,7 +259,7 @@ TEST_F(CaptureImport, RecomputationNamesItsOriginal) {
 }
 
 TEST_F(CaptureImport, ARealCaptureHasTimes) {
-  const ImportedCapture c =
+  const ImportedMwc c =
       read({R"({"alloc":1,"host_us":1.5,"gap_us":2})",
             R"({"op":"a","writes":[1],"duration_us":12.345678,"host_us":4,"gap_us":0.000001})",
             R"({"op":"b","reads":[1],"bytes":4})"},

@@ -1,13 +1,13 @@
 // Is the shape of a captured operator's work the one that its tensors say, and do the samples' shapes give the FLOPs
 // that PyTorch's own formulas gave them?
-#include "models/workload/import/capture_shapes.h"
+#include "models/workload/import/timed/work_shape.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <map>
 
-#include "models/workload/import/capture_import.h"
+#include "models/workload/import/mwc/mwc_import.h"
 #include "sim/error.h"
 #include "tests/support/scratch_folder.h"
 
@@ -29,8 +29,8 @@ struct Work {
   bool causal = false;
 };
 
-CaptureRecord record(const Work& work) {
-  CaptureRecord r;
+MwcRecord record(const Work& work) {
+  MwcRecord r;
   r.name = work.name;
   r.operator_class = work.operator_class;
   r.flops = work.flops;
@@ -134,7 +134,7 @@ TEST(CaptureShapes, OfEveryOperatorThatIsKnown) {
 }
 
 TEST(CaptureShapes, OfListsWhatIsWrittenOrWhatTheRecordSays) {
-  CaptureRecord r;
+  MwcRecord r;
   r.operator_class = OperatorClass::optimizer;
   r.name = "aten::_foreach_lerp_";
   r.inputs = {tensor({2, 3}, 1), tensor({4}, 2), tensor({2, 3}, 3), tensor({4}, 4)};
@@ -152,7 +152,7 @@ TEST(CaptureShapes, OfListsWhatIsWrittenOrWhatTheRecordSays) {
 }
 
 TEST(CaptureShapes, ASoftmaxAlongAnotherExtentSaysSo) {
-  CaptureRecord r = record({OperatorClass::reduction, "aten::_softmax", {{2, 8, 3}}, {{2, 8, 3}}, {}});
+  MwcRecord r = record({OperatorClass::reduction, "aten::_softmax", {{2, 8, 3}}, {{2, 8, 3}}, {}});
   EXPECT_EQ(work_shape(r), (Shape{16, 3}));
   r.width = 8;
   EXPECT_EQ(work_shape(r), (Shape{6, 8}));
@@ -168,7 +168,7 @@ TEST(CaptureShapes, LargestAndEmptyExtentsAreCounted) {
   EXPECT_EQ(work_shape(record({OperatorClass::reduction, "sum", {{most}}, {{0}}, {}})), Shape{});
   EXPECT_EQ(work_shape(record({OperatorClass::convolution, "convolution", {{1, 0, 1}, {1, 0, 1}}, {{1, 1, 1}}, {}})),
             Shape{});
-  CaptureRecord r;
+  MwcRecord r;
   r.operator_class = OperatorClass::optimizer;
   r.name = "_foreach_add_";
   r.writes = {0};
@@ -215,7 +215,7 @@ class SampleShapes : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SampleShapes, GiveTheFlopsOfTheRecords) {
   const Trace t =
-      import_captured_step(fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (std::string(GetParam()) + ".mwc.gz"))
+      read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (std::string(GetParam()) + ".mwc.gz"))
           .trace;
   std::map<OperatorClass, int> seen;
   for (const Op& op : t.ops) {
@@ -240,7 +240,7 @@ TEST_P(SampleShapes, GiveTheFlopsOfTheRecords) {
 
 TEST_P(SampleShapes, AdamWorksOnEveryParameter) {
   const Trace t =
-      import_captured_step(fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (std::string(GetParam()) + ".mwc.gz"))
+      read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (std::string(GetParam()) + ".mwc.gz"))
           .trace;
   double parameters = 0;
   for (const Storage& s : t.storages) {
@@ -270,7 +270,7 @@ class CaptureCalls : public ::testing::Test {
     write_content(folder_ / "a.mwc", R"({"format":"memwall-capture","version":1,"mode":"fake")" + header + "}\n" +
                                          R"({"storage":0,"bytes":64,"place":"hbm","preexisting":true})" + "\n" +
                                          records);
-    return import_captured_step(folder_ / "a.mwc").trace;
+    return read_mwc(folder_ / "a.mwc").trace;
   }
   std::string refusal(const std::string& records, const std::string& header = "") {
     try {

@@ -7,12 +7,12 @@
 #include <map>
 #include <random>
 
-#include "models/workload/import/collective_match.h"
-#include "models/workload/import/collective_meetings.h"
-#include "models/workload/import/job_files.h"
-#include "models/workload/import/kineto_rank.h"
-#include "models/workload/import/kineto_step.h"
-#include "models/workload/import/rank_join.h"
+#include "models/workload/import/ranks/collective_match.h"
+#include "models/workload/import/ranks/collective_rendezvous.h"
+#include "models/workload/import/ranks/job_files.h"
+#include "models/workload/import/execution_trace/capture_rank.h"
+#include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/ranks/rank_join.h"
 #include "sim/error.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/trace_builder.h"

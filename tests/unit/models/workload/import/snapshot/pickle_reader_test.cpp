@@ -1,4 +1,4 @@
-#include "models/workload/import/pickle_reader.h"
+#include "models/workload/import/snapshot/pickle_reader.h"
 
 #include <gtest/gtest.h>
 

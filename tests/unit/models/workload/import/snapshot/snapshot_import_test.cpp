@@ -1,4 +1,4 @@
-#include "models/workload/import/snapshot_import.h"
+#include "models/workload/import/snapshot/snapshot_reader.h"
 
 #include <gtest/gtest.h>
 

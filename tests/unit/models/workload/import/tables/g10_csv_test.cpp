@@ -1,5 +1,5 @@
 // Do G10's tables become the program that they describe, and is a damaged table refused with its place?
-#include "models/workload/import/g10_csv.h"
+#include "models/workload/import/tables/g10_csv.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 
-#include "models/workload/import/dtr_import.h"
-#include "models/workload/import/memory_timeline.h"
-#include "models/workload/import/snapshot_step.h"
-#include "models/workload/import/triosim_costs.h"
-#include "models/workload/import/triosim_import.h"
+#include "models/workload/import/tables/dtr_import.h"
+#include "models/workload/import/tables/memory_timeline.h"
+#include "models/workload/import/snapshot/snapshot_step.h"
+#include "models/workload/import/tables/triosim_costs.h"
+#include "models/workload/import/tables/triosim_import.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/pickle_writer.h"

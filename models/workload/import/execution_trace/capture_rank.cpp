@@ -1,0 +1,292 @@
+#include "models/workload/import/execution_trace/capture_rank.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "models/workload/import/bytes/json_source.h"
+#include "models/workload/import/timed/captured_communication.h"
+#include "models/workload/import/timed/kernel_properties.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+using std::string_view;
+
+constexpr std::size_t kMostGroups = 65535;
+constexpr std::uint32_t kMostRanks = 1 << 20;
+
+DataType type_of(string_view name) {
+  if (name.starts_with("c10::")) name.remove_prefix(5);
+  constexpr std::pair<string_view, DataType> types[] = {
+      {"double", DataType::fp64},        {"Double", DataType::fp64},  {"float", DataType::fp32},
+      {"Float", DataType::fp32},         {"Half", DataType::fp16},    {"BFloat16", DataType::bf16},
+      {"long int", DataType::int64},     {"long", DataType::int64},   {"Long", DataType::int64},
+      {"int", DataType::int32},          {"Int", DataType::int32},    {"signed char", DataType::int8},
+      {"unsigned char", DataType::int8}, {"Char", DataType::int8},    {"Byte", DataType::int8},
+      {"bool", DataType::boolean},       {"Bool", DataType::boolean}, {"Float8_e4m3fn", DataType::fp8},
+      {"Float8_e5m2", DataType::fp8}};
+  for (const auto& [known, type] : types)
+    if (known == name) return type;
+  return DataType::unknown;
+}
+
+std::optional<std::int64_t> whole_number(string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end == text.data() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+string_view quoted_part(string_view text) {
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return {};
+  return text.substr(1, text.size() - 2);
+}
+
+// The first element of a short JSON list: "[147,false]" gives "147", "[\"0\",\"default_pg\"]" gives "\"0\"".
+string_view first_of(string_view text) {
+  if (!text.starts_with('[')) return text;
+  text.remove_prefix(1);
+  return text.substr(0, text.find_first_of(",]"));
+}
+
+// "nccl:send 0->1" and "nccl:recv 1<-0": ranks within the group.
+bool peers_of(string_view range, std::int64_t& source, std::int64_t& destination) {
+  const bool sends = range.starts_with("nccl:send ");
+  if (!sends && !range.starts_with("nccl:recv ")) return false;
+  range.remove_prefix(10);
+  const std::size_t arrow = range.find(sends ? "->" : "<-");
+  if (arrow == string_view::npos) return false;
+  const auto self = whole_number(range.substr(0, arrow)), peer = whole_number(range.substr(arrow + 2));
+  if (!self || !peer || *self < 0 || *peer < 0) return false;
+  source = sends ? *self : *peer;
+  destination = sends ? *peer : *self;
+  return true;
+}
+
+class Reader {
+ public:
+  Reader(const ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace* execution,
+         const OperatorMatch* match)
+      : t_(imported), c_(capture), execution_(execution), match_(match) {}
+
+  RankCapture read() {
+    r_.rank = c_.rank;
+    r_.world_size = c_.world_size;
+    if (r_.rank < 0 && execution_ != nullptr) r_.rank = rank_of(*execution_);
+    find_start();
+    count_devices();
+    for (OpId id = 0; id < t_.trace.ops.size(); ++id)
+      if (t_.trace.ops[id].kind == OpKind::collective) add(id);
+    return std::move(r_);
+  }
+
+ private:
+  void find_start() {
+    // Hostile files may have any two numbers here; only differences between captures matter, so wrapping is harmless.
+    const std::uint64_t ns = static_cast<std::uint64_t>(c_.base_time_ns) +
+                             static_cast<std::uint64_t>(c_.first_event_ns) +
+                             static_cast<std::uint64_t>(t_.captured.origin.count() / 1000);
+    r_.start_ns = static_cast<std::int64_t>(ns);
+    r_.start_fraction = Duration(t_.captured.origin.count() % 1000);
+  }
+
+  void count_devices() {
+    std::vector<std::uint16_t> devices;
+    for (const Stream& stream : t_.trace.streams)
+      if (std::find(devices.begin(), devices.end(), stream.device) == devices.end()) devices.push_back(stream.device);
+    r_.devices = static_cast<std::uint32_t>(devices.size());
+  }
+
+  void add(OpId id) {
+    const Op& op = t_.trace.ops[id];
+    const std::uint32_t device_op = t_.device_of_op[id];
+    if (device_op == kNoIndex) return;
+    CapturedCollective c;
+    c.op = id;
+    c.kind = op.collective;
+    c.start = c_.device_ops[device_op].start - t_.captured.origin;
+    c.end = c_.device_ops[device_op].end() - t_.captured.origin;
+    const CapturedCommunication* communication = communication_of(c_, device_op, t_.operator_of_op[id]);
+    const std::uint32_t range = communication_range(c_, t_.operator_of_op[id]);
+    add_message(c, c_.device_ops[device_op], communication, range);
+    find_group(c, op, communication, device_op);
+    find_peers(c, communication, range);
+    r_.collectives.push_back(c);
+  }
+
+  void add_message(CapturedCollective& c, const CapturedDeviceOp& kernel, const CapturedCommunication* communication,
+                   std::uint32_t range) const {
+    string_view type;
+    if (const CapturedMessage message = c_.message(kernel); message.elements >= 0) {
+      c.elements = message.elements;
+      type = c_.text(message.type);
+    } else if (communication != nullptr && communication->elements >= 0) {
+      c.elements = communication->elements;
+      type = c_.text(communication->message_type);
+    } else if (range != kNoIndex) {
+      c.elements = first_tensor_elements(c_.text(c_.operators[range].input_dims));
+      c.type = type_of(first_tensor_type(c_.text(c_.operators[range].input_types)));
+    }
+    if (!type.empty()) c.type = type_of(type);
+  }
+
+  void find_group(CapturedCollective& c, const Op& op, const CapturedCommunication* communication,
+                  std::uint32_t device_op) {
+    CapturedGroup group;
+    if (communication != nullptr && communication->group_name != 0) {
+      group.name = c_.text(communication->group_name);
+      group.ranks_text = c_.text(communication->group_ranks);
+      group.members = listed_ranks(group.ranks_text);
+      if (group.members.empty()) group.members = configured_members(group.name);
+      const std::int64_t size =
+          communication->group_size > 0 ? communication->group_size : c_.message(c_.device_ops[device_op]).group_size;
+      group.ranks = group.members.empty() ? small(size) : static_cast<std::uint32_t>(group.members.size());
+      c.sequence = communication->sequence;
+      ++r_.named_by_file;
+      c.group = number_of("name " + group.name + " " + group.ranks_text, group);
+      return;
+    }
+    std::string key = "stream " + std::to_string(op.stream);
+    if (const auto node = node_around(t_.operator_of_op[c.op]); node && !node->group.empty()) {
+      c.sequence = node->sequence;
+      if (node->group_named) group.name = node->group;
+      key = "node " + node->group;
+      ++r_.named_by_execution_trace;
+    }
+    if (communication != nullptr && c.sequence < 0) c.sequence = communication->sequence;
+    group.ranks = small(c_.message(c_.device_ops[device_op]).group_size);
+    c.group = number_of(key, group);
+  }
+
+  // What the ExecutionTrace's node record_param_comms around the launch says.
+  std::optional<NodeCommunication> node_around(std::uint32_t operator_index) const {
+    if (execution_ == nullptr || match_ == nullptr) return std::nullopt;
+    for (std::uint32_t i = operator_index; i != kNoIndex; i = c_.operators[i].parent) {
+      const std::uint32_t node = match_->node_of_operator[i];
+      NodeCommunication found;
+      if (node != kNoIndex && communication_of_node(*execution_, execution_->nodes[node], found)) return found;
+    }
+    return std::nullopt;
+  }
+
+  static std::uint32_t small(std::int64_t ranks) {
+    return ranks > 0 && ranks <= kMostRanks ? static_cast<std::uint32_t>(ranks) : 0;
+  }
+
+  std::vector<std::uint32_t> configured_members(const std::string& name) const {
+    for (const ProcessGroup& group : c_.process_groups)
+      if (group.name == name) return group.members;
+    return {};
+  }
+
+  std::uint16_t number_of(const std::string& key, const CapturedGroup& group) {
+    const auto next = static_cast<std::uint16_t>(std::min(r_.groups.size(), kMostGroups - 1));
+    const auto [found, is_new] = group_of_key_.try_emplace(key, next);
+    if (is_new && r_.groups.size() < kMostGroups) r_.groups.push_back(group);
+    return found->second;
+  }
+
+  void find_peers(CapturedCollective& c, const CapturedCommunication* communication, std::uint32_t range) const {
+    if (c.kind != CollectiveKind::send_receive) return;
+    if (communication != nullptr && (communication->source >= 0 || communication->destination >= 0)) {
+      c.source = communication->source >= 0 ? communication->source : r_.rank;
+      c.destination = communication->destination >= 0 ? communication->destination : r_.rank;
+      return;
+    }
+    if (range == kNoIndex || !peers_of(c_.text(c_.operators[range].name), c.source, c.destination)) return;
+    const std::vector<std::uint32_t>& members = r_.groups[c.group].members;
+    for (std::int64_t* rank : {&c.source, &c.destination})
+      if (!members.empty()) *rank = static_cast<std::size_t>(*rank) < members.size() ? members[*rank] : -1;
+  }
+
+  const ImportedTrace& t_;
+  const TimedCapture& c_;
+  const ExecutionTrace* execution_;
+  const OperatorMatch* match_;
+  RankCapture r_;
+  std::map<std::string, std::uint16_t> group_of_key_;
+};
+
+}  // namespace
+
+RankCapture rank_of_capture(const ImportedTrace& imported, const TimedCapture& capture,
+                            const ExecutionTrace* execution, const OperatorMatch* match) {
+  return Reader(imported, capture, execution, match).read();
+}
+
+std::vector<std::uint32_t> listed_ranks(const std::string& text) {
+  std::vector<std::uint32_t> ranks;
+  string_view rest = text;
+  if (rest.size() < 2 || rest.front() != '[' || rest.back() != ']') return {};
+  rest = rest.substr(1, rest.size() - 2);
+  while (!rest.empty()) {
+    while (rest.starts_with(' ')) rest.remove_prefix(1);
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const auto rank = whole_number(rest.substr(0, comma));
+    if (!rank || *rank < 0 || *rank >= kMostRanks) return {};
+    ranks.push_back(static_cast<std::uint32_t>(*rank));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end() ? ranks : std::vector<std::uint32_t>{};
+}
+
+bool communication_of_node(const ExecutionTrace& execution, const ExecutionNode& node, NodeCommunication& result) {
+  if (execution.name(node) != "record_param_comms") return false;
+  // Behind the tensors, which are none, one or a list.
+  for (std::size_t at = 0; at < 2; ++at) {
+    const auto sequence = whole_number(first_of(execution.value(node, at)));
+    const std::string& group = execution.value(node, at + 1);
+    const auto rank = whole_number(execution.value(node, at + 2));
+    const string_view name = quoted_part(execution.value(node, at + 3));
+    if (!sequence || group.empty() || !rank || name.empty()) continue;
+    result.group_named = group.front() == '[' || group.front() == '"';
+    result.group = std::string(result.group_named ? quoted_part(first_of(group)) : string_view(group));
+    result.sequence = *sequence;
+    result.rank = *rank;
+    result.collective = std::string(name);
+    return true;
+  }
+  return false;
+}
+
+std::int64_t rank_of(const ExecutionTrace& execution) {
+  std::int64_t rank = -1;
+  for (const ExecutionNode& node : execution.nodes) {
+    NodeCommunication c;
+    if (!communication_of_node(execution, node, c)) continue;
+    // Of a broadcast, a reduction to one, a send or a receive the field is the root or the peer.
+    const CollectiveKind kind = collective_kind_by_name(c.collective);
+    const bool own = kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather ||
+                     kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_to_all;
+    if (!own) continue;
+    if (rank >= 0 && rank != c.rank) return -1;
+    rank = c.rank;
+  }
+  return rank;
+}
+
+std::int64_t captured_rank(const std::filesystem::path& path) {
+  try {
+    JsonSource json(path);
+    while (const auto key = json.next_member()) {
+      if (*key == "traceEvents") return -1;
+      if (*key != "distributedInfo") continue;
+      const simdjson::padded_string copy(json.value());
+      simdjson::dom::parser parser;
+      std::int64_t rank = -1;
+      return parser.parse(copy)["rank"].get(rank) == simdjson::SUCCESS ? rank : -1;
+    }
+  } catch (const InputError&) {
+    return -1;  // whoever opens the file says what is wrong with it
+  }
+  return -1;
+}
+
+}  // namespace memwall

@@ -1,0 +1,126 @@
+#include "models/workload/import/execution_trace/execution_trace_join.h"
+
+#include <fmt/format.h>
+
+#include "models/workload/import/execution_trace/operator_cost.h"
+#include "models/workload/import/execution_trace/storage_kinds.h"
+#include "sim/error.h"
+#include "sim/trace/trace_check.h"
+
+namespace memwall {
+namespace {
+
+std::string describe_threads(const TimedCapture& capture, const OperatorMatch& match) {
+  std::string text;
+  for (const ThreadMatch& t : match.threads)
+    text += fmt::format("{}thread {} of the ExecutionTrace with thread {} of the capture: {} of {} (of {} captured)",
+                        text.empty() ? "" : ", ", t.node_thread, capture.threads[t.captured_thread].id, t.matched,
+                        t.nodes, t.operators);
+  return text.empty() ? "no two threads have an operator name in common" : text;
+}
+
+void require_match(const TimedCapture& capture, const ExecutionTrace& execution, const OperatorMatch& match) {
+  if (match.nodes == 0)
+    throw InputError(fmt::format("{}: lists no operators; expected those of the run in {}.", execution.path.string(),
+                                 capture.path.string()));
+  if (match.share() < kLeastJoined)
+    throw InputError(
+        fmt::format("{}: {} of {} operators ({:.1f} %) have a partner of the same name in host order in {}; "
+                    "expected at least {:.0f} %, so the two files are not of the same run ({}).",
+                    execution.path.string(), match.matched, match.nodes, 100 * match.share(), capture.path.string(),
+                    100 * kLeastJoined, describe_threads(capture, match)));
+}
+
+// FLOPs, bytes and data type of every kernel, from the operator it was run for.
+double add_costs(Trace& trace, const ExecutionTrace& execution, const std::vector<std::uint32_t>& node_of_op) {
+  struct Share {
+    Duration duration{};
+    std::uint32_t kernels = 0;
+  };
+  std::vector<Share> shares(execution.nodes.size());
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    if (trace.ops[id].kind != OpKind::kernel || node_of_op[id] == kNoIndex) continue;
+    shares[node_of_op[id]].duration += trace.ops[id].duration;
+    ++shares[node_of_op[id]].kernels;
+  }
+  double flops = 0;
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    Op& op = trace.ops[id];
+    if (op.kind != OpKind::kernel || node_of_op[id] == kNoIndex) continue;
+    const Share& all = shares[node_of_op[id]];
+    const OperatorCost cost = cost_of(execution, execution.nodes[node_of_op[id]]);
+    const double share =
+        all.duration.count() > 0 ? to_seconds(op.duration) / to_seconds(all.duration) : 1.0 / all.kernels;
+    op.flops = cost.flops * share;
+    op.bytes = static_cast<Bytes>(static_cast<double>(cost.bytes) * share);
+    op.data_type = cost.data_type;
+    flops += op.flops;
+  }
+  return flops;
+}
+
+void add_notes(Trace& trace, const TimedCapture& capture, const ExecutionTrace& execution, const JoinReport& r) {
+  const auto note = [&](std::string line) { trace.notes.push_back(std::move(line)); };
+  note(fmt::format("ExecutionTrace {}: {} of {} operators joined by name and host order; {}.",
+                   execution.path.filename().string(), r.operators.matched, r.operators.nodes,
+                   describe_threads(capture, r.operators)));
+  if (trace.knowledge.allocations)
+    note(
+        fmt::format("Storages: {} of {} made in the window claim an allocation ({:.3f} % of {:.3f} GB); {} of {} "
+                    "allocations are workspace; {} older ones identified ({:.3f} GB, {} of them freed in the window).",
+                    r.storages.claimed, r.storages.births, 100 * r.claimed_share,
+                    static_cast<double>(r.storages.birth_bytes) * 1e-9, r.storages.workspaces, r.storages.allocations,
+                    r.storages.preexisting, static_cast<double>(r.storages.preexisting_bytes) * 1e-9,
+                    r.storages.preexisting_matched));
+  else
+    note(
+        fmt::format("Storages: {} made in the window, {} older; the capture has no memory events, so lifetimes are "
+                    "not known.",
+                    r.storages.births, r.storages.preexisting));
+  if (r.storages.overdrawn_bytes > 0)
+    note(fmt::format("Storages older than the window are {} bytes more than the capture says were allocated.",
+                     r.storages.overdrawn_bytes));
+  note(fmt::format(
+      "Dataflow: {} of {} device ops belong to a joined operator, {} read or write a storage ({} reads, {} "
+      "writes; of operators with several kernels the order is assumed).",
+      r.dataflow.with_operator, r.dataflow.device_ops, r.dataflow.with_uses, r.dataflow.reads, r.dataflow.writes));
+  if (r.dataflow.left_out_dead + r.dataflow.left_out_unwritten > 0)
+    note(
+        fmt::format("Left out: {} uses of storages that the capture has freed by then, {} reads of storages that no "
+                    "recorded op wrote.",
+                    r.dataflow.left_out_dead, r.dataflow.left_out_unwritten));
+}
+
+}  // namespace
+
+JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& capture,
+                                const ExecutionTrace& execution) {
+  JoinReport report;
+  report.captured_operators = capture.operators.size();
+  report.operators = match_operators(capture, execution);
+  require_match(capture, execution, report.operators);
+  Trace& trace = imported.trace;
+  report.storages = join_storages(imported, capture, execution, report.operators);
+  if (report.storages.birth_bytes > 0)
+    report.claimed_share =
+        static_cast<double>(report.storages.claimed_bytes) / static_cast<double>(report.storages.birth_bytes);
+  std::vector<std::uint32_t> node_of_op;
+  report.dataflow = join_dataflow(imported, capture, execution, report.operators, report.storages, node_of_op);
+  classify_storages(imported, capture, execution, report.operators, report.storages);
+  report.flops = add_costs(trace, execution, node_of_op);
+  if (report.dataflow.device_ops > 0)
+    report.covered_share =
+        static_cast<double>(report.dataflow.with_operator) / static_cast<double>(report.dataflow.device_ops);
+  add_notes(trace, capture, execution, report);
+  if (report.covered_share >= kLeastJoined)
+    trace.knowledge.dataflow = trace.knowledge.shapes = true;
+  else
+    trace.notes.push_back(
+        fmt::format("The ExecutionTrace covers {:.1f} % of the device ops; dataflow and shapes count as "
+                    "unknown.",
+                    100 * report.covered_share));
+  require_sound(trace, execution.path.string() + " joined to " + capture.path.string());
+  return report;
+}
+
+}  // namespace memwall

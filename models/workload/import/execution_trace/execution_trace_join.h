@@ -1,0 +1,43 @@
+// Joins a PyTorch ExecutionTrace to the Kineto capture of the same run: dataflow, kinds, shapes.
+//
+// The capture knows when memory was allocated and freed and what ran; the ExecutionTrace knows
+// which operator used which tensors. Operators are matched by host order and name
+// (operator_match.h), storages by births and allocations (storage_join.h), device ops get their
+// uses from their operators (dataflow.h), storages their kinds and labels (storage_kinds.h), and
+// kernels FLOPs, bytes and data type from shapes (operator_cost.h). An operator of several kernels
+// shares its FLOPs and bytes among them by duration.
+//
+// The ops, their order and their costs stay as imported, so the join never changes a replay.
+#pragma once
+
+#include "models/workload/import/execution_trace/dataflow.h"
+#include "models/workload/import/execution_trace/execution_trace.h"
+#include "models/workload/import/timed/timed_import.h"
+#include "models/workload/import/execution_trace/operator_match.h"
+#include "models/workload/import/execution_trace/storage_join.h"
+
+namespace memwall {
+
+struct JoinReport {
+  OperatorMatch operators;
+  StorageJoin storages;
+  DataflowCounts dataflow;
+  std::size_t captured_operators = 0;
+  double claimed_share = 1;  // of the bytes of storages born in the window; 1 where none is
+  double covered_share = 0;  // of the device ops launched in the window: for an operator of the ExecutionTrace
+  double flops = 0;          // of all kernels
+};
+
+// Below this share of operators with a partner, or of device ops covered, the two are not of one run
+// or one step.
+inline constexpr double kLeastJoined = 0.9;
+
+// Adds uses, preexisting storages, kinds, labels, FLOPs, bytes and data types to the trace, lowers
+// untracked_bytes accordingly, sets Knowledge::dataflow and shapes, and adds lines to the notes. The
+// trace is sound afterwards. Where the ExecutionTrace covers less than nine tenths of the device ops
+// (one of many recorded iterations), Knowledge stays as it was and a note says so.
+// Throws InputError with the counts if less than nine tenths of its operators have a partner; the
+// trace is then unchanged.
+JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution);
+
+}  // namespace memwall

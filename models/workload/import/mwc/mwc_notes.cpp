@@ -1,0 +1,96 @@
+#include "models/workload/import/mwc/mwc_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace memwall {
+namespace {
+
+std::string listed(const std::vector<std::pair<std::string, std::string>>& words) {
+  std::string text;
+  for (const auto& [key, value] : words) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, value);
+  return text;
+}
+
+std::string origin(const MwcHeader& header, const MwcCounts& counts) {
+  const std::string by = header.program.empty() ? "" : " by " + listed(header.program);
+  if (!header.real) return fmt::format("Captured{} with fake tensors: nothing was computed and nothing measured.", by);
+  return fmt::format("Captured{} on a device: {} of {} kernels, copies and collectives have a measured duration.", by,
+                     counts.measured, counts.measured + counts.unmeasured);
+}
+
+std::string groups(const MwcCounts& counts) {
+  std::string text;
+  for (const auto& [name, ranks] : counts.groups)
+    text += fmt::format("{}{} of {} ranks", text.empty() ? "" : ", ", name.empty() ? "one without name" : name, ranks);
+  const bool differ = std::any_of(counts.groups.begin(), counts.groups.end(),
+                                  [&](const auto& g) { return g.second != counts.groups.front().second; });
+  return fmt::format(
+      "Process groups: {}. The largest is taken as the ranks that run this same program; bytes of collectives are what "
+      "one rank sends in a ring of its own group.{}",
+      text, differ ? " A model takes every collective to be among as many ranks as the largest group has." : "");
+}
+
+}  // namespace
+
+std::string records_line(const MwcCounts& counts) {
+  std::string line;
+  for (int i = 1; i < kMwcRecordTypes; ++i)
+    if (const auto n = counts.records[static_cast<std::size_t>(i)]; n > 0)
+      line += fmt::format("{}{} {}", line.empty() ? "Records in the file: " : ", ", n,
+                          to_string(static_cast<MwcRecordType>(i)));
+  return line + ".";
+}
+
+std::vector<std::string> mwc_notes(const MwcHeader& header, const MwcCounts& counts) {
+  std::vector<std::string> notes{origin(header, counts)};
+  const auto note = [&](std::uint64_t n, const char* sentence) {
+    if (n > 0) notes.push_back(fmt::format(fmt::runtime(sentence), n));
+  };
+  if (!header.choices.empty()) notes.push_back(fmt::format("Decided as a GPU would: {}.", listed(header.choices)));
+  if (counts.several > 0)
+    notes.push_back(
+        fmt::format("{} operators launch more than one kernel, {} kernels are launched in all; each operator "
+                    "is one op here.",
+                    counts.several, counts.kernels));
+  note(counts.without_kernel, "{} operators launch nothing (views, shapes) and are left out.");
+  note(counts.priceless, "{} kernels have neither FLOPs nor bytes: a model can give them only the shortest duration.");
+  note(counts.unwritten_reads,
+       "{} in-place operators work on what nobody has written before: they count as its first writer.");
+  note(counts.without_original,
+       "{} operators that recompute do not say which operator they repeat: they count as part of backward.");
+  note(counts.waits_without_event, "{} waits for events that nothing records in the file are left out.");
+  note(counts.random, "{} operators draw random numbers.");
+  note(counts.hand_overs, "The host thread changes {} times; the new one is taken to wait for the one before.");
+  if (!counts.groups.empty()) notes.push_back(groups(counts));
+  notes.insert(notes.end(), header.notes.begin(), header.notes.end());
+  return notes;
+}
+
+std::vector<Decision> mwc_decisions(const MwcCounts& counts) {
+  const std::uint64_t operators = counts.records[static_cast<std::size_t>(MwcRecordType::op)];
+  const std::uint64_t kernels = operators - std::min(operators, counts.without_kernel);
+  std::vector<Decision> all{
+      {"durations", "Kernels, copies and collectives that were measured; with fake tensors none is.", counts.measured,
+       counts.measured + counts.unmeasured},
+      {"operators as ops", "One op each; views and shapes launch nothing and are left out.", kernels, operators}};
+  const auto add = [&](const char* subject, const char* sentence, std::uint64_t covered, std::uint64_t of) {
+    if (covered > 0) all.push_back({subject, sentence, covered, of});
+  };
+  add("operators of several kernels", "They stay one op, which knows how many it launches.", counts.several, kernels);
+  add("kernels without FLOPs and bytes", "A model can give them only the shortest duration.", counts.priceless,
+      kernels);
+  add("first writers", "In-place operators on what nobody has written before: they do not read it.",
+      counts.unwritten_reads, operators);
+  add("recomputing operators without original", "They count as part of backward.", counts.without_original, operators);
+  add("waits left out", "For events that nothing in the file records.", counts.waits_without_event,
+      counts.records[static_cast<std::size_t>(MwcRecordType::event)] +
+          counts.records[static_cast<std::size_t>(MwcRecordType::synchronize)]);
+  if (counts.hand_overs > 0)
+    all.push_back({"hand-overs", "Where the host thread changes, the new one is taken to wait for the one before: " +
+                                     std::to_string(counts.hand_overs) + " times."});
+  return all;
+}
+
+}  // namespace memwall

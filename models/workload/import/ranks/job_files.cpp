@@ -1,0 +1,154 @@
+#include "models/workload/import/ranks/job_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "models/workload/import/execution_trace/execution_trace.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/importer.h"
+#include "models/workload/import/cupti/inject_import.h"
+#include "models/workload/import/execution_trace/capture_rank.h"
+#include "models/workload/import/kineto/kineto_step.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class FileKind : std::uint8_t { capture, execution_trace, other };
+
+bool has_member(const FileHead& head, const char* name) {
+  return std::find(head.members.begin(), head.members.end(), name) != head.members.end();
+}
+
+// Files that cannot be read are of no kind here; whoever opens them says why.
+FileKind kind_of(const fs::path& path) {
+  try {
+    FileHead head = read_file_head(path);
+    if (recognizes_inject(head) || recognizes_kineto(head)) return FileKind::capture;
+    if (!head.text.starts_with('{')) return FileKind::other;
+    const Importer* importer = find_importer(head);  // reads on until members tell
+    if (recognizes_kineto(head)) return FileKind::capture;
+    const bool is_trace = importer != nullptr ? importer->name == "ExecutionTrace"
+                                              : has_member(head, "nodes") && has_member(head, "schema");
+    return is_trace ? FileKind::execution_trace : FileKind::other;
+  } catch (const InputError&) {
+    return FileKind::other;
+  }
+}
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->is_regular_file() && !at->path().filename().string().starts_with('.')) files.push_back(at->path());
+  if (error) throw InputError(fmt::format("{}: the folder cannot be read ({}).", folder.string(), error.message()));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// A folder may be one capture of another format, as TrioSim and G10 write them: which of its files to give.
+std::string other_format_hint(const std::vector<fs::path>& files) {
+  for (const fs::path& file : files) {
+    try {
+      FileHead head = read_file_head(file);
+      if (const Importer* importer = find_importer(head))
+        return fmt::format(", or one file of another format by its own path: {} ({})", file.string(), importer->name);
+    } catch (const InputError&) {
+      continue;  // whoever opens it says why
+    }
+  }
+  return "";
+}
+
+class Sorter {
+ public:
+  void take(const fs::path& given, bool alone) {
+    std::error_code error;
+    if (fs::is_directory(given, error)) return take_folder(given);
+    if (!alone && kind_of(given) == FileKind::execution_trace)
+      traces_.push_back(given);
+    else
+      out_.files.push_back({given, {}});
+  }
+
+  JobFiles match(const std::vector<fs::path>& execution_traces) && {
+    traces_.insert(traces_.end(), execution_traces.begin(), execution_traces.end());
+    if (out_.files.size() == 1 && traces_.size() == 1) {
+      out_.files.front().execution_trace = traces_.front();
+      return std::move(out_);
+    }
+    for (std::size_t i = 0; i < traces_.size(); ++i) give(i);
+    return std::move(out_);
+  }
+
+ private:
+  void take_folder(const fs::path& folder) {
+    std::size_t captures = 0, traces = 0;
+    std::vector<fs::path> others;
+    for (const fs::path& file : files_in(folder)) {
+      switch (kind_of(file)) {
+        case FileKind::capture:
+          out_.files.push_back({file, {}});
+          ++captures;
+          break;
+        case FileKind::execution_trace:
+          traces_.push_back(file);
+          ++traces;
+          break;
+        case FileKind::other:
+          others.push_back(file);
+      }
+    }
+    if (captures == 0)
+      throw InputError(
+          fmt::format("{}: the folder holds no capture of a rank ({} ExecutionTraces, {} other files); "
+                      "expected Kineto captures or captured CUDA programs{}.",
+                      folder.string(), traces, others.size(), other_format_hint(others)));
+    out_.notes.push_back(fmt::format("{}: {} captures and {} ExecutionTraces; {} other files are left out.",
+                                     folder.string(), captures, traces, others.size()));
+  }
+
+  void give(std::size_t index) {
+    const fs::path& trace = traces_[index];
+    const std::int64_t rank = rank_of(read_execution_trace(trace));
+    if (ranks_.empty())
+      for (const JobFile& file : out_.files) ranks_.push_back(captured_rank(file.capture));
+    auto found = rank < 0 ? ranks_.end() : std::find(ranks_.begin(), ranks_.end(), rank);
+    const bool by_rank = found != ranks_.end();
+    const bool none_told = std::all_of(ranks_.begin(), ranks_.end(), [](std::int64_t r) { return r < 0; });
+    if (!by_rank && (rank < 0 || none_told) && traces_.size() == ranks_.size())
+      found = ranks_.begin() + static_cast<std::ptrdiff_t>(index);
+    if (found == ranks_.end())
+      throw UsageError(fmt::format(
+          "--et {}: it is {}, and no capture is known to be; expected the ExecutionTrace of one "
+          "of the {} captures, or as many ExecutionTraces as captures, in their order.",
+          trace.string(), rank < 0 ? "of an unknown rank" : fmt::format("of rank {}", rank), ranks_.size()));
+    JobFile& file = out_.files[static_cast<std::size_t>(found - ranks_.begin())];
+    if (!file.execution_trace.empty())
+      throw UsageError(fmt::format("--et {}: {} joins {} already; expected one ExecutionTrace for each capture.",
+                                   trace.string(), file.execution_trace.string(), file.capture.string()));
+    file.execution_trace = trace;
+    if (!by_rank)
+      out_.notes.push_back(fmt::format("{} joins {} by the order in which they were given: ranks are not told.",
+                                       trace.string(), file.capture.string()));
+  }
+
+  JobFiles out_;
+  std::vector<fs::path> traces_;
+  std::vector<std::int64_t> ranks_;  // of the files, once they are asked for
+};
+
+}  // namespace
+
+JobFiles job_files(const std::vector<fs::path>& given, const std::vector<fs::path>& execution_traces) {
+  Sorter sorter;
+  for (const fs::path& path : given) sorter.take(path, given.size() == 1);
+  return std::move(sorter).match(execution_traces);
+}
+
+}  // namespace memwall

@@ -1,0 +1,28 @@
+// The host program of a capture: what all threads did, merged by time, and where control passed
+// from one thread to another.
+// Internal to the Kineto importer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/workload/import/timed/joined_capture.h"
+#include "models/workload/import/timed/capture_phases.h"
+
+namespace memwall {
+
+// At equal times on one thread they are taken in this order.
+enum class PointKind : std::uint8_t { operator_end, step, operator_start, memory, call };
+
+struct ProgramPoint {
+  Time time{};
+  std::uint32_t index = 0;  // into the capture's (or the phases') list of that kind
+  std::uint16_t thread = 0;
+  PointKind kind = PointKind::call;
+};
+
+// Host events of the kept threads by time. At equal times a thread that is running goes on, so that
+// a coarse clock makes no switches. Of operators only those points are left where a thread begins or ends to run.
+std::vector<ProgramPoint> merge_host_events(const JoinedCapture& joined, const CapturePhases& phases);
+
+}  // namespace memwall

@@ -1,0 +1,26 @@
+// What the Kineto importer counted and concluded, the latter as lines for people.
+// Internal to the Kineto importer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/workload/import/timed/timed_import.h"
+#include "models/workload/import/timed/joined_capture.h"
+#include "models/workload/import/timed/captured_lifetimes.h"
+
+namespace memwall {
+
+// The name of the device on which the captured work ran, "" where the file does not say.
+std::string device_name(const JoinedCapture& joined);
+
+// Memory events of the file.
+void count_memory(const TimedCapture& capture, ImportSummary& summary);
+
+// What else the file holds, and whether enough of it has a launch to explain anything.
+void count_capture(const JoinedCapture& joined, ImportSummary& summary);
+
+std::vector<std::string> import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes,
+                                      const ImportSummary& summary, const ReplayConstants& constants);
+
+}  // namespace memwall

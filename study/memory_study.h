@@ -1,0 +1,71 @@
+// Everything that `memwall memory` finds out about one device of a snapshot, before any of it is printed.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/workload/memory/memory_report.h"
+#include "models/workload/memory/recording_replay.h"
+#include "models/workload/memory/settings_search.h"
+
+namespace memwall {
+
+struct MemoryQuestion {
+  std::filesystem::path snapshot;
+  std::optional<int> device;            // default: the one that reserved most
+  std::optional<std::string> settings;  // of PYTORCH_ALLOC_CONF; none = as recorded
+  std::string allocator = "pytorch";
+  std::optional<Bytes> capacity;      // that may be reserved
+  std::optional<Bytes> device_total;  // default: the capacity
+  bool search = false;
+  std::size_t limit = 15;  // source lines, holes, blocks
+};
+
+// A request that the recorded program was refused.
+struct RecordedOutOfMemory {
+  std::uint32_t event = 0;
+  Bytes request = 0, device_free = 0;  // as the file says
+  MemoryLevels at;                     // replayed
+  Bytes largest_free = 0;              // largest free block of any pool
+  LiveSet live;
+};
+
+// A stretch of events in one phase of a step.
+struct MemoryStretch {
+  std::string name;  // "step 2 backward"
+  std::uint32_t begin = 0, end = 0;
+  MemoryLevels highest;  // each at its own instant within the stretch
+  MemoryLevels last;
+};
+
+struct MemoryStudy {
+  MemoryRecording recording;
+  std::size_t device = 0;  // index into recording.devices
+  StartState start;
+  RecordingReplay recorded;              // as it was
+  std::optional<RecordingReplay> other;  // under the settings, allocator or capacity that were asked for
+  std::string asked_for;                 // these, in words
+  AllocationTable table;
+  LiveSet peak;
+  Fragmentation at_peak, at_end;  // as it was
+  LeakReport leaks;
+  std::vector<LateFree> held;
+  std::vector<RecordedOutOfMemory> refused;
+  std::vector<MemoryStretch> stretches;  // of the replay that was asked for
+  std::optional<Bytes> capacity;
+  bool capacity_from_refusal = false;  // not given: what was reserved and free when the recording ran out of memory
+  std::vector<SearchRow> search;
+
+  const DeviceRecording& of_device() const { return recording.devices[device]; }
+  const RecordingReplay& asked() const { return other ? *other : recorded; }
+};
+
+// Everything that a reader should know beside the figures: of the file, the replays, the tables.
+std::vector<std::string> study_notes(const MemoryStudy& study);
+
+// Throws InputError (the file), UsageError (a device, setting or allocator that is not there).
+MemoryStudy study_memory(const MemoryQuestion& question);
+
+}  // namespace memwall

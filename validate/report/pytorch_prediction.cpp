@@ -7,9 +7,10 @@
 #include "models/hw/pricer.h"
 #include "models/hw/traffic.h"
 #include "models/workload/import/execution_trace/execution_trace_join.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/timed_import.h"
-#include "sim/policy/registry.h"
 #include "sim/engine/simulation.h"
+#include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 
 namespace memwall {

@@ -1,12 +1,12 @@
 // Device work of a capture as ops: everything about it except its place in the host program.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "models/workload/import/timed/timed_import.h"
 #include "models/workload/import/timed/joined_capture.h"
+#include "models/workload/import/timed/timed_import.h"
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {

@@ -6,9 +6,9 @@
 #include "tests/support/run_file_editor.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
-#include "traces/run/run_file.h"
+#include "traces/run/analysis/summary.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
-#include "traces/run/summary.h"
 
 namespace memwall {
 namespace {

@@ -10,7 +10,7 @@
 #include "models/workload/import/kineto/kineto_reader.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/shared_data.h"
-#include "traces/run/accounting.h"
+#include "traces/run/analysis/accounting.h"
 
 namespace memwall {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "traces/run/user_block.h"
+#include "traces/run/file/user_block.h"
 
 namespace memwall {
 

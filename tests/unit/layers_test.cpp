@@ -25,21 +25,14 @@ const Rooms kSim = {"sim", "sim/trace", "sim/machine", "sim/memory", "sim/engine
 const Rooms kPolicy = {"sim", "sim/trace", "sim/machine", "sim/policy", "policies/trace"};
 const Rooms kRun = {"traces/run", "traces/run/analysis", "traces/run/export", "traces/run/file"};
 const Rooms kFiles = all_of({kRun, {"traces/trace", "traces/figure"}});
-// models/workload/import: what every format stands on, and what reads captures with times or a profiler's dataflow.
+// models/workload/import: what every format stands on, what reads captures with times or a profiler's dataflow, and what
+// others ask.
 const Rooms kImported = {"sim", "sim/trace", "models/workload", "models/workload/import/bytes"};
 const Rooms kTimed = all_of({kImported, {"models/workload/import/timed", "models/workload/import/execution_trace"}});
-const Rooms kStudied = {"models/hw",
-                        "models/workload",
-                        "models/workload/import",
-                        "models/workload/import/bytes",
-                        "models/workload/import/timed",
-                        "models/workload/import/snapshot",
-                        "models/workload/import/ranks",
-                        "models/workload/generate",
-                        "models/workload/generate/configuration",
-                        "models/workload/memory",
-                        "models/workload/forecast",
-                        "study"};
+const Rooms kImport = {"models/workload/import", "models/workload/import/bytes", "models/workload/import/timed",
+                       "models/workload/import/snapshot", "models/workload/import/ranks"};
+const Rooms kStudied = {"models/hw", "models/workload", "models/workload/generate",
+                        "models/workload/generate/configuration", "models/workload/memory", "models/workload/forecast", "study"};
 
 const std::map<std::string, Rooms> kMayInclude = {
     {"sim", {}},
@@ -62,9 +55,9 @@ const std::map<std::string, Rooms> kMayInclude = {
      all_of({kImported, {"sim/memory", "models/workload/import/timed", "models/workload/memory"}})},
     {"models/workload/import/tables", kTimed},
     {"models/workload/import",
-     all_of({kTimed,
-             {"models/workload/import/kineto", "models/workload/import/mwc", "models/workload/import/chakra",
-              "models/workload/import/cupti", "models/workload/import/snapshot", "models/workload/import/tables"}})},
+     all_of({kTimed, {"models/workload/import/kineto", "models/workload/import/mwc", "models/workload/import/chakra",
+                      "models/workload/import/cupti", "models/workload/import/snapshot",
+                      "models/workload/import/tables"}})},
     {"models/workload/import/ranks",
      all_of({kTimed, {"models/workload/import", "models/workload/import/kineto", "models/workload/import/cupti"}})},
     {"models/workload/generate/configuration", {"sim", "models/workload/import/bytes"}},
@@ -94,7 +87,7 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"traces/run/file", all_of({kSim, {"traces/run"}})},
     {"traces/run/export", all_of({kSim, {"traces/run", "traces/run/analysis"}})},
 
-    {"study", all_of({kSim, kRun, kStudied, {"policies/batch", "traces/trace"}})},
+    {"study", all_of({kSim, kRun, kImport, kStudied, {"policies/batch", "traces/trace"}})},
 
     {"gui/model", all_of({kSim, kRun, {"traces/figure"}})},
     {"gui/drawing", all_of({kSim, kRun, {"traces/figure", "gui/model"}})},
@@ -103,9 +96,9 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"gui/view", all_of({kSim, kRun, {"traces/figure", "gui/model", "gui/drawing"}})},
     {"gui/view/canvas", {"sim", "gui/model", "gui/drawing", "gui/paint", "gui/view"}},
     {"gui/view/panels", all_of({{"sim", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view"}, kRun})},
-    {"gui/view/window", all_of({kRun,
-                                {"sim", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view",
-                                 "gui/view/canvas", "gui/view/panels"}})},
+    {"gui/view/window",
+     all_of({kRun, {"sim", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view", "gui/view/canvas",
+                    "gui/view/panels"}})},
 
     {"validate/measurement", {"sim"}},
     {"validate/replay", all_of({kSim, {"validate/measurement"}})},
@@ -116,24 +109,22 @@ const std::map<std::string, Rooms> kMayInclude = {
      all_of({kSim, {"validate/measurement", "validate/replay", "validate/replay/cuda", "validate/bench"}})},
     {"validate/calibrate", all_of({kSim, {"models/hw", "validate/measurement"}})},
     {"validate/report",
-     all_of({kSim, kStudied, kFiles, {"validate/measurement", "validate/replay", "validate/calibrate"}})},
-    {"validate/published", all_of({kSim, kStudied, kRun})},
-    {"validate/transfer", all_of({kSim, {"models/hw", "validate/published"}})},
+     all_of({kSim, kImport, kStudied, kFiles, {"models/workload/import/execution_trace", "models/workload/import/kineto",
+                                      "validate/measurement", "validate/replay", "validate/calibrate"}})},
+    {"validate/published", all_of({kSim, kImport, kStudied, kRun})},
+    {"validate/transfer", all_of({kSim, {"models/hw", "models/workload/import/kineto", "models/workload/import/tables",
+                                         "models/workload/import/timed", "validate/published"}})},
 
     {"cli/print",
-     all_of(
-         {kSim, kStudied, kFiles, {"validate/published", "validate/replay", "validate/report", "validate/transfer"}})},
-    {"cli/live", all_of({kSim,
-                         kStudied,
-                         {"cli", "cli/print", "validate/measurement", "validate/replay", "validate/bench",
-                          "validate/calibrate", "validate/report"}})},
-    {"cli", all_of({kSim, kStudied, kFiles, {"cli/print"}})},
+     all_of({kSim, kImport, kStudied, kFiles, {"validate/published", "validate/replay", "validate/report", "validate/transfer"}})},
+    {"cli/live",
+     all_of({kSim, kImport, kStudied, {"cli", "cli/print", "validate/measurement", "validate/replay", "validate/bench",
+                              "validate/calibrate", "validate/report"}})},
+    {"cli", all_of({kSim, kImport, kStudied, kFiles, {"cli/print"}})},
     {"cli/verbs",
-     all_of({kSim,
-             kStudied,
-             kFiles,
-             {"cli", "cli/print", "cli/live", "gui/drawing", "policies/trace", "validate/measurement",
-              "validate/replay", "validate/calibrate", "validate/report", "validate/published", "validate/transfer"}})},
+     all_of({kSim, kImport, kStudied, kFiles, {"cli", "cli/print", "cli/live", "gui/drawing", "policies/trace",
+                                      "validate/measurement", "validate/replay", "validate/calibrate",
+                                      "validate/report", "validate/published", "validate/transfer"}})},
 };
 
 // The nearest room above a path; "" where there is none.
@@ -151,7 +142,7 @@ std::vector<std::string> violations(const std::string& file, std::istream& text)
   for (std::string line; std::getline(text, line);) {
     if (!std::regex_search(line, match, include)) continue;
     const std::string target = match[1];
-    if (target.ends_with(".pb.h")) continue;                                 // generated from the room's own schema
+    if (target.ends_with(".pb.h")) continue;                             // generated from the room's own schema
     if (file == "cli/main.cpp" && room_of(target) == "cli/verbs") continue;  // the one place that knows the verbs
     if (room_of(target) != room && !kMayInclude.at(room).contains(room_of(target)))
       found.push_back(file + " includes " + target);
@@ -237,9 +228,9 @@ TEST(Layers, OnlyAStudyRunsSteps) {
   }
   // Calibration fits a constant to a program of two copies, which is no step.
   EXPECT_EQ(around, (std::set<std::string>{"study/study.cpp", "validate/calibrate/duplex_copies.cpp"}));
-  for (const char* caller :
-       {"cli/verbs/run.cpp", "cli/verbs/schedule.cpp", "cli/verbs/roofline.cpp", "cli/live/live_validation.cpp",
-        "validate/published/published.cpp", "validate/report/repriced.cpp", "validate/report/pytorch_prediction.cpp"})
+  for (const char* caller : {"cli/verbs/run.cpp", "cli/verbs/schedule.cpp", "cli/verbs/roofline.cpp",
+                             "cli/live/live_validation.cpp", "validate/published/published.cpp",
+                             "validate/report/repriced.cpp", "validate/report/pytorch_prediction.cpp"})
     EXPECT_TRUE(through.contains(caller)) << caller;
 }
 

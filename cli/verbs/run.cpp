@@ -7,17 +7,17 @@
 #include <ctime>
 #include <memory>
 
-#include "cli/print/largest_batch.h"
-#include "study/prepared_step.h"
-#include "cli/progress.h"
-#include "cli/scale_option.h"
+#include "cli/print/largest_batch_tables.h"
 #include "cli/print/summary_tables.h"
 #include "cli/print/table.h"
+#include "cli/progress.h"
+#include "cli/scale_option.h"
 #include "cli/verbs/verbs.h"
-#include "study/workload_file.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
+#include "study/prepared_step.h"
+#include "study/workload_file.h"
 #include "traces/run/run_file.h"
 #include "traces/run/run_recorder.h"
 #include "traces/run/summary.h"

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "sim/error.h"
+#include "sim/quantile.h"
 
 namespace memwall {
 namespace {
@@ -93,7 +94,7 @@ std::vector<SizedTime> times_by_size(const std::vector<Measurement>& rows) {
                    [](const Measurement* a, const Measurement* b) { return size_of(*a) < size_of(*b); });
   require_growth(ascending);
   std::vector<SizedTime> times;
-  for (const auto& [bytes, medians] : by_size) times.push_back({bytes, median_of(medians), spread[bytes]});
+  for (const auto& [bytes, medians] : by_size) times.push_back({bytes, median(medians), spread[bytes]});
   return times;
 }
 

@@ -10,6 +10,7 @@
 #include "models/workload/import/bytes/file_text.h"
 #include "models/workload/import/bytes/quote_for_message.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 
 namespace memwall {
 namespace {
@@ -176,9 +177,7 @@ MemorySeries series_of_samples(const std::vector<MemorySample>& samples, std::ve
   double distance = 0;
   std::size_t off = 0;
   if (!distances.empty()) {
-    std::vector<double> sorted = distances;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
-    distance = sorted[sorted.size() / 2];
+    distance = upper_median(distances);
     for (const double d : distances) off += std::abs(d - distance) > distance / 2;
   }
   series.seconds_per_sample = distance;

@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "cli/print/table_cells.h"
 #include "cli/print/format.h"
+#include "cli/print/table_cells.h"
 
 namespace memwall {
 namespace {
@@ -169,7 +169,7 @@ Table fusion_table(const FusionEffect& f) {
   t.title = f.merged_ops == 0
                 ? "What fusion would save: nothing is left to merge"
                 : fmt::format("What fusion would save: {} ops become {}, {} intermediates of {} never reach memory",
-                              human_count(f.merged_ops), human_count(f.merged_into), human_count(f.vanished),
+                              grouped_text(f.merged_ops), grouped_text(f.merged_into), grouped_text(f.vanished),
                               human_bytes(f.vanished_bytes));
   t.columns = {"quantity", "as_it_is", "fused", "saved"};
   t.headings = {"", "as it is", "fused", "saved"};

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "cli/print/table_cells.h"
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/rank_tables.h"
+#include "cli/print/table_cells.h"
 
 namespace memwall {
 namespace {
@@ -59,8 +59,8 @@ Table overview(const RunSummary& s) {
         "all ranks together");
   add_energy_price_rows(s, t);
   row("ops", count_cell(s.ops),
-      fmt::format("{} of them on the device, {} moves by the pager, {} events", human_count(s.device_ops),
-                  human_count(s.moves), human_count(s.events)));
+      fmt::format("{} of them on the device, {} moves by the pager, {} events", grouped_text(s.device_ops),
+                  grouped_text(s.moves), grouped_text(s.events)));
   return t;
 }
 
@@ -326,8 +326,8 @@ Table link_differences(const Comparison& c) {
 Table op_differences(const Comparison& c) {
   Table t{.name = "ops",
           .title = fmt::format("Ops: {} equal, {} changed, {} added, {} removed; the groups that differ most",
-                               human_count(c.ops_equal), human_count(c.ops_changed), human_count(c.ops_added),
-                               human_count(c.ops_removed)),
+                               grouped_text(c.ops_equal), grouped_text(c.ops_changed), grouped_text(c.ops_added),
+                               grouped_text(c.ops_removed)),
           .columns = {"name", "change", "phase", "count", "base_s", "other_s", "difference_s"},
           .headings = {"name", "", "phase", "ops", "base", "other", "difference"},
           .rows = {}};

@@ -7,6 +7,6 @@
 namespace memwall {
 
 inline Cell bytes_cell(Bytes bytes) { return number_cell(human_bytes(bytes), std::to_string(bytes)); }
-inline Cell count_cell(std::uint64_t count) { return number_cell(human_count(count), std::to_string(count)); }
+inline Cell count_cell(std::uint64_t count) { return number_cell(grouped_text(count), std::to_string(count)); }
 
 }  // namespace memwall

@@ -6,13 +6,13 @@
 #include <memory>
 #include <vector>
 
-#include "cli/print/format.h"
 #include "cli/output_file.h"
+#include "cli/print/format.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
-#include "study/workload_file.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
+#include "study/workload_file.h"
 #include "traces/trace/trace_file.h"
 
 namespace memwall {
@@ -38,7 +38,7 @@ Table format_table() {
 }
 
 Cell count(std::uint64_t number, std::uint64_t of) {
-  return of == 0 ? number_cell("", "") : number_cell(human_count(number), std::to_string(number));
+  return of == 0 ? number_cell("", "") : number_cell(grouped_text(number), std::to_string(number));
 }
 
 Table decision_table(const Options& o, const Workload& w) {

@@ -28,6 +28,8 @@ std::string plain_number(double number) {
 
 std::string fixed_text(double number, int decimals) { return converted(number, std::chars_format::fixed, decimals); }
 
+std::string percent_text(double share) { return fixed_text(100 * share, 1) + " %"; }
+
 std::string grouped_text(std::uint64_t number) {
   std::string digits = std::to_string(number);
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");

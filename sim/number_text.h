@@ -14,6 +14,8 @@ std::string shortest_text(double number);
 std::string plain_number(double number);
 // With so many digits behind the point: "12.50". REQUIRES: 0 <= decimals <= 20.
 std::string fixed_text(double number, int decimals);
+// "12.3 %"
+std::string percent_text(double share);
 // "1,234,567"
 std::string grouped_text(std::uint64_t number);
 

@@ -43,7 +43,7 @@ void add_energy_price_rows(const RunSummary& s, Table& t) {
   if (e.energy)
     row("energy", joules_cell(*e.energy),
         fmt::format("of a step, {}; {} at {} of the time under load, and what moves data{}", gpus_text(e.gpus),
-                    e.gpus == 1 ? "it is" : "they are", human_percent(e.busy_share),
+                    e.gpus == 1 ? "it is" : "they are", percent_text(e.busy_share),
                     e.host ? ", and the host" : "; without the host, whose power is not stated"));
   else
     row("energy", cell("-"), fmt::format("not known: machine {} states no {}", s.machine, missing_powers(e)));

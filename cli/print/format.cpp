@@ -1,7 +1,5 @@
 #include "cli/print/format.h"
 
-#include <fmt/format.h>
-
 #include "sim/byte_units.h"
 
 namespace memwall {
@@ -13,6 +11,5 @@ std::string human_time(Duration duration) {
 
 std::string human_bytes(Bytes bytes) { return scaled_text(static_cast<double>(bytes), kDecimalBytes, 4); }
 std::string human_rate(double bytes_per_second) { return scaled_text(bytes_per_second, kDecimalBytes, 4) + "/s"; }
-std::string human_percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 
 }  // namespace memwall

@@ -11,7 +11,6 @@ namespace memwall {
 std::string human_time(Duration duration);        // "347.0 ms"
 std::string human_bytes(Bytes bytes);             // "39.34 GB" (1 GB = 1e9 B)
 std::string human_rate(double bytes_per_second);  // "3.35 TB/s"
-std::string human_percent(double share);          // "12.3 %"
 
 // For CSV and JSON.
 inline std::string plain_seconds(Duration d) { return plain_number(to_seconds(d)); }

@@ -21,7 +21,7 @@ Table probe_table(const LargestBatch& found, const std::string& title) {
     const double rate = p.fits && seconds > 0 ? static_cast<double>(p.samples) / seconds : 0;
     t.rows.push_back({count_cell(static_cast<std::uint64_t>(p.samples)), cell(p.fits ? "yes" : "no"),
                       bytes_cell(p.peak_allocated), bytes_cell(p.peak_reserved), bytes_cell(p.missing),
-                      number_cell(human_time(p.step_time), plain_seconds(p.step_time)),
+                      time_cell(p.step_time),
                       number_cell(rate > 0 ? fmt::format("{:.1f}", rate) : "-", plain_number(rate))});
   }
   return t;
@@ -98,8 +98,8 @@ Table kind_table(const BatchLimit& limit) {
   const auto all = static_cast<double>(std::max<Bytes>(1, limit.request.usage.requested));
   for (const auto& [bytes, kind] : kinds) {
     const double share = static_cast<double>(-bytes) / all;
-    t.rows.push_back({cell(std::string(to_string(static_cast<StorageKind>(kind)))), bytes_cell(-bytes),
-                      number_cell(human_percent(share), plain_number(share))});
+    t.rows.push_back(
+        {cell(std::string(to_string(static_cast<StorageKind>(kind)))), bytes_cell(-bytes), share_cell(share)});
   }
   return t;
 }

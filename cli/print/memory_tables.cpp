@@ -9,11 +9,6 @@
 namespace memwall {
 namespace {
 
-Cell share_cell(Bytes part, Bytes whole) {
-  const double share = whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-  return number_cell(human_percent(share), plain_number(share));
-}
-
 std::string settings_text(const AllocatorSettings& settings) {
   const std::string text = to_string(settings);
   return text.empty() ? "default settings" : text;

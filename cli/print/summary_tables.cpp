@@ -12,9 +12,6 @@
 namespace memwall {
 namespace {
 
-Cell time_cell(Duration d) { return number_cell(human_time(d), plain_seconds(d)); }
-Cell share_cell(double share) { return number_cell(human_percent(share), plain_number(share)); }
-
 double share_of(Duration part, Duration whole) {
   return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
 }
@@ -48,7 +45,7 @@ Table overview(const RunSummary& s) {
     row("80 % interval",
         cell(fmt::format("{} to {}", human_time(s.step_interval->low), human_time(s.step_interval->high))),
         fmt::format("of the step time, from the residuals of the cost model; {} of the critical path has one",
-                    human_percent(s.step_interval->known_share)));
+                    percent_text(s.step_interval->known_share)));
   row("GPU span", time_cell(s.gpu_span), "first GPU start to last GPU end of the whole run");
   row("total", time_cell(s.total), "start of the host program to the end of everything");
   if (s.samples_per_second > 0)

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/print/format.h"
-#include "cli/print/table.h"
+#include "cli/print/table_cells.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/modelled_step.h"
@@ -27,8 +27,6 @@ struct Options {
   std::vector<std::filesystem::path> files, execution_traces;
   std::string measured_on, format = "table";
 };
-
-Cell count(std::uint64_t n) { return number_cell(grouped_text(n), std::to_string(n)); }
 
 // Whose programs the trace holds, and of how many: folded ranks run one program, others each their own.
 std::string rank_text(const Trace& t) {
@@ -90,10 +88,8 @@ Table op_counts(const Trace& t) {
   for (int k = 0; k < kOpKinds; ++k) {
     const Count& c = counts[static_cast<std::size_t>(k)];
     if (c.number == 0) continue;
-    table.rows.push_back({cell(std::string(to_string(static_cast<OpKind>(k)))), count(c.number),
-                          number_cell(human_time(c.device), plain_seconds(c.device)),
-                          number_cell(human_time(c.host), plain_seconds(c.host)),
-                          number_cell(human_bytes(c.bytes), std::to_string(c.bytes))});
+    table.rows.push_back({cell(std::string(to_string(static_cast<OpKind>(k)))), count_cell(c.number),
+                          time_cell(c.device), time_cell(c.host), bytes_cell(c.bytes)});
   }
   return table;
 }
@@ -119,8 +115,8 @@ Table storage_counts(const Trace& t) {
   for (int k = 0; k < kStorageKinds; ++k) {
     const Count& c = counts[static_cast<std::size_t>(k)];
     if (c.number == 0) continue;
-    table.rows.push_back({cell(std::string(to_string(static_cast<StorageKind>(k)))), count(c.number),
-                          number_cell(human_bytes(c.bytes), std::to_string(c.bytes)), count(c.preexisting)});
+    table.rows.push_back({cell(std::string(to_string(static_cast<StorageKind>(k)))), count_cell(c.number),
+                          bytes_cell(c.bytes), count_cell(c.preexisting)});
   }
   return table;
 }

@@ -10,6 +10,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "sim/error.h"
+#include "sim/number_text.h"
 #include "sim/quantile.h"
 #include "validate/calibrate/fitting.h"
 #include "validate/calibrate/measured_rows.h"

@@ -115,6 +115,5 @@ std::string time_text(double seconds) {
   return seconds == 0 ? "0 us" : scaled_text(seconds, kTimeUnits, kDigits, TrailingZeros::dropped);
 }
 std::string plain_text(double number) { return fmt::format("{:.4g}", number); }
-std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 }  // namespace memwall

@@ -35,6 +35,5 @@ std::string rate_text(double bytes_per_second);
 std::string flops_text(double flops_per_second);
 std::string time_text(double seconds);
 std::string plain_text(double number);
-std::string percent_text(double share);  // "1.2 %"
 
 }  // namespace memwall

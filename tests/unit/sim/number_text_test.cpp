@@ -35,6 +35,7 @@ TEST(NumberText, APlainNumberHasNoExponentInTheUsualRange) {
 TEST(NumberText, FixedAndGrouped) {
   EXPECT_EQ(fixed_text(12.5, 2), "12.50");
   EXPECT_EQ(fixed_text(-0.26, 1), "-0.3");
+  EXPECT_EQ(percent_text(0.1234), "12.3 %");
   EXPECT_EQ(grouped_text(0), "0");
   EXPECT_EQ(grouped_text(999), "999");
   EXPECT_EQ(grouped_text(1234567), "1,234,567");

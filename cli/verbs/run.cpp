@@ -18,9 +18,9 @@
 #include "sim/policy/registry.h"
 #include "study/base_step.h"
 #include "study/study.h"
+#include "traces/run/analysis/summary.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run.h"
-#include "traces/run/run_file.h"
-#include "traces/run/summary.h"
 
 namespace memwall {
 namespace {

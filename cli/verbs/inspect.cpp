@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "cli/print/format.h"
-#include "cli/print/table.h"
+#include "cli/print/table_cells.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
-#include "study/workload_file.h"
 #include "models/hw/modelled_step.h"
 #include "sim/error.h"
-#include "sim/trace/ranks.h"
 #include "sim/policy/registry.h"
+#include "sim/trace/ranks.h"
+#include "study/workload_file.h"
 
 namespace memwall {
 namespace {
@@ -28,12 +28,10 @@ struct Options {
   std::string measured_on, format = "table";
 };
 
-Cell count(std::uint64_t n) { return number_cell(human_count(n), std::to_string(n)); }
-
 // Whose programs the trace holds, and of how many: folded ranks run one program, others each their own.
 std::string rank_text(const Trace& t) {
   if (rank_count(t) == 1)
-    return t.ranks == 1 && t.job_ranks > 1 ? fmt::format("1 of {} in the job", t.job_ranks) : human_count(t.ranks);
+    return t.ranks == 1 && t.job_ranks > 1 ? fmt::format("1 of {} in the job", t.job_ranks) : grouped_text(t.ranks);
   std::vector<std::uint32_t> numbers;
   for (const Rank& rank : t.rank_table) numbers.push_back(rank.number);
   return fmt::format("{}{}: {}", numbers.size(), t.job_ranks > 0 ? fmt::format(" of {} in the job", t.job_ranks) : "",
@@ -55,14 +53,14 @@ Table overview(const Options& o, const Workload& w) {
   row("measured on", measured_nowhere(t) ? "nothing was measured: give --machine"
                      : t.machine.empty() ? "unknown: give --measured-on, or --machine"
                                          : t.machine);
-  row("host threads", human_count(t.threads.size()));
-  row("streams", human_count(t.streams.size()));
+  row("host threads", grouped_text(t.threads.size()));
+  row("streams", grouped_text(t.streams.size()));
   row("steps",
-      rank_count(t) > 1 ? fmt::format("{}, of all ranks together", t.steps.size()) : human_count(t.steps.size()));
+      rank_count(t) > 1 ? fmt::format("{}, of all ranks together", t.steps.size()) : grouped_text(t.steps.size()));
   row("ranks", rank_text(t));
   row("samples per step", t.samples_per_step > 0 ? plain_number(t.samples_per_step) : "unknown");
   row("tokens per step", t.tokens_per_step > 0 ? plain_number(t.tokens_per_step) : "unknown");
-  row("storages", human_count(t.storages.size()));
+  row("storages", grouped_text(t.storages.size()));
   row("memory at the start, not visible as storages", human_bytes(t.untracked_bytes));
   return table;
 }
@@ -90,10 +88,8 @@ Table op_counts(const Trace& t) {
   for (int k = 0; k < kOpKinds; ++k) {
     const Count& c = counts[static_cast<std::size_t>(k)];
     if (c.number == 0) continue;
-    table.rows.push_back({cell(std::string(to_string(static_cast<OpKind>(k)))), count(c.number),
-                          number_cell(human_time(c.device), plain_seconds(c.device)),
-                          number_cell(human_time(c.host), plain_seconds(c.host)),
-                          number_cell(human_bytes(c.bytes), std::to_string(c.bytes))});
+    table.rows.push_back({cell(std::string(to_string(static_cast<OpKind>(k)))), count_cell(c.number),
+                          time_cell(c.device), time_cell(c.host), bytes_cell(c.bytes)});
   }
   return table;
 }
@@ -119,8 +115,8 @@ Table storage_counts(const Trace& t) {
   for (int k = 0; k < kStorageKinds; ++k) {
     const Count& c = counts[static_cast<std::size_t>(k)];
     if (c.number == 0) continue;
-    table.rows.push_back({cell(std::string(to_string(static_cast<StorageKind>(k)))), count(c.number),
-                          number_cell(human_bytes(c.bytes), std::to_string(c.bytes)), count(c.preexisting)});
+    table.rows.push_back({cell(std::string(to_string(static_cast<StorageKind>(k)))), count_cell(c.number),
+                          bytes_cell(c.bytes), count_cell(c.preexisting)});
   }
   return table;
 }

@@ -7,20 +7,20 @@
 #include <ctime>
 #include <memory>
 
-#include "cli/print/largest_batch.h"
-#include "study/base_step.h"
-#include "study/study.h"
-#include "cli/progress.h"
 #include "cli/output_file.h"
+#include "cli/print/largest_batch_tables.h"
 #include "cli/print/summary_tables.h"
 #include "cli/print/table.h"
+#include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
+#include "study/base_step.h"
+#include "study/study.h"
+#include "traces/run/analysis/summary.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run.h"
-#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {

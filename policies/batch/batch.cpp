@@ -14,6 +14,7 @@
 
 #include "policies/batch/batch_analysis.h"
 #include "policies/trace/dataflow.h"
+#include "sim/byte_units.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 
@@ -42,8 +43,6 @@ void require_a_size(const Settings& s) {
         "at another length beside it (--second-size).");
   if (s.to == 0) throw UsageError("Policy 'batch' needs the samples per step: batch:16, or batch:to=16.");
 }
-
-std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
 
 // A step at `from` samples per pass becomes one at `to`.
 class Growing {
@@ -196,9 +195,7 @@ class Growing {
   }
 
   // The whole message of a collective, from what one rank sends of it.
-  Bytes message(const Op& op) const {
-    return pricer_.message_bytes(op.collective, op.bytes, old_.ranks);
-  }
+  Bytes message(const Op& op) const { return pricer_.message_bytes(op.collective, op.bytes, old_.ranks); }
 
   const Trace& old_;
   Trace new_;
@@ -276,7 +273,7 @@ class Batch : public Rewriter {
     notes.push_back(
         fmt::format("batch: {} to {} samples per step{}; {} of {} storages grow, from {} to {} in all.{}", from, s_.to,
                     passes > 1 ? fmt::format(" in {} passes", passes) : "", g.storages, trace.storages.size(),
-                    gigabytes(g.bytes_before), gigabytes(g.bytes_after),
+                    gigabytes_text(g.bytes_before), gigabytes_text(g.bytes_after),
                     shapes ? "" : " Shapes are not recorded: what depends on the inputs grows in proportion."));
     if (const auto& guessed = g.analysis().guessed(); !guessed.empty()) notes.push_back(guesses(trace, g.analysis()));
     if (g.unknown_work > 0)
@@ -287,7 +284,7 @@ class Batch : public Rewriter {
           "batch: of {} kernels no extent holds the batch; their shapes are unknown from here on.", g.unknown_shapes));
     if (trace.untracked_bytes > 0)
       notes.push_back(fmt::format("batch: {} held before the window are of unknown use and stay as they are.",
-                                  gigabytes(trace.untracked_bytes)));
+                                  gigabytes_text(trace.untracked_bytes)));
   }
 
   static std::string guesses(const Trace& trace, const BatchAnalysis& analysis) {
@@ -304,7 +301,7 @@ class Batch : public Rewriter {
     return fmt::format(
         "batch: of {} storages neither operator nor shape says whether they hold the batch; those with an extent "
         "that is a multiple of it are taken to grow ({}), weight-shaped products not ({}): {}{}.",
-        analysis.guessed().size(), gigabytes(growing), gigabytes(staying), names, named > 4 ? ", …" : "");
+        analysis.guessed().size(), gigabytes_text(growing), gigabytes_text(staying), names, named > 4 ? ", …" : "");
   }
 
   Settings s_;

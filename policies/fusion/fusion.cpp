@@ -11,6 +11,7 @@
 
 #include "policies/fusion/fused_trace.h"
 #include "policies/fusion/fusion_plan.h"
+#include "sim/byte_units.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 
@@ -41,8 +42,6 @@ struct Merged {
   std::size_t ops = 0, into = 0, vanished = 0;
   Bytes vanished_bytes = 0;
 };
-
-std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
 
 bool is_small_op(const Op& op) {
   return op.kind == OpKind::kernel && !op.graph_member && op.dispatch != Dispatch::compiled && op.use_count > 0 &&
@@ -99,8 +98,9 @@ class Fusion : public Rewriter {
     after.notes.push_back(fmt::format(
         "fusion: {} ops became {}; {} intermediates of {} never reach memory; kernels {} -> {}, their traffic {} -> "
         "{}, their time {:.3f} -> {:.3f} ms.",
-        merged.ops, merged.into, merged.vanished, gigabytes(merged.vanished_bytes), was.kernels, is.kernels,
-        gigabytes(was.bytes), gigabytes(is.bytes), to_microseconds(was.time) / 1e3, to_microseconds(is.time) / 1e3));
+        merged.ops, merged.into, merged.vanished, gigabytes_text(merged.vanished_bytes), was.kernels, is.kernels,
+        gigabytes_text(was.bytes), gigabytes_text(is.bytes), to_microseconds(was.time) / 1e3,
+        to_microseconds(is.time) / 1e3));
     const auto unknown = std::count_if(before.ops.begin(), before.ops.end(), [&](const Op& op) {
       return is_small_op(op) && !is_fusable(before, op, rules_);
     });

@@ -11,6 +11,7 @@
 
 #include "policies/recompute/recompute.h"
 #include "policies/trace/segments.h"
+#include "sim/byte_units.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 
@@ -67,8 +68,6 @@ Settings settings_of(const PolicyArguments& a) {
   s.rules.drop_outputs = outputs == "drop" || (outputs == "auto" && s.mode == "ops");
   return s;
 }
-
-std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
 
 class Checkpoint : public Rewriter {
  public:
@@ -183,9 +182,10 @@ class Checkpoint : public Rewriter {
     if (refused > 5)
       notes.push_back("checkpoint: " + std::to_string(refused - 5) + " further units are left as they were.");
     notes.push_back("checkpoint: mode=" + s_.mode + ", " + std::to_string(plan.units.size()) + " units (" +
-                    plan.units.front().name + " to " + plan.units.back().name + "), " + gigabytes(dropped) +
-                    " dropped in forward, " + gigabytes(kept) + " kept longer to start from, " + std::to_string(ops) +
-                    " ops of " + std::to_string(std::llround(to_microseconds(again))) + " us computed again" +
+                    plan.units.front().name + " to " + plan.units.back().name + "), " + gigabytes_text(dropped) +
+                    " dropped in forward, " + gigabytes_text(kept) + " kept longer to start from, " +
+                    std::to_string(ops) + " ops of " + std::to_string(std::llround(to_microseconds(again))) +
+                    " us computed again" +
                     (forwards > 1 ? "; all of " + std::to_string(forwards) + " forwards together." : "."));
     if (idle > 0)
       notes.push_back("checkpoint: " + std::to_string(idle) +

@@ -7,9 +7,10 @@
 #include <cstdlib>
 #include <set>
 
+#include "sim/byte_units.h"
 #include "sim/error.h"
-#include "sim/trace/rendezvous.h"
 #include "sim/trace/ranks.h"
+#include "sim/trace/rendezvous.h"
 #include "sim/trace/trace_check.h"
 
 namespace memwall {
@@ -53,28 +54,6 @@ std::map<std::string, std::string> key_values(const std::string& policy, const s
     begin = end + 1;
   }
   return values;
-}
-
-// The shortest text that reads back to the same double: "1", not "1.000000".
-std::string shortest(double number) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof(text), number).ptr};
-}
-
-double unit_factor(const std::string& unit) {
-  static const std::map<std::string, double> factors = {{"", 1},
-                                                        {"B", 1},
-                                                        {"kB", 1e3},
-                                                        {"KB", 1e3},
-                                                        {"MB", 1e6},
-                                                        {"GB", 1e9},
-                                                        {"TB", 1e12},
-                                                        {"KiB", 1024.0},
-                                                        {"MiB", 1048576.0},
-                                                        {"GiB", 1073741824.0},
-                                                        {"TiB", 1099511627776.0}};
-  const auto found = factors.find(unit);
-  return found == factors.end() ? 0 : found->second;
 }
 
 void require_knowledge(const PolicySpec& spec, const Knowledge& needs, const Trace& trace) {
@@ -127,8 +106,8 @@ double PolicyArguments::number(const std::string& key, double low, double high) 
   char* end = nullptr;
   const double n = std::strtod(value.c_str(), &end);
   if (value.empty() || *end != 0 || !(n >= low && n <= high))
-    throw UsageError("Policy '" + policy_ + "': " + key + "=" + value + " is not a number between " + shortest(low) +
-                     " and " + shortest(high) + ".");
+    throw UsageError("Policy '" + policy_ + "': " + key + "=" + value + " is not a number between " +
+                     shortest_text(low) + " and " + shortest_text(high) + ".");
   return n;
 }
 
@@ -146,13 +125,11 @@ bool PolicyArguments::flag(const std::string& key) const { return choice(key, {"
 
 Bytes PolicyArguments::bytes(const std::string& key) const {
   const std::string value = text(key);
-  char* end = nullptr;
-  const double n = std::strtod(value.c_str(), &end);
-  const double factor = unit_factor(end);
-  if (end == value.c_str() || factor == 0 || !(n >= 0) || n * factor > 9e18)
+  const std::optional<Bytes> bytes = parse_bytes(value);
+  if (!bytes)
     throw UsageError("Policy '" + policy_ + "': " + key + "=" + value +
                      " is not a size; expected a number with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, e.g. 25MiB.");
-  return static_cast<Bytes>(std::llround(n * factor));
+  return *bytes;
 }
 
 const std::map<std::string, PolicyInfo>& policies() { return registered(); }

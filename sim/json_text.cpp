@@ -1,28 +1,13 @@
-#include "traces/run/export/json_text.h"
-
-#include <fmt/format.h>
+#include "sim/json_text.h"
 
 #include <cassert>
 #include <cmath>
 
+#include "sim/number_text.h"
+#include "sim/utf8.h"
+
 namespace memwall {
 namespace {
-
-// Length of the valid UTF-8 sequence at `text[i]`, or 0.
-std::size_t sequence_length(std::string_view text, std::size_t i) {
-  const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char lead = byte(i);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || i + length > text.size()) return 0;
-  for (std::size_t k = 1; k < length; ++k)
-    if ((byte(i + k) & 0xc0) != 0x80) return 0;
-  // Overlong forms, surrogates and what lies beyond U+10FFFF.
-  const unsigned char second = byte(i + 1);
-  if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f)) return 0;
-  if ((lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) return 0;
-  return length;
-}
 
 void append_escaped(std::string& out, char c) {
   switch (c) {
@@ -43,7 +28,7 @@ void append_escaped(std::string& out, char c) {
       return;
     default:
       if (static_cast<unsigned char>(c) < 0x20)
-        out += fmt::format("\\u{:04x}", static_cast<int>(c));
+        out += {'\\', 'u', '0', '0', c < 0x10 ? '0' : '1', "0123456789abcdef"[c & 15]};
       else
         out += c;
   }
@@ -53,15 +38,15 @@ void append_escaped(std::string& out, char c) {
 
 std::string json_quoted(std::string_view text) {
   std::string out = "\"";
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = sequence_length(text, i);
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
     if (length == 1)
-      append_escaped(out, text[i]);
+      append_escaped(out, text.front());
     else if (length == 0)
       out += "\xef\xbf\xbd";
     else
-      out += text.substr(i, length);
-    i += length == 0 ? 1 : length;
+      out += text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
   }
   return out + '"';
 }
@@ -114,7 +99,7 @@ JsonText& JsonText::value(std::string_view text) {
 JsonText& JsonText::value(double number) {
   if (!std::isfinite(number)) return null();
   separate();
-  out_ += fmt::format("{}", number);
+  out_ += plain_number(number);
   return *this;
 }
 
@@ -126,13 +111,13 @@ JsonText& JsonText::value(bool truth) {
 
 JsonText& JsonText::value(std::int64_t number) {
   separate();
-  out_ += fmt::format("{}", number);
+  out_ += std::to_string(number);
   return *this;
 }
 
 JsonText& JsonText::value(std::uint64_t number) {
   separate();
-  out_ += fmt::format("{}", number);
+  out_ += std::to_string(number);
   return *this;
 }
 

@@ -11,9 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/print/table.h"
-#include "sim/machine/machine.h"
 #include "sim/engine/simulation.h"
+#include "sim/machine/machine.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
@@ -51,8 +50,5 @@ LargestBatch find_largest_batch(std::int64_t unit, std::int64_t most, const Prob
 BatchProbe probe_of(std::int64_t samples, const Machine& machine, const SimulationResult& result);
 // REQUIRES: !result.fits.
 BatchLimit limit_of(const Trace& trace, const Machine& machine, const SimulationResult& result);
-
-// `name` of the step and its machine, for the title.
-std::vector<Table> largest_batch_tables(const LargestBatch& found, const std::string& title);
 
 }  // namespace memwall

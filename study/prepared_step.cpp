@@ -5,16 +5,17 @@
 #include <algorithm>
 
 #include "cli/output_file.h"
-#include "study/workload_file.h"
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
 #include "models/hw/transfer.h"
+#include "policies/batch/batch_request.h"
 #include "policies/batch/two_sizes.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/repeat.h"
 #include "sim/trace/trace_check.h"
+#include "study/workload_file.h"
 
 namespace memwall {
 namespace {
@@ -89,14 +90,6 @@ std::unique_ptr<Pager> make_pager(const std::string& text) {
   return spec.info->make_pager(spec.arguments);
 }
 
-void require_pageable(const StepSettings& s, const Trace& trace) {
-  if (s.pager.empty() || (trace.knowledge.allocations && trace.knowledge.dataflow)) return;
-  throw UsageError(fmt::format(
-      "--pager {}: trace \"{}\" does not know {}, and a pager needs to; `memwall inspect` lists what "
-      "it knows.",
-      s.pager, trace.name, trace.knowledge.allocations ? "which op uses which storage" : "when memory is allocated"));
-}
-
 // Ops are numbered in 32 bits.
 Trace require_countable(const StepSettings& s, Trace trace) {
   constexpr std::uint64_t kMostOps = std::uint64_t{1} << 31;
@@ -106,21 +99,23 @@ Trace require_countable(const StepSettings& s, Trace trace) {
   return trace;
 }
 
-// The step at the size that the policy batch asks for, which leaves the list.
+// The step at the size that the policy of the kind batch asks for, which leaves the list.
 Trace between_sizes(const LoadedStep& loaded, std::vector<PolicySpec>& specs) {
   const SizeUnit unit = unit_of_sizes(loaded.trace, *loaded.second);
+  const std::string example =
+      batch_policy(unit == SizeUnit::samples ? BatchRequest{.samples = 16} : BatchRequest{.tokens = 8192});
   const auto batch =
-      std::find_if(specs.begin(), specs.end(), [](const PolicySpec& p) { return p.info->name == "batch"; });
-  const char* example = unit == SizeUnit::samples ? "--policy batch:16" : "--policy batch:tokens=8192";
+      std::find_if(specs.begin(), specs.end(), [](const PolicySpec& p) { return p.info->kind == PolicyKind::batch; });
   if (batch == specs.end())
-    throw UsageError(fmt::format("--second-size: which size is wanted is not said; give it with {}.", example));
-  constexpr std::int64_t kMost = 1'000'000'000'000;
-  const std::int64_t samples = batch->arguments.integer("to", 0, kMost),
-                     tokens = batch->arguments.integer("tokens", 0, kMost);
-  const std::int64_t size = unit == SizeUnit::samples ? samples : tokens;
-  if (size == 0 || samples * tokens != 0 || batch->arguments.integer("from", 0, kMost) != 0)
-    throw UsageError(fmt::format("--policy {}: the two captures differ in {}; expected that size alone, as in {}.",
-                                 batch->text, to_string(unit), example));
+    throw UsageError(
+        fmt::format("--second-size: which size is wanted is not said; give it with --policy {}.", example));
+  const BatchRequest asked = *batch_request(*batch);
+  const std::int64_t size = unit == SizeUnit::samples ? asked.samples : asked.tokens;
+  if (size == 0 || (asked.samples != 0 && asked.tokens != 0) || asked.captured != 0)
+    throw UsageError(
+        fmt::format("--policy {}: the two captures differ in {}; expected that size alone, as in "
+                    "--policy {}.",
+                    batch->text, to_string(unit), example));
   specs.erase(batch);
   return at_size(loaded.trace, *loaded.second, size);
 }
@@ -153,7 +148,7 @@ LoadedStep load_step(const StepSettings& s) {
   }
   require_harmless(s.output, loaded.files);
   loaded.machine = choose_machine(s, loaded.trace);
-  require_pageable(s, loaded.trace);
+  if (!s.pager.empty()) require_knowledge(parse_policy(s.pager), loaded.trace);
   return loaded;
 }
 

@@ -6,21 +6,22 @@
 #include <memory>
 #include <ostream>
 
-#include "study/fusion_effect.h"
 #include "cli/output_file.h"
-#include "study/prepared_step.h"
 #include "cli/print/roofline_tables.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/roofline.h"
 #include "sim/error.h"
+#include "sim/policy/registry.h"
+#include "study/fusion_effect.h"
+#include "study/prepared_step.h"
 #include "traces/figure/svg.h"
 
 namespace memwall {
 namespace {
 
 struct Options {
-  std::string step, execution_trace, machine, picture, fusion = "fusion", format = "table";
+  std::string step, execution_trace, machine, picture, fusion = policy_of(PolicyKind::fusion).name, format = "table";
   std::vector<std::string> settings, policies;
   std::size_t most = 20;
   bool json = false, csv = false;

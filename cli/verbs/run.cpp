@@ -8,16 +8,17 @@
 #include <memory>
 
 #include "cli/print/largest_batch.h"
-#include "study/prepared_step.h"
-#include "cli/progress.h"
-#include "cli/scale_option.h"
 #include "cli/print/summary_tables.h"
 #include "cli/print/table.h"
+#include "cli/progress.h"
+#include "cli/scale_option.h"
 #include "cli/verbs/verbs.h"
-#include "study/workload_file.h"
+#include "policies/batch/batch_request.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
+#include "study/prepared_step.h"
+#include "study/workload_file.h"
 #include "traces/run/run_file.h"
 #include "traces/run/run_recorder.h"
 #include "traces/run/summary.h"
@@ -89,20 +90,21 @@ class BatchSearch {
       : o_(o), loaded_(loaded), settings_(step_settings(o)), allocator_settings_(allocator_settings) {
     settings_.keep_unchanged = false;
     for (const std::string& text : o.policies) {
-      const PolicySpec policy = parse_policy(text);
-      if (policy.info->name != "batch") {
+      const auto batch = batch_request(parse_policy(text));
+      if (!batch) {
         others_.push_back(text);
         continue;
       }
-      if (policy.arguments.text("to") != "0" || policy.arguments.text("tokens") != "0")
+      if (batch->samples != 0 || batch->tokens != 0)
         throw UsageError(fmt::format("--find-largest-batch tries batches itself; leave out --policy {}.", text));
-      from_ = ",from=" + policy.arguments.text("from");  // of a step that does not say how many samples it has
+      batch_ = *batch;  // of a step that does not say how many samples it has
     }
   }
 
   BatchProbe operator()(std::int64_t samples, std::optional<BatchLimit>* limit) {
     settings_.policies = others_;
-    settings_.policies.push_back(fmt::format("batch:to={}{}", samples, from_));
+    batch_.samples = samples;
+    settings_.policies.push_back(batch_policy(batch_));
     const PreparedStep step = prepare_step(loaded_, settings_);
     const SimulationOptions options{.allocator = o_.allocator,
                                     .pager = step.pager.get(),
@@ -122,7 +124,7 @@ class BatchSearch {
   StepSettings settings_;
   const AllocatorSettings allocator_settings_;
   std::vector<std::string> others_;
-  std::string from_;
+  BatchRequest batch_;
   ProgressBar bar_{"searching"};
   int probes_ = 0;
 };

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -154,57 +153,19 @@ Table knowledge_table(const Trace& t) {
   return table;
 }
 
-// Settings with which the policy can be made: defaults, and for each of `required` from `next` on the first of its
-// valid values, which its sentence lists. Nothing if none is found.
-std::unique_ptr<Rewriter> make_somehow(const PolicyInfo& info, const std::vector<const ParameterInfo*>& required,
-                                       std::map<std::string, std::string> values = {}, std::size_t next = 0) {
-  if (next == required.size()) {
-    try {
-      return info.make_rewriter(PolicyArguments(info.name, values, info.parameters));
-    } catch (const UsageError&) {
-      return nullptr;  // not valid values
-    }
-  }
-  for (const std::string& word : CLI::detail::split(required[next]->sentence, ' ')) {
-    values[required[next]->name] = word.substr(0, word.find_first_of(",;:"));
-    if (auto rewriter = make_somehow(info, required, values, next + 1)) return rewriter;
-  }
-  return nullptr;
-}
-
-std::vector<const ParameterInfo*> required_of(const PolicyInfo& info) {
-  std::vector<const ParameterInfo*> required;
-  for (const ParameterInfo& p : info.parameters)
-    if (p.default_value.empty()) required.push_back(&p);
-  return required;
-}
-
 // What stands between a policy and this trace; "" if nothing does.
 std::string obstacle(const PolicyInfo& info, const Trace& t) {
-  Knowledge needs;
-  bool one_program = !info.make_rewriter;  // as the engine and apply_rewriters refuse
-  if (info.make_rewriter) {
-    const std::unique_ptr<Rewriter> rewriter = make_somehow(info, required_of(info));
-    if (rewriter) {
-      needs = rewriter->needs();
-      one_program = rewriter->kind() == RewriterKind::sharding || rewriter->kind() == RewriterKind::model_parallelism;
-    }
-  } else {
-    needs.allocations = needs.dataflow = true;  // a pager moves storages, and must know who uses them
-  }
-  if (one_program && rank_count(t) > 1) return "needs a trace of one rank";
-  std::string missing;
+  if (info.ranks == RankRule::one_program && rank_count(t) > 1) return "needs a trace of one rank";
   Knowledge has = t.knowledge;
   has.timing |= measured_nowhere(t);  // a machine gives it
-  const auto needed = facts(needs), known = facts(has);
-  for (std::size_t i = 0; i < needed.size(); ++i)
-    if (needed[i].known && !known[i].known) missing += (missing.empty() ? "needs " : ", ") + std::string(known[i].name);
-  return missing;
+  const std::vector<std::string> missing = missing_knowledge(info.needs, has);
+  return missing.empty() ? "" : "needs " + listed(missing);
 }
 
 std::string required_parameters(const PolicyInfo& info) {
   std::string text;
-  for (const ParameterInfo* p : required_of(info)) text += (text.empty() ? "give " : ", ") + p->name + "=...";
+  for (const ParameterInfo& p : info.parameters)
+    if (p.required()) text += (text.empty() ? "give " : ", ") + p.name + "=...";
   return text;
 }
 

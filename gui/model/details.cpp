@@ -65,10 +65,10 @@ class OpDetails {
       lines.push_back(line("class", std::string(to_string(op().operator_class))));
     if (op().phase != Phase::unknown) lines.push_back(line("phase", std::string(to_string(op().phase))));
     if (!detail_.module.empty()) lines.push_back(line("module", detail_.module));
-    if (works() && op().stream < outline().trace.streams.size())
-      lines.push_back(line("stream", outline().trace.streams[op().stream].name));
-    if (!op().placed && op().thread < outline().trace.threads.size())
-      lines.push_back(line("thread", outline().trace.threads[op().thread].name));
+    if (works() && op().stream < outline().trace->streams.size())
+      lines.push_back(line("stream", outline().trace->streams[op().stream].name));
+    if (!op().placed && op().thread < outline().trace->threads.size())
+      lines.push_back(line("thread", outline().trace->threads[op().thread].name));
     if (op().kind == OpKind::collective) lines.push_back(line("collective", std::string(to_string(op().collective))));
     if (op().kind == OpKind::copy || op().kind == OpKind::storage_io) lines.push_back(line("from, to", route()));
     if (op().added) lines.push_back(line("added", "by a policy; not in the trace before it"));
@@ -78,7 +78,7 @@ class OpDetails {
   }
 
   std::string route() const {
-    const auto& places = outline().trace.places;
+    const auto& places = outline().trace->places;
     const auto name = [&](std::uint8_t place) { return place < places.size() ? places[place] : std::string("?"); };
     return name(op().from) + " to " + name(op().to) + (op().pageable ? ", pageable" : "");
   }
@@ -132,7 +132,7 @@ class OpDetails {
       return {link.bandwidth, fmt::format("{}'s {}", link.name, format_rate(link.bandwidth))};
     }
     if (op().kind != OpKind::copy && op().kind != OpKind::storage_io) return {};
-    const auto& places = outline().trace.places;
+    const auto& places = outline().trace->places;
     if (op().from >= places.size() || op().to >= places.size()) return {};
     const Route* route = machine.route(machine.tier(places[op().from]), machine.tier(places[op().to]), op().pageable);
     if (!route) return {};

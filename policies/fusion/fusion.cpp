@@ -52,14 +52,6 @@ class Fusion : public Rewriter {
  public:
   explicit Fusion(const FusionRules& rules) : rules_(rules) {}
 
-  RewriterKind kind() const override { return RewriterKind::fusion; }
-
-  Knowledge needs() const override {
-    Knowledge k;
-    k.timing = k.allocations = k.dataflow = true;
-    return k;
-  }
-
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     refuse_without_shapes(trace);
     Merged merged;
@@ -114,26 +106,29 @@ class Fusion : public Rewriter {
 
 FusionRules rules_of(const PolicyArguments& a) {
   FusionRules rules;
-  const std::string what = a.choice("what", {"all", "elementwise", "norms"});
+  const std::string& what = a.choice("what");
   rules.scope = what == "all"           ? FusionScope::all
                 : what == "elementwise" ? FusionScope::elementwise
                                         : FusionScope::norms;
-  rules.gemm_epilogues = a.choice("epilogues", {"none", "gemm"}) == "gemm";
-  rules.largest = static_cast<std::size_t>(a.integer("largest", 2, 4096));
+  rules.gemm_epilogues = a.choice("epilogues") == "gemm";
+  rules.largest = static_cast<std::size_t>(a.integer("largest"));
   return rules;
 }
 
 const RegisterPolicy registered{
-    {"fusion",
-     "merges chains of elementwise ops, normalizations and reductions into one kernel each, as torch.compile does",
-     {{"what", "all",
-       "elementwise: elementwise ops, casts and copies; norms: chains around a normalization or a reduction; all: "
-       "both."},
-      {"epilogues", "none",
-       "gemm: what follows a matrix product element by element becomes part of it; none: products stay alone."},
-      {"largest", "64", "ops per kernel, 2 to 4096."}},
-     [](const PolicyArguments& a) -> std::unique_ptr<Rewriter> { return std::make_unique<Fusion>(rules_of(a)); },
-     nullptr}};
+    {.name = "fusion",
+     .sentence = "merges chains of elementwise ops, normalizations and reductions into one kernel each, as "
+                 "torch.compile does",
+     .kind = PolicyKind::fusion,
+     .needs = {.timing = true, .allocations = true, .dataflow = true},
+     .parameters = {choice("what", "all", {"all", "elementwise", "norms"},
+                           "elementwise: elementwise ops, casts and copies; norms: chains around a normalization or a "
+                           "reduction; all: both."),
+                    choice("epilogues", "none", {"none", "gemm"},
+                           "gemm: what follows a matrix product element by element becomes part of it; none: products "
+                           "stay alone."),
+                    integer("largest", 64, {2, 4096}, "ops", "at most in one kernel.")},
+     .make_rewriter = [](const PolicyArguments& a) { return std::make_unique<Fusion>(rules_of(a)); }}};
 
 }  // namespace
 }  // namespace memwall

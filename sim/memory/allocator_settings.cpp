@@ -243,9 +243,7 @@ const Key& find_key(const std::string& name) {
     if (name == key.name) return key;
     known.emplace_back(key.name);
   }
-  const std::string nearest = nearest_name(name, known);
-  throw UsageError(std::string(kVariable) + ": there is no setting '" + name + "'." +
-                   (nearest.empty() ? "" : " Did you mean '" + nearest + "'?"));
+  throw UsageError(std::string(kVariable) + ": there is no setting '" + name + "'." + did_you_mean(name, known));
 }
 
 // As parse_divisions reads it, equal entries at both ends written once.

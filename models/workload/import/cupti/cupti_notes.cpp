@@ -1,4 +1,4 @@
-#include "models/workload/import/cupti/inject_notes.h"
+#include "models/workload/import/cupti/cupti_notes.h"
 
 #include <fmt/format.h>
 
@@ -110,7 +110,7 @@ void add_ranges(const CuptiRecords& r, const CuptiFindings& f, std::vector<std::
 
 }  // namespace
 
-std::vector<std::string> inject_notes(const CuptiRecords& records, const CuptiFindings& found) {
+std::vector<std::string> cupti_notes(const CuptiRecords& records, const CuptiFindings& found) {
   std::vector<std::string> notes;
   add_process(records, notes);
   add_losses(records, notes);

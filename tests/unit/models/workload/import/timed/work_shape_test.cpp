@@ -29,8 +29,8 @@ struct Work {
   bool causal = false;
 };
 
-MwcRecord record(const Work& work) {
-  MwcRecord r;
+OperatorCall record(const Work& work) {
+  OperatorCall r;
   r.name = work.name;
   r.operator_class = work.operator_class;
   r.flops = work.flops;
@@ -40,7 +40,7 @@ MwcRecord record(const Work& work) {
   return r;
 }
 
-TEST(CaptureShapes, OfEveryOperatorThatIsKnown) {
+TEST(WorkShape, OfEveryOperatorThatIsKnown) {
   using enum OperatorClass;
   const Work all[] = {
       {gemm, "aten::mm", {{3, 5}, {5, 7}}, {{3, 7}}, {1, 3, 7, 5}},
@@ -133,8 +133,8 @@ TEST(CaptureShapes, OfEveryOperatorThatIsKnown) {
   for (const Work& work : all) EXPECT_EQ(work_shape(record(work)), work.expected) << work.name;
 }
 
-TEST(CaptureShapes, OfListsWhatIsWrittenOrWhatTheRecordSays) {
-  MwcRecord r;
+TEST(WorkShape, OfListsWhatIsWrittenOrWhatTheRecordSays) {
+  OperatorCall r;
   r.operator_class = OperatorClass::optimizer;
   r.name = "aten::_foreach_lerp_";
   r.inputs = {tensor({2, 3}, 1), tensor({4}, 2), tensor({2, 3}, 3), tensor({4}, 4)};
@@ -151,15 +151,15 @@ TEST(CaptureShapes, OfListsWhatIsWrittenOrWhatTheRecordSays) {
   EXPECT_EQ(work_shape(r), Shape{6}) << "the largest";
 }
 
-TEST(CaptureShapes, ASoftmaxAlongAnotherExtentSaysSo) {
-  MwcRecord r = record({OperatorClass::reduction, "aten::_softmax", {{2, 8, 3}}, {{2, 8, 3}}, {}});
+TEST(WorkShape, ASoftmaxAlongAnotherExtentSaysSo) {
+  OperatorCall r = record({OperatorClass::reduction, "aten::_softmax", {{2, 8, 3}}, {{2, 8, 3}}, {}});
   EXPECT_EQ(work_shape(r), (Shape{16, 3}));
   r.width = 8;
   EXPECT_EQ(work_shape(r), (Shape{6, 8}));
 }
 
 // Numbers as a hostile file may have them: the reader lets extents up to 2^50 through.
-TEST(CaptureShapes, LargestAndEmptyExtentsAreCounted) {
+TEST(WorkShape, LargestAndEmptyExtentsAreCounted) {
   const std::int64_t most = std::int64_t{1} << 50;
   EXPECT_EQ(work_shape(record({OperatorClass::gemm, "mm", {{most, 0}, {0, most}}, {{most, most}}, {}})),
             (Shape{1, most, most, 0}));
@@ -168,7 +168,7 @@ TEST(CaptureShapes, LargestAndEmptyExtentsAreCounted) {
   EXPECT_EQ(work_shape(record({OperatorClass::reduction, "sum", {{most}}, {{0}}, {}})), Shape{});
   EXPECT_EQ(work_shape(record({OperatorClass::convolution, "convolution", {{1, 0, 1}, {1, 0, 1}}, {{1, 1, 1}}, {}})),
             Shape{});
-  MwcRecord r;
+  OperatorCall r;
   r.operator_class = OperatorClass::optimizer;
   r.name = "_foreach_add_";
   r.writes = {0};
@@ -176,7 +176,7 @@ TEST(CaptureShapes, LargestAndEmptyExtentsAreCounted) {
   EXPECT_EQ(work_shape(r), Shape{std::int64_t{1} << 60});
 }
 
-TEST(CaptureShapes, AStorageHasTheShapeOfWhatFillsIt) {
+TEST(WorkShape, AStorageHasTheShapeOfWhatFillsIt) {
   EXPECT_EQ(storage_shape(tensor({3, 5}), 30, true), (Shape{3, 5}));
   EXPECT_EQ(storage_shape(tensor({}), 2, true), Shape{1});
   EXPECT_EQ(storage_shape(tensor({3, 5}), 32, true), Shape{}) << "a part of it";
@@ -215,8 +215,7 @@ class SampleShapes : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SampleShapes, GiveTheFlopsOfTheRecords) {
   const Trace t =
-      read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (std::string(GetParam()) + ".mwc.gz"))
-          .trace;
+      read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (std::string(GetParam()) + ".mwc.gz")).trace;
   std::map<OperatorClass, int> seen;
   for (const Op& op : t.ops) {
     if (op.kind != OpKind::kernel) continue;
@@ -240,8 +239,7 @@ TEST_P(SampleShapes, GiveTheFlopsOfTheRecords) {
 
 TEST_P(SampleShapes, AdamWorksOnEveryParameter) {
   const Trace t =
-      read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (std::string(GetParam()) + ".mwc.gz"))
-          .trace;
+      read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures" / (std::string(GetParam()) + ".mwc.gz")).trace;
   double parameters = 0;
   for (const Storage& s : t.storages) {
     if (s.kind != StorageKind::gradient) continue;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "models/workload/import/execution_trace/execution_trace_join.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "tests/support/shared_data.h"
 
 namespace memwall {
@@ -39,11 +40,11 @@ void expect_same(const char* kineto, const char* execution, double bytes_off) {
 
 // What is missing of the bytes: lists of tensors, whose sizes files of that year leave out, and results of pooling. The
 // join counts twice what a fill overwrites.
-TEST(KinetoShapes, OfVgg13AreThoseOfItsExecutionTrace) {
+TEST(RecordedShapes, OfVgg13AreThoseOfItsExecutionTrace) {
   expect_same("kineto/vgg13_h100_bs512_train.json", "execution_trace/vgg13_h100_bs512.json", 0.08);
 }
 
-TEST(KinetoShapes, OfDlrmAreThoseOfItsExecutionTrace) {
+TEST(RecordedShapes, OfDlrmAreThoseOfItsExecutionTrace) {
   expect_same("dlrm_8xv100/rank0.kineto.json.gz", "dlrm_8xv100/rank0.et.json.gz", 0.08);
 }
 

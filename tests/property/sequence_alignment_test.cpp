@@ -1,5 +1,5 @@
 // Is the alignment of two sequences a common subsequence, and a longest one?
-#include "models/workload/import/execution_trace/alignment.h"
+#include "sim/trace/sequence_alignment.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -10,7 +10,7 @@
 namespace memwall {
 namespace {
 
-using Values = std::vector<std::uint32_t>;
+using Values = std::vector<std::uint64_t>;
 
 // The textbook table, as an oracle.
 std::size_t longest_by_table(const Values& a, const Values& b) {
@@ -34,34 +34,34 @@ void expect_common(const Values& a, const Values& b, const Alignment& alignment)
 }
 
 RC_GTEST_PROP(Alignment, IsALongestCommonSubsequence, ()) {
-  const auto letter = rc::gen::inRange<std::uint32_t>(0, 4);
+  const auto letter = rc::gen::inRange<std::uint64_t>(0, 4);
   const auto a = *rc::gen::container<Values>(letter);
   const auto b = *rc::gen::container<Values>(letter);
-  const auto alignment = align(a, b, 1'000'000);
+  const auto alignment = longest_common_subsequence(a, b, 1'000'000);
   RC_ASSERT(alignment.has_value());
   expect_common(a, b, *alignment);
   RC_ASSERT(alignment->size() == longest_by_table(a, b));
 }
 
 RC_GTEST_PROP(Alignment, GivesUpExactlyAboveTheLimit, ()) {
-  const auto letter = rc::gen::inRange<std::uint32_t>(0, 6);
+  const auto letter = rc::gen::inRange<std::uint64_t>(0, 6);
   const auto a = *rc::gen::container<Values>(letter);
   const auto b = *rc::gen::container<Values>(letter);
   const auto unmatched = static_cast<std::uint32_t>(a.size() + b.size() - 2 * longest_by_table(a, b));
-  RC_ASSERT(align(a, b, unmatched).has_value());
-  if (unmatched > 0) RC_ASSERT(!align(a, b, unmatched - 1).has_value());
+  RC_ASSERT(longest_common_subsequence(a, b, unmatched).has_value());
+  if (unmatched > 0) RC_ASSERT(!longest_common_subsequence(a, b, unmatched - 1).has_value());
 }
 
 TEST(Alignment, AHundredThousandOperatorsWithAFewHundredDifferences) {
   std::mt19937 random(1);
   Values a(100'000);
-  for (std::uint32_t& value : a) value = random() % 50;
+  for (std::uint64_t& value : a) value = random() % 50;
   Values b = a;
   for (int i = 0; i < 200; ++i) {
     b.erase(b.begin() + static_cast<std::ptrdiff_t>(random() % b.size()));
     b.insert(b.begin() + static_cast<std::ptrdiff_t>(random() % b.size()), 99);
   }
-  const auto alignment = align(a, b, 1'000);
+  const auto alignment = longest_common_subsequence(a, b, 1'000);
   ASSERT_TRUE(alignment.has_value());
   expect_common(a, b, *alignment);
   EXPECT_GE(alignment->size(), 99'800U);

@@ -1,12 +1,12 @@
-// What a .mwi file says about itself, and what of it cannot be part of a trace, in sentences.
-// Internal to the importer of these files.
+// What CUPTI's records say about themselves, and what of them cannot be part of a trace, in sentences.
+// Internal to the importers of CUPTI records.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "models/workload/import/cupti/nvtx_ranges.h"
 #include "models/workload/import/cupti/cupti_records.h"
+#include "models/workload/import/cupti/nvtx_ranges.h"
 
 namespace memwall {
 
@@ -19,6 +19,6 @@ struct CuptiFindings {
   NvtxRangeCounts ranges;
 };
 
-std::vector<std::string> inject_notes(const CuptiRecords& records, const CuptiFindings& found);
+std::vector<std::string> cupti_notes(const CuptiRecords& records, const CuptiFindings& found);
 
 }  // namespace memwall

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <tuple>
 
-#include "models/workload/import/timed/timed_import.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/kernel_properties.h"
+#include "models/workload/import/timed/timed_import.h"
+#include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/trace/scale.h"
-#include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/small_capture.h"
@@ -43,7 +44,7 @@ std::string with_event(std::string text, const std::string& anchor, const std::s
   return text;
 }
 
-TEST(KinetoImport, ConstantsComeFromTheFile) {
+TEST(TimedImport, ConstantsComeFromTheFile) {
   const ImportedTrace t = import_text(small_capture());
   EXPECT_EQ(t.trace.constants.launch_latency[0], microseconds(3));
   EXPECT_EQ(t.trace.constants.stream_gap[0][0], microseconds(2));
@@ -51,7 +52,7 @@ TEST(KinetoImport, ConstantsComeFromTheFile) {
   EXPECT_EQ(t.summary.samples.stream_gap[0][0], 1u);
 }
 
-TEST(KinetoImport, ACallThatWaitedKeepsItsOwnCostOnly) {
+TEST(TimedImport, ACallThatWaitedKeepsItsOwnCostOnly) {
   const ImportedTrace t = import_text(small_capture());
   const std::vector<Op> copies = ops_of(t, OpKind::copy);
   ASSERT_EQ(copies.size(), 1u);
@@ -66,7 +67,7 @@ TEST(KinetoImport, ACallThatWaitedKeepsItsOwnCostOnly) {
   EXPECT_EQ(ops_of(t, OpKind::synchronize).at(0).host_cost, microseconds(5));
 }
 
-TEST(KinetoImport, ReplaysExactlyAndIsASimulation) {
+TEST(TimedImport, ReplaysExactlyAndIsASimulation) {
   const ImportedTrace t = import_text(small_capture());
   EXPECT_TRUE(check(t.trace).empty());
   EXPECT_EQ(t.captured.total, microseconds(1000));
@@ -77,7 +78,7 @@ TEST(KinetoImport, ReplaysExactlyAndIsASimulation) {
   EXPECT_EQ(end_of(scaled(t.trace, slower)), microseconds(1030));
 }
 
-TEST(KinetoImport, ThreadsHandOverAfterTheCapturedDelay) {
+TEST(TimedImport, ThreadsHandOverAfterTheCapturedDelay) {
   const ImportedTrace t = import_text(small_capture());
   EXPECT_EQ(t.trace.threads.size(), 2u);  // the one that only asks for events is dropped
   EXPECT_EQ(t.summary.dropped_threads, 1u);
@@ -89,7 +90,7 @@ TEST(KinetoImport, ThreadsHandOverAfterTheCapturedDelay) {
   }
 }
 
-TEST(KinetoImport, MemoryEventsBecomeOpsAtTheirPlace) {
+TEST(TimedImport, MemoryEventsBecomeOpsAtTheirPlace) {
   const ImportedTrace t = import_text(small_capture());
   EXPECT_EQ(t.summary.allocs, 1u);
   EXPECT_EQ(t.summary.frees, 2u);
@@ -110,7 +111,7 @@ TEST(KinetoImport, MemoryEventsBecomeOpsAtTheirPlace) {
                                         OpKind::kernel, OpKind::free}));
 }
 
-TEST(KinetoImport, PhasesOperatorsAndWaves) {
+TEST(TimedImport, PhasesOperatorsAndWaves) {
   const ImportedTrace t = import_text(small_capture());
   const std::vector<Op> kernels = ops_of(t, OpKind::kernel);
   ASSERT_EQ(kernels.size(), 4u);
@@ -127,7 +128,7 @@ TEST(KinetoImport, PhasesOperatorsAndWaves) {
   EXPECT_EQ(t.trace.machine, "NVIDIA H100 80GB HBM3");
 }
 
-TEST(KinetoImport, AnAnnotationNamesTheModuleOfForwardAndBackward) {
+TEST(TimedImport, AnAnnotationNamesTheModuleOfForwardAndBackward) {
   // aten::mm (sequence number 7) lies in the module; the backward function of that number follows it.
   const ImportedTrace imported = import_text(with_event(
       small_capture(), "ProfilerStep#1",
@@ -140,7 +141,7 @@ TEST(KinetoImport, AnAnnotationNamesTheModuleOfForwardAndBackward) {
   EXPECT_EQ(modules, (std::vector<std::string>{"Linear_0", "", "Linear_0", ""}));
 }
 
-TEST(KinetoImport, WithoutNamedStepsAnIterationEndsWithItsOptimizer) {
+TEST(TimedImport, WithoutNamedStepsAnIterationEndsWithItsOptimizer) {
   std::string text = small_capture();
   text.replace(text.find("ProfilerStep#1"), 14, "my own range");
   text = with_event(
@@ -161,7 +162,7 @@ TEST(KinetoImport, WithoutNamedStepsAnIterationEndsWithItsOptimizer) {
             (std::vector<Phase>{Phase::forward, Phase::forward, Phase::backward, Phase::optimizer, Phase::forward}));
 }
 
-TEST(KinetoImport, AnAllocationIsNoWaitAndAFreeUnderWorkIsFlagged) {
+TEST(TimedImport, AnAllocationIsNoWaitAndAFreeUnderWorkIsFlagged) {
   std::string text = small_capture();
   text = with_event(
       text, "\"correlation\":2}",
@@ -177,7 +178,7 @@ TEST(KinetoImport, AnAllocationIsNoWaitAndAFreeUnderWorkIsFlagged) {
   EXPECT_EQ(t.summary.frees_with_pending_work, 1u);
 }
 
-TEST(KinetoImport, EveryOpHasItsOperatorAndItsCapturedTime) {
+TEST(TimedImport, EveryOpHasItsOperatorAndItsCapturedTime) {
   const TimedImportOptions options;
   const ScratchFolder folder;
   write_content(folder / "capture.json", small_capture());
@@ -219,7 +220,7 @@ std::string stated_edge() {
       R"({"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":20,"ts":1669783687001123,"dur":1,"args":{"cuda_sync_kind":"Stream Wait Event","wait_on_stream":7,"wait_on_cuda_event_record_corr_id":20,"stream":20,"correlation":21,"device":0}})");
 }
 
-TEST(KinetoImport, AStatedEdgeBindsAndItsLossShows) {
+TEST(TimedImport, AStatedEdgeBindsAndItsLossShows) {
   const ImportedTrace t = import_text(stated_edge());
   EXPECT_EQ(t.summary.given_edges, 1u);
   EXPECT_EQ(t.summary.inferred_edges, 0u);
@@ -241,7 +242,7 @@ TEST(KinetoImport, AStatedEdgeBindsAndItsLossShows) {
   EXPECT_LT(start_of_other(loose), microseconds(323));
 }
 
-TEST(KinetoImport, AnInferredEdgeSaysSoAndCanBeDropped) {
+TEST(TimedImport, AnInferredEdgeSaysSoAndCanBeDropped) {
   const ImportedTrace t = import_text(two_streams());
   EXPECT_EQ(t.summary.given_edges, 0u);
   EXPECT_EQ(t.summary.inferred_edges, 1u);
@@ -251,7 +252,7 @@ TEST(KinetoImport, AnInferredEdgeSaysSoAndCanBeDropped) {
   EXPECT_TRUE(ops_of(import_text(two_streams(), without), OpKind::event_wait).empty());
 }
 
-TEST(KinetoImport, WorkWithoutACallIsPlacedAtTheHead) {
+TEST(TimedImport, WorkWithoutACallIsPlacedAtTheHead) {
   std::string text = small_capture();
   text = with_event(
       text, "\"tid\":100,\"ts\":1669783687001010",
@@ -264,7 +265,7 @@ TEST(KinetoImport, WorkWithoutACallIsPlacedAtTheHead) {
   EXPECT_EQ(end_of(t.trace), microseconds(1000));
 }
 
-TEST(KinetoImport, ACaptureThatDoesNotExplainItselfIsRecognised) {
+TEST(TimedImport, ACaptureThatDoesNotExplainItselfIsRecognised) {
   EXPECT_TRUE(import_text(small_capture()).summary.explained);
   // Without the record of the first kernel, nothing explains why the second began so late.
   std::string text = small_capture();
@@ -280,7 +281,7 @@ TEST(KinetoImport, ACaptureThatDoesNotExplainItselfIsRecognised) {
   EXPECT_TRUE(said);
 }
 
-TEST(KinetoImport, AGraphIsOneLaunchOfManyKernels) {
+TEST(TimedImport, AGraphIsOneLaunchOfManyKernels) {
   std::string text = small_capture();
   text = with_event(
       text, "SGD.step",
@@ -296,12 +297,12 @@ TEST(KinetoImport, AGraphIsOneLaunchOfManyKernels) {
   EXPECT_EQ(end_of(t.trace), microseconds(1000));
 }
 
-TEST(KinetoImport, NothingToReplayIsRefused) {
+TEST(TimedImport, NothingToReplayIsRefused) {
   EXPECT_THROW(import_text(R"({"traceEvents":[]})"), InputError);
   EXPECT_THROW(import_text(R"({"traceEvents":[{"ph":"M","name":"process_name","pid":1,"args":{}}]})"), InputError);
 }
 
-TEST(KinetoImport, SameCaptureSameTrace) {
+TEST(TimedImport, SameCaptureSameTrace) {
   const ImportedTrace a = import_text(two_streams()), b = import_text(two_streams());
   EXPECT_EQ(a.trace.notes, b.trace.notes);
   ASSERT_EQ(a.trace.ops.size(), b.trace.ops.size());
@@ -344,7 +345,7 @@ TimedCapture long_capture() {
   return c;
 }
 
-TEST(KinetoImport, DrainingACaptureMakesTheSameTrace) {
+TEST(TimedImport, DrainingACaptureMakesTheSameTrace) {
   TimedCapture capture = long_capture();
   const ImportedTrace kept = import_timed_capture(capture);
   const ImportedTrace drained = import_and_release_capture(capture);

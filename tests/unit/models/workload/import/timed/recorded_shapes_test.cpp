@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/recorded_call.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
@@ -132,7 +133,7 @@ TEST(RecordedCall, WhatIsNotKnownOrHostileHasNoWork) {
   }
 }
 
-TEST(KinetoShapes, SeveralKernelsShareWhatTheirOperatorDoes) {
+TEST(RecordedShapes, SeveralKernelsShareWhatTheirOperatorDoes) {
   // The small capture with a second kernel, half as long, inside aten::mm ([16,32] times [32,8]).
   std::string text = small_capture();
   const std::string after = R"("est. achieved occupancy %":50}},)";

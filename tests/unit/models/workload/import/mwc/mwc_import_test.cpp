@@ -23,7 +23,7 @@ const std::vector<std::string> kStorages{
     R"({"storage":3,"bytes":32,"kind":"input","place":"host","label":"pageable","preexisting":true})",
     R"({"storage":4,"bytes":32,"kind":"unknown","place":"host_pinned","label":"pinned","preexisting":true})"};
 
-class CaptureImport : public ::testing::Test {
+class MwcImport : public ::testing::Test {
  protected:
   // Header, the storages (lines 2 to 6), then `records` from line 7 on.
   ImportedMwc read(const std::vector<std::string>& records, const std::string& header = kFake) {
@@ -81,7 +81,7 @@ class CaptureImport : public ::testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(CaptureImport, AnOperatorBecomesAKernelWithItsUses) {
+TEST_F(MwcImport, AnOperatorBecomesAKernelWithItsUses) {
   const Trace t = trace(
       {R"({"step":"one"})", R"({"alloc":1})",
        R"({"op":"aten::mm","id":0,"module":"layers.0","phase":"forward","reads":[0,0],"writes":[1],"flops":2e3,"bytes":96,)"
@@ -115,7 +115,7 @@ TEST_F(CaptureImport, AnOperatorBecomesAKernelWithItsUses) {
   EXPECT_TRUE(t.knowledge.allocations && t.knowledge.dataflow && t.knowledge.modules && t.knowledge.shapes);
 }
 
-TEST_F(CaptureImport, StoragesKeepKindPlaceAndPinning) {
+TEST_F(MwcImport, StoragesKeepKindPlaceAndPinning) {
   const Trace t = trace({R"({"op":"a","reads":[0]})"});
   ASSERT_EQ(t.storages.size(), 5U);
   EXPECT_EQ(t.storages[2].kind, StorageKind::gradient);
@@ -127,14 +127,14 @@ TEST_F(CaptureImport, StoragesKeepKindPlaceAndPinning) {
   EXPECT_EQ(t.strings[t.storages[2].label], "w.grad");
 }
 
-TEST_F(CaptureImport, AFileWithoutStepsIsOneStep) {
+TEST_F(MwcImport, AFileWithoutStepsIsOneStep) {
   const Trace t = trace({R"({"op":"a","reads":[0]})"});
   ASSERT_EQ(t.steps.size(), 1U);
   EXPECT_EQ(t.steps[0].first, 0U);
   EXPECT_EQ(t.steps[0].last, 2U);
 }
 
-TEST_F(CaptureImport, StepsEndWhereTheNextBegins) {
+TEST_F(MwcImport, StepsEndWhereTheNextBegins) {
   const Trace t = trace({R"({"op":"before","reads":[0]})", R"({"step":"one"})", R"({"op":"a","reads":[0]})",
                          R"({"step":"two"})", R"({"op":"b","reads":[0]})"});
   ASSERT_EQ(t.steps.size(), 2U);
@@ -144,7 +144,7 @@ TEST_F(CaptureImport, StepsEndWhereTheNextBegins) {
   EXPECT_EQ(t.steps[1].last, 6U);
 }
 
-TEST_F(CaptureImport, AnInPlaceOperatorReadsWhatWasThere) {
+TEST_F(MwcImport, AnInPlaceOperatorReadsWhatWasThere) {
   const Trace t = trace({R"({"alloc":1})", R"({"op":"aten::zero_","reads":[1],"writes":[1]})",
                          R"({"op":"aten::add_","reads":[1,0],"writes":[1]})"});
   const auto fresh = t.uses_of(t.ops[2]), again = t.uses_of(t.ops[3]);
@@ -156,7 +156,7 @@ TEST_F(CaptureImport, AnInPlaceOperatorReadsWhatWasThere) {
   EXPECT_TRUE(notes_say(t, "1 in-place operators work on what nobody has written before"));
 }
 
-TEST_F(CaptureImport, SeveralKernelsAreOneOpAndNoneIsNone) {
+TEST_F(MwcImport, SeveralKernelsAreOneOpAndNoneIsNone) {
   const Trace t = trace({R"({"op":"foreach","reads":[0],"writes":[0],"kernels":3})",
                          R"({"op":"view","reads":[0],"writes":[0],"kernels":0})"});
   EXPECT_EQ(t.uses_of(only(t, OpKind::kernel)).size(), 2U);
@@ -165,7 +165,7 @@ TEST_F(CaptureImport, SeveralKernelsAreOneOpAndNoneIsNone) {
   EXPECT_TRUE(notes_say(t, "1 operators launch nothing"));
 }
 
-TEST_F(CaptureImport, AnOperatorOnHostMemoryIsHostWork) {
+TEST_F(MwcImport, AnOperatorOnHostMemoryIsHostWork) {
   const Trace t = trace({R"({"op":"aten::add_","reads":[3,0],"writes":[3],"kernels":0,"bytes":96})"});
   const Op& work = only(t, OpKind::host_work);
   EXPECT_EQ(work.bytes, 96);
@@ -173,7 +173,7 @@ TEST_F(CaptureImport, AnOperatorOnHostMemoryIsHostWork) {
   EXPECT_EQ(t.uses_of(work)[0].storage, 3U);
 }
 
-TEST_F(CaptureImport, CopiesSayWhereAndHow) {
+TEST_F(MwcImport, CopiesSayWhereAndHow) {
   const Trace t = trace(
       {R"({"alloc":1})", R"({"copy":32,"from":"host","to":"hbm","reads":[3],"writes":[1],"blocking":true})",
        R"({"copy":32,"from":"hbm","to":"host_pinned","reads":[1],"writes":[4],"stream":7,"name":"aten::copy_"})"});
@@ -192,7 +192,7 @@ TEST_F(CaptureImport, CopiesSayWhereAndHow) {
   EXPECT_EQ(t.streams[1].role, StreamRole::copy);
 }
 
-TEST_F(CaptureImport, CollectivesCountWhatOneRankSends) {
+TEST_F(MwcImport, CollectivesCountWhatOneRankSends) {
   const auto sent = [&](const std::string& kind, int ranks) {
     return only(trace({R"({"collective":")" + kind + R"(","bytes":800,"group":"dp","reads":[0],"writes":[0],"ranks":)" +
                        std::to_string(ranks) + "}"}),
@@ -216,7 +216,7 @@ TEST_F(CaptureImport, CollectivesCountWhatOneRankSends) {
   EXPECT_TRUE(notes_say(t, "tp of 2 ranks, dp of 8 ranks"));
 }
 
-TEST_F(CaptureImport, EventsAndWaits) {
+TEST_F(MwcImport, EventsAndWaits) {
   const Trace t = trace({R"({"event":"wait","number":9,"stream":1})", R"({"event":"record","number":4,"stream":0})",
                          R"({"event":"wait","number":4,"stream":1})", R"({"synchronize":"event","number":4})",
                          R"({"synchronize":"own_op","stream":1})", R"({"synchronize":"device"})"});
@@ -232,7 +232,7 @@ TEST_F(CaptureImport, EventsAndWaits) {
   EXPECT_TRUE(notes_say(t, "1 waits for events that nothing records"));
 }
 
-TEST_F(CaptureImport, AnotherThreadGoesOnWhereTheOneBeforeEnded) {
+TEST_F(MwcImport, AnotherThreadGoesOnWhereTheOneBeforeEnded) {
   const Trace t = trace({R"({"op":"a","reads":[0]})", R"({"op":"b","reads":[0],"thread":5,"phase":"backward"})",
                          R"({"op":"c","reads":[0]})"});
   ASSERT_EQ(t.ops.size(), 6U);
@@ -247,7 +247,7 @@ TEST_F(CaptureImport, AnotherThreadGoesOnWhereTheOneBeforeEnded) {
   EXPECT_EQ(t.ops[4].thread, 0U);
 }
 
-TEST_F(CaptureImport, RecomputationNamesItsOriginal) {
+TEST_F(MwcImport, RecomputationNamesItsOriginal) {
   const Trace t = trace({R"({"op":"a","id":7,"reads":[0],"phase":"forward"})",
                          R"({"op":"a","id":8,"reads":[0],"phase":"recompute","forward":7})",
                          R"({"op":"b","id":9,"reads":[0],"phase":"backward","forward":7})"});
@@ -258,7 +258,7 @@ TEST_F(CaptureImport, RecomputationNamesItsOriginal) {
   EXPECT_TRUE(notes_say(without, "1 operators that recompute do not say which operator they repeat"));
 }
 
-TEST_F(CaptureImport, ARealCaptureHasTimes) {
+TEST_F(MwcImport, ARealCaptureHasTimes) {
   const ImportedMwc c =
       read({R"({"alloc":1,"host_us":1.5,"gap_us":2})",
             R"({"op":"a","writes":[1],"duration_us":12.345678,"host_us":4,"gap_us":0.000001})",
@@ -278,17 +278,17 @@ TEST_F(CaptureImport, ARealCaptureHasTimes) {
   EXPECT_TRUE(notes_say(t, "1 of 2 kernels"));
 }
 
-TEST_F(CaptureImport, UnknownKeysAndNullsAreSkippedBlankLinesToo) {
+TEST_F(MwcImport, UnknownKeysAndNullsAreSkippedBlankLinesToo) {
   const Trace t = trace({"", R"({"op":"a","reads":[0],"module":null,"new":{"a":[1,{"b":"]}"}]},"newer":"x"})", "  "});
   EXPECT_EQ(t.ops.size(), 2U);
 }
 
-TEST_F(CaptureImport, GzipIsToldByContent) {
+TEST_F(MwcImport, GzipIsToldByContent) {
   std::string text = kFake + "\n" + kStorages[0] + "\n" + R"({"op":"a","reads":[0]})";  // no end of line
   EXPECT_EQ(read_text(gzipped(text)).trace.ops.size(), 2U);
 }
 
-TEST_F(CaptureImport, LongLinesGrowTheBufferAndNumbersNeedNoOrder) {
+TEST_F(MwcImport, LongLinesGrowTheBufferAndNumbersNeedNoOrder) {
   std::string list = "0";
   for (int i = 0; i < 400'000; ++i) list += ",0";
   const Trace t =
@@ -298,7 +298,7 @@ TEST_F(CaptureImport, LongLinesGrowTheBufferAndNumbersNeedNoOrder) {
   EXPECT_EQ(t.uses_of(t.ops[2])[0].storage, 5U);
 }
 
-TEST_F(CaptureImport, WhatALifeGetsWrongIsNamedWithItsLine) {
+TEST_F(MwcImport, WhatALifeGetsWrongIsNamedWithItsLine) {
   refuses({R"({"op":"a","reads":[1]})"},
           "line 7: the record reads storage 1 'mm', which has not been allocated before.");
   refuses({R"({"alloc":1})", R"({"op":"a","reads":[1]})"},
@@ -318,7 +318,7 @@ TEST_F(CaptureImport, WhatALifeGetsWrongIsNamedWithItsLine) {
           "line 7: a kernel writes storage 3 'pageable', which is in pageable host memory");
 }
 
-TEST_F(CaptureImport, WhatARecordGetsWrongIsNamedWithItsLine) {
+TEST_F(MwcImport, WhatARecordGetsWrongIsNamedWithItsLine) {
   refuses({R"({"opp":"a"})"}, "line 7: the record is of an unknown kind; expected one of the keys storage, alloc");
   refuses({R"({"op":"a","step":"b"})"}, "line 7: the record is both \"op\" and \"step\"");
   refuses({R"({"storage":9})"}, "line 7: storage 9 has no \"bytes\"");
@@ -352,13 +352,13 @@ TEST_F(CaptureImport, WhatARecordGetsWrongIsNamedWithItsLine) {
   refuses(std::vector<std::string>{}, "the file ends without a record of what the host did");
 }
 
-TEST_F(CaptureImport, SumsThatNobodyCouldAddUpAreRefused) {
+TEST_F(MwcImport, SumsThatNobodyCouldAddUpAreRefused) {
   std::vector<std::string> records;
   for (int i = 0; i < 20; ++i) records.push_back(R"({"op":"a","flops":1e18})");
   refuses(records, "line 17: the ops up to here have 1.1e+19 FLOPs");
 }
 
-TEST_F(CaptureImport, HeadersAreChecked) {
+TEST_F(MwcImport, HeadersAreChecked) {
   EXPECT_EQ(refusal(std::string("")), "line 1: the file is empty; expected the header of a captured step.");
   EXPECT_NE(refusal(std::string(R"({"format":"x"})")).find("\"format\" is not"), std::string::npos);
   EXPECT_NE(refusal(std::string(R"({"format":"memwall-capture","mode":"fake"})")).find("no \"version\""),

@@ -8,7 +8,6 @@
 
 #include "policies/fusion/fusion_space.h"
 #include "policies/trace/segments.h"
-#include "policies/trace/storage_history.h"
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {

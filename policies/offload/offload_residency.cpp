@@ -11,16 +11,16 @@ namespace {
 
 // What every part needs to know about the trace.
 struct StepAnalysis {
-  explicit StepAnalysis(const Trace& t) : trace(t), histories(storage_histories(t)), runs(phase_runs(t)) {}
+  explicit StepAnalysis(const Trace& t) : trace(t), flow(t) {}
 
   const Trace& trace;
-  std::vector<StorageHistory> histories;
-  PhaseRuns runs;
+  Dataflow flow;
 
-  RunKind kind_of(OpId op) const { return runs.runs[runs.run_of[op]].kind; }
+  RunKind kind_of(OpId op) const { return flow.phases().kind(op); }
   bool on_device(StorageId id) const { return trace.places[trace.storages[id].place] == "hbm"; }
   bool touched_by_device_only(StorageId id) const {
-    return std::all_of(histories[id].touches.begin(), histories[id].touches.end(),
+    const auto touches = flow.touches(id);
+    return std::all_of(touches.begin(), touches.end(),
                        [this](const Touch& t) { return runs_on_device(trace.ops[t.op].kind); });
   }
 };
@@ -51,13 +51,16 @@ struct Candidates {
 // The first `fraction` of the bytes, in the order of first touch.
 void take_fraction(const StepAnalysis& analysis, std::vector<TransferSchedule>& schedules, double fraction) {
   std::stable_sort(schedules.begin(), schedules.end(), [&](const TransferSchedule& a, const TransferSchedule& b) {
-    return analysis.histories[a.storage].touches.front().op < analysis.histories[b.storage].touches.front().op;
+    return analysis.flow.touches(a.storage).front().op < analysis.flow.touches(b.storage).front().op;
   });
   double total = 0, sum = 0;
-  const auto bytes = [&](const TransferSchedule& j) { return static_cast<double>(analysis.trace.storages[j.storage].bytes); };
+  const auto bytes = [&](const TransferSchedule& j) {
+    return static_cast<double>(analysis.trace.storages[j.storage].bytes);
+  };
   for (const TransferSchedule& j : schedules) total += bytes(j);
   std::size_t count = 0;
-  while (count < schedules.size() && sum + bytes(schedules[count]) <= fraction * total) sum += bytes(schedules[count++]);
+  while (count < schedules.size() && sum + bytes(schedules[count]) <= fraction * total)
+    sum += bytes(schedules[count++]);
   schedules.resize(count);
 }
 
@@ -79,10 +82,10 @@ Trace finish(TraceEdit&& edit, const Trace& base, const std::string& note) {
 }
 
 // The intervals of a storage whose touches are cut where the run changes.
-std::vector<ResidencyInterval> intervals_by_run(const StepAnalysis& analysis, const std::vector<Touch>& touches) {
+std::vector<ResidencyInterval> intervals_by_run(const StepAnalysis& analysis, std::span<const Touch> touches) {
   std::vector<ResidencyInterval> intervals;
   for (std::size_t i = 0; i < touches.size(); ++i) {
-    if (i == 0 || analysis.runs.run_of[touches[i].op] != analysis.runs.run_of[touches[i - 1].op])
+    if (i == 0 || analysis.flow.phases().of(touches[i].op) != analysis.flow.phases().of(touches[i - 1].op))
       intervals.push_back({i, i, i > 0 && touches[i].writes && !touches[i].reads});
     intervals.back().last = i;
   }
@@ -106,12 +109,12 @@ class WindowCutter {
   WindowCutter(const StepAnalysis& analysis, const std::vector<TransferSchedule>& schedules, std::uint32_t distance)
       : analysis_(analysis), distance_(distance) {
     for (const TransferSchedule& j : schedules)
-      for (const Touch& t : analysis.histories[j.storage].touches) sequence_.emplace_back(t.op, j.storage);
+      for (const Touch& t : analysis.flow.touches(j.storage)) sequence_.emplace_back(t.op, j.storage);
     std::sort(sequence_.begin(), sequence_.end());
   }
 
   std::vector<ResidencyInterval> cut(StorageId storage, const std::set<OpId>& breaks) const {
-    const std::vector<Touch>& touches = analysis_.histories[storage].touches;
+    std::span<const Touch> touches = analysis_.flow.touches(storage);
     std::vector<ResidencyInterval> intervals;
     bool open = false;
     for (std::size_t i = 0; i < touches.size(); ++i) {
@@ -141,24 +144,24 @@ class WindowCutter {
 };
 
 // Behind a stage the new content there is written on; else the parameter simply lives where the optimizer updates it.
-void adopt_update(TraceEdit& edit, const StepAnalysis& analysis, const OffloadSettings& settings, TransferSchedule& schedule, OpId copy,
-                  StorageId source, bool first) {
+void adopt_update(TraceEdit& edit, const StepAnalysis& analysis, const OffloadSettings& settings,
+                  TransferSchedule& schedule, OpId copy, StorageId source, bool first) {
   edit.remove(copy);
   if (!settings.through.empty()) {
     schedule.refreshes.push_back({copy, source});
     return;
   }
   if (!first) return;
-  for (const Touch& touch : analysis.histories[source].touches) edit.repoint(touch.op, source, schedule.storage);
+  for (const Touch& touch : analysis.flow.touches(source)) edit.repoint(touch.op, source, schedule.storage);
   edit.tables().storages[source].preexisting = false;
 }
 
 void cut_into_intervals(TraceEdit& edit, const StepAnalysis& analysis, const OffloadSettings& settings,
-                     std::vector<TransferSchedule>& schedules) {
+                        std::vector<TransferSchedule>& schedules) {
   const WindowCutter cutter(analysis, schedules, settings.prefetch);
   for (TransferSchedule& schedule : schedules) {
     std::set<OpId> updates;
-    for (const Touch& touch : analysis.histories[schedule.storage].touches) {
+    for (const Touch& touch : analysis.flow.touches(schedule.storage)) {
       const StorageId source = update_source(analysis.trace, touch, schedule.storage,
                                              settings.through.empty() ? settings.to : settings.through);
       if (source == kNoStorage) continue;
@@ -178,10 +181,11 @@ Trace lend(const Trace& trace, const Machine& machine, const Pricer& pricer, con
   const StepAnalysis analysis(trace);
   Candidates candidates;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
-    const StorageHistory& history = analysis.histories[id];
-    if (trace.storages[id].kind != kind || !analysis.on_device(id) || history.touches.empty()) continue;
+    const std::span<const Touch> touches = analysis.flow.touches(id);
+    if (trace.storages[id].kind != kind || !analysis.on_device(id) || touches.empty()) continue;
     if (!analysis.touched_by_device_only(id)) continue;
-    if (history.alloc != kNoOp && trace.ops[history.alloc].added) continue;  // a policy's own copy on the device
+    if (analysis.flow.alloc(id) != kNoOp && trace.ops[analysis.flow.alloc(id)].added)
+      continue;  // a policy's own copy on the device
     candidates.add(analysis, {id, Home::far, {}, {}}, min_bytes);
   }
   if (candidates.schedules.empty())
@@ -190,21 +194,22 @@ Trace lend(const Trace& trace, const Machine& machine, const Pricer& pricer, con
   TraceEdit edit(trace, machine.host);
   cut_into_intervals(edit, analysis, settings, candidates.schedules);
   const TransferSummary summary =
-      insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs, std::move(candidates.schedules), false);
+      insert_transfers(edit, pricer, settings, analysis.flow, std::move(candidates.schedules), false);
   return finish(std::move(edit), trace, summary.sentence(what, settings.to));
 }
 
 // The last touch of the run in which the storage is made, or nothing if no backward pass follows.
-bool crosses_to_backward(const StepAnalysis& analysis, const std::vector<Touch>& touches, std::size_t& last_forward) {
+bool crosses_to_backward(const StepAnalysis& analysis, std::span<const Touch> touches, std::size_t& last_forward) {
   if (touches.empty() || !touches.front().writes || analysis.kind_of(touches.front().op) != RunKind::forward)
     return false;
-  const std::uint32_t run = analysis.runs.run_of[touches.front().op];
+  const std::uint32_t run = analysis.flow.phases().of(touches.front().op);
   last_forward = 0;
-  while (last_forward + 1 < touches.size() && analysis.runs.run_of[touches[last_forward + 1].op] == run) ++last_forward;
+  while (last_forward + 1 < touches.size() && analysis.flow.phases().of(touches[last_forward + 1].op) == run)
+    ++last_forward;
   return last_forward + 1 < touches.size() && analysis.kind_of(touches[last_forward + 1].op) == RunKind::backward;
 }
 
-bool copied_away(const StepAnalysis& analysis, const std::vector<Touch>& touches) {
+bool copied_away(const StepAnalysis& analysis, std::span<const Touch> touches) {
   return std::any_of(touches.begin(), touches.end(), [&](const Touch& t) {
     const Op& op = analysis.trace.ops[t.op];
     return op.kind == OpKind::copy && op.added && t.reads && analysis.trace.places[op.to] != "hbm";
@@ -219,15 +224,15 @@ Trace offload_activations(const Trace& trace, const Machine& machine, const Pric
   Candidates candidates;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
     const Storage& s = trace.storages[id];
-    const StorageHistory& history = analysis.histories[id];
+    const std::span<const Touch> touches = analysis.flow.touches(id);
     const bool wanted = s.kind == StorageKind::activation || (settings.inputs && s.kind == StorageKind::input);
     std::size_t last_forward = 0;
-    if (!wanted || !analysis.on_device(id) || history.alloc == kNoOp || !analysis.touched_by_device_only(id)) continue;
-    if (!crosses_to_backward(analysis, history.touches, last_forward)) continue;
-    candidates.add(
-        analysis,
-        {id, Home::device, {{0, last_forward, false}, {last_forward + 1, history.touches.size() - 1, false}}, {}},
-        settings.min_bytes);
+    if (!wanted || !analysis.on_device(id) || analysis.flow.alloc(id) == kNoOp || !analysis.touched_by_device_only(id))
+      continue;
+    if (!crosses_to_backward(analysis, touches, last_forward)) continue;
+    candidates.add(analysis,
+                   {id, Home::device, {{0, last_forward, false}, {last_forward + 1, touches.size() - 1, false}}, {}},
+                   settings.min_bytes);
   }
   if (candidates.schedules.empty())
     refuse(analysis, settings, candidates, "activations",
@@ -235,7 +240,7 @@ Trace offload_activations(const Trace& trace, const Machine& machine, const Pric
   take_fraction(analysis, candidates.schedules, settings.fraction);
   TraceEdit edit(trace, machine.host);
   const TransferSummary summary =
-      insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs, std::move(candidates.schedules), true);
+      insert_transfers(edit, pricer, settings, analysis.flow, std::move(candidates.schedules), true);
   return finish(std::move(edit), trace, summary.sentence("activations", settings.to));
 }
 
@@ -245,11 +250,12 @@ Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer
   Candidates candidates;
   bool gone = false;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
-    const StorageHistory& history = analysis.histories[id];
-    if (trace.storages[id].kind != StorageKind::gradient || !analysis.on_device(id) || history.alloc == kNoOp) continue;
-    if (history.touches.empty() || !analysis.touched_by_device_only(id)) continue;
-    std::vector<ResidencyInterval> intervals = intervals_by_run(analysis, history.touches);
-    const bool taken = copied_away(analysis, history.touches);
+    const std::span<const Touch> touches = analysis.flow.touches(id);
+    if (trace.storages[id].kind != StorageKind::gradient || !analysis.on_device(id) || analysis.flow.alloc(id) == kNoOp)
+      continue;
+    if (touches.empty() || !analysis.touched_by_device_only(id)) continue;
+    std::vector<ResidencyInterval> intervals = intervals_by_run(analysis, touches);
+    const bool taken = copied_away(analysis, touches);
     if (!taken && intervals.size() == 1) continue;  // nobody reads it again in this trace
     gone = gone || taken;
     candidates.add(analysis, {id, taken ? Home::gone : Home::device, std::move(intervals), {}}, settings.min_bytes);
@@ -260,12 +266,12 @@ Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer
   take_fraction(analysis, candidates.schedules, settings.fraction);
   TraceEdit edit(trace, machine.host);
   const TransferSummary summary =
-      insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs, std::move(candidates.schedules), false);
+      insert_transfers(edit, pricer, settings, analysis.flow, std::move(candidates.schedules), false);
   for (StorageId id = 0; gone && id < trace.storages.size(); ++id) {  // what the step before would have left behind
     const Storage& s = trace.storages[id];
-    if (s.kind != StorageKind::gradient || !s.preexisting || !analysis.histories[id].touches.empty()) continue;
+    if (s.kind != StorageKind::gradient || !s.preexisting || !analysis.flow.touches(id).empty()) continue;
     edit.tables().storages[id].preexisting = false;
-    if (analysis.histories[id].free != kNoOp) edit.remove(analysis.histories[id].free);
+    if (analysis.flow.free(id) != kNoOp) edit.remove(analysis.flow.free(id));
   }
   return finish(std::move(edit), trace, summary.sentence("gradients", settings.to));
 }

@@ -83,7 +83,8 @@ void StagingCopies::add_copy(InsertionPoint point, StorageId from, StorageId to,
   edit_.insert(point, op, {{from, 0, Access::read}, {to, 0, Access::write}});
 }
 
-std::uint32_t StagingCopies::send(InsertionPoint point, StorageId device, StorageId far, const std::vector<std::uint16_t>& streams) {
+std::uint32_t StagingCopies::send(InsertionPoint point, StorageId device, StorageId far,
+                                  const std::vector<std::uint16_t>& streams) {
   const std::uint16_t out = out_stream(device);
   bytes_out_ += edit_.tables().storages[device].bytes;
   for (const std::uint16_t user : streams)

@@ -1,4 +1,5 @@
-// Copies storages between device memory and the tier they are offloaded to, through staging buffers where it takes them.
+// Copies storages between device memory and the tier they are offloaded to, through staging buffers where it takes
+// them.
 //
 // To the host or a peer it is one copy; to NVMe, and wherever the settings stage copies on their way, a copy into
 // pinned host memory and a write, and the reverse on the way back. Pinned copies run on streams of their own, one per

@@ -73,7 +73,7 @@ class RecomputeWriter {
       const auto touches = flow_.touches(s);
       const bool again = is_read_by_backward(unit, s);
       OpId last = touches.front().op;
-      for (const Dataflow::Touch& touch : touches)
+      for (const Touch& touch : touches)
         if (!again || touch.op < unit.position) last = touch.op;
       while (last + 1 < t_.ops.size() && t_.ops[last + 1].graph_member) ++last;
       at_[last].early_frees.push_back(s);
@@ -284,7 +284,7 @@ class RecomputeWriter {
   void join_streams(const UnitPlan& unit, const std::set<std::uint16_t>& writers) {
     std::set<std::uint16_t> readers;
     for (const StorageId s : unit.dropped)
-      for (const Dataflow::Touch& touch : flow_.touches(s))
+      for (const Touch& touch : flow_.touches(s))
         if (touch.op >= unit.position && runs_on_device(t_.ops[touch.op].kind)) readers.insert(t_.ops[touch.op].stream);
     for (const std::uint16_t writer : writers) {
       if (readers.empty() || (readers.size() == 1 && readers.contains(writer))) continue;

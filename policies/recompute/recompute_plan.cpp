@@ -52,8 +52,8 @@ class UnitPlanner {
 
   bool may_drop(StorageId s) const {
     if (kept_until_[s] != 0 || !is_saved_activation(t_, flow_, pass_, s)) return false;
-    for (const Dataflow::Touch& touch : flow_.touches(s)) {
-      if (touch.access == Access::write && !inside(touch.op)) return false;
+    for (const Touch& touch : flow_.touches(s)) {
+      if (touch.writes && !inside(touch.op)) return false;
       if (touch.op < pass_.backward ? !inside(touch.op) && !rules_.drop_outputs
                                     : t_.ops[touch.op].phase == Phase::forward)
         return false;
@@ -72,7 +72,7 @@ class UnitPlanner {
       plan_.dropped.push_back(s);
       const OpId last = flow_.touches(s).back().op;
       if (last < pass_.backward) continue;
-      for (const Dataflow::Touch& touch : flow_.touches(s))
+      for (const Touch& touch : flow_.touches(s))
         if (touch.op >= pass_.backward) first_reader = std::min(first_reader, touch.op);
     }
     if (first_reader != kNoOp) plan_.position = insertion_point(t_, first_reader);

@@ -88,10 +88,8 @@ class Reduction {
         edit_.builder().add_storage(old.bytes, old.kind, original_.places[old.place], original_.strings[old.label]);
     edit_.tables().storages[whole].stream = old.stream;
     edit_.alloc({made.first_write, false}, whole);
-    std::set<OpId> users;
-    for (const Dataflow::Touch& touch : flow_.touches(made.gradient))
-      if (touch.op >= made.first_write && touch.op <= made.ready) users.insert(touch.op);
-    for (const OpId user : users) edit_.repoint(user, made.gradient, whole);
+    for (const Touch& touch : flow_.touches(made.gradient))
+      if (touch.op >= made.first_write && touch.op <= made.ready) edit_.repoint(touch.op, made.gradient, whole);
     return whole;
   }
 
@@ -145,7 +143,7 @@ class Reduction {
   OpId next_user(const Bucket& bucket) const {
     OpId user = kNoOp;
     for (const GradientMade& made : bucket.made) {
-      for (const Dataflow::Touch& touch : flow_.touches(made.gradient))
+      for (const Touch& touch : flow_.touches(made.gradient))
         if (touch.op > made.ready) user = std::min(user, touch.op);
       if (const OpId free = flow_.free(made.gradient); free > made.ready) user = std::min(user, free);
     }

@@ -101,10 +101,10 @@ std::vector<bool> cuts(const Trace& trace, const Dataflow& flow, const Pass& pas
       if (use.access != Access::write || !seen.insert(use.storage).second) continue;
       if (!is_forward_intermediate(trace, flow, pass, use.storage)) continue;
       std::size_t last = i, last_write = i;
-      for (const Dataflow::Touch& touch : flow.touches(use.storage)) {
+      for (const Touch& touch : flow.touches(use.storage)) {
         if (touch.op >= pass.backward) break;
         last = std::min(index(touch.op), ops.size() - 1);
-        if (touch.access == Access::write) last_write = last;
+        if (touch.writes) last_write = last;
       }
       ++crossing[i];
       --crossing[last_write];
@@ -125,7 +125,7 @@ bool has_something_to_drop(const Trace& trace, const Dataflow& flow, const Pass&
     for (const Use& use : trace.uses_of(trace.ops[id])) {
       if (use.access != Access::write || !is_saved_activation(trace, flow, pass, use.storage)) continue;
       bool own = true;
-      for (const Dataflow::Touch& touch : flow.touches(use.storage))
+      for (const Touch& touch : flow.touches(use.storage))
         own = own && (touch.op >= pass.backward || inside(touch.op));
       if (own) return true;
     }
@@ -144,7 +144,7 @@ std::vector<std::size_t> saved_storages_by_end(const Trace& trace, const Dataflo
         continue;
       OpId last = ops[i];
       bool all_compute = true;
-      for (const Dataflow::Touch& touch : flow.touches(use.storage)) {
+      for (const Touch& touch : flow.touches(use.storage)) {
         if (touch.op >= pass.backward) break;
         last = touch.op;
         all_compute = all_compute && std::binary_search(ops.begin(), ops.end(), touch.op);

@@ -17,16 +17,16 @@ struct Bucket {
   std::vector<StorageId> slices;  // the gradients of the base trace
   std::vector<StorageId> whole;   // what backward writes: the same in stages 0 and 1
   Streams producers, waiting;     // streams that made the gradients; that go on when it has arrived
-  InsertionPoint point;                      // where it leaves
+  InsertionPoint point;           // where it leaves
   std::uint32_t event = 0;        // when it has arrived
 };
 
 class Reduction {
  public:
-  Reduction(TraceEdit& edit, const Trace& original, const Dataflow& flow, const ZeroAnalysis& analysis,
-            const Partition& messages, const ZeroSettings& settings, const Pricer& pricer)
+  Reduction(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis, const Partition& messages,
+            const ZeroSettings& settings, const Pricer& pricer)
       : edit_(edit),
-        original_(original),
+        original_(edit.base()),
         flow_(flow),
         analysis_(analysis),
         messages_(messages),
@@ -171,10 +171,9 @@ class Reduction {
 
 }  // namespace
 
-ReductionSummary reduce_gradients(TraceEdit& edit, const Trace& original, const Dataflow& flow,
-                                  const ZeroAnalysis& analysis, const Partition& messages, const ZeroSettings& settings,
-                                  const Pricer& pricer) {
-  return Reduction(edit, original, flow, analysis, messages, settings, pricer).run();
+ReductionSummary reduce_gradients(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis,
+                                  const Partition& messages, const ZeroSettings& settings, const Pricer& pricer) {
+  return Reduction(edit, flow, analysis, messages, settings, pricer).run();
 }
 
 }  // namespace memwall

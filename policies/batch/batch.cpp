@@ -13,7 +13,8 @@
 #include <fmt/format.h>
 
 #include "policies/batch/batch_analysis.h"
-#include "policies/trace/dataflow.h"
+#include "policies/trace/phases.h"
+#include "policies/trace/trace_edit.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 
@@ -48,20 +49,26 @@ std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast
 // A step at `from` samples per pass becomes one at `to`.
 class Growing {
  public:
-  Growing(const Trace& trace, const BatchSize& size, std::int64_t to, const Pricer& pricer)
-      : old_(trace), new_(trace), size_(size), to_(to), pricer_(pricer), analysis_(trace, size) {}
+  Growing(const Trace& trace, const BatchSize& size, std::int64_t to, const Pricer& pricer, const HostCosts& host)
+      : old_(trace),
+        edit_(trace, host),
+        new_(edit_.tables()),
+        size_(size),
+        to_(to),
+        pricer_(pricer),
+        analysis_(trace, size) {}
 
   const BatchAnalysis& analysis() const { return analysis_; }
 
   Trace run() && {
     require_countable();
     for (StorageId s = 0; s < old_.storages.size(); ++s)
-      if (analysis_.grows(s)) grow_storage(new_.storages[s]);
-    for (OpId id = 0; id < old_.ops.size(); ++id)
-      if (analysis_.touches_growing(old_.ops[id])) grow_op(id);
+      if (analysis_.grows(s)) grow_storage(s);
     new_.samples_per_step = in_proportion(old_.samples_per_step);
     new_.tokens_per_step = in_proportion(old_.tokens_per_step);
-    return std::move(new_);
+    return std::move(edit_).apply([this](OpId, Op& op) {
+      if (analysis_.touches_growing(op)) grow(op);
+    });
   }
 
   Bytes bytes_before = 0, bytes_after = 0;
@@ -100,9 +107,10 @@ class Growing {
         to_, bytes * factor(), traffic * factor(), flops * factor(), kMostBytes, kMostFlops));
   }
 
-  void grow_storage(Storage& storage) {
+  void grow_storage(StorageId id) {
+    Storage& storage = new_.storages[id];
     bytes_before += storage.bytes;
-    storage.bytes = grown(storage.bytes);
+    edit_.resize(id, grown(storage.bytes));
     bytes_after += storage.bytes;
     ++storages;
     storage.shape = grown_shape(storage.shape, batch_extent(old_.shapes[storage.shape], size_));
@@ -116,9 +124,8 @@ class Growing {
     return new_.shapes.intern(shape);
   }
 
-  void grow_op(OpId id) {
-    Op& op = new_.ops[id];
-    const Op& before = old_.ops[id];
+  void grow(Op& op) {
+    const Op before = op;
     op.flops = in_proportion(op.flops);
     op.waves *= static_cast<float>(factor());
     if (op.kind == OpKind::kernel || op.kind == OpKind::memset) {
@@ -196,12 +203,11 @@ class Growing {
   }
 
   // The whole message of a collective, from what one rank sends of it.
-  Bytes message(const Op& op) const {
-    return pricer_.message_bytes(op.collective, op.bytes, old_.ranks);
-  }
+  Bytes message(const Op& op) const { return pricer_.message_bytes(op.collective, op.bytes, old_.ranks); }
 
   const Trace& old_;
-  Trace new_;
+  TraceEdit edit_;
+  Trace& new_;  // its tables
   const BatchSize size_;
   const std::int64_t to_;
   const Pricer& pricer_;
@@ -220,14 +226,14 @@ class Batch : public Rewriter {
     return k;
   }
 
-  Trace rewrite(const Trace& trace, const Machine&, const Pricer& pricer) const override {
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     require_a_size(s_);
     const std::int64_t from = samples_of(trace), passes = passes_per_step(trace);
     require_whole(trace, from, passes);
     if (from == s_.to) return unchanged(trace, from);
     const BatchSize size{.samples = from / passes,
                          .tokens = std::llround(trace.tokens_per_step / static_cast<double>(passes))};
-    Growing growing(trace, size, s_.to / passes, pricer);
+    Growing growing(trace, size, s_.to / passes, pricer, machine.host);
     if (!growing.analysis().any())
       throw UsageError(fmt::format(
           "Policy 'batch' has no meaning for trace '{}': no storage of kind input has a size that is a multiple of {} "

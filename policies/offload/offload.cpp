@@ -2,6 +2,7 @@
 // a peer GPU or in another tier of the machine. Rhu et al. 2016 (vDNN) for activations, Ren et al. 2021 (ZeRO-Offload)
 // for the optimizer, Rajbhandari et al. 2021 (ZeRO-Infinity) for parameters and NVMe.
 #include <algorithm>
+#include <optional>
 
 #include "policies/offload/offload_adam.h"
 #include "policies/offload/offload_residency.h"
@@ -11,6 +12,8 @@
 
 namespace memwall {
 namespace {
+
+using Part = Trace(const Trace&, const Machine&, const Pricer&, const OffloadSettings&);
 
 class Offload : public Rewriter {
  public:
@@ -28,17 +31,16 @@ class Offload : public Rewriter {
   // The optimizer goes first: it decides whether gradients come back and who updates parameters.
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     const OffloadSettings settings = settings_on(machine, settings_);
-    Trace current = trace;
-    if (settings.optimizer)
-      current = settings.cpu_adam ? offload_optimizer_to_cpu(current, machine, pricer, settings)
-                                  : stream_optimizer_states(current, machine, pricer, settings);
-    if (settings.gradients) current = offload_gradients(current, machine, pricer, settings);
-    require_something_left(trace, current, "gradients");
-    if (settings.parameters) current = offload_parameters(current, machine, pricer, settings);
-    require_something_left(trace, current, "parameters");
-    if (settings.activations) current = offload_activations(current, machine, pricer, settings);
-    require_something_left(trace, current, "activations");
-    return current;
+    std::optional<Trace> result;
+    const auto offload = [&](bool wanted, Part* part, const char* what = nullptr) {
+      if (wanted) result = part(result ? *result : trace, machine, pricer, settings);
+      if (result && what != nullptr) require_something_left(trace, *result, what);
+    };
+    offload(settings.optimizer, settings.cpu_adam ? offload_optimizer_to_cpu : stream_optimizer_states);
+    offload(settings.gradients, offload_gradients, "gradients");
+    offload(settings.parameters, offload_parameters, "parameters");
+    offload(settings.activations, offload_activations, "activations");
+    return result ? *std::move(result) : trace;
   }
 
  private:

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "policies/trace/optimizer_step.h"
 #include "policies/trace/dataflow.h"
+#include "policies/trace/optimizer_step.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -112,8 +112,7 @@ class ZeroAnalyzer {
     if (made.first_write == kNoOp) return {};
     made.gradient = id;
     for (const Touch& touch : flow_.touches(id))
-      made.accumulates |=
-          touch.reads && touch.op >= pass.pass.backward && touch.op <= made.first_write;
+      made.accumulates |= touch.reads && touch.op >= pass.pass.backward && touch.op <= made.first_write;
     return made;
   }
 
@@ -197,6 +196,11 @@ class ZeroAnalyzer {
 };
 
 }  // namespace
+
+bool ZeroAnalysis::updates_between(OpId before, OpId after) const {
+  const auto next = std::upper_bound(updates.begin(), updates.end(), before);
+  return next != updates.end() && *next < after;
+}
 
 ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stage) {
   return ZeroAnalyzer(trace, flow, stage).run();

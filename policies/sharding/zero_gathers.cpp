@@ -135,7 +135,8 @@ class UseGathers {
   }
 
   bool prefetched(std::size_t v) const {
-    return settings_.prefetch && v > 0 && !updated_between(analysis_, plan_.executions[v - 1], plan_.executions[v]);
+    return settings_.prefetch && v > 0 &&
+           !analysis_.updates_between(plan_.executions[v - 1].ops.back(), plan_.executions[v].ops.front());
   }
 
   void gather(std::size_t v, InsertionPoint point) {

@@ -453,23 +453,6 @@ TEST(ZeroBuckets, NeverExceedAsInDeepspeed) {
   EXPECT_EQ(many[1].size(), 1u);
 }
 
-TEST(ZeroUnits, ABlockIsTheOutermostRepeatedModule) {
-  const ModuleUnits units({"embedding", "model.layers.0.attention.norm_1", "model.layers.0.mlp",
-                           "model.layers.1.attention", "model.layers.1.mlp", "head", "version2"});
-  EXPECT_EQ(units.unit("model.layers.1.mlp"), "model.layers.1");
-  EXPECT_EQ(units.unit("model.layers.0.attention.norm_1"), "model.layers.0");
-  EXPECT_EQ(units.unit("head"), "head");
-  EXPECT_EQ(units.unit("version2"), "version2");
-}
-
-TEST(ZeroUnits, ContainersOfDifferentThingsAreNoBlocks) {
-  const ModuleUnits units({"VGG_0.Sequential_0.Conv2d_0", "VGG_0.Sequential_0.Conv2d_1", "VGG_0.Sequential_1.Linear_0",
-                           "VGG_0.Sequential_1.Linear_1", "Net_0.Block_0.Linear_0", "Net_0.Block_1.Linear_2"});
-  EXPECT_EQ(units.unit("VGG_0.Sequential_0.Conv2d_1"), "VGG_0.Sequential_0.Conv2d_1");
-  EXPECT_EQ(units.unit("VGG_0.Sequential_1.Linear_0"), "VGG_0.Sequential_1.Linear_0");
-  EXPECT_EQ(units.unit("Net_0.Block_1.Linear_2"), "Net_0.Block_1");
-}
-
 TEST(ZeroUnits, WithoutModulesUnitsAreBuckets) {
   LayerShape shape;
   shape.modules = false;

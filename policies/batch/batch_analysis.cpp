@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "policies/trace/operator_name.h"
+
 namespace memwall {
 namespace {
 
@@ -187,7 +189,7 @@ bool BatchAnalysis::unify_shapes(const Op& op) {
 // aten::cat: an operand is like the result in all extents but one, which is not the batch's.
 bool BatchAnalysis::unify_concatenation(const Op& op) {
   if (size_.samples == 1 || growing_reads_.empty() || other_reads_.empty()) return false;
-  if (t_.strings[op.operator_name == 0 ? op.name : op.operator_name].find("cat") == std::string::npos) return false;
+  if (operator_of(t_, op).find("cat") == std::string::npos) return false;
   bool changed = false;
   for (const Use& use : t_.uses_of(op)) {
     if (use.access != Access::write || !grows_[use.storage]) continue;

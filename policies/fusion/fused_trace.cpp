@@ -6,7 +6,7 @@
 #include <string>
 
 #include "policies/fusion/fusion_space.h"
-#include "policies/trace/segments.h"
+#include "policies/trace/operator_name.h"
 #include "policies/trace/trace_edit.h"
 
 namespace memwall {
@@ -161,8 +161,7 @@ class MergedOp {
     std::string names;
     for (std::size_t i = 0; i < group_.members.size() && i < kNamesShown; ++i) {
       const Op& op = t_.ops[group_.members[i]];
-      names +=
-          (i == 0 ? "" : ",") + plain_operator_name(t_.strings[op.operator_name != 0 ? op.operator_name : op.name]);
+      names += (i == 0 ? "" : ",") + plain_operator_name(operator_of(t_, op));
     }
     if (group_.members.size() > kNamesShown)
       names += ",\xe2\x80\xa6+" + std::to_string(group_.members.size() - kNamesShown);

@@ -1,8 +1,9 @@
 #include "policies/recompute/recompute_plan.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
+
+#include "policies/trace/operator_name.h"
 
 namespace memwall {
 
@@ -10,7 +11,7 @@ namespace {
 
 std::string describe(const Trace& trace, OpId id) {
   const Op& op = trace.ops[id];
-  const std::string& name = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+  const std::string& name = operator_of(trace, op);
   return "op " + std::to_string(id) + (name.empty() ? " (" + std::string(to_string(op.kind)) + ")" : " '" + name + "'");
 }
 
@@ -162,7 +163,7 @@ class UnitPlanner {
     std::set<std::string> random, statistics;
     for (const OpId id : rerun_) {
       const Op& op = t_.ops[id];
-      const std::string& name = t_.strings[op.operator_name != 0 ? op.operator_name : op.name];
+      const std::string& name = operator_of(t_, op);
       if (op.kind == OpKind::collective && !rules_.allow_collectives)
         refuse(describe(t_, id) + " communicates with other ranks, and would again (allow_collectives=1 permits it)");
       if (op.graph_member) refuse(describe(t_, id) + " is a node of a CUDA graph and cannot be re-run alone");

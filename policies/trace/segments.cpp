@@ -7,6 +7,7 @@
 #include <boost/graph/biconnected_components.hpp>
 
 #include "policies/trace/module_blocks.h"
+#include "policies/trace/operator_name.h"
 
 namespace memwall {
 namespace {
@@ -122,10 +123,7 @@ std::vector<std::size_t> saved_storages_by_end(const Trace& trace, const Dataflo
 }
 
 std::string segment_name(const Trace& trace, const std::vector<OpId>& ops, std::size_t number) {
-  const auto name = [&](OpId id) {
-    const Op& op = trace.ops[id];
-    return trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
-  };
+  const auto name = [&](OpId id) { return operator_of(trace, trace.ops[id]); };
   return "segment " + std::to_string(number) + " (" + name(ops.front()) + " to " + name(ops.back()) + ")";
 }
 
@@ -204,21 +202,13 @@ std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flo
   return units;  // what is left has nothing to drop
 }
 
-std::string plain_operator_name(const std::string& operator_name) {
-  const std::size_t colons = operator_name.rfind("::");
-  std::size_t begin = colons == std::string::npos ? 0 : colons + 2, end = operator_name.size();
-  while (begin < end && operator_name[begin] == '_') ++begin;
-  while (end > begin && operator_name[end - 1] == '_') --end;
-  return operator_name.substr(begin, end - begin);
-}
-
 std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
                                           const std::vector<std::string>& patterns) {
   std::vector<RecomputeUnit> units;
   bool open = false;
   for (const OpId id : forward_ops(trace, pass)) {
     const Op& op = trace.ops[id];
-    const std::string& name = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+    const std::string& name = operator_of(trace, op);
     const std::string plain = plain_operator_name(name);
     const bool hit = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
       return matches(pattern, name) || matches(pattern, plain);

@@ -39,9 +39,6 @@ std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flo
 std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
                                           const std::vector<std::string>& patterns);
 
-// "aten::_softmax" -> "softmax".
-std::string plain_operator_name(const std::string& operator_name);
-
 // Each `size` neighbours become one unit; forward ops between them go with it. REQUIRES: size >= 1.
 std::vector<RecomputeUnit> grouped(const Trace& trace, const Pass& pass, const std::vector<RecomputeUnit>& units,
                                    std::size_t size);

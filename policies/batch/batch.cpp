@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "policies/batch/batch_analysis.h"
+#include "policies/batch/step_sums.h"
 #include "policies/trace/phases.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/error.h"
@@ -22,8 +23,6 @@ namespace memwall {
 namespace {
 
 constexpr std::int64_t kMostSamples = 1'000'000'000'000;
-// Sums that later layers add up without a look: 64 PiB, 10^20 FLOPs, 106 days.
-constexpr double kMostBytes = 0x1p56, kMostFlops = 1e20, kMostPicoseconds = 9e18;
 
 struct Settings {
   std::int64_t to = 0, from = 0, tokens = 0;  // 0 = not given
@@ -88,23 +87,13 @@ class Growing {
   }
 
   void require_countable() const {
-    double bytes = 0, flops = 0, time = 0;
+    StepSums sums;
     for (StorageId s = 0; s < old_.storages.size(); ++s)
-      if (analysis_.grows(s)) bytes += static_cast<double>(old_.storages[s].bytes);
-    double traffic = 0;
-    for (const Op& op : old_.ops) {
-      if (!analysis_.touches_growing(op)) continue;
-      traffic += static_cast<double>(op.bytes);
-      flops += op.flops;
-      time += static_cast<double>(op.duration.count());
-    }
-    if (std::max(bytes, traffic) * factor() <= kMostBytes && flops * factor() <= kMostFlops &&
-        time * factor() <= kMostPicoseconds)
-      return;
-    throw UsageError(fmt::format(
-        "Policy 'batch': {} samples per pass would be {:.3g} bytes of storages, {:.3g} bytes of traffic and {:.3g} "
-        "FLOPs; expected at most {:.3g} bytes and {:.3g} FLOPs.",
-        to_, bytes * factor(), traffic * factor(), flops * factor(), kMostBytes, kMostFlops));
+      if (analysis_.grows(s)) sums.add(old_.storages[s]);
+    for (const Op& op : old_.ops)
+      if (analysis_.touches_growing(op)) sums.add(op);
+    if (!sums.countable(factor()))
+      throw UsageError(fmt::format("Policy 'batch': {} samples per pass {}", to_, sums.refusal(factor())));
   }
 
   void grow_storage(StorageId id) {

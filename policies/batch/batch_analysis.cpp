@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policies/trace/operator_name.h"
+#include "policies/trace/shapes.h"
 
 namespace memwall {
 namespace {
@@ -25,12 +26,6 @@ bool moves_data(const Op& op) {
 }
 
 }  // namespace
-
-Shape squeezed(const Shape& shape) {
-  Shape kept;
-  std::copy_if(shape.begin(), shape.end(), std::back_inserter(kept), [](std::int64_t e) { return e != 1; });
-  return kept;
-}
 
 std::optional<std::size_t> batch_extent(const Shape& shape, const BatchSize& size) {
   if (shape.empty()) return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include "policies/batch/batch_analysis.h"
 #include "policies/trace/operator_name.h"
+#include "policies/trace/shapes.h"
 
 namespace memwall {
 namespace {

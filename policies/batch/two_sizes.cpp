@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 
 #include "policies/batch/step_alignment.h"
+#include "policies/batch/step_sums.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
 
-constexpr double kMostBytes = 0x1p56, kMostFlops = 1e20, kMostPicoseconds = 9e18;
 constexpr std::size_t kNamed = 4;  // of each kind of mismatch
 
 double product(const Shape& shape) {
@@ -249,18 +249,12 @@ class ThirdSize {
   }
 
   void require_countable(const Trace& result) const {
-    double bytes = 0, traffic = 0, flops = 0, time = 0;
-    for (const Storage& s : result.storages) bytes += static_cast<double>(s.bytes);
-    for (const Op& op : result.ops) {
-      traffic += static_cast<double>(op.bytes);
-      flops += op.flops;
-      time += static_cast<double>(op.duration.count());
-    }
-    if (std::max(bytes, traffic) <= kMostBytes && flops <= kMostFlops && time <= kMostPicoseconds) return;
-    throw UsageError(fmt::format(
-        "At {} {} the step of '{}' would be {:.3g} bytes of storages, {:.3g} bytes of traffic and {:.3g} FLOPs; "
-        "expected at most {:.3g} bytes and {:.3g} FLOPs.",
-        line_.wanted, to_string(unit_), base_.name, bytes, traffic, flops, kMostBytes, kMostFlops));
+    StepSums sums;
+    for (const Storage& s : result.storages) sums.add(s);
+    for (const Op& op : result.ops) sums.add(op);
+    if (!sums.countable())
+      throw UsageError(
+          fmt::format("At {} {} the step of '{}' {}", line_.wanted, to_string(unit_), base_.name, sums.refusal()));
   }
 
   void explain(std::vector<std::string>& notes) const {

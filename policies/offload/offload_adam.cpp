@@ -92,14 +92,10 @@ class CpuOptimizer {
   // Where the states live from now on, and what the host keeps of each parameter.
   void make_homes() {
     StagingCopies far(edit_, pricer_, settings_, 0);
-    Bytes reserved = 0;
-    for (StorageId id = 0; id < t_.storages.size(); ++id) {
-      if (t_.storages[id].kind != StorageKind::optimizer_state || t_.places[t_.storages[id].place] != "hbm") continue;
-      far.move_to_far_tier(id);
-      if (t_.storages[id].preexisting) reserved += t_.storages[id].bytes;
-    }
-    Bytes& at_start = edit_.tables().reserved_at_start;
-    at_start = std::max<Bytes>(0, at_start - reserved);
+    for (StorageId id = 0; id < t_.storages.size(); ++id)
+      if (t_.storages[id].kind == StorageKind::optimizer_state && t_.places[t_.storages[id].place] == "hbm")
+        far.move_to_far_tier(id);
+    give_back_reserved(edit_);
     for (const OptimizerStep& step : optimizer_.steps)
       for (const StorageId id : step.parameters)
         if (!sent_from_.contains(id)) add_host_copy(id, far);

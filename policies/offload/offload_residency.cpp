@@ -1,6 +1,7 @@
 #include "policies/offload/offload_residency.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "policies/offload/offload_transfer_schedule.h"
@@ -11,9 +12,13 @@ namespace {
 
 // What every part needs to know about the trace.
 struct StepAnalysis {
-  explicit StepAnalysis(const Trace& t) : trace(t), flow(t) {}
+  StepAnalysis(const Trace& t, const Machine& m, const Pricer& p, const OffloadSettings& s)
+      : trace(t), machine(m), pricer(p), settings(s), flow(t) {}
 
   const Trace& trace;
+  const Machine& machine;
+  const Pricer& pricer;
+  const OffloadSettings& settings;
   Dataflow flow;
 
   RunKind kind_of(OpId op) const { return flow.phases().kind(op); }
@@ -64,21 +69,20 @@ void take_fraction(const StepAnalysis& analysis, std::vector<TransferSchedule>& 
   schedules.resize(count);
 }
 
-// Device memory that the trace says was reserved at the start shrinks by what now starts elsewhere.
-void give_back_reserved(Trace& t, const Trace& base) {
-  if (t.reserved_at_start == 0) return;
-  for (std::size_t i = 0; i < base.storages.size(); ++i) {
-    const bool was = base.storages[i].preexisting && base.places[base.storages[i].place] == "hbm";
-    const bool is = t.storages[i].preexisting && t.places[t.storages[i].place] == "hbm";
-    if (was && !is) t.reserved_at_start = std::max<Bytes>(0, t.reserved_at_start - base.storages[i].bytes);
-  }
-}
-
-Trace finish(TraceEdit&& edit, const Trace& base, const std::string& note) {
-  Trace result = std::move(edit).apply();
-  give_back_reserved(result, base);
-  result.notes.push_back(note);
-  return result;
+// The trace with the transfers of the candidates that are taken. `prepare` goes first.
+Trace transfer(const StepAnalysis& analysis, Candidates candidates, const std::string& what,
+               const std::string& expected, bool keep_last,
+               const std::function<void(TraceEdit&, std::vector<TransferSchedule>&)>& prepare = {}) {
+  const OffloadSettings& settings = analysis.settings;
+  if (candidates.schedules.empty()) refuse(analysis, settings, candidates, what, expected);
+  take_fraction(analysis, candidates.schedules, settings.fraction);
+  TraceEdit edit(analysis.trace, analysis.machine.host);
+  if (prepare) prepare(edit, candidates.schedules);
+  const TransferSummary summary =
+      insert_transfers(edit, analysis.pricer, settings, analysis.flow, std::move(candidates.schedules), keep_last);
+  give_back_reserved(edit);
+  edit.tables().notes.push_back(summary.sentence(what, settings.to));
+  return std::move(edit).apply();
 }
 
 // The intervals of a storage whose touches are cut where the run changes.
@@ -178,7 +182,7 @@ void cut_into_intervals(TraceEdit& edit, const StepAnalysis& analysis, const Off
 // Storages of a kind that live far and are lent to the device.
 Trace lend(const Trace& trace, const Machine& machine, const Pricer& pricer, const OffloadSettings& settings,
            StorageKind kind, const std::string& what, Bytes min_bytes) {
-  const StepAnalysis analysis(trace);
+  const StepAnalysis analysis(trace, machine, pricer, settings);
   Candidates candidates;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
     const std::span<const Touch> touches = analysis.flow.touches(id);
@@ -188,14 +192,8 @@ Trace lend(const Trace& trace, const Machine& machine, const Pricer& pricer, con
       continue;  // a policy's own copy on the device
     candidates.add(analysis, {id, Home::far, {}, {}}, min_bytes);
   }
-  if (candidates.schedules.empty())
-    refuse(analysis, settings, candidates, what, "storages of that kind that kernels touch");
-  take_fraction(analysis, candidates.schedules, settings.fraction);
-  TraceEdit edit(trace, machine.host);
-  cut_into_intervals(edit, analysis, settings, candidates.schedules);
-  const TransferSummary summary =
-      insert_transfers(edit, pricer, settings, analysis.flow, std::move(candidates.schedules), false);
-  return finish(std::move(edit), trace, summary.sentence(what, settings.to));
+  return transfer(analysis, std::move(candidates), what, "storages of that kind that kernels touch", false,
+                  [&](TraceEdit& edit, auto& schedules) { cut_into_intervals(edit, analysis, settings, schedules); });
 }
 
 // The last touch of the run in which the storage is made, or nothing if no backward pass follows.
@@ -220,7 +218,7 @@ bool copied_away(const StepAnalysis& analysis, std::span<const Touch> touches) {
 
 Trace offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
                           const OffloadSettings& settings) {
-  const StepAnalysis analysis(trace);
+  const StepAnalysis analysis(trace, machine, pricer, settings);
   Candidates candidates;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
     const Storage& s = trace.storages[id];
@@ -234,19 +232,13 @@ Trace offload_activations(const Trace& trace, const Machine& machine, const Pric
                    {id, Home::device, {{0, last_forward, false}, {last_forward + 1, touches.size() - 1, false}}, {}},
                    settings.min_bytes);
   }
-  if (candidates.schedules.empty())
-    refuse(analysis, settings, candidates, "activations",
-           "storages of kind activation that forward makes and backward reads");
-  take_fraction(analysis, candidates.schedules, settings.fraction);
-  TraceEdit edit(trace, machine.host);
-  const TransferSummary summary =
-      insert_transfers(edit, pricer, settings, analysis.flow, std::move(candidates.schedules), true);
-  return finish(std::move(edit), trace, summary.sentence("activations", settings.to));
+  return transfer(analysis, std::move(candidates), "activations",
+                  "storages of kind activation that forward makes and backward reads", true);
 }
 
 Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
                         const OffloadSettings& settings) {
-  const StepAnalysis analysis(trace);
+  const StepAnalysis analysis(trace, machine, pricer, settings);
   Candidates candidates;
   bool gone = false;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
@@ -260,20 +252,17 @@ Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer
     gone = gone || taken;
     candidates.add(analysis, {id, taken ? Home::gone : Home::device, std::move(intervals), {}}, settings.min_bytes);
   }
-  if (candidates.schedules.empty())
-    refuse(analysis, settings, candidates, "gradients",
-           "gradients that backward allocates (zero_grad(set_to_none=True)) and an optimizer reads");
-  take_fraction(analysis, candidates.schedules, settings.fraction);
-  TraceEdit edit(trace, machine.host);
-  const TransferSummary summary =
-      insert_transfers(edit, pricer, settings, analysis.flow, std::move(candidates.schedules), false);
-  for (StorageId id = 0; gone && id < trace.storages.size(); ++id) {  // what the step before would have left behind
-    const Storage& s = trace.storages[id];
-    if (s.kind != StorageKind::gradient || !s.preexisting || !analysis.flow.touches(id).empty()) continue;
-    edit.tables().storages[id].preexisting = false;
-    if (analysis.flow.free(id) != kNoOp) edit.remove(analysis.flow.free(id));
-  }
-  return finish(std::move(edit), trace, summary.sentence("gradients", settings.to));
+  const auto forget_earlier = [&](TraceEdit& edit, auto&) {  // what the step before would have left behind
+    for (StorageId id = 0; gone && id < trace.storages.size(); ++id) {
+      const Storage& s = trace.storages[id];
+      if (s.kind != StorageKind::gradient || !s.preexisting || !analysis.flow.touches(id).empty()) continue;
+      edit.tables().storages[id].preexisting = false;
+      if (analysis.flow.free(id) != kNoOp) edit.remove(analysis.flow.free(id));
+    }
+  };
+  return transfer(analysis, std::move(candidates), "gradients",
+                  "gradients that backward allocates (zero_grad(set_to_none=True)) and an optimizer reads", false,
+                  forget_earlier);
 }
 
 Trace offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,

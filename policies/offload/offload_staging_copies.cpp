@@ -1,5 +1,7 @@
 #include "policies/offload/offload_staging_copies.h"
 
+#include <algorithm>
+
 namespace memwall {
 
 StagingCopies::StagingCopies(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings, Bytes largest)
@@ -133,6 +135,17 @@ void StagingCopies::write_from_staging(InsertionPoint point, StorageId stage, St
   const std::uint16_t writer = edit_.stream("offload write", StreamRole::storage, device_of(far));
   add_copy(point, stage, far, writer);
   arrived_[far] = edit_.record(point, writer);
+}
+
+void give_back_reserved(TraceEdit& edit) {
+  const Trace& base = edit.base();
+  Trace& t = edit.tables();
+  if (t.reserved_at_start == 0) return;
+  for (std::size_t i = 0; i < base.storages.size(); ++i) {
+    const bool was = base.storages[i].preexisting && base.places[base.storages[i].place] == "hbm";
+    const bool is = t.storages[i].preexisting && t.places[t.storages[i].place] == "hbm";
+    if (was && !is) t.reserved_at_start = std::max<Bytes>(0, t.reserved_at_start - base.storages[i].bytes);
+  }
 }
 
 }  // namespace memwall

@@ -74,4 +74,7 @@ class StagingCopies {
   std::map<StorageId, std::uint32_t> arrived_;  // far storage -> event of its newest content
 };
 
+// Device memory that the trace says was reserved at the start shrinks by what now starts elsewhere.
+void give_back_reserved(TraceEdit& edit);
+
 }  // namespace memwall

@@ -4,10 +4,14 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "sim/engine/observer.h"
+#include "study/watch.h"
 
 namespace memwall {
 
@@ -48,6 +52,25 @@ class ReadingProgress {
 
  private:
   std::jthread watcher_;
+};
+
+// Shows how far a study is: of files that are read, and of its searches.
+class TerminalWatch : public Watch {
+ public:
+  explicit TerminalWatch(const char* search = "searching") : search_(search) {}
+  std::shared_ptr<void> reading(const std::filesystem::path& file) override {
+    return std::make_shared<ReadingProgress>(file);
+  }
+  void searched(double share) override {
+    const std::lock_guard lock(mutex_);
+    if (!bar_) bar_.emplace(search_);
+    bar_->update(share);
+  }
+
+ private:
+  const char* search_;
+  std::mutex mutex_;
+  std::optional<ProgressBar> bar_;  // from the first news on
 };
 
 }  // namespace memwall

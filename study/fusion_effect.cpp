@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/hw/pricer.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
-#include "sim/engine/simulation.h"
+#include "study/study.h"
 
 namespace memwall {
 namespace {
 
-StepTotals totals_of(const Trace& trace, const Machine& machine) {
+StepTotals totals_of(const Run& run) {
+  const Trace& trace = run.trace;
   StepTotals totals;
   for (const Op& op : trace.ops) {
     if (op.kind != OpKind::kernel && op.kind != OpKind::memset) continue;
@@ -19,7 +19,7 @@ StepTotals totals_of(const Trace& trace, const Machine& machine) {
     totals.bytes += op.bytes;
     totals.kernel_time += op.duration;
   }
-  const SimulationResult result = simulate(trace, machine, {});
+  const SimulationResult& result = run.result;
   totals.step_time = result.steps.empty() ? result.end : result.steps.front().step_time;
   if (!result.tiers.empty()) totals.peak = result.tiers.front().peak_allocated;
   return totals;
@@ -40,29 +40,37 @@ std::uint64_t work_ops(const Trace& trace, bool merged) {
 
 }  // namespace
 
-FusionEffect fusion_effect(const Trace& trace, const Machine& machine, const std::string& policy) {
+FusionEffect fusion_effect(const SharedTrace& trace, const Machine& machine, const std::string& policy) {
   FusionEffect effect;
   const PolicySpec spec = parse_policy(policy);
   if (spec.info->name != "fusion")
     throw UsageError("--fusion " + policy + ": \"" + spec.info->name +
                      "\" is another policy; expected fusion, with settings or without; others go to --policy.");
   spec.info->make_rewriter(spec.arguments);  // wrong settings are the user's mistake, not the trace's
-  Trace fused;
+  Study study;
+  study.add_step(trace->name, trace);
+  study.add_machine(machine.name, machine);
+  Scenario scenario{.step = {trace->name}, .machine = machine.name};
+  constexpr RunOptions options{.record = false, .compare_to_base = false};
+  effect.before = totals_of(study.run(scenario, options).run);
+  scenario.policies = {policy};
+  Run run;
   try {
-    fused = apply_rewriters(trace, {spec}, machine, *make_pricer(machine));
+    run = study.run(scenario, options).run;
   } catch (const UsageError& error) {
+    effect.before = {};
     effect.refusal = error.what();
     return effect;
   }
-  effect.before = totals_of(trace, machine);
-  effect.after = totals_of(fused, machine);
+  const Trace& fused = run.trace;
+  effect.after = totals_of(run);
   effect.merged_into = work_ops(fused, true) - work_ops(trace, true);
   effect.merged_ops = work_ops(trace, false) - work_ops(fused, false) + effect.merged_into;
   const std::vector<bool> had = allocated(trace), has = allocated(fused);
   for (std::size_t s = 0; s < had.size(); ++s) {
     if (!had[s] || has[s]) continue;
     ++effect.vanished;
-    effect.vanished_bytes += trace.storages[s].bytes;
+    effect.vanished_bytes += trace->storages[s].bytes;
   }
   return effect;
 }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "sim/machine/machine.h"
-#include "sim/trace/trace.h"
+#include "sim/trace/shared_trace.h"
 
 namespace memwall {
 
@@ -25,7 +25,7 @@ struct FusionEffect {
 };
 
 // `policy`: "fusion", or with settings, "fusion:epilogues=gemm". Throws UsageError where it is another policy or the
-// settings are wrong.
-FusionEffect fusion_effect(const Trace& trace, const Machine& machine, const std::string& policy);
+// settings are wrong. REQUIRES: the trace has its times on `machine`.
+FusionEffect fusion_effect(const SharedTrace& trace, const Machine& machine, const std::string& policy);
 
 }  // namespace memwall

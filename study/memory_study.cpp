@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "cli/print/format.h"
-#include "cli/progress.h"
 #include "models/workload/memory/snapshot_device.h"
 #include "models/workload/import/snapshot/snapshot_reader.h"
 #include "sim/memory/allocator.h"
@@ -144,11 +143,11 @@ std::vector<std::string> study_notes(const MemoryStudy& study) {
   return notes;
 }
 
-MemoryStudy study_memory(const MemoryQuestion& question) {
+MemoryStudy study_memory(const MemoryQuestion& question, Watch* watch) {
   check(question);  // a wrong name or setting is told before a long read
   MemoryStudy study;
   {
-    const ReadingProgress progress(question.snapshot);
+    const auto reading = watch != nullptr ? watch->reading(question.snapshot) : nullptr;
     study.recording = read_snapshot(question.snapshot);
   }
   study.device = snapshot_device(study.recording, question.snapshot, question.device);
@@ -172,9 +171,10 @@ MemoryStudy study_memory(const MemoryQuestion& question) {
   study.stretches = stretches_of(study.table, study.asked());
   if (!question.search) return study;
   if (!study.capacity && (study.capacity = capacity_at_refusal(study.refused))) study.capacity_from_refusal = true;
-  ProgressBar bar("trying settings");
   study.search = search_settings(study.recording, device, study.start, study.capacity.value_or(kUnlimited),
-                                 [&](double share) { bar.update(share); });
+                                 [&](double share) {
+                                   if (watch != nullptr) watch->searched(share);
+                                 });
   return study;
 }
 

@@ -9,6 +9,7 @@
 #include "models/workload/memory/memory_report.h"
 #include "models/workload/memory/recording_replay.h"
 #include "models/workload/memory/settings_search.h"
+#include "study/watch.h"
 
 namespace memwall {
 
@@ -66,6 +67,7 @@ struct MemoryStudy {
 std::vector<std::string> study_notes(const MemoryStudy& study);
 
 // Throws InputError (the file), UsageError (a device, setting or allocator that is not there).
-MemoryStudy study_memory(const MemoryQuestion& question);
+// `watch` sees the reading and the search; null = nobody.
+MemoryStudy study_memory(const MemoryQuestion& question, Watch* watch = nullptr);
 
 }  // namespace memwall

@@ -10,7 +10,6 @@
 
 #include "study/generated_step.h"
 #include "study/measured_machine.h"
-#include "cli/progress.h"
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
 #include "models/workload/generate/workload_file.h"
@@ -122,9 +121,9 @@ void require_taken(const Kind& kind, const ImportSettings& settings, const fs::p
   refuse_unless(&Importer::takes_step_range, settings.step_range, "--step-range {}");
 }
 
-ImportedStep import_step(const Importer& importer, const fs::path& path, const ImportSettings& settings) {
+ImportedStep import_step(const Importer& importer, const fs::path& path, const ImportSettings& settings, Watch* watch) {
   if (!settings.execution_trace.empty()) require_readable(settings.execution_trace);
-  const ReadingProgress progress(split_archive_path(path).file);
+  const auto reading = watch != nullptr ? watch->reading(split_archive_path(path).file) : nullptr;
   return importer.import(path, settings);
 }
 
@@ -144,13 +143,13 @@ Workload workload_of(ImportedStep step, std::string kind, const std::string& mea
 }
 
 Workload load_import(const Importer& importer, const fs::path& path, const ImportSettings& settings,
-                     const std::string& measured_on) {
-  ImportedStep step = import_step(importer, path, settings);
+                     const std::string& measured_on, Watch* watch) {
+  ImportedStep step = import_step(importer, path, settings, watch);
   describe_rank(step);
   return workload_of(std::move(step), importer.name, measured_on);
 }
 
-Workload load_ranks(const JobFiles& job, const std::string& step_range, const std::string& measured_on) {
+Workload load_ranks(const JobFiles& job, const std::string& step_range, const std::string& measured_on, Watch* watch) {
   std::vector<ImportedStep> steps;
   std::string kind;
   for (const JobFile& file : job.files) {
@@ -160,7 +159,7 @@ Workload load_ranks(const JobFiles& job, const std::string& step_range, const st
     if (found.importer == nullptr)
       throw UsageError(fmt::format("{}: several files are captures of the ranks of one job; this is a {}.",
                                    file.capture.string(), found.name));
-    steps.push_back(import_step(*found.importer, file.capture, settings));
+    steps.push_back(import_step(*found.importer, file.capture, settings, watch));
     kind = found.name;
   }
   Workload workload =
@@ -173,11 +172,12 @@ Workload load_ranks(const JobFiles& job, const std::string& step_range, const st
 
 std::string kind_of_workload(const fs::path& path) { return find_kind(path).name; }
 
-Workload load_workload(const fs::path& path, const ImportSettings& settings, const std::string& measured_on) {
+Workload load_workload(const fs::path& path, const ImportSettings& settings, const std::string& measured_on,
+                       Watch* watch) {
   require_machine(measured_on);
   const Kind kind = find_kind(path);
   require_taken(kind, settings, path);
-  if (kind.importer != nullptr) return load_import(*kind.importer, path, settings, measured_on);
+  if (kind.importer != nullptr) return load_import(*kind.importer, path, settings, measured_on, watch);
   Workload workload;
   workload.kind = kind.name;
   if (kind.name == kGenerated) {
@@ -188,19 +188,19 @@ Workload load_workload(const fs::path& path, const ImportSettings& settings, con
     return workload;
   }
   workload.files.push_back(path);
-  const ReadingProgress progress(path);
+  const auto reading = watch != nullptr ? watch->reading(path) : nullptr;
   workload.trace = read_trace(path);
   name_machine(workload.trace, measured_on);
   return workload;
 }
 
 Workload load_workload(const std::vector<fs::path>& paths, const std::vector<fs::path>& execution_traces,
-                       const std::string& step_range, const std::string& measured_on) {
+                       const std::string& step_range, const std::string& measured_on, Watch* watch) {
   require_machine(measured_on);
   std::error_code error;
   if (paths.size() == 1 && execution_traces.size() <= 1 && !fs::is_directory(paths.front(), error))
     return load_workload(paths.front(), {execution_traces.empty() ? fs::path() : execution_traces.front(), step_range},
-                         measured_on);
+                         measured_on, watch);
   for (const fs::path& path : paths)
     if (!fs::is_directory(path, error) && !is_generated(path)) require_readable(path);
   const JobFiles job = job_files(paths, execution_traces);
@@ -208,8 +208,9 @@ Workload load_workload(const std::vector<fs::path>& paths, const std::vector<fs:
     throw UsageError(fmt::format(
         "{}: these are ExecutionTraces alone; expected the captures of their ranks beside them.", title_of(paths)));
   if (job.files.size() == 1)
-    return load_workload(job.files.front().capture, {job.files.front().execution_trace, step_range}, measured_on);
-  return load_ranks(job, step_range, measured_on);
+    return load_workload(job.files.front().capture, {job.files.front().execution_trace, step_range}, measured_on,
+                         watch);
+  return load_ranks(job, step_range, measured_on, watch);
 }
 
 std::string title_of(const std::vector<fs::path>& paths) {

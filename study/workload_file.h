@@ -11,6 +11,7 @@
 #include "models/workload/import/timed/decision.h"
 #include "models/workload/import/importer.h"
 #include "sim/trace/trace.h"
+#include "study/watch.h"
 
 namespace memwall {
 
@@ -27,17 +28,18 @@ struct Workload {
   std::vector<std::filesystem::path> files;  // that were read
 };
 
+// `watch` sees each file while it is read; null = nobody.
 // `measured_on`: the machine of the durations where the file does not say (measured_machine.h); "" = not given.
 // Throws InputError, and UsageError for settings that the file's format does not take.
 Workload load_workload(const std::filesystem::path& path, const ImportSettings& settings = {},
-                       const std::string& measured_on = "");
+                       const std::string& measured_on = "", Watch* watch = nullptr);
 
 // Captures of several ranks of one job as one step, each with its ExecutionTrace where there is one: see
 // models/workload/import/ranks/job_files.h for folders and the order, rank_join.h for what is refused. One file is as above.
 // `step_range` and `measured_on` hold for all. REQUIRES: `paths` is not empty.
 Workload load_workload(const std::vector<std::filesystem::path>& paths,
                        const std::vector<std::filesystem::path>& execution_traces, const std::string& step_range = "",
-                       const std::string& measured_on = "");
+                       const std::string& measured_on = "", Watch* watch = nullptr);
 
 // What to call them in a title: "rank0.json", "rank0.json and 3 more".
 std::string title_of(const std::vector<std::filesystem::path>& paths);

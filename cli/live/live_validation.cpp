@@ -12,7 +12,7 @@
 
 #include "cli/print/format.h"
 #include "cli/output_file.h"
-#include "study/prepared_step.h"
+#include "study/study.h"
 #include "cli/print/schedule_tables.h"
 #include "models/hw/kernel_cost.h"
 #include "models/hw/machine_file.h"
@@ -133,11 +133,8 @@ double kernel_seconds(const Trace& schedule, const Machine& machine, double flop
   return sum;
 }
 
-Trace step_under(const std::string& workload, const std::vector<std::string>& policies) {
-  StepSettings settings;
-  settings.step = workload;
-  settings.policies = policies;
-  return prepare_step(settings).trace;
+SharedTrace step_under(const std::string& workload, const std::vector<std::string>& policies) {
+  return Study().prepare({.step = {workload}, .policies = policies}).trace;
 }
 
 // A GPU takes the step as it is, where it fits. Two figures at most, so that what was done can be told.

@@ -9,6 +9,7 @@
 #include "cli/print/format.h"
 #include "cli/output_file.h"
 #include "cli/print/table.h"
+#include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "study/workload_file.h"
 #include "sim/error.h"
@@ -76,7 +77,8 @@ int import_capture(const Options& o) {
   if (o.captures.empty()) throw UsageError("no capture is given; expected a file, or --formats.");
   if (o.output.empty() && !o.explain)
     throw UsageError("neither -o nor --explain is given; expected the trace file to write, or --explain.");
-  const Workload workload = load_workload(o.captures, o.execution_traces, o.step_range, o.measured_on);
+  TerminalWatch watch;
+  const Workload workload = load_workload(o.captures, o.execution_traces, o.step_range, o.measured_on, &watch);
   require_sound(workload.trace, title_of(o.captures));
   if (o.explain)
     print(to_text({decision_table(o, workload), note_table(workload, "What the file holds, and what the trace notes")},

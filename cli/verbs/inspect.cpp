@@ -12,6 +12,7 @@
 
 #include "cli/print/format.h"
 #include "cli/print/table.h"
+#include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "study/workload_file.h"
 #include "models/hw/modelled_step.h"
@@ -240,7 +241,8 @@ Table note_table(const Workload& w) {
 
 int inspect(const Options& o) {
   const Format format = parse_format(o.format);
-  const Workload w = load_workload(o.files, o.execution_traces, "", o.measured_on);
+  TerminalWatch watch;
+  const Workload w = load_workload(o.files, o.execution_traces, "", o.measured_on, &watch);
   print(to_text({overview(o, w), knowledge_table(w.trace), policy_table(w.trace), op_counts(w.trace),
                  storage_counts(w.trace), note_table(w)},
                 format));

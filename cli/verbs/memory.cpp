@@ -9,6 +9,7 @@
 #include "cli/capacity_option.h"
 #include "cli/print/memory_tables.h"
 #include "cli/output_file.h"
+#include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
 #include "sim/memory/allocator.h"
@@ -58,7 +59,8 @@ void write_timeline(const MemoryStudy& study, std::ostream& out) {
 int memory(const Options& o) {
   const Format format = parse_format(o.format);
   require_harmless(o.timeline, {o.snapshot});
-  const MemoryStudy study = study_memory(question_of(o));
+  TerminalWatch watch("trying settings");
+  const MemoryStudy study = study_memory(question_of(o), &watch);
   if (!o.timeline.empty()) write_output(o.timeline, [&](std::ostream& out) { write_timeline(study, out); });
   print(format == Format::json ? memory_json(study, o.snapshot)
                                : to_text(memory_tables(study, o.snapshot, o.limit), format));

@@ -8,9 +8,10 @@
 
 #include "study/fusion_effect.h"
 #include "cli/output_file.h"
-#include "study/prepared_step.h"
+#include "study/study.h"
 #include "cli/print/roofline_tables.h"
 #include "cli/print/table.h"
+#include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/roofline.h"
 #include "sim/error.h"
@@ -20,7 +21,8 @@ namespace memwall {
 namespace {
 
 struct Options {
-  std::string step, execution_trace, machine, picture, fusion = "fusion", format = "table";
+  std::vector<std::string> execution_traces;
+  std::string step, machine, picture, fusion = "fusion", format = "table";
   std::vector<std::string> settings, policies;
   std::size_t most = 20;
   bool json = false, csv = false;
@@ -39,19 +41,19 @@ void check_picture(const std::string& path) {
 int show(const Options& o) {
   const Format format = format_of(o);
   check_picture(o.picture);
-  const PreparedStep step = prepare_step({.step = o.step,
-                                          .execution_trace = o.execution_trace,
-                                          .machine = o.machine,
-                                          .pager = "",
-                                          .settings = o.settings,
-                                          .policies = o.policies,
-                                          .scale = {},
-                                          .steps = 1,
-                                          .output = o.picture});
-  const Roofline analysis = roofline(step.trace, step.machine);
-  const FusionEffect fusion = fusion_effect(step.trace, step.machine, o.fusion);
+  const Scenario scenario{.step = {o.step},
+                          .execution_traces = o.execution_traces,
+                          .machine = o.machine,
+                          .settings = o.settings,
+                          .policies = o.policies};
+  TerminalWatch watch;
+  Study study(&watch);
+  require_harmless(o.picture, study.load(scenario).files);
+  const PreparedStep step = study.prepare(scenario);
+  const Roofline analysis = roofline(step.trace, *step.machine);
+  const FusionEffect fusion = fusion_effect(step.trace, *step.machine, o.fusion);
   if (!o.picture.empty()) {
-    const Figure figure = draw_roofline(roofline_chart(analysis, step.trace.name, step.machine.name));
+    const Figure figure = draw_roofline(roofline_chart(analysis, step.trace->name, step.machine->name));
     write_output(o.picture, [&](std::ostream& out) { write_svg(figure, out); });
     if (o.picture == "-") return 0;  // stdout is the picture
   }
@@ -61,7 +63,7 @@ int show(const Options& o) {
 
 void add_options(CLI::App& app, Options& o) {
   app.add_option("step", o.step, "A trace file (.mwt), or a capture, as for `memwall run`")->required();
-  app.add_option("--et", o.execution_trace, "ExecutionTrace of the same run, beside a Kineto capture");
+  app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")->expected(1);
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
   app.add_option("--set", o.settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable")
       ->allow_extra_args(false);

@@ -8,18 +8,18 @@
 #include <memory>
 
 #include "cli/print/largest_batch.h"
-#include "study/prepared_step.h"
+#include "study/base_step.h"
+#include "study/study.h"
 #include "cli/progress.h"
-#include "cli/scale_option.h"
+#include "cli/output_file.h"
 #include "cli/print/summary_tables.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
-#include "study/workload_file.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "traces/run/run_file.h"
-#include "traces/run/run_recorder.h"
+#include "traces/run/run.h"
 #include "traces/run/summary.h"
 
 namespace memwall {
@@ -31,7 +31,7 @@ struct Options {
                                                               format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
-  bool no_provenance = false, find_largest_batch = false, carry_host = false;
+  bool no_provenance = false, find_largest_batch = false, transfer_host = false;
   std::string command_line;  // for provenance
 };
 
@@ -59,38 +59,31 @@ int report(const Options& o, const Run& run, Format format) {
   return 3;
 }
 
-std::vector<std::string> behind_first(const std::vector<std::string>& all) {
-  return {all.begin() + (all.empty() ? 0 : 1), all.end()};
-}
-
-StepSettings step_settings(const Options& o) {
-  return {.step = o.step,
-          .execution_trace = o.execution_traces.empty() ? "" : o.execution_traces.front(),
-          .machine = o.machine,
-          .pager = o.pager,
-          .more_ranks = behind_first(o.files),
-          .more_execution_traces = behind_first(o.execution_traces),
+Scenario scenario_of(const Options& o) {
+  return {.step = o.files,
+          .execution_traces = o.execution_traces,
           .second_size = o.second_size,
-          .settings = o.settings,
-          .policies = o.policies,
-          .scale = parse_scales(o.scales),
-          .steps = o.steps,
-          .output = o.output,
-          .keep_unchanged = true,
           .measured_on = o.measured_on,
-          .carry_host = o.carry_host};
+          .machine = o.machine,
+          .settings = o.settings,
+          .transfer_host = o.transfer_host,
+          .scale = o.scales,
+          .repeat = o.steps,
+          .policies = o.policies,
+          .pager = o.pager,
+          .allocator = o.allocator,
+          .allocator_settings = o.allocator_settings};
 }
 
 // Simulates the step at one size after the other.
 class BatchSearch {
  public:
   // Throws UsageError where the policies name a batch.
-  BatchSearch(const Options& o, const LoadedStep& loaded, const AllocatorSettings& allocator_settings)
-      : o_(o), loaded_(loaded), settings_(step_settings(o)), allocator_settings_(allocator_settings) {
-    settings_.keep_unchanged = false;
+  BatchSearch(const Options& o, Study& study, TerminalWatch& watch)
+      : study_(study), watch_(watch), scenario_(scenario_of(o)) {
     for (const std::string& text : o.policies) {
       const PolicySpec policy = parse_policy(text);
-      if (policy.info->name != "batch") {
+      if (!sets_batch(policy)) {
         others_.push_back(text);
         continue;
       }
@@ -101,43 +94,38 @@ class BatchSearch {
   }
 
   BatchProbe operator()(std::int64_t samples, std::optional<BatchLimit>* limit) {
-    settings_.policies = others_;
-    settings_.policies.push_back(fmt::format("batch:to={}{}", samples, from_));
-    const PreparedStep step = prepare_step(loaded_, settings_);
-    const SimulationOptions options{.allocator = o_.allocator,
-                                    .pager = step.pager.get(),
-                                    .observer = nullptr,
-                                    .allocator_settings = allocator_settings_};
-    require_allocator(options);
-    const SimulationResult result = simulate(step.trace, step.machine, options);
-    if (!result.fits && limit != nullptr) *limit = limit_of(step.trace, step.machine, result);
+    scenario_.policies = others_;
+    scenario_.policies.push_back(fmt::format("batch:to={}{}", samples, from_));
+    const Run run = study_.run(scenario_, {.record = false, .compare_to_base = false}).run;
+    if (!run.result.fits && limit != nullptr) *limit = limit_of(run.trace, run.machine, run.result);
     constexpr double kUsualProbes = 20;
-    bar_.update(std::min(0.99, ++probes_ / kUsualProbes));
-    return probe_of(samples, step.machine, result);
+    watch_.searched(std::min(0.99, ++probes_ / kUsualProbes));
+    return probe_of(samples, run.machine, run.result);
   }
 
  private:
-  const Options& o_;
-  const LoadedStep& loaded_;
-  StepSettings settings_;
-  const AllocatorSettings allocator_settings_;
+  Study& study_;
+  TerminalWatch& watch_;
+  Scenario scenario_;
   std::vector<std::string> others_;
   std::string from_;
-  ProgressBar bar_{"searching"};
   int probes_ = 0;
 };
 
-int find_largest(const Options& o, Format format, const AllocatorSettings& allocator_settings) {
+int find_largest(const Options& o, Format format) {
   if (!o.output.empty())
     throw UsageError("--find-largest-batch makes many runs and writes none; leave out -o, and run the size it finds.");
-  const LoadedStep loaded = load_step(step_settings(o));
   constexpr std::int64_t kMostSamples = std::int64_t{1} << 30;
   LargestBatch found;
+  LoadedStep loaded;
   {
-    BatchSearch search(o, loaded, allocator_settings);
+    TerminalWatch watch;
+    Study study(&watch);
+    loaded = study.load(scenario_of(o));
+    BatchSearch search(o, study, watch);
     found = find_largest_batch(passes_per_step(loaded.trace), kMostSamples, std::ref(search));
   }
-  std::string title = fmt::format("{} on {}", loaded.trace.name, loaded.machine.name);
+  std::string title = fmt::format("{} on {}", loaded.trace->name, loaded.machine->name);
   for (const std::string& policy : o.policies) title += ", " + policy;
   if (!o.pager.empty()) title += ", pager " + o.pager;
   print(to_text(largest_batch_tables(found, fmt::format("{}, allocator {}", title, o.allocator)), format));
@@ -151,27 +139,13 @@ int find_largest(const Options& o, Format format, const AllocatorSettings& alloc
 int run(const Options& o) {
   const auto start = std::chrono::steady_clock::now();
   const Format format = parse_format(o.format);
-  const AllocatorSettings allocator_settings = parse_allocator_settings(o.allocator_settings);
-  // What is wrong with the flags is told before a long import.
-  require_allocator({.allocator = o.allocator, .allocator_settings = allocator_settings});
-  if (o.find_largest_batch) return find_largest(o, format, allocator_settings);
-  PreparedStep step = prepare_step(step_settings(o));
-  require_allocator({.allocator = o.allocator, .pager = step.pager.get(), .allocator_settings = allocator_settings});
-
+  if (o.find_largest_batch) return find_largest(o, format);
+  const Scenario scenario = scenario_of(o);
+  TerminalWatch watch;
+  Study study(&watch);
+  require_harmless(o.output, study.load(scenario).files);
   SimulationProgress progress;
-  RunSettings settings{.policies = o.policies,
-                       .pager_text = o.pager,
-                       .allocator = o.allocator,
-                       .allocator_settings = allocator_settings,
-                       .pager = step.pager.get(),
-                       .observer = &progress,
-                       .inputs = {}};
-  for (const auto& file : step.files) settings.inputs.push_back({file.filename().string(), hash_of_file(file)});
-  Run result = simulate_and_record(std::move(step.trace), std::move(step.machine), settings);
-  if (step.unchanged)
-    result.unchanged =
-        simulate(*step.unchanged, result.machine, {.allocator = o.allocator, .allocator_settings = allocator_settings})
-            .tiers;
+  Run result = study.run(scenario, {.observer = &progress}).run;
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
   if (!o.output.empty()) write_run(result, o.output);
   return report(o, result, format);
@@ -208,7 +182,7 @@ void add_options(CLI::App& app, Options& o) {
                  "Multiply durations: kernels=1.1,copies=1,host=0.5,collectives=1; of one rank of several with rank=2; "
                  "repeatable, they multiply")
       ->allow_extra_args(false);
-  app.add_flag("--carry-host", o.carry_host,
+  app.add_flag("--carry-host", o.transfer_host,
                "On another machine than the capture's: host time too, by what both machine files say of calls and of "
                "the framework; by default it stays as it was measured");
   app.add_flag("--find-largest-batch", o.find_largest_batch,

@@ -9,7 +9,7 @@
 #include <ostream>
 
 #include "cli/output_file.h"
-#include "study/prepared_step.h"
+#include "study/study.h"
 #include "cli/progress.h"
 #include "cli/print/schedule_tables.h"
 #include "cli/print/table.h"
@@ -25,7 +25,8 @@ namespace memwall {
 namespace {
 
 struct Options {
-  std::string step, execution_trace, machine, pager, scale, output, format = "table";
+  std::vector<std::string> execution_traces;
+  std::string step, machine, pager, scale, output, format = "table";
   std::vector<std::string> settings, policies;
   std::uint32_t steps = 1;
 };
@@ -64,35 +65,40 @@ ScheduleScale parse_scale(const std::string& text) {
 }
 
 // What the pager did while the step was simulated, as ops.
-Trace paged(const PreparedStep& step, const std::string& pager) {
-  SimulationProgress progress;
-  const SimulationResult result = simulate(step.trace, step.machine, {"pytorch", step.pager.get(), &progress});
-  if (!result.fits)
+Trace with_moves_of(const Outcome& outcome, const Machine& machine) {
+  const Run& run = outcome.run;
+  if (!run.result.fits)
     throw InfeasibleError(
-        fmt::format("--pager {}: trace \"{}\" does not fit {} even so.", pager, step.trace.name, step.machine.name));
-  Trace trace = with_recorded_moves(step.trace, step.machine, result.moves);
-  require_sound(trace, "with the moves of pager " + pager);
-  trace.notes.push_back(fmt::format("pager {}: {} moves written down.", pager, result.moves.size()));
+        fmt::format("--pager {}: trace \"{}\" does not fit {} even so.", run.pager, run.trace->name, machine.name));
+  Trace trace = with_recorded_moves(run.trace, machine, run.result.moves);
+  require_sound(trace, "with the moves of pager " + run.pager);
+  trace.notes.push_back(fmt::format("pager {}: {} moves written down.", run.pager, run.result.moves.size()));
   return trace;
 }
 
 int write(const Options& o) {
   const Format format = parse_format(o.format);
   const ScheduleScale scale = parse_scale(o.scale);
-  PreparedStep step = prepare_step({.step = o.step,
-                                    .execution_trace = o.execution_trace,
-                                    .machine = o.machine,
-                                    .pager = o.pager,
-                                    .settings = o.settings,
-                                    .policies = o.policies,
-                                    .scale = {},
-                                    .steps = o.steps,
-                                    .output = o.output});
+  const Scenario scenario{.step = {o.step},
+                          .execution_traces = o.execution_traces,
+                          .machine = o.machine,
+                          .settings = o.settings,
+                          .repeat = o.steps,
+                          .policies = o.policies,
+                          .pager = o.pager};
+  TerminalWatch watch;
+  Study study(&watch);
+  require_harmless(o.output, study.load(scenario).files);
+  PreparedStep step = study.prepare(scenario);
   if (rank_count(step.trace) > 1)
     throw UsageError(
         fmt::format("{}: it holds {} ranks, and a schedule is what one GPU does; expected a step of one rank.", o.step,
                     rank_count(step.trace)));
-  if (step.pager) step.trace = paged(step, o.pager);
+  if (step.pager) {
+    SimulationProgress progress;
+    const RunOptions options{.record = false, .compare_to_base = false, .observer = &progress};
+    step.trace = with_moves_of(study.run(scenario, options), *step.machine);
+  }
   const Trace schedule = schedule_of(step.trace, scale);
   const std::string report = to_text(schedule_tables(schedule), format);
   write_output(o.output, [&](std::ostream& out) { out << schedule_text(schedule); });
@@ -109,7 +115,7 @@ Verb add_schedule(CLI::App& parent) {
   auto o = std::make_shared<Options>();
   CLI::App* app = parent.add_subcommand("schedule", "Write a step as a program without times, for memwall-replay");
   app->add_option("step", o->step, "A trace file (.mwt), or a capture, as for `memwall run`")->required();
-  app->add_option("--et", o->execution_trace, "ExecutionTrace of the same run, beside a Kineto capture");
+  app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")->expected(1);
   app->add_option("--machine", o->machine, "On which policies plan; default: the one the step was measured on");
   app->add_option("--set", o->settings, "Override a number of the machine; repeatable")->allow_extra_args(false);
   app->add_option("--policy", o->policies, "Rewrite the step beforehand: NAME:key=value; repeatable, they compose")

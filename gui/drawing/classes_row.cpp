@@ -128,21 +128,21 @@ void draw_path(const RowPlace& place, const RunAnalysis& analysis, const Band& b
     // Segments that touch are told apart where there is room for a gap.
     figure.add(Rectangle{piece.from, band.top, wide >= 4 ? wide - 1 : wide, band.height, color_of(piece.time_class),
                          selected ? place.theme.selection : kNoColor});
-    if (piece.one && path[piece.span].op < analysis.run->trace.ops.size())
+    if (piece.one && path[piece.span].op < analysis.run->trace->ops.size())
       draw_label(place, figure, piece, band, name_of(*analysis.run, path[piece.span].op));
   }
 }
 
 std::string described(const Run& run, const PathSegment& segment) {
   const std::string length = format_time(segment.end - segment.begin);
-  if (segment.op >= run.trace.ops.size()) return fmt::format("nothing is known of the time before, {}", length);
+  if (segment.op >= run.trace->ops.size()) return fmt::format("nothing is known of the time before, {}", length);
   const std::string_view name = name_of(run, segment.op);
   switch (segment.part) {
     case PathPart::work:
       return fmt::format("work of {}, {}", name, length);
     case PathPart::call:
       return fmt::format("{} of {} on the host, {}",
-                         run.trace.ops[segment.op].kind == OpKind::host_work ? "work" : "call", name, length);
+                         run.trace->ops[segment.op].kind == OpKind::host_work ? "work" : "call", name, length);
     case PathPart::gap:
       return fmt::format("host time before the call of {}, {}", name, length);
     case PathPart::latency:

@@ -111,7 +111,7 @@ class LaneDrawing {
     const RunAnalysis& analysis = *place_.run().analysis;
     if (!analysis.run) return;
     const std::vector<PathSegment>& path = analysis.path;
-    const std::vector<Op>& ops = analysis.run->trace.ops;
+    const std::vector<Op>& ops = analysis.run->trace->ops;
     auto at = std::partition_point(path.begin(), path.end(), [&](const PathSegment& s) { return s.end < range.begin; });
     for (; at != path.end() && at->begin <= range.end; ++at) {
       if (at->op >= ops.size()) continue;

@@ -67,7 +67,7 @@ Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::st
 std::string headline_of(const Run& run) {
   std::vector<std::string> policies = run.policies;
   if (!run.pager.empty()) policies.push_back("pager " + run.pager);
-  return fmt::format("{} on {}, {}", run.trace.name, run.machine.name,
+  return fmt::format("{} on {}, {}", run.trace->name, run.machine.name,
                      policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")));
 }
 
@@ -85,7 +85,7 @@ TimeRange window_of(const Run& run, const std::optional<TimeRange>& range) {
 
 std::vector<InstantMark> step_marks(const Run& run) {
   std::vector<InstantMark> marks;
-  const auto& ranks = run.trace.rank_table;
+  const auto& ranks = run.trace->rank_table;
   for (const StepWindow& step : step_windows(run))
     marks.push_back(
         {step.begin, ranks.empty() ? step.name : fmt::format("rank {}: {}", ranks[step.rank].number, step.name)});
@@ -95,8 +95,8 @@ std::vector<InstantMark> step_marks(const Run& run) {
 
 std::size_t tier_of_figure(const Run& run, const std::string& tier) {
   std::string own = tier;
-  if (!run.trace.rank_table.empty()) {
-    const std::string first = fmt::format(" rank {}", run.trace.rank_table.front().number);
+  if (!run.trace->rank_table.empty()) {
+    const std::string first = fmt::format(" rank {}", run.trace->rank_table.front().number);
     if (tier.ends_with(first)) own = tier.substr(0, tier.size() - first.size());
   }
   if (const int index = run.machine.tier(own); index >= 0) return static_cast<std::size_t>(index);

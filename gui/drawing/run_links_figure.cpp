@@ -34,7 +34,7 @@ Figure links_figure(const Run& run, const std::optional<TimeRange>& range) {
                    .begin = window.begin,
                    .end = window.end,
                    .links = {},
-                   .marks = run.trace.steps.empty() ? std::vector<InstantMark>{} : step_marks(run)};
+                   .marks = run.trace->steps.empty() ? std::vector<InstantMark>{} : step_marks(run)};
   for (std::size_t l = 0; l < run.result.links.size() && l < run.link_rates.size(); ++l) {
     const Bytes whole = run.result.links[l].bytes;
     if (whole == 0) continue;

@@ -10,7 +10,7 @@ namespace {
 
 // Whose memory a picture shows: ", rank 0" where further ranks have a tier of that name too.
 std::string owner_of_tier(const Run& run, const std::string& tier) {
-  const auto& ranks = run.trace.rank_table;
+  const auto& ranks = run.trace->rank_table;
   if (ranks.size() < 2 || run.machine.tier(fmt::format("{} rank {}", tier, ranks[1].number)) < 0) return "";
   return fmt::format(", rank {}", ranks.front().number);
 }
@@ -58,7 +58,7 @@ Figure memory_figure(const Run& run, const std::string& tier, const std::optiona
   MemoryChart chart{
       .title = "Memory of " + name + owner_of_tier(run, name) + range_suffix(range),
       .subtitle = headline_of(run) +
-                  (run.trace.knowledge.allocations ? "" : "; the trace does not know what is allocated when"),
+                  (run.trace->knowledge.allocations ? "" : "; the trace does not know what is allocated when"),
       .begin = window.begin,
       .end = window.end,
       .times = {},
@@ -76,7 +76,7 @@ Figure memory_figure(const Run& run, const std::string& tier, const std::optiona
     }
     chart.outlines.push_back(std::move(reserved));
   }
-  if (!run.trace.steps.empty()) chart.marks = step_marks(run);
+  if (!run.trace->steps.empty()) chart.marks = step_marks(run);
   return draw_memory(chart);
 }
 

@@ -91,7 +91,7 @@ TimeRange step_range(const std::string& text, const std::string& which, const Ru
 }
 
 TimeRange op_range(const std::string& text, const std::string& which, const Run& run) {
-  const std::size_t count = run.trace.ops.size();
+  const std::size_t count = run.trace->ops.size();
   const auto numbers = parse_numbers(which);
   if (!numbers || numbers->first > numbers->last || numbers->last >= count)
     refuse(text, count == 0 ? std::string("the run has no ops")

@@ -74,7 +74,7 @@ class TimelineMaker {
       timeline_.spans.push_back({lane, slice.begin, slice.end, kind("copy"), "move by the pager"});
       return;
     }
-    const Op& op = run_.trace.ops[slice.op];
+    const Op& op = run_.trace->ops[slice.op];
     const SpanCategory word = timeline_.lanes[lane].thin ? SpanCategory::host : work_category(op.kind, op.phase);
     timeline_.spans.push_back({lane, slice.begin, slice.end, kind(to_string(word)), label_of(op, slice)});
   }

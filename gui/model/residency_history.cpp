@@ -78,7 +78,7 @@ std::shared_ptr<const ResidencyHistory> ResidencyHistory::load(const RunSource& 
   history->storages_ = source.storages(part_of(progress, 0, 0.2));
   history->residencies_ = source.residency(part_of(progress, 0.2, 0.5));
   check(history->residencies_, history->storages_.bytes.size(), tiers);
-  history->untracked_ = untracked_by_tier(machine_of_ranks(run.machine, run.trace), run.trace);
+  history->untracked_ = untracked_by_tier(run.machine, run.trace);
   history->untracked_.resize(tiers, 0);
   history->by_storage_ = rows_by_storage(history->residencies_, history->storages_.bytes.size());
   const ResidencyColumns columns{history->storages_, history->residencies_, run.result.end};

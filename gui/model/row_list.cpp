@@ -38,7 +38,7 @@ class RowMaker {
   }
 
   void add_classes() {
-    const auto& ranks = outline_.run.trace.rank_table;
+    const auto& ranks = outline_.run.trace->rank_table;
     if (ranks.empty()) return add(RowKind::classes, 0, "where the time goes", "Time", kClassesHeight);
     // One rank of a job stands for the others at first sight.
     for (std::size_t rank = 0; rank < ranks.size(); ++rank)

@@ -47,7 +47,7 @@ std::shared_ptr<const RunAnalysis> analyse(const RunSource& source, const LoadPr
   const auto after = [&](double stages) { reach(progress, kShareOfLoading + (1 - kShareOfLoading) * stages / 4); };
   after(0);
   analysis->path = critical_path(run);
-  analysis->on_path = ops_on(analysis->path, run.trace.ops.size());
+  analysis->on_path = ops_on(analysis->path, run.trace->ops.size());
   analysis->rank_paths = by_rank(analysis->path, run.trace, ranks);
   analysis->path_sums = sums_of_paths(*analysis, ranks);
   after(1);

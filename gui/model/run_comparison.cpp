@@ -55,8 +55,8 @@ std::size_t first_after(const std::vector<LagPoint>& lag, Time time) {
 Duration magnitude(Duration d) { return d < Duration{} ? -d : d; }
 
 bool named(const OpDifference& row, const Run& run, OpId id) {
-  const Op& op = run.trace.ops[id];
-  return op.kind == row.kind && op.phase == row.phase && run.trace.strings[op.operator_name] == row.operator_name &&
+  const Op& op = run.trace->ops[id];
+  return op.kind == row.kind && op.phase == row.phase && run.trace->strings[op.operator_name] == row.operator_name &&
          name_of(run, id) == row.name;
 }
 
@@ -183,7 +183,7 @@ OpRef largest_example(const RunComparison& comparison, std::size_t i, const RunA
   const bool added = row.change == OpChange::added;
   const Run& run = added ? *other.run : *base.run;
   Largest largest(row, run, added ? 1 : 0);
-  const std::size_t ops = run.trace.ops.size();
+  const std::size_t ops = run.trace->ops.size();
   if (row.change == OpChange::changed)
     for (const OpPair& pair : comparison.pairs) {
       const OpCost before = cost_of(run, pair.base), after = cost_of(*other.run, pair.other);

@@ -126,6 +126,8 @@ Trace modelled_on(Trace trace, const Machine& machine) {
   return trace;
 }
 
+bool lacks_durations(const Trace& trace) { return std::any_of(trace.ops.begin(), trace.ops.end(), lacks_duration); }
+
 Trace with_missing_durations(Trace trace, const Machine& machine) {
   const StepPricer prices(trace, machine);
   std::size_t missing = 0;

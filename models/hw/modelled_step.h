@@ -25,6 +25,9 @@ bool measured_nowhere(const Trace& trace);
 // REQUIRES: measured_nowhere(trace). The result knows timing, and its machine is `machine`.
 Trace modelled_on(Trace trace, const Machine& machine);
 
+// Is there device work that has no duration of its own, and was not added by a policy?
+bool lacks_durations(const Trace& trace);
+
 // The ops among measured ones that have no duration of their own, priced as above; a note counts them.
 Trace with_missing_durations(Trace trace, const Machine& machine);
 

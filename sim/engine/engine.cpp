@@ -12,9 +12,9 @@ namespace memwall {
 Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationOptions& options,
                const TierAllocators& allocators)
     : trace_(trace),
-      machine_(machine.machine),
+      machine_(machine),
       options_(options),
-      activities_(machine.machine, trace.ranks, rank_count(trace), queue_, kEnd, kSolve, options.observer),
+      activities_(machine, trace.ranks, rank_count(trace), queue_, kEnd, kSolve, options.observer),
       memory_(trace, machine, allocators, options.observer),
       records_(trace.ops.size()),
       done_(trace.ops.size(), 0),

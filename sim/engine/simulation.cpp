@@ -46,14 +46,13 @@ class LifetimeRecorder : public Observer {
 };
 
 SimulationResult simulate_planned(const Trace& trace, const RankMachine& ranks, const SimulationOptions& options) {
-  const Machine& machine = ranks.machine;
-  LifetimeRecorder recorder(trace, machine);
+  LifetimeRecorder recorder(trace, ranks);
   SimulationOptions first;
   first.allocator = "ideal";
   first.observer = &recorder;
-  Engine(trace, ranks, first, tier_allocators(machine, first.allocator)).run();
+  Engine(trace, ranks, first, tier_allocators(ranks, first.allocator)).run();
   const std::vector<std::vector<Lifetime>> lifetimes = std::move(recorder).lifetimes();
-  TierAllocators planned = tier_allocators(machine, "ideal", options.allocator_settings);
+  TierAllocators planned = tier_allocators(ranks, "ideal", options.allocator_settings);
   planned.device = [&lifetimes](std::size_t tier, Bytes capacity) {
     return make_planned_allocator(lifetimes[tier], plan_arena(lifetimes[tier]), capacity);
   };
@@ -87,14 +86,16 @@ void require_allocator(const SimulationOptions& options) {
 }
 
 SimulationResult simulate(const Trace& trace, const Machine& machine, const SimulationOptions& options) {
+  return simulate(trace, machine_of_ranks(machine, trace), options);
+}
+
+SimulationResult simulate(const Trace& trace, const RankMachine& ranks, const SimulationOptions& options) {
   require_allocator(options);
   if (options.pager != nullptr && rank_count(trace) > 1)
     throw UsageError("Trace '" + trace.name + "' holds " + std::to_string(rank_count(trace)) +
                      " ranks, and a pager sees one GPU's memory; expected a trace of one rank, or no pager.");
-  const RankMachine ranks = machine_of_ranks(machine, trace);
   if (options.allocator == kArena) return simulate_planned(trace, ranks, options);
-  return Engine(trace, ranks, options, tier_allocators(ranks.machine, options.allocator, options.allocator_settings))
-      .run();
+  return Engine(trace, ranks, options, tier_allocators(ranks, options.allocator, options.allocator_settings)).run();
 }
 
 std::string_view to_string(WaitReason reason) {

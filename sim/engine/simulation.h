@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/memory/allocator.h"
-#include "sim/machine/machine.h"
+#include "sim/machine/rank_machine.h"
 #include "sim/engine/observer.h"
 #include "sim/policy/pager.h"
 #include "sim/trace/trace.h"
@@ -128,5 +128,7 @@ void require_allocator(const SimulationOptions& options);
 // place or a route that the machine lacks, and what require_allocator throws; InputError where ops wait for each other
 // in a circle. REQUIRES: check(trace) is empty.
 SimulationResult simulate(const Trace& trace, const Machine& machine, const SimulationOptions& options);
+// The same on a machine that is written out for the ranks of this trace.
+SimulationResult simulate(const Trace& trace, const RankMachine& ranks, const SimulationOptions& options);
 
 }  // namespace memwall

@@ -24,10 +24,10 @@ TierAllocators tier_allocators(const Machine& machine, const std::string& device
 
 TierMemory::TierMemory(const Trace& trace, const RankMachine& ranks, const TierAllocators& allocators,
                        Observer* observer)
-    : trace_(trace), observer_(observer), tiers_(ranks.machine.tiers.size()), where_(trace.storages.size()) {
+    : trace_(trace), observer_(observer), tiers_(ranks.tiers.size()), where_(trace.storages.size()) {
   const std::vector<Bytes> untracked = untracked_by_tier(ranks, trace);
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
-    const Tier& tier = ranks.machine.tiers[i];
+    const Tier& tier = ranks.tiers[i];
     TierState& state = tiers_[i];
     state.capacity = tier.holds();
     state.untracked = untracked[i];

@@ -15,30 +15,6 @@ std::string suffix_of(const Trace& trace, std::size_t rank) {
   return " rank " + std::to_string(trace.rank_table[rank].number);
 }
 
-// How many rows come before those that are written out for further ranks.
-template <class Row>
-std::size_t rows_of_one(const std::vector<Row>& rows, const Trace& trace) {
-  std::size_t count = rows.size();
-  for (std::size_t rank = 1; rank < rank_count(trace); ++rank) {
-    const std::string suffix = suffix_of(trace, rank);
-    for (std::size_t i = 0; i < count; ++i)
-      if (rows[i].name.ends_with(suffix)) count = i;
-  }
-  return count;
-}
-
-// What `machine` was before it was written out.
-Machine of_one(const Machine& machine, const Trace& trace) {
-  Machine one = machine;
-  one.tiers.resize(rows_of_one(machine.tiers, trace));
-  one.links.resize(rows_of_one(machine.links, trace));
-  std::erase_if(one.routes, [&](const Route& route) {
-    return route.from >= one.tiers.size() || route.to >= one.tiers.size() ||
-           std::any_of(route.links.begin(), route.links.end(), [&](auto link) { return link >= one.links.size(); });
-  });
-  return one;
-}
-
 // The first rank of those that have the link in common with `rank`.
 std::size_t owner_of(const Link& link, const Trace& trace, std::size_t rank) {
   const std::uint32_t sharers = std::max(1u, link.sharers);
@@ -55,12 +31,12 @@ void add_tiers(RankMachine& ranks, RankView& view, const std::string& suffix) {
     tier.name += suffix;
     if (tier.memory_link >= 0 && static_cast<std::size_t>(tier.memory_link) < view.link.size())
       tier.memory_link = view.link[static_cast<std::size_t>(tier.memory_link)];
-    if (ranks.machine.tiers.size() == kMostTiers)
+    if (ranks.tiers.size() == kMostTiers)
       throw UsageError("The trace holds " + std::to_string(ranks.views.capacity()) + " ranks, and with a '" +
                        ranks.one.tiers[t].name + "' for each of them machine '" + ranks.one.name +
                        "' would have more than 255 tiers of memory; expected fewer ranks in one trace.");
-    view.tier.back() = static_cast<std::uint8_t>(ranks.machine.tiers.size());
-    ranks.machine.tiers.push_back(std::move(tier));
+    view.tier.back() = static_cast<std::uint8_t>(ranks.tiers.size());
+    ranks.tiers.push_back(std::move(tier));
   }
 }
 
@@ -71,9 +47,9 @@ void add_links(RankMachine& ranks, RankView& view, const Trace& trace, std::size
       view.link.push_back(ranks.views[owner].link[l]);
       continue;
     }
-    view.link.push_back(static_cast<std::uint16_t>(ranks.machine.links.size()));
-    ranks.machine.links.push_back(ranks.one.links[l]);
-    ranks.machine.links.back().name += suffix_of(trace, rank);
+    view.link.push_back(static_cast<std::uint16_t>(ranks.links.size()));
+    ranks.links.push_back(ranks.one.links[l]);
+    ranks.links.back().name += suffix_of(trace, rank);
   }
 }
 
@@ -106,10 +82,10 @@ RankView first_view(const Machine& one) {
 
 }  // namespace
 
-RankMachine machine_of_ranks(const Machine& machine, const Trace& trace) {
+RankMachine machine_of_ranks(const Machine& one, const Trace& trace) {
   RankMachine ranks;
-  ranks.one = rank_count(trace) == 1 ? machine : of_one(machine, trace);
-  ranks.machine = ranks.one;
+  static_cast<Machine&>(ranks) = one;
+  ranks.one = one;
   ranks.views.reserve(rank_count(trace));
   ranks.views.push_back(first_view(ranks.one));
   for (std::size_t rank = 1; rank < rank_count(trace); ++rank) {
@@ -117,14 +93,14 @@ RankMachine machine_of_ranks(const Machine& machine, const Trace& trace) {
     add_links(ranks, view, trace, rank);
     add_tiers(ranks, view, suffix_of(trace, rank));
     add_routes(ranks, view);
-    append_new_routes(view, ranks.machine.routes);
+    append_new_routes(view, ranks.routes);
     ranks.views.push_back(std::move(view));
   }
   return ranks;
 }
 
 std::vector<Bytes> untracked_by_tier(const RankMachine& ranks, const Trace& trace) {
-  std::vector<Bytes> bytes(ranks.machine.tiers.size(), 0);
+  std::vector<Bytes> bytes(ranks.tiers.size(), 0);
   const int hbm = ranks.one.tier("hbm");
   if (hbm < 0) return bytes;
   for (std::size_t rank = 0; rank < ranks.views.size(); ++rank)

@@ -14,22 +14,23 @@
 
 namespace memwall {
 
-// Where one rank finds what the machine of one GPU has: indices into RankMachine::machine.
+// Where one rank finds what the machine of one GPU has: indices into RankMachine.
 struct RankView {
   std::vector<std::uint8_t> tier;   // by index into the tiers of one GPU
   std::vector<std::uint16_t> link;  // likewise links
   std::vector<Route> routes;        // as those of one GPU, over this rank's tiers and links
 };
 
-struct RankMachine {
-  Machine one;      // as one GPU has it: what comes first in `machine`
-  Machine machine;  // of all ranks; equal to `one` where there is one rank
-  std::vector<RankView> views;
+// A machine whose tiers and links are those of all ranks. Where there is one rank they are the file's.
+struct RankMachine : Machine {
+  Machine one;                  // as one GPU has it; its tiers and links come first, with the same indices
+  std::vector<RankView> views;  // one per rank
 };
 
-// `machine` is that of one GPU, or already that of the trace's ranks.
+// `one` is the machine of one GPU.
 // Throws UsageError where the ranks would have more tiers than can be numbered (255).
-RankMachine machine_of_ranks(const Machine& machine, const Trace& trace);
+RankMachine machine_of_ranks(const Machine& one, const Trace& trace);
+RankMachine machine_of_ranks(const RankMachine& ranks, const Trace& trace) = delete;  // it is written out already
 
 // Bytes that are on each tier of the ranks' machine before the window and are no storages.
 std::vector<Bytes> untracked_by_tier(const RankMachine& ranks, const Trace& trace);

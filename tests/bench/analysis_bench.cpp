@@ -71,7 +71,7 @@ void path(benchmark::State& state) {
   const Run run = run_of(trace_of(state.range(0)));
   std::size_t segments = 0;
   for (auto _ : state) segments = critical_path(run).size();
-  per_op(state, run.trace.ops.size());
+  per_op(state, run.trace->ops.size());
   state.counters["segments"] = static_cast<double>(segments);
 }
 BENCHMARK(path)->ArgName("program")->DenseRange(kGpt, kRanks)->Unit(benchmark::kMillisecond);
@@ -81,21 +81,21 @@ void paths_of_ranks(benchmark::State& state) {
   for (auto _ : state)
     for (std::uint16_t rank = 0; rank < rank_count(run.trace); ++rank)
       benchmark::DoNotOptimize(critical_path_of_rank(run, rank).size());
-  per_op(state, run.trace.ops.size());
+  per_op(state, run.trace->ops.size());
 }
 BENCHMARK(paths_of_ranks)->Unit(benchmark::kMillisecond);
 
 void accounting(benchmark::State& state) {
   const Run run = run_of(trace_of(state.range(0)));
   for (auto _ : state) benchmark::DoNotOptimize(account(run).steps.size());
-  per_op(state, run.trace.ops.size());
+  per_op(state, run.trace->ops.size());
 }
 BENCHMARK(accounting)->ArgName("program")->DenseRange(kGpt, kRanks)->Unit(benchmark::kMillisecond);
 
 void summary(benchmark::State& state) {
   const Run run = run_of(trace_of(state.range(0)));
   for (auto _ : state) benchmark::DoNotOptimize(summarize(run).ops);
-  per_op(state, run.trace.ops.size());
+  per_op(state, run.trace->ops.size());
 }
 BENCHMARK(summary)->ArgName("program")->DenseRange(kGpt, kRanks)->Unit(benchmark::kMillisecond);
 

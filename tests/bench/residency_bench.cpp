@@ -19,7 +19,7 @@ std::shared_ptr<const RunSource> source() {
     std::mt19937_64 random(1);
     run->memory.assign(run->machine.tiers.size(), {});
     for (auto& points : run->memory) points.push_back({});
-    const auto label = run->trace.strings.intern("activation");
+    const auto label = run->trace.edit().strings.intern("activation");
     for (std::size_t i = 0; i < kStays; ++i) {
       const Time begin = nanoseconds(static_cast<std::int64_t>(i) * 700);
       const Time end =
@@ -28,7 +28,7 @@ std::shared_ptr<const RunSource> source() {
       storage.bytes = static_cast<Bytes>(512 << random() % 12);
       storage.kind = static_cast<StorageKind>(random() % kStorageKinds);
       storage.label = label;
-      run->trace.storages.push_back(storage);
+      run->trace.edit().storages.push_back(storage);
       run->residency.push_back(
           {static_cast<StorageId>(i), static_cast<std::uint8_t>(random() % 8 == 0 ? 1 : 0), begin, end});
       run->result.end = std::max(run->result.end, end);

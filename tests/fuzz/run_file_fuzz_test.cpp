@@ -93,7 +93,7 @@ TEST_F(RunFileFuzz, SurvivesWrongNumbersUnderRightChecksums) {
   const memwall::Run run = read_run(folder_ / "whole.h5");
   // Columns of small numbers lie in the file as plain runs of bytes: find the one of op kinds and those behind it.
   std::string kinds;
-  for (const Op& op : run.trace.ops) kinds += static_cast<char>(op.kind);
+  for (const Op& op : run.trace->ops) kinds += static_cast<char>(op.kind);
   const std::size_t at = whole_.find(kinds);
   ASSERT_NE(at, std::string::npos);
   int refusals = 0;

@@ -102,7 +102,7 @@ std::shared_ptr<const Run> every_kind_of_lane() {
   for (std::size_t link = 0; link < run.machine.links.size(); ++link) {
     const std::string& name = run.machine.links[link].name;
     for (const OpId id : {read, up, down, write}) {
-      const Op& op = run.trace.ops[id];
+      const Op& op = run.trace->ops[id];
       const bool crosses = name == (id == read   ? "nvme_read"
                                     : id == up   ? "pcie_h2d"
                                     : id == down ? "pcie_d2h"

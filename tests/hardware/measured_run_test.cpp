@@ -86,7 +86,7 @@ TEST(Repriced, AKernelIsNotSlowedByItself) {
   for (OpId id = 0; id < step.ops.size(); ++id)
     if (step.ops[id].kind == OpKind::kernel) {
       EXPECT_EQ(run.result.records[id].end - run.result.records[id].start, milliseconds(100));
-      EXPECT_NEAR(static_cast<double>(run.trace.ops[id].bytes), 100e9, 1);
+      EXPECT_NEAR(static_cast<double>(run.trace->ops[id].bytes), 100e9, 1);
     }
 }
 

@@ -106,7 +106,7 @@ TEST_F(CheckpointVgg13, TheStepGrowsByWhatIsRunAgain) {
 TEST_F(CheckpointVgg13, EveryInstantIsAccountedFor) {
   memwall::Run run;
   run.trace = rewritten(*trace_, "checkpoint:mode=sqrt");
-  run.machine = load_machine("h100-sxm-80gb");
+  run.machine = machine_of_ranks(load_machine("h100-sxm-80gb"), run.trace);
   run.result = on_h100(run.trace, "pytorch");
   const TimeAccounting accounting = account(run);
   EXPECT_EQ(accounting.total.total(), run.result.end);

@@ -27,8 +27,8 @@ bool touches(const Slice& slice, TimeRange range) { return slice.begin <= range.
 // What stands in a thread's or a stream's lane, by going through all ops.
 std::vector<Slice> slices_of(const memwall::Run& run, const RunLane& lane) {
   std::vector<Slice> slices;
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
-    const Op& op = run.trace.ops[id];
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
+    const Op& op = run.trace->ops[id];
     const OpRecord& r = run.result.records[id];
     if (lane.kind == RunLaneKind::stream && r.start != kNever && op.stream == lane.index)
       slices.push_back({r.start, r.end, id});
@@ -154,7 +154,7 @@ TEST_P(ViewerCaptures, WhatLivesAtThePeakIsWhatTheRunSays) {
 // --- time ---
 
 std::vector<OpId> longest_ops(const memwall::Run& run, std::size_t count) {
-  std::vector<OpId> ops(run.trace.ops.size());
+  std::vector<OpId> ops(run.trace->ops.size());
   for (OpId id = 0; id < ops.size(); ++id) ops[id] = id;
   std::stable_sort(ops.begin(), ops.end(), [&](OpId a, OpId b) { return cost_of(run, a).time > cost_of(run, b).time; });
   ops.resize(std::min(ops.size(), count));

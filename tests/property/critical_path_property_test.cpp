@@ -166,7 +166,7 @@ class Bounds {
 
 // Every op at its earliest time is what makes the graph a reference for the walk.
 void require_earliest(const memwall::Run& run, const Bounds& bounds) {
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
     const OpRecord& record = run.result.records[id];
     RC_ASSERT(record.host_start == bounds.earliest(Bounds::call_begin(id)));
     RC_ASSERT(record.host_end == bounds.earliest(Bounds::call_end(id)));
@@ -190,8 +190,8 @@ RC_GTEST_PROP(CriticalPathProperty, IsALongestPathOfTheBounds, ()) {
   }
   RC_ASSERT(at == run.result.end);
   // Several ends may tie for the last: a point is critical if it is for one of them.
-  std::vector<bool> critical(4 * run.trace.ops.size() + 1, false);
-  for (OpId id = 0; id < run.trace.ops.size(); ++id)
+  std::vector<bool> critical(4 * run.trace->ops.size() + 1, false);
+  for (OpId id = 0; id < run.trace->ops.size(); ++id)
     for (const std::size_t point : {Bounds::work_end(id), Bounds::call_end(id)}) {
       const bool runs = point == Bounds::call_end(id) || run.result.records[id].start != kNever;
       if (!runs || bounds.earliest(point) != run.result.end) continue;
@@ -228,9 +228,9 @@ RC_GTEST_PROP(AccountingProperty, AddsUpToThePicosecond, ()) {
     RC_ASSERT(step.times.total() == step.window.end - step.window.begin);
   // Compute is the union of its kernels, however they overlap: count it instant by instant.
   std::map<Time, int> change;
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
     const OpRecord& record = run.result.records[id];
-    if (record.start == kNever || run.trace.ops[id].phase == Phase::recompute) continue;
+    if (record.start == kNever || run.trace->ops[id].phase == Phase::recompute) continue;
     ++change[record.start];
     --change[record.end];
   }

@@ -7,8 +7,8 @@
 namespace memwall {
 
 HandmadeRun::HandmadeRun() {
-  run.machine = test_machine();
-  Trace& trace = run.trace;
+  run.machine = machine_of_ranks(test_machine(), run.trace);
+  Trace& trace = run.trace.edit();
   trace.name = "hand";
   trace.threads = {{"main"}};
   trace.streams = {{"compute", 0, StreamRole::compute},
@@ -26,7 +26,7 @@ HandmadeRun::HandmadeRun() {
 OpId HandmadeRun::host(OpKind kind, std::string_view name, double begin, double end) {
   Op op;
   op.kind = kind;
-  op.name = run.trace.strings.intern(name);
+  op.name = run.trace.edit().strings.intern(name);
   OpRecord record;
   record.host_start = from_microseconds(begin);
   record.host_end = from_microseconds(end);
@@ -34,9 +34,9 @@ OpId HandmadeRun::host(OpKind kind, std::string_view name, double begin, double 
   record.host_reason = previous_ == kNoOp ? WaitReason::none : WaitReason::program_order;
   op.host_gap = record.host_start - (previous_ == kNoOp ? Time{} : run.result.records[previous_].host_end);
   op.host_cost = record.host_end - record.host_start;
-  run.trace.ops.push_back(op);
+  run.trace.edit().ops.push_back(op);
   run.result.records.push_back(record);
-  previous_ = static_cast<OpId>(run.trace.ops.size() - 1);
+  previous_ = static_cast<OpId>(run.trace->ops.size() - 1);
   return previous_;
 }
 
@@ -59,7 +59,7 @@ void HandmadeRun::waited(OpId id, WaitReason reason, OpId cause) {
 }
 
 void HandmadeRun::step(std::string_view name, OpId first, OpId last) {
-  run.trace.steps.push_back({std::string(name), first, last});
+  run.trace.edit().steps.push_back({std::string(name), first, last});
 }
 
 Run HandmadeRun::finish() {
@@ -73,7 +73,7 @@ Run HandmadeRun::finish() {
     last = std::max(last, record.end);
   }
   result.gpu_span = first == kNever ? Duration{} : last - first;
-  if (!run.trace.steps.empty())
+  if (!run.trace->steps.empty())
     for (const StepWindow& window : step_windows(run))
       result.steps.push_back({window.name, window.end - window.begin, result.gpu_span});
   return run;

@@ -40,7 +40,7 @@ std::vector<Busy> busy_intervals(const Run& run, std::uint32_t only = kEveryRank
   for (OpId id = 0; id < run.result.records.size(); ++id) {
     const OpRecord& record = run.result.records[id];
     if (record.start == kNever || record.end <= record.start) continue;
-    const Op& op = run.trace.ops[id];
+    const Op& op = run.trace->ops[id];
     const TimeClass time_class = device_class(op);
     if (time_class != TimeClass::compute && time_class != TimeClass::recompute) continue;
     const std::uint16_t rank = ranks == 1 ? std::uint16_t{0} : rank_of(run.trace, op);

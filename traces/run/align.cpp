@@ -154,7 +154,7 @@ bool same_lineage(const Run& base, const Run& other) {
     const auto same = [](const InputFile& a, const InputFile& b) { return a.hash == b.hash; };
     if (std::equal(base.inputs.begin(), base.inputs.end(), other.inputs.begin(), other.inputs.end(), same)) return true;
   }
-  return !base.trace.name.empty() && base.trace.name == other.trace.name;
+  return !base.trace->name.empty() && base.trace->name == other.trace->name;
 }
 
 std::vector<OpPair> align(const Run& base, const Run& other) {

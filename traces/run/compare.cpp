@@ -11,8 +11,8 @@ namespace {
 class Differences {
  public:
   void note(OpChange change, const Run& run, OpId id, const OpCost& base, const OpCost& other) {
-    const Op& op = run.trace.ops[id];
-    const Key key{change, std::string(name_of(run, id)), run.trace.strings[op.operator_name], op.kind, op.phase};
+    const Op& op = run.trace->ops[id];
+    const Key key{change, std::string(name_of(run, id)), run.trace->strings[op.operator_name], op.kind, op.phase};
     OpDifference& d = by_key_[key];
     ++d.count;
     d.base_time += base.time;
@@ -42,7 +42,7 @@ class Differences {
 };
 
 void compare_ops(const Run& base, const Run& other, const std::vector<OpPair>& pairs, Comparison& out) {
-  std::vector<bool> kept(base.trace.ops.size(), false), present(other.trace.ops.size(), false);
+  std::vector<bool> kept(base.trace->ops.size(), false), present(other.trace->ops.size(), false);
   Differences differences;
   for (const OpPair& pair : pairs) {
     kept[pair.base] = present[pair.other] = true;
@@ -152,16 +152,16 @@ std::string_view to_string(OpChange change) {
 
 OpCost cost_of(const Run& run, OpId id) {
   const OpRecord& record = run.result.records[id];
-  const Op& op = run.trace.ops[id];
+  const Op& op = run.trace->ops[id];
   const bool on_device = record.start != kNever;
   const bool sized = op.kind == OpKind::alloc || op.kind == OpKind::free;
   return {on_device ? record.end - record.start : record.host_end - record.host_start,
-          sized ? run.trace.storages[op.target].bytes : op.bytes};
+          sized ? run.trace->storages[op.target].bytes : op.bytes};
 }
 
 std::string_view name_of(const Run& run, OpId id) {
-  const Op& op = run.trace.ops[id];
-  const std::string& given = run.trace.strings[op.name];
+  const Op& op = run.trace->ops[id];
+  const std::string& given = run.trace->strings[op.name];
   return given.empty() ? to_string(op.kind) : std::string_view(given);
 }
 

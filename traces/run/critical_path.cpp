@@ -23,12 +23,12 @@ enum class At : std::uint8_t {
 // waited for is found again from the program, by the rules of docs/engine.md: the last to end of those that
 // the stream or event stands behind. Per op; empty where no host work is.
 std::vector<OpId> find_awaited(const Run& run) {
-  const std::vector<Op>& ops = run.trace.ops;
+  const std::vector<Op>& ops = run.trace->ops;
   if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::host_work; })) return {};
   std::vector<OpId> awaited(ops.size(), kNoOp);
   // What each stands behind: of the ops that a stream waits for only the last to end can decide, and it stays the
   // last whatever is added.
-  std::vector<OpId> stream(run.trace.streams.size(), kNoOp);
+  std::vector<OpId> stream(run.trace->streams.size(), kNoOp);
   std::unordered_map<std::uint32_t, OpId> event;  // a file may count more events than it has ops
   const auto of_event = [&](std::uint32_t number) {
     const auto found = event.find(number);
@@ -48,7 +48,7 @@ std::vector<OpId> find_awaited(const Run& run) {
     if (op.wait_for == WaitFor::event) awaited[id] = of_event(op.target);
     if (op.wait_for == WaitFor::device)
       for (std::size_t s = 0; s < stream.size(); ++s)
-        if (run.trace.streams[s].rank == run.trace.threads[op.thread].rank) awaited[id] = later(awaited[id], stream[s]);
+        if (run.trace->streams[s].rank == run.trace->threads[op.thread].rank) awaited[id] = later(awaited[id], stream[s]);
   }
   return awaited;
 }
@@ -59,7 +59,7 @@ class Walk {
 
   // kAllRanks: wherever the path leads. `awaited`: as find_awaited(run) gives; must outlive the walk.
   Walk(const Run& run, std::uint32_t rank, Time end, const std::vector<OpId>& awaited)
-      : run_(run), ops_(run.trace.ops), records_(run.result.records), rank_(rank), cursor_(end), awaited_(awaited) {}
+      : run_(run), ops_(run.trace->ops), records_(run.result.records), rank_(rank), cursor_(end), awaited_(awaited) {}
 
   std::vector<PathSegment> segments() {
     find_last();
@@ -210,7 +210,7 @@ class Walk {
       return std::tie(records_[a].start, records_[a].end, a) < std::tie(records_[b].start, records_[b].end, b);
     });
     previous_.assign(ops_.size(), kNoOp);
-    std::vector<OpId> last(run_.trace.streams.size(), kNoOp);
+    std::vector<OpId> last(run_.trace->streams.size(), kNoOp);
     for (const OpId id : started) {
       previous_[id] = last[ops_[id].stream];
       last[ops_[id].stream] = id;

@@ -24,7 +24,7 @@ Period period_of(const Run& run) {
     period.begin = std::min(period.begin, window.begin);
     period.end = std::max(period.end, window.end);
   }
-  const std::size_t ranks = std::max<std::size_t>(1, run.trace.rank_table.size());
+  const std::size_t ranks = std::max<std::size_t>(1, run.trace->rank_table.size());
   period.steps = std::max(1.0, static_cast<double>(windows.size()) / static_cast<double>(ranks));
   return period;
 }
@@ -36,9 +36,9 @@ std::vector<Duration> busy_times(const Run& run, const Period& period, std::size
   std::vector<std::vector<std::pair<Time, Time>>> spans(devices);
   for (OpId id = 0; id < run.result.records.size(); ++id) {
     const OpRecord& record = run.result.records[id];
-    if (record.start == kNever || !is_load(run.trace.ops[id].kind)) continue;
+    if (record.start == kNever || !is_load(run.trace->ops[id].kind)) continue;
     const Time begin = std::max(record.start, period.begin), end = std::min(record.end, period.end);
-    if (begin < end) spans[run.trace.streams[run.trace.ops[id].stream].device].emplace_back(begin, end);
+    if (begin < end) spans[run.trace->streams[run.trace->ops[id].stream].device].emplace_back(begin, end);
   }
   std::vector<Duration> busy;
   for (auto& of_device : spans) {
@@ -58,7 +58,7 @@ std::vector<Duration> busy_times(const Run& run, const Period& period, std::size
 std::vector<double> tier_traffic(const Run& run) {
   std::vector<double> bytes(run.machine.tiers.size(), 0);
   std::vector<int> tier_of_place;
-  for (const std::string& place : run.trace.places) tier_of_place.push_back(run.machine.tier(place));
+  for (const std::string& place : run.trace->places) tier_of_place.push_back(run.machine.tier(place));
   const int hbm = run.machine.tier("hbm"), host = run.machine.tier("host");
   const auto add = [&](int tier, Bytes moved) {
     if (tier < 0) return;
@@ -71,7 +71,7 @@ std::vector<double> tier_traffic(const Run& run) {
     const bool in_host = tier < 0 || run.machine.tiers[static_cast<std::size_t>(tier)].tier_class == TierClass::device;
     return in_host ? host : tier;
   };
-  for (const Op& op : run.trace.ops) {
+  for (const Op& op : run.trace->ops) {
     if (op.kind == OpKind::copy || op.kind == OpKind::storage_io) {
       add(place(op.from), op.bytes);
       add(place(op.to), op.bytes);
@@ -95,15 +95,14 @@ EnergyShare share_of(const std::string& name, double bytes, double picojoules_pe
 }
 
 void add_traffic(const Run& run, double steps, StepEnergyPrice& energy_price) {
-  const Machine& machine = run.machine;
-  const double ranks = run.trace.ranks;
+  const RankMachine& machine = run.machine;
+  const double ranks = run.trace->ranks;
   std::set<std::size_t> memory_links;  // of the GPUs
-  const RankMachine laid_out = machine_of_ranks(machine, run.trace);
-  for (const RankView& view : laid_out.views)
-    if (!view.link.empty()) memory_links.insert(view.link[laid_out.one.hbm_link]);
+  for (const RankView& view : machine.views)
+    if (!view.link.empty()) memory_links.insert(view.link[machine.one.hbm_link]);
   for (std::size_t l = 0; l < machine.links.size() && l < run.result.links.size(); ++l) {
     // A link's bytes are those of all folded ranks behind it; there are as many such links as it takes for all ranks.
-    const double behind = std::max(1u, std::min(run.trace.ranks, machine.links[l].sharers));
+    const double behind = std::max(1u, std::min(run.trace->ranks, machine.links[l].sharers));
     const double bytes = static_cast<double>(run.result.links[l].bytes) * ranks / behind / steps;
     energy_price.links.push_back(
         share_of(machine.links[l].name, bytes, machine.links[l].picojoules_per_byte, memory_links.contains(l)));
@@ -135,12 +134,12 @@ StepEnergyPrice step_energy_price(const Run& run) {
   StepEnergyPrice energy_price;
   std::set<std::uint16_t> devices;
   std::size_t most = 1;
-  for (const Stream& stream : run.trace.streams) {
+  for (const Stream& stream : run.trace->streams) {
     devices.insert(stream.device);
     most = std::max<std::size_t>(most, stream.device + 1u);
   }
   const double of_trace = static_cast<double>(std::max<std::size_t>(1, devices.size()));
-  const double ranks = run.trace.ranks, gpus = of_trace * ranks;
+  const double ranks = run.trace->ranks, gpus = of_trace * ranks;
   energy_price.gpus = static_cast<std::uint32_t>(gpus);
   const Period period = period_of(run);
   const double step = period.seconds() / period.steps;

@@ -26,7 +26,7 @@ class ChromeWriter {
   ChromeWriter(const Run& run, std::ostream& out) : run_(run), lanes_(run), stream_(out) {}
 
   void write() {
-    text_ = "{\"displayTimeUnit\":\"ns\",\"traceName\":" + json_quoted(run_.trace.name) + ",\"traceEvents\":[";
+    text_ = "{\"displayTimeUnit\":\"ns\",\"traceName\":" + json_quoted(run_.trace->name) + ",\"traceEvents\":[";
     describe_lanes();
     lanes_.for_each([this](const ExportSlice& slice) { write_slice(slice); });
     write_edges();
@@ -90,8 +90,8 @@ class ChromeWriter {
   }
 
   void write_move(const MoveRecord& move) {
-    const Storage& storage = run_.trace.storages[move.storage];
-    const std::string& label = run_.trace.strings[storage.label];
+    const Storage& storage = run_.trace->storages[move.storage];
+    const std::string& label = run_.trace->strings[storage.label];
     print(",\"name\":{},\"cat\":\"move\",\"args\":{{\"storage\":{},\"bytes\":{}",
           json_quoted(label.empty() ? fmt::format("storage {}", move.storage) : label), move.storage, move.bytes);
     if (move.for_op != kNoOp) print(",\"for op\":{}", move.for_op);
@@ -99,7 +99,7 @@ class ChromeWriter {
   }
 
   void write_op(OpId id, LaneGroup group) {
-    const Op& op = run_.trace.ops[id];
+    const Op& op = run_.trace->ops[id];
     const OpRecord& record = run_.result.records[id];
     const bool host = group == LaneGroup::host;
     print(",\"name\":{},\"cat\":\"{}\",\"args\":{{\"op\":{},\"phase\":\"{}\",\"origin\":\"{}\",\"waited for\":\"{}\"",
@@ -107,8 +107,8 @@ class ChromeWriter {
           to_string(host ? record.host_reason : record.device_reason));
     if (const OpId cause = host ? record.host_cause : record.device_cause; cause != kNoOp)
       print(",\"cause\":{}", cause);
-    if (op.operator_name != 0) print(",\"operator\":{}", json_quoted(run_.trace.strings[op.operator_name]));
-    if (op.module != 0) print(",\"module\":{}", json_quoted(run_.trace.strings[op.module]));
+    if (op.operator_name != 0) print(",\"operator\":{}", json_quoted(run_.trace->strings[op.operator_name]));
+    if (op.module != 0) print(",\"module\":{}", json_quoted(run_.trace->strings[op.module]));
     if (op.bytes != 0) print(",\"bytes\":{}", op.bytes);
     text_ += '}';
   }
@@ -118,7 +118,7 @@ class ChromeWriter {
   void write_edges() {
     std::uint64_t number = 0;
     for (const ExportEdge& edge : lanes_.edges()) {
-      const Op &from = run_.trace.ops[edge.from], &to = run_.trace.ops[edge.to];
+      const Op &from = run_.trace->ops[edge.from], &to = run_.trace->ops[edge.to];
       const OpRecord &cause = run_.result.records[edge.from], &effect = run_.result.records[edge.to];
       const char* const name = edge.from_host ? "hand-over" : edge.on_host ? "wait" : "event";
       const Time leaves =

@@ -67,7 +67,7 @@ class CsvWriter {
 void export_csv(const Run& run, std::ostream& out) {
   const CsvWriter writer(run);
   std::string text(kColumns);
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
     writer.append(id, text);
     if (text.size() > kFlushBytes) {
       out.write(text.data(), static_cast<std::streamsize>(text.size()));

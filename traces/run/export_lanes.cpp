@@ -111,7 +111,7 @@ void ExportLanes::for_each(const std::function<void(const ExportSlice&)>& visit)
 
 std::vector<ExportEdge> ExportLanes::edges() const {
   const std::vector<OpRecord>& records = run_.result.records;
-  const std::vector<Op>& ops = run_.trace.ops;
+  const std::vector<Op>& ops = run_.trace->ops;
   const auto works = [&](OpId id) { return id < ops.size() && has_work(ops[id], records[id]); };
   const auto calls = [&](OpId id) { return id < ops.size() && has_call(ops[id], records[id]); };
   std::vector<ExportEdge> edges;

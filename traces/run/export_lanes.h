@@ -46,7 +46,7 @@ class ExportLanes {
   // The lane of an op's call, or of its work on a stream.
   std::uint32_t host_lane(const Op& op) const { return op.thread; }
   std::uint32_t stream_lane(const Op& op) const {
-    return static_cast<std::uint32_t>(run_.trace.threads.size()) + op.stream;
+    return static_cast<std::uint32_t>(run_.trace->threads.size()) + op.stream;
   }
 
   // Calls, then work on streams, then engines and moves; ascending in time within each lane.

@@ -222,7 +222,7 @@ class PerfettoWriter {
   }
 
   void describe_op(OpId id, LaneGroup group, ProtobufText& out, ProtobufText& content) {
-    const Op& op = run_.trace.ops[id];
+    const Op& op = run_.trace->ops[id];
     const OpRecord& record = run_.result.records[id];
     const bool host = group == LaneGroup::host;
     out.number(event::kNameId, intern(display_name(run_.trace, op), content));
@@ -233,13 +233,13 @@ class PerfettoWriter {
     annotate(out, "waited for", to_string(host ? record.host_reason : record.device_reason));
     if (const OpId cause = host ? record.host_cause : record.device_cause; cause != kNoOp)
       annotate(out, "cause", std::int64_t{cause});
-    if (op.operator_name != 0) annotate(out, "operator", printable(run_.trace.strings[op.operator_name]));
-    if (op.module != 0) annotate(out, "module", printable(run_.trace.strings[op.module]));
+    if (op.operator_name != 0) annotate(out, "operator", printable(run_.trace->strings[op.operator_name]));
+    if (op.module != 0) annotate(out, "module", printable(run_.trace->strings[op.module]));
     if (op.bytes != 0) annotate(out, "bytes", op.bytes);
   }
 
   void describe_move(const MoveRecord& move, ProtobufText& out, ProtobufText& content) {
-    const std::string& label = run_.trace.strings[run_.trace.storages[move.storage].label];
+    const std::string& label = run_.trace->strings[run_.trace->storages[move.storage].label];
     out.number(event::kNameId, intern(label.empty() ? fmt::format("storage {}", move.storage) : label, content));
     out.text(event::kCategory, "move");
     annotate(out, "storage", std::int64_t{move.storage});

@@ -55,14 +55,14 @@ Peak find_peak_with(const Run& run, int tier, std::size_t limit, const std::vect
   Bytes visible = 0;
   for (const std::uint32_t i : stays) {
     const StorageId s = run.residency[i].storage;
-    const Phase phase = made_by[s] == kNoOp ? Phase::unknown : run.trace.ops[made_by[s]].phase;
-    peak.by_phase[static_cast<std::size_t>(phase)] += run.trace.storages[s].bytes;
-    visible += run.trace.storages[s].bytes;
+    const Phase phase = made_by[s] == kNoOp ? Phase::unknown : run.trace->ops[made_by[s]].phase;
+    peak.by_phase[static_cast<std::size_t>(phase)] += run.trace->storages[s].bytes;
+    visible += run.trace->storages[s].bytes;
   }
   peak.by_phase[static_cast<std::size_t>(Phase::unknown)] += peak.requested - visible;  // untracked
   const auto larger = [&](std::uint32_t a, std::uint32_t b) {
     const StorageId x = run.residency[a].storage, y = run.residency[b].storage;
-    const Bytes bx = run.trace.storages[x].bytes, by = run.trace.storages[y].bytes;
+    const Bytes bx = run.trace->storages[x].bytes, by = run.trace->storages[y].bytes;
     return bx != by ? bx > by : x < y;
   };
   const auto middle = stays.begin() + static_cast<std::ptrdiff_t>(std::min(limit, stays.size()));

@@ -22,8 +22,8 @@ void add_spans(const Run& run, std::vector<RankSummary>& ranks) {
   std::vector<Time> first(ranks.size(), kNever), last(ranks.size());
   for (OpId id = 0; id < run.result.records.size(); ++id) {
     const OpRecord& record = run.result.records[id];
-    const Op& op = run.trace.ops[id];
-    if (record.start == kNever || run.trace.streams[op.stream].role == StreamRole::storage) continue;
+    const Op& op = run.trace->ops[id];
+    if (record.start == kNever || run.trace->streams[op.stream].role == StreamRole::storage) continue;
     const std::uint16_t rank = rank_of(run.trace, op);
     first[rank] = std::min(first[rank], record.start);
     last[rank] = std::max(last[rank], record.end);
@@ -37,7 +37,7 @@ void add_rendezvous(const Run& run, std::span<const OpId> members, std::vector<R
   OpId last = kNoOp;
   for (const OpId id : members) {
     const OpRecord& record = run.result.records[id];
-    RankSummary& rank = ranks[rank_of(run.trace, run.trace.ops[id])];
+    RankSummary& rank = ranks[rank_of(run.trace, run.trace->ops[id])];
     ++rank.meetings;
     if (record.peer >= run.result.records.size()) {
       last = id;
@@ -47,7 +47,7 @@ void add_rendezvous(const Run& run, std::span<const OpId> members, std::vector<R
     }
   }
   if (last == kNoOp) return;
-  RankSummary& rank = ranks[rank_of(run.trace, run.trace.ops[last])];
+  RankSummary& rank = ranks[rank_of(run.trace, run.trace->ops[last])];
   ++rank.last;
   rank.held_up += run.result.records[last].start - before;
 }
@@ -59,7 +59,7 @@ std::vector<RankSummary> rank_summaries(const Run& run) {
   std::vector<RankSummary> ranks(rank_count(run.trace));
   const std::vector<Time> ends = rank_ends(run);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    ranks[r].number = run.trace.rank_table[r].number;
+    ranks[r].number = run.trace->rank_table[r].number;
     ranks[r].end = ends[r];
   }
   add_steps(run, ranks);

@@ -19,7 +19,7 @@ std::vector<KindChange> changes_of_tier(const Run& run, int tier) {
   std::vector<KindChange> changes;
   for (const Residency& residency : run.residency) {
     if (residency.tier != tier) continue;
-    const Storage& storage = run.trace.storages[residency.storage];
+    const Storage& storage = run.trace->storages[residency.storage];
     changes.push_back({residency.begin, storage.bytes, storage.kind});
     if (residency.end < run.result.end) changes.push_back({residency.end, -storage.bytes, storage.kind});
   }
@@ -32,9 +32,8 @@ std::vector<KindChange> changes_of_tier(const Run& run, int tier) {
 
 std::vector<KindPoint> memory_by_kind(const Run& run, int tier) {
   std::vector<KindPoint> points(1);
-  const RankMachine ranks = machine_of_ranks(run.machine, run.trace);
   points.back().by_kind[static_cast<int>(StorageKind::unknown)] =
-      untracked_by_tier(ranks, run.trace)[static_cast<std::size_t>(tier)];
+      untracked_by_tier(run.machine, run.trace)[static_cast<std::size_t>(tier)];
   for (const KindChange& change : changes_of_tier(run, tier)) {
     if (points.back().time != change.time) {
       points.push_back(points.back());
@@ -64,11 +63,11 @@ std::vector<StepWindow> step_windows(const Run& run) {
 }
 
 std::vector<Time> rank_ends(const Run& run) {
-  if (run.trace.rank_table.size() < 2) return {run.result.end};
-  std::vector<Time> ends(run.trace.rank_table.size());
+  if (run.trace->rank_table.size() < 2) return {run.result.end};
+  std::vector<Time> ends(run.trace->rank_table.size());
   for (OpId id = 0; id < run.result.records.size(); ++id) {
     const OpRecord& record = run.result.records[id];
-    Time& end = ends[rank_of(run.trace, run.trace.ops[id])];
+    Time& end = ends[rank_of(run.trace, run.trace->ops[id])];
     if (record.host_end != kNever) end = std::max(end, record.host_end);
     if (record.end != kNever) end = std::max(end, record.end);
   }

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine/machine.h"
+#include "sim/machine/rank_machine.h"
 #include "sim/engine/simulation.h"
-#include "sim/trace/trace.h"
+#include "sim/trace/shared_trace.h"
 
 namespace memwall {
 
@@ -48,8 +48,8 @@ struct Provenance {
 };
 
 struct Run {
-  Trace trace;                        // after all rewriters: what was simulated
-  Machine machine;                    // resolved: overrides applied, written out for the ranks (sim/machine/rank_machine.h)
+  SharedTrace trace;                  // after all rewriters: what was simulated
+  RankMachine machine;                // resolved: overrides applied, written out for the ranks (sim/machine/rank_machine.h)
   std::vector<std::string> policies;  // rewriters as given, in the order of application
   std::string pager;                  // as given, "" = none
   std::string allocator = "pytorch";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/error.h"
 #include "sim/machine/rank_machine.h"
 
 namespace memwall {
@@ -50,13 +51,13 @@ void RunCheck::same(std::uint64_t found, std::uint64_t expected, const char* pla
 void RunCheck::small_parts() const {
   same(run_.result.tiers.size(), run_.machine.tiers.size(), "/tier_results");
   same(run_.result.links.size(), run_.machine.links.size(), "/link_results");
-  same(run_.result.steps.size(), run_.trace.steps.size(), "/step_results");
+  same(run_.result.steps.size(), run_.trace->steps.size(), "/step_results");
   if (run_.result.end < Time{} || run_.result.end == kNever)
     context_.refuse(fmt::format("'/run/end_ps' is {}, which is no time.", run_.result.end.count()));
   machine();
-  for (std::size_t i = 0; i < run_.trace.steps.size(); ++i) {
-    below(run_.trace.steps[i].first, counts_.ops + 1, "/steps/first", i);
-    below(run_.trace.steps[i].last, counts_.ops + 1, "/steps/last", i);
+  for (std::size_t i = 0; i < run_.trace->steps.size(); ++i) {
+    below(run_.trace->steps[i].first, counts_.ops + 1, "/steps/first", i);
+    below(run_.trace->steps[i].last, counts_.ops + 1, "/steps/last", i);
   }
   ranks();
   for (std::size_t t = 0; t < run_.result.tiers.size(); ++t)
@@ -64,11 +65,15 @@ void RunCheck::small_parts() const {
 }
 
 void RunCheck::machine() const {
-  const Machine& m = run_.machine;
+  const RankMachine& m = run_.machine;
   const std::size_t links = m.links.size();
   if (links > 0) {
     below(m.hbm_link, links, "/machine/hbm_link", 0);
     below(m.dram_link, links, "/machine/dram_link", 0);
+  }
+  if (!m.one.links.empty()) {
+    below(m.one.hbm_link, m.one.links.size(), "/machine_of_one/links", 0);
+    below(m.one.dram_link, m.one.links.size(), "/machine_of_one/links", 0);
   }
   for (std::size_t i = 0; i < m.routes.size(); ++i) {
     below(m.routes[i].from, m.tiers.size(), "/machine/routes/from", i);
@@ -80,26 +85,18 @@ void RunCheck::machine() const {
     for (const std::uint16_t link : m.fabrics[i].links) below(link, links, "/machine/fabric_links/link", i);
 }
 
-// The machine is the one that the ranks' table makes of the first rank's.
 void RunCheck::ranks() const {
-  if (run_.trace.rank_table.empty()) return;
-  for (std::size_t i = 1; i < run_.trace.rank_table.size(); ++i)
-    if (run_.trace.rank_table[i].number <= run_.trace.rank_table[i - 1].number)
+  if (run_.trace->rank_table.empty()) return;
+  for (std::size_t i = 1; i < run_.trace->rank_table.size(); ++i)
+    if (run_.trace->rank_table[i].number <= run_.trace->rank_table[i - 1].number)
       context_.refuse(fmt::format("'/ranks/number', row {}: found {}, expected ascending numbers.", i,
-                                  run_.trace.rank_table[i].number));
-  if (run_.trace.rank_table.size() > kMostRanks)
-    context_.refuse(fmt::format("it has {} ranks; expected at most {}.", run_.trace.rank_table.size(), kMostRanks));
-  const auto named_alike = [](const auto& a, const auto& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](const auto& x, const auto& y) { return x.name == y.name; });
-  };
-  const Machine expected = machine_of_ranks(run_.machine, run_.trace).machine;
-  if (!named_alike(expected.tiers, run_.machine.tiers) || !named_alike(expected.links, run_.machine.links))
-    context_.refuse("the tiers and links of its machine are not those of its ranks.");
+                                  run_.trace->rank_table[i].number));
+  if (run_.trace->rank_table.size() > kMostRanks)
+    context_.refuse(fmt::format("it has {} ranks; expected at most {}.", run_.trace->rank_table.size(), kMostRanks));
 }
 
 void RunCheck::storage(const Storage& s, std::uint64_t row) const {
-  below(s.place, run_.trace.places.size(), "/storages/place", row);
+  below(s.place, run_.trace->places.size(), "/storages/place", row);
   below(s.label, counts_.strings, "/storages/label", row);
   if (s.bytes < 0) context_.refuse(fmt::format("'/storages/bytes', row {}: found {}, a negative size.", row, s.bytes));
 }
@@ -123,14 +120,14 @@ void RunCheck::drawn(const Op& op, std::uint64_t row) const {
 void RunCheck::op(const Op& op, std::uint64_t row) const {
   drawn(op, row);
   if (op.kind == OpKind::event_record || op.kind == OpKind::event_wait || op.wait_for == WaitFor::stream)
-    below(op.stream, run_.trace.streams.size(), "/ops/stream", row);
+    below(op.stream, run_.trace->streams.size(), "/ops/stream", row);
   below_or_none(op.source, counts_.ops, "/ops/source", row);
   below(std::uint64_t{op.first_use} + op.use_count, counts_.uses + 1, "/ops/first_use", row);
-  if (const std::uint64_t bound = target_bound(counts_, run_.trace.event_count, op.kind);
+  if (const std::uint64_t bound = target_bound(counts_, run_.trace->event_count, op.kind);
       bound > 0 || op.kind == OpKind::alloc || op.kind == OpKind::free)
     below(op.target, bound, "/ops/target", row);
   else if (op.wait_for == WaitFor::event || op.kind == OpKind::event_record || op.kind == OpKind::event_wait)
-    below(op.target, run_.trace.event_count, "/ops/target", row);
+    below(op.target, run_.trace->event_count, "/ops/target", row);
 }
 
 void RunCheck::drawn(const Op& op, const OpRecord& r, std::uint64_t row) const {
@@ -138,7 +135,7 @@ void RunCheck::drawn(const Op& op, const OpRecord& r, std::uint64_t row) const {
   within_run(r.host_start, r.host_end, "/spans/call_begin_ps", row);
   if (r.start == kNever) return;
   within_run(r.start, r.end, "/spans/begin_ps", row);
-  below(op.stream, run_.trace.streams.size(), "/ops/stream", row);
+  below(op.stream, run_.trace->streams.size(), "/ops/stream", row);
 }
 
 void RunCheck::record(const Op& op, const OpRecord& r, std::uint64_t row) const {
@@ -165,6 +162,21 @@ void RunCheck::residency(const Residency& residency, std::uint64_t row) const {
   below(residency.storage, counts_.storages, "/residency/storage", row);
   below(residency.tier, run_.machine.tiers.size(), "/residency/tier", row);
   within_run(residency.begin, residency.end, "/residency/begin_ps", row);
+}
+
+void find_rank_views(Run& run, const ReadContext& context) {
+  const auto named_alike = [](const auto& a, const auto& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const auto& x, const auto& y) { return x.name == y.name; });
+  };
+  try {
+    RankMachine expected = machine_of_ranks(run.machine.one, run.trace);
+    if (!named_alike(expected.tiers, run.machine.tiers) || !named_alike(expected.links, run.machine.links))
+      context.refuse("the tiers and links of its machine are not those of its ranks.");
+    run.machine.views = std::move(expected.views);
+  } catch (const UsageError& error) {
+    context.refuse(error.what());
+  }
 }
 
 void require_consistent(const Run& run, const ReadContext& context) {

@@ -45,6 +45,9 @@ class RunCheck {
   const ReadContext& context_;
 };
 
+// Completes the machine: where each rank finds its tiers and links. REQUIRES: RunCheck::small_parts did not throw.
+void find_rank_views(Run& run, const ReadContext& context);
+
 // Of a whole run.
 void require_consistent(const Run& run, const ReadContext& context);
 

@@ -64,7 +64,7 @@ std::vector<std::uint32_t> RunInFile::at_peak(std::uint32_t tier) const {
 
 // Peers stand in the order of their ops.
 void RunInFile::read_peer(OpId id, OpRecord& record) const {
-  if (outline_.run.trace.rank_table.empty()) return;
+  if (outline_.run.trace->rank_table.empty()) return;
   OpenTable& peers = table("peers");
   std::size_t low = 0, high = peers.rows();
   while (low < high) {
@@ -200,6 +200,7 @@ std::shared_ptr<const Run> RunInFile::whole(const LoadProgress& progress) const 
     auto run = std::make_shared<Run>(outline_.run);
     read_large_parts(context, file_.get(), *run);
     require_consistent(*run, context);
+    find_rank_views(*run, context);
     const Hdf5Section section;
     whole_ = run;
     return run;
@@ -236,7 +237,7 @@ void RunInFile::touch() const {
     table(fmt::format("link_rates/{}", l)).touch<RatePoint>();
     if (has_index_) table(fmt::format("index/link_rates/{}", l)).touch<RateHigh>();
   }
-  if (!outline_.run.trace.rank_table.empty()) table("peers").touch<PeerRow>();
+  if (!outline_.run.trace->rank_table.empty()) table("peers").touch<PeerRow>();
   if (has_index_) table("index/cells").touch<LaneCell>();
 }
 

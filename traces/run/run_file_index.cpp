@@ -57,7 +57,7 @@ void RunInFile::check_lanes() const {
 
 void RunInFile::check_lane(std::size_t number) const {
   const RunLane& lane = outline_.lanes[number];
-  const std::uint64_t ranks = std::max<std::size_t>(1, outline_.run.trace.rank_table.size());
+  const std::uint64_t ranks = std::max<std::size_t>(1, outline_.run.trace->rank_table.size());
   check_->below(lane.rank, ranks, "/index/lanes/rank", number);
   if (lane.kind == RunLaneKind::engine) {
     check_->below(lane.engine, kEngines, "/index/lanes/engine", number);
@@ -120,7 +120,7 @@ void RunInFile::read_steps() {
   for (std::size_t i = 0; i < outline_.steps.size(); ++i) {
     const StepWindow& step = outline_.steps[i];
     check_->within_run(step.begin, step.end, "/index/steps/begin_ps", i);
-    check_->below(step.rank, std::max<std::size_t>(1, outline_.run.trace.rank_table.size()), "/index/steps/rank", i);
+    check_->below(step.rank, std::max<std::size_t>(1, outline_.run.trace->rank_table.size()), "/index/steps/rank", i);
   }
 }
 

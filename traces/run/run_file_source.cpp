@@ -38,6 +38,7 @@ RunInFile::RunInFile(const std::filesystem::path& path)
       outline_.run, RunCounts{outline_.ops, outline_.storages, outline_.uses, outline_.strings, outline_.residencies},
       context_);
   check_->small_parts();
+  find_rank_views(outline_.run, context_);
   has_index_ = has_table(context_, file_.get(), "index/cells");
   if (has_index_) read_index();
   engines_ = std::make_unique<EngineLanes>(engine_lanes_of(outline_));

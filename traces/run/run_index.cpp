@@ -71,9 +71,9 @@ class IndexBuilder {
   // visit(lane, number of its op or move, span): ops in their order, then moves.
   template <class Visit>
   void for_each_span(Visit&& visit) const {
-    const std::size_t threads = run_.trace.threads.size();
-    for (OpId id = 0; id < run_.trace.ops.size(); ++id) {
-      const Op& op = run_.trace.ops[id];
+    const std::size_t threads = run_.trace->threads.size();
+    for (OpId id = 0; id < run_.trace->ops.size(); ++id) {
+      const Op& op = run_.trace->ops[id];
       const OpRecord& record = run_.result.records[id];
       if (has_call(op, record))
         visit(op.thread, id,

@@ -31,6 +31,11 @@ struct MachinePower {
   double idle_watts = 0, host_watts = 0;
 };
 
+// How many of the machine's tiers and links are those of one GPU's machine; those of further ranks come after.
+struct MachineOfOne {
+  std::uint32_t tiers = 0, links = 0;
+};
+
 template <class T>
 struct Row {};  // names a row type in a call of fields()
 
@@ -44,6 +49,12 @@ template <class F>
 void fields(F&& f, Row<MachinePower>) {
   f("idle_watts", &MachinePower::idle_watts);
   f("host_watts", &MachinePower::host_watts);
+}
+
+template <class F>
+void fields(F&& f, Row<MachineOfOne>) {
+  f("tiers", &MachineOfOne::tiers);
+  f("links", &MachineOfOne::links);
 }
 
 template <class F>

@@ -74,10 +74,10 @@ class RunInMemory final : public RunSource {
   SpanBlock spans(std::uint32_t number) const override {
     SpanBlock block;
     block.first = number * kSpanBlock;
-    const std::size_t end = std::min(run_->trace.ops.size(), std::size_t{block.first} + kSpanBlock);
+    const std::size_t end = std::min(run_->trace->ops.size(), std::size_t{block.first} + kSpanBlock);
     reserve_spans(block, end - std::min<std::size_t>(end, block.first));
     for (std::size_t id = block.first; id < end; ++id)
-      append_span(block, run_->trace.ops[id], run_->result.records[id], engines_);
+      append_span(block, run_->trace->ops[id], run_->result.records[id], engines_);
     return block;
   }
 
@@ -98,7 +98,7 @@ class RunInMemory final : public RunSource {
   StorageColumns storages(const LoadProgress& progress) const override {
     report(progress, 0);
     StorageColumns columns;
-    for (const Storage& storage : run_->trace.storages) {
+    for (const Storage& storage : run_->trace->storages) {
       columns.bytes.push_back(storage.bytes);
       columns.kind.push_back(storage.kind);
       columns.label.push_back(storage.label);
@@ -128,14 +128,14 @@ class RunInMemory final : public RunSource {
             trace.strings[op.module]};
   }
   std::string text(StringId id) const override {
-    const StringTable& strings = run_->trace.strings;
+    const StringTable& strings = run_->trace->strings;
     if (id >= strings.size()) throw InputError(fmt::format("Text {} of a run of {} texts.", id, strings.size()));
     return strings[id];
   }
   std::vector<std::string> texts(const LoadProgress& progress) const override {
     report(progress, 0);
     std::vector<std::string> out;
-    for (StringId id = 0; id < run_->trace.strings.size(); ++id) out.push_back(run_->trace.strings[id]);
+    for (StringId id = 0; id < run_->trace->strings.size(); ++id) out.push_back(run_->trace->strings[id]);
     return out;
   }
 
@@ -157,8 +157,8 @@ class RunInMemory final : public RunSource {
   }
   std::vector<StorageUse> uses_of(StorageId storage, std::size_t most) const override {
     std::vector<StorageUse> out;
-    for (OpId id = 0; id < run_->trace.ops.size(); ++id)
-      for (const Use& use : run_->trace.uses_of(run_->trace.ops[id])) {
+    for (OpId id = 0; id < run_->trace->ops.size(); ++id)
+      for (const Use& use : run_->trace->uses_of(run_->trace->ops[id])) {
         if (use.storage != storage) continue;
         if (out.size() >= most) return out;
         out.push_back({id, use.version, use.access});
@@ -190,12 +190,12 @@ class RunInMemory final : public RunSource {
     cells = std::move(index.cells);
     RunOutline outline;
     outline.run = small_parts(run);
-    outline.ops = run.trace.ops.size();
-    outline.storages = run.trace.storages.size();
+    outline.ops = run.trace->ops.size();
+    outline.storages = run.trace->storages.size();
     outline.residencies = run.residency.size();
-    outline.uses = run.trace.uses.size();
+    outline.uses = run.trace->uses.size();
     outline.moves = run.result.moves.size();
-    outline.strings = run.trace.strings.size();
+    outline.strings = run.trace->strings.size();
     outline.steps = step_windows(run);
     outline.lanes = std::move(index.lanes);
     outline.blocks = std::move(index.blocks);
@@ -204,11 +204,11 @@ class RunInMemory final : public RunSource {
 
   template <class Predicate>
   std::vector<OpId> ops_where(Predicate predicate, std::size_t most, const LoadProgress& progress) const {
-    const std::size_t count = run_->trace.ops.size();
+    const std::size_t count = run_->trace->ops.size();
     std::vector<OpId> out;
     for (OpId id = 0; id < count && out.size() < most; ++id) {
       if (id % kReportEvery == 0) report(progress, static_cast<double>(id) / static_cast<double>(count));
-      if (predicate(run_->trace.ops[id], run_->result.records[id])) out.push_back(id);
+      if (predicate(run_->trace->ops[id], run_->result.records[id])) out.push_back(id);
     }
     return out;
   }

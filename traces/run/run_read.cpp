@@ -17,6 +17,7 @@ Run read_run(const std::filesystem::path& path) {
   read_small_parts(context, file.get(), run);
   read_large_parts(context, file.get(), run);
   require_consistent(run, context);
+  find_rank_views(run, context);
   return run;
 }
 

@@ -17,7 +17,7 @@ bool is_passing(const MemoryPoint& a, const MemoryPoint& b, const MemoryPoint& c
 
 }  // namespace
 
-RunRecorder::RunRecorder(const Trace& trace, const Machine& machine, Observer* next)
+RunRecorder::RunRecorder(const Trace& trace, const RankMachine& machine, Observer* next)
     : next_(next),
       memory_(machine.tiers.size()),
       link_rates_(machine.links.size()),
@@ -25,7 +25,7 @@ RunRecorder::RunRecorder(const Trace& trace, const Machine& machine, Observer* n
       peak_change_(machine.tiers.size(), 0),
       peak_allocated_(machine.tiers.size(), 0) {
   // What is in use before the first storage is placed.
-  const std::vector<Bytes> untracked = untracked_by_tier(machine_of_ranks(machine, trace), trace);
+  const std::vector<Bytes> untracked = untracked_by_tier(machine, trace);
   for (std::size_t i = 0; i < memory_.size(); ++i) {
     memory_[i].push_back({Time{}, untracked[i], untracked[i], untracked[i]});
     peak_allocated_[i] = untracked[i];
@@ -91,18 +91,23 @@ void RunRecorder::finish(Run& run) {
   run.residency = std::move(residency_);
 }
 
-Run simulate_and_record(Trace trace, const Machine& machine, const RunSettings& settings) {
+Run simulate_and_record(SharedTrace trace, const Machine& machine, const RunSettings& settings) {
   Run run;
   run.trace = std::move(trace);
-  run.machine = machine_of_ranks(machine, run.trace).machine;
+  run.machine = machine_of_ranks(machine, run.trace);
   run.policies = settings.policies;
   run.pager = settings.pager_text;
   run.allocator = settings.allocator;
   run.allocator_settings = to_string(settings.allocator_settings);
   run.inputs = settings.inputs;
+  SimulationOptions options{settings.allocator, settings.pager, settings.observer, settings.allocator_settings};
+  if (!settings.record) {
+    run.result = simulate(run.trace, run.machine, options);
+    return run;
+  }
   RunRecorder recorder(run.trace, run.machine, settings.observer);
-  run.result =
-      simulate(run.trace, run.machine, {settings.allocator, settings.pager, &recorder, settings.allocator_settings});
+  options.observer = &recorder;
+  run.result = simulate(run.trace, run.machine, options);
   recorder.finish(run);
   return run;
 }

@@ -13,7 +13,7 @@ class RunRecorder : public Observer {
  public:
   // `machine`: that of all ranks (sim/machine/rank_machine.h). `next` sees every call too (a progress bar); null = none, not
   // owned.
-  RunRecorder(const Trace& trace, const Machine& machine, Observer* next = nullptr);
+  RunRecorder(const Trace& trace, const RankMachine& machine, Observer* next = nullptr);
 
   void on_memory(Time time, int tier, const Usage& usage) override;
   void on_residency(Time time, StorageId storage, int tier, bool begins) override;
@@ -50,9 +50,10 @@ struct RunSettings {
   Pager* pager = nullptr;        // not owned; null = none
   Observer* observer = nullptr;  // not owned; null = none
   std::vector<InputFile> inputs;
+  bool record = true;  // false: no series of memory and links, no residency
 };
 
-// Simulates and records. Throws what simulate() throws. Provenance is left to the caller.
-Run simulate_and_record(Trace trace, const Machine& machine, const RunSettings& settings);
+// Simulates, and records where that is asked for. Throws what simulate() throws. Provenance is left to the caller.
+Run simulate_and_record(SharedTrace trace, const Machine& machine, const RunSettings& settings);
 
 }  // namespace memwall

@@ -17,7 +17,7 @@ class SmallParts : private TableReader {
     list("policies", run.policies);
     list("inputs", run.inputs);
     read_machine(run.machine);
-    read_trace(run.trace);
+    read_trace(run.trace.edit());
     list("tier_results", run.result.tiers);
     list("link_results", run.result.links);
     list("step_results", run.result.steps);
@@ -54,6 +54,7 @@ class SmallParts : private TableReader {
     if (has("allocator_settings")) one("allocator_settings", run.allocator_settings);
     if (has("price_errors")) list("price_errors", run.machine.price_errors);
     read_later_machine(run.machine);
+    read_machine_of_one(run.machine);
     if (has("tier_pressure")) read_pressure("tier_pressure", run.result.tiers);
     if (!has("unchanged_tiers")) return;
     list("unchanged_tiers", run.unchanged);
@@ -88,6 +89,22 @@ class SmallParts : private TableReader {
                                     route.link_shares.size(), route.links.size()));
   }
 
+  // Its routes are those between its own tiers over its own links.
+  void read_machine_of_one(RankMachine& machine) {
+    MachineOfOne count;
+    one("machine_of_one", count);
+    if (count.tiers > machine.tiers.size() || count.links > machine.links.size())
+      context_.refuse(fmt::format("'/machine_of_one': found {} tiers and {} links, of {} and {}.", count.tiers,
+                                  count.links, machine.tiers.size(), machine.links.size()));
+    machine.one = machine;
+    machine.one.tiers.resize(count.tiers);
+    machine.one.links.resize(count.links);
+    std::erase_if(machine.one.routes, [&](const Route& route) {
+      return route.from >= count.tiers || route.to >= count.tiers ||
+             std::any_of(route.links.begin(), route.links.end(), [&](auto link) { return link >= count.links; });
+    });
+  }
+
   template <class Row>
   void read_rank_indices(const std::string& name, std::vector<Row>& rows, std::size_t ranks) {
     std::vector<std::uint32_t> indices;
@@ -103,7 +120,7 @@ class SmallParts : private TableReader {
   }
 
   void read_ranks(Run& run) {
-    Trace& trace = run.trace;
+    Trace& trace = run.trace.edit();
     std::vector<std::uint32_t> job;
     if (has("job_ranks")) list("job_ranks", job);
     if (!job.empty()) trace.job_ranks = job.front();
@@ -132,10 +149,11 @@ class LargeParts : private TableReader {
   using TableReader::TableReader;
 
   void read(Run& run) {
-    read_strings(run.trace.strings);
-    list("storages", run.trace.storages);
-    list("ops", run.trace.ops);
-    list("uses", run.trace.uses);
+    Trace& trace = run.trace.edit();
+    read_strings(trace.strings);
+    list("storages", trace.storages);
+    list("ops", trace.ops);
+    list("uses", trace.uses);
     list("spans", run.result.records);
     list("moves", run.result.moves);
     if (has("ranks")) read_peers(run);

@@ -110,6 +110,9 @@ void write_optional(hid_t file, const Run& run) {
   write_list(file, "price_errors", run.machine.price_errors);
   write_list(file, "tier_pressure", pressure(run.result.tiers));
   write_list(file, "machine_power", std::vector<MachinePower>{{run.machine.idle_watts, run.machine.host.watts}});
+  write_list(file, "machine_of_one",
+             std::vector<MachineOfOne>{{static_cast<std::uint32_t>(run.machine.one.tiers.size()),
+                                        static_cast<std::uint32_t>(run.machine.one.links.size())}});
   std::vector<std::int32_t> memory_links;
   for (const Tier& tier : run.machine.tiers) memory_links.push_back(tier.memory_link);
   write_list(file, "tier_memory_links", memory_links);

@@ -13,7 +13,7 @@ std::vector<StepSummary> steps_of(const Run& run, const TimeAccounting& accounti
     const StepAccounting& step = accounting.steps[i];
     const Duration span = i < run.result.steps.size() ? run.result.steps[i].gpu_span : run.result.gpu_span;
     steps.push_back({step.window.name, step.window.end - step.window.begin, span, step.times, {}});
-    if (rank_count(run.trace) > 1) steps.back().rank = run.trace.rank_table[step.window.rank].number;
+    if (rank_count(run.trace) > 1) steps.back().rank = run.trace->rank_table[step.window.rank].number;
   }
   return steps;
 }
@@ -65,10 +65,10 @@ std::vector<LinkSummary> links_of(const Run& run) {
 }
 
 void count_ops(const Run& run, RunSummary& summary) {
-  summary.ops = run.trace.ops.size();
+  summary.ops = run.trace->ops.size();
   summary.events = run.result.events;
   summary.moves = run.result.moves.size();
-  for (const Op& op : run.trace.ops) ++summary.ops_by_kind[static_cast<std::size_t>(op.kind)];
+  for (const Op& op : run.trace->ops) ++summary.ops_by_kind[static_cast<std::size_t>(op.kind)];
   for (const OpRecord& record : run.result.records) summary.device_ops += record.start != kNever;
 }
 
@@ -81,19 +81,19 @@ RunSummary summarize(const Run& run) {
 
 RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting) {
   RunSummary summary;
-  summary.trace = run.trace.name;
+  summary.trace = run.trace->name;
   summary.machine = run.machine.name;
   summary.gpu = run.machine.gpu.name;
   summary.policies = run.policies;
   summary.pager = run.pager;
   summary.allocator = run.allocator;
   summary.allocator_settings = run.allocator_settings;
-  summary.notes = run.trace.notes;
+  summary.notes = run.trace->notes;
   summary.fits = run.result.fits;
   summary.gpu_span = run.result.gpu_span;
   summary.total = run.result.end;
-  summary.ranks = run.trace.ranks * static_cast<std::uint32_t>(rank_count(run.trace));
-  summary.job_ranks = run.trace.job_ranks;
+  summary.ranks = run.trace->ranks * static_cast<std::uint32_t>(rank_count(run.trace));
+  summary.job_ranks = run.trace->job_ranks;
   summary.by_rank = rank_summaries(run);
   summary.steps = steps_of(run, accounting);
   summary.step_count = static_cast<std::uint32_t>(summary.steps.size());
@@ -104,8 +104,8 @@ RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const
   summary.step_interval = step_interval(run, path, summary.step_time);
   if (all_steps.count() > 0) {
     const double steps_per_second = summary.step_count / to_seconds(all_steps);
-    summary.samples_per_second = run.trace.samples_per_step * run.trace.ranks * steps_per_second;
-    summary.tokens_per_second = run.trace.tokens_per_step * run.trace.ranks * steps_per_second;
+    summary.samples_per_second = run.trace->samples_per_step * run.trace->ranks * steps_per_second;
+    summary.tokens_per_second = run.trace->tokens_per_step * run.trace->ranks * steps_per_second;
   }
   summary.energy_price = step_energy_price(run);
   summary.tiers = tiers_of(run);

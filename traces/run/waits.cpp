@@ -14,7 +14,7 @@ void note(WaitTotal& total, Duration time) {
 }
 
 void note_host(Waits& waits, const Run& run, OpId id, std::vector<OpId>& previous) {
-  const Op& op = run.trace.ops[id];
+  const Op& op = run.trace->ops[id];
   if (op.placed) return;
   const OpRecord& record = run.result.records[id];
   const auto total = [&](WaitReason reason) -> WaitTotal& { return waits.host[static_cast<std::size_t>(reason)]; };
@@ -32,7 +32,7 @@ void note_host(Waits& waits, const Run& run, OpId id, std::vector<OpId>& previou
 }
 
 Time ready_time(const Run& run, OpId id) {
-  const Op& op = run.trace.ops[id];
+  const Op& op = run.trace->ops[id];
   const OpRecord& record = run.result.records[id];
   if (op.placed) return op.host_gap;
   if (op.wait_for == WaitFor::own_op) return record.host_start + op.host_cost;
@@ -47,8 +47,8 @@ Time ready_time(const Run& run, OpId id) {
 
 Waits total_waits(const Run& run) {
   Waits waits;
-  std::vector<OpId> previous(run.trace.threads.size(), kNoOp);
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
+  std::vector<OpId> previous(run.trace->threads.size(), kNoOp);
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
     note_host(waits, run, id, previous);
     const OpRecord& record = run.result.records[id];
     if (record.start == kNever) continue;
@@ -66,11 +66,11 @@ Waits total_waits(const Run& run) {
 
 OriginShares origin_shares(const Run& run) {
   OriginShares shares;
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
     const OpRecord& record = run.result.records[id];
     if (record.start == kNever) continue;
     const Duration time = record.end - record.start;
-    switch (run.trace.ops[id].origin) {
+    switch (run.trace->ops[id].origin) {
       case Origin::measured:
         shares.measured += time;
         break;

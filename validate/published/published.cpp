@@ -7,15 +7,10 @@
 #include <cmath>
 #include <utility>
 
-#include "models/hw/machine_file.h"
-#include "models/hw/modelled_step.h"
-#include "models/hw/pricer.h"
 #include "models/workload/generate/generate.h"
 #include "models/workload/generate/workload_limits.h"
 #include "sim/error.h"
-#include "sim/policy/registry.h"
-#include "sim/trace/trace_check.h"
-#include "traces/run/run_recorder.h"
+#include "study/study.h"
 #include "traces/run/summary.h"
 #include "validate/published/tables.h"
 
@@ -63,20 +58,15 @@ struct Simulated {
 };
 
 Simulated simulated(const PublishedCase& one) {
-  const Machine machine = load_machine(one.machine);
-  const Trace step = modelled_on(generate_step(one.job.model, one.job.recipe), machine);
-  std::vector<PolicySpec> specs;
-  for (const std::string& text : one.policies) specs.push_back(parse_policy(text));
-  Trace trace = apply_rewriters(step, specs, machine, *make_pricer(machine));
-  require_sound(trace, one.name);
-  RunSettings settings;
-  settings.policies = one.policies;
-  const RunSummary summary = summarize(simulate_and_record(std::move(trace), machine, settings));
+  Study study;
+  study.add_step(one.name, generate_step(one.job.model, one.job.recipe));
+  const Run run = study.run({.step = {one.name}, .machine = one.machine, .policies = one.policies}).run;
+  const RunSummary summary = summarize(run);
   Simulated s;
   s.seconds = to_seconds(summary.step_time);
   if (summary.step_interval)
     s.low = to_seconds(summary.step_interval->low), s.high = to_seconds(summary.step_interval->high);
-  s.peak = static_cast<double>(summary.tiers[static_cast<std::size_t>(machine.tier("hbm"))].peak_allocated);
+  s.peak = static_cast<double>(summary.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))].peak_allocated);
   return s;
 }
 

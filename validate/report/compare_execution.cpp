@@ -20,15 +20,15 @@ bool computes(const Op& op) {
 
 TimeSpan span_of_work(const Run& run, OpId id) {
   const OpRecord& r = run.result.records[id];
-  return run.trace.ops[id].kind == OpKind::host_work ? TimeSpan{r.host_start, r.host_end} : TimeSpan{r.start, r.end};
+  return run.trace->ops[id].kind == OpKind::host_work ? TimeSpan{r.host_start, r.host_end} : TimeSpan{r.start, r.end};
 }
 
 // Every instant belongs to the phase of the kernel, memset or host work that ends next: waiting counts for what
 // waits. What follows the last one is the last one's. So the phases add up to the whole.
 std::array<Duration, kPhases> times_of_phases(const Run& run) {
   std::vector<std::pair<Time, Phase>> ends;
-  for (OpId id = 0; id < run.trace.ops.size(); ++id)
-    if (computes(run.trace.ops[id])) ends.emplace_back(span_of_work(run, id).end, run.trace.ops[id].phase);
+  for (OpId id = 0; id < run.trace->ops.size(); ++id)
+    if (computes(run.trace->ops[id])) ends.emplace_back(span_of_work(run, id).end, run.trace->ops[id].phase);
   std::stable_sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::array<Duration, kPhases> times{};
   Time before{};
@@ -53,12 +53,12 @@ struct Direction {
 
 std::map<std::string, Direction> directions_of(const Run& run) {
   std::map<std::string, Direction> directions;
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
-    const Op& op = run.trace.ops[id];
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
+    const Op& op = run.trace->ops[id];
     if (!is_transfer(op) || op.bytes <= 0) continue;
     const std::string name =
-        fmt::format("{} {} to {}{}", op.kind == OpKind::storage_io ? "file I/O" : "copies", run.trace.places[op.from],
-                    run.trace.places[op.to], op.pageable ? ", pageable" : "");
+        fmt::format("{} {} to {}{}", op.kind == OpKind::storage_io ? "file I/O" : "copies", run.trace->places[op.from],
+                    run.trace->places[op.to], op.pageable ? ", pageable" : "");
     Direction& direction = directions[name];
     direction.storage = op.kind == OpKind::storage_io;
     direction.bytes += static_cast<double>(op.bytes);
@@ -74,9 +74,9 @@ struct Overlap {
 
 Overlap overlap_of(const Run& run) {
   std::vector<TimeSpan> transfers, kernels;
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
-    if (is_transfer(run.trace.ops[id])) transfers.push_back(span_of_work(run, id));
-    if (run.trace.ops[id].kind == OpKind::kernel) kernels.push_back(span_of_work(run, id));
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
+    if (is_transfer(run.trace->ops[id])) transfers.push_back(span_of_work(run, id));
+    if (run.trace->ops[id].kind == OpKind::kernel) kernels.push_back(span_of_work(run, id));
   }
   transfers = united(std::move(transfers));
   return {length(transfers), common_length(transfers, united(std::move(kernels)))};

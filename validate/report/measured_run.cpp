@@ -100,18 +100,18 @@ void take_peaks(const Execution& execution, const Machine& machine, std::vector<
 Run measured_run(const Trace& schedule, const Execution& execution, const Machine& machine) {
   Run run;
   run.trace = repriced(schedule, execution, machine);
-  run.machine = machine;
+  run.machine = machine_of_ranks(machine, run.trace);
   run.policies = {"as measured"};
   run.inputs.push_back({execution.schedule, execution.schedule_hash});
   run.result.records = records_of(schedule, execution);
   conclude_causes(run.trace, machine, run.result.records);
-  observe(run.trace, run.result.records);
-  run.trace.notes.push_back(fmt::format("Measured by the {} back end on {}: pass {} of {}, that of median time.",
+  observe(run.trace.edit(), run.result.records);
+  run.trace.edit().notes.push_back(fmt::format("Measured by the {} back end on {}: pass {} of {}, that of median time.",
                                         value_of(execution.environment, "backend"),
                                         value_of(execution.environment, "date"), execution.chosen + 1,
                                         execution.totals.size()));
   conclude_times(run.trace, run.result);
-  RunRecorder recorder(run.trace, machine);
+  RunRecorder recorder(run.trace, run.machine);
   run.result.tiers = replay_memory(run.trace, machine, memory_steps(run.trace, run.result.records), &recorder);
   run.result.links = measured_links(run.trace, machine, run.result.records, &recorder);
   recorder.finish(run);

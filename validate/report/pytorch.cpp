@@ -144,7 +144,7 @@ std::vector<ValidationRow> validate_pytorch(const std::filesystem::path& folder,
   const Machine machine = load_machine((folder / "machine.textproto").string(), settings.machine_settings);
   std::vector<PytorchComparison> comparisons;
   std::vector<ValidationRow> others;
-  std::map<std::string, std::optional<Trace>> baselines;
+  std::map<std::string, std::optional<SharedTrace>> baselines;
   for (const PytorchCase& c : read_pytorch_cases(measured)) {
     if (!c.measured() || c.variant.starts_with("capture=")) continue;
     const auto policies = policies_of_variant(c.variant);
@@ -154,7 +154,7 @@ std::vector<ValidationRow> validate_pytorch(const std::filesystem::path& folder,
     } else if (!std::filesystem::exists(captures / (c.model + ".kineto.json.gz"))) {
       others.push_back(unpredicted(name, c, "its baseline was not captured"));
     } else {
-      std::optional<Trace>& baseline = baselines[c.model];
+      std::optional<SharedTrace>& baseline = baselines[c.model];
       if (!baseline) baseline = captured_baseline(captures, c.model, machine);
       try {
         comparisons.push_back({c, predict(*baseline, machine, *policies)});

@@ -4,13 +4,10 @@
 #include <array>
 #include <map>
 
-#include "models/hw/pricer.h"
 #include "models/hw/traffic.h"
 #include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "models/workload/import/timed/timed_import.h"
-#include "sim/policy/registry.h"
-#include "sim/engine/simulation.h"
-#include "sim/trace/trace_check.h"
+#include "study/study.h"
 
 namespace memwall {
 namespace {
@@ -64,17 +61,20 @@ Trace captured_baseline(const std::filesystem::path& folder, const std::string& 
   return with_possible_traffic(std::move(imported.trace), machine);
 }
 
-PytorchPrediction predict(const Trace& baseline, const Machine& machine, const std::vector<std::string>& policies) {
-  std::vector<PolicySpec> specs;
-  for (const std::string& text : policies) specs.push_back(parse_policy(text));
-  const Trace trace = apply_rewriters(baseline, specs, machine, *make_pricer(machine));
-  require_sound(trace, baseline.name);
-  const SimulationResult result = simulate(trace, machine, {});
+PytorchPrediction predict(const SharedTrace& baseline, const Machine& machine,
+                          const std::vector<std::string>& policies) {
+  Study study;
+  study.add_step(baseline->name, baseline);
+  study.add_machine(machine.name, machine);
+  const Run run = study.run({.step = {baseline->name}, .machine = machine.name, .policies = policies},
+                            {.record = false, .compare_to_base = false})
+                      .run;
+  const SimulationResult& result = run.result;
   PytorchPrediction p;
   double steps = 0;
   for (const StepResult& step : result.steps) steps += to_seconds(step.step_time);
   p.step = result.steps.empty() ? to_seconds(result.end) : steps / static_cast<double>(result.steps.size());
-  const auto spans = phase_spans(trace, result);
+  const auto spans = phase_spans(run.trace, result);
   p.forward = spans[static_cast<std::size_t>(Phase::forward)];
   p.backward = spans[static_cast<std::size_t>(Phase::backward)];
   p.optimizer = spans[static_cast<std::size_t>(Phase::optimizer)];

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/machine/machine.h"
-#include "sim/trace/trace.h"
+#include "sim/trace/shared_trace.h"
 
 namespace memwall {
 
@@ -24,6 +24,7 @@ std::optional<std::vector<std::string>> policies_of_variant(const std::string& v
 Trace captured_baseline(const std::filesystem::path& folder, const std::string& model, const Machine& machine);
 
 // Applies the policies and simulates. Throws UsageError where a policy cannot take the trace.
-PytorchPrediction predict(const Trace& baseline, const Machine& machine, const std::vector<std::string>& policies);
+PytorchPrediction predict(const SharedTrace& baseline, const Machine& machine,
+                          const std::vector<std::string>& policies);
 
 }  // namespace memwall

@@ -6,7 +6,7 @@
 
 #include "models/hw/pricer.h"
 #include "sim/error.h"
-#include "traces/run/run_recorder.h"
+#include "study/study.h"
 #include "validate/report/measured_memory.h"
 #include "validate/report/measured_run.h"
 
@@ -139,11 +139,13 @@ Trace repriced(const Trace& schedule, const Execution& execution, const Machine&
 }
 
 Run simulated_run(const Trace& schedule, const Execution& execution, const Machine& machine) {
-  RunSettings settings;
+  Study study;
+  study.add_step(schedule.name, repriced(schedule, execution, machine));
+  study.add_machine(machine.name, machine);
+  Run run = study.run({.step = {schedule.name}, .machine = machine.name}).run;
   // The schedule's own policies are in its ops; this tells the two runs of it apart wherever they are shown.
-  settings.policies = {"as simulated"};
-  settings.inputs.push_back({execution.schedule, execution.schedule_hash});
-  Run run = simulate_and_record(repriced(schedule, execution, machine), machine, settings);
+  run.policies = {"as simulated"};
+  run.inputs.push_back({execution.schedule, execution.schedule_hash});
   const std::vector<MemoryStep> steps = memory_steps(run.trace, run.result.records);
   const std::vector<Usage> peaks = warm_peaks(run.trace, machine, steps);
   for (std::size_t t = 0; t < peaks.size(); ++t) {

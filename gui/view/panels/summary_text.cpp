@@ -133,7 +133,7 @@ QString steps(const OpenRun& open, Duration shift) {
   const RunOutline& outline = open.outline();
   HtmlTable table(tr("Steps"), {},
                   {{tr("step"), false}, {tr("begins"), true}, {tr("host"), true}, {tr("GPU span"), true}});
-  const auto& ranks = outline.run.trace.rank_table;
+  const auto& ranks = outline.run.trace->rank_table;
   for (std::size_t i = 0; i < std::min(outline.steps.size(), kMostSteps); ++i) {
     const StepWindow& step = outline.steps[i];
     QString name = escaped(step.name);
@@ -272,9 +272,9 @@ QString fit_html(const OpenRun& open, Duration shift) {
 }
 
 QString notes(const Run& run) {
-  if (run.trace.notes.empty()) return {};
+  if (run.trace->notes.empty()) return {};
   QString html = QStringLiteral("<h3>%1</h3>").arg(tr("Notes"));
-  for (const std::string& note : run.trace.notes) html += QStringLiteral("<p>%1</p>").arg(escaped(note));
+  for (const std::string& note : run.trace->notes) html += QStringLiteral("<p>%1</p>").arg(escaped(note));
   return html;
 }
 

@@ -50,8 +50,8 @@ struct TrueSpan {
 };
 std::vector<TrueSpan> spans_of(const Run& run, const RunLane& lane) {
   std::vector<TrueSpan> spans;
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
-    const Op& op = run.trace.ops[id];
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
+    const Op& op = run.trace->ops[id];
     const OpRecord& record = run.result.records[id];
     if (lane.kind == RunLaneKind::thread && op.thread == lane.index && !op.placed && !op.graph_member)
       spans.push_back({record.host_start, record.host_end, id});
@@ -94,7 +94,7 @@ void check_row(const CanvasState& state, const Run& run, const CanvasRow& row) {
     if (x1 - x0 >= 2.5 && to - from >= 2.5) {
       const auto id = span.op;
       const bool call = state.runs[0].outline().lanes[row.index].kind == RunLaneKind::thread;
-      const Op& op = run.trace.ops[id];
+      const Op& op = run.trace->ops[id];
       const Color color =
           colors[static_cast<std::size_t>(call ? call_category(op.kind, op.wait_for) : work_category(op.kind, op.phase))];
       const bool found = std::any_of(shapes.begin(), shapes.end(), [&](const Rectangle& r) {
@@ -224,7 +224,7 @@ TEST(LaneRow, OffTheCriticalPathIsDimmed) {
   CanvasState state = state_of(run);
   load_all(state);
   auto analysis = std::make_shared<RunAnalysis>();
-  analysis->on_path.assign(run->trace.ops.size(), false);
+  analysis->on_path.assign(run->trace->ops.size(), false);
   state.runs[0].analysis = analysis;
   state.show_path = true;
   const Theme theme = light_theme();

@@ -15,10 +15,10 @@ using WholeRun = memwall::Run;
 
 // The one with most residencies, of those that are not read and written by the same ops.
 StorageId traveller(const WholeRun& run) {
-  std::vector<int> residencies(run.trace.storages.size());
+  std::vector<int> residencies(run.trace->storages.size());
   for (const Residency& residency : run.residency) ++residencies[residency.storage];
   std::vector<int> reads(residencies.size()), writes(residencies.size());
-  for (const Use& use : run.trace.uses) ++(use.access == Access::read ? reads : writes)[use.storage];
+  for (const Use& use : run.trace->uses) ++(use.access == Access::read ? reads : writes)[use.storage];
   for (std::size_t i = 0; i < residencies.size(); ++i)
     if (reads[i] == writes[i]) residencies[i] = 0;
   return static_cast<StorageId>(std::max_element(residencies.begin(), residencies.end()) - residencies.begin());
@@ -84,8 +84,8 @@ TEST(ResidencyRow, ShowsStaysMovesAndUses) {
   }
   EXPECT_EQ(moves, expected_moves);
   std::set<double> above, below;
-  for (OpId id = 0; id < run->trace.ops.size(); ++id)
-    for (const Use& use : run->trace.uses_of(run->trace.ops[id]))
+  for (OpId id = 0; id < run->trace->ops.size(); ++id)
+    for (const Use& use : run->trace->uses_of(run->trace->ops[id]))
       if (use.storage == storage)
         (use.access == Access::write ? above : below).insert(std::round(place.x(run->result.records[id].start)) + 0.5);
   EXPECT_EQ(ticks_above, above);

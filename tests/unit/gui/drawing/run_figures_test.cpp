@@ -234,16 +234,16 @@ TEST(RunFigures, WhatMakesNoSenseIsRefused) {
 // Two million spans: what is narrower than a point costs no name, and the picture stays small.
 TEST(RunFigures, ARunOfMillionsOfSpansMakesASmallFigure) {
   memwall::Run run = hand_made();
-  Op op = run.trace.ops[0];
+  Op op = run.trace->ops[0];
   OpRecord record = run.result.records[0];
-  run.trace.ops.clear();
+  run.trace.edit().ops.clear();
   run.result.records.clear();
   for (int i = 0; i < 1'000'000; ++i) {
     record.host_start = Time(i * 100);
     record.host_end = record.host_start + Duration(50);
     record.start = record.host_start + Duration(20);
     record.end = record.start + Duration(70);
-    run.trace.ops.push_back(op);
+    run.trace.edit().ops.push_back(op);
     run.result.records.push_back(record);
   }
   EXPECT_LT(figure_of(run, "timeline").items.size(), 20'000u);

@@ -43,8 +43,8 @@ TEST(Details, OfEveryOpAgreeWithItsRecord) {
   const OpenRun open = opened(run);
   std::size_t copies = 0, rates = 0;
   OpId some_copy = 0;
-  for (OpId id = 0; id < run->trace.ops.size(); ++id) {
-    const Op& op = run->trace.ops[id];
+  for (OpId id = 0; id < run->trace->ops.size(); ++id) {
+    const Op& op = run->trace->ops[id];
     const OpRecord& record = run->result.records[id];
     const auto sections = details_of(open, OpRef{0, id, false});
     const std::string text = to_text(sections);
@@ -73,7 +73,7 @@ TEST(Details, OfEveryOpAgreeWithItsRecord) {
     // Storages that it reads and writes.
     const DetailSection* storages = section(sections, "Storages");
     std::size_t reads = 0, writes = 0;
-    for (const Use& use : run->trace.uses_of(op)) ++(use.access == Access::read ? reads : writes);
+    for (const Use& use : run->trace->uses_of(op)) ++(use.access == Access::read ? reads : writes);
     EXPECT_EQ(count(storages, "reads"), reads);
     EXPECT_EQ(count(storages, "writes"), writes);
     if (storages) {
@@ -92,11 +92,11 @@ TEST(Details, SetFlopsAgainstThePeakTheyCanHaveHad) {
   auto run = std::make_shared<WholeRun>(*sample());
   run->machine.gpu.peaks = {{DataType::fp32, 1e12}, {DataType::tf32, 8e12}};
   OpId kernel = 0;
-  while (run->trace.ops[kernel].kind != OpKind::kernel) ++kernel;
-  run->trace.ops[kernel].data_type = DataType::fp32;
+  while (run->trace->ops[kernel].kind != OpKind::kernel) ++kernel;
+  run->trace.edit().ops[kernel].data_type = DataType::fp32;
   const double seconds = to_seconds(run->result.records[kernel].end - run->result.records[kernel].start);
   const auto text_at = [&](double rate) {
-    run->trace.ops[kernel].flops = rate * seconds;
+    run->trace.edit().ops[kernel].flops = rate * seconds;
     return to_text(details_of(opened(run), OpRef{0, kernel, false}));
   };
   EXPECT_NE(text_at(5e11).find("50 % of the GPU's 1 TFLOP/s in fp32"), std::string::npos) << text_at(5e11);
@@ -107,12 +107,12 @@ TEST(Details, NameWritersOfWhatIsRead) {
   const auto run = sample();
   const OpenRun open = opened(run);
   std::size_t checked = 0;
-  for (OpId id = 0; id < run->trace.ops.size(); ++id)
-    for (const Use& use : run->trace.uses_of(run->trace.ops[id])) {
+  for (OpId id = 0; id < run->trace->ops.size(); ++id)
+    for (const Use& use : run->trace->uses_of(run->trace->ops[id])) {
       if (use.access != Access::read || use.version == 0) continue;
       OpId writer = kNoOp;
       for (OpId other = 0; other < id; ++other)
-        for (const Use& made : run->trace.uses_of(run->trace.ops[other]))
+        for (const Use& made : run->trace->uses_of(run->trace->ops[other]))
           if (made.access == Access::write && made.storage == use.storage && made.version == use.version)
             writer = other;
       const auto sections = details_of(open, OpRef{0, id, false});
@@ -130,16 +130,16 @@ TEST(Details, OfAStorageTellItsLife) {
   const auto run = sample();
   const OpenRun open = opened(run);
   std::size_t freed = 0;
-  for (StorageId id = 0; id < run->trace.storages.size(); ++id) {
+  for (StorageId id = 0; id < run->trace->storages.size(); ++id) {
     const auto sections = details_of(open, StorageRef{0, id});
     std::size_t residencies = 0;
     for (const Residency& residency : run->residency) residencies += residency.storage == id ? 1 : 0;
     ASSERT_NE(section(sections, "Life"), nullptr);
     EXPECT_EQ(section(sections, "Life")->lines.size(), std::max<std::size_t>(1, residencies));
     OpId free = kNoOp, first_write = kNoOp;
-    for (OpId op = 0; op < run->trace.ops.size(); ++op) {
-      if (run->trace.ops[op].kind == OpKind::free && run->trace.ops[op].target == id) free = op;
-      for (const Use& use : run->trace.uses_of(run->trace.ops[op]))
+    for (OpId op = 0; op < run->trace->ops.size(); ++op) {
+      if (run->trace->ops[op].kind == OpKind::free && run->trace->ops[op].target == id) free = op;
+      for (const Use& use : run->trace->uses_of(run->trace->ops[op]))
         if (use.storage == id && use.access == Access::write && first_write == kNoOp) first_write = op;
     }
     const DetailSection* uses = section(sections, "Uses");
@@ -148,7 +148,7 @@ TEST(Details, OfAStorageTellItsLife) {
                return l.name == name && l.op == OpRef{0, op, false};
              });
     };
-    if (first_write != kNoOp && !run->trace.storages[id].preexisting) {
+    if (first_write != kNoOp && !run->trace->storages[id].preexisting) {
       EXPECT_TRUE(leads_to("made by", first_write)) << to_text(sections);
     }
     if (free != kNoOp) {

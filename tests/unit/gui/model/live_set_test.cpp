@@ -57,7 +57,7 @@ TEST(LiveSetTest, HoldsWhatLivesLargestFirst) {
       for (const Residency& stay : run->residency)
         if (stay.tier == tier && stay.begin <= time && (time < stay.end || stay.end == run->result.end)) {
           ++count;
-          sum += run->trace.storages[stay.storage].bytes;
+          sum += run->trace->storages[stay.storage].bytes;
         }
       EXPECT_EQ(set.rows.size(), count);
       EXPECT_EQ(set.requested, sum);
@@ -113,9 +113,9 @@ TEST(LiveSetTest, WithoutUsesTheAllocationMadeIt) {
   const auto run = std::make_shared<const WholeRun>(tiered_run(trace, {}));
   const OpenRun open = opened(run);
   std::size_t found = 0;
-  for (OpId id = 0; id < run->trace.ops.size(); ++id)
-    if (run->trace.ops[id].kind == OpKind::alloc) {
-      EXPECT_EQ(maker_of(open, run->trace.ops[id].target), id);
+  for (OpId id = 0; id < run->trace->ops.size(); ++id)
+    if (run->trace->ops[id].kind == OpKind::alloc) {
+      EXPECT_EQ(maker_of(open, run->trace->ops[id].target), id);
       ++found;
     }
   EXPECT_GT(found, 20u);

@@ -24,8 +24,8 @@ std::shared_ptr<const Run> long_run() {
 // Ops with work on a stream, in order of begin.
 std::vector<OpId> work_of(const Run& run, std::uint16_t stream) {
   std::vector<OpId> ops;
-  for (OpId id = 0; id < run.trace.ops.size(); ++id)
-    if (run.result.records[id].start != kNever && run.trace.ops[id].stream == stream) ops.push_back(id);
+  for (OpId id = 0; id < run.trace->ops.size(); ++id)
+    if (run.result.records[id].start != kNever && run.trace->ops[id].stream == stream) ops.push_back(id);
   std::stable_sort(ops.begin(), ops.end(),
                    [&](OpId a, OpId b) { return run.result.records[a].start < run.result.records[b].start; });
   return ops;
@@ -34,7 +34,7 @@ std::vector<OpId> work_of(const Run& run, std::uint16_t stream) {
 TEST(Navigation, NextInLaneWalksAStreamFromEndToEndAndBack) {
   const auto run = long_run();
   const OpenRun open = open_run_of(run);
-  ASSERT_GT(run->trace.ops.size(), std::size_t{kSpanBlock}) << "the walk must cross blocks";
+  ASSERT_GT(run->trace->ops.size(), std::size_t{kSpanBlock}) << "the walk must cross blocks";
   const std::vector<OpId> ops = work_of(*run, 0);
   for (std::size_t i = 0; i + 1 < ops.size(); ++i) {
     ASSERT_EQ(next_in_lane(open, {0, ops[i], false}, Direction::forward), (OpRef{0, ops[i + 1], false}));
@@ -52,11 +52,11 @@ TEST(Navigation, AnOpHasALaneForEachPartThatItHas) {
     const auto work = lane_of(open, {0, id, false});
     EXPECT_EQ(work.has_value(), record.start != kNever);
     if (work) {
-      EXPECT_EQ(open.outline().lanes[*work].index, run->trace.ops[id].stream);
+      EXPECT_EQ(open.outline().lanes[*work].index, run->trace->ops[id].stream);
     }
     const auto call = lane_of(open, {0, id, true});
     ASSERT_TRUE(call);
-    EXPECT_EQ(open.outline().lanes[*call].index, run->trace.ops[id].thread);
+    EXPECT_EQ(open.outline().lanes[*call].index, run->trace->ops[id].thread);
     EXPECT_EQ(time_of(open, {0, id, true}), (TimeRange{record.host_start, record.host_end}));
   }
   EXPECT_EQ(lane_of(open, {0, kNoOp, true}), std::nullopt);

@@ -27,9 +27,9 @@ std::string lowered(std::string text) {
 
 std::vector<OpRef> loop(const WholeRun& run, const std::vector<std::string>& words) {
   std::vector<OpRef> found;
-  const auto& strings = run.trace.strings;
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
-    const Op& op = run.trace.ops[id];
+  const auto& strings = run.trace->strings;
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
+    const Op& op = run.trace->ops[id];
     const bool all = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
       return lowered(strings[op.name]).find(word) != std::string::npos ||
              lowered(strings[op.operator_name]).find(word) != std::string::npos ||
@@ -64,8 +64,8 @@ TEST(OpSearch, FindsStoragesByTheirLabels) {
   const auto run = sample();
   OpenRun open = opened(run);
   std::vector<StorageRef> expected;
-  for (StorageId storage = 0; storage < run->trace.storages.size(); ++storage) {
-    const std::string label = lowered(run->trace.strings[run->trace.storages[storage].label]);
+  for (StorageId storage = 0; storage < run->trace->storages.size(); ++storage) {
+    const std::string label = lowered(run->trace->strings[run->trace->storages[storage].label]);
     if (label.find("layers.3") != std::string::npos && label.find("mlp") != std::string::npos)
       expected.push_back({0, storage});
   }

@@ -192,7 +192,7 @@ TEST(ResidencyHistory, FindsWhatLivesAtAnInstantAndTheLifeOfAStorage) {
         ASSERT_EQ(sample.history->alive(tier, time), expected);
         ASSERT_EQ(sum(sample.history->by_kind(tier, time)), bytes);
       }
-    for (StorageId storage = 0; storage < sample.run->trace.storages.size(); ++storage) {
+    for (StorageId storage = 0; storage < sample.run->trace->storages.size(); ++storage) {
       std::vector<std::uint32_t> expected;
       for (std::uint32_t row = 0; row < residencies.size(); ++row)
         if (residencies[row].storage == storage) expected.push_back(row);

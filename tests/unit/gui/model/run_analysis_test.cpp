@@ -65,7 +65,7 @@ TEST(RunAnalysis, OnThePathIsWhatWorksCallsOrWaitsThere) {
   hand.device(OpKind::kernel, "short", 0, 4, 5, 5, 6);   // neither its call nor its work
   hand.device(OpKind::kernel, "long", 1, 5, 6, 8, 20);   // launched after a latency
   const OpId full = hand.host(OpKind::alloc, "", 7, 8);  // beside it
-  hand.run.trace.storages.push_back({});
+  hand.run.trace.edit().storages.push_back({});
   hand.op(full).target = 0;
   const auto analysis = analysis_of(hand.finish());
   EXPECT_EQ(analysis->on_path, (std::vector<bool>{true, true, true, false}));
@@ -98,7 +98,7 @@ TEST(RunAnalysis, OfSeveralRanksEachHasItsClassesAndItsPartOfThePath) {
     for (const ClassSpan& span : analysis->classes[rank]) covered += span.end - span.begin;
     EXPECT_EQ(covered, analysis->run->result.end);
     for (const PathSegment& segment : analysis->path_of(rank)) {
-      EXPECT_EQ(analysis->run->trace.threads[analysis->run->trace.ops[segment.op].thread].rank, rank);
+      EXPECT_EQ(analysis->run->trace->threads[analysis->run->trace->ops[segment.op].thread].rank, rank);
       ++segments;
     }
   }
@@ -133,7 +133,7 @@ TEST(RunAnalysis, StreamsThatWaitForEachOtherCostNoMoreThanTheirOps) {
   HandmadeRun hand;
   hand.device(OpKind::kernel, "a", 0, 0, 0, 0, 5);
   const OpId last = hand.device(OpKind::kernel, "b", 1, 0, 0, 0, 9);
-  hand.run.trace.event_count = 2;
+  hand.run.trace.edit().event_count = 2;
   for (int i = 0; i < 400; ++i) {
     const auto stream = static_cast<std::uint16_t>(i % 2);
     const OpId record = hand.host(OpKind::event_record, "", 0, 0), wait = hand.host(OpKind::event_wait, "", 0, 0);

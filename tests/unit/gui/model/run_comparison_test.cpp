@@ -37,7 +37,7 @@ struct Compared {
 memwall::Run kernels(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   HandmadeRun hand;
-  hand.run.trace.name = "kernels";
+  hand.run.trace.edit().name = "kernels";
   double at = 1;
   OpId previous = kNoOp;
   for (std::size_t i = 0; i < count; ++i) {
@@ -110,13 +110,13 @@ void expect_largest_examples(const Compared& c) {
       return Duration(std::abs((cost_of(run, id).time - before).count()));
     };
     const auto same_kind = [&](OpId id) {
-      const Op& op = run.trace.ops[id];
+      const Op& op = run.trace->ops[id];
       return name_of(run, id) == row.name && op.kind == row.kind && op.phase == row.phase &&
-             run.trace.strings[op.operator_name] == row.operator_name;
+             run.trace->strings[op.operator_name] == row.operator_name;
     };
     EXPECT_TRUE(same_kind(found.op)) << row.name;
     Duration largest(-1);
-    for (OpId id = 0; id < run.trace.ops.size(); ++id)
+    for (OpId id = 0; id < run.trace->ops.size(); ++id)
       if (same_kind(id)) largest = std::max(largest, size(id));
     EXPECT_EQ(size(found.op), largest) << row.name;
   }
@@ -142,10 +142,10 @@ TEST(RunComparison, OfPoliciesLeavesWhatTheyAddedWithoutCounterpart) {
     expect_largest_examples(c);
     EXPECT_TRUE(c.comparison->comparison.same_lineage);
     for (const OpPair& pair : c.comparison->pairs)
-      EXPECT_EQ(c.base->run->trace.ops[pair.base].added, c.other->run->trace.ops[pair.other].added)
+      EXPECT_EQ(c.base->run->trace->ops[pair.base].added, c.other->run->trace->ops[pair.other].added)
           << "what a policy added is paired with an op that was there";
     std::uint64_t added = 0;
-    for (const Op& op : c.other->run->trace.ops) added += op.added;
+    for (const Op& op : c.other->run->trace->ops) added += op.added;
     EXPECT_GE(c.comparison->comparison.ops_added, added);
   }
 }
@@ -187,13 +187,13 @@ TEST(RunComparison, OfSeveralRanksPairsEachWithItself) {
   };
   const Compared slower(ranks(3, 10), ranks(3, 40));
   expect_consistent(slower);
-  EXPECT_EQ(slower.comparison->pairs.size(), slower.base->run->trace.ops.size());
+  EXPECT_EQ(slower.comparison->pairs.size(), slower.base->run->trace->ops.size());
   for (const OpPair& pair : slower.comparison->pairs) EXPECT_EQ(pair.base, pair.other);
   const Compared fewer(ranks(3, 10), ranks(2, 10));
   expect_consistent(fewer);
   for (const OpPair& pair : fewer.comparison->pairs)
-    EXPECT_EQ(rank_of(fewer.base->run->trace, fewer.base->run->trace.ops[pair.base]),
-              rank_of(fewer.other->run->trace, fewer.other->run->trace.ops[pair.other]));
+    EXPECT_EQ(rank_of(fewer.base->run->trace, fewer.base->run->trace->ops[pair.base]),
+              rank_of(fewer.other->run->trace, fewer.other->run->trace->ops[pair.other]));
 }
 
 TEST(RunComparison, TheLagEndsWithTheDifferenceOfTheEnds) {

@@ -23,8 +23,8 @@ struct Span {
 // Every span of a lane, from the whole run.
 std::vector<Span> spans_of(const WholeRun& run, const RunLane& lane) {
   std::vector<Span> spans;
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
-    const Op& op = run.trace.ops[id];
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
+    const Op& op = run.trace->ops[id];
     const OpRecord& record = run.result.records[id];
     if (lane.kind == RunLaneKind::thread && op.thread == lane.index && !op.placed && !op.graph_member)
       spans.push_back({record.host_start, record.host_end, id, true});
@@ -39,15 +39,15 @@ std::vector<Span> spans_of(const WholeRun& run, const RunLane& lane) {
 
 std::string name_of_span(const WholeRun& run, const Span& span, StatisticsKey key) {
   if (span.op == kNoOp) return "pager";
-  const Op& op = run.trace.ops[span.op];
+  const Op& op = run.trace->ops[span.op];
   const std::string kind(to_string(op.kind));
   switch (key) {
     case StatisticsKey::op: {
       const StringId name = op.name != 0 ? op.name : op.operator_name;
-      return name != 0 ? run.trace.strings[name] : kind;
+      return name != 0 ? run.trace->strings[name] : kind;
     }
     case StatisticsKey::module:
-      return op.module == 0 ? "no module" : run.trace.strings[op.module];
+      return op.module == 0 ? "no module" : run.trace->strings[op.module];
     case StatisticsKey::phase:
       return op.phase == Phase::unknown ? "no phase" : std::string(to_string(op.phase));
     case StatisticsKey::kind:
@@ -116,7 +116,7 @@ TEST(SelectionStatisticsTest, TheLongestIsUncutAndOfTheWork) {
   const auto run = paged_run();
   const OpenRun open = opened(run);
   Duration longest{};
-  for (OpId id = 0; id < run->trace.ops.size(); ++id)
+  for (OpId id = 0; id < run->trace->ops.size(); ++id)
     if (run->result.records[id].start != kNever)
       longest = std::max(longest, run->result.records[id].end - run->result.records[id].start);
   for (const MoveRecord& move : run->result.moves) longest = std::max(longest, move.end - move.start);

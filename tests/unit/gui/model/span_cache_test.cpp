@@ -32,8 +32,8 @@ Spans by_force(const OpenRun& open, const Run& run, std::uint32_t number, TimeRa
   const auto add = [&](Time begin, Time end) {
     if (range.overlaps(begin, end)) spans.emplace(begin, end);
   };
-  for (OpId id = 0; id < run.trace.ops.size(); ++id) {
-    const Op& op = run.trace.ops[id];
+  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
+    const Op& op = run.trace->ops[id];
     const OpRecord& record = run.result.records[id];
     const bool works = runs_on_device(op.kind) && record.start != kNever;
     if (lane.kind == RunLaneKind::thread && op.thread == lane.index && !op.placed && !op.graph_member)
@@ -41,7 +41,7 @@ Spans by_force(const OpenRun& open, const Run& run, std::uint32_t number, TimeRa
     if (lane.kind == RunLaneKind::stream && op.stream == lane.index && works) add(record.start, record.end);
   }
   // Which engine serves a copy is the source's to say.
-  for (std::uint32_t block = 0; block * std::uint64_t{kSpanBlock} < run.trace.ops.size(); ++block) {
+  for (std::uint32_t block = 0; block * std::uint64_t{kSpanBlock} < run.trace->ops.size(); ++block) {
     const SpanBlock columns = open.source->spans(block);
     for (std::size_t i = 0; i < columns.size(); ++i)
       if (lane.kind == RunLaneKind::engine && columns.engine[i] == number)
@@ -87,7 +87,7 @@ std::size_t check_every_lane(const std::shared_ptr<const memwall::Run>& run, con
 
 TEST(SpanCache, SearchByTimeFindsEverySpanOfEveryLane) {
   const auto run = long_run();
-  ASSERT_GT(run->trace.ops.size(), 2 * std::size_t{kSpanBlock}) << "blocks must meet";
+  ASSERT_GT(run->trace->ops.size(), 2 * std::size_t{kSpanBlock}) << "blocks must meet";
   EXPECT_GT(check_every_lane(run, "long"), 10'000u);
   for (const NamedRun& varied : varied_runs())
     check_every_lane(std::make_shared<const memwall::Run>(varied.run), varied.name);
@@ -135,8 +135,8 @@ TEST(SpanCache, NamesStandBesideTheSpans) {
   const OpenRun open = open_run_of(run);
   const auto block = open.spans->load(1);
   for (std::uint16_t i = 0; i < 500; ++i) {
-    const Op& op = run->trace.ops[kSpanBlock + i];
-    const std::string& name = run->trace.strings[op.name != 0 ? op.name : op.operator_name];
+    const Op& op = run->trace->ops[kSpanBlock + i];
+    const std::string& name = run->trace->strings[op.name != 0 ? op.name : op.operator_name];
     EXPECT_EQ(block->name_of(i), name.empty() ? to_string(op.kind) : name);
   }
 }

@@ -89,7 +89,7 @@ TEST(CheckpointGpt, EveryInstantOfTheStepIsAccountedFor) {
   const Machine machine = test_machine();
   memwall::Run run;
   run.trace = rewritten(gpt_step(GptShape{}), "checkpoint");
-  run.machine = machine;
+  run.machine = machine_of_ranks(machine, run.trace);
   run.result = simulated(run.trace);
   const TimeAccounting accounting = account(run);
   EXPECT_EQ(accounting.total.total(), run.result.end);

@@ -87,7 +87,7 @@ TEST(Accounting, AddsUpForASimulatedTrainingStep) {
 TEST(Accounting, OfOneStreamCountsEveryKernelOnce) {
   const memwall::Run run = simulate_and_record(gpt_step({}), test_machine(), {});
   Duration kernels{};
-  for (std::size_t i = 0; i < run.trace.ops.size(); ++i)
+  for (std::size_t i = 0; i < run.trace->ops.size(); ++i)
     if (run.result.records[i].start != kNever) kernels += run.result.records[i].end - run.result.records[i].start;
   EXPECT_EQ(account(run).total[TimeClass::compute], kernels);
 }

@@ -15,7 +15,7 @@ namespace {
 // Kernels of 2 us, one behind the other, launched at once; their names are the letters.
 memwall::Run chain(const std::string& letters, const std::string& trace_name) {
   HandmadeRun hand;
-  hand.run.trace.name = trace_name;
+  hand.run.trace.edit().name = trace_name;
   double at = 1;
   OpId previous = kNoOp;
   for (const char c : letters) {
@@ -86,7 +86,7 @@ TEST(Align, KnowsLineageByTheInput) {
 TEST(Compare, OfARunWithItselfIsNothing) {
   const memwall::Run run = simulate_and_record(gpt_step({}), test_machine(), {});
   const Comparison found = compare(run, run);
-  EXPECT_EQ(found.ops_equal, run.trace.ops.size());
+  EXPECT_EQ(found.ops_equal, run.trace->ops.size());
   EXPECT_TRUE(found.ops.empty());
   for (const Duration d : found.waterfall.by_class) EXPECT_EQ(d, Duration{});
   for (const LagPoint& point : found.lag) EXPECT_EQ(point.lag, Duration{});
@@ -96,7 +96,7 @@ TEST(Compare, OfARunWithItselfIsNothing) {
 TEST(Compare, NamesWhatWasAddedRemovedAndChanged) {
   const memwall::Run base = chain("abc", "one");
   HandmadeRun hand;
-  hand.run.trace.name = "one";
+  hand.run.trace.edit().name = "one";
   hand.device(OpKind::kernel, "a", 0, 0, 0, 1, 6);  // 5 us instead of 2
   hand.device(OpKind::copy, "offload", 1, 0, 0, 6, 7, WaitReason::event, 0);
   hand.op(1).bytes = 4096;

@@ -90,7 +90,7 @@ TEST(CriticalPath, GoesFromAFullLaunchQueueToTheStartThatFreedIt) {
 TEST(CriticalPath, ChargesAllocationsThatWaitToTheAllocatorAndMissingDataToFaults) {
   HandmadeRun hand;
   const OpId alloc = hand.host(OpKind::alloc, "alloc", 1, 4);
-  hand.run.trace.storages.resize(1);
+  hand.run.trace.edit().storages.resize(1);
   hand.op(alloc).target = 0;
   hand.waited(alloc, WaitReason::memory, kNoOp);
   hand.device(OpKind::kernel, "a", 0, 4, 5, 6, 8);                                   // 1
@@ -121,7 +121,7 @@ TEST(CriticalPath, FindsWhatHostWorkWaitedFor) {
 
 TEST(CriticalPath, ChangesThreadsAtAHandOver) {
   HandmadeRun hand;
-  hand.run.trace.threads.push_back({"autograd"});
+  hand.run.trace.edit().threads.push_back({"autograd"});
   const OpId mark = hand.host(OpKind::mark, "backward", 3, 4);
   const OpId hand_over = hand.host(OpKind::hand_over, "start", 6, 6);
   hand.op(hand_over).thread = 1;

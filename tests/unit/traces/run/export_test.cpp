@@ -77,7 +77,7 @@ TEST(ExportLanes, SlicesOfOneLaneNeverOverlap) {
       end[slice.lane] = slice.end;
       ++slices;
     });
-    EXPECT_GE(slices, run.trace.ops.size());
+    EXPECT_GE(slices, run.trace->ops.size());
   }
 }
 
@@ -176,8 +176,8 @@ TEST(ExportChrome, TextThatNeedsEscapesComesThrough) {
 TEST(ExportChrome, ASimulatedRunParses) {
   const memwall::Run run = simulated_run();
   const ChromeFile file(run);
-  std::size_t expected = run.trace.ops.size();
-  for (const Op& op : run.trace.ops) expected += runs_on_device(op.kind);
+  std::size_t expected = run.trace->ops.size();
+  for (const Op& op : run.trace->ops) expected += runs_on_device(op.kind);
   EXPECT_EQ(file.events.complete.size(), expected);
 }
 
@@ -206,7 +206,7 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
 TEST(ExportCsv, OneLinePerOpWithAllColumns) {
   const memwall::Run run = small_run();
   const auto rows = parse_csv(text_of(run, export_csv));
-  ASSERT_EQ(rows.size(), run.trace.ops.size() + 1);
+  ASSERT_EQ(rows.size(), run.trace->ops.size() + 1);
   std::map<std::string, std::size_t> column;
   for (std::size_t i = 0; i < rows[0].size(); ++i) column[rows[0][i]] = i;
   for (const auto& row : rows) ASSERT_EQ(row.size(), rows[0].size());

@@ -94,7 +94,7 @@ TEST(Peak, AgreesWithTheEngineAboutATrainingStep) {
   const memwall::Run run = simulate_and_record(gpt_step(shape), test_machine(), {});
   const Peak peak = find_peak(run, 0);
   Bytes requested = 0;
-  for (const std::uint32_t i : run.at_peak[0]) requested += run.trace.storages[run.residency[i].storage].bytes;
+  for (const std::uint32_t i : run.at_peak[0]) requested += run.trace->storages[run.residency[i].storage].bytes;
   EXPECT_EQ(requested, peak.requested);
   std::vector<StorageId> largest;
   for (const PeakStorage& storage : peak.largest) largest.push_back(storage.storage);

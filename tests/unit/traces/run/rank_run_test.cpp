@@ -44,7 +44,7 @@ TEST(RankRun, ThePathOfTheRunGoesOnWithWhoCameLast) {
   for (const PathSegment& segment : critical_path(run)) {
     times[segment.time_class] += segment.end - segment.begin;
     if (segment.end <= us(400)) {
-      EXPECT_EQ(rank_of(run.trace, run.trace.ops[segment.op]), 1);
+      EXPECT_EQ(rank_of(run.trace, run.trace->ops[segment.op]), 1);
     }
   }
   EXPECT_EQ(times[TimeClass::compute], us(410));
@@ -56,7 +56,7 @@ TEST(RankRun, ARanksOwnPathWaitsForItsPeers) {
   const memwall::Run run = run_of(late_rank());
   Duration waited{};
   for (const PathSegment& segment : critical_path_of_rank(run, 0)) {
-    EXPECT_EQ(rank_of(run.trace, run.trace.ops[segment.op]), 0);
+    EXPECT_EQ(rank_of(run.trace, run.trace->ops[segment.op]), 0);
     if (segment.part == PathPart::wait) waited += segment.end - segment.begin;
   }
   EXPECT_EQ(waited, us(300));
@@ -136,7 +136,7 @@ TEST(RankRun, TheFileKeepsRanksGroupsAndPeers) {
   write_run(run, folder.path() / "run.h5");
   const memwall::Run read = read_run(folder.path() / "run.h5");
   EXPECT_EQ(to_json(summarize(read)), to_json(summarize(run)));
-  EXPECT_EQ(read.trace.job_ranks, run.trace.job_ranks);
+  EXPECT_EQ(read.trace.job_ranks, run.trace->job_ranks);
   ASSERT_EQ(read.trace.groups.size(), 1u);
   EXPECT_EQ(read.trace.groups[0].name, "dp");
   EXPECT_EQ(read.trace.groups[0].members, (std::vector<std::uint32_t>{3, 5}));
@@ -164,9 +164,9 @@ TEST(RankRun, AFileWhoseRanksDoNotAgreeIsRefused) {
     return std::string();
   };
   EXPECT_EQ(refused([](memwall::Run&) {}), "");
-  EXPECT_NE(refused([](memwall::Run& r) { r.trace.threads[1].rank = 9; }), "");
-  EXPECT_NE(refused([](memwall::Run& r) { r.trace.streams[1].rank = 2; }), "");
-  EXPECT_NE(refused([](memwall::Run& r) { r.trace.rank_table[1].number = 3; }), "");
+  EXPECT_NE(refused([](memwall::Run& r) { r.trace.edit().threads[1].rank = 9; }), "");
+  EXPECT_NE(refused([](memwall::Run& r) { r.trace.edit().streams[1].rank = 2; }), "");
+  EXPECT_NE(refused([](memwall::Run& r) { r.trace.edit().rank_table[1].number = 3; }), "");
   EXPECT_NE(refused([](memwall::Run& r) { r.machine.tiers.back().name = "hbm rank 4"; }), "");
   EXPECT_NE(refused([](memwall::Run& r) { r.result.records[1].peer = 0; }), "") << "a kernel waited for a mark";
 }

@@ -30,7 +30,7 @@ memwall::Run simulated(int layers = 2) {
   settings.policies = {"checkpoint:mode=full", "offload:what=optimizer,to=host"};
   settings.inputs = {{"step.mwt", "xxh64:0123456789abcdef"}};
   memwall::Run run = simulate_and_record(gpt_step(shape), test_machine(), settings);
-  run.trace.notes = {"a note", "", "one with a \xc3\xa4 and a \"quote\""};
+  run.trace.edit().notes = {"a note", "", "one with a \xc3\xa4 and a \"quote\""};
   return run;
 }
 
@@ -78,8 +78,8 @@ TEST(RunFile, GivesBackEveryAnswer) {
   const memwall::Run back = read_run(folder / "run.h5");
   EXPECT_EQ(to_json(summarize(back)), to_json(summarize(run)));
   expect_same_records(run.result, back.result);
-  EXPECT_EQ(back.trace.notes, run.trace.notes);
-  EXPECT_EQ(back.trace.places, run.trace.places);
+  EXPECT_EQ(back.trace.notes, run.trace->notes);
+  EXPECT_EQ(back.trace.places, run.trace->places);
   ASSERT_EQ(back.residency.size(), run.residency.size());
   EXPECT_EQ(back.at_peak, run.at_peak);
   for (std::size_t i = 0; i < run.residency.size(); ++i) {
@@ -111,15 +111,15 @@ TEST(RunFile, GivesBackTheUnchangedStepAndTheAllocator) {
 TEST(RunFile, GivesBackTheTraceAndTheMachineAsTheyWere) {
   const ScratchFolder folder;
   memwall::Run run = simulated();
-  run.trace.constants.launch_latency[1] = nanoseconds(-321);
-  run.trace.constants.stream_gap[2][0] = nanoseconds(77);
+  run.trace->constants.launch_latency[1] = nanoseconds(-321);
+  run.trace->constants.stream_gap[2][0] = nanoseconds(77);
   run.machine.routes[0].efficiency.points = {{1024, 0.25}, {1 << 20, 0.75}};
   run.machine.gpu.aliases = {"one", "other"};
   write_run(run, folder / "run.h5");
   const memwall::Run back = read_run(folder / "run.h5");
-  ASSERT_EQ(back.trace.ops.size(), run.trace.ops.size());
-  for (std::size_t i = 0; i < run.trace.ops.size(); ++i) {
-    const Op &a = run.trace.ops[i], &b = back.trace.ops[i];
+  ASSERT_EQ(back.trace.ops.size(), run.trace->ops.size());
+  for (std::size_t i = 0; i < run.trace->ops.size(); ++i) {
+    const Op &a = run.trace->ops[i], &b = back.trace.ops[i];
     ASSERT_TRUE(a.kind == b.kind && a.phase == b.phase && a.name == b.name && a.module == b.module &&
                 a.host_gap == b.host_gap && a.duration == b.duration && a.bytes == b.bytes && a.flops == b.flops &&
                 a.target == b.target && a.first_use == b.first_use && a.use_count == b.use_count &&
@@ -141,7 +141,7 @@ TEST(RunFile, GivesBackTheTraceAndTheMachineAsTheyWere) {
 TEST(RunFile, HoldsLongColumnsInChunks) {
   const ScratchFolder folder;
   const memwall::Run run = simulated(120);
-  ASSERT_GT(run.trace.ops.size(), 5000u);  // beyond the length from which columns are chunked
+  ASSERT_GT(run.trace->ops.size(), 5000u);  // beyond the length from which columns are chunked
   write_run(run, folder / "run.h5");
   const memwall::Run back = read_run(folder / "run.h5");
   expect_same_records(run.result, back.result);
@@ -162,14 +162,14 @@ TEST(RunFile, LosesNothingOnTheWay) {
   const ScratchFolder folder;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     memwall::Run run;
-    run.machine = test_machine();
-    run.machine.routes[0].efficiency.points = {{1024, 0.25}, {1 << 20, 0.75}};
     run.trace = random_trace(seed, 300);
+    run.machine = machine_of_ranks(test_machine(), run.trace);
+    run.machine.routes[0].efficiency.points = {{1024, 0.25}, {1 << 20, 0.75}};
     run.result.end = microseconds(1000);
-    run.result.records.assign(run.trace.ops.size(), OpRecord{});
+    run.result.records.assign(run.trace->ops.size(), OpRecord{});
     run.result.records[0] = {nanoseconds(1),        nanoseconds(5),    nanoseconds(7),          nanoseconds(9), 1, 2,
                              WaitReason::hand_over, WaitReason::event, WaitReason::synchronize, true,           3};
-    for (const Step& step : run.trace.steps) run.result.steps.push_back({step.name, nanoseconds(3), nanoseconds(2)});
+    for (const Step& step : run.trace->steps) run.result.steps.push_back({step.name, nanoseconds(3), nanoseconds(2)});
     run.result.moves = {{nanoseconds(1), nanoseconds(2), 0, 1, 2, 77, 4}};
     run.result.tiers.resize(4);
     run.result.tiers[2] = {{1, 2, 3},
@@ -192,13 +192,13 @@ TEST(RunFile, LosesNothingOnTheWay) {
     const memwall::Run back = read_run(folder / "a.h5");
     write_run(back, folder / "b.h5");
     EXPECT_TRUE(content_of(folder / "a.h5") == content_of(folder / "b.h5")) << seed;
-    EXPECT_EQ(back.trace.name, run.trace.name);
+    EXPECT_EQ(back.trace.name, run.trace->name);
     EXPECT_EQ(back.result.records[0].host_end_cause, 3u);
     EXPECT_EQ(back.result.tiers[2].peak_by_kind[7], 8);
-    EXPECT_EQ(back.trace.knowledge.modules, run.trace.knowledge.modules);
-    ASSERT_EQ(back.trace.ops.size(), run.trace.ops.size());
-    for (std::size_t i = 0; i < run.trace.ops.size(); ++i) {
-      const Op &x = run.trace.ops[i], &y = back.trace.ops[i];
+    EXPECT_EQ(back.trace.knowledge.modules, run.trace->knowledge.modules);
+    ASSERT_EQ(back.trace.ops.size(), run.trace->ops.size());
+    for (std::size_t i = 0; i < run.trace->ops.size(); ++i) {
+      const Op &x = run.trace->ops[i], &y = back.trace.ops[i];
       ASSERT_TRUE(x.source == y.source && x.group == y.group && x.from == y.from && x.to == y.to &&
                   x.return_delay == y.return_delay && x.pageable == y.pageable && x.collective == y.collective &&
                   x.data_type == y.data_type && x.operator_class == y.operator_class && x.placed == y.placed &&
@@ -287,10 +287,10 @@ TEST(RunFile, RefusesNumbersThatPointNowhere) {
     std::function<void(memwall::Run&)> break_it;
   };
   const Case cases[] = {
-      {"/ops/name", [](memwall::Run& r) { r.trace.ops[0].name = 1'000'000; }},
-      {"/ops/first_use", [](memwall::Run& r) { r.trace.ops[5].first_use = 0xffffffff; }},
-      {"/uses/storage", [](memwall::Run& r) { r.trace.uses[0].storage = kNoStorage; }},
-      {"/storages/place", [](memwall::Run& r) { r.trace.storages[0].place = 7; }},
+      {"/ops/name", [](memwall::Run& r) { r.trace.edit().ops[0].name = 1'000'000; }},
+      {"/ops/first_use", [](memwall::Run& r) { r.trace.edit().ops[5].first_use = 0xffffffff; }},
+      {"/uses/storage", [](memwall::Run& r) { r.trace.edit().uses[0].storage = kNoStorage; }},
+      {"/storages/place", [](memwall::Run& r) { r.trace.edit().storages[0].place = 7; }},
       {"/spans/cause", [](memwall::Run& r) { r.result.records[4].device_cause = 0xfffffffe; }},
       {"/spans/call_begin_ps", [](memwall::Run& r) { r.result.records[4].host_start = nanoseconds(-1); }},
       {"/residency/tier", [](memwall::Run& r) { r.residency[0].tier = 200; }},
@@ -299,8 +299,8 @@ TEST(RunFile, RefusesNumbersThatPointNowhere) {
       {"/machine/routes/from", [](memwall::Run& r) { r.machine.routes[0].from = 99; }},
       {"/machine/fabric_links/link", [](memwall::Run& r) { r.machine.fabrics[0].links[0] = 999; }},
       {"/machine/hbm_link", [](memwall::Run& r) { r.machine.hbm_link = 999; }},
-      {"/steps/last", [](memwall::Run& r) { r.trace.steps[0].last = 0xfffffff0; }},
-      {"/ops/kind", [](memwall::Run& r) { r.trace.ops[0].kind = static_cast<OpKind>(14); }},
+      {"/steps/last", [](memwall::Run& r) { r.trace.edit().steps[0].last = 0xfffffff0; }},
+      {"/ops/kind", [](memwall::Run& r) { r.trace.edit().ops[0].kind = static_cast<OpKind>(14); }},
       {"/spans", [](memwall::Run& r) { r.result.records.pop_back(); }},
       {"machine of 5", [](memwall::Run& r) { r.machine.tiers.push_back({}); }},
   };

@@ -134,11 +134,11 @@ void expect_adds_up(const memwall::Run& run) {
   const RunIndex index = build_run_index(run);
   std::vector<std::uint64_t> spans(index.lanes.size());
   ExportLanes(run).for_each([&](const ExportSlice& slice) {
-    if (slice.lane < run.trace.threads.size() + run.trace.streams.size()) ++spans[slice.lane];
+    if (slice.lane < run.trace->threads.size() + run.trace->streams.size()) ++spans[slice.lane];
   });
   for (std::size_t i = 0; i < index.lanes.size(); ++i) {
     const RunLane& lane = index.lanes[i];
-    const bool has_slices = i < run.trace.threads.size() + run.trace.streams.size();
+    const bool has_slices = i < run.trace->threads.size() + run.trace->streams.size();
     EXPECT_TRUE(!has_slices || lane.spans == spans[i]) << lane.name;
     std::uint64_t in_blocks = 0;
     for (std::size_t b = 0; b < index.blocks[i].size(); ++b) {
@@ -159,18 +159,18 @@ void expect_adds_up(const memwall::Run& run) {
 // Blocks against every slice of threads and streams, over more than one block.
 TEST(RunIndex, SaysFromWhenToWhenABlockLasts) {
   const memwall::Run run = gpt_run(700);
-  ASSERT_GT(run.trace.ops.size(), 2 * kSpanBlock);
+  ASSERT_GT(run.trace->ops.size(), 2 * kSpanBlock);
   const RunIndex index = build_run_index(run);
   std::map<std::pair<std::uint32_t, std::uint32_t>, LaneBlock> expected;  // by lane and block
   ExportLanes(run).for_each([&](const ExportSlice& slice) {
-    if (slice.lane >= run.trace.threads.size() + run.trace.streams.size()) return;
+    if (slice.lane >= run.trace->threads.size() + run.trace->streams.size()) return;
     const std::uint32_t block = slice.op / kSpanBlock;
     auto [at, is_new] = expected.insert({{slice.lane, block}, {block, slice.begin, slice.end, 0}});
     at->second.begin = std::min(at->second.begin, slice.begin);
     at->second.end = std::max(at->second.end, slice.end);
     ++at->second.spans;
   });
-  for (std::uint32_t lane = 0; lane < run.trace.threads.size() + run.trace.streams.size(); ++lane)
+  for (std::uint32_t lane = 0; lane < run.trace->threads.size() + run.trace->streams.size(); ++lane)
     for (const LaneBlock& block : index.blocks[lane]) {
       const auto found = expected.find({lane, block.block});
       ASSERT_NE(found, expected.end());

@@ -77,10 +77,10 @@ void expect_same_outline(const RunOutline& a, const RunOutline& b) {
   }
   EXPECT_EQ(a.run.machine.name, b.run.machine.name);
   EXPECT_EQ(a.run.result.end, b.run.result.end);
-  EXPECT_EQ(a.run.trace.places, b.run.trace.places);
+  EXPECT_EQ(a.run.trace->places, b.run.trace->places);
   EXPECT_EQ(a.run.result.tiers.size(), b.run.result.tiers.size());
-  EXPECT_TRUE(a.run.trace.ops.empty() && a.run.residency.empty() && a.run.memory.empty() && a.run.at_peak.empty());
-  EXPECT_TRUE(b.run.trace.ops.empty() && b.run.residency.empty() && b.run.memory.empty() && b.run.at_peak.empty());
+  EXPECT_TRUE(a.run.trace->ops.empty() && a.run.residency.empty() && a.run.memory.empty() && a.run.at_peak.empty());
+  EXPECT_TRUE(b.run.trace->ops.empty() && b.run.residency.empty() && b.run.memory.empty() && b.run.at_peak.empty());
 }
 
 void expect_same_spans(const SpanBlock& a, const SpanBlock& b) {

@@ -53,36 +53,36 @@ TEST(StepInterval, ErrorsOfClassesAreIndependent) {
 
 TEST(StepInterval, ErrorsWithinAClassAreCommon) {
   Example e;
-  e.run.trace.ops[1].operator_class = OperatorClass::gemm;
+  e.run.trace.edit().ops[1].operator_class = OperatorClass::gemm;
   expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.9 * 0.1, 0.1 * 0.5) / 1.645));
 }
 
 TEST(StepInterval, RecordedHostTimeWithoutDeviceWorkHasNone) {
   Example e;
-  for (Op& op : e.run.trace.ops) op.kind = OpKind::alloc;  // a memory snapshot
+  for (Op& op : e.run.trace->ops) op.kind = OpKind::alloc;  // a memory snapshot
   EXPECT_FALSE(e.interval());
 }
 
 TEST(StepInterval, WhatWasMeasuredIsExactAndSoIsTheHostThen) {
   Example e;
-  e.run.trace.ops[0].origin = Origin::measured;
+  e.run.trace.edit().ops[0].origin = Origin::measured;
   const auto interval = e.interval();
   expect_factor(interval, std::exp(1.2816 * 0.3 * 0.3 / 1.645));
   EXPECT_NEAR(interval->known_share, 0.3, 1e-12);
-  e.run.trace.ops[1].origin = Origin::measured;
+  e.run.trace.edit().ops[1].origin = Origin::measured;
   EXPECT_FALSE(e.interval());
 }
 
 TEST(StepInterval, ATransferredOpHasTheErrorThatItWasCarriedWith) {
   Example e;
-  for (Op& op : e.run.trace.ops) op.origin = Origin::transferred;
-  e.run.trace.ops[0].error_permille = 200;
-  e.run.trace.ops[1].error_permille = 400;
+  for (Op& op : e.run.trace->ops) op.origin = Origin::transferred;
+  e.run.trace.edit().ops[0].error_permille = 200;
+  e.run.trace.edit().ops[1].error_permille = 400;
   expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645));
   EXPECT_NEAR(e.interval()->known_share, 0.9, 1e-12) << "host time is the capture's";
-  e.run.trace.ops[1].operator_class = OperatorClass::gemm;
+  e.run.trace.edit().ops[1].operator_class = OperatorClass::gemm;
   expect_factor(e.interval(), std::exp(1.2816 * (0.6 * 0.2 + 0.3 * 0.4) / 1.645));
-  e.run.trace.ops[1].kind = OpKind::copy;
+  e.run.trace.edit().ops[1].kind = OpKind::copy;
   expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645));
 }
 

@@ -20,8 +20,8 @@ memwall::Run two_steps() {
   hand.device(OpKind::kernel, "b", 0, 5, 6, 9, 15, WaitReason::stream_order, 1);
   hand.step("one", 0, 2);
   hand.step("two", 2, 4);
-  hand.run.trace.samples_per_step = 8;
-  hand.run.trace.ranks = 2;
+  hand.run.trace.edit().samples_per_step = 8;
+  hand.run.trace.edit().ranks = 2;
   hand.run.policies = {"zero:stage=1"};
   hand.run.result.links[0] = {3'000'000, microseconds(6)};  // hbm, 1 TB/s
   return hand.finish();
@@ -95,7 +95,7 @@ TEST(SummaryJson, HasThePromisedFields) {
   }
   EXPECT_EQ(json["origin"]["measured"].get_double().value(), 1);
   EXPECT_EQ(json["origin"]["modelled"].get_double().value(), 0);
-  EXPECT_EQ(json["ops"].get_uint64().value(), run.trace.ops.size());
+  EXPECT_EQ(json["ops"].get_uint64().value(), run.trace->ops.size());
   EXPECT_EQ(json["events"].get_uint64().value(), run.result.events);
   EXPECT_EQ(json["provenance"]["wall_s"].get_double().value(), 0.25);
 }

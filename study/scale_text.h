@@ -1,4 +1,4 @@
-// The option --scale: which durations are multiplied by how much.
+// Which durations of a step are multiplied by how much, as text: "kernels=1.1,host=0.5,rank=2".
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace memwall {
 
-// One value of the option, as given and as understood.
+// One such text, as given and as understood.
 struct ScaleOption {
   std::string text;  // "kernels=1.1,host=0.5,rank=2"
   ScaleFactors factors;

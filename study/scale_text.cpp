@@ -1,9 +1,9 @@
-#include "cli/scale_option.h"
+#include "study/scale_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -23,9 +23,28 @@ const std::vector<std::string> kKeys = {"kernels", "copies", "host", "collective
                   text, key, near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
 }
 
+// All of `text` as a number.
+template <class Number>
+bool read(const std::string& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// What commas separate; "a,,b" are three items.
+std::vector<std::string> items_of(const std::string& text) {
+  std::vector<std::string> items(1);
+  for (const char c : text) {
+    if (c == ',')
+      items.emplace_back();
+    else
+      items.back() += c;
+  }
+  return items;
+}
+
 double factor_of(const std::string& text, const std::string& item, const std::string& value) {
   double factor = 0;
-  if (!CLI::detail::lexical_cast(value, factor) || !std::isfinite(factor) || factor < 0 || factor > 1e6)
+  if (!read(value, factor) || !std::isfinite(factor) || factor < 0 || factor > 1e6)
     throw UsageError(fmt::format(
         "--scale {}: \"{}\" has no factor; expected a number from 0 to 1e6, as in kernels=1.1.", text, item));
   return factor;
@@ -34,7 +53,7 @@ double factor_of(const std::string& text, const std::string& item, const std::st
 std::uint32_t rank_of_item(const std::string& text, const std::string& item, const std::string& value) {
   std::uint32_t rank = 0;
   const bool digits = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || !CLI::detail::lexical_cast(value, rank))
+  if (!digits || !read(value, rank))
     throw UsageError(fmt::format("--scale {}: \"{}\" names no rank; expected its number, as in rank=2.", text, item));
   return rank;
 }
@@ -42,7 +61,7 @@ std::uint32_t rank_of_item(const std::string& text, const std::string& item, con
 ScaleFactors parse_scale(const std::string& text) {
   ScaleFactors factors;
   std::set<std::string> given;
-  for (const std::string& item : CLI::detail::split(text, ',')) {
+  for (const std::string& item : items_of(text)) {
     const std::size_t equals = item.find('=');
     const std::string key = item.substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);

@@ -1,0 +1,110 @@
+#include "study/base_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "models/hw/machine_file.h"
+#include "models/hw/modelled_step.h"
+#include "models/hw/transfer.h"
+#include "policies/batch/two_sizes.h"
+#include "sim/error.h"
+#include "sim/trace/repeat.h"
+#include "sim/trace/trace_check.h"
+#include "study/scale_text.h"
+
+namespace memwall {
+namespace {
+
+std::string machine_names() {
+  std::string names;
+  for (const MachineSummary& m : list_machines()) names += (names.empty() ? "" : ", ") + m.name;
+  return names;
+}
+
+// Times for a step that has none are modelled. On another machine than the trace's own, or on its own with settings,
+// durations are carried over by the cost model.
+SharedTrace on_machine(SharedTrace trace, const Scenario& s, const Machine& machine, MachineSource& machines) {
+  if (measured_nowhere(trace)) return modelled_on(std::move(trace).take(), machine);
+  const bool own_machine = s.machine.empty() || s.machine == trace->machine || trace->machine == machine.name;
+  if (own_machine && s.settings.empty()) return trace;
+  if (machines.knows(trace->machine)) {
+    const auto own = machines.machine(trace->machine, {});
+    return transferred(std::move(trace).take(), own.get(), machine, {.host = s.transfer_host});
+  }
+  Trace& unknown = trace.edit();
+  unknown.notes.push_back(
+      unknown.machine.empty()
+          ? fmt::format("The file does not say where it was measured: its times are taken as {}'s. To carry them over, "
+                        "give --measured-on.",
+                        machine.name)
+          : fmt::format("It was measured on {}, of which there is no machine file here: its times are "
+                        "taken as {}'s.",
+                        unknown.machine, machine.name));
+  unknown.machine = machine.name;
+  return trace;
+}
+
+// Ops are numbered in 32 bits.
+void require_countable(const Scenario& s, const Trace& trace) {
+  constexpr std::uint64_t kMostOps = std::uint64_t{1} << 31;
+  if (trace.ops.size() * std::uint64_t{s.repeat} > kMostOps)
+    throw UsageError(fmt::format("--steps {}: {} ops that many times are more than {}; expected at most {} steps.",
+                                 s.repeat, trace.ops.size(), kMostOps, kMostOps / trace.ops.size()));
+}
+
+}  // namespace
+
+const std::string& name_of_step(const Scenario& scenario) {
+  static const std::string nothing;
+  return scenario.step.empty() ? nothing : scenario.step.front();
+}
+
+std::shared_ptr<const Machine> choose_machine(const Scenario& s, const Trace& trace, MachineSource& machines) {
+  if (!s.machine.empty()) return machines.machine(s.machine, s.settings);
+  if (measured_nowhere(trace))
+    throw UsageError(
+        fmt::format("{}: nothing in it was measured; give --machine, for which its durations are then modelled: one of "
+                    "{}.",
+                    name_of_step(s), machine_names()));
+  if (trace.machine.empty())
+    throw UsageError(fmt::format(
+        "{}: the file does not say on which machine it was measured; give --measured-on, or --machine, one of {}.",
+        name_of_step(s), machine_names()));
+  return machines.machine(trace.machine, s.settings);
+}
+
+SharedTrace base_step(SharedTrace trace, const Scenario& s, const Machine& machine, MachineSource& machines) {
+  trace = on_machine(std::move(trace), s, machine, machines);
+  if (lacks_durations(trace)) trace = with_missing_durations(std::move(trace).take(), machine);
+  for (const ScaleOption& scale : parse_scales(s.scale)) {
+    trace = scaled(std::move(trace).take(), scale.factors);
+    trace.edit().notes.push_back("Durations are scaled: " + scale.text + ".");
+  }
+  if (s.repeat > 1) {
+    require_countable(s, trace);
+    trace = repeated(std::move(trace).take(), s.repeat);
+  }
+  return trace;
+}
+
+bool sets_batch(const PolicySpec& spec) { return spec.info->name == "batch"; }
+
+Trace between_sizes(const Trace& first, const Trace& second, const std::vector<PolicySpec>& specs) {
+  const SizeUnit unit = unit_of_sizes(first, second);
+  const auto batch = std::find_if(specs.begin(), specs.end(), sets_batch);
+  const char* example = unit == SizeUnit::samples ? "--policy batch:16" : "--policy batch:tokens=8192";
+  if (batch == specs.end())
+    throw UsageError(fmt::format("--second-size: which size is wanted is not said; give it with {}.", example));
+  constexpr std::int64_t kMost = 1'000'000'000'000;
+  const std::int64_t samples = batch->arguments.integer("to", 0, kMost),
+                     tokens = batch->arguments.integer("tokens", 0, kMost);
+  const std::int64_t size = unit == SizeUnit::samples ? samples : tokens;
+  if (size == 0 || samples * tokens != 0 || batch->arguments.integer("from", 0, kMost) != 0)
+    throw UsageError(fmt::format("--policy {}: the two captures differ in {}; expected that size alone, as in {}.",
+                                 batch->text, to_string(unit), example));
+  return at_size(first, second, size);
+}
+
+}  // namespace memwall

@@ -1,0 +1,234 @@
+#include "study/study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/hw/machine_file.h"
+#include "models/hw/pricer.h"
+#include "sim/error.h"
+#include "sim/policy/registry.h"
+#include "sim/trace/trace_check.h"
+#include "study/base_step.h"
+#include "study/scale_text.h"
+#include "study/shared_values.h"
+#include "study/workload_file.h"
+#include "traces/run/run_recorder.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of each kind of thing that scenarios share. Steps are large, the rest is small.
+constexpr std::size_t kMostSteps = 8, kMostBases = 8, kMostOthers = 1024;
+
+// A trace and what it was read from.
+struct ReadStep {
+  SharedTrace trace;
+  std::vector<fs::path> files;
+};
+
+std::vector<PolicySpec> parse_rewriters(const std::vector<std::string>& texts) {
+  std::vector<PolicySpec> specs;
+  for (const std::string& text : texts) {
+    specs.push_back(parse_policy(text));
+    if (!specs.back().info->make_rewriter)
+      throw UsageError(
+          fmt::format("--policy {}: \"{}\" is a pager; give it with --pager.", text, specs.back().info->name));
+  }
+  return specs;
+}
+
+std::unique_ptr<Pager> make_pager(const std::string& text) {
+  if (text.empty()) return nullptr;
+  const PolicySpec spec = parse_policy(text);
+  if (!spec.info->make_pager)
+    throw UsageError(
+        fmt::format("--pager {}: \"{}\" rewrites the step beforehand; give it with --policy.", text, spec.info->name));
+  return spec.info->make_pager(spec.arguments);
+}
+
+void require_pageable(const Scenario& s, const Trace& trace) {
+  if (s.pager.empty() || (trace.knowledge.allocations && trace.knowledge.dataflow)) return;
+  throw UsageError(fmt::format(
+      "--pager {}: trace \"{}\" does not know {}, and a pager needs to; `memwall inspect` lists what "
+      "it knows.",
+      s.pager, trace.name, trace.knowledge.allocations ? "which op uses which storage" : "when memory is allocated"));
+}
+
+std::vector<fs::path> paths_of(const std::vector<std::string>& names) { return {names.begin(), names.end()}; }
+
+// What of a scenario decides the loaded step, and the base step.
+std::string load_key(const Scenario& s) {
+  return to_text({.step = s.step, .execution_traces = s.execution_traces, .measured_on = s.measured_on});
+}
+std::string base_key(const Scenario& s) {
+  Scenario key = s;
+  key.pager = key.allocator_settings = "";
+  key.allocator = Scenario{}.allocator;
+  if (s.second_size.empty()) key.policies.clear();  // else the size that one of them asks for
+  return to_text(key);
+}
+
+}  // namespace
+
+class Study::Implementation : public MachineSource {
+ public:
+  explicit Implementation(Watch* watch) : watch_(watch) {}
+
+  void add_step(const std::string& name, SharedTrace trace) { added_steps_[name] = std::move(trace); }
+  void add_machine(const std::string& name, Machine machine) {
+    added_machines_[name] = std::make_shared<const Machine>(std::move(machine));
+  }
+
+  bool knows(const std::string& name) const override {
+    if (added_machines_.contains(name)) return true;
+    std::error_code error;
+    if (fs::is_regular_file(name, error)) return true;
+    const auto machines = list_machines();
+    return std::any_of(machines.begin(), machines.end(), [&](const MachineSummary& m) { return m.name == name; });
+  }
+
+  std::shared_ptr<const Machine> machine(const std::string& name, const std::vector<std::string>& settings) override {
+    if (const auto added = added_machines_.find(name); added != added_machines_.end()) {
+      if (!settings.empty())
+        throw UsageError(fmt::format("Machine {} comes from a program and has no file: its numbers cannot be "
+                                     "overridden; change them there.",
+                                     name));
+      return added->second;
+    }
+    return machines_.get(to_text({.step = {name}, .settings = settings}), [&] { return load_machine(name, settings); });
+  }
+
+  std::shared_ptr<const ReadStep> load(const Scenario& s) {
+    return loaded_.get(load_key(s), [&] {
+      if (const auto added = added_steps_.find(name_of_step(s)); s.step.size() == 1 && added != added_steps_.end())
+        return ReadStep{added->second, {}};
+      Workload workload =
+          load_workload(paths_of(s.step), paths_of(s.execution_traces), "", s.measured_on, watch_);
+      return ReadStep{std::move(workload.trace), std::move(workload.files)};
+    });
+  }
+
+  std::shared_ptr<const ReadStep> load_second(const Scenario& s, const Trace& first) {
+    auto second = load({.step = {s.second_size}, .measured_on = s.measured_on});
+    if (second->trace->machine != first.machine)
+      throw UsageError(fmt::format("--second-size {}: it was measured on '{}', {} on '{}'; expected one machine.",
+                                   s.second_size, second->trace->machine, name_of_step(s), first.machine));
+    return second;
+  }
+
+  // What is wrong with a scenario is told before a long import.
+  void check(const Scenario& s) {
+    if (s.step.empty()) throw UsageError("There is no step; expected a file, or the name of a workload.");
+    parse_rewriters(s.policies);
+    parse_scales(s.scale);
+    const std::unique_ptr<Pager> pager = make_pager(s.pager);
+    require_allocator({.allocator = s.allocator,
+                       .pager = pager.get(),
+                       .allocator_settings = parse_allocator_settings(s.allocator_settings)});
+    if (!s.machine.empty()) machine(s.machine, s.settings);
+  }
+
+  std::shared_ptr<const ReadStep> base(const Scenario& s) {
+    return bases_.get(base_key(s), [&] {
+      const auto loaded = load(s);
+      ReadStep base{loaded->trace, loaded->files};
+      const auto target = choose_machine(s, loaded->trace, *this);
+      if (!s.second_size.empty()) {
+        const auto second = load_second(s, loaded->trace);
+        base.trace = between_sizes(loaded->trace, second->trace, parse_rewriters(s.policies));
+        base.files.insert(base.files.end(), second->files.begin(), second->files.end());
+      }
+      base.trace = base_step(std::move(base.trace), s, *target, *this);
+      require_sound(base.trace, name_of_step(s));
+      return base;
+    });
+  }
+
+  PreparedStep prepare(const Scenario& s) {
+    check(s);
+    const auto base_step = base(s);
+    PreparedStep step{.trace = base_step->trace,
+                      .base = base_step->trace,
+                      .machine = choose_machine(s, load(s)->trace, *this),
+                      .pager = make_pager(s.pager),
+                      .files = base_step->files};
+    require_pageable(s, step.base);
+    std::vector<PolicySpec> specs = parse_rewriters(s.policies);
+    if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
+    if (!specs.empty()) step.trace = apply_rewriters(step.base, specs, *step.machine, *make_pricer(*step.machine));
+    return step;
+  }
+
+  std::vector<InputFile> inputs(const std::vector<fs::path>& files) {
+    std::vector<InputFile> inputs;
+    for (const fs::path& file : files)
+      inputs.push_back(
+          {file.filename().string(), *hashes_.get(file.string(), [&] { return hash_of_file(file); })});
+    return inputs;
+  }
+
+  // What the base step does to memory, alone.
+  std::vector<TierResult> base_tiers(const Scenario& s, const PreparedStep& step) {
+    Scenario key = s;
+    key.pager = "";
+    if (s.second_size.empty()) key.policies.clear();
+    return *base_tiers_.get(to_text(key), [&] {
+      const SimulationOptions options{.allocator = s.allocator,
+                                      .allocator_settings = parse_allocator_settings(s.allocator_settings)};
+      return simulate(step.base, *step.machine, options).tiers;
+    });
+  }
+
+ private:
+  Watch* watch_;
+  std::map<std::string, SharedTrace> added_steps_;
+  std::map<std::string, std::shared_ptr<const Machine>> added_machines_;
+  SharedValues<ReadStep> loaded_{kMostSteps};
+  SharedValues<ReadStep> bases_{kMostBases};
+  SharedValues<Machine> machines_{kMostOthers};
+  SharedValues<std::string> hashes_{kMostOthers};
+  SharedValues<std::vector<TierResult>> base_tiers_{kMostOthers};
+};
+
+Study::Study(Watch* watch) : implementation_(std::make_unique<Implementation>(watch)) {}
+Study::~Study() = default;
+
+void Study::add_step(const std::string& name, SharedTrace trace) { implementation_->add_step(name, std::move(trace)); }
+void Study::add_machine(const std::string& name, Machine machine) {
+  implementation_->add_machine(name, std::move(machine));
+}
+
+LoadedStep Study::load(const Scenario& scenario) {
+  implementation_->check(scenario);
+  const auto step = implementation_->load(scenario);
+  LoadedStep loaded{step->trace, choose_machine(scenario, step->trace, *implementation_), step->files};
+  if (scenario.second_size.empty()) return loaded;
+  const auto second = implementation_->load_second(scenario, step->trace);
+  loaded.files.insert(loaded.files.end(), second->files.begin(), second->files.end());
+  return loaded;
+}
+
+PreparedStep Study::prepare(const Scenario& scenario) { return implementation_->prepare(scenario); }
+
+Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
+  PreparedStep step = implementation_->prepare(scenario);
+  RunSettings settings{.policies = scenario.policies,
+                       .pager_text = scenario.pager,
+                       .allocator = scenario.allocator,
+                       .allocator_settings = parse_allocator_settings(scenario.allocator_settings),
+                       .pager = step.pager.get(),
+                       .observer = options.observer,
+                       .inputs = {},
+                       .record = options.record};
+  if (options.record) settings.inputs = implementation_->inputs(step.files);
+  Outcome outcome{scenario, simulate_and_record(step.trace, *step.machine, settings), step.files};
+  const bool is_changed = !same(step.trace, step.base) || step.pager;
+  if (options.compare_to_base && is_changed) outcome.run.unchanged = implementation_->base_tiers(scenario, step);
+  return outcome;
+}
+
+}  // namespace memwall

@@ -1,0 +1,83 @@
+// The one way from a step to a result: a Scenario in, an Outcome out.
+//
+//   load     the step, once for all scenarios that name it
+//   base     carried over to the machine, priced where it has no times, scaled, repeated
+//   rewrite  the policies, in the fixed order of their kinds
+//   run      the engine, the allocator, the pager
+//
+// What scenarios have in common is made once and shared: loaded steps, machines, base steps, and what the base step
+// does without policies. A trace is copied by a rewriter that changes it, and nowhere else. All functions may be called
+// from several threads at once; each result depends on its scenario alone. Nothing is printed.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/machine/machine.h"
+#include "sim/policy/pager.h"
+#include "sim/trace/shared_trace.h"
+#include "study/scenario.h"
+#include "study/watch.h"
+#include "traces/run/run.h"
+
+namespace memwall {
+
+// A scenario's step before anything is changed.
+struct LoadedStep {
+  SharedTrace trace;
+  std::shared_ptr<const Machine> machine;    // of one GPU; overrides applied
+  std::vector<std::filesystem::path> files;  // that were read
+};
+
+// A scenario's step, ready to be simulated.
+struct PreparedStep {
+  SharedTrace trace;                         // after policies; sound
+  SharedTrace base;                          // before them; the same trace where there are none
+  std::shared_ptr<const Machine> machine;    // of one GPU; overrides applied
+  std::unique_ptr<Pager> pager;              // null = none
+  std::vector<std::filesystem::path> files;  // that were read
+};
+
+struct Outcome {
+  Scenario scenario;
+  Run run;  // without provenance; series of memory and links only where they were recorded
+  std::vector<std::filesystem::path> files;  // that were read
+};
+
+struct RunOptions {
+  bool record = true;           // keep what a run file holds: memory and link rates over time, residency, input hashes
+  bool compare_to_base = true;  // Run::unchanged: the base step without policies and pager, under the same allocator
+  Observer* observer = nullptr;  // of the simulation itself; not owned
+};
+
+class Study {
+ public:
+  // `watch` sees what is read; null = nobody. Not owned.
+  explicit Study(Watch* watch = nullptr);
+  ~Study();
+  Study(const Study&) = delete;
+  Study& operator=(const Study&) = delete;
+
+  // Scenarios may name this trace in `step`, this machine in `machine` and Trace::machine. For steps and machines that
+  // are no files. REQUIRES: the trace is sound; the name is not used yet; no other function runs meanwhile.
+  void add_step(const std::string& name, SharedTrace trace);
+  void add_machine(const std::string& name, Machine machine);
+
+  // The scenario's step as it is read, and its machine. Throws as prepare() does.
+  LoadedStep load(const Scenario& scenario);
+
+  // Throws UsageError and InputError; names of policies, machines and allocators are looked up before a long import.
+  PreparedStep prepare(const Scenario& scenario);
+
+  // Where the step does not fit, Outcome::run.result says so, with memory taken as unlimited. Throws as prepare() does,
+  // and what simulate() throws.
+  Outcome run(const Scenario& scenario, const RunOptions& options = {});
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace memwall

@@ -87,7 +87,8 @@ void TraceEdit::replace(OpId op, const Op& by, std::vector<Use> uses) { replaced
 
 void TraceEdit::repoint(OpId op, StorageId from, StorageId to) { repoints_[op].push_back({from, to}); }
 
-Trace TraceEdit::apply(const std::function<void(OpId, Op&)>& change) && {
+Trace TraceEdit::apply(std::function<void(OpId, Op&)> change) && {
+  change_ = std::move(change);
   std::size_t ops = base_.ops.size(), uses = base_.uses.size();
   for (const auto* list : {&before_, &after_})
     for (const auto& [at, items] : *list) {
@@ -109,7 +110,7 @@ Trace TraceEdit::apply(const std::function<void(OpId, Op&)>& change) && {
   }
   for (OpId id = 0; id < base_.ops.size(); ++id) {
     append_all(before_, id);
-    append_base(id, change);
+    append_base(id);
     append_all(after_, id);
     last_id_[id] = static_cast<OpId>(tables().ops.size() - 1);
   }
@@ -131,7 +132,7 @@ void TraceEdit::append_fresh(const Op& op, std::span<const Use> uses) {
 }
 
 void TraceEdit::follow_events(const Op& op) {
-  if (before_.empty() && after_.empty()) return;  // events mean what they meant
+  if (change_) return;
   if (runs_on_device(op.kind)) {
     pending_.erase(op.stream);
   } else if (op.kind == OpKind::event_record) {
@@ -151,7 +152,7 @@ void TraceEdit::follow_events(const Op& op) {
   }
 }
 
-void TraceEdit::append_base(OpId id, const std::function<void(OpId, Op&)>& change) {
+void TraceEdit::append_base(OpId id) {
   const bool named = new_id_[id] == 0;
   new_id_[id] = static_cast<OpId>(tables().ops.size());
   Op op = base_.ops[id];
@@ -167,7 +168,7 @@ void TraceEdit::append_base(OpId id, const std::function<void(OpId, Op&)>& chang
     op = found->second.op;
     uses = found->second.uses;
   }
-  if (change) change(id, op);
+  if (change_) change_(id, op);
   const auto found = repoints_.find(id);
   if (found == repoints_.end()) return append_fresh(op, uses);
   std::vector<Use> changed(uses.begin(), uses.end());

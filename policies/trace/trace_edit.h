@@ -71,9 +71,9 @@ class TraceEdit {
   // In op `op`, uses of storage `from` (and an alloc or free of it) become those of `to`.
   void repoint(OpId op, StorageId from, StorageId to);
 
-  // `change`, if any, is called once per op of the base that stays, in order: for what changes numbers of
-  // most ops, and no uses. The storages are then in tables() as they will be.
-  Trace apply(const std::function<void(OpId, Op&)>& change = {}) &&;
+  // `change`, if any, is called once per op of the base, in order: for what changes numbers of most ops.
+  // REQUIRES: with it no op comes or goes.
+  Trace apply(std::function<void(OpId, Op&)> change = {}) &&;
 
  private:
   struct NewOp {
@@ -86,7 +86,7 @@ class TraceEdit {
   OpId anchor(InsertionPoint point) const;
   void lifetime(OpKind kind, InsertionPoint point, StorageId storage);
   void append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at);
-  void append_base(OpId id, const std::function<void(OpId, Op&)>& change);
+  void append_base(OpId id);
   void append_fresh(const Op& op, std::span<const Use> uses);
   void follow_events(const Op& op);
   void renumber();
@@ -102,6 +102,7 @@ class TraceEdit {
   std::vector<OpId> new_id_;   // of a base op: its own, or where it would stand
   std::vector<OpId> last_id_;  // of a base op: the last one put behind it, or its own
   std::vector<Use> uses_;      // of the op at hand
+  std::function<void(OpId, Op&)> change_;
   // While applying: events that later ops of a stream wait for and none has yet; by event, those that
   // were pending when it was recorded (if it is recorded only once).
   std::map<std::uint16_t, std::set<std::uint32_t>> pending_;

@@ -16,8 +16,8 @@
 #include "models/workload/memory/allocations.h"
 #include "models/workload/memory/start_state.h"
 #include "sim/error.h"
-#include "traces/run/accounting.h"
-#include "traces/run/run_file.h"
+#include "traces/run/analysis/accounting.h"
+#include "traces/run/file/run_file.h"
 
 namespace memwall {
 namespace {

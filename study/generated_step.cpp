@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "models/workload/generate/generate.h"
-#include "models/workload/generate/workload_file.h"
+#include "models/workload/generate/configuration/workload_file.h"
 #include "sim/trace/trace_check.h"
 
 namespace memwall {

@@ -12,7 +12,7 @@
 #include "study/measured_machine.h"
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
-#include "models/workload/generate/workload_file.h"
+#include "models/workload/generate/configuration/workload_file.h"
 #include "models/workload/import/bytes/archive_source.h"
 #include "models/workload/import/bytes/file_head.h"
 #include "models/workload/import/ranks/job_files.h"
@@ -20,7 +20,7 @@
 #include "models/workload/import/trace_coverage.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 #include "traces/trace/trace_file.h"
 
 namespace memwall {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cli/print/table.h"
-#include "traces/run/compare.h"
-#include "traces/run/summary.h"
+#include "traces/run/analysis/compare.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/print/table.h"
-#include "traces/run/summary.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "cli/print/table.h"
-#include "traces/run/compare.h"
-#include "traces/run/summary.h"
+#include "traces/run/analysis/compare.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 

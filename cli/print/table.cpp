@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "sim/error.h"
-#include "traces/run/json_text.h"
+#include "traces/run/export/json_text.h"
 
 namespace memwall {
 namespace {

@@ -8,8 +8,8 @@
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
-#include "traces/run/compare.h"
-#include "traces/run/run_file.h"
+#include "traces/run/analysis/compare.h"
+#include "traces/run/file/run_file.h"
 
 namespace memwall {
 namespace {

@@ -10,11 +10,11 @@
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
-#include "traces/run/export_chrome.h"
-#include "traces/run/export_csv.h"
-#include "traces/run/export_perfetto.h"
-#include "traces/run/run_file.h"
-#include "traces/run/summary.h"
+#include "traces/run/export/export_chrome.h"
+#include "traces/run/export/export_csv.h"
+#include "traces/run/export/export_perfetto.h"
+#include "traces/run/file/run_file.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {

@@ -21,7 +21,7 @@
 #include "models/workload/import/snapshot/snapshot_reader.h"
 #include "sim/error.h"
 #include "traces/figure/svg.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 
 namespace memwall {
 namespace {

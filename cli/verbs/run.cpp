@@ -18,9 +18,9 @@
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run.h"
-#include "traces/run/summary.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {

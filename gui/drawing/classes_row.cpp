@@ -11,7 +11,7 @@
 #include "traces/figure/axis.h"
 #include "traces/figure/palette.h"
 #include "traces/figure/text_metrics.h"
-#include "traces/run/compare.h"
+#include "traces/run/analysis/compare.h"
 
 namespace memwall::gui {
 namespace {

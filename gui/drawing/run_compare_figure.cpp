@@ -2,8 +2,8 @@
 
 #include "gui/drawing/run_figure_parts.h"
 #include "traces/figure/compare_figure.h"
-#include "traces/run/compare.h"
-#include "traces/run/summary.h"
+#include "traces/run/analysis/compare.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall::gui {
 namespace {

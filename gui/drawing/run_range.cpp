@@ -11,7 +11,7 @@
 #include "gui/drawing/run_figure_parts.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
-#include "traces/run/peak.h"
+#include "traces/run/analysis/peak.h"
 
 namespace memwall::gui {
 namespace {

@@ -8,7 +8,7 @@
 #include "sim/error.h"
 #include "traces/figure/plot.h"
 #include "traces/figure/timeline_figure.h"
-#include "traces/run/export_lanes.h"
+#include "traces/run/export/export_lanes.h"
 #include "traces/run/run_index.h"
 
 namespace memwall::gui {

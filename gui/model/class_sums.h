@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "traces/run/accounting.h"
+#include "traces/run/analysis/accounting.h"
 
 namespace memwall::gui {
 

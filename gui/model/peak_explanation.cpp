@@ -10,7 +10,7 @@
 #include "gui/model/readable_name.h"
 #include "gui/model/storage_name.h"
 #include "traces/figure/axis.h"
-#include "traces/run/peak.h"
+#include "traces/run/analysis/peak.h"
 
 namespace memwall::gui {
 namespace {

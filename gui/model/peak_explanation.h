@@ -16,7 +16,7 @@ struct PeakExplanation {
   std::vector<std::string> sentences;
   std::vector<StorageId> largest;  // at most ten
 };
-// As find_peak (traces/run/peak.h) has it. Who made a storage is looked up for the largest kMostMakers; how much the
+// As find_peak (traces/run/analysis/peak.h) has it. Who made a storage is looked up for the largest kMostMakers; how much the
 // rest hold is said. Throws InputError. REQUIRES: as live_set.
 inline constexpr std::size_t kMostMakers = 2000;
 PeakExplanation explain_peak(const OpenRun& run, std::uint32_t tier);

@@ -10,7 +10,7 @@
 
 #include "gui/model/guarded_open.h"
 #include "sim/error.h"
-#include "traces/run/run_probe.h"
+#include "traces/run/file/run_probe.h"
 
 namespace memwall::gui {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "gui/model/class_sums.h"
-#include "traces/run/accounting.h"
-#include "traces/run/critical_path.h"
+#include "traces/run/analysis/accounting.h"
+#include "traces/run/analysis/critical_path.h"
 #include "traces/run/run_source.h"
-#include "traces/run/summary.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall::gui {
 

@@ -8,7 +8,7 @@
 #include "gui/model/run_analysis.h"
 #include "gui/model/selection.h"
 #include "gui/model/time_range.h"
-#include "traces/run/compare.h"
+#include "traces/run/analysis/compare.h"
 
 namespace memwall::gui {
 

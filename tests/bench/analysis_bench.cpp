@@ -16,7 +16,7 @@
 #include "tests/support/rank_program.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall {

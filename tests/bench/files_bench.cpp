@@ -8,7 +8,7 @@
 #include "tests/bench/step_program.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/test_machine.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
 #include "traces/trace/trace_file.h"
 

@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "models/workload/generate/generate.h"
-#include "models/workload/generate/workload_file.h"
+#include "models/workload/generate/configuration/workload_file.h"
 
 namespace {
 

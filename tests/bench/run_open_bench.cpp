@@ -13,7 +13,7 @@
 #include "gui/model/guarded_open.h"
 #include "tests/bench/step_program.h"
 #include "tests/support/test_machine.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
 #include "traces/run/run_source.h"
 

@@ -6,10 +6,10 @@
 #include "tests/support/gpt_trace.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
-#include "traces/run/checksum.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/checksum.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
-#include "traces/run/summary.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {

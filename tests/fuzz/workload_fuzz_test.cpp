@@ -6,7 +6,7 @@
 #include <random>
 
 #include "models/workload/generate/generate.h"
-#include "models/workload/generate/workload_file.h"
+#include "models/workload/generate/configuration/workload_file.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/damage.h"

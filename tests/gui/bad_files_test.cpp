@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "tests/gui/support/window_fixture.h"
-#include "traces/run/checksum.h"
+#include "traces/run/file/checksum.h"
 
 namespace memwall::gui {
 namespace {

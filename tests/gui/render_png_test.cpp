@@ -16,7 +16,7 @@
 #include "tests/support/test_machine.h"
 #include "traces/figure/figure_stream.h"
 #include "traces/figure/palette.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {

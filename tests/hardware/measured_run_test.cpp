@@ -10,9 +10,9 @@
 #include "tests/support/offload_chain.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/synthetic_execution.h"
-#include "traces/run/compare.h"
-#include "traces/run/run_file.h"
-#include "traces/run/summary.h"
+#include "traces/run/analysis/compare.h"
+#include "traces/run/file/run_file.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {

@@ -9,7 +9,7 @@
 #include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/shared_data.h"
-#include "traces/run/accounting.h"
+#include "traces/run/analysis/accounting.h"
 
 namespace memwall {
 namespace {

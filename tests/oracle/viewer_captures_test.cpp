@@ -11,7 +11,7 @@
 #include "gui/model/selection_statistics.h"
 #include "sim/trace/ranks.h"
 #include "tests/support/viewer_captures.h"
-#include "traces/run/compare.h"
+#include "traces/run/analysis/compare.h"
 
 namespace memwall::gui {
 namespace {

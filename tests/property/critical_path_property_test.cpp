@@ -9,7 +9,7 @@
 
 #include "sim/trace/trace_builder.h"
 #include "tests/support/test_machine.h"
-#include "traces/run/accounting.h"
+#include "traces/run/analysis/accounting.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall {

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "models/workload/generate/generate.h"
-#include "models/workload/generate/workload_file.h"
+#include "models/workload/generate/configuration/workload_file.h"
 #include "models/workload/import/mwc/mwc_import.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "traces/run/checksum.h"
-#include "traces/run/user_block.h"
+#include "traces/run/file/checksum.h"
+#include "traces/run/file/user_block.h"
 
 namespace memwall {
 

@@ -12,7 +12,7 @@
 #include "models/workload/import/ranks/rank_join.h"
 #include "models/workload/import/snapshot/snapshot_step.h"
 #include "tests/support/scratch_folder.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "models/workload/generate/generate.h"
-#include "models/workload/generate/workload_limits.h"
+#include "models/workload/generate/configuration/workload_limits.h"
 #include "sim/error.h"
 #include "study/study.h"
-#include "traces/run/summary.h"
+#include "traces/run/analysis/summary.h"
 #include "validate/published/tables.h"
 
 namespace memwall {

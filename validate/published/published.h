@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/generate/workload_file.h"
+#include "models/workload/generate/configuration/workload_file.h"
 
 namespace memwall {
 

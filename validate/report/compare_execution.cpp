@@ -5,7 +5,7 @@
 #include <array>
 #include <map>
 
-#include "traces/run/peak.h"
+#include "traces/run/analysis/peak.h"
 #include "validate/report/time_spans.h"
 #include "validate/report/tolerance.h"
 #include "validate/report/validation.h"

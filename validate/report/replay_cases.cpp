@@ -10,7 +10,7 @@
 #include "models/hw/kernel_cost.h"
 #include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 #include "validate/replay/schedule.h"
 #include "validate/report/measured_run.h"
 #include "validate/report/tolerance.h"

@@ -12,7 +12,7 @@
 #include "gui/view/panels/reference_browser.h"
 #include "gui/view/value_text.h"
 #include "traces/figure/palette.h"
-#include "traces/run/summary.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall::gui {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "models/workload/generate/model_size.h"
+#include "models/workload/generate/configuration/model_size.h"
 #include "models/workload/generate/network.h"
-#include "models/workload/generate/operators.h"
-#include "models/workload/generate/operators_image.h"
+#include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/operators/operators_image.h"
 
 namespace memwall {
 namespace {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "models/workload/generate/gradient_reduction.h"
-#include "models/workload/generate/model_size.h"
-#include "models/workload/generate/native_step.h"
+#include "models/workload/generate/configuration/model_size.h"
+#include "models/workload/generate/native/native_step.h"
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/optimizer_step.h"
 #include "models/workload/generate/training_step.h"

@@ -6,8 +6,8 @@
 // formula is, durations are models/hw's business (`modelled_on`).
 #pragma once
 
-#include "models/workload/generate/model.h"
-#include "models/workload/generate/recipe.h"
+#include "models/workload/generate/configuration/model.h"
+#include "models/workload/generate/configuration/recipe.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {

@@ -5,7 +5,7 @@
 #include <cassert>
 
 #include "models/workload/generate/network.h"
-#include "models/workload/generate/operators.h"
+#include "models/workload/generate/operators/operators.h"
 #include "sim/error.h"
 
 namespace memwall {

@@ -3,7 +3,7 @@
 #include <cassert>
 
 #include "models/workload/generate/multi_tensor.h"
-#include "models/workload/generate/operators.h"
+#include "models/workload/generate/operators/operators.h"
 
 namespace memwall {
 

@@ -2,8 +2,8 @@
 // device; before the update the gradients are divided by it and checked for infinities; after it the scale is adapted.
 #pragma once
 
-#include "models/workload/generate/recipe.h"
-#include "models/workload/generate/tape.h"
+#include "models/workload/generate/configuration/recipe.h"
+#include "models/workload/generate/operators/tape.h"
 
 namespace memwall {
 

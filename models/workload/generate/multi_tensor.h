@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "models/workload/generate/tape.h"
+#include "models/workload/generate/operators/tape.h"
 
 namespace memwall {
 

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "models/workload/generate/model.h"
-#include "models/workload/generate/recipe.h"
-#include "models/workload/generate/tape.h"
+#include "models/workload/generate/configuration/model.h"
+#include "models/workload/generate/configuration/recipe.h"
+#include "models/workload/generate/operators/tape.h"
 
 namespace memwall {
 

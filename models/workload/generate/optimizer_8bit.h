@@ -3,7 +3,7 @@
 // updated one by one, and after each the host waits for the device.
 #pragma once
 
-#include "models/workload/generate/tape.h"
+#include "models/workload/generate/operators/tape.h"
 
 namespace memwall {
 

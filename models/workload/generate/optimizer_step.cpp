@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/workload/generate/multi_tensor.h"
-#include "models/workload/generate/operators.h"
+#include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/optimizer_8bit.h"
 #include "sim/error.h"
 

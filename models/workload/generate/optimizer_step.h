@@ -3,8 +3,8 @@
 #pragma once
 
 #include "models/workload/generate/gradient_scaler.h"
-#include "models/workload/generate/recipe.h"
-#include "models/workload/generate/tape.h"
+#include "models/workload/generate/configuration/recipe.h"
+#include "models/workload/generate/operators/tape.h"
 
 namespace memwall {
 

@@ -1,5 +1,5 @@
-#include "models/workload/generate/model.h"
-#include "models/workload/generate/model_size.h"
+#include "models/workload/generate/configuration/model.h"
+#include "models/workload/generate/configuration/model_size.h"
 
 namespace memwall {
 namespace {

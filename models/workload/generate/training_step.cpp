@@ -1,6 +1,6 @@
 #include "models/workload/generate/training_step.h"
 
-#include "models/workload/generate/operators.h"
+#include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/optimizer_step.h"
 
 namespace memwall {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/workload/generate/checkpoint.h"
-#include "models/workload/generate/compiled_kernels.h"
-#include "models/workload/generate/operators.h"
-#include "models/workload/generate/operators_fp8.h"
-#include "models/workload/generate/operators_fused.h"
-#include "models/workload/generate/operators_image.h"
+#include "models/workload/generate/operators/checkpoint.h"
+#include "models/workload/generate/native/compiled_kernels.h"
+#include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/operators/operators_fp8.h"
+#include "models/workload/generate/operators/operators_fused.h"
+#include "models/workload/generate/operators/operators_image.h"
 
 namespace memwall {
 

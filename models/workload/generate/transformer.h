@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/generate/activation_offload.h"
-#include "models/workload/generate/compiled_layer.h"
-#include "models/workload/generate/model_size.h"
+#include "models/workload/generate/operators/activation_offload.h"
+#include "models/workload/generate/native/compiled_layer.h"
+#include "models/workload/generate/configuration/model_size.h"
 #include "models/workload/generate/network.h"
 
 namespace memwall {

@@ -1,8 +1,8 @@
 // Attention: queries, keys and values by one product or by three, rotated or not, with fused kernels or plain.
 #include <utility>
 
-#include "models/workload/generate/operators.h"
-#include "models/workload/generate/operators_fused.h"
+#include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/operators/operators_fused.h"
 #include "models/workload/generate/transformer.h"
 
 namespace memwall {

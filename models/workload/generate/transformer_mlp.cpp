@@ -1,6 +1,6 @@
 // The second part of a layer: one feed-forward network, or a mixture of them.
-#include "models/workload/generate/operators.h"
-#include "models/workload/generate/operators_routing.h"
+#include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/operators/operators_routing.h"
 #include "models/workload/generate/transformer.h"
 
 namespace memwall {

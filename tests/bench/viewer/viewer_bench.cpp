@@ -24,7 +24,7 @@
 #include "gui/paint/text_cache.h"
 #include "tests/bench/step_program.h"
 #include "tests/support/test_machine.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {

@@ -14,7 +14,7 @@
 #include "tests/support/test_machine.h"
 #include "traces/figure/axis.h"
 #include "traces/figure/svg.h"
-#include "traces/run/peak.h"
+#include "traces/run/analysis/peak.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {

@@ -12,7 +12,7 @@
 #include "tests/support/run_file_editor.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/varied_runs.h"
-#include "traces/run/run_file.h"
+#include "traces/run/file/run_file.h"
 
 namespace memwall::gui {
 namespace {

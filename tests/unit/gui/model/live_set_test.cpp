@@ -12,7 +12,7 @@
 #include "tests/support/gpt_trace.h"
 #include "tests/support/tiered_run.h"
 #include "traces/figure/axis.h"
-#include "traces/run/peak.h"
+#include "traces/run/analysis/peak.h"
 
 namespace memwall::gui {
 namespace {

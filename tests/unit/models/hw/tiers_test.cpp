@@ -7,7 +7,7 @@
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/offload_chain.h"
-#include "traces/run/energy.h"
+#include "traces/run/analysis/energy.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall {

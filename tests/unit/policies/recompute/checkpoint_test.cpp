@@ -7,7 +7,7 @@
 
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rewrite_checks.h"
-#include "traces/run/accounting.h"
+#include "traces/run/analysis/accounting.h"
 
 namespace memwall {
 namespace {

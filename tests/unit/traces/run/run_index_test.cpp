@@ -9,7 +9,7 @@
 
 #include "tests/support/handmade_run.h"
 #include "tests/support/varied_runs.h"
-#include "traces/run/export_lanes.h"
+#include "traces/run/export/export_lanes.h"
 #include "traces/run/lane_cells.h"
 
 namespace memwall {

@@ -13,8 +13,8 @@
 #include "sim/error.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/varied_runs.h"
-#include "traces/run/run_file.h"
-#include "traces/run/summary.h"
+#include "traces/run/file/run_file.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {

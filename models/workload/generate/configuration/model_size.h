@@ -1,0 +1,25 @@
+// Sizes that follow from a model's settings: its defaults filled in, the constants of published networks.
+#pragma once
+
+#include "models/workload/generate/configuration/model.h"
+
+namespace memwall {
+
+inline bool has_words(const Model& m) {
+  return m.architecture == Architecture::decoder || m.architecture == Architecture::encoder;
+}
+inline bool is_convolutional(const Model& m) {
+  return m.architecture == Architecture::resnet || m.architecture == Architecture::vgg;
+}
+inline std::int64_t head_size(const Model& m) { return m.head_size ? m.head_size : m.width / m.heads; }
+inline std::int64_t key_value_heads(const Model& m) { return m.key_value_heads ? m.key_value_heads : m.heads; }
+inline std::int64_t inner(const Model& m) { return m.inner ? m.inner : 4 * m.width; }
+
+inline constexpr std::int64_t kResnetStem = 64;   // channels after the first convolution, and inside stage 1's blocks
+inline constexpr std::int64_t kVggHidden = 4096;  // width of the first two linear layers
+inline constexpr std::int64_t kVggSide = 7;       // rows and columns that they are given, by adaptive pooling
+
+// As parameter_count, for any settings: what a whole number could not hold is only large here.
+double approximate_parameter_count(const Model& model);
+
+}  // namespace memwall

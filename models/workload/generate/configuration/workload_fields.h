@@ -1,0 +1,70 @@
+// Every setting of a model and of a recipe with its name, once: files are read, settings changed and
+// schemas compared by walking through it.
+#pragma once
+
+#include "models/workload/generate/configuration/model.h"
+#include "models/workload/generate/configuration/recipe.h"
+
+namespace memwall {
+
+// Calls visit(name, member) for each, in the order of workload.proto. `M` is Model or const Model.
+template <class M, class Visit>
+void for_each_model_field(M& m, Visit&& visit) {
+  visit("name", m.name);
+  visit("architecture", m.architecture);
+  visit("layers", m.layers);
+  visit("width", m.width);
+  visit("heads", m.heads);
+  visit("key_value_heads", m.key_value_heads);
+  visit("head_size", m.head_size);
+  visit("inner", m.inner);
+  visit("vocabulary", m.vocabulary);
+  visit("longest", m.longest);
+  visit("normalization", m.normalization);
+  visit("activation", m.activation);
+  visit("positions", m.positions);
+  visit("bias", m.bias);
+  visit("query_key_value_bias", m.query_key_value_bias);
+  visit("joint_query_key_value", m.joint_query_key_value);
+  visit("tied_embedding", m.tied_embedding);
+  visit("rotary_in_fp32", m.rotary_in_fp32);
+  visit("expanded_key_value", m.expanded_key_value);
+  visit("dropout", m.dropout);
+  visit("experts", m.experts);
+  visit("experts_per_token", m.experts_per_token);
+  visit("image", m.image);
+  visit("patch", m.patch);
+  visit("classes", m.classes);
+  visit("blocks", m.blocks);
+  visit("channels", m.channels);
+  visit("batch_norm", m.batch_norm);
+}
+
+// Likewise. `R` is Recipe or const Recipe.
+template <class R, class Visit>
+void for_each_recipe_field(R& r, Visit&& visit) {
+  visit("batch", r.batch);
+  visit("sequence", r.sequence);
+  visit("precision", r.precision);
+  visit("attention", r.attention);
+  visit("execution", r.execution);
+  visit("optimizer", r.optimizer);
+  visit("optimizer_kernels", r.optimizer_kernels);
+  visit("optimizer_in_backward", r.optimizer_in_backward);
+  visit("accumulation", r.accumulation);
+  visit("master_parameters", r.master_parameters);
+  visit("loss_chunks", r.loss_chunks);
+  visit("loss_in_fp32", r.loss_in_fp32);
+  visit("checkpoint", r.checkpoint);
+  visit("activation_offload", r.activation_offload);
+  visit("lora_rank", r.lora_rank);
+  visit("data_parallel", r.data_parallel);
+  visit("set_to_none", r.set_to_none);
+  visit("sums_in_place", r.sums_in_place);
+  visit("gradient_reduction", r.gradient_reduction);
+  visit("gradients_as_bucket_views", r.gradients_as_bucket_views);
+  visit("fused_kernels", r.fused_kernels);
+  visit("compiled_loss", r.compiled_loss);
+}
+
+}  // namespace memwall

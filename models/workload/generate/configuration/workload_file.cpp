@@ -1,0 +1,185 @@
+#include "models/workload/generate/configuration/workload_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "models/workload/generate/configuration/workload_limits.h"
+#include "models/workload/generate/configuration/workload_text.h"
+#include "models/workload/import/bytes/file_text.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view kSuffix = ".textproto";
+constexpr std::size_t kLargestFile = 1 << 20;  // such files have a few kilobytes
+constexpr int kLongestChain = 8;               // of files that are each other's base
+
+// The folder of the source tree, unless the environment names another: for a program that was moved.
+fs::path workload_folder() {
+  const char* named = std::getenv("MEMWALL_WORKLOADS");
+  return named != nullptr && *named != '\0' ? named : MEMWALL_WORKLOAD_DIR;
+}
+
+bool is_path(const std::string& what) {
+  return what.find('/') != std::string::npos || what.ends_with(kSuffix) || what.ends_with(".json");
+}
+
+// Known names stand for files of the folder; paths are taken from `beside`, "" being the working folder.
+fs::path find_file(const std::string& what, const fs::path& beside) {
+  if (is_path(what)) return beside / what;
+  const std::vector<std::string> known = known_workloads();
+  if (std::find(known.begin(), known.end(), what) != known.end())
+    return workload_folder() / (what + std::string(kSuffix));
+  const std::string near = what.size() > 200 ? "" : nearest_name(what, known);
+  throw UsageError(
+      fmt::format("there is no workload \"{}\"{}; known are {}, or give the path of a {} file or of a config.json",
+                  what.substr(0, 200), near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near),
+                  fmt::join(known, ", "), kSuffix));
+}
+
+// Shipped files are called by their name alone: messages do not depend on where memwall is installed.
+std::string shown(const fs::path& path) {
+  return path.parent_path() == workload_folder() ? path.filename().string() : path.string();
+}
+
+std::string content_of_workload(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    throw InputError(fmt::format("{}: there is no such file; expected a workload ({} or a Hugging Face config.json).",
+                                 path.string(), kSuffix));
+  if (!fs::is_regular_file(status))
+    throw InputError(fmt::format("{}: this is not a file; expected a workload ({} or a Hugging Face config.json).",
+                                 path.string(), kSuffix));
+  return read_file_text(path, kLargestFile);
+}
+
+bool is_json(const std::string& content) {
+  const std::size_t first = content.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && content[first] == '{';
+}
+
+TrainingJob load(const fs::path& path, int depth);
+
+// Lays the file over its base.
+TrainingJob read_text(const std::string& content, const std::string& name, const fs::path& path, int depth) {
+  const WorkloadText text(name, content);
+  TrainingJob job;
+  if (!text.base().empty()) {
+    if (depth >= kLongestChain)
+      text.refuse_base(
+          fmt::format("base \"{}\" is the {}th in a row; expected at most {}: do the files name each other?",
+                      text.base(), depth + 1, kLongestChain));
+    fs::path base;
+    try {
+      base = find_file(text.base(), path.parent_path());
+    } catch (const UsageError& unknown) {
+      text.refuse_base(unknown.what());
+    }
+    job = load(base, depth + 1);
+  }
+  if (!text.names_model()) job.model.name = fs::path(name).stem().string();
+  text.apply_to(job);
+  return job;
+}
+
+TrainingJob load(const fs::path& path, int depth) {
+  const std::string content = content_of_workload(path);
+  TrainingJob job =
+      is_json(content) ? parse_hugging_face_config(content, shown(path)) : read_text(content, shown(path), path, depth);
+  job.files.insert(job.files.begin(), path);
+  return job;
+}
+
+// "llama3-8b:batch=2,layers=4" in two.
+struct NameAndSettings {
+  std::string name;
+  std::vector<std::string> settings;
+};
+
+NameAndSettings split(const std::string& what) {
+  const std::size_t folder = what.rfind('/'), colon = what.find(':', folder == std::string::npos ? 0 : folder);
+  if (colon == std::string::npos || what.find('=', colon) == std::string::npos) return {what, {}};
+  NameAndSettings result{what.substr(0, colon), {}};
+  for (std::size_t at = colon + 1; at <= what.size();) {
+    const std::size_t end = std::min(what.find(',', at), what.size());
+    const std::string piece = what.substr(at, end - at);
+    if (piece.find('=') != std::string::npos || result.settings.empty())
+      result.settings.push_back(piece);
+    else
+      result.settings.back() += "," + piece;  // of a list: blocks=3,4,6,3
+    at = end + 1;
+  }
+  return result;
+}
+
+TrainingJob require_possible(TrainingJob job, const std::string& file) {
+  if (const std::string why = contradiction(job); !why.empty()) throw InputError(fmt::format("{}: {}.", file, why));
+  return job;
+}
+
+}  // namespace
+
+std::vector<std::string> known_workloads() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(workload_folder(), error))
+    if (entry.path().extension() == kSuffix) names.push_back(entry.path().stem().string());
+  if (error)
+    throw InputError(fmt::format("The folder of workload files {} cannot be read: {}. MEMWALL_WORKLOADS names another.",
+                                 workload_folder().string(), error.message()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<WorkloadSummary> list_workloads() {
+  std::vector<WorkloadSummary> summaries;
+  for (const std::string& name : known_workloads()) {
+    const fs::path path = workload_folder() / (name + std::string(kSuffix));
+    summaries.push_back({name, WorkloadText(shown(path), content_of_workload(path)).description()});
+  }
+  return summaries;
+}
+
+bool names_workload(const std::string& what) {
+  const std::vector<std::string> known = known_workloads();
+  return std::find(known.begin(), known.end(), split(what).name) != known.end();
+}
+
+TrainingJob load_training_job(const std::string& what) {
+  const NameAndSettings parts = split(what);
+  fs::path path;
+  try {
+    path = find_file(parts.name, "");
+  } catch (const UsageError& unknown) {
+    const std::size_t colon = parts.name.rfind(':');
+    if (colon != std::string::npos && names_workload(parts.name.substr(0, colon)))
+      throw UsageError(fmt::format("\"{}\": what follows the name is no setting; expected KEY=VALUE, as in {}:batch=2.",
+                                   what, parts.name.substr(0, colon)));
+    throw UsageError(fmt::format("{}.", unknown.what()));
+  }
+  TrainingJob job = require_possible(load(path, 0), shown(path));
+  if (!parts.settings.empty()) set_all(job, parts.settings);
+  return job;
+}
+
+TrainingJob parse_training_job(const std::string& text, const std::string& name) {
+  return require_possible(read_text(text, name, "", 0), name);
+}
+
+void set(TrainingJob& job, const std::string& assignment) { set_all(job, {assignment}); }
+
+void set_all(TrainingJob& job, const std::vector<std::string>& assignments) {
+  TrainingJob changed = job;
+  for (const std::string& assignment : assignments) apply_assignment(changed, assignment);
+  if (const std::string why = contradiction(changed); !why.empty())
+    throw UsageError(fmt::format("\"{}\": {}.", fmt::join(assignments, "\", \""), why));
+  job = std::move(changed);
+}
+
+}  // namespace memwall

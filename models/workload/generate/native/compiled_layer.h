@@ -1,0 +1,28 @@
+// One transformer layer as torch.compile makes it: a graph for forward and one for backward, each a straight line of
+// kernels. What goes from one to the other is what the partitioner (torch/_functorch/partitioners.py) keeps: inputs
+// of products and of attention and what those give; everything elementwise is computed again. Of a normalization,
+// what it read, its statistics and what it gave, which is a product's input. Masks of dropout are drawn again.
+#pragma once
+
+#include "models/workload/generate/operators/tape.h"
+
+namespace memwall {
+
+struct CompiledProjection {
+  const Parameter *weight = nullptr, *bias = nullptr;  // no weight: not there
+};
+
+struct CompiledLayerPlan {
+  bool rms = true;  // else layer norm, with biases
+  bool rotary = false;
+  bool expanded_key_value = false;
+  bool dropout = false;
+  std::int64_t heads = 0, key_value_heads = 0, head_size = 0;
+  const Parameter *norm1 = nullptr, *norm1_bias = nullptr, *norm2 = nullptr, *norm2_bias = nullptr;
+  CompiledProjection qkv, q, k, v, out, gate, up, down;  // qkv or q, k and v; gate: of a gated activation
+};
+
+// x + attention(norm(x)), then + mlp(norm(...)). `table`: of the rotation. The plan's parameters must outlive backward.
+Tensor compiled_layer(Tape& tape, const CompiledLayerPlan& plan, const Tensor& x, const Tensor& table);
+
+}  // namespace memwall

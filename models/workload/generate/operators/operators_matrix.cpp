@@ -1,0 +1,168 @@
+// Products of matrices, and attention.
+#include <fmt/format.h>
+
+#include <cassert>
+
+#include "models/workload/flops.h"
+#include "models/workload/generate/operators/operators.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+struct Product {
+  std::int64_t batch, m, n, k;
+};
+
+Tensor product(Tape& tape, std::string_view name, Product p, std::initializer_list<const Tensor*> reads,
+               const Shape& shape, DataType type) {
+  Tensor y = tape.make(name, shape, type);
+  TapeKernel work;
+  work.name = name;
+  work.operator_class = OperatorClass::gemm;
+  work.type = type;
+  work.flops = gemm_flops(static_cast<double>(p.m), static_cast<double>(p.n), static_cast<double>(p.k),
+                          static_cast<double>(p.batch));
+  work.shape = {p.batch, p.m, p.n, p.k};
+  tape.kernel(work, reads, {&y});
+  return y;
+}
+
+// Gradients of x [rows, k], weight [n, k] and bias [n]. AddmmBackward asks for that of its first factor first,
+// MmBackward for that of its second: the order of the names in derivatives.yaml.
+Tensors linear_backward(Tape& t, GradientFunction& node, const Tensor& given, const Shape& x_shape) {
+  const Tensor g = contiguous(t, given);
+  const bool has_bias = node.edges.size() == 3;
+  const std::size_t x_edge = has_bias ? 1 : 0, weight_edge = x_edge + 1;  // addmm's first argument is the bias
+  const Tensor x = node.take_saved(t, has_bias ? 0 : 1), weight = node.take_saved(t, has_bias ? 1 : 0);
+  const std::int64_t n = g.shape.back(), rows = g.elements() / n, k = x_shape.back();
+  Tensors gradients(node.edges.size());
+  const auto of_x = [&] {
+    if (!node.needs(x_edge)) return;
+    t.count_calls(1);
+    gradients[x_edge] = product(t, "aten::mm", {1, rows, k, n}, {&g, &weight}, x_shape, g.type);
+  };
+  const auto of_weight = [&] {
+    if (!node.needs(weight_edge)) return;
+    t.count_calls(2);
+    gradients[weight_edge] = product(t, "aten::mm", {1, n, k, rows}, {&g, &x}, {n, k}, g.type);
+  };
+  if (has_bias) {
+    of_x();
+    of_weight();
+    if (node.needs(0)) gradients[0] = sum_to(t, t.view(g, {rows, n}, {n, 1}), {n});
+  } else {
+    of_weight();
+    of_x();
+  }
+  return gradients;
+}
+
+void require_flash(const Tensor& q) {
+  if (q.shape.back() % 8 == 0 && q.shape.back() <= 256) return;
+  throw UsageError(
+      fmt::format("Flash attention with heads of {} elements is not implemented; expected a multiple of 8 "
+                  "up to 256. Choose `attention: plain`.",
+                  q.shape.back()));
+}
+
+TapeKernel attention_work(std::string_view name, const Tensor& q, const Tensor& k, bool causal) {
+  TapeKernel work;
+  work.name = name;
+  work.operator_class = OperatorClass::attention;
+  work.type = q.type;
+  work.shape = {q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], causal ? 1 : 0};
+  return work;
+}
+
+Tensors flash_backward(Tape& t, GradientFunction& node, const Tensor& gradient, bool causal) {
+  const Tensor k = node.take_saved(t, 0), q = node.take_saved(t, 1), v = node.take_saved(t, 2);
+  const Tensor sums = node.take_saved(t, 3), out = node.take_saved(t, 4);
+  const Tensor seed = node.take_saved(t, 5), unused = node.take_saved(t, 6);
+  constexpr std::string_view kName = "aten::_scaled_dot_product_flash_attention_backward";
+  Tensors result;
+  for (const Tensor* x : {&q, &k, &v}) result.push_back(t.make(kName, x->shape, x->type, strides_like(x->shape, *x)));
+  TapeKernel work = attention_work(kName, q, k, causal);
+  work.flops = attention_backward_flops(static_cast<double>(q.shape[0] * q.shape[1]), static_cast<double>(q.shape[2]),
+                                        static_cast<double>(k.shape[2]), static_cast<double>(q.shape[3]),
+                                        static_cast<double>(v.shape[3]));
+  t.kernel(work, {&gradient, &q, &k, &v, &out, &sums, &seed, &unused}, {&result[0], &result[1], &result[2]});
+  return result;
+}
+
+}  // namespace
+
+Tensor linear(Tape& tape, const Tensor& x_given, const Tensor& weight_given, const Tensor& bias_given) {
+  // Arguments are cast from the last to the first, as C++ compilers evaluate autocast's call.
+  const Tensor bias = autocast_low(tape, bias_given), weight = autocast_low(tape, weight_given);
+  const Tensor x = contiguous(tape, autocast_low(tape, x_given));
+  assert(x.shape.back() == weight.shape[1]);
+  const Tensor saved_x = weight.requires_gradient() ? x : Tensor();
+  const Tensor saved_weight = x.requires_gradient() ? weight : Tensor();
+  const auto backward = [shape = x.shape](Tape& t, GradientFunction& node, Tensors& g) {
+    return linear_backward(t, node, g[0], shape);
+  };
+  Tape::Function f = bias ? tape.record({&bias, &x, &weight}, {saved_x, saved_weight}, backward)
+                          : tape.record({&x, &weight}, {saved_weight, saved_x}, backward);
+  Shape shape = x.shape;
+  const std::int64_t k = shape.back(), n = weight.shape[0], rows = k == 0 ? 0 : x.elements() / k;
+  shape.back() = n;
+  tape.count_calls(x.dimensions() > 2 ? 3 : 1);  // t, and the views before and after
+  Tensor y = bias ? product(tape, "aten::addmm", {1, rows, n, k}, {&bias, &x, &weight}, shape, x.type)
+                  : product(tape, "aten::mm", {1, rows, n, k}, {&x, &weight}, shape, x.type);
+  Tape::result(f, y);
+  return y;
+}
+
+Tensor bmm(Tape& tape, const Tensor& a_given, const Tensor& b_given) {
+  const Tensor b = autocast_low(tape, b_given), a = autocast_low(tape, a_given);
+  const std::int64_t batch = a.shape[0], m = a.shape[1], k = a.shape[2], n = b.shape[2];
+  auto f = tape.record(
+      {&a, &b}, {a.requires_gradient() ? b : Tensor(), b.requires_gradient() ? a : Tensor()},
+      [=](Tape& t, GradientFunction& node, Tensors& g) {
+        const Tensor other = node.take_saved(t, 0), self = node.take_saved(t, 1);
+        Tensors gradients(2);
+        t.count_calls(1);
+        if (node.needs(1))
+          gradients[1] = product(t, "aten::bmm", {batch, k, n, m}, {&self, &g[0]}, {batch, k, n}, g[0].type);
+        t.count_calls(1);
+        if (node.needs(0))
+          gradients[0] = product(t, "aten::bmm", {batch, m, k, n}, {&g[0], &other}, {batch, m, k}, g[0].type);
+        return gradients;
+      });
+  Tensor y = product(tape, "aten::bmm", {batch, m, n, k}, {&a, &b}, {batch, m, n}, a.type);
+  Tape::result(f, y);
+  return y;
+}
+
+// Batch and heads become one dimension, by a copy where the strides do not allow a view.
+Tensor batched_matmul(Tape& tape, const Tensor& a_given, const Tensor& b_given) {
+  const Tensor b = autocast_low(tape, b_given), a = autocast_low(tape, a_given);
+  const std::int64_t batch = a.shape[0], heads = a.shape[1], m = a.shape[2], k = a.shape[3], n = b.shape[3];
+  tape.count_calls(2);  // expand
+  const Tensor left = reshape(tape, a, {batch * heads, m, k});
+  const Tensor right = reshape(tape, b, {batch * heads, k, n});
+  return reshape(tape, bmm(tape, left, right), {batch, heads, m, n});
+}
+
+Tensor flash_attention(Tape& tape, const Tensor& q_given, const Tensor& k_given, const Tensor& v_given, bool causal) {
+  require_flash(q_given);
+  const Tensor v = autocast_low(tape, v_given), k = autocast_low(tape, k_given), q = autocast_low(tape, q_given);
+  auto f = tape.record({&q, &k, &v}, {k, q, v}, [causal](Tape& t, GradientFunction& node, Tensors& g) {
+    return flash_backward(t, node, g[0], causal);
+  });
+  constexpr std::string_view kName = "aten::_scaled_dot_product_flash_attention";
+  Tensor out = tape.make(kName, q.shape, q.type, strides_like(q.shape, q));
+  const Tensor sums = tape.make(kName, {q.shape[0], q.shape[1], q.shape[2]}, DataType::fp32);
+  const Tensor seed = tape.make(kName, {2}, DataType::int64), unused = tape.make(kName, {}, DataType::int64);
+  TapeKernel work = attention_work(kName, q, k, causal);
+  work.flops = attention_flops(static_cast<double>(q.shape[0] * q.shape[1]), static_cast<double>(q.shape[2]),
+                               static_cast<double>(k.shape[2]), static_cast<double>(q.shape[3]),
+                               static_cast<double>(v.shape[3]));
+  tape.kernel(work, {&q, &k, &v}, {&out, &sums, &seed, &unused});
+  Tape::result(f, out);
+  for (const Tensor* saved : {&sums, static_cast<const Tensor*>(&out), &seed, &unused}) tape.save(f, *saved);
+  return out;
+}
+
+}  // namespace memwall

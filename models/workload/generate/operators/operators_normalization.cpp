@@ -1,0 +1,94 @@
+// Normalizations. Statistics are kept in fp32 whatever the data is.
+#include "models/workload/generate/operators/operators.h"
+
+namespace memwall {
+namespace {
+
+TapeKernel normalization_work(std::string_view name, const Tensor& x, double per_element) {
+  TapeKernel work;
+  work.name = name;
+  work.operator_class = OperatorClass::normalization;
+  work.type = x.type;
+  work.flops = per_element * static_cast<double>(x.elements());
+  work.shape = {x.elements() / x.shape.back(), x.shape.back()};
+  return work;
+}
+
+Shape statistics_shape(const Tensor& x) {
+  Shape shape = x.shape;
+  shape.back() = 1;
+  return shape;
+}
+
+Tensors layer_norm_backward(Tape& t, GradientFunction& node, const Tensor& given) {
+  constexpr std::string_view kName = "aten::native_layer_norm_backward";
+  const Tensor g = contiguous(t, given);
+  const Tensor bias = node.take_saved(t, 0), x = node.take_saved(t, 1), weight = node.take_saved(t, 2);
+  const Tensor mean = node.take_saved(t, 3), deviation = node.take_saved(t, 4);
+  Tensors result(3);
+  if (node.needs(0)) result[0] = t.make(kName, x.shape, x.type);
+  if (node.needs(1)) result[1] = t.make(kName, weight.shape, weight.type);
+  if (node.needs(2)) result[2] = t.make(kName, bias.shape, bias.type);
+  t.kernel(normalization_work(kName, x, 14), {&g, &x, &mean, &deviation, &weight, &bias},
+           {&result[0], &result[1], &result[2]});
+  return result;
+}
+
+Tensors rms_norm_backward(Tape& t, GradientFunction& node, const Tensor& given) {
+  constexpr std::string_view kName = "aten::_fused_rms_norm_backward";
+  const Tensor g = contiguous(t, given);
+  const Tensor x = node.take_saved(t, 0), weight = node.take_saved(t, 1), deviation = node.take_saved(t, 2);
+  Tensors result(2);
+  if (node.needs(0)) result[0] = t.make(kName, x.shape, x.type);
+  if (node.needs(1)) result[1] = t.make(kName, weight.shape, weight.type);
+  t.kernel(normalization_work(kName, x, 10), {&g, &x, &deviation, &weight}, {&result[0], &result[1]});
+  return result;
+}
+
+}  // namespace
+
+Tensor layer_norm(Tape& tape, const Tensor& x_given, const Tensor& weight, const Tensor& bias) {
+  constexpr std::string_view kName = "aten::native_layer_norm";
+  const Tensor x = autocast_fp32(tape, x_given);
+  auto f = tape.record({&x, &weight, &bias}, {bias, x, weight},
+                       [](Tape& t, GradientFunction& node, Tensors& g) { return layer_norm_backward(t, node, g[0]); });
+  Tensor y = tape.make(kName, x.shape, x.type);
+  const Tensor mean = tape.make(kName, statistics_shape(x), DataType::fp32);
+  const Tensor deviation = tape.make(kName, statistics_shape(x), DataType::fp32);
+  tape.kernel(normalization_work(kName, x, 7), {&x, &weight, &bias}, {&y, &mean, &deviation});
+  Tape::result(f, y);
+  tape.save(f, mean);
+  tape.save(f, deviation);
+  return y;
+}
+
+Tensor rms_norm(Tape& tape, const Tensor& x_given, const Tensor& weight) {
+  constexpr std::string_view kName = "aten::_fused_rms_norm";
+  const Tensor x = autocast_fp32(tape, x_given);
+  auto f = tape.record({&x, &weight}, {x, weight},
+                       [](Tape& t, GradientFunction& node, Tensors& g) { return rms_norm_backward(t, node, g[0]); });
+  Tensor y = tape.make(kName, x.shape, x.type);
+  const Tensor deviation = tape.make(kName, statistics_shape(x), DataType::fp32);
+  tape.kernel(normalization_work(kName, x, 4), {&x, &weight}, {&y, &deviation});
+  Tape::result(f, y);
+  tape.save(f, deviation);
+  return y;
+}
+
+// y = x.float(); y = y * rsqrt(mean(y^2) + epsilon); weight * y.to(x.dtype)
+Tensor rms_norm_in_parts(Tape& tape, const Tensor& x, const Tensor& weight) {
+  Tensor y = cast(tape, x, DataType::fp32);
+  Tensor squares = square(tape, y);
+  Tensor mean = mean_of_rows(tape, squares);
+  squares.reset();
+  Tensor shifted = add_number(tape, mean);
+  mean.reset();
+  Tensor inverse = rsqrt(tape, shifted);
+  shifted.reset();
+  y = mul(tape, y, inverse);
+  inverse.reset();
+  const Tensor low = cast(tape, y, x.type);
+  return mul(tape, weight, low);
+}
+
+}  // namespace memwall

@@ -1,0 +1,86 @@
+// Is a Hugging Face config.json read as transformers reads it, and what is not followed noted or refused?
+#include <gtest/gtest.h>
+
+#include "models/workload/generate/configuration/workload_file.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+std::string refused_config(const std::string& json) {
+  try {
+    parse_hugging_face_config(json, "config.json");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "(accepted)";
+}
+
+// The published config.json of each family, keys that matter.
+TEST(HuggingFaceConfig, FamiliesGiveThePublishedCounts) {
+  const auto count = [](const std::string& json) {
+    return parameter_count(parse_hugging_face_config(json, "config.json").model);
+  };
+  EXPECT_EQ(count(R"({"model_type": "gpt2"})"), 124439808);
+  EXPECT_EQ(count(R"({"model_type": "gpt2", "n_layer": 24, "n_embd": 1024, "n_head": 16, "n_inner": null})"),
+            354823168);
+  EXPECT_EQ(count(R"({"model_type": "llama", "num_key_value_heads": null})"), 6738415616);
+  EXPECT_EQ(count(R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_key_value_heads": 8,
+                      "vocab_size": 128256, "max_position_embeddings": 8192, "rope_theta": 500000.0})"),
+            8030261248);
+  EXPECT_EQ(count(R"({"model_type": "mistral"})"), 7241732096);
+  EXPECT_EQ(count(R"({"model_type": "mixtral"})"), 46702792704);
+  EXPECT_EQ(count(R"({"model_type": "qwen2", "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24,
+                      "num_attention_heads": 14, "num_key_value_heads": 2, "vocab_size": 151936,
+                      "tie_word_embeddings": true})"),
+            494032768);
+  EXPECT_EQ(count(R"({"model_type": "bert"})"), 109514298);
+  EXPECT_EQ(count(R"({"model_type": "vit", "num_labels": 1000})"), 86567656);
+  EXPECT_EQ(count(R"({"model_type": "resnet", "num_labels": 1000})"), 25557032);
+  EXPECT_EQ(parse_hugging_face_config(R"({"model_type": "vit", "id2label": {"0": "a", "1": "b", "2": "c"}})", "c")
+                .model.classes,
+            3);
+  EXPECT_FALSE(
+      parse_hugging_face_config(R"({"model_type": "vit", "qkv_bias": false})", "c").model.query_key_value_bias);
+  EXPECT_EQ(parse_hugging_face_config(R"({"model_type": "gpt2", "_name_or_path": "gpt2-xl"})", "c").model.name,
+            "gpt2-xl");
+}
+
+TEST(HuggingFaceConfig, WhatIsNotFollowedIsNotedOrRefused) {
+  const auto notes = [](const char* json) { return parse_hugging_face_config(json, "c").notes; };
+  EXPECT_TRUE(notes(R"({"model_type": "mistral", "sliding_window": null})").empty());
+  ASSERT_EQ(notes(R"({"model_type": "mistral", "sliding_window": 4096})").size(), 1u);
+  EXPECT_TRUE(notes(R"({"model_type": "qwen2", "sliding_window": 4096})").empty()) << "use_sliding_window is false";
+  EXPECT_TRUE(notes(R"({"model_type": "llama", "torch_dtype": "bfloat16"})").empty());
+  ASSERT_EQ(notes(R"({"model_type": "llama", "torch_dtype": "float32"})").size(), 1u) << "precision is the recipe's";
+  ASSERT_EQ(notes(R"({"model_type": "llama", "dtype": "float16"})").size(), 1u) << "the key's newer name";
+  ASSERT_EQ(notes(R"({"model_type": "llama", "quantization_config": {"bits": 4}})").size(), 1u);
+  EXPECT_EQ(refused_config(R"({"model_type": "lama"})").substr(0, 75),
+            "config.json: the model_type \"lama\" is not known (nearest: \"llama\"); expecte");
+  EXPECT_NE(refused_config(R"({"hidden_size": 3})").find("there is no \"model_type\""), std::string::npos);
+  EXPECT_NE(refused_config(R"({"model_type": "llama", "hidden_size": "big"})")
+                .find("\"hidden_size\" is \"big\"; expected a whole number"),
+            std::string::npos);
+  EXPECT_NE(
+      refused_config(R"({"model_type": "llama", "hidden_size": 9223372036854775807})").find("expected 0 to 1000000"),
+      std::string::npos);
+  EXPECT_NE(refused_config(R"({"model_type": "llama", "num_hidden_layers": 0})").find("is 0; expected 1 to"),
+            std::string::npos);
+  EXPECT_NE(refused_config(R"({"model_type": "llama", "hidden_act": "gelu"})").find("expected \"silu\""),
+            std::string::npos);
+  EXPECT_NE(
+      refused_config(R"({"model_type": "gpt2", "activation_function": "gelu_nw"})").find("(nearest: \"gelu_new\")"),
+      std::string::npos);
+  EXPECT_NE(refused_config(R"({"model_type": "gpt2", "resid_pdrop": 0.2})").find("expected one dropout"),
+            std::string::npos);
+  EXPECT_NE(refused_config(R"({"model_type": "resnet", "layer_type": "basic"})").find("expected \"bottleneck\""),
+            std::string::npos);
+  EXPECT_NE(refused_config(R"({"model_type": "resnet", "depths": []})").find("config.json: "), std::string::npos);
+  EXPECT_NE(refused_config(R"({"model_type": "llama")").find("the JSON is damaged"), std::string::npos);
+  EXPECT_NE(refused_config("[]").find("expected a JSON object"), std::string::npos);
+  EXPECT_NE(refused_config(R"({"model_type": "llama", "num_key_value_heads": 5})").find("does not divide"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace memwall

@@ -1,0 +1,99 @@
+// Does the interval of a modelled step follow from the residuals of what its critical path is made of?
+#include "traces/run/analysis/step_interval.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/trace/trace_builder.h"
+
+namespace memwall {
+namespace {
+
+// A path of 10 ms: a product of 6 ms, an elementwise kernel of 3 ms, 1 ms of host before it.
+struct Example {
+  Example() {
+    TraceBuilder builder;
+    for (const OperatorClass c : {OperatorClass::gemm, OperatorClass::elementwise}) {
+      Op op;
+      op.kind = OpKind::kernel;
+      op.operator_class = c;
+      op.origin = Origin::modelled;
+      builder.append(op);
+    }
+    run.trace = builder.trace();
+    run.machine.price_errors = {{OpKind::kernel, OperatorClass::gemm, 0.1},
+                                {OpKind::kernel, OperatorClass::elementwise, 0.3},
+                                {OpKind::host_work, OperatorClass::other, 0.5}};
+    const auto segment = [&](int begin, int end, OpId op, TimeClass c, PathPart part) {
+      path.push_back({milliseconds(begin), milliseconds(end), op, c, part});
+    };
+    segment(0, 6, 0, TimeClass::compute, PathPart::work);
+    segment(6, 7, 1, TimeClass::host, PathPart::gap);
+    segment(7, 10, 1, TimeClass::compute, PathPart::work);
+  }
+  std::optional<StepInterval> interval() const { return step_interval(run, path, milliseconds(20)); }
+  static Time milliseconds(int ms) { return from_seconds(ms * 1e-3); }
+  Run run;
+  std::vector<PathSegment> path;
+};
+
+void expect_factor(const std::optional<StepInterval>& interval, double factor) {
+  ASSERT_TRUE(interval);
+  EXPECT_NEAR(to_seconds(interval->high), 20e-3 * factor, 1e-9);
+  EXPECT_NEAR(to_seconds(interval->low), 20e-3 / factor, 1e-9);
+}
+
+TEST(StepInterval, ErrorsOfClassesAreIndependent) {
+  const double deviation = std::sqrt(std::pow(0.6 * 0.1, 2) + std::pow(0.3 * 0.3, 2) + std::pow(0.1 * 0.5, 2)) / 1.645;
+  const auto interval = Example().interval();
+  expect_factor(interval, std::exp(1.2816 * deviation));
+  EXPECT_NEAR(interval->known_share, 1, 1e-12);
+}
+
+TEST(StepInterval, ErrorsWithinAClassAreCommon) {
+  Example e;
+  e.run.trace.edit().ops[1].operator_class = OperatorClass::gemm;
+  expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.9 * 0.1, 0.1 * 0.5) / 1.645));
+}
+
+TEST(StepInterval, RecordedHostTimeWithoutDeviceWorkHasNone) {
+  Example e;
+  for (Op& op : e.run.trace->ops) op.kind = OpKind::alloc;  // a memory snapshot
+  EXPECT_FALSE(e.interval());
+}
+
+TEST(StepInterval, WhatWasMeasuredIsExactAndSoIsTheHostThen) {
+  Example e;
+  e.run.trace.edit().ops[0].origin = Origin::measured;
+  const auto interval = e.interval();
+  expect_factor(interval, std::exp(1.2816 * 0.3 * 0.3 / 1.645));
+  EXPECT_NEAR(interval->known_share, 0.3, 1e-12);
+  e.run.trace.edit().ops[1].origin = Origin::measured;
+  EXPECT_FALSE(e.interval());
+}
+
+TEST(StepInterval, ATransferredOpHasTheErrorThatItWasCarriedWith) {
+  Example e;
+  for (Op& op : e.run.trace->ops) op.origin = Origin::transferred;
+  e.run.trace.edit().ops[0].error_permille = 200;
+  e.run.trace.edit().ops[1].error_permille = 400;
+  expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645));
+  EXPECT_NEAR(e.interval()->known_share, 0.9, 1e-12) << "host time is the capture's";
+  e.run.trace.edit().ops[1].operator_class = OperatorClass::gemm;
+  expect_factor(e.interval(), std::exp(1.2816 * (0.6 * 0.2 + 0.3 * 0.4) / 1.645));
+  e.run.trace.edit().ops[1].kind = OpKind::copy;
+  expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645));
+}
+
+TEST(StepInterval, WithoutKnownErrorsThereIsNone) {
+  Example e;
+  e.run.machine.price_errors.clear();
+  EXPECT_FALSE(e.interval());
+  e = Example();
+  e.path.clear();
+  EXPECT_FALSE(e.interval());
+}
+
+}  // namespace
+}  // namespace memwall

@@ -1,0 +1,126 @@
+// Do the figures of the summary follow from the run, and is its JSON what scripts were promised?
+#include "traces/run/analysis/summary.h"
+
+#include <simdjson.h>
+
+#include "tests/support/gpt_trace.h"
+#include "tests/support/handmade_run.h"
+#include "tests/support/test_machine.h"
+#include "traces/run/export/json_text.h"
+#include "traces/run/run_recorder.h"
+
+namespace memwall {
+namespace {
+
+memwall::Run two_steps() {
+  HandmadeRun hand;
+  hand.host(OpKind::mark, "step 1", 0, 0);
+  hand.device(OpKind::kernel, "a", 0, 0, 1, 2, 8);
+  hand.host(OpKind::mark, "step 2", 5, 5);
+  hand.device(OpKind::kernel, "b", 0, 5, 6, 9, 15, WaitReason::stream_order, 1);
+  hand.step("one", 0, 2);
+  hand.step("two", 2, 4);
+  hand.run.trace.edit().samples_per_step = 8;
+  hand.run.trace.edit().ranks = 2;
+  hand.run.policies = {"zero:stage=1"};
+  hand.run.result.links[0] = {3'000'000, microseconds(6)};  // hbm, 1 TB/s
+  return hand.finish();
+}
+
+TEST(Summary, TakesMeansOverSteps) {
+  const RunSummary summary = summarize(two_steps());
+  EXPECT_EQ(summary.total, microseconds(15));
+  EXPECT_EQ(summary.step_count, 2u);
+  EXPECT_EQ(summary.step_time, nanoseconds(7500));
+  ASSERT_EQ(summary.steps.size(), 2u);
+  EXPECT_EQ(summary.steps[0].step_time, microseconds(5));
+  EXPECT_EQ(summary.steps[1].step_time, microseconds(10));
+  EXPECT_EQ(summary.times.total(), microseconds(15));
+  EXPECT_NEAR(summary.samples_per_second, 8 * 2 / 7.5e-6, 1);
+  EXPECT_EQ(summary.tokens_per_second, 0);
+  EXPECT_EQ(summary.ops_by_kind[static_cast<int>(OpKind::kernel)], 2u);
+  EXPECT_EQ(summary.device_ops, 2u);
+}
+
+TEST(Summary, RelatesLinkBytesToTheWholeRun) {
+  const RunSummary summary = summarize(two_steps());
+  EXPECT_DOUBLE_EQ(summary.links[0].utilization, 3e6 / (1e12 * 15e-6));
+  EXPECT_EQ(summary.links[0].busy, microseconds(6));
+}
+
+TEST(Summary, OfARunWithoutStepsIsOneWindow) {
+  HandmadeRun hand;
+  hand.device(OpKind::kernel, "a", 0, 0, 1, 2, 8);
+  const RunSummary summary = summarize(hand.finish());
+  EXPECT_EQ(summary.step_count, 1u);
+  EXPECT_EQ(summary.step_time, microseconds(8));
+  EXPECT_EQ(summary.steps[0].gpu_span, microseconds(6));
+}
+
+TEST(SummaryJson, HasThePromisedFields) {
+  GptShape shape;
+  shape.steps = 2;
+  shape.host_gap = nanoseconds(7);
+  RunSettings settings;
+  settings.policies = {"offload:what=optimizer,to=host"};
+  memwall::Run run = simulate_and_record(gpt_step(shape), test_machine(), settings);
+  run.provenance = Provenance{0.25, "here", "today", "memwall run", "0.1.0"};
+  const std::string text = to_json(summarize(run));
+  simdjson::dom::parser parser;
+  simdjson::dom::element json = parser.parse(text);
+  EXPECT_EQ(json["schema"].get_int64().value(), 1);
+  EXPECT_EQ(json["machine"].get_string().value(), "test-nvlink");
+  EXPECT_EQ(json["policies"].at(0).get_string().value(), "offload:what=optimizer,to=host");
+  EXPECT_TRUE(json["fits"].get_bool().value());
+  const double step = json["step_time_s"].get_double().value();
+  double sum = 0;
+  for (const char* key : {"compute_s", "recompute_s", "copy_s", "collective_s", "storage_s", "allocator_s", "fault_s",
+                          "host_s", "idle_s"})
+    sum += json["time"][key].get_double().value();
+  EXPECT_NEAR(sum, step, 1e-15);
+  EXPECT_EQ(json["steps"].get_array().size(), 2u);
+  EXPECT_GT(json["steps"].at(1)["step_time_s"].get_double().value(), 0);
+  EXPECT_GT(json["steps"].at(1)["gpu_span_s"].get_double().value(), 0);
+  EXPECT_GT(json["gpu_span_s"].get_double().value(), 0);
+  for (const Tier& tier : run.machine.tiers) {
+    simdjson::dom::element found = json["tiers"][tier.name];
+    EXPECT_EQ(found["capacity_bytes"].get_int64().value(), tier.capacity);
+    EXPECT_GE(found["peak_reserved_bytes"].get_int64().value(), found["peak_allocated_bytes"].get_int64().value());
+    EXPECT_GE(found["peak_by_kind"]["optimizer_state"].get_int64().value(), 0);
+  }
+  for (const Link& link : run.machine.links) {
+    EXPECT_GE(json["links"][link.name]["bytes"].get_int64().value(), 0);
+    EXPECT_GE(json["links"][link.name]["utilization"].get_double().value(), 0);
+    EXPECT_GE(json["links"][link.name]["busy_s"].get_double().value(), 0);
+  }
+  EXPECT_EQ(json["origin"]["measured"].get_double().value(), 1);
+  EXPECT_EQ(json["origin"]["modelled"].get_double().value(), 0);
+  EXPECT_EQ(json["ops"].get_uint64().value(), run.trace->ops.size());
+  EXPECT_EQ(json["events"].get_uint64().value(), run.result.events);
+  EXPECT_EQ(json["provenance"]["wall_s"].get_double().value(), 0.25);
+}
+
+TEST(SummaryJson, OmitsProvenanceAndThroughputThatAreUnknown) {
+  HandmadeRun hand;
+  hand.device(OpKind::kernel, "a", 0, 0, 1, 2, 8);
+  const std::string text = to_json(summarize(hand.finish()));
+  EXPECT_EQ(text.find("provenance"), std::string::npos);
+  EXPECT_EQ(text.find("samples_per_s"), std::string::npos);
+}
+
+TEST(JsonText, WritesNumbersThatReadBackTheSame) {
+  JsonText json;
+  json.begin_array().value(0.1).value(1e300).value(5.0).value(std::int64_t{-7}).value(true);
+  json.value(std::numeric_limits<double>::infinity()).end_array();
+  EXPECT_EQ(json.finish(), "[\n  0.1,\n  1e+300,\n  5,\n  -7,\n  true,\n  null\n]\n");
+}
+
+TEST(JsonText, EscapesWhatJsonCannotHold) {
+  EXPECT_EQ(json_quoted("a\"b\\c\n\x01"), "\"a\\\"b\\\\c\\n\\u0001\"");
+  EXPECT_EQ(json_quoted("\xc3\xa4"), "\"\xc3\xa4\"");
+  EXPECT_EQ(json_quoted("\xc3"), "\"\xef\xbf\xbd\"");
+  EXPECT_EQ(json_quoted("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+}
+
+}  // namespace
+}  // namespace memwall

@@ -1,0 +1,203 @@
+#include "traces/run/analysis/compare.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace memwall {
+namespace {
+
+// Collects ops of one name, operator, kind and phase.
+class Differences {
+ public:
+  void note(OpChange change, const Run& run, OpId id, const OpCost& base, const OpCost& other) {
+    const Op& op = run.trace->ops[id];
+    const Key key{change, std::string(name_of(run, id)), run.trace->strings[op.operator_name], op.kind, op.phase};
+    OpDifference& d = by_key_[key];
+    ++d.count;
+    d.base_time += base.time;
+    d.other_time += other.time;
+    d.base_bytes += base.bytes;
+    d.other_bytes += other.bytes;
+  }
+
+  std::vector<OpDifference> sorted() && {
+    std::vector<OpDifference> out;
+    for (auto& [key, difference] : by_key_) {
+      std::tie(difference.change, difference.name, difference.operator_name, difference.kind, difference.phase) = key;
+      out.push_back(std::move(difference));
+    }
+    const auto size = [](const OpDifference& d) {
+      return d.difference() < Duration{} ? -d.difference() : d.difference();
+    };
+    // The map's order (change, name, ...) decides between equals.
+    std::stable_sort(out.begin(), out.end(),
+                     [&](const OpDifference& a, const OpDifference& b) { return size(a) > size(b); });
+    return out;
+  }
+
+ private:
+  using Key = std::tuple<OpChange, std::string, std::string, OpKind, Phase>;
+  std::map<Key, OpDifference> by_key_;
+};
+
+void compare_ops(const Run& base, const Run& other, const std::vector<OpPair>& pairs, Comparison& out) {
+  std::vector<bool> kept(base.trace->ops.size(), false), present(other.trace->ops.size(), false);
+  Differences differences;
+  for (const OpPair& pair : pairs) {
+    kept[pair.base] = present[pair.other] = true;
+    const OpCost a = cost_of(base, pair.base), b = cost_of(other, pair.other);
+    if (a == b) {
+      ++out.ops_equal;
+      continue;
+    }
+    ++out.ops_changed;
+    differences.note(OpChange::changed, base, pair.base, a, b);
+  }
+  for (OpId id = 0; id < kept.size(); ++id) {
+    if (kept[id]) continue;
+    ++out.ops_removed;
+    differences.note(OpChange::removed, base, id, cost_of(base, id), {});
+  }
+  for (OpId id = 0; id < present.size(); ++id) {
+    if (present[id]) continue;
+    ++out.ops_added;
+    differences.note(OpChange::added, other, id, {}, cost_of(other, id));
+  }
+  out.ops = std::move(differences).sorted();
+}
+
+void compare_times(const ClassTimes& base, const ClassTimes& other, Comparison& out) {
+  out.base_classes = base;
+  out.other_classes = other;
+  for (std::size_t c = 0; c < kTimeClasses; ++c)
+    out.waterfall.by_class[c] = out.other_classes.by_class[c] - out.base_classes.by_class[c];
+  out.base_time = out.base_classes.total();
+  out.other_time = out.other_classes.total();
+}
+
+ClassTimes classes_of_steps(const Run& run) {
+  ClassTimes times;
+  for (const StepAccounting& step : account(run).steps)
+    for (std::size_t c = 0; c < kTimeClasses; ++c) times.by_class[c] += step.times.by_class[c];
+  return times;
+}
+
+// The places of two named lists side by side: those of base in its order, then what only other has.
+template <class Item>
+std::vector<std::pair<int, int>> matched(const std::vector<Item>& base, const std::vector<Item>& other) {
+  std::vector<std::pair<int, int>> places;
+  std::vector<bool> taken(other.size(), false);
+  for (std::size_t i = 0; i < base.size(); ++i) {
+    int partner = -1;
+    for (std::size_t j = 0; j < other.size() && partner < 0; ++j)
+      if (!taken[j] && other[j].name == base[i].name) partner = static_cast<int>(j);
+    if (partner >= 0) taken[static_cast<std::size_t>(partner)] = true;
+    places.emplace_back(static_cast<int>(i), partner);
+  }
+  for (std::size_t j = 0; j < other.size(); ++j)
+    if (!taken[j]) places.emplace_back(-1, static_cast<int>(j));
+  return places;
+}
+
+void compare_tiers(const Run& base, const Run& other, Comparison& out) {
+  for (const auto& [b, o] : matched(base.machine.tiers, other.machine.tiers)) {
+    const auto in_base = static_cast<std::size_t>(b), in_other = static_cast<std::size_t>(o);
+    const TierResult before = b >= 0 ? base.result.tiers[in_base] : TierResult{};
+    const TierResult after = o >= 0 ? other.result.tiers[in_other] : TierResult{};
+    TierDifference d;
+    d.name = b >= 0 ? base.machine.tiers[in_base].name : other.machine.tiers[in_other].name;
+    d.in_base = b >= 0;
+    d.in_other = o >= 0;
+    d.base_allocated = before.peak_allocated;
+    d.other_allocated = after.peak_allocated;
+    d.base_reserved = before.peak_reserved;
+    d.other_reserved = after.peak_reserved;
+    for (std::size_t k = 0; k < kStorageKinds; ++k) d.by_kind[k] = after.peak_by_kind[k] - before.peak_by_kind[k];
+    out.tiers.push_back(std::move(d));
+  }
+}
+
+void compare_links(const Run& base, const Run& other, Comparison& out) {
+  for (const auto& [b, o] : matched(base.machine.links, other.machine.links)) {
+    const auto in_base = static_cast<std::size_t>(b), in_other = static_cast<std::size_t>(o);
+    const LinkResult before = b >= 0 ? base.result.links[in_base] : LinkResult{};
+    const LinkResult after = o >= 0 ? other.result.links[in_other] : LinkResult{};
+    const std::string& name = b >= 0 ? base.machine.links[in_base].name : other.machine.links[in_other].name;
+    out.links.push_back({name, b >= 0, o >= 0, before.bytes, after.bytes, before.busy, after.busy});
+  }
+}
+
+// Evenly, the first and the last among them.
+std::vector<LagPoint> sampled(const std::vector<LagPoint>& points) {
+  if (points.size() <= kLagPoints) return points;
+  std::vector<LagPoint> some;
+  for (std::size_t i = 0; i < kLagPoints; ++i) some.push_back(points[i * (points.size() - 1) / (kLagPoints - 1)]);
+  return some;
+}
+
+}  // namespace
+
+std::string_view to_string(OpChange change) {
+  switch (change) {
+    case OpChange::changed:
+      return "changed";
+    case OpChange::added:
+      return "added";
+    case OpChange::removed:
+      return "removed";
+  }
+  return "?";
+}
+
+OpCost cost_of(const Run& run, OpId id) {
+  const OpRecord& record = run.result.records[id];
+  const Op& op = run.trace->ops[id];
+  const bool on_device = record.start != kNever;
+  const bool sized = op.kind == OpKind::alloc || op.kind == OpKind::free;
+  return {on_device ? record.end - record.start : record.host_end - record.host_start,
+          sized ? run.trace->storages[op.target].bytes : op.bytes};
+}
+
+std::string_view name_of(const Run& run, OpId id) {
+  const Op& op = run.trace->ops[id];
+  const std::string& given = run.trace->strings[op.name];
+  return given.empty() ? to_string(op.kind) : std::string_view(given);
+}
+
+std::vector<LagPoint> lag_points(const Run& base, const Run& other, const std::vector<OpPair>& pairs) {
+  std::vector<LagPoint> points;
+  for (const OpPair& pair : pairs) {
+    const Time a = base.result.records[pair.base].end, b = other.result.records[pair.other].end;
+    if (a != kNever && b != kNever) points.push_back({a, b - a, pair.base});
+  }
+  std::stable_sort(points.begin(), points.end(), [](const LagPoint& a, const LagPoint& b) { return a.time < b.time; });
+  return points;
+}
+
+Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>& pairs, const ClassTimes& base_classes,
+                   const ClassTimes& other_classes, const std::vector<LagPoint>& lag) {
+  Comparison out;
+  out.base_machine = base.machine.name;
+  out.other_machine = other.machine.name;
+  out.base_policies = base.policies;
+  out.other_policies = other.policies;
+  out.base_fits = base.result.fits;
+  out.other_fits = other.result.fits;
+  out.same_lineage = same_lineage(base, other);
+  out.base_energy_price = step_energy_price(base);
+  out.other_energy_price = step_energy_price(other);
+  compare_times(base_classes, other_classes, out);
+  compare_tiers(base, other, out);
+  compare_links(base, other, out);
+  compare_ops(base, other, pairs, out);
+  out.lag = sampled(lag);
+  return out;
+}
+
+Comparison compare(const Run& base, const Run& other) {
+  const std::vector<OpPair> pairs = align(base, other);
+  return compare(base, other, pairs, classes_of_steps(base), classes_of_steps(other), lag_points(base, other, pairs));
+}
+
+}  // namespace memwall

@@ -1,0 +1,89 @@
+#include "traces/run/analysis/peak.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace memwall {
+namespace {
+
+// Per storage the op that made it: the first that writes it, else its alloc, else kNoOp.
+std::vector<OpId> makers(const Run& run) {
+  const Trace& trace = run.trace;
+  std::vector<OpId> writer(trace.storages.size(), kNoOp), alloc(trace.storages.size(), kNoOp);
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    const Op& op = trace.ops[id];
+    if (op.kind == OpKind::alloc && alloc[op.target] == kNoOp) alloc[op.target] = id;
+    for (const Use& use : trace.uses_of(op))
+      if (use.access == Access::write && writer[use.storage] == kNoOp) writer[use.storage] = id;
+  }
+  // What lived before the first op was made by none of them.
+  for (StorageId s = 0; s < writer.size(); ++s) {
+    if (trace.storages[s].preexisting)
+      writer[s] = kNoOp;
+    else if (writer[s] == kNoOp)
+      writer[s] = alloc[s];
+  }
+  return writer;
+}
+
+PeakStorage describe(const Run& run, const Residency& residency, OpId maker) {
+  const Trace& trace = run.trace;
+  const Storage& storage = trace.storages[residency.storage];
+  PeakStorage out{residency.storage, storage.bytes,  storage.kind, trace.strings[storage.label],
+                  "",           Phase::unknown, residency.begin,   residency.end};
+  if (maker == kNoOp) return out;
+  const Op& op = trace.ops[maker];
+  out.phase = op.phase;
+  out.module = trace.strings[op.module];
+  if (out.label.empty()) out.label = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+  return out;
+}
+
+Peak find_peak_with(const Run& run, int tier, std::size_t limit, const std::vector<OpId>& made_by) {
+  const auto t = static_cast<std::size_t>(tier);
+  Peak peak;
+  peak.tier = tier;
+  if (t >= run.result.tiers.size()) return peak;
+  const TierResult& result = run.result.tiers[t];
+  peak.time = result.peak_time;
+  peak.allocated = result.peak_allocated;
+  std::copy(std::begin(result.peak_by_kind), std::end(result.peak_by_kind), peak.by_kind.begin());
+  peak.requested = std::accumulate(peak.by_kind.begin(), peak.by_kind.end(), Bytes{0});
+  if (t >= run.at_peak.size()) return peak;
+  std::vector<std::uint32_t> stays = run.at_peak[t];
+  peak.storages = stays.size();
+  Bytes visible = 0;
+  for (const std::uint32_t i : stays) {
+    const StorageId s = run.residency[i].storage;
+    const Phase phase = made_by[s] == kNoOp ? Phase::unknown : run.trace->ops[made_by[s]].phase;
+    peak.by_phase[static_cast<std::size_t>(phase)] += run.trace->storages[s].bytes;
+    visible += run.trace->storages[s].bytes;
+  }
+  peak.by_phase[static_cast<std::size_t>(Phase::unknown)] += peak.requested - visible;  // untracked
+  const auto larger = [&](std::uint32_t a, std::uint32_t b) {
+    const StorageId x = run.residency[a].storage, y = run.residency[b].storage;
+    const Bytes bx = run.trace->storages[x].bytes, by = run.trace->storages[y].bytes;
+    return bx != by ? bx > by : x < y;
+  };
+  const auto middle = stays.begin() + static_cast<std::ptrdiff_t>(std::min(limit, stays.size()));
+  std::partial_sort(stays.begin(), middle, stays.end(), larger);
+  for (auto i = stays.begin(); i != middle; ++i) {
+    const Residency& residency = run.residency[*i];
+    peak.largest.push_back(describe(run, residency, made_by[residency.storage]));
+  }
+  return peak;
+}
+
+}  // namespace
+
+Peak find_peak(const Run& run, int tier, std::size_t limit) { return find_peak_with(run, tier, limit, makers(run)); }
+
+std::vector<Peak> find_peaks(const Run& run, std::size_t limit) {
+  const std::vector<OpId> made_by = makers(run);
+  std::vector<Peak> peaks;
+  for (std::size_t t = 0; t < run.machine.tiers.size(); ++t)
+    peaks.push_back(find_peak_with(run, static_cast<int>(t), limit, made_by));
+  return peaks;
+}
+
+}  // namespace memwall

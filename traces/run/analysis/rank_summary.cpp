@@ -1,0 +1,72 @@
+#include "traces/run/analysis/rank_summary.h"
+
+#include <algorithm>
+
+#include "sim/trace/rendezvous.h"
+#include "sim/trace/ranks.h"
+
+namespace memwall {
+namespace {
+
+void add_steps(const Run& run, std::vector<RankSummary>& ranks) {
+  for (const StepWindow& window : step_windows(run)) {
+    RankSummary& rank = ranks[window.rank];
+    rank.step_time += window.end - window.begin;
+    ++rank.steps;
+  }
+  for (RankSummary& rank : ranks)
+    if (rank.steps > 0) rank.step_time /= rank.steps;
+}
+
+void add_spans(const Run& run, std::vector<RankSummary>& ranks) {
+  std::vector<Time> first(ranks.size(), kNever), last(ranks.size());
+  for (OpId id = 0; id < run.result.records.size(); ++id) {
+    const OpRecord& record = run.result.records[id];
+    const Op& op = run.trace->ops[id];
+    if (record.start == kNever || run.trace->streams[op.stream].role == StreamRole::storage) continue;
+    const std::uint16_t rank = rank_of(run.trace, op);
+    first[rank] = std::min(first[rank], record.start);
+    last[rank] = std::max(last[rank], record.end);
+  }
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    if (first[r] != kNever) ranks[r].gpu_span = last[r] - first[r];
+}
+
+void add_rendezvous(const Run& run, std::span<const OpId> members, std::vector<RankSummary>& ranks) {
+  Time before{};  // when the one before the last came
+  OpId last = kNoOp;
+  for (const OpId id : members) {
+    const OpRecord& record = run.result.records[id];
+    RankSummary& rank = ranks[rank_of(run.trace, run.trace->ops[id])];
+    ++rank.meetings;
+    if (record.peer >= run.result.records.size()) {
+      last = id;
+    } else {
+      before = std::max(before, record.start);
+      rank.peer_wait += run.result.records[record.peer].start - record.start;
+    }
+  }
+  if (last == kNoOp) return;
+  RankSummary& rank = ranks[rank_of(run.trace, run.trace->ops[last])];
+  ++rank.last;
+  rank.held_up += run.result.records[last].start - before;
+}
+
+}  // namespace
+
+std::vector<RankSummary> rank_summaries(const Run& run) {
+  if (rank_count(run.trace) == 1) return {};
+  std::vector<RankSummary> ranks(rank_count(run.trace));
+  const std::vector<Time> ends = rank_ends(run);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    ranks[r].number = run.trace->rank_table[r].number;
+    ranks[r].end = ends[r];
+  }
+  add_steps(run, ranks);
+  add_spans(run, ranks);
+  const RendezvousTable meetings(run.trace);
+  for (std::size_t m = 0; m < meetings.size(); ++m) add_rendezvous(run, meetings.members(m), ranks);
+  return ranks;
+}
+
+}  // namespace memwall

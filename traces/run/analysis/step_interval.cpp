@@ -1,0 +1,89 @@
+#include "traces/run/analysis/step_interval.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace memwall {
+namespace {
+
+constexpr double kDeviationsOf90Percent = 1.645, kDeviationsOf80Percent = 1.2816;
+constexpr std::size_t kOperatorClasses = 10;
+
+constexpr std::size_t kCollectives = kOperatorClasses, kHost = kCollectives + 1, kCopies = kHost + 1;
+
+// Of the path, by source of error: seconds that have one, and these times their error (90 %).
+struct PathErrors {
+  std::array<double, kCopies + 1> seconds{}, errors{};
+  double total = 0;
+};
+
+std::size_t source_of(const Op& op) {
+  if (op.kind == OpKind::collective) return kCollectives;
+  if (op.kind == OpKind::copy || op.kind == OpKind::storage_io) return kCopies;
+  return static_cast<std::size_t>(op.operator_class);
+}
+
+// Host time is modelled where nothing at all was measured: a modelled op among measured ones has the capture's calls.
+// A trace without device work (a memory snapshot) holds the host's time as it was recorded.
+bool all_modelled(const Trace& trace) {
+  bool any = false;
+  for (const Op& op : trace.ops) {
+    if (!runs_on_device(op.kind)) continue;
+    if (op.origin != Origin::modelled) return false;
+    any = true;
+  }
+  return any;
+}
+
+double residual_of(const Machine& machine, std::size_t source) {
+  if (source == kCollectives) return machine.price_error(OpKind::collective, OperatorClass::other);
+  if (source == kHost) return machine.price_error(OpKind::host_work, OperatorClass::other);
+  if (source == kCopies) return machine.price_error(OpKind::copy, OperatorClass::other);
+  return machine.price_error(OpKind::kernel, static_cast<OperatorClass>(source));
+}
+
+// Of the work of one op: what it was carried over with, or that of its class's prices.
+double error_of(const Op& op, const Machine& machine) {
+  if (op.origin == Origin::transferred) return op.error_permille / 1000.0;
+  return op.origin == Origin::modelled ? residual_of(machine, source_of(op)) : 0;
+}
+
+PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path) {
+  const Trace& trace = run.trace;
+  const bool host_modelled = all_modelled(trace);
+  PathErrors errors;
+  for (const PathSegment& segment : path) {
+    const double seconds = to_seconds(segment.end - segment.begin);
+    errors.total += seconds;
+    if (segment.op == kNoOp) continue;
+    const Op& op = trace.ops[segment.op];
+    const bool work = segment.part == PathPart::work && runs_on_device(op.kind);
+    const bool host = host_modelled && segment.part == PathPart::gap;
+    if (!work && !host) continue;
+    const std::size_t source = work ? source_of(op) : kHost;
+    const double error = work ? error_of(op, run.machine) : residual_of(run.machine, kHost);
+    if (error <= 0) continue;
+    errors.seconds[source] += seconds;
+    errors.errors[source] += seconds * error;
+  }
+  return errors;
+}
+
+}  // namespace
+
+std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time) {
+  const PathErrors errors = errors_of(run, path);
+  double variance = 0, known = 0;
+  for (std::size_t source = 0; source < errors.seconds.size(); ++source) {
+    if (errors.seconds[source] <= 0) continue;
+    known += errors.seconds[source] / errors.total;
+    variance += std::pow(errors.errors[source] / errors.total / kDeviationsOf90Percent, 2);
+  }
+  if (known <= 0) return std::nullopt;
+  const double factor = std::exp(kDeviationsOf80Percent * std::sqrt(variance));
+  const double seconds = to_seconds(step_time);
+  return StepInterval{from_seconds(seconds / factor), from_seconds(seconds * factor), known};
+}
+
+}  // namespace memwall

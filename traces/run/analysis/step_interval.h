@@ -1,0 +1,32 @@
+// How far a modelled or transferred step time may be from the truth: from the residuals of the curves that priced its
+// ops, or the errors with which measured ones were carried over (Op::error_permille).
+//
+// The step is as long as its critical path. An error common to all prices of a class moves the step by the path's
+// time in that class, times the error, as long as the path stays where it is (first order). Errors of classes are
+// independent, so that
+//
+//   (deviation / step)^2 = sum over classes of (sum over its ops of share of the path * error / 1.645)^2
+//
+// 1.645: 90 % of a normal distribution lie within that many deviations. The interval is that of a lognormal error,
+// exp(+- 1.2816 deviation) for 80 %. What the path waits for that was measured, or whose error nobody knows (modelled
+// copies, calls), counts as exact. Copies are a class, and so are collectives.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "traces/run/analysis/critical_path.h"
+#include "traces/run/run.h"
+
+namespace memwall {
+
+struct StepInterval {
+  Duration low{}, high{};  // around the step time: 80 % by the model's own errors
+  double known_share = 0;  // of the critical path, that is modelled or transferred with a known error
+};
+inline constexpr double kIntervalShare = 0.8;
+
+// Nothing where no instant of the path has a known residual.
+std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time);
+
+}  // namespace memwall

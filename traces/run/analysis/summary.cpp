@@ -1,0 +1,122 @@
+#include "traces/run/analysis/summary.h"
+
+#include <algorithm>
+
+#include "sim/trace/ranks.h"
+
+namespace memwall {
+namespace {
+
+std::vector<StepSummary> steps_of(const Run& run, const TimeAccounting& accounting) {
+  std::vector<StepSummary> steps;
+  for (std::size_t i = 0; i < accounting.steps.size(); ++i) {
+    const StepAccounting& step = accounting.steps[i];
+    const Duration span = i < run.result.steps.size() ? run.result.steps[i].gpu_span : run.result.gpu_span;
+    steps.push_back({step.window.name, step.window.end - step.window.begin, span, step.times, {}});
+    if (rank_count(run.trace) > 1) steps.back().rank = run.trace->rank_table[step.window.rank].number;
+  }
+  return steps;
+}
+
+AllocatorSummary allocator_of(const TierResult& result) {
+  AllocatorSummary summary{result.peak_allocated, result.peak_reserved, result.missing, {}, {}, result.allocator, 0};
+  summary.at_peak_allocated = {result.peak_usage, result.peak_time};
+  const TierPressure& pressure = result.pressure;
+  if (pressure.at_peak_reserved.reserved == result.peak_reserved)
+    summary.at_peak_reserved = AllocatorState{pressure.at_peak_reserved, pressure.peak_reserved_time};
+  summary.ooms = pressure.ooms;
+  return summary;
+}
+
+std::vector<TierSummary> tiers_of(const Run& run) {
+  std::vector<TierSummary> tiers;
+  std::vector<Peak> peaks = find_peaks(run);
+  for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
+    const Tier& tier = run.machine.tiers[t];
+    TierSummary summary{tier.name, tier.tier_class, tier.capacity, tier.holds(), 0, 0, 0, {}, std::move(peaks[t]), {},
+                        {}};
+    if (t < run.result.tiers.size()) {
+      const TierResult& result = run.result.tiers[t];
+      summary.peak_allocated = result.peak_allocated;
+      summary.peak_reserved = result.peak_reserved;
+      summary.missing = result.missing;
+      summary.allocator = result.allocator;
+      summary.memory = allocator_of(result);
+    }
+    summary.compression = tier.compression_ratio;
+    if (tier.dollars_per_byte > 0)
+      summary.peak_price = static_cast<double>(summary.peak_allocated) / tier.compression_ratio * tier.dollars_per_byte;
+    if (t < run.unchanged.size()) summary.unchanged = allocator_of(run.unchanged[t]);
+    tiers.push_back(std::move(summary));
+  }
+  return tiers;
+}
+
+std::vector<LinkSummary> links_of(const Run& run) {
+  std::vector<LinkSummary> links;
+  for (std::size_t l = 0; l < run.machine.links.size() && l < run.result.links.size(); ++l) {
+    const Link& link = run.machine.links[l];
+    const LinkResult& result = run.result.links[l];
+    const double could = link.bandwidth * to_seconds(run.result.end);
+    const double utilization = could > 0 ? static_cast<double>(result.bytes) / could : 0;
+    links.push_back({link.name, result.bytes, result.busy, utilization, link.bandwidth});
+  }
+  return links;
+}
+
+void count_ops(const Run& run, RunSummary& summary) {
+  summary.ops = run.trace->ops.size();
+  summary.events = run.result.events;
+  summary.moves = run.result.moves.size();
+  for (const Op& op : run.trace->ops) ++summary.ops_by_kind[static_cast<std::size_t>(op.kind)];
+  for (const OpRecord& record : run.result.records) summary.device_ops += record.start != kNever;
+}
+
+}  // namespace
+
+RunSummary summarize(const Run& run) {
+  const std::vector<PathSegment> path = critical_path(run);
+  return summarize(run, path, account(run, path));
+}
+
+RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting) {
+  RunSummary summary;
+  summary.trace = run.trace->name;
+  summary.machine = run.machine.name;
+  summary.gpu = run.machine.gpu.name;
+  summary.policies = run.policies;
+  summary.pager = run.pager;
+  summary.allocator = run.allocator;
+  summary.allocator_settings = run.allocator_settings;
+  summary.notes = run.trace->notes;
+  summary.fits = run.result.fits;
+  summary.gpu_span = run.result.gpu_span;
+  summary.total = run.result.end;
+  summary.ranks = run.trace->ranks * static_cast<std::uint32_t>(rank_count(run.trace));
+  summary.job_ranks = run.trace->job_ranks;
+  summary.by_rank = rank_summaries(run);
+  summary.steps = steps_of(run, accounting);
+  summary.step_count = static_cast<std::uint32_t>(summary.steps.size());
+  for (const StepSummary& step : summary.steps)
+    for (std::size_t c = 0; c < kTimeClasses; ++c) summary.times.by_class[c] += step.times.by_class[c];
+  const Duration all_steps = summary.times.total();
+  summary.step_time = all_steps / summary.step_count;
+  summary.step_interval = step_interval(run, path, summary.step_time);
+  if (all_steps.count() > 0) {
+    const double steps_per_second = summary.step_count / to_seconds(all_steps);
+    summary.samples_per_second = run.trace->samples_per_step * run.trace->ranks * steps_per_second;
+    summary.tokens_per_second = run.trace->tokens_per_step * run.trace->ranks * steps_per_second;
+  }
+  summary.energy_price = step_energy_price(run);
+  summary.tiers = tiers_of(run);
+  summary.links = links_of(run);
+  for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;
+  summary.waits = total_waits(run);
+  summary.origin = origin_shares(run);
+  count_ops(run, summary);
+  summary.inputs = run.inputs;
+  summary.provenance = run.provenance;
+  return summary;
+}
+
+}  // namespace memwall

@@ -1,0 +1,111 @@
+// The summary: every figure that `memwall run` prints, as plain numbers.
+//
+// What each includes is said beside it; the table, JSON, CSV and Markdown forms
+// print these and compute nothing themselves.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/run/analysis/accounting.h"
+#include "traces/run/analysis/energy.h"
+#include "traces/run/analysis/peak.h"
+#include "traces/run/analysis/rank_summary.h"
+#include "traces/run/run.h"
+#include "traces/run/analysis/step_interval.h"
+#include "traces/run/analysis/waits.h"
+
+namespace memwall {
+
+struct StepSummary {
+  std::string name;
+  Duration step_time{};  // host: this boundary to the next, or to the end of everything
+  Duration gpu_span{};   // first start to last end on the GPU of what the step launched
+  ClassTimes times;      // add up to step_time
+  // Whose step it is, by number in the job; nothing where the trace holds one rank.
+  std::optional<std::uint32_t> rank;
+};
+
+// What a tier's allocator holds at one instant. In a simulation no freed block waits for other streams: what is active
+// is what is allocated.
+struct AllocatorState {
+  Usage usage;
+  Time time{};
+  Bytes internal() const { return usage.allocated - usage.requested; }  // fragmentation within blocks
+  Bytes external() const { return usage.reserved - usage.allocated; }   // between them: cached, not in use
+};
+
+struct AllocatorSummary {
+  Bytes peak_allocated = 0, peak_reserved = 0, missing = 0;  // as in TierSummary
+  AllocatorState at_peak_allocated;
+  std::optional<AllocatorState> at_peak_reserved;  // the fullest instant of it; absent in runs of earlier programs
+  AllocatorEvents events;
+  std::uint64_t ooms = 0;  // requests that found no memory, every try counted
+};
+
+struct TierSummary {
+  std::string name;
+  TierClass tier_class = TierClass::device;
+  Bytes capacity = 0;        // of the machine
+  Bytes usable = 0;          // less context, driver, operating system; times the compression: bytes of tensors that fit
+  Bytes peak_allocated = 0;  // blocks in use, rounding included
+  Bytes peak_reserved = 0;   // obtained from the device, cached blocks included
+  Bytes missing = 0;         // beyond what is usable, at worst; 0 = fits
+  AllocatorEvents allocator;
+  Peak peak;  // at the instant of peak_allocated, with the ten largest storages
+  AllocatorSummary memory;
+  std::optional<AllocatorSummary> unchanged;  // of the step before policies and without a pager, where there are any
+  double compression = 1;                     // bytes of tensors per byte stored
+  std::optional<double> peak_price{};         // dollars to buy what is stored at the peak; absent without a figure
+};
+
+struct LinkSummary {
+  std::string name;
+  Bytes bytes = 0;         // carried, folded ranks included
+  Duration busy{};         // time with at least one flow
+  double utilization = 0;  // bytes / (bandwidth x whole run); 0 for a run without duration
+  double bandwidth = 0;    // bytes per second
+};
+
+struct RunSummary {
+  std::string trace, machine, gpu, pager, allocator;
+  std::string allocator_settings;  // "" = default
+  std::vector<std::string> policies, notes;
+  bool fits = true;
+  // Means over the steps where there are several. The last step ends with the last work.
+  Duration step_time{};
+  std::optional<StepInterval> step_interval;  // of step_time, where part of it is modelled
+  Duration gpu_span{};                        // of the whole run: first GPU start to last GPU end
+  Duration total{};                           // 0 to the end of everything
+  ClassTimes times;                           // of all steps together; divide by step_count
+  std::uint32_t step_count = 1;
+  StepEnergyPrice energy_price;                                   // of one step, all GPUs together
+  double samples_per_second = 0, tokens_per_second = 0;  // 0 = unknown; all ranks of the group together
+  std::uint32_t ranks = 1;           // that run: those of the trace, times those that are folded into each
+  std::uint32_t job_ranks = 0;       // of the job that was captured; 0 = unknown
+  std::vector<RankSummary> by_rank;  // none where the trace holds one
+  std::vector<StepSummary> steps;    // of several ranks: each rank's, in the order of the trace
+  std::vector<TierSummary> tiers;    // as Machine::tiers
+  std::vector<LinkSummary> links;    // as Machine::links
+  ClassTimes path;                   // what the critical path is made of, 0 to the end
+  Waits waits;
+  OriginShares origin;  // of device time
+  std::uint64_t ops = 0, events = 0, device_ops = 0, moves = 0;
+  std::array<std::uint64_t, kOpKinds> ops_by_kind{};
+  std::vector<InputFile> inputs;
+  std::optional<Provenance> provenance;
+};
+
+RunSummary summarize(const Run& run);
+// The same for whoever has these at hand: critical_path(run) and account(run).
+RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting);
+
+// One JSON object, indented, keys in a fixed order, seconds and bytes as plain numbers (shortest
+// form that reads back to the same double). Byte-equal for equal summaries. The fields are
+// described in docs/run_json.md: `schema` is raised when one changes its meaning or goes.
+std::string to_json(const RunSummary& summary);
+
+}  // namespace memwall

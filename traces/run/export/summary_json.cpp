@@ -1,0 +1,240 @@
+// The JSON form of a summary. Field names are a promise to scripts: add, never rename.
+#include <fmt/format.h>
+
+#include "traces/run/export/json_text.h"
+#include "traces/run/analysis/summary.h"
+
+namespace memwall {
+namespace {
+
+// Raised when a field changes its meaning or goes.
+constexpr int kSchema = 1;
+
+// Seconds of each class, "compute_s" and so on; `parts` windows share them evenly.
+void write_times(JsonText& json, const ClassTimes& times, std::uint32_t parts) {
+  json.begin_object();
+  for (int c = 0; c < kTimeClasses; ++c) {
+    const auto time_class = static_cast<TimeClass>(c);
+    json.field(fmt::format("{}_s", to_string(time_class)),
+               static_cast<double>(times[time_class].count()) / 1e12 / parts);
+  }
+  json.end_object();
+}
+
+void write_by_kind(JsonText& json, const std::array<Bytes, kStorageKinds>& by_kind) {
+  json.begin_object();
+  for (int k = 0; k < kStorageKinds; ++k)
+    json.field(to_string(static_cast<StorageKind>(k)), by_kind[static_cast<std::size_t>(k)]);
+  json.end_object();
+}
+
+void write_strings(JsonText& json, std::string_view key, const std::vector<std::string>& lines) {
+  json.key(key).begin_array();
+  for (const std::string& line : lines) json.value(line);
+  json.end_array();
+}
+
+void write_largest(JsonText& json, const Peak& peak) {
+  json.key("largest_at_peak").begin_array();
+  for (const PeakStorage& storage : peak.largest) {
+    json.begin_object();
+    json.field("storage", storage.storage).field("bytes", storage.bytes).field("kind", to_string(storage.kind));
+    json.field("label", storage.label).field("module", storage.module).field("phase", to_string(storage.phase));
+    json.seconds("begin_s", storage.begin).seconds("end_s", storage.end);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_state(JsonText& json, std::string_view key, const AllocatorState& state) {
+  json.key(key).begin_object().seconds("time_s", state.time);
+  json.field("requested_bytes", state.usage.requested).field("allocated_bytes", state.usage.allocated);
+  json.field("reserved_bytes", state.usage.reserved);
+  json.field("internal_bytes", state.internal()).field("external_bytes", state.external()).end_object();
+}
+
+void write_fragmentation(JsonText& json, const AllocatorSummary& memory) {
+  json.key("fragmentation").begin_object();
+  write_state(json, "at_peak_allocated", memory.at_peak_allocated);
+  if (memory.at_peak_reserved) write_state(json, "at_peak_reserved", *memory.at_peak_reserved);
+  json.end_object();
+}
+
+void write_allocator(JsonText& json, const AllocatorSummary& memory) {
+  json.key("allocator").begin_object();
+  json.field("device_mallocs", memory.events.device_mallocs).field("device_frees", memory.events.device_frees);
+  json.field("retries", memory.events.retries);
+  if (memory.at_peak_reserved) json.field("ooms", memory.ooms);  // else the run is older than both
+  json.end_object();
+}
+
+void write_unchanged(JsonText& json, const AllocatorSummary& memory) {
+  json.key("unchanged").begin_object();
+  json.field("peak_allocated_bytes", memory.peak_allocated).field("peak_reserved_bytes", memory.peak_reserved);
+  json.field("missing_bytes", memory.missing);
+  write_fragmentation(json, memory);
+  write_allocator(json, memory);
+  json.end_object();
+}
+
+void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers) {
+  json.key("tiers").begin_object();
+  for (const TierSummary& tier : tiers) {
+    json.key(tier.name).begin_object();
+    json.field("capacity_bytes", tier.capacity).field("usable_bytes", tier.usable);
+    if (tier.compression != 1) json.field("compression", tier.compression);
+    if (tier.peak_price) json.field("peak_price_dollars", *tier.peak_price);
+    json.field("peak_allocated_bytes", tier.peak_allocated).field("peak_reserved_bytes", tier.peak_reserved);
+    json.field("peak_requested_bytes", tier.peak.requested).field("missing_bytes", tier.missing);
+    json.seconds("peak_time_s", tier.peak.time);
+    json.key("peak_by_kind");
+    write_by_kind(json, tier.peak.by_kind);
+    json.key("peak_by_phase").begin_object();
+    for (int p = 0; p < kPhases; ++p)
+      json.field(to_string(static_cast<Phase>(p)), tier.peak.by_phase[static_cast<std::size_t>(p)]);
+    json.end_object();
+    write_largest(json, tier.peak);
+    write_fragmentation(json, tier.memory);
+    write_allocator(json, tier.memory);
+    if (tier.unchanged) write_unchanged(json, *tier.unchanged);
+    json.end_object();
+  }
+  json.end_object();
+}
+
+void write_links(JsonText& json, const std::vector<LinkSummary>& links) {
+  json.key("links").begin_object();
+  for (const LinkSummary& link : links) {
+    json.key(link.name).begin_object();
+    json.field("bytes", link.bytes).seconds("busy_s", link.busy).field("utilization", link.utilization);
+    json.field("bandwidth_bytes_per_s", link.bandwidth).end_object();
+  }
+  json.end_object();
+}
+
+void write_steps(JsonText& json, const std::vector<StepSummary>& steps) {
+  json.key("steps").begin_array();
+  for (const StepSummary& step : steps) {
+    json.begin_object().field("name", step.name);
+    if (step.rank) json.field("rank", *step.rank);
+    json.seconds("step_time_s", step.step_time).seconds("gpu_span_s", step.gpu_span).key("time");
+    write_times(json, step.times, 1);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_ranks(JsonText& json, const RunSummary& summary) {
+  if (summary.by_rank.empty()) return;
+  json.field("job_ranks", summary.job_ranks).key("by_rank").begin_array();
+  for (const RankSummary& rank : summary.by_rank) {
+    json.begin_object().field("rank", rank.number).field("steps", rank.steps);
+    json.seconds("step_time_s", rank.step_time).seconds("gpu_span_s", rank.gpu_span).seconds("end_s", rank.end);
+    json.seconds("peer_wait_s", rank.peer_wait).field("meetings", rank.meetings).field("last", rank.last);
+    json.seconds("held_up_s", rank.held_up).end_object();
+  }
+  json.end_array();
+}
+
+void write_wait_side(JsonText& json, std::string_view key, const std::array<WaitTotal, kWaitReasons>& totals) {
+  json.key(key).begin_object();
+  for (int r = 0; r < kWaitReasons; ++r) {
+    const WaitTotal& total = totals[static_cast<std::size_t>(r)];
+    if (total.count == 0) continue;
+    json.key(to_string(static_cast<WaitReason>(r))).begin_object();
+    json.seconds("seconds", total.time).field("count", total.count).end_object();
+  }
+  json.end_object();
+}
+
+void write_origin(JsonText& json, const OriginShares& origin) {
+  json.key("origin").begin_object();
+  json.field("measured", origin.share(origin.measured)).field("transferred", origin.share(origin.transferred));
+  json.field("modelled", origin.share(origin.modelled)).end_object();
+}
+
+void write_interval(JsonText& json, const StepInterval& interval) {
+  json.key("step_time_interval").begin_object().field("share", kIntervalShare);
+  json.seconds("low_s", interval.low).seconds("high_s", interval.high).field("known_share", interval.known_share);
+  json.end_object();
+}
+
+void write_shares(JsonText& json, std::string_view key, const std::vector<EnergyShare>& shares) {
+  json.key(key).begin_object();
+  for (const EnergyShare& share : shares) {
+    if (!share.joules) continue;
+    json.key(share.name).begin_object().field("bytes", share.bytes).field("joules", *share.joules);
+    json.field("in_gpu_power", share.in_gpu_power).end_object();
+  }
+  json.end_object();
+}
+
+void write_energy_price(JsonText& json, const StepEnergyPrice& energy_price) {
+  json.field("gpus", energy_price.gpus).field("gpu_busy_share", energy_price.busy_share);
+  if (energy_price.energy) {
+    json.field("energy_joules", *energy_price.energy).key("energy").begin_object();
+    json.field("gpu_idle_joules", energy_price.gpu_idle).field("gpu_load_joules", energy_price.gpu_load);
+    if (energy_price.host) json.field("host_joules", *energy_price.host);
+    write_shares(json, "links", energy_price.links);
+    write_shares(json, "tiers", energy_price.tiers);
+    json.end_object();
+  }
+  if (energy_price.price) json.field("price_dollars", *energy_price.price);
+  write_strings(json, "missing_figures", energy_price.missing);
+}
+
+void write_counts(JsonText& json, const RunSummary& summary) {
+  json.field("ops", summary.ops).field("device_ops", summary.device_ops).field("moves", summary.moves);
+  json.field("events", summary.events).key("ops_by_kind").begin_object();
+  for (int k = 0; k < kOpKinds; ++k)
+    json.field(to_string(static_cast<OpKind>(k)), summary.ops_by_kind[static_cast<std::size_t>(k)]);
+  json.end_object();
+}
+
+void write_origin_of_run(JsonText& json, const RunSummary& summary) {
+  write_strings(json, "notes", summary.notes);
+  json.key("inputs").begin_array();
+  for (const InputFile& input : summary.inputs)
+    json.begin_object().field("name", input.name).field("hash", input.hash).end_object();
+  json.end_array();
+  if (!summary.provenance) return;
+  const Provenance& provenance = *summary.provenance;
+  json.key("provenance").begin_object().field("wall_s", provenance.wall_seconds);
+  json.field("host", provenance.host).field("date", provenance.date).field("version", provenance.version);
+  json.field("command_line", provenance.command_line).end_object();
+}
+
+}  // namespace
+
+std::string to_json(const RunSummary& summary) {
+  JsonText json;
+  json.begin_object().field("schema", kSchema).field("trace", summary.trace);
+  json.field("machine", summary.machine).field("gpu", summary.gpu).field("ranks", summary.ranks);
+  write_strings(json, "policies", summary.policies);
+  json.field("pager", summary.pager).field("allocator", summary.allocator);
+  json.field("allocator_settings", summary.allocator_settings).field("fits", summary.fits);
+  json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
+  if (summary.step_interval) write_interval(json, *summary.step_interval);
+  json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
+  if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);
+  if (summary.tokens_per_second > 0) json.field("tokens_per_s", summary.tokens_per_second);
+  write_energy_price(json, summary.energy_price);
+  write_ranks(json, summary);
+  write_steps(json, summary.steps);
+  write_tiers(json, summary.tiers);
+  write_links(json, summary.links);
+  json.key("time");
+  write_times(json, summary.times, summary.step_count);
+  json.key("critical_path");
+  write_times(json, summary.path, 1);
+  json.key("waits").begin_object();
+  write_wait_side(json, "host", summary.waits.host);
+  write_wait_side(json, "device", summary.waits.device);
+  json.end_object();
+  write_origin(json, summary.origin);
+  write_counts(json, summary);
+  write_origin_of_run(json, summary);
+  return json.end_object().finish();
+}
+
+}  // namespace memwall

@@ -1,0 +1,129 @@
+// Columns in. The checksums have passed already; what is checked here is that the file means something.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/error.h"
+#include "traces/run/file/column_file.h"
+#include "traces/run/file/stored_column.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::size_t kChunk = std::size_t{1} << 16;
+constexpr std::size_t kBlock = 2048;
+// Of so many rows no honest column is made of equal cells alone, and each chunk of another takes at least a byte a row.
+constexpr std::uint64_t kManyRows = std::uint64_t{1} << 23;
+
+// No honest file holds more rows per byte: even columns of equal cells come with others that differ.
+std::uint64_t most_rows(const ReadContext& context) {
+  return std::min(64 * context.length + 1024, std::max(context.length, kManyRows));
+}
+
+// Hands rows [first, first + count), which lie at `at` of what was loaded, to their owner.
+void scatter(const ReadContext& context, const ColumnTarget& target, const StoredColumn& column, std::size_t first,
+             std::size_t count, std::size_t at) {
+  std::int64_t cells[kBlock];
+  column.unpack(at, count, cells);
+  const std::size_t taken = target.scatter(first, count, cells);
+  if (taken < count)
+    context.refuse(fmt::format("column '{}', row {}: found {}, which is no valid value there.", column.place(),
+                               first + taken, cells[taken]));
+}
+
+void read_columns(const ReadContext& context, hid_t group, const std::string& table, std::size_t rows,
+                  const std::vector<ColumnTarget>& targets) {
+  std::vector<StoredColumn> columns;
+  columns.reserve(targets.size());
+  for (const ColumnTarget& target : targets)
+    columns.emplace_back(context, group, target.name, "/" + table + "/" + target.name, target.type, rows);
+  for (std::size_t first = 0; first < rows; first += kChunk) {
+    const std::size_t count = std::min(kChunk, rows - first);
+    for (StoredColumn& column : columns) column.load(first, count);
+    if (context.on_rows) context.on_rows(count);
+    for (std::size_t at = 0; at < count; at += kBlock)
+      for (std::size_t c = 0; c < columns.size(); ++c)
+        scatter(context, targets[c], columns[c], first + at, std::min(kBlock, count - at), at);
+  }
+}
+
+void read_text(const ReadContext& context, hid_t group, const std::string& table, const TextTarget& target) {
+  const std::string place = "/" + table + "/" + target.name;
+  const Hdf5Section section;
+  require_hard_link(context, group, target.name, place);
+  const Hdf5Handle dataset(H5Dopen2(group, target.name.c_str(), H5P_DEFAULT), H5Dclose);
+  if (!dataset.valid()) context.refuse(fmt::format("column '{}' is missing.", place));
+  const Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose);
+  const Hdf5Handle space(H5Dget_space(dataset.get()), H5Sclose);
+  const Hdf5Handle properties(H5Dget_create_plist(dataset.get()), H5Pclose);
+  hsize_t dims = 0;
+  const std::size_t width = H5Tget_size(type.get());
+  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0 ||
+      H5Sget_simple_extent_ndims(space.get()) != 1 || H5Sget_simple_extent_dims(space.get(), &dims, nullptr) != 1 ||
+      dims != target.texts.size() || H5Pget_layout(properties.get()) != H5D_CONTIGUOUS ||
+      H5Pget_external_count(properties.get()) != 0 || width == 0 ||
+      width > context.length / std::max<std::size_t>(1, target.texts.size()))
+    context.refuse(fmt::format("column '{}' is not {} texts.", place, target.texts.size()));
+  std::vector<char> buffer(width * target.texts.size() + 1);
+  if (H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, buffer.data()) < 0)
+    context.refuse(fmt::format("column '{}' cannot be read.", place));
+  for (std::size_t i = 0; i < target.texts.size(); ++i) {
+    std::size_t size = width;
+    while (size > 0 && buffer[i * width + size - 1] == '\0') --size;
+    target.texts[i]->assign(buffer.data() + i * width, size);
+  }
+}
+
+}  // namespace
+
+void ReadContext::refuse(const std::string& what) const {
+  std::optional<std::string> damage;
+  if (checksummed) damage = checksummed->take_failure();
+  throw InputError(fmt::format("Run file '{}': {}", path, damage.value_or(what)));
+}
+
+bool has_table(hid_t parent, const std::string& name) { return H5Lexists(parent, name.c_str(), H5P_DEFAULT) > 0; }
+
+bool has_table(const ReadContext& context, hid_t parent, const std::string& name) {
+  if (const std::size_t slash = name.rfind('/');
+      slash != std::string::npos && !has_table(context, parent, name.substr(0, slash)))
+    return false;
+  const Hdf5Section section;
+  const htri_t exists = H5Lexists(parent, name.c_str(), H5P_DEFAULT);
+  if (exists < 0) context.refuse(fmt::format("whether it has a table '/{}' cannot be read.", name));
+  if (exists > 0) require_hard_link(context, parent, name, "/" + name);
+  return exists > 0;
+}
+
+std::size_t table_rows(const ReadContext& context, hid_t parent, const std::string& name) {
+  const Hdf5Section section;
+  if (!has_table(context, parent, name)) context.refuse(fmt::format("table '/{}' is missing.", name));
+  const Hdf5Handle attribute(H5Aopen_by_name(parent, name.c_str(), "rows", H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  std::uint64_t rows = 0;
+  const Hdf5Handle space(attribute.valid() ? H5Aget_space(attribute.get()) : -1, H5Sclose);
+  const Hdf5Handle type(attribute.valid() ? H5Aget_type(attribute.get()) : -1, H5Tclose);
+  if (!space.valid() || H5Sget_simple_extent_npoints(space.get()) != 1 || H5Tequal(type.get(), H5T_STD_U64LE) <= 0 ||
+      H5Aread(attribute.get(), H5T_NATIVE_UINT64, &rows) < 0)
+    context.refuse(fmt::format("table '/{}' or the number of its rows is missing.", name));
+  if (rows > most_rows(context))
+    context.refuse(
+        fmt::format("table '/{}' claims {} rows, more than a file of {} bytes can hold.", name, rows, context.length));
+  return static_cast<std::size_t>(rows);
+}
+
+Hdf5Handle open_table(const ReadContext& context, hid_t parent, const std::string& name) {
+  const Hdf5Section section;
+  if (!has_table(context, parent, name)) context.refuse(fmt::format("table '/{}' is missing.", name));
+  Hdf5Handle group(H5Gopen2(parent, name.c_str(), H5P_DEFAULT), H5Gclose);
+  if (!group.valid()) context.refuse(fmt::format("'/{}' is not a table.", name));
+  return group;
+}
+
+void read_table(const ReadContext& context, hid_t parent, const std::string& name, std::size_t rows,
+                const std::vector<ColumnTarget>& columns, const std::vector<TextTarget>& texts) {
+  const Hdf5Handle group = open_table(context, parent, name);
+  read_columns(context, group.get(), name, rows, columns);
+  for (const TextTarget& text : texts) read_text(context, group.get(), name, text);
+}
+
+}  // namespace memwall

@@ -1,0 +1,230 @@
+// A run to disk.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+#include "sim/error.h"
+#include "traces/run/file/user_block.h"
+#include "traces/run/file/machine_layout.h"
+#include "traces/run/file/run_file.h"
+#include "traces/run/file/run_layout.h"
+#include "traces/run/series_levels.h"
+
+namespace memwall {
+namespace {
+
+template <class T>
+void write_rows(hid_t file, const std::string& name, const T* rows, std::size_t count) {
+  ColumnsToWrite<T> columns(rows, count);
+  fields(columns, Row<T>{});
+  write_table(file, name, count, columns.columns, columns.texts);
+}
+
+template <class T>
+void write_list(hid_t file, const std::string& name, const std::vector<T>& rows) {
+  write_rows(file, name, rows.data(), rows.size());
+}
+
+// All lists of a table's rows as one table, in which each item names its owner.
+template <class Owner, class List>
+void write_owned(hid_t file, const std::string& name, const std::vector<Owner>& owners, List list) {
+  using Item = typename std::remove_cvref_t<decltype(list(owners.front()))>::value_type;
+  std::vector<Owned<Item>> rows;
+  for (std::uint32_t i = 0; i < owners.size(); ++i)
+    for (const Item& item : list(owners[i])) rows.push_back({i, item});
+  write_list(file, name, rows);
+}
+
+void write_strings(hid_t file, const StringTable& strings) {
+  std::vector<std::uint32_t> ends;
+  std::string bytes;
+  for (StringId id = 0; id < strings.size(); ++id) {
+    bytes += strings[id];
+    ends.push_back(static_cast<std::uint32_t>(bytes.size()));
+  }
+  write_list(file, "string_ends", ends);
+  write_rows(file, "string_bytes", bytes.data(), bytes.size());
+}
+
+void write_trace(hid_t file, const Trace& trace) {
+  write_rows(file, "trace", &trace, 1);
+  write_strings(file, trace.strings);
+  write_list(file, "threads", trace.threads);
+  write_list(file, "streams", trace.streams);
+  write_list(file, "places", trace.places);
+  write_list(file, "storages", trace.storages);
+  write_list(file, "ops", trace.ops);
+  write_list(file, "uses", trace.uses);
+  write_list(file, "steps", trace.steps);
+  write_list(file, "notes", trace.notes);
+}
+
+void write_machine(hid_t file, const Machine& machine) {
+  write_rows(file, "machine", &machine, 1);
+  machine_tables(machine, [&](const char* name, const auto& rows) { write_list(file, name, rows); });
+  machine_lists(machine,
+                [&](const char* name, const auto& owners, auto list) { write_owned(file, name, owners, list); });
+}
+
+template <class Row>
+std::vector<std::uint32_t> ranks_of(const std::vector<Row>& rows) {
+  std::vector<std::uint32_t> ranks;
+  for (const Row& row : rows) ranks.push_back(row.rank);
+  return ranks;
+}
+
+// Absent where one rank ran and no other is known of.
+void write_ranks(hid_t file, const Run& run) {
+  const Trace& trace = run.trace;
+  if (trace.job_ranks > 0) write_list(file, "job_ranks", std::vector<std::uint32_t>{trace.job_ranks});
+  if (!trace.groups.empty()) {
+    write_list(file, "groups", trace.groups);
+    write_owned(file, "group_members", trace.groups, [](const ProcessGroup& group) { return group.members; });
+  }
+  if (trace.rank_table.empty()) return;
+  write_list(file, "ranks", trace.rank_table);
+  write_list(file, "thread_ranks", ranks_of(trace.threads));
+  write_list(file, "stream_ranks", ranks_of(trace.streams));
+  std::vector<PeerRow> peers;
+  for (OpId id = 0; id < run.result.records.size(); ++id)
+    if (run.result.records[id].peer != kNoOp) peers.push_back({id, run.result.records[id].peer});
+  write_list(file, "peers", peers);
+}
+
+// In files of earlier programs these are absent.
+void write_optional(hid_t file, const Run& run) {
+  write_ranks(file, run);
+  const auto pressure = [](const std::vector<TierResult>& tiers) {
+    std::vector<TierPressure> rows;
+    for (const TierResult& tier : tiers) rows.push_back(tier.pressure);
+    return rows;
+  };
+  write_list(file, "allocator_settings", std::vector<std::string>{run.allocator_settings});
+  write_list(file, "price_errors", run.machine.price_errors);
+  write_list(file, "tier_pressure", pressure(run.result.tiers));
+  write_list(file, "machine_power", std::vector<MachinePower>{{run.machine.idle_watts, run.machine.host.watts}});
+  write_list(file, "machine_of_one",
+             std::vector<MachineOfOne>{{static_cast<std::uint32_t>(run.machine.one.tiers.size()),
+                                        static_cast<std::uint32_t>(run.machine.one.links.size())}});
+  std::vector<std::int32_t> memory_links;
+  for (const Tier& tier : run.machine.tiers) memory_links.push_back(tier.memory_link);
+  write_list(file, "tier_memory_links", memory_links);
+  write_owned(
+      file, "route_link_shares", run.machine.routes,
+      [](const auto& route) -> const auto& { return route.link_shares; });
+  if (run.unchanged.empty()) return;
+  write_list(file, "unchanged_tiers", run.unchanged);
+  write_list(file, "unchanged_pressure", pressure(run.unchanged));
+}
+
+void write_result(hid_t file, const SimulationResult& result) {
+  write_list(file, "spans", result.records);
+  write_list(file, "moves", result.moves);
+  write_list(file, "tier_results", result.tiers);
+  write_list(file, "link_results", result.links);
+  write_list(file, "step_results", result.steps);
+  for (std::size_t t = 0; t < result.tiers.size(); ++t)
+    write_list(file, fmt::format("largest_at_peak/{}", t), result.tiers[t].largest_at_peak);
+}
+
+void write_series(hid_t file, const Run& run) {
+  for (std::size_t t = 0; t < run.memory.size(); ++t) write_list(file, fmt::format("memory/{}", t), run.memory[t]);
+  for (std::size_t l = 0; l < run.link_rates.size(); ++l)
+    write_list(file, fmt::format("link_rates/{}", l), run.link_rates[l]);
+  for (std::size_t t = 0; t < run.at_peak.size(); ++t) write_list(file, fmt::format("at_peak/{}", t), run.at_peak[t]);
+  write_list(file, "residency", run.residency);
+}
+
+// Cells of all lanes and levels as one table; how many each level has stands beside it.
+void write_lanes(hid_t file, const RunIndex& index) {
+  write_list(file, "index/lanes", index.lanes);
+  std::vector<Owned<std::uint32_t>> levels;
+  std::vector<LaneCell> cells;
+  std::vector<Owned<LaneBlock>> blocks;
+  for (std::uint32_t lane = 0; lane < index.lanes.size(); ++lane) {
+    for (const auto& level : index.cells[lane]) {
+      levels.push_back({lane, static_cast<std::uint32_t>(level.size())});
+      cells.insert(cells.end(), level.begin(), level.end());
+    }
+    for (const LaneBlock& block : index.blocks[lane]) blocks.push_back({lane, block});
+  }
+  write_list(file, "index/levels", levels);
+  write_list(file, "index/cells", cells);
+  write_list(file, "index/blocks", blocks);
+}
+
+// Rows of level 1, then of level 2, ...
+template <class Point>
+void write_levels(hid_t file, const std::string& name, const std::vector<std::vector<Point>>& series, Time end) {
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    auto levels = series_levels(series[i], end);
+    std::remove_cvref_t<decltype(levels.front())> rows;
+    for (const auto& level : levels) rows.insert(rows.end(), level.begin(), level.end());
+    write_list(file, fmt::format("index/{}/{}", name, i), rows);
+  }
+}
+
+void write_index(hid_t file, const Run& run) {
+  write_lanes(file, build_run_index(run));
+  write_list(file, "index/steps", step_windows(run));
+  write_levels(file, "memory", run.memory, run.result.end);
+  write_levels(file, "link_rates", run.link_rates, run.result.end);
+}
+
+void write_hdf5(const Run& run, const std::string& path, bool with_index) {
+  const Hdf5Section section;
+  const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+  H5Pset_userblock(creation.get(), kUserBlockBytes);
+  H5Pset_obj_track_times(creation.get(), false);
+  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
+  Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose);
+  if (!file.valid()) throw std::runtime_error("it cannot be created");
+  write_rows(file.get(), "run", &run, 1);
+  write_list(file.get(), "policies", run.policies);
+  write_list(file.get(), "inputs", run.inputs);
+  write_machine(file.get(), run.machine);
+  write_trace(file.get(), run.trace);
+  write_result(file.get(), run.result);
+  write_optional(file.get(), run);
+  write_series(file.get(), run);
+  if (with_index) write_index(file.get(), run);
+  if (run.provenance) write_rows(file.get(), "provenance", &*run.provenance, 1);
+  if (!file.reset()) throw std::runtime_error("it cannot be closed");
+}
+
+// Removes what was written unless it was kept.
+struct Unfinished {
+  std::filesystem::path path;
+  bool kept = false;
+  ~Unfinished() {
+    std::error_code ignored;
+    if (!kept) std::filesystem::remove(path, ignored);
+  }
+};
+
+}  // namespace
+
+void write_run(const Run& run, const std::filesystem::path& path, bool with_index) {
+  Unfinished unfinished{path.string() + fmt::format(".unfinished-{}", ::getpid())};
+  try {
+    write_hdf5(run, unfinished.path.string(), with_index);
+    write_user_block(unfinished.path);
+    std::filesystem::rename(unfinished.path, path);
+    unfinished.kept = true;
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw UsageError(fmt::format("Cannot write the run file '{}': {}; is the folder there, writable and not full?",
+                                 path.string(), error.what()));
+  }
+}
+
+}  // namespace memwall

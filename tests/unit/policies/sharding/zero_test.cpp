@@ -5,11 +5,11 @@
 #include <map>
 
 #include "policies/sharding/zero_buckets.h"
-#include "policies/sharding/zero_partition.h"
 #include "policies/sharding/zero_gather_plan.h"
+#include "policies/sharding/zero_partition.h"
+#include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
-#include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/layer_trace.h"

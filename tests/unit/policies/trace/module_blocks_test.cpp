@@ -19,10 +19,10 @@ TEST(ModuleBlocks, ABlockIsTheOutermostRepeatedModule) {
 
 TEST(ModuleBlocks, ContainersOfDifferentThingsAreNoBlocks) {
   for (const BlockRule rule : {BlockRule::numbered, BlockRule::alike}) {
-    const ModuleBlocks blocks({"VGG_0.Sequential_0.Conv2d_0", "VGG_0.Sequential_0.Conv2d_1",
-                               "VGG_0.Sequential_1.Linear_0", "VGG_0.Sequential_1.Linear_1", "Net_0.Block_0.Linear_0",
-                               "Net_0.Block_1.Linear_2"},
-                              rule);
+    const ModuleBlocks blocks(
+        {"VGG_0.Sequential_0.Conv2d_0", "VGG_0.Sequential_0.Conv2d_1", "VGG_0.Sequential_1.Linear_0",
+         "VGG_0.Sequential_1.Linear_1", "Net_0.Block_0.Linear_0", "Net_0.Block_1.Linear_2"},
+        rule);
     EXPECT_EQ(blocks.of("VGG_0.Sequential_0.Conv2d_1"), "VGG_0.Sequential_0.Conv2d_1");
     EXPECT_EQ(blocks.of("VGG_0.Sequential_1.Linear_0"), "VGG_0.Sequential_1.Linear_0");
     EXPECT_EQ(blocks.of("Net_0.Block_1.Linear_2"), "Net_0.Block_1");

@@ -70,9 +70,9 @@ void take_fraction(const StepAnalysis& analysis, std::vector<TransferSchedule>& 
 }
 
 // The trace with the transfers of the candidates that are taken. `prepare` goes first.
-Trace transfer(const StepAnalysis& analysis, Candidates candidates, const std::string& what,
-               const std::string& expected, bool keep_last,
-               const std::function<void(TraceEdit&, std::vector<TransferSchedule>&)>& prepare = {}) {
+OffloadedStep transfer(const StepAnalysis& analysis, Candidates candidates, const std::string& what,
+                       const std::string& expected, bool keep_last,
+                       const std::function<void(TraceEdit&, std::vector<TransferSchedule>&)>& prepare = {}) {
   const OffloadSettings& settings = analysis.settings;
   if (candidates.schedules.empty()) refuse(analysis, settings, candidates, what, expected);
   take_fraction(analysis, candidates.schedules, settings.fraction);
@@ -82,7 +82,7 @@ Trace transfer(const StepAnalysis& analysis, Candidates candidates, const std::s
       insert_transfers(edit, analysis.pricer, settings, analysis.flow, std::move(candidates.schedules), keep_last);
   give_back_reserved(edit);
   edit.tables().notes.push_back(summary.sentence(what, settings.to));
-  return std::move(edit).apply();
+  return {std::move(edit).apply(), summary.storages};
 }
 
 // The intervals of a storage whose touches are cut where the run changes.
@@ -180,8 +180,8 @@ void cut_into_intervals(TraceEdit& edit, const StepAnalysis& analysis, const Off
 }
 
 // Storages of a kind that live far and are lent to the device.
-Trace lend(const Trace& trace, const Machine& machine, const Pricer& pricer, const OffloadSettings& settings,
-           StorageKind kind, const std::string& what, Bytes min_bytes) {
+OffloadedStep lend(const Trace& trace, const Machine& machine, const Pricer& pricer, const OffloadSettings& settings,
+                   StorageKind kind, const std::string& what, Bytes min_bytes) {
   const StepAnalysis analysis(trace, machine, pricer, settings);
   Candidates candidates;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
@@ -216,8 +216,8 @@ bool copied_away(const StepAnalysis& analysis, std::span<const Touch> touches) {
 
 }  // namespace
 
-Trace offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                          const OffloadSettings& settings) {
+OffloadedStep offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                  const OffloadSettings& settings) {
   const StepAnalysis analysis(trace, machine, pricer, settings);
   Candidates candidates;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
@@ -236,8 +236,8 @@ Trace offload_activations(const Trace& trace, const Machine& machine, const Pric
                   "storages of kind activation that forward makes and backward reads", true);
 }
 
-Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                        const OffloadSettings& settings) {
+OffloadedStep offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                const OffloadSettings& settings) {
   const StepAnalysis analysis(trace, machine, pricer, settings);
   Candidates candidates;
   bool gone = false;
@@ -265,14 +265,22 @@ Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer
                   forget_earlier);
 }
 
-Trace offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                         const OffloadSettings& settings) {
+OffloadedStep offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                 const OffloadSettings& settings) {
   return lend(trace, machine, pricer, settings, StorageKind::parameter, "parameters", settings.min_bytes);
 }
 
-Trace stream_optimizer_states(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                              const OffloadSettings& settings) {
+OffloadedStep stream_optimizer_states(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                      const OffloadSettings& settings) {
   return lend(trace, machine, pricer, settings, StorageKind::optimizer_state, "optimizer states", 0);
+}
+
+bool moved_before(const Trace& trace, StorageKind kind) {
+  return std::any_of(trace.ops.begin(), trace.ops.end(), [&](const Op& op) {
+    const auto uses = trace.uses_of(op);
+    return op.added && (op.kind == OpKind::copy || op.kind == OpKind::storage_io) &&
+           std::any_of(uses.begin(), uses.end(), [&](const Use& u) { return trace.storages[u.storage].kind == kind; });
+  });
 }
 
 }  // namespace memwall

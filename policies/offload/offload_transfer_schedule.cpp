@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstdio>
 #include <deque>
 #include <set>
 #include <tuple>
+
+#include "sim/number_text.h"
 
 namespace memwall {
 namespace {
@@ -330,11 +331,7 @@ class TransferScheduler {
   std::deque<PendingFree> pending_frees_;
 };
 
-std::string megabytes(Bytes bytes) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
-  return text;
-}
+std::string megabytes(Bytes bytes) { return fixed_text(static_cast<double>(bytes) / 1e6, 1) + " MB"; }
 
 }  // namespace
 

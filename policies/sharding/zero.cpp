@@ -28,16 +28,6 @@ class Zero : public Rewriter {
  public:
   explicit Zero(const PolicyArguments& arguments) : settings_(zero_settings(arguments)) {}
 
-  RewriterKind kind() const override { return RewriterKind::sharding; }
-
-  Knowledge needs() const override {
-    Knowledge knowledge;
-    knowledge.timing = true;
-    knowledge.allocations = true;
-    knowledge.dataflow = true;
-    return knowledge;
-  }
-
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     require_fabric(settings_, machine);
     const Dataflow flow(trace);
@@ -91,11 +81,13 @@ class Zero : public Rewriter {
 };
 
 const RegisterPolicy registered{
-    {"zero",
-     "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
-     zero_parameters(),
-     [](const PolicyArguments& arguments) { return std::make_unique<Zero>(arguments); },
-     {}}};
+    {.name = "zero",
+     .sentence = "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
+     .kind = PolicyKind::sharding,
+     .needs = {.timing = true, .allocations = true, .dataflow = true},
+     .ranks = RankRule::one_program,
+     .parameters = zero_parameters(),
+     .make_rewriter = [](const PolicyArguments& arguments) { return std::make_unique<Zero>(arguments); }}};
 
 }  // namespace
 }  // namespace memwall

@@ -11,6 +11,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 #include "sim/text_hash.h"
 #include "validate/transfer/transfer_tables.h"
 
@@ -38,7 +39,7 @@ class Machines {
 };
 
 TransferredDuration carried_part(const TransferRow& row, const WorkPart& old, const WorkPart& now, double seconds,
-                             const LoadedMachine& here, const LoadedMachine& there) {
+                                 const LoadedMachine& here, const LoadedMachine& there) {
   const PricedMachine from{here.machine, *here.prices}, to{there.machine, *there.prices};
   const Duration measured = from_seconds(seconds);
   if (old.op.kind == OpKind::copy) return transferred_copy(measured, old.op, row.source, row.target, from, to);
@@ -95,7 +96,8 @@ TransferResult carry_row(const TransferRow& row, Machines& machines) {
   result.row = row;
   double band = 0;
   for (std::size_t i = 0; i < row.work.size(); ++i) {
-    const TransferredDuration carried = carried_part(row, row.work[i], now[i], shares[i] * row.measured_from, here, there);
+    const TransferredDuration carried =
+        carried_part(row, row.work[i], now[i], shares[i] * row.measured_from, here, there);
     result.predicted += to_seconds(carried.duration);
     band += to_seconds(carried.duration) * carried.error;
   }
@@ -106,12 +108,8 @@ TransferResult carry_row(const TransferRow& row, Machines& machines) {
   return result;
 }
 
-// By nearest rank.
 double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
-  return values[std::clamp<std::size_t>(rank, 1, values.size()) - 1];
+  return values.empty() ? 0 : lower_quantile(std::move(values), share);
 }
 
 TransferSummary summary_of(const std::string& kind, const std::vector<const TransferResult*>& results) {

@@ -1,7 +1,7 @@
 // The JSON form of a summary. Field names are a promise to scripts: add, never rename.
 #include <fmt/format.h>
 
-#include "traces/run/export/json_text.h"
+#include "sim/json_text.h"
 #include "traces/run/analysis/summary.h"
 
 namespace memwall {

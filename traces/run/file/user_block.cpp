@@ -1,6 +1,7 @@
 #include "traces/run/file/user_block.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include "sim/error.h"
-#include "traces/run/file/checksum.h"
 
 namespace memwall {
 namespace {
@@ -36,7 +36,7 @@ void put(Block& block, std::size_t offset, Word word) {
 
 std::uint64_t own_checksum(Block block) {
   put<std::uint64_t>(block, kOwnChecksumOffset, 0);
-  return xxh64(block.data(), block.size());
+  return XXH64(block.data(), block.size(), 0);
 }
 
 std::uint64_t piece_bytes_for(std::uint64_t length) {
@@ -54,7 +54,7 @@ std::vector<std::uint64_t> piece_checksums(std::istream& in, std::uint64_t lengt
   for (std::uint64_t done = 0; done < length; done += piece) {
     const std::uint64_t size = std::min(piece, length - done);
     if (!in.read(buffer.data(), static_cast<std::streamsize>(size))) break;
-    sums.push_back(xxh64(buffer.data(), static_cast<std::size_t>(size)));
+    sums.push_back(XXH64(buffer.data(), static_cast<std::size_t>(size), 0));
   }
   return sums;
 }
@@ -133,7 +133,8 @@ UserBlock read_user_block(const std::filesystem::path& path) {
   check_block(block, path, user_block.length);
   user_block.piece_bytes = get<std::uint64_t>(block, 32);
   user_block.sums.resize(static_cast<std::size_t>(get<std::uint64_t>(block, 40)));
-  for (std::size_t i = 0; i < user_block.sums.size(); ++i) user_block.sums[i] = get<std::uint64_t>(block, kTableOffset + 8 * i);
+  for (std::size_t i = 0; i < user_block.sums.size(); ++i)
+    user_block.sums[i] = get<std::uint64_t>(block, kTableOffset + 8 * i);
   return user_block;
 }
 
@@ -146,7 +147,8 @@ std::string damaged_piece(const UserBlock& user_block, std::size_t piece) {
 std::uint64_t verify_checksums(const std::filesystem::path& path) {
   const UserBlock user_block = read_user_block(path);
   std::ifstream in(path, std::ios::binary);
-  const std::vector<std::uint64_t> sums = piece_checksums(in, user_block.length - kUserBlockBytes, user_block.piece_bytes);
+  const std::vector<std::uint64_t> sums =
+      piece_checksums(in, user_block.length - kUserBlockBytes, user_block.piece_bytes);
   if (sums.size() != user_block.sums.size()) refuse(path, "it cannot be read to its end.");
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] != user_block.sums[i]) refuse(path, damaged_piece(user_block, i));

@@ -194,6 +194,8 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
   ImportedStep joined;
   joined.decisions = join_decisions({captures, names, numbers, groups, found, starts, size_of_job(world, groups)});
   join_files(steps, joined);
+  std::vector<std::string> notes;
+  for (const Decision& decision : joined.decisions) notes.push_back(decision.sentence);
   std::vector<RankProgram> programs;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     delay_start(steps[i].trace, starts[i]);
@@ -206,9 +208,6 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
   joined.trace = joined_ranks(std::move(programs));
   if (numbers.size() > 1) joined.trace.name += fmt::format(" and {} more ranks", numbers.size() - 1);
   joined.trace.job_ranks = size_of_job(world, groups);
-  std::vector<std::string> notes;
-  for (const Decision& decision : joined.decisions)
-    if (!decision.subject.starts_with("rank ")) notes.push_back(decision.sentence);
   joined.trace.notes.insert(joined.trace.notes.begin(), notes.begin(), notes.end());
   require_sound(joined.trace, names.front() + " joined with other ranks");
   return joined;

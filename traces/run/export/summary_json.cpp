@@ -1,8 +1,8 @@
 // The JSON form of a summary. Field names are a promise to scripts: add, never rename.
 #include <fmt/format.h>
 
-#include "traces/run/export/json_text.h"
 #include "traces/run/analysis/summary.h"
+#include "traces/run/export/json_text.h"
 
 namespace memwall {
 namespace {
@@ -64,7 +64,7 @@ void write_allocator(JsonText& json, const AllocatorSummary& memory) {
   json.key("allocator").begin_object();
   json.field("device_mallocs", memory.events.device_mallocs).field("device_frees", memory.events.device_frees);
   json.field("retries", memory.events.retries);
-  if (memory.at_peak_reserved) json.field("ooms", memory.ooms);  // else the run is older than both
+  if (memory.at_peak_reserved) json.field("ooms", memory.ooms);  // else the run was measured, which tells neither
   json.end_object();
 }
 

@@ -64,7 +64,6 @@ std::vector<std::uint32_t> RunInFile::at_peak(std::uint32_t tier) const {
 
 // Peers stand in the order of their ops.
 void RunInFile::read_peer(OpId id, OpRecord& record) const {
-  if (outline_.run.trace->rank_table.empty()) return;
   OpenTable& peers = table("peers");
   std::size_t low = 0, high = peers.rows();
   while (low < high) {
@@ -231,14 +230,14 @@ void RunInFile::touch() const {
   for (std::size_t t = 0; t < outline_.run.machine.tiers.size(); ++t) {
     table(fmt::format("memory/{}", t)).touch<MemoryPoint>();
     table(fmt::format("at_peak/{}", t)).touch<std::uint32_t>();
-    if (has_index_) table(fmt::format("index/memory/{}", t)).touch<MemoryHigh>();
+    table(fmt::format("index/memory/{}", t)).touch<MemoryHigh>();
   }
   for (std::size_t l = 0; l < outline_.run.machine.links.size(); ++l) {
     table(fmt::format("link_rates/{}", l)).touch<RatePoint>();
-    if (has_index_) table(fmt::format("index/link_rates/{}", l)).touch<RateHigh>();
+    table(fmt::format("index/link_rates/{}", l)).touch<RateHigh>();
   }
-  if (!outline_.run.trace->rank_table.empty()) table("peers").touch<PeerRow>();
-  if (has_index_) table("index/cells").touch<LaneCell>();
+  table("peers").touch<PeerRow>();
+  table("index/cells").touch<LaneCell>();
 }
 
 }  // namespace memwall

@@ -84,8 +84,8 @@ void check_block(const Block& block, const std::filesystem::path& path, std::uin
   if (own_checksum(block) != get<std::uint64_t>(block, kOwnChecksumOffset))
     refuse(path, "the checksum of its first 4096 bytes does not match; it is damaged.");
   if (version != kRunFormatVersion)
-    refuse(path, fmt::format("its format version is {}; this memwall reads version {}{}.", version, kRunFormatVersion,
-                             version > kRunFormatVersion ? ": it was written by a newer one" : ""));
+    refuse(path, fmt::format("its format version is {}, expected {}; run it again with this memwall.", version,
+                             kRunFormatVersion));
   const auto stated = get<std::uint64_t>(block, 24);
   const std::uint64_t found = length - kUserBlockBytes;
   if (get<std::uint32_t>(block, 20) != kUserBlockBytes || get<std::uint64_t>(block, 32) != piece_bytes_for(stated) ||
@@ -133,7 +133,8 @@ UserBlock read_user_block(const std::filesystem::path& path) {
   check_block(block, path, user_block.length);
   user_block.piece_bytes = get<std::uint64_t>(block, 32);
   user_block.sums.resize(static_cast<std::size_t>(get<std::uint64_t>(block, 40)));
-  for (std::size_t i = 0; i < user_block.sums.size(); ++i) user_block.sums[i] = get<std::uint64_t>(block, kTableOffset + 8 * i);
+  for (std::size_t i = 0; i < user_block.sums.size(); ++i)
+    user_block.sums[i] = get<std::uint64_t>(block, kTableOffset + 8 * i);
   return user_block;
 }
 
@@ -146,7 +147,8 @@ std::string damaged_piece(const UserBlock& user_block, std::size_t piece) {
 std::uint64_t verify_checksums(const std::filesystem::path& path) {
   const UserBlock user_block = read_user_block(path);
   std::ifstream in(path, std::ios::binary);
-  const std::vector<std::uint64_t> sums = piece_checksums(in, user_block.length - kUserBlockBytes, user_block.piece_bytes);
+  const std::vector<std::uint64_t> sums =
+      piece_checksums(in, user_block.length - kUserBlockBytes, user_block.piece_bytes);
   if (sums.size() != user_block.sums.size()) refuse(path, "it cannot be read to its end.");
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] != user_block.sums[i]) refuse(path, damaged_piece(user_block, i));

@@ -1,6 +1,7 @@
 // Does a run file give back what was written, byte for byte the same each time, and refuse what is not one?
 #include "traces/run/file/run_file.h"
 
+#include <fmt/format.h>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -13,9 +14,9 @@
 #include "tests/support/random_trace.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
+#include "traces/run/analysis/summary.h"
 #include "traces/run/file/checksum.h"
 #include "traces/run/run_recorder.h"
-#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {
@@ -88,7 +89,7 @@ TEST(RunFile, GivesBackEveryAnswer) {
   }
 }
 
-// What the step was before its policies, and what the allocator was told. Files without these are older.
+// What the step was before its policies, and what the allocator was told.
 TEST(RunFile, GivesBackTheUnchangedStepAndTheAllocator) {
   const ScratchFolder folder;
   memwall::Run run = simulated();
@@ -268,16 +269,18 @@ TEST(RunFile, RefusesDamageWithItsPlace) {
   expect_refused(folder / "line_ends.h5", "line ends");
 }
 
-TEST(RunFile, RefusesANewerVersionByName) {
+TEST(RunFile, RefusesAnotherVersionByName) {
   const ScratchFolder folder;
   write_run(simulated(), folder / "run.h5");
   std::string bytes = content_of(folder / "run.h5");
-  bytes[16] = 99;
-  std::memset(bytes.data() + 48, 0, 8);
-  const std::uint64_t sum = xxh64(bytes.data(), 4096);
-  std::memcpy(bytes.data() + 48, &sum, 8);
-  write_content(folder / "newer.h5", bytes);
-  expect_refused(folder / "newer.h5", "format version is 99");
+  for (const char version : {1, 99}) {
+    bytes[16] = version;
+    std::memset(bytes.data() + 48, 0, 8);
+    const std::uint64_t sum = xxh64(bytes.data(), 4096);
+    std::memcpy(bytes.data() + 48, &sum, 8);
+    write_content(folder / "other.h5", bytes);
+    expect_refused(folder / "other.h5", fmt::format("format version is {}, expected 2; run it again", +version));
+  }
 }
 
 // A file whose checksums are right and whose numbers are not.
@@ -298,6 +301,8 @@ TEST(RunFile, RefusesNumbersThatPointNowhere) {
       {"/at_peak", [](memwall::Run& r) { r.at_peak[0][0] = 0xffffffff; }},
       {"/machine/routes/from", [](memwall::Run& r) { r.machine.routes[0].from = 99; }},
       {"/machine/fabric_links/link", [](memwall::Run& r) { r.machine.fabrics[0].links[0] = 999; }},
+      {"/machine/tiers/memory_link", [](memwall::Run& r) { r.machine.tiers[0].memory_link = 999; }},
+      {"/machine/route_link_shares", [](memwall::Run& r) { r.machine.routes[0].link_shares.assign(9, 1.0); }},
       {"/machine/hbm_link", [](memwall::Run& r) { r.machine.hbm_link = 999; }},
       {"/steps/last", [](memwall::Run& r) { r.trace.edit().steps[0].last = 0xfffffff0; }},
       {"/ops/kind", [](memwall::Run& r) { r.trace.edit().ops[0].kind = static_cast<OpKind>(14); }},

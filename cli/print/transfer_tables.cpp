@@ -28,7 +28,7 @@ std::string verdict(const TransferSummary& s) {
 
 Table summary_table(const std::vector<TransferResult>& results) {
   Table table{.name = "transfer",
-              .title = "Error of carried durations, by kind of work",
+              .title = "Error of transferred durations, by kind of work",
               .columns = {"kind", "rows", "median_error", "p90_error", "bias", "p90_where_fitted", "interval",
                           "held_out", "coverage", "verdict", "bandwidth_ratio_median", "peak_ratio_median"},
               .headings = {"kind", "rows", "median error", "p90 error", "bias", "p90 where fitted", "90 % interval",
@@ -92,11 +92,12 @@ Table stated_table() {
   Table table{.name = "stated",
               .title = "The errors that are stated, between machines a factor of two or more apart",
               .columns = {"rule", "operator_class", "error", "source"},
-              .headings = {"carried by", "operator class", "90 % within", "where it comes from"},
+              .headings = {"transferred by", "operator class", "90 % within", "where it comes from"},
               .rows = {},
               .wrap = true};
   for (const TransferError& e : transfer_errors()) {
-    const bool kernels = e.rule == TransferRule::work || e.rule == TransferRule::bandwidth || e.rule == TransferRule::between;
+    const bool kernels =
+        e.rule == TransferRule::work || e.rule == TransferRule::bandwidth || e.rule == TransferRule::between;
     table.rows.push_back({cell(std::string(to_string(e.rule))),
                           cell(kernels ? std::string(to_string(e.operator_class)) : std::string("all")),
                           number_cell(fmt::format("+-{:.0f} %", 100 * e.error), plain_number(e.error)),

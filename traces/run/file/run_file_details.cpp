@@ -45,21 +45,22 @@ StorageColumns RunInFile::storages(const LoadProgress& progress) const {
 }
 
 std::vector<Residency> RunInFile::residency(const LoadProgress& progress) const {
-  std::vector<Residency> stays;
-  stays.reserve(outline_.residencies);
+  std::vector<Residency> residencies;
+  residencies.reserve(outline_.residencies);
   for_each_row<Residency>(table("residency"), progress, {}, [&](const Residency& residency, std::size_t row) {
     check_->residency(residency, row);
-    stays.push_back(residency);
+    residencies.push_back(residency);
   });
-  return stays;
+  return residencies;
 }
 
 std::vector<std::uint32_t> RunInFile::at_peak(std::uint32_t tier) const {
   if (tier >= outline_.run.machine.tiers.size()) return {};
   OpenTable& rows = table(fmt::format("at_peak/{}", tier));
-  auto stays = rows.read<std::uint32_t>(0, rows.rows());
-  for (std::size_t i = 0; i < stays.size(); ++i) check_->below(stays[i], outline_.residencies, "/at_peak", i);
-  return stays;
+  auto residencies = rows.read<std::uint32_t>(0, rows.rows());
+  for (std::size_t i = 0; i < residencies.size(); ++i)
+    check_->below(residencies[i], outline_.residencies, "/at_peak", i);
+  return residencies;
 }
 
 // Peers stand in the order of their ops.

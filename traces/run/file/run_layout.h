@@ -357,7 +357,7 @@ void fields(F&& f, Row<LaneCell>) {
   f("bucket", &LaneCell::bucket);
   f("busy_ps", &LaneCell::busy);
   f("begins", &LaneCell::begins);
-  f("word", &LaneCell::category);
+  f("category", &LaneCell::category);
   f("stall", &LaneCell::stall);
   f("before", &LaneCell::before);
 }

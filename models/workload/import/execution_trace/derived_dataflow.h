@@ -1,7 +1,7 @@
 // Dataflow and lifetimes of a step whose operators' tensors are known, but not when memory was allocated or freed.
 //
 // Births of storages, uses, kinds and labels follow the rules of the join with a Kineto capture (storage_join.h,
-// dataflow.h, storage_kinds.h); lifetimes those of storage_lives.h. Two things are known of what outlives its last use:
+// dataflow.h, storage_kinds.h); lifetimes those of derived_lifetimes.h. Two things are known of what outlives its last use:
 // what AccumulateGrad took is a gradient and lives until the next Optimizer.zero_grad, or the end; and what a
 // collective uses lives until somebody has waited for it.
 #pragma once

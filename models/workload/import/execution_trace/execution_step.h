@@ -2,7 +2,7 @@
 //
 // | in the trace | from the file |
 // |---|---|
-// | kernels | operators that write device memory by themselves (node_work.h), in the host's order, each behind those
+// | kernels | operators that write device memory by themselves (device_work_of_nodes.h), in the host's order, each behind those
 // inside it; class, FLOPs, bytes, type and shape by its tensors; Op::framework_calls counts what was dispatched since |
 // | copies | copy_ between host and device; the host waits for those that are not non_blocking, and for numbers read |
 // | collectives | c10d operators, on a stream per process group, behind what was launched before; who waits is said by

@@ -1,4 +1,4 @@
-// What the work of an operator of an ExecutionTrace is made of (Op::shape), by the rules of capture_shapes.h.
+// What the work of an operator of an ExecutionTrace is made of (Op::shape), by the rules of work_shape.h.
 #pragma once
 
 #include "models/workload/import/execution_trace/execution_trace.h"

@@ -8,7 +8,7 @@
 // - an `op` without kernels: host work if it uses host memory, else nothing (a view). Its dispatch counts
 //   among the framework's calls for the thread's next op;
 // - `inputs` and `outputs`: the shape of an op's work by its class, and those of the storages
-//   (capture_shapes.h);
+//   (work_shape.h);
 // - a `copy`: a copy op; its host side is page-locked where the place is host_pinned;
 // - a `collective`: a collective op; its bytes become those that one rank sends in a ring;
 // - threads: one after the other. Where the thread changes, the new one goes on when the record

@@ -1,4 +1,4 @@
-// Reads a captured step record by record into a trace: the state in between. Internal to capture_import.h.
+// Reads a captured step record by record into a trace: the state in between. Internal to mwc_import.h.
 #pragma once
 
 #include <cstdint>

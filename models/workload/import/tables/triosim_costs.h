@@ -1,5 +1,5 @@
 // What the operators of a TrioSim workload are: class, shape, FLOPs, bytes and data type, by the rules for other
-// captures (operator_cost.h, capture_shapes.h).
+// captures (operator_cost.h, work_shape.h).
 //
 // A row of the backward pass names autograd's node ("autograd::engine::evaluate_function: ConvolutionBackward0") and
 // lists the tensors of the first operator inside it. Its name becomes the operator's ("aten::convolution_backward").

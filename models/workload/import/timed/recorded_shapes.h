@@ -4,7 +4,7 @@
 // Inputs" with its numbers too; it never gives outputs. They follow from the inputs where the operator's rule is known:
 // products of matrices, convolutions (their stride from the concrete inputs, or their result from the gradient that the
 // same layer's backward received), attention, normalization, what works element by element (broadcast). Shapes are then
-// those of capture_shapes.h, FLOPs those of models/workload/flops.h. The bytes are those of all tensors, each once per
+// those of work_shape.h, FLOPs those of models/workload/flops.h. The bytes are those of all tensors, each once per
 // direction; of a table only the rows looked up. A tensor that is passed twice counts twice: the file does not say that
 // it is one.
 #pragma once

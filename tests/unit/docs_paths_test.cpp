@@ -72,6 +72,7 @@ bool is_placeholder(const std::string& path) {
 // "torch".
 bool is_of_this_tree(const fs::path& page, const std::string& path) {
   const std::string first = path.substr(0, path.find('/'));
+  if (first.empty() || first == "build") return false;  // a place on a computer; what a build makes
   return kTop.contains(first) || fs::is_directory(kRoot / page.parent_path() / first);
 }
 
@@ -87,6 +88,9 @@ std::vector<std::string> missing(const Tree& tree, const fs::path& page, const s
                                             : is_of_this_tree(page, path) && !exists(page, path))
       found.push_back(path);
   }
+  if (page.extension() == ".1")
+    for (const std::string& path : all_matches(text, R"(\b([a-z]+/[a-z_/]+\.(?:md|h|cpp))\b)"))
+      if (!exists(page, path)) found.push_back(path);
   return found;
 }
 

@@ -72,12 +72,6 @@ std::vector<std::string> verbs_of(const CLI::App& app) {
   return names;
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 // A word that the command line has no place for.
 [[noreturn]] void refuse_word(const CLI::App& app, const std::string& word) {
   const bool flag = word.starts_with("-");

@@ -36,4 +36,15 @@ std::string nearest_name(const std::string& name, const std::vector<std::string>
   return best;
 }
 
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
+  const std::string nearest = nearest_name(name, known);
+  return nearest.empty() ? "" : " Did you mean '" + nearest + "'?";
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
 }  // namespace memwall

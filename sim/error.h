@@ -32,5 +32,9 @@ class InfeasibleError : public std::runtime_error {
 // The known name that is nearest to `name` by edit distance, or "" when none is
 // close (more than half of its letters differ).
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known);
+// " Did you mean 'offload'?", or "" where no known name is close.
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known);
+// "a, b, c"
+std::string listed(const std::vector<std::string>& words);
 
 }  // namespace memwall

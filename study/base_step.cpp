@@ -8,6 +8,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
 #include "models/hw/transfer.h"
+#include "policies/batch/batch_request.h"
 #include "policies/batch/two_sizes.h"
 #include "sim/error.h"
 #include "sim/trace/repeat.h"
@@ -89,19 +90,18 @@ SharedTrace base_step(SharedTrace trace, const Scenario& s, const Machine& machi
   return trace;
 }
 
-bool sets_batch(const PolicySpec& spec) { return spec.info->name == "batch"; }
+bool sets_batch(const PolicySpec& spec) { return spec.info->kind == PolicyKind::batch; }
 
 Trace between_sizes(const Trace& first, const Trace& second, const std::vector<PolicySpec>& specs) {
   const SizeUnit unit = unit_of_sizes(first, second);
   const auto batch = std::find_if(specs.begin(), specs.end(), sets_batch);
-  const char* example = unit == SizeUnit::samples ? "--policy batch:16" : "--policy batch:tokens=8192";
+  const std::string example =
+      "--policy " + batch_policy(unit == SizeUnit::samples ? BatchRequest{.samples = 16} : BatchRequest{.tokens = 8192});
   if (batch == specs.end())
     throw UsageError(fmt::format("--second-size: which size is wanted is not said; give it with {}.", example));
-  constexpr std::int64_t kMost = 1'000'000'000'000;
-  const std::int64_t samples = batch->arguments.integer("to", 0, kMost),
-                     tokens = batch->arguments.integer("tokens", 0, kMost);
-  const std::int64_t size = unit == SizeUnit::samples ? samples : tokens;
-  if (size == 0 || samples * tokens != 0 || batch->arguments.integer("from", 0, kMost) != 0)
+  const BatchRequest asked = *batch_request(*batch);
+  const std::int64_t size = unit == SizeUnit::samples ? asked.samples : asked.tokens;
+  if (size == 0 || (asked.samples != 0 && asked.tokens != 0) || asked.captured != 0)
     throw UsageError(fmt::format("--policy {}: the two captures differ in {}; expected that size alone, as in {}.",
                                  batch->text, to_string(unit), example));
   return at_size(first, second, size);

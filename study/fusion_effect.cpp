@@ -32,9 +32,10 @@ std::vector<bool> allocated(const Trace& trace) {
   return found;
 }
 
-std::uint64_t work_ops(const Trace& trace, bool merged) {
+// `compiled`: only what a compiler has made, as merged ops are.
+std::uint64_t work_ops(const Trace& trace, bool compiled) {
   return static_cast<std::uint64_t>(std::count_if(trace.ops.begin(), trace.ops.end(), [&](const Op& op) {
-    return op.kind == OpKind::kernel && (!merged || trace.strings[op.operator_name].starts_with("fused("));
+    return op.kind == OpKind::kernel && (!compiled || op.dispatch == Dispatch::compiled);
   }));
 }
 
@@ -43,9 +44,9 @@ std::uint64_t work_ops(const Trace& trace, bool merged) {
 FusionEffect fusion_effect(const SharedTrace& trace, const Machine& machine, const std::string& policy) {
   FusionEffect effect;
   const PolicySpec spec = parse_policy(policy);
-  if (spec.info->name != "fusion")
-    throw UsageError("--fusion " + policy + ": \"" + spec.info->name +
-                     "\" is another policy; expected fusion, with settings or without; others go to --policy.");
+  if (spec.info->kind != PolicyKind::fusion)
+    throw UsageError("--fusion " + policy + ": \"" + spec.info->name + "\" is another policy; expected " +
+                     policy_of(PolicyKind::fusion).name + ", with settings or without; others go to --policy.");
   spec.info->make_rewriter(spec.arguments);  // wrong settings are the user's mistake, not the trace's
   Study study;
   study.add_step(trace->name, trace);

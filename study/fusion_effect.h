@@ -1,4 +1,4 @@
-// What merging small ops into fewer kernels would save: a step as it is, and after the rewriter "fusion".
+// What merging small ops into fewer kernels would save: a step as it is, and after a policy of the kind fusion.
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ struct FusionEffect {
   Bytes vanished_bytes = 0;
 };
 
-// `policy`: "fusion", or with settings, "fusion:epilogues=gemm". Throws UsageError where it is another policy or the
-// settings are wrong. REQUIRES: the trace has its times on `machine`.
+// `policy`: one of the kind fusion, with settings or without: "fusion:epilogues=gemm". Throws UsageError where it is
+// another or the settings are wrong. REQUIRES: the trace has its times on `machine`.
 FusionEffect fusion_effect(const SharedTrace& trace, const Machine& machine, const std::string& policy);
 
 }  // namespace memwall

@@ -50,14 +50,6 @@ std::unique_ptr<Pager> make_pager(const std::string& text) {
   return spec.info->make_pager(spec.arguments);
 }
 
-void require_pageable(const Scenario& s, const Trace& trace) {
-  if (s.pager.empty() || (trace.knowledge.allocations && trace.knowledge.dataflow)) return;
-  throw UsageError(fmt::format(
-      "--pager {}: trace \"{}\" does not know {}, and a pager needs to; `memwall inspect` lists what "
-      "it knows.",
-      s.pager, trace.name, trace.knowledge.allocations ? "which op uses which storage" : "when memory is allocated"));
-}
-
 std::vector<fs::path> paths_of(const std::vector<std::string>& names) { return {names.begin(), names.end()}; }
 
 // What of a scenario decides the loaded step, and the base step.
@@ -156,7 +148,7 @@ class Study::Implementation : public MachineSource {
                       .machine = choose_machine(s, load(s)->trace, *this),
                       .pager = make_pager(s.pager),
                       .files = base_step->files};
-    require_pageable(s, step.base);
+    if (!s.pager.empty()) require_knowledge(parse_policy(s.pager), step.base);
     std::vector<PolicySpec> specs = parse_rewriters(s.policies);
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
     if (!specs.empty()) step.trace = apply_rewriters(step.base, specs, *step.machine, *make_pricer(*step.machine));

@@ -10,13 +10,13 @@
 #include <cstdlib>
 #include <ostream>
 
-#include "cli/print/format.h"
 #include "cli/output_file.h"
-#include "study/study.h"
 #include "cli/print/schedule_tables.h"
+#include "cli/print/table_cells.h"
 #include "models/hw/kernel_cost.h"
 #include "models/hw/machine_file.h"
 #include "sim/error.h"
+#include "study/study.h"
 #include "validate/bench/benchmark.h"
 #include "validate/bench/computer_environment.h"
 #include "validate/calibrate/calibrate.h"
@@ -270,9 +270,7 @@ Table live_table(const std::vector<ValidationRow>& rows) {
   for (const ValidationRow* row : steps) {
     const auto rank = 1 + std::count_if(steps.begin(), steps.end(),
                                         [&](const ValidationRow* other) { return other->predicted < row->predicted; });
-    table.rows.push_back({cell(row->case_name),
-                          number_cell(human_time(from_seconds(row->measured)), plain_number(row->measured)),
-                          number_cell(human_time(from_seconds(row->predicted)), plain_number(row->predicted)),
+    table.rows.push_back({cell(row->case_name), time_cell(row->measured), time_cell(row->predicted),
                           number_cell(fmt::format("{:+.1f} %", row->error() * 100), plain_number(row->error())),
                           number_cell(std::to_string(rank), std::to_string(rank))});
   }

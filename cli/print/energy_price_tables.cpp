@@ -11,12 +11,10 @@ namespace memwall {
 namespace {
 
 std::string human_joules(double joules) {
-  const double size = std::abs(joules);
-  if (size >= 999.95e3) return fmt::format("{:.4g} MJ", joules / 1e6);
-  if (size >= 999.95) return fmt::format("{:.4g} kJ", joules / 1e3);
-  if (size >= 0.99995 || joules == 0) return fmt::format("{:.4g} J", joules);
-  if (size >= 0.99995e-3) return fmt::format("{:.4g} mJ", joules * 1e3);
-  return fmt::format("{:.4g} uJ", joules * 1e6);
+  if (joules == 0) return "0 J";
+  static constexpr std::array units{ScaledUnit{1e-6, "uJ"}, ScaledUnit{1e-3, "mJ"}, ScaledUnit{1, "J"},
+                                    ScaledUnit{1e3, "kJ"}, ScaledUnit{1e6, "MJ"}};
+  return scaled_text(joules, units, 4, TrailingZeros::dropped);
 }
 
 std::string human_dollars(double dollars) { return fmt::format("{:.4g} $", dollars); }
@@ -45,7 +43,7 @@ void add_energy_price_rows(const RunSummary& s, Table& t) {
   if (e.energy)
     row("energy", joules_cell(*e.energy),
         fmt::format("of a step, {}; {} at {} of the time under load, and what moves data{}", gpus_text(e.gpus),
-                    e.gpus == 1 ? "it is" : "they are", human_percent(e.busy_share),
+                    e.gpus == 1 ? "it is" : "they are", percent_text(e.busy_share),
                     e.host ? ", and the host" : "; without the host, whose power is not stated"));
   else
     row("energy", cell("-"), fmt::format("not known: machine {} states no {}", s.machine, missing_powers(e)));

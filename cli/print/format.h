@@ -1,9 +1,9 @@
 // Numbers for people: a unit that fits, four figures at most.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
+#include "sim/number_text.h"
 #include "sim/units.h"
 
 namespace memwall {
@@ -11,11 +11,8 @@ namespace memwall {
 std::string human_time(Duration duration);        // "347.0 ms"
 std::string human_bytes(Bytes bytes);             // "39.34 GB" (1 GB = 1e9 B)
 std::string human_rate(double bytes_per_second);  // "3.35 TB/s"
-std::string human_percent(double share);          // "12.3 %"
-std::string human_count(std::uint64_t count);     // "1,234,567"
 
-// The shortest text that reads back to the same double: for CSV and JSON.
-std::string plain_number(double number);
+// For CSV and JSON.
 inline std::string plain_seconds(Duration d) { return plain_number(to_seconds(d)); }
 
 }  // namespace memwall

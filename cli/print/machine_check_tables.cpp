@@ -1,14 +1,12 @@
 #include <fmt/format.h>
 
-#include "cli/print/table_cells.h"
 #include "cli/print/machine_tables.h"
+#include "cli/print/table_cells.h"
 
 namespace memwall {
 namespace {
 
 constexpr double kUsual = 0.05;
-
-Cell share_cell(double share) { return number_cell(human_percent(share), plain_number(share)); }
 
 Cell measured_cell(const ComponentPoint& point, double value) {
   const std::string text = point.unit == "s"     ? human_time(from_seconds(value))
@@ -46,7 +44,7 @@ std::vector<Table> machine_check_tables(const std::vector<MachineCheck>& checks)
                         share_cell(c.p90), share_cell(worst.residual()), cell(verdict(c)), cell(worst.what)});
       if (verdict(c) == "listed")
         why.rows.push_back({cell(fmt::format("{}, {}: median {}, accepted {}: {}.", check.machine, c.rows.name,
-                                             human_percent(c.median), human_percent(c.rows.limit), c.rows.reason))});
+                                             percent_text(c.median), percent_text(c.rows.limit), c.rows.reason))});
     }
   }
   std::vector<Table> tables{std::move(t)};

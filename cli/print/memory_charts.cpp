@@ -81,7 +81,7 @@ static_assert(std::size(kLayers) == kStorageKinds);
 std::string subtitle_of(const RecordedMemory& memory, std::string_view what) {
   const std::string& settings = memory.recording.settings_text;
   return fmt::format("{}, device {}, {} events{}. {}", memory.name, memory.device.device,
-                     human_count(memory.device.events.size()), settings.empty() ? "" : ", " + settings, what);
+                     grouped_text(memory.device.events.size()), settings.empty() ? "" : ", " + settings, what);
 }
 
 std::vector<InstantMark> marks_of(const RecordedMemory& memory, const Instants& instants) {

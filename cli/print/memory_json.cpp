@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/print/memory_tables.h"
-#include "traces/run/export/json_text.h"
+#include "sim/json_text.h"
 
 namespace memwall {
 namespace {

@@ -9,11 +9,6 @@
 namespace memwall {
 namespace {
 
-Cell share_cell(Bytes part, Bytes whole) {
-  const double share = whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-  return number_cell(human_percent(share), plain_number(share));
-}
-
 std::string settings_text(const AllocatorSettings& settings) {
   const std::string text = to_string(settings);
   return text.empty() ? "default settings" : text;
@@ -36,20 +31,20 @@ Table overview(const MemoryStudy& study, const std::string& file) {
     t.rows.push_back({cell(what), cell(std::move(value)), cell(std::move(meaning))});
   };
   const ReplayCheck check = study.recorded.check.value_or(ReplayCheck{});
-  row("events", human_count(study.of_device().events.size()),
+  row("events", grouped_text(study.of_device().events.size()),
       study.start.empty ? "the recording begins before the first allocation"
                         : "the recording begins with memory in use; its state was found by walking backward");
-  row("replay", fmt::format("{} of {}", human_count(check.placements_equal), human_count(check.placements_checked)),
+  row("replay", fmt::format("{} of {}", grouped_text(check.placements_equal), grouped_text(check.placements_checked)),
       "placements that land on the recorded address");
   if (check.segment_allocs_recorded > 0)
     row("segments obtained",
-        fmt::format("{} of {}", human_count(check.segment_allocs_equal), human_count(check.segment_allocs_recorded)),
+        fmt::format("{} of {}", grouped_text(check.segment_allocs_equal), grouped_text(check.segment_allocs_recorded)),
         "at the recorded moment and of the recorded size");
   row("settings", settings_text(study.recording.settings), "of the recording");
   if (study.other) row("asked for", study.asked_for, "what the figures below are of, where nothing else is said");
   if (study.table.steps.size() > 1 && study.leaks.leaks.empty() && study.leaks.why_not.empty())
     row("leaks", "none", "nothing that a step makes and leaves behind in every step");
-  row("steps", study.table.steps.empty() ? "none found" : human_count(study.table.steps.size()),
+  row("steps", study.table.steps.empty() ? "none found" : grouped_text(study.table.steps.size()),
       "training steps within the recording");
   return t;
 }
@@ -244,7 +239,7 @@ Table retry_sequence(const MemoryStudy& study, std::size_t limit) {
   Table t{
       .name = "retry_sequence",
       .title = shown < steps.size()
-                   ? fmt::format("The retry sequence, first {} of {} steps", shown, human_count(steps.size()))
+                   ? fmt::format("The retry sequence, first {} of {} steps", shown, grouped_text(steps.size()))
                    : "The retry sequence",
       .columns = {"event", "request_bytes", "step", "bytes", "reserved_bytes", "cached_bytes", "largest_free_bytes"},
       .headings = {"event", "asked for", "", "how much", "reserved", "cached", "largest piece"},

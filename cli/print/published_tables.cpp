@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "cli/print/format.h"
+#include "cli/print/table_cells.h"
 
 namespace memwall {
 namespace {
@@ -19,9 +19,7 @@ Cell percent(bool known, double share) {
   return known ? number_cell(fmt::format("{:+.1f} %", share * 100), plain_number(share)) : number_cell("-", "null");
 }
 
-Cell unsigned_percent(bool known, double share) {
-  return known ? number_cell(fmt::format("{:.1f} %", share * 100), plain_number(share)) : number_cell("-", "null");
-}
+Cell unsigned_percent(bool known, double share) { return known ? share_cell(share) : number_cell("-", "null"); }
 
 Table errors_table(const std::vector<PublishedResult>& results) {
   Table table{

@@ -7,13 +7,7 @@
 namespace memwall {
 namespace {
 
-Cell time_cell(Duration d) { return number_cell(human_time(d), plain_seconds(d)); }
 Cell rank_cell(std::uint32_t number) { return number_cell(std::to_string(number), std::to_string(number)); }
-
-Cell share_cell(double part, double whole) {
-  const double share = whole > 0 ? part / whole : 0;
-  return number_cell(human_percent(share), plain_number(share));
-}
 
 std::string title_of(const RunSummary& s) {
   const std::string present = s.job_ranks > s.by_rank.size()

@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "cli/print/table_cells.h"
 #include "cli/print/format.h"
+#include "cli/print/table_cells.h"
 
 namespace memwall {
 namespace {
@@ -22,9 +22,6 @@ std::string human_flops(double rate) {
 std::string human_intensity(double intensity) {
   return intensity < 10 ? fmt::format("{:.2f}", intensity) : fmt::format("{:.{}f}", intensity, intensity < 100 ? 1 : 0);
 }
-
-Cell time_cell(Duration time) { return number_cell(human_time(time), plain_seconds(time)); }
-Cell share_cell(double part) { return number_cell(human_percent(part), plain_number(part)); }
 
 Cell flops_cell(double rate) {
   return rate > 0 ? number_cell(human_flops(rate), plain_number(rate)) : number_cell("-", "0");
@@ -80,10 +77,10 @@ Table bounds(const Roofline& r) {
   t.name = "bounds";
   const Duration unknown = r.by_bound[static_cast<std::size_t>(RooflineBound::unknown)];
   t.title = fmt::format("What bounds the kernels ({} one by one; {} of it is bound by memory{})",
-                        human_time(r.kernel_time), human_percent(share(r.memory_bound(), r.kernel_time)),
+                        human_time(r.kernel_time), percent_text(share(r.memory_bound(), r.kernel_time)),
                         unknown.count() == 0 ? ""
                                              : fmt::format(", of {} neither FLOPs nor bytes are known",
-                                                           human_percent(share(unknown, r.kernel_time))));
+                                                           percent_text(share(unknown, r.kernel_time))));
   t.columns = {"bound", "time_s", "share", "meaning"};
   t.headings = {"bound", "time", "share", ""};
   for (int i = 0; i < kRooflineBounds; ++i) {
@@ -169,7 +166,7 @@ Table fusion_table(const FusionEffect& f) {
   t.title = f.merged_ops == 0
                 ? "What fusion would save: nothing is left to merge"
                 : fmt::format("What fusion would save: {} ops become {}, {} intermediates of {} never reach memory",
-                              human_count(f.merged_ops), human_count(f.merged_into), human_count(f.vanished),
+                              grouped_text(f.merged_ops), grouped_text(f.merged_into), grouped_text(f.vanished),
                               human_bytes(f.vanished_bytes));
   t.columns = {"quantity", "as_it_is", "fused", "saved"};
   t.headings = {"", "as it is", "fused", "saved"};
@@ -214,10 +211,10 @@ RooflineChart roofline_chart(const Roofline& r, const std::string& step, const s
   chart.subtitle = fmt::format(
       "Kernels take {}, one by one: {} of it bound by memory, {} by arithmetic, {} by latency. {} is spent without "
       "FLOPs (casts, copies) and not drawn. Area of a point: its share of the time.",
-      human_time(r.kernel_time), human_percent(share(r.memory_bound(), r.kernel_time)),
-      human_percent(share(r.by_bound[static_cast<std::size_t>(RooflineBound::compute)], r.kernel_time)),
-      human_percent(share(r.by_bound[static_cast<std::size_t>(RooflineBound::latency)], r.kernel_time)),
-      human_percent(share(without, r.kernel_time)));
+      human_time(r.kernel_time), percent_text(share(r.memory_bound(), r.kernel_time)),
+      percent_text(share(r.by_bound[static_cast<std::size_t>(RooflineBound::compute)], r.kernel_time)),
+      percent_text(share(r.by_bound[static_cast<std::size_t>(RooflineBound::latency)], r.kernel_time)),
+      percent_text(share(without, r.kernel_time)));
   for (const MemoryRoof& m : r.memory) chart.memory.push_back({m.name, m.bandwidth});
   for (const ComputeRoof& c : r.compute) chart.compute.push_back({std::string(to_string(c.data_type)), c.flops});
   for (const RooflineOperator& o : r.operators) {
@@ -227,8 +224,8 @@ RooflineChart roofline_chart(const Roofline& r, const std::string& step, const s
     const bool says_phase = o.phase == Phase::unknown || name.ends_with(phase);
     chart.points.push_back({.name = says_phase ? name : name + ", " + phase,
                             .module = o.module,
-                            .detail = fmt::format("{} of the time, {} of roof, {}", human_percent(part),
-                                                  human_percent(o.share_of_roof()), to_string(o.bound())),
+                            .detail = fmt::format("{} of the time, {} of roof, {}", percent_text(part),
+                                                  percent_text(o.share_of_roof()), to_string(o.bound())),
                             .word = std::string(to_string(o.operator_class)),
                             .share = part,
                             .flops_per_second = o.achieved(),

@@ -72,20 +72,19 @@ Table parts(const SharingReport& r) {
       .rows = {}};
   for (std::size_t j = 0; j < r.jobs.size(); ++j) {
     const SharedJob& job = r.jobs[j];
-    std::vector<Cell> row{
-        cell(job.name),
-        bytes_cell(static_cast<Bytes>(job.peak())),
-        bytes_cell(static_cast<Bytes>(job.between_steps())),
-        job.gpu_busy ? number_cell(human_percent(*job.gpu_busy), plain_number(*job.gpu_busy)) : unknown(),
-        bytes_cell(r.equal.parts[j].bytes),
-        yes_or_no(r.equal.parts[j].fits),
-        bytes_cell(r.by_peak.parts[j].bytes),
-        yes_or_no(r.by_peak.parts[j].fits),
-        r.dynamic.possible ? ticks_cell(r.dynamic, r.dynamic.waiting[j]) : Cell{"-", "null", true}};
+    std::vector<Cell> row{cell(job.name),
+                          bytes_cell(static_cast<Bytes>(job.peak())),
+                          bytes_cell(static_cast<Bytes>(job.between_steps())),
+                          job.gpu_busy ? share_cell(*job.gpu_busy) : unknown(),
+                          bytes_cell(r.equal.parts[j].bytes),
+                          yes_or_no(r.equal.parts[j].fits),
+                          bytes_cell(r.by_peak.parts[j].bytes),
+                          yes_or_no(r.by_peak.parts[j].fits),
+                          r.dynamic.possible ? ticks_cell(r.dynamic, r.dynamic.waiting[j]) : Cell{"-", "null", true}};
     const MigShare::Place place = r.mig ? r.mig->places[j] : MigShare::Place{-1, std::nullopt, 0};
     if (place.profile >= 0) {
       row.push_back(cell(r.machine->gpu.mig_profiles[static_cast<std::size_t>(place.profile)].name));
-      row.push_back(number_cell(human_percent(place.share), plain_number(place.share)));
+      row.push_back(share_cell(place.share));
       row.push_back(place.slowdown_at_most ? factor_cell(*place.slowdown_at_most) : unknown());
     } else {
       row.push_back(cell(r.mig ? "none" : "-"));

@@ -5,15 +5,12 @@
 
 #include <algorithm>
 
-#include "cli/print/table_cells.h"
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/rank_tables.h"
+#include "cli/print/table_cells.h"
 
 namespace memwall {
 namespace {
-
-Cell time_cell(Duration d) { return number_cell(human_time(d), plain_seconds(d)); }
-Cell share_cell(double share) { return number_cell(human_percent(share), plain_number(share)); }
 
 double share_of(Duration part, Duration whole) {
   return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
@@ -48,7 +45,7 @@ Table overview(const RunSummary& s) {
     row("80 % interval",
         cell(fmt::format("{} to {}", human_time(s.step_interval->low), human_time(s.step_interval->high))),
         fmt::format("of the step time, from the residuals of the cost model; {} of the critical path has one",
-                    human_percent(s.step_interval->known_share)));
+                    percent_text(s.step_interval->known_share)));
   row("GPU span", time_cell(s.gpu_span), "first GPU start to last GPU end of the whole run");
   row("total", time_cell(s.total), "start of the host program to the end of everything");
   if (s.samples_per_second > 0)
@@ -59,8 +56,8 @@ Table overview(const RunSummary& s) {
         "all ranks together");
   add_energy_price_rows(s, t);
   row("ops", count_cell(s.ops),
-      fmt::format("{} of them on the device, {} moves by the pager, {} events", human_count(s.device_ops),
-                  human_count(s.moves), human_count(s.events)));
+      fmt::format("{} of them on the device, {} moves by the pager, {} events", grouped_text(s.device_ops),
+                  grouped_text(s.moves), grouped_text(s.events)));
   return t;
 }
 
@@ -326,8 +323,8 @@ Table link_differences(const Comparison& c) {
 Table op_differences(const Comparison& c) {
   Table t{.name = "ops",
           .title = fmt::format("Ops: {} equal, {} changed, {} added, {} removed; the groups that differ most",
-                               human_count(c.ops_equal), human_count(c.ops_changed), human_count(c.ops_added),
-                               human_count(c.ops_removed)),
+                               grouped_text(c.ops_equal), grouped_text(c.ops_changed), grouped_text(c.ops_added),
+                               grouped_text(c.ops_removed)),
           .columns = {"name", "change", "phase", "count", "base_s", "other_s", "difference_s"},
           .headings = {"name", "", "phase", "ops", "base", "other", "difference"},
           .rows = {}};

@@ -4,20 +4,16 @@
 
 #include <algorithm>
 
+#include "sim/csv.h"
 #include "sim/error.h"
-#include "traces/run/export/json_text.h"
+#include "sim/json_text.h"
+#include "sim/utf8.h"
 
 namespace memwall {
 namespace {
 
-// Columns on the screen, near enough: bytes that do not continue a UTF-8 character.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
 std::string padded(const std::string& text, std::size_t width, bool right) {
-  const std::string space(width - std::min(width, width_of(text)), ' ');
+  const std::string space(width - std::min(width, count_characters(text)), ' ');
   return right ? space + text : text + space;
 }
 
@@ -31,7 +27,8 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
-    if (!lines.back().empty() && width_of(lines.back()) + 1 + width_of(word) > width) lines.emplace_back();
+    if (!lines.back().empty() && count_characters(lines.back()) + 1 + count_characters(word) > width)
+      lines.emplace_back();
     lines.back() += (lines.back().empty() ? "" : " ") + word;
     at = end + 1;
   }
@@ -51,7 +48,7 @@ std::string prose(const Table& t) {
 
 std::size_t longest_word(const std::string& text) {
   std::size_t longest = 0;
-  for (const std::string& line : lines_of(text, 1)) longest = std::max(longest, width_of(line));
+  for (const std::string& line : lines_of(text, 1)) longest = std::max(longest, count_characters(line));
   return longest;
 }
 
@@ -64,10 +61,11 @@ struct ColumnWidth {
 
 std::vector<ColumnWidth> column_widths(const Table& t) {
   std::vector<ColumnWidth> widths;
-  for (const std::string& heading : headings_of(t)) widths.push_back({width_of(heading), longest_word(heading)});
+  for (const std::string& heading : headings_of(t))
+    widths.push_back({count_characters(heading), longest_word(heading)});
   for (const auto& row : t.rows)
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::size_t own = width_of(row[c].text);
+      const std::size_t own = count_characters(row[c].text);
       widths[c].own = std::max(widths[c].own, own);
       widths[c].least = std::max(widths[c].least, is_number(t, c) ? own : longest_word(row[c].text));
     }
@@ -106,7 +104,7 @@ std::string row_text(const Table& t, const std::vector<std::size_t>& widths, con
   std::vector<std::vector<std::string>> columns;
   std::size_t height = 1;
   for (std::size_t c = 0; c < cells.size(); ++c) {
-    const bool whole = width_of(cells[c]) <= widths[c];  // its blanks are kept
+    const bool whole = count_characters(cells[c]) <= widths[c];  // its blanks are kept
     columns.push_back(whole ? std::vector<std::string>{cells[c]} : lines_of(cells[c], widths[c]));
     height = std::max(height, columns.back().size());
   }
@@ -164,19 +162,12 @@ std::string markdown(const Table& t) {
   return text;
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
 std::string csv(const Table& t) {
   std::string text;
-  for (std::size_t c = 0; c < t.columns.size(); ++c) text += (c ? "," : "") + csv_field(t.columns[c]);
+  for (std::size_t c = 0; c < t.columns.size(); ++c) text += (c ? "," : "") + csv_cell(t.columns[c]);
   text += "\n";
   for (const auto& row : t.rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) text += (c ? "," : "") + csv_field(row[c].raw);
+    for (std::size_t c = 0; c < row.size(); ++c) text += (c ? "," : "") + csv_cell(row[c].raw);
     text += "\n";
   }
   return text;
@@ -246,8 +237,8 @@ std::string to_text(const std::vector<Table>& tables, Format format) {
       const auto& row = t.rows[r];
       const std::string name = t.prose ? std::to_string(r + 1) : row[0].raw;
       for (std::size_t c = t.prose ? 0 : 1; c < row.size(); ++c)
-        text += csv_field(t.name) + "," + csv_field(name) + "," + csv_field(t.columns[c]) + "," +
-                csv_field(row[c].raw) + "\n";
+        text +=
+            csv_cell(t.name) + "," + csv_cell(name) + "," + csv_cell(t.columns[c]) + "," + csv_cell(row[c].raw) + "\n";
     }
   return text;
 }

@@ -1,4 +1,4 @@
-// Cells that many tables have: a size, a count.
+// Cells that many tables have: a size, a count, a share, a time.
 #pragma once
 
 #include "cli/print/format.h"
@@ -7,6 +7,10 @@
 namespace memwall {
 
 inline Cell bytes_cell(Bytes bytes) { return number_cell(human_bytes(bytes), std::to_string(bytes)); }
-inline Cell count_cell(std::uint64_t count) { return number_cell(human_count(count), std::to_string(count)); }
+inline Cell count_cell(std::uint64_t count) { return number_cell(grouped_text(count), std::to_string(count)); }
+inline Cell share_cell(double share) { return number_cell(percent_text(share), plain_number(share)); }
+inline Cell share_cell(double part, double whole) { return share_cell(whole > 0 ? part / whole : 0); }
+inline Cell time_cell(Duration d) { return number_cell(human_time(d), plain_seconds(d)); }
+inline Cell time_cell(double seconds) { return number_cell(human_time(from_seconds(seconds)), plain_number(seconds)); }
 
 }  // namespace memwall

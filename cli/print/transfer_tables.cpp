@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "cli/print/format.h"
+#include "cli/print/table_cells.h"
 #include "models/hw/transfer_errors.h"
 
 namespace memwall {
@@ -16,9 +16,7 @@ constexpr std::size_t kWorst = 3;  // rows shown of each kind
 constexpr double kLeastCoverage = 0.85, kMostCoverage = 0.95;
 
 Cell count(std::size_t n) { return number_cell(fmt::to_string(n), fmt::to_string(n)); }
-Cell percent(double share) { return number_cell(fmt::format("{:.1f} %", 100 * share), plain_number(share)); }
 Cell signed_percent(double share) { return number_cell(fmt::format("{:+.1f} %", 100 * share), plain_number(share)); }
-Cell time(double seconds) { return number_cell(human_time(from_seconds(seconds)), plain_number(seconds)); }
 
 std::string verdict(const TransferSummary& s) {
   if (s.held_out == 0) return "no row held out";
@@ -36,10 +34,11 @@ Table summary_table(const std::vector<TransferResult>& results) {
               .rows = {},
               .wrap = true};
   for (const TransferSummary& s : summarize_transfer(results))
-    table.rows.push_back({cell(s.kind), count(s.rows), percent(s.median), percent(s.p90), signed_percent(s.bias),
-                          percent(s.fitted_p90),
+    table.rows.push_back({cell(s.kind), count(s.rows), share_cell(s.median), share_cell(s.p90), signed_percent(s.bias),
+                          share_cell(s.fitted_p90),
                           number_cell(fmt::format("+-{:.0f} %", 100 * s.band), plain_number(s.band)), count(s.held_out),
-                          percent(s.coverage), cell(verdict(s)), percent(s.bandwidth_median), percent(s.peak_median)});
+                          share_cell(s.coverage), cell(verdict(s)), share_cell(s.bandwidth_median),
+                          share_cell(s.peak_median)});
   return table;
 }
 
@@ -80,7 +79,7 @@ Table worst_table(const std::vector<TransferResult>& results) {
     for (const TransferResult* r : sorted) {
       if (r->row.kind != s.kind || shown++ >= kWorst) continue;
       table.rows.push_back({cell(r->row.kind), cell(r->row.name), cell(r->row.from), cell(r->row.to),
-                            time(r->row.measured_from), time(r->row.measured_to), time(r->predicted),
+                            time_cell(r->row.measured_from), time_cell(r->row.measured_to), time_cell(r->predicted),
                             signed_percent(r->error()),
                             number_cell(fmt::format("+-{:.0f} %", 100 * r->error_band), plain_number(r->error_band))});
     }

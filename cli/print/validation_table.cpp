@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "cli/print/format.h"
+#include "cli/print/table_cells.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -17,7 +17,7 @@ std::string figure(const ValidationRow& row, double value) {
   if (row.unit == "s") return human_time(from_seconds(value));
   if (row.unit == "B") return human_bytes(static_cast<Bytes>(std::llround(value)));
   if (row.unit == "B/s") return human_rate(value);
-  if (row.unit == "share") return human_percent(value);
+  if (row.unit == "share") return percent_text(value);
   return plain_number(value);
 }
 

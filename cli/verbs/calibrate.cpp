@@ -5,9 +5,8 @@
 #include <memory>
 #include <ostream>
 
-#include "cli/print/format.h"
 #include "cli/output_file.h"
-#include "cli/print/table.h"
+#include "cli/print/table_cells.h"
 #include "cli/verbs/verbs.h"
 #include "validate/calibrate/calibrate.h"
 #include "validate/measurement/results_file.h"
@@ -20,8 +19,6 @@ struct Options {
   CalibrationSettings settings;
 };
 
-Cell error_cell(double share) { return number_cell(fmt::format("{:.1f} %", 100 * share), plain_number(share)); }
-
 std::vector<Table> tables_of(const Calibration& calibration) {
   Table residuals{.name = "residuals",
                   .title =
@@ -32,8 +29,8 @@ std::vector<Table> tables_of(const Calibration& calibration) {
                   .rows = {}};
   for (const Residual& r : calibration.residuals)
     residuals.rows.push_back({cell(r.path), cell(r.value), cell(r.measurements),
-                              number_cell(std::to_string(r.rows), std::to_string(r.rows)), error_cell(r.median),
-                              error_cell(r.worst)});
+                              number_cell(std::to_string(r.rows), std::to_string(r.rows)), share_cell(r.median),
+                              share_cell(r.worst)});
   Table notes{.name = "notes", .title = "Notes", .columns = {"note"}, .headings = {""}, .rows = {}, .prose = true};
   for (const std::string& note : calibration.notes) notes.rows.push_back({cell(note)});
   return {residuals, notes};

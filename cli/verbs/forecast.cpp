@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "cli/capacity_option.h"
-#include "cli/print/table_cells.h"
 #include "cli/memory_series.h"
 #include "cli/print/sharing_tables.h"
+#include "cli/print/table_cells.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
 #include "models/workload/forecast/sharing.h"
@@ -71,7 +71,7 @@ Table figures_of(const JobMemory& job, const MemoryForecast& f, Bytes capacity) 
                      : "samples per step, as given or as the file says where its steps begin");
   if (const Bytes highest = highest_to_come_again(job); highest > 0)
     add("highest_recorded", bytes_cell(highest), "of the whole recording; a whole training step may come to it again");
-  if (seconds > 0) add("step_time", number_cell(human_time(from_seconds(seconds)), plain_number(seconds)), "of a step");
+  if (seconds > 0) add("step_time", time_cell(seconds), "of a step");
   add("growth_per_step", bytes_cell(f.growth_per_step), "of the trend, median over the past steps");
   add("backtests", count_cell(f.backtests),
       "past steps, each forecast from those before it; their mean absolute errors:");

@@ -6,14 +6,14 @@
 #include <memory>
 #include <vector>
 
-#include "cli/print/format.h"
 #include "cli/output_file.h"
+#include "cli/print/format.h"
 #include "cli/print/table.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
-#include "study/workload_file.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
+#include "study/workload_file.h"
 #include "traces/trace/trace_file.h"
 
 namespace memwall {
@@ -39,7 +39,7 @@ Table format_table() {
 }
 
 Cell count(std::uint64_t number, std::uint64_t of) {
-  return of == 0 ? number_cell("", "") : number_cell(human_count(number), std::to_string(number));
+  return of == 0 ? number_cell("", "") : number_cell(grouped_text(number), std::to_string(number));
 }
 
 Table decision_table(const Options& o, const Workload& w) {

@@ -5,20 +5,19 @@
 
 #include <array>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/print/format.h"
-#include "cli/print/table.h"
+#include "cli/print/table_cells.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
-#include "study/workload_file.h"
 #include "models/hw/modelled_step.h"
 #include "sim/error.h"
-#include "sim/trace/ranks.h"
 #include "sim/policy/registry.h"
+#include "sim/trace/ranks.h"
+#include "study/workload_file.h"
 
 namespace memwall {
 namespace {
@@ -28,12 +27,10 @@ struct Options {
   std::string measured_on, format = "table";
 };
 
-Cell count(std::uint64_t n) { return number_cell(human_count(n), std::to_string(n)); }
-
 // Whose programs the trace holds, and of how many: folded ranks run one program, others each their own.
 std::string rank_text(const Trace& t) {
   if (rank_count(t) == 1)
-    return t.ranks == 1 && t.job_ranks > 1 ? fmt::format("1 of {} in the job", t.job_ranks) : human_count(t.ranks);
+    return t.ranks == 1 && t.job_ranks > 1 ? fmt::format("1 of {} in the job", t.job_ranks) : grouped_text(t.ranks);
   std::vector<std::uint32_t> numbers;
   for (const Rank& rank : t.rank_table) numbers.push_back(rank.number);
   return fmt::format("{}{}: {}", numbers.size(), t.job_ranks > 0 ? fmt::format(" of {} in the job", t.job_ranks) : "",
@@ -55,14 +52,14 @@ Table overview(const Options& o, const Workload& w) {
   row("measured on", measured_nowhere(t) ? "nothing was measured: give --machine"
                      : t.machine.empty() ? "unknown: give --measured-on, or --machine"
                                          : t.machine);
-  row("host threads", human_count(t.threads.size()));
-  row("streams", human_count(t.streams.size()));
+  row("host threads", grouped_text(t.threads.size()));
+  row("streams", grouped_text(t.streams.size()));
   row("steps",
-      rank_count(t) > 1 ? fmt::format("{}, of all ranks together", t.steps.size()) : human_count(t.steps.size()));
+      rank_count(t) > 1 ? fmt::format("{}, of all ranks together", t.steps.size()) : grouped_text(t.steps.size()));
   row("ranks", rank_text(t));
   row("samples per step", t.samples_per_step > 0 ? plain_number(t.samples_per_step) : "unknown");
   row("tokens per step", t.tokens_per_step > 0 ? plain_number(t.tokens_per_step) : "unknown");
-  row("storages", human_count(t.storages.size()));
+  row("storages", grouped_text(t.storages.size()));
   row("memory at the start, not visible as storages", human_bytes(t.untracked_bytes));
   return table;
 }
@@ -90,10 +87,8 @@ Table op_counts(const Trace& t) {
   for (int k = 0; k < kOpKinds; ++k) {
     const Count& c = counts[static_cast<std::size_t>(k)];
     if (c.number == 0) continue;
-    table.rows.push_back({cell(std::string(to_string(static_cast<OpKind>(k)))), count(c.number),
-                          number_cell(human_time(c.device), plain_seconds(c.device)),
-                          number_cell(human_time(c.host), plain_seconds(c.host)),
-                          number_cell(human_bytes(c.bytes), std::to_string(c.bytes))});
+    table.rows.push_back({cell(std::string(to_string(static_cast<OpKind>(k)))), count_cell(c.number),
+                          time_cell(c.device), time_cell(c.host), bytes_cell(c.bytes)});
   }
   return table;
 }
@@ -119,8 +114,8 @@ Table storage_counts(const Trace& t) {
   for (int k = 0; k < kStorageKinds; ++k) {
     const Count& c = counts[static_cast<std::size_t>(k)];
     if (c.number == 0) continue;
-    table.rows.push_back({cell(std::string(to_string(static_cast<StorageKind>(k)))), count(c.number),
-                          number_cell(human_bytes(c.bytes), std::to_string(c.bytes)), count(c.preexisting)});
+    table.rows.push_back({cell(std::string(to_string(static_cast<StorageKind>(k)))), count_cell(c.number),
+                          bytes_cell(c.bytes), count_cell(c.preexisting)});
   }
   return table;
 }
@@ -158,57 +153,19 @@ Table knowledge_table(const Trace& t) {
   return table;
 }
 
-// Settings with which the policy can be made: defaults, and for each of `required` from `next` on the first of its
-// valid values, which its sentence lists. Nothing if none is found.
-std::unique_ptr<Rewriter> make_somehow(const PolicyInfo& info, const std::vector<const ParameterInfo*>& required,
-                                       std::map<std::string, std::string> values = {}, std::size_t next = 0) {
-  if (next == required.size()) {
-    try {
-      return info.make_rewriter(PolicyArguments(info.name, values, info.parameters));
-    } catch (const UsageError&) {
-      return nullptr;  // not valid values
-    }
-  }
-  for (const std::string& word : CLI::detail::split(required[next]->sentence, ' ')) {
-    values[required[next]->name] = word.substr(0, word.find_first_of(",;:"));
-    if (auto rewriter = make_somehow(info, required, values, next + 1)) return rewriter;
-  }
-  return nullptr;
-}
-
-std::vector<const ParameterInfo*> required_of(const PolicyInfo& info) {
-  std::vector<const ParameterInfo*> required;
-  for (const ParameterInfo& p : info.parameters)
-    if (p.default_value.empty()) required.push_back(&p);
-  return required;
-}
-
 // What stands between a policy and this trace; "" if nothing does.
 std::string obstacle(const PolicyInfo& info, const Trace& t) {
-  Knowledge needs;
-  bool one_program = !info.make_rewriter;  // as the engine and apply_rewriters refuse
-  if (info.make_rewriter) {
-    const std::unique_ptr<Rewriter> rewriter = make_somehow(info, required_of(info));
-    if (rewriter) {
-      needs = rewriter->needs();
-      one_program = rewriter->kind() == RewriterKind::sharding || rewriter->kind() == RewriterKind::model_parallelism;
-    }
-  } else {
-    needs.allocations = needs.dataflow = true;  // a pager moves storages, and must know who uses them
-  }
-  if (one_program && rank_count(t) > 1) return "needs a trace of one rank";
-  std::string missing;
+  if (info.ranks == RankRule::one_program && rank_count(t) > 1) return "needs a trace of one rank";
   Knowledge has = t.knowledge;
   has.timing |= measured_nowhere(t);  // a machine gives it
-  const auto needed = facts(needs), known = facts(has);
-  for (std::size_t i = 0; i < needed.size(); ++i)
-    if (needed[i].known && !known[i].known) missing += (missing.empty() ? "needs " : ", ") + std::string(known[i].name);
-  return missing;
+  const std::vector<std::string> missing = missing_knowledge(info.needs, has);
+  return missing.empty() ? "" : "needs " + listed(missing);
 }
 
 std::string required_parameters(const PolicyInfo& info) {
   std::string text;
-  for (const ParameterInfo* p : required_of(info)) text += (text.empty() ? "give " : ", ") + p->name + "=...";
+  for (const ParameterInfo& p : info.parameters)
+    if (p.required()) text += (text.empty() ? "give " : ", ") + p.name + "=...";
   return text;
 }
 

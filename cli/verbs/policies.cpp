@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "cli/print/format.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
@@ -19,35 +20,56 @@ struct Options {
 
 const char* flag_of(const PolicyInfo& info) { return info.make_rewriter ? "--policy" : "--pager"; }
 
-Table policy_list() {
+std::string needs_of(const PolicyInfo& info) { return listed(missing_knowledge(info.needs, {})); }
+
+bool is_for_people(Format format) { return format == Format::table || format == Format::md; }
+
+Table policy_list(Format format) {
   Table t{.name = "policies",
           .title = "",
           .columns = {"name", "flag", "sentence", "parameters"},
           .headings = {"name", "given with", "what it does", "parameters"},
           .rows = {},
           .wrap = true};
+  if (!is_for_people(format)) t.columns.insert(t.columns.end(), {"kind", "needs", "ranks", "may_repeat"});
   for (const auto& [name, info] : policies()) {
     std::string parameters;
     for (const ParameterInfo& p : info.parameters) parameters += (parameters.empty() ? "" : " ") + p.name;
-    t.rows.push_back({cell(name), cell(flag_of(info)), cell(info.sentence), cell(parameters)});
+    std::vector<Cell> row = {cell(name), cell(flag_of(info)), cell(info.sentence), cell(parameters)};
+    if (!is_for_people(format))
+      row.insert(row.end(), {cell(std::string(to_string(info.kind))), cell(needs_of(info)),
+                             cell(std::string(to_string(info.ranks))), cell(info.may_repeat ? "yes" : "no")});
+    t.rows.push_back(std::move(row));
   }
   return t;
 }
 
-Table policy_table(const std::string& name) {
-  const auto found = policies().find(name);
-  if (found == policies().end()) parse_policy(name);  // throws, with the nearest name
-  const PolicyInfo& info = found->second;
+Cell limit_cell(const ParameterInfo& p, double limit) {
+  const bool limited = p.range.low < p.range.high;
+  return {"", limited ? plain_number(limit) : "null", true};
+}
+
+Table policy_table(const PolicyInfo& info, Format format) {
+  const std::string needs = needs_of(info);
   Table t{.name = "parameters",
-          .title = fmt::format("{} ({}): {}", name, flag_of(info), info.sentence),
-          .columns = {"parameter", "default", "sentence"},
-          .headings = {"parameter", "default", "meaning"},
+          .title = fmt::format("{} ({}): {}{}", info.name, flag_of(info), info.sentence,
+                               needs.empty() ? "" : "; needs " + needs),
+          .columns = {"parameter", "default", "values", "sentence"},
+          .headings = {"parameter", "default", "values", "meaning"},
           .rows = {},
           .wrap = true};
-  for (const ParameterInfo& p : info.parameters)
-    t.rows.push_back({cell(p.name),
-                      {p.default_value.empty() ? "(required)" : p.default_value, p.default_value, false},
-                      cell(p.sentence)});
+  if (!is_for_people(format)) t.columns.insert(t.columns.end(), {"type", "required", "unset", "low", "high", "unit"});
+  for (const ParameterInfo& p : info.parameters) {
+    const std::string values = is_for_people(format) ? values_text(p) : listed(p.words);
+    std::vector<Cell> row = {cell(p.name),
+                             {p.required() ? "(required)" : p.default_value, p.default_value, false},
+                             cell(values),
+                             cell(p.sentence)};
+    if (!is_for_people(format))
+      row.insert(row.end(), {cell(std::string(to_string(p.type))), cell(p.required() ? "yes" : "no"), cell(p.unset),
+                             limit_cell(p, p.range.low), limit_cell(p, p.range.high), cell(p.unit)});
+    t.rows.push_back(std::move(row));
+  }
   return t;
 }
 
@@ -69,7 +91,8 @@ Verb add_policies(CLI::App& parent) {
   o->show->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   return {app, [o] {
             const Format format = parse_format(o->format);
-            print(to_text(o->show->parsed() ? policy_table(o->policy) : policy_list(), format));
+            const bool one = o->show->parsed();
+            print(to_text(one ? policy_table(policy_named(o->policy), format) : policy_list(format), format));
             return 0;
           }};
 }

@@ -15,6 +15,7 @@
 #include "cli/verbs/verbs.h"
 #include "models/hw/roofline.h"
 #include "sim/error.h"
+#include "sim/policy/registry.h"
 #include "traces/figure/svg.h"
 
 namespace memwall {
@@ -22,7 +23,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> execution_traces;
-  std::string step, machine, picture, fusion = "fusion", format = "table";
+  std::string step, machine, picture, fusion = policy_of(PolicyKind::fusion).name, format = "table";
   std::vector<std::string> settings, policies;
   std::size_t most = 20;
   bool json = false, csv = false;

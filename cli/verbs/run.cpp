@@ -8,11 +8,12 @@
 #include <memory>
 
 #include "cli/output_file.h"
-#include "cli/print/largest_batch.h"
+#include "cli/print/largest_batch_tables.h"
 #include "cli/print/summary_tables.h"
 #include "cli/print/table.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
+#include "policies/batch/batch_request.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -82,20 +83,21 @@ class BatchSearch {
   BatchSearch(const Options& o, Study& study, TerminalWatch& watch)
       : study_(study), watch_(watch), scenario_(scenario_of(o)) {
     for (const std::string& text : o.policies) {
-      const PolicySpec policy = parse_policy(text);
-      if (!sets_batch(policy)) {
+      const auto batch = batch_request(parse_policy(text));
+      if (!batch) {
         others_.push_back(text);
         continue;
       }
-      if (policy.arguments.text("to") != "0" || policy.arguments.text("tokens") != "0")
+      if (batch->samples != 0 || batch->tokens != 0)
         throw UsageError(fmt::format("--find-largest-batch tries batches itself; leave out --policy {}.", text));
-      from_ = ",from=" + policy.arguments.text("from");  // of a step that does not say how many samples it has
+      batch_ = *batch;  // of a step that does not say how many samples it has
     }
   }
 
   BatchProbe operator()(std::int64_t samples, std::optional<BatchLimit>* limit) {
     scenario_.policies = others_;
-    scenario_.policies.push_back(fmt::format("batch:to={}{}", samples, from_));
+    batch_.samples = samples;
+    scenario_.policies.push_back(batch_policy(batch_));
     const Run run = study_.run(scenario_, {.record = false, .compare_to_base = false}).run;
     if (!run.result.fits && limit != nullptr) *limit = limit_of(run.trace, run.machine, run.result);
     constexpr double kUsualProbes = 20;
@@ -108,7 +110,7 @@ class BatchSearch {
   TerminalWatch& watch_;
   Scenario scenario_;
   std::vector<std::string> others_;
-  std::string from_;
+  BatchRequest batch_;
   int probes_ = 0;
 };
 

@@ -59,7 +59,7 @@ std::string signed_time(Duration lag) {
 }
 
 void draw_ticks(const RowPlace& place, const Scale& y, Figure& figure) {
-  const Unit unit = time_unit(std::max(y.high, -y.low));
+  const ScaledUnit unit = time_unit(std::max(y.high, -y.low));
   const int most = std::clamp(static_cast<int>(place.height / kTickRoom), 2, 5);
   const double low = y.low / unit.factor, high = y.high / unit.factor;
   const double step = nice_step(high - low, most - 1), size = std::min(place.theme.font_size - 2, 9.0);

@@ -39,8 +39,8 @@ std::string link_note(const RowPlace& place) {
   const double bandwidth = place.run().outline().run.machine.links[place.row.index].bandwidth;
   try {
     const double mean = mean_within(*visible_rates(place), visible_range(place));
-    std::string text = format_bytes(mean, "/s");
-    if (bandwidth > 0) text += fmt::format(" of {}: {:.0f} %", format_bytes(bandwidth, "/s"), 100 * mean / bandwidth);
+    std::string text = format_rate(mean);
+    if (bandwidth > 0) text += fmt::format(" of {}: {:.0f} %", format_rate(bandwidth), 100 * mean / bandwidth);
     return text;
   } catch (const InputError&) {
     return "";  // the row itself says why
@@ -90,10 +90,8 @@ void hit_link_row(const RowPlace& place, double, double, Hit& hit) {
   const RateHigh* point = rate_at(*points, hit.time);
   const Link& link = place.run().outline().run.machine.links[place.row.index];
   if (!point) return;
-  hit.text =
-      fmt::format("{}: {} of {}", link.name, format_bytes(point->mean, "/s"), format_bytes(link.bandwidth, "/s"));
-  if (point->high > point->mean * 1.01)
-    hit.text += fmt::format("\nat most {} around here", format_bytes(point->high, "/s"));
+  hit.text = fmt::format("{}: {} of {}", link.name, format_rate(point->mean), format_rate(link.bandwidth));
+  if (point->high > point->mean * 1.01) hit.text += fmt::format("\nat most {} around here", format_rate(point->high));
 }
 
 }  // namespace memwall::gui

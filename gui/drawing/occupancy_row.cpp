@@ -18,8 +18,6 @@ namespace {
 
 constexpr double kSmall = 9.5, kHeadroom = 1.06, kLeastForTicks = 44, kSameHeight = 0.25;
 
-std::string size(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
-
 // What is known of a tier at once, of one run.
 struct TierExtent {
   Bytes capacity = 0, peak = 0, occupied = 0;
@@ -163,7 +161,7 @@ class OccupancyDrawing {
   }
 
   void draw_ticks() {
-    const Unit unit = byte_unit(top_);
+    const ScaledUnit unit = byte_unit(top_);
     const double high = top_ / unit.factor, step = nice_step(high, place_.height >= 80 ? 3 : 2);
     for (const double tick : nice_ticks(0, high, place_.height >= 80 ? 4 : 3)) {
       const double at = std::round(y(static_cast<Bytes>(tick * unit.factor))) + 0.5;
@@ -180,15 +178,15 @@ class OccupancyDrawing {
     const double right = place_.left + place_.width;
     if (!capacity_is_near_) {
       if (place_.height >= kLeastForTicks && place_.run().history)
-        label({right - 6, place_.top + 12}, "capacity " + size(own_.capacity) + ", beyond this scale", Anchor::end,
-              place_.theme.faint_text);
+        label({right - 6, place_.top + 12}, "capacity " + format_bytes(own_.capacity) + ", beyond this scale",
+              Anchor::end, place_.theme.faint_text);
       return;
     }
     const double at = std::round(y(own_.capacity)) + 0.5;
     figure_.add(Line{{place_.left, at}, {right, at}, place_.theme.limit, 1.25, true});
     if (place_.height >= kLeastForTicks)
-      label({right - 6, at < place_.top + 14 ? at + 12 : at - 4}, "capacity " + size(own_.capacity), Anchor::end,
-            place_.theme.limit);
+      label({right - 6, at < place_.top + 14 ? at + 12 : at - 4}, "capacity " + format_bytes(own_.capacity),
+            Anchor::end, place_.theme.limit);
   }
 
   void draw_peak() {
@@ -197,7 +195,7 @@ class OccupancyDrawing {
     const double height = y(own_.peak);
     figure_.add(Rectangle{at - 3, height - 3, 6, 6, place_.theme.cursor, place_.theme.background, 3});
     if (place_.height < kLeastForTicks) return;
-    const std::string text = "peak " + size(own_.peak);
+    const std::string text = "peak " + format_bytes(own_.peak);
     const bool on_left = at + 10 + text_width(text, kSmall) > right;
     label({on_left ? at - 7 : at + 7, std::max(height + 3.5, place_.top + 11)}, text,
           on_left ? Anchor::end : Anchor::start, place_.theme.text);
@@ -229,21 +227,21 @@ void hit_occupancy_row(const RowPlace& place, double x, double y, Hit& hit) {
   const Bytes allocated = curves.allocated[i], reserved = curves.reserved[i];
   const TierExtent extent = extent_of(run, place.row.index);
   hit.text = fmt::format("{} at {}: {} allocated of {}", run.machine.tiers[place.row.index].name, format_time(hit.time),
-                         size(allocated), size(extent.capacity));
+                         format_bytes(allocated), format_bytes(extent.capacity));
   Bytes requested = 0;
   if (place.run().history) {
     const KindHigh high = place.run().history->highs(place.row.index, pixels->range_of(i), 1).front();
     requested = std::accumulate(high.bytes.begin(), high.bytes.end(), Bytes{0});
     for (auto kind = kStackOrder.rbegin(); kind != kStackOrder.rend(); ++kind)
       if (const Bytes bytes = high.bytes[static_cast<std::size_t>(*kind)]; bytes > 0)
-        hit.text += fmt::format("\n{}: {}", to_string(*kind), size(bytes));
-    if (allocated > requested) hit.text += "\nadded by rounding: " + size(allocated - requested);
+        hit.text += fmt::format("\n{}: {}", to_string(*kind), format_bytes(bytes));
+    if (allocated > requested) hit.text += "\nadded by rounding: " + format_bytes(allocated - requested);
   } else {
     hit.text += "\nby kind: being read";
   }
-  if (reserved > allocated) hit.text += "\nheld by the allocator, not in use: " + size(reserved - allocated);
+  if (reserved > allocated) hit.text += "\nheld by the allocator, not in use: " + format_bytes(reserved - allocated);
   if (extent.capacity > 0 && allocated > extent.capacity)
-    hit.text += "\nbeyond the capacity: " + size(allocated - extent.capacity);
+    hit.text += "\nbeyond the capacity: " + format_bytes(allocated - extent.capacity);
 }
 
 }  // namespace memwall::gui

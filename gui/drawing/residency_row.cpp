@@ -111,7 +111,7 @@ std::string tier_name(const RowPlace& place, std::uint8_t tier) {
 }
 
 std::string size_of(const RowPlace& place, StorageId storage) {
-  return format_bytes(static_cast<double>(place.run().history->storages().bytes[storage]));
+  return format_bytes(place.run().history->storages().bytes[storage]);
 }
 
 void draw_residencies(const RowPlace& place, const StorageLife& life, Figure& figure) {
@@ -122,10 +122,11 @@ void draw_residencies(const RowPlace& place, const StorageLife& life, Figure& fi
     const Residency& residency = life.residency(row);
     // From the end of a residency to the begin of the next in another tier.
     if (before && before->tier != residency.tier && residency.begin >= range.begin && before->end <= range.end)
-      figure.add(Line{{life.x(std::min(before->end, residency.begin)), life.top_of(before->tier) + life.tier_height() / 2},
-                      {life.x(std::max(before->end, residency.begin)), life.top_of(residency.tier) + life.tier_height() / 2},
-                      place.theme.text,
-                      1});
+      figure.add(
+          Line{{life.x(std::min(before->end, residency.begin)), life.top_of(before->tier) + life.tier_height() / 2},
+               {life.x(std::max(before->end, residency.begin)), life.top_of(residency.tier) + life.tier_height() / 2},
+               place.theme.text,
+               1});
     before = &residency;
     if (!range.overlaps(residency.begin, residency.end)) continue;
     const double from = life.x(residency.begin), to = std::min(right, std::max(life.x(residency.end), from + 1));
@@ -190,7 +191,8 @@ void hit_residency_row(const RowPlace& place, double x, double y, Hit& hit) {
     const Residency& residency = life->residency(row);
     if (hit.time < residency.begin || hit.time > residency.end) continue;
     hit.text += fmt::format("\nin {} for {}, from {} to {}", tier_name(place, residency.tier),
-                            format_time(residency.end - residency.begin), format_time(residency.begin), format_time(residency.end));
+                            format_time(residency.end - residency.begin), format_time(residency.begin),
+                            format_time(residency.end));
   }
   std::vector<std::uint32_t> missing;
   bool complete = true;

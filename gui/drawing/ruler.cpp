@@ -18,7 +18,7 @@ constexpr double kSmallText = 10;
 
 std::vector<RulerTick> ruler_ticks(const Viewport& viewport) {
   const TimeRange visible = viewport.visible();
-  const Unit unit = time_unit(to_seconds(visible.length()));
+  const ScaledUnit unit = time_unit(to_seconds(visible.length()));
   const double low = to_seconds(visible.begin) / unit.factor, high = to_seconds(visible.end) / unit.factor;
   const int most = std::max(2, static_cast<int>(viewport.width() / kTickRoom));
   const double step = nice_step(high - low, most - 1);

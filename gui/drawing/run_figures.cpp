@@ -15,7 +15,7 @@ namespace memwall::gui {
 namespace {
 
 // As many decimals as tell three digits of the range's length.
-std::string instant_text(Time time, Duration length, const Unit& unit) {
+std::string instant_text(Time time, Duration length, const ScaledUnit& unit) {
   const double parts = to_seconds(length) / unit.factor;
   const int decimals = parts > 0 ? std::clamp(2 - static_cast<int>(std::floor(std::log10(parts))), 0, 12) : 0;
   std::string text = fmt::format("{:.{}f}", to_seconds(time) / unit.factor, decimals);
@@ -73,7 +73,7 @@ std::string headline_of(const Run& run) {
 
 std::string range_suffix(const std::optional<TimeRange>& range) {
   if (!range) return "";
-  const Unit unit = time_unit(to_seconds(range->end));
+  const ScaledUnit unit = time_unit(to_seconds(range->end));
   return fmt::format(", {} to {}", instant_text(range->begin, range->length(), unit),
                      instant_text(range->end, range->length(), unit));
 }

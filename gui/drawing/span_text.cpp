@@ -32,9 +32,9 @@ std::string span_text(const OpenRun& run, const LoadedBlock& block, std::uint16_
 
 std::string move_text(const OpenRun& run, const MoveRecord& move) {
   const std::vector<Tier>& tiers = run.outline().run.machine.tiers;
-  std::string text = fmt::format("storage {}: {} from {} to {}\n{} from {}", move.storage,
-                                 format_bytes(static_cast<double>(move.bytes)), tiers[move.from].name,
-                                 tiers[move.to].name, format_time(move.end - move.start), format_time(move.start));
+  std::string text = fmt::format("storage {}: {} from {} to {}\n{} from {}", move.storage, format_bytes(move.bytes),
+                                 tiers[move.from].name, tiers[move.to].name, format_time(move.end - move.start),
+                                 format_time(move.start));
   if (move.for_op != kNoOp) text += fmt::format("\nfor op {}", move.for_op);
   return text;
 }

@@ -16,8 +16,6 @@ namespace {
 constexpr double kLeastArea = 1;  // square pixels of a tile of its own
 constexpr double kSmall = 10;
 
-std::string size(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
-
 // The largest ratio of sides in a row of areas along a side: `sum` their sum, all within [low, high].
 double worst_ratio(double sum, double low, double high, double side) {
   const double square = side * side / (sum * sum);
@@ -152,8 +150,9 @@ std::string to_string(const TreemapRest& rest) {
   std::string text;
   if (rest.storages > 0)
     text = fmt::format("and {} smaller: {}", format_tick(static_cast<double>(rest.storages), 1),
-                       size(rest.bytes - rest.untracked));
-  if (rest.untracked > 0) text += fmt::format("{}{} in no storage", text.empty() ? "" : "; ", size(rest.untracked));
+                       format_bytes(rest.bytes - rest.untracked));
+  if (rest.untracked > 0)
+    text += fmt::format("{}{} in no storage", text.empty() ? "" : "; ", format_bytes(rest.untracked));
   return text;
 }
 
@@ -230,7 +229,7 @@ class TreemapDrawing {
   std::string title_of(const TreemapTile& tile) const {
     if (tile.row == kRest) return with_blanks(to_string(tile.kind)) + " " + to_string(rest_of(set_, tiles_, tile.kind));
     return fmt::format("{}, {}: {}", name_of_row(tile.row), with_blanks(to_string(tile.kind)),
-                       size(set_.rows[tile.row].bytes));
+                       format_bytes(set_.rows[tile.row].bytes));
   }
 
   // The end of a path tells more than its beginning: "layers.3.mlp.weight" becomes "…mlp.weight".
@@ -257,7 +256,7 @@ class TreemapDrawing {
     };
     if (begins_kind)
       line(fmt::format("{} {}", with_blanks(to_string(tile.kind)),
-                       size(set_.by_kind[static_cast<std::size_t>(tile.kind)])),
+                       format_bytes(set_.by_kind[static_cast<std::size_t>(tile.kind)])),
            true);
     if (tile.row == kRest) {
       line(to_string(rest_of(set_, tiles_, tile.kind)), false);
@@ -265,7 +264,7 @@ class TreemapDrawing {
       const std::string number = fmt::format("#{}", set_.rows[tile.row].storage);
       const std::string name = fitting_name(name_of_row(tile.row), width);
       line(text_width(name, kSmall) > width && !names_.contains(set_.rows[tile.row].storage) ? number : name, false);
-      line(size(set_.rows[tile.row].bytes), false);
+      line(format_bytes(set_.rows[tile.row].bytes), false);
     }
   }
 
@@ -280,11 +279,11 @@ class TreemapDrawing {
 
 Figure draw_treemap(const TierLiveSet& set, const std::vector<TreemapTile>& tiles, std::optional<StorageId> selected,
                     const Theme& theme, double width, double height, const std::map<StorageId, std::string>& names) {
-  Figure figure{
-      width,
-      height,
-      fmt::format("What lives at {}: {} in {} storages", format_time(set.time), size(set.requested), set.rows.size()),
-      {}};
+  Figure figure{width,
+                height,
+                fmt::format("What lives at {}: {} in {} storages", format_time(set.time), format_bytes(set.requested),
+                            set.rows.size()),
+                {}};
   figure.add(Rectangle{0, 0, width, height, theme.background});
   if (tiles.empty())
     figure.add(Text{{width / 2, height / 2},

@@ -9,18 +9,16 @@
 
 namespace memwall::gui {
 
-std::string size_text(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
-
 std::string flops_text(double flops, const char* unit) {
-  static constexpr const char* prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
-  std::size_t i = 0;
-  for (; flops >= 999.5 && i + 1 < std::size(prefixes); ++i) flops /= 1000;
-  return fmt::format("{:.3g} {}{}", flops, prefixes[i], unit);
+  static constexpr std::array units{ScaledUnit{1, ""},    ScaledUnit{1e3, "k"},  ScaledUnit{1e6, "M"},
+                                    ScaledUnit{1e9, "G"}, ScaledUnit{1e12, "T"}, ScaledUnit{1e15, "P"},
+                                    ScaledUnit{1e18, "E"}};
+  return scaled_text(flops, units, 3, TrailingZeros::dropped) + unit;
 }
 
 std::string stretch(Time begin, Time end) {
   if (begin == kNever || end == kNever) return "never";
-  const Unit unit = time_unit(to_seconds(end));
+  const ScaledUnit unit = time_unit(to_seconds(end));
   int decimals = 3;
   for (double step = 1e-3 * unit.factor; begin < end && decimals < 9 && step > to_seconds(end - begin) / 50; step /= 10)
     ++decimals;
@@ -44,7 +42,7 @@ std::string describe_storage(const OpenRun& run, StorageId storage) {
   std::string text = fmt::format("storage {}", storage);
   if (run.history && storage < run.history->storages().bytes.size())
     text += fmt::format(": {}, {}", to_string(run.history->storages().kind[storage]),
-                        size_text(run.history->storages().bytes[storage]));
+                        format_bytes(run.history->storages().bytes[storage]));
   const StorageName name = name_of(run, storage);
   if (!name.label.empty()) text += ", " + readable_name(name.label);
   if (!name.module.empty()) text += " of " + name.module;

@@ -9,7 +9,6 @@
 
 namespace memwall::gui {
 
-std::string size_text(Bytes bytes);
 // "12.3 GFLOP": by powers of 1000.
 std::string flops_text(double flops, const char* unit);
 // "12.3 ms, from 1.2000 s to 1.2123 s": both ends with so many decimals that they differ; "never" where it did not

@@ -65,10 +65,10 @@ class OpDetails {
       lines.push_back(line("class", std::string(to_string(op().operator_class))));
     if (op().phase != Phase::unknown) lines.push_back(line("phase", std::string(to_string(op().phase))));
     if (!detail_.module.empty()) lines.push_back(line("module", detail_.module));
-    if (works() && op().stream < outline().trace.streams.size())
-      lines.push_back(line("stream", outline().trace.streams[op().stream].name));
-    if (!op().placed && op().thread < outline().trace.threads.size())
-      lines.push_back(line("thread", outline().trace.threads[op().thread].name));
+    if (works() && op().stream < outline().trace->streams.size())
+      lines.push_back(line("stream", outline().trace->streams[op().stream].name));
+    if (!op().placed && op().thread < outline().trace->threads.size())
+      lines.push_back(line("thread", outline().trace->threads[op().thread].name));
     if (op().kind == OpKind::collective) lines.push_back(line("collective", std::string(to_string(op().collective))));
     if (op().kind == OpKind::copy || op().kind == OpKind::storage_io) lines.push_back(line("from, to", route()));
     if (op().added) lines.push_back(line("added", "by a policy; not in the trace before it"));
@@ -78,7 +78,7 @@ class OpDetails {
   }
 
   std::string route() const {
-    const auto& places = outline().trace.places;
+    const auto& places = outline().trace->places;
     const auto name = [&](std::uint8_t place) { return place < places.size() ? places[place] : std::string("?"); };
     return name(op().from) + " to " + name(op().to) + (op().pageable ? ", pageable" : "");
   }
@@ -87,10 +87,10 @@ class OpDetails {
   void add_rates(std::vector<DetailLine>& lines) const {
     const double seconds = works() ? to_seconds(record().end - record().start) : 0;
     if (op().bytes > 0) {
-      std::string text = size_text(op().bytes);
+      std::string text = format_bytes(op().bytes);
       if (seconds > 0) {
         const double rate = static_cast<double>(op().bytes) / seconds;
-        text += ", " + format_bytes(rate, "/s") + share_of(rate, bandwidth_limit());
+        text += ", " + format_rate(rate) + share_of(rate, bandwidth_limit());
       }
       lines.push_back(line("bytes", text));
     }
@@ -129,14 +129,14 @@ class OpDetails {
     if (op().kind == OpKind::kernel || op().kind == OpKind::memset) {
       if (machine.hbm_link >= machine.links.size()) return {};
       const Link& link = machine.links[machine.hbm_link];
-      return {link.bandwidth, fmt::format("{}'s {}", link.name, format_bytes(link.bandwidth, "/s"))};
+      return {link.bandwidth, fmt::format("{}'s {}", link.name, format_rate(link.bandwidth))};
     }
     if (op().kind != OpKind::copy && op().kind != OpKind::storage_io) return {};
-    const auto& places = outline().trace.places;
+    const auto& places = outline().trace->places;
     if (op().from >= places.size() || op().to >= places.size()) return {};
     const Route* route = machine.route(machine.tier(places[op().from]), machine.tier(places[op().to]), op().pageable);
     if (!route) return {};
-    return {route->bandwidth, fmt::format("the route's {}", format_bytes(route->bandwidth, "/s"))};
+    return {route->bandwidth, fmt::format("the route's {}", format_rate(route->bandwidth))};
   }
 
   // What the call, its return and the work waited for.

@@ -17,12 +17,10 @@ namespace {
 
 constexpr std::size_t kLargest = 10;
 
-std::string size(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
-
 // "3.2 GB (12 %)"
 std::string part(Bytes bytes, Bytes all) {
   const double share = all > 0 ? 100.0 * static_cast<double>(bytes) / static_cast<double>(all) : 0;
-  return fmt::format("{} ({:.{}f} %)", size(bytes), share, share < 1 ? 1 : 0);
+  return fmt::format("{} ({:.{}f} %)", format_bytes(bytes), share, share < 1 ? 1 : 0);
 }
 
 class PeakText {
@@ -83,8 +81,8 @@ class PeakText {
                            length > 0 ? 100 * to_seconds(set_.time - window.begin) / length : 0, window.name);
       }
     return fmt::format("{} holds most at {}{}: {} allocated, in {} storages{}.", tier_.name, format_time(set_.time),
-                       step, size(set_.allocated), set_.rows.size(),
-                       set_.untracked > 0 ? " and " + size(set_.untracked) + " that belong to none" : "");
+                       step, format_bytes(set_.allocated), set_.rows.size(),
+                       set_.untracked > 0 ? " and " + format_bytes(set_.untracked) + " that belong to none" : "");
   }
 
   std::string by_kind() const {
@@ -112,7 +110,7 @@ class PeakText {
     text = "Made: " + text + ".";
     if (set_.requested > looked_at_)
       text += fmt::format(" The smallest {} storages ({}) were not looked up.", set_.rows.size() - names_.size(),
-                          size(set_.requested - looked_at_));
+                          format_bytes(set_.requested - looked_at_));
     return text;
   }
 
@@ -128,7 +126,7 @@ class PeakText {
     const LiveRow& row = set_.rows[i];
     const StorageName& name = names_[i];
     std::string text =
-        fmt::format("{}. {}, {}: {}", i + 1, size(row.bytes), with_blanks(to_string(row.kind)),
+        fmt::format("{}. {}, {}: {}", i + 1, format_bytes(row.bytes), with_blanks(to_string(row.kind)),
                     name.label.empty() ? fmt::format("storage {}", row.storage) : readable_name(name.label));
     if (!name.module.empty()) text += " of " + name.module;
     if (name.phase != Phase::unknown) text += fmt::format(", made in {}", to_string(name.phase));
@@ -142,8 +140,8 @@ class PeakText {
                     part(std::max<Bytes>(0, rounding), set_.allocated), part(std::max<Bytes>(0, idle), set_.reserved));
     const TierPressure& pressure = result_.pressure;
     if (result_.peak_reserved > set_.reserved)
-      text += fmt::format(" It holds most, {}, at {}, with {} in use.", size(result_.peak_reserved),
-                          format_time(pressure.peak_reserved_time), size(pressure.at_peak_reserved.allocated));
+      text += fmt::format(" It holds most, {}, at {}, with {} in use.", format_bytes(result_.peak_reserved),
+                          format_time(pressure.peak_reserved_time), format_bytes(pressure.at_peak_reserved.allocated));
     return text;
   }
 
@@ -151,15 +149,15 @@ class PeakText {
     const Bytes capacity = tier_.holds();
     if (result_.missing == 0)
       return fmt::format("It fits: {} of the capacity of {} are free at the peak.",
-                         part(std::max<Bytes>(0, capacity - set_.allocated), capacity), size(capacity));
-    std::string text = fmt::format("It does not fit: {} are missing beyond the capacity of {}.", size(result_.missing),
-                                   size(capacity));
+                         part(std::max<Bytes>(0, capacity - set_.allocated), capacity), format_bytes(capacity));
+    std::string text = fmt::format("It does not fit: {} are missing beyond the capacity of {}.",
+                                   format_bytes(result_.missing), format_bytes(capacity));
     if (waiting_ > 0)
       text += waiting_ >= result_.missing
                   ? fmt::format(" Without the activations that wait it would fit, with {} to spare.",
-                                size(waiting_ - result_.missing))
+                                format_bytes(waiting_ - result_.missing))
                   : fmt::format(" Without the activations that wait {} would still be missing.",
-                                size(result_.missing - waiting_));
+                                format_bytes(result_.missing - waiting_));
     return text;
   }
 

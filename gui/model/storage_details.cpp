@@ -31,7 +31,7 @@ DetailSection what_it_is(const OpenRun& run, StorageRef ref) {
     const StorageColumns& storages = run.history->storages();
     section.lines.push_back(line("kind", std::string(to_string(storages.kind[ref.storage]))));
     section.lines.push_back(line(
-        "size", fmt::format("{} ({} bytes)", size_text(storages.bytes[ref.storage]), storages.bytes[ref.storage])));
+        "size", fmt::format("{} ({} bytes)", format_bytes(storages.bytes[ref.storage]), storages.bytes[ref.storage])));
     if (storages.preexisting[ref.storage]) section.lines.push_back(line("there", "before the first op"));
   }
   if (!name.module.empty()) section.lines.push_back(line("module", name.module));
@@ -49,8 +49,9 @@ DetailSection life_of(const OpenRun& run, StorageRef ref) {
   const std::vector<std::uint32_t> rows = run.history->life(ref.storage);
   for (const std::uint32_t row : rows) {
     const Residency& residency = run.history->residencies()[row];
-    section.lines.push_back(line("in " + run.outline().run.machine.tiers[residency.tier].name,
-                                 stretch(residency.begin, residency.end) + (residency.end >= end ? ", the end of the run" : "")));
+    section.lines.push_back(
+        line("in " + run.outline().run.machine.tiers[residency.tier].name,
+             stretch(residency.begin, residency.end) + (residency.end >= end ? ", the end of the run" : "")));
   }
   if (rows.empty()) section.lines.push_back(line("", "never in any tier"));
   return section;

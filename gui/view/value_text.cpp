@@ -24,16 +24,11 @@ QString text_of(std::string_view utf8) {
 }
 
 QString time_text(Duration time) { return text_of(format_time(time)); }
-QString bytes_text(Bytes bytes) { return text_of(format_bytes(static_cast<double>(bytes))); }
-QString rate_text(double bytes_per_second) { return text_of(format_bytes(bytes_per_second, "/s")); }
-QString percent_text(double share) { return text_of(fmt::format("{:.1f} %", share * 100)); }
+QString bytes_text(Bytes bytes) { return text_of(format_rate(static_cast<double>(bytes))); }
+QString rate_text(double bytes_per_second) { return text_of(format_bytes(bytes_per_second)); }
+QString percent_text(double share) { return text_of(memwall::percent_text(share)); }
 
-QString count_text(std::uint64_t count) {
-  std::string digits = std::to_string(count);
-  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return text_of(digits);
-}
-
+QString count_text(std::uint64_t count) { return text_of(grouped_text(count)); }
 QString signed_time_text(Duration time) { return with_sign(time, time_text(time)); }
 QString signed_bytes_text(Bytes bytes) { return with_sign(bytes, bytes_text(bytes)); }
 
@@ -42,7 +37,7 @@ double share_of(Duration part, Duration all) {
 }
 
 QString instant_text(Time time, Time end) {
-  const Unit unit = time_unit(to_seconds(end));
+  const ScaledUnit unit = time_unit(to_seconds(end));
   const int decimals = unit.factor == 1 ? 6 : 3;
   return text_of(fmt::format("{:.{}f} {}", to_seconds(time) / unit.factor, decimals, unit.name));
 }

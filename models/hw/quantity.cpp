@@ -3,65 +3,64 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <charconv>
 #include <cmath>
 
+#include "sim/byte_units.h"
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
 
 struct Unit {
-  std::string_view name;
+  std::string name;
   Dimension dimension;
   double factor;
 };
 
-constexpr double kKi = 1024.0, kMi = kKi * kKi, kGi = kMi * kKi, kTi = kGi * kKi;
-constexpr std::array kUnits{
-    Unit{"B", Dimension::size, 1},
-    Unit{"kB", Dimension::size, 1e3},
-    Unit{"KiB", Dimension::size, kKi},
-    Unit{"MB", Dimension::size, 1e6},
-    Unit{"MiB", Dimension::size, kMi},
-    Unit{"GB", Dimension::size, 1e9},
-    Unit{"GiB", Dimension::size, kGi},
-    Unit{"TB", Dimension::size, 1e12},
-    Unit{"TiB", Dimension::size, kTi},
-    Unit{"B/s", Dimension::bandwidth, 1},
-    Unit{"kB/s", Dimension::bandwidth, 1e3},
-    Unit{"KiB/s", Dimension::bandwidth, kKi},
-    Unit{"MB/s", Dimension::bandwidth, 1e6},
-    Unit{"MiB/s", Dimension::bandwidth, kMi},
-    Unit{"GB/s", Dimension::bandwidth, 1e9},
-    Unit{"GiB/s", Dimension::bandwidth, kGi},
-    Unit{"TB/s", Dimension::bandwidth, 1e12},
-    Unit{"TiB/s", Dimension::bandwidth, kTi},
-    Unit{"FLOP/s", Dimension::flop_rate, 1},
-    Unit{"GFLOP/s", Dimension::flop_rate, 1e9},
-    Unit{"TFLOP/s", Dimension::flop_rate, 1e12},
-    Unit{"PFLOP/s", Dimension::flop_rate, 1e15},
-    Unit{"ps", Dimension::time, 1e-12},
-    Unit{"ns", Dimension::time, 1e-9},
-    Unit{"us", Dimension::time, 1e-6},
-    Unit{"ms", Dimension::time, 1e-3},
-    Unit{"s", Dimension::time, 1},
-    Unit{"Hz", Dimension::frequency, 1},
-    Unit{"MHz", Dimension::frequency, 1e6},
-    Unit{"GHz", Dimension::frequency, 1e9},
-    Unit{"W", Dimension::power, 1},
-    Unit{"kW", Dimension::power, 1e3},
-    Unit{"$/h", Dimension::price_rate, 1},
-    Unit{"$/GB", Dimension::size_price, 1e-9},
-    Unit{"$/TB", Dimension::size_price, 1e-12},
-    Unit{"pJ/B", Dimension::energy_per_byte, 1},
-    Unit{"nJ/B", Dimension::energy_per_byte, 1e3},
-    Unit{"%", Dimension::share, 0.01},
-};
+// Of each dimension ascending.
+std::vector<Unit> all_units() {
+  std::vector<Unit> units{
+      Unit{"FLOP/s", Dimension::flop_rate, 1},
+      Unit{"GFLOP/s", Dimension::flop_rate, 1e9},
+      Unit{"TFLOP/s", Dimension::flop_rate, 1e12},
+      Unit{"PFLOP/s", Dimension::flop_rate, 1e15},
+      Unit{"ps", Dimension::time, 1e-12},
+      Unit{"ns", Dimension::time, 1e-9},
+      Unit{"us", Dimension::time, 1e-6},
+      Unit{"ms", Dimension::time, 1e-3},
+      Unit{"s", Dimension::time, 1},
+      Unit{"Hz", Dimension::frequency, 1},
+      Unit{"MHz", Dimension::frequency, 1e6},
+      Unit{"GHz", Dimension::frequency, 1e9},
+      Unit{"W", Dimension::power, 1},
+      Unit{"kW", Dimension::power, 1e3},
+      Unit{"$/h", Dimension::price_rate, 1},
+      Unit{"$/GB", Dimension::size_price, 1e-9},
+      Unit{"$/TB", Dimension::size_price, 1e-12},
+      Unit{"pJ/B", Dimension::energy_per_byte, 1},
+      Unit{"nJ/B", Dimension::energy_per_byte, 1e3},
+      Unit{"%", Dimension::share, 0.01},
+  };
+  for (const bool rate : {false, true}) {
+    for (std::size_t i = 0; i < kDecimalBytes.size(); ++i) {
+      for (const ScaledUnit& unit : {kDecimalBytes[i], kBinaryBytes[i]}) {
+        const std::string name = unit.name + std::string(rate ? "/s" : "");
+        if (units.back().name != name)  // the byte is in both lists
+          units.push_back({name, rate ? Dimension::bandwidth : Dimension::size, unit.factor});
+      }
+    }
+  }
+  return units;
+}
+
+const std::vector<Unit>& known_units() {
+  static const std::vector<Unit> known = all_units();
+  return known;
+}
 
 const Unit* find_unit(std::string_view name) {
-  for (const Unit& unit : kUnits)
+  for (const Unit& unit : known_units())
     if (unit.name == name) return &unit;
   return nullptr;
 }
@@ -72,7 +71,7 @@ bool needs_unit(Dimension d) { return d != Dimension::share && d != Dimension::r
 
 [[noreturn]] void bad_unit(std::string_view text, std::string_view name, Dimension dimension) {
   std::vector<std::string> known;
-  for (const Unit& unit : kUnits) known.emplace_back(unit.name);
+  for (const Unit& unit : known_units()) known.emplace_back(unit.name);
   std::string near = nearest_name(std::string(name), units(dimension));
   if (near.empty()) near = nearest_name(std::string(name), known);
   throw QuantityError(fmt::format("\"{}\" has the unknown unit \"{}\"{}; expected {} in one of {}", text, name,
@@ -133,7 +132,7 @@ std::string_view example(Dimension dimension) {
 
 std::vector<std::string> units(Dimension dimension) {
   std::vector<std::string> names;
-  for (const Unit& unit : kUnits)
+  for (const Unit& unit : known_units())
     if (unit.dimension == dimension) names.emplace_back(unit.name);
   return names;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/quantile.h"
+
 namespace memwall {
 namespace {
 
@@ -58,14 +60,11 @@ void TransferCounts::add(const Op& op, const TransferredDuration& result) {
 std::vector<std::string> TransferCounts::lines() const {
   std::vector<std::pair<double, std::string>> found;
   for (const auto& [key, group] : groups_) {
-    std::vector<float> factors = group.factors;
-    const auto middle = factors.begin() + static_cast<std::ptrdiff_t>(factors.size() / 2);
-    std::nth_element(factors.begin(), middle, factors.end());
     found.emplace_back(
         group.seconds,
         fmt::format(
-            "Transferred: {} {}, {:.1f} % of the device time, {}: median factor {:.3g}{}.", group.factors.size(),
-            key.first, 100 * group.seconds / seconds_, manner(key.second), *middle,
+            "Transferred: {} {}, {:.1f} % of the device time, {}: median factor {:.3g}{}.", group.factors.size(), key.first,
+            100 * group.seconds / seconds_, manner(key.second), upper_median(group.factors),
             group.error_seconds > 0 ? fmt::format(", +-{:.0f} %", 100 * group.error_seconds / group.seconds) : ""));
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

@@ -13,7 +13,9 @@
 #include <fmt/format.h>
 
 #include "policies/batch/batch_analysis.h"
+#include "policies/batch/batch_request.h"
 #include "policies/trace/dataflow.h"
+#include "sim/byte_units.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 
@@ -24,26 +26,14 @@ constexpr std::int64_t kMostSamples = 1'000'000'000'000;
 // Sums that later layers add up without a look: 64 PiB, 10^20 FLOPs, 106 days.
 constexpr double kMostBytes = 0x1p56, kMostFlops = 1e20, kMostPicoseconds = 9e18;
 
-struct Settings {
-  std::int64_t to = 0, from = 0, tokens = 0;  // 0 = not given
-};
-
-Settings settings_of(const PolicyArguments& a) {
-  return {.to = a.integer("to", 0, kMostSamples),
-          .from = a.integer("from", 0, kMostSamples),
-          .tokens = a.integer("tokens", 0, kMostSamples)};
-}
-
-// Only here, so that the policy can be asked what it needs without a size.
-void require_a_size(const Settings& s) {
-  if (s.tokens != 0)
+// Not where it is parsed: between two captures (--second-size) tokens have a meaning.
+void require_a_size(const BatchRequest& r) {
+  if (r.tokens != 0)
     throw UsageError(
         "Policy 'batch': tokens=… is another length, which one capture cannot tell; give a capture of the same program "
         "at another length beside it (--second-size).");
-  if (s.to == 0) throw UsageError("Policy 'batch' needs the samples per step: batch:16, or batch:to=16.");
+  if (r.samples == 0) throw UsageError("Policy 'batch' needs the samples per step: batch:16, or batch:to=16.");
 }
-
-std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
 
 // A step at `from` samples per pass becomes one at `to`.
 class Growing {
@@ -196,9 +186,7 @@ class Growing {
   }
 
   // The whole message of a collective, from what one rank sends of it.
-  Bytes message(const Op& op) const {
-    return pricer_.message_bytes(op.collective, op.bytes, old_.ranks);
-  }
+  Bytes message(const Op& op) const { return pricer_.message_bytes(op.collective, op.bytes, old_.ranks); }
 
   const Trace& old_;
   Trace new_;
@@ -210,24 +198,16 @@ class Growing {
 
 class Batch : public Rewriter {
  public:
-  explicit Batch(Settings settings) : s_(settings) {}
-
-  RewriterKind kind() const override { return RewriterKind::batch; }
-
-  Knowledge needs() const override {
-    Knowledge k;
-    k.dataflow = true;
-    return k;
-  }
+  explicit Batch(const BatchRequest& request) : r_(request) {}
 
   Trace rewrite(const Trace& trace, const Machine&, const Pricer& pricer) const override {
-    require_a_size(s_);
+    require_a_size(r_);
     const std::int64_t from = samples_of(trace), passes = passes_per_step(trace);
     require_whole(trace, from, passes);
-    if (from == s_.to) return unchanged(trace, from);
+    if (from == r_.samples) return unchanged(trace, from);
     const BatchSize size{.samples = from / passes,
                          .tokens = std::llround(trace.tokens_per_step / static_cast<double>(passes))};
-    Growing growing(trace, size, s_.to / passes, pricer);
+    Growing growing(trace, size, r_.samples / passes, pricer);
     if (!growing.analysis().any())
       throw UsageError(fmt::format(
           "Policy 'batch' has no meaning for trace '{}': no storage of kind input has a size that is a multiple of {} "
@@ -235,19 +215,19 @@ class Batch : public Rewriter {
           "on the GPU is not one.",
           trace.name, size.samples));
     Trace result = std::move(growing).run();
-    if (trace.samples_per_step == 0) result.samples_per_step = static_cast<double>(s_.to);
+    if (trace.samples_per_step == 0) result.samples_per_step = static_cast<double>(r_.samples);
     explain(trace, growing, from, passes, result.notes);
     return result;
   }
 
  private:
   std::int64_t samples_of(const Trace& trace) const {
-    if (s_.from != 0) return s_.from;
+    if (r_.captured != 0) return r_.captured;
     if (trace.samples_per_step == 0)
       throw UsageError(fmt::format(
           "Policy 'batch': trace '{}' does not say how many samples a step has; give it: batch:to={},from=… "
           "(memwall_capture writes it down if told: --samples, samples_per_step=).",
-          trace.name, s_.to));
+          trace.name, r_.samples));
     if (trace.samples_per_step != std::floor(trace.samples_per_step) ||
         trace.samples_per_step > static_cast<double>(kMostSamples))
       throw UsageError(fmt::format("Policy 'batch': trace '{}' has {} samples per step, which is not a whole number.",
@@ -256,7 +236,7 @@ class Batch : public Rewriter {
   }
 
   void require_whole(const Trace& trace, std::int64_t from, std::int64_t passes) const {
-    for (const std::int64_t samples : {from, s_.to})
+    for (const std::int64_t samples : {from, r_.samples})
       if (samples % passes != 0)
         throw UsageError(fmt::format(
             "Policy 'batch': a step of trace '{}' has {} forward passes, so {} samples cannot be shared out evenly; "
@@ -274,9 +254,9 @@ class Batch : public Rewriter {
     const bool shapes =
         std::any_of(trace.storages.begin(), trace.storages.end(), [](const Storage& s) { return s.shape != 0; });
     notes.push_back(
-        fmt::format("batch: {} to {} samples per step{}; {} of {} storages grow, from {} to {} in all.{}", from, s_.to,
-                    passes > 1 ? fmt::format(" in {} passes", passes) : "", g.storages, trace.storages.size(),
-                    gigabytes(g.bytes_before), gigabytes(g.bytes_after),
+        fmt::format("batch: {} to {} samples per step{}; {} of {} storages grow, from {} to {} in all.{}", from,
+                    r_.samples, passes > 1 ? fmt::format(" in {} passes", passes) : "", g.storages,
+                    trace.storages.size(), gigabytes_text(g.bytes_before), gigabytes_text(g.bytes_after),
                     shapes ? "" : " Shapes are not recorded: what depends on the inputs grows in proportion."));
     if (const auto& guessed = g.analysis().guessed(); !guessed.empty()) notes.push_back(guesses(trace, g.analysis()));
     if (g.unknown_work > 0)
@@ -287,7 +267,7 @@ class Batch : public Rewriter {
           "batch: of {} kernels no extent holds the batch; their shapes are unknown from here on.", g.unknown_shapes));
     if (trace.untracked_bytes > 0)
       notes.push_back(fmt::format("batch: {} held before the window are of unknown use and stay as they are.",
-                                  gigabytes(trace.untracked_bytes)));
+                                  gigabytes_text(trace.untracked_bytes)));
   }
 
   static std::string guesses(const Trace& trace, const BatchAnalysis& analysis) {
@@ -304,22 +284,20 @@ class Batch : public Rewriter {
     return fmt::format(
         "batch: of {} storages neither operator nor shape says whether they hold the batch; those with an extent "
         "that is a multiple of it are taken to grow ({}), weight-shaped products not ({}): {}{}.",
-        analysis.guessed().size(), gigabytes(growing), gigabytes(staying), names, named > 4 ? ", …" : "");
+        analysis.guessed().size(), gigabytes_text(growing), gigabytes_text(staying), names, named > 4 ? ", …" : "");
   }
 
-  Settings s_;
+  const BatchRequest r_;
 };
 
 const RegisterPolicy registered{
-    {"batch",
-     "makes the step one of another number of samples: storages, work and durations that grow with the batch",
-     {{"to", "0", "samples per step, all forward passes of the step together; its name may be left out: batch:16."},
-      {"from", "0", "samples per step that the trace was captured with; 0: what the trace says."},
-      {"tokens", "0",
-       "tokens per step: another length at the same number of samples. Needs a capture at a second size "
-       "(--second-size)."}},
-     [](const PolicyArguments& a) -> std::unique_ptr<Rewriter> { return std::make_unique<Batch>(settings_of(a)); },
-     nullptr}};
+    {.name = "batch",
+     .sentence = "makes the step one of another number of samples: storages, work and durations that grow with the "
+                 "batch",
+     .kind = PolicyKind::batch,
+     .needs = {.dataflow = true},
+     .parameters = batch_parameters(),
+     .make_rewriter = [](const PolicyArguments& a) { return std::make_unique<Batch>(batch_request(a)); }}};
 
 }  // namespace
 }  // namespace memwall

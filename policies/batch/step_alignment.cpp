@@ -4,10 +4,9 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 
-#include "sim/longest_increasing_subsequence.h"
 #include "sim/text_hash.h"
+#include "sim/trace/sequence_alignment.h"
 
 namespace memwall {
 namespace {
@@ -30,39 +29,9 @@ std::vector<std::uint64_t> keys_of(const Trace& t) {
   return keys;
 }
 
-// A longest chain of pairs that ascends on both sides; the others lose their partner.
-void keep_ascending(std::vector<OpId>& partner, std::size_t first, std::size_t last) {
-  std::vector<std::size_t> places;
-  std::vector<OpId> partners;
-  for (std::size_t i = first; i < last; ++i) {
-    if (partner[i] == kNoOp) continue;
-    places.push_back(i);
-    partners.push_back(partner[i]);
-  }
-  std::fill(partner.begin() + static_cast<std::ptrdiff_t>(first), partner.begin() + static_cast<std::ptrdiff_t>(last),
-            kNoOp);
-  for (const std::size_t kept : longest_increasing_subsequence(partners)) partner[places[kept]] = partners[kept];
-}
-
 std::vector<OpId> align_ops(const Trace& base, const Trace& other) {
-  const std::vector<std::uint64_t> a = keys_of(base), b = keys_of(other);
-  std::vector<OpId> partner(a.size(), kNoOp);
-  std::size_t front = 0, back = 0;
-  const std::size_t least = std::min(a.size(), b.size());
-  while (front < least && a[front] == b[front]) ++front;
-  while (back < least - front && a[a.size() - 1 - back] == b[b.size() - 1 - back]) ++back;
-  for (std::size_t i = 0; i < front; ++i) partner[i] = static_cast<OpId>(i);
-  for (std::size_t i = 1; i <= back; ++i) partner[a.size() - i] = static_cast<OpId>(b.size() - i);
-  std::unordered_map<std::uint64_t, std::vector<OpId>> of_key;
-  for (std::size_t i = front; i < b.size() - back; ++i) of_key[b[i]].push_back(static_cast<OpId>(i));
-  std::unordered_map<std::uint64_t, std::size_t> taken;
-  for (std::size_t i = front; i < a.size() - back; ++i) {
-    const auto found = of_key.find(a[i]);
-    if (found == of_key.end()) continue;
-    std::size_t& n = taken[a[i]];
-    if (n < found->second.size()) partner[i] = found->second[n++];
-  }
-  keep_ascending(partner, front, a.size() - back);
+  std::vector<OpId> partner(base.ops.size(), kNoOp);
+  for (const auto& [mine, theirs] : align_by_occurrence(keys_of(base), keys_of(other))) partner[mine] = theirs;
   return partner;
 }
 

@@ -11,6 +11,7 @@
 
 #include "policies/fusion/fused_trace.h"
 #include "policies/fusion/fusion_plan.h"
+#include "sim/byte_units.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 
@@ -42,8 +43,6 @@ struct Merged {
   Bytes vanished_bytes = 0;
 };
 
-std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
-
 bool is_small_op(const Op& op) {
   return op.kind == OpKind::kernel && !op.graph_member && op.dispatch != Dispatch::compiled && op.use_count > 0 &&
          (op.operator_class == OperatorClass::elementwise || op.operator_class == OperatorClass::memory);
@@ -52,14 +51,6 @@ bool is_small_op(const Op& op) {
 class Fusion : public Rewriter {
  public:
   explicit Fusion(const FusionRules& rules) : rules_(rules) {}
-
-  RewriterKind kind() const override { return RewriterKind::fusion; }
-
-  Knowledge needs() const override {
-    Knowledge k;
-    k.timing = k.allocations = k.dataflow = true;
-    return k;
-  }
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     refuse_without_shapes(trace);
@@ -99,8 +90,9 @@ class Fusion : public Rewriter {
     after.notes.push_back(fmt::format(
         "fusion: {} ops became {}; {} intermediates of {} never reach memory; kernels {} -> {}, their traffic {} -> "
         "{}, their time {:.3f} -> {:.3f} ms.",
-        merged.ops, merged.into, merged.vanished, gigabytes(merged.vanished_bytes), was.kernels, is.kernels,
-        gigabytes(was.bytes), gigabytes(is.bytes), to_microseconds(was.time) / 1e3, to_microseconds(is.time) / 1e3));
+        merged.ops, merged.into, merged.vanished, gigabytes_text(merged.vanished_bytes), was.kernels, is.kernels,
+        gigabytes_text(was.bytes), gigabytes_text(is.bytes), to_microseconds(was.time) / 1e3,
+        to_microseconds(is.time) / 1e3));
     const auto unknown = std::count_if(before.ops.begin(), before.ops.end(), [&](const Op& op) {
       return is_small_op(op) && !is_fusable(before, op, rules_);
     });
@@ -114,26 +106,29 @@ class Fusion : public Rewriter {
 
 FusionRules rules_of(const PolicyArguments& a) {
   FusionRules rules;
-  const std::string what = a.choice("what", {"all", "elementwise", "norms"});
+  const std::string& what = a.choice("what");
   rules.scope = what == "all"           ? FusionScope::all
                 : what == "elementwise" ? FusionScope::elementwise
                                         : FusionScope::norms;
-  rules.gemm_epilogues = a.choice("epilogues", {"none", "gemm"}) == "gemm";
-  rules.largest = static_cast<std::size_t>(a.integer("largest", 2, 4096));
+  rules.gemm_epilogues = a.choice("epilogues") == "gemm";
+  rules.largest = static_cast<std::size_t>(a.integer("largest"));
   return rules;
 }
 
 const RegisterPolicy registered{
-    {"fusion",
-     "merges chains of elementwise ops, normalizations and reductions into one kernel each, as torch.compile does",
-     {{"what", "all",
-       "elementwise: elementwise ops, casts and copies; norms: chains around a normalization or a reduction; all: "
-       "both."},
-      {"epilogues", "none",
-       "gemm: what follows a matrix product element by element becomes part of it; none: products stay alone."},
-      {"largest", "64", "ops per kernel, 2 to 4096."}},
-     [](const PolicyArguments& a) -> std::unique_ptr<Rewriter> { return std::make_unique<Fusion>(rules_of(a)); },
-     nullptr}};
+    {.name = "fusion",
+     .sentence = "merges chains of elementwise ops, normalizations and reductions into one kernel each, as "
+                 "torch.compile does",
+     .kind = PolicyKind::fusion,
+     .needs = {.timing = true, .allocations = true, .dataflow = true},
+     .parameters = {choice("what", "all", {"all", "elementwise", "norms"},
+                           "elementwise: elementwise ops, casts and copies; norms: chains around a normalization or a "
+                           "reduction; all: both."),
+                    choice("epilogues", "none", {"none", "gemm"},
+                           "gemm: what follows a matrix product element by element becomes part of it; none: products "
+                           "stay alone."),
+                    integer("largest", 64, {2, 4096}, "ops", "at most in one kernel.")},
+     .make_rewriter = [](const PolicyArguments& a) { return std::make_unique<Fusion>(rules_of(a)); }}};
 
 }  // namespace
 }  // namespace memwall

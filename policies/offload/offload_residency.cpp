@@ -54,10 +54,13 @@ void take_fraction(const StepAnalysis& analysis, std::vector<TransferSchedule>& 
     return analysis.histories[a.storage].touches.front().op < analysis.histories[b.storage].touches.front().op;
   });
   double total = 0, sum = 0;
-  const auto bytes = [&](const TransferSchedule& j) { return static_cast<double>(analysis.trace.storages[j.storage].bytes); };
+  const auto bytes = [&](const TransferSchedule& j) {
+    return static_cast<double>(analysis.trace.storages[j.storage].bytes);
+  };
   for (const TransferSchedule& j : schedules) total += bytes(j);
   std::size_t count = 0;
-  while (count < schedules.size() && sum + bytes(schedules[count]) <= fraction * total) sum += bytes(schedules[count++]);
+  while (count < schedules.size() && sum + bytes(schedules[count]) <= fraction * total)
+    sum += bytes(schedules[count++]);
   schedules.resize(count);
 }
 
@@ -71,10 +74,11 @@ void give_back_reserved(Trace& t, const Trace& base) {
   }
 }
 
-Trace finish(TraceEdit&& edit, const Trace& base, const std::string& note) {
-  Trace result = std::move(edit).apply();
-  give_back_reserved(result, base);
-  result.notes.push_back(note);
+OffloadedStep finish(TraceEdit&& edit, const Trace& base, const TransferSummary& summary, const std::string& what,
+                     const OffloadSettings& settings) {
+  OffloadedStep result{std::move(edit).apply(), summary.storages};
+  give_back_reserved(result.trace, base);
+  result.trace.notes.push_back(summary.sentence(what, settings.to));
   return result;
 }
 
@@ -141,8 +145,8 @@ class WindowCutter {
 };
 
 // Behind a stage the new content there is written on; else the parameter simply lives where the optimizer updates it.
-void adopt_update(TraceEdit& edit, const StepAnalysis& analysis, const OffloadSettings& settings, TransferSchedule& schedule, OpId copy,
-                  StorageId source, bool first) {
+void adopt_update(TraceEdit& edit, const StepAnalysis& analysis, const OffloadSettings& settings,
+                  TransferSchedule& schedule, OpId copy, StorageId source, bool first) {
   edit.remove(copy);
   if (!settings.through.empty()) {
     schedule.refreshes.push_back({copy, source});
@@ -154,7 +158,7 @@ void adopt_update(TraceEdit& edit, const StepAnalysis& analysis, const OffloadSe
 }
 
 void cut_into_intervals(TraceEdit& edit, const StepAnalysis& analysis, const OffloadSettings& settings,
-                     std::vector<TransferSchedule>& schedules) {
+                        std::vector<TransferSchedule>& schedules) {
   const WindowCutter cutter(analysis, schedules, settings.prefetch);
   for (TransferSchedule& schedule : schedules) {
     std::set<OpId> updates;
@@ -173,8 +177,8 @@ void cut_into_intervals(TraceEdit& edit, const StepAnalysis& analysis, const Off
 }
 
 // Storages of a kind that live far and are lent to the device.
-Trace lend(const Trace& trace, const Machine& machine, const Pricer& pricer, const OffloadSettings& settings,
-           StorageKind kind, const std::string& what, Bytes min_bytes) {
+OffloadedStep lend(const Trace& trace, const Machine& machine, const Pricer& pricer, const OffloadSettings& settings,
+                   StorageKind kind, const std::string& what, Bytes min_bytes) {
   const StepAnalysis analysis(trace);
   Candidates candidates;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
@@ -189,9 +193,9 @@ Trace lend(const Trace& trace, const Machine& machine, const Pricer& pricer, con
   take_fraction(analysis, candidates.schedules, settings.fraction);
   TraceEdit edit(trace, machine.host);
   cut_into_intervals(edit, analysis, settings, candidates.schedules);
-  const TransferSummary summary =
-      insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs, std::move(candidates.schedules), false);
-  return finish(std::move(edit), trace, summary.sentence(what, settings.to));
+  const TransferSummary summary = insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs,
+                                                   std::move(candidates.schedules), false);
+  return finish(std::move(edit), trace, summary, what, settings);
 }
 
 // The last touch of the run in which the storage is made, or nothing if no backward pass follows.
@@ -213,8 +217,8 @@ bool copied_away(const StepAnalysis& analysis, const std::vector<Touch>& touches
 
 }  // namespace
 
-Trace offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                          const OffloadSettings& settings) {
+OffloadedStep offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                  const OffloadSettings& settings) {
   const StepAnalysis analysis(trace);
   Candidates candidates;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
@@ -234,13 +238,13 @@ Trace offload_activations(const Trace& trace, const Machine& machine, const Pric
            "storages of kind activation that forward makes and backward reads");
   take_fraction(analysis, candidates.schedules, settings.fraction);
   TraceEdit edit(trace, machine.host);
-  const TransferSummary summary =
-      insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs, std::move(candidates.schedules), true);
-  return finish(std::move(edit), trace, summary.sentence("activations", settings.to));
+  const TransferSummary summary = insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs,
+                                                   std::move(candidates.schedules), true);
+  return finish(std::move(edit), trace, summary, "activations", settings);
 }
 
-Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                        const OffloadSettings& settings) {
+OffloadedStep offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                const OffloadSettings& settings) {
   const StepAnalysis analysis(trace);
   Candidates candidates;
   bool gone = false;
@@ -259,25 +263,33 @@ Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer
            "gradients that backward allocates (zero_grad(set_to_none=True)) and an optimizer reads");
   take_fraction(analysis, candidates.schedules, settings.fraction);
   TraceEdit edit(trace, machine.host);
-  const TransferSummary summary =
-      insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs, std::move(candidates.schedules), false);
+  const TransferSummary summary = insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs,
+                                                   std::move(candidates.schedules), false);
   for (StorageId id = 0; gone && id < trace.storages.size(); ++id) {  // what the step before would have left behind
     const Storage& s = trace.storages[id];
     if (s.kind != StorageKind::gradient || !s.preexisting || !analysis.histories[id].touches.empty()) continue;
     edit.tables().storages[id].preexisting = false;
     if (analysis.histories[id].free != kNoOp) edit.remove(analysis.histories[id].free);
   }
-  return finish(std::move(edit), trace, summary.sentence("gradients", settings.to));
+  return finish(std::move(edit), trace, summary, "gradients", settings);
 }
 
-Trace offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                         const OffloadSettings& settings) {
+OffloadedStep offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                 const OffloadSettings& settings) {
   return lend(trace, machine, pricer, settings, StorageKind::parameter, "parameters", settings.min_bytes);
 }
 
-Trace stream_optimizer_states(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                              const OffloadSettings& settings) {
+OffloadedStep stream_optimizer_states(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                      const OffloadSettings& settings) {
   return lend(trace, machine, pricer, settings, StorageKind::optimizer_state, "optimizer states", 0);
+}
+
+bool moved_before(const Trace& trace, StorageKind kind) {
+  return std::any_of(trace.ops.begin(), trace.ops.end(), [&](const Op& op) {
+    const auto uses = trace.uses_of(op);
+    return op.added && (op.kind == OpKind::copy || op.kind == OpKind::storage_io) &&
+           std::any_of(uses.begin(), uses.end(), [&](const Use& u) { return trace.storages[u.storage].kind == kind; });
+  });
 }
 
 }  // namespace memwall

@@ -9,22 +9,30 @@
 
 namespace memwall {
 
-// Each returns the trace with what it names offloaded, and throws UsageError if the trace has nothing
-// of the kind (of at least settings.min_bytes). Durations come from `pricer`, host costs from `machine`.
+struct OffloadedStep {
+  Trace trace;
+  std::size_t storages = 0;  // that travel; those that stay because a copy would still be in flight are none
+};
+
+// Each offloads what it names, and throws UsageError if the trace has nothing of the kind (of at least
+// settings.min_bytes). Durations come from `pricer`, host costs from `machine`.
 
 // Made in forward, touched again in backward or recompute.
-Trace offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                          const OffloadSettings& settings);
+OffloadedStep offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                  const OffloadSettings& settings);
 // Leave after each backward pass. They come back for the optimizer, or, where a CPU optimizer has
 // copied them, not at all.
-Trace offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                        const OffloadSettings& settings);
+OffloadedStep offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                const OffloadSettings& settings);
 // Live far away. Between two touches they stay if no more than `prefetch` other offloaded
 // parameters are touched: these would already be on their way (DeepSpeed's reuse distance).
-Trace offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                         const OffloadSettings& settings);
+OffloadedStep offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                 const OffloadSettings& settings);
 // The same for optimizer states; the step stays on the GPU.
-Trace stream_optimizer_states(const Trace& trace, const Machine& machine, const Pricer& pricer,
-                              const OffloadSettings& settings);
+OffloadedStep stream_optimizer_states(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                      const OffloadSettings& settings);
+
+// Do copies that a policy added move storages of the kind already?
+bool moved_before(const Trace& trace, StorageKind kind);
 
 }  // namespace memwall

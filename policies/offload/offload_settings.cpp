@@ -1,8 +1,6 @@
 #include "policies/offload/offload_settings.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 
 #include "sim/error.h"
 
@@ -17,40 +15,7 @@ constexpr std::int64_t kDefaultBuffers = 5, kDefaultPrefetch = 1, kDefaultStagin
 // Pipelined sub-groups: one is read, one computed, one written.
 constexpr std::int64_t kPipelineBuffers = 3;
 
-bool given(const PolicyArguments& arguments, const std::string& key) { return arguments.text(key) != kAuto; }
-
-std::int64_t integer_or(const PolicyArguments& arguments, const std::string& key, std::int64_t low, std::int64_t high,
-                        std::int64_t otherwise) {
-  return given(arguments, key) ? arguments.integer(key, low, high) : otherwise;
-}
-
-bool flag_or(const PolicyArguments& arguments, const std::string& key, bool otherwise) {
-  return given(arguments, key) ? arguments.flag(key) : otherwise;
-}
-
 [[noreturn]] void contradiction(const std::string& sentence) { throw UsageError("Policy 'offload': " + sentence); }
-
-void read_what(const std::string& text, OffloadSettings& settings) {
-  const std::vector<std::string> known = {"activations", "optimizer", "gradients", "parameters"};
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find('+', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    bool* flags[] = {&settings.activations, &settings.optimizer, &settings.gradients, &settings.parameters};
-    bool found = false;
-    for (std::size_t i = 0; i < known.size(); ++i) {
-      if (word != known[i]) continue;
-      if (*flags[i]) contradiction("what=" + text + " names '" + word + "' twice.");
-      *flags[i] = found = true;
-    }
-    if (!found) {
-      const std::string nearest = nearest_name(word, known);
-      contradiction("what=" + text + ": '" + word + "' is not one of activations, optimizer, gradients, parameters." +
-                    (nearest.empty() ? "" : " Did you mean '" + nearest + "'?"));
-    }
-    begin = end + 1;
-  }
-}
 
 // Of keys that have no meaning without another.
 void refuse_pointless(const OffloadSettings& s) {
@@ -111,15 +76,10 @@ std::string joining_tier(const OffloadSettings& s, const Machine& machine) {
 
 void require_tier(const std::string& key, const std::string& name, const Machine& machine) {
   if (machine.tier(name) >= 0) return;
-  std::string tiers;
   std::vector<std::string> names;
-  for (const Tier& t : machine.tiers) {
-    tiers += (tiers.empty() ? "" : ", ") + t.name;
-    names.push_back(t.name);
-  }
-  const std::string near = nearest_name(name, names);
+  for (const Tier& t : machine.tiers) names.push_back(t.name);
   contradiction(key + " needs a tier '" + name + "', which machine '" + machine.name + "' does not have; it has " +
-                tiers + "." + (near.empty() ? "" : " Did you mean '" + near + "'?"));
+                listed(names) + "." + did_you_mean(name, names));
 }
 
 void require_joined(const Machine& machine, const std::string& a, const std::string& b, bool pageable) {
@@ -152,55 +112,60 @@ std::string way_through(const OffloadSettings& s, const Machine& machine) {
 }  // namespace
 
 std::vector<ParameterInfo> offload_parameters() {
+  const Unset open{kAuto};
   return {
-      {"what", "", "what leaves the GPU: activations, optimizer, gradients, parameters, joined by '+'"},
-      {"to", "host",
-       "where it goes: host, nvme (through pinned host memory), peer (another GPU's HBM) or another tier of the "
-       "machine"},
-      {"via", kAuto,
-       "where copies are staged on their way: a tier of host memory, or none; by default the host on the way to "
-       "storage, else only where there is no direct route"},
-      {"pinned", kAuto, "1 (the default): page-locked host memory; 0: pageable, every copy blocks the host"},
-      {"stream", kAuto,
-       "to=host: own (the default): copies on streams beside the compute stream; compute: in it, and leaving "
-       "blocks the host, as PyTorch's save_on_cpu"},
-      {"prefetch", kAuto, "how many consuming ops ahead a fetch is issued; 0 = at use; by default 1"},
-      {"buffers", kAuto, "copies in flight before the oldest one's device memory is waited for; by default 5"},
-      {"staging", kAuto, "copies staged on their way: pinned buffers per direction; by default 2, with pipeline=1 3"},
-      {"min_bytes", "1MiB", "smaller storages stay where they are (not asked of optimizer states)"},
-      {"fraction", "1", "share of the eligible bytes that goes, 0 to 1, in the order in which they are made"},
-      {"inputs", "0", "1: activations include the step's inputs"},
-      {"cpu_adam", kAuto,
-       "optimizer: 1 (the default) updates on the CPU, or in the tier where that has compute; 0 streams the states "
-       "through the GPU"},
-      {"pipeline", kAuto, "optimizer on nvme: 1 overlaps reads and writes with the CPU step; by default 0"},
-      {"group", kAuto, "optimizer on nvme: parameters per sub-group; by default 1000000000"}};
+      choices("what", kRequired, {"activations", "optimizer", "gradients", "parameters"}, "what leaves the GPU"),
+      tier("to", "host", "where it goes: nvme through pinned host memory; peer is another GPU's HBM", {"peer"}),
+      tier("via", open,
+           "where copies are staged on their way: a tier of host memory, or none; by default the host on the way to "
+           "storage, else only where there is no direct route",
+           {"none"}),
+      flag("pinned", open, "1 (the default): page-locked host memory; 0: pageable, every copy blocks the host"),
+      choice("stream", open, {"own", "compute"},
+             "to=host: own (the default): copies on streams beside the compute stream; compute: in it, and leaving "
+             "blocks the host, as PyTorch's save_on_cpu"),
+      integer("prefetch", open, {0, 1'000'000}, "ops",
+              "how many consuming ops ahead a fetch is issued; 0 = at use; by default 1"),
+      integer("buffers", open, {0, 1'000'000}, "copies",
+              "in flight before the oldest one's device memory is waited for; by default 5"),
+      integer("staging", open, {1, 1000}, "buffers",
+              "pinned, per direction, where copies are staged on their way; by default 2, with pipeline=1 3"),
+      bytes("min_bytes", "1MiB", 0, "smaller storages stay where they are (not asked of optimizer states)"),
+      number("fraction", 1, {0, 1}, "", "share of the eligible bytes that goes, in the order in which they are made"),
+      flag("inputs", false, "1: activations include the step's inputs"),
+      flag("cpu_adam", open,
+           "optimizer: 1 (the default) updates on the CPU, or in the tier where that has compute; 0 streams the states "
+           "through the GPU"),
+      flag("pipeline", open, "optimizer on nvme: 1 overlaps reads and writes with the CPU step; by default 0"),
+      integer("group", open, {1, 1e15}, "parameters", "optimizer on nvme: per sub-group; by default 1000000000")};
 }
 
 OffloadSettings offload_settings(const PolicyArguments& arguments) {
   OffloadSettings s;
-  read_what(arguments.text("what"), s);
-  s.to = arguments.text("to");
+  for (const std::string& what : arguments.list("what")) {
+    s.activations |= what == "activations";
+    s.optimizer |= what == "optimizer";
+    s.gradients |= what == "gradients";
+    s.parameters |= what == "parameters";
+  }
+  s.to = arguments.tier("to");
   if (s.to == "peer") s.to = "peer_hbm";
-  if (s.to.empty() || s.to == "hbm") contradiction("to=" + s.to + " names no place to go; expected a tier but hbm.");
-  s.via = arguments.text("via");
+  if (s.to == "hbm") contradiction("to=hbm names no place to go; expected a tier but hbm.");
+  s.via = arguments.tier("via");
   for (const char* key : {"pinned", "stream", "prefetch", "buffers", "staging", "cpu_adam", "pipeline", "group"})
-    if (given(arguments, key)) s.given.emplace_back(key);
-  s.pinned = flag_or(arguments, "pinned", true);
-  s.side_streams = s.pinned;
-  if (given(arguments, "stream")) s.side_streams = arguments.choice("stream", {kAuto, "own", "compute"}) == "own";
-  s.prefetch = static_cast<std::uint32_t>(
-      integer_or(arguments, "prefetch", 0, 1'000'000, s.side_streams ? kDefaultPrefetch : 0));
-  s.buffers =
-      static_cast<std::uint32_t>(integer_or(arguments, "buffers", 0, 1'000'000, s.side_streams ? kDefaultBuffers : 0));
-  s.cpu_adam = flag_or(arguments, "cpu_adam", true);
-  s.pipeline = flag_or(arguments, "pipeline", false);
-  s.staging = static_cast<std::uint32_t>(
-      integer_or(arguments, "staging", 1, 1000, s.pipeline ? kPipelineBuffers : kDefaultStaging));
+    if (arguments.is_set(key)) s.given.emplace_back(key);
+  s.pinned = arguments.flag_or("pinned", true);
+  s.side_streams = arguments.is_set("stream") ? arguments.choice("stream") == "own" : s.pinned;
+  s.prefetch = static_cast<std::uint32_t>(arguments.integer_or("prefetch", s.side_streams ? kDefaultPrefetch : 0));
+  s.buffers = static_cast<std::uint32_t>(arguments.integer_or("buffers", s.side_streams ? kDefaultBuffers : 0));
+  s.cpu_adam = arguments.flag_or("cpu_adam", true);
+  s.pipeline = arguments.flag_or("pipeline", false);
+  s.staging =
+      static_cast<std::uint32_t>(arguments.integer_or("staging", s.pipeline ? kPipelineBuffers : kDefaultStaging));
   s.min_bytes = arguments.bytes("min_bytes");
-  s.fraction = arguments.number("fraction", 0, 1);
+  s.fraction = arguments.number("fraction");
   s.inputs = arguments.flag("inputs");
-  s.group = integer_or(arguments, "group", 1, std::numeric_limits<std::int64_t>::max(), kDefaultGroup);
+  s.group = arguments.integer_or("group", kDefaultGroup);
   refuse_pointless(s);
   // What these tiers are is known before the machine is.
   if (s.to == "nvme") s.tier_class = TierClass::storage;

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstdio>
 #include <deque>
 #include <set>
 #include <tuple>
+
+#include "sim/number_text.h"
 
 namespace memwall {
 namespace {
@@ -18,7 +19,7 @@ struct Action {
   InsertionPoint point;
   Kind kind = Kind::leave;
   std::uint32_t schedule = 0, interval = 0;  // refresh: index of the refresh
-  std::uint16_t stream = 0;              // arrive: who waits
+  std::uint16_t stream = 0;                  // arrive: who waits
 
   auto key() const { return std::tuple(point.op, point.after, kind, schedule, interval, stream); }
 };
@@ -26,8 +27,8 @@ struct Action {
 class TransferScheduler {
  public:
   TransferScheduler(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
-                const std::vector<StorageHistory>& histories, const PhaseRuns& runs, std::vector<TransferSchedule> schedules,
-                bool keep_last)
+                    const std::vector<StorageHistory>& histories, const PhaseRuns& runs,
+                    std::vector<TransferSchedule> schedules, bool keep_last)
       : edit_(edit),
         settings_(settings),
         histories_(histories),
@@ -55,7 +56,7 @@ class TransferScheduler {
     bool kept = false;
     StorageId device = kNoStorage;  // the present device storage, while one exists
     StorageId far = kNoStorage;
-    bool far_valid = false;        // its content is the newest
+    bool far_valid = false;            // its content is the newest
     std::uint32_t fetch_done = kNone;  // event of the last fetch
   };
   // Device memory that is given up once `events` have happened.
@@ -195,7 +196,7 @@ class TransferScheduler {
         break;
       case Action::Kind::refresh:
         staging_copies_.write_from_staging(action.point, schedules_[action.schedule].refreshes[action.interval].host,
-                                 schedules_[action.schedule].storage);
+                                           schedules_[action.schedule].storage);
         break;
     }
   }
@@ -333,11 +334,7 @@ class TransferScheduler {
   std::deque<PendingFree> pending_frees_;
 };
 
-std::string megabytes(Bytes bytes) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
-  return text;
-}
+std::string megabytes(Bytes bytes) { return fixed_text(static_cast<double>(bytes) / 1e6, 1) + " MB"; }
 
 }  // namespace
 
@@ -351,8 +348,8 @@ std::string TransferSummary::sentence(const std::string& what, const std::string
 }
 
 TransferSummary insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
-                                const std::vector<StorageHistory>& histories, const PhaseRuns& runs,
-                                std::vector<TransferSchedule> schedules, bool keep_last) {
+                                 const std::vector<StorageHistory>& histories, const PhaseRuns& runs,
+                                 std::vector<TransferSchedule> schedules, bool keep_last) {
   return TransferScheduler(edit, pricer, settings, histories, runs, std::move(schedules), keep_last).run();
 }
 

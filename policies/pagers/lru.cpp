@@ -11,19 +11,16 @@ namespace {
 class LruPager : public Pager {
  public:
   explicit LruPager(const PolicyArguments& arguments)
-      : clock_(arguments.choice("clock", {"host", "device"}) == "host" ? PagerClock::host : PagerClock::device),
-        to_(arguments.text("to")) {}
+      : clock_(arguments.choice("clock") == "host" ? PagerClock::host : PagerClock::device),
+        to_(arguments.list("to")),
+        to_text_(arguments.text("to")) {}
 
   PagerClock clock() const override { return clock_; }
 
   // Looks at the machine only, never at what is to come.
   void plan(const Machine& machine, const Trace&) override {
     targets_.clear();
-    for (std::size_t begin = 0; begin <= to_.size();) {
-      const std::size_t end = std::min(to_.find('+', begin), to_.size());
-      add_target(machine, to_.substr(begin, end - begin));
-      begin = end + 1;
-    }
+    for (const std::string& name : to_) add_target(machine, name);
     if (targets_.size() == 1) add_slower(machine);
   }
 
@@ -48,17 +45,15 @@ class LruPager : public Pager {
  private:
   void add_target(const Machine& machine, const std::string& name) {
     const int tier = machine.tier(name);
-    const std::string head = "Pager 'lru': to=" + to_;
+    const std::string head = "Pager 'lru': to=" + to_text_;
     if (tier < 0) {
-      std::string tiers;
-      for (const Tier& t : machine.tiers) tiers += (tiers.empty() ? "" : ", ") + t.name;
-      throw UsageError(head + " needs a tier" + (name == to_ ? "" : " '" + name + "'") + " that machine '" +
-                       machine.name + "' does not have; it has " + tiers + ".");
+      std::vector<std::string> known;
+      for (const Tier& t : machine.tiers) known.push_back(t.name);
+      throw UsageError(head + " needs a tier" + (to_.size() == 1 ? "" : " '" + name + "'") + " that machine '" +
+                       machine.name + "' does not have; it has " + listed(known) + ".");
     }
     if (machine.tiers[static_cast<std::size_t>(tier)].tier_class == TierClass::device)
       throw UsageError(head + ": '" + name + "' is memory of a GPU; expected tiers of host memory or storage.");
-    if (std::find(targets_.begin(), targets_.end(), tier) != targets_.end())
-      throw UsageError(head + " names '" + name + "' twice.");
     targets_.push_back(tier);
   }
 
@@ -84,20 +79,26 @@ class LruPager : public Pager {
   }
 
   PagerClock clock_;
-  std::string to_;
+  std::vector<std::string> to_;
+  std::string to_text_;
   std::vector<int> targets_;  // tiers, in the order in which they fill
 };
 
 const RegisterPolicy registered{
-    {"lru",
-     "evicts what was least recently used when the GPU is full, to the host, then to NVMe or whatever tiers there are",
-     {{"clock", "host",
-       "host: over the allocator, the host waits for room; device: own address space, faults at kernel start"},
-      {"to", "host",
-       "a tier, and those behind it as each fills (host, then nvme); or tiers joined by '+' in the order in which they "
-       "fill: cxl+host"}},
-     {},
-     [](const PolicyArguments& arguments) { return std::make_unique<LruPager>(arguments); }}};
+    {.name = "lru",
+     .sentence = "evicts what was least recently used when the GPU is full, to the host, then to NVMe or whatever "
+                 "tiers there are",
+     .kind = PolicyKind::pager,
+     .needs = {.allocations = true, .dataflow = true},
+     .ranks = RankRule::one_program,
+     .parameters =
+         {choice(
+              "clock", "host", {"host", "device"},
+              "host: over the allocator, the host waits for room; device: own address space, faults at kernel start"),
+          tiers("to", "host",
+                "a tier, and those behind it as each fills (host, then nvme); or several in the order in which they "
+                "fill: cxl+host")},
+     .make_pager = [](const PolicyArguments& arguments) { return std::make_unique<LruPager>(arguments); }}};
 
 }  // namespace
 }  // namespace memwall

@@ -11,23 +11,12 @@
 
 #include "policies/recompute/recompute.h"
 #include "policies/trace/segments.h"
+#include "sim/byte_units.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 
 namespace memwall {
 namespace {
-
-const std::string kNone = "none";
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find('+', begin), list.size());
-    if (end > begin) words.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
 
 struct Settings {
   std::string mode;  // full, sqrt, every, modules, ops
@@ -39,11 +28,10 @@ struct Settings {
 
 // The mode is named, or follows from the one of every, modules and ops that is given.
 std::string resolve_mode(const PolicyArguments& a) {
-  const std::string named = a.choice("mode", {"auto", "full", "sqrt", "every", "modules", "ops"});
+  const std::string& named = a.choice("mode");
   std::vector<std::string> given;
-  if (a.integer("every", 0, 1'000'000) > 0) given.push_back("every");
-  if (a.text("modules") != kNone) given.push_back("modules");
-  if (a.text("ops") != kNone) given.push_back("ops");
+  for (const char* key : {"every", "modules", "ops"})
+    if (a.is_set(key)) given.emplace_back(key);
   if (given.size() > 1)
     throw UsageError("Policy 'checkpoint': " + given[0] + " and " + given[1] +
                      " are both given; they are different modes, choose one.");
@@ -58,30 +46,21 @@ std::string resolve_mode(const PolicyArguments& a) {
 Settings settings_of(const PolicyArguments& a) {
   Settings s;
   s.mode = resolve_mode(a);
-  s.every = static_cast<std::size_t>(std::max<std::int64_t>(1, a.integer("every", 0, 1'000'000)));
-  if (s.mode == "modules" || s.mode == "ops") s.patterns = split(a.text(s.mode));
-  s.keep_last = a.choice("last", {"recompute", "keep"}) == "keep";
+  s.every = static_cast<std::size_t>(a.integer_or("every", 1));
+  if (s.mode == "modules" || s.mode == "ops") s.patterns = a.list(s.mode);
+  s.keep_last = a.choice("last") == "keep";
   s.rules.early_stop = a.flag("early_stop");
   s.rules.allow_collectives = a.flag("allow_collectives");
-  const std::string outputs = a.choice("outputs", {"auto", "keep", "drop"});
+  const std::string& outputs = a.choice("outputs");
   s.rules.drop_outputs = outputs == "drop" || (outputs == "auto" && s.mode == "ops");
   return s;
 }
-
-std::string gigabytes(Bytes bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
 
 class Checkpoint : public Rewriter {
  public:
   explicit Checkpoint(Settings settings) : s_(std::move(settings)) {}
 
-  RewriterKind kind() const override { return RewriterKind::recompute; }
-
-  Knowledge needs() const override {
-    Knowledge k;
-    k.timing = k.allocations = k.dataflow = true;
-    k.modules = s_.mode == "modules";
-    return k;
-  }
+  Knowledge needs() const override { return {.modules = s_.mode == "modules"}; }
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer&) const override {
     const std::vector<Pass> all = passes(trace);
@@ -145,8 +124,7 @@ class Checkpoint : public Rewriter {
       }
     known.erase("");
     const std::vector<std::string> names(known.begin(), known.end());
-    const std::string nearest = nearest_name(pattern, names);
-    std::string text = nearest.empty() ? "" : " Did you mean '" + nearest + "'?";
+    std::string text = did_you_mean(pattern, names);
     for (std::size_t i = 0; i < names.size() && i < 12; ++i) text += (i == 0 ? " It has: " : ", ") + names[i];
     return names.empty() ? text : text + (names.size() > 12 ? ", …." : ".");
   }
@@ -183,9 +161,10 @@ class Checkpoint : public Rewriter {
     if (refused > 5)
       notes.push_back("checkpoint: " + std::to_string(refused - 5) + " further units are left as they were.");
     notes.push_back("checkpoint: mode=" + s_.mode + ", " + std::to_string(plan.units.size()) + " units (" +
-                    plan.units.front().name + " to " + plan.units.back().name + "), " + gigabytes(dropped) +
-                    " dropped in forward, " + gigabytes(kept) + " kept longer to start from, " + std::to_string(ops) +
-                    " ops of " + std::to_string(std::llround(to_microseconds(again))) + " us computed again" +
+                    plan.units.front().name + " to " + plan.units.back().name + "), " + gigabytes_text(dropped) +
+                    " dropped in forward, " + gigabytes_text(kept) + " kept longer to start from, " +
+                    std::to_string(ops) + " ops of " + std::to_string(std::llround(to_microseconds(again))) +
+                    " us computed again" +
                     (forwards > 1 ? "; all of " + std::to_string(forwards) + " forwards together." : "."));
     if (idle > 0)
       notes.push_back("checkpoint: " + std::to_string(idle) +
@@ -204,23 +183,28 @@ class Checkpoint : public Rewriter {
 };
 
 const RegisterPolicy registered{
-    {"checkpoint",
-     "drops activations in forward and computes them again in backward, unit by unit",
-     {{"mode", "auto",
-       "full: every block is a unit; every: every N blocks are one; sqrt: every sqrt(n) of n blocks; modules, ops: "
-       "those named. auto: the one whose parameter is given, else full. A block is a repeated module (layers.3), or, "
-       "where modules are not known, a segment between articulation points of the dataflow."},
-      {"every", "0", "blocks per unit, 1 or more (0: not given)."},
-      {"modules", kNone, "patterns of module paths, joined by '+'; '*' stands for any letters: layers.*.mlp"},
-      {"ops", kNone, "patterns of operators to compute again, joined by '+': gelu+softmax"},
-      {"outputs", "auto",
-       "keep: what later ops outside of the unit read stays, as torch.utils.checkpoint does; drop: that goes too, as "
-       "selective checkpointing by op does. auto: drop for ops, else keep."},
-      {"early_stop", "1", "1: stop the re-run once all that is needed is back; 0: re-run the whole unit."},
-      {"last", "recompute", "the last unit, which backward needs at once: recompute (as PyTorch does) or keep."},
-      {"allow_collectives", "0", "1: a unit may communicate again when it is re-run; 0: it is left as it was."}},
-     [](const PolicyArguments& a) -> std::unique_ptr<Rewriter> { return std::make_unique<Checkpoint>(settings_of(a)); },
-     nullptr}};
+    {.name = "checkpoint",
+     .sentence = "drops activations in forward and computes them again in backward, unit by unit",
+     .kind = PolicyKind::recompute,
+     .needs = {.timing = true, .allocations = true, .dataflow = true},
+     .parameters =
+         {choice(
+              "mode", "auto", {"auto", "full", "sqrt", "every", "modules", "ops"},
+              "full: every block is a unit; every: every N blocks are one; sqrt: every sqrt(n) of n blocks; modules, "
+              "ops: those named. auto: the one whose parameter is given, else full. A block is a repeated module "
+              "(layers.3), or, where modules are not known, a segment between articulation points of the dataflow."),
+          integer("every", Unset{"0"}, {1, 1'000'000}, "blocks", "blocks per unit."),
+          patterns("modules", Unset{"none"}, "module paths; '*' stands for any letters: layers.*.mlp"),
+          patterns("ops", Unset{"none"}, "operators to compute again: gelu+softmax"),
+          choice("outputs", "auto", {"auto", "keep", "drop"},
+                 "keep: what later ops outside of the unit read stays, as torch.utils.checkpoint does; drop: that goes "
+                 "too, as selective checkpointing by op does. auto: drop for ops, else keep."),
+          flag("early_stop", true, "1: stop the re-run once all that is needed is back; 0: re-run the whole unit."),
+          choice("last", "recompute", {"recompute", "keep"},
+                 "the last unit, which backward needs at once: recompute (as PyTorch does) or keep."),
+          flag("allow_collectives", false,
+               "1: a unit may communicate again when it is re-run; 0: it is left as it was.")},
+     .make_rewriter = [](const PolicyArguments& a) { return std::make_unique<Checkpoint>(settings_of(a)); }}};
 
 }  // namespace
 }  // namespace memwall

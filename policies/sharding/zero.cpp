@@ -8,10 +8,10 @@
 // reduce-scatter in stages 1 and 2, persistent small parameters, copy-in and copy-out) are not modelled.
 #include <fmt/format.h>
 
+#include "policies/sharding/zero_analysis.h"
 #include "policies/sharding/zero_gathers.h"
 #include "policies/sharding/zero_reduction.h"
 #include "policies/sharding/zero_settings.h"
-#include "policies/sharding/zero_analysis.h"
 #include "policies/sharding/zero_update.h"
 #include "sim/policy/registry.h"
 
@@ -27,16 +27,6 @@ Bytes sum(const Trace& trace, const std::vector<StorageId>& storages) {
 class Zero : public Rewriter {
  public:
   explicit Zero(const PolicyArguments& arguments) : settings_(zero_settings(arguments)) {}
-
-  RewriterKind kind() const override { return RewriterKind::sharding; }
-
-  Knowledge needs() const override {
-    Knowledge knowledge;
-    knowledge.timing = true;
-    knowledge.allocations = true;
-    knowledge.dataflow = true;
-    return knowledge;
-  }
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     require_fabric(settings_, machine);
@@ -69,8 +59,8 @@ class Zero : public Rewriter {
         fmt::format("stage {} over {} ranks; at rest a rank keeps {} of {} bytes of parameters, {} of {} of gradients, "
                     "{} of {} of optimizer states",
                     settings_.stage, settings_.ranks, sum(split.trace, analysis.parameters),
-                    sum(trace, analysis.parameters), sum(split.trace, analysis.gradients), sum(trace, analysis.gradients),
-                    sum(split.trace, analysis.states), sum(trace, analysis.states)));
+                    sum(trace, analysis.parameters), sum(split.trace, analysis.gradients),
+                    sum(trace, analysis.gradients), sum(split.trace, analysis.states), sum(trace, analysis.states)));
     add(fmt::format("{} reductions of gradients send {} bytes per rank; largest buffer {} bytes", reduced.buckets,
                     reduced.bytes_sent, reduced.largest_buffer));
     if (settings_.stage > 0)
@@ -93,11 +83,13 @@ class Zero : public Rewriter {
 };
 
 const RegisterPolicy registered{
-    {"zero",
-     "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
-     zero_parameters(),
-     [](const PolicyArguments& arguments) { return std::make_unique<Zero>(arguments); },
-     {}}};
+    {.name = "zero",
+     .sentence = "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
+     .kind = PolicyKind::sharding,
+     .needs = {.timing = true, .allocations = true, .dataflow = true},
+     .ranks = RankRule::one_program,
+     .parameters = zero_parameters(),
+     .make_rewriter = [](const PolicyArguments& arguments) { return std::make_unique<Zero>(arguments); }}};
 
 }  // namespace
 }  // namespace memwall

@@ -8,31 +8,27 @@
 namespace memwall {
 
 std::vector<ParameterInfo> zero_parameters() {
-  return {
-      {"stage", "",
-       "0 = plain data parallel, 1 = optimizer states, 2 = and gradients, 3 = and parameters are split over the ranks"},
-      {"ranks", "", "data-parallel ranks, 2 to 1048576"},
-      {"bucket_bytes", "25MiB", "size of one gradient reduction or parameter gather; a larger tensor goes alone"},
-      {"overlap", "1", "1 = communicate beside compute, 0 = compute waits for every collective"},
-      {"prefetch", "1", "stage 3: 1 = gather the next unit while this one computes; needs overlap=1"},
-      {"reuse_distance", "0",
-       "stage 3: bytes; a gathered parameter is kept if less than this of other parameters is used before it is needed "
-       "again"},
-      {"mode", "paper", "paper = the volumes of Rajbhandari et al. 2020"}};
+  return {integer("stage", kRequired, {0, 3}, "",
+                  "0 = plain data parallel, 1 = optimizer states, 2 = and gradients, 3 = and parameters are split over "
+                  "the ranks"),
+          integer("ranks", kRequired, {2, 1 << 20}, "ranks", "data-parallel ranks"),
+          bytes("bucket_bytes", "25MiB", 1,
+                "size of one gradient reduction or parameter gather; a larger tensor goes alone"),
+          flag("overlap", true, "1 = communicate beside compute, 0 = compute waits for every collective"),
+          flag("prefetch", true, "stage 3: 1 = gather the next unit while this one computes; needs overlap=1"),
+          bytes("reuse_distance", 0, 0,
+                "stage 3: a gathered parameter is kept if less than this of other parameters is used before it is "
+                "needed again"),
+          choice("mode", "paper", {"paper"}, "paper = the volumes of Rajbhandari et al. 2020")};
 }
 
 ZeroSettings zero_settings(const PolicyArguments& arguments) {
-  ZeroSettings settings;
-  settings.stage = static_cast<int>(arguments.integer("stage", 0, 3));
-  settings.ranks = static_cast<std::uint32_t>(arguments.integer("ranks", 2, 1 << 20));
-  settings.bucket = arguments.bytes("bucket_bytes");
-  settings.overlap = arguments.flag("overlap");
-  settings.prefetch = arguments.flag("prefetch") && settings.overlap;
-  settings.reuse_distance = arguments.bytes("reuse_distance");
-  arguments.choice("mode", {"paper"});
-  if (settings.bucket < 1)
-    throw UsageError("Policy 'zero': bucket_bytes=0 leaves no room for a gradient; expected at least 1 byte.");
-  return settings;
+  return {.stage = static_cast<int>(arguments.integer("stage")),
+          .ranks = static_cast<std::uint32_t>(arguments.integer("ranks")),
+          .bucket = arguments.bytes("bucket_bytes"),
+          .overlap = arguments.flag("overlap"),
+          .prefetch = arguments.flag("prefetch") && arguments.flag("overlap"),
+          .reuse_distance = arguments.bytes("reuse_distance")};
 }
 
 void require_fabric(const ZeroSettings& settings, const Machine& machine) {

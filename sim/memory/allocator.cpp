@@ -6,11 +6,8 @@
 namespace memwall {
 
 void refuse_allocator(const std::string& name, const std::vector<std::string>& known) {
-  std::string list;
-  for (const std::string& other : known) list += (list.empty() ? "" : ", ") + other;
-  const std::string nearest = nearest_name(name, known);
-  throw UsageError("There is no allocator '" + name + "'; expected one of: " + list + "." +
-                   (nearest.empty() ? "" : " Did you mean '" + nearest + "'?"));
+  throw UsageError("There is no allocator '" + name + "'; expected one of: " + listed(known) + "." +
+                   did_you_mean(name, known));
 }
 
 namespace {

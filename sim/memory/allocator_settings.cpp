@@ -10,6 +10,7 @@
 
 #include "sim/error.h"
 #include "sim/memory/pytorch_constants.h"
+#include "sim/number_text.h"
 
 namespace memwall {
 namespace {
@@ -242,15 +243,7 @@ const Key& find_key(const std::string& name) {
     if (name == key.name) return key;
     known.emplace_back(key.name);
   }
-  const std::string nearest = nearest_name(name, known);
-  throw UsageError(std::string(kVariable) + ": there is no setting '" + name + "'." +
-                   (nearest.empty() ? "" : " Did you mean '" + nearest + "'?"));
-}
-
-// The shortest text that reads back to the same number.
-std::string shortest(double number) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof(text), number).ptr};
+  throw UsageError(std::string(kVariable) + ": there is no setting '" + name + "'." + did_you_mean(name, known));
 }
 
 // As parse_divisions reads it, equal entries at both ends written once.
@@ -296,14 +289,15 @@ std::string to_string(const AllocatorSettings& settings) {
   add("max_non_split_rounding_mb", s.max_non_split_rounding != s.large_segment_size,
       mebibytes(s.max_non_split_rounding));
   add("large_segment_size_mb", s.large_segment_size != defaults.large_segment_size, mebibytes(s.large_segment_size));
-  add("garbage_collection_threshold", s.garbage_collection_threshold != 0, shortest(s.garbage_collection_threshold));
-  add("per_process_memory_fraction", s.per_process_memory_fraction != 0, shortest(s.per_process_memory_fraction));
+  add("garbage_collection_threshold", s.garbage_collection_threshold != 0,
+      shortest_text(s.garbage_collection_threshold));
+  add("per_process_memory_fraction", s.per_process_memory_fraction != 0, shortest_text(s.per_process_memory_fraction));
   if (s.roundup_power2_divisions != defaults.roundup_power2_divisions)
     add("roundup_power2_divisions", true, divisions_text(s.roundup_power2_divisions));
   add("expandable_segments", s.expandable_segments, "True");
-  add("expandable_segments_reserve", s.expandable_reserve_share != 0, shortest(s.expandable_reserve_share));
+  add("expandable_segments_reserve", s.expandable_reserve_share != 0, shortest_text(s.expandable_reserve_share));
   add("expandable_segments_reserve", s.expandable_reserve != 0,
-      shortest(static_cast<double>(s.expandable_reserve) / 0x1p30) + "G");
+      shortest_text(static_cast<double>(s.expandable_reserve) / 0x1p30) + "G");
   add("pinned_reserve_segment_size_mb", s.pinned_reserve_segment_size != 0, mebibytes(s.pinned_reserve_segment_size));
   return text;
 }

@@ -1,5 +1,5 @@
-// The list of policies. A policy is one file in policies/ that ends with one
-// registration; nothing else in the program knows its name.
+// The list of policies. A policy is one file in policies/ that ends with one registration, which declares what
+// everybody else asks: kind, needs, ranks, parameters. Nothing else in the program knows its name.
 #pragma once
 
 #include <functional>
@@ -8,50 +8,55 @@
 #include <string>
 #include <vector>
 
+#include "sim/policy/arguments.h"
 #include "sim/policy/pager.h"
 #include "sim/policy/rewriter.h"
 
 namespace memwall {
 
-struct ParameterInfo {
-  std::string name;
-  std::string default_value;  // "" = required
-  std::string sentence;       // what it means, its unit, its valid values
+// What a policy changes. Rewriters run in this order, whatever the order of flags.
+enum class PolicyKind : std::uint8_t {
+  precision,
+  batch,
+  fusion,
+  model_parallelism,
+  recompute,
+  sharding,
+  offload,
+  buckets,
+  pager  // decides while the step runs
 };
+std::string_view to_string(PolicyKind kind);
 
-// Settings of one policy as the user gave them: "offload:what=optimizer,to=host". The first may leave out its name if
-// it is the policy's first parameter: "batch:8".
-class PolicyArguments {
- public:
-  PolicyArguments() = default;
-  PolicyArguments(std::string policy, std::map<std::string, std::string> values,
-                  const std::vector<ParameterInfo>& known);
-  // Each throws UsageError naming policy, key, what was found and what is expected.
-  std::string text(const std::string& key) const;
-  std::string choice(const std::string& key, const std::vector<std::string>& allowed) const;
-  std::int64_t integer(const std::string& key, std::int64_t low, std::int64_t high) const;
-  double number(const std::string& key, double low, double high) const;
-  bool flag(const std::string& key) const;
-  Bytes bytes(const std::string& key) const;  // "25MiB", "1e9", "0"
-
- private:
-  std::string policy_;
-  std::map<std::string, std::string> values_;  // defaults filled in
+// Of a trace that holds programs of several ranks.
+enum class RankRule : std::uint8_t {
+  each_alone,  // each rank's program is rewritten by itself, its rendezvous kept
+  one_program  // refused: expects a trace of one rank
 };
+std::string_view to_string(RankRule rule);
 
 struct PolicyInfo {
   std::string name;
   std::string sentence;
-  std::vector<ParameterInfo> parameters;
-  // Exactly one of the two is set.
-  std::function<std::unique_ptr<Rewriter>(const PolicyArguments&)> make_rewriter;
-  std::function<std::unique_ptr<Pager>(const PolicyArguments&)> make_pager;
+  PolicyKind kind = PolicyKind::precision;
+  Knowledge needs{};  // what the trace must know, whatever the arguments
+  RankRule ranks = RankRule::each_alone;
+  bool may_repeat = false;  // several with different arguments compose; else one of a kind has a meaning
+  std::vector<ParameterInfo> parameters{};
+  // By kind, one of the two is set.
+  std::function<std::unique_ptr<Rewriter>(const PolicyArguments&)> make_rewriter{};
+  std::function<std::unique_ptr<Pager>(const PolicyArguments&)> make_pager{};
 };
 
 // All registered policies, by name. Constructed on first use.
 const std::map<std::string, PolicyInfo>& policies();
 
-// Used by the registration objects in policies/*.cpp: `static const RegisterPolicy registered{{...}};`
+// Throws UsageError, naming the nearest valid name.
+const PolicyInfo& policy_named(const std::string& name);
+// The first of that kind by name. REQUIRES: there is one.
+const PolicyInfo& policy_of(PolicyKind kind);
+
+// Used by the registration objects in policies/: `const RegisterPolicy registered{{.name = ...}};`
 struct RegisterPolicy {
   explicit RegisterPolicy(PolicyInfo info);
 };
@@ -64,9 +69,13 @@ struct PolicySpec {
 };
 PolicySpec parse_policy(const std::string& text);
 
-// Applies rewriters in the fixed order of kinds, checking knowledge before and the trace after
-// each. Two rewriters of one kind are refused unless both are offloads of different things. Of a trace of several ranks
-// each rank's program is rewritten alone, its rendezvous kept; sharding and model parallelism are refused there.
+// The names of what is needed and not known: "timing", "allocations", "dataflow", "modules", "shapes".
+std::vector<std::string> missing_knowledge(const Knowledge& needs, const Knowledge& has);
+// Throws UsageError where the trace does not know all that the policy declares, and `more`.
+void require_knowledge(const PolicySpec& spec, const Trace& trace, const Knowledge& more = {});
+
+// Applies rewriters in the fixed order of kinds, checking knowledge before and the trace after each.
+// Throws UsageError for two of one kind, unless they may repeat and differ, and where a rank rule forbids the trace.
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                       const Pricer& pricer);
 

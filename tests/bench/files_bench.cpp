@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/timed_import.h"
 #include "sim/trace/trace.h"
 #include "tests/bench/step_program.h"

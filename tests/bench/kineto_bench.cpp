@@ -10,8 +10,9 @@
 #include <filesystem>
 #include <string>
 
-#include "models/workload/import/timed/timed_import.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/timed/timed_import.h"
 #include "tests/support/gzip.h"
 #include "tests/support/resident_memory.h"
 #include "tests/support/scratch_folder.h"

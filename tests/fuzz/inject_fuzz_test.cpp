@@ -7,8 +7,8 @@
 #include <random>
 
 #include "models/workload/import/cupti/inject_import.h"
-#include "sim/error.h"
 #include "sim/engine/simulation.h"
+#include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/damage.h"
 #include "tests/support/gzip.h"
@@ -122,7 +122,7 @@ class InjectFuzz : public ::testing::Test {
   bool accepted(const std::string& content) {
     write_content(folder_ / "a.mwi", content);
     try {
-      const ImportedTrace imported = import_inject(read_inject(folder_ / "a.mwi"));
+      const ImportedTrace imported = import_cupti_capture(read_inject(folder_ / "a.mwi"));
       EXPECT_EQ(check(imported.trace), std::vector<std::string>());
       SimulationOptions options;
       options.allocator = "ideal";

@@ -3,9 +3,10 @@
 
 #include <random>
 
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/timed_import.h"
-#include "sim/error.h"
 #include "sim/engine/simulation.h"
+#include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gzip.h"
 #include "tests/support/scratch_folder.h"

@@ -1,15 +1,14 @@
 // Does a damaged run file always end in a sentence? Seeded, so that a failure can be repeated.
-#include <cstring>
 #include <random>
 
 #include "sim/error.h"
 #include "tests/support/gpt_trace.h"
+#include "tests/support/run_file_editor.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
-#include "traces/run/file/checksum.h"
+#include "traces/run/analysis/summary.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
-#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {
@@ -34,19 +33,6 @@ class RunFileFuzz : public testing::Test {
       EXPECT_GT(std::string(error.what()).size(), 20u);
       return true;
     }
-  }
-
-  // Makes every checksum right again, as someone would who means harm.
-  static void reseal(std::string& bytes) {
-    std::uint64_t piece = 0, length = bytes.size() - 4096;
-    std::memcpy(&piece, bytes.data() + 32, 8);
-    for (std::uint64_t at = 0, i = 0; at < length; at += piece, ++i) {
-      const std::uint64_t sum = xxh64(bytes.data() + 4096 + at, static_cast<std::size_t>(std::min(piece, length - at)));
-      std::memcpy(bytes.data() + 56 + 8 * i, &sum, 8);
-    }
-    std::memset(bytes.data() + 48, 0, 8);
-    const std::uint64_t own = xxh64(bytes.data(), 4096);
-    std::memcpy(bytes.data() + 48, &own, 8);
   }
 
   ScratchFolder folder_;

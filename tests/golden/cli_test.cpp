@@ -318,7 +318,7 @@ TEST_F(CommandLine, PoliciesThatMakeNoSenseAreRefused) {
 
 TEST_F(CommandLine, ATraceTooPoorForAPolicyIsRefused) {
   refuses("run step.json --policy checkpoint:mode=full -o run.h5", 2, {"needs dataflow", "(--et) adds dataflow"});
-  refuses("run step.json --pager lru", 2, {"which op uses which storage"});
+  refuses("run step.json --pager lru", 2, {"needs dataflow"});
   const std::string inspected = run("inspect step.json --format csv").out;
   for (const char* policy : {"checkpoint", "offload", "zero", "lru"})
     EXPECT_NE(inspected.find("policies," + std::string(policy) + ",possible,no\n"), std::string::npos) << policy << "\n"

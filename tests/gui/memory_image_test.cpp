@@ -91,7 +91,7 @@ TEST(MemoryImage, BeforeKindsAreRead) {
 // The storage that came and went most often, in both themes.
 TEST(MemoryImage, TheLifeOfAStorage) {
   const auto paged = paged_run();
-  std::vector<int> residencies(paged->trace.storages.size());
+  std::vector<int> residencies(paged->trace->storages.size());
   for (const Residency& residency : paged->residency) ++residencies[residency.storage];
   const auto most = static_cast<StorageId>(std::max_element(residencies.begin(), residencies.end()) - residencies.begin());
   ASSERT_GE(residencies[most], 3);

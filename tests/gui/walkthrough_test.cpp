@@ -8,8 +8,9 @@
 #include <QPointer>
 #include <QWheelEvent>
 
-#include "gui/view/canvas/commands.h"
+#include "gui/view/bookmarks.h"
 #include "gui/view/canvas/overview_widget.h"
+#include "gui/view/window/commands.h"
 #include "tests/gui/support/window_fixture.h"
 
 namespace memwall::gui {

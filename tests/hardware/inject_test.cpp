@@ -10,7 +10,7 @@
 #include <set>
 
 #include "models/workload/import/cupti/inject_import.h"
-#include "models/workload/import/cupti/cupti_records.h"
+#include "models/workload/import/cupti/inject_reader.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch_folder.h"
 #include "validate/replay/cuda_backend.h"
@@ -102,7 +102,7 @@ TEST_F(Inject, WritesEveryRecordOfSeveralThreads) {
 TEST_F(Inject, WhatItWritesBecomesATrace) {
   ASSERT_EQ(scene("", "threads 2 rounds 20").code, 0);
   const CuptiCapture capture = read_inject(folder_ / "a.mwi");
-  const ImportedTrace imported = import_inject(capture);
+  const ImportedTrace imported = import_cupti_capture(capture);
   EXPECT_EQ(imported.summary.trace_kernels, 40u);
   EXPECT_EQ(imported.summary.trace_copies, 40u);
   EXPECT_EQ(imported.summary.allocs + imported.summary.frees, 40u);
@@ -277,7 +277,7 @@ TEST_F(Inject, RecordsAProgramOnAGpu) {
   if (r.counts.dropped == 0) {
     EXPECT_EQ(joined, r.work.size()) << "every piece of work has its call";
   }
-  const ImportedTrace imported = import_inject(read_inject(folder_ / "a.mwi"));
+  const ImportedTrace imported = import_cupti_capture(read_inject(folder_ / "a.mwi"));
   EXPECT_EQ(imported.summary.trace_kernels, kernels);
   for (const RefusedActivity& refusal : r.refusals)
     std::printf("not recorded here: %s (%s)\n", r.strings[refusal.activity].c_str(), r.strings[refusal.reason].c_str());

@@ -105,7 +105,7 @@ void expect_equal(const Run& measured, const Run& simulated) {
     EXPECT_EQ(m.bytes, s.bytes) << machine.links[l].name;
     EXPECT_NEAR(to_seconds(m.busy), to_seconds(s.busy), 1e-6) << machine.links[l].name;
   }
-  for (OpId id = 0; id < simulated.trace.ops.size(); ++id) {
+  for (OpId id = 0; id < simulated.trace->ops.size(); ++id) {
     const OpRecord &m = measured.result.records[id], &s = simulated.result.records[id];
     EXPECT_EQ(m.device_reason, s.device_reason) << id;
     EXPECT_EQ(m.device_cause, s.device_cause) << id;

@@ -7,6 +7,7 @@
 
 #include "models/hw/machine_file.h"
 #include "models/workload/import/execution_trace/execution_trace_join.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/shared_data.h"
 #include "traces/run/analysis/accounting.h"

@@ -8,6 +8,7 @@
 #include "models/hw/modelled_step.h"
 #include "models/workload/import/chakra/chakra_import.h"
 #include "models/workload/import/execution_trace/execution_trace_join.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/timed_import.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
@@ -87,7 +88,8 @@ TEST(ExecutionTraceAlone, OtherCapturesHaveTheirCounts) {
   for (int rank = 0; rank < 4; ++rank) {
     const std::string name = "rank" + std::to_string(rank);
     const ImportedStep step = import_execution_trace(*data / ("traces/dlrm_8xv100/" + name + ".et.json.gz"), {});
-    ImportedTrace capture = import_timed_capture(read_kineto(*data / ("traces/dlrm_8xv100/" + name + ".kineto.json.gz")));
+    ImportedTrace capture =
+        import_timed_capture(read_kineto(*data / ("traces/dlrm_8xv100/" + name + ".kineto.json.gz")));
     EXPECT_EQ(count(step.trace, OpKind::collective), count(capture.trace, OpKind::collective)) << name;
     EXPECT_EQ(step.trace.job_ranks, 8U) << name;
     EXPECT_EQ(check(step.trace), std::vector<std::string>{});

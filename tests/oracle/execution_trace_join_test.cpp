@@ -1,5 +1,6 @@
 // Does the join of real captures with their ExecutionTraces find every operator and nearly every byte?
 #include "models/workload/import/execution_trace/execution_trace_join.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 
 #include <gtest/gtest.h>
 

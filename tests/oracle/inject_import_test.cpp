@@ -6,6 +6,7 @@
 
 #include "models/hw/machine_file.h"
 #include "models/workload/import/cupti/inject_import.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/timed_import.h"
 #include "sim/engine/simulation.h"
 #include "tests/support/inject_writer.h"
@@ -43,7 +44,7 @@ class InjectImport : public ::testing::TestWithParam<Case> {
     kineto_ = import_timed_capture(capture_);
     as_injected(capture_).save(folder_ / "a.mwi");
     read_ = read_inject(folder_ / "a.mwi");
-    injected_ = import_inject(read_);
+    injected_ = import_cupti_capture(read_);
   }
 
   // Do ranges of the capture say "## backward ##" or the like? A .mwi file's ranges are heeded, and phases are finer.

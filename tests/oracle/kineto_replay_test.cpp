@@ -14,9 +14,10 @@
 #include <map>
 
 #include "models/hw/machine_file.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/timed_import.h"
-#include "sim/trace/scale.h"
 #include "sim/engine/simulation.h"
+#include "sim/trace/scale.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
 

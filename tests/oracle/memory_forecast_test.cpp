@@ -15,8 +15,9 @@
 #include "models/hw/machine_file.h"
 #include "models/workload/forecast/memory_forecast.h"
 #include "models/workload/forecast/recorded_series.h"
-#include "models/workload/import/timed/timed_import.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/snapshot/snapshot_reader.h"
+#include "models/workload/import/timed/timed_import.h"
 #include "models/workload/memory/allocations.h"
 #include "models/workload/memory/start_state.h"
 #include "sim/trace/repeat.h"
@@ -173,8 +174,8 @@ TEST(MemoryForecastOracle, TheRealSnapshotsThirdStep) {
   std::vector<std::size_t> boundaries;
   for (const RecordedStep& step : table.steps) boundaries.push_back(step.begin);
   boundaries.push_back(table.steps.back().end);
-  const Errors e =
-      report("snapshot, small LM from empty (real)", resample_steps(live_bytes_of(device), boundaries, kStepSamples), 2);
+  const Errors e = report("snapshot, small LM from empty (real)",
+                          resample_steps(live_bytes_of(device), boundaries, kStepSamples), 2);
   EXPECT_EQ(e.steps, 1);
   EXPECT_LE(e.forecast, e.seasonal_naive);
   EXPECT_LT(e.forecast, e.last_value);

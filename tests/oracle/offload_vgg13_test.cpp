@@ -12,8 +12,9 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "models/workload/import/execution_trace/execution_trace_join.h"
-#include "sim/policy/registry.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "sim/engine/simulation.h"
+#include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
 

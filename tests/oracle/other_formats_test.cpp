@@ -10,12 +10,12 @@
 
 #include "models/hw/machine_file.h"
 #include "models/workload/import/bytes/file_text.h"
-#include "models/workload/import/tables/memory_timeline.h"
 #include "models/workload/import/cupti/nsys_import.h"
 #include "models/workload/import/snapshot/snapshot_step.h"
+#include "models/workload/import/tables/memory_timeline.h"
 #include "models/workload/import/tables/triosim_import.h"
-#include "sim/trace/scale.h"
 #include "sim/engine/simulation.h"
+#include "sim/trace/scale.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/snapshots.h"
@@ -43,7 +43,7 @@ class OtherFormats : public ::testing::Test {
 // One training step of a language model on an A100. Counts and phases by SQL: kernels whose launch lies in the range.
 TEST_F(OtherFormats, NsightSystemsStep) {
   const CuptiCapture capture = read_nsys(traces_ / "nsys" / "lm_small_train_a100.sqlite");
-  const ImportedTrace imported = import_nsys(capture);
+  const ImportedTrace imported = import_cupti_capture(capture);
   EXPECT_EQ(check(imported.trace), std::vector<std::string>());
   EXPECT_EQ(imported.summary.trace_kernels, 3655u);
   EXPECT_EQ(imported.summary.trace_copies, 25u);

@@ -12,7 +12,8 @@
 #include <map>
 
 #include "models/hw/machine_file.h"
-#include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/execution_trace/timed_step.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/ranks/collective_rendezvous.h"
 #include "models/workload/import/ranks/rank_join.h"
 #include "sim/engine/simulation.h"

@@ -25,7 +25,13 @@ const Rooms kSim = {"sim", "sim/trace", "sim/machine", "sim/memory", "sim/engine
 const Rooms kPolicy = {"sim", "sim/trace", "sim/machine", "sim/policy", "policies/trace"};
 const Rooms kRun = {"traces/run", "traces/run/analysis", "traces/run/export", "traces/run/file"};
 const Rooms kFiles = all_of({kRun, {"traces/trace", "traces/figure"}});
-const Rooms kStudied = {"models/hw", "models/workload", "models/workload/import", "models/workload/generate",
+// models/workload/import: what every format stands on, what reads captures with times or a profiler's dataflow, and what
+// others ask.
+const Rooms kImported = {"sim", "sim/trace", "models/workload", "models/workload/import/bytes"};
+const Rooms kTimed = all_of({kImported, {"models/workload/import/timed", "models/workload/import/execution_trace"}});
+const Rooms kImport = {"models/workload/import", "models/workload/import/bytes", "models/workload/import/timed",
+                       "models/workload/import/snapshot", "models/workload/import/ranks"};
+const Rooms kStudied = {"models/hw", "models/workload", "models/workload/generate",
                         "models/workload/generate/configuration", "models/workload/memory", "models/workload/forecast", "study"};
 
 const std::map<std::string, Rooms> kMayInclude = {
@@ -38,8 +44,23 @@ const std::map<std::string, Rooms> kMayInclude = {
 
     {"models/hw", {"sim", "sim/trace", "sim/machine"}},
     {"models/workload", {"sim", "sim/trace"}},
-    {"models/workload/import", all_of({kSim, {"models/workload", "models/workload/memory"}})},
-    {"models/workload/generate/configuration", {"sim", "models/workload/import"}},
+    {"models/workload/import/bytes", {"sim"}},
+    {"models/workload/import/timed", kImported},
+    {"models/workload/import/execution_trace", all_of({kImported, {"models/workload/import/timed"}})},
+    {"models/workload/import/kineto", kTimed},
+    {"models/workload/import/mwc", kTimed},
+    {"models/workload/import/chakra", kTimed},
+    {"models/workload/import/cupti", kTimed},
+    {"models/workload/import/snapshot",
+     all_of({kImported, {"sim/memory", "models/workload/import/timed", "models/workload/memory"}})},
+    {"models/workload/import/tables", kTimed},
+    {"models/workload/import",
+     all_of({kTimed, {"models/workload/import/kineto", "models/workload/import/mwc", "models/workload/import/chakra",
+                      "models/workload/import/cupti", "models/workload/import/snapshot",
+                      "models/workload/import/tables"}})},
+    {"models/workload/import/ranks",
+     all_of({kTimed, {"models/workload/import", "models/workload/import/kineto", "models/workload/import/cupti"}})},
+    {"models/workload/generate/configuration", {"sim", "models/workload/import/bytes"}},
     {"models/workload/generate/operators",
      {"sim", "sim/trace", "models/workload", "models/workload/generate/configuration"}},
     {"models/workload/generate/native",
@@ -49,7 +70,7 @@ const std::map<std::string, Rooms> kMayInclude = {
      {"sim", "sim/trace", "models/workload", "models/workload/generate/configuration",
       "models/workload/generate/operators", "models/workload/generate/native"}},
     {"models/workload/memory", {"sim", "sim/trace", "sim/memory"}},
-    {"models/workload/forecast", {"sim", "sim/machine", "models/workload/import", "models/workload/memory"}},
+    {"models/workload/forecast", {"sim", "sim/machine", "models/workload/import/bytes", "models/workload/memory"}},
 
     {"policies/trace", {"sim", "sim/trace", "sim/machine"}},
     {"policies/recompute", kPolicy},
@@ -66,7 +87,7 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"traces/run/file", all_of({kSim, {"traces/run"}})},
     {"traces/run/export", all_of({kSim, {"traces/run", "traces/run/analysis"}})},
 
-    {"study", all_of({kSim, kRun, kStudied, {"policies/batch", "traces/trace"}})},
+    {"study", all_of({kSim, kRun, kImport, kStudied, {"policies/batch", "traces/trace"}})},
 
     {"gui/model", all_of({kSim, kRun, {"traces/figure"}})},
     {"gui/drawing", all_of({kSim, kRun, {"traces/figure", "gui/model"}})},
@@ -88,18 +109,20 @@ const std::map<std::string, Rooms> kMayInclude = {
      all_of({kSim, {"validate/measurement", "validate/replay", "validate/replay/cuda", "validate/bench"}})},
     {"validate/calibrate", all_of({kSim, {"models/hw", "validate/measurement"}})},
     {"validate/report",
-     all_of({kSim, kStudied, kFiles, {"validate/measurement", "validate/replay", "validate/calibrate"}})},
-    {"validate/published", all_of({kSim, kStudied, kRun})},
-    {"validate/transfer", all_of({kSim, {"models/hw", "validate/published"}})},
+     all_of({kSim, kImport, kStudied, kFiles, {"models/workload/import/execution_trace", "models/workload/import/kineto",
+                                      "validate/measurement", "validate/replay", "validate/calibrate"}})},
+    {"validate/published", all_of({kSim, kImport, kStudied, kRun})},
+    {"validate/transfer", all_of({kSim, {"models/hw", "models/workload/import/kineto", "models/workload/import/tables",
+                                         "models/workload/import/timed", "validate/published"}})},
 
     {"cli/print",
-     all_of({kSim, kStudied, kFiles, {"validate/published", "validate/replay", "validate/report", "validate/transfer"}})},
+     all_of({kSim, kImport, kStudied, kFiles, {"validate/published", "validate/replay", "validate/report", "validate/transfer"}})},
     {"cli/live",
-     all_of({kSim, kStudied, {"cli", "cli/print", "validate/measurement", "validate/replay", "validate/bench",
+     all_of({kSim, kImport, kStudied, {"cli", "cli/print", "validate/measurement", "validate/replay", "validate/bench",
                               "validate/calibrate", "validate/report"}})},
-    {"cli", all_of({kSim, kStudied, kFiles, {"cli/print"}})},
+    {"cli", all_of({kSim, kImport, kStudied, kFiles, {"cli/print"}})},
     {"cli/verbs",
-     all_of({kSim, kStudied, kFiles, {"cli", "cli/print", "cli/live", "gui/drawing", "policies/trace",
+     all_of({kSim, kImport, kStudied, kFiles, {"cli", "cli/print", "cli/live", "gui/drawing", "policies/trace",
                                       "validate/measurement", "validate/replay", "validate/calibrate",
                                       "validate/report", "validate/published", "validate/transfer"}})},
 };

@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 
 namespace memwall {
 namespace {
 
-std::string significant(double value) {
-  const double size = std::abs(value);
-  const int decimals = size >= 99.95 || size == 0 ? 0 : size >= 9.995 ? 1 : 2;
-  return fmt::format("{:.{}f}", value, decimals);
-}
+// As kTimeUnits names them, but for the sign of a microsecond.
+constexpr std::array kTimes{ScaledUnit{1e-9, "ns"}, ScaledUnit{1e-6, "\xc2\xb5s"}, ScaledUnit{1e-3, "ms"},
+                            ScaledUnit{1, "s"}};
+constexpr int kDigits = 3;
 
 }  // namespace
 
@@ -30,23 +30,8 @@ std::vector<double> decade_ticks(double low, double high) {
   return ticks;
 }
 
-Unit time_unit(double largest_seconds) {
-  const double size = std::abs(largest_seconds);
-  if (size >= 1) return {1, "s"};
-  if (size >= 1e-3) return {1e-3, "ms"};
-  if (size >= 1e-6) return {1e-6, "\xc2\xb5s"};
-  return {1e-9, "ns"};
-}
-
-Unit byte_unit(double largest, const char* suffix) {
-  const double size = std::abs(largest);
-  double factor = 1;
-  for (const char* const prefix : {"B", "kB", "MB", "GB", "TB"}) {
-    if (size < factor * 999.5 || factor == 1e12) return {factor, std::string(prefix) + suffix};
-    factor *= 1000;
-  }
-  return {1e12, std::string("TB") + suffix};
-}
+ScaledUnit time_unit(double largest_seconds) { return unit_for(largest_seconds, kTimes, kDigits); }
+ScaledUnit byte_unit(double largest) { return unit_for(largest, kDecimalBytes, kDigits); }
 
 double nice_step(double range, int most) {
   assert(most >= 1);
@@ -88,14 +73,8 @@ std::string format_decade(double value) {
 }
 
 std::string format_time(Duration time) {
-  const double seconds = to_seconds(time);
-  const Unit unit = time_unit(seconds);
-  return significant(seconds / unit.factor) + " " + (time.count() == 0 ? "s" : unit.name);
+  return time.count() == 0 ? "0 s" : scaled_text(to_seconds(time), kTimes, kDigits);
 }
-
-std::string format_bytes(double bytes, const char* suffix) {
-  const Unit unit = byte_unit(bytes, suffix);
-  return (unit.factor == 1 ? fmt::format("{:.0f}", bytes) : significant(bytes / unit.factor)) + " " + unit.name;
-}
+std::string format_bytes(double bytes) { return scaled_text(bytes, kDecimalBytes, kDigits); }
 
 }  // namespace memwall

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/byte_units.h"
 #include "sim/units.h"
 
 namespace memwall {
@@ -25,13 +26,9 @@ struct LogScale {
 // The powers of ten within [low, high], ascending. REQUIRES: 0 < low <= high.
 std::vector<double> decade_ticks(double low, double high);
 
-// A unit that keeps the numbers of an axis short: value / factor is what is printed.
-struct Unit {
-  double factor = 1;
-  std::string name;
-};
-Unit time_unit(double largest_seconds);                   // s, ms, us or ns; factor in seconds
-Unit byte_unit(double largest, const char* suffix = "");  // B, kB, MB, GB, TB, by powers of 1000; "/s" for rates
+// The unit that keeps the numbers of an axis short: value / factor is what is printed.
+ScaledUnit time_unit(double largest_seconds);  // s, ms, us or ns
+ScaledUnit byte_unit(double largest);          // B to TB, by powers of 1000; of rates too
 
 // Multiples of 1, 2 or 5 times a power of ten within [low, high], at most `most` of them, ascending.
 // Exactly rounded multiples, so that they print short. REQUIRES: low <= high, most >= 2.
@@ -47,6 +44,8 @@ std::string format_decade(double value);
 
 // For people: three significant digits and a unit: "12.3 ms", "39.3 GB", "1.6 TB/s".
 std::string format_time(Duration time);
-std::string format_bytes(double bytes, const char* suffix = "");
+std::string format_bytes(double bytes);
+inline std::string format_bytes(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
+inline std::string format_rate(double bytes_per_second) { return format_bytes(bytes_per_second) + "/s"; }
 
 }  // namespace memwall

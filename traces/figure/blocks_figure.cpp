@@ -41,9 +41,9 @@ class BlocksDrawing {
     area_.top = y + 18;
     const double strip = chart_.phases.empty() ? 0 : kPhaseStrip;
     figure_.height = area_.bottom() + strip + kBelowInstants;
-    const Unit unit = byte_unit(top_);
+    const ScaledUnit unit = byte_unit(top_);
     draw_instant_axis(figure_, area_, chart_.unit, chart_.begin, chart_.end, strip);
-    draw_value_axis(figure_, area_, top_, unit, "memory (" + unit.name + ")", 9);
+    draw_value_axis(figure_, area_, top_, unit, fmt::format("memory ({})", unit.name), 9);
     draw_phase_strip(figure_, area_, chart_.unit, chart_.phases, chart_.begin, chart_.end);
     for (std::size_t i = 0; i < stack_.bands.size(); ++i) draw_band(stack_.bands[i], i);
     draw_summed();
@@ -83,7 +83,7 @@ class BlocksDrawing {
     if (stack_.summed_blocks > 0)
       entries.push_back(
           {fmt::format("{} smaller than {}, added up", format_tick(static_cast<double>(stack_.summed_blocks), 1),
-                       format_bytes(static_cast<double>(stack_.least))),
+                       format_bytes(stack_.least)),
            palette::kGray});
     for (const MemoryOutline& outline : chart_.outlines)
       entries.push_back({outline.name, palette::kText, LegendMark::line});
@@ -106,8 +106,8 @@ class BlocksDrawing {
     else
       life = fmt::format("from {} {}", format_instant(chart_.unit, block.begin),
                          after ? "to the end" : "to " + format_instant(chart_.unit, block.end));
-    return fmt::format("{}, {}\n{}\nmade in phase {}; {}", format_bytes(static_cast<double>(block.bytes)),
-                       chart_.kinds[block.kind], chart_.sources[block.source], chart_.phase_names[block.phase], life);
+    return fmt::format("{}, {}\n{}\nmade in phase {}; {}", format_bytes(block.bytes), chart_.kinds[block.kind],
+                       chart_.sources[block.source], chart_.phase_names[block.phase], life);
   }
 
   void draw_band(const BlockBand& band, std::size_t number) {
@@ -142,8 +142,8 @@ class BlocksDrawing {
       if (to - from > best) best = to - from, left = from, floor = band.steps[i].floor;
     }
     if (best < kLabelWidth) return;
-    const std::string text = fit_text(
-        format_bytes(static_cast<double>(block.bytes)) + "  " + chart_.sources[block.source], best - 8, kBandText);
+    const std::string text =
+        fit_text(format_bytes(block.bytes) + "  " + chart_.sources[block.source], best - 8, kBandText);
     const auto number = static_cast<std::size_t>(&band - stack_.bands.data());
     figure_.add(Text{{left + 4, (y(floor) + y(floor + block.bytes)) / 2 + 3},
                      text,
@@ -165,11 +165,9 @@ class BlocksDrawing {
     }
     for (std::vector<Point>* points : {&upper, &lower}) points->push_back({area_.right(), points->back().y});
     upper.insert(upper.end(), lower.rbegin(), lower.rend());
-    figure_.add(
-        Polyline{std::move(upper), kNoColor, 1, palette::kGray},
-        fmt::format("{} blocks smaller than {}: at most {}", stack_.summed_blocks,
-                    format_bytes(static_cast<double>(stack_.least)),
-                    format_bytes(static_cast<double>(*std::max_element(stack_.summed.begin(), stack_.summed.end())))));
+    figure_.add(Polyline{std::move(upper), kNoColor, 1, palette::kGray},
+                fmt::format("{} blocks smaller than {}: at most {}", stack_.summed_blocks, format_bytes(stack_.least),
+                            format_bytes(*std::max_element(stack_.summed.begin(), stack_.summed.end()))));
   }
 
   void draw_outline(const MemoryOutline& outline) {
@@ -195,8 +193,7 @@ class BlocksDrawing {
     draw_capacity(figure_, area_, top_, chart_.capacity, occupied_, at < area_.left + area_.width / 2);
     if (stack_.peak == 0) return;
     draw_peak(figure_, area_, {at, y(stack_.peak)},
-              "peak " + format_bytes(static_cast<double>(stack_.peak)) + " requested at " +
-                  format_instant(chart_.unit, stack_.peak_at),
+              "peak " + format_bytes(stack_.peak) + " requested at " + format_instant(chart_.unit, stack_.peak_at),
               [this](double from, double to) {
                 const Scale scale = time_scale(area_, chart_.begin, chart_.end);
                 double highest = area_.bottom();

@@ -25,7 +25,7 @@ std::string print_change(Quantity quantity, double value) {
   return (value < 0 ? "\xe2\x88\x92" : "+") + print(quantity, std::abs(value));
 }
 
-Unit unit_of(Quantity quantity, double largest) {
+ScaledUnit unit_of(Quantity quantity, double largest) {
   return quantity == Quantity::seconds ? time_unit(largest) : byte_unit(largest);
 }
 
@@ -86,7 +86,7 @@ class Comparison {
   }
 
   void draw_scale(Quantity quantity, const Area& area, double full) {
-    const Unit unit = unit_of(quantity, full);
+    const ScaledUnit unit = unit_of(quantity, full);
     const int most = 8;
     const double step = nice_step(full / unit.factor, most - 1);
     for (const double tick : nice_ticks(0, full / unit.factor, most)) {
@@ -144,7 +144,7 @@ class Comparison {
     }
     draw_heading(waterfall.title);
     const Area area{kMargin + 46, y_ + 16, kFigureWidth - 2 * kMargin - 46, kWaterfallHeight};
-    const Unit unit = unit_of(waterfall.quantity, std::max(high, -low));
+    const ScaledUnit unit = unit_of(waterfall.quantity, std::max(high, -low));
     draw_value_axis(figure_, area, std::max(high * 1.08, 1e-12), unit, unit.name, 6);
     const Scale y{0, std::max(high * 1.08, 1e-12), area.bottom(), area.top};
     const double slot = area.width / static_cast<double>(changes.size() + 2);

@@ -40,7 +40,7 @@ void draw_link(Figure& figure, const Area& area, const LinkChart& link, Time beg
   const double highest = *std::max_element(means.begin(), means.end());
   // A link that never carries much is drawn to its bandwidth all the same: that is what it tells.
   const double high = std::max({link.bandwidth, highest, 1.0}) * 1.06;
-  const Unit unit = byte_unit(high, "/s");
+  const ScaledUnit unit = byte_unit(high);
   figure.add(GroupBegin{link.name + ": " + link.note});
   figure.add(Rectangle{area.left, area.top, area.width, area.height, palette::kBand});
   draw_value_axis(figure, area, high, unit, "", 4);
@@ -52,7 +52,7 @@ void draw_link(Figure& figure, const Area& area, const LinkChart& link, Time beg
                   Anchor::start,
                   palette::kFaintText});
   figure.add(Text{{area.right(), area.top - 5},
-                  unit.name + (link.bandwidth > 0 ? ", of " + format_bytes(link.bandwidth, "/s") : ""),
+                  unit.name + std::string("/s") + (link.bandwidth > 0 ? ", of " + format_rate(link.bandwidth) : ""),
                   kSmallSize,
                   Anchor::end,
                   palette::kFaintText});

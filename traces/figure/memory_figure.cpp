@@ -38,9 +38,9 @@ class MemoryDrawing {
     figure_.height = area_.bottom() + strip + kBelowInstants;
     const Bytes highest = highest_value();
     top_ = std::max<double>(1, static_cast<double>(highest) * 1.08);
-    const Unit unit = byte_unit(top_);
+    const ScaledUnit unit = byte_unit(top_);
     draw_instant_axis(figure_, area_, chart_.unit, chart_.begin, chart_.end, strip);
-    draw_value_axis(figure_, area_, top_, unit, "memory (" + unit.name + ")", 7);
+    draw_value_axis(figure_, area_, top_, unit, fmt::format("memory ({})", unit.name), 7);
     draw_phase_strip(figure_, area_, chart_.unit, chart_.phases, chart_.begin, chart_.end);
     draw_layers();
     for (std::size_t i = chart_.outlines.size(); i-- > 0;) draw_outline(chart_.outlines[i], i == 0);
@@ -86,8 +86,8 @@ class MemoryDrawing {
       outline.insert(outline.end(), below.rbegin(), below.rend());
       const Bytes most = *std::max_element(layer.values.begin(), layer.values.end());
       figure_.add(Polyline{std::move(outline), kNoColor, 1, palette::color_of(layer.name)},
-                  layer.name + ": at most " + format_bytes(static_cast<double>(most)) + ", " +
-                      format_bytes(static_cast<double>(layer.values[highest_])) + " at the peak");
+                  layer.name + ": at most " + format_bytes(most) + ", " + format_bytes(layer.values[highest_]) +
+                      " at the peak");
       floor = std::move(ceiling);
     }
   }
@@ -123,9 +123,8 @@ class MemoryDrawing {
     draw_capacity(figure_, area_, top_, chart_.capacity, occupied(), peak_is_left);
     if (peak_.bytes == 0) return;
     const Point at{peak_x(), y(static_cast<double>(peak_.bytes))};
-    const std::string text = "peak " + format_bytes(static_cast<double>(peak_.bytes)) +
-                             (peak_.name.empty() ? "" : " " + peak_.name) + " at " +
-                             format_instant(chart_.unit, peak_.at);
+    const std::string text = "peak " + format_bytes(peak_.bytes) + (peak_.name.empty() ? "" : " " + peak_.name) +
+                             " at " + format_instant(chart_.unit, peak_.at);
     if (chart_.unit == InstantUnit::events || chart_.peak)
       draw_peak(figure_, area_, at, text, [this](double from, double to) {
         double highest = area_.bottom();

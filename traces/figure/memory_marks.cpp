@@ -18,7 +18,7 @@ bool is_near(Bytes capacity, Bytes occupied) {
 
 void draw_capacity(Figure& figure, const Area& area, double top, Bytes capacity, Bytes occupied, bool label_right) {
   if (capacity <= 0) return;
-  const std::string text = "capacity " + format_bytes(static_cast<double>(capacity));
+  const std::string text = "capacity " + format_bytes(capacity);
   if (!is_near(capacity, occupied)) {
     figure.add(Text{{area.right(), area.top - 5}, text + " (far above)", kSmallSize, Anchor::end, palette::kFaintText});
     return;

@@ -45,7 +45,7 @@ double draw_legend(Figure& figure, double left, double top, double right, const 
 
 void draw_time_axis(Figure& figure, const Area& area, Time begin, Time end, double lower) {
   const double low = to_seconds(begin), high = to_seconds(end);
-  const Unit unit = time_unit(std::max(std::abs(low), std::abs(high)));
+  const ScaledUnit unit = time_unit(std::max(std::abs(low), std::abs(high)));
   const Scale scale = time_scale(area, begin, end);
   const int most = std::max(3, static_cast<int>(area.width / 85));
   const double step = nice_step((high - low) / unit.factor, most - 1);
@@ -58,13 +58,13 @@ void draw_time_axis(Figure& figure, const Area& area, Time begin, Time end, doub
   }
   figure.add(Line{{area.left, area.bottom()}, {area.right(), area.bottom()}, palette::kAxis, 0.75});
   figure.add(Text{{area.left + area.width / 2, area.bottom() + lower + 29},
-                  "time (" + unit.name + ")",
+                  fmt::format("time ({})", unit.name),
                   kSmallSize,
                   Anchor::middle,
                   palette::kFaintText});
 }
 
-void draw_value_axis(Figure& figure, const Area& area, double high, const Unit& unit, const std::string& label,
+void draw_value_axis(Figure& figure, const Area& area, double high, const ScaledUnit& unit, const std::string& label,
                      int most) {
   const Scale scale{0, high, area.bottom(), area.top};
   const double step = nice_step(high / unit.factor, most - 1);

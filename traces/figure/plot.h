@@ -39,7 +39,7 @@ double draw_legend(Figure& figure, double left, double top, double right, const 
 void draw_time_axis(Figure& figure, const Area& area, Time begin, Time end, double lower = 0);
 
 // Horizontal grid lines with numbers left of the area, `label` along the axis.
-void draw_value_axis(Figure& figure, const Area& area, double high, const Unit& unit, const std::string& label,
+void draw_value_axis(Figure& figure, const Area& area, double high, const ScaledUnit& unit, const std::string& label,
                      int most);
 
 // The place of an instant within an area.

@@ -162,7 +162,7 @@ class RooflineDrawing {
     const double to = std::min(x_.high, highest / roof.bytes_per_second);
     if (!(from < to)) return;
     const Point a{x_(from), y_(from * roof.bytes_per_second)}, b{x_(to), y_(to * roof.bytes_per_second)};
-    const std::string name = roof.name + " " + format_bytes(roof.bytes_per_second, "/s");
+    const std::string name = roof.name + " " + format_rate(roof.bytes_per_second);
     figure_.add(Line{a, b, palette::kLimit, 1.5}, name);
     slopes_.push_back({a, b, a.x + text_width(name, kSmallSize, true)});
     // Along the line, above its lower end.

@@ -22,7 +22,6 @@ constexpr std::size_t kFewRows = 20;  // up to these rows are tall
 constexpr std::size_t kMostBorders = 3000;
 constexpr Color kFree{0xf1, 0xf1, 0xf1};
 
-std::string bytes_text(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
 std::string count_text(std::size_t count) { return format_tick(static_cast<double>(count), 1); }
 std::string blocks_text(std::size_t count) { return count_text(count) + (count == 1 ? " block" : " blocks"); }
 
@@ -117,14 +116,14 @@ class SegmentMapDrawing {
     std::vector<LegendEntry> entries;
     for (const auto& [kind, bytes] : all.in_use)
       entries.push_back(
-          {fmt::format("{} {}", chart_.kinds[kind], bytes_text(bytes)), palette::color_of(chart_.kinds[kind])});
+          {fmt::format("{} {}", chart_.kinds[kind], format_bytes(bytes)), palette::color_of(chart_.kinds[kind])});
     if (all.pending > 0)
       entries.push_back(
-          {fmt::format("freed, a stream may still use it {} (zigzag)", bytes_text(all.pending)), palette::kGray});
+          {fmt::format("freed, a stream may still use it {} (zigzag)", format_bytes(all.pending)), palette::kGray});
     if (all.free > 0)
-      entries.push_back({fmt::format("free {} in {}", bytes_text(all.free), blocks_text(all.free_blocks)), kFree});
+      entries.push_back({fmt::format("free {} in {}", format_bytes(all.free), blocks_text(all.free_blocks)), kFree});
     if (all.unmapped > 0)
-      entries.push_back({fmt::format("unmapped addresses {} (dashes{})", bytes_text(all.unmapped),
+      entries.push_back({fmt::format("unmapped addresses {} (dashes{})", format_bytes(all.unmapped),
                                      layout_.cut_unmapped ? ", not to scale" : ""),
                          palette::kLightGray, LegendMark::dashes});
     return entries;
@@ -153,10 +152,10 @@ class SegmentMapDrawing {
       for (const MapBlock& block : each.blocks) all.add(block);
     std::string text =
         fmt::format("\xe2\x80\x93 {} segment{}, {}: {} in use, ", count_text(group.segments.size()),
-                    group.segments.size() == 1 ? "" : "s", bytes_text(all.mapped()), bytes_text(all.used));
-    if (all.pending > 0) text += bytes_text(all.pending) + " pending, ";
-    text +=
-        all.free == 0 ? "none free" : fmt::format("{} free in {}", bytes_text(all.free), blocks_text(all.free_blocks));
+                    group.segments.size() == 1 ? "" : "s", format_bytes(all.mapped()), format_bytes(all.used));
+    if (all.pending > 0) text += format_bytes(all.pending) + " pending, ";
+    text += all.free == 0 ? "none free"
+                          : fmt::format("{} free in {}", format_bytes(all.free), blocks_text(all.free_blocks));
     text += not_drawn(number);
     const double width = 1.04 * text_width(group.name, kLabelSize, true) + 4;  // some fonts are wider
     const double room = kFigureWidth - 2 * kMargin - width;
@@ -180,7 +179,7 @@ class SegmentMapDrawing {
     Bytes bytes = 0;
     for (const std::uint32_t number : numbers) bytes += content_of(segment(group, number)).mapped();
     return fmt::format("; not drawn: {} segments too small to be seen, {}", count_text(numbers.size()),
-                       bytes_text(bytes));
+                       format_bytes(bytes));
   }
 
   std::string story_of(const MapPiece& piece) const {
@@ -189,21 +188,21 @@ class SegmentMapDrawing {
       Content content;
       for (std::uint32_t i = piece.first; i < piece.last; ++i) content.add(of.blocks[i]);
       return fmt::format("{}: {} in use, {} pending, {} free", blocks_text(piece.last - piece.first),
-                         bytes_text(content.used), bytes_text(content.pending), bytes_text(content.free));
+                         format_bytes(content.used), format_bytes(content.pending), format_bytes(content.free));
     }
     const MapBlock& block = of.blocks[piece.first];
     switch (block.use) {
       case Use::free:
-        return bytes_text(block.size) + " free";
+        return format_bytes(block.size) + " free";
       case Use::unmapped:
-        return bytes_text(block.size) + " of addresses without memory";
+        return format_bytes(block.size) + " of addresses without memory";
       case Use::pending:
-        return bytes_text(block.size) + " freed, a stream may still use it";
+        return format_bytes(block.size) + " freed, a stream may still use it";
       case Use::in_use:
         break;
     }
-    return fmt::format("{} {}{}\n{}", bytes_text(block.size), chart_.kinds[block.kind],
-                       block.requested == block.size ? "" : ", " + bytes_text(block.requested) + " of them requested",
+    return fmt::format("{} {}{}\n{}", format_bytes(block.size), chart_.kinds[block.kind],
+                       block.requested == block.size ? "" : ", " + format_bytes(block.requested) + " of them requested",
                        chart_.sources[block.source]);
   }
 
@@ -298,8 +297,8 @@ class SegmentMapDrawing {
       const Hole& hole = holes_[i];
       const MapSegment& of = segment(hole.group, hole.segment);
       const std::string text = fmt::format(
-          "{}: {} at {:#x}, {}, {}", i + 1, bytes_text(hole.size), hole.address,
-          of.blocks.size() == 1 ? "a whole segment" : "in a segment of " + bytes_text(content_of(of).mapped()),
+          "{}: {} at {:#x}, {}, {}", i + 1, format_bytes(hole.size), hole.address,
+          of.blocks.size() == 1 ? "a whole segment" : "in a segment of " + format_bytes(content_of(of).mapped()),
           chart_.groups[hole.group].name);
       figure_.add(Text{{kMargin, y + 10},
                        fit_text(text, kFigureWidth - 2 * kMargin, kSmallSize),

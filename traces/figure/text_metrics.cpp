@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/utf8.h"
+
 namespace memwall {
 namespace {
 
@@ -28,18 +30,11 @@ double width_of(std::uint32_t code) {
 }  // namespace
 
 Character first_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1, true};
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return {lead, 1, false};
-  std::uint32_t code = lead & (0x7fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {lead, 1, false};
-    code = code << 6 | (byte(i) & 0x3fu);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  if (overlong || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {lead, 1, false};
+  const std::size_t length = utf8_length(text);
+  std::uint32_t code = static_cast<unsigned char>(text.front());
+  if (length <= 1) return {code, 1, length == 1};
+  code &= 0x7fu >> length;
+  for (const char c : text.substr(1, length - 1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3fu);
   return {code, length, true};
 }
 

@@ -19,7 +19,7 @@ constexpr double kRight = 250;  // for the words beside a bar
 std::vector<Part> parts_of(const TierRow& tier) {
   std::vector<Part> parts;
   for (const TierPart& part : tier.parts)
-    parts.push_back({part.name, static_cast<double>(part.bytes), format_bytes(static_cast<double>(part.bytes))});
+    parts.push_back({part.name, static_cast<double>(part.bytes), format_bytes(part.bytes)});
   return parts;
 }
 
@@ -51,7 +51,7 @@ void draw_tier(Figure& figure, const TierRow& tier, const Area& bar) {
   if (tier.capacity > 0) {
     if (tier.unavailable > 0)
       figure.add(Rectangle{x(usable), bar.top + kBar - 5, x(capacity) - x(usable), 5, palette::kGray},
-                 "not for tensors: " + format_bytes(static_cast<double>(tier.unavailable)));
+                 "not for tensors: " + format_bytes(tier.unavailable));
     figure.add(Line{{x(usable), bar.top - 4}, {x(usable), bar.bottom() + 4}, palette::kLimit, 1.5});
   }
   std::string words = "peak " + format_bytes(used);
@@ -72,8 +72,8 @@ void draw_link(Figure& figure, const TierLinkRow& link, const Area& bar) {
   figure.add(Rectangle{bar.left, bar.top, bar.width, kLinkBar, palette::kBand});
   figure.add(
       Rectangle{bar.left, bar.top, bar.width * std::clamp(link.utilization, 0.0, 1.0), kLinkBar, palette::kOrange});
-  const std::string words = fmt::format("{}, {:.1f} % of {}", format_bytes(static_cast<double>(link.bytes)),
-                                        100 * link.utilization, format_bytes(link.bandwidth, "/s"));
+  const std::string words = fmt::format("{}, {:.1f} % of {}", format_rate(static_cast<double>(link.bytes)),
+                                        100 * link.utilization, format_bytes(link.bandwidth));
   figure.add(Text{{bar.right() + 10, bar.top + kLinkBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText});
 }
 

@@ -10,6 +10,8 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "sim/error.h"
+#include "sim/number_text.h"
+#include "sim/quantile.h"
 #include "validate/calibrate/fitting.h"
 #include "validate/calibrate/measured_rows.h"
 
@@ -131,7 +133,7 @@ Residual residual_of(const FittedNumber& number, const std::string& value, const
     errors.push_back(predicted == measured ? 0 : std::abs(predicted - measured) / std::max(std::abs(measured), 1e-12));
   }
   if (errors.empty()) return residual;
-  residual.median = median_of(errors);
+  residual.median = median(errors);
   residual.worst = *std::max_element(errors.begin(), errors.end());
   return residual;
 }
@@ -172,8 +174,8 @@ void fit_everything(Fitting& f, const CalibrationSettings& settings) {
       f.host ? "This computer in place of a GPU"
              : on_one_line(value_of(f.set.environment, "gpu.name").empty() ? f.base.gpu.name
                                                                            : value_of(f.set.environment, "gpu.name"));
-  f.machine_file.set_text("description", fmt::format("{}, calibrated from measurements of {}; the rest is as in {}.", what,
-                                              f.date, f.base_name));
+  f.machine_file.set_text("description", fmt::format("{}, calibrated from measurements of {}; the rest is as in {}.",
+                                                     what, f.date, f.base_name));
   f.machine_file.mark_unset(fmt::format("not measured; as in {}: ", f.base_name));
 }
 
@@ -194,8 +196,8 @@ Calibration calibrate(const MeasurementSet& measurements, const CalibrationSetti
     const Residual residual = residual_of(number, value_at(values, number.path), machine, *pricer);
     result.residuals.push_back(residual);
     if (number.in_source)
-      f.machine_file.set_source(number.path, fmt::format("measured {}: {}, median residual {}", f.date, number.measurements,
-                                                  percent_text(residual.median)));
+      f.machine_file.set_source(number.path, fmt::format("measured {}: {}, median residual {}", f.date,
+                                                         number.measurements, percent_text(residual.median)));
   }
   note_poor_fits(f, result.residuals);
   result.notes = f.notes;

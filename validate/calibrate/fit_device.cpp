@@ -6,6 +6,7 @@
 
 #include "models/hw/kernel_cost.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 #include "validate/calibrate/fitting.h"
 #include "validate/calibrate/measured_rows.h"
 
@@ -56,7 +57,7 @@ double base_fixed(const Fitting& f) { return to_seconds(efficiency_of(f.base.gpu
 double median_rate(const std::vector<Measurement>& rows, double fixed) {
   std::vector<double> rates;
   for (const Measurement& row : rows) rates.push_back(traffic_of(row) / std::max(row.median - fixed, 0.5 * row.median));
-  return median_of(rates);
+  return median(rates);
 }
 
 // The host back end cannot ask for the size of its caches: the largest working set that is half again as fast
@@ -81,7 +82,7 @@ void fit_cache_capacity(Fitting& f) {
     }
   }
   if (capacities.empty()) return;
-  const double kib = std::max(1.0, std::round(median_of(capacities) / 1024));
+  const double kib = std::max(1.0, std::round(median(capacities) / 1024));
   f.fit("gpu.l2_capacity", kib >= 4096 ? fmt::format("{} MiB", std::llround(kib / 1024)) : fmt::format("{} KiB", kib),
         sentence + ", still faster than memory", used);
 }
@@ -136,7 +137,7 @@ void fit_l2(Fitting& f) {
   }
   // These kernels read and write, and reach a share of what reading alone does: the base's, nobody measured it here.
   const double streaming = f.machine_file.number("gpu.residency.streaming_share", 1);
-  if (!rates.empty()) f.fit("gpu.l2_bandwidth", rate_text(median_of(rates) / streaming), sentence, used);
+  if (!rates.empty()) f.fit("gpu.l2_bandwidth", rate_text(median(rates) / streaming), sentence, used);
   // A cache that were slower than what is behind it would slow every kernel.
   f.require_bandwidth("gpu.l2_bandwidth", hbm, "gpu.hbm.bandwidth");
 }
@@ -227,7 +228,7 @@ double median_share(const Fitting& f, const Products& p) {
   const double peak = f.machine_file.number(fmt::format("gpu.peak.{}.rate", p.benchmark->peak));
   std::vector<double> shares;
   for (const Measurement& row : p.large) shares.push_back(std::min(1.0, flops_of(row) / row.median / peak));
-  return median_of(shares);
+  return median(shares);
 }
 
 // The smallest product, if it is mostly not arithmetic, or shows that the base's is too long.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/error.h"
+#include "sim/quantile.h"
 #include "validate/calibrate/fitting.h"
 #include "validate/calibrate/measured_rows.h"
 
@@ -53,7 +54,7 @@ void fit_call(Fitting& f, const CallBenchmark& call) {
       throw InputError(fmt::format("{}: {} are too long for a call; expected at most {}.", row_name(row),
                                    time_text(row.median), time_text(kLongestCall)));
   }
-  double seconds = median_of(medians);
+  double seconds = median(medians);
   if (seconds < 0 && !call.negative) {
     f.notes.push_back(fmt::format("{} is {}; {} is taken as 0.", call.benchmark, time_text(seconds), call.path));
     seconds = 0;
@@ -89,7 +90,7 @@ std::string threads_sentence(const std::vector<Measurement>& rows) {
 double median_rate(const std::vector<Measurement>& rows) {
   std::vector<double> rates;
   for (const Measurement& row : rows) rates.push_back(size_of(row) / row.median);
-  return median_of(rates);
+  return median(rates);
 }
 
 void require_possible(const Measurement& row, double rate) {

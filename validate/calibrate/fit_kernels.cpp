@@ -10,6 +10,7 @@
 
 #include "models/hw/kernel_cost.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 #include "validate/calibrate/fitting.h"
 #include "validate/calibrate/measured_rows.h"
 
@@ -88,11 +89,13 @@ double seconds_in_memory(const Fitting& f, double bytes, double share) {
   if (l2 > 0 && f.machine_file.has("gpu.residency.kept")) {
     const double kept = f.machine_file.number("gpu.residency.kept"), lost = f.machine_file.number("gpu.residency.lost");
     const double gone = std::clamp((bytes / l2 - kept) / (lost - kept), 0.0, 1.0) * bytes;
-    return (bytes - gone) / (f.machine_file.number("gpu.l2_bandwidth") * f.machine_file.number("gpu.residency.streaming_share")) +
+    return (bytes - gone) /
+               (f.machine_file.number("gpu.l2_bandwidth") * f.machine_file.number("gpu.residency.streaming_share")) +
            gone / (f.machine_file.number("gpu.hbm.bandwidth") * share);
   }
   const double missing = l2 > 0 ? bytes * std::min(1.0, bytes / l2) : bytes;
-  return std::max(bytes / f.machine_file.number("gpu.l2_bandwidth"), missing / (f.machine_file.number("gpu.hbm.bandwidth") * share));
+  return std::max(bytes / f.machine_file.number("gpu.l2_bandwidth"),
+                  missing / (f.machine_file.number("gpu.hbm.bandwidth") * share));
 }
 
 struct ClassFit {
@@ -112,7 +115,7 @@ ClassFit fit_of(const Fitting& f, const std::vector<Measurement>& rows, const st
     std::vector<double> shares;
     for (const Measurement& row : largest)
       shares.push_back(std::min(1.0, traffic_of(row) / (std::max(row.median - fit.fixed, 0.5 * row.median) * hbm)));
-    if (!shares.empty()) fit.share = median_of(shares);
+    if (!shares.empty()) fit.share = median(shares);
     const double moving = seconds_in_memory(f, traffic_of(smallest), fit.share);
     const double left = std::max(0.0, smallest.median - moving);
     fit.fixed_known = moving <= 0.5 * smallest.median || left < base_fixed;
@@ -161,7 +164,7 @@ void lift_hbm(Fitting& f) {
     const double fixed = f.machine_file.number(path_of(c.name, "fixed"), 0);
     for (const Measurement& row : largest)
       rates.push_back(traffic_of(row) / std::max(row.median - fixed, 0.5 * row.median));
-    const double rate = median_of(rates);
+    const double rate = median(rates);
     if (rate > 1.5 * hbm)
       throw InputError(fmt::format("{}: {} are more than the memory carries, {} by the hbm benchmarks; expected less.",
                                    row_name(largest.front()), rate_text(rate), rate_text(hbm)));
@@ -192,21 +195,21 @@ void carry_over(Fitting& f) {
     if (!f.machine_file.has(share)) continue;
     if (!was_fitted(f, share))
       f.machine_file.set(share, plain_text(std::min(1.0, reached * e.memory / reference)),
-                  fmt::format("not measured; in proportion to {} as in {} ({} to {})", whose, f.base_name,
-                              plain_text(e.memory), plain_text(reference)));
+                         fmt::format("not measured; in proportion to {} as in {} ({} to {})", whose, f.base_name,
+                                     plain_text(e.memory), plain_text(reference)));
     if (const std::string backward = path_of(name, "backward_share"); f.machine_file.has(backward)) {
       const double now = f.machine_file.number(share);
       f.machine_file.set(backward, plain_text(std::min(1.0, e.backward_memory * now / e.memory)),
-                  fmt::format("not measured; in proportion to the forward as in {}", f.base_name));
+                         fmt::format("not measured; in proportion to the forward as in {}", f.base_name));
     }
     // On the host back end one loop does the arithmetic of every class.
     if (!f.host) continue;
     if (!was_fitted(f, path_of(name, "fixed")) && was_fitted(f, path_of("elementwise", "fixed")))
       f.machine_file.set(path_of(name, "fixed"), time_text(f.machine_file.number(path_of("elementwise", "fixed"))),
-                  "not measured; as elementwise: the host back end has one loop for every class");
+                         "not measured; as elementwise: the host back end has one loop for every class");
     if (!was_fitted(f, compute))
       f.machine_file.set(compute, plain_text(products),
-                  "not measured; as gemm: the host back end has one loop for every class");
+                         "not measured; as gemm: the host back end has one loop for every class");
   }
 }
 

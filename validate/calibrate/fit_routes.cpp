@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/error.h"
+#include "sim/quantile.h"
 #include "validate/calibrate/fitting.h"
 #include "validate/calibrate/measured_rows.h"
 
@@ -130,7 +131,8 @@ struct DuplexShare {
   double share = 0;               // of the link's bandwidth
 };
 
-DuplexShare duplex_share(const Fitting& fitting, const std::string& direction, const char* route, const std::string& link) {
+DuplexShare duplex_share(const Fitting& fitting, const std::string& direction, const char* route,
+                         const std::string& link) {
   DuplexShare result;
   double largest = 0;
   for (const Measurement& row : time_rows(fitting.set, "copy_both_pinned")) {
@@ -155,7 +157,7 @@ DuplexShare duplex_share(const Fitting& fitting, const std::string& direction, c
                       row_name(row), rate_text(rate), rate_text(fitting.machine_file.number(path + ".bandwidth"))));
     shares.push_back(std::min(1.0, rate / bandwidth));
   }
-  result.share = median_of(shares);
+  result.share = median(shares);
   return result;
 }
 

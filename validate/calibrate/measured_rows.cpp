@@ -6,10 +6,14 @@
 #include <cmath>
 #include <map>
 
+#include "sim/byte_units.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 
 namespace memwall {
 namespace {
+
+constexpr int kDigits = 4;
 
 constexpr double kLargestSize = 0x1p60;
 
@@ -46,13 +50,6 @@ void require_growth(const std::vector<const Measurement*>& rows) {
     if (slowest && row->median < 0.8 * slowest->median && std::max(row->high, row->median) < slowest->low)
       refuse_fall(*slowest, *row);
   }
-}
-
-std::string scaled(double value, const std::vector<std::pair<double, const char*>>& units) {
-  std::size_t chosen = 0;
-  for (std::size_t i = 0; i < units.size(); ++i)
-    if (std::abs(value) >= 0.9995 * units[i].first) chosen = i;
-  return fmt::format("{:.4g} {}", value / units[chosen].first, units[chosen].second);
 }
 
 }  // namespace
@@ -93,7 +90,7 @@ std::vector<SizedTime> times_by_size(const std::vector<Measurement>& rows) {
                    [](const Measurement* a, const Measurement* b) { return size_of(*a) < size_of(*b); });
   require_growth(ascending);
   std::vector<SizedTime> times;
-  for (const auto& [bytes, medians] : by_size) times.push_back({bytes, median_of(medians), spread[bytes]});
+  for (const auto& [bytes, medians] : by_size) times.push_back({bytes, median(medians), spread[bytes]});
   return times;
 }
 
@@ -107,26 +104,16 @@ std::string sizes_sentence(const std::vector<Measurement>& rows) {
                      size_text(sizes.back()));
 }
 
-std::string size_text(double bytes) {
-  const auto whole = static_cast<long long>(std::llround(bytes));
-  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  long long value = whole;
-  std::size_t unit = 0;
-  for (; unit + 1 < std::size(units) && value != 0 && value % 1024 == 0; ++unit) value /= 1024;
-  return fmt::format("{} {}", value, units[unit]);
-}
-
-std::string rate_text(double rate) {
-  return scaled(rate, {{1, "B/s"}, {1e3, "kB/s"}, {1e6, "MB/s"}, {1e9, "GB/s"}, {1e12, "TB/s"}});
-}
+std::string size_text(double bytes) { return exact_bytes_text(std::llround(bytes)); }
+std::string rate_text(double rate) { return scaled_text(rate, kDecimalBytes, kDigits, TrailingZeros::dropped) + "/s"; }
 std::string flops_text(double rate) {
-  return scaled(rate, {{1, "FLOP/s"}, {1e9, "GFLOP/s"}, {1e12, "TFLOP/s"}, {1e15, "PFLOP/s"}});
+  static constexpr std::array units{ScaledUnit{1, "FLOP/s"}, ScaledUnit{1e9, "GFLOP/s"}, ScaledUnit{1e12, "TFLOP/s"},
+                                    ScaledUnit{1e15, "PFLOP/s"}};
+  return scaled_text(rate, units, kDigits, TrailingZeros::dropped);
 }
 std::string time_text(double seconds) {
-  if (seconds == 0) return "0 us";
-  return scaled(seconds, {{1e-12, "ps"}, {1e-9, "ns"}, {1e-6, "us"}, {1e-3, "ms"}, {1, "s"}});
+  return seconds == 0 ? "0 us" : scaled_text(seconds, kTimeUnits, kDigits, TrailingZeros::dropped);
 }
 std::string plain_text(double number) { return fmt::format("{:.4g}", number); }
-std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 }  // namespace memwall

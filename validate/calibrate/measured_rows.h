@@ -30,11 +30,10 @@ std::vector<SizedTime> times_by_size(const std::vector<Measurement>& rows);
 std::string sizes_sentence(const std::vector<Measurement>& rows);
 
 // Figures as a machine file has them: four significant digits, a fitting unit.
-std::string size_text(double bytes);  // exact: "64 KiB", "84929347584 B"
+std::string size_text(double bytes);  // exact: "64 KiB", "12345 B"
 std::string rate_text(double bytes_per_second);
 std::string flops_text(double flops_per_second);
 std::string time_text(double seconds);
 std::string plain_text(double number);
-std::string percent_text(double share);  // "1.2 %"
 
 }  // namespace memwall

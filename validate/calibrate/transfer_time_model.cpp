@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/machine/machine.h"
+#include "sim/quantile.h"
 
 namespace memwall {
 namespace {
@@ -32,9 +33,9 @@ double latency_at(const std::vector<SizedTime>& times, double bandwidth, std::si
   for (std::size_t i = 0; i < ends; ++i)
     for (std::size_t j = i + 1; j < ends; ++j)
       slopes.push_back((times[j].seconds - times[i].seconds) / (times[j].bytes - times[i].bytes));
-  if (!slopes.empty()) slope = std::max(slope, median_of(slopes));
+  if (!slopes.empty()) slope = std::max(slope, median(slopes));
   for (std::size_t i = 0; i < ends; ++i) found.push_back(times[i].seconds - times[i].bytes * slope);
-  return std::max(0.0, median_of(found));
+  return std::max(0.0, median(found));
 }
 
 void fit_line(const std::vector<SizedTime>& times, bool fastest_at_large, TransferTimeModel& law) {
@@ -44,7 +45,7 @@ void fit_line(const std::vector<SizedTime>& times, bool fastest_at_large, Transf
     std::vector<double> rates;
     for (std::size_t i = times.size() - large; i < times.size(); ++i)
       rates.push_back(times[i].bytes / moving_seconds(times[i], law.latency));
-    law.bandwidth = median_of(rates);
+    law.bandwidth = median(rates);
     law.latency = latency_at(times, law.bandwidth, ends);
   }
   if (fastest_at_large) return;
@@ -163,13 +164,6 @@ TransferTimeModel fit_transfer_time(std::vector<SizedTime> times, bool fastest_a
   for (std::size_t i = 0; i < times.size(); ++i) law.efficiency.emplace_back(times[i].bytes, shares[i]);
   drop_needless_points(times, law);
   return law;
-}
-
-double median_of(std::vector<double> values) {
-  assert(!values.empty());
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 }  // namespace memwall

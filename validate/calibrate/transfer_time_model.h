@@ -4,8 +4,8 @@
 // The estimator, which outliers in single rows do not move much; sizes whose times spread by over a quarter
 // count in the curve only, unless there are hardly others:
 //   bandwidth   median over the (at most three) largest sizes of bytes / (seconds - latency); where a smaller
-//               size was faster, firmly, by more than a twentieth and its spread, its rate instead. Where small sizes are
-//               served by a cache, the largest size alone
+//               size was faster, firmly, by more than a twentieth and its spread, its rate instead. Where small sizes
+//               are served by a cache, the largest size alone
 //   latency     where the line through the (at most three) smallest sizes, by the median of its slopes but at
 //               least 1 / bandwidth, meets no bytes; at least 0. The two are repeated until they agree
 //   efficiency  what is left at each size, by least squares of relative errors over their spread among curves that
@@ -33,8 +33,5 @@ struct TransferTimeModel {
 // `fastest_at_large`: sizes that a cache serves must not count as bandwidth. More than 64 sizes are thinned
 // evenly. REQUIRES: at least 2 sizes, ascending, all figures positive.
 TransferTimeModel fit_transfer_time(std::vector<SizedTime> times, bool fastest_at_large);
-
-// Of the middle two the mean. REQUIRES: not empty.
-double median_of(std::vector<double> values);
 
 }  // namespace memwall

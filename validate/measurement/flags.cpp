@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "sim/byte_units.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -16,20 +17,6 @@ const FlagDescription kHelp{"--help", "", "print this and stop", true};
 bool read_number(const std::string& text, double& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
-}
-
-// 0 where it is no unit.
-double unit_bytes(const std::string& unit) {
-  static const std::map<std::string, double> units{{"", 1},         {"B", 1},        {"KiB", 0x1p10}, {"MiB", 0x1p20},
-                                                   {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"KB", 1e3},     {"MB", 1e6},
-                                                   {"GB", 1e9},     {"TB", 1e12}};
-  const auto found = units.find(unit);
-  return found == units.end() ? 0 : found->second;
-}
-
-std::string plain(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 [[noreturn]] void refuse(const std::string& name, const std::string& value, const std::string& expected) {
@@ -101,7 +88,7 @@ double Flags::number(const std::string& name, double fallback, double lowest, do
   if (!given(name)) return fallback;
   double value = 0;
   if (!read_number(text(name), value) || value < lowest || value > highest)
-    refuse(name, text(name), "a number from " + plain(lowest) + " to " + plain(highest));
+    refuse(name, text(name), "a number from " + shortest_text(lowest) + " to " + shortest_text(highest));
   return value;
 }
 
@@ -119,12 +106,9 @@ std::uint64_t Flags::count(const std::string& name, std::uint64_t fallback, std:
 std::uint64_t Flags::bytes(const std::string& name, std::uint64_t fallback) const {
   if (!given(name)) return fallback;
   const std::string& word = values_.at(name).back();
-  const std::size_t digits = std::min(word.find_first_not_of("0123456789."), word.size());
-  const std::size_t unit = std::min(word.find_first_not_of(' ', digits), word.size());
-  double value = 0;
-  if (!read_number(word.substr(0, digits), value) || (value *= unit_bytes(word.substr(unit))) < 1 || value > 0x1p62)
-    refuse(name, word, "a size such as 4096, 64KiB, 1.5GiB or 2GB");
-  return static_cast<std::uint64_t>(std::llround(value));
+  const std::optional<Bytes> bytes = parse_bytes(word);
+  if (!bytes || *bytes < 1) refuse(name, word, "a size such as 4096, 64KiB, 1.5GiB or 2GB");
+  return static_cast<std::uint64_t>(*bytes);
 }
 
 std::string Flags::choice(const std::string& name, const std::string& fallback,

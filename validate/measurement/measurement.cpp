@@ -5,13 +5,18 @@
 #include <charconv>
 #include <cmath>
 
+#include "sim/quantile.h"
+
 namespace memwall {
 
 std::string to_string(MeasurementStatus status) {
   switch (status) {
-    case MeasurementStatus::measured: return "measured";
-    case MeasurementStatus::not_applicable: return "not_applicable";
-    case MeasurementStatus::failed: return "failed";
+    case MeasurementStatus::measured:
+      return "measured";
+    case MeasurementStatus::not_applicable:
+      return "not_applicable";
+    case MeasurementStatus::failed:
+      return "failed";
   }
   return "";
 }
@@ -40,16 +45,9 @@ std::vector<Measurement> MeasurementSet::of(const std::string& benchmark) const 
 
 void summarize_samples(std::vector<double> samples, Measurement& m) {
   assert(!samples.empty());
-  std::sort(samples.begin(), samples.end());
-  const auto quantile = [&](double q) {
-    const double at = q * static_cast<double>(samples.size() - 1);
-    const std::size_t below = static_cast<std::size_t>(at);
-    const std::size_t above = std::min(below + 1, samples.size() - 1);
-    return samples[below] + (samples[above] - samples[below]) * (at - static_cast<double>(below));
-  };
-  m.median = quantile(0.5);
-  m.low = quantile(0.1);
-  m.high = quantile(0.9);
+  m.median = interpolated_quantile(samples, 0.5);
+  m.low = interpolated_quantile(samples, 0.1);
+  m.high = interpolated_quantile(samples, 0.9);
   m.samples = static_cast<std::uint32_t>(samples.size());
 }
 

@@ -10,6 +10,7 @@
 #include "models/hw/collective_cost.h"
 #include "models/hw/kernel_cost.h"
 #include "models/hw/storage_cost.h"
+#include "sim/byte_units.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -20,12 +21,7 @@ using Rows = std::vector<CsvTableRow>;
 
 constexpr double kGiga = 1e9, kKibi = 1024;
 
-std::string size_text(double bytes) {
-  static constexpr std::array<const char*, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
-  return fmt::format("{:.4g} {}", bytes, kUnits[unit]);
-}
+std::string size_text(double bytes) { return scaled_text(bytes, kBinaryBytes, 4, TrailingZeros::dropped); }
 
 bool filled(const CsvTableRow& row, const std::string& column) { return row.has(column) && !row.text(column).empty(); }
 

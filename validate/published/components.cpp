@@ -7,6 +7,7 @@
 
 #include "models/hw/machine_file.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 #include "validate/published/component_points.h"
 
 namespace memwall {
@@ -30,11 +31,8 @@ void summarize(ComponentCheck& check) {
   std::vector<double> residuals;
   for (const ComponentPoint& point : check.points) residuals.push_back(point.residual());
   check.worst = static_cast<std::size_t>(std::max_element(residuals.begin(), residuals.end()) - residuals.begin());
-  std::sort(residuals.begin(), residuals.end());
-  const std::size_t n = residuals.size();
-  check.median = n % 2 == 1 ? residuals[n / 2] : (residuals[n / 2 - 1] + residuals[n / 2]) / 2;
-  const double rank = std::ceil(0.9 * static_cast<double>(n));
-  check.p90 = residuals[std::min(n - 1, static_cast<std::size_t>(std::max(0.0, rank - 1)))];
+  check.median = median(residuals);
+  check.p90 = lower_quantile(residuals, 0.9);
 }
 
 }  // namespace

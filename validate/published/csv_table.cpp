@@ -4,34 +4,12 @@
 
 #include <charconv>
 #include <cmath>
-#include <sstream>
 
 #include "models/workload/import/bytes/file_text.h"
+#include "sim/csv.h"
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
-
-// Cells of one line; a quoted cell may hold commas, and a doubled quote stands for one.
-std::vector<std::string> split(const std::string& line) {
-  std::vector<std::string> cells(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"') {
-      cells.back() += line[++i];
-    } else if (line[i] == '"') {
-      quoted = !quoted;
-    } else if (line[i] == ',' && !quoted) {
-      cells.emplace_back();
-    } else if (line[i] != '\r') {
-      cells.back() += line[i];
-    }
-  }
-  return cells;
-}
-
-}  // namespace
-
 void CsvTableRow::fail(const std::string& sentence) const { throw InputError(place_ + ": " + sentence); }
 
 const std::string& CsvTableRow::text(const std::string& column) const {
@@ -57,16 +35,14 @@ std::int64_t CsvTableRow::integer(const std::string& column) const {
 }
 
 std::vector<CsvTableRow> read_csv_table(const std::filesystem::path& path, std::size_t* left_out) {
-  std::istringstream lines(read_file_text(path, std::size_t{1} << 26));
+  const std::string text = read_file_text(path, std::size_t{1} << 26);
+  CsvReader reader(text, path.string());
   std::vector<std::string> columns;
   std::vector<CsvTableRow> rows;
-  std::string line;
-  for (std::size_t number = 1; std::getline(lines, line); ++number) {
-    if (line.empty() || line == "\r" || line[0] == '#') continue;
-    std::vector<std::string> cells = split(line);
-    const std::string place = fmt::format("{}:{}", path.string(), number);
+  while (reader.next_filled("#")) {
+    const auto& cells = reader.cells();
     if (columns.empty()) {
-      columns = std::move(cells);
+      columns.assign(cells.begin(), cells.end());
       continue;
     }
     if (cells.size() != columns.size() && left_out) {
@@ -74,10 +50,10 @@ std::vector<CsvTableRow> read_csv_table(const std::filesystem::path& path, std::
       continue;
     }
     if (cells.size() != columns.size())
-      throw InputError(fmt::format("{}: found {} cells, expected {}.", place, cells.size(), columns.size()));
+      reader.fail(fmt::format("found {} cells, expected {}.", cells.size(), columns.size()));
     std::map<std::string, std::string> named;
-    for (std::size_t i = 0; i < cells.size(); ++i) named.emplace(columns[i], std::move(cells[i]));
-    rows.emplace_back(place, std::move(named));
+    for (std::size_t i = 0; i < cells.size(); ++i) named.emplace(columns[i], cells[i]);
+    rows.emplace_back(fmt::format("{}:{}", path.string(), reader.line()), std::move(named));
   }
   if (columns.empty())
     throw InputError(fmt::format("{}: found no table; expected a line of column names.", path.string()));

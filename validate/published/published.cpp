@@ -10,6 +10,7 @@
 #include "models/workload/generate/configuration/workload_limits.h"
 #include "models/workload/generate/generate.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 #include "study/study.h"
 #include "traces/run/analysis/summary.h"
 #include "validate/published/tables.h"
@@ -89,17 +90,6 @@ std::string impossible(const TrainingJob& job) {
   return contradiction(job);
 }
 
-// By nearest rank. REQUIRES: values are sorted and not empty.
-double quantile(const std::vector<double>& values, double share) {
-  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
-  return values[std::clamp<std::size_t>(rank, 1, values.size()) - 1];
-}
-
-double median(const std::vector<double>& values) {
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 }  // namespace
 
 std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) {
@@ -164,11 +154,10 @@ std::vector<PublishedErrors> published_errors(const std::vector<PublishedResult>
       ++at->not_predicted;
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
-    std::sort(errors[i].begin(), errors[i].end());
     all[i].rows = errors[i].size();
     if (errors[i].empty()) continue;
     all[i].median = median(errors[i]);
-    all[i].p90 = quantile(errors[i], 0.9);
+    all[i].p90 = lower_quantile(errors[i], 0.9);
   }
   return all;
 }

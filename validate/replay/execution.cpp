@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/text_hash.h"
 #include "validate/measurement/text_file.h"
 #include "validate/replay/schedule_lines.h"
 
@@ -165,10 +166,8 @@ Execution read_execution(const std::filesystem::path& path) {
   return parse_execution(read_text_file(path, kLargestSchedule), path.string());
 }
 
-// Fowler, Noll, Vo: FNV-1a with 64 bits.
 std::string schedule_hash(const std::string& schedule_text) {
-  std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char c : schedule_text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  const std::uint64_t hash = hash_of(schedule_text);
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text = "fnv1a64:";
   for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[hash >> shift & 15];

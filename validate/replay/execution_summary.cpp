@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/byte_units.h"
+
 namespace memwall {
 namespace {
 
@@ -16,21 +18,8 @@ std::string formatted(const char* pattern, T... values) {
   return text;
 }
 
-std::string time_text(double seconds) {
-  if (seconds < 1e-3) return formatted("%.1f us", seconds * 1e6);
-  if (seconds < 1) return formatted("%.3f ms", seconds * 1e3);
-  return formatted("%.4f s", seconds);
-}
-
-std::string bytes_text(double bytes) {
-  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  while (bytes >= 1024 && unit < 4) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return formatted(unit == 0 ? "%.0f %s" : "%.2f %s", bytes, kUnits[unit]);
-}
+std::string time_text(double seconds) { return scaled_text(seconds, kTimeUnits, 4); }
+std::string bytes_text(double bytes) { return scaled_text(bytes, kBinaryBytes, 4); }
 
 struct Share {
   std::size_t ops = 0;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/error.h"
+#include "sim/quantile.h"
 #include "validate/replay/arena.h"
 #include "validate/replay/host_content.h"
 #include "validate/replay/host_copy_engine.h"
@@ -45,8 +46,7 @@ double median_seconds(const std::function<double()>& sample) {
     seconds.push_back(sample());
     spent += seconds.back();
   }
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-  return seconds[seconds.size() / 2];
+  return upper_median(std::move(seconds));
 }
 
 class HostBackend final : public Backend {

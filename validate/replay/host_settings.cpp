@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/byte_units.h"
 #include "sim/error.h"
 #include "validate/replay/host_computer.h"
 #include "validate/replay/host_kernel.h"
@@ -14,14 +15,14 @@ constexpr Bytes kMargin = MiB(256);
 // A copy is paced to at most this share of what memcpy reaches, or its pace could not be kept beside other work.
 constexpr double kMostOfMemcpy = 0.5;
 
-std::string in_gigabytes(double bytes) { return std::to_string(bytes / 1e9) + " GB"; }
+std::string bytes_text(double bytes) { return scaled_text(bytes, kDecimalBytes, 4); }
 
 void check_rate(const char* what, double rate) {
   if (!(rate > 0)) throw UsageError(std::string("the host back end's ") + what + " rate must be above 0.");
   const double most = kMostOfMemcpy * memcpy_rate();
   if (rate <= most) return;
-  throw UsageError(std::string("the host back end's ") + what + " rate is " + in_gigabytes(rate) +
-                   "/s; copies are real, and this computer's memcpy leaves room for at most " + in_gigabytes(most) +
+  throw UsageError(std::string("the host back end's ") + what + " rate is " + bytes_text(rate) +
+                   "/s; copies are real, and this computer's memcpy leaves room for at most " + bytes_text(most) +
                    "/s.");
 }
 
@@ -36,9 +37,9 @@ void check_host_settings(const HostBackendSettings& settings) {
     throw UsageError("the folder \"" + settings.scratch.string() + "\" for the host back end's file does not exist.");
   const Bytes beside = kMargin + 2 * ScratchMemory::bytes_for(settings.device_capacity);
   if (settings.device_capacity > available_memory() - beside)
-    throw UsageError("the host back end's device needs " + in_gigabytes(static_cast<double>(settings.device_capacity)) +
-                     " of memory and " + in_gigabytes(static_cast<double>(beside)) + " beside it; " +
-                     in_gigabytes(static_cast<double>(available_memory())) + " are free.");
+    throw UsageError("the host back end's device needs " + bytes_text(static_cast<double>(settings.device_capacity)) +
+                     " of memory and " + bytes_text(static_cast<double>(beside)) + " beside it; " +
+                     bytes_text(static_cast<double>(available_memory())) + " are free.");
   check_rate("host-to-device", settings.host_to_device);
   check_rate("device-to-host", settings.device_to_host);
   check_rate("within-device", settings.within_device);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/error.h"
+#include "sim/number_text.h"
 
 namespace memwall {
 namespace {
@@ -76,7 +77,7 @@ double LineReader::number(std::string_view field, double lowest) const {
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(value) || value < lowest)
-    refuse(field, "a number of at least " + exact_number(lowest));
+    refuse(field, "a number of at least " + shortest_text(lowest));
   return value;
 }
 
@@ -111,12 +112,6 @@ void require_canonical(const std::string& text, const std::string& canonical, co
     if (found.line() != expected.line()) found.refuse(found.line(), "\"" + excerpt(expected.line()) + "\"");
   }
   found.refuse("the end of the file", "more lines");
-}
-
-std::string exact_number(double value) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  return error == std::errc() ? std::string(text, end) : std::string("0");
 }
 
 }  // namespace memwall

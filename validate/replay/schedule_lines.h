@@ -45,9 +45,6 @@ class LineReader {
 // Throws InputError at the first line where `text` differs from `canonical`, which is how the same content is written.
 void require_canonical(const std::string& text, const std::string& canonical, const std::string& name);
 
-// Shortest decimal that reads back as the same number.
-std::string exact_number(double value);
-
 // No longer text is read.
 inline constexpr std::uint64_t kLargestSchedule = std::uint64_t{1} << 32;
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "sim/error.h"
+#include "sim/number_text.h"
 #include "sim/trace/trace_check.h"
 #include "validate/measurement/text_file.h"
 #include "validate/replay/schedule.h"
@@ -43,7 +44,7 @@ class ScheduleWriter {
   std::string run() {
     text_ = std::string(kFirstLine) + "\n";
     line({"name", percent_encoded(t_.name)});
-    line({"per_step", exact_number(t_.samples_per_step), exact_number(t_.tokens_per_step)});
+    line({"per_step", shortest_text(t_.samples_per_step), shortest_text(t_.tokens_per_step)});
     line({"reserved_at_start", std::to_string(t_.reserved_at_start)});
     line({"launch_queue_depth", std::to_string(t_.constants.launch_queue_depth)});
     line({"knows", FlagList()
@@ -91,7 +92,7 @@ class ScheduleWriter {
     line({std::string(memwall::to_string(o.kind)), std::to_string(o.thread), std::to_string(o.stream),
           std::string(memwall::to_string(o.phase)), std::string(to_string(o.wait_for)), number_or_none(o.target),
           number_or_none(o.source), std::to_string(o.from), std::to_string(o.to), std::to_string(o.bytes),
-          exact_number(o.flops), std::string(memwall::to_string(o.operator_class)),
+          shortest_text(o.flops), std::string(memwall::to_string(o.operator_class)),
           std::string(memwall::to_string(o.data_type)),
           FlagList().add(o.added, "added").add(o.pageable, "pageable").text(), percent_encoded(t_.strings[o.name]),
           percent_encoded(t_.strings[o.operator_name]), percent_encoded(t_.strings[o.module]),

@@ -9,6 +9,7 @@
 
 #include "models/hw/machine_file.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 #include "validate/report/tolerance.h"
 
 namespace memwall {
@@ -44,10 +45,7 @@ ValidationRow aim_row(const std::string& machine, const std::string& rung, const
   row.tolerance = tolerance;
   row.date = date;
   if (errors.empty()) return row;  // not measured yet
-  std::vector<double> sorted = errors;
-  std::sort(sorted.begin(), sorted.end());
-  const auto at = static_cast<std::size_t>(std::ceil(quantile * static_cast<double>(sorted.size())));
-  row.predicted = sorted[std::min(at == 0 ? 0 : at - 1, sorted.size() - 1)];
+  row.predicted = lower_quantile(errors, quantile);
   row.status = row.predicted <= tolerance ? ValidationStatus::within : ValidationStatus::outside;
   return row;
 }

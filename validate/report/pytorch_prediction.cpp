@@ -6,6 +6,7 @@
 
 #include "models/hw/traffic.h"
 #include "models/workload/import/execution_trace/execution_trace_join.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/timed_import.h"
 #include "study/study.h"
 

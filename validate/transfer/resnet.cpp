@@ -10,7 +10,8 @@
 #include <algorithm>
 #include <map>
 
-#include "models/workload/import/importer.h"
+#include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/tables/triosim_import.h"
 #include "validate/transfer/transfer_tables.h"
 
 namespace memwall {
@@ -71,18 +72,12 @@ WorkPart quarter(WorkPart part) {
   return part;
 }
 
-Trace imported(const std::filesystem::path& path) {
-  for (const Importer& importer : importers())
-    if (importer.name.find(path.extension() == ".csv" ? "TrioSim" : "Kineto") != std::string::npos)
-      return importer.import(path, {}).trace;
-  return {};
-}
-
 }  // namespace
 
 std::vector<TransferRow> resnet_rows(const std::filesystem::path& triosim, const std::filesystem::path& kineto) {
   if (!std::filesystem::exists(triosim) || !std::filesystem::exists(kineto)) return {};
-  const auto v100 = operators_of(imported(kineto), &Name::v100), h100 = operators_of(imported(triosim), &Name::h100);
+  const auto v100 = operators_of(import_kineto(kineto, {}).trace, &Name::v100),
+             h100 = operators_of(import_triosim(triosim, {}).trace, &Name::h100);
   std::vector<TransferRow> rows;
   for (const auto& [key, there] : h100) {
     const auto here = v100.find(key);

@@ -11,6 +11,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 #include "sim/text_hash.h"
 #include "validate/transfer/transfer_tables.h"
 
@@ -107,12 +108,8 @@ TransferResult transferred_row(const TransferRow& row, Machines& machines) {
   return result;
 }
 
-// By nearest rank.
 double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
-  return values[std::clamp<std::size_t>(rank, 1, values.size()) - 1];
+  return values.empty() ? 0 : lower_quantile(std::move(values), share);
 }
 
 TransferSummary summary_of(const std::string& kind, const std::vector<const TransferResult*>& results) {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "gui/view/canvas/commands.h"
+#include "gui/view/bookmarks.h"
 
 namespace memwall::gui {
 namespace {

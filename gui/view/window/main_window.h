@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "gui/view/canvas/commands.h"
+#include "gui/view/window/commands.h"
 #include "gui/view/window/run_opener.h"
 #include "gui/view/window/session_store.h"
 #include "gui/view/window/theme_choice.h"

@@ -12,12 +12,13 @@
 #include <algorithm>
 
 #include "gui/model/details.h"
+#include "gui/view/bookmarks.h"
 #include "gui/view/canvas/canvas_menus.h"
 #include "gui/view/canvas/canvas_widget.h"
+#include "gui/view/value_text.h"
 #include "gui/view/window/export_dialog.h"
 #include "gui/view/window/main_window.h"
 #include "gui/view/window/shortcut_page.h"
-#include "gui/view/value_text.h"
 #include "gui/view/window/viewer_page.h"
 #include "gui/view/window/welcome_page.h"
 #include "sim/error.h"

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "gui/view/canvas/commands.h"
+#include "gui/view/window/commands.h"
 
 namespace memwall::gui {
 

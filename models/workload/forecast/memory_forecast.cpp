@@ -11,6 +11,7 @@
 
 #include "models/workload/forecast/seasonal_trend.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 
 namespace memwall {
 namespace {
@@ -29,13 +30,6 @@ std::string_view to_string(Method method) {
                                                "the last step, growing", "STL: the season at its usual level",
                                                "STL: the season on a line through the trend"};
   return words[method];
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
 // The median of the slopes between all pairs (Theil 1950, Sen 1968): steps that stand out do not turn it.
@@ -259,7 +253,7 @@ void add_notes(const MemorySeries& series, const MemoryForecast& f, std::vector<
 }  // namespace
 
 MemorySeries resample_steps(const std::vector<double>& bytes, const std::vector<std::size_t>& boundaries,
-                         std::size_t samples) {
+                            std::size_t samples) {
   assert(samples >= 2);
   MemorySeries series{.bytes = {}, .period = samples};
   for (std::size_t s = 0; s + 1 < boundaries.size(); ++s) {

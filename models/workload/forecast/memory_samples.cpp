@@ -9,7 +9,9 @@
 
 #include "models/workload/import/bytes/file_text.h"
 #include "models/workload/import/bytes/quote_for_message.h"
+#include "sim/csv.h"
 #include "sim/error.h"
+#include "sim/quantile.h"
 
 namespace memwall {
 namespace {
@@ -18,22 +20,6 @@ constexpr std::size_t kLargestLog = std::size_t{1} << 30;
 constexpr double kMostBytes = 0x1p60;
 constexpr double kMostSeconds = 1e12;  // later than any log
 constexpr std::size_t kMostSamples = 1 << 24;
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-std::vector<std::string_view> cells_of(std::string_view line) {
-  std::vector<std::string_view> cells;
-  for (;;) {
-    const std::size_t comma = line.find(',');
-    cells.push_back(trimmed(line.substr(0, comma)));
-    if (comma == std::string_view::npos) return cells;
-    line.remove_prefix(comma + 1);
-  }
-}
 
 // Takes a number off the front.
 template <class Number>
@@ -102,7 +88,8 @@ void MemorySampleReader::read_header(const std::vector<std::string_view>& cells)
 double MemorySampleReader::time_of(std::string_view cell) const {
   if (dates_) {
     const std::optional<double> seconds = seconds_of_date(cell);
-    if (!seconds) fail(fmt::format("{} is no time; expected a date such as 2026/11/21 10:00:00.123.", quote_for_message(cell)));
+    if (!seconds)
+      fail(fmt::format("{} is no time; expected a date such as 2026/11/21 10:00:00.123.", quote_for_message(cell)));
     return *seconds;
   }
   double seconds = 0;
@@ -128,8 +115,10 @@ Bytes MemorySampleReader::used_of(std::string_view cell) const {
 
 std::optional<MemorySample> MemorySampleReader::read(std::string_view line) {
   ++line_;
-  if (trimmed(line).empty()) return std::nullopt;
-  const std::vector<std::string_view> cells = cells_of(line);
+  CsvReader reader(line, file_, line_);
+  if (!reader.next_filled()) return std::nullopt;
+  std::vector<std::string_view> cells = reader.cells();
+  for (std::string_view& cell : cells) cell = without_blanks(cell);
   if (!has_header()) {
     read_header(cells);
     return std::nullopt;
@@ -176,9 +165,7 @@ MemorySeries series_of_samples(const std::vector<MemorySample>& samples, std::ve
   double distance = 0;
   std::size_t off = 0;
   if (!distances.empty()) {
-    std::vector<double> sorted = distances;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
-    distance = sorted[sorted.size() / 2];
+    distance = upper_median(distances);
     for (const double d : distances) off += std::abs(d - distance) > distance / 2;
   }
   series.seconds_per_sample = distance;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/workload/forecast/loess.h"
+#include "sim/quantile.h"
 
 namespace memwall {
 namespace {
@@ -138,13 +139,6 @@ class Decomposition {
       const double u = h > 0 ? sizes[i] / h : 0;
       parts_.weights[i] = u < 1 ? (1 - u * u) * (1 - u * u) : 0;
     }
-  }
-
-  static double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    if (values.size() % 2 == 1) return *middle;
-    return (*middle + *std::max_element(values.begin(), middle)) / 2;
   }
 
   const std::vector<double>& series_;

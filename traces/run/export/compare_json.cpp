@@ -1,8 +1,8 @@
 // The JSON form of a comparison. Field names are a promise to scripts: add, never rename.
 #include <fmt/format.h>
 
+#include "sim/json_text.h"
 #include "traces/run/analysis/compare.h"
-#include "traces/run/export/json_text.h"
 
 namespace memwall {
 namespace {

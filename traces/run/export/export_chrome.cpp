@@ -7,8 +7,8 @@
 #include <ostream>
 #include <string>
 
+#include "sim/json_text.h"
 #include "traces/run/export/export_lanes.h"
-#include "traces/run/export/json_text.h"
 
 namespace memwall {
 namespace {

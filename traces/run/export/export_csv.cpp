@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/csv.h"
 #include "traces/run/export/export_lanes.h"
 
 namespace memwall {
@@ -16,17 +17,6 @@ constexpr std::string_view kColumns =
     "op,kind,name,operator,module,phase,origin,thread,stream,host_start_us,host_end_us,device_start_us,device_end_us,"
     "host_reason,host_cause,device_reason,device_cause,return_reason,return_cause,bytes,flops,from,to,storage\n";
 constexpr std::size_t kFlushBytes = 1 << 20;
-
-// A field that may hold commas, quotes or line ends.
-std::string csv_quoted(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
 
 std::string instant(Time time) { return time == kNever ? "" : exact_microseconds(time); }
 std::string cause(OpId id) { return id == kNoOp ? "" : std::to_string(id); }
@@ -42,18 +32,18 @@ class CsvWriter {
     const bool works = runs_on_device(op.kind);
     const bool copies = op.kind == OpKind::copy || op.kind == OpKind::storage_io;
     const bool lives = op.kind == OpKind::alloc || op.kind == OpKind::free;
-    const auto text = [&](StringId string) { return csv_quoted(trace_.strings[string]); };
+    const auto text = [&](StringId string) { return csv_cell(trace_.strings[string]); };
     fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{},{},{},{},", id, to_string(op.kind), text(op.name),
                    text(op.operator_name), text(op.module), to_string(op.phase), to_string(op.origin),
-                   calls && op.thread < trace_.threads.size() ? csv_quoted(trace_.threads[op.thread].name) : "",
-                   works && op.stream < trace_.streams.size() ? csv_quoted(trace_.streams[op.stream].name) : "");
+                   calls && op.thread < trace_.threads.size() ? csv_cell(trace_.threads[op.thread].name) : "",
+                   works && op.stream < trace_.streams.size() ? csv_cell(trace_.streams[op.stream].name) : "");
     fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{},{},{},{},{},", calls ? instant(r.host_start) : "",
                    calls ? instant(r.host_end) : "", works ? instant(r.start) : "", works ? instant(r.end) : "",
                    calls ? to_string(r.host_reason) : "", cause(r.host_cause), works ? to_string(r.device_reason) : "",
                    cause(r.device_cause), r.host_end_waited ? to_string(r.host_end_reason) : "",
                    cause(r.host_end_cause));
     fmt::format_to(std::back_inserter(out), "{},{},{},{},{}\n", op.bytes, op.flops,
-                   copies ? csv_quoted(trace_.places[op.from]) : "", copies ? csv_quoted(trace_.places[op.to]) : "",
+                   copies ? csv_cell(trace_.places[op.from]) : "", copies ? csv_cell(trace_.places[op.to]) : "",
                    lives ? std::to_string(op.target) : "");
   }
 

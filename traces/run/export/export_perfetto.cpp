@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/utf8.h"
 #include "traces/run/export/export_lanes.h"
 #include "traces/run/export/protobuf_text.h"
 
@@ -53,13 +54,10 @@ constexpr std::size_t kFlushBytes = 1 << 20;
 std::uint64_t nanoseconds_of(Time time) { return static_cast<std::uint64_t>(time.count() / 1000); }
 
 bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || length > text.size() - i) return false;
-    for (std::size_t k = 1; k < length; ++k)
-      if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
-    i += length;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
   }
   return true;
 }

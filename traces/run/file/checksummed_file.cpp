@@ -1,6 +1,7 @@
 #include "traces/run/file/checksummed_file.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,11 +12,11 @@
 #include <unistd.h>
 
 #include "sim/error.h"
-#include "traces/run/file/checksum.h"
 
 namespace memwall {
 
-ChecksummedFile::ChecksummedFile(const std::filesystem::path& path) : path_(path.string()), user_block_(read_user_block(path)) {
+ChecksummedFile::ChecksummedFile(const std::filesystem::path& path)
+    : path_(path.string()), user_block_(read_user_block(path)) {
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) throw InputError(fmt::format("Run file '{}': it cannot be opened: {}.", path_, strerror(errno)));
   verified_.resize(user_block_.sums.size());
@@ -53,14 +54,16 @@ bool ChecksummedFile::verify(std::size_t piece) {
   const std::uint64_t begin = kUserBlockBytes + piece * user_block_.piece_bytes;
   buffer_.resize(static_cast<std::size_t>(std::min(user_block_.piece_bytes, user_block_.length - begin)));
   if (!read_plain(begin, buffer_.size(), buffer_.data())) return false;
-  if (xxh64(buffer_.data(), buffer_.size()) != user_block_.sums[piece]) return fail(damaged_piece(user_block_, piece));
+  if (XXH64(buffer_.data(), buffer_.size(), 0) != user_block_.sums[piece])
+    return fail(damaged_piece(user_block_, piece));
   verified_[piece] = true;
   return true;
 }
 
 bool ChecksummedFile::read(std::uint64_t offset, std::size_t size, void* out) {
   if (offset > user_block_.length || size > user_block_.length - offset)
-    return fail(fmt::format("it points at {} bytes from byte {} on, but has {} bytes.", size, offset, user_block_.length));
+    return fail(
+        fmt::format("it points at {} bytes from byte {} on, but has {} bytes.", size, offset, user_block_.length));
   if (size == 0) return true;
   if (offset + size > kUserBlockBytes) {
     const std::uint64_t first = std::max(offset, kUserBlockBytes) - kUserBlockBytes;

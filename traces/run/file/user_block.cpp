@@ -1,6 +1,7 @@
 #include "traces/run/file/user_block.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include "sim/error.h"
-#include "traces/run/file/checksum.h"
 
 namespace memwall {
 namespace {
@@ -36,7 +36,7 @@ void put(Block& block, std::size_t offset, Word word) {
 
 std::uint64_t own_checksum(Block block) {
   put<std::uint64_t>(block, kOwnChecksumOffset, 0);
-  return xxh64(block.data(), block.size());
+  return XXH64(block.data(), block.size(), 0);
 }
 
 std::uint64_t piece_bytes_for(std::uint64_t length) {
@@ -54,7 +54,7 @@ std::vector<std::uint64_t> piece_checksums(std::istream& in, std::uint64_t lengt
   for (std::uint64_t done = 0; done < length; done += piece) {
     const std::uint64_t size = std::min(piece, length - done);
     if (!in.read(buffer.data(), static_cast<std::streamsize>(size))) break;
-    sums.push_back(xxh64(buffer.data(), static_cast<std::size_t>(size)));
+    sums.push_back(XXH64(buffer.data(), static_cast<std::size_t>(size), 0));
   }
   return sums;
 }

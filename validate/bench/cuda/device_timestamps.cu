@@ -6,6 +6,8 @@
 
 #include "validate/bench/cuda/device_timestamps.h"
 
+#include "sim/quantile.h"
+
 namespace memwall {
 namespace {
 
@@ -121,8 +123,7 @@ double stream_gap(cudaStream_t stream) {
   stream_gap_sample(stream, gate);  // warm-up
   std::vector<double> samples;
   for (int i = 0; i < 7; ++i) samples.push_back(stream_gap_sample(stream, gate));
-  std::nth_element(samples.begin(), samples.begin() + 3, samples.end());
-  return samples[3];
+  return upper_median(std::move(samples));
 }
 
 std::int64_t DeviceClock::host_now() {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "sim/quantile.h"
 #include "validate/bench/benchmark.h"
 #include "validate/bench/cuda/cuda_device.h"
 #include "validate/bench/cuda/device_timestamps.h"
@@ -93,10 +94,9 @@ double depth_sample(cudaStream_t stream, StreamGate& gate) {
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   if (gate.gave_up()) throw std::runtime_error("the stream could not be held for long enough.");
   if (endless) throw NotApplicable("no call waited within " + std::to_string(kMostLaunches) + " launches");
-  std::vector<double> sorted(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(depth));
-  if (sorted.empty() || depth >= seconds.size()) throw std::runtime_error("the stall was not a launch that waited.");
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(depth / 2), sorted.end());
-  if (seconds[depth] < kStallFactor * sorted[depth / 2])
+  std::vector<double> earlier(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(depth));
+  if (earlier.empty() || depth >= seconds.size()) throw std::runtime_error("the stall was not a launch that waited.");
+  if (seconds[depth] < kStallFactor * upper_median(std::move(earlier)))
     throw std::runtime_error("the launch that seemed to wait took no longer than others.");
   return static_cast<double>(depth);
 }

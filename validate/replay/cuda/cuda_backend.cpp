@@ -1,4 +1,5 @@
 #include "validate/replay/cuda_backend.h"
+#include "sim/quantile.h"
 
 #include <algorithm>
 #include <chrono>
@@ -291,8 +292,7 @@ Duration CudaBackend::host_work_alone(Bytes dram_bytes) {
     if (i >= kWarmUps)
       seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  std::nth_element(seconds.begin(), seconds.begin() + kSamples / 2, seconds.end());
-  return from_seconds(seconds[kSamples / 2]);
+  return from_seconds(upper_median(std::move(seconds)));
 }
 
 void check_settings(const CudaBackendSettings& settings) {

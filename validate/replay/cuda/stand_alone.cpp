@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/quantile.h"
+
 namespace memwall {
 
 void StandAlone::hold() { counter_.hold(stream_.get(), ++held_); }
@@ -32,8 +34,7 @@ double StandAlone::median_seconds(std::uint64_t launches, const std::function<vo
   }
   std::vector<double> seconds;
   for (const Sample& sample : samples_) seconds.push_back(sample.end.seconds_since(sample.start));
-  std::nth_element(seconds.begin(), seconds.begin() + kSamples / 2, seconds.end());
-  return seconds[kSamples / 2];
+  return upper_median(std::move(seconds));
 }
 
 }  // namespace memwall

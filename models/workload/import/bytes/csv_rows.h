@@ -1,10 +1,12 @@
-// Rows of a plain comma-separated table (no quotes), with the place of every complaint.
+// Rows of a comma-separated table whose columns are known, with the place of every complaint.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sim/csv.h"
 
 namespace memwall {
 
@@ -17,26 +19,22 @@ class CsvRows {
   // Goes to the next row that is not blank; false at the end. Throws on a wrong number of columns.
   bool next();
 
-  std::string_view text(std::size_t column) const { return cells_[column]; }
+  std::string_view text(std::size_t column) const { return reader_[column]; }
   // A whole number within [least, most].
   std::int64_t number(std::size_t column, std::int64_t least, std::int64_t most) const;
   // Whole numbers within [0, most], separated by blanks; empty for an empty cell.
   std::vector<std::int64_t> numbers(std::size_t column, std::int64_t most) const;
 
-  std::size_t line() const { return line_; }
+  std::size_t line() const { return reader_.line(); }
   // Throws InputError "file:line: sentence".
-  [[noreturn]] void fail(const std::string& sentence) const;
+  [[noreturn]] void fail(const std::string& sentence) const { reader_.fail(sentence); }
 
  private:
-  bool next_line(std::string_view& line);
-  void split(std::string_view line);
+  void require_columns() const;
   std::int64_t parse(std::string_view cell, std::size_t column, std::int64_t least, std::int64_t most) const;
 
-  std::string_view rest_;
-  std::string file_;
+  CsvReader reader_;
   std::vector<std::string_view> columns_;
-  std::vector<std::string_view> cells_;
-  std::size_t line_ = 0;
 };
 
 }  // namespace memwall

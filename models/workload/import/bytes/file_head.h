@@ -1,4 +1,4 @@
-// Reads the beginning of a file, by which importers tell what it is.
+// The beginning of a file, by which importers tell what it is.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +6,15 @@
 #include <string_view>
 #include <vector>
 
-#include "models/workload/import/importer.h"
-
 namespace memwall {
+
+// As far as it tells what the file is.
+struct FileHead {
+  std::filesystem::path path;
+  std::string raw;                   // its first bytes, up to 64 KiB, unpacked (gzip, archives)
+  std::string text;                  // the same without byte order mark and leading blanks
+  std::vector<std::string> members;  // JSON: names of members of the outermost object, as far as they were needed
+};
 
 // Throws InputError where the file cannot be opened or read, or its first bytes cannot be unpacked.
 FileHead read_file_head(const std::filesystem::path& path);

@@ -13,8 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/workload/import/bytes/file_head.h"
 #include "models/workload/import/execution_trace/execution_trace.h"
-#include "models/workload/import/importer.h"
+#include "models/workload/import/timed/imported_step.h"
 
 namespace memwall {
 

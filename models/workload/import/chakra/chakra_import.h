@@ -6,7 +6,8 @@
 
 #include <filesystem>
 
-#include "models/workload/import/importer.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/timed/imported_step.h"
 
 namespace memwall {
 

@@ -1,23 +1,19 @@
-// What a .mwi file says, record by record, before anyone concludes anything from it.
+// What CUPTI and NVTX recorded of a CUDA program, record by record, before anyone concludes anything from it.
 //
-// libmemwall_inject writes it while a CUDA program runs; traces/capture/inject/FORMAT.md is the contract. Times are
-// nanoseconds of CUPTI's clock, 0 where it did not know.
-// Internal to the importer of these files.
+// Of a .mwi file (inject_reader.h) and of an Nsight Systems export (nsys_records.h). Times are nanoseconds of CUPTI's
+// clock, 0 where it did not know.
+// Internal to the importers of CUPTI records.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/trace/trace.h"
 #include "sim/units.h"
 
 namespace memwall {
-
-// Opens a .mwi file: the first bytes of its header.
-bool is_mwi(std::string_view head);
 
 enum class CuptiWork : std::uint8_t { kernel, copy, memset, graph };
 
@@ -109,9 +105,5 @@ struct CuptiRecords {
   std::uint32_t cupti_version = 0;
   CuptiCounts counts;
 };
-
-// Reads a file of any size as a stream, gzip or not. Throws InputError naming file, byte, what was found and expected;
-// a file that ends inside a record is none: the program was killed.
-CuptiRecords read_inject_records(const std::filesystem::path& path);
 
 }  // namespace memwall

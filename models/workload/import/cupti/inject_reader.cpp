@@ -4,9 +4,9 @@
 #include <unordered_set>
 
 #include "models/workload/import/bytes/byte_source.h"
-#include "models/workload/import/cupti/inject_fields.h"
-#include "models/workload/import/cupti/cupti_records.h"
 #include "models/workload/import/bytes/utf8.h"
+#include "models/workload/import/cupti/inject_fields.h"
+#include "models/workload/import/cupti/inject_reader.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -86,8 +86,7 @@ class Reader {
   void read_header() {
     std::array<char, kHeaderBytes> head{};
     const std::size_t got = source_.read(head.data(), head.size());
-    if (!is_mwi({head.data(), got}))
-      fail("this is no .mwi file; expected its first 8 bytes, \\x89MWI\\r\\n\\x1a\\n.");
+    if (!is_mwi({head.data(), got})) fail("this is no .mwi file; expected its first 8 bytes, \\x89MWI\\r\\n\\x1a\\n.");
     if (got < head.size()) fail("the file ends inside its header; expected 32 bytes.");
     InjectFields fields(head.data());
     fields.skip(kMagic.size());

@@ -5,10 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/workload/import/cupti/nsys_records.h"
 #include "models/workload/import/timed/import_decisions.h"
 #include "models/workload/import/timed/recorded_shapes.h"
-#include "models/workload/import/kineto/kineto_step.h"
-#include "models/workload/import/cupti/nsys_records.h"
 
 namespace memwall {
 namespace {
@@ -59,29 +58,16 @@ std::vector<Decision> nvtx_shapes(const TimedCapture& capture, ImportedTrace& im
 
 bool recognizes_nsys(const FileHead& head) { return head.raw.starts_with(std::string_view("SQLite format 3\0", 16)); }
 
-CuptiCapture read_nsys(const std::filesystem::path& path, const ImportSettings& settings) {
-  return convert_cupti_records(read_nsys_records(path), {settings.step_range});
-}
-
-ImportedTrace import_nsys(const CuptiCapture& capture) {
-  ImportedTrace imported = import_timed_capture(capture.capture);
-  for (const std::string_view ending : {".sqlite", ".db"})
-    if (imported.trace.name.ends_with(ending)) imported.trace.name.resize(imported.trace.name.size() - ending.size());
-  imported.trace.notes.insert(imported.trace.notes.begin(), capture.notes.begin(), capture.notes.end());
-  return imported;
+CuptiCapture read_nsys(const std::filesystem::path& path, const std::string& step_range) {
+  return convert_cupti_records(read_nsys_records(path), step_range);
 }
 
 ImportedStep import_nsys(const std::filesystem::path& path, const ImportSettings& settings) {
-  const CuptiCapture capture = read_nsys(path, settings);
-  ImportedTrace imported = import_nsys(capture);
+  const CuptiCapture capture = read_nsys(path, settings.step_range);
+  ImportedTrace imported = import_cupti_capture(capture);
   std::vector<Decision> decisions = import_decisions(capture.capture, imported);
-  // Categories are those of Kineto; tables of a report are counted by its notes.
-  std::erase_if(decisions, [](const Decision& d) { return d.subject == "events of unknown categories"; });
   for (Decision& decision : nvtx_shapes(capture.capture, imported)) decisions.push_back(std::move(decision));
-  for (const std::string& note : capture.notes) decisions.push_back({"recorded", note, 0, 0});
-  ImportedStep step = step_of(std::move(imported), capture.capture);
-  step.decisions = std::move(decisions);
-  return step;
+  return cupti_step(capture, std::move(imported), std::move(decisions));
 }
 
 }  // namespace memwall

@@ -1,4 +1,4 @@
-// Turns an SQLite export of Nsight Systems into a trace, by the rules for other CUPTI records (inject_import.h).
+// Turns an SQLite export of Nsight Systems into a trace, by the rules for other CUPTI records (cupti_import.h).
 //
 // `nsys export --type sqlite` writes what CUPTI and NVTX said, one table per kind of record; tables are missing where
 // there was nothing to write, and columns differ between versions (schemas 2.x to 3.27 were looked at), so both are
@@ -15,20 +15,15 @@
 // Source of the format: docs.nvidia.com/nsight-systems, "Exporter SQLite Schema", and files of several versions.
 #pragma once
 
-#include "models/workload/import/importer.h"
-#include "models/workload/import/cupti/inject_import.h"
-#include "models/workload/import/timed/timed_import.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/cupti/cupti_import.h"
 
 namespace memwall {
 
 bool recognizes_nsys(const FileHead& head);
 
-// Throws InputError naming file, table, found and expected; UsageError where no range has the name of
-// settings.step_range.
-CuptiCapture read_nsys(const std::filesystem::path& path, const ImportSettings& settings = {});
-
-// import_timed_capture of the capture, with the notes before its own.
-ImportedTrace import_nsys(const CuptiCapture& capture);
+// Throws InputError naming file, table, found and expected; UsageError where no range has the given name.
+CuptiCapture read_nsys(const std::filesystem::path& path, const std::string& step_range = "");
 
 ImportedStep import_nsys(const std::filesystem::path& path, const ImportSettings& settings = {});
 

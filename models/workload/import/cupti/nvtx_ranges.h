@@ -1,5 +1,5 @@
-// NVTX ranges of a .mwi file as operators, modules, steps and phases of a capture.
-// Internal to the importer of these files.
+// NVTX ranges beside CUPTI records as operators, modules, steps and phases of a capture.
+// Internal to the importers of CUPTI records.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ struct NvtxRangeCounts {
 };
 
 // Adds ranges to `capture`, times in nanoseconds. `thread` gives a thread's index in the capture. `step_range`: see
-// CuptiImportOptions.
+// convert_cupti_records.
 NvtxRangeCounts add_ranges(const CuptiRecords& records, const std::string& step_range,
-                             const std::function<std::uint16_t(std::uint32_t)>& thread, TimedCapture& capture,
-                             CaptureTimeRange& span);
+                           const std::function<std::uint16_t(std::uint32_t)>& thread, TimedCapture& capture,
+                           CaptureTimeRange& span);
 
 }  // namespace memwall

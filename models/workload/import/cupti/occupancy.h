@@ -1,5 +1,5 @@
 // How many threads of a kernel a multiprocessor holds at once.
-// Internal to the importer of .mwi files.
+// Internal to the importers of CUPTI records.
 #pragma once
 
 #include "models/workload/import/cupti/cupti_records.h"

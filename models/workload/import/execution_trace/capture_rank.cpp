@@ -1,17 +1,13 @@
 #include "models/workload/import/execution_trace/capture_rank.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <string_view>
 
-#include "models/workload/import/bytes/json_source.h"
 #include "models/workload/import/timed/captured_communication.h"
 #include "models/workload/import/timed/kernel_properties.h"
-#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -215,8 +211,8 @@ class Reader {
 
 }  // namespace
 
-RankCapture rank_of_capture(const ImportedTrace& imported, const TimedCapture& capture,
-                            const ExecutionTrace* execution, const OperatorMatch* match) {
+RankCapture rank_of_capture(const ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace* execution,
+                            const OperatorMatch* match) {
   return Reader(imported, capture, execution, match).read();
 }
 
@@ -270,23 +266,6 @@ std::int64_t rank_of(const ExecutionTrace& execution) {
     rank = c.rank;
   }
   return rank;
-}
-
-std::int64_t captured_rank(const std::filesystem::path& path) {
-  try {
-    JsonSource json(path);
-    while (const auto key = json.next_member()) {
-      if (*key == "traceEvents") return -1;
-      if (*key != "distributedInfo") continue;
-      const simdjson::padded_string copy(json.value());
-      simdjson::dom::parser parser;
-      std::int64_t rank = -1;
-      return parser.parse(copy)["rank"].get(rank) == simdjson::SUCCESS ? rank : -1;
-    }
-  } catch (const InputError&) {
-    return -1;  // whoever opens the file says what is wrong with it
-  }
-  return -1;
 }
 
 }  // namespace memwall

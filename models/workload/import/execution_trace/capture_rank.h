@@ -1,11 +1,14 @@
-// A Kineto capture as one rank of a job. Also of what else becomes a TimedCapture.
+// A timed capture as one rank of a job.
 #pragma once
 
-#include <filesystem>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "models/workload/import/execution_trace/execution_trace.h"
-#include "models/workload/import/timed/timed_import.h"
 #include "models/workload/import/execution_trace/operator_match.h"
 #include "models/workload/import/timed/rank_capture.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 
@@ -30,8 +33,5 @@ bool communication_of_node(const ExecutionTrace& execution, const ExecutionNode&
 
 // The rank that the ExecutionTrace's collectives name; -1 where none does, or several.
 std::int64_t rank_of(const ExecutionTrace& execution);
-
-// The rank that a Kineto file tells before its events, without reading those; -1 where it does not, or is none.
-std::int64_t captured_rank(const std::filesystem::path& path);
 
 }  // namespace memwall

@@ -1,8 +1,8 @@
 // Dataflow and lifetimes of a step whose operators' tensors are known, but not when memory was allocated or freed.
 //
-// Births of storages, uses, kinds and labels follow the rules of the join with a Kineto capture (storage_join.h,
-// dataflow.h, storage_kinds.h); lifetimes those of derived_lifetimes.h. Two things are known of what outlives its last use:
-// what AccumulateGrad took is a gradient and lives until the next Optimizer.zero_grad, or the end; and what a
+// Births of storages, uses, kinds and labels follow the rules of the join with a capture (storage_join.h,
+// dataflow.h, storage_kinds.h); lifetimes those of derived_lifetimes.h. Two things are known of what outlives its last
+// use: what AccumulateGrad took is a gradient and lives until the next Optimizer.zero_grad, or the end; and what a
 // collective uses lives until somebody has waited for it.
 #pragma once
 
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "models/workload/import/execution_trace/dataflow.h"
-#include "models/workload/import/timed/decision.h"
-#include "models/workload/import/execution_trace/execution_trace.h"
-#include "models/workload/import/timed/timed_import.h"
 #include "models/workload/import/execution_trace/derived_lifetimes.h"
+#include "models/workload/import/execution_trace/execution_trace.h"
+#include "models/workload/import/timed/decision.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "models/workload/import/execution_trace/derived_dataflow.h"
-#include "models/workload/import/execution_trace/execution_trace.h"
-#include "models/workload/import/importer.h"
 #include "models/workload/import/execution_trace/device_work_of_nodes.h"
+#include "models/workload/import/execution_trace/execution_trace.h"
+#include "models/workload/import/timed/imported_step.h"
 
 namespace memwall {
 

@@ -93,8 +93,7 @@ void add_notes(Trace& trace, const TimedCapture& capture, const ExecutionTrace& 
 
 }  // namespace
 
-JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& capture,
-                                const ExecutionTrace& execution) {
+JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution) {
   JoinReport report;
   report.captured_operators = capture.operators.size();
   report.operators = match_operators(capture, execution);
@@ -121,6 +120,28 @@ JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& cap
                     100 * report.covered_share));
   require_sound(trace, execution.path.string() + " joined to " + capture.path.string());
   return report;
+}
+
+std::vector<Decision> join_decisions(const JoinReport& r) {
+  std::vector<Decision> all{
+      {"ExecutionTrace: operators joined", "By name and host order, thread by thread.", r.operators.matched,
+       r.operators.nodes},
+      {"ExecutionTrace: storages that claim an allocation",
+       "The storage that an operator first returns is the allocation inside it, by size rounded up to 512.",
+       r.storages.claimed, r.storages.births},
+      {"ExecutionTrace: allocations that are workspace", "No storage claims them.", r.storages.workspaces,
+       r.storages.allocations},
+      {"ExecutionTrace: device ops with an operator", "Their uses are those of the operator around their launch.",
+       r.dataflow.with_operator, r.dataflow.device_ops},
+      {"ExecutionTrace: device ops with uses",
+       fmt::format("{} reads, {} writes; of operators with several kernels the order is assumed.", r.dataflow.reads,
+                   r.dataflow.writes),
+       r.dataflow.with_uses, r.dataflow.device_ops}};
+  const std::uint64_t left_out = r.dataflow.left_out_dead + r.dataflow.left_out_unwritten;
+  if (left_out > 0)
+    all.push_back({"ExecutionTrace: uses left out", "Of storages that are freed by then, or that no recorded op wrote.",
+                   left_out, left_out + r.dataflow.reads + r.dataflow.writes});
+  return all;
 }
 
 }  // namespace memwall

@@ -1,4 +1,4 @@
-// Joins a PyTorch ExecutionTrace to the Kineto capture of the same run: dataflow, kinds, shapes.
+// Joins a PyTorch ExecutionTrace to the timed capture of the same run: dataflow, kinds, shapes.
 //
 // The capture knows when memory was allocated and freed and what ran; the ExecutionTrace knows
 // which operator used which tensors. Operators are matched by host order and name
@@ -12,9 +12,10 @@
 
 #include "models/workload/import/execution_trace/dataflow.h"
 #include "models/workload/import/execution_trace/execution_trace.h"
-#include "models/workload/import/timed/timed_import.h"
 #include "models/workload/import/execution_trace/operator_match.h"
 #include "models/workload/import/execution_trace/storage_join.h"
+#include "models/workload/import/timed/decision.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 
@@ -39,5 +40,8 @@ inline constexpr double kLeastJoined = 0.9;
 // Throws InputError with the counts if less than nine tenths of its operators have a partner; the
 // trace is then unchanged.
 JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution);
+
+// What the join concluded, each with its coverage, for `memwall import --explain`.
+std::vector<Decision> join_decisions(const JoinReport& report);
 
 }  // namespace memwall

@@ -5,7 +5,8 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "models/workload/import/execution_trace/alignment.h"
+#include "sim/text_hash.h"
+#include "sim/trace/sequence_alignment.h"
 
 namespace memwall {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // The operators or nodes of one thread in host order: their indices, and their names as numbers.
 struct Program {
   std::vector<std::uint32_t> index;
-  std::vector<std::uint32_t> name;
+  std::vector<std::uint64_t> name;
 };
 
 class Names {
@@ -32,9 +33,9 @@ bool is_bookkeeping(const std::string& name) { return name.starts_with("[pytorch
 // An upper bound of what two programs can have in common, without regard to order.
 std::size_t common_names(const Program& a, const Program& b, std::size_t names) {
   std::vector<std::uint32_t> count(names, 0);
-  for (const std::uint32_t n : a.name) ++count[n];
+  for (const std::uint64_t n : a.name) ++count[n];
   std::size_t common = 0;
-  for (const std::uint32_t n : b.name)
+  for (const std::uint64_t n : b.name)
     if (count[n] > 0) --count[n], ++common;
   return common;
 }
@@ -46,9 +47,9 @@ std::pair<std::size_t, std::size_t> window(const Program& part, const Program& w
   constexpr std::size_t kRun = 8;
   const std::size_t n = part.name.size(), m = whole.name.size();
   if (m < 2 * n || n < kRun) return {0, m};
-  const auto hash = [](const std::vector<std::uint32_t>& names, std::size_t at) {
-    std::uint64_t h = 1469598103934665603ULL;
-    for (std::size_t i = 0; i < kRun; ++i) h = (h ^ names[at + i]) * 1099511628211ULL;
+  const auto hash = [](const std::vector<std::uint64_t>& names, std::size_t at) {
+    std::uint64_t h = hash_of("");
+    for (std::size_t i = 0; i < kRun; ++i) h = mixed(h, names[at + i]);
     return h;
   };
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> places;
@@ -129,7 +130,7 @@ class Matcher {
     const Program& nodes = nodes_.at(thread);
     const Program& operators = captured_[captured];
     const auto [first, last] = window(nodes, operators);
-    const std::span<const std::uint32_t> part(operators.name.data() + first, last - first);
+    const Keys part(operators.name.data() + first, last - first);
     // More than three nodes in ten without a partner are counted only while that is cheap: then the two
     // are not of one run, and the count is for the message.
     const std::size_t surplus = part.size() > nodes.name.size() ? part.size() - nodes.name.size() : 0;
@@ -137,7 +138,7 @@ class Matcher {
     const auto most = static_cast<std::uint32_t>(
         std::min<std::size_t>(std::max(surplus + nodes.name.size() * 6 / 10 + 64, cheap), kNoIndex));
     ThreadMatch result{thread, captured, nodes.name.size(), operators.name.size(), 0};
-    if (const auto alignment = align(nodes.name, part, most)) {
+    if (const auto alignment = longest_common_subsequence(nodes.name, part, most)) {
       result.matched = alignment->size();
       for (const auto& [n, o] : *alignment) {
         match_.node_of_operator[operators.index[first + o]] = nodes.index[n];

@@ -1,4 +1,4 @@
-// Which node of an ExecutionTrace is which operator of a Kineto capture of the same run.
+// Which node of an ExecutionTrace is which operator of a timed capture of the same run.
 //
 // Ids are no key: the observer's rf_id and the profiler's "External id" are counted separately and
 // are often equal for different operators. What both files keep is the order in which each host

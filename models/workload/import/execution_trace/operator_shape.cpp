@@ -4,8 +4,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "models/workload/import/timed/work_shape.h"
 #include "models/workload/import/execution_trace/operator_schema.h"
+#include "models/workload/import/timed/work_shape.h"
 #include "models/workload/operator_class.h"
 
 namespace memwall {
@@ -16,8 +16,8 @@ class Record {
   Record(const ExecutionTrace& execution, const ExecutionNode& node)
       : execution_(execution), node_(node), schema_(parse_schema(execution.strings[node.schema])) {}
 
-  MwcRecord make(const OperatorCost& cost) {
-    MwcRecord r;
+  OperatorCall make(const OperatorCost& cost) {
+    OperatorCall r;
     r.name = execution_.name(node_);
     r.operator_class = operator_class(r.name, "");
     r.flops = cost.flops;
@@ -72,7 +72,7 @@ bool countable(const Shape& shape) {
   return true;
 }
 
-bool countable(const MwcRecord& r) {
+bool countable(const OperatorCall& r) {
   const auto fits = [](const CapturedTensor& t) {
     double product = 1;
     for (const std::int64_t extent : t.shape) product *= static_cast<double>(extent);
@@ -84,7 +84,7 @@ bool countable(const MwcRecord& r) {
 }  // namespace
 
 Shape shape_of(const ExecutionTrace& execution, const ExecutionNode& node, const OperatorCost& cost) {
-  const MwcRecord record = Record(execution, node).make(cost);
+  const OperatorCall record = Record(execution, node).make(cost);
   if (!countable(record)) return {};
   Shape shape = work_shape(record);
   return countable(shape) ? shape : Shape{};

@@ -1,5 +1,6 @@
-// Reads Kineto's Chrome trace, event by event. Category names of all vintages meet here, field names in
-// kineto_fields.cpp, and nowhere else.
+// Reads Kineto's Chrome trace, event by event.
+#include "models/workload/import/kineto/kineto_reader.h"
+
 #include <simdjson.h>
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 #include <unordered_map>
 
 #include "models/workload/import/bytes/json_source.h"
-#include "models/workload/import/timed/timed_capture.h"
+#include "models/workload/import/kineto/kineto_categories.h"
 #include "models/workload/import/kineto/kineto_fields.h"
 #include "models/workload/import/kineto/kineto_number.h"
 #include "models/workload/import/timed/event_order.h"
@@ -20,28 +21,6 @@ namespace {
 using std::string_view;
 
 constexpr std::int64_t kAbsent = KinetoFields::kAbsent;
-
-enum class Category : std::uint8_t { none, operation, annotation, call, kernel, copy, memset, sync, python, memory };
-
-struct CategoryName {
-  string_view name;
-  Category category;
-};
-// 2021 (Operator, Runtime, ...) to now; libkineto/src/ActivityType.cpp.
-constexpr CategoryName kCategories[] = {
-    {"cpu_op", Category::operation},       {"Operator", Category::operation}, {"user_annotation", Category::annotation},
-    {"cuda_runtime", Category::call},      {"Runtime", Category::call},       {"cuda_driver", Category::call},
-    {"hip_runtime", Category::call},       {"runtime", Category::call},       {"kernel", Category::kernel},
-    {"Kernel", Category::kernel},          {"gpu_memcpy", Category::copy},    {"Memcpy", Category::copy},
-    {"gpu_memset", Category::memset},      {"Memset", Category::memset},      {"cuda_sync", Category::sync},
-    {"python_function", Category::python},
-};
-
-Category category_of(string_view text) {
-  for (const CategoryName& known : kCategories)
-    if (known.name == text) return known.category;
-  return Category::none;
-}
 
 class Reader {
  public:
@@ -156,23 +135,23 @@ class Reader {
     count(is_memory && f.category.empty() ? string_view("[memory]") : f.category);
     if (is_memory) return store_memory(f);
     if (!first_letter(f.phase, 'X')) return;
-    switch (category_of(f.category)) {
-      case Category::operation:
+    switch (kineto_category(f.category)) {
+      case KinetoCategory::operation:
         return store_operator(f, false);
-      case Category::annotation:
+      case KinetoCategory::annotation:
         // A capture without Python stacks names its modules by annotations (validate/pytorch/matrix.py does).
         return f.name.starts_with(kModulePrefix) ? store_module(f) : store_operator(f, true);
-      case Category::call:
+      case KinetoCategory::call:
         return store_call(f);
-      case Category::kernel:
+      case KinetoCategory::kernel:
         return store_device_op(f, DeviceWork::kernel);
-      case Category::copy:
+      case KinetoCategory::copy:
         return store_device_op(f, DeviceWork::copy);
-      case Category::memset:
+      case KinetoCategory::memset:
         return store_device_op(f, DeviceWork::memset);
-      case Category::sync:
+      case KinetoCategory::sync:
         return store_sync(f);
-      case Category::python:
+      case KinetoCategory::python:
         return store_module(f);
       default:
         return;

@@ -1,16 +1,19 @@
 #include "models/workload/import/kineto/kineto_step.h"
 
-#include <fmt/format.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <array>
 #include <iterator>
 
-#include "models/workload/import/execution_trace/execution_trace.h"
+#include "models/workload/import/bytes/json_source.h"
 #include "models/workload/import/execution_trace/execution_trace_join.h"
+#include "models/workload/import/execution_trace/timed_step.h"
+#include "models/workload/import/kineto/kineto_categories.h"
+#include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/import_decisions.h"
-#include "models/workload/import/execution_trace/capture_rank.h"
 #include "models/workload/import/timed/recorded_shapes.h"
+#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -35,36 +38,13 @@ bool recognizes_kineto(const FileHead& head) {
   });
 }
 
-std::string events_line(const TimedCapture& capture) {
-  std::string line;
-  for (const auto& [category, count] : capture.events_by_category)
-    line += fmt::format("{}{} {}", line.empty() ? "Events in the file: " : ", ", count,
-                        category.empty() ? "without category" : category);
-  return line + ".";
-}
-
-ImportedStep step_of(ImportedTrace imported, const TimedCapture& capture, const ExecutionTrace* execution,
-                     const OperatorMatch* match) {
-  ImportedStep step;
-  step.rank = rank_of_capture(imported, capture, execution, match);
-  step.trace = std::move(imported.trace);
-  step.gpu = std::move(step.trace.machine);
-  step.trace.machine.clear();
-  for (const CapturedDevice& device : capture.devices)
-    if (device.name == step.gpu) {
-      step.gpu_memory = device.memory;
-      break;
-    }
-  step.report.push_back(events_line(capture));
-  step.files.push_back(capture.path);
-  return step;
-}
-
 ImportedStep import_kineto(const std::filesystem::path& path, const ImportSettings& settings) {
   TimedCapture capture = read_kineto(path);
   // The join needs the capture's memory events.
-  ImportedTrace imported = settings.execution_trace.empty() ? import_and_release_capture(capture) : import_timed_capture(capture);
-  std::vector<Decision> decisions = import_decisions(capture, imported);
+  ImportedTrace imported =
+      settings.execution_trace.empty() ? import_and_release_capture(capture) : import_timed_capture(capture);
+  std::vector<Decision> decisions = category_decisions(capture);
+  append(import_decisions(capture, imported), decisions);
   append(shape_decisions(add_recorded_shapes(capture, imported)), decisions);
   if (settings.execution_trace.empty()) {
     ImportedStep step = step_of(std::move(imported), capture);
@@ -78,6 +58,23 @@ ImportedStep import_kineto(const std::filesystem::path& path, const ImportSettin
   append(join_decisions(report), decisions);
   step.decisions = std::move(decisions);
   return step;
+}
+
+std::int64_t captured_rank(const std::filesystem::path& path) {
+  try {
+    JsonSource json(path);
+    while (const auto key = json.next_member()) {
+      if (*key == "traceEvents") return -1;
+      if (*key != "distributedInfo") continue;
+      const simdjson::padded_string copy(json.value());
+      simdjson::dom::parser parser;
+      std::int64_t rank = -1;
+      return parser.parse(copy)["rank"].get(rank) == simdjson::SUCCESS ? rank : -1;
+    }
+  } catch (const InputError&) {
+    return -1;  // whoever opens the file says what is wrong with it
+  }
+  return -1;
 }
 
 }  // namespace memwall

@@ -1,24 +1,18 @@
 // A Kineto capture as a step, with the ExecutionTrace of the same run where there is one.
 #pragma once
 
-#include <string>
+#include <cstdint>
+#include <filesystem>
 
-#include "models/workload/import/execution_trace/execution_trace.h"
-#include "models/workload/import/importer.h"
-#include "models/workload/import/timed/timed_import.h"
-#include "models/workload/import/execution_trace/operator_match.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/timed/imported_step.h"
 
 namespace memwall {
 
 bool recognizes_kineto(const FileHead& head);
 ImportedStep import_kineto(const std::filesystem::path& path, const ImportSettings& settings);
 
-// What the file holds, by category as it names them.
-std::string events_line(const TimedCapture& capture);
-
-// Moves the device that the trace was captured on from Trace::machine, where import_timed_capture puts its name, to the step,
-// and says what other ranks' captures are joined by. `execution` of the same run with its match, or both null.
-ImportedStep step_of(ImportedTrace imported, const TimedCapture& capture, const ExecutionTrace* execution = nullptr,
-                     const OperatorMatch* match = nullptr);
+// The rank that a Kineto file tells before its events, without reading those; -1 where it does not, or is none.
+std::int64_t captured_rank(const std::filesystem::path& path);
 
 }  // namespace memwall

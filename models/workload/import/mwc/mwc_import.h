@@ -25,7 +25,8 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/import/importer.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/timed/imported_step.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/workload/import/timed/operator_call.h"
 #include "sim/trace/op.h"
-#include "sim/trace/shape.h"
 #include "sim/trace/storage.h"
 
 namespace memwall {
@@ -51,20 +51,12 @@ std::string_view to_string(MwcPlace place);
 
 enum class MwcEventCall : std::uint8_t { record, wait };
 
-// A tensor that an operator takes or makes.
-struct CapturedTensor {
-  Shape shape;                         // {} is a scalar
-  Shape strides;                       // in elements; {} = one element after the other, the last extent fastest
-  int element_bytes = 0;               // 0 = of a type that is not known
-  std::uint32_t storage = 0xffffffff;  // its number in the file
-};
-
-// One line. Text is valid until the next line is read. A number that is not given is kNone.
-struct MwcRecord {
+// One line. Text is valid until the next line is read. A number that is not given is kNone. `name` is the operator of
+// an op, a step's own name.
+struct MwcRecord : OperatorCall {
   static constexpr std::uint32_t kNone = 0xffffffff;
 
   MwcRecordType type = MwcRecordType::none;
-  std::string_view name;          // op: the operator; step: its name
   std::string_view call;          // copy, collective: the operator that asked for it, "" if none
   std::uint32_t storage = kNone;  // storage, alloc, free
   Bytes bytes = kNoBytes;         // of a storage, a copy, a collective's message, an op's traffic
@@ -74,25 +66,20 @@ struct MwcRecord {
   std::uint32_t ranks = kNone;    // in a collective's group
   std::uint32_t kernels = 1;      // that an op launches
   std::uint32_t calls = kNone;    // operators dispatched for it
-  std::int64_t elements = 0;      // of the first of an op's lists of tensors, 0 = not given
-  std::int64_t width = 0;         // of a row of a softmax that is not along the last extent, 0 = it is
   std::uint16_t thread = 0, stream = 0;
   std::string_view module, label, group;
   StorageKind kind = StorageKind::unknown;
   MwcPlace place = MwcPlace::none, from = MwcPlace::none, to = MwcPlace::none;
   Phase phase = Phase::unknown;
   bool has_phase = false;
-  OperatorClass operator_class = OperatorClass::other;
   DataType data_type = DataType::unknown;
   CollectiveKind collective = CollectiveKind::none;
   MwcEventCall event_call = MwcEventCall::record;
   WaitFor wait_for = WaitFor::nothing;  // of a synchronize
   std::uint64_t count = 0;              // end: records of the file, itself not among them
-  double flops = 0;
-  bool preexisting = false, blocking = false, random = false, causal = false, compiled = false;
+  bool preexisting = false, blocking = false, random = false, compiled = false;
   Duration duration = kNoDuration, host{}, gap{};
-  std::vector<std::uint32_t> reads, writes;
-  std::vector<CapturedTensor> inputs, outputs;
+  std::vector<std::uint32_t> reads;
 
   static constexpr Bytes kNoBytes = -1;
   static constexpr Duration kNoDuration{-1};

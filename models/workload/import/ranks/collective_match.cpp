@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "sim/quantile.h"
+
 namespace memwall {
 namespace {
 
@@ -69,9 +71,7 @@ std::vector<std::int64_t> likely_shifts(Items a, Items b, bool has_expected, Dur
 Duration median_difference(Items a, Items b, const std::vector<ItemPair>& pairs) {
   std::vector<Duration> differences;
   for (const ItemPair& pair : pairs) differences.push_back(a[pair.a].end - b[pair.b].end);
-  const auto middle = differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);
-  std::nth_element(differences.begin(), middle, differences.end());
-  return *middle;
+  return upper_median(std::move(differences));
 }
 
 bool interval_agrees(Items a, Items b, ItemPair from, ItemPair to) {

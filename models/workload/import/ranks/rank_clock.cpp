@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "sim/quantile.h"
+
 namespace memwall {
 namespace {
 
@@ -11,13 +13,6 @@ constexpr std::size_t kMostPoints = 300;  // of which all pairs are looked at
 constexpr std::size_t kFewestForDrift = 8;
 constexpr Duration kVisibleDrift = microseconds(20);
 constexpr double kMostDrift = 1e-3;
-
-template <class Number>
-Number median(std::vector<Number> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 Duration difference(const EndPair& pair) { return pair.reference - pair.own; }
 
@@ -37,7 +32,7 @@ double median_slope(const std::vector<EndPair>& points) {
       const double rise = static_cast<double>((difference(points[j]) - difference(points[i])).count());
       if (run > 0) slopes.push_back(rise / run);
     }
-  return slopes.empty() ? 0 : median(std::move(slopes));
+  return slopes.empty() ? 0 : upper_median(std::move(slopes));
 }
 
 std::vector<Duration> errors_of(const RankClock& clock, const std::vector<EndPair>& ends) {
@@ -55,7 +50,7 @@ void center(RankClock& clock, const std::vector<EndPair>& ends) {
   std::vector<Duration> rest;
   rest.reserve(ends.size());
   for (const EndPair& pair : ends) rest.push_back(pair.reference - clock.on_reference(pair.own));
-  clock.offset += median(std::move(rest));
+  clock.offset += upper_median(std::move(rest));
 }
 
 }  // namespace
@@ -69,7 +64,7 @@ ClockFit fit_clock(std::vector<EndPair> ends) {
   fit.samples = ends.size();
   fit.clock.pivot = ends[ends.size() / 2].own;
   center(fit.clock, ends);
-  fit.median_error = median(errors_of(fit.clock, ends));
+  fit.median_error = upper_median(errors_of(fit.clock, ends));
   if (ends.size() >= kFewestForDrift) {
     RankClock drifting = fit.clock;
     drifting.drift = median_slope(thinned(ends));
@@ -77,7 +72,7 @@ ClockFit fit_clock(std::vector<EndPair> ends) {
         std::fabs(drifting.drift) * static_cast<double>((ends.back().own - ends.front().own).count());
     if (std::fabs(drifting.drift) <= kMostDrift && over_window >= static_cast<double>(kVisibleDrift.count())) {
       center(drifting, ends);
-      if (const Duration error = median(errors_of(drifting, ends)); error * 2 <= fit.median_error) {
+      if (const Duration error = upper_median(errors_of(drifting, ends)); error * 2 <= fit.median_error) {
         fit.clock = drifting;
         fit.median_error = error;
       }

@@ -127,7 +127,7 @@ void delay_start(Trace& trace, Duration delay) {
   }
 }
 
-void take_meetings(const CollectiveMatches& found, const std::vector<RankCapture>& captures,
+void take_rendezvous(const CollectiveMatches& found, const std::vector<RankCapture>& captures,
                    std::vector<ImportedStep>& steps) {
   for (std::uint32_t number = 0; number < found.rendezvous.size(); ++number)
     for (const RendezvousMember& member : found.rendezvous[number].members) {
@@ -189,11 +189,13 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
   const std::vector<ProcessGroup> groups = trace_groups(found, world);
   const std::vector<Duration> starts = program_starts(found);
   for (std::size_t i = 0; i < steps.size(); ++i) set_groups(steps[i].trace, captures[i], found.group_of[i], groups);
-  take_meetings(found, captures, steps);
+  take_rendezvous(found, captures, steps);
 
   ImportedStep joined;
   joined.decisions = join_decisions({captures, names, numbers, groups, found, starts, size_of_job(world, groups)});
   join_files(steps, joined);
+  std::vector<std::string> notes;
+  for (const Decision& decision : joined.decisions) notes.push_back(decision.sentence);
   std::vector<RankProgram> programs;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     delay_start(steps[i].trace, starts[i]);
@@ -206,9 +208,6 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
   joined.trace = joined_ranks(std::move(programs));
   if (numbers.size() > 1) joined.trace.name += fmt::format(" and {} more ranks", numbers.size() - 1);
   joined.trace.job_ranks = size_of_job(world, groups);
-  std::vector<std::string> notes;
-  for (const Decision& decision : joined.decisions)
-    if (!decision.subject.starts_with("rank ")) notes.push_back(decision.sentence);
   joined.trace.notes.insert(joined.trace.notes.begin(), notes.begin(), notes.end());
   require_sound(joined.trace, names.front() + " joined with other ranks");
   return joined;

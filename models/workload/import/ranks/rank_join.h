@@ -1,11 +1,11 @@
 // Several captures of one job become one trace: each rank's program, and the rendezvous of their collectives.
 //
 // A captured collective lasts until the last rank has arrived; what is its own is the duration of that last arriver.
-// So every member of a rendezvous gets that duration, and who waits for whom follows from the replay. The captured starts
-// and ends serve for matching alone; but of the ranks' programs relative to each other one thing must be kept: when
-// each began. A rank's times count from its own first event, and before that its window is empty; the rank whose first
-// event is later by d on the common clock gets d as host time before its first op (and before work that was already
-// on its streams). So its first arrival is as captured, and after that arrivals are derived.
+// So every member of a rendezvous gets that duration, and who waits for whom follows from the replay. The captured
+// starts and ends serve for matching alone; but of the ranks' programs relative to each other one thing must be kept:
+// when each began. A rank's times count from its own first event, and before that its window is empty; the rank whose
+// first event is later by d on the common clock gets d as host time before its first op (and before work that was
+// already on its streams). So its first arrival is as captured, and after that arrivals are derived.
 //
 // Ranks of the job that are not among the files arrive, in effect, with the last of those that are: its captured
 // duration contains the wait for them, and stays so. Collectives that no other file has keep their captured duration.
@@ -13,7 +13,7 @@
 
 #include <vector>
 
-#include "models/workload/import/importer.h"
+#include "models/workload/import/timed/imported_step.h"
 
 namespace memwall {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/workload/import/timed/add_decision.h"
-#include "models/workload/import/timed/event_order.h"
 #include "models/workload/import/snapshot/snapshot_reader.h"
+#include "models/workload/import/timed/event_order.h"
+#include "models/workload/import/timed/imported_step.h"
 #include "models/workload/memory/allocations.h"
 #include "models/workload/memory/start_state.h"
 #include "sim/error.h"
@@ -146,9 +146,10 @@ class Converter {
     step_.report.push_back(fmt::format("Device {}: {} events, {} allocations in the window, {} frees, {} from before.",
                                        device_.device, device_.events.size(), allocs_, frees_,
                                        table_.allocations.size() - allocs_));
-    add_decision(step_, "device work",
-             "A memory snapshot has no kernels: the trace knows allocations and the host's time between them, and its "
-             "duration is the host's. `memwall memory` replays the snapshot exact to the byte.");
+    add_decision(
+        step_, "device work",
+        "A memory snapshot has no kernels: the trace knows allocations and the host's time between them, and its "
+        "duration is the host's. `memwall memory` replays the snapshot exact to the byte.");
     step_.decisions.push_back(
         {"machine", "The file does not say which GPU it was recorded on: --measured-on does.", 0, 0});
     if (recording_.devices.size() > 1)
@@ -167,8 +168,8 @@ class Converter {
     for (const std::string& note : table_.notes) add_decision(step_, "phases and kinds", note);
     if (!start_.contradictions.empty())
       add_decision(step_, "start state",
-               fmt::format("The file contradicts itself in {} places; the first: {}", start_.contradictions.size(),
-                           start_.contradictions.front()));
+                   fmt::format("The file contradicts itself in {} places; the first: {}", start_.contradictions.size(),
+                               start_.contradictions.front()));
   }
 
   const MemoryRecording& recording_;

@@ -6,7 +6,8 @@
 // `memwall memory`; here the allocator of the run places everything anew, blocks from before the recording too.
 #pragma once
 
-#include "models/workload/import/importer.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/timed/imported_step.h"
 
 namespace memwall {
 

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/workload/import/timed/add_decision.h"
-#include "models/workload/import/tables/dtr_lines.h"
 #include "models/workload/import/bytes/quote_for_message.h"
+#include "models/workload/import/tables/dtr_lines.h"
+#include "models/workload/import/timed/imported_step.h"
 #include "models/workload/operator_class.h"
 #include "sim/error.h"
 #include "sim/trace/trace_builder.h"
@@ -56,7 +56,8 @@ class Reader {
   std::uint32_t held_by(const std::string& name) const {
     const auto found = handles_.find(name);
     if (found == handles_.end())
-      lines_.fail(fmt::format("tensor {} is used, which no line before made, or which was released.", quote_for_message(name)));
+      lines_.fail(
+          fmt::format("tensor {} is used, which no line before made, or which was released.", quote_for_message(name)));
     return found->second;
   }
 
@@ -307,28 +308,31 @@ class Reader {
     for (const auto& [name, count] : counts_) line += fmt::format(" {} {},", count, quote_for_message(name));
     line.back() = '.';
     step_.report.push_back(line);
-    add_decision(step_, "time of operators",
-             fmt::format("The host waits for each op, as the log was taken: {} operators take {:.3f} ms in all; {} of "
-                         "them only make views and are work of the host.",
-                         ops_, to_seconds(total_) * 1e3, views_));
+    add_decision(
+        step_, "time of operators",
+        fmt::format("The host waits for each op, as the log was taken: {} operators take {:.3f} ms in all; {} of "
+                    "them only make views and are work of the host.",
+                    ops_, to_seconds(total_) * 1e3, views_));
     add_decision(step_, "start of the step",
-             started_ ? fmt::format("The trace begins at the first START; {} operators before it are left out.",
-                                    before_start_)
-                      : std::string("The log has no START: the trace is all of it."));
-    add_decision(step_, "constants",
-             fmt::format("{} constants existed before ({} are first named after an operator): parameters, inputs and "
-                         "buffers, all called parameters.",
-                         constants_, late_constants_));
-    add_decision(step_, "traffic of operators",
-             "An operator reads and writes the whole storages of what it takes and makes, each once: an upper bound "
-             "where a view is smaller.");
+                 started_ ? fmt::format("The trace begins at the first START; {} operators before it are left out.",
+                                        before_start_)
+                          : std::string("The log has no START: the trace is all of it."));
+    add_decision(
+        step_, "constants",
+        fmt::format("{} constants existed before ({} are first named after an operator): parameters, inputs and "
+                    "buffers, all called parameters.",
+                    constants_, late_constants_));
+    add_decision(
+        step_, "traffic of operators",
+        "An operator reads and writes the whole storages of what it takes and makes, each once: an upper bound "
+        "where a view is smaller.");
     step_.decisions.push_back({"machine", "The log does not say which GPU it was taken on: --measured-on does.", 0, 0});
     if (unknown_releases_ > 0)
       add_decision(step_, "releases",
-               fmt::format("{} releases of tensors that the log does not know are skipped.", unknown_releases_));
+                   fmt::format("{} releases of tensors that the log does not know are skipped.", unknown_releases_));
     if (skipped_ > 0)
       add_decision(step_, "instructions",
-               fmt::format("{} lines have instructions that are not known here and are skipped.", skipped_));
+                   fmt::format("{} lines have instructions that are not known here and are skipped.", skipped_));
   }
 
   std::filesystem::path path_;

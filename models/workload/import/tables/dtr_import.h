@@ -22,7 +22,8 @@
 // log of a real run was at hand when this was written.
 #pragma once
 
-#include "models/workload/import/importer.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/timed/imported_step.h"
 
 namespace memwall {
 

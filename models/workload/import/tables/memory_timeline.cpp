@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "models/workload/import/timed/add_decision.h"
-#include "models/workload/import/bytes/quote_for_message.h"
 #include "models/workload/import/bytes/json_source.h"
+#include "models/workload/import/bytes/quote_for_message.h"
 #include "models/workload/import/timed/event_order.h"
+#include "models/workload/import/timed/imported_step.h"
 #include "sim/error.h"
 #include "sim/trace/trace_builder.h"
 
@@ -201,20 +201,22 @@ class Reader {
     for (std::size_t i = 0; i < sums_.size(); ++i) sums += fmt::format(" {} {},", kCategories[i], sums_[i]);
     sums.back() = '.';
     step_.report.push_back(sums);
-    add_decision(step_, "device work",
-             "A memory timeline has no kernels: the trace knows allocations and the host's time between them, and its "
-             "duration is the host's.");
+    add_decision(
+        step_, "device work",
+        "A memory timeline has no kernels: the trace knows allocations and the host's time between them, and its "
+        "duration is the host's.");
     step_.decisions.push_back(
         {"machine", "The file does not say which GPU it was captured on: --measured-on does.", 0, 0});
     add_decision(step_, "storages by size and category",
-             fmt::format("The file has no addresses: each of {} destroyed is the youngest storage of its size and "
-                         "category ({} found none).",
-                         destroyed_, unknown_frees_),
-             destroyed_ - std::min(unknown_frees_, destroyed_), destroyed_);
-    add_decision(step_, "kinds by category",
-             fmt::format("{} of {} new versions change the category; a storage has one kind, that of its last known "
-                         "category, so sums by kind differ from the file's by category where it changed.",
-                         moved_, versions_));
+                 fmt::format("The file has no addresses: each of {} destroyed is the youngest storage of its size and "
+                             "category ({} found none).",
+                             destroyed_, unknown_frees_),
+                 destroyed_ - std::min(unknown_frees_, destroyed_), destroyed_);
+    add_decision(
+        step_, "kinds by category",
+        fmt::format("{} of {} new versions change the category; a storage has one kind, that of its last known "
+                    "category, so sums by kind differ from the file's by category where it changed.",
+                    moved_, versions_));
     add_faults();
   }
 

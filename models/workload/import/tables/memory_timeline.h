@@ -12,7 +12,8 @@
 // autograd detail activation. Nothing runs on the device, and the host's times stand between the events.
 #pragma once
 
-#include "models/workload/import/importer.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/timed/imported_step.h"
 
 namespace memwall {
 

@@ -4,9 +4,9 @@
 #include <cctype>
 #include <unordered_map>
 
-#include "models/workload/import/timed/work_shape.h"
 #include "models/workload/import/execution_trace/execution_trace.h"
 #include "models/workload/import/execution_trace/operator_cost.h"
+#include "models/workload/import/timed/work_shape.h"
 #include "models/workload/operator_class.h"
 
 namespace memwall {
@@ -106,7 +106,7 @@ class Costs {
   }
 
   Shape shape(const TrioSimOperator& op, const std::string& name, const TrioSimCost& cost) const {
-    MwcRecord record;
+    OperatorCall record;
     record.name = name;
     record.operator_class = cost.operator_class;
     record.flops = cost.flops;

@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/workload/import/timed/add_decision.h"
 #include "models/workload/import/tables/triosim_costs.h"
 #include "models/workload/import/tables/triosim_tables.h"
+#include "models/workload/import/timed/imported_step.h"
 #include "sim/error.h"
 #include "sim/trace/trace_builder.h"
 
@@ -308,7 +308,7 @@ void Converter::finish() {
                   pieces_.size(), recycled_, made_inside_, made_unlisted_),
       pieces_.size() - made_unlisted_, pieces_.size());
   add_decision(step_, "lives of storages",
-           "A storage is freed after the last op that uses it: a lower bound of its real life.");
+               "A storage is freed after the last op that uses it: a lower bound of its real life.");
   add_decision(
       step_, "FLOPs by shapes",
       fmt::format("{} of {} operators have FLOPs; {} backward products have those of their forward operator, twice "
@@ -317,11 +317,11 @@ void Converter::finish() {
       with_flops, t_.operators.size());
   if (costs_.halves > 0)
     add_decision(step_, "data types", "Elements of 2 bytes count as fp16; the file does not tell them from bf16.",
-             costs_.halves, t_.operators.size());
+                 costs_.halves, t_.operators.size());
   if (t_.contradicting_rows > 0)
     add_decision(step_, "rows of tensors",
-             fmt::format("{} rows give a tensor another size or storage than its first row, which counts.",
-                         t_.contradicting_rows));
+                 fmt::format("{} rows give a tensor another size or storage than its first row, which counts.",
+                             t_.contradicting_rows));
   if (trace.samples_per_step > 0)
     add_decision(
         step_, "samples per step",

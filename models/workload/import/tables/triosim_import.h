@@ -20,7 +20,8 @@
 // Source of the format: sarchlab/triosim, tracer/dataprocess.py.
 #pragma once
 
-#include "models/workload/import/importer.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/timed/imported_step.h"
 
 namespace memwall {
 

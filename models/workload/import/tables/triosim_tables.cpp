@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <unordered_map>
 
 #include "models/workload/import/bytes/file_text.h"
 #include "models/workload/import/bytes/quote_for_message.h"
 #include "models/workload/import/bytes/utf8.h"
+#include "sim/csv.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -29,42 +29,32 @@ constexpr std::int64_t kMostId = (std::int64_t{1} << 62);
 constexpr std::size_t kMostOperators = 20'000'000;
 constexpr string_view kTraceColumn = "OperatorID", kTensorColumn = "TensorID";
 
-string_view trimmed(string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 // A comma-separated table as pandas writes it: cells with commas stand in double quotes.
 class Table {
  public:
-  explicit Table(const fs::path& path) : path_(path), text_(read_file_text(path, kMostText)), rest_(text_) {
-    if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
-    if (!next_line()) fail("the file is empty; expected a line with the names of columns.");
-    for (std::size_t i = 0; i < cells_.size(); ++i) columns_.emplace(trimmed(cells_[i]), i);
-    count_ = cells_.size();
+  explicit Table(const fs::path& path) : text_(read_file_text(path, kMostText)), reader_(text_, path.string()) {
+    if (!reader_.next_filled()) fail("the file is empty; expected a line with the names of columns.");
+    for (const string_view cell : reader_.cells()) names_.emplace_back(without_blanks(cell));
   }
 
   bool next() {
-    if (!next_line()) return false;
-    if (cells_.size() != count_) fail(fmt::format("{} columns; expected {}.", cells_.size(), count_));
+    if (!reader_.next_filled()) return false;
+    if (reader_.cells().size() != names_.size())
+      fail(fmt::format("{} columns; expected {}.", reader_.cells().size(), names_.size()));
     return true;
   }
 
   std::optional<std::size_t> find(string_view name) const {
-    const auto found = columns_.find(name);
-    return found == columns_.end() ? std::nullopt : std::optional(found->second);
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    return found == names_.end() ? std::nullopt : std::optional<std::size_t>(found - names_.begin());
   }
   std::size_t column(string_view name) const {
     if (const auto found = find(name)) return *found;
-    std::vector<string_view> names;
-    for (const auto& [known, index] : columns_) names.push_back(known);
-    fail(
-        fmt::format("there is no column \"{}\"; found {}.", name, quote_for_message(fmt::format("{}", fmt::join(names, ",")))));
+    fail(fmt::format("there is no column \"{}\"; found {}.", name,
+                     quote_for_message(fmt::format("{}", fmt::join(names_, ",")))));
   }
 
-  string_view text(std::size_t column) const { return trimmed(cells_[column]); }
+  string_view text(std::size_t column) const { return without_blanks(reader_[column]); }
 
   std::int64_t number(std::size_t column, std::int64_t most) const { return parse(text(column), column, most); }
 
@@ -73,7 +63,7 @@ class Table {
     double value = 0;
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (error != std::errc() || end != cell.data() + cell.size() || !(value >= 0) || value > most)
-      fail(fmt::format("{} is {}; expected a number from 0 to {}.", name_of(column), quote_for_message(cell), most));
+      fail(fmt::format("{} is {}; expected a number from 0 to {}.", names_[column], quote_for_message(cell), most));
     return value;
   }
 
@@ -82,75 +72,33 @@ class Table {
   void list(std::size_t column, std::int64_t most, std::size_t longest, const Add& add) const {
     string_view cell = text(column);
     if (cell.size() < 2 || cell.front() != '[' || cell.back() != ']')
-      fail(fmt::format("{} is {}; expected a list in brackets.", name_of(column), quote_for_message(cell)));
-    cell = trimmed(cell.substr(1, cell.size() - 2));
+      fail(fmt::format("{} is {}; expected a list in brackets.", names_[column], quote_for_message(cell)));
+    cell = without_blanks(cell.substr(1, cell.size() - 2));
     for (std::size_t count = 0; !cell.empty(); ++count) {
-      if (count >= longest) fail(fmt::format("{} has more than {} elements.", name_of(column), longest));
+      if (count >= longest) fail(fmt::format("{} has more than {} elements.", names_[column], longest));
       const std::size_t end = std::min(cell.find_first_of(";,"), cell.size());
-      add(parse(trimmed(cell.substr(0, end)), column, most));
-      if (end + 1 == cell.size()) fail(fmt::format("{} ends in a separator.", name_of(column)));
+      add(parse(without_blanks(cell.substr(0, end)), column, most));
+      if (end + 1 == cell.size()) fail(fmt::format("{} ends in a separator.", names_[column]));
       cell.remove_prefix(std::min(end + 1, cell.size()));
     }
   }
 
-  std::size_t line() const { return line_; }
-  [[noreturn]] void fail(const std::string& sentence) const {
-    throw InputError(fmt::format("{}:{}: {}", path_.string(), line_, sentence));
-  }
+  std::size_t line() const { return reader_.line(); }
+  [[noreturn]] void fail(const std::string& sentence) const { reader_.fail(sentence); }
 
  private:
-  bool next_line() {
-    do {
-      if (rest_.empty()) return false;
-      ++line_;
-      std::size_t end = std::min(rest_.find('\n'), rest_.size());
-      string_view line = rest_.substr(0, end);
-      rest_.remove_prefix(std::min(end + 1, rest_.size()));
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      split(line);
-    } while (cells_.size() == 1 && trimmed(cells_[0]).empty());
-    return true;
-  }
-
-  void split(string_view line) {
-    cells_.clear();
-    for (;;) {
-      const bool quoted = line.starts_with('"');
-      std::size_t end = 0;
-      if (quoted) {
-        end = line.find('"', 1);
-        if (end == string_view::npos) fail("a cell begins with a double quote that does not end on its line.");
-        cells_.push_back(line.substr(1, end - 1));
-        if (++end < line.size() && line[end] != ',') fail("behind a closing double quote stands no comma.");
-      } else {
-        end = std::min(line.find(','), line.size());
-        cells_.push_back(line.substr(0, end));
-      }
-      if (end >= line.size()) return;
-      line.remove_prefix(end + 1);
-    }
-  }
-
-  string_view name_of(std::size_t column) const {
-    for (const auto& [name, index] : columns_)
-      if (index == column) return name;
-    return "a cell";
-  }
-
   std::int64_t parse(string_view cell, std::size_t column, std::int64_t most) const {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (error != std::errc() || end != cell.data() + cell.size() || value < 0 || value > most)
-      fail(fmt::format("{} has {}; expected a whole number from 0 to {}.", name_of(column), quote_for_message(cell), most));
+      fail(fmt::format("{} has {}; expected a whole number from 0 to {}.", names_[column], quote_for_message(cell),
+                       most));
     return value;
   }
 
-  fs::path path_;
   std::string text_;
-  string_view rest_;
-  std::map<string_view, std::size_t> columns_;
-  std::vector<string_view> cells_;
-  std::size_t count_ = 0, line_ = 0;
+  CsvReader reader_;
+  std::vector<std::string> names_;
 };
 
 bool names_a_parameter(string_view role) {

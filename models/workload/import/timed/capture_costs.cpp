@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/workload/import/timed/kernel_properties.h"
+#include "sim/quantile.h"
 
 namespace memwall {
 namespace {
@@ -20,14 +21,6 @@ constexpr Bytes kWideCopy = 4'000'000;
 // Where a file has no sample: medians over the captures from which the rules were found.
 constexpr Duration kUsualLatency[kLaunchKinds] = {microseconds(2), microseconds(3), nanoseconds(2500)};
 constexpr Duration kUsualGap = nanoseconds(1300);
-
-template <class T>
-T percentile(std::vector<T>& samples, double share) {
-  const std::size_t at =
-      std::min(samples.size() - 1, static_cast<std::size_t>(share * static_cast<double>(samples.size())));
-  std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(at), samples.end());
-  return samples[at];
-}
 
 // The mean without the top hundredth: in files with a clock of 1 us a median would be biased.
 Duration trimmed_mean(std::vector<Duration>& samples) {
@@ -96,8 +89,7 @@ class CostFinder {
     }
     for (int kind = 0; kind < kLaunchKinds; ++kind) {
       summary_.samples.launch_latency[kind] = samples[kind].size();
-      costs_.constants.launch_latency[kind] =
-          samples[kind].empty() ? kUsualLatency[kind] : percentile(samples[kind], 0.5);
+      costs_.constants.launch_latency[kind] = samples[kind].empty() ? kUsualLatency[kind] : upper_median(samples[kind]);
     }
   }
 
@@ -145,7 +137,7 @@ class CostFinder {
     }
     summary_.queue_limited_launches = full.size();
     if (full.empty() || launch_costs.empty()) return;
-    const Duration median = percentile(launch_costs, 0.5);
+    const Duration median = upper_median(launch_costs);
     for (const std::uint32_t call : full) costs_.calls[call].own = std::min(costs_.calls[call].own, median);
   }
 
@@ -219,7 +211,7 @@ class CostFinder {
       if (wait.waited) delays.push_back(c_.calls[wait.call].end() - wait.awaited_end);
     }
     counted.return_delay_samples = delays.size();
-    counted.return_delay = delays.empty() ? Duration{} : percentile(delays, 0.5);
+    counted.return_delay = delays.empty() ? Duration{} : upper_median(delays);
     for (const Wait& wait : waits) {
       costs_.calls[wait.call].return_delay = counted.return_delay;
       if (wait.waited && j_.calls[wait.call].wait_for != WaitFor::own_op)
@@ -249,7 +241,7 @@ class CostFinder {
       costs_.calls[wait.call].own = own;
       shown.push_back(own);
     }
-    const Duration usual = shown.empty() ? kWaitingCall : percentile(shown, 0.1);
+    const Duration usual = shown.empty() ? kWaitingCall : upper_quantile(shown, 0.1);
     for (const std::uint32_t call : hidden) costs_.calls[call].own = std::min(usual, c_.calls[call].duration);
   }
 

@@ -1,14 +1,14 @@
 // What a capture says about its machine: constants of launches and streams, the own cost of each
 // call without its waiting, and whether the known rules explain the captured starts.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "models/workload/import/timed/joined_capture.h"
 #include "models/workload/import/timed/stream_edges.h"
 #include "models/workload/import/timed/timed_import.h"
-#include "models/workload/import/timed/joined_capture.h"
 
 namespace memwall {
 

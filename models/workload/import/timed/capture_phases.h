@@ -5,7 +5,7 @@
 // of a zero_grad that comes before most operators, to the first backward operator. The rest, zero_grad
 // with it, is unknown. Where a file names no steps, an iteration ends with Optimizer.step. A range
 // whose meaning the reader knows (RangeMeaning) stands for that step or phase.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>

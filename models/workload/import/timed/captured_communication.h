@@ -1,5 +1,5 @@
-// Which of PyTorch's records of communications a collective of a Kineto capture has.
-// Internal to the Kineto importer.
+// Which of PyTorch's records of communications a collective of a capture has.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>

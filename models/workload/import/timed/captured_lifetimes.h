@@ -1,5 +1,5 @@
 // Storages from a capture's allocator events: who is born, who dies, who was there before.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The captured times of what a trace holds, while it is written.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <vector>

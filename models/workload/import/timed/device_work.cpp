@@ -54,6 +54,15 @@ void DeviceWorkWriter::describe_copy(Op& op, std::uint32_t device_op) {
   if (captured.bytes < 0 && call != kNoIndex) op.bytes = std::max<Bytes>(c_.calls[call].size, 0);
 }
 
+void DeviceWorkWriter::add_streams() {
+  bool several = false;
+  for (const JoinedStream& s : j_.streams) several = several || s.device_index > 0;
+  for (const JoinedStream& s : j_.streams)
+    builder_.add_stream(
+        (several ? "device " + std::to_string(s.device) + " stream " : "stream ") + std::to_string(s.id), s.role,
+        s.device_index);
+}
+
 Op DeviceWorkWriter::op(std::uint32_t device_op, std::uint32_t operator_index) {
   const CapturedDeviceOp& captured = c_.device_ops[device_op];
   const JoinedDeviceOp& joined = j_.device_ops[device_op];

@@ -1,12 +1,12 @@
 // Device work of a capture as ops: everything about it except its place in the host program.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "models/workload/import/timed/timed_import.h"
 #include "models/workload/import/timed/joined_capture.h"
+#include "models/workload/import/timed/timed_import.h"
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
@@ -17,6 +17,8 @@ class DeviceWorkWriter {
   DeviceWorkWriter(const JoinedCapture& joined, TraceBuilder& builder, ImportSummary& summary)
       : j_(joined), c_(*joined.capture), builder_(builder), summary_(summary), strings_(c_.strings.size(), kUnmapped) {}
 
+  // Declares the capture's streams. Before any op.
+  void add_streams();
   // Kind, name, stream, duration, bytes and class. `operator_index`: around the launch, or kNoIndex.
   Op op(std::uint32_t device_op, std::uint32_t operator_index);
   // A string of the capture in the trace.

@@ -1,13 +1,13 @@
 // The host program of a capture: what all threads did, merged by time, and where control passed
 // from one thread to another.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "models/workload/import/timed/joined_capture.h"
 #include "models/workload/import/timed/capture_phases.h"
+#include "models/workload/import/timed/joined_capture.h"
 
 namespace memwall {
 

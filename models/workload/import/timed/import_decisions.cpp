@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "models/workload/import/timed/kernel_properties.h"
@@ -13,53 +12,12 @@ namespace {
 
 using std::string_view;
 
-constexpr std::int64_t kKnownSchema = 1;  // libkineto/src/output_json.cpp
-
-// Categories whose events are not needed: flows say again what correlations say, ranges of the GPU what those of the
-// host say. The rest of ActivityType.cpp, and names of 2021.
-constexpr std::array<string_view, 26> kNotNeeded{"",
-                                                 "Trace",
-                                                 "ac2g",
-                                                 "async_cpu_to_gpu",
-                                                 "async_gpu",
-                                                 "async",
-                                                 "fwdbwd",
-                                                 "gpu_user_annotation",
-                                                 "cpu_instant_event",
-                                                 "[memory]",
-                                                 "overhead",
-                                                 "external_correlation",
-                                                 "cuda_profiler_range",
-                                                 "python_function",
-                                                 "collective_comm",
-                                                 "mtia_runtime",
-                                                 "mtia_ccp_events",
-                                                 "mtia_insight",
-                                                 "mtia_counters",
-                                                 "xpu_runtime",
-                                                 "xpu_driver",
-                                                 "hpu_op",
-                                                 "glow_runtime",
-                                                 "privateuse1_runtime",
-                                                 "privateuse1_driver",
-                                                 "trace_metadata"};
-constexpr std::array<string_view, 17> kRead{
-    "cpu_op",      "Operator", "user_annotation", "cuda_runtime", "Runtime",    "cuda_driver",
-    "hip_runtime", "runtime",  "kernel",          "Kernel",       "gpu_memcpy", "Memcpy",
-    "gpu_memset",  "Memset",   "cuda_sync",       "[memory]",     "hip_driver"};
-
-template <std::size_t N>
-bool among(const std::array<string_view, N>& names, string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 class Decisions {
  public:
   Decisions(const TimedCapture& capture, const ImportedTrace& imported)
       : c_(capture), i_(imported), s_(imported.summary) {}
 
   std::vector<Decision> all() {
-    add_events();
     add_host();
     add_device_work();
     add_copies();
@@ -75,27 +33,6 @@ class Decisions {
  private:
   void add(const char* subject, std::string sentence, std::uint64_t covered = 0, std::uint64_t of = 0) {
     all_.push_back({subject, std::move(sentence), covered, of});
-  }
-
-  void add_events() {
-    std::uint64_t events = 0, unknown = 0;
-    std::string names;
-    for (const auto& [category, count] : c_.events_by_category) {
-      events += count;
-      if (among(kRead, category) || among(kNotNeeded, category)) continue;
-      unknown += count;
-      names += (names.empty() ? "" : ", ") + category.substr(0, 40);
-    }
-    if (unknown > 0)
-      add("events of unknown categories", fmt::format("They are counted and left out: {}.", names), unknown, events);
-    else
-      add("events of known categories", "Every category of the file is one that is read or known not to be needed.",
-          events, events);
-    if (c_.schema_version > kKnownSchema)
-      add("schema version",
-          fmt::format(
-              "The file says version {}, newer than {}, the newest that is known: what is known in it was read.",
-              c_.schema_version, kKnownSchema));
   }
 
   void add_host() {
@@ -301,28 +238,6 @@ std::vector<Decision> shape_decisions(const RecordedShapes& s) {
       {"FLOPs of products",
        fmt::format("Matrix products, convolutions and attention by their shapes: {:.4g} in all.", s.flops),
        s.with_flops, s.products}};
-}
-
-std::vector<Decision> join_decisions(const JoinReport& r) {
-  std::vector<Decision> all{
-      {"ExecutionTrace: operators joined", "By name and host order, thread by thread.", r.operators.matched,
-       r.operators.nodes},
-      {"ExecutionTrace: storages that claim an allocation",
-       "The storage that an operator first returns is the allocation inside it, by size rounded up to 512.",
-       r.storages.claimed, r.storages.births},
-      {"ExecutionTrace: allocations that are workspace", "No storage claims them.", r.storages.workspaces,
-       r.storages.allocations},
-      {"ExecutionTrace: device ops with an operator", "Their uses are those of the operator around their launch.",
-       r.dataflow.with_operator, r.dataflow.device_ops},
-      {"ExecutionTrace: device ops with uses",
-       fmt::format("{} reads, {} writes; of operators with several kernels the order is assumed.", r.dataflow.reads,
-                   r.dataflow.writes),
-       r.dataflow.with_uses, r.dataflow.device_ops}};
-  const std::uint64_t left_out = r.dataflow.left_out_dead + r.dataflow.left_out_unwritten;
-  if (left_out > 0)
-    all.push_back({"ExecutionTrace: uses left out", "Of storages that are freed by then, or that no recorded op wrote.",
-                   left_out, left_out + r.dataflow.reads + r.dataflow.writes});
-  return all;
 }
 
 }  // namespace memwall

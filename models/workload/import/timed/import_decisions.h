@@ -1,20 +1,17 @@
-// What the import of a Kineto capture concluded, each with its coverage, for `memwall import --explain`.
-// Internal to the importers of captures with a profiler's events.
+// What the import of a timed capture concluded, each with its coverage, for `memwall import --explain`.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <vector>
 
 #include "models/workload/import/timed/decision.h"
-#include "models/workload/import/execution_trace/execution_trace_join.h"
-#include "models/workload/import/timed/timed_import.h"
 #include "models/workload/import/timed/recorded_shapes.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 
 // REQUIRES: `imported` is what import_timed_capture made of `capture`.
 std::vector<Decision> import_decisions(const TimedCapture& capture, const ImportedTrace& imported);
 std::vector<Decision> shape_decisions(const RecordedShapes& shapes);
-// Of the join with an ExecutionTrace.
-std::vector<Decision> join_decisions(const JoinReport& report);
 
 }  // namespace memwall

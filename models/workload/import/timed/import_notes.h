@@ -1,13 +1,13 @@
-// What the Kineto importer counted and concluded, the latter as lines for people.
-// Internal to the Kineto importer.
+// What the import of a timed capture counted and concluded, the latter as lines for people.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "models/workload/import/timed/timed_import.h"
-#include "models/workload/import/timed/joined_capture.h"
 #include "models/workload/import/timed/captured_lifetimes.h"
+#include "models/workload/import/timed/joined_capture.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 

@@ -1,7 +1,7 @@
 // A capture with its halves joined: which call launched which device work, in which order streams
 // got it, which operator was open around each call, and what each call is for.
 //
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ struct JoinedCall {
 };
 
 enum class Placement : std::uint8_t {
-  launched,  // by a call in the file
-  head,      // no call in the file, before the first recorded op of its stream: state of the stream
-  unlaunched      // no call in the file, later: goes with its predecessor in the stream
+  launched,   // by a call in the file
+  head,       // no call in the file, before the first recorded op of its stream: state of the stream
+  unlaunched  // no call in the file, later: goes with its predecessor in the stream
 };
 
 struct JoinedDeviceOp {
@@ -57,7 +57,7 @@ struct JoinedStream {
 };
 
 struct JoinedCapture {
-  const TimedCapture* capture = nullptr;  // not owned
+  const TimedCapture* capture = nullptr;   // not owned
   std::vector<JoinedCall> calls;           // as TimedCapture::calls
   std::vector<JoinedDeviceOp> device_ops;  // as TimedCapture::device_ops
   std::vector<JoinedStream> streams;

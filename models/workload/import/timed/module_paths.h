@@ -1,6 +1,6 @@
 // Which torch.nn.Module an operator belongs to: the innermost module span around it, and for a
 // backward operator the module of the forward operator with its sequence number.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <string>

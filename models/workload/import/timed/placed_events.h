@@ -1,5 +1,5 @@
 // Where events are recorded and waited for, so that each edge between streams binds the right work.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/workload/import/timed/joined_capture.h"
 #include "models/workload/import/timed/stream_edges.h"
 #include "models/workload/import/timed/timed_import.h"
-#include "models/workload/import/timed/joined_capture.h"
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {

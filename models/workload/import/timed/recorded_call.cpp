@@ -351,7 +351,7 @@ class Completed {
   string_view name_;
   TensorType list_type_;
   const ConvolutionResults& convolutions_;
-  MwcRecord record_;
+  OperatorCall record_;
   std::vector<DataType> types_;  // of record_.inputs
   std::size_t first_list_ = kNever;
   bool in_place_ = false, known_ = false;  // the latter: what it returns

@@ -1,5 +1,5 @@
 // One call of an operator as record_shapes gives it, completed to what the rules for captured steps ask for.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <map>
@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/workload/import/mwc/mwc_records.h"
-#include "models/workload/import/execution_trace/operator_cost.h"
+#include "models/workload/import/timed/operator_call.h"
 
 namespace memwall {
 

@@ -3,7 +3,7 @@
 // Newer files say it (cuda_sync rows). Older ones hold cudaStreamWaitEvent calls without the event:
 // then PyTorch's habits decide, by the innermost operator around the wait. An edge that the captured
 // times contradict is moved back to the latest producer that they allow.
-// Internal to the Kineto importer.
+// Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>

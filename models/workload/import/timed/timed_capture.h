@@ -1,12 +1,8 @@
 // What a timed capture says (Kineto, Nsight Systems, libmemwall_inject), before anyone concludes anything from it.
 //
-// A neutral form of the Chrome trace that torch.profiler writes, 2021 to now: category names of
-// all vintages are unified, string and integer thread ids too, and every time is a whole number
-// of picoseconds since the first event that is kept. Nothing is joined, corrected or dropped here
-// except spans of Python functions that are not modules.
-//
-// Source of the format: pytorch/kineto, libkineto/src/output_json.cpp, and
-// torch/csrc/profiler/kineto_shim.cpp, by the files of several vintages.
+// Modelled on the Chrome trace that torch.profiler writes, 2021 to now: category names of all vintages are unified,
+// string and integer thread ids too, and every time is a whole number of picoseconds since the first event that is
+// kept. Nothing is joined, corrected or dropped here except spans of Python functions that are not modules.
 #pragma once
 
 #include <cstdint>
@@ -182,9 +178,5 @@ struct TimedCapture {
     return op.message == kNoIndex ? CapturedMessage{} : messages[op.message];
   }
 };
-
-// Reads a Kineto file, .json or .json.gz (told by content), of any size: it is streamed, and only
-// what is listed above is kept. Throws InputError naming file, byte, what was found and expected.
-TimedCapture read_kineto(const std::filesystem::path& path);
 
 }  // namespace memwall

@@ -6,17 +6,16 @@
 #include <utility>
 
 #include "models/workload/import/timed/capture_costs.h"
-#include "models/workload/import/timed/device_work.h"
-#include "models/workload/import/timed/stream_edges.h"
-#include "models/workload/import/timed/placed_events.h"
-#include "models/workload/import/timed/joined_capture.h"
-#include "models/workload/import/timed/captured_lifetimes.h"
-#include "models/workload/import/timed/module_paths.h"
-#include "models/workload/import/timed/import_notes.h"
 #include "models/workload/import/timed/capture_phases.h"
+#include "models/workload/import/timed/captured_lifetimes.h"
+#include "models/workload/import/timed/device_work.h"
+#include "models/workload/import/timed/host_op_writer.h"
 #include "models/workload/import/timed/host_program.h"
-#include "models/workload/import/timed/captured_times.h"
+#include "models/workload/import/timed/import_notes.h"
+#include "models/workload/import/timed/joined_capture.h"
 #include "models/workload/import/timed/page_release.h"
+#include "models/workload/import/timed/placed_events.h"
+#include "models/workload/import/timed/stream_edges.h"
 #include "sim/error.h"
 #include "sim/trace/trace_builder.h"
 #include "sim/trace/trace_check.h"
@@ -26,7 +25,7 @@ namespace {
 
 using std::string_view;
 
-constexpr std::size_t kReleaseBatch = 1 << 16;    // points of the host program
+constexpr std::size_t kReleaseBatch = 1 << 16;     // points of the host program
 constexpr Duration kSideBySide = microseconds(5);  // a hand-over faster than this is two threads at work
 
 class ProgramWriter {
@@ -39,10 +38,10 @@ class ProgramWriter {
         times_(released == nullptr),
         j_(join_capture(capture)),
         phases_(capture),
-        modules_(find_modules(capture)),
         lifetimes_(find_lifetimes(capture)),
         edges_(find_stream_edges(j_)),
-        work_(j_, builder_, result_.summary) {
+        work_(j_, builder_, result_.summary),
+        ops_(capture, phases_, released == nullptr, builder_, work_, times_, result_) {
     j_.call_of_correlation = {};  // of a capture of 10 GB a gigabyte, and nobody asks again
     if (released_ != nullptr) {
       release_pages(released_->modules, 0, released_->modules.size());
@@ -60,7 +59,8 @@ class ProgramWriter {
                        ": found no host call, operator or device work among its events; expected a "
                        "capture of a program that ran on a GPU.");
     set_origin();
-    reserve(c_.device_ops.size() + c_.calls.size() + c_.memory.size());
+    ops_.reserve(c_.device_ops.size() + c_.calls.size() + c_.memory.size());
+    builder_.trace().storages.reserve(lifetimes_.storages.size());
     declare();
     events_ = place_events(j_, edges_, options_, builder_, result_.summary);
     if (released_ != nullptr) trim_heap();
@@ -75,13 +75,6 @@ class ProgramWriter {
   }
 
  private:
-  struct ThreadState {
-    Time cursor{};  // captured end of its last op
-    OpId last_op = kNoOp;
-    std::int32_t current_stream = -1;  // of its last launch that is no collective
-    Time last_end{};                   // of its events so far, which need not be ops
-  };
-
   const CapturedDeviceOp& device_op(std::uint32_t i) const { return c_.device_ops[i]; }
 
   // --- before the first op ---
@@ -99,76 +92,22 @@ class ProgramWriter {
     trace.machine = device_name(j_);
     trace.place("hbm");
     trace.place("host");
-    thread_index_.assign(c_.threads.size(), 0);
-    for (std::size_t t = 0; t < c_.threads.size(); ++t)
-      if (j_.thread_kept[t]) thread_index_[t] = builder_.add_thread("thread " + std::to_string(c_.threads[t].id));
-    if (trace.threads.empty()) builder_.add_thread("host");
-    bool several = false;
-    for (const JoinedStream& s : j_.streams) several = several || s.device_index > 0;
-    for (const JoinedStream& s : j_.streams)
-      builder_.add_stream(
-          (several ? "device " + std::to_string(s.device) + " stream " : "stream ") + std::to_string(s.id), s.role,
-          s.device_index);
+    ops_.add_threads(j_, origin_);
+    work_.add_streams();
     trace.constants = costs_.constants;
-    threads_.resize(trace.threads.size());
-    for (ThreadState& thread : threads_) thread.cursor = origin_;
     for (const CapturedStorage& storage : lifetimes_.storages)
       builder_.add_storage(storage.bytes, StorageKind::unknown, "hbm", "", storage.preexisting);
     lifetimes_.storages = {};
     trace.untracked_bytes = lifetimes_.untracked;
     trace.reserved_at_start = lifetimes_.reserved;
-    module_name_.assign(modules_.paths.size(), kUnmapped);
-  }
-
-  // Nearly always as many ops or fewer: vectors that grow hold everything twice while they do.
-  void reserve(std::size_t ops) {
-    builder_.trace().ops.reserve(ops);
-    result_.operator_of_op.reserve(ops);
-    result_.device_of_op.reserve(ops);
-    if (released_ == nullptr) result_.memory_of_op.reserve(ops);
-    times_.reserve(ops);
-    builder_.trace().storages.reserve(lifetimes_.storages.size());
-  }
-
-  // --- ops ---
-  OpId append(const Op& op, std::uint32_t operator_index, std::uint32_t device = kNoIndex,
-              std::uint32_t memory = kNoIndex) {
-    const OpId id = builder_.append(op);
-    result_.operator_of_op.push_back(operator_index);
-    result_.device_of_op.push_back(device);
-    if (released_ == nullptr) result_.memory_of_op.push_back(memory);
-    times_.append(device == kNoIndex ? nullptr : &device_op(device));
-    return id;
-  }
-
-  // An op on the host at a captured time: its gap is what lies between, its end moves the cursor.
-  OpId append_host(Op op, std::uint16_t thread, Time start, Time end, std::uint32_t operator_index,
-                   std::uint32_t device = kNoIndex, std::uint32_t memory = kNoIndex) {
-    ThreadState& state = threads_[thread];
-    op.thread = thread;
-    op.host_gap = std::max(start - state.cursor, Duration{});
-    state.cursor = std::max({state.cursor, start, end});
-    return state.last_op = append(op, operator_index, device, memory);
-  }
-
-  void describe(Op& op, std::uint16_t captured_thread, Time time, std::uint32_t operator_index) {
-    op.phase = phases_.phase(captured_thread, time, operator_index);
-    if (operator_index == kNoIndex) return;
-    op.operator_name = work_.string(c_.operators[operator_index].name);
-    const std::uint32_t module = modules_.of_operator[operator_index];
-    if (module == kNoIndex) return;
-    if (module_name_[module] == kUnmapped)
-      module_name_[module] = builder_.trace().strings.intern(modules_.paths[module]);
-    op.module = module_name_[module];
-    builder_.trace().knowledge.modules = true;
   }
 
   void emit_head() {
     if (phases_.steps().empty()) {
       Op mark;
       mark.name = builder_.trace().strings.intern("window");
-      mark.thread = points_.empty() ? std::uint16_t{0} : thread_index_[points_.front().thread];
-      begin_step("window", append_host(mark, mark.thread, origin_, origin_, kNoIndex));
+      mark.thread = points_.empty() ? std::uint16_t{0} : ops_.thread_of(points_.front().thread);
+      begin_step("window", ops_.append_host(mark, mark.thread, origin_, origin_, kNoIndex));
     }
     for (const JoinedStream& stream : j_.streams)
       for (const std::uint32_t device : stream.order) {
@@ -177,7 +116,7 @@ class ProgramWriter {
         op.placed = true;
         op.host_gap = device_op(device).start - origin_;
         ++result_.summary.placed_ops;
-        append(op, kNoIndex, device);
+        ops_.append(op, kNoIndex, device);
         record_behind(device, 0);
       }
   }
@@ -188,7 +127,7 @@ class ProgramWriter {
     op.kind = OpKind::event_record;
     op.stream = j_.device_ops[device].stream;
     op.target = events_.behind[device];
-    append_host(op, thread, threads_[thread].cursor, threads_[thread].cursor, kNoIndex);
+    ops_.append_at_cursor(op, thread);
   }
 
   void wait_before(std::uint32_t device, std::uint16_t thread, Time time) {
@@ -200,7 +139,7 @@ class ProgramWriter {
       op.stream = j_.device_ops[device].stream;
       op.target = event;
       op.inferred = inferred;
-      append_host(op, thread, time, time, kNoIndex);
+      ops_.append_host(op, thread, time, time, kNoIndex);
     }
   }
 
@@ -212,7 +151,7 @@ class ProgramWriter {
       Op op = work_.op(order[at], kNoIndex);
       op.phase = phase;
       ++result_.summary.placed_ops;
-      append_host(op, thread, threads_[thread].cursor, threads_[thread].cursor, kNoIndex, order[at]);
+      ops_.append_at_cursor(op, thread, order[at]);
       record_behind(order[at], thread);
     }
   }
@@ -220,14 +159,14 @@ class ProgramWriter {
   // --- host events ---
   void emit(std::size_t i) {
     const ProgramPoint& point = points_[i];
-    const std::uint16_t thread = thread_index_[point.thread];
+    const std::uint16_t thread = ops_.thread_of(point.thread);
     if (i > 0 && points_[i - 1].thread != point.thread) emit_hand_over(points_[i - 1], point.time, thread);
     before_call_ = kNoOp;
     switch (point.kind) {
       case PointKind::call:
         if (i + 1 < points_.size() && points_[i + 1].thread != point.thread &&
             points_[i + 1].time < c_.calls[point.index].end())
-          before_call_ = emit_mark(thread, point.time);  // another thread goes on while this call lasts
+          before_call_ = ops_.append_mark(thread, point.time);  // another thread goes on while this call lasts
         emit_call(point.index, thread);
         break;
       case PointKind::memory:
@@ -236,14 +175,14 @@ class ProgramWriter {
       case PointKind::step: {
         Op mark;
         mark.name = builder_.trace().strings.intern(phases_.steps()[point.index].name);
-        const OpId id = append_host(mark, thread, point.time, point.time, kNoIndex);
+        const OpId id = ops_.append_host(mark, thread, point.time, point.time, kNoIndex);
         begin_step(phases_.steps()[point.index].name, id);
         break;
       }
       default:
         break;
     }
-    threads_[thread].last_end = std::max(threads_[thread].last_end, end_of(point));
+    ops_.thread(thread).last_end = std::max(ops_.thread(thread).last_end, end_of(point));
   }
 
   Time end_of(const ProgramPoint& point) const {
@@ -272,22 +211,16 @@ class ProgramWriter {
     released_counts_ = {next - 1, calls, memory};
   }
 
-  OpId emit_mark(std::uint16_t thread, Time time) {
-    Op mark;
-    mark.kind = OpKind::mark;
-    return append_host(mark, thread, time, time, kNoIndex);
-  }
-
   // From the last event of the thread that ran to the first of the one that runs now.
   void emit_hand_over(const ProgramPoint& last, Time now, std::uint16_t thread) {
-    const std::uint16_t other = thread_index_[last.thread];
+    const std::uint16_t other = ops_.thread_of(last.thread);
     const Time last_end = end_of(last);
     OpId source = before_call_;
     Time from = last.time;
     if (source == kNoOp) {
-      source = threads_[other].last_op;
-      if (source == kNoOp || threads_[other].cursor < last_end) source = emit_mark(other, last_end);
-      from = threads_[other].cursor;
+      source = ops_.thread(other).last_op;
+      if (source == kNoOp || ops_.thread(other).cursor < last_end) source = ops_.append_mark(other, last_end);
+      from = ops_.thread(other).cursor;
     }
     Op op;
     op.kind = OpKind::hand_over;
@@ -296,8 +229,8 @@ class ProgramWriter {
     op.host_gap = std::max(now - from, Duration{});
     ++result_.summary.hand_overs;
     if (op.host_gap <= kSideBySide) ++result_.summary.side_by_side;
-    threads_[thread].cursor = std::max(threads_[thread].cursor, now);
-    threads_[thread].last_op = append(op, kNoIndex);
+    ops_.thread(thread).cursor = std::max(ops_.thread(thread).cursor, now);
+    ops_.thread(thread).last_op = ops_.append(op, kNoIndex);
   }
 
   void emit_call(std::uint32_t index, std::uint16_t thread) {
@@ -323,8 +256,8 @@ class ProgramWriter {
     }
     op.host_cost = costs_.calls[index].own;
     op.return_delay = costs_.calls[index].return_delay;
-    describe(op, call.thread, call.start, joined.operator_index);
-    append_host(op, thread, call.start, call.end(), joined.operator_index);
+    ops_.describe(op, call.thread, call.start, joined.operator_index);
+    ops_.append_host(op, thread, call.start, call.end(), joined.operator_index);
   }
 
   void emit_launch(std::uint32_t index, std::uint16_t thread) {
@@ -344,18 +277,18 @@ class ProgramWriter {
       op.return_delay = costs_.calls[index].return_delay;
     }
     op.host_cost = costs_.calls[index].own;
-    describe(op, call.thread, call.start, joined.operator_index);
+    ops_.describe(op, call.thread, call.start, joined.operator_index);
     const Phase phase = op.phase;
-    append_host(op, thread, call.start, call.end(), joined.operator_index,
-                joined.role == CallRole::graph ? kNoIndex : first);
-    if (!j_.device_ops[first].collective) threads_[thread].current_stream = joined.stream;
+    ops_.append_host(op, thread, call.start, call.end(), joined.operator_index,
+                     joined.role == CallRole::graph ? kNoIndex : first);
+    if (!j_.device_ops[first].collective) ops_.thread(thread).current_stream = joined.stream;
     if (joined.role == CallRole::graph) {
       for (std::uint32_t k = 0; k < joined.launched; ++k) {
         const std::uint32_t device = j_.launched[joined.first_launched + k];
         Op node = work_.op(device, joined.operator_index);
         node.graph_member = true;
-        describe(node, call.thread, call.start, joined.operator_index);
-        append_host(node, thread, call.end(), call.end(), joined.operator_index, device);
+        ops_.describe(node, call.thread, call.start, joined.operator_index);
+        ops_.append_host(node, thread, call.end(), call.end(), joined.operator_index, device);
       }
     }
     for (std::uint32_t k = 0; k < joined.launched; ++k) record_behind(j_.launched[joined.first_launched + k], thread);
@@ -373,22 +306,23 @@ class ProgramWriter {
     Storage& stored = builder_.trace().storages[storage];
     if (op.kind == OpKind::alloc) {
       ++result_.summary.allocs;
-      stored.stream = static_cast<std::uint16_t>(std::max(threads_[thread].current_stream, 0));
+      stored.stream = static_cast<std::uint16_t>(std::max(ops_.thread(thread).current_stream, 0));
     } else {
       ++result_.summary.frees;
     }
     op.stream = stored.stream;
     const std::uint32_t operator_index = j_.operator_of_memory[index];
-    describe(op, event.thread, event.time, operator_index);
-    append_host(op, thread, event.time, event.time, operator_index, kNoIndex, index);
+    ops_.describe(op, event.thread, event.time, operator_index);
+    ops_.append_host(op, thread, event.time, event.time, operator_index, kNoIndex, index);
   }
 
   // --- after the last op ---
   // What each thread still did on the host behind its last op.
   void emit_ends() {
-    for (std::uint16_t thread = 0; thread < threads_.size(); ++thread) {
-      if (threads_[thread].last_end > threads_[thread].cursor) emit_mark(thread, threads_[thread].last_end);
-      host_end_ = std::max(host_end_, threads_[thread].cursor);
+    for (std::uint16_t thread = 0; thread < ops_.threads(); ++thread) {
+      if (ops_.thread(thread).last_end > ops_.thread(thread).cursor)
+        ops_.append_mark(thread, ops_.thread(thread).last_end);
+      host_end_ = std::max(host_end_, ops_.thread(thread).cursor);
     }
   }
 
@@ -418,8 +352,6 @@ class ProgramWriter {
     return std::move(result_);
   }
 
-  static constexpr StringId kUnmapped = 0xffffffff;
-
   const TimedCapture& c_;
   TimedCapture* released_;  // the same, or null
   const TimedImportOptions& options_;
@@ -427,20 +359,17 @@ class ProgramWriter {
   ImportedTrace result_;
   JoinedCapture j_;
   CapturePhases phases_;
-  ModulePaths modules_;
   CapturedLifetimes lifetimes_;
   StreamEdges edges_;
   CaptureCosts costs_;
   TraceBuilder builder_;
   DeviceWorkWriter work_;
+  HostOpWriter ops_;
   PlacedEvents events_;
   std::vector<ProgramPoint> points_;
-  std::vector<std::uint16_t> thread_index_;  // of captured threads in the trace
-  std::vector<ThreadState> threads_;         // of the trace
-  std::vector<StringId> module_name_;        // module path -> trace string
   struct {
     std::size_t points = 0, calls = 0, memory = 0;
-  } released_counts_;                   // as many have been given away
+  } released_counts_;         // as many have been given away
   OpId before_call_ = kNoOp;  // the mark in front of the call emitted last
   Time origin_{}, host_end_{};
 };

@@ -1,4 +1,4 @@
-// Turns a Kineto capture into a trace: a program that derives its own times.
+// Turns a timed capture (Kineto, Nsight Systems, libmemwall_inject) into a trace: a program that derives its own times.
 //
 // What is kept: the order of host events per thread, host time between them, the own cost of each
 // call, durations on the device, stream order, and edges between streams and threads. Captured
@@ -73,9 +73,10 @@ struct CapturedStepTimes {
 
 // Captured times, to compare a replay with. They are not part of the trace.
 struct CapturedTimes {
-  Time origin{};                 // on the capture's clock; what follows counts from there
-  std::vector<Time> start, end;  // one per op of the trace; kNever without device work. Not of import_and_release_capture.
-  Duration total{};              // first event to the last end, host or device
+  Time origin{};  // on the capture's clock; what follows counts from there
+  std::vector<Time> start,
+      end;           // one per op of the trace; kNever without device work. Not of import_and_release_capture.
+  Duration total{};  // first event to the last end, host or device
   Duration gpu_span{};
   std::vector<CapturedStepTimes> steps;
 };

@@ -48,7 +48,7 @@ Shape matrix_product(const CapturedTensor* a, const CapturedTensor* b) {
 
 // Each token is multiplied with the matrix of its group. Two matrices: the groups share out what is summed
 // over, and each has a result of its own.
-Shape grouped_product(const MwcRecord& r) {
+Shape grouped_product(const OperatorCall& r) {
   const CapturedTensor *a = at(r.inputs, 0), *b = at(r.inputs, 1), *out = at(r.outputs, 0);
   if (a == nullptr || b == nullptr || out == nullptr) return {};
   const Shape &x = a->shape, &y = b->shape;
@@ -70,7 +70,7 @@ Shape linear_product(const CapturedTensor* x, const CapturedTensor* w) {
 }
 
 // The rules of matmul: a matrix without batch on the right takes all rows of the left at once.
-Shape broadcast_product(const MwcRecord& r) {
+Shape broadcast_product(const OperatorCall& r) {
   const CapturedTensor *a = at(r.inputs, 0), *b = at(r.inputs, 1), *out = at(r.outputs, 0);
   if (a == nullptr || b == nullptr || out == nullptr || a->shape.empty() || b->shape.empty()) return {};
   const std::int64_t k = a->shape.back(), n = b->shape.size() == 1 ? 1 : b->shape.back();
@@ -80,7 +80,7 @@ Shape broadcast_product(const MwcRecord& r) {
   return {elements(*out) / m / n, m, n, k};
 }
 
-Shape gemm_shape(const MwcRecord& r, string_view name) {
+Shape gemm_shape(const OperatorCall& r, string_view name) {
   const Tensors& in = r.inputs;
   if (has(name, "backward")) return {};  // of linear and matmul: two products in one
   if (name == "_grouped_mm" || name == "_scaled_grouped_mm") return grouped_product(r);
@@ -118,7 +118,7 @@ Shape convolution_between(const Shape& from, const Shape& to, const Shape& kerne
   return {from[0], from[1], to[1], product(to, 2), product(kernel, 2), from[1] / kernel[1]};
 }
 
-Shape convolution_shape(const MwcRecord& r, string_view name) {
+Shape convolution_shape(const OperatorCall& r, string_view name) {
   const bool backward = has(name, "backward");
   const CapturedTensor* out = backward ? at(r.inputs, 0) : at(r.outputs, 0);
   const CapturedTensor* in = at(r.inputs, backward ? 1 : 0);
@@ -135,7 +135,7 @@ Shape convolution_shape(const MwcRecord& r, string_view name) {
 
 // --- attention, normalization, reductions, lookups
 
-Shape attention_shape(const MwcRecord& r, string_view name) {
+Shape attention_shape(const OperatorCall& r, string_view name) {
   const std::size_t first = has(name, "backward") ? 1 : 0;
   const CapturedTensor *q = of_rank(r.inputs, first, 4), *k = of_rank(r.inputs, first + 1, 4);
   if (q == nullptr || k == nullptr) return {};
@@ -150,7 +150,7 @@ Shape rows_of(std::int64_t all, std::int64_t rows) {
   return {rows, (all + rows - 1) / rows};
 }
 
-Shape normalization_shape(const MwcRecord& r, string_view name) {
+Shape normalization_shape(const OperatorCall& r, string_view name) {
   const bool backward = has(name, "backward");
   const CapturedTensor* input = at(r.inputs, backward ? 1 : 0);
   if (input == nullptr) return {};
@@ -159,7 +159,7 @@ Shape normalization_shape(const MwcRecord& r, string_view name) {
   return statistics == nullptr ? Shape{} : rows_of(elements(*input), elements(*statistics));
 }
 
-Shape reduction_shape(const MwcRecord& r, string_view name) {
+Shape reduction_shape(const OperatorCall& r, string_view name) {
   if (name.starts_with("_foreach_")) {
     std::int64_t all = 0;
     for (const CapturedTensor& t : r.inputs) all = sum(all, elements(t));
@@ -181,7 +181,7 @@ Shape reduction_shape(const MwcRecord& r, string_view name) {
   return rows_of(elements(*in), elements(*out));
 }
 
-Shape embedding_shape(const MwcRecord& r, string_view name) {
+Shape embedding_shape(const OperatorCall& r, string_view name) {
   const bool backward = has(name, "backward");
   const CapturedTensor* table = backward ? of_rank(r.outputs, 0, 2) : of_rank(r.inputs, 0, 2);
   const CapturedTensor* indices = at(r.inputs, 1);
@@ -194,7 +194,7 @@ Shape embedding_shape(const MwcRecord& r, string_view name) {
 bool is_list(string_view name) { return name.starts_with("_foreach_") || name.starts_with("_amp_foreach_"); }
 
 // Inputs that the operator writes.
-std::int64_t written_elements(const MwcRecord& r, bool all) {
+std::int64_t written_elements(const OperatorCall& r, bool all) {
   std::int64_t n = 0;
   for (const CapturedTensor& t : r.inputs)
     if (std::find(r.writes.begin(), r.writes.end(), t.storage) != r.writes.end())
@@ -204,7 +204,7 @@ std::int64_t written_elements(const MwcRecord& r, bool all) {
 
 // Of lists of tensors the elements of the first; which tensor is in which list only the recorder knows. Where it
 // does not say, it is what the operator makes or writes, but not of a fused optimizer, which writes several lists.
-Shape element_shape(const MwcRecord& r, string_view name) {
+Shape element_shape(const OperatorCall& r, string_view name) {
   if (r.elements > 0) return {r.elements};
   if (name.starts_with("_fused_")) return {};
   const bool list = is_list(name);
@@ -214,7 +214,7 @@ Shape element_shape(const MwcRecord& r, string_view name) {
   return n > 0 ? Shape{n} : Shape{};
 }
 
-Shape shape_by_class(const MwcRecord& r, string_view name) {
+Shape shape_by_class(const OperatorCall& r, string_view name) {
   switch (r.operator_class) {
     case OperatorClass::gemm:
       return gemm_shape(r, name);
@@ -240,7 +240,7 @@ Shape shape_by_class(const MwcRecord& r, string_view name) {
 
 }  // namespace
 
-Shape work_shape(const MwcRecord& r) { return shape_by_class(r, base_name(r.name)); }
+Shape work_shape(const OperatorCall& r) { return shape_by_class(r, base_name(r.name)); }
 
 Shape storage_shape(const CapturedTensor& t, Bytes bytes, bool made) {
   const std::int64_t n = elements(t);

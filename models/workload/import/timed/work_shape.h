@@ -1,6 +1,6 @@
 // What the work of a captured operator is made of, and what its storages hold, told by its tensors.
 //
-// An operator's tensors stand in the record as its schema orders them, absent ones left out. From the
+// An operator's tensors stand in the call as its schema orders them, absent ones left out. From the
 // class and the name follows which of them say what (meanings: sim/trace/op.h):
 //   gemm            mm, addmm, bmm, baddbmm, addbmm, mv, addmv, dot, addr, linear, matmul; _grouped_mm is
 //                   one product per group where the groups divide its tokens evenly, else a single one
@@ -15,12 +15,12 @@
 // An operator whose tensors do not fit its class has no shape, which means unknown.
 #pragma once
 
-#include "models/workload/import/mwc/mwc_records.h"
+#include "models/workload/import/timed/operator_call.h"
 
 namespace memwall {
 
-// The shape of the record's work by its operator class, {} = unknown.
-Shape work_shape(const MwcRecord& record);
+// The shape of the call's work by its operator class, {} = unknown.
+Shape work_shape(const OperatorCall& call);
 
 // The shape of a storage of `bytes` bytes, if `tensor` is all of it; {} if it is not. `made`: the tensor is what
 // the storage was made for and says how it was meant; else it is any view, and the shape is that in which the

@@ -100,7 +100,7 @@ TEST(OccupancyRow, SaysWhatIsUnderThePointer) {
   Hit hit;
   hit.time = result.peak_time;
   hit_occupancy_row(s.place(), s.place().x(result.peak_time), 60, hit);
-  const auto size = [](Bytes bytes) { return format_bytes(static_cast<double>(bytes)); };
+  const auto size = [](Bytes bytes) { return format_bytes(bytes); };
   EXPECT_NE(hit.text.find(size(result.peak_allocated) + " allocated of 80.0 GB"), std::string::npos) << hit.text;
   EXPECT_NE(hit.text.find("activation: " + size(result.peak_by_kind[4])), std::string::npos) << hit.text;
   EXPECT_NE(hit.text.find("added by rounding: "), std::string::npos) << hit.text;

@@ -196,7 +196,7 @@ TEST(RunFigures, MemoryOfARangeMarksItsOwnHighest) {
   }
   ASSERT_GT(highest, 0);
   const Figure figure = figure_of(run, "memory", part);
-  EXPECT_TRUE(has_text(figure, "peak " + format_bytes(static_cast<double>(highest)) + " in this range"));
+  EXPECT_TRUE(has_text(figure, "peak " + format_bytes(highest) + " in this range"));
   EXPECT_FALSE(has_text(figure_of(run, "memory"), "in this range"));
 }
 

@@ -129,7 +129,7 @@ TEST(LiveSetTest, ThePeakIsExplainedAsTheWholeRunExplainsIt) {
   EXPECT_EQ(explanation.time, peak.time);
   ASSERT_EQ(explanation.largest.size(), 10u);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(explanation.largest[i], peak.largest[i].storage);
-  const auto size = [](Bytes bytes) { return format_bytes(static_cast<double>(bytes)); };
+  const auto size = [](Bytes bytes) { return format_bytes(bytes); };
   const auto& sentences = explanation.sentences;
   EXPECT_TRUE(says(sentences, "hbm holds most at " + format_time(peak.time))) << all(sentences);
   EXPECT_TRUE(says(sentences, size(peak.allocated) + " allocated, in " + std::to_string(peak.storages) + " storages"));
@@ -151,8 +151,7 @@ TEST(LiveSetTest, SaysWhatIsMissing) {
   const auto run = sample(peak - 50'000);
   ASSERT_GT(run->result.tiers[0].missing, 0);
   const auto sentences = explain_peak(opened(run), 0).sentences;
-  EXPECT_TRUE(says(sentences, "It does not fit: " + format_bytes(static_cast<double>(run->result.tiers[0].missing)) +
-                                  " are missing"))
+  EXPECT_TRUE(says(sentences, "It does not fit: " + format_bytes(run->result.tiers[0].missing) + " are missing"))
       << all(sentences);
   EXPECT_TRUE(says(sentences, "Without the activations that wait it would fit")) << all(sentences);
   // A tier that nothing uses.

@@ -8,6 +8,7 @@
 
 #include "models/workload/generate/generate.h"
 #include "policies/batch/batch_analysis.h"
+#include "policies/batch/batch_request.h"
 #include "policies/batch/two_sizes.h"
 #include "sim/trace/trace_builder.h"
 #include "tests/support/gpt_trace.h"
@@ -105,9 +106,14 @@ TEST(Batch, WhatCannotBeToldIsRefused) {
   EXPECT_NE(refusal(without_inputs, "batch:4").find("no storage of kind input"), std::string::npos);
 }
 
-TEST(Batch, WhatItNeedsCanBeAskedWithoutASize) {
-  const PolicySpec spec = parse_policy("batch");
-  EXPECT_TRUE(spec.info->make_rewriter(spec.arguments)->needs().dataflow);
+TEST(Batch, TheRequestAndItsTextAreOneAndTheSame) {
+  for (const char* text : {"batch:16", "batch:16,from=4", "batch:from=4", "batch:tokens=8192"})
+    EXPECT_EQ(batch_policy(*batch_request(parse_policy(text))), text);
+  const BatchRequest request = *batch_request(parse_policy("batch:to=16,from=4"));
+  EXPECT_EQ(request.samples, 16);
+  EXPECT_EQ(request.captured, 4);
+  EXPECT_EQ(request.tokens, 0);
+  EXPECT_FALSE(batch_request(parse_policy("fusion"))) << "another policy sets no batch";
 }
 
 TEST(Batch, MoreThanAMachineCouldDoIsRefusedNotOverflown) {

@@ -10,13 +10,6 @@
 namespace memwall {
 namespace {
 
-const std::vector<ParameterInfo> kParameters = {
-    {"mode", "full", "which"}, {"every", "2", "how many"}, {"size", "25MiB", "bytes"}, {"what", "", "needed"}};
-
-PolicyArguments arguments(std::map<std::string, std::string> values) {
-  return PolicyArguments("toy", std::move(values), kParameters);
-}
-
 std::string message_of(const std::function<void()>& body) {
   try {
     body();
@@ -26,31 +19,39 @@ std::string message_of(const std::function<void()>& body) {
   return "";
 }
 
-TEST(PolicyArgumentsTest, DefaultsFillWhatIsNotGiven) {
-  const auto a = arguments({{"what", "x"}});
-  EXPECT_EQ(a.text("mode"), "full");
-  EXPECT_EQ(a.integer("every", 1, 10), 2);
-  EXPECT_EQ(a.bytes("size"), MiB(25));
+// What every policy declares must hold of itself.
+TEST(Registry, EveryDefaultIsValidUnderItsOwnType) {
+  std::size_t parameters = 0;
+  for (const auto& [name, info] : policies()) {
+    for (const ParameterInfo& p : info.parameters) {
+      ++parameters;
+      EXPECT_FALSE(p.sentence.empty()) << name << " " << p.name;
+      if (p.required()) continue;
+      EXPECT_EQ(message_of([&] { parse_parameter(name, p, p.default_value); }), "");
+      EXPECT_EQ(parse_parameter(name, p, p.default_value).set, p.unset.empty());
+    }
+  }
+  EXPECT_GT(parameters, 30u);
 }
 
-TEST(PolicyArgumentsTest, MistakesAreNamed) {
-  EXPECT_NE(message_of([] { arguments({}); }).find("needs 'what=…'"), std::string::npos);
-  EXPECT_NE(message_of([] {
-              arguments({{"what", "x"}, {"mdoe", "full"}});
-            }).find("Did you mean 'mode'"),
-            std::string::npos);
-  const auto a = arguments({{"what", "x"}, {"mode", "ful"}, {"every", "0"}, {"size", "3 parsec"}});
-  EXPECT_NE(message_of([&] { a.choice("mode", {"full", "sqrt"}); }).find("Did you mean 'full'"), std::string::npos);
-  EXPECT_NE(message_of([&] { a.integer("every", 1, 10); }).find("every=0"), std::string::npos);
-  EXPECT_NE(message_of([&] { a.number("every", 1, 2.5); }).find("between 1 and 2.5."), std::string::npos);
-  EXPECT_NE(message_of([&] { a.bytes("size"); }).find("is not a size"), std::string::npos);
+TEST(Registry, EveryPolicyRefusesWhatItsTypesExclude) {
+  for (const auto& [name, info] : policies())
+    for (const ParameterInfo& p : info.parameters) {
+      EXPECT_NE(message_of([&] { parse_parameter(name, p, ""); }), "") << name << " " << p.name;
+      const bool open =
+          p.type == ParameterType::tier || p.type == ParameterType::tiers || p.type == ParameterType::patterns;
+      EXPECT_NE(message_of([&] { parse_parameter(name, p, open ? "a++b" : "3 parsec"); }), "") << name << " " << p.name;
+    }
 }
 
-TEST(PolicyArgumentsTest, SizesTakeBinaryAndDecimalUnits) {
-  EXPECT_EQ(arguments({{"what", "x"}, {"size", "1.5GB"}}).bytes("size"), 1'500'000'000);
-  EXPECT_EQ(arguments({{"what", "x"}, {"size", "2KiB"}}).bytes("size"), 2048);
-  EXPECT_EQ(arguments({{"what", "x"}, {"size", "64kB"}}).bytes("size"), 64'000);
-  EXPECT_EQ(arguments({{"what", "x"}, {"size", "1e3"}}).bytes("size"), 1000);
+TEST(Registry, APolicyMakesWhatItsKindSays) {
+  for (const auto& [name, info] : policies()) {
+    EXPECT_EQ(info.kind == PolicyKind::pager, info.make_pager != nullptr) << name;
+    EXPECT_NE(info.make_pager == nullptr, info.make_rewriter == nullptr) << name;
+    EXPECT_EQ(policy_of(info.kind).kind, info.kind);
+  }
+  EXPECT_EQ(policies().at("zero").ranks, RankRule::one_program);
+  EXPECT_TRUE(policies().at("offload").may_repeat);
 }
 
 TEST(ParsePolicy, AnUnknownNameSuggestsTheNearest) {
@@ -96,6 +97,18 @@ TEST(ApplyRewriters, TheOrderOfFlagsDecidesNothing) {
   const Trace b = apply_rewriters(trace, {offload, checkpoint}, machine, *pricer);
   ASSERT_EQ(a.ops.size(), b.ops.size());
   for (std::size_t i = 0; i < a.ops.size(); ++i) EXPECT_EQ(a.ops[i].kind, b.ops[i].kind);
+}
+
+TEST(ApplyRewriters, ArgumentsMayNeedMoreThanThePolicyDeclares) {
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  Trace poor = gpt_step({});
+  poor.knowledge.dataflow = poor.knowledge.modules = false;
+  const auto refusal = [&](const char* policy) {
+    return message_of([&] { apply_rewriters(poor, {parse_policy(policy)}, machine, *pricer); });
+  };
+  EXPECT_NE(refusal("checkpoint:modules=layers.*").find("needs dataflow, modules,"), std::string::npos);
+  EXPECT_NE(refusal("checkpoint").find("needs dataflow,"), std::string::npos);
 }
 
 TEST(NearestName, FarNamesAreNotSuggested) {

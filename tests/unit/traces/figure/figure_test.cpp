@@ -50,7 +50,7 @@ TEST(Numbers, AreShortAndHaveUnits) {
   EXPECT_EQ(format_time(Duration{}), "0 s");
   EXPECT_EQ(format_bytes(39'343'900'000), "39.3 GB");
   EXPECT_EQ(format_bytes(999'900'000), "1.00 GB");
-  EXPECT_EQ(format_bytes(3.35e12, "/s"), "3.35 TB/s");
+  EXPECT_EQ(format_rate(3.35e12), "3.35 TB/s");
   EXPECT_EQ(format_bytes(512), "512 B");
   EXPECT_EQ(format_tick(0.3, 0.1), "0.3");
   EXPECT_EQ(format_tick(12345, 5),

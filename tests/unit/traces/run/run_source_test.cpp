@@ -306,15 +306,15 @@ TEST(RunSource, RefusesNumbersThatPointNowhere) {
   using Question = std::function<void(const RunSource&)>;
   const auto last = [](auto& rows) -> auto& { return rows.back(); };
   const std::vector<std::tuple<std::string, Wreck, Question>> cases = {
-      {"name", [&](auto& r) { last(r.trace.ops).name = 999999; }, [](const auto& s) { s.spans(0); }},
-      {"module", [&](auto& r) { last(r.trace.ops).module = 999999; }, [](const auto& s) { s.spans(0); }},
-      {"operator", [&](auto& r) { last(r.trace.ops).operator_name = 999999; }, [](const auto& s) { s.spans(0); }},
-      {"first_use", [&](auto& r) { last(r.trace.ops).first_use = 999999; },
+      {"name", [&](auto& r) { last(r.trace.edit().ops).name = 999999; }, [](const auto& s) { s.spans(0); }},
+      {"module", [&](auto& r) { last(r.trace.edit().ops).module = 999999; }, [](const auto& s) { s.spans(0); }},
+      {"operator", [&](auto& r) { last(r.trace.edit().ops).operator_name = 999999; }, [](const auto& s) { s.spans(0); }},
+      {"first_use", [&](auto& r) { last(r.trace.edit().ops).first_use = 999999; },
        [](const auto& s) { s.op(static_cast<OpId>(s.outline().ops - 1)); }},
       {"return_cause", [&](auto& r) { last(r.result.records).host_end_cause = 999999; },
        [](const auto& s) { s.op(static_cast<OpId>(s.outline().ops - 1)); }},
-      {"label", [&](auto& r) { last(r.trace.storages).label = 999999; }, [](const auto& s) { s.storages({}); }},
-      {"bytes", [&](auto& r) { last(r.trace.storages).bytes = -5; }, [](const auto& s) { s.storages({}); }},
+      {"label", [&](auto& r) { last(r.trace.edit().storages).label = 999999; }, [](const auto& s) { s.storages({}); }},
+      {"bytes", [&](auto& r) { last(r.trace.edit().storages).bytes = -5; }, [](const auto& s) { s.storages({}); }},
       {"residency/storage", [&](auto& r) { last(r.residency).storage = 999999; },
        [](const auto& s) { s.residency({}); }},
       {"residency/tier", [&](auto& r) { last(r.residency).tier = 200; }, [](const auto& s) { s.residency({}); }},
@@ -323,7 +323,7 @@ TEST(RunSource, RefusesNumbersThatPointNowhere) {
       {"at_peak", [&](auto& r) { last(r.at_peak[0]) = 999999; }, [](const auto& s) { s.at_peak(0); }},
       {"memory/0", [&](auto& r) { last(r.memory[0]).time = r.result.end + Duration(1); },
        [](const auto& s) { s.memory(0, Time{}, s.outline().run.result.end, 100000); }},
-      {"uses/storage", [&](auto& r) { last(r.trace.uses).storage = 999999; }, [](const auto& s) { s.whole({}); }},
+      {"uses/storage", [&](auto& r) { last(r.trace.edit().uses).storage = 999999; }, [](const auto& s) { s.whole({}); }},
   };
   for (const auto& [name, wreck, question] : cases) {
     memwall::Run run = gpt_run(2);

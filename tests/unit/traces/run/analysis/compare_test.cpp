@@ -70,7 +70,7 @@ TEST(Align, FollowsLineageThroughInsertedOps) {
   EXPECT_EQ(aligned("aabb", "aacbb", "one"), "aabb");
   const memwall::Run base = chain("ab", "one");
   memwall::Run other = chain("aab", "one");
-  other.trace.ops[0].added = true;  // put in by a policy: not the base's "a"
+  other.trace.edit().ops[0].added = true;  // put in by a policy: not the base's "a"
   const std::vector<OpPair> pairs = align(base, other);
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(pairs[0].other, 1u);

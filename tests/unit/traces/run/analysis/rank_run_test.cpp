@@ -175,9 +175,7 @@ TEST(RankRun, AFileWhoseRanksDoNotAgreeIsRefused) {
 
 class TestRewriter : public Rewriter {
  public:
-  TestRewriter(RewriterKind kind, std::function<void(Trace&)> change) : kind_(kind), change_(std::move(change)) {}
-  RewriterKind kind() const override { return kind_; }
-  Knowledge needs() const override { return {}; }
+  explicit TestRewriter(std::function<void(Trace&)> change) : change_(std::move(change)) {}
   Trace rewrite(const Trace& trace, const Machine&, const Pricer&) const override {
     EXPECT_EQ(rank_count(trace), 1u) << "a rewriter sees one rank";
     Trace out = trace;
@@ -186,7 +184,6 @@ class TestRewriter : public Rewriter {
   }
 
  private:
-  RewriterKind kind_;
   std::function<void(Trace&)> change_;
 };
 
@@ -206,14 +203,16 @@ void repeat_collectives(Trace& trace) {
   trace.steps[0].last = static_cast<OpId>(trace.ops.size());
 }
 
-PolicyInfo policy(const char* name, RewriterKind kind, std::function<void(Trace&)> change) {
+PolicyInfo policy(const char* name, PolicyKind kind, RankRule ranks, std::function<void(Trace&)> change) {
   return {
-      name, "a test's", {}, [=](const PolicyArguments&) { return std::make_unique<TestRewriter>(kind, change); }, {}};
+      .name = name, .sentence = "a test's", .kind = kind, .ranks = ranks, .make_rewriter = [=](const PolicyArguments&) {
+        return std::make_unique<TestRewriter>(change);
+      }};
 }
 
-const RegisterPolicy halving{policy("test_halve", RewriterKind::precision, halve)};
-const RegisterPolicy repeating{policy("test_repeat", RewriterKind::recompute, repeat_collectives)};
-const RegisterPolicy sharding{policy("test_shard", RewriterKind::sharding, halve)};
+const RegisterPolicy halving{policy("test_halve", PolicyKind::precision, RankRule::each_alone, halve)};
+const RegisterPolicy repeating{policy("test_repeat", PolicyKind::recompute, RankRule::each_alone, repeat_collectives)};
+const RegisterPolicy sharding{policy("test_shard", PolicyKind::sharding, RankRule::one_program, halve)};
 
 Trace with_policy(const char* name) {
   const Machine machine = test_machine();

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/workload/import/cupti/occupancy.h"
 #include "models/workload/import/cupti/cupti_records.h"
+#include "models/workload/import/cupti/occupancy.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/command.h"
@@ -37,12 +37,12 @@ class InjectFile : public ::testing::Test {
     w.kernel({.name = kernel, .start = at(us + 13), .end = at(us + 63), .correlation = correlation, .stream = stream});
   }
 
-  CuptiCapture read(const CuptiImportOptions& options = {}) {
+  CuptiCapture read(const std::string& step_range = "") {
     w.save(folder / "a.mwi");
-    return read_inject(folder / "a.mwi", options);
+    return read_inject(folder / "a.mwi", step_range);
   }
-  ImportedTrace import(const CuptiImportOptions& options = {}) {
-    ImportedTrace imported = import_inject(read(options));
+  ImportedTrace import(const std::string& step_range = "") {
+    ImportedTrace imported = import_cupti_capture(read(step_range));
     EXPECT_EQ(check(imported.trace), std::vector<std::string>());
     return imported;
   }
@@ -121,7 +121,7 @@ TEST_F(InjectFile, ADriverCallInsideARuntimeCallIsPartOfIt) {
   const CuptiCapture capture = read();
   ASSERT_EQ(capture.capture.calls.size(), 4u) << "another thread's call is inside of nothing";
   EXPECT_TRUE(says(capture.notes, "2 calls of the driver were made by the runtime"));
-  const ImportedTrace imported = import_inject(capture);
+  const ImportedTrace imported = import_cupti_capture(capture);
   EXPECT_EQ(imported.summary.placed_ops, 0u) << "the kernel is launched by the outer call";
   EXPECT_EQ(named(imported.trace, "by_inner_number").host_cost, microseconds(10));
   EXPECT_EQ(named(imported.trace, "by_the_driver").host_cost, microseconds(5));
@@ -163,7 +163,7 @@ TEST_F(InjectFile, RangesNameStepsPhasesOperatorsAndModules) {
   EXPECT_TRUE(says(t.notes, "1 that end on another thread"));
 
   const CuptiCapture chosen = read({"load"});
-  EXPECT_EQ(import_inject(chosen).trace.steps.size(), 1u);
+  EXPECT_EQ(import_cupti_capture(chosen).trace.steps.size(), 1u);
   try {
     read({"epoch"});
     FAIL();
@@ -209,7 +209,7 @@ TEST_F(InjectFile, WaitsFindTheRecordThatTheyMean) {
     else
       EXPECT_EQ(sync.record_correlation, -1);
   EXPECT_TRUE(says(capture.notes, "1 waits are for events whose recording is not in the file"));
-  const ImportedTrace imported = import_inject(capture);
+  const ImportedTrace imported = import_cupti_capture(capture);
   EXPECT_EQ(imported.summary.given_edges, 1u);
   EXPECT_EQ(imported.summary.inferred_edges, 0u);
 }

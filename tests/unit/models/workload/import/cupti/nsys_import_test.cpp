@@ -21,12 +21,10 @@ class NsysImport : public ::testing::Test {
  protected:
   CuptiCapture read(const std::string& file, const std::string& step_range = "") {
     write_content(folder_ / "a.sqlite", file);
-    ImportSettings settings;
-    settings.step_range = step_range;
-    return read_nsys(folder_ / "a.sqlite", settings);
+    return read_nsys(folder_ / "a.sqlite", step_range);
   }
   ImportedTrace import(const std::string& more = "", const std::string& step_range = "") {
-    ImportedTrace imported = import_nsys(read(nsys_report(more), step_range));
+    ImportedTrace imported = import_cupti_capture(read(nsys_report(more), step_range));
     EXPECT_EQ(check(imported.trace), std::vector<std::string>());
     return imported;
   }
@@ -118,9 +116,7 @@ TEST_F(NsysImport, TheStepsAreTheRangesThatAreNamed) {
   EXPECT_EQ(import(more, "my turn").trace.steps.size(), 2u);
   EXPECT_EQ(import(more).trace.steps.size(), 1u);
   write_content(folder_ / "a.sqlite", nsys_report());
-  ImportSettings settings;
-  settings.step_range = "no such name";
-  EXPECT_THROW(read_nsys(folder_ / "a.sqlite", settings), UsageError);
+  EXPECT_THROW(read_nsys(folder_ / "a.sqlite", "no such name"), UsageError);
 }
 
 TEST_F(NsysImport, OfSeveralProcessesTheBusiestIsTaken) {
@@ -137,7 +133,7 @@ TEST_F(NsysImport, OfSeveralProcessesTheBusiestIsTaken) {
 
 TEST_F(NsysImport, TablesAndColumnsMayBeMissing) {
   // The least that schema 2 had: no processes of kernels, no kinds of ranges, no GPU.
-  const ImportedTrace imported = import_nsys(read(
+  const ImportedTrace imported = import_cupti_capture(read(
       sqlite_file("CREATE TABLE StringIds (id, value); INSERT INTO StringIds VALUES (1,'cudaLaunchKernel'),(2,'k');"
                   "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (START, End, globalTid, correlationId, nameId);"
                   "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100,200,83886101,1,1),(300,400,83886101,2,1);"

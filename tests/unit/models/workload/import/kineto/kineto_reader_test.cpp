@@ -4,8 +4,9 @@
 #include <fstream>
 
 #include "models/workload/import/bytes/json_source.h"
-#include "models/workload/import/timed/timed_capture.h"
 #include "models/workload/import/kineto/kineto_number.h"
+#include "models/workload/import/kineto/kineto_reader.h"
+#include "models/workload/import/timed/timed_capture.h"
 #include "sim/error.h"
 #include "tests/support/gzip.h"
 #include "tests/support/scratch_folder.h"

@@ -1,0 +1,117 @@
+#include "cli/print/largest_batch_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/print/table_cells.h"
+
+namespace memwall {
+namespace {
+
+Table probe_table(const LargestBatch& found, const std::string& title) {
+  Table t{.name = "probes",
+          .title = title,
+          .columns = {"samples", "fits", "peak_allocated_bytes", "peak_reserved_bytes", "missing_bytes", "step_time_s",
+                      "samples_per_second"},
+          .headings = {"samples", "fits", "peak", "reserved", "missing", "step time", "samples/s"},
+          .rows = {}};
+  for (const BatchProbe& p : found.probes) {
+    const double seconds = to_seconds(p.step_time);
+    const double rate = p.fits && seconds > 0 ? static_cast<double>(p.samples) / seconds : 0;
+    t.rows.push_back({count_cell(static_cast<std::uint64_t>(p.samples)), cell(p.fits ? "yes" : "no"),
+                      bytes_cell(p.peak_allocated), bytes_cell(p.peak_reserved), bytes_cell(p.missing),
+                      time_cell(p.step_time),
+                      number_cell(rate > 0 ? fmt::format("{:.1f}", rate) : "-", plain_number(rate))});
+  }
+  return t;
+}
+
+Table answer_table(const LargestBatch& found) {
+  Table t{.name = "largest_batch",
+          .title = "Largest batch",
+          .columns = {"what", "value", "meaning"},
+          .headings = {"", "", ""},
+          .rows = {}};
+  const auto row = [&](const char* what, Cell value, std::string meaning) {
+    value.number = true;
+    t.rows.push_back({cell(what), std::move(value), cell(std::move(meaning))});
+  };
+  const auto samples = [](std::int64_t n) { return count_cell(static_cast<std::uint64_t>(n)); };
+  row("largest", samples(found.largest),
+      found.largest == 0 ? "samples per step: not even the smallest fits"
+                         : "samples per step that fit, if what fits at N fits at less");
+  if (found.refused == 0)
+    row("refused", samples(0), "none: nothing stops it up to the largest size that was tried");
+  else
+    row("refused", samples(found.refused), "the smallest that was tried and does not fit");
+  if (found.fits_beyond)
+    row("fits_beyond", samples(*found.fits_beyond),
+        "fits although a smaller one does not: the allocator's pieces differ");
+  return t;
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+Table limit_table(const BatchLimit& limit, std::int64_t samples) {
+  Table t{
+      .name = "stops",
+      .title = fmt::format("What stops {} samples: the first request for {} that found no memory", samples, limit.tier),
+      .columns = {"what", "value", "meaning"},
+      .headings = {"", "", ""},
+      .rows = {}};
+  const auto row = [&](const char* what, Cell value, std::string meaning) {
+    value.number = true;
+    t.rows.push_back({cell(what), std::move(value), cell(std::move(meaning))});
+  };
+  const Usage& used = limit.request.usage;
+  row("usable", bytes_cell(limit.usable), "of the tier, less context and driver");
+  if (limit.request.storage == kNoStorage) {
+    row("missing", bytes_cell(limit.missing), "what was held before the window is more than there is");
+    return t;
+  }
+  row("request", bytes_cell(limit.requested_bytes),
+      fmt::format("{} {}, in {}{}", limit.kind, or_dash(limit.label), limit.phase,
+                  limit.module.empty() ? "" : " of " + limit.module));
+  row("operator", cell(or_dash(limit.operator_name)), "that fills it");
+  row("live", bytes_cell(used.requested), "as requested, by all that lives at that instant");
+  row("rounding", bytes_cell(used.allocated - used.requested), "blocks less what was requested");
+  row("fragments", bytes_cell(used.reserved - used.allocated), "reserved and free, but in pieces or in other pools");
+  row("left", bytes_cell(std::max<Bytes>(0, limit.usable - used.reserved)), "not reserved yet");
+  const bool in_pieces = std::max(used.allocated + limit.requested_bytes, used.reserved) <= limit.usable;
+  row("missing", bytes_cell(limit.missing),
+      in_pieces && limit.missing == limit.requested_bytes ? "in one piece: as many bytes are free, but not together"
+                                                          : "at worst, over the whole step");
+  return t;
+}
+
+Table kind_table(const BatchLimit& limit) {
+  Table t{.name = "kinds",
+          .title = "What lives at that instant, by kind (as requested)",
+          .columns = {"kind", "bytes", "share"},
+          .headings = {"kind", "bytes", "share"},
+          .rows = {}};
+  std::vector<std::pair<Bytes, int>> kinds;
+  for (int k = 0; k < kStorageKinds; ++k)
+    if (limit.request.by_kind[k] > 0) kinds.emplace_back(-limit.request.by_kind[k], k);
+  std::sort(kinds.begin(), kinds.end());
+  const auto all = static_cast<double>(std::max<Bytes>(1, limit.request.usage.requested));
+  for (const auto& [bytes, kind] : kinds) {
+    const double share = static_cast<double>(-bytes) / all;
+    t.rows.push_back(
+        {cell(std::string(to_string(static_cast<StorageKind>(kind)))), bytes_cell(-bytes), share_cell(share)});
+  }
+  return t;
+}
+
+}  // namespace
+
+std::vector<Table> largest_batch_tables(const LargestBatch& found, const std::string& title) {
+  std::vector<Table> tables = {probe_table(found, title), answer_table(found)};
+  if (!found.limit) return tables;
+  tables.push_back(limit_table(*found.limit, found.refused));
+  if (found.limit->request.storage != kNoStorage) tables.push_back(kind_table(*found.limit));
+  return tables;
+}
+
+}  // namespace memwall

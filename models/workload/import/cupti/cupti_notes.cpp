@@ -1,0 +1,123 @@
+#include "models/workload/import/cupti/cupti_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace memwall {
+namespace {
+
+// As CUDA counts: 12080 is 12.8.
+std::string cuda_version(std::int32_t version) {
+  return version <= 0 ? "unknown" : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+void add_process(const CuptiRecords& r, std::vector<std::string>& notes) {
+  if (!r.recorder.empty()) return notes.push_back(r.recorder);
+  const std::string& command = r.strings[r.command_line == 0 ? r.executable : r.command_line];
+  notes.push_back(fmt::format(
+      "Captured by libmemwall_inject, process {}{}{}; the driver's CUDA is {}, the runtime's {}, CUPTI's version is "
+      "{}.",
+      r.process, command.empty() ? "" : ": ", command.size() > 200 ? command.substr(0, 200) + "..." : command,
+      cuda_version(r.driver_version), cuda_version(r.runtime_version), r.cupti_version));
+}
+
+void add_losses(const CuptiRecords& r, std::vector<std::string>& notes) {
+  const CuptiCounts& c = r.counts;
+  if (!c.ended)
+    notes.push_back(fmt::format("The file has no end{}: the program was killed, and its last moments are missing.",
+                                c.cut ? " and breaks off inside a record" : ""));
+  if (c.dropped + c.refused_buffers > 0)
+    notes.push_back(fmt::format(
+        "Records were lost while the program ran: CUPTI counts {} of them; {} times no buffer was free. More buffers "
+        "(MEMWALL_INJECT_BUFFERS) or a faster disk would keep them.",
+        c.dropped, c.refused_buffers));
+  if (c.over_limit > 0)
+    notes.push_back(fmt::format("{} records are left out because the file reached its limit (MEMWALL_INJECT_LIMIT).",
+                                c.over_limit));
+  if (c.lost_names > 0)
+    notes.push_back(fmt::format("{} names were too many; their records are nameless.", c.lost_names));
+  if (c.unwritten + c.unknown_kinds > 0)
+    notes.push_back(fmt::format("{} records were of kinds that the library or this program does not know.",
+                                c.unwritten + c.unknown_kinds));
+  for (const RefusedActivity& refusal : r.refusals)
+    notes.push_back(fmt::format("CUPTI did not record {} on that machine: {}.", r.strings[refusal.activity],
+                                refusal.reason == 0 ? "it gave no reason" : r.strings[refusal.reason]));
+}
+
+void add_work(const CuptiFindings& f, std::vector<std::string>& notes) {
+  if (f.unfinished_work + f.unfinished_calls > 0)
+    notes.push_back(fmt::format("{} pieces of device work and {} calls have no end and are left out.",
+                                f.unfinished_work, f.unfinished_calls));
+  if (f.inner_calls > 0)
+    notes.push_back(
+        fmt::format("{} calls of the driver were made by the runtime inside its own calls and count as part of them.",
+                    f.inner_calls));
+  if (f.graph_nodes > 0)
+    notes.push_back(fmt::format("{} pieces of device work are nodes of CUDA graphs; a graph is launched as a whole.",
+                                f.graph_nodes));
+  if (f.whole_graphs > 0)
+    notes.push_back(fmt::format(
+        "{} launches of CUDA graphs were recorded as one piece of work each: what runs inside is not known.",
+        f.whole_graphs));
+  if (f.unknown_events > 0)
+    notes.push_back(fmt::format("{} waits are for events whose recording is not in the file.", f.unknown_events));
+}
+
+void add_memory(const CuptiRecords& r, const CuptiFindings& f, std::vector<std::string>& notes) {
+  if (!r.memory.empty())
+    notes.push_back(
+        "Allocations are those of the CUDA interface. A program with a caching allocator (PyTorch, TensorFlow, JAX) "
+        "asks "
+        "it for large blocks, and shares them out itself: storages here are those blocks, not tensors.");
+  if (f.from_pool + r.counts.pools > 0)
+    notes.push_back(
+        fmt::format("{} allocations and releases went through memory pools ({} records of the pools themselves): what "
+                    "a pool keeps is "
+                    "not modelled.",
+                    f.from_pool, r.counts.pools));
+  if (f.unknown_releases > 0)
+    notes.push_back(fmt::format(
+        "{} releases are of blocks from before the capture and do not say how large those were.", f.unknown_releases));
+  if (f.managed > 0)
+    notes.push_back(
+        fmt::format("{} allocations and releases are of unified memory, {:.0f} bytes in all: they have no fixed place "
+                    "and are left out.",
+                    f.managed, f.managed_bytes));
+  if (r.counts.unified > 0)
+    notes.push_back(fmt::format(
+        "Unified memory: {} events, {} bytes migrated to devices, {} bytes to the host, {} page faults; a trace has no "
+        "such ops, so their time is part of the kernels that waited.",
+        r.counts.unified, r.counts.to_device_bytes, r.counts.to_host_bytes, r.counts.faults));
+}
+
+void add_ranges(const CuptiRecords& r, const CuptiFindings& f, std::vector<std::string>& notes) {
+  const NvtxRangeCounts& n = f.ranges;
+  if (n.ranges == 0)
+    notes.push_back("The file has no NVTX ranges: kernels have no operators, and steps and phases are not known.");
+  else
+    notes.push_back(fmt::format("NVTX ranges: {}, of them {} operators, {} modules, {} steps, {} phases.", n.ranges,
+                                n.operators, n.modules, n.steps, n.phases));
+  if (n.instants + n.open + n.across_threads > 0)
+    notes.push_back(fmt::format(
+        "NVTX: {} instants, {} ranges without an end and {} that end on another thread or have no thread are left out.",
+        n.instants, n.open, n.across_threads));
+  if (r.counts.overheads > 0)
+    notes.push_back(fmt::format(
+        "CUPTI reports {} overheads of its own and of the driver, {:.1f} us in all; they are part of the host times.",
+        r.counts.overheads, static_cast<double>(r.counts.overhead_ns) / 1000));
+}
+
+}  // namespace
+
+std::vector<std::string> cupti_notes(const CuptiRecords& records, const CuptiFindings& found) {
+  std::vector<std::string> notes;
+  add_process(records, notes);
+  add_losses(records, notes);
+  add_work(found, notes);
+  add_memory(records, found, notes);
+  add_ranges(records, found, notes);
+  return notes;
+}
+
+}  // namespace memwall

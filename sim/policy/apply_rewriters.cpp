@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <set>
+
+#include "sim/error.h"
+#include "sim/policy/registry.h"
+#include "sim/trace/ranks.h"
+#include "sim/trace/rendezvous.h"
+#include "sim/trace/trace_check.h"
+
+namespace memwall {
+namespace {
+
+using ChosenRewriters = std::vector<std::pair<std::unique_ptr<Rewriter>, const PolicySpec*>>;
+
+// A rewriter may repeat a collective (recompute): the ranks that all do meet once more, in a rendezvous of its own.
+// `first_free`: larger than any rendezvous's number, the same for all ranks.
+void separate_rendezvous(Trace& trace, std::uint64_t first_free, const std::string& policy) {
+  std::map<std::uint32_t, std::uint64_t> times;
+  for (Op& op : trace.ops) {
+    if (!has_rendezvous(op) || op.target >= first_free) continue;
+    const std::uint64_t rendezvous = op.target + first_free * times[op.target]++;
+    if (rendezvous >= kNoRendezvous)
+      throw UsageError("Policy '" + policy + "' repeats collectives of several ranks more often than can be numbered.");
+    op.target = static_cast<std::uint32_t>(rendezvous);
+  }
+}
+
+// `first_free` 0: the trace meets nobody.
+Trace rewritten(Trace trace, const ChosenRewriters& rewriters, const Machine& machine, const Pricer& pricer,
+                std::uint64_t first_free) {
+  for (const auto& [rewriter, spec] : rewriters) {
+    require_knowledge(*spec, trace, rewriter->needs());
+    trace = rewriter->rewrite(trace, machine, pricer);
+    if (first_free > 0) separate_rendezvous(trace, first_free, spec->text);
+    require_sound(trace, "after policy '" + spec->text + "'");
+  }
+  return trace;
+}
+
+// Each rank's program alone; what joins them are the collectives that stay in place.
+Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, const Machine& machine,
+                        const Pricer& pricer) {
+  for (const auto& [rewriter, spec] : rewriters)
+    if (spec->info->ranks == RankRule::one_program)
+      throw UsageError("Policy '" + spec->text + "' rewrites one program that all ranks run; trace '" + trace.name +
+                       "' holds " + std::to_string(rank_count(trace)) +
+                       " ranks with programs of their own. Expected a trace of one rank.");
+  std::uint64_t first_free = 1;
+  for (const Op& op : trace.ops)
+    if (has_rendezvous(op)) first_free = std::max<std::uint64_t>(first_free, op.target + std::uint64_t{1});
+  std::vector<RankProgram> ranks;
+  for (std::uint16_t r = 0; r < rank_count(trace); ++r)
+    ranks.push_back(
+        {trace.rank_table[r].number, rewritten(one_rank(trace, r), rewriters, machine, pricer, first_free)});
+  Trace joined = joined_ranks(std::move(ranks));
+  require_sound(joined, "after the policies, of all ranks");
+  return joined;
+}
+
+}  // namespace
+
+Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
+                      const Pricer& pricer) {
+  ChosenRewriters rewriters;
+  std::set<std::string> seen;
+  for (const PolicySpec& spec : specs) {
+    const PolicyInfo& info = *spec.info;
+    if (!info.make_rewriter) throw UsageError("'" + info.name + "' is a pager: give it with --pager, not --policy.");
+    const std::string kind(to_string(info.kind));
+    if (!seen.insert(info.may_repeat ? spec.text : kind).second)
+      throw UsageError("Policy '" + spec.text + "' and an earlier one are both of the kind '" + kind +
+                       "'; their combination has no defined meaning.");
+    rewriters.emplace_back(info.make_rewriter(spec.arguments), &spec);
+  }
+  std::stable_sort(rewriters.begin(), rewriters.end(), [](const auto& a, const auto& b) {
+    const PolicySpec &one = *a.second, &other = *b.second;
+    if (one.info->kind != other.info->kind) return one.info->kind < other.info->kind;
+    return one.text < other.text;  // the order of flags decides nothing
+  });
+  if (rewriters.empty()) return trace;
+  return rank_count(trace) == 1 ? rewritten(trace, rewriters, machine, pricer, 0)
+                                : rewritten_by_rank(trace, rewriters, machine, pricer);
+}
+
+}  // namespace memwall

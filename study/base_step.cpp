@@ -25,7 +25,7 @@ std::string machine_names() {
 }
 
 // Times for a step that has none are modelled. On another machine than the trace's own, or on its own with settings,
-// durations are carried over by the cost model.
+// durations are transferred by the cost model.
 SharedTrace on_machine(SharedTrace trace, const Scenario& s, const Machine& machine, MachineSource& machines) {
   if (measured_nowhere(trace)) return modelled_on(std::move(trace).take(), machine);
   const bool own_machine = s.machine.empty() || s.machine == trace->machine || trace->machine == machine.name;
@@ -37,7 +37,7 @@ SharedTrace on_machine(SharedTrace trace, const Scenario& s, const Machine& mach
   Trace& unknown = trace.edit();
   unknown.notes.push_back(
       unknown.machine.empty()
-          ? fmt::format("The file does not say where it was measured: its times are taken as {}'s. To carry them over, "
+          ? fmt::format("The file does not say where it was measured: its times are taken as {}'s. To transfer them, "
                         "give --measured-on.",
                         machine.name)
           : fmt::format("It was measured on {}, of which there is no machine file here: its times are "

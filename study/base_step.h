@@ -26,7 +26,7 @@ const std::string& name_of_step(const Scenario& scenario);
 // The machine that the scenario names, else the one that the step was measured on.
 std::shared_ptr<const Machine> choose_machine(const Scenario& scenario, const Trace& trace, MachineSource& machines);
 
-// Carried over to `machine`, with modelled times where it has none, scaled, repeated, as the scenario says; the same
+// Transferred to `machine`, with modelled times where it has none, scaled, repeated, as the scenario says; the same
 // trace where nothing of that changes it. Throws UsageError.
 SharedTrace base_step(SharedTrace trace, const Scenario& scenario, const Machine& machine, MachineSource& machines);
 

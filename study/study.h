@@ -1,7 +1,7 @@
 // The one way from a step to a result: a Scenario in, an Outcome out.
 //
 //   load     the step, once for all scenarios that name it
-//   base     carried over to the machine, priced where it has no times, scaled, repeated
+//   base     transferred to the machine, priced where it has no times, scaled, repeated
 //   rewrite  the policies, in the fixed order of their kinds
 //   run      the engine, the allocator, the pager
 //
@@ -47,8 +47,8 @@ struct Outcome {
 };
 
 struct RunOptions {
-  bool record = true;           // keep what a run file holds: memory and link rates over time, residency, input hashes
-  bool compare_to_base = true;  // Run::unchanged: the base step without policies and pager, under the same allocator
+  bool record = true;            // keep what a run file holds: memory and link rates over time, residency, input hashes
+  bool compare_to_base = true;   // Run::unchanged: the base step without policies and pager, under the same allocator
   Observer* observer = nullptr;  // of the simulation itself; not owned
 };
 

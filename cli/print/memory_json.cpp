@@ -110,16 +110,16 @@ void write_held(JsonText& json, const std::vector<LateFree>& held) {
   json.end_array();
 }
 
-std::string_view name_of(AllocatorObserver::RetryStep rung) {
+std::string_view name_of(AllocatorObserver::RetryStep step) {
   constexpr std::string_view names[] = {"garbage_collection", "device_refused", "release_available",
                                         "release_cached",     "served",         "out_of_memory"};
-  return names[static_cast<std::size_t>(rung)];
+  return names[static_cast<std::size_t>(step)];
 }
 
 void write_retry_sequence(JsonText& json, const std::vector<RecordedRetry>& retry_sequence) {
   json.key("retry_sequence").begin_array();
   for (const RecordedRetry& s : retry_sequence) {
-    json.begin_object().field("event", s.event).field("rung", name_of(s.rung)).field("request_bytes", s.request);
+    json.begin_object().field("event", s.event).field("step", name_of(s.step)).field("request_bytes", s.request);
     json.field("bytes", s.bytes).field("reserved_bytes", s.reserved).field("cached_bytes", s.free_in_cache);
     json.field("largest_free_bytes", s.largest_free).end_object();
   }

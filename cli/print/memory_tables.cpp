@@ -214,9 +214,9 @@ Table refusals(const MemoryStudy& study) {
   return t;
 }
 
-const char* meaning(AllocatorObserver::RetryStep rung) {
+const char* meaning(AllocatorObserver::RetryStep step) {
   using RetryStep = AllocatorObserver::RetryStep;
-  switch (rung) {
+  switch (step) {
     case RetryStep::garbage_collection:
       return "old cached blocks were freed";
     case RetryStep::device_refused:
@@ -241,12 +241,12 @@ Table retry_sequence(const MemoryStudy& study, std::size_t limit) {
       .title = shown < steps.size()
                    ? fmt::format("The retry sequence, first {} of {} steps", shown, grouped_text(steps.size()))
                    : "The retry sequence",
-      .columns = {"event", "request_bytes", "rung", "bytes", "reserved_bytes", "cached_bytes", "largest_free_bytes"},
+      .columns = {"event", "request_bytes", "step", "bytes", "reserved_bytes", "cached_bytes", "largest_free_bytes"},
       .headings = {"event", "asked for", "", "how much", "reserved", "cached", "largest piece"},
       .rows = {}};
   for (std::size_t i = 0; i < shown; ++i) {
     const RecordedRetry& s = steps[i];
-    t.rows.push_back({count_cell(s.event), bytes_cell(s.request), cell(meaning(s.rung)), bytes_cell(s.bytes),
+    t.rows.push_back({count_cell(s.event), bytes_cell(s.request), cell(meaning(s.step)), bytes_cell(s.bytes),
                       bytes_cell(s.reserved), bytes_cell(s.free_in_cache), bytes_cell(s.largest_free)});
   }
   return t;

@@ -83,14 +83,14 @@ Table refused_table(const std::vector<PublishedResult>& results) {
 
 Table ablation_table(const std::vector<PublishedResult>& results) {
   Table table{.name = "ablation",
-              .title = "What each rung changes against the one before it",
-              .columns = {"table", "rung", "metric", "measured", "predicted", "same_direction"},
-              .headings = {"table", "rung", "metric", "measured", "predicted", "same direction"},
+              .title = "What each step changes against the one before it",
+              .columns = {"table", "step", "metric", "measured", "predicted", "same_direction"},
+              .headings = {"table", "step", "metric", "measured", "predicted", "same direction"},
               .rows = {},
               .wrap = true};
-  for (const AblationStep& rung : ablation(results))
-    table.rows.push_back({cell(rung.table), cell(rung.name), cell(rung.metric), percent(true, rung.measured),
-                          percent(true, rung.predicted), cell(rung.same_direction() ? "yes" : "no")});
+  for (const AblationStep& step : ablation(results))
+    table.rows.push_back({cell(step.table), cell(step.name), cell(step.metric), percent(true, step.measured),
+                          percent(true, step.predicted), cell(step.same_direction() ? "yes" : "no")});
   return table;
 }
 

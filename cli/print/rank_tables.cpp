@@ -21,7 +21,7 @@ std::string title_of(const RunSummary& s) {
 Table rank_table(const RunSummary& s) {
   Table t{.name = "ranks",
           .title = title_of(s),
-          .columns = {"rank", "step_time_s", "gpu_span_s", "peer_wait_s", "peer_wait_share", "meetings", "last",
+          .columns = {"rank", "step_time_s", "gpu_span_s", "peer_wait_s", "peer_wait_share", "collectives", "last",
                       "last_share", "held_up_s"},
           .headings = {"rank", "step time", "GPU span", "waits for peers", "of its span", "collectives", "came last",
                        "share", "held up others"},
@@ -29,8 +29,8 @@ Table rank_table(const RunSummary& s) {
           .wrap = true};
   for (const RankSummary& r : s.by_rank)
     t.rows.push_back({rank_cell(r.number), time_cell(r.step_time), time_cell(r.gpu_span), time_cell(r.peer_wait),
-                      share_cell(to_seconds(r.peer_wait), to_seconds(r.gpu_span)), count_cell(r.meetings),
-                      count_cell(r.last), share_cell(static_cast<double>(r.last), static_cast<double>(r.meetings)),
+                      share_cell(to_seconds(r.peer_wait), to_seconds(r.gpu_span)), count_cell(r.collectives),
+                      count_cell(r.last), share_cell(static_cast<double>(r.last), static_cast<double>(r.collectives)),
                       time_cell(r.held_up)});
   return t;
 }

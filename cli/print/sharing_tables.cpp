@@ -62,13 +62,14 @@ Table ways(const SharingReport& r) {
 }
 
 Table parts(const SharingReport& r) {
-  Table t{.name = "jobs",
-          .title = "Each job: the upper bound of its forecast, its part, and its wait",
-          .columns = {"job", "peak_bytes", "resting_bytes", "gpu_busy", "equal_bytes", "equal_fits", "by_peak_bytes",
-                      "by_peak_fits", "dynamic_waiting", "mig_profile", "mig_share", "mig_slowdown_at_most"},
-          .headings = {"job", "peak", "between steps", "GPU busy", "equal part", "fits", "part by peak", "fits",
-                       "waits", "MIG", "of the GPU", "slower by"},
-          .rows = {}};
+  Table t{
+      .name = "jobs",
+      .title = "Each job: the upper bound of its forecast, its part, and its wait",
+      .columns = {"job", "peak_bytes", "between_steps_bytes", "gpu_busy", "equal_bytes", "equal_fits", "by_peak_bytes",
+                  "by_peak_fits", "dynamic_waiting", "mig_profile", "mig_share", "mig_slowdown_at_most"},
+      .headings = {"job", "peak", "between steps", "GPU busy", "equal part", "fits", "part by peak", "fits", "waits",
+                   "MIG", "of the GPU", "slower by"},
+      .rows = {}};
   for (std::size_t j = 0; j < r.jobs.size(); ++j) {
     const SharedJob& job = r.jobs[j];
     std::vector<Cell> row{cell(job.name),

@@ -26,7 +26,7 @@ std::string verdict(const TransferSummary& s) {
 
 Table summary_table(const std::vector<TransferResult>& results) {
   Table table{.name = "transfer",
-              .title = "Error of carried durations, by kind of work",
+              .title = "Error of transferred durations, by kind of work",
               .columns = {"kind", "rows", "median_error", "p90_error", "bias", "p90_where_fitted", "interval",
                           "held_out", "coverage", "verdict", "bandwidth_ratio_median", "peak_ratio_median"},
               .headings = {"kind", "rows", "median error", "p90 error", "bias", "p90 where fitted", "90 % interval",
@@ -91,7 +91,7 @@ Table stated_table() {
   Table table{.name = "stated",
               .title = "The errors that are stated, between machines a factor of two or more apart",
               .columns = {"rule", "operator_class", "error", "source"},
-              .headings = {"carried by", "operator class", "90 % within", "where it comes from"},
+              .headings = {"transferred by", "operator class", "90 % within", "where it comes from"},
               .rows = {},
               .wrap = true};
   for (const TransferError& e : transfer_errors()) {

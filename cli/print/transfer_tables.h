@@ -1,4 +1,4 @@
-// Tables of `memwall validate --transfer`: how far measurements land that were carried from one machine to another.
+// Tables of `memwall validate --transfer`: errors of measurements that were transferred from one machine to another.
 #pragma once
 
 #include <vector>

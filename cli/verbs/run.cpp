@@ -166,7 +166,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
   app.add_option("--measured-on", o.measured_on,
                  "The machine of the step's durations, a name or a file, where its capture does not say its GPU; with "
-                 "--machine they are carried from the one to the other");
+                 "--machine they are transferred from the one to the other");
   app.add_option("--set", o.settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable")
       ->allow_extra_args(false);
   app.add_option("--policy", o.policies,
@@ -184,7 +184,7 @@ void add_options(CLI::App& app, Options& o) {
                  "Multiply durations: kernels=1.1,copies=1,host=0.5,collectives=1; of one rank of several with rank=2; "
                  "repeatable, they multiply")
       ->allow_extra_args(false);
-  app.add_flag("--carry-host", o.transfer_host,
+  app.add_flag("--transfer-host", o.transfer_host,
                "On another machine than the capture's: host time too, by what both machine files say of calls and of "
                "the framework; by default it stays as it was measured");
   app.add_flag("--find-largest-batch", o.find_largest_batch,

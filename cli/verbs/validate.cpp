@@ -105,7 +105,7 @@ int validate_published(const Options& o) {
 int validate_transfer(const Options& o) {
   const Format format = parse_format(o.format);
   const std::vector<Table> tables =
-      transfer_tables(carry(transfer_rows(o.transfer, data_folder() / ".." / "transfer")));
+      transfer_tables(transferred_rows(transfer_rows(o.transfer, data_folder() / ".." / "transfer")));
   const fs::path page = data_folder() / ".." / ".." / "docs" / "transfer.md";
   print(o.docs ? between_marks(read_file_text(page), to_text(tables, Format::md), page.filename().string())
                : to_text(tables, format));
@@ -120,7 +120,7 @@ int run(const Options& o) {
   if (!o.transfer.empty()) {
     if (o.live || o.readme || !o.folders.empty() || !o.settings.empty() || !o.runs.empty() || !o.published.empty())
       throw UsageError(
-          "--transfer carries measurements between machines; expected only --format or --markdown-docs beside it.");
+          "--transfer compares transferred measurements; expected only --format or --markdown-docs beside it.");
     return validate_transfer(o);
   }
   if (!o.published.empty()) {
@@ -155,7 +155,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--published", o.published,
                  "Instead: predict the published step times and peaks of the tables (.csv) in this folder");
   app.add_option("--transfer", o.transfer,
-                 "Instead: carry measurements of the captures and tables in this folder (which holds published and "
+                 "Instead: transfer measurements of the captures and tables in this folder (which holds published and "
                  "traces) from one GPU to another that measured the same work");
   app.add_flag("--markdown-docs", o.docs,
                "With --published or --transfer: print docs/accuracy.md or docs/transfer.md with its tables made anew");
@@ -184,7 +184,7 @@ Verb add_validate(CLI::App& parent) {
       "  memwall validate                                  # everything that is committed\n"
       "  memwall validate validate/data/NAME --runs runs   # and both runs of each schedule, for `memwall compare`\n"
       "  memwall validate --published FOLDER               # step times and peaks that others have published\n"
-      "  memwall validate --transfer FOLDER                # measurements carried to other GPUs, against theirs\n"
+      "  memwall validate --transfer FOLDER                # measurements transferred to other GPUs, against theirs\n"
       "  memwall validate --live                           # this computer, a few minutes\n"
       "  memwall validate --live -o validate/data/NAME     # and keep it");
   return {app, [o] { return run(*o); }};

@@ -39,18 +39,19 @@ std::string text_zoomed_out(const RowPlace& place, Time time) {
   const std::uint8_t level = level_for(lane, pixel);
   std::uint64_t begins = 0;
   Duration busy{}, length{}, most{};
-  SpanCategory word = SpanCategory::compute;
+  SpanCategory category = SpanCategory::compute;
   for_each_cell(place.run(), place.row.index, level, {time, time + Duration(static_cast<std::int64_t>(pixel))},
                 [&](const LaneCell& cell, Time begin, Time end) {
                   begins += cell.begins;
                   busy += cell.busy;
                   length += end - begin;
-                  if (cell.busy >= most) word = cell.category;
+                  if (cell.busy >= most) category = cell.category;
                   most = std::max(most, cell.busy);
                 });
   if (length.count() == 0) return "";
   return fmt::format("{} {} here, {:.0f} % busy, mostly {}\nzoom in for single ones", begins,
-                     begins == 1 ? "begins" : "begin", 100 * to_seconds(busy) / to_seconds(length), to_string(word));
+                     begins == 1 ? "begins" : "begin", 100 * to_seconds(busy) / to_seconds(length),
+                     to_string(category));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ class LaneDrawing {
       : place_(place),
         figure_(frame.figure),
         lane_(place.run().outline().lanes[place.row.index]),
-        colors_(word_colors(place.theme)),
+        colors_(category_colors(place.theme)),
         columns_(place.left, place.width, kSpanCategories + 1),
         scale_(1 / place.state.viewport.picoseconds_per_pixel()),
         origin_(place.state.viewport.visible().begin - place.shift()),
@@ -38,9 +38,9 @@ class LaneDrawing {
   double x(Time time) const { return place_.left + static_cast<double>((time - origin_).count()) * scale_; }
   double right() const { return place_.left + place_.width; }
 
-  std::uint8_t word(const LoadedBlock& block, std::uint16_t offset) const {
-    if (path_ && lane_.kind != RunLaneKind::pager && !(*path_)[block.spans.first + offset]) return kDimmedWord;
-    return static_cast<std::uint8_t>(word_of(block, offset, lane_.kind));
+  std::uint8_t category(const LoadedBlock& block, std::uint16_t offset) const {
+    if (path_ && lane_.kind != RunLaneKind::pager && !(*path_)[block.spans.first + offset]) return kDimmedCategory;
+    return static_cast<std::uint8_t>(category_of(block, offset, lane_.kind));
   }
 
   // Short ones go into the columns, which lie below; the others are rectangles.
@@ -59,7 +59,7 @@ class LaneDrawing {
         const std::uint16_t offset = slice.offset(i);
         // What takes no time is seen all the same.
         if (x1 - x0 < kNarrow)
-          columns_.add(x0, std::max(x1, x0 + 0.05), word(*block, offset));
+          columns_.add(x0, std::max(x1, x0 + 0.05), category(*block, offset));
         else
           wide_.push_back({x0, x1, block.get(), offset, overlaps});
       }
@@ -79,7 +79,7 @@ class LaneDrawing {
     const double from = std::max(place_.left, std::round(span.x0)), to = std::min(right(), std::round(span.x1));
     if (to <= from) return;
     const double gap = to - from >= kGap && to < right() ? 1 : 0;
-    const Color color = colors_[word(*span.block, span.offset)];
+    const Color color = colors_[category(*span.block, span.offset)];
     const double lower = span.overlaps ? std::min(kStagger, height() / 2) : 0;
     figure_.items.emplace_back(Rectangle{from, top() + lower, to - from - gap, height() - lower, color});
     if (to - from < kLeastText || height() < kLeastTextRow) return;
@@ -97,14 +97,14 @@ class LaneDrawing {
     const std::uint8_t level = level_for(lane_, place_.state.viewport.picoseconds_per_pixel());
     for_each_cell(place_.run(), place_.row.index, level, range, [&](const LaneCell& cell, Time begin, Time end) {
       const double share = static_cast<double>(cell.busy.count()) / static_cast<double>((end - begin).count());
-      const auto word = path_ ? kDimmedWord : static_cast<std::uint8_t>(cell.category);
-      columns_.add(x(begin), x(end), word, std::max(share, 1e-6));
+      const auto category = path_ ? kDimmedCategory : static_cast<std::uint8_t>(cell.category);
+      columns_.add(x(begin), x(end), category, std::max(share, 1e-6));
     });
     if (path_) add_path(range);
     columns_.draw(figure_, top(), height(), colors_.data(), background());
   }
 
-  // From afar cells do not tell what lies on the critical path; its segments do. They count more than what is dimmed,
+  // Zoomed out, cells do not tell what lies on the critical path; its segments do. They count more than what is dimmed,
   // so that a pixel with any of the path in it is not dim.
   void add_path(TimeRange range) {
     constexpr double kAgainstDimmed = 1000;
@@ -120,8 +120,8 @@ class LaneDrawing {
       if (at->part != (call ? PathPart::call : PathPart::work)) continue;
       if (lane_.kind == RunLaneKind::thread ? op.thread != lane_.index : op.stream != lane_.index) continue;
       if (lane_.kind != RunLaneKind::thread && lane_.kind != RunLaneKind::stream) continue;
-      const SpanCategory word = call ? call_category(op.kind, op.wait_for) : work_category(op.kind, op.phase);
-      columns_.add(x(at->begin), x(at->end), static_cast<std::uint8_t>(word), kAgainstDimmed);
+      const SpanCategory category = call ? call_category(op.kind, op.wait_for) : work_category(op.kind, op.phase);
+      columns_.add(x(at->begin), x(at->end), static_cast<std::uint8_t>(category), kAgainstDimmed);
     }
   }
 
@@ -132,7 +132,7 @@ class LaneDrawing {
   const RowPlace& place_;
   Figure& figure_;
   const RunLane& lane_;
-  WordColors colors_;
+  CategoryColors colors_;
   PixelColumns columns_;
   double scale_;
   Time origin_;

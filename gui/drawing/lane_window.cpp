@@ -6,15 +6,15 @@
 
 namespace memwall::gui {
 
-WordColors word_colors(const Theme& theme) {
-  WordColors colors;
+CategoryColors category_colors(const Theme& theme) {
+  CategoryColors colors;
   for (int w = 0; w < kSpanCategories; ++w) {
-    const auto word = static_cast<SpanCategory>(w);
+    const auto category = static_cast<SpanCategory>(w);
     // The figures' word for a call that stands and waits.
-    colors[static_cast<std::size_t>(w)] =
-        on_screen(theme, palette::color_of(word == SpanCategory::waiting ? std::string_view("wait") : to_string(word)));
+    colors[static_cast<std::size_t>(w)] = on_screen(
+        theme, palette::color_of(category == SpanCategory::waiting ? std::string_view("wait") : to_string(category)));
   }
-  colors[kDimmedWord] = theme.dimmed;
+  colors[kDimmedCategory] = theme.dimmed;
   return colors;
 }
 
@@ -44,7 +44,7 @@ LaneWindow load_lane_window(const RowPlace& place) {
   return window;
 }
 
-SpanCategory word_of(const LoadedBlock& block, std::uint16_t offset, RunLaneKind kind) {
+SpanCategory category_of(const LoadedBlock& block, std::uint16_t offset, RunLaneKind kind) {
   if (kind == RunLaneKind::pager) return SpanCategory::copy;
   const SpanBlock& spans = block.spans;
   if (kind != RunLaneKind::thread) return work_category(spans.kind[offset], spans.phase[offset]);

@@ -16,10 +16,10 @@ namespace memwall::gui {
 inline constexpr double kMostSpansDrawn = 50'000;
 inline constexpr std::size_t kMostBlocksDrawn = 16;
 
-// What is dimmed stands behind the words of spans.
-inline constexpr std::uint8_t kDimmedWord = kSpanCategories;
-using WordColors = std::array<Color, kSpanCategories + 1>;
-WordColors word_colors(const Theme& theme);
+// What is dimmed stands behind the categories of spans.
+inline constexpr std::uint8_t kDimmedCategory = kSpanCategories;
+using CategoryColors = std::array<Color, kSpanCategories + 1>;
+CategoryColors category_colors(const Theme& theme);
 
 struct LaneWindow {
   TimeRange range;  // visible, in times of the run
@@ -32,8 +32,8 @@ struct LaneWindow {
 TimeRange visible_range(const RowPlace& place);
 LaneWindow load_lane_window(const RowPlace& place);
 
-// The word of the span at `offset` of a block.
-SpanCategory word_of(const LoadedBlock& block, std::uint16_t offset, RunLaneKind kind);
+// The category of the span at `offset` of a block.
+SpanCategory category_of(const LoadedBlock& block, std::uint16_t offset, RunLaneKind kind);
 
 // The level whose buckets are as wide as a pixel or, the next best, narrower.
 std::uint8_t level_for(const RunLane& lane, double picoseconds_per_pixel);

@@ -119,7 +119,7 @@ class OverviewDrawing {
         columns.add(x(begin + shift), x(end + shift), static_cast<std::uint8_t>(cell.category), share / streams);
       });
     }
-    columns.draw(figure_, top, kStrip - 1, word_colors(theme_).data(), theme_.background);
+    columns.draw(figure_, top, kStrip - 1, category_colors(theme_).data(), theme_.background);
   }
 
   void draw_window() {

@@ -19,15 +19,15 @@ Color mixed(Color under, Color over, double share) {
   return {mix(under.red, over.red), mix(under.green, over.green), mix(under.blue, over.blue)};
 }
 
-PixelColumns::PixelColumns(double left, double width, int words)
+PixelColumns::PixelColumns(double left, double width, int categories)
     : left_(left),
-      words_(words),
+      categories_(categories),
       columns_(static_cast<std::size_t>(std::max(1.0, std::ceil(width)))),
       first_(columns_.size()) {
-  assert(words > 0 && words <= kMostWords);
+  assert(categories > 0 && categories <= kMostCategories);
 }
 
-void PixelColumns::add(double x0, double x1, std::uint8_t word, double share) {
+void PixelColumns::add(double x0, double x1, std::uint8_t category, double share) {
   x0 = std::max(0.0, x0 - left_);
   x1 = std::min(static_cast<double>(columns_.size()), x1 - left_);
   if (!(x1 > x0)) return;
@@ -36,22 +36,22 @@ void PixelColumns::add(double x0, double x1, std::uint8_t word, double share) {
   first_ = std::min(first_, first);
   last_ = std::max(last_, last + 1);
   if (first == last) {
-    columns_[first][word] += static_cast<float>((x1 - x0) * share);
+    columns_[first][category] += static_cast<float>((x1 - x0) * share);
     return;
   }
-  columns_[first][word] += static_cast<float>((static_cast<double>(first + 1) - x0) * share);
-  for (std::size_t i = first + 1; i < last; ++i) columns_[i][word] += static_cast<float>(share);
-  columns_[last][word] += static_cast<float>((x1 - static_cast<double>(last)) * share);
+  columns_[first][category] += static_cast<float>((static_cast<double>(first + 1) - x0) * share);
+  for (std::size_t i = first + 1; i < last; ++i) columns_[i][category] += static_cast<float>(share);
+  columns_[last][category] += static_cast<float>((x1 - static_cast<double>(last)) * share);
 }
 
 double PixelColumns::busy(std::size_t i) const {
   double sum = 0;
-  for (int w = 0; w < words_; ++w) sum += columns_[i][static_cast<std::size_t>(w)];
+  for (int w = 0; w < categories_; ++w) sum += columns_[i][static_cast<std::size_t>(w)];
   return sum;
 }
 
 void PixelColumns::draw(Figure& figure, double top, double height, const Color* colors, Color background) const {
-  int drawn = -1;  // word x (kShades + 1) + shade; -1: nothing
+  int drawn = -1;  // category x (kShades + 1) + shade; -1: nothing
   std::size_t begin = first_;
   const auto flush = [&](std::size_t end) {
     if (drawn < 0 || begin == end) return;
@@ -63,7 +63,7 @@ void PixelColumns::draw(Figure& figure, double top, double height, const Color* 
   for (std::size_t i = first_; i < last_; ++i) {
     int most = 0;
     float sum = 0;
-    for (int w = 0; w < words_; ++w) {
+    for (int w = 0; w < categories_; ++w) {
       const float value = columns_[i][static_cast<std::size_t>(w)];
       sum += value;
       if (value > columns_[i][static_cast<std::size_t>(most)]) most = w;

@@ -15,25 +15,25 @@ Color mixed(Color under, Color over, double share);
 
 class PixelColumns {
  public:
-  static constexpr int kMostWords = 14;
-  // Pixels [left, left + width) of the canvas. REQUIRES: 0 < words <= kMostWords.
-  PixelColumns(double left, double width, int words);
+  static constexpr int kMostCategories = 14;
+  // Pixels [left, left + width) of the canvas. REQUIRES: 0 < categories <= kMostCategories.
+  PixelColumns(double left, double width, int categories);
 
-  // [x0, x1), of which `share` is busy with a word. What lies outside is cut.
-  void add(double x0, double x1, std::uint8_t word, double share = 1);
+  // [x0, x1), of which `share` is busy with a category. What lies outside is cut.
+  void add(double x0, double x1, std::uint8_t category, double share = 1);
   // Busy share of pixel i, 0 to 1 but for rounding, and more where spans overlap.
   double busy(std::size_t i) const;
   std::size_t size() const { return columns_.size(); }
   bool empty() const { return first_ >= last_; }
 
-  // Each pixel in the colour of the word that takes most of it, the paler the less busy, on `background`; even the
+  // Each pixel in the colour of the category that takes most of it, the paler the less busy, on `background`; even the
   // least busy is seen. Neighbours of one colour become one rectangle.
   void draw(Figure& figure, double top, double height, const Color* colors, Color background) const;
 
  private:
-  using Column = std::array<float, kMostWords>;
+  using Column = std::array<float, kMostCategories>;
   double left_;
-  int words_;
+  int categories_;
   std::vector<Column> columns_;
   std::size_t first_, last_ = 0;  // pixels that were touched
 };

@@ -75,8 +75,8 @@ class TimelineMaker {
       return;
     }
     const Op& op = run_.trace->ops[slice.op];
-    const SpanCategory word = timeline_.lanes[lane].thin ? SpanCategory::host : work_category(op.kind, op.phase);
-    timeline_.spans.push_back({lane, slice.begin, slice.end, kind(to_string(word)), label_of(op, slice)});
+    const SpanCategory category = timeline_.lanes[lane].thin ? SpanCategory::host : work_category(op.kind, op.phase);
+    timeline_.spans.push_back({lane, slice.begin, slice.end, kind(to_string(category)), label_of(op, slice)});
   }
 
   // Nobody sees the name of a span that is narrower than a point can tell; of millions, names are most of the bytes.

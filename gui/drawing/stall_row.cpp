@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kSmallText = 9.5, kTextHeight = 13;
 constexpr double kNarrow = 1.5;  // pixels: narrower gaps are drawn together
-static_assert(kWaitReasons <= PixelColumns::kMostWords);
+static_assert(kWaitReasons <= PixelColumns::kMostCategories);
 
 // Waiting has the colour of what it waits for. The gap that a stream always leaves between two kernels is no news.
 Color reason_color(WaitReason reason, const Theme& theme) {

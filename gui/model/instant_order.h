@@ -1,8 +1,8 @@
 // What happened in which order within one instant, as far as a run file tells. Internal to ResidencyHistory.
 //
-// Stays stand in the file in the order in which they began; their ends carry a time only. Where residencies begin and others
-// end in one instant, the bytes that the tier was asked for, point by point (RunSource::memory), say when how much
-// ended: a rise is made of the next begins, a fall of ends.
+// Residencies stand in the file in the order in which they began; their ends carry a time only. Where residencies begin
+// and others end in one instant, the bytes that the tier was asked for, point by point (RunSource::memory), say when
+// how much ended: a rise is made of the next begins, a fall of ends.
 #pragma once
 
 #include <cstdint>

@@ -21,15 +21,17 @@ LoadProgress part_of(const LoadProgress& progress, double low, double high) {
 
 void check(const std::vector<Residency>& residencies, std::size_t storages, std::size_t tiers) {
   const auto refuse = [](std::size_t row, const std::string& what) {
-    throw InputError("Stay " + std::to_string(row) + " of the run's residency " + what + ".");
+    throw InputError("Row " + std::to_string(row) + " of the run's residencies " + what + ".");
   };
   if (residencies.size() >= kMostResidencies)
-    throw InputError("The run has " + std::to_string(residencies.size()) + " residencies of storages in tiers; expected at most " +
-                     std::to_string(kMostResidencies - 1) + ".");
+    throw InputError("The run has " + std::to_string(residencies.size()) +
+                     " residencies of storages in tiers; expected at most " + std::to_string(kMostResidencies - 1) +
+                     ".");
   for (std::size_t row = 0; row < residencies.size(); ++row) {
     const Residency& residency = residencies[row];
     if (residency.storage >= storages)
-      refuse(row, "is of storage " + std::to_string(residency.storage) + "; expected one below " + std::to_string(storages));
+      refuse(row,
+             "is of storage " + std::to_string(residency.storage) + "; expected one below " + std::to_string(storages));
     if (residency.tier >= tiers)
       refuse(row, "is in tier " + std::to_string(residency.tier) + "; expected one below " + std::to_string(tiers));
     if (residency.end < residency.begin) refuse(row, "ends before it begins");

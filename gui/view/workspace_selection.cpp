@@ -180,9 +180,9 @@ std::optional<TimeRange> Workspace::chosen_range() {
   const auto& history = *state_.runs[chosen.storage->run].history;
   std::optional<TimeRange> life;
   for (const std::uint32_t row : history.life(chosen.storage->storage)) {
-    const Residency& stay = history.residencies()[row];
-    if (!life) life = TimeRange{stay.begin, stay.end};
-    life->end = std::max(life->end, stay.end);
+    const Residency& residency = history.residencies()[row];
+    if (!life) life = TimeRange{residency.begin, residency.end};
+    life->end = std::max(life->end, residency.end);
   }
   if (life) life->end = std::min(life->end, state_.runs[chosen.storage->run].whole().end);
   if (life) return shifted(*life, chosen.storage->run);

@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 
-#include "models/hw/transferred_duration.h"
 #include "models/hw/pricer.h"
 #include "models/hw/transfer_counts.h"
+#include "models/hw/transferred_duration.h"
 #include "models/hw/transferred_host.h"
 
 namespace memwall {
@@ -32,17 +32,16 @@ class Transfer {
     if (from) old_prices_ = make_pricer(*from);
   }
 
-  void carry(Op& op) {
+  void transfer(Op& op) {
     if (!runs_on_device(op.kind) && op.kind != OpKind::host_work) return;
     if (op.origin == Origin::modelled) return price(op);
     if (!from_ || op.kind == OpKind::host_work || op.kind == OpKind::graph_launch) return;
-    const TransferredDuration carried = transferred_op(op);
-    counts_.add(op, carried);
-    if (carried.duration == op.duration && carried.error == 0) return;  // alike in what this op needs
-    op.duration = carried.duration;
+    const TransferredDuration result = transferred_op(op);
+    counts_.add(op, result);
+    if (result.duration == op.duration && result.error == 0) return;  // alike in what this op needs
+    op.duration = result.duration;
     op.origin = Origin::transferred;
-    op.error_permille =
-        static_cast<std::uint16_t>(std::lround(std::clamp(carried.error * 1000, 1.0, kLargestPermille)));
+    op.error_permille = static_cast<std::uint16_t>(std::lround(std::clamp(result.error * 1000, 1.0, kLargestPermille)));
   }
 
   const TransferCounts& counts() const { return counts_; }
@@ -60,8 +59,8 @@ class Transfer {
         break;
       case OpKind::host_work:
         if (op.bytes > 0)
-          op.duration = new_prices_->memory_work(trace_.places.empty() ? "host" : trace_.places[op.from], op.bytes,
-                                                 op.flops);
+          op.duration =
+              new_prices_->memory_work(trace_.places.empty() ? "host" : trace_.places[op.from], op.bytes, op.flops);
         break;
       default:
         break;  // a collective that a policy added is priced by that policy, on this machine
@@ -93,13 +92,14 @@ class Transfer {
 
 Trace transferred(Trace trace, const Machine* from, const Machine& to, const TransferSettings& settings) {
   Transfer transfer(trace, from, to);
-  for (Op& op : trace.ops) transfer.carry(op);
+  for (Op& op : trace.ops) transfer.transfer(op);
   if (from && transfer.counts().changed() > 0) {
-    trace.notes.push_back(fmt::format(
-        "Durations are carried from {} to {} by operator class (models/hw/transferred_duration.h), each with an interval "
-        "that holds 90 % of truths{}.",
-        from->name, from->name == to.name ? to.name + " with the given settings" : to.name,
-        settings.host ? "" : "; host time is unchanged"));
+    trace.notes.push_back(
+        fmt::format("Durations are transferred from {} to {} by operator class (models/hw/transferred_duration.h), "
+                    "each with an interval "
+                    "that holds 90 % of truths{}.",
+                    from->name, from->name == to.name ? to.name + " with the given settings" : to.name,
+                    settings.host ? "" : "; host time is unchanged"));
     for (std::string& line : transfer.counts().lines()) trace.notes.push_back(std::move(line));
   }
   if (from && settings.host) transfer_host_time(trace, from->host, to.host);

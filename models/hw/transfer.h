@@ -1,10 +1,10 @@
-// Carries a trace from the machine it was measured on to another one.
+// Transfers a trace from the machine it was measured on to another one.
 //
 //   kernels, memsets, copies, collectives   by models/hw/transferred_duration.h, each with the error of its class
 //   modelled ops                            priced anew
 //   host time                               unchanged, unless asked for: see TransferSettings
 //
-// Durations in a capture of one rank hold what a collective waited for the other ranks; that part is carried as the
+// Durations in a capture of one rank hold what a collective waited for the other ranks; that part is transferred as the
 // rest.
 #pragma once
 
@@ -24,7 +24,7 @@ struct TransferSettings {
 // Two machines of one name may differ by settings (--set); what they have in common changes nothing.
 // `from` may be null: the trace was measured nowhere (all modelled), or on an unknown machine, and
 // then only modelled ops change. Changed ops of origin measured become transferred, with Op::error_permille; notes say
-// what was carried how, by class. Throws UsageError where `to` lacks a tier or route that a copy takes.
+// what was transferred how, by class. Throws UsageError where `to` lacks a tier or route that a copy takes.
 Trace transferred(Trace trace, const Machine* from, const Machine& to, const TransferSettings& settings = {});
 
 }  // namespace memwall

@@ -46,15 +46,15 @@ std::string_view manner(TransferRule rule) {
 
 }  // namespace
 
-void TransferCounts::add(const Op& op, const TransferredDuration& carried) {
+void TransferCounts::add(const Op& op, const TransferredDuration& result) {
   const double seconds = to_seconds(op.duration);
   if (seconds <= 0) return;
-  Group& group = groups_[{class_of(op), carried.rule}];
+  Group& group = groups_[{class_of(op), result.rule}];
   seconds_ += seconds;
   group.seconds += seconds;
-  group.error_seconds += seconds * carried.error;
-  group.factors.push_back(static_cast<float>(to_seconds(carried.duration) / seconds));
-  changed_ += carried.duration != op.duration || carried.error > 0;
+  group.error_seconds += seconds * result.error;
+  group.factors.push_back(static_cast<float>(to_seconds(result.duration) / seconds));
+  changed_ += result.duration != op.duration || result.error > 0;
 }
 
 std::vector<std::string> TransferCounts::lines() const {
@@ -63,7 +63,7 @@ std::vector<std::string> TransferCounts::lines() const {
     found.emplace_back(
         group.seconds,
         fmt::format(
-            "Carried: {} {}, {:.1f} % of the device time, {}: median factor {:.3g}{}.", group.factors.size(), key.first,
+            "Transferred: {} {}, {:.1f} % of the device time, {}: median factor {:.3g}{}.", group.factors.size(), key.first,
             100 * group.seconds / seconds_, manner(key.second), upper_median(group.factors),
             group.error_seconds > 0 ? fmt::format(", +-{:.0f} %", 100 * group.error_seconds / group.seconds) : ""));
   }

@@ -1,4 +1,4 @@
-// What was carried how, by class: for the notes of a trace that moved to another machine.
+// What was transferred how, by class: for the notes of a trace that moved to another machine.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace memwall {
 class TransferCounts {
  public:
   // `op` as it was measured.
-  void add(const Op& op, const TransferredDuration& carried);
+  void add(const Op& op, const TransferredDuration& result);
 
   std::size_t changed() const { return changed_; }
 

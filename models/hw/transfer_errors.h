@@ -1,4 +1,4 @@
-// How far a carried duration may be from the truth, by what it was carried by: 90 % of truths lie within
+// How far a transferred duration may be from the truth, by the rule that transferred it: 90 % of truths lie within
 // duration x (1 +- error). Fitted to pairs of published measurements of one piece of work on two GPUs, of which
 // `memwall validate --transfer` prints the fit, and the coverage on the rows that it did not use. These are not the
 // residuals of prices: a ratio of two prices keeps only what they do not have wrong in common.

@@ -22,7 +22,7 @@ struct Price {
 };
 
 struct Split {
-  double fixed = 0, work = 0;  // of the carried duration
+  double fixed = 0, work = 0;  // of the transferred duration
   bool launch = false;
   double seconds() const { return std::min(fixed + work, kLongestSeconds); }
 };
@@ -201,7 +201,7 @@ Op with_flops(Op op, const Shape& shape) {
 
 std::string_view to_string(TransferRule rule) {
   constexpr std::string_view kNames[kTransferRules] = {"unchanged", "launch", "work",  "bandwidth",
-                                                    "between",   "route",  "fabric"};
+                                                       "between",   "route",  "fabric"};
   return kNames[static_cast<std::size_t>(rule)];
 }
 
@@ -221,7 +221,7 @@ TransferredDuration transferred_kernel(Duration measured, const MachineWork& fro
 }
 
 TransferredDuration transferred_copy(Duration measured, const Op& op, std::string_view source, std::string_view target,
-                             const PricedMachine& from, const PricedMachine& to) {
+                                     const PricedMachine& from, const PricedMachine& to) {
   const double seconds = to_seconds(measured);
   if (seconds <= 0) return {measured, 0, TransferRule::unchanged};
   if (source == target) {
@@ -265,8 +265,8 @@ Bytes message_of(double seconds, const Op& op, std::uint32_t ranks, const Pricer
 
 }  // namespace
 
-TransferredDuration transferred_collective(Duration measured, const Op& op, std::uint32_t ranks, const PricedMachine& from,
-                                   const PricedMachine& to) {
+TransferredDuration transferred_collective(Duration measured, const Op& op, std::uint32_t ranks,
+                                           const PricedMachine& from, const PricedMachine& to) {
   ranks = std::max(ranks, 2u);
   const double seconds = to_seconds(measured);
   if (seconds <= 0 || op.collective == CollectiveKind::none || !from.machine.fabric(ranks) || !to.machine.fabric(ranks))

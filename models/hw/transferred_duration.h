@@ -24,13 +24,13 @@
 #include <string_view>
 
 #include "sim/machine/machine.h"
-#include "sim/trace/op.h"
 #include "sim/machine/pricer.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 
 enum class TransferRule : std::uint8_t {
-  unchanged,  // nothing is known by which it could be carried
+  unchanged,  // nothing is known by which it could be transferred
   launch,     // at most its fixed time: by the ratio of fixed times
   work,       // kernels of known FLOPs, bytes or shape
   bandwidth,  // kernels of unknown work that memory is taken to bound
@@ -66,11 +66,11 @@ TransferredDuration transferred_kernel(Duration measured, const MachineWork& fro
 // Between places of those names. Within the device: as a kernel that reads and writes the bytes. Throws UsageError
 // where a machine has no such tier or route.
 TransferredDuration transferred_copy(Duration measured, const Op& op, std::string_view source, std::string_view target,
-                             const PricedMachine& from, const PricedMachine& to);
+                                     const PricedMachine& from, const PricedMachine& to);
 
 // Over `ranks` (2 at least). Unchanged where either machine has no fabric that reaches them.
-TransferredDuration transferred_collective(Duration measured, const Op& op, std::uint32_t ranks, const PricedMachine& from,
-                                   const PricedMachine& to);
+TransferredDuration transferred_collective(Duration measured, const Op& op, std::uint32_t ranks,
+                                           const PricedMachine& from, const PricedMachine& to);
 
 // Is memory what such kernels wait for, where nothing is known of their work? All but products, convolutions,
 // attention.

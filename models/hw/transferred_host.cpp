@@ -73,7 +73,8 @@ void transfer_host_time(Trace& trace, const HostCosts& from, const HostCosts& to
   transfer_constants(trace.constants, f);
   for (Rank& rank : trace.rank_table) transfer_constants(rank.constants, f);
   trace.notes.push_back(fmt::format(
-      "Host time is carried by the machine files: launch x{:.3g}, copy x{:.3g}, event x{:.3g}, allocator x{:.3g}, gaps "
+      "Host time is transferred by the machine files: launch x{:.3g}, copy x{:.3g}, event x{:.3g}, allocator x{:.3g}, "
+      "gaps "
       "forward x{:.3g}, backward x{:.3g}, optimizer x{:.3g}, launch latency x{:.3g}, gaps between kernels x{:.3g}.",
       f.launch, f.copy, f.event, f.allocator, f.forward, f.backward, f.optimizer, f.latency, f.stream_gap));
 }

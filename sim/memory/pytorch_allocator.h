@@ -124,7 +124,7 @@ class PytorchAllocator final : public Allocator {
   void finish_pending(const std::vector<std::uint32_t>& ids);
   void process_events();
 
-  // pytorch_ladder.cpp: requests that it cannot serve.
+  // pytorch_retries.cpp: requests that it cannot serve.
   std::uint32_t allocate_with_retries(Bytes size, std::uint32_t pool_number);
   std::uint32_t try_device(Bytes size, std::uint32_t pool_number);
   std::uint32_t obtain_segment(Bytes size, std::uint32_t pool_number);

@@ -1,4 +1,5 @@
-// Memory's history of a run of 2.5 million stays: how long until it is there, what it takes, and what a frame costs.
+// Memory's history of a run of 2.5 million residencies: how long until it is there, what it takes, and what a frame
+// costs.
 #include <benchmark/benchmark.h>
 
 #include <random>

@@ -9,8 +9,8 @@
 #include <random>
 #include <utility>
 
-#include "sim/error.h"
 #include "sim/engine/simulation.h"
+#include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/rank_program.h"
@@ -99,7 +99,7 @@ Trace with_hostile_numbers(Trace trace, std::mt19937_64& random) {
       case 4:
         op.stream = number;
         break;
-      case 5: {  // a rank that goes to its meetings in another order
+      case 5: {  // a rank that goes to its rendezvous in another order
         const auto swapped = std::find_if(trace.ops.begin(), trace.ops.end(), [&](const Op& other) {
           return other.kind == OpKind::collective && other.thread == op.thread && other.target == number % 4;
         });
@@ -156,14 +156,14 @@ TEST_F(TraceFileFuzz, AlteredContentBehindGoodChecksumsNeverCrashes) {
   EXPECT_GT(refusals, kTries / 3);  // some changes only rename or retime something
 }
 
-// Indices of ranks and numbers of meetings come from the file: what is accepted must run, or say why it cannot.
+// Indices of ranks and numbers of rendezvous come from the file: what is accepted must run, or say why it cannot.
 TEST_F(TraceFileFuzz, AlteredRanksAndMeetingsEndInSentences) {
   RankAuthor a(0), b(1), c(6);
   for (RankAuthor* author : {&a, &b, &c})
-    for (std::uint32_t meeting = 0; meeting < 4; ++meeting) {
-      author->kernel(microseconds(3 + meeting));
+    for (std::uint32_t rendezvous = 0; rendezvous < 4; ++rendezvous) {
+      author->kernel(microseconds(3 + rendezvous));
       author->order(0, 1);
-      author->meet(meeting, microseconds(10), 1, 0);
+      author->meet(rendezvous, microseconds(10), 1, 0);
     }
   const Trace sound = joined(std::move(a), std::move(b), std::move(c));
   write_trace(sound, good_);
@@ -186,7 +186,7 @@ TEST_F(TraceFileFuzz, AlteredRanksAndMeetingsEndInSentences) {
     }
   }
   EXPECT_GT(ran, 100);
-  EXPECT_GT(accepted, ran) << "no damage made a circle: the meetings are not reached";
+  EXPECT_GT(accepted, ran) << "no damage made a circle: the rendezvous are not reached";
 }
 
 TEST_F(TraceFileFuzz, PartsInAnotherOrderOrNumberAreRefused) {

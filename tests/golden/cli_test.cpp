@@ -333,19 +333,19 @@ TEST_F(CommandLine, TheMachineMustBeKnown) {
   EXPECT_NE(o.out.find("its times are taken as h100-sxm-80gb's"), std::string::npos);
 }
 
-// Of a capture without a GPU's name the user says where it was measured, and then it is carried over.
+// Of a capture without a GPU's name the user says where it was measured, and then it is transferred.
 TEST_F(CommandLine, WhereItWasMeasuredCanBeSaid) {
   write_content(folder_ / "nowhere.json", replaced(kCapture, "NVIDIA H100 80GB HBM3", ""));
   const std::string known = run("run step.json --machine a100-sxm-40gb --no-provenance --format csv").out;
-  const CommandOutcome carried =
+  const CommandOutcome transferred =
       run("run nowhere.json --measured-on h100-sxm-80gb --machine a100-sxm-40gb --no-provenance --format csv");
-  EXPECT_EQ(carried.code, 0) << carried.err;
+  EXPECT_EQ(transferred.code, 0) << transferred.err;
   const auto step_time = [](const std::string& csv) {
     const std::size_t at = csv.find("overview,step time,value,");
     return at == std::string::npos ? csv : csv.substr(at, csv.find('\n', at) - at);
   };
-  EXPECT_NE(carried.out.find("as --measured-on says"), std::string::npos) << carried.out;
-  EXPECT_EQ(step_time(carried.out), step_time(known));
+  EXPECT_NE(transferred.out.find("as --measured-on says"), std::string::npos) << transferred.out;
+  EXPECT_EQ(step_time(transferred.out), step_time(known));
   const std::string taken = run("run nowhere.json --machine a100-sxm-40gb --no-provenance --format csv").out;
   EXPECT_NE(step_time(taken), step_time(known)) << "or the comparison above says nothing";
 

@@ -1,4 +1,4 @@
-// The canvas as people see it: light and dark, from afar and from near, with what is chosen in it.
+// The canvas as people see it: light and dark, zoomed out and in, with what is chosen in it.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -55,11 +55,13 @@ OpRef some_kernel(const CanvasState& state) {
   return {};
 }
 
-TEST(CanvasImage, FromAfarInLight) {
-  expect_image(image_of(sharp(two_steps(), light_theme()), 1), "canvas_afar_light");
+TEST(CanvasImage, ZoomedOutInLight) {
+  expect_image(image_of(sharp(two_steps(), light_theme()), 1), "canvas_zoomed_out_light");
 }
 
-TEST(CanvasImage, FromAfarInDark) { expect_image(image_of(sharp(two_steps(), dark_theme()), 1), "canvas_afar_dark"); }
+TEST(CanvasImage, ZoomedOutInDark) {
+  expect_image(image_of(sharp(two_steps(), dark_theme()), 1), "canvas_zoomed_out_dark");
+}
 
 TEST(CanvasImage, NearWithAChosenOp) {
   CanvasState state = two_steps();

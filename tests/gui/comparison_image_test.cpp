@@ -68,7 +68,7 @@ QImage picture(const CanvasState& state, double height, const Theme& theme = lig
   return image_of(draw_canvas(state, theme, kWidth, height).figure, 1);
 }
 
-TEST(ComparisonImage, TwoRunsFromAfar) { expect_image(picture(compared(), 220), "comparison_whole"); }
+TEST(ComparisonImage, TwoRunsZoomedOut) { expect_image(picture(compared(), 220), "comparison_whole"); }
 
 TEST(ComparisonImage, TwoRunsInTheDark) { expect_image(picture(compared(), 220, dark_theme()), "comparison_dark"); }
 

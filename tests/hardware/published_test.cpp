@@ -150,12 +150,12 @@ TEST(Published, MedianAndNinetiethPercentileAreOfErrorsWithoutSign) {
 TEST(Published, AnAblationComparesEachStepWithTheLastOneThatWasPredicted) {
   std::vector<PublishedResult> results{result(2, 4), result(9, 0, "not implemented"), result(1, 3), result(2, 1)};
   for (PublishedResult& r : results) r.table = "torchtune_llama32_3b_ablation_a100";
-  const auto rungs = ablation(results);
-  ASSERT_EQ(rungs.size(), 2U);
-  EXPECT_DOUBLE_EQ(rungs[0].measured, -0.5);
-  EXPECT_DOUBLE_EQ(rungs[0].predicted, -0.25);
-  EXPECT_TRUE(rungs[0].same_direction());
-  EXPECT_FALSE(rungs[1].same_direction()) << "measured longer, predicted shorter";
+  const auto steps = ablation(results);
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_DOUBLE_EQ(steps[0].measured, -0.5);
+  EXPECT_DOUBLE_EQ(steps[0].predicted, -0.25);
+  EXPECT_TRUE(steps[0].same_direction());
+  EXPECT_FALSE(steps[1].same_direction()) << "measured longer, predicted shorter";
 }
 
 }  // namespace

@@ -67,14 +67,14 @@ TEST_F(PublishedAccuracy, MediansOfEveryTableAreWithinTheirAims) {
 TEST_F(PublishedAccuracy, EachTechniqueOfTheAblationChangesTimeAndMemoryAsMeasured) {
   simdjson::dom::parser parser;
   const std::string json = validate("--format json");
-  std::size_t rungs = 0;
-  for (const simdjson::dom::element rung : parser.parse(json)["ablation"]) {
-    const std::string_view name = rung["rung"];
+  std::size_t steps = 0;
+  for (const simdjson::dom::element step : parser.parse(json)["ablation"]) {
+    const std::string_view name = step["step"];
     if (name != "+compile" && name != "+chunked cross entropy" && name != "+activation checkpointing") continue;
-    ++rungs;
-    EXPECT_EQ(std::string_view(rung["same_direction"]), "yes") << rung["rung"] << ", " << rung["metric"];
+    ++steps;
+    EXPECT_EQ(std::string_view(step["same_direction"]), "yes") << step["step"] << ", " << step["metric"];
   }
-  EXPECT_GE(rungs, 6u);
+  EXPECT_GE(steps, 6u);
 }
 
 // Negative control: with half of the tensor cores' rate the times are off, and the memory is not.

@@ -3,7 +3,7 @@
 //
 // DLRM on 8 V100 of one host, ranks 0 to 3 present. Tolerances (why): 1 % of a rank's time is what a developer would
 // call the same; ends of collectives agree within 7 us across the captured ranks (one clock, 1-us records). Controls:
-// without meetings nobody waits, a wrong match breaks ends or cannot run, a cut window leaves the rest matched.
+// without rendezvous nobody waits, a wrong match breaks ends or cannot run, a cut window leaves the rest matched.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -106,11 +106,11 @@ TEST_F(RankReplay, EveryCollectiveMeetsAndTheJobIsKnown) {
   EXPECT_EQ(t.job_ranks, 8u);
   ASSERT_EQ(t.groups.size(), 1u);
   EXPECT_EQ(t.groups[0].ranks, 8u);
-  std::map<std::uint32_t, std::vector<OpId>> meetings;
+  std::map<std::uint32_t, std::vector<OpId>> rendezvous;
   for (OpId id = 0; id < t.ops.size(); ++id)
-    if (t.ops[id].kind == OpKind::collective) meetings[t.ops[id].target].push_back(id);
-  EXPECT_EQ(meetings.size(), 8u);
-  for (const auto& [number, ops] : meetings) {
+    if (t.ops[id].kind == OpKind::collective) rendezvous[t.ops[id].target].push_back(id);
+  EXPECT_EQ(rendezvous.size(), 8u);
+  for (const auto& [number, ops] : rendezvous) {
     ASSERT_NE(number, kNoRendezvous);
     ASSERT_EQ(ops.size(), kRanks);
     for (const OpId op : ops) EXPECT_EQ(t.ops[op].duration, t.ops[ops.front()].duration);

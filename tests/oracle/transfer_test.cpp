@@ -1,5 +1,5 @@
-// Measurements carried to another GPU, against what was measured there: the figures of docs/transfer.md, with a margin,
-// and the control that a wrong machine shows.
+// Measurements transferred to another GPU, against what was measured there: the figures of docs/transfer.md, with a
+// margin, and the control that a wrong machine shows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class TransferOracle : public testing::Test {
 };
 
 TEST_F(TransferOracle, ErrorsAreAsWrittenDown) {
-  const auto kinds = by_kind(carry(rows()));
+  const auto kinds = by_kind(transferred_rows(rows()));
   const std::pair<const char*, double> medians[] = {
       {"reduction", 0.15},
       {"normalization", 0.13},
@@ -56,7 +56,7 @@ TEST_F(TransferOracle, ErrorsAreAsWrittenDown) {
 }
 
 TEST_F(TransferOracle, NineOfTenHeldOutRowsLieWithinTheirIntervals) {
-  const auto kinds = by_kind(carry(rows()));
+  const auto kinds = by_kind(transferred_rows(rows()));
   EXPECT_GE(kinds.at("all").coverage, 0.85);
   EXPECT_LE(kinds.at("all").coverage, 0.95);
   for (const auto& [kind, s] : kinds)
@@ -66,7 +66,7 @@ TEST_F(TransferOracle, NineOfTenHeldOutRowsLieWithinTheirIntervals) {
   EXPECT_EQ(kinds.at("gemm, 400 W").coverage, 0) << "what the card's power limit costs is not modelled, and is said";
 }
 
-// Half of the new machine's bandwidth: what memory bounds is then carried as twice as slow.
+// Half of the new machine's bandwidth: what memory bounds is then transferred as twice as slow.
 TEST_F(TransferOracle, AWrongMachineShowsInTheBias) {
   const auto biased = [](double factor) {
     std::vector<TransferRow> forward;
@@ -75,7 +75,7 @@ TEST_F(TransferOracle, AWrongMachineShowsInTheBias) {
         row.to_settings.push_back("gpu.hbm.bandwidth=" + std::to_string(4.8 * factor) + "TB/s");
         forward.push_back(std::move(row));
       }
-    return by_kind(carry(forward)).at("memory");
+    return by_kind(transferred_rows(forward)).at("memory");
   };
   const TransferSummary right = biased(1), wrong = biased(0.5);
   EXPECT_GE(right.rows, 5u);

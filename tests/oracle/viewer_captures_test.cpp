@@ -80,7 +80,7 @@ TEST_P(ViewerCaptures, EveryLaneShowsTheSpansOfTheRunAtAnyZoom) {
   EXPECT_GT(checked, 1000u);
 }
 
-TEST_P(ViewerCaptures, FromAfarALaneIsAsBusyAsItsSpans) {
+TEST_P(ViewerCaptures, ZoomedOutALaneIsAsBusyAsItsSpans) {
   for (std::uint32_t l = 0; l < shown().outline().lanes.size(); ++l) {
     const RunLane& lane = shown().outline().lanes[l];
     if (lane.kind != RunLaneKind::stream && lane.kind != RunLaneKind::thread) continue;

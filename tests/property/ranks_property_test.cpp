@@ -6,8 +6,8 @@
 
 #include <tuple>
 
-#include "sim/trace/rendezvous.h"
 #include "sim/engine/simulation.h"
+#include "sim/trace/rendezvous.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/rank_program.h"
@@ -30,9 +30,9 @@ Trace random_rank(std::uint32_t number) {
   // Devices are counted densely in a trace of several ranks.
   for (std::size_t i = 0; i < trace.streams.size(); ++i)
     trace.streams[i].device = static_cast<std::uint16_t>(i < 2 ? 0 : i - 1);
-  std::uint32_t meeting = 0;
+  std::uint32_t rendezvous = 0;
   for (Op& op : trace.ops)
-    if (op.kind == OpKind::collective && *rc::gen::inRange(0, 2) == 1) op.target = meeting++;
+    if (op.kind == OpKind::collective && *rc::gen::inRange(0, 2) == 1) op.target = rendezvous++;
   return trace;
 }
 
@@ -67,8 +67,8 @@ RC_GTEST_PROP(Ranks, JoinedAgainAreTheSameTrace, ()) {
 
 // --- as simulated ---
 
-// Kernels, copies, events and waits; collectives in the order of `meetings`, which all ranks share.
-Trace random_program(std::uint32_t number, const std::vector<Duration>& meetings) {
+// Kernels, copies, events and waits; collectives in the order of `rendezvous`, which all ranks share.
+Trace random_program(std::uint32_t number, const std::vector<Duration>& rendezvous) {
   RankAuthor author(number);
   author.trace().constants.launch_latency[0] = microseconds(*rc::gen::inRange(-2, 4));
   author.trace().constants.stream_gap[0][0] = microseconds(*rc::gen::inRange(0, 3));
@@ -93,18 +93,18 @@ Trace random_program(std::uint32_t number, const std::vector<Duration>& meetings
       }
     }
   };
-  for (std::uint32_t m = 0; m < meetings.size(); ++m) {
+  for (std::uint32_t m = 0; m < rendezvous.size(); ++m) {
     some_work();
-    author.meet(m, meetings[m], static_cast<std::uint16_t>(*rc::gen::inRange(0, 2)));
+    author.meet(m, rendezvous[m], static_cast<std::uint16_t>(*rc::gen::inRange(0, 2)));
   }
   some_work();
   return std::move(author).finish().trace;
 }
 
-std::vector<Duration> random_meetings() {
-  std::vector<Duration> meetings;
-  for (int i = *rc::gen::inRange(0, 6); i > 0; --i) meetings.push_back(microseconds(*rc::gen::inRange(0, 50)));
-  return meetings;
+std::vector<Duration> random_rendezvous() {
+  std::vector<Duration> rendezvous;
+  for (int i = *rc::gen::inRange(0, 6); i > 0; --i) rendezvous.push_back(microseconds(*rc::gen::inRange(0, 50)));
+  return rendezvous;
 }
 
 bool same_times(const OpRecord& a, const OpRecord& b) {
@@ -125,7 +125,7 @@ RC_GTEST_PROP(Ranks, WhoMeetsNobodyRunsAsAlone, ()) {
 }
 
 RC_GTEST_PROP(Ranks, EqualRanksRunAsOne, ()) {
-  const Trace program = random_program(0, random_meetings());
+  const Trace program = random_program(0, random_rendezvous());
   const SimulationResult alone = simulate(program, test_machine(), {});
   const SimulationResult together =
       simulate(joined_ranks({{0, program}, {1, program}, {7, program}}), test_machine(), {});
@@ -134,10 +134,10 @@ RC_GTEST_PROP(Ranks, EqualRanksRunAsOne, ()) {
 }
 
 RC_GTEST_PROP(Ranks, AllEndTogetherAndNobodyWaitsLongerThanForTheLast, ()) {
-  const std::vector<Duration> meetings = random_meetings();
+  const std::vector<Duration> rendezvous = random_rendezvous();
   std::vector<RankProgram> ranks;
   for (std::uint32_t number = 0; number < 3; ++number) {
-    ranks.push_back({number, random_program(number, meetings)});
+    ranks.push_back({number, random_program(number, rendezvous)});
     for (Op& op : ranks.back().trace.ops)
       if (op.kind == OpKind::collective) op.duration += microseconds(*rc::gen::inRange(0, 9));
   }
@@ -145,7 +145,7 @@ RC_GTEST_PROP(Ranks, AllEndTogetherAndNobodyWaitsLongerThanForTheLast, ()) {
   RC_ASSERT(check(trace).empty());
   const SimulationResult result = simulate(trace, test_machine(), {});
   const RendezvousTable all(trace);
-  RC_ASSERT(all.size() == meetings.size());
+  RC_ASSERT(all.size() == rendezvous.size());
   for (std::size_t m = 0; m < all.size(); ++m) {
     Time last{};
     Duration longest{};

@@ -4,9 +4,9 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include "models/hw/transferred_duration.h"
 #include "models/hw/kernel_cost.h"
 #include "models/hw/machine_file.h"
+#include "models/hw/transferred_duration.h"
 
 namespace memwall {
 namespace {
@@ -33,7 +33,7 @@ AnyWork any_work() {
   return w;
 }
 
-TransferredDuration carried(const AnyWork& w, Duration measured, const Machine& from, const Machine& to) {
+TransferredDuration transferred_work(const AnyWork& w, Duration measured, const Machine& from, const Machine& to) {
   return transferred_kernel(measured, {from, w.op, w.shape}, {to, w.op, w.shape});
 }
 
@@ -56,7 +56,7 @@ Machine faster(Machine m, double factor) {
 RC_GTEST_PROP(TransferProperty, OnItsOwnMachineNothingChanges, ()) {
   const AnyWork w = any_work();
   const Machine m = any_machine();
-  const TransferredDuration c = carried(w, w.measured, m, m);
+  const TransferredDuration c = transferred_work(w, w.measured, m, m);
   RC_ASSERT(c.duration == w.measured);
   RC_ASSERT(c.error == 0);
 }
@@ -65,7 +65,7 @@ RC_GTEST_PROP(TransferProperty, AFasterMachineIsNeverSlower, ()) {
   const AnyWork w = any_work();
   const Machine m = any_machine();
   const double factor = 1 + *rc::gen::inRange(0, 400) / 100.0;
-  const TransferredDuration c = carried(w, w.measured, m, faster(m, factor));
+  const TransferredDuration c = transferred_work(w, w.measured, m, faster(m, factor));
   RC_ASSERT(c.duration <= w.measured + picoseconds(2));
   // The fixed times of the faster machine are whole picoseconds: of 0.2 us, half a picosecond is 2.5e-6.
   RC_ASSERT(to_seconds(c.duration) >= to_seconds(w.measured) / factor * (1 - 1e-5) - 2e-12);
@@ -76,7 +76,8 @@ RC_GTEST_PROP(TransferProperty, MoreBandwidthIsNeverLonger, ()) {
   const Machine from = any_machine(), to = any_machine();
   Machine wide = to;
   wide.links[wide.hbm_link].bandwidth *= 1 + *rc::gen::inRange(1, 300) / 100.0;
-  RC_ASSERT(carried(w, w.measured, from, wide).duration <= carried(w, w.measured, from, to).duration + picoseconds(2));
+  RC_ASSERT(transferred_work(w, w.measured, from, wide).duration <=
+            transferred_work(w, w.measured, from, to).duration + picoseconds(2));
 }
 
 // What a roof holds up comes back later than it left, all else as it was. Of unknown bytes, what is inferred from the
@@ -87,9 +88,9 @@ RC_GTEST_PROP(TransferProperty, ThereAndBackIsWhatItWas, ()) {
   if (memory_bound(w.op.operator_class)) w.op.bytes = Bytes{1} << *rc::gen::inRange(0, 40);
   if (w.op.operator_class == OperatorClass::convolution) w.op.operator_class = OperatorClass::gemm;  // TF32 comes in
   const Machine a = any_machine(), b = any_machine();
-  const Duration there = carried(w, w.measured, a, b).duration;
+  const Duration there = transferred_work(w, w.measured, a, b).duration;
   RC_PRE(there.count() > 1000);
-  const double back = to_seconds(carried(w, there, b, a).duration), was = to_seconds(w.measured);
+  const double back = to_seconds(transferred_work(w, there, b, a).duration), was = to_seconds(w.measured);
   const double rounding = 1e-5 * was + 1e-9;
   RC_ASSERT(back >= was - rounding);
   if (w.measured > 10 * kernel_duration(a, w.op, w.shape)) RC_ASSERT(back <= was + rounding);  // far above every roof

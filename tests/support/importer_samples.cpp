@@ -108,11 +108,11 @@ std::string chakra_messages() {
       .with("op_schema", "aten::mm(Tensor a, Tensor b) -> Tensor");
   WrittenNode kernel{.id = 2, .name = "gemm", .data = {1}, .duration = 40};
   kernel.with("is_cpu_op", std::uint64_t{0}, 27).with("stream", 7);
-  WrittenNode meeting{.id = 3, .name = "ALL_GATHER", .type = 7, .data = {1, 2}};
-  meeting.with("comm_type", 2).with("comm_size", 640).with("stream", 20).with("pg_name", "0");
+  WrittenNode gather{.id = 3, .name = "ALL_GATHER", .type = 7, .data = {1, 2}};
+  gather.with("comm_type", 2).with("comm_size", 640).with("stream", 20).with("pg_name", "0");
   WrittenNode next{.id = 4, .name = "aten::add", .data = {1, 2}, .duration = 5};
   next.with("is_cpu_op", 1, 27).with("tid", 2);
-  return chakra_file({host, kernel, meeting, next});
+  return chakra_file({host, kernel, gather, next});
 }
 
 }  // namespace

@@ -28,12 +28,12 @@ class RankAuthor {
 
   OpId kernel(Duration duration, std::uint16_t stream = 0) { return append(OpKind::kernel, stream, duration); }
   // On the communication stream if not said otherwise.
-  OpId meet(std::uint32_t meeting, Duration duration, std::uint16_t stream = 1, std::uint16_t group = 0) {
+  OpId meet(std::uint32_t rendezvous, Duration duration, std::uint16_t stream = 1, std::uint16_t group = 0) {
     const OpId id = append(OpKind::collective, stream, duration);
     Op& op = builder_.trace().ops[id];
     op.collective = CollectiveKind::all_reduce;
     op.name = builder_.trace().strings.intern("ncclDevKernel_AllReduce");
-    op.target = meeting;
+    op.target = rendezvous;
     op.group = group;
     return id;
   }

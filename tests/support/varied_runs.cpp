@@ -6,7 +6,7 @@
 #include "sim/trace/trace_builder.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/handmade_run.h"
-#include "tests/support/oldest_out.h"
+#include "tests/support/oldest_first_pager.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/rank_program.h"
 #include "tests/support/test_machine.h"
@@ -39,7 +39,7 @@ Run paged_run(PagerClock clock) {
   }
   for (int turn = 0; turn < 4; ++turn)
     for (const StorageId s : storages) kernel({s, TraceBuilder::kLatest, Access::read});
-  OldestOut pager(clock);
+  OldestFirstPager pager(clock);
   RunSettings settings;
   settings.pager = &pager;
   settings.pager_text = "lru";

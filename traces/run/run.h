@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine/rank_machine.h"
 #include "sim/engine/simulation.h"
+#include "sim/machine/rank_machine.h"
 #include "sim/trace/shared_trace.h"
 
 namespace memwall {
@@ -48,8 +48,8 @@ struct Provenance {
 };
 
 struct Run {
-  SharedTrace trace;                  // after all rewriters: what was simulated
-  RankMachine machine;                // resolved: overrides applied, written out for the ranks (sim/machine/rank_machine.h)
+  SharedTrace trace;    // after all rewriters: what was simulated
+  RankMachine machine;  // resolved: overrides applied, written out for the ranks (sim/machine/rank_machine.h)
   std::vector<std::string> policies;  // rewriters as given, in the order of application
   std::string pager;                  // as given, "" = none
   std::string allocator = "pytorch";
@@ -57,7 +57,7 @@ struct Run {
   std::vector<InputFile> inputs;
   SimulationResult result;
   // Results per tier of the step before policies and without a pager, under the same allocator: what they did to
-  // fragmentation. Empty where there were none, and in files older than this.
+  // fragmentation. Empty where there were none.
   std::vector<TierResult> unchanged;
   std::vector<std::vector<MemoryPoint>> memory;     // per tier, ascending in time
   std::vector<std::vector<RatePoint>> link_rates;   // per link, ascending in time

@@ -143,11 +143,11 @@ std::string_view to_string(RunLaneKind kind) {
   return words[static_cast<std::size_t>(kind)];
 }
 
-std::string_view to_string(SpanCategory word) {
+std::string_view to_string(SpanCategory category) {
   static constexpr std::string_view words[kSpanCategories] = {"compute",   "forward",   "recompute",  "backward",
-                                                         "optimizer", "copy",      "collective", "storage",
-                                                         "host",      "allocator", "waiting"};
-  return words[static_cast<std::size_t>(word)];
+                                                              "optimizer", "copy",      "collective", "storage",
+                                                              "host",      "allocator", "waiting"};
+  return words[static_cast<std::size_t>(category)];
 }
 
 SpanCategory work_category(OpKind kind, Phase phase) {

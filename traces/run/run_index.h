@@ -1,5 +1,5 @@
 // What lets a viewer find its way in a run without reading it: lanes, where in the file the spans
-// of a lane stand, and how each lane looks from afar.
+// of a lane stand, and how each lane looks zoomed out.
 //
 // Written into the run file beside the run (FORMAT.md); built from the run where a file has none.
 #pragma once
@@ -19,7 +19,7 @@ inline constexpr std::uint8_t kNoLane = 255;
 enum class RunLaneKind : std::uint8_t { thread, stream, engine, pager };
 std::string_view to_string(RunLaneKind kind);  // "host thread", "stream", "copy engine", "pager"
 
-// What a span is to the eye: the word that chooses its colour, the same in all views and figures.
+// What a span is to the eye: the category that chooses its colour, the same in all views and figures.
 enum class SpanCategory : std::uint8_t {
   compute,  // a kernel of no known phase
   forward,
@@ -34,7 +34,7 @@ enum class SpanCategory : std::uint8_t {
   waiting,    // a call that stands and waits
 };
 inline constexpr int kSpanCategories = 11;
-std::string_view to_string(SpanCategory word);
+std::string_view to_string(SpanCategory category);
 // Of an op's work on the device, and of its call.
 SpanCategory work_category(OpKind kind, Phase phase);
 SpanCategory call_category(OpKind kind, WaitFor wait_for);
@@ -59,9 +59,10 @@ struct RunLane {
 // + level) picoseconds.
 struct LaneCell {
   std::uint32_t bucket = 0;
-  Duration busy{};                    // at most the width of the bucket: spans that overlap count once
-  std::uint64_t begins = 0;           // spans that begin in it
-  SpanCategory category = SpanCategory::compute;  // of what takes most of the busy time; of the first span if all are instants
+  Duration busy{};           // at most the width of the bucket: spans that overlap count once
+  std::uint64_t begins = 0;  // spans that begin in it
+  SpanCategory category =
+      SpanCategory::compute;  // of what takes most of the busy time; of the first span if all are instants
   // Streams: what the time that is not busy waited for: `stall` most of it within the bucket (a gap belongs to the span
   // that ends it, wherever that begins), `before` the gap that ends with the first span that begins here, which empty
   // buckets before this one belong to; `none` where no span begins. After the last span nothing is waited for.

@@ -126,7 +126,7 @@ class RunSource {
 std::unique_ptr<RunSource> source_of(std::shared_ptr<const Run> run);
 
 // Over a file. The file's first block is verified at once, every other piece before HDF5 sees a byte of it, whenever
-// that is. A file without an index (written by an earlier memwall) is read whole. Throws InputError.
+// that is. Throws InputError.
 std::unique_ptr<RunSource> open_run(const std::filesystem::path& path, const LoadProgress& progress = {});
 
 }  // namespace memwall

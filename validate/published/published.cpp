@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
-#include "models/workload/generate/generate.h"
 #include "models/workload/generate/configuration/workload_limits.h"
+#include "models/workload/generate/generate.h"
 #include "sim/error.h"
 #include "sim/quantile.h"
 #include "study/study.h"
@@ -163,7 +163,7 @@ std::vector<PublishedErrors> published_errors(const std::vector<PublishedResult>
 }
 
 std::vector<AblationStep> ablation(const std::vector<PublishedResult>& results) {
-  std::vector<AblationStep> rungs;
+  std::vector<AblationStep> steps;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const PublishedResult& r = results[i];
     if (!is_ablation(r.table) || !r.why_not.empty()) continue;
@@ -172,10 +172,10 @@ std::vector<AblationStep> ablation(const std::vector<PublishedResult>& results) 
       if (results[k].table == r.table && results[k].metric == r.metric && results[k].why_not.empty())
         before = &results[k];
     if (before == nullptr) continue;
-    rungs.push_back(
+    steps.push_back(
         {r.table, r.name, r.metric, r.measured / before->measured - 1, r.predicted / before->predicted - 1});
   }
-  return rungs;
+  return steps;
 }
 
 }  // namespace memwall

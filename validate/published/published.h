@@ -48,14 +48,14 @@ struct PublishedErrors {
 };
 std::vector<PublishedErrors> published_errors(const std::vector<PublishedResult>& results);
 
-// An ablation is a table whose rows each add one technique: every rung must change the metric in the direction that was
+// An ablation is a table whose rows each add one technique: every step must change the metric in the direction that was
 // measured.
 struct AblationStep {
   std::string table, name, metric;
-  double measured = 0, predicted = 0;  // relative change from the rung before
+  double measured = 0, predicted = 0;  // relative change from the step before
   bool same_direction() const { return (measured < 0) == (predicted < 0); }
 };
-// Of each predicted rung of an ablation against the predicted one before it, by metric.
+// Of each predicted step of an ablation against the predicted one before it, by metric.
 std::vector<AblationStep> ablation(const std::vector<PublishedResult>& results);
 
 }  // namespace memwall

@@ -1,6 +1,6 @@
 // The fastest matrix product that a search over shapes found on each GPU: mamf_gemm_tflops.csv. The best shapes differ
 // from GPU to GPU, so that this is as near as two measurements of one product come: the old machine's best shape is
-// carried over and compared with the new machine's best rate.
+// transferred and compared with the new machine's best rate.
 #include <fmt/format.h>
 
 #include <charconv>

@@ -38,8 +38,8 @@ class Machines {
   std::map<std::pair<std::string, std::vector<std::string>>, LoadedMachine> loaded_;
 };
 
-TransferredDuration carried_part(const TransferRow& row, const WorkPart& old, const WorkPart& now, double seconds,
-                                 const LoadedMachine& here, const LoadedMachine& there) {
+TransferredDuration transferred_part(const TransferRow& row, const WorkPart& old, const WorkPart& now, double seconds,
+                                     const LoadedMachine& here, const LoadedMachine& there) {
   const PricedMachine from{here.machine, *here.prices}, to{there.machine, *there.prices};
   const Duration measured = from_seconds(seconds);
   if (old.op.kind == OpKind::copy) return transferred_copy(measured, old.op, row.source, row.target, from, to);
@@ -88,7 +88,7 @@ void add_null_models(TransferResult& r, const Machine& here, const Machine& ther
   r.by_peak = kernel ? r.row.measured_from * size * peak_of(here, op) / peak_of(there, now) : r.by_bandwidth;
 }
 
-TransferResult carry_row(const TransferRow& row, Machines& machines) {
+TransferResult transferred_row(const TransferRow& row, Machines& machines) {
   const LoadedMachine &here = machines.get(row.from, row.from_settings), &there = machines.get(row.to, row.to_settings);
   const std::vector<WorkPart>& now = row.new_work.empty() ? row.work : row.new_work;
   const std::vector<double> shares = shares_of(row.work, here.machine);
@@ -96,10 +96,10 @@ TransferResult carry_row(const TransferRow& row, Machines& machines) {
   result.row = row;
   double band = 0;
   for (std::size_t i = 0; i < row.work.size(); ++i) {
-    const TransferredDuration carried =
-        carried_part(row, row.work[i], now[i], shares[i] * row.measured_from, here, there);
-    result.predicted += to_seconds(carried.duration);
-    band += to_seconds(carried.duration) * carried.error;
+    const TransferredDuration result_of_part =
+        transferred_part(row, row.work[i], now[i], shares[i] * row.measured_from, here, there);
+    result.predicted += to_seconds(result_of_part.duration);
+    band += to_seconds(result_of_part.duration) * result_of_part.error;
   }
   result.error_band = band / result.predicted;
   // The two directions of a pair, and sizes of one series on one machine pair, must not be split by direction.
@@ -201,10 +201,10 @@ std::vector<TransferRow> transfer_rows(const std::filesystem::path& folder, cons
   return all;
 }
 
-std::vector<TransferResult> carry(const std::vector<TransferRow>& rows) {
+std::vector<TransferResult> transferred_rows(const std::vector<TransferRow>& rows) {
   Machines machines;
   std::vector<TransferResult> results;
-  for (const TransferRow& row : rows) results.push_back(carry_row(row, machines));
+  for (const TransferRow& row : rows) results.push_back(transferred_row(row, machines));
   return results;
 }
 

@@ -1,8 +1,8 @@
-// One piece of work that was measured on two GPUs, and what carrying one measurement to the other machine says of it.
+// One piece of work that was measured on two GPUs, and what one measurement says of the other machine.
 //
 // A row of a published table that exists for both GPUs is one piece of work: a kernel, or the several kernels that a
 // framework runs for it. Where there are several, the measured time is shared between them as the old machine's prices
-// are, each part is carried by itself, and errors add as errors of one step do within a class.
+// are, each part is transferred by itself, and errors add as errors of one step do within a class.
 #pragma once
 
 #include <filesystem>
@@ -46,7 +46,7 @@ struct TransferResult {
 // project. Tables and machine files that are not there are left out. Throws InputError where none is there.
 std::vector<TransferRow> transfer_rows(const std::filesystem::path& folder, const std::filesystem::path& own);
 
-std::vector<TransferResult> carry(const std::vector<TransferRow>& rows);
+std::vector<TransferResult> transferred_rows(const std::vector<TransferRow>& rows);
 
 // Errors of one kind of work, in both directions.
 struct TransferSummary {

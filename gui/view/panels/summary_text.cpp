@@ -245,7 +245,7 @@ QString ranks(const RunSummary& s) {
                    {tr("held up others"), true}});
   for (const RankSummary& r : s.by_rank)
     table.add({QString::number(r.number), time_text(r.step_time), time_text(r.gpu_span), time_text(r.peer_wait),
-               count_text(r.meetings), count_text(r.last), time_text(r.held_up)});
+               count_text(r.collectives), count_text(r.last), time_text(r.held_up)});
   return table.text();
 }
 

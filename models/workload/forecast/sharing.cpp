@@ -22,13 +22,13 @@ class Schedule {
       : jobs_(jobs), capacity_(capacity_of(capacity)), steps_(steps) {
     choose_ticks();
     share_.waiting.assign(jobs.size(), 0);
-    for (const SharedJob& job : jobs) resting_ += job.between_steps();
+    for (const SharedJob& job : jobs) between_steps_ += job.between_steps();
   }
 
   DynamicShare run() {
-    share_.possible = resting_ <= capacity_;
+    share_.possible = between_steps_ <= capacity_;
     if (!share_.possible) {
-      share_.why_not = fmt::format("between their steps alone the jobs hold {:.0f} bytes together", resting_);
+      share_.why_not = fmt::format("between their steps alone the jobs hold {:.0f} bytes together", between_steps_);
       return share_;
     }
     std::vector<Waiting> waiting;
@@ -43,7 +43,7 @@ class Schedule {
     }
     for (const DynamicShare::Start& s : share_.starts) share_.makespan = std::max(share_.makespan, s.end);
     share_.memory = memory_;
-    share_.memory.resize(static_cast<std::size_t>(share_.makespan), resting_);
+    share_.memory.resize(static_cast<std::size_t>(share_.makespan), between_steps_);
     return share_;
   }
 
@@ -90,7 +90,7 @@ class Schedule {
 
   double memory_at(std::int64_t tick) const {
     const auto t = static_cast<std::size_t>(tick);
-    return t < memory_.size() ? memory_[t] : resting_;
+    return t < memory_.size() ? memory_[t] : between_steps_;
   }
 
   // The last tick of a step from `begin` that is too full, or -1.
@@ -121,14 +121,14 @@ class Schedule {
   }
 
   void leave(std::size_t job, std::int64_t from) {
-    while (static_cast<std::int64_t>(memory_.size()) < from) memory_.push_back(resting_);
+    while (static_cast<std::int64_t>(memory_.size()) < from) memory_.push_back(between_steps_);
     for (auto t = static_cast<std::size_t>(from); t < memory_.size(); ++t) memory_[t] -= jobs_[job].between_steps();
-    resting_ -= jobs_[job].between_steps();
+    between_steps_ -= jobs_[job].between_steps();
   }
 
   double& at(std::int64_t tick) {
     const auto t = static_cast<std::size_t>(tick);
-    if (t >= memory_.size()) memory_.resize(t + 1, resting_);
+    if (t >= memory_.size()) memory_.resize(t + 1, between_steps_);
     return memory_[t];
   }
 
@@ -145,7 +145,7 @@ class Schedule {
   const std::vector<SharedJob>& jobs_;
   double capacity_;
   int steps_;
-  double resting_ = 0;                       // of all unfinished jobs, after the last tick of memory_
+  double between_steps_ = 0;                 // of all unfinished jobs, after the last tick of memory_
   std::vector<std::vector<double>> curves_;  // per job and tick
   std::vector<double> memory_;               // per tick
   DynamicShare share_;

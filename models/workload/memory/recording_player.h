@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/memory/reverse_replay.h"
 #include "models/workload/memory/contradictions.h"
 #include "models/workload/memory/recorded_segments.h"
 #include "models/workload/memory/recording_replay.h"
+#include "models/workload/memory/reverse_replay.h"
 #include "sim/memory/address_table.h"
 
 namespace memwall {
@@ -20,7 +20,8 @@ namespace memwall {
 class RecordingPlayer final : private AllocatorObserver {
  public:
   static constexpr Bytes kUnlimited = Bytes{1} << 60;
-  static constexpr std::size_t kLongestRetrySequence = 1000;  // rungs that are listed, and the blocks looked at for them
+  static constexpr std::size_t kLongestRetrySequence =
+      1000;  // steps that are listed, and the blocks looked at for them
   static constexpr std::size_t kMostRetryWork = 5'000'000;
 
   // Nothing is owned but the allocator.
@@ -33,8 +34,8 @@ class RecordingPlayer final : private AllocatorObserver {
   // Events [0, end). Points are as large as the recording itself: whoever wants the last state alone goes without.
   // REQUIRES: called once, with end <= the number of events.
   void play(std::size_t end, bool keep_points = true);
-  // Points, retry_sequence, check (without the final state), missing, statistics and notes of what was played; `points` and
-  // `retry_sequence` are moved out.
+  // Points, retry_sequence, check (without the final state), missing, statistics and notes of what was played; `points`
+  // and `retry_sequence` are moved out.
   void report(RecordingReplay& replay);
 
   MemoryTotals totals() const;  // now
@@ -95,7 +96,7 @@ class RecordingPlayer final : private AllocatorObserver {
   void on_segment_free(Address address, Bytes bytes, std::uint16_t stream) override;
   void on_segment_map(Address address, Bytes bytes, std::uint16_t stream) override;
   void on_segment_unmap(Address address, Bytes bytes, std::uint16_t stream) override;
-  void on_retry_step(RetryStep rung, Bytes bytes) override;
+  void on_retry_step(RetryStep step, Bytes bytes) override;
 
   const DeviceRecording& device_;
   AllocatorSettings settings_;
@@ -115,9 +116,9 @@ class RecordingPlayer final : private AllocatorObserver {
   std::vector<std::uint32_t> pending_;  // numbers of live_; may be out of date
   Bytes active_ = 0, pending_bytes_ = 0, requested_ = 0;
   std::uint64_t blocks_ = 0;
-  bool synchronized_ = false;             // by a rung of the present request
+  bool synchronized_ = false;             // by a step of the present request
   std::optional<Live> attempt_;           // the request of an oom event that found memory; freed at the next event
-  ReservedRanges private_ranges_;             // segments of private pools, at the start and at the end
+  ReservedRanges private_ranges_;         // segments of private pools, at the start and at the end
   std::vector<std::uint32_t> pool_uses_;  // of each private pool, how often it was begun
 
   std::uint32_t event_ = 0;  // the present one

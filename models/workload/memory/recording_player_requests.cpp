@@ -109,7 +109,7 @@ void RecordingPlayer::fail_as_recorded(std::uint32_t i) {
   const std::size_t first = segment_events_before(i);
   source_.expect(std::span(device_.events).subspan(first, i - first));
   source_.expect_reservation(std::span(device_.events).subspan(i), event.stream,
-                  round_request(settings_, event.size) <= kSmallRequest);
+                             round_request(settings_, event.size) <= kSmallRequest);
   begin_request(event.size, event.stream, 0);
   notes_.push_back(
       fmt::format("Event {}: a request of {} bytes found no memory; {} bytes were reserved, and {} free on the device.",
@@ -235,13 +235,13 @@ void RecordingPlayer::on_segment_unmap(Address address, Bytes bytes, std::uint16
   made_.push_back({address, bytes, 0, 0, stream, Action::segment_unmap});
 }
 
-void RecordingPlayer::on_retry_step(RetryStep rung, Bytes bytes) {
-  synchronized_ |= rung == RetryStep::release_cached;
-  if (releases_awaited_ > 0 && (rung == RetryStep::release_cached || rung == RetryStep::release_available)) {
+void RecordingPlayer::on_retry_step(RetryStep step, Bytes bytes) {
+  synchronized_ |= step == RetryStep::release_cached;
+  if (releases_awaited_ > 0 && (step == RetryStep::release_cached || step == RetryStep::release_available)) {
     const auto made = std::count_if(made_.begin(), made_.end(), [](const MemoryEvent& event) {
       return event.action == Action::segment_free || event.action == Action::segment_unmap;
     });
-    const bool all = rung == RetryStep::release_cached || static_cast<std::size_t>(made) >= releases_awaited_;
+    const bool all = step == RetryStep::release_cached || static_cast<std::size_t>(made) >= releases_awaited_;
     const Bytes room = all ? room_after_release_ : 0;
     pytorch_->set_capacity(std::min(kUnlimited, pytorch_->usage().reserved + room));
   }
@@ -252,7 +252,7 @@ void RecordingPlayer::on_retry_step(RetryStep rung, Bytes bytes) {
   retry_work_ += blocks_;
   const bool small = round_request(settings_, asked_) <= kSmallRequest;
   const FreeMemory free = free_memory(pytorch_->segments(), asked_stream_, small, asked_pool_);
-  retry_sequence_.push_back({event_, rung, asked_, bytes, pytorch_->usage().reserved, free.largest, free.all});
+  retry_sequence_.push_back({event_, step, asked_, bytes, pytorch_->usage().reserved, free.largest, free.all});
 }
 
 std::vector<SegmentState> RecordingPlayer::segments() const {

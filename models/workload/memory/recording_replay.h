@@ -27,12 +27,12 @@ struct MemoryTotals {
 // One step of the retry sequence of a request.
 struct RecordedRetry {
   std::uint32_t event = 0;  // index into DeviceRecording::events
-  AllocatorObserver::RetryStep rung = AllocatorObserver::RetryStep::device_refused;
+  AllocatorObserver::RetryStep step = AllocatorObserver::RetryStep::device_refused;
   Bytes request = 0;        // bytes asked for
   Bytes bytes = 0;          // see AllocatorObserver::on_retry_step
-  Bytes reserved = 0;       // after the rung
-  Bytes largest_free = 0;   // largest free block of the request's pool and stream, after the rung
-  Bytes free_in_cache = 0;  // all free bytes of the allocator, after the rung
+  Bytes reserved = 0;       // after the step
+  Bytes largest_free = 0;   // largest free block of the request's pool and stream, after the step
+  Bytes free_in_cache = 0;  // all free bytes of the allocator, after the step
 };
 
 struct ReplayCheck {
@@ -75,8 +75,8 @@ struct ReplayVariant {
 
 // As it would be. Blocks that live at the start keep their places where allocator and settings are the recording's and
 // the start state fits the capacity (after releasing what is wholly free); otherwise they are allocated anew, by
-// address, and a note says so. Where a request finds no memory, `retry_sequence` tells, `missing` counts, and the replay goes
-// on with memory taken as unlimited. Recorded releases are made too.
+// address, and a note says so. Where a request finds no memory, `retry_sequence` tells, `missing` counts, and the
+// replay goes on with memory taken as unlimited. Recorded releases are made too.
 RecordingReplay replay_variant(const MemoryRecording& recording, const DeviceRecording& device, const StartState& start,
                                const ReplayVariant& variant);
 

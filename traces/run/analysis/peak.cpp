@@ -29,8 +29,8 @@ std::vector<OpId> makers(const Run& run) {
 PeakStorage describe(const Run& run, const Residency& residency, OpId maker) {
   const Trace& trace = run.trace;
   const Storage& storage = trace.storages[residency.storage];
-  PeakStorage out{residency.storage, storage.bytes,  storage.kind, trace.strings[storage.label],
-                  "",           Phase::unknown, residency.begin,   residency.end};
+  PeakStorage out{residency.storage, storage.bytes,   storage.kind, trace.strings[storage.label], "",
+                  Phase::unknown,    residency.begin, residency.end};
   if (maker == kNoOp) return out;
   const Op& op = trace.ops[maker];
   out.phase = op.phase;
@@ -50,10 +50,10 @@ Peak find_peak_with(const Run& run, int tier, std::size_t limit, const std::vect
   std::copy(std::begin(result.peak_by_kind), std::end(result.peak_by_kind), peak.by_kind.begin());
   peak.requested = std::accumulate(peak.by_kind.begin(), peak.by_kind.end(), Bytes{0});
   if (t >= run.at_peak.size()) return peak;
-  std::vector<std::uint32_t> stays = run.at_peak[t];
-  peak.storages = stays.size();
+  std::vector<std::uint32_t> residencies = run.at_peak[t];
+  peak.storages = residencies.size();
   Bytes visible = 0;
-  for (const std::uint32_t i : stays) {
+  for (const std::uint32_t i : residencies) {
     const StorageId s = run.residency[i].storage;
     const Phase phase = made_by[s] == kNoOp ? Phase::unknown : run.trace->ops[made_by[s]].phase;
     peak.by_phase[static_cast<std::size_t>(phase)] += run.trace->storages[s].bytes;
@@ -65,9 +65,9 @@ Peak find_peak_with(const Run& run, int tier, std::size_t limit, const std::vect
     const Bytes bx = run.trace->storages[x].bytes, by = run.trace->storages[y].bytes;
     return bx != by ? bx > by : x < y;
   };
-  const auto middle = stays.begin() + static_cast<std::ptrdiff_t>(std::min(limit, stays.size()));
-  std::partial_sort(stays.begin(), middle, stays.end(), larger);
-  for (auto i = stays.begin(); i != middle; ++i) {
+  const auto middle = residencies.begin() + static_cast<std::ptrdiff_t>(std::min(limit, residencies.size()));
+  std::partial_sort(residencies.begin(), middle, residencies.end(), larger);
+  for (auto i = residencies.begin(); i != middle; ++i) {
     const Residency& residency = run.residency[*i];
     peak.largest.push_back(describe(run, residency, made_by[residency.storage]));
   }

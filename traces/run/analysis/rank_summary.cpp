@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sim/trace/rendezvous.h"
 #include "sim/trace/ranks.h"
+#include "sim/trace/rendezvous.h"
 
 namespace memwall {
 namespace {
@@ -38,7 +38,7 @@ void add_rendezvous(const Run& run, std::span<const OpId> members, std::vector<R
   for (const OpId id : members) {
     const OpRecord& record = run.result.records[id];
     RankSummary& rank = ranks[rank_of(run.trace, run.trace->ops[id])];
-    ++rank.meetings;
+    ++rank.collectives;
     if (record.peer >= run.result.records.size()) {
       last = id;
     } else {
@@ -64,8 +64,8 @@ std::vector<RankSummary> rank_summaries(const Run& run) {
   }
   add_steps(run, ranks);
   add_spans(run, ranks);
-  const RendezvousTable meetings(run.trace);
-  for (std::size_t m = 0; m < meetings.size(); ++m) add_rendezvous(run, meetings.members(m), ranks);
+  const RendezvousTable rendezvous(run.trace);
+  for (std::size_t m = 0; m < rendezvous.size(); ++m) add_rendezvous(run, rendezvous.members(m), ranks);
   return ranks;
 }
 

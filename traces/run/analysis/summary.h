@@ -14,9 +14,9 @@
 #include "traces/run/analysis/energy.h"
 #include "traces/run/analysis/peak.h"
 #include "traces/run/analysis/rank_summary.h"
-#include "traces/run/run.h"
 #include "traces/run/analysis/step_interval.h"
 #include "traces/run/analysis/waits.h"
+#include "traces/run/run.h"
 
 namespace memwall {
 
@@ -41,7 +41,8 @@ struct AllocatorState {
 struct AllocatorSummary {
   Bytes peak_allocated = 0, peak_reserved = 0, missing = 0;  // as in TierSummary
   AllocatorState at_peak_allocated;
-  std::optional<AllocatorState> at_peak_reserved;  // the fullest instant of it; absent in runs of earlier programs
+  std::optional<AllocatorState>
+      at_peak_reserved;  // the fullest instant of it; absent where a measured run does not tell it
   AllocatorEvents events;
   std::uint64_t ooms = 0;  // requests that found no memory, every try counted
 };
@@ -82,7 +83,7 @@ struct RunSummary {
   Duration total{};                           // 0 to the end of everything
   ClassTimes times;                           // of all steps together; divide by step_count
   std::uint32_t step_count = 1;
-  StepEnergyPrice energy_price;                                   // of one step, all GPUs together
+  StepEnergyPrice energy_price;                          // of one step, all GPUs together
   double samples_per_second = 0, tokens_per_second = 0;  // 0 = unknown; all ranks of the group together
   std::uint32_t ranks = 1;           // that run: those of the trace, times those that are folded into each
   std::uint32_t job_ranks = 0;       // of the job that was captured; 0 = unknown

@@ -64,7 +64,7 @@ void write_allocator(JsonText& json, const AllocatorSummary& memory) {
   json.key("allocator").begin_object();
   json.field("device_mallocs", memory.events.device_mallocs).field("device_frees", memory.events.device_frees);
   json.field("retries", memory.events.retries);
-  if (memory.at_peak_reserved) json.field("ooms", memory.ooms);  // else the run is older than both
+  if (memory.at_peak_reserved) json.field("ooms", memory.ooms);  // else the run was measured, which tells neither
   json.end_object();
 }
 
@@ -130,7 +130,7 @@ void write_ranks(JsonText& json, const RunSummary& summary) {
   for (const RankSummary& rank : summary.by_rank) {
     json.begin_object().field("rank", rank.number).field("steps", rank.steps);
     json.seconds("step_time_s", rank.step_time).seconds("gpu_span_s", rank.gpu_span).seconds("end_s", rank.end);
-    json.seconds("peer_wait_s", rank.peer_wait).field("meetings", rank.meetings).field("last", rank.last);
+    json.seconds("peer_wait_s", rank.peer_wait).field("collectives", rank.collectives).field("last", rank.last);
     json.seconds("held_up_s", rank.held_up).end_object();
   }
   json.end_array();

@@ -17,6 +17,7 @@ void fields(F&& f, Row<Machine>) {
   f("dram_link", &Machine::dram_link);
   f("dollars_per_hour", &Machine::dollars_per_hour);
   f("watts", &Machine::watts);
+  f("idle_watts", &Machine::idle_watts);
   f("gpu.name", MEMWALL_MEMBER(gpu.name));
   f("gpu.compute_major", MEMWALL_MEMBER(gpu.compute_major));
   f("gpu.compute_minor", MEMWALL_MEMBER(gpu.compute_minor));
@@ -26,6 +27,7 @@ void fields(F&& f, Row<Machine>) {
   f("gpu.l2_bandwidth", MEMWALL_MEMBER(gpu.l2_bandwidth));
   f("gpu.collective_multiprocessors", MEMWALL_MEMBER(gpu.collective_multiprocessors));
   f("host.cores", MEMWALL_MEMBER(host.cores));
+  f("host.watts", MEMWALL_MEMBER(host.watts));
   f("host.optimizer_bandwidth", MEMWALL_MEMBER(host.optimizer_bandwidth));
   f("host.launch_ps", MEMWALL_MEMBER(host.launch));
   f("host.launch_latency_ps", MEMWALL_MEMBER(host.launch_latency));
@@ -48,6 +50,7 @@ void fields(F&& f, Row<Tier>) {
   f("compute", &Tier::compute);
   f("picojoules_per_byte", &Tier::picojoules_per_byte);
   f("dollars_per_byte", &Tier::dollars_per_byte);
+  f("memory_link", &Tier::memory_link);
 }
 
 template <class F>
@@ -128,6 +131,7 @@ void machine_tables(M& machine, G&& g) {
   g("machine/gpu_aliases", machine.gpu.aliases);
   g("machine/gpu_peaks", machine.gpu.peaks);
   g("machine/kernel_efficiencies", machine.gpu.efficiencies);
+  g("machine/price_errors", machine.price_errors);
 }
 
 // Calls g(table, owners, list of an owner) for lists within the rows of another table.
@@ -135,6 +139,8 @@ template <class M, class G>
 void machine_lists(M& machine, G&& g) {
   g(
       "machine/route_links", machine.routes, [](auto& route) -> auto& { return route.links; });
+  g(
+      "machine/route_link_shares", machine.routes, [](auto& route) -> auto& { return route.link_shares; });
   g(
       "machine/route_efficiency", machine.routes, [](auto& route) -> auto& { return route.efficiency.points; });
   g(

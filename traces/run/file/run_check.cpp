@@ -6,6 +6,7 @@
 
 #include "sim/error.h"
 #include "sim/machine/rank_machine.h"
+#include "sim/trace/ranks.h"
 
 namespace memwall {
 namespace {
@@ -80,13 +81,24 @@ void RunCheck::machine() const {
     below(m.routes[i].to, m.tiers.size(), "/machine/routes/to", i);
     below(m.routes[i].engine, kEngines, "/machine/routes/engine", i);
     for (const std::uint16_t link : m.routes[i].links) below(link, links, "/machine/route_links/link", i);
+    if (!m.routes[i].link_shares.empty())
+      same(m.routes[i].link_shares.size(), m.routes[i].links.size(), "/machine/route_link_shares");
   }
+  // -1 says that no link is crossed.
+  for (const Machine* machine : {static_cast<const Machine*>(&m), &m.one})
+    for (std::size_t i = 0; i < machine->tiers.size(); ++i)
+      below(static_cast<std::uint64_t>(std::int64_t{machine->tiers[i].memory_link} + 1), machine->links.size() + 1,
+            "/machine/tiers/memory_link", i);
   for (std::size_t i = 0; i < m.fabrics.size(); ++i)
     for (const std::uint16_t link : m.fabrics[i].links) below(link, links, "/machine/fabric_links/link", i);
 }
 
 void RunCheck::ranks() const {
-  if (run_.trace->rank_table.empty()) return;
+  const auto listed = [&](const auto& rows, const char* place) {
+    for (std::size_t i = 0; i < rows.size(); ++i) below(rows[i].rank, rank_count(run_.trace), place, i);
+  };
+  listed(run_.trace->threads, "/threads/rank");
+  listed(run_.trace->streams, "/streams/rank");
   for (std::size_t i = 1; i < run_.trace->rank_table.size(); ++i)
     if (run_.trace->rank_table[i].number <= run_.trace->rank_table[i - 1].number)
       context_.refuse(fmt::format("'/ranks/number', row {}: found {}, expected ascending numbers.", i,

@@ -2,7 +2,7 @@
 // version, length and checksums. A stranger reads it with h5py: see FORMAT.md.
 //
 // The checksums are verified before HDF5 sees a byte, and every index is checked after:
-// a damaged, truncated, foreign or newer file is an InputError with a sentence.
+// a damaged, truncated or foreign file, or one of another version, is an InputError with a sentence.
 // Same run, same bytes.
 #pragma once
 
@@ -13,9 +13,8 @@
 namespace memwall {
 
 // Written beside the target and renamed; on an error nothing is left. Throws UsageError if the
-// place cannot be written. Without the index (run_index.h) it is a file as earlier programs wrote them: readable, but a
-// viewer has to read all of it first.
-void write_run(const Run& run, const std::filesystem::path& path, bool with_index = true);
+// place cannot be written.
+void write_run(const Run& run, const std::filesystem::path& path);
 
 // Throws InputError.
 Run read_run(const std::filesystem::path& path);

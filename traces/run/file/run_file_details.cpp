@@ -45,26 +45,26 @@ StorageColumns RunInFile::storages(const LoadProgress& progress) const {
 }
 
 std::vector<Residency> RunInFile::residency(const LoadProgress& progress) const {
-  std::vector<Residency> stays;
-  stays.reserve(outline_.residencies);
+  std::vector<Residency> residencies;
+  residencies.reserve(outline_.residencies);
   for_each_row<Residency>(table("residency"), progress, {}, [&](const Residency& residency, std::size_t row) {
     check_->residency(residency, row);
-    stays.push_back(residency);
+    residencies.push_back(residency);
   });
-  return stays;
+  return residencies;
 }
 
 std::vector<std::uint32_t> RunInFile::at_peak(std::uint32_t tier) const {
   if (tier >= outline_.run.machine.tiers.size()) return {};
   OpenTable& rows = table(fmt::format("at_peak/{}", tier));
-  auto stays = rows.read<std::uint32_t>(0, rows.rows());
-  for (std::size_t i = 0; i < stays.size(); ++i) check_->below(stays[i], outline_.residencies, "/at_peak", i);
-  return stays;
+  auto residencies = rows.read<std::uint32_t>(0, rows.rows());
+  for (std::size_t i = 0; i < residencies.size(); ++i)
+    check_->below(residencies[i], outline_.residencies, "/at_peak", i);
+  return residencies;
 }
 
 // Peers stand in the order of their ops.
 void RunInFile::read_peer(OpId id, OpRecord& record) const {
-  if (outline_.run.trace->rank_table.empty()) return;
   OpenTable& peers = table("peers");
   std::size_t low = 0, high = peers.rows();
   while (low < high) {
@@ -231,14 +231,14 @@ void RunInFile::touch() const {
   for (std::size_t t = 0; t < outline_.run.machine.tiers.size(); ++t) {
     table(fmt::format("memory/{}", t)).touch<MemoryPoint>();
     table(fmt::format("at_peak/{}", t)).touch<std::uint32_t>();
-    if (has_index_) table(fmt::format("index/memory/{}", t)).touch<MemoryHigh>();
+    table(fmt::format("index/memory/{}", t)).touch<MemoryHigh>();
   }
   for (std::size_t l = 0; l < outline_.run.machine.links.size(); ++l) {
     table(fmt::format("link_rates/{}", l)).touch<RatePoint>();
-    if (has_index_) table(fmt::format("index/link_rates/{}", l)).touch<RateHigh>();
+    table(fmt::format("index/link_rates/{}", l)).touch<RateHigh>();
   }
-  if (!outline_.run.trace->rank_table.empty()) table("peers").touch<PeerRow>();
-  if (has_index_) table("index/cells").touch<LaneCell>();
+  table("peers").touch<PeerRow>();
+  table("index/cells").touch<LaneCell>();
 }
 
 }  // namespace memwall

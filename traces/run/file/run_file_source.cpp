@@ -31,7 +31,9 @@ void require_ascending(const ReadContext& context, const std::vector<High>& rows
 }  // namespace
 
 RunInFile::RunInFile(const std::filesystem::path& path)
-    : checksummed_(path), context_{path.string(), checksummed_.length(), &checksummed_, {}}, file_(opened(checksummed_, context_)) {
+    : checksummed_(path),
+      context_{path.string(), checksummed_.length(), &checksummed_, {}},
+      file_(opened(checksummed_, context_)) {
   read_small_parts(context_, file_.get(), outline_.run);
   read_counts();
   check_ = std::make_unique<RunCheck>(
@@ -39,8 +41,7 @@ RunInFile::RunInFile(const std::filesystem::path& path)
       context_);
   check_->small_parts();
   find_rank_views(outline_.run, context_);
-  has_index_ = has_table(context_, file_.get(), "index/cells");
-  if (has_index_) read_index();
+  read_index();
   engines_ = std::make_unique<EngineLanes>(engine_lanes_of(outline_));
 }
 

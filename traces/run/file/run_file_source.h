@@ -18,8 +18,6 @@ class RunInFile final : public RunSource {
  public:
   // Reads the outline. Throws InputError.
   explicit RunInFile(const std::filesystem::path& path);
-  // Has it an index? Without one there is an outline, but no lanes, steps or levels: only whole() and touch() work.
-  bool has_index() const { return has_index_; }
   // Reads of each table what HDF5 needs to find any of its rows.
   void touch() const;
 
@@ -71,7 +69,6 @@ class RunInFile final : public RunSource {
   RunOutline outline_;
   std::unique_ptr<const RunCheck> check_;
   std::unique_ptr<const EngineLanes> engines_;
-  bool has_index_ = false;
   std::vector<std::vector<LevelRows>> levels_;  // per lane
   // Below: by Hdf5Section.
   mutable std::map<std::string, std::unique_ptr<OpenTable>> tables_;

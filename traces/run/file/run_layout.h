@@ -1,9 +1,8 @@
 // Which tables and columns a run file has: one list, used for writing and for reading.
 // Internal to traces/run; FORMAT.md explains it to readers of the file.
 //
-// fields(f, row type) calls f(column, member) for every column of a table. Add columns at will
-// and raise kRunFormatVersion; a reader refuses what it does not know. What a reader can do without
-// may be a table of its own instead, which older files lack and older readers pass over.
+// fields(f, row type) calls f(column, member) for every column of a table. Add columns and tables at will and raise
+// kRunFormatVersion: every file of a version has all of its tables, and another version is refused.
 #pragma once
 
 #include <string>
@@ -26,11 +25,6 @@ struct Owned {
 };
 using CurvePoint = std::pair<double, double>;
 
-// Powers that came after the table `machine`.
-struct MachinePower {
-  double idle_watts = 0, host_watts = 0;
-};
-
 // How many of the machine's tiers and links are those of one GPU's machine; those of further ranks come after.
 struct MachineOfOne {
   std::uint32_t tiers = 0, links = 0;
@@ -43,12 +37,6 @@ template <class F>
 void fields(F&& f, Row<std::string>) {
   f(
       "text", [](auto& text) -> auto& { return text; });
-}
-
-template <class F>
-void fields(F&& f, Row<MachinePower>) {
-  f("idle_watts", &MachinePower::idle_watts);
-  f("host_watts", &MachinePower::host_watts);
 }
 
 template <class F>
@@ -82,6 +70,7 @@ void fields(F&& f, Row<char>) {
 template <class F>
 void fields(F&& f, Row<Run>) {
   f("allocator", &Run::allocator);
+  f("allocator_settings", &Run::allocator_settings);
   f("pager", &Run::pager);
   f("end_ps", MEMWALL_MEMBER(result.end));
   f("gpu_span_ps", MEMWALL_MEMBER(result.gpu_span));
@@ -112,6 +101,7 @@ void fields(F&& f, Row<Trace>) {
   f("machine", &Trace::machine);
   f("event_count", &Trace::event_count);
   f("ranks", &Trace::ranks);
+  f("job_ranks", &Trace::job_ranks);
   f("samples_per_step", &Trace::samples_per_step);
   f("tokens_per_step", &Trace::tokens_per_step);
   f("untracked_bytes", &Trace::untracked_bytes);
@@ -127,6 +117,7 @@ void fields(F&& f, Row<Trace>) {
 template <class F>
 void fields(F&& f, Row<HostThread>) {
   f("name", &HostThread::name);
+  f("rank", &HostThread::rank);
 }
 
 template <class F>
@@ -134,9 +125,10 @@ void fields(F&& f, Row<Stream>) {
   f("name", &Stream::name);
   f("device", &Stream::device);
   f("role", &Stream::role);
+  f("rank", &Stream::rank);
 }
 
-// The tables of ranks are there only where a trace holds several, or knows of others.
+// No rows where the trace holds one rank.
 template <class F>
 void fields(F&& f, Row<Rank>) {
   f("number", &Rank::number);
@@ -287,16 +279,11 @@ void fields(F&& f, Row<TierResult>) {
   f("device_mallocs", MEMWALL_MEMBER(allocator.device_mallocs));
   f("device_frees", MEMWALL_MEMBER(allocator.device_frees));
   f("retries", MEMWALL_MEMBER(allocator.retries));
-}
-
-// Besides TierResult, in a table of its own: files from before it had these can still be read.
-template <class F>
-void fields(F&& f, Row<TierPressure>) {
-  f("at_peak_reserved_allocated", MEMWALL_MEMBER(at_peak_reserved.allocated));
-  f("at_peak_reserved_requested", MEMWALL_MEMBER(at_peak_reserved.requested));
-  f("at_peak_reserved_reserved", MEMWALL_MEMBER(at_peak_reserved.reserved));
-  f("peak_reserved_time_ps", &TierPressure::peak_reserved_time);
-  f("ooms", &TierPressure::ooms);
+  f("at_peak_reserved_allocated", MEMWALL_MEMBER(pressure.at_peak_reserved.allocated));
+  f("at_peak_reserved_requested", MEMWALL_MEMBER(pressure.at_peak_reserved.requested));
+  f("at_peak_reserved_reserved", MEMWALL_MEMBER(pressure.at_peak_reserved.reserved));
+  f("peak_reserved_time_ps", MEMWALL_MEMBER(pressure.peak_reserved_time));
+  f("ooms", MEMWALL_MEMBER(pressure.ooms));
 }
 
 template <class F>
@@ -370,7 +357,7 @@ void fields(F&& f, Row<LaneCell>) {
   f("bucket", &LaneCell::bucket);
   f("busy_ps", &LaneCell::busy);
   f("begins", &LaneCell::begins);
-  f("word", &LaneCell::category);
+  f("category", &LaneCell::category);
   f("stall", &LaneCell::stall);
   f("before", &LaneCell::before);
 }

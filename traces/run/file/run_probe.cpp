@@ -6,8 +6,7 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kPoints = 2000;          // as many as a screen is wide
-constexpr std::uint64_t kReadWhole = 200'000;  // ops up to which a file without an index is read to its end
+constexpr std::size_t kPoints = 2000;  // as many as a screen is wide
 
 void look_at_index(const RunSource& source) {
   const RunOutline& outline = source.outline();
@@ -29,10 +28,7 @@ void look_at_index(const RunSource& source) {
 void probe_run(const std::filesystem::path& path) {
   const RunInFile file(path);
   file.touch();
-  if (file.has_index())
-    look_at_index(file);
-  else if (file.outline().ops <= kReadWhole)
-    file.whole({});
+  look_at_index(file);
 }
 
 }  // namespace memwall

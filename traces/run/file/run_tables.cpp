@@ -26,17 +26,21 @@ class SmallParts : private TableReader {
                                   run.machine.tiers.size()));
     for (std::size_t t = 0; t < run.result.tiers.size(); ++t)
       list(fmt::format("largest_at_peak/{}", t), run.result.tiers[t].largest_at_peak);
-    read_optional(run);
+    list("unchanged_tiers", run.unchanged);
+    if (!run.unchanged.empty() && run.unchanged.size() != run.machine.tiers.size())
+      context_.refuse(fmt::format("table '/unchanged_tiers' has {} rows, but its machine has {} tiers.",
+                                  run.unchanged.size(), run.machine.tiers.size()));
     if (has("provenance")) one("provenance", run.provenance.emplace());
   }
 
  private:
-  void read_machine(Machine& machine) {
-    one("machine", machine);
+  void read_machine(RankMachine& machine) {
+    one("machine", static_cast<Machine&>(machine));
     machine_tables(machine, [&](const char* name, auto& items) { list(name, items); });
     machine_lists(machine, [&](const char* name, auto& owners, auto list_of) { owned(name, owners, list_of); });
     if (machine.tiers.size() > std::numeric_limits<std::uint8_t>::max())
       context_.refuse(fmt::format("its machine has {} tiers, expected at most 255.", machine.tiers.size()));
+    read_machine_of_one(machine);
   }
 
   void read_trace(Trace& trace) {
@@ -46,47 +50,10 @@ class SmallParts : private TableReader {
     list("places", trace.places);
     list("steps", trace.steps);
     list("notes", trace.notes);
-  }
-
-  // What files of earlier programs do not have.
-  void read_optional(Run& run) {
-    read_ranks(run);
-    if (has("allocator_settings")) one("allocator_settings", run.allocator_settings);
-    if (has("price_errors")) list("price_errors", run.machine.price_errors);
-    read_later_machine(run.machine);
-    read_machine_of_one(run.machine);
-    if (has("tier_pressure")) read_pressure("tier_pressure", run.result.tiers);
-    if (!has("unchanged_tiers")) return;
-    list("unchanged_tiers", run.unchanged);
-    if (run.unchanged.size() != run.machine.tiers.size())
-      context_.refuse(fmt::format("table '/unchanged_tiers' has {} rows, but its machine has {} tiers.",
-                                  run.unchanged.size(), run.machine.tiers.size()));
-    if (has("unchanged_pressure")) read_pressure("unchanged_pressure", run.unchanged);
-  }
-
-  void read_later_machine(Machine& machine) {
-    MachinePower power;
-    if (has("machine_power")) one("machine_power", power);
-    machine.idle_watts = power.idle_watts;
-    machine.host.watts = power.host_watts;
-    std::vector<std::int32_t> memory_links(machine.tiers.size(), -1);
-    if (has("tier_memory_links")) list("tier_memory_links", memory_links);
-    if (memory_links.size() != machine.tiers.size())
-      context_.refuse(fmt::format("table '/tier_memory_links' has {} rows, expected one per tier, {}.",
-                                  memory_links.size(), machine.tiers.size()));
-    for (std::size_t t = 0; t < memory_links.size(); ++t) {
-      if (memory_links[t] < -1 || memory_links[t] >= static_cast<std::int64_t>(machine.links.size()))
-        context_.refuse(fmt::format("'/tier_memory_links/value', row {}: found {}, of {} links.", t, memory_links[t],
-                                    machine.links.size()));
-      machine.tiers[t].memory_link = memory_links[t];
-    }
-    if (has("route_link_shares"))
-      owned(
-          "route_link_shares", machine.routes, [](auto& route) -> auto& { return route.link_shares; });
-    for (const Route& route : machine.routes)
-      if (!route.link_shares.empty() && route.link_shares.size() != route.links.size())
-        context_.refuse(fmt::format("table '/route_link_shares' has {} shares of a route over {} links.",
-                                    route.link_shares.size(), route.links.size()));
+    list("ranks", trace.rank_table);
+    list("groups", trace.groups);
+    owned(
+        "group_members", trace.groups, [](ProcessGroup & group) -> auto& { return group.members; });
   }
 
   // Its routes are those between its own tiers over its own links.
@@ -104,44 +71,6 @@ class SmallParts : private TableReader {
              std::any_of(route.links.begin(), route.links.end(), [&](auto link) { return link >= count.links; });
     });
   }
-
-  template <class Row>
-  void read_rank_indices(const std::string& name, std::vector<Row>& rows, std::size_t ranks) {
-    std::vector<std::uint32_t> indices;
-    list(name, indices);
-    if (indices.size() != rows.size())
-      context_.refuse(fmt::format("table '/{}' has {} rows, expected {}.", name, indices.size(), rows.size()));
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (indices[i] >= ranks)
-        context_.refuse(
-            fmt::format("'/{}/value', row {}: found {}, but there are {} ranks.", name, i, indices[i], ranks));
-      rows[i].rank = static_cast<std::uint16_t>(indices[i]);
-    }
-  }
-
-  void read_ranks(Run& run) {
-    Trace& trace = run.trace.edit();
-    std::vector<std::uint32_t> job;
-    if (has("job_ranks")) list("job_ranks", job);
-    if (!job.empty()) trace.job_ranks = job.front();
-    if (has("groups")) list("groups", trace.groups);
-    if (has("group_members"))
-      owned(
-          "group_members", trace.groups, [](ProcessGroup & group) -> auto& { return group.members; });
-    if (!has("ranks")) return;
-    list("ranks", trace.rank_table);
-    read_rank_indices("thread_ranks", trace.threads, trace.rank_table.size());
-    read_rank_indices("stream_ranks", trace.streams, trace.rank_table.size());
-  }
-
-  void read_pressure(const std::string& name, std::vector<TierResult>& tiers) {
-    std::vector<TierPressure> rows;
-    list(name, rows);
-    if (rows.size() != tiers.size())
-      context_.refuse(
-          fmt::format("table '/{}' has {} rows, expected one per tier, {}.", name, rows.size(), tiers.size()));
-    for (std::size_t t = 0; t < tiers.size(); ++t) tiers[t].pressure = rows[t];
-  }
 };
 
 class LargeParts : private TableReader {
@@ -156,7 +85,7 @@ class LargeParts : private TableReader {
     list("uses", trace.uses);
     list("spans", run.result.records);
     list("moves", run.result.moves);
-    if (has("ranks")) read_peers(run);
+    read_peers(run);
     run.memory.resize(run.machine.tiers.size());
     for (std::size_t t = 0; t < run.memory.size(); ++t) list(fmt::format("memory/{}", t), run.memory[t]);
     run.link_rates.resize(run.machine.links.size());

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "sim/error.h"
-#include "traces/run/file/user_block.h"
 #include "traces/run/file/machine_layout.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/file/run_layout.h"
+#include "traces/run/file/user_block.h"
 #include "traces/run/series_levels.h"
 
 namespace memwall {
@@ -64,68 +64,31 @@ void write_trace(hid_t file, const Trace& trace) {
   write_list(file, "uses", trace.uses);
   write_list(file, "steps", trace.steps);
   write_list(file, "notes", trace.notes);
+  write_list(file, "ranks", trace.rank_table);
+  write_list(file, "groups", trace.groups);
+  write_owned(file, "group_members", trace.groups, [](const ProcessGroup& group) { return group.members; });
 }
 
-void write_machine(hid_t file, const Machine& machine) {
-  write_rows(file, "machine", &machine, 1);
+void write_machine(hid_t file, const RankMachine& machine) {
+  write_rows<Machine>(file, "machine", &machine, 1);
   machine_tables(machine, [&](const char* name, const auto& rows) { write_list(file, name, rows); });
   machine_lists(machine,
                 [&](const char* name, const auto& owners, auto list) { write_owned(file, name, owners, list); });
+  const MachineOfOne one{static_cast<std::uint32_t>(machine.one.tiers.size()),
+                         static_cast<std::uint32_t>(machine.one.links.size())};
+  write_rows(file, "machine_of_one", &one, 1);
 }
 
-template <class Row>
-std::vector<std::uint32_t> ranks_of(const std::vector<Row>& rows) {
-  std::vector<std::uint32_t> ranks;
-  for (const Row& row : rows) ranks.push_back(row.rank);
-  return ranks;
-}
-
-// Absent where one rank ran and no other is known of.
-void write_ranks(hid_t file, const Run& run) {
-  const Trace& trace = run.trace;
-  if (trace.job_ranks > 0) write_list(file, "job_ranks", std::vector<std::uint32_t>{trace.job_ranks});
-  if (!trace.groups.empty()) {
-    write_list(file, "groups", trace.groups);
-    write_owned(file, "group_members", trace.groups, [](const ProcessGroup& group) { return group.members; });
-  }
-  if (trace.rank_table.empty()) return;
-  write_list(file, "ranks", trace.rank_table);
-  write_list(file, "thread_ranks", ranks_of(trace.threads));
-  write_list(file, "stream_ranks", ranks_of(trace.streams));
+std::vector<PeerRow> peers_of(const SimulationResult& result) {
   std::vector<PeerRow> peers;
-  for (OpId id = 0; id < run.result.records.size(); ++id)
-    if (run.result.records[id].peer != kNoOp) peers.push_back({id, run.result.records[id].peer});
-  write_list(file, "peers", peers);
-}
-
-// In files of earlier programs these are absent.
-void write_optional(hid_t file, const Run& run) {
-  write_ranks(file, run);
-  const auto pressure = [](const std::vector<TierResult>& tiers) {
-    std::vector<TierPressure> rows;
-    for (const TierResult& tier : tiers) rows.push_back(tier.pressure);
-    return rows;
-  };
-  write_list(file, "allocator_settings", std::vector<std::string>{run.allocator_settings});
-  write_list(file, "price_errors", run.machine.price_errors);
-  write_list(file, "tier_pressure", pressure(run.result.tiers));
-  write_list(file, "machine_power", std::vector<MachinePower>{{run.machine.idle_watts, run.machine.host.watts}});
-  write_list(file, "machine_of_one",
-             std::vector<MachineOfOne>{{static_cast<std::uint32_t>(run.machine.one.tiers.size()),
-                                        static_cast<std::uint32_t>(run.machine.one.links.size())}});
-  std::vector<std::int32_t> memory_links;
-  for (const Tier& tier : run.machine.tiers) memory_links.push_back(tier.memory_link);
-  write_list(file, "tier_memory_links", memory_links);
-  write_owned(
-      file, "route_link_shares", run.machine.routes,
-      [](const auto& route) -> const auto& { return route.link_shares; });
-  if (run.unchanged.empty()) return;
-  write_list(file, "unchanged_tiers", run.unchanged);
-  write_list(file, "unchanged_pressure", pressure(run.unchanged));
+  for (OpId id = 0; id < result.records.size(); ++id)
+    if (result.records[id].peer != kNoOp) peers.push_back({id, result.records[id].peer});
+  return peers;
 }
 
 void write_result(hid_t file, const SimulationResult& result) {
   write_list(file, "spans", result.records);
+  write_list(file, "peers", peers_of(result));
   write_list(file, "moves", result.moves);
   write_list(file, "tier_results", result.tiers);
   write_list(file, "link_results", result.links);
@@ -178,7 +141,7 @@ void write_index(hid_t file, const Run& run) {
   write_levels(file, "link_rates", run.link_rates, run.result.end);
 }
 
-void write_hdf5(const Run& run, const std::string& path, bool with_index) {
+void write_hdf5(const Run& run, const std::string& path) {
   const Hdf5Section section;
   const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_userblock(creation.get(), kUserBlockBytes);
@@ -193,9 +156,9 @@ void write_hdf5(const Run& run, const std::string& path, bool with_index) {
   write_machine(file.get(), run.machine);
   write_trace(file.get(), run.trace);
   write_result(file.get(), run.result);
-  write_optional(file.get(), run);
+  write_list(file.get(), "unchanged_tiers", run.unchanged);
   write_series(file.get(), run);
-  if (with_index) write_index(file.get(), run);
+  write_index(file.get(), run);
   if (run.provenance) write_rows(file.get(), "provenance", &*run.provenance, 1);
   if (!file.reset()) throw std::runtime_error("it cannot be closed");
 }
@@ -212,10 +175,10 @@ struct Unfinished {
 
 }  // namespace
 
-void write_run(const Run& run, const std::filesystem::path& path, bool with_index) {
+void write_run(const Run& run, const std::filesystem::path& path) {
   Unfinished unfinished{path.string() + fmt::format(".unfinished-{}", ::getpid())};
   try {
-    write_hdf5(run, unfinished.path.string(), with_index);
+    write_hdf5(run, unfinished.path.string());
     write_user_block(unfinished.path);
     std::filesystem::rename(unfinished.path, path);
     unfinished.kept = true;

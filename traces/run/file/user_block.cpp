@@ -84,8 +84,8 @@ void check_block(const Block& block, const std::filesystem::path& path, std::uin
   if (own_checksum(block) != get<std::uint64_t>(block, kOwnChecksumOffset))
     refuse(path, "the checksum of its first 4096 bytes does not match; it is damaged.");
   if (version != kRunFormatVersion)
-    refuse(path, fmt::format("its format version is {}; this memwall reads version {}{}.", version, kRunFormatVersion,
-                             version > kRunFormatVersion ? ": it was written by a newer one" : ""));
+    refuse(path, fmt::format("its format version is {}, expected {}; run it again with this memwall.", version,
+                             kRunFormatVersion));
   const auto stated = get<std::uint64_t>(block, 24);
   const std::uint64_t found = length - kUserBlockBytes;
   if (get<std::uint32_t>(block, 20) != kUserBlockBytes || get<std::uint64_t>(block, 32) != piece_bytes_for(stated) ||

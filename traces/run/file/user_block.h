@@ -19,7 +19,7 @@
 
 namespace memwall {
 
-inline constexpr std::uint32_t kRunFormatVersion = 1;
+inline constexpr std::uint32_t kRunFormatVersion = 2;
 inline constexpr std::uint64_t kUserBlockBytes = 4096;
 
 // Fills the user block of a closed file whose HDF5 part is complete. Throws UsageError if it cannot be written.

@@ -2,7 +2,7 @@
 // call_allocator, launch_latency, stream_gap, call_synchronize_return.
 //
 // launch_latency and call_synchronize_return compare a moment on the host with one on the device: DeviceClock
-// (device_stamps.h) relates the two clocks right before and right after each batch, and the note says how far off
+// (device_timestamps.h) relates the two clocks right before and right after each batch, and the note says how far off
 // they may be. A kernel may start before the call that launched it returns: then the latency is negative.
 #include <algorithm>
 #include <chrono>
@@ -16,14 +16,14 @@
 #include "validate/bench/benchmark.h"
 #include "validate/bench/cuda/cuda_buffers.h"
 #include "validate/bench/cuda/cuda_device.h"
-#include "validate/bench/cuda/device_stamps.h"
+#include "validate/bench/cuda/device_timestamps.h"
 #include "validate/replay/pattern.h"
 
 namespace memwall {
 namespace {
 
 constexpr unsigned kCalls = 200;                // in a batch, well below the depth of the launch queue
-constexpr unsigned kSynchronizations = 50;              // of host and device in a batch
+constexpr unsigned kSynchronizations = 50;      // of host and device in a batch
 constexpr std::uint64_t kWorkCycles = 150'000;  // about 100 us: the host is waiting long before the work ends
 
 // Runs `batch`, which gives the seconds of several calls, once as warm-up and then until time and samples suffice.
@@ -103,7 +103,8 @@ void call_event(BenchmarkRun& run) {
   run.report(m);
 }
 
-// Half of an allocation and a free that sim/memory/pytorch_allocator.h serves from its cache: the allocator of a replay.
+// Half of an allocation and a free that sim/memory/pytorch_allocator.h serves from its cache: the allocator of a
+// replay.
 void call_allocator(BenchmarkRun& run) {
   require_device();
   constexpr unsigned kSizes = 512;
@@ -132,7 +133,8 @@ void call_allocator(BenchmarkRun& run) {
 // Measures what lies between a moment on the host and one on the device, `kSynchronizations` times per batch.
 // `meet(stamp)` makes a kernel note its time in `stamp` and gives the host's time.
 void sample_synchronizations(
-    const BenchmarkRun& run, Measurement& m, cudaStream_t stream, const std::function<std::int64_t(KernelTimestamp*)>& meet,
+    const BenchmarkRun& run, Measurement& m, cudaStream_t stream,
+    const std::function<std::int64_t(KernelTimestamp*)>& meet,
     const std::function<double(const DeviceClock&, std::int64_t, const KernelTimestamp&)>& seconds_between) {
   DeviceClock clock(stream);
   const TimestampBuffer list(kSynchronizations);

@@ -7,7 +7,7 @@
 
 #include "validate/bench/benchmark.h"
 #include "validate/bench/cuda/cuda_device.h"
-#include "validate/bench/cuda/device_stamps.h"
+#include "validate/bench/cuda/device_timestamps.h"
 
 namespace memwall {
 namespace {

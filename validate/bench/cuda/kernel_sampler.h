@@ -1,5 +1,5 @@
 // How long a kernel takes when it is queued between others of its kind: the period of a queue behind a held stream,
-// less the gap between queued kernels (device_stamps.h), which the simulator adds by itself.
+// less the gap between queued kernels (device_timestamps.h), which the simulator adds by itself.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 #include "validate/bench/benchmark.h"
 #include "validate/bench/cuda/cuda_timing.h"
-#include "validate/bench/cuda/device_stamps.h"
+#include "validate/bench/cuda/device_timestamps.h"
 
 namespace memwall {
 

@@ -14,7 +14,7 @@
 #include "sim/quantile.h"
 #include "validate/bench/benchmark.h"
 #include "validate/bench/cuda/cuda_device.h"
-#include "validate/bench/cuda/device_stamps.h"
+#include "validate/bench/cuda/device_timestamps.h"
 
 namespace memwall {
 namespace {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace memwall {
 namespace {
@@ -13,11 +14,9 @@ std::string listed(const std::vector<std::pair<std::string, std::string>>& words
   return text;
 }
 
-std::string origin(const MwcHeader& header, const MwcCounts& counts) {
-  const std::string by = header.program.empty() ? "" : " by " + listed(header.program);
-  if (!header.real) return fmt::format("Captured{} with fake tensors: nothing was computed and nothing measured.", by);
-  return fmt::format("Captured{} on a device: {} of {} kernels, copies and collectives have a measured duration.", by,
-                     counts.measured, counts.measured + counts.unmeasured);
+std::string origin(const MwcHeader& header) {
+  return fmt::format("Captured{}{}.", header.program.empty() ? "" : " by " + listed(header.program),
+                     header.real ? " on a device" : " with fake tensors");
 }
 
 std::string groups(const MwcCounts& counts) {
@@ -43,26 +42,12 @@ std::string records_line(const MwcCounts& counts) {
   return line + ".";
 }
 
-std::vector<std::string> mwc_notes(const MwcHeader& header, const MwcCounts& counts) {
-  std::vector<std::string> notes{origin(header, counts)};
-  const auto note = [&](std::uint64_t n, const char* sentence) {
-    if (n > 0) notes.push_back(fmt::format(fmt::runtime(sentence), n));
-  };
+std::vector<std::string> mwc_notes(const MwcHeader& header, const MwcCounts& counts,
+                                   const std::vector<Decision>& decisions) {
+  std::vector<std::string> notes{origin(header)};
   if (!header.choices.empty()) notes.push_back(fmt::format("Decided as a GPU would: {}.", listed(header.choices)));
-  if (counts.several > 0)
-    notes.push_back(
-        fmt::format("{} operators launch more than one kernel, {} kernels are launched in all; each operator "
-                    "is one op here.",
-                    counts.several, counts.kernels));
-  note(counts.without_kernel, "{} operators launch nothing (views, shapes) and are left out.");
-  note(counts.priceless, "{} kernels have neither FLOPs nor bytes: a model can give them only the shortest duration.");
-  note(counts.unwritten_reads,
-       "{} in-place operators work on what nobody has written before: they count as its first writer.");
-  note(counts.without_original,
-       "{} operators that recompute do not say which operator they repeat: they count as part of backward.");
-  note(counts.waits_without_event, "{} waits for events that nothing records in the file are left out.");
-  note(counts.random, "{} operators draw random numbers.");
-  note(counts.hand_overs, "The host thread changes {} times; the new one is taken to wait for the one before.");
+  for (const Decision& decision : decisions) notes.push_back(note_of(decision));
+  if (counts.random > 0) notes.push_back(fmt::format("{} operators draw random numbers.", counts.random));
   if (!counts.groups.empty()) notes.push_back(groups(counts));
   notes.insert(notes.end(), header.notes.begin(), header.notes.end());
   return notes;
@@ -75,10 +60,12 @@ std::vector<Decision> mwc_decisions(const MwcCounts& counts) {
       {"durations", "Kernels, copies and collectives that were measured; with fake tensors none is.", counts.measured,
        counts.measured + counts.unmeasured},
       {"operators as ops", "One op each; views and shapes launch nothing and are left out.", kernels, operators}};
-  const auto add = [&](const char* subject, const char* sentence, std::uint64_t covered, std::uint64_t of) {
-    if (covered > 0) all.push_back({subject, sentence, covered, of});
+  const auto add = [&](const char* subject, std::string sentence, std::uint64_t covered, std::uint64_t of) {
+    if (covered > 0) all.push_back({subject, std::move(sentence), covered, of});
   };
-  add("operators of several kernels", "They stay one op, which knows how many it launches.", counts.several, kernels);
+  add("operators of several kernels",
+      fmt::format("They stay one op, which knows how many it launches; {} kernels in all.", counts.kernels),
+      counts.several, kernels);
   add("kernels without FLOPs and bytes", "A model can give them only the shortest duration.", counts.priceless,
       kernels);
   add("first writers", "In-place operators on what nobody has written before: they do not read it.",

@@ -115,11 +115,11 @@ ImportedMwc MwcImporter::finish() {
   t_.knowledge.modules = std::any_of(t_.ops.begin(), t_.ops.end(), [](const Op& op) { return op.module != 0; });
   t_.knowledge.shapes = flops_ > 0 || bytes_ > 0;
   counts_.unwritten_reads = storages_.unwritten_reads();
-  t_.notes = mwc_notes(reader_.header(), counts_);
+  result.decisions = mwc_decisions(counts_);
+  t_.notes = mwc_notes(reader_.header(), counts_, result.decisions);
   result.gpu = reader_.header().gpu;
   result.gpu_bytes = reader_.header().gpu_bytes;
   result.report.push_back(records_line(counts_));
-  result.decisions = mwc_decisions(counts_);
   result.trace = std::move(builder_).finish();
   require_sound(result.trace, path_.string());
   return result;

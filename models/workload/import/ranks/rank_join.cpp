@@ -127,7 +127,7 @@ void delay_start(Trace& trace, Duration delay) {
   }
 }
 
-void take_meetings(const CollectiveMatches& found, const std::vector<RankCapture>& captures,
+void take_rendezvous(const CollectiveMatches& found, const std::vector<RankCapture>& captures,
                    std::vector<ImportedStep>& steps) {
   for (std::uint32_t number = 0; number < found.rendezvous.size(); ++number)
     for (const RendezvousMember& member : found.rendezvous[number].members) {
@@ -189,7 +189,7 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
   const std::vector<ProcessGroup> groups = trace_groups(found, world);
   const std::vector<Duration> starts = program_starts(found);
   for (std::size_t i = 0; i < steps.size(); ++i) set_groups(steps[i].trace, captures[i], found.group_of[i], groups);
-  take_meetings(found, captures, steps);
+  take_rendezvous(found, captures, steps);
 
   ImportedStep joined;
   joined.decisions = join_decisions({captures, names, numbers, groups, found, starts, size_of_job(world, groups)});

@@ -99,7 +99,7 @@ TEST(ClassesRow, GivesEachClassItsShareOfTheWidth) {
     }
 }
 
-TEST(ClassesRow, FromAfarAPixelHasTheClassThatTakesMostOfIt) {
+TEST(ClassesRow, ZoomedOutAPixelHasTheClassThatTakesMostOfIt) {
   Scene scene(many_kernels(20'000));
   EXPECT_NEAR(scene.pixels(true, "compute"), 1000, 1e-6);
   EXPECT_EQ(scene.rectangles(true).size(), 1u);

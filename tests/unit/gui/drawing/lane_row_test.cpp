@@ -1,4 +1,4 @@
-// Does a lane show every span at its pixels, and from afar exactly as much as ran?
+// Does a lane show every span at its pixels, and zoomed out exactly as much as ran?
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ void check_row(const CanvasState& state, const Run& run, const CanvasRow& row) {
   draw_lane_row(place, frame);
   ASSERT_TRUE(frame.missing.empty());
   const std::vector<Rectangle> shapes = rectangles(frame.figure);
-  const WordColors colors = word_colors(theme);
+  const CategoryColors colors = category_colors(theme);
   std::vector<bool> busy(static_cast<std::size_t>(kWidth) + 2);
   for (const TrueSpan& span : spans_of(run, state.runs[0].outline().lanes[row.index])) {
     const double x0 = place.x(span.begin), x1 = place.x(span.end);
@@ -95,8 +95,8 @@ void check_row(const CanvasState& state, const Run& run, const CanvasRow& row) {
       const auto id = span.op;
       const bool call = state.runs[0].outline().lanes[row.index].kind == RunLaneKind::thread;
       const Op& op = run.trace->ops[id];
-      const Color color =
-          colors[static_cast<std::size_t>(call ? call_category(op.kind, op.wait_for) : work_category(op.kind, op.phase))];
+      const Color color = colors[static_cast<std::size_t>(call ? call_category(op.kind, op.wait_for)
+                                                               : work_category(op.kind, op.phase))];
       const bool found = std::any_of(shapes.begin(), shapes.end(), [&](const Rectangle& r) {
         return std::abs(r.x - from) <= 0.51 && std::abs(r.x + r.width - to) <= 1.51 && r.fill == color;
       });
@@ -239,8 +239,8 @@ TEST(LaneRow, OffTheCriticalPathIsDimmed) {
   }
 }
 
-// From afar, where only cells are drawn, the path is seen as well: at its pixels, and nowhere else.
-TEST(LaneRow, FromAfarTheCriticalPathStandsOut) {
+// Zoomed out, where only cells are drawn, the path is seen as well: at its pixels, and nowhere else.
+TEST(LaneRow, ZoomedOutTheCriticalPathStandsOut) {
   const auto run = slow_gpt(2, 1e8);  // the device is the slower one
   CanvasState state = state_of(run);
   state.runs[0].analysis = analyse(*state.runs[0].source, {});

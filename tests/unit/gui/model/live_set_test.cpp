@@ -1,5 +1,5 @@
-// Is what lives at an instant what all stays say, and does the peak's explanation agree with the one that knows the
-// whole run?
+// Is what lives at an instant what all residencies say, and does the peak's explanation agree with the one that knows
+// the whole run?
 #include "gui/model/live_set.h"
 
 #include <gtest/gtest.h>
@@ -54,10 +54,11 @@ TEST(LiveSetTest, HoldsWhatLivesLargestFirst) {
       const TierLiveSet set = live_set(open, tier, time);
       std::size_t count = 0;
       Bytes sum = tier == 0 ? 100'000 : 0;
-      for (const Residency& stay : run->residency)
-        if (stay.tier == tier && stay.begin <= time && (time < stay.end || stay.end == run->result.end)) {
+      for (const Residency& residency : run->residency)
+        if (residency.tier == tier && residency.begin <= time &&
+            (time < residency.end || residency.end == run->result.end)) {
           ++count;
-          sum += run->trace->storages[stay.storage].bytes;
+          sum += run->trace->storages[residency.storage].bytes;
         }
       EXPECT_EQ(set.rows.size(), count);
       EXPECT_EQ(set.requested, sum);

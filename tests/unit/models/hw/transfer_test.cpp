@@ -118,13 +118,13 @@ TEST_F(TransferTest, HostTimeMovesWhereThatIsAskedFor) {
   Trace& trace = builder_.trace();
   for (Op& op : trace.ops) op.host_cost = microseconds(5), op.host_gap = microseconds(10), op.phase = Phase::backward;
   trace.constants.stream_gap[0][0] = microseconds(1);
-  const Trace same = transferred(trace, &here_, slow), carried = transferred(trace, &here_, slow, {.host = true});
+  const Trace same = transferred(trace, &here_, slow), with_host = transferred(trace, &here_, slow, {.host = true});
   EXPECT_EQ(same.ops[k].host_cost, microseconds(5)) << "by default it is the capture's";
-  EXPECT_EQ(carried.ops[k].host_cost, microseconds(10));
-  EXPECT_EQ(carried.ops[k].host_gap, microseconds(30));
-  EXPECT_EQ(carried.ops[c].host_cost, microseconds(5));
-  EXPECT_EQ(carried.constants.stream_gap[0][0], microseconds(2));
-  note_with(carried, "launch x2,");
+  EXPECT_EQ(with_host.ops[k].host_cost, microseconds(10));
+  EXPECT_EQ(with_host.ops[k].host_gap, microseconds(30));
+  EXPECT_EQ(with_host.ops[c].host_cost, microseconds(5));
+  EXPECT_EQ(with_host.constants.stream_gap[0][0], microseconds(2));
+  note_with(with_host, "launch x2,");
 }
 
 }  // namespace

@@ -36,30 +36,30 @@ Op kernel(OperatorClass c, Bytes bytes, double flops = 0) {
   return op;
 }
 
-TransferredDuration carried(double us, const Op& op, const Machine& from, const Machine& to,
-                        const Shape& shape = kNoShape) {
+TransferredDuration transferred_work(double us, const Op& op, const Machine& from, const Machine& to,
+                                     const Shape& shape = kNoShape) {
   return transferred_kernel(from_microseconds(us), {from, op, shape}, {to, op, shape});
 }
 
-double carried_us(double us, const Op& op, const Machine& from, const Machine& to) {
-  return to_microseconds(carried(us, op, from, to).duration);
+double transferred_us(double us, const Op& op, const Machine& from, const Machine& to) {
+  return to_microseconds(transferred_work(us, op, from, to).duration);
 }
 
 TEST(TransferredDuration, AMemoryBoundKernelMovesByBandwidth) {
   const Op op = kernel(OperatorClass::elementwise, 100'000'000);  // 100 us at 1 TB/s
   const Machine slow = simple(1e12), fast = simple(4e12);
-  EXPECT_NEAR(carried_us(102, op, slow, fast), 27, 1e-6) << "as it was priced: 2 us + a quarter of 100";
-  EXPECT_NEAR(carried_us(62, op, slow, fast), 27 - 10, 1e-6) << "the work went faster: 2 us + a quarter of 60";
-  EXPECT_NEAR(carried_us(204, op, slow, fast), 54, 1e-6) << "all of it went half as fast";
+  EXPECT_NEAR(transferred_us(102, op, slow, fast), 27, 1e-6) << "as it was priced: 2 us + a quarter of 100";
+  EXPECT_NEAR(transferred_us(62, op, slow, fast), 27 - 10, 1e-6) << "the work went faster: 2 us + a quarter of 60";
+  EXPECT_NEAR(transferred_us(204, op, slow, fast), 54, 1e-6) << "all of it went half as fast";
 }
 
 TEST(TransferredDuration, ALaunchBoundKernelMovesByItsFixedTime) {
   const Machine from = simple(1e12, 1e13, 2), to = simple(8e12, 8e13, 1);
   const Op op = kernel(OperatorClass::elementwise, 1000);
-  EXPECT_NEAR(carried_us(1.5, op, from, to), 0.75, 1e-6);
-  EXPECT_EQ(carried(1.5, op, from, to).rule, TransferRule::launch);
-  EXPECT_NEAR(carried_us(3, op, from, to), 1.5, 1e-2) << "priced at 2.001 us, nearly all of it fixed";
-  EXPECT_NEAR(carried_us(1.5, kernel(OperatorClass::other, 0), from, to), 0.75, 1e-6)
+  EXPECT_NEAR(transferred_us(1.5, op, from, to), 0.75, 1e-6);
+  EXPECT_EQ(transferred_work(1.5, op, from, to).rule, TransferRule::launch);
+  EXPECT_NEAR(transferred_us(3, op, from, to), 1.5, 1e-2) << "priced at 2.001 us, nearly all of it fixed";
+  EXPECT_NEAR(transferred_us(1.5, kernel(OperatorClass::other, 0), from, to), 0.75, 1e-6)
       << "unknown work, and no time for it";
 }
 
@@ -84,32 +84,34 @@ TEST(TransferredDuration, AConvolutionInFp32GoesToTf32AndBack) {
   Machine volta = simple(1e12, 1e13), ampere = simple(1e12, 1e13);
   ampere.gpu.peaks.push_back({DataType::tf32, 8e13});
   const Op convolution = kernel(OperatorClass::convolution, 0, 1e9), product = kernel(OperatorClass::gemm, 0, 1e9);
-  EXPECT_NEAR(carried_us(102, convolution, volta, ampere), 2 + 100.0 / 8, 1e-6);
-  EXPECT_NEAR(carried_us(102, product, volta, ampere), 102, 1e-6) << "PyTorch's products stay in fp32";
+  EXPECT_NEAR(transferred_us(102, convolution, volta, ampere), 2 + 100.0 / 8, 1e-6);
+  EXPECT_NEAR(transferred_us(102, product, volta, ampere), 102, 1e-6) << "PyTorch's products stay in fp32";
   Op in_tf32 = convolution;
   in_tf32.data_type = DataType::tf32;
-  EXPECT_NEAR(carried_us(2 + 100.0 / 8, in_tf32, ampere, volta), 102, 1e-6) << "no TF32 there";
+  EXPECT_NEAR(transferred_us(2 + 100.0 / 8, in_tf32, ampere, volta), 102, 1e-6) << "no TF32 there";
 }
 
 TEST(TransferredDuration, UnknownWorkOfMatrixClassesLiesBetweenTheRoofs) {
   const Machine from = simple(1e12, 1e13), to = simple(2e12, 8e13);
-  const TransferredDuration c = carried(102, kernel(OperatorClass::gemm, 0), from, to);
+  const TransferredDuration c = transferred_work(102, kernel(OperatorClass::gemm, 0), from, to);
   EXPECT_NEAR(to_microseconds(c.duration), 2 + 100 / 4.0, 1e-6) << "between a half and an eighth";
   EXPECT_EQ(c.rule, TransferRule::between);
   EXPECT_GT(c.error, 0.9) << "the interval reaches both";
-  EXPECT_EQ(carried(102, kernel(OperatorClass::elementwise, 0), from, to).rule, TransferRule::bandwidth);
-  EXPECT_NEAR(carried_us(102, kernel(OperatorClass::elementwise, 0), from, to), 52, 1e-6);
+  EXPECT_EQ(transferred_work(102, kernel(OperatorClass::elementwise, 0), from, to).rule, TransferRule::bandwidth);
+  EXPECT_NEAR(transferred_us(102, kernel(OperatorClass::elementwise, 0), from, to), 52, 1e-6);
 }
 
 TEST(TransferredDuration, NothingGoesFasterThanTheRoof) {
   const Machine from = simple(1e12, 1e13), to = simple(1e12, 2e13);
   const Op op = kernel(OperatorClass::gemm, 100'000'000, 1e9);  // 100 us of arithmetic and of memory
-  EXPECT_NEAR(carried_us(102, op, from, to), 102, 1e-6) << "memory holds it";
-  EXPECT_NEAR(carried_us(52, op, from, to), 52, 1e-6) << "it was twice as fast as the old roof: its bytes are fewer";
+  EXPECT_NEAR(transferred_us(102, op, from, to), 102, 1e-6) << "memory holds it";
+  EXPECT_NEAR(transferred_us(52, op, from, to), 52, 1e-6)
+      << "it was twice as fast as the old roof: its bytes are fewer";
   Machine half = simple(1e12, 1e13), quick = simple(1e12, 4e13);
   half.gpu.efficiencies.front().compute = quick.gpu.efficiencies.front().compute = 0.5;
   const Op twice_as_good = kernel(OperatorClass::gemm, 60'000'000, 1e9);  // priced at 202 us, its peak allows 100
-  EXPECT_NEAR(carried_us(102, twice_as_good, half, quick), 60, 1e-6) << "2 + 30 us by the ratio, but its bytes take 60";
+  EXPECT_NEAR(transferred_us(102, twice_as_good, half, quick), 60, 1e-6)
+      << "2 + 30 us by the ratio, but its bytes take 60";
 }
 
 TEST(TransferredDuration, WhereOneL2HoldsWhatTheOtherDoesNotBothAnswersAreMet) {
@@ -122,17 +124,18 @@ TEST(TransferredDuration, WhereOneL2HoldsWhatTheOtherDoesNotBothAnswersAreMet) {
   }
   small.gpu.l2_bytes = 10'000'000;
   large.gpu.l2_bytes = 200'000'000;
-  const TransferredDuration c = carried(102, kernel(OperatorClass::elementwise, 100'000'000), small, large);
+  const TransferredDuration c = transferred_work(102, kernel(OperatorClass::elementwise, 100'000'000), small, large);
   EXPECT_NEAR(to_microseconds(c.duration), 2 + 100 / 2.0, 1e-6) << "between all from HBM and all from L2";
   EXPECT_GT(c.error, 0.9);
 }
 
 TEST(TransferredDuration, NearerMachinesErrLess) {
   const Op op = kernel(OperatorClass::elementwise, 100'000'000);
-  const double far = carried(102, op, simple(1e12), simple(2e12)).error;
-  EXPECT_NEAR(carried(102, op, simple(1e12), simple(8e12)).error, far, 0.05) << "beyond a factor of two it is no more";
-  EXPECT_NEAR(carried(102, op, simple(1e12), simple(1.19e12)).error, far / 4, 0.05);
-  EXPECT_EQ(carried(102, op, simple(), simple()).error, 0);
+  const double far = transferred_work(102, op, simple(1e12), simple(2e12)).error;
+  EXPECT_NEAR(transferred_work(102, op, simple(1e12), simple(8e12)).error, far, 0.05)
+      << "beyond a factor of two it is no more";
+  EXPECT_NEAR(transferred_work(102, op, simple(1e12), simple(1.19e12)).error, far / 4, 0.05);
+  EXPECT_EQ(transferred_work(102, op, simple(), simple()).error, 0);
 }
 
 TEST(TransferredDuration, EveryClassStatesAnErrorAndItsSource) {

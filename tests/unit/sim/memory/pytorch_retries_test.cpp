@@ -93,7 +93,7 @@ TEST(PytorchRetries, SeveralOversizeBlocksMakeRoom) {
   EXPECT_EQ(a.statistics().oversize_allocations.peak, 3);
 }
 
-// What was freed stays freed although it was not enough, and the next rung is taken.
+// What was freed stays freed although it was not enough, and the next step is taken.
 TEST(PytorchRetries, TooFewOversizeBlocksLeadToARetry) {
   PytorchAllocator a(300 * M, nullptr, split_below(100 * M));
   Told told;

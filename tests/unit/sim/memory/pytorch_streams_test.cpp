@@ -170,7 +170,7 @@ TEST(PytorchStreams, TheEndOfACaptureFreesWhatOnlyItUsed) {
   a.end_capture();
 }
 
-// During a capture the last rung is not taken.
+// During a capture the last step is not taken.
 TEST(PytorchStreams, ACaptureDoesNotReleaseTheCache) {
   PytorchAllocator a(100 * M);
   a.free(get(a, 60 * M));

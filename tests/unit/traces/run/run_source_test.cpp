@@ -13,8 +13,8 @@
 #include "sim/error.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/varied_runs.h"
-#include "traces/run/file/run_file.h"
 #include "traces/run/analysis/summary.h"
+#include "traces/run/file/run_file.h"
 
 namespace memwall {
 namespace {
@@ -22,8 +22,8 @@ namespace {
 using RunPointer = std::shared_ptr<const memwall::Run>;
 
 bool same(const LaneCell& a, const LaneCell& b) {
-  return a.bucket == b.bucket && a.busy == b.busy && a.begins == b.begins && a.category == b.category && a.stall == b.stall &&
-         a.before == b.before;
+  return a.bucket == b.bucket && a.busy == b.busy && a.begins == b.begins && a.category == b.category &&
+         a.stall == b.stall && a.before == b.before;
 }
 bool same(const LaneBlock& a, const LaneBlock& b) {
   return a.block == b.block && a.begin == b.begin && a.end == b.end && a.spans == b.spans;
@@ -172,22 +172,6 @@ TEST(RunSource, FromAFileSaysWhatTheRunInMemorySays) {
     expect_same_outline(file->outline(), reference->outline());
     expect_same_time_line(*file, *reference, random);
     expect_same_details(*file, *reference, random);
-  }
-}
-
-// Such a file was written by an earlier memwall.
-TEST(RunSource, BuildsTheIndexOfAFileThatHasNone) {
-  const ScratchFolder folder;
-  std::mt19937_64 random(2);
-  for (NamedRun& named : varied_runs()) {
-    SCOPED_TRACE(named.name);
-    const auto run = std::make_shared<const memwall::Run>(std::move(named.run));
-    write_run(*run, folder / "run.h5", false);
-    const auto file = open_run(folder / "run.h5"), reference = source_of(run);
-    expect_same_outline(file->outline(), reference->outline());
-    expect_same_time_line(*file, *reference, random);
-    expect_same_details(*file, *reference, random);
-    EXPECT_EQ(to_json(summarize(read_run(folder / "run.h5"))), to_json(summarize(*run)));
   }
 }
 

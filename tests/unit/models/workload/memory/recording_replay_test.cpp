@@ -54,8 +54,9 @@ bool says(const RecordingReplay& replay, const std::string& words) {
                      [&](const std::string& note) { return note.find(words) != std::string::npos; });
 }
 
-bool has(const RecordingReplay& replay, RetryStep rung) {
-  return std::any_of(replay.retry_sequence.begin(), replay.retry_sequence.end(), [&](const RetryStep& s) { return s.rung == rung; });
+bool has(const RecordingReplay& replay, RetryStep step) {
+  return std::any_of(replay.retry_sequence.begin(), replay.retry_sequence.end(),
+                     [&](const RetryStep& s) { return s.step == step; });
 }
 
 TEST(RecordingReplay, PendingBlocksAreActiveAndNotReused) {
@@ -135,12 +136,12 @@ TEST(RecordingReplay, AReleaseByTheSameCallIsARetry) {
   EXPECT_EQ(replay.statistics.num_alloc_retries, 1);
   EXPECT_FALSE(says(replay, "without frames"));
   ASSERT_EQ(replay.retry_sequence.size(), 3u);
-  EXPECT_EQ(replay.retry_sequence[0].rung, RetryStep::device_refused);
+  EXPECT_EQ(replay.retry_sequence[0].step, RetryStep::device_refused);
   EXPECT_EQ(replay.retry_sequence[0].free_in_cache, 14 * M);
   EXPECT_EQ(replay.retry_sequence[0].largest_free, 14 * M);
-  EXPECT_EQ(replay.retry_sequence[1].rung, RetryStep::release_cached);
+  EXPECT_EQ(replay.retry_sequence[1].step, RetryStep::release_cached);
   EXPECT_EQ(replay.retry_sequence[1].bytes, 14 * M);
-  EXPECT_EQ(replay.retry_sequence[2].rung, RetryStep::served);
+  EXPECT_EQ(replay.retry_sequence[2].step, RetryStep::served);
   EXPECT_EQ(replay.retry_sequence[2].event, 6u);
   EXPECT_EQ(replay.retry_sequence[2].request, 40 * M);
 }

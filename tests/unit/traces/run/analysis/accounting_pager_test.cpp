@@ -1,6 +1,6 @@
 // Is waiting for a pager charged to the allocator and to faults, by the second?
 #include "sim/trace/trace_builder.h"
-#include "tests/support/oldest_out.h"
+#include "tests/support/oldest_first_pager.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/analysis/accounting.h"
 #include "traces/run/run_recorder.h"
@@ -35,7 +35,7 @@ Trace three_kernels() {
 }
 
 TimeAccounting accounted(PagerClock clock) {
-  OldestOut pager(clock);
+  OldestFirstPager pager(clock);
   RunSettings settings;
   settings.pager = &pager;
   settings.allocator = "ideal";

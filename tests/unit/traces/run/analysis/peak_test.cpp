@@ -117,7 +117,7 @@ TEST(Recorder, FollowsMemoryToTheEnd) {
 TEST(Recorder, EndsEveryResidencyWithTheRun) {
   const memwall::Run run = recorded(small_step());
   ASSERT_EQ(run.residency.size(), 4u);
-  for (const Residency& stay : run.residency) EXPECT_LE(stay.end, run.result.end);
+  for (const Residency& residency : run.residency) EXPECT_LE(residency.end, run.result.end);
   EXPECT_EQ(run.residency[0].end, run.result.end);  // the weight is never freed
 }
 

@@ -10,10 +10,10 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/analysis/accounting.h"
+#include "traces/run/analysis/summary.h"
 #include "traces/run/export/export_lanes.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
-#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {
@@ -89,7 +89,7 @@ TEST(RankRun, TheSummarySaysWhoWaitsForWhom) {
   for (const RankSummary& rank : summary.by_rank) {
     EXPECT_EQ(rank.step_time, us(440));
     EXPECT_EQ(rank.gpu_span, us(440));
-    EXPECT_EQ(rank.meetings, 1u);
+    EXPECT_EQ(rank.collectives, 1u);
   }
   EXPECT_EQ(early.peer_wait, us(300));
   EXPECT_EQ(early.last, 0u);

@@ -153,7 +153,7 @@ TEST_F(MwcImport, AnInPlaceOperatorReadsWhatWasThere) {
   ASSERT_EQ(again.size(), 3U);
   EXPECT_EQ(again[0].version, 1U);
   EXPECT_EQ(again[2].version, 2U);
-  EXPECT_TRUE(notes_say(t, "1 in-place operators work on what nobody has written before"));
+  EXPECT_TRUE(notes_say(t, "First writers, 1 of "));
 }
 
 TEST_F(MwcImport, SeveralKernelsAreOneOpAndNoneIsNone) {
@@ -161,8 +161,8 @@ TEST_F(MwcImport, SeveralKernelsAreOneOpAndNoneIsNone) {
                          R"({"op":"view","reads":[0],"writes":[0],"kernels":0})"});
   EXPECT_EQ(t.uses_of(only(t, OpKind::kernel)).size(), 2U);
   EXPECT_EQ(t.ops.size(), 2U);
-  EXPECT_TRUE(notes_say(t, "1 operators launch more than one kernel, 3 kernels"));
-  EXPECT_TRUE(notes_say(t, "1 operators launch nothing"));
+  EXPECT_TRUE(notes_say(t, "Operators of several kernels, 1 of 1: They stay one op, which knows how many it launches; 3 kernels in all."));
+  EXPECT_TRUE(notes_say(t, "Operators as ops, 1 of 2"));
 }
 
 TEST_F(MwcImport, AnOperatorOnHostMemoryIsHostWork) {
@@ -229,7 +229,7 @@ TEST_F(MwcImport, EventsAndWaits) {
   EXPECT_EQ(t.ops[3].target, 0U);
   EXPECT_EQ(t.ops[4].wait_for, WaitFor::stream);
   EXPECT_EQ(t.ops[5].wait_for, WaitFor::device);
-  EXPECT_TRUE(notes_say(t, "1 waits for events that nothing records"));
+  EXPECT_TRUE(notes_say(t, "Waits left out, 1 of "));
 }
 
 TEST_F(MwcImport, AnotherThreadGoesOnWhereTheOneBeforeEnded) {
@@ -255,7 +255,7 @@ TEST_F(MwcImport, RecomputationNamesItsOriginal) {
   EXPECT_EQ(t.ops[3].source, kNoOp);
   const Trace without = trace({R"({"op":"a","reads":[0],"phase":"recompute"})"});
   EXPECT_EQ(without.ops[1].phase, Phase::backward);
-  EXPECT_TRUE(notes_say(without, "1 operators that recompute do not say which operator they repeat"));
+  EXPECT_TRUE(notes_say(without, "Recomputing operators without original, 1 of 1"));
 }
 
 TEST_F(MwcImport, ARealCaptureHasTimes) {
@@ -275,7 +275,7 @@ TEST_F(MwcImport, ARealCaptureHasTimes) {
   EXPECT_EQ(t.ops[2].host_gap, picoseconds(1));
   EXPECT_EQ(t.ops[2].origin, Origin::measured);
   EXPECT_EQ(t.ops[3].origin, Origin::modelled);
-  EXPECT_TRUE(notes_say(t, "1 of 2 kernels"));
+  EXPECT_TRUE(notes_say(t, "Durations, 1 of 2"));
 }
 
 TEST_F(MwcImport, UnknownKeysAndNullsAreSkippedBlankLinesToo) {

@@ -156,7 +156,7 @@ std::vector<ImportedStep> all_of(Job& job, std::uint32_t ranks, Clock clock = {}
 }
 
 // RendezvousTable by number, as (rank, captured start) of the members' ops, with the joined trace.
-std::map<std::uint32_t, std::vector<OpId>> meetings(const Trace& trace) {
+std::map<std::uint32_t, std::vector<OpId>> rendezvous(const Trace& trace) {
   std::map<std::uint32_t, std::vector<OpId>> found;
   for (OpId id = 0; id < trace.ops.size(); ++id)
     if (trace.ops[id].kind == OpKind::collective && trace.ops[id].target != kNoRendezvous)
@@ -177,14 +177,14 @@ const Decision& decision(const ImportedStep& step, const std::string& subject) {
   return *found;
 }
 
-// The k-th event is the k-th meeting (they are sorted by their last arriver), and costs what it did.
+// The k-th event is the k-th rendezvous (they are sorted by their last arriver), and costs what it did.
 void expect_as_happened(const Job& job, const ImportedStep& joined, Duration tolerance = {}) {
-  const auto found = meetings(joined.trace);
+  const auto found = rendezvous(joined.trace);
   ASSERT_EQ(found.size(), job.events().size());
   std::size_t k = 0;
   for (const auto& [number, ops] : found) {
     const Event& e = job.events()[k++];
-    ASSERT_EQ(ops.size(), e.ranks.size()) << "meeting " << number;
+    ASSERT_EQ(ops.size(), e.ranks.size()) << "rendezvous " << number;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = joined.trace.ops[ops[i]];
       EXPECT_EQ(joined.trace.rank_table[rank_of(joined.trace, op)].number, e.ranks[i]);
@@ -270,7 +270,7 @@ TEST(RankJoin, CutWindowsAndMissingRecordsAreFlagged) {
     lone += present == 1;
   }
   const ImportedStep joined = joined_steps(std::move(steps));
-  EXPECT_EQ(meetings(joined.trace).size(), expected);
+  EXPECT_EQ(rendezvous(joined.trace).size(), expected);
   EXPECT_EQ(standing_alone(joined.trace), lone);
   EXPECT_GT(lone, 5u);
   const Decision& matched = decision(joined, "collectives matched");
@@ -313,7 +313,7 @@ TEST(RankJoin, PairsOfPipelinesMeetByPeers) {
   }
   std::vector<ImportedStep> nameless;
   for (const ImportedStep& step : steps) nameless.push_back(step);
-  EXPECT_EQ(meetings(joined_steps(std::move(steps)).trace).size(), 12u);
+  EXPECT_EQ(rendezvous(joined_steps(std::move(steps)).trace).size(), 12u);
   for (ImportedStep& step : nameless)
     for (CapturedCollective& c : step.rank->collectives) c.source = c.destination = -1;
   EXPECT_THROW(joined_steps(std::move(nameless)), InputError);
@@ -460,8 +460,8 @@ TEST(RankJoin, FilesOf2024NameTheirGroupsAtTheOperator) {
   EXPECT_EQ(capture.collectives[1].type, DataType::bf16);
   EXPECT_EQ(capture.collectives[1].kind, CollectiveKind::all_reduce);
   const ImportedStep joined = joined_steps(std::move(steps));
-  EXPECT_EQ(meetings(joined.trace).size(), 4u);
-  for (const auto& [number, ops] : meetings(joined.trace))
+  EXPECT_EQ(rendezvous(joined.trace).size(), 4u);
+  for (const auto& [number, ops] : rendezvous(joined.trace))
     for (const OpId op : ops) EXPECT_EQ(joined.trace.ops[op].duration, nanoseconds(230'000)) << number;
   EXPECT_EQ(decision(joined, "clocks").covered, 2u) << decision(joined, "clocks").sentence;
 }

@@ -5,9 +5,9 @@
 
 namespace memwall {
 
-class OldestOut final : public Pager {
+class OldestFirstPager final : public Pager {
  public:
-  explicit OldestOut(PagerClock clock) : clock_(clock) {}
+  explicit OldestFirstPager(PagerClock clock) : clock_(clock) {}
   PagerClock clock() const override { return clock_; }
   std::vector<Move> make_room(int, Bytes, const PagerView& view) override {
     for (const ResidentStorage& resident : view.resident())

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "validate/bench/cuda/device_stamps.h"
+#include "validate/bench/cuda/device_timestamps.h"
 
 #include "sim/quantile.h"
 

@@ -14,7 +14,9 @@
 
 #include "policies/batch/batch_analysis.h"
 #include "policies/batch/batch_request.h"
-#include "policies/trace/dataflow.h"
+#include "policies/batch/step_sums.h"
+#include "policies/trace/phases.h"
+#include "policies/trace/trace_edit.h"
 #include "sim/byte_units.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -23,8 +25,6 @@ namespace memwall {
 namespace {
 
 constexpr std::int64_t kMostSamples = 1'000'000'000'000;
-// Sums that later layers add up without a look: 64 PiB, 10^20 FLOPs, 106 days.
-constexpr double kMostBytes = 0x1p56, kMostFlops = 1e20, kMostPicoseconds = 9e18;
 
 // Not where it is parsed: between two captures (--second-size) tokens have a meaning.
 void require_a_size(const BatchRequest& r) {
@@ -38,20 +38,26 @@ void require_a_size(const BatchRequest& r) {
 // A step at `from` samples per pass becomes one at `to`.
 class Growing {
  public:
-  Growing(const Trace& trace, const BatchSize& size, std::int64_t to, const Pricer& pricer)
-      : old_(trace), new_(trace), size_(size), to_(to), pricer_(pricer), analysis_(trace, size) {}
+  Growing(const Trace& trace, const BatchSize& size, std::int64_t to, const Pricer& pricer, const HostCosts& host)
+      : old_(trace),
+        edit_(trace, host),
+        new_(edit_.tables()),
+        size_(size),
+        to_(to),
+        pricer_(pricer),
+        analysis_(trace, size) {}
 
   const BatchAnalysis& analysis() const { return analysis_; }
 
   Trace run() && {
     require_countable();
     for (StorageId s = 0; s < old_.storages.size(); ++s)
-      if (analysis_.grows(s)) grow_storage(new_.storages[s]);
-    for (OpId id = 0; id < old_.ops.size(); ++id)
-      if (analysis_.touches_growing(old_.ops[id])) grow_op(id);
+      if (analysis_.grows(s)) grow_storage(s);
     new_.samples_per_step = in_proportion(old_.samples_per_step);
     new_.tokens_per_step = in_proportion(old_.tokens_per_step);
-    return std::move(new_);
+    return std::move(edit_).apply([this](OpId, Op& op) {
+      if (analysis_.touches_growing(op)) grow(op);
+    });
   }
 
   Bytes bytes_before = 0, bytes_after = 0;
@@ -71,28 +77,19 @@ class Growing {
   }
 
   void require_countable() const {
-    double bytes = 0, flops = 0, time = 0;
+    StepSums sums;
     for (StorageId s = 0; s < old_.storages.size(); ++s)
-      if (analysis_.grows(s)) bytes += static_cast<double>(old_.storages[s].bytes);
-    double traffic = 0;
-    for (const Op& op : old_.ops) {
-      if (!analysis_.touches_growing(op)) continue;
-      traffic += static_cast<double>(op.bytes);
-      flops += op.flops;
-      time += static_cast<double>(op.duration.count());
-    }
-    if (std::max(bytes, traffic) * factor() <= kMostBytes && flops * factor() <= kMostFlops &&
-        time * factor() <= kMostPicoseconds)
-      return;
-    throw UsageError(fmt::format(
-        "Policy 'batch': {} samples per pass would be {:.3g} bytes of storages, {:.3g} bytes of traffic and {:.3g} "
-        "FLOPs; expected at most {:.3g} bytes and {:.3g} FLOPs.",
-        to_, bytes * factor(), traffic * factor(), flops * factor(), kMostBytes, kMostFlops));
+      if (analysis_.grows(s)) sums.add(old_.storages[s]);
+    for (const Op& op : old_.ops)
+      if (analysis_.touches_growing(op)) sums.add(op);
+    if (!sums.countable(factor()))
+      throw UsageError(fmt::format("Policy 'batch': {} samples per pass {}", to_, sums.refusal(factor())));
   }
 
-  void grow_storage(Storage& storage) {
+  void grow_storage(StorageId id) {
+    Storage& storage = new_.storages[id];
     bytes_before += storage.bytes;
-    storage.bytes = grown(storage.bytes);
+    edit_.resize(id, grown(storage.bytes));
     bytes_after += storage.bytes;
     ++storages;
     storage.shape = grown_shape(storage.shape, batch_extent(old_.shapes[storage.shape], size_));
@@ -106,9 +103,8 @@ class Growing {
     return new_.shapes.intern(shape);
   }
 
-  void grow_op(OpId id) {
-    Op& op = new_.ops[id];
-    const Op& before = old_.ops[id];
+  void grow(Op& op) {
+    const Op before = op;
     op.flops = in_proportion(op.flops);
     op.waves *= static_cast<float>(factor());
     if (op.kind == OpKind::kernel || op.kind == OpKind::memset) {
@@ -189,7 +185,8 @@ class Growing {
   Bytes message(const Op& op) const { return pricer_.message_bytes(op.collective, op.bytes, old_.ranks); }
 
   const Trace& old_;
-  Trace new_;
+  TraceEdit edit_;
+  Trace& new_;  // its tables
   const BatchSize size_;
   const std::int64_t to_;
   const Pricer& pricer_;
@@ -200,14 +197,14 @@ class Batch : public Rewriter {
  public:
   explicit Batch(const BatchRequest& request) : r_(request) {}
 
-  Trace rewrite(const Trace& trace, const Machine&, const Pricer& pricer) const override {
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     require_a_size(r_);
     const std::int64_t from = samples_of(trace), passes = passes_per_step(trace);
     require_whole(trace, from, passes);
     if (from == r_.samples) return unchanged(trace, from);
     const BatchSize size{.samples = from / passes,
                          .tokens = std::llround(trace.tokens_per_step / static_cast<double>(passes))};
-    Growing growing(trace, size, r_.samples / passes, pricer);
+    Growing growing(trace, size, r_.samples / passes, pricer, machine.host);
     if (!growing.analysis().any())
       throw UsageError(fmt::format(
           "Policy 'batch' has no meaning for trace '{}': no storage of kind input has a size that is a multiple of {} "

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "policies/trace/operator_name.h"
+#include "policies/trace/shapes.h"
+
 namespace memwall {
 namespace {
 
@@ -23,12 +26,6 @@ bool moves_data(const Op& op) {
 }
 
 }  // namespace
-
-Shape squeezed(const Shape& shape) {
-  Shape kept;
-  std::copy_if(shape.begin(), shape.end(), std::back_inserter(kept), [](std::int64_t e) { return e != 1; });
-  return kept;
-}
 
 std::optional<std::size_t> batch_extent(const Shape& shape, const BatchSize& size) {
   if (shape.empty()) return std::nullopt;
@@ -187,7 +184,7 @@ bool BatchAnalysis::unify_shapes(const Op& op) {
 // aten::cat: an operand is like the result in all extents but one, which is not the batch's.
 bool BatchAnalysis::unify_concatenation(const Op& op) {
   if (size_.samples == 1 || growing_reads_.empty() || other_reads_.empty()) return false;
-  if (t_.strings[op.operator_name == 0 ? op.name : op.operator_name].find("cat") == std::string::npos) return false;
+  if (operator_of(t_, op).find("cat") == std::string::npos) return false;
   bool changed = false;
   for (const Use& use : t_.uses_of(op)) {
     if (use.access != Access::write || !grows_[use.storage]) continue;

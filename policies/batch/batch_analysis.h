@@ -36,9 +36,6 @@ struct BatchSize {
 // Nothing where there is none.
 std::optional<std::size_t> batch_extent(const Shape& shape, const BatchSize& size);
 
-// Without its extents of 1.
-Shape squeezed(const Shape& shape);
-
 class BatchAnalysis {
  public:
   // REQUIRES: check(trace) is empty; trace.knowledge.dataflow; size.samples >= 1. `trace` must outlive it.

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "policies/batch/batch_analysis.h"
+#include "policies/trace/operator_name.h"
+#include "policies/trace/shapes.h"
 
 namespace memwall {
 namespace {
@@ -143,7 +145,7 @@ bool BatchAnalysis::has_result(const Op& op, std::int64_t amount) const {
 }
 
 bool BatchAnalysis::is_batch_norm(const Op& op) const {
-  return t_.strings[op.operator_name == 0 ? op.name : op.operator_name].find("batch_norm") != std::string::npos;
+  return operator_of(t_, op).find("batch_norm") != std::string::npos;
 }
 
 bool BatchAnalysis::touches_growing(const Op& op) const {
@@ -160,7 +162,7 @@ std::optional<std::size_t> BatchAnalysis::extent_of_work(const Op& op) const {
       uses.begin(), uses.end(), [&](const Use& use) { return use.access == Access::write && grows_[use.storage]; });
   if (op.operator_class == OperatorClass::gemm && work.size() == 4) return extent_of_product(op, result_grows);
   if (work.size() == 2) {
-    const std::string& name = t_.strings[op.operator_name == 0 ? op.name : op.operator_name];
+    const std::string& name = operator_of(t_, op);
     const bool row_per_result = op.operator_class == OperatorClass::reduction && !result_grows &&
                                 has_result(op, work[0]) && name.find("loss") == std::string::npos;
     const bool row_per_channel = op.operator_class == OperatorClass::normalization && is_batch_norm(op);

@@ -4,16 +4,18 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "policies/batch/step_alignment.h"
+#include "policies/batch/step_sums.h"
+#include "policies/trace/trace_edit.h"
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
 
-constexpr double kMostBytes = 0x1p56, kMostFlops = 1e20, kMostPicoseconds = 9e18;
 constexpr std::size_t kNamed = 4;  // of each kind of mismatch
 
 double product(const Shape& shape) {
@@ -64,16 +66,22 @@ struct Abscissa {
 class ThirdSize {
  public:
   ThirdSize(const Trace& base, const Trace& other, Line line, SizeUnit unit)
-      : base_(base), other_(other), result_(base), line_(line), unit_(unit), pairs_(align_steps(base, other)) {}
+      : base_(base),
+        other_(other),
+        edit_(base, host_),
+        result_(edit_.tables()),
+        line_(line),
+        unit_(unit),
+        pairs_(align_steps(base, other)) {}
 
   Trace run() && {
     require_one_program();
     for (StorageId s = 0; s < base_.storages.size(); ++s) fit_storage(s);
-    for (OpId id = 0; id < base_.ops.size(); ++id) fit_op(id);
     fit_totals();
-    require_countable();
-    explain();
-    return std::move(result_);
+    Trace result = std::move(edit_).apply([this](OpId id, Op& op) { fit_op(id, op); });
+    require_countable(result);
+    explain(result.notes);
+    return result;
   }
 
  private:
@@ -112,7 +120,7 @@ class ThirdSize {
     const auto bytes = bytes_of_shape(a, b, shape ? *shape : Shape());
     const auto on_line = bytes ? bytes : line_.whole(a.bytes, b.bytes);
     if (!on_line) return mismatch("storages have sizes on no line of whole numbers and keep theirs", describe(s));
-    result_.storages[s].bytes = *on_line;
+    edit_.resize(s, *on_line);
     result_.storages[s].shape = shape ? result_.shapes.intern(*shape) : 0;
   }
 
@@ -126,11 +134,10 @@ class ThirdSize {
     return static_cast<Bytes>(width * now);
   }
 
-  void fit_op(OpId id) {
+  void fit_op(OpId id, Op& op) {
     const OpId partner = pairs_.ops[id];
     if (partner == kNoOp) return mismatch("ops have no partner and stay as they are", describe_op(id));
     const Op &a = base_.ops[id], &b = other_.ops[partner];
-    Op& op = result_.ops[id];
     const auto shape = shape_of_work(a, b);
     if (a.shape != 0 && !shape) mismatch("ops have shapes on no line and lose theirs", describe_op(id));
     op.shape = shape ? result_.shapes.intern(*shape) : 0;
@@ -140,8 +147,8 @@ class ThirdSize {
       op.flops = a.flops;
       mismatch("ops would have negative FLOPs and keep theirs", describe_op(id));
     }
-    fit_traffic(id, a, b);
-    fit_duration(id, a, b, x);
+    fit_traffic(id, a, b, op);
+    fit_duration(id, a, b, x, op);
     op.waves = std::max(0.0F, static_cast<float>(x.value(a.waves, b.waves)));
     op.kernels = fitting<std::uint16_t>(a.kernels, b.kernels);
     op.framework_calls = fitting<std::uint16_t>(a.framework_calls, b.framework_calls);
@@ -185,9 +192,9 @@ class ThirdSize {
                           static_cast<double>(line_.wanted)};
   }
 
-  static double used(const Trace& t, const Op& op) {
+  static double used(std::span<const Use> uses, const std::vector<Storage>& storages) {
     double bytes = 0;
-    for (const Use& use : t.uses_of(op)) bytes += static_cast<double>(t.storages[use.storage].bytes);
+    for (const Use& use : uses) bytes += static_cast<double>(storages[use.storage].bytes);
     return bytes;
   }
 
@@ -201,15 +208,16 @@ class ThirdSize {
 
   // An op that moves the same share of its storages, or of its matrices, at both sizes moves it at the third; others
   // lie on the line.
-  void fit_traffic(OpId id, const Op& a, const Op& b) {
-    Op& op = result_.ops[id];
+  void fit_traffic(OpId id, const Op& a, const Op& b, Op& op) {
     const auto same_share = [&](double mine, double theirs, double now) {
       const bool same =
           mine > 0 && theirs > 0 && static_cast<double>(a.bytes) * theirs == static_cast<double>(b.bytes) * mine;
       if (same) op.bytes = std::llround(std::min(static_cast<double>(a.bytes) * (now / mine), kMostBytes));
       return same;
     };
-    if (same_share(used(base_, a), used(other_, b), used(result_, op))) return;
+    if (same_share(used(base_.uses_of(a), base_.storages), used(other_.uses_of(b), other_.storages),
+                   used(base_.uses_of(a), result_.storages)))
+      return;
     if (same_share(elements_of_product(a, base_.shapes[a.shape]), elements_of_product(b, other_.shapes[b.shape]),
                    elements_of_product(op, result_.shapes[op.shape])))
       return;
@@ -219,17 +227,17 @@ class ThirdSize {
       mismatch("ops move bytes on no line of whole numbers and keep theirs", describe_op(id));
   }
 
-  void fit_duration(OpId id, const Op& a, const Op& b, const Abscissa& x) {
+  void fit_duration(OpId id, const Op& a, const Op& b, const Abscissa& x, Op& op) {
     const auto mine = static_cast<double>(a.duration.count()), theirs = static_cast<double>(b.duration.count());
     const double value = x.value(mine, theirs);
     if (value > kMostPicoseconds)
       return mismatch("ops would last too long to count and keep their time", describe_op(id));
     if (value < 0 || (value == 0 && mine > 0)) {
-      result_.ops[id].duration = std::min(a.duration, b.duration);
+      op.duration = std::min(a.duration, b.duration);
       return mismatch("ops would last no time: they take the shorter of their two", describe_op(id));
     }
-    result_.ops[id].duration = Duration(std::llround(value));
-    if (a.origin == Origin::measured && a.duration.count() > 0) result_.ops[id].origin = Origin::transferred;
+    op.duration = Duration(std::llround(value));
+    if (a.origin == Origin::measured && a.duration.count() > 0) op.origin = Origin::transferred;
   }
 
   void fit_totals() {
@@ -240,43 +248,39 @@ class ThirdSize {
     if (const auto bytes = line_.whole(base_.untracked_bytes, other_.untracked_bytes)) result_.untracked_bytes = *bytes;
   }
 
-  void require_countable() const {
-    double bytes = 0, traffic = 0, flops = 0, time = 0;
-    for (const Storage& s : result_.storages) bytes += static_cast<double>(s.bytes);
-    for (const Op& op : result_.ops) {
-      traffic += static_cast<double>(op.bytes);
-      flops += op.flops;
-      time += static_cast<double>(op.duration.count());
-    }
-    if (std::max(bytes, traffic) <= kMostBytes && flops <= kMostFlops && time <= kMostPicoseconds) return;
-    throw UsageError(fmt::format(
-        "At {} {} the step of '{}' would be {:.3g} bytes of storages, {:.3g} bytes of traffic and {:.3g} FLOPs; "
-        "expected at most {:.3g} bytes and {:.3g} FLOPs.",
-        line_.wanted, to_string(unit_), base_.name, bytes, traffic, flops, kMostBytes, kMostFlops));
+  void require_countable(const Trace& result) const {
+    StepSums sums;
+    for (const Storage& s : result.storages) sums.add(s);
+    for (const Op& op : result.ops) sums.add(op);
+    if (!sums.countable())
+      throw UsageError(
+          fmt::format("At {} {} the step of '{}' {}", line_.wanted, to_string(unit_), base_.name, sums.refusal()));
   }
 
-  void explain() {
+  void explain(std::vector<std::string>& notes) const {
     const std::size_t unmatched =
         other_.ops.size() - static_cast<std::size_t>(std::count_if(pairs_.ops.begin(), pairs_.ops.end(),
                                                                    [](OpId id) { return id != kNoOp; }));
-    result_.notes.push_back(fmt::format(
+    notes.push_back(fmt::format(
         "two sizes: {0} {1} per step from captures at {2} and {3} {1}, on a line through both; the host's program is "
         "that of {2}.",
         line_.wanted, to_string(unit_), line_.base, line_.other));
     for (const auto& [what, all] : mismatches_) {
       std::string names;
       for (const std::string& name : all.second) names += (names.empty() ? "" : ", ") + name;
-      result_.notes.push_back(
+      notes.push_back(
           fmt::format("two sizes: {} {}: {}{}.", all.first, what, names, all.first > all.second.size() ? ", …" : ""));
     }
     if (unmatched > 0)
-      result_.notes.push_back(fmt::format("two sizes: {} ops of the capture at {} {} are not in the result.", unmatched,
-                                          line_.other, to_string(unit_)));
+      notes.push_back(fmt::format("two sizes: {} ops of the capture at {} {} are not in the result.", unmatched,
+                                  line_.other, to_string(unit_)));
   }
 
   const Trace& base_;
   const Trace& other_;
-  Trace result_;
+  const HostCosts host_{};  // no calls are added
+  TraceEdit edit_;
+  Trace& result_;  // its tables
   const Line line_;
   const SizeUnit unit_;
   const StepAlignment pairs_;

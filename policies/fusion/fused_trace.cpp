@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <string>
 
 #include "policies/fusion/fusion_space.h"
-#include "policies/trace/segments.h"
-#include "policies/trace/storage_history.h"
-#include "sim/trace/trace_builder.h"
+#include "policies/trace/operator_name.h"
+#include "policies/trace/trace_edit.h"
 
 namespace memwall {
 namespace {
@@ -53,7 +51,7 @@ class MergedOp {
   std::vector<Use> uses() const {
     std::vector<Use> all;
     for (const auto& [storage, traffic] : traffic_)
-      if (traffic.read_before) all.push_back({storage, TraceBuilder::kLatest, Access::read});
+      if (traffic.read_before) all.push_back({storage, 0, Access::read});
     for (const auto& [storage, traffic] : traffic_)
       if (traffic.written && !vanishes(storage)) all.push_back({storage, 0, Access::write});
     return all;
@@ -163,8 +161,7 @@ class MergedOp {
     std::string names;
     for (std::size_t i = 0; i < group_.members.size() && i < kNamesShown; ++i) {
       const Op& op = t_.ops[group_.members[i]];
-      names +=
-          (i == 0 ? "" : ",") + plain_operator_name(t_.strings[op.operator_name != 0 ? op.operator_name : op.name]);
+      names += (i == 0 ? "" : ",") + plain_operator_name(operator_of(t_, op));
     }
     if (group_.members.size() > kNamesShown)
       names += ",\xe2\x80\xa6+" + std::to_string(group_.members.size() - kNamesShown);
@@ -181,117 +178,33 @@ class MergedOp {
   Bytes parts_ = 0;
 };
 
-class Writer {
- public:
-  Writer(const Trace& trace, std::span<const FusionGroup> groups, const HostCosts& host, const Pricer& pricer)
-      : t_(trace), groups_(groups), host_(host), pricer_(pricer), builder_(TraceBuilder::like(trace)) {}
-
-  Trace run() && {
-    analysis();
-    new_id_.assign(t_.ops.size(), kNoOp);
-    for (OpId id = 0; id < t_.ops.size(); ++id) write(id);
-    renumber();
-    return std::move(builder_).finish();
-  }
-
- private:
-  static constexpr std::uint32_t kNone = 0xffffffff;
-
-  void analysis() {
-    group_of_.assign(t_.ops.size(), kNone);
-    gone_.assign(t_.storages.size(), false);
-    freed_behind_.assign(t_.storages.size(), 0);
-    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-      const OpId at = groups_[g].members.back();
-      for (const StorageId s : groups_[g].vanished) gone_[s] = true;
-      for (const OpId member : groups_[g].members) {
-        group_of_[member] = g;
-        for (const Use& use : t_.uses_of(t_.ops[member]))
-          freed_behind_[use.storage] = std::max(freed_behind_[use.storage], at);
-      }
-    }
-    for (const Op& op : t_.ops)
-      if (op.kind == OpKind::hand_over) named_.insert(op.target);
-  }
-
-  void write(OpId id) {
-    const Op& op = t_.ops[id];
-    const bool lifetime = op.kind == OpKind::alloc || op.kind == OpKind::free;
-    if (lifetime && gone_[op.target]) return leave_out(id);
-    if (op.kind == OpKind::free && freed_behind_[op.target] > id) {
-      put_off_[freed_behind_[op.target]].push_back(id);
-      return leave_out(id);
-    }
-    const std::uint32_t g = group_of_[id];
-    if (g == kNone) {
-      const std::span<const Use> uses = t_.uses_of(op);
-      return append(id, op, {uses.begin(), uses.end()});
-    }
-    if (groups_[g].members.back() != id) return leave_out(id);
-    const MergedOp merged(t_, groups_[g], host_, pricer_);
-    append(id, merged.op(tables().strings), merged.uses());
-    for (const OpId member : groups_[g].members) new_id_[member] = new_id_[id];
-    for (const OpId free : put_off_[id]) append_free(free);
-    put_off_.erase(id);
-  }
-
-  // An op that a hand-over names remains as a point in time of its thread.
-  void leave_out(OpId id) {
-    if (named_.count(id) == 0) return;
-    Op mark;
-    mark.thread = t_.ops[id].thread;
-    mark.phase = t_.ops[id].phase;
-    append(id, mark, {});
-  }
-
-  void append(OpId id, const Op& op, std::vector<Use> uses) {
-    for (Use& use : uses) use.version = use.access == Access::read ? TraceBuilder::kLatest : 0;
-    new_id_[id] = builder_.append(op, uses);
-  }
-
-  void append_free(OpId id) {
-    const OpId mark = new_id_[id];
-    append(id, t_.ops[id], {});
-    if (mark != kNoOp) new_id_[id] = mark;
-  }
-
-  // Ops that name other ops, and the steps, follow the new numbers.
-  void renumber() {
-    Trace& t = tables();
-    std::vector<OpId> at(t_.ops.size() + 1, static_cast<OpId>(t.ops.size()));
-    for (OpId id = static_cast<OpId>(t_.ops.size()); id-- > 0;)
-      at[id] = std::min(at[id + 1], new_id_[id]);  // of one that is gone: the next one's
-    for (Op& op : t.ops) {
-      if (op.kind == OpKind::hand_over) op.target = new_id_[op.target];
-      if (op.source != kNoOp) op.source = new_id_[op.source];
-    }
-    t.steps = t_.steps;
-    for (Step& step : t.steps) {
-      step.first = at[std::min<std::size_t>(step.first, t_.ops.size())];
-      step.last = at[std::min<std::size_t>(step.last, t_.ops.size())];
-    }
-  }
-
-  Trace& tables() { return builder_.trace(); }
-
-  const Trace& t_;
-  std::span<const FusionGroup> groups_;
-  const HostCosts& host_;
-  const Pricer& pricer_;
-  TraceBuilder builder_;
-  std::vector<std::uint32_t> group_of_;
-  std::vector<bool> gone_;
-  std::vector<OpId> freed_behind_;  // per storage: the last member that any group using it ends with
-  std::map<OpId, std::vector<OpId>> put_off_;
-  std::set<OpId> named_;  // by hand-overs
-  std::vector<OpId> new_id_;
-};
-
 }  // namespace
 
 Trace with_fusion(const Trace& trace, std::span<const FusionGroup> groups, const HostCosts& host,
                   const Pricer& pricer) {
-  return Writer(trace, groups, host, pricer).run();
+  TraceEdit edit(trace, host);
+  std::vector<bool> gone(trace.storages.size(), false);
+  std::vector<OpId> freed_behind(trace.storages.size(), 0);  // the last member that any group using it ends with
+  for (const FusionGroup& group : groups) {
+    const OpId at = group.members.back();
+    const MergedOp merged(trace, group, host, pricer);
+    edit.replace(at, merged.op(edit.tables().strings), merged.uses());
+    for (const StorageId s : group.vanished) gone[s] = true;
+    for (const OpId member : group.members) {
+      if (member != at) edit.remove(member, at);
+      for (const Use& use : trace.uses_of(trace.ops[member]))
+        freed_behind[use.storage] = std::max(freed_behind[use.storage], at);
+    }
+  }
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    const Op& op = trace.ops[id];
+    if (op.kind != OpKind::alloc && op.kind != OpKind::free) continue;
+    const bool put_off = op.kind == OpKind::free && freed_behind[op.target] > id;
+    if (!gone[op.target] && !put_off) continue;
+    edit.remove(id);
+    if (!gone[op.target]) edit.insert_complete({freed_behind[op.target], true}, op);
+  }
+  return std::move(edit).apply();
 }
 
 }  // namespace memwall

@@ -6,6 +6,7 @@
 // What differs: neighbours that merely read the same tensor are not merged, what backward needs stays saved (a
 // compiler may compute some of it again), and matrix products stay as they are unless asked for.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -55,15 +56,17 @@ class Fusion : public Rewriter {
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     refuse_without_shapes(trace);
     Merged merged;
-    Trace result = trace;
+    std::optional<Trace> result;
     for (int round = 0; round < kMostRounds; ++round) {
-      const std::vector<FusionGroup> groups = plan_fusion(result, rules_);
+      const Trace& now = result ? *result : trace;
+      const std::vector<FusionGroup> groups = plan_fusion(now, rules_);
       if (groups.empty()) break;
-      for (const FusionGroup& g : groups) count(result, g, merged);
-      result = with_fusion(result, groups, machine.host, pricer);
+      for (const FusionGroup& g : groups) count(now, g, merged);
+      result = with_fusion(now, groups, machine.host, pricer);
     }
-    explain(trace, merged, result);
-    return result;
+    if (!result) result = trace;
+    explain(trace, merged, *result);
+    return *std::move(result);
   }
 
  private:

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "policies/fusion/fusion_space.h"
+#include "policies/trace/dataflow.h"
 #include "policies/trace/live_profile.h"
 #include "policies/trace/rerun_rules.h"
-#include "policies/trace/storage_history.h"
 
 namespace memwall {
 namespace {
@@ -42,7 +42,7 @@ class Planner {
   Planner(const Trace& trace, const FusionRules& rules)
       : t_(trace),
         rules_(rules),
-        history_(storage_histories(trace)),
+        flow_(trace),
         live_(trace),
         peak_(live_.peak()),
         lives_until_(trace.storages.size(), kNoOp),
@@ -51,8 +51,8 @@ class Planner {
         group_of_(trace.ops.size(), kNoGroup) {}
 
   std::vector<FusionGroup> run() && {
-    for (StorageId s = 0; s < history_.size(); ++s)
-      if (history_[s].free != kNoOp) lives_until_[s] = history_[s].free - 1;
+    for (StorageId s = 0; s < t_.storages.size(); ++s)
+      if (flow_.free(s) != kNoOp) lives_until_[s] = flow_.free(s) - 1;
     for (OpId id = 0; id < t_.ops.size(); ++id) visit(id);
     std::vector<FusionGroup> result;
     for (OpenGroup& g : groups_) {
@@ -261,8 +261,7 @@ class Planner {
     if (in_scope(whole))
       for (const StorageId storage : whole.vanished)
         if (!is_counted(ids, storage))
-          changes.push_back(
-              {storage, history_[storage].alloc, history_[storage].free - 1, -t_.storages[storage].bytes});
+          changes.push_back({storage, flow_.alloc(storage), flow_.free(storage) - 1, -t_.storages[storage].bytes});
     for (const Change& c : changes)
       if (live_.counts(c.storage)) live_.add(c.first, c.last, c.bytes);
     const bool keeps = live_.peak() <= peak_;
@@ -280,8 +279,7 @@ class Planner {
   }
 
   bool vanishes(StorageId storage, std::uint32_t touches) const {
-    const StorageHistory& h = history_[storage];
-    return h.alloc != kNoOp && h.free != kNoOp && h.touches.size() == touches;
+    return flow_.alloc(storage) != kNoOp && flow_.free(storage) != kNoOp && flow_.touches(storage).size() == touches;
   }
 
   // Is it already taken off the live bytes that the storage vanishes?
@@ -294,7 +292,7 @@ class Planner {
 
   const Trace& t_;
   const FusionRules& rules_;
-  const std::vector<StorageHistory> history_;
+  const Dataflow flow_;
   LiveProfile live_;
   const Bytes peak_;
   std::vector<OpId> lives_until_;  // per storage: the last op after which it lives, kNoOp: to the end

@@ -1,7 +1,8 @@
 #include "policies/fusion/fusion_space.h"
 
 #include <algorithm>
-#include <iterator>
+
+#include "policies/trace/shapes.h"
 
 namespace memwall {
 namespace {
@@ -16,12 +17,6 @@ bool holds(const Trace& trace, StorageId storage, std::int64_t wanted) {
   return item == 1 || item == 2 || item == 4 || item == 8 || item == 16;
 }
 
-Shape without_ones(const Shape& shape) {
-  Shape rest;
-  std::copy_if(shape.begin(), shape.end(), std::back_inserter(rest), [](std::int64_t e) { return e != 1; });
-  return rest;
-}
-
 // The axis of `whole` that is missing in `reduced`: the last ones, or the first ones.
 FusionAxis reduced_axis(const Shape& whole, const Shape& reduced) {
   if (whole.size() == reduced.size()) {  // reduced axes stay, with extent 1
@@ -33,7 +28,7 @@ FusionAxis reduced_axis(const Shape& whole, const Shape& reduced) {
     const bool none_behind = known_elements({whole.begin() + static_cast<std::ptrdiff_t>(last) + 1, whole.end()}) <= 1;
     return none_behind ? FusionAxis::inner : none_before ? FusionAxis::outer : FusionAxis::unknown;
   }
-  const Shape all = without_ones(whole), left = without_ones(reduced);
+  const Shape all = squeezed(whole), left = squeezed(reduced);
   if (left.size() >= all.size()) return FusionAxis::unknown;
   const bool leads = std::equal(left.begin(), left.end(), all.begin());
   const bool trails = std::equal(left.rbegin(), left.rend(), all.rbegin());

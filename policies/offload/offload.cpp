@@ -1,6 +1,8 @@
 // Planned offload: what a step does not need on the GPU for a while waits on the host, on NVMe, on
 // a peer GPU or in another tier of the machine. Rhu et al. 2016 (vDNN) for activations, Ren et al. 2021 (ZeRO-Offload)
 // for the optimizer, Rajbhandari et al. 2021 (ZeRO-Infinity) for parameters and NVMe.
+#include <optional>
+
 #include "policies/offload/offload_adam.h"
 #include "policies/offload/offload_residency.h"
 #include "policies/offload/offload_settings.h"
@@ -10,6 +12,8 @@
 namespace memwall {
 namespace {
 
+using Part = OffloadedStep(const Trace&, const Machine&, const Pricer&, const OffloadSettings&);
+
 class Offload : public Rewriter {
  public:
   explicit Offload(const PolicyArguments& arguments) : settings_(offload_settings(arguments)) {}
@@ -17,28 +21,28 @@ class Offload : public Rewriter {
   // The optimizer goes first: it decides whether gradients come back and who updates parameters.
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     const OffloadSettings settings = settings_on(machine, settings_);
-    Trace current = trace;
+    std::optional<Trace> result;
+    const auto offload = [&](Part* part, StorageKind kind) {
+      OffloadedStep step = part(result ? *result : trace, machine, pricer, settings);
+      require_something_moved(step, trace, kind);
+      result = std::move(step.trace);
+    };
     if (settings.optimizer)
-      current = settings.cpu_adam ? offload_optimizer_to_cpu(current, machine, pricer, settings)
-                                  : stream_optimizer_states(current, machine, pricer, settings).trace;
-    if (settings.gradients)
-      current = something_moved(offload_gradients(current, machine, pricer, settings), trace, StorageKind::gradient);
-    if (settings.parameters)
-      current = something_moved(offload_parameters(current, machine, pricer, settings), trace, StorageKind::parameter);
-    if (settings.activations)
-      current =
-          something_moved(offload_activations(current, machine, pricer, settings), trace, StorageKind::activation);
-    return current;
+      result = settings.cpu_adam ? offload_optimizer_to_cpu(trace, machine, pricer, settings)
+                                 : stream_optimizer_states(trace, machine, pricer, settings).trace;
+    if (settings.gradients) offload(offload_gradients, StorageKind::gradient);
+    if (settings.parameters) offload(offload_parameters, StorageKind::parameter);
+    if (settings.activations) offload(offload_activations, StorageKind::activation);
+    return result ? *std::move(result) : trace;
   }
 
  private:
   // Two offloads may share what there is (fraction=0.5 to the host, the rest to a peer). Where the first has
   // taken everything, the second contradicts it: the order of their texts would decide who wins.
-  static Trace something_moved(OffloadedStep part, const Trace& before, StorageKind kind) {
+  static void require_something_moved(const OffloadedStep& part, const Trace& before, StorageKind kind) {
     if (part.storages == 0 && moved_before(before, kind))
       throw UsageError("Policy 'offload': an earlier offload has moved every " + std::string(to_string(kind)) +
                        "; nothing is left for the second. Give it once, or the first a fraction=.");
-    return std::move(part.trace);
   }
 
   OffloadSettings settings_;

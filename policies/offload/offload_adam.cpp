@@ -45,15 +45,14 @@ class CpuOptimizer {
         pricer_(pricer),
         settings_(settings),
         work_settings_(work_tier_settings(settings)),
-        histories_(storage_histories(trace)),
-        runs_(phase_runs(trace)),
-        optimizer_(find_optimizer(trace, histories_, runs_)),
+        flow_(trace),
+        optimizer_(find_optimizer(trace, flow_)),
         edit_(trace, machine.host),
         staging_copies_(edit_, pricer, work_settings_, largest_transfer(trace)) {}
 
   Trace run() {
     refuse_unsuitable();
-    count_ = count_parameters(t_, histories_, optimizer_.steps.front());
+    count_ = count_parameters(t_, flow_, optimizer_.steps.front());
     make_homes();
     remove_device_step();
     for (const OptimizerStep& step : optimizer_.steps) rewrite(step);
@@ -79,7 +78,7 @@ class CpuOptimizer {
       if (step.gradients.empty()) throw UsageError(head + "gradients that the optimizer step reads.");
       if (step.parameters.empty()) throw UsageError(head + "parameters that the optimizer step writes.");
       for (const StorageId id : step.parameters)
-        if (histories_[id].alloc != kNoOp && t_.ops[histories_[id].alloc].added)
+        if (flow_.alloc(id) != kNoOp && t_.ops[flow_.alloc(id)].added)
           throw UsageError(
               "Policy 'offload': the parameters that the optimizer updates are offloaded already; expected "
               "what=optimizer+parameters in one policy.");
@@ -93,14 +92,10 @@ class CpuOptimizer {
   // Where the states live from now on, and what the host keeps of each parameter.
   void make_homes() {
     StagingCopies far(edit_, pricer_, settings_, 0);
-    Bytes reserved = 0;
-    for (StorageId id = 0; id < t_.storages.size(); ++id) {
-      if (t_.storages[id].kind != StorageKind::optimizer_state || t_.places[t_.storages[id].place] != "hbm") continue;
-      far.move_to_far_tier(id);
-      if (t_.storages[id].preexisting) reserved += t_.storages[id].bytes;
-    }
-    Bytes& at_start = edit_.tables().reserved_at_start;
-    at_start = std::max<Bytes>(0, at_start - reserved);
+    for (StorageId id = 0; id < t_.storages.size(); ++id)
+      if (t_.storages[id].kind == StorageKind::optimizer_state && t_.places[t_.storages[id].place] == "hbm")
+        far.move_to_far_tier(id);
+    give_back_reserved(edit_);
     for (const OptimizerStep& step : optimizer_.steps)
       for (const StorageId id : step.parameters)
         if (!sent_from_.contains(id)) add_host_copy(id, far);
@@ -116,8 +111,8 @@ class CpuOptimizer {
     const std::string label = t_.strings[t_.storages[id].label];
     const bool is_master = !masters_are_states() && !swaps_states();
     sent_from_[id] = staging_copies_.buffer(work_settings_.to, sent_bytes(id),
-                                   is_master ? StorageKind::optimizer_state : StorageKind::workspace,
-                                   label + " on " + work_settings_.to);
+                                            is_master ? StorageKind::optimizer_state : StorageKind::workspace,
+                                            label + " on " + work_settings_.to);
     if (!masters_are_states() && swaps_states()) {
       const StorageId master = far.new_far_storage(id, true);
       edit_.tables().storages[master].kind = StorageKind::optimizer_state;
@@ -130,7 +125,7 @@ class CpuOptimizer {
     for (const OptimizerStep& step : optimizer_.steps)
       for (const OpId id : step.ops) edit_.remove(id);
     for (const StorageId id : optimizer_.temporaries)
-      for (const OpId end : {histories_[id].alloc, histories_[id].free})
+      for (const OpId end : {flow_.alloc(id), flow_.free(id)})
         if (end != kNoOp) edit_.remove(end);
   }
 
@@ -160,7 +155,7 @@ class CpuOptimizer {
   StorageId send_gradient(StorageId id, InsertionPoint at, std::map<Bytes, std::vector<StorageId>>& spare) {
     InsertionPoint point = at;
     std::set<std::uint16_t> streams;
-    for (const Touch& touch : histories_[id].touches) {
+    for (const Touch& touch : flow_.touches(id)) {
       if (touch.op >= at.op) break;
       if (!touch.writes || !runs_on_device(t_.ops[touch.op].kind)) continue;
       point = {touch.op, true};
@@ -171,7 +166,7 @@ class CpuOptimizer {
     StorageId buffer = kNoStorage;
     if (free_buffers.empty()) {
       buffer = staging_copies_.buffer(work_settings_.to, bytes, StorageKind::gradient,
-                             t_.strings[t_.storages[id].label] + " on " + work_settings_.to);
+                                      t_.strings[t_.storages[id].label] + " on " + work_settings_.to);
       buffers_[bytes].push_back(buffer);
     } else {
       buffer = free_buffers.back();
@@ -185,7 +180,7 @@ class CpuOptimizer {
   std::set<std::uint16_t> users(const OptimizerStep& step) const {
     std::set<std::uint16_t> streams;
     for (const StorageId id : step.parameters)
-      for (const Touch& touch : histories_[id].touches)
+      for (const Touch& touch : flow_.touches(id))
         if (runs_on_device(t_.ops[touch.op].kind)) streams.insert(t_.ops[touch.op].stream);
     return streams;
   }
@@ -284,10 +279,12 @@ class CpuOptimizer {
     for (const OptimizerStep& step : optimizer_.steps)
       for (const SubGroup& group : divide(step)) largest = std::max(largest, group.state_bytes);
     for (std::uint32_t i = 0; i < settings_.staging; ++i)
-      stages_.push_back(staging_copies_.buffer(work_settings_.to, largest, StorageKind::workspace, "optimizer swap buffer"));
+      stages_.push_back(
+          staging_copies_.buffer(work_settings_.to, largest, StorageKind::workspace, "optimizer swap buffer"));
   }
 
-  void compute_from_nvme(const std::vector<SubGroup>& groups, InsertionPoint at, const std::map<StorageId, StorageId>& on_host) {
+  void compute_from_nvme(const std::vector<SubGroup>& groups, InsertionPoint at,
+                         const std::map<StorageId, StorageId>& on_host) {
     std::vector<std::uint32_t> read(groups.size()), written(groups.size());
     const auto stage = [&](std::size_t k) { return stages_[k % stages_.size()]; };
     if (settings_.pipeline) read[0] = swap(groups[0], at, stage(0), true);
@@ -352,8 +349,7 @@ class CpuOptimizer {
   const Pricer& pricer_;
   const OffloadSettings& settings_;
   const OffloadSettings work_settings_;
-  std::vector<StorageHistory> histories_;
-  PhaseRuns runs_;
+  Dataflow flow_;
   Optimizer optimizer_;
   TraceEdit edit_;
   StagingCopies staging_copies_;  // between device and host

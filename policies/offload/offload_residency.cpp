@@ -1,6 +1,7 @@
 #include "policies/offload/offload_residency.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "policies/offload/offload_transfer_schedule.h"
@@ -11,16 +12,20 @@ namespace {
 
 // What every part needs to know about the trace.
 struct StepAnalysis {
-  explicit StepAnalysis(const Trace& t) : trace(t), histories(storage_histories(t)), runs(phase_runs(t)) {}
+  StepAnalysis(const Trace& t, const Machine& m, const Pricer& p, const OffloadSettings& s)
+      : trace(t), machine(m), pricer(p), settings(s), flow(t) {}
 
   const Trace& trace;
-  std::vector<StorageHistory> histories;
-  PhaseRuns runs;
+  const Machine& machine;
+  const Pricer& pricer;
+  const OffloadSettings& settings;
+  Dataflow flow;
 
-  RunKind kind_of(OpId op) const { return runs.runs[runs.run_of[op]].kind; }
+  RunKind kind_of(OpId op) const { return flow.phases().kind(op); }
   bool on_device(StorageId id) const { return trace.places[trace.storages[id].place] == "hbm"; }
   bool touched_by_device_only(StorageId id) const {
-    return std::all_of(histories[id].touches.begin(), histories[id].touches.end(),
+    const auto touches = flow.touches(id);
+    return std::all_of(touches.begin(), touches.end(),
                        [this](const Touch& t) { return runs_on_device(trace.ops[t.op].kind); });
   }
 };
@@ -51,7 +56,7 @@ struct Candidates {
 // The first `fraction` of the bytes, in the order of first touch.
 void take_fraction(const StepAnalysis& analysis, std::vector<TransferSchedule>& schedules, double fraction) {
   std::stable_sort(schedules.begin(), schedules.end(), [&](const TransferSchedule& a, const TransferSchedule& b) {
-    return analysis.histories[a.storage].touches.front().op < analysis.histories[b.storage].touches.front().op;
+    return analysis.flow.touches(a.storage).front().op < analysis.flow.touches(b.storage).front().op;
   });
   double total = 0, sum = 0;
   const auto bytes = [&](const TransferSchedule& j) {
@@ -64,29 +69,27 @@ void take_fraction(const StepAnalysis& analysis, std::vector<TransferSchedule>& 
   schedules.resize(count);
 }
 
-// Device memory that the trace says was reserved at the start shrinks by what now starts elsewhere.
-void give_back_reserved(Trace& t, const Trace& base) {
-  if (t.reserved_at_start == 0) return;
-  for (std::size_t i = 0; i < base.storages.size(); ++i) {
-    const bool was = base.storages[i].preexisting && base.places[base.storages[i].place] == "hbm";
-    const bool is = t.storages[i].preexisting && t.places[t.storages[i].place] == "hbm";
-    if (was && !is) t.reserved_at_start = std::max<Bytes>(0, t.reserved_at_start - base.storages[i].bytes);
-  }
-}
-
-OffloadedStep finish(TraceEdit&& edit, const Trace& base, const TransferSummary& summary, const std::string& what,
-                     const OffloadSettings& settings) {
-  OffloadedStep result{std::move(edit).apply(), summary.storages};
-  give_back_reserved(result.trace, base);
-  result.trace.notes.push_back(summary.sentence(what, settings.to));
-  return result;
+// The trace with the transfers of the candidates that are taken. `prepare` goes first.
+OffloadedStep transfer(const StepAnalysis& analysis, Candidates candidates, const std::string& what,
+                       const std::string& expected, bool keep_last,
+                       const std::function<void(TraceEdit&, std::vector<TransferSchedule>&)>& prepare = {}) {
+  const OffloadSettings& settings = analysis.settings;
+  if (candidates.schedules.empty()) refuse(analysis, settings, candidates, what, expected);
+  take_fraction(analysis, candidates.schedules, settings.fraction);
+  TraceEdit edit(analysis.trace, analysis.machine.host);
+  if (prepare) prepare(edit, candidates.schedules);
+  const TransferSummary summary =
+      insert_transfers(edit, analysis.pricer, settings, analysis.flow, std::move(candidates.schedules), keep_last);
+  give_back_reserved(edit);
+  edit.tables().notes.push_back(summary.sentence(what, settings.to));
+  return {std::move(edit).apply(), summary.storages};
 }
 
 // The intervals of a storage whose touches are cut where the run changes.
-std::vector<ResidencyInterval> intervals_by_run(const StepAnalysis& analysis, const std::vector<Touch>& touches) {
+std::vector<ResidencyInterval> intervals_by_run(const StepAnalysis& analysis, std::span<const Touch> touches) {
   std::vector<ResidencyInterval> intervals;
   for (std::size_t i = 0; i < touches.size(); ++i) {
-    if (i == 0 || analysis.runs.run_of[touches[i].op] != analysis.runs.run_of[touches[i - 1].op])
+    if (i == 0 || analysis.flow.phases().of(touches[i].op) != analysis.flow.phases().of(touches[i - 1].op))
       intervals.push_back({i, i, i > 0 && touches[i].writes && !touches[i].reads});
     intervals.back().last = i;
   }
@@ -110,12 +113,12 @@ class WindowCutter {
   WindowCutter(const StepAnalysis& analysis, const std::vector<TransferSchedule>& schedules, std::uint32_t distance)
       : analysis_(analysis), distance_(distance) {
     for (const TransferSchedule& j : schedules)
-      for (const Touch& t : analysis.histories[j.storage].touches) sequence_.emplace_back(t.op, j.storage);
+      for (const Touch& t : analysis.flow.touches(j.storage)) sequence_.emplace_back(t.op, j.storage);
     std::sort(sequence_.begin(), sequence_.end());
   }
 
   std::vector<ResidencyInterval> cut(StorageId storage, const std::set<OpId>& breaks) const {
-    const std::vector<Touch>& touches = analysis_.histories[storage].touches;
+    std::span<const Touch> touches = analysis_.flow.touches(storage);
     std::vector<ResidencyInterval> intervals;
     bool open = false;
     for (std::size_t i = 0; i < touches.size(); ++i) {
@@ -153,7 +156,7 @@ void adopt_update(TraceEdit& edit, const StepAnalysis& analysis, const OffloadSe
     return;
   }
   if (!first) return;
-  for (const Touch& touch : analysis.histories[source].touches) edit.repoint(touch.op, source, schedule.storage);
+  for (const Touch& touch : analysis.flow.touches(source)) edit.repoint(touch.op, source, schedule.storage);
   edit.tables().storages[source].preexisting = false;
 }
 
@@ -162,7 +165,7 @@ void cut_into_intervals(TraceEdit& edit, const StepAnalysis& analysis, const Off
   const WindowCutter cutter(analysis, schedules, settings.prefetch);
   for (TransferSchedule& schedule : schedules) {
     std::set<OpId> updates;
-    for (const Touch& touch : analysis.histories[schedule.storage].touches) {
+    for (const Touch& touch : analysis.flow.touches(schedule.storage)) {
       const StorageId source = update_source(analysis.trace, touch, schedule.storage,
                                              settings.through.empty() ? settings.to : settings.through);
       if (source == kNoStorage) continue;
@@ -179,36 +182,32 @@ void cut_into_intervals(TraceEdit& edit, const StepAnalysis& analysis, const Off
 // Storages of a kind that live far and are lent to the device.
 OffloadedStep lend(const Trace& trace, const Machine& machine, const Pricer& pricer, const OffloadSettings& settings,
                    StorageKind kind, const std::string& what, Bytes min_bytes) {
-  const StepAnalysis analysis(trace);
+  const StepAnalysis analysis(trace, machine, pricer, settings);
   Candidates candidates;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
-    const StorageHistory& history = analysis.histories[id];
-    if (trace.storages[id].kind != kind || !analysis.on_device(id) || history.touches.empty()) continue;
+    const std::span<const Touch> touches = analysis.flow.touches(id);
+    if (trace.storages[id].kind != kind || !analysis.on_device(id) || touches.empty()) continue;
     if (!analysis.touched_by_device_only(id)) continue;
-    if (history.alloc != kNoOp && trace.ops[history.alloc].added) continue;  // a policy's own copy on the device
+    if (analysis.flow.alloc(id) != kNoOp && trace.ops[analysis.flow.alloc(id)].added)
+      continue;  // a policy's own copy on the device
     candidates.add(analysis, {id, Home::far, {}, {}}, min_bytes);
   }
-  if (candidates.schedules.empty())
-    refuse(analysis, settings, candidates, what, "storages of that kind that kernels touch");
-  take_fraction(analysis, candidates.schedules, settings.fraction);
-  TraceEdit edit(trace, machine.host);
-  cut_into_intervals(edit, analysis, settings, candidates.schedules);
-  const TransferSummary summary = insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs,
-                                                   std::move(candidates.schedules), false);
-  return finish(std::move(edit), trace, summary, what, settings);
+  return transfer(analysis, std::move(candidates), what, "storages of that kind that kernels touch", false,
+                  [&](TraceEdit& edit, auto& schedules) { cut_into_intervals(edit, analysis, settings, schedules); });
 }
 
 // The last touch of the run in which the storage is made, or nothing if no backward pass follows.
-bool crosses_to_backward(const StepAnalysis& analysis, const std::vector<Touch>& touches, std::size_t& last_forward) {
+bool crosses_to_backward(const StepAnalysis& analysis, std::span<const Touch> touches, std::size_t& last_forward) {
   if (touches.empty() || !touches.front().writes || analysis.kind_of(touches.front().op) != RunKind::forward)
     return false;
-  const std::uint32_t run = analysis.runs.run_of[touches.front().op];
+  const std::uint32_t run = analysis.flow.phases().of(touches.front().op);
   last_forward = 0;
-  while (last_forward + 1 < touches.size() && analysis.runs.run_of[touches[last_forward + 1].op] == run) ++last_forward;
+  while (last_forward + 1 < touches.size() && analysis.flow.phases().of(touches[last_forward + 1].op) == run)
+    ++last_forward;
   return last_forward + 1 < touches.size() && analysis.kind_of(touches[last_forward + 1].op) == RunKind::backward;
 }
 
-bool copied_away(const StepAnalysis& analysis, const std::vector<Touch>& touches) {
+bool copied_away(const StepAnalysis& analysis, std::span<const Touch> touches) {
   return std::any_of(touches.begin(), touches.end(), [&](const Touch& t) {
     const Op& op = analysis.trace.ops[t.op];
     return op.kind == OpKind::copy && op.added && t.reads && analysis.trace.places[op.to] != "hbm";
@@ -219,59 +218,51 @@ bool copied_away(const StepAnalysis& analysis, const std::vector<Touch>& touches
 
 OffloadedStep offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
                                   const OffloadSettings& settings) {
-  const StepAnalysis analysis(trace);
+  const StepAnalysis analysis(trace, machine, pricer, settings);
   Candidates candidates;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
     const Storage& s = trace.storages[id];
-    const StorageHistory& history = analysis.histories[id];
+    const std::span<const Touch> touches = analysis.flow.touches(id);
     const bool wanted = s.kind == StorageKind::activation || (settings.inputs && s.kind == StorageKind::input);
     std::size_t last_forward = 0;
-    if (!wanted || !analysis.on_device(id) || history.alloc == kNoOp || !analysis.touched_by_device_only(id)) continue;
-    if (!crosses_to_backward(analysis, history.touches, last_forward)) continue;
-    candidates.add(
-        analysis,
-        {id, Home::device, {{0, last_forward, false}, {last_forward + 1, history.touches.size() - 1, false}}, {}},
-        settings.min_bytes);
+    if (!wanted || !analysis.on_device(id) || analysis.flow.alloc(id) == kNoOp || !analysis.touched_by_device_only(id))
+      continue;
+    if (!crosses_to_backward(analysis, touches, last_forward)) continue;
+    candidates.add(analysis,
+                   {id, Home::device, {{0, last_forward, false}, {last_forward + 1, touches.size() - 1, false}}, {}},
+                   settings.min_bytes);
   }
-  if (candidates.schedules.empty())
-    refuse(analysis, settings, candidates, "activations",
-           "storages of kind activation that forward makes and backward reads");
-  take_fraction(analysis, candidates.schedules, settings.fraction);
-  TraceEdit edit(trace, machine.host);
-  const TransferSummary summary = insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs,
-                                                   std::move(candidates.schedules), true);
-  return finish(std::move(edit), trace, summary, "activations", settings);
+  return transfer(analysis, std::move(candidates), "activations",
+                  "storages of kind activation that forward makes and backward reads", true);
 }
 
 OffloadedStep offload_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
                                 const OffloadSettings& settings) {
-  const StepAnalysis analysis(trace);
+  const StepAnalysis analysis(trace, machine, pricer, settings);
   Candidates candidates;
   bool gone = false;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
-    const StorageHistory& history = analysis.histories[id];
-    if (trace.storages[id].kind != StorageKind::gradient || !analysis.on_device(id) || history.alloc == kNoOp) continue;
-    if (history.touches.empty() || !analysis.touched_by_device_only(id)) continue;
-    std::vector<ResidencyInterval> intervals = intervals_by_run(analysis, history.touches);
-    const bool taken = copied_away(analysis, history.touches);
+    const std::span<const Touch> touches = analysis.flow.touches(id);
+    if (trace.storages[id].kind != StorageKind::gradient || !analysis.on_device(id) || analysis.flow.alloc(id) == kNoOp)
+      continue;
+    if (touches.empty() || !analysis.touched_by_device_only(id)) continue;
+    std::vector<ResidencyInterval> intervals = intervals_by_run(analysis, touches);
+    const bool taken = copied_away(analysis, touches);
     if (!taken && intervals.size() == 1) continue;  // nobody reads it again in this trace
     gone = gone || taken;
     candidates.add(analysis, {id, taken ? Home::gone : Home::device, std::move(intervals), {}}, settings.min_bytes);
   }
-  if (candidates.schedules.empty())
-    refuse(analysis, settings, candidates, "gradients",
-           "gradients that backward allocates (zero_grad(set_to_none=True)) and an optimizer reads");
-  take_fraction(analysis, candidates.schedules, settings.fraction);
-  TraceEdit edit(trace, machine.host);
-  const TransferSummary summary = insert_transfers(edit, pricer, settings, analysis.histories, analysis.runs,
-                                                   std::move(candidates.schedules), false);
-  for (StorageId id = 0; gone && id < trace.storages.size(); ++id) {  // what the step before would have left behind
-    const Storage& s = trace.storages[id];
-    if (s.kind != StorageKind::gradient || !s.preexisting || !analysis.histories[id].touches.empty()) continue;
-    edit.tables().storages[id].preexisting = false;
-    if (analysis.histories[id].free != kNoOp) edit.remove(analysis.histories[id].free);
-  }
-  return finish(std::move(edit), trace, summary, "gradients", settings);
+  const auto forget_earlier = [&](TraceEdit& edit, auto&) {  // what the step before would have left behind
+    for (StorageId id = 0; gone && id < trace.storages.size(); ++id) {
+      const Storage& s = trace.storages[id];
+      if (s.kind != StorageKind::gradient || !s.preexisting || !analysis.flow.touches(id).empty()) continue;
+      edit.tables().storages[id].preexisting = false;
+      if (analysis.flow.free(id) != kNoOp) edit.remove(analysis.flow.free(id));
+    }
+  };
+  return transfer(analysis, std::move(candidates), "gradients",
+                  "gradients that backward allocates (zero_grad(set_to_none=True)) and an optimizer reads", false,
+                  forget_earlier);
 }
 
 OffloadedStep offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,

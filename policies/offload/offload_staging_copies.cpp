@@ -1,5 +1,7 @@
 #include "policies/offload/offload_staging_copies.h"
 
+#include <algorithm>
+
 namespace memwall {
 
 StagingCopies::StagingCopies(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings, Bytes largest)
@@ -83,7 +85,8 @@ void StagingCopies::add_copy(InsertionPoint point, StorageId from, StorageId to,
   edit_.insert(point, op, {{from, 0, Access::read}, {to, 0, Access::write}});
 }
 
-std::uint32_t StagingCopies::send(InsertionPoint point, StorageId device, StorageId far, const std::vector<std::uint16_t>& streams) {
+std::uint32_t StagingCopies::send(InsertionPoint point, StorageId device, StorageId far,
+                                  const std::vector<std::uint16_t>& streams) {
   const std::uint16_t out = out_stream(device);
   bytes_out_ += edit_.tables().storages[device].bytes;
   for (const std::uint16_t user : streams)
@@ -132,6 +135,17 @@ void StagingCopies::write_from_staging(InsertionPoint point, StorageId stage, St
   const std::uint16_t writer = edit_.stream("offload write", StreamRole::storage, device_of(far));
   add_copy(point, stage, far, writer);
   arrived_[far] = edit_.record(point, writer);
+}
+
+void give_back_reserved(TraceEdit& edit) {
+  const Trace& base = edit.base();
+  Trace& t = edit.tables();
+  if (t.reserved_at_start == 0) return;
+  for (std::size_t i = 0; i < base.storages.size(); ++i) {
+    const bool was = base.storages[i].preexisting && base.places[base.storages[i].place] == "hbm";
+    const bool is = t.storages[i].preexisting && t.places[t.storages[i].place] == "hbm";
+    if (was && !is) t.reserved_at_start = std::max<Bytes>(0, t.reserved_at_start - base.storages[i].bytes);
+  }
 }
 
 }  // namespace memwall

@@ -1,4 +1,5 @@
-// Copies storages between device memory and the tier they are offloaded to, through staging buffers where it takes them.
+// Copies storages between device memory and the tier they are offloaded to, through staging buffers where it takes
+// them.
 //
 // To the host or a peer it is one copy; to NVMe, and wherever the settings stage copies on their way, a copy into
 // pinned host memory and a write, and the reverse on the way back. Pinned copies run on streams of their own, one per
@@ -72,5 +73,8 @@ class StagingCopies {
   std::size_t write_turn_ = 0, read_turn_ = 0;
   std::map<StorageId, std::uint32_t> arrived_;  // far storage -> event of its newest content
 };
+
+// Device memory that the trace says was reserved at the start shrinks by what now starts elsewhere.
+void give_back_reserved(TraceEdit& edit);
 
 }  // namespace memwall

@@ -26,13 +26,11 @@ struct Action {
 
 class TransferScheduler {
  public:
-  TransferScheduler(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
-                    const std::vector<StorageHistory>& histories, const PhaseRuns& runs,
+  TransferScheduler(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings, const Dataflow& flow,
                     std::vector<TransferSchedule> schedules, bool keep_last)
       : edit_(edit),
         settings_(settings),
-        histories_(histories),
-        runs_(runs),
+        flow_(flow),
         schedules_(std::move(schedules)),
         keep_last_(keep_last),
         states_(schedules_.size()),
@@ -71,7 +69,7 @@ class TransferScheduler {
     return bytes;
   }
 
-  const std::vector<Touch>& touches(std::uint32_t j) const { return histories_[schedules_[j].storage].touches; }
+  std::span<const Touch> touches(std::uint32_t j) const { return flow_.touches(schedules_[j].storage); }
   OpId first_op(std::uint32_t j, std::size_t v) const { return touches(j)[schedules_[j].intervals[v].first].op; }
   OpId last_op(std::uint32_t j, std::size_t v) const { return touches(j)[schedules_[j].intervals[v].last].op; }
   bool offloads_after(std::uint32_t j, std::size_t v) const {
@@ -84,10 +82,10 @@ class TransferScheduler {
         if (offloads_after(j, v)) actions_.push_back({{last_op(j, v), true}, Action::Kind::leave, j, v, 0});
     std::sort(actions_.begin(), actions_.end(), [](const Action& a, const Action& b) { return a.key() < b.key(); });
     for (std::size_t i = 0; i < actions_.size(); ++i) {
-      const std::uint32_t run = runs_.run_of[actions_[i].point.op];
+      const std::uint32_t run = flow_.phases().of(actions_[i].point.op);
       const std::size_t ahead = i + settings_.buffers;  // whose departure completes this one's
-      const bool in_flight = ahead >= actions_.size() || runs_.run_of[actions_[ahead].point.op] != run;
-      if (i + 1 == actions_.size() || runs_.run_of[actions_[i + 1].point.op] != run)
+      const bool in_flight = ahead >= actions_.size() || flow_.phases().of(actions_[ahead].point.op) != run;
+      if (i + 1 == actions_.size() || flow_.phases().of(actions_[i + 1].point.op) != run)
         last_offload_.insert(actions_[i].key());
       if (in_flight && keep_last_) states_[actions_[i].schedule].kept = true;
     }
@@ -104,7 +102,7 @@ class TransferScheduler {
       for (std::uint32_t v = schedules_[j].home == Home::far ? 0 : 1; v < schedules_[j].intervals.size(); ++v) {
         const ResidencyInterval& interval = schedules_[j].intervals[v];
         for (std::size_t i = interval.first; i <= interval.last; ++i)
-          if (i == interval.first || runs_.run_of[touches(j)[i].op] != runs_.run_of[touches(j)[i - 1].op])
+          if (i == interval.first || flow_.phases().of(touches(j)[i].op) != flow_.phases().of(touches(j)[i - 1].op))
             units.insert(touches(j)[i].op);
       }
     return units;
@@ -122,7 +120,7 @@ class TransferScheduler {
     for (const auto& [j, v] : returns) {
       const OpId needed = first_op(j, v);
       const auto unit = static_cast<std::size_t>(std::lower_bound(order.begin(), order.end(), needed) - order.begin());
-      const OpId run_begin = entry(runs_.runs[runs_.run_of[needed]]);
+      const OpId run_begin = entry(flow_.phases().run(needed));
       InsertionPoint point{unit >= settings_.prefetch ? order[unit - settings_.prefetch] : run_begin, false};
       if (schedules_[j].home == Home::device && point.op < run_begin) point.op = run_begin;
       point = clamp(point, j, v, needed);
@@ -148,12 +146,12 @@ class TransferScheduler {
     };
     if (v > 0) {
       later({last_op(j, v - 1), true});
-      const std::vector<Touch>& all = touches(j);
+      const std::span<const Touch> all = touches(j);
       for (std::size_t i = schedules_[j].intervals[v - 1].last + 1; i < schedules_[j].intervals[v].first; ++i)
         later({all[i].op, true});
     } else {
       for (std::size_t i = 0; i < schedules_[j].intervals[0].first; ++i) later({touches(j)[i].op, true});
-      if (histories_[schedules_[j].storage].alloc != kNoOp) later({histories_[schedules_[j].storage].alloc, true});
+      if (const OpId alloc = flow_.alloc(schedules_[j].storage); alloc != kNoOp) later({alloc, true});
     }
     if (point.op > needed || (point.op == needed && point.after)) point = {needed, false};
     return point;
@@ -299,7 +297,7 @@ class TransferScheduler {
     const State& s = states_[j];
     const TransferSchedule& schedule = schedules_[j];
     if (s.kept || schedule.home == Home::far) return;
-    const OpId freed = histories_[schedule.storage].free;
+    const OpId freed = flow_.free(schedule.storage);
     const InsertionPoint end{freed != kNoOp ? freed : touches(j).back().op, true};
     if (schedule.home == Home::gone) {
       if (freed != kNoOp) edit_.remove(freed);
@@ -323,8 +321,7 @@ class TransferScheduler {
 
   TraceEdit& edit_;
   const OffloadSettings& settings_;
-  const std::vector<StorageHistory>& histories_;
-  const PhaseRuns& runs_;
+  const Dataflow& flow_;
   std::vector<TransferSchedule> schedules_;
   bool keep_last_;
   std::vector<State> states_;
@@ -348,9 +345,8 @@ std::string TransferSummary::sentence(const std::string& what, const std::string
 }
 
 TransferSummary insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
-                                 const std::vector<StorageHistory>& histories, const PhaseRuns& runs,
-                                 std::vector<TransferSchedule> schedules, bool keep_last) {
-  return TransferScheduler(edit, pricer, settings, histories, runs, std::move(schedules), keep_last).run();
+                                 const Dataflow& flow, std::vector<TransferSchedule> schedules, bool keep_last) {
+  return TransferScheduler(edit, pricer, settings, flow, std::move(schedules), keep_last).run();
 }
 
 }  // namespace memwall

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "policies/offload/offload_staging_copies.h"
-#include "policies/trace/storage_history.h"
+#include "policies/trace/dataflow.h"
 #include "policies/trace/trace_edit.h"
 
 namespace memwall {
 
 // Consecutive touches of a storage during which it stays on the device. Indices into
-// StorageHistory::touches, both inclusive.
+// Dataflow::touches, both inclusive.
 struct ResidencyInterval {
   std::size_t first = 0, last = 0;
   bool fresh = false;  // begins with a write of the whole content: nothing to fetch
@@ -40,8 +40,8 @@ struct Refresh {
 struct TransferSchedule {
   StorageId storage = kNoStorage;
   Home home = Home::device;
-  std::vector<ResidencyInterval> intervals;       // at least one; ascending
-  std::vector<Refresh> refreshes;  // home far, copies staged: written on from pinned host memory
+  std::vector<ResidencyInterval> intervals;  // at least one; ascending
+  std::vector<Refresh> refreshes;            // home far, copies staged: written on from pinned host memory
 };
 
 struct TransferSummary {
@@ -54,10 +54,8 @@ struct TransferSummary {
 };
 
 // Adds to `edit` what the schedules need. With `keep_last`, the last `settings.buffers` departures of
-// a run stay on the device. REQUIRES: the schedules' storages are distinct, histories and runs are of
-// edit.base().
+// a run stay on the device. REQUIRES: the schedules' storages are distinct, `flow` is of edit.base().
 TransferSummary insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
-                                const std::vector<StorageHistory>& histories, const PhaseRuns& runs,
-                                std::vector<TransferSchedule> schedules, bool keep_last);
+                                 const Dataflow& flow, std::vector<TransferSchedule> schedules, bool keep_last);
 
 }  // namespace memwall

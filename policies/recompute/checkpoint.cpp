@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "policies/recompute/recompute.h"
+#include "policies/trace/operator_name.h"
 #include "policies/trace/segments.h"
 #include "sim/byte_units.h"
 #include "sim/error.h"
@@ -120,7 +121,7 @@ class Checkpoint : public Rewriter {
         if (s_.mode == "modules")
           known.insert(trace.strings[op.module]);
         else
-          known.insert(plain_operator_name(trace.strings[op.operator_name != 0 ? op.operator_name : op.name]));
+          known.insert(plain_operator_name(operator_of(trace, op)));
       }
     known.erase("");
     const std::vector<std::string> names(known.begin(), known.end());

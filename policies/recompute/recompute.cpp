@@ -5,133 +5,91 @@
 #include <set>
 #include <utility>
 
-#include "sim/trace/trace_builder.h"
+#include "policies/trace/trace_edit.h"
 
 namespace memwall {
 namespace {
 
 class RecomputeWriter {
  public:
-  RecomputeWriter(const Trace& trace, const Dataflow& flow, const RecomputePlan& plan, const Machine& machine)
-      : t_(trace),
-        flow_(flow),
-        machine_(machine),
-        b_(TraceBuilder::like(trace)),
-        replacement_(trace.storages.size(), kNoStorage),
-        clone_(trace.storages.size(), kNoStorage),
-        removed_(trace.ops.size(), false),
-        new_id_(trace.ops.size(), kNoOp),
-        end_of_(trace.ops.size(), kNoOp),
-        last_on_thread_(trace.threads.size(), kNoOp) {
-    for (const UnitPlan& unit : plan.units) place(unit);
-    for (StorageId s = 0; s < plan.kept_until.size(); ++s) {
-      const OpId free = flow.free(s);
-      if (plan.kept_until[s] == 0 || free >= plan.kept_until[s]) continue;
-      removed_[free] = true;
-      at_[plan.kept_until[s]].late_frees.push_back(s);
-    }
-  }
+  RecomputeWriter(const Trace& trace, const Dataflow& flow, const Machine& machine)
+      : t_(trace), flow_(flow), edit_(trace, machine.host), clone_(trace.storages.size(), kNoStorage) {}
 
-  Trace run() && {
-    auto next = at_.begin();
-    std::vector<OpId> begins(t_.ops.size() + 1);
-    for (OpId id = 0; id < t_.ops.size(); ++id) {
-      const Changes* changes = next != at_.end() && next->first == id ? &(next++)->second : nullptr;
-      begins[id] = static_cast<OpId>(b_.trace().ops.size());
-      if (changes != nullptr) {
-        for (const UnitPlan* unit : changes->reruns) rerun(*unit);
-        for (const StorageId s : changes->late_frees) free(s, s, id);
-      }
-      keep(id);
-      if (changes != nullptr)
-        for (const StorageId s : changes->early_frees) free(s, s, id);
-      end_of_[id] = t_.ops[id].thread < last_on_thread_.size() ? last_on_thread_[t_.ops[id].thread] : kNoOp;
+  Trace run(const RecomputePlan& plan) && {
+    std::vector<const UnitPlan*> reruns;
+    for (const UnitPlan& unit : plan.units) {
+      drop(unit);
+      if (!unit.rerun.empty()) reruns.push_back(&unit);
     }
-    begins[t_.ops.size()] = static_cast<OpId>(b_.trace().ops.size());
-    for (const Step& step : t_.steps) {
-      const OpId first = step.first < t_.ops.size() ? new_id_[step.first] : begins[step.first];
-      b_.trace().steps.push_back({step.name, first, begins[step.last]});
+    std::stable_sort(reruns.begin(), reruns.end(),
+                     [](const UnitPlan* a, const UnitPlan* b) { return a->position < b->position; });
+    for (const UnitPlan* unit : reruns) rerun(*unit);
+    for (StorageId s = 0; s < plan.kept_until.size(); ++s) {
+      const OpId free_op = flow_.free(s);
+      if (plan.kept_until[s] == 0 || free_op >= plan.kept_until[s]) continue;
+      leave_out(free_op);
+      free(s, s, {plan.kept_until[s], false});
     }
-    return std::move(b_).finish();
+    return std::move(edit_).apply();
   }
 
  private:
-  // What happens beside one op of the base trace.
-  struct Changes {
-    std::vector<const UnitPlan*> reruns;  // before it
-    std::vector<StorageId> late_frees;    // before it, after the re-runs
-    std::vector<StorageId> early_frees;   // after it
-  };
-
   bool is_read_by_backward(const UnitPlan& unit, StorageId s) const {
     return !unit.rerun.empty() && flow_.touches(s).back().op >= unit.position;
   }
 
-  void place(const UnitPlan& unit) {
-    if (!unit.rerun.empty()) at_[unit.position].reruns.push_back(&unit);
+  // Frees what the unit drops after its last use in forward.
+  void drop(const UnitPlan& unit) {
     for (const StorageId s : unit.dropped) {
       const auto touches = flow_.touches(s);
       const bool again = is_read_by_backward(unit, s);
       OpId last = touches.front().op;
-      for (const Dataflow::Touch& touch : touches)
+      for (const Touch& touch : touches)
         if (!again || touch.op < unit.position) last = touch.op;
       while (last + 1 < t_.ops.size() && t_.ops[last + 1].graph_member) ++last;
-      at_[last].early_frees.push_back(s);
-      if (!again) removed_[flow_.free(s)] = true;
+      free(s, s, {last, true});
+      if (!again) leave_out(flow_.free(s));
     }
   }
 
-  OpId append(const Op& op, std::span<const Use> uses = {}) {
-    const OpId id = b_.append(op, uses);
-    if (op.thread < last_on_thread_.size() && !op.placed && !op.graph_member) last_on_thread_[op.thread] = id;
-    return id;
+  // The call is gone, the host time before it is not.
+  void leave_out(OpId id) {
+    const Op& op = t_.ops[id];
+    if (op.host_gap.count() == 0) return edit_.remove(id);
+    Op mark;
+    mark.phase = op.phase;
+    mark.thread = op.thread;
+    mark.host_gap = op.host_gap;
+    edit_.replace(id, mark);
   }
 
-  // An op of the base trace, renumbered; backward reads go to what the re-run made.
-  void keep(OpId id) {
-    Op op = t_.ops[id];
-    if (removed_[id]) {
-      // The call is gone, the host time before it is not.
-      if (op.host_gap.count() == 0) return;
-      Op mark;
-      mark.phase = op.phase;
-      mark.thread = op.thread;
-      mark.host_gap = op.host_gap;
-      new_id_[id] = append(mark);
-      return;
-    }
-    if (op.kind == OpKind::free && replacement_[op.target] != kNoStorage) op.target = replacement_[op.target];
-    if (op.kind == OpKind::hand_over) op.target = end_of_[op.target];
-    if (op.source != kNoOp) op.source = new_id_[op.source];
-    uses_.assign(t_.uses_of(t_.ops[id]).begin(), t_.uses_of(t_.ops[id]).end());
-    for (Use& use : uses_)
-      if (replacement_[use.storage] != kNoStorage) use = {replacement_[use.storage], TraceBuilder::kLatest, use.access};
-    new_id_[id] = append(op, uses_);
+  void append(const Op& op, std::vector<Use> uses = {}) {
+    edit_.insert_complete({unit_->position, false}, op, std::move(uses));
   }
 
-  // Frees `s` as its original was freed, beside base op `beside`.
-  void free(StorageId original, StorageId s, OpId beside) {
+  // Frees `s` as its original was freed.
+  void free(StorageId original, StorageId s, InsertionPoint point) {
     Op op;
     op.kind = OpKind::free;
     op.target = s;
     op.stream = t_.storages[original].stream;
     const OpId alloc = flow_.alloc(original);
-    const Op& neighbour = t_.ops[beside];
+    const Op& neighbour = t_.ops[point.op];
     op.thread = neighbour.graph_member || neighbour.placed ? t_.ops[alloc].thread : neighbour.thread;
     op.phase = neighbour.phase;
     op.module = neighbour.module;
     op.origin = Origin::modelled;
     op.added = true;
     if (const OpId was = flow_.free(original); was != kNoOp) op.host_cost = t_.ops[was].host_cost;
-    append(op);
+    edit_.insert_complete(point, op);
   }
 
   StorageId make_clone(StorageId s) {
     Storage storage = t_.storages[s];
     if (storage.preexisting) storage.kind = StorageKind::workspace;
     storage.preexisting = false;
-    b_.trace().storages.push_back(storage);
-    clone_[s] = static_cast<StorageId>(b_.trace().storages.size() - 1);
+    edit_.tables().storages.push_back(storage);
+    clone_[s] = static_cast<StorageId>(edit_.tables().storages.size() - 1);
     made_.push_back(s);
     return clone_[s];
   }
@@ -164,6 +122,7 @@ class RecomputeWriter {
 
   // The unit's host program once more, before base op `unit.position`.
   void rerun(const UnitPlan& unit) {
+    unit_ = &unit;
     thread_ = t_.ops[unit.position].thread;
     gap_ = {};
     made_.clear();
@@ -189,12 +148,19 @@ class RecomputeWriter {
     for (const StorageId s : made_) {
       if (clone_[s] == kNoStorage) continue;  // freed by the re-run
       if (is_output(unit, s))
-        replacement_[s] = clone_[s];
+        put_back(s, clone_[s]);
       else
-        free(s, clone_[s], unit.position);
+        free(s, clone_[s], {unit.position, false});
       clone_[s] = kNoStorage;
     }
     join_streams(unit, streams);
+  }
+
+  // Backward reads, and frees, what the re-run made.
+  void put_back(StorageId s, StorageId clone) {
+    for (const Touch& touch : flow_.touches(s))
+      if (touch.op >= unit_->position) edit_.repoint(touch.op, s, clone);
+    edit_.repoint(flow_.free(s), s, clone);
   }
 
   // Where the re-run begins: its first op, or the allocs right before that are its own.
@@ -229,17 +195,17 @@ class RecomputeWriter {
         continue;
       }
       const OpId writer = flow_.writer(use.storage, use.version);
-      const bool again = writer != kNoOp && std::binary_search(unit.rerun.begin(), unit.rerun.end(), writer);
-      use = {again ? clone_[use.storage] : use.storage, TraceBuilder::kLatest, Access::read};
+      if (writer != kNoOp && std::binary_search(unit.rerun.begin(), unit.rerun.end(), writer))
+        use.storage = clone_[use.storage];
     }
     for (Use& use : uses)
-      if (use.access == Access::write) use = {clone_[use.storage], 0, Access::write};
+      if (use.access == Access::write) use.storage = clone_[use.storage];
     Op op = original;
     op.phase = Phase::recompute;
     op.thread = thread_;
-    op.source = new_id_[id];
+    op.source = id;
     op.host_gap += take_gap();
-    append(op, uses);
+    append(op, std::move(uses));
   }
 
   // What stands between the re-run ops on the host: allocs, frees, events, host work.
@@ -255,14 +221,14 @@ class RecomputeWriter {
         op.target = std::exchange(clone_[op.target], kNoStorage);
         return repeat_call(op);
       case OpKind::event_record:
-        op.target = events_[op.target] = b_.add_event();
+        op.target = events_[op.target] = edit_.builder().add_event();
         return repeat_call(op);
       case OpKind::event_wait:
         if (!events_.contains(op.target)) break;  // recorded before the unit: long since waited for
         op.target = events_[op.target];
         return repeat_call(op);
       case OpKind::host_work:
-        op.source = new_id_[id];
+        op.source = id;
         return repeat_call(op);
       case OpKind::mark:
         break;
@@ -284,11 +250,11 @@ class RecomputeWriter {
   void join_streams(const UnitPlan& unit, const std::set<std::uint16_t>& writers) {
     std::set<std::uint16_t> readers;
     for (const StorageId s : unit.dropped)
-      for (const Dataflow::Touch& touch : flow_.touches(s))
+      for (const Touch& touch : flow_.touches(s))
         if (touch.op >= unit.position && runs_on_device(t_.ops[touch.op].kind)) readers.insert(t_.ops[touch.op].stream);
     for (const std::uint16_t writer : writers) {
       if (readers.empty() || (readers.size() == 1 && readers.contains(writer))) continue;
-      const std::uint32_t event = b_.add_event();
+      const std::uint32_t event = edit_.builder().add_event();
       event_call(OpKind::event_record, event, writer);
       for (const std::uint16_t reader : readers)
         if (reader != writer) event_call(OpKind::event_wait, event, reader);
@@ -304,24 +270,17 @@ class RecomputeWriter {
     op.phase = Phase::recompute;
     op.origin = Origin::modelled;
     op.added = true;
-    op.host_cost = machine_.host.event_call;
+    op.host_cost = edit_.costs().event_call;
     append(op);
   }
 
   const Trace& t_;
   const Dataflow& flow_;
-  const Machine& machine_;
-  TraceBuilder b_;
-  std::map<OpId, Changes> at_;
-  std::vector<StorageId> replacement_;  // of a dropped storage, once its content is back
-  std::vector<StorageId> clone_;        // of a storage, during its unit's re-run
-  std::vector<bool> removed_;
-  std::vector<OpId> new_id_;  // of a base op
-  std::vector<OpId> end_of_;  // of a base op: the last op on its thread, what was put after it included
-  std::vector<OpId> last_on_thread_;
-  std::vector<Use> uses_;
-  std::uint16_t thread_ = 0;  // of the present re-run
-  Duration gap_{};            // host time of calls that the re-run leaves out
+  TraceEdit edit_;
+  std::vector<StorageId> clone_;    // of a storage, during its unit's re-run
+  const UnitPlan* unit_ = nullptr;  // of the present re-run
+  std::uint16_t thread_ = 0;        // of the present re-run
+  Duration gap_{};                  // host time of calls that the re-run leaves out
   std::vector<StorageId> made_;
   std::set<StorageId> outputs_;
   std::map<std::uint32_t, std::uint32_t> events_;
@@ -330,7 +289,7 @@ class RecomputeWriter {
 }  // namespace
 
 Trace with_recompute(const Trace& trace, const Dataflow& flow, const RecomputePlan& plan, const Machine& machine) {
-  return RecomputeWriter(trace, flow, plan, machine).run();
+  return RecomputeWriter(trace, flow, machine).run(plan);
 }
 
 }  // namespace memwall

@@ -1,8 +1,9 @@
 #include "policies/recompute/recompute_plan.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
+
+#include "policies/trace/operator_name.h"
 
 namespace memwall {
 
@@ -10,7 +11,7 @@ namespace {
 
 std::string describe(const Trace& trace, OpId id) {
   const Op& op = trace.ops[id];
-  const std::string& name = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+  const std::string& name = operator_of(trace, op);
   return "op " + std::to_string(id) + (name.empty() ? " (" + std::string(to_string(op.kind)) + ")" : " '" + name + "'");
 }
 
@@ -52,8 +53,8 @@ class UnitPlanner {
 
   bool may_drop(StorageId s) const {
     if (kept_until_[s] != 0 || !is_saved_activation(t_, flow_, pass_, s)) return false;
-    for (const Dataflow::Touch& touch : flow_.touches(s)) {
-      if (touch.access == Access::write && !inside(touch.op)) return false;
+    for (const Touch& touch : flow_.touches(s)) {
+      if (touch.writes && !inside(touch.op)) return false;
       if (touch.op < pass_.backward ? !inside(touch.op) && !rules_.drop_outputs
                                     : t_.ops[touch.op].phase == Phase::forward)
         return false;
@@ -72,7 +73,7 @@ class UnitPlanner {
       plan_.dropped.push_back(s);
       const OpId last = flow_.touches(s).back().op;
       if (last < pass_.backward) continue;
-      for (const Dataflow::Touch& touch : flow_.touches(s))
+      for (const Touch& touch : flow_.touches(s))
         if (touch.op >= pass_.backward) first_reader = std::min(first_reader, touch.op);
     }
     if (first_reader != kNoOp) plan_.position = insertion_point(t_, first_reader);
@@ -162,7 +163,7 @@ class UnitPlanner {
     std::set<std::string> random, statistics;
     for (const OpId id : rerun_) {
       const Op& op = t_.ops[id];
-      const std::string& name = t_.strings[op.operator_name != 0 ? op.operator_name : op.name];
+      const std::string& name = operator_of(t_, op);
       if (op.kind == OpKind::collective && !rules_.allow_collectives)
         refuse(describe(t_, id) + " communicates with other ranks, and would again (allow_collectives=1 permits it)");
       if (op.graph_member) refuse(describe(t_, id) + " is a node of a CUDA graph and cannot be re-run alone");

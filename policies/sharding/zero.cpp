@@ -34,18 +34,16 @@ class Zero : public Rewriter {
     const ZeroAnalysis analysis = analyze_for_zero(trace, flow, settings_.stage);
     const Partition partition = partition_for_zero(trace, flow, analysis, settings_.stage, settings_.ranks);
     const Partition messages = partition_for_messages(trace, flow, analysis, settings_.stage, settings_.ranks);
+    TraceEdit edit(trace, machine.host);
     SplitUpdate split;
-    if (settings_.stage == 0)
-      split.trace = trace;
-    else
-      split = split_update(trace, analysis, partition, settings_.stage, settings_.ranks, machine, pricer);
-    TraceEdit edit(split.trace, machine.host);
+    if (settings_.stage > 0)
+      split = split_update(edit, analysis, partition, settings_.stage, settings_.ranks, machine, pricer);
     for (const OpId id : analysis.all_reduces) edit.remove(id);
-    const ReductionSummary reduced = reduce_gradients(edit, trace, flow, analysis, messages, settings_, pricer);
+    const ReductionSummary reduced = reduce_gradients(edit, flow, analysis, messages, settings_, pricer);
     GatherSummary gathered;
     if (settings_.stage == 1 || settings_.stage == 2)
-      gathered = gather_updated(edit, trace, analysis, messages, settings_, pricer);
-    if (settings_.stage == 3) gathered = gather_before_use(edit, trace, analysis, messages, settings_, pricer);
+      gathered = gather_updated(edit, analysis, messages, settings_, pricer);
+    if (settings_.stage == 3) gathered = gather_before_use(edit, analysis, messages, settings_, pricer);
     edit.tables().ranks = settings_.ranks;
     note(edit.tables(), trace, split, analysis, reduced, gathered);
     return std::move(edit).apply();
@@ -58,9 +56,9 @@ class Zero : public Rewriter {
     add(
         fmt::format("stage {} over {} ranks; at rest a rank keeps {} of {} bytes of parameters, {} of {} of gradients, "
                     "{} of {} of optimizer states",
-                    settings_.stage, settings_.ranks, sum(split.trace, analysis.parameters),
-                    sum(trace, analysis.parameters), sum(split.trace, analysis.gradients),
-                    sum(trace, analysis.gradients), sum(split.trace, analysis.states), sum(trace, analysis.states)));
+                    settings_.stage, settings_.ranks, sum(result, analysis.parameters), sum(trace, analysis.parameters),
+                    sum(result, analysis.gradients), sum(trace, analysis.gradients), sum(result, analysis.states),
+                    sum(trace, analysis.states)));
     add(fmt::format("{} reductions of gradients send {} bytes per rank; largest buffer {} bytes", reduced.buckets,
                     reduced.bytes_sent, reduced.largest_buffer));
     if (settings_.stage > 0)

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "policies/trace/dataflow.h"
 #include "policies/trace/optimizer_step.h"
-#include "policies/trace/storage_history.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -95,25 +95,24 @@ class ZeroAnalyzer {
   bool outlives(StorageId id, const BackwardPass& pass) const {
     const OpId free = flow_.free(id);
     if (free == kNoOp || free > pass.last_backward) return true;
-    for (const Dataflow::Touch& touch : flow_.touches(id))
+    for (const Touch& touch : flow_.touches(id))
       if (touch.op > pass.pass.backward && t_.ops[touch.op].phase == Phase::optimizer) return true;
     return false;
   }
 
   GradientMade made_in(StorageId id, const BackwardPass& pass) const {
     GradientMade made;
-    for (const Dataflow::Touch& touch : flow_.touches(id)) {
+    for (const Touch& touch : flow_.touches(id)) {
       if (touch.op < pass.pass.backward || touch.op > pass.last_backward) continue;
       if (!in_backward(t_.ops[touch.op].phase) || replaced(touch.op)) continue;
-      const bool writes = touch.access == Access::write;
+      const bool writes = touch.writes;
       if (made.first_write == kNoOp && writes) made.first_write = touch.op;
       made.ready = touch.op;
     }
     if (made.first_write == kNoOp) return {};
     made.gradient = id;
-    for (const Dataflow::Touch& touch : flow_.touches(id))
-      made.accumulates |=
-          touch.access == Access::read && touch.op >= pass.pass.backward && touch.op <= made.first_write;
+    for (const Touch& touch : flow_.touches(id))
+      made.accumulates |= touch.reads && touch.op >= pass.pass.backward && touch.op <= made.first_write;
     return made;
   }
 
@@ -143,7 +142,7 @@ class ZeroAnalyzer {
     for (const auto* group : {&result_.parameters, &result_.gradients, &result_.states})
       for (const StorageId id : *group)
         if (t_.storages[id].bytes > kScalar) sizes.insert(t_.storages[id].bytes);
-    const Optimizer optimizer = find_optimizer(t_, storage_histories(t_), phase_runs(t_));
+    const Optimizer optimizer = find_optimizer(t_, flow_);
     for (const StorageId id : optimizer.temporaries)
       if (sizes.contains(t_.storages[id].bytes)) result_.temporaries.push_back(id);
   }
@@ -197,6 +196,11 @@ class ZeroAnalyzer {
 };
 
 }  // namespace
+
+bool ZeroAnalysis::updates_between(OpId before, OpId after) const {
+  const auto next = std::upper_bound(updates.begin(), updates.end(), before);
+  return next != updates.end() && *next < after;
+}
 
 ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stage) {
   return ZeroAnalyzer(trace, flow, stage).run();

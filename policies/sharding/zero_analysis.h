@@ -34,6 +34,9 @@ struct ZeroAnalysis {
   std::vector<OpId> updates;           // ops outside of forward and backward that touch any of these
   std::vector<OpId> all_reduces;       // gradient all-reduces of the capture, to be replaced
   std::vector<BackwardPass> passes;
+
+  // Is there one after op `before` and before op `after`?
+  bool updates_between(OpId before, OpId after) const;
 };
 
 // Throws UsageError naming what is missing, or the captured collective that has no place in this policy.

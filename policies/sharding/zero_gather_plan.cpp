@@ -4,26 +4,10 @@
 #include <map>
 
 #include "policies/sharding/zero_buckets.h"
+#include "policies/trace/module_blocks.h"
 
 namespace memwall {
 namespace {
-
-// "layers.3" -> "layers.#", "net.Block_3" -> "net.Block_#": what siblings have in common; "" if not numbered.
-std::string sibling_name(const std::string& prefix) {
-  const std::size_t digits = prefix.find_last_not_of("0123456789") + 1;
-  if (digits == prefix.size() || digits == 0) return "";
-  const char before = prefix[digits - 1];
-  return before == '.' || before == '_' ? prefix.substr(0, digits) + "#" : "";
-}
-
-// "a.b.c" -> "a", "a.b", "a.b.c".
-std::vector<std::string> prefixes(const std::string& path) {
-  std::vector<std::string> result;
-  for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
-    result.push_back(path.substr(0, dot));
-  result.push_back(path);
-  return result;
-}
 
 class Planner {
  public:
@@ -32,7 +16,7 @@ class Planner {
         analysis_(analysis),
         settings_(settings),
         is_parameter_(trace.storages.size(), false),
-        modules_(module_paths()) {
+        blocks_(module_paths(), BlockRule::alike) {
     for (const StorageId id : analysis.parameters) is_parameter_[id] = true;
   }
 
@@ -75,6 +59,13 @@ class Planner {
 
   bool has_module(const Op& op) const { return t_.knowledge.modules && op.module != 0; }
 
+  // The outermost repeated block that the op's module is in, else the module itself.
+  std::string module_unit(const Op& op) const {
+    const std::string& path = t_.strings[op.module];
+    const std::string block = blocks_.of(path);
+    return block.empty() ? path : block;
+  }
+
   // Each parameter belongs to the module of the op that uses it first; where no module is known, to a
   // bucket of parameters first used one after the other.
   void assign_units() {
@@ -84,7 +75,7 @@ class Planner {
       for (const StorageId p : parameters_of(t_.ops[id])) {
         if (!unit_.emplace(p, "").second) continue;
         if (has_module(t_.ops[id])) {
-          unit_[p] = modules_.unit(t_.strings[t_.ops[id].module]);
+          unit_[p] = module_unit(t_.ops[id]);
         } else {
           unnamed.push_back(p);
           sizes.push_back(t_.storages[p].bytes);
@@ -106,8 +97,9 @@ class Planner {
     for (const OpId id : ops_) {
       const Op& op = t_.ops[id];
       const std::vector<StorageId> used = parameters_of(op);
-      const std::string unit = has_module(op) ? modules_.unit(t_.strings[op.module]) : unit_.at(used.front());
-      const bool after_update = !plan_.executions.empty() && update_between(plan_.executions.back().ops.back(), id);
+      const std::string unit = has_module(op) ? module_unit(op) : unit_.at(used.front());
+      const bool after_update =
+          !plan_.executions.empty() && analysis_.updates_between(plan_.executions.back().ops.back(), id);
       if (plan_.executions.empty() || plan_.executions.back().unit != unit || phase != op.phase || after_update) {
         close();
         UnitExecution execution;
@@ -126,15 +118,10 @@ class Planner {
     close();
   }
 
-  bool update_between(OpId before, OpId after) const {
-    const auto next = std::upper_bound(analysis_.updates.begin(), analysis_.updates.end(), before);
-    return next != analysis_.updates.end() && *next < after;
-  }
-
   void collect_lifetimes() {
     const std::vector<UnitExecution>& executions = plan_.executions;
     std::vector<Bytes> before(executions.size() + 1, 0);  // bytes of parameters of all executions before
-    std::map<StorageId, std::size_t> open;            // index into lifetimes
+    std::map<StorageId, std::size_t> open;                // index into lifetimes
     for (std::size_t v = 0; v < executions.size(); ++v) {
       Bytes bytes = 0;
       for (const StorageId p : executions[v].parameters) {
@@ -154,14 +141,14 @@ class Planner {
   bool keeps(const std::vector<UnitExecution>& executions, const std::vector<Bytes>& before, std::size_t last,
              std::size_t now) const {
     return before[now] - before[last + 1] < settings_.reuse_distance &&
-           !update_between(executions[last].ops.back(), executions[now].ops.front());
+           !analysis_.updates_between(executions[last].ops.back(), executions[now].ops.front());
   }
 
   const Trace& t_;
   const ZeroAnalysis& analysis_;
   const ZeroSettings& settings_;
   std::vector<bool> is_parameter_;
-  ModuleUnits modules_;
+  ModuleBlocks blocks_;
   std::vector<OpId> ops_;                  // outside of the optimizer, that use parameters
   std::map<StorageId, std::string> unit_;  // of each parameter
   std::map<std::string, std::vector<StorageId>> members_;
@@ -170,37 +157,8 @@ class Planner {
 
 }  // namespace
 
-ModuleUnits::ModuleUnits(const std::set<std::string>& paths) {
-  std::map<std::string, std::set<std::string>> inside;  // numbered prefix: kinds of modules right inside
-  for (const std::string& path : paths) {
-    const std::vector<std::string> all = prefixes(path);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (sibling_name(all[i]).empty()) continue;
-      std::set<std::string>& kinds = inside[all[i]];
-      if (i + 1 == all.size()) continue;
-      const std::string kind = sibling_name(all[i + 1]);
-      kinds.insert((kind.empty() ? all[i + 1] : kind).substr(all[i].size()));
-    }
-  }
-  std::map<std::pair<std::string, std::set<std::string>>, std::vector<std::string>> alike;
-  for (const auto& [prefix, kinds] : inside) alike[{sibling_name(prefix), kinds}].push_back(prefix);
-  for (const auto& [kind, members] : alike)
-    if (members.size() > 1) repeated_.insert(members.begin(), members.end());
-}
-
-std::string ModuleUnits::unit(const std::string& path) const {
-  for (const std::string& prefix : prefixes(path))
-    if (repeated_.contains(prefix)) return prefix;
-  return path;
-}
-
 GatherPlan plan_gathers(const Trace& trace, const ZeroAnalysis& analysis, const ZeroSettings& settings) {
   return Planner(trace, analysis, settings).run();
-}
-
-bool updated_between(const ZeroAnalysis& analysis, const UnitExecution& before, const UnitExecution& after) {
-  const auto next = std::upper_bound(analysis.updates.begin(), analysis.updates.end(), before.ops.back());
-  return next != analysis.updates.end() && *next < after.ops.front();
 }
 
 }  // namespace memwall

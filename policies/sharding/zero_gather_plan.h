@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "policies/sharding/zero_settings.h"
 #include "policies/sharding/zero_analysis.h"
+#include "policies/sharding/zero_settings.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
@@ -33,20 +33,5 @@ struct GatherPlan {
 };
 
 GatherPlan plan_gathers(const Trace& trace, const ZeroAnalysis& analysis, const ZeroSettings& settings);
-
-// Is there an update between the two executions?
-bool updated_between(const ZeroAnalysis& analysis, const UnitExecution& before, const UnitExecution& after);
-
-// The unit that module `path` belongs to: the outermost repeated block, which is a numbered component that
-// has a sibling with the same kinds of modules inside ("layers.3", "Block_3"; not the "Sequential_0" of
-// convolutions beside the "Sequential_1" of linear layers), else the whole path. `paths`: all of the trace.
-class ModuleUnits {
- public:
-  explicit ModuleUnits(const std::set<std::string>& paths);
-  std::string unit(const std::string& path) const;
-
- private:
-  std::set<std::string> repeated_;  // prefixes that are repeated blocks
-};
 
 }  // namespace memwall

@@ -20,14 +20,14 @@ std::vector<StorageId> slice(const std::vector<StorageId>& all, std::size_t begi
 
 class UpdatedGathers {
  public:
-  UpdatedGathers(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis, const Partition& messages,
-                 const ZeroSettings& settings, const Pricer& pricer)
-      : t_(original),
+  UpdatedGathers(TraceEdit& edit, const ZeroAnalysis& analysis, const Partition& messages, const ZeroSettings& settings,
+                 const Pricer& pricer)
+      : t_(edit.base()),
         analysis_(analysis),
         messages_(messages),
         settings_(settings),
         communication_(edit, pricer, settings.ranks, "zero.gather"),
-        is_parameter_(original.storages.size(), false) {
+        is_parameter_(t_.storages.size(), false) {
     for (const StorageId id : analysis.parameters) is_parameter_[id] = true;
   }
 
@@ -96,15 +96,15 @@ class UpdatedGathers {
 
 class UseGathers {
  public:
-  UseGathers(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis, const Partition& messages,
-             const ZeroSettings& settings, const Pricer& pricer)
+  UseGathers(TraceEdit& edit, const ZeroAnalysis& analysis, const Partition& messages, const ZeroSettings& settings,
+             const Pricer& pricer)
       : edit_(edit),
-        t_(original),
+        t_(edit.base()),
         analysis_(analysis),
         messages_(messages),
         settings_(settings),
         communication_(edit, pricer, settings.ranks, "zero.gather"),
-        plan_(plan_gathers(original, analysis, settings)) {}
+        plan_(plan_gathers(t_, analysis, settings)) {}
 
   GatherSummary run() {
     starting_.resize(plan_.executions.size());
@@ -135,7 +135,8 @@ class UseGathers {
   }
 
   bool prefetched(std::size_t v) const {
-    return settings_.prefetch && v > 0 && !updated_between(analysis_, plan_.executions[v - 1], plan_.executions[v]);
+    return settings_.prefetch && v > 0 &&
+           !analysis_.updates_between(plan_.executions[v - 1].ops.back(), plan_.executions[v].ops.front());
   }
 
   void gather(std::size_t v, InsertionPoint point) {
@@ -150,7 +151,8 @@ class UseGathers {
     for (const std::size_t i : starting_[v]) {
       const StorageId parameter = plan_.lifetimes[i].parameter;
       const Storage& s = t_.storages[parameter];
-      whole_[i] = communication_.storage(messages_.message({parameter}), StorageKind::parameter, s.place, t_.strings[s.label]);
+      whole_[i] =
+          communication_.storage(messages_.message({parameter}), StorageKind::parameter, s.place, t_.strings[s.label]);
       edit_.alloc(point, whole_[i]);
       slices.push_back(parameter);
       whole.push_back(whole_[i]);
@@ -215,14 +217,14 @@ class UseGathers {
 
 }  // namespace
 
-GatherSummary gather_updated(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis,
-                             const Partition& messages, const ZeroSettings& settings, const Pricer& pricer) {
-  return UpdatedGathers(edit, original, analysis, messages, settings, pricer).run();
+GatherSummary gather_updated(TraceEdit& edit, const ZeroAnalysis& analysis, const Partition& messages,
+                             const ZeroSettings& settings, const Pricer& pricer) {
+  return UpdatedGathers(edit, analysis, messages, settings, pricer).run();
 }
 
-GatherSummary gather_before_use(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis,
-                                const Partition& messages, const ZeroSettings& settings, const Pricer& pricer) {
-  return UseGathers(edit, original, analysis, messages, settings, pricer).run();
+GatherSummary gather_before_use(TraceEdit& edit, const ZeroAnalysis& analysis, const Partition& messages,
+                                const ZeroSettings& settings, const Pricer& pricer) {
+  return UseGathers(edit, analysis, messages, settings, pricer).run();
 }
 
 }  // namespace memwall

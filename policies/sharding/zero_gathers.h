@@ -13,11 +13,11 @@
 // 2021, "ZeRO-Infinity", section 4; deepspeedai/DeepSpeed, partitioned_param_coordinator.py.
 #pragma once
 
-#include "policies/trace/trace_edit.h"
-#include "policies/sharding/zero_partition.h"
-#include "policies/sharding/zero_settings.h"
 #include "policies/sharding/zero_analysis.h"
 #include "policies/sharding/zero_communication.h"
+#include "policies/sharding/zero_partition.h"
+#include "policies/sharding/zero_settings.h"
+#include "policies/trace/trace_edit.h"
 
 namespace memwall {
 
@@ -29,11 +29,11 @@ struct GatherSummary {
 
 // Stages 1 and 2: once an optimizer step has updated the last parameter of a bucket, it is gathered in
 // place. Compute waits after the step's last update. Throws UsageError if no update writes a parameter.
-GatherSummary gather_updated(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis,
-                             const Partition& messages, const ZeroSettings& settings, const Pricer& pricer);
+GatherSummary gather_updated(TraceEdit& edit, const ZeroAnalysis& analysis, const Partition& messages,
+                             const ZeroSettings& settings, const Pricer& pricer);
 
-// Stage 3. The base of `edit` holds parameters' slices.
-GatherSummary gather_before_use(TraceEdit& edit, const Trace& original, const ZeroAnalysis& analysis,
-                                const Partition& messages, const ZeroSettings& settings, const Pricer& pricer);
+// Stage 3. After split_update(): the parameters of `edit` are slices.
+GatherSummary gather_before_use(TraceEdit& edit, const ZeroAnalysis& analysis, const Partition& messages,
+                                const ZeroSettings& settings, const Pricer& pricer);
 
 }  // namespace memwall

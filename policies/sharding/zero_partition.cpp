@@ -15,7 +15,7 @@ Bytes element_bytes(const Trace& trace, const Dataflow& flow, StorageId storage)
   const Bytes bytes = trace.storages[storage].bytes;
   Bytes smallest = 0;
   if (trace.storages[storage].kind != StorageKind::optimizer_state) {
-    for (const Dataflow::Touch& touch : flow.touches(storage)) {
+    for (const Touch& touch : flow.touches(storage)) {
       const Op& op = trace.ops[touch.op];
       const Bytes size = op.phase == Phase::optimizer ? 0 : bytes_of(op.data_type);
       if (size > 0 && bytes % size == 0 && (smallest == 0 || size < smallest)) smallest = size;

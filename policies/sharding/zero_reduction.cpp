@@ -17,16 +17,16 @@ struct Bucket {
   std::vector<StorageId> slices;  // the gradients of the base trace
   std::vector<StorageId> whole;   // what backward writes: the same in stages 0 and 1
   Streams producers, waiting;     // streams that made the gradients; that go on when it has arrived
-  InsertionPoint point;                      // where it leaves
+  InsertionPoint point;           // where it leaves
   std::uint32_t event = 0;        // when it has arrived
 };
 
 class Reduction {
  public:
-  Reduction(TraceEdit& edit, const Trace& original, const Dataflow& flow, const ZeroAnalysis& analysis,
-            const Partition& messages, const ZeroSettings& settings, const Pricer& pricer)
+  Reduction(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis, const Partition& messages,
+            const ZeroSettings& settings, const Pricer& pricer)
       : edit_(edit),
-        original_(original),
+        original_(edit.base()),
         flow_(flow),
         analysis_(analysis),
         messages_(messages),
@@ -88,10 +88,8 @@ class Reduction {
         edit_.builder().add_storage(old.bytes, old.kind, original_.places[old.place], original_.strings[old.label]);
     edit_.tables().storages[whole].stream = old.stream;
     edit_.alloc({made.first_write, false}, whole);
-    std::set<OpId> users;
-    for (const Dataflow::Touch& touch : flow_.touches(made.gradient))
-      if (touch.op >= made.first_write && touch.op <= made.ready) users.insert(touch.op);
-    for (const OpId user : users) edit_.repoint(user, made.gradient, whole);
+    for (const Touch& touch : flow_.touches(made.gradient))
+      if (touch.op >= made.first_write && touch.op <= made.ready) edit_.repoint(touch.op, made.gradient, whole);
     return whole;
   }
 
@@ -145,7 +143,7 @@ class Reduction {
   OpId next_user(const Bucket& bucket) const {
     OpId user = kNoOp;
     for (const GradientMade& made : bucket.made) {
-      for (const Dataflow::Touch& touch : flow_.touches(made.gradient))
+      for (const Touch& touch : flow_.touches(made.gradient))
         if (touch.op > made.ready) user = std::min(user, touch.op);
       if (const OpId free = flow_.free(made.gradient); free > made.ready) user = std::min(user, free);
     }
@@ -173,10 +171,9 @@ class Reduction {
 
 }  // namespace
 
-ReductionSummary reduce_gradients(TraceEdit& edit, const Trace& original, const Dataflow& flow,
-                                  const ZeroAnalysis& analysis, const Partition& messages, const ZeroSettings& settings,
-                                  const Pricer& pricer) {
-  return Reduction(edit, original, flow, analysis, messages, settings, pricer).run();
+ReductionSummary reduce_gradients(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis,
+                                  const Partition& messages, const ZeroSettings& settings, const Pricer& pricer) {
+  return Reduction(edit, flow, analysis, messages, settings, pricer).run();
 }
 
 }  // namespace memwall

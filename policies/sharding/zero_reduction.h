@@ -14,12 +14,12 @@
 // that it reads is not handed out again (as in torch/distributed/fsdp, post_backward).
 #pragma once
 
-#include "policies/trace/dataflow.h"
-#include "policies/trace/trace_edit.h"
-#include "policies/sharding/zero_partition.h"
-#include "policies/sharding/zero_settings.h"
 #include "policies/sharding/zero_analysis.h"
 #include "policies/sharding/zero_communication.h"
+#include "policies/sharding/zero_partition.h"
+#include "policies/sharding/zero_settings.h"
+#include "policies/trace/dataflow.h"
+#include "policies/trace/trace_edit.h"
 
 namespace memwall {
 
@@ -29,10 +29,9 @@ struct ReductionSummary {
   Bytes largest_buffer = 0;
 };
 
-// Puts the reductions into `edit`, whose base is the trace that `analysis` and `flow` describe after
+// Puts the reductions into `edit`, whose base is the trace that `analysis` and `flow` describe; after
 // split_update().
-ReductionSummary reduce_gradients(TraceEdit& edit, const Trace& original, const Dataflow& flow,
-                                  const ZeroAnalysis& analysis, const Partition& messages, const ZeroSettings& settings,
-                                  const Pricer& pricer);
+ReductionSummary reduce_gradients(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis,
+                                  const Partition& messages, const ZeroSettings& settings, const Pricer& pricer);
 
 }  // namespace memwall

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace memwall {
@@ -9,27 +10,27 @@ namespace {
 
 class UpdateSplitter {
  public:
-  UpdateSplitter(const Trace& trace, const ZeroAnalysis& analysis, const Partition& partition, int stage,
+  UpdateSplitter(TraceEdit& edit, const ZeroAnalysis& analysis, const Partition& partition, int stage,
                  std::uint32_t ranks, const Machine& machine, const Pricer& pricer)
-      : base_(trace),
+      : edit_(edit),
+        base_(edit.base()),
         analysis_(analysis),
         partition_(partition),
         stage_(stage),
         ranks_(ranks),
         machine_(machine),
         pricer_(pricer),
-        own_part_(trace.storages.size(), false) {
+        own_part_(base_.storages.size(), false) {
     for (const auto* group : {&analysis.parameters, &analysis.gradients, &analysis.states, &analysis.temporaries})
       for (const StorageId id : *group) own_part_[id] = true;
   }
 
   SplitUpdate run() {
-    result_.trace = base_;
     for (const OpId id : analysis_.updates) scale(id);
     for (StorageId id = 0; id < base_.storages.size(); ++id)
-      if (partition_.has(id)) result_.trace.storages[id].bytes = partition_.share(id);
+      if (partition_.has(id)) edit_.resize(id, partition_.share(id));
     if (stage_ >= 2) forget_sums();
-    return std::move(result_);
+    return result_;
   }
 
  private:
@@ -58,12 +59,13 @@ class UpdateSplitter {
     const double share = after / before;
     Op measured = old;
     if (measured.bytes == 0 && measured.flops <= 0) measured.bytes = static_cast<Bytes>(before);
-    Op& op = result_.trace.ops[id];
+    Op op = old;
     op.bytes = std::llround(static_cast<double>(old.bytes) * share);
     op.flops = old.flops * share;
     op.waves = static_cast<float>(static_cast<double>(old.waves) * share);
     op.duration = duration(measured, share);
     if (op.origin == Origin::measured) op.origin = Origin::transferred;
+    edit_.replace(id, op);
     ++result_.scaled;
   }
 
@@ -81,24 +83,20 @@ class UpdateSplitter {
   }
 
   void forget_sums() {
-    std::set<std::pair<OpId, StorageId>> forgotten;
+    std::map<OpId, std::set<StorageId>> forgotten;
     for (const BackwardPass& pass : analysis_.passes)
       for (const GradientMade& made : pass.made)
-        if (made.accumulates) forgotten.emplace(made.first_write, made.gradient);
-    if (forgotten.empty()) return;
-    Trace& t = result_.trace;
-    std::vector<Use> kept;
-    kept.reserve(t.uses.size());
-    for (OpId id = 0; id < t.ops.size(); ++id) {
-      const auto first = static_cast<std::uint32_t>(kept.size());
-      for (const Use& use : base_.uses_of(base_.ops[id]))
-        if (use.access == Access::write || !forgotten.contains({id, use.storage})) kept.push_back(use);
-      t.ops[id].first_use = first;
-      t.ops[id].use_count = static_cast<std::uint16_t>(kept.size() - first);
+        if (made.accumulates) forgotten[made.first_write].insert(made.gradient);
+    for (const auto& [id, gradients] : forgotten) {
+      const auto uses = base_.uses_of(base_.ops[id]);
+      std::vector<Use> kept(uses.begin(), uses.end());
+      std::erase_if(kept,
+                    [&](const Use& use) { return use.access == Access::read && gradients.contains(use.storage); });
+      edit_.replace(id, base_.ops[id], std::move(kept));
     }
-    t.uses = std::move(kept);
   }
 
+  TraceEdit& edit_;
   const Trace& base_;
   const ZeroAnalysis& analysis_;
   const Partition& partition_;
@@ -139,9 +137,9 @@ Partition partition_for_messages(const Trace& trace, const Dataflow& flow, const
   return partition;
 }
 
-SplitUpdate split_update(const Trace& trace, const ZeroAnalysis& analysis, const Partition& partition, int stage,
+SplitUpdate split_update(TraceEdit& edit, const ZeroAnalysis& analysis, const Partition& partition, int stage,
                          std::uint32_t ranks, const Machine& machine, const Pricer& pricer) {
-  return UpdateSplitter(trace, analysis, partition, stage, ranks, machine, pricer).run();
+  return UpdateSplitter(edit, analysis, partition, stage, ranks, machine, pricer).run();
 }
 
 }  // namespace memwall

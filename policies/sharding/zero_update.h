@@ -2,9 +2,10 @@
 // optimizer on them. The order of ops stays as it is.
 #pragma once
 
-#include "policies/trace/dataflow.h"
-#include "policies/sharding/zero_partition.h"
 #include "policies/sharding/zero_analysis.h"
+#include "policies/sharding/zero_partition.h"
+#include "policies/trace/dataflow.h"
+#include "policies/trace/trace_edit.h"
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
 #include "sim/trace/trace.h"
@@ -21,15 +22,14 @@ Partition partition_for_messages(const Trace& trace, const Dataflow& flow, const
                                  std::uint32_t ranks);
 
 struct SplitUpdate {
-  Trace trace;                        // the same ops under the same numbers
   std::uint64_t scaled = 0;           // updates that take their share of the time
   std::uint64_t of_unknown_work = 0;  // updates whose size nobody knows: they keep their time
 };
 
 // Shrinks split storages and scales updates (origin: transferred). From stage 2 on, a gradient storage
-// of the result is the rank's slice; the op that first writes a gradient in a pass no longer reads
+// is the rank's slice; the op that first writes a gradient in a pass no longer reads
 // what was there, because the slice takes the sum.
-SplitUpdate split_update(const Trace& trace, const ZeroAnalysis& analysis, const Partition& partition, int stage,
+SplitUpdate split_update(TraceEdit& edit, const ZeroAnalysis& analysis, const Partition& partition, int stage,
                          std::uint32_t ranks, const Machine& machine, const Pricer& pricer);
 
 }  // namespace memwall

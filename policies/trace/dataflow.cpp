@@ -1,38 +1,42 @@
 #include "policies/trace/dataflow.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace memwall {
 
 Dataflow::Dataflow(const Trace& trace)
-    : alloc_(trace.storages.size(), kNoOp),
+    : phases_(trace),
+      alloc_(trace.storages.size(), kNoOp),
       free_(trace.storages.size(), kNoOp),
       first_touch_(trace.storages.size() + 1, 0),
       first_writer_(trace.storages.size() + 1, 0) {
+  std::vector<OpId> last(trace.storages.size(), kNoOp);  // the op that touched it last
   for (OpId id = 0; id < trace.ops.size(); ++id) {
     const Op& op = trace.ops[id];
     if (op.kind == OpKind::alloc) alloc_[op.target] = id;
     if (op.kind == OpKind::free) free_[op.target] = id;
     for (const Use& use : trace.uses_of(op)) {
-      ++first_touch_[use.storage + 1];
+      if (std::exchange(last[use.storage], id) != id) ++first_touch_[use.storage + 1];
       if (use.access == Access::write) ++first_writer_[use.storage + 1];
     }
   }
-  for (std::size_t s = 0; s < trace.storages.size(); ++s) {
-    first_touch_[s + 1] += first_touch_[s];
-    first_writer_[s + 1] += first_writer_[s];
-  }
+  std::partial_sum(first_touch_.begin(), first_touch_.end(), first_touch_.begin());
+  std::partial_sum(first_writer_.begin(), first_writer_.end(), first_writer_.begin());
   touches_.resize(first_touch_.back());
   writers_.resize(first_writer_.back());
-  std::vector<std::uint32_t> touch = first_touch_, writer = first_writer_;
+  std::vector<std::uint32_t> touch = first_touch_, writer = first_writer_;  // where each storage's next one goes
   for (OpId id = 0; id < trace.ops.size(); ++id)
     for (const Use& use : trace.uses_of(trace.ops[id])) {
-      touches_[touch[use.storage]++] = {id, use.version, use.access};
+      std::uint32_t& next = touch[use.storage];
+      if (next == first_touch_[use.storage] || touches_[next - 1].op != id) touches_[next++].op = id;
+      (use.access == Access::read ? touches_[next - 1].reads : touches_[next - 1].writes) = true;
       if (use.access == Access::write) writers_[writer[use.storage]++] = id;
     }
 }
 
-std::span<const Dataflow::Touch> Dataflow::touches(StorageId s) const {
+std::span<const Touch> Dataflow::touches(StorageId s) const {
   return {touches_.data() + first_touch_[s], first_touch_[s + 1] - first_touch_[s]};
 }
 
@@ -47,34 +51,6 @@ OpId Dataflow::writer(StorageId s, std::uint32_t version) const {
 std::uint32_t Dataflow::version_before(StorageId s, OpId op) const {
   const std::span<const OpId> all = writers(s);
   return static_cast<std::uint32_t>(std::lower_bound(all.begin(), all.end(), op) - all.begin());
-}
-
-std::vector<Pass> passes(const Trace& trace) {
-  std::vector<Pass> found;
-  Pass pass{kNoOp, kNoOp, kNoOp};
-  const auto close = [&](OpId end) {
-    pass.end = end;
-    if (pass.begin != kNoOp && pass.backward != kNoOp) found.push_back(pass);
-  };
-  bool forward_ended = false;
-  for (OpId id = 0; id < trace.ops.size(); ++id) {
-    const Phase phase = trace.ops[id].phase;
-    if (phase == Phase::forward && (pass.begin == kNoOp || forward_ended)) {
-      close(id);
-      pass = {id, kNoOp, kNoOp};
-      forward_ended = false;
-    }
-    if (phase == Phase::backward && pass.backward == kNoOp) pass.backward = id;
-    if (phase == Phase::backward || phase == Phase::optimizer) forward_ended = true;
-  }
-  close(static_cast<OpId>(trace.ops.size()));
-  return found;
-}
-
-std::int64_t passes_per_step(const Trace& trace) {
-  const auto all = static_cast<std::int64_t>(passes(trace).size());
-  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, trace.steps.size()));
-  return all > steps && all % steps == 0 ? all / steps : 1;
 }
 
 bool is_forward_intermediate(const Trace& trace, const Dataflow& flow, const Pass& pass, StorageId storage) {

@@ -9,8 +9,8 @@ namespace {
 
 class OptimizerFinder {
  public:
-  OptimizerFinder(const Trace& trace, const std::vector<StorageHistory>& histories, const PhaseRuns& runs)
-      : t_(trace), histories_(histories), runs_(runs), member_(trace.ops.size(), false) {}
+  OptimizerFinder(const Trace& trace, const Dataflow& flow)
+      : t_(trace), flow_(flow), member_(trace.ops.size(), false) {}
 
   Optimizer run() {
     seed();
@@ -49,7 +49,7 @@ class OptimizerFinder {
     if (kind == StorageKind::optimizer_state || kind == StorageKind::parameter || kind == StorageKind::gradient ||
         kind == StorageKind::input || t_.storages[id].preexisting)
       return false;
-    const std::vector<Touch>& touches = histories_[id].touches;
+    const auto touches = flow_.touches(id);
     return std::all_of(touches.begin(), touches.end(), [this](const Touch& touch) { return could_belong(touch.op); });
   }
 
@@ -59,14 +59,14 @@ class OptimizerFinder {
     for (const Use& use : t_.uses_of(t_.ops[id])) {
       if (temporaries_.contains(use.storage) || !is_temporary(use.storage)) continue;
       temporaries_.insert(use.storage);
-      for (const Touch& touch : histories_[use.storage].touches) join(touch.op);
+      for (const Touch& touch : flow_.touches(use.storage)) join(touch.op);
     }
   }
 
   void collect(Optimizer& result) const {
     std::map<std::uint32_t, OptimizerStep> by_run;
     for (OpId id = 0; id < t_.ops.size(); ++id)
-      if (member_[id]) by_run[runs_.run_of[id]].ops.push_back(id);
+      if (member_[id]) by_run[flow_.phases().of(id)].ops.push_back(id);
     for (auto& [run, step] : by_run) {
       std::set<StorageId> states, parameters, gradients;
       for (const OpId id : step.ops)
@@ -88,19 +88,17 @@ class OptimizerFinder {
   }
 
   const Trace& t_;
-  const std::vector<StorageHistory>& histories_;
-  const PhaseRuns& runs_;
+  const Dataflow& flow_;
   std::vector<bool> member_;
   std::vector<OpId> pending_;
   std::set<StorageId> temporaries_;
 };
 
 // 2 or 4 by the data type of the kernels that read the parameters in forward; 0 if none says.
-int element_size(const Trace& t, const std::vector<StorageHistory>& histories,
-                 const std::vector<StorageId>& parameters) {
+int element_size(const Trace& t, const Dataflow& flow, const std::vector<StorageId>& parameters) {
   int half = 0, full = 0;
   for (const StorageId id : parameters)
-    for (const Touch& touch : histories[id].touches) {
+    for (const Touch& touch : flow.touches(id)) {
       const Op& op = t.ops[touch.op];
       if (op.phase != Phase::forward || !touch.reads) continue;
       if (op.data_type == DataType::fp16 || op.data_type == DataType::bf16) ++half;
@@ -118,15 +116,12 @@ double total_bytes(const Trace& t, const std::vector<StorageId>& storages) {
 
 }  // namespace
 
-Optimizer find_optimizer(const Trace& trace, const std::vector<StorageHistory>& histories, const PhaseRuns& runs) {
-  return OptimizerFinder(trace, histories, runs).run();
-}
+Optimizer find_optimizer(const Trace& trace, const Dataflow& flow) { return OptimizerFinder(trace, flow).run(); }
 
-ParameterCount count_parameters(const Trace& trace, const std::vector<StorageHistory>& histories,
-                                const OptimizerStep& step) {
+ParameterCount count_parameters(const Trace& trace, const Dataflow& flow, const OptimizerStep& step) {
   const double states = total_bytes(trace, step.states), parameters = total_bytes(trace, step.parameters);
   ParameterCount count;
-  count.bytes_per_parameter = element_size(trace, histories, step.parameters);
+  count.bytes_per_parameter = element_size(trace, flow, step.parameters);
   if (count.bytes_per_parameter == 0) count.bytes_per_parameter = states > 3.5 * parameters ? 2 : 4;
   const double ratio = parameters > 0 ? states / parameters : 0;
   const bool without_master = count.bytes_per_parameter == 4 || (ratio > 3.8 && ratio < 4.2);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "policies/trace/storage_history.h"
+#include "policies/trace/dataflow.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
@@ -23,7 +23,7 @@ struct Optimizer {
 
 // Ops of phase optimizer that touch a state or write a parameter, and those that they share
 // temporaries with (the pieces of a foreach implementation). `steps` is empty if there are none.
-Optimizer find_optimizer(const Trace& trace, const std::vector<StorageHistory>& histories, const PhaseRuns& runs);
+Optimizer find_optimizer(const Trace& trace, const Dataflow& flow);
 
 // How many parameters a step updates, inferred from sizes.
 struct ParameterCount {
@@ -36,7 +36,6 @@ struct ParameterCount {
 // fp32 master copy; 8 again where states are four times the parameters' bytes). The
 // element size is that of the kernels which read the parameters in forward; where no data type is
 // known, states of more than 3.5 times the parameters' bytes mean 16-bit parameters.
-ParameterCount count_parameters(const Trace& trace, const std::vector<StorageHistory>& histories,
-                                const OptimizerStep& step);
+ParameterCount count_parameters(const Trace& trace, const Dataflow& flow, const OptimizerStep& step);
 
 }  // namespace memwall

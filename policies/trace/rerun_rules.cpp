@@ -2,10 +2,12 @@
 
 #include <cctype>
 
+#include "policies/trace/operator_name.h"
+
 namespace memwall {
 
 bool draws_random_numbers(const Op& op, const Trace& trace) {
-  const std::string& name = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+  const std::string& name = operator_of(trace, op);
   for (const char* word : {"dropout", "bernoulli", "rand", "multinomial", "exponential_", "normal_", "uniform_"}) {
     const std::size_t at = name.find(word);
     // "rand" as in randn and randperm, not as in "operand"; "normal_" not as in "layernormal_x".

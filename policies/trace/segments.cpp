@@ -1,12 +1,13 @@
 #include "policies/trace/segments.h"
 
 #include <algorithm>
-#include <cctype>
-#include <map>
 #include <set>
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/biconnected_components.hpp>
+
+#include "policies/trace/module_blocks.h"
+#include "policies/trace/operator_name.h"
 
 namespace memwall {
 namespace {
@@ -29,39 +30,6 @@ std::vector<RecomputeUnit> runs_of(const Trace& trace, const Pass& pass, Label l
     previous = std::move(name);
   }
   return units;
-}
-
-// Ends of the leading parts of a module path: "a.b.c" -> 1, 3, 5.
-std::vector<std::size_t> part_ends(const std::string& path) {
-  std::vector<std::size_t> ends;
-  for (std::size_t i = 0; i <= path.size(); ++i)
-    if (i == path.size() || path[i] == '.') ends.push_back(i);
-  return ends;
-}
-
-// A module's name without its number: "layers.3" -> "layers.", "Block_3" -> "Block_"; "" if it has none.
-std::string stem(const std::string& path) {
-  std::size_t end = path.size();
-  while (end > 0 && std::isdigit(static_cast<unsigned char>(path[end - 1])) != 0) --end;
-  if (end == path.size()) return "";
-  return end == 0 ? "." : path.substr(0, end);
-}
-
-// PyTorch's containers only hold other modules: what they hold are the blocks.
-bool is_container(const std::string& path) {
-  const std::string name = path.substr(path.rfind('.') + 1);
-  return name.starts_with("Sequential") || name.starts_with("ModuleList") || name.starts_with("ModuleDict");
-}
-
-// The shortest leading part of `path` that is a repeated block, or "".
-std::string block_of(const std::string& path, const std::map<std::string, std::set<std::string>>& siblings) {
-  for (const std::size_t end : part_ends(path)) {
-    const std::string part = path.substr(0, end);
-    const std::string s = stem(part);
-    if (s.empty() || is_container(part)) continue;
-    if (s.back() == '.' || siblings.at(s).size() > 1) return part;
-  }
-  return "";
 }
 
 std::vector<bool> articulation_ops(const Trace& trace, const Dataflow& flow, const Pass& pass,
@@ -101,10 +69,10 @@ std::vector<bool> cuts(const Trace& trace, const Dataflow& flow, const Pass& pas
       if (use.access != Access::write || !seen.insert(use.storage).second) continue;
       if (!is_forward_intermediate(trace, flow, pass, use.storage)) continue;
       std::size_t last = i, last_write = i;
-      for (const Dataflow::Touch& touch : flow.touches(use.storage)) {
+      for (const Touch& touch : flow.touches(use.storage)) {
         if (touch.op >= pass.backward) break;
         last = std::min(index(touch.op), ops.size() - 1);
-        if (touch.access == Access::write) last_write = last;
+        if (touch.writes) last_write = last;
       }
       ++crossing[i];
       --crossing[last_write];
@@ -125,8 +93,7 @@ bool has_something_to_drop(const Trace& trace, const Dataflow& flow, const Pass&
     for (const Use& use : trace.uses_of(trace.ops[id])) {
       if (use.access != Access::write || !is_saved_activation(trace, flow, pass, use.storage)) continue;
       bool own = true;
-      for (const Dataflow::Touch& touch : flow.touches(use.storage))
-        own = own && (touch.op >= pass.backward || inside(touch.op));
+      for (const Touch& touch : flow.touches(use.storage)) own = own && (touch.op >= pass.backward || inside(touch.op));
       if (own) return true;
     }
   return false;
@@ -144,7 +111,7 @@ std::vector<std::size_t> saved_storages_by_end(const Trace& trace, const Dataflo
         continue;
       OpId last = ops[i];
       bool all_compute = true;
-      for (const Dataflow::Touch& touch : flow.touches(use.storage)) {
+      for (const Touch& touch : flow.touches(use.storage)) {
         if (touch.op >= pass.backward) break;
         last = touch.op;
         all_compute = all_compute && std::binary_search(ops.begin(), ops.end(), touch.op);
@@ -156,10 +123,7 @@ std::vector<std::size_t> saved_storages_by_end(const Trace& trace, const Dataflo
 }
 
 std::string segment_name(const Trace& trace, const std::vector<OpId>& ops, std::size_t number) {
-  const auto name = [&](OpId id) {
-    const Op& op = trace.ops[id];
-    return trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
-  };
+  const auto name = [&](OpId id) { return operator_of(trace, trace.ops[id]); };
   return "segment " + std::to_string(number) + " (" + name(ops.front()) + " to " + name(ops.back()) + ")";
 }
 
@@ -197,27 +161,23 @@ std::vector<RecomputeUnit> module_units(const Trace& trace, const Pass& pass,
   return runs_of(trace, pass, [&](const Op& op) -> std::string {
     const std::string& path = trace.strings[op.module];
     if (path.empty()) return "";
-    for (const std::size_t end : part_ends(path))
-      for (const std::string& pattern : patterns) {
-        const std::string part = path.substr(0, end);
+    for (const std::string& part : leading_parts(path))
+      for (const std::string& pattern : patterns)
         if (matches(pattern, part) &&
             std::count(part.begin(), part.end(), '.') == std::count(pattern.begin(), pattern.end(), '.'))
           return part;
-      }
     return "";
   });
 }
 
 std::vector<RecomputeUnit> block_units(const Trace& trace, const Dataflow& flow, const Pass& pass) {
-  std::map<std::string, std::set<std::string>> siblings;
   std::set<StringId> known;
-  for (const OpId id : forward_ops(trace, pass)) {
-    if (!known.insert(trace.ops[id].module).second) continue;
-    const std::string& path = trace.strings[trace.ops[id].module];
-    for (const std::size_t end : part_ends(path)) siblings[stem(path.substr(0, end))].insert(path.substr(0, end));
-  }
-  std::vector<RecomputeUnit> units = runs_of(
-      trace, pass, [&](const Op& op) { return op.module == 0 ? "" : block_of(trace.strings[op.module], siblings); });
+  std::set<std::string> paths;
+  for (const OpId id : forward_ops(trace, pass))
+    if (known.insert(trace.ops[id].module).second) paths.insert(trace.strings[trace.ops[id].module]);
+  const ModuleBlocks blocks(paths, BlockRule::numbered);
+  std::vector<RecomputeUnit> units =
+      runs_of(trace, pass, [&](const Op& op) { return blocks.of(trace.strings[op.module]); });
   const auto gainful = std::count_if(units.begin(), units.end(), [&](const RecomputeUnit& unit) {
     return has_something_to_drop(trace, flow, pass, unit.ops);
   });
@@ -242,21 +202,13 @@ std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flo
   return units;  // what is left has nothing to drop
 }
 
-std::string plain_operator_name(const std::string& operator_name) {
-  const std::size_t colons = operator_name.rfind("::");
-  std::size_t begin = colons == std::string::npos ? 0 : colons + 2, end = operator_name.size();
-  while (begin < end && operator_name[begin] == '_') ++begin;
-  while (end > begin && operator_name[end - 1] == '_') --end;
-  return operator_name.substr(begin, end - begin);
-}
-
 std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
                                           const std::vector<std::string>& patterns) {
   std::vector<RecomputeUnit> units;
   bool open = false;
   for (const OpId id : forward_ops(trace, pass)) {
     const Op& op = trace.ops[id];
-    const std::string& name = trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+    const std::string& name = operator_of(trace, op);
     const std::string plain = plain_operator_name(name);
     const bool hit = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
       return matches(pattern, name) || matches(pattern, plain);

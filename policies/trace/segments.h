@@ -25,9 +25,8 @@ bool matches(const std::string& pattern, const std::string& text);
 // patterns ("layers.*.mlp").
 std::vector<RecomputeUnit> module_units(const Trace& trace, const Pass& pass, const std::vector<std::string>& patterns);
 
-// One unit per repeated block: the outermost modules that are numbered, as "layers.3" (a number of
-// its own) or "Block_3" (with siblings of the same name), and more than containers of others. Empty if
-// no module is, or if most hold nothing of their own to drop: then they are single layers in a row.
+// One unit per repeated block (BlockRule::numbered). Empty if no module is one, or if most hold nothing of their
+// own to drop: then they are single layers in a row.
 std::vector<RecomputeUnit> block_units(const Trace& trace, const Dataflow& flow, const Pass& pass);
 
 // One unit per segment between articulation points of the undirected graph of forward ops that pass
@@ -39,9 +38,6 @@ std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flo
 // surrounding underscores ("aten::_softmax" is "softmax", "aten::relu_" is "relu"), and as it stands.
 std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
                                           const std::vector<std::string>& patterns);
-
-// "aten::_softmax" -> "softmax".
-std::string plain_operator_name(const std::string& operator_name);
 
 // Each `size` neighbours become one unit; forward ops between them go with it. REQUIRES: size >= 1.
 std::vector<RecomputeUnit> grouped(const Trace& trace, const Pass& pass, const std::vector<RecomputeUnit>& units,

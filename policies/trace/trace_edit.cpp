@@ -29,31 +29,25 @@ OpId TraceEdit::anchor(InsertionPoint point) const {
 }
 
 void TraceEdit::insert(InsertionPoint point, Op op, std::vector<Use> uses) {
-  if (uses.size() > std::numeric_limits<std::uint16_t>::max())
-    throw UsageError("Trace '" + base_.name + "': a policy would add an op with " + std::to_string(uses.size()) +
-                     " uses of storages; an op holds 65535 at most.");
-  const OpId at = anchor(point);
-  const Op& beside = base_.ops[at];
+  const Op& beside = base_.ops[anchor(point)];
   op.thread = beside.thread < base_.threads.size() ? beside.thread : 0;
   // Recompute is what repeats a forward op; a policy's own op beside it belongs to backward.
   op.phase = beside.phase == Phase::recompute ? Phase::backward : beside.phase;
   op.added = true;
   op.origin = Origin::modelled;
-  (point.after ? after_ : before_)[at].push_back({op, std::move(uses)});
+  insert_complete(point, op, std::move(uses));
 }
 
-void TraceEdit::alloc(InsertionPoint point, StorageId storage) {
-  Op op;
-  op.kind = OpKind::alloc;
-  op.target = storage;
-  op.stream = tables().storages[storage].stream;
-  op.host_cost = costs_.allocator_call;
-  insert(point, op);
+void TraceEdit::insert_complete(InsertionPoint point, const Op& op, std::vector<Use> uses) {
+  if (uses.size() > std::numeric_limits<std::uint16_t>::max())
+    throw UsageError("Trace '" + base_.name + "': a policy would add an op with " + std::to_string(uses.size()) +
+                     " uses of storages; an op holds 65535 at most.");
+  (point.after ? after_ : before_)[anchor(point)].push_back({op, std::move(uses)});
 }
 
-void TraceEdit::free(InsertionPoint point, StorageId storage) {
+void TraceEdit::lifetime(OpKind kind, InsertionPoint point, StorageId storage) {
   Op op;
-  op.kind = OpKind::free;
+  op.kind = kind;
   op.target = storage;
   op.stream = tables().storages[storage].stream;
   op.host_cost = costs_.allocator_call;
@@ -79,11 +73,30 @@ std::uint32_t TraceEdit::record(InsertionPoint point, std::uint16_t stream) {
   return op.target;
 }
 
-void TraceEdit::remove(OpId op) { removed_[op] = true; }
+void TraceEdit::remove(OpId op, OpId heir) {
+  removed_[op] = true;
+  if (heir != kNoOp) heirs_[op] = heir;
+}
+
+void TraceEdit::replace(OpId op, const Op& by) {
+  const auto uses = base_.uses_of(base_.ops[op]);
+  replace(op, by, {uses.begin(), uses.end()});
+}
+
+void TraceEdit::replace(OpId op, const Op& by, std::vector<Use> uses) { replaced_[op] = {by, std::move(uses)}; }
 
 void TraceEdit::repoint(OpId op, StorageId from, StorageId to) { repoints_[op].push_back({from, to}); }
 
-Trace TraceEdit::apply() && {
+Trace TraceEdit::apply(std::function<void(OpId, Op&)> change) && {
+  change_ = std::move(change);
+  std::size_t ops = base_.ops.size(), uses = base_.uses.size();
+  for (const auto* list : {&before_, &after_})
+    for (const auto& [at, items] : *list) {
+      ops += items.size();
+      for (const NewOp& item : items) uses += item.uses.size();
+    }
+  tables().ops.reserve(ops);
+  tables().uses.reserve(uses);
   new_id_.assign(base_.ops.size(), kNoOp);
   last_id_.assign(base_.ops.size(), kNoOp);
   for (const Op& op : base_.ops)  // a hand-over needs its source, if only as a point in time
@@ -111,13 +124,15 @@ void TraceEdit::append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId 
   for (const NewOp& item : found->second) append_fresh(item.op, item.uses);
 }
 
-void TraceEdit::append_fresh(const Op& op, std::vector<Use> uses) {
-  for (Use& use : uses) use.version = use.access == Access::read ? TraceBuilder::kLatest : 0;
-  builder_.append(op, uses);
+void TraceEdit::append_fresh(const Op& op, std::span<const Use> uses) {
+  uses_.assign(uses.begin(), uses.end());
+  for (Use& use : uses_) use.version = use.access == Access::read ? TraceBuilder::kLatest : 0;
+  builder_.append(op, uses_);
   follow_events(op);
 }
 
 void TraceEdit::follow_events(const Op& op) {
+  if (change_) return;
   if (runs_on_device(op.kind)) {
     pending_.erase(op.stream);
   } else if (op.kind == OpKind::event_record) {
@@ -146,32 +161,38 @@ void TraceEdit::append_base(OpId id) {
     Op mark;
     mark.thread = op.thread;
     mark.phase = op.phase;
-    append_fresh(mark, {});
-    return;
+    return append_fresh(mark, {});
   }
-  const auto uses = base_.uses_of(op);
+  std::span<const Use> uses = base_.uses_of(op);
+  if (const auto found = replaced_.find(id); found != replaced_.end()) {
+    op = found->second.op;
+    uses = found->second.uses;
+  }
+  if (change_) change_(id, op);
+  const auto found = repoints_.find(id);
+  if (found == repoints_.end()) return append_fresh(op, uses);
   std::vector<Use> changed(uses.begin(), uses.end());
-  if (const auto found = repoints_.find(id); found != repoints_.end()) {
-    const bool lifetime = op.kind == OpKind::alloc || op.kind == OpKind::free;
-    for (const Repoint& r : found->second) {
-      for (Use& use : changed)
-        if (use.storage == r.from) use.storage = r.to;
-      if (lifetime && op.target == r.from) op.target = r.to;
-    }
+  const bool lifetime = op.kind == OpKind::alloc || op.kind == OpKind::free;
+  for (const Repoint& r : found->second) {
+    for (Use& use : changed)
+      if (use.storage == r.from) use.storage = r.to;
+    if (lifetime && op.target == r.from) op.target = r.to;
   }
-  append_fresh(op, std::move(changed));
+  append_fresh(op, changed);
 }
 
 // Ops that name other ops, and the steps, follow the new numbers.
 void TraceEdit::renumber() {
   Trace& t = tables();
-  for (OpId id = 0; id < base_.ops.size(); ++id) {
-    const Op& old = base_.ops[id];
-    if (removed_[id]) continue;
-    Op& op = t.ops[new_id_[id]];
+  const auto source = [&](OpId id) {
+    if (!removed_[id]) return new_id_[id];
+    const auto heir = heirs_.find(id);
+    return heir == heirs_.end() ? kNoOp : new_id_[heir->second];
+  };
+  for (Op& op : t.ops) {
     // The other thread goes on when what was put behind the op it waits for has been issued too.
-    if (old.kind == OpKind::hand_over && old.target < last_id_.size()) op.target = last_id_[old.target];
-    if (old.source < new_id_.size()) op.source = removed_[old.source] ? kNoOp : new_id_[old.source];
+    if (op.kind == OpKind::hand_over && op.target < last_id_.size()) op.target = last_id_[op.target];
+    if (op.source < new_id_.size()) op.source = source(op.source);
   }
   const auto moved = [&](OpId id) { return id < new_id_.size() ? new_id_[id] : static_cast<OpId>(t.ops.size()); };
   t.steps = base_.steps;

@@ -1,9 +1,10 @@
 // Changes to a trace, collected first and applied at once.
 //
-// A rewriter says what stands before or after which op of the base trace, what is removed and
-// which op works on another storage; `apply` writes the new trace, renumbers ops, and derives the
-// versions of every use anew (in a sound trace an op reads the newest version). New ops take the
-// thread and the phase of the op they stand beside (backward for recompute), and the machine's host costs.
+// A rewriter says what stands before or after which op of the base trace, what is removed or replaced,
+// which op works on another storage and which storage has another size; `apply` writes the new trace,
+// renumbers ops, and derives the versions of every use anew (in a sound trace an op reads the newest
+// version). New ops take the thread and the phase of the op they stand beside (backward for recompute),
+// and the machine's host costs.
 //
 // An event of CUDA stands for a position in its stream, waits included that no op has followed yet; an
 // event of the engine stands for the last op before it. New waits are therefore repeated, at no host
@@ -13,9 +14,12 @@
 // (after the last node).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/machine/machine.h"
@@ -48,18 +52,28 @@ class TraceEdit {
   // (modelled). Reads mean the newest version there, writes make the next. Throws UsageError for more
   // uses than an op can have (65,535).
   void insert(InsertionPoint point, Op op, std::vector<Use> uses = {});
-  void alloc(InsertionPoint point, StorageId storage);
-  void free(InsertionPoint point, StorageId storage);
+  // The same for an op that is complete but for its uses' versions. `op.source` names an op of the base.
+  void insert_complete(InsertionPoint point, const Op& op, std::vector<Use> uses = {});
+  void alloc(InsertionPoint point, StorageId storage) { lifetime(OpKind::alloc, point, storage); }
+  void free(InsertionPoint point, StorageId storage) { lifetime(OpKind::free, point, storage); }
   void wait(InsertionPoint point, std::uint32_t event, std::uint16_t stream);
   std::uint32_t record(InsertionPoint point, std::uint16_t stream);  // a new event; returns its number
 
-  // Its host time goes with it. An op that a hand-over names remains as a mark.
-  void remove(OpId op);
+  // Its host time goes with it. An op that a hand-over names remains as a mark. What has `op` as its source
+  // has `heir` as its source from now on.
+  void remove(OpId op, OpId heir = kNoOp);
   bool removed(OpId op) const { return removed_[op]; }
+  // `by` stands in the place of `op`: with its uses, or with others. `by.source` names an op of the base.
+  void replace(OpId op, const Op& by);
+  void replace(OpId op, const Op& by, std::vector<Use> uses);
+  // Every version of the storage has this size from now on.
+  void resize(StorageId storage, Bytes bytes) { tables().storages[storage].bytes = bytes; }
   // In op `op`, uses of storage `from` (and an alloc or free of it) become those of `to`.
   void repoint(OpId op, StorageId from, StorageId to);
 
-  Trace apply() &&;
+  // `change`, if any, is called once per op of the base, in order: for what changes numbers of most ops.
+  // REQUIRES: with it no op comes or goes.
+  Trace apply(std::function<void(OpId, Op&)> change = {}) &&;
 
  private:
   struct NewOp {
@@ -70,9 +84,10 @@ class TraceEdit {
     StorageId from, to;
   };
   OpId anchor(InsertionPoint point) const;
+  void lifetime(OpKind kind, InsertionPoint point, StorageId storage);
   void append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at);
   void append_base(OpId id);
-  void append_fresh(const Op& op, std::vector<Use> uses);
+  void append_fresh(const Op& op, std::span<const Use> uses);
   void follow_events(const Op& op);
   void renumber();
 
@@ -80,10 +95,14 @@ class TraceEdit {
   const HostCosts& costs_;
   TraceBuilder builder_;
   std::map<OpId, std::vector<NewOp>> before_, after_;
+  std::unordered_map<OpId, NewOp> replaced_;
   std::map<OpId, std::vector<Repoint>> repoints_;
   std::vector<bool> removed_;
+  std::unordered_map<OpId, OpId> heirs_;
   std::vector<OpId> new_id_;   // of a base op: its own, or where it would stand
   std::vector<OpId> last_id_;  // of a base op: the last one put behind it, or its own
+  std::vector<Use> uses_;      // of the op at hand
+  std::function<void(OpId, Op&)> change_;
   // While applying: events that later ops of a stream wait for and none has yet; by event, those that
   // were pending when it was recorded (if it is recorded only once).
   std::map<std::uint16_t, std::set<std::uint32_t>> pending_;

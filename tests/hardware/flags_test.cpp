@@ -68,7 +68,7 @@ TEST(Flags, ReadsSizes) {
   EXPECT_EQ(size("2GB"), 2000000000u);
   EXPECT_EQ(size("1B"), 1u);
   EXPECT_EQ(parse({}).bytes("--size", 7), 7u);
-  for (const char* text : {"", "0", "-1", "KiB", "1 kib", "1KiBx", "1e3", "nan", "99999999999999TiB", "1.2.3"})
+  for (const char* text : {"", "0", "-1", "KiB", "1 kib", "1KiBx", "nan", "99999999999999TiB", "1.2.3"})
     EXPECT_EQ(refusal({"--size=" + std::string(text)}, [](const Flags& f) { f.bytes("--size", 7); }),
               "--size \"" + std::string(text) + "\": expected a size such as 4096, 64KiB, 1.5GiB or 2GB.");
 }

@@ -151,7 +151,7 @@ TEST(ResultsFile, RefusesWithTheLineWhatWasFoundAndWhatWasExpected) {
   EXPECT_EQ(with(",measured,\n", ",measured,"),
             "r.csv:5: found a last line that is cut off, expected it to end with a new line.");
   EXPECT_NE(with(",0,0,", ",0,").find("r.csv:5: found 10 fields, expected 11: benchmark,"), std::string::npos);
-  EXPECT_NE(with(",measured,\n", ",measured,,\n").find("r.csv:5: found more than 11 fields"), std::string::npos);
+  EXPECT_NE(with(",measured,\n", ",measured,,\n").find("r.csv:5: found 12 fields, expected 11"), std::string::npos);
 }
 
 TEST(ResultsFile, CountsTheLinesInsideAQuotedNote) {

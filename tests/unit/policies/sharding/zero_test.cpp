@@ -5,11 +5,11 @@
 #include <map>
 
 #include "policies/sharding/zero_buckets.h"
-#include "policies/sharding/zero_partition.h"
 #include "policies/sharding/zero_gather_plan.h"
+#include "policies/sharding/zero_partition.h"
+#include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
-#include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/layer_trace.h"
@@ -451,23 +451,6 @@ TEST(ZeroBuckets, NeverExceedAsInDeepspeed) {
   const auto many = fill_buckets(std::vector<Bytes>(kMostTensors + 1, 1), MiB(25), BucketRule::never_exceed);
   ASSERT_EQ(many.size(), 2u);
   EXPECT_EQ(many[1].size(), 1u);
-}
-
-TEST(ZeroUnits, ABlockIsTheOutermostRepeatedModule) {
-  const ModuleUnits units({"embedding", "model.layers.0.attention.norm_1", "model.layers.0.mlp",
-                           "model.layers.1.attention", "model.layers.1.mlp", "head", "version2"});
-  EXPECT_EQ(units.unit("model.layers.1.mlp"), "model.layers.1");
-  EXPECT_EQ(units.unit("model.layers.0.attention.norm_1"), "model.layers.0");
-  EXPECT_EQ(units.unit("head"), "head");
-  EXPECT_EQ(units.unit("version2"), "version2");
-}
-
-TEST(ZeroUnits, ContainersOfDifferentThingsAreNoBlocks) {
-  const ModuleUnits units({"VGG_0.Sequential_0.Conv2d_0", "VGG_0.Sequential_0.Conv2d_1", "VGG_0.Sequential_1.Linear_0",
-                           "VGG_0.Sequential_1.Linear_1", "Net_0.Block_0.Linear_0", "Net_0.Block_1.Linear_2"});
-  EXPECT_EQ(units.unit("VGG_0.Sequential_0.Conv2d_1"), "VGG_0.Sequential_0.Conv2d_1");
-  EXPECT_EQ(units.unit("VGG_0.Sequential_1.Linear_0"), "VGG_0.Sequential_1.Linear_0");
-  EXPECT_EQ(units.unit("Net_0.Block_1.Linear_2"), "Net_0.Block_1");
 }
 
 TEST(ZeroUnits, WithoutModulesUnitsAreBuckets) {

@@ -49,9 +49,9 @@ TEST(Numbers, AreShortAndHaveUnits) {
   EXPECT_EQ(format_time(from_seconds(1.5)), "1.50 s");
   EXPECT_EQ(format_time(Duration{}), "0 s");
   EXPECT_EQ(format_bytes(39'343'900'000), "39.3 GB");
-  EXPECT_EQ(format_bytes(999'900'000), "1.00 GB");
+  EXPECT_EQ(format_bytes(Bytes{999'900'000}), "1.00 GB");
   EXPECT_EQ(format_rate(3.35e12), "3.35 TB/s");
-  EXPECT_EQ(format_bytes(512), "512 B");
+  EXPECT_EQ(format_bytes(Bytes{512}), "512 B");
   EXPECT_EQ(format_tick(0.3, 0.1), "0.3");
   EXPECT_EQ(format_tick(12345, 5),
             "12\xe2\x80\x89"

@@ -1,0 +1,85 @@
+#include "policies/trace/trace_edit.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/trace/trace_check.h"
+#include "tests/support/step_program.h"
+
+namespace memwall {
+namespace {
+
+const HostCosts kFree{};
+
+// Three kernels in a row; backward reads what the first has made.
+struct Step {
+  StorageId x = 0, y = 0;
+  OpId a = 0, b = 0, c = 0, d = 0;
+  Trace trace;
+
+  Step() {
+    StepProgram p;
+    x = p.make(64, "x");
+    y = p.make(64, "y");
+    a = p.op("a", {}, {x});
+    b = p.op("b", {x}, {y});
+    c = p.op("c", {y}, {y});
+    p.backward();
+    d = p.op("d", {x, y}, {});
+    p.drop(x);
+    p.drop(y);
+    trace = std::move(p).finish();
+    trace.ops[d].source = b;
+  }
+};
+
+TEST(TraceEdit, AnOpIsReplacedWithOtherUses) {
+  const Step step;
+  TraceEdit edit(step.trace, kFree);
+  Op by = step.trace.ops[step.c];
+  by.bytes = 7;
+  edit.replace(step.c, by, {{step.x, 0, Access::read}});
+  const Trace after = std::move(edit).apply();
+  EXPECT_EQ(check(after), std::vector<std::string>{});
+  EXPECT_EQ(after.ops[step.c].bytes, 7);
+  EXPECT_EQ(after.ops[step.c].use_count, 1);
+  EXPECT_EQ(after.uses_of(after.ops[step.d])[1].version, 1u);  // c made the second
+}
+
+TEST(TraceEdit, WhatNamesARemovedOpNamesItsHeir) {
+  const Step step;
+  TraceEdit edit(step.trace, kFree);
+  edit.remove(step.b, step.c);
+  edit.replace(step.c, step.trace.ops[step.c], {{step.x, 0, Access::read}, {step.y, 0, Access::write}});
+  const Trace after = std::move(edit).apply();
+  EXPECT_EQ(check(after), std::vector<std::string>{});
+  EXPECT_EQ(after.ops[step.d - 1].source, step.c - 1);
+}
+
+TEST(TraceEdit, ACompleteOpStandsAsItIsAndFollowsTheNumbers) {
+  const Step step;
+  TraceEdit edit(step.trace, kFree);
+  Op again = step.trace.ops[step.a];
+  again.phase = Phase::recompute;
+  again.source = step.a;
+  edit.insert_complete({step.a, true}, again, {{step.x, 0, Access::write}});
+  const Trace after = std::move(edit).apply();
+  EXPECT_EQ(check(after), std::vector<std::string>{});
+  EXPECT_EQ(after.ops[step.a + 1].phase, Phase::recompute);
+  EXPECT_EQ(after.ops[step.a + 1].source, step.a);
+  EXPECT_EQ(after.ops[step.d + 1].source, step.b + 1);
+  EXPECT_FALSE(after.ops[step.a + 1].added);
+}
+
+TEST(TraceEdit, NumbersOfAllOpsChangeWhereTheyStand) {
+  const Step step;
+  TraceEdit edit(step.trace, kFree);
+  edit.resize(step.y, 128);
+  const Trace after = std::move(edit).apply([](OpId, Op& op) { op.bytes = 5; });
+  EXPECT_EQ(after.storages[step.y].bytes, 128);
+  ASSERT_EQ(after.ops.size(), step.trace.ops.size());
+  EXPECT_EQ(after.uses.size(), step.trace.uses.size());
+  for (const Op& op : after.ops) EXPECT_EQ(op.bytes, 5);
+}
+
+}  // namespace
+}  // namespace memwall

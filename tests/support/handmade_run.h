@@ -23,7 +23,7 @@ class HandmadeRun {
   void waited(OpId op, WaitReason reason, OpId cause);
   void step(std::string_view name, OpId first, OpId last);
 
-  Op& op(OpId id) { return run.trace->ops[id]; }
+  Op& op(OpId id) { return run.trace.edit().ops[id]; }
   OpRecord& record(OpId id) { return run.result.records[id]; }
   // Sets the end of everything and the results of steps. Call it last.
   Run finish();

@@ -242,7 +242,7 @@ TEST(RunSource, ReadsFromSeveralThreads) {
         const auto id = static_cast<OpId>(random() % file->outline().ops);
         wrong += file->op(id).name != reference->op(id).name;
         wrong += file->spans(id / kSpanBlock).begin != reference->spans(id / kSpanBlock).begin;
-        if (i % 20 == 0) wrong += file->whole({})->trace.ops.size() != file->outline().ops;
+        if (i % 20 == 0) wrong += file->whole({})->trace->ops.size() != file->outline().ops;
       }
     });
   for (std::thread& thread : threads) thread.join();

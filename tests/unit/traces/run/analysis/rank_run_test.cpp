@@ -136,16 +136,16 @@ TEST(RankRun, TheFileKeepsRanksGroupsAndPeers) {
   write_run(run, folder.path() / "run.h5");
   const memwall::Run read = read_run(folder.path() / "run.h5");
   EXPECT_EQ(to_json(summarize(read)), to_json(summarize(run)));
-  EXPECT_EQ(read.trace.job_ranks, run.trace->job_ranks);
-  ASSERT_EQ(read.trace.groups.size(), 1u);
-  EXPECT_EQ(read.trace.groups[0].name, "dp");
-  EXPECT_EQ(read.trace.groups[0].members, (std::vector<std::uint32_t>{3, 5}));
-  ASSERT_EQ(read.trace.rank_table.size(), 2u);
-  EXPECT_EQ(read.trace.rank_table[1].number, 5u);
-  EXPECT_EQ(read.trace.rank_table[1].untracked_bytes, 2'000'000'000);
-  EXPECT_EQ(read.trace.rank_table[1].constants.event_latency, Duration{});
-  EXPECT_EQ(read.trace.threads[1].rank, 1);
-  EXPECT_EQ(read.trace.streams[3].rank, 1);
+  EXPECT_EQ(read.trace->job_ranks, run.trace->job_ranks);
+  ASSERT_EQ(read.trace->groups.size(), 1u);
+  EXPECT_EQ(read.trace->groups[0].name, "dp");
+  EXPECT_EQ(read.trace->groups[0].members, (std::vector<std::uint32_t>{3, 5}));
+  ASSERT_EQ(read.trace->rank_table.size(), 2u);
+  EXPECT_EQ(read.trace->rank_table[1].number, 5u);
+  EXPECT_EQ(read.trace->rank_table[1].untracked_bytes, 2'000'000'000);
+  EXPECT_EQ(read.trace->rank_table[1].constants.event_latency, Duration{});
+  EXPECT_EQ(read.trace->threads[1].rank, 1);
+  EXPECT_EQ(read.trace->streams[3].rank, 1);
   for (OpId id = 0; id < run.result.records.size(); ++id)
     EXPECT_EQ(read.result.records[id].peer, run.result.records[id].peer);
 }

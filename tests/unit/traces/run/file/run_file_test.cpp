@@ -103,8 +103,8 @@ TEST(RunFile, GivesBackTheUnchangedStepAndTheAllocator) {
 TEST(RunFile, GivesBackTheTraceAndTheMachineAsTheyWere) {
   const ScratchFolder folder;
   memwall::Run run = simulated();
-  run.trace->constants.launch_latency[1] = nanoseconds(-321);
-  run.trace->constants.stream_gap[2][0] = nanoseconds(77);
+  run.trace.edit().constants.launch_latency[1] = nanoseconds(-321);
+  run.trace.edit().constants.stream_gap[2][0] = nanoseconds(77);
   run.machine.routes[0].efficiency.points = {{1024, 0.25}, {1 << 20, 0.75}};
   run.machine.gpu.aliases = {"one", "other"};
   write_run(run, folder / "run.h5");

@@ -28,6 +28,7 @@
 #include "tests/support/resident_memory.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/shared_data.h"
+#include "models/workload/import/importer.h"
 
 namespace memwall {
 namespace {

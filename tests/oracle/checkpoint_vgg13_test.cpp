@@ -11,6 +11,7 @@
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/shared_data.h"
 #include "traces/run/analysis/accounting.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 namespace {

@@ -12,6 +12,7 @@
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 namespace {

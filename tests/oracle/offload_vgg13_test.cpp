@@ -17,6 +17,7 @@
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 namespace {

@@ -21,6 +21,8 @@
 #include "sim/trace/ranks.h"
 #include "sim/trace/scale.h"
 #include "tests/support/shared_data.h"
+#include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 namespace {

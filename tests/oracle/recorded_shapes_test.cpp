@@ -7,6 +7,7 @@
 #include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "models/workload/import/kineto/kineto_reader.h"
 #include "tests/support/shared_data.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 namespace {

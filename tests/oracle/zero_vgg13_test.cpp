@@ -14,6 +14,7 @@
 #include "tests/support/live_bytes.h"
 #include "tests/support/races.h"
 #include "tests/support/shared_data.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 namespace {

@@ -15,6 +15,8 @@
 #include "tests/support/scratch_folder.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
+#include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall::gui {
 namespace {

@@ -34,7 +34,7 @@ class CountingWatch : public Watch {
   std::atomic<int> files = 0;
 };
 
-void expect_equal(const Run& a, const Run& b) {
+void expect_equal(const memwall::Run& a, const memwall::Run& b) {
   EXPECT_EQ(a.result.end, b.result.end);
   EXPECT_EQ(a.result.events, b.result.events);
   ASSERT_EQ(a.result.records.size(), b.result.records.size());
@@ -102,7 +102,7 @@ TEST(Study, ADifferentMachineIsAnotherBase) {
 TEST(Study, AResultDependsOnItsScenarioAlone) {
   const std::vector<Scenario> scenarios = {sample(), sample({"checkpoint:mode=full"}),
                                            sample({"offload:what=optimizer,to=host"}), sample({"zero:stage=3,ranks=8"})};
-  std::vector<Run> alone;
+  std::vector<memwall::Run> alone;
   for (const Scenario& s : scenarios) alone.push_back(Study().run(s).run);
   Study study;
   for (std::size_t i = scenarios.size(); i-- > 0;) expect_equal(study.run(scenarios[i]).run, alone[i]);
@@ -112,11 +112,11 @@ TEST(Study, AResultDependsOnItsScenarioAlone) {
 TEST(Study, ThreadsRunDifferentScenariosOverOneLoadedStep) {
   const std::vector<Scenario> scenarios = {sample({"checkpoint:mode=full"}), sample({"offload:what=optimizer,to=host"}),
                                            sample(), sample({"zero:stage=1,ranks=4"})};
-  std::vector<Run> expected;
+  std::vector<memwall::Run> expected;
   for (const Scenario& s : scenarios) expected.push_back(Study().run(s).run);
   CountingWatch watch;
   Study study(&watch);
-  std::vector<Run> found(scenarios.size());
+  std::vector<memwall::Run> found(scenarios.size());
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < scenarios.size(); ++i)
     threads.emplace_back([&, i] { found[i] = study.run(scenarios[i]).run; });

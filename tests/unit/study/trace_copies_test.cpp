@@ -15,9 +15,10 @@ std::atomic<std::size_t> large{SIZE_MAX};
 std::atomic<int> large_allocations{0};
 }  // namespace
 
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // our own pair, inlined
 void* operator new(std::size_t bytes) {
   if (bytes >= large) ++large_allocations;
-  if (void* memory = std::malloc(bytes)) return memory;
+  if (void* memory = std::malloc(bytes)) return memory;  // NOLINT
   throw std::bad_alloc();
 }
 void operator delete(void* memory) noexcept { std::free(memory); }

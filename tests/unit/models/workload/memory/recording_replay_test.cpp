@@ -56,7 +56,7 @@ bool says(const RecordingReplay& replay, const std::string& words) {
 
 bool has(const RecordingReplay& replay, RetryStep step) {
   return std::any_of(replay.retry_sequence.begin(), replay.retry_sequence.end(),
-                     [&](const RetryStep& s) { return s.step == step; });
+                     [&](const RecordedRetry& s) { return s.step == step; });
 }
 
 TEST(RecordingReplay, PendingBlocksAreActiveAndNotReused) {

@@ -59,7 +59,7 @@ TEST(StepInterval, ErrorsWithinAClassAreCommon) {
 
 TEST(StepInterval, RecordedHostTimeWithoutDeviceWorkHasNone) {
   Example e;
-  for (Op& op : e.run.trace->ops) op.kind = OpKind::alloc;  // a memory snapshot
+  for (Op& op : e.run.trace.edit().ops) op.kind = OpKind::alloc;  // a memory snapshot
   EXPECT_FALSE(e.interval());
 }
 
@@ -75,7 +75,7 @@ TEST(StepInterval, WhatWasMeasuredIsExactAndSoIsTheHostThen) {
 
 TEST(StepInterval, ATransferredOpHasTheErrorThatItWasCarriedWith) {
   Example e;
-  for (Op& op : e.run.trace->ops) op.origin = Origin::transferred;
+  for (Op& op : e.run.trace.edit().ops) op.origin = Origin::transferred;
   e.run.trace.edit().ops[0].error_permille = 200;
   e.run.trace.edit().ops[1].error_permille = 400;
   expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645));

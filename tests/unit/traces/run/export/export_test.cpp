@@ -29,7 +29,7 @@ std::string text_of(const Run& run, Export export_to) {
 // A call, a kernel, a copy, an event of another stream, a blocking call, memory, a link, two moves at once.
 Run small_run() {
   HandmadeRun hand;
-  Trace& trace = hand.run.trace;
+  Trace& trace = hand.run.trace.edit();
   hand.host(OpKind::mark, "step", 0, 0);
   const OpId copy = hand.device(OpKind::copy, "to \"device\"\n\x01", 1, 1, 2, 5, 25.5);
   hand.op(copy).from = 1;

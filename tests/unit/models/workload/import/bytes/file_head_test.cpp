@@ -10,6 +10,7 @@
 #include "tests/support/archives.h"
 #include "tests/support/gzip.h"
 #include "tests/support/scratch_folder.h"
+#include "models/workload/import/importer.h"
 
 namespace memwall {
 namespace {

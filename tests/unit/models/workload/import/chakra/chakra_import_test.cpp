@@ -13,6 +13,7 @@
 #include "sim/trace/trace_check.h"
 #include "tests/support/chakra_writer.h"
 #include "tests/support/scratch_folder.h"
+#include "models/workload/import/importer.h"
 
 namespace memwall {
 namespace {

@@ -9,6 +9,7 @@
 #include "sim/trace/trace_check.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/small_capture.h"
+#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 namespace {

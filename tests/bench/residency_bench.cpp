@@ -16,7 +16,7 @@ constexpr std::size_t kStays = 2'500'000;
 std::shared_ptr<const RunSource> source() {
   static const std::shared_ptr<const RunSource> made = [] {
     auto run = std::make_shared<Run>();
-    run->machine = test_machine();
+    run->machine = machine_of_ranks(test_machine(), run->trace);
     std::mt19937_64 random(1);
     run->memory.assign(run->machine.tiers.size(), {});
     for (auto& points : run->memory) points.push_back({});

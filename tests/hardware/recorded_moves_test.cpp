@@ -164,7 +164,7 @@ TEST(RecordedMoves, NoMovesChangeNothing) {
   const PagedRun run = gpt(80, 1);
   ASSERT_TRUE(run.result.moves.empty());
   const Trace ops = with_recorded_moves(run.trace, run.machine, {});
-  EXPECT_EQ(ops.ops.size(), run.trace->ops.size());
+  EXPECT_EQ(ops.ops.size(), run.trace.ops.size());
   EXPECT_EQ(without_pager(ops, run.machine).end, run.result.end);
 }
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "cli/print/format.h"
 #include "models/workload/memory/snapshot_device.h"
 #include "models/workload/import/snapshot/snapshot_reader.h"
 #include "sim/memory/allocator.h"
+#include "sim/byte_units.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -111,7 +111,7 @@ void ask_otherwise(MemoryStudy& study, const MemoryQuestion& question) {
   study.other = replay_variant(study.recording, study.of_device(), study.start, variant);
   study.asked_for = variant.allocator;
   if (variant.allocator == "pytorch") study.asked_for += ", " + words_of(variant.settings);
-  if (question.capacity) study.asked_for += fmt::format(", {} for segments", human_bytes(*question.capacity));
+  if (question.capacity) study.asked_for += fmt::format(", {} for segments", scaled_text(static_cast<double>(*question.capacity), kDecimalBytes, 4));
 }
 
 void check(const MemoryQuestion& question) {

@@ -24,8 +24,8 @@ QString text_of(std::string_view utf8) {
 }
 
 QString time_text(Duration time) { return text_of(format_time(time)); }
-QString bytes_text(Bytes bytes) { return text_of(format_rate(static_cast<double>(bytes))); }
-QString rate_text(double bytes_per_second) { return text_of(format_bytes(bytes_per_second)); }
+QString bytes_text(Bytes bytes) { return text_of(format_bytes(static_cast<double>(bytes))); }
+QString rate_text(double bytes_per_second) { return text_of(format_rate(bytes_per_second)); }
 QString percent_text(double share) { return text_of(memwall::percent_text(share)); }
 
 QString count_text(std::uint64_t count) { return text_of(grouped_text(count)); }

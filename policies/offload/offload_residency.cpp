@@ -78,7 +78,7 @@ OffloadedStep transfer(const StepAnalysis& analysis, Candidates candidates, cons
   take_fraction(analysis, candidates.schedules, settings.fraction);
   TraceEdit edit(analysis.trace, analysis.machine.host);
   if (prepare) prepare(edit, candidates.schedules);
-  const TransferSummary summary =
+  const ScheduledTransfers summary =
       insert_transfers(edit, analysis.pricer, settings, analysis.flow, std::move(candidates.schedules), keep_last);
   give_back_reserved(edit);
   edit.tables().notes.push_back(summary.sentence(what, settings.to));

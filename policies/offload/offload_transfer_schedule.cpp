@@ -36,7 +36,7 @@ class TransferScheduler {
         states_(schedules_.size()),
         staging_copies_(edit, pricer, settings, largest()) {}
 
-  TransferSummary run() {
+  ScheduledTransfers run() {
     plan_offloads();
     plan_fetches();
     for (std::uint32_t j = 0; j < schedules_.size(); ++j)
@@ -307,8 +307,8 @@ class TransferScheduler {
     if (s.far != kNoStorage) edit_.free(end, s.far);
   }
 
-  TransferSummary summary() const {
-    TransferSummary result;
+  ScheduledTransfers summary() const {
+    ScheduledTransfers result;
     for (std::uint32_t j = 0; j < schedules_.size(); ++j) {
       const Bytes bytes = edit_.base().storages[schedules_[j].storage].bytes;
       (states_[j].kept ? result.kept : result.storages) += 1;
@@ -335,7 +335,7 @@ std::string megabytes(Bytes bytes) { return fixed_text(static_cast<double>(bytes
 
 }  // namespace
 
-std::string TransferSummary::sentence(const std::string& what, const std::string& to) const {
+std::string ScheduledTransfers::sentence(const std::string& what, const std::string& to) const {
   std::string text = "offload: " + std::to_string(storages) + " " + what + " of " + megabytes(bytes) + " go to " + to +
                      "; " + megabytes(bytes_out) + " are copied out, " + megabytes(bytes_in) + " back";
   if (kept > 0)
@@ -344,7 +344,7 @@ std::string TransferSummary::sentence(const std::string& what, const std::string
   return text + ".";
 }
 
-TransferSummary insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
+ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
                                  const Dataflow& flow, std::vector<TransferSchedule> schedules, bool keep_last) {
   return TransferScheduler(edit, pricer, settings, flow, std::move(schedules), keep_last).run();
 }

@@ -44,7 +44,7 @@ struct TransferSchedule {
   std::vector<Refresh> refreshes;            // home far, copies staged: written on from pinned host memory
 };
 
-struct TransferSummary {
+struct ScheduledTransfers {
   std::size_t storages = 0;  // that travel
   Bytes bytes = 0;           // of these storages
   Bytes bytes_out = 0, bytes_in = 0;
@@ -55,7 +55,7 @@ struct TransferSummary {
 
 // Adds to `edit` what the schedules need. With `keep_last`, the last `settings.buffers` departures of
 // a run stay on the device. REQUIRES: the schedules' storages are distinct, `flow` is of edit.base().
-TransferSummary insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
+ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
                                  const Dataflow& flow, std::vector<TransferSchedule> schedules, bool keep_last);
 
 }  // namespace memwall

@@ -26,11 +26,14 @@ void separate_rendezvous(Trace& trace, std::uint64_t first_free, const std::stri
 }
 
 // `first_free` 0: the trace meets nobody.
-Trace rewritten(Trace trace, const ChosenRewriters& rewriters, const Machine& machine, const Pricer& pricer,
+// REQUIRES: rewriters are not empty.
+Trace rewritten(const Trace& before, const ChosenRewriters& rewriters, const Machine& machine, const Pricer& pricer,
                 std::uint64_t first_free) {
+  Trace trace;
   for (const auto& [rewriter, spec] : rewriters) {
-    require_knowledge(*spec, trace, rewriter->needs());
-    trace = rewriter->rewrite(trace, machine, pricer);
+    const Trace& input = spec == rewriters.front().second ? before : trace;
+    require_knowledge(*spec, input, rewriter->needs());
+    trace = rewriter->rewrite(input, machine, pricer);
     if (first_free > 0) separate_rendezvous(trace, first_free, spec->text);
     require_sound(trace, "after policy '" + spec->text + "'");
   }

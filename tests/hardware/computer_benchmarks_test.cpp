@@ -212,7 +212,7 @@ TEST(ResultsTable, OneLinePerRow) {
   set.measurements.push_back(m);
   EXPECT_EQ(results_table(set),
             "benchmark     parameters   median       rate  spread  note\n"
-            "storage_read  bytes=1MiB  1.00 ms  1.05 GB/s    20 %  threads\n"
+            "storage_read  bytes=1MiB  1.00 ms  1.05 GB/s  20.0 %  threads\n"
             "storage_read  bytes=1MiB   failed                     broken badly\n");
   EXPECT_EQ(results_table({}), "");
 }

@@ -32,7 +32,8 @@ const Rooms kTimed = all_of({kImported, {"models/workload/import/timed", "models
 const Rooms kImport = {"models/workload/import", "models/workload/import/bytes", "models/workload/import/timed",
                        "models/workload/import/snapshot", "models/workload/import/ranks"};
 const Rooms kStudied = {"models/hw", "models/workload", "models/workload/generate",
-                        "models/workload/generate/configuration", "models/workload/memory", "models/workload/forecast", "study"};
+                        "models/workload/generate/configuration", "models/workload/memory", "models/workload/forecast"};
+const Rooms kStudy = all_of({kStudied, {"study"}});
 
 const std::map<std::string, Rooms> kMayInclude = {
     {"sim", {}},
@@ -109,20 +110,20 @@ const std::map<std::string, Rooms> kMayInclude = {
      all_of({kSim, {"validate/measurement", "validate/replay", "validate/replay/cuda", "validate/bench"}})},
     {"validate/calibrate", all_of({kSim, {"models/hw", "validate/measurement"}})},
     {"validate/report",
-     all_of({kSim, kImport, kStudied, kFiles, {"models/workload/import/execution_trace", "models/workload/import/kineto",
+     all_of({kSim, kImport, kStudy, kFiles, {"models/workload/import/execution_trace", "models/workload/import/kineto",
                                       "validate/measurement", "validate/replay", "validate/calibrate"}})},
-    {"validate/published", all_of({kSim, kImport, kStudied, kRun})},
+    {"validate/published", all_of({kSim, kImport, kStudy, kRun})},
     {"validate/transfer", all_of({kSim, {"models/hw", "models/workload/import/kineto", "models/workload/import/tables",
                                          "models/workload/import/timed", "validate/published"}})},
 
     {"cli/print",
-     all_of({kSim, kImport, kStudied, kFiles, {"validate/published", "validate/replay", "validate/report", "validate/transfer"}})},
+     all_of({kSim, kImport, kStudy, kFiles, {"validate/published", "validate/replay", "validate/report", "validate/transfer"}})},
     {"cli/live",
-     all_of({kSim, kImport, kStudied, {"cli", "cli/print", "validate/measurement", "validate/replay", "validate/bench",
+     all_of({kSim, kImport, kStudy, {"cli", "cli/print", "validate/measurement", "validate/replay", "validate/bench",
                               "validate/calibrate", "validate/report"}})},
-    {"cli", all_of({kSim, kImport, kStudied, kFiles, {"cli/print"}})},
+    {"cli", all_of({kSim, kImport, kStudy, kFiles, {"cli/print"}})},
     {"cli/verbs",
-     all_of({kSim, kImport, kStudied, kFiles, {"cli", "cli/print", "cli/live", "gui/drawing", "policies/trace",
+     all_of({kSim, kImport, kStudy, kFiles, {"cli", "cli/print", "cli/live", "gui/drawing", "policies/batch", "policies/trace",
                                       "validate/measurement", "validate/replay", "validate/calibrate",
                                       "validate/report", "validate/published", "validate/transfer"}})},
 };

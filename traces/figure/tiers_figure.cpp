@@ -72,8 +72,8 @@ void draw_link(Figure& figure, const TierLinkRow& link, const Area& bar) {
   figure.add(Rectangle{bar.left, bar.top, bar.width, kLinkBar, palette::kBand});
   figure.add(
       Rectangle{bar.left, bar.top, bar.width * std::clamp(link.utilization, 0.0, 1.0), kLinkBar, palette::kOrange});
-  const std::string words = fmt::format("{}, {:.1f} % of {}", format_rate(static_cast<double>(link.bytes)),
-                                        100 * link.utilization, format_bytes(link.bandwidth));
+  const std::string words = fmt::format("{}, {:.1f} % of {}", format_bytes(static_cast<double>(link.bytes)),
+                                        100 * link.utilization, format_rate(link.bandwidth));
   figure.add(Text{{bar.right() + 10, bar.top + kLinkBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText});
 }
 

@@ -38,7 +38,8 @@ int copies_of(Study& study, const Scenario& scenario, const Trace& step) {
 
 TEST(TraceCopies, OneForEachRewriterAndNoOther) {
   const Machine machine = test_machine();
-  const Trace step = gpt_step({.layers = 24});
+  Trace step = gpt_step({.layers = 24});
+  step.machine = machine.name;
   Study study;
   study.add_step("step", step);
   study.add_machine(machine.name, machine);

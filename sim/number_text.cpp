@@ -43,6 +43,9 @@ const ScaledUnit& unit_for(double value, std::span<const ScaledUnit> units, int 
   return units[i];
 }
 
+// Bytes and picoseconds are counted; of any other unit there may be parts.
+static bool is_counted(const ScaledUnit& unit) { return unit.factor == 1 || unit.factor == 1e-12; }
+
 std::string scaled_text(double value, std::span<const ScaledUnit> units, int digits, TrailingZeros zeros) {
   const ScaledUnit& unit = unit_for(value, units, digits);
   const double shown = value / unit.factor;
@@ -50,7 +53,7 @@ std::string scaled_text(double value, std::span<const ScaledUnit> units, int dig
   if (zeros == TrailingZeros::dropped) {
     text = converted(shown, std::chars_format::general, digits);
   } else {
-    int decimals = &unit == &units.front() && std::floor(shown) == shown ? 0 : digits - 1;
+    int decimals = &unit == &units.front() && is_counted(unit) && std::floor(shown) == shown ? 0 : digits - 1;
     for (double limit = 10 * rounds_to_one(digits); decimals > 0 && std::abs(shown) >= limit; limit *= 10) --decimals;
     text = fixed_text(shown, decimals);
   }

@@ -190,9 +190,9 @@ TEST(ResultsTable, ScalesFiguresToAUnitThatFits) {
   EXPECT_EQ(figure_text(1.5e-9, "s"), "1.50 ns");
   EXPECT_EQ(figure_text(0.000123, "s"), "123 us");
   EXPECT_EQ(figure_text(12.34, "s"), "12.3 s");
-  EXPECT_EQ(figure_text(0, "s"), "0 ns");
+  EXPECT_EQ(figure_text(0, "s"), "0.00 ns");
   EXPECT_EQ(figure_text(524288000, "B"), "500 MiB");
-  EXPECT_EQ(figure_text(0.5, "share"), "50 %");
+  EXPECT_EQ(figure_text(0.5, "share"), "50.0 %");
   EXPECT_EQ(figure_text(1024, "count"), "1024");
 }
 

@@ -147,7 +147,7 @@ TEST(ClassesRow, ThePointerNamesClassOpPartAndShare) {
 TEST(ClassesRow, ThePointerSaysWhatAPixelOfManyHolds) {
   const Scene scene(many_kernels(20'000));
   const Hit hit = scene.hit(kLeft + 500, kStripY);  // 80 ns per pixel
-  EXPECT_NE(hit.text.find("the 80 ns of this pixel: compute 75 %, host 25 %"), std::string::npos) << hit.text;
+  EXPECT_NE(hit.text.find("the 80.0 ns of this pixel: compute 75 %, host 25 %"), std::string::npos) << hit.text;
   EXPECT_FALSE(hit.op);
 }
 

@@ -37,7 +37,7 @@ struct Scenario {
   bool operator==(const Scenario&) const = default;
 };
 
-// One line, without line end. parse_scenario(to_text(s)) == s.
+// One line, without line end. parse_scenario(to_text(s)) == s. REQUIRES: there is a step, and repeat is not 0.
 std::string to_text(const Scenario& scenario);
 
 // Throws UsageError naming the word, what was found, and the nearest key; policies and machines are not looked up.

@@ -96,8 +96,13 @@ class Study::Implementation : public MachineSource {
 
   std::shared_ptr<const ReadStep> load(const Scenario& s) {
     return loaded_.get(load_key(s), [&] {
-      if (const auto added = added_steps_.find(name_of_step(s)); s.step.size() == 1 && added != added_steps_.end())
+      if (const auto added = added_steps_.find(name_of_step(s)); s.step.size() == 1 && added != added_steps_.end()) {
+        if (!s.execution_traces.empty() || !s.measured_on.empty())
+          throw UsageError(fmt::format("{}: this step comes from a program; expected no ExecutionTrace and no machine of "
+                                       "its durations beside it.",
+                                       name_of_step(s)));
         return ReadStep{added->second, {}};
+      }
       Workload workload =
           load_workload(paths_of(s.step), paths_of(s.execution_traces), "", s.measured_on, watch_);
       return ReadStep{std::move(workload.trace), std::move(workload.files)};
@@ -114,6 +119,7 @@ class Study::Implementation : public MachineSource {
 
   // What is wrong with a scenario is told before a long import.
   void check(const Scenario& s) {
+    if (s.repeat == 0) throw UsageError("The step is repeated 0 times; expected 1 or more.");
     if (s.step.empty()) throw UsageError("There is no step; expected a file, or the name of a workload.");
     parse_rewriters(s.policies);
     parse_scales(s.scale);

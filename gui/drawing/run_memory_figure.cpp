@@ -10,9 +10,10 @@ namespace {
 
 // Whose memory a picture shows: ", rank 0" where further ranks have a tier of that name too.
 std::string owner_of_tier(const Run& run, const std::string& tier) {
-  const auto& ranks = run.trace->rank_table;
-  if (ranks.size() < 2 || run.machine.tier(fmt::format("{} rank {}", tier, ranks[1].number)) < 0) return "";
-  return fmt::format(", rank {}", ranks.front().number);
+  const int index = run.machine.one.tier(tier);
+  const std::vector<RankView>& views = run.machine.views;
+  if (index < 0 || views.size() < 2 || views[1].tier[static_cast<std::size_t>(index)] == index) return "";
+  return fmt::format(", rank {}", run.trace->rank_table.front().number);
 }
 
 // Points of the window: what held at its beginning stands there.

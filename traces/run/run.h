@@ -38,7 +38,7 @@ struct Residency {
 // A file the run was made from. Its name without folders, so that equal inputs give equal runs.
 struct InputFile {
   std::string name;
-  std::string hash;  // hexadecimal; says which function: "xxh64:0123456789abcdef"
+  std::string hash;  // hexadecimal; says which function: "crc32:0a1b2c3d"
 };
 
 // Where and when the run was made: the only part of it that may differ between equal runs.

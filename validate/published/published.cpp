@@ -61,7 +61,8 @@ struct Simulated {
 Simulated simulated(const PublishedCase& one) {
   Study study;
   study.add_step(one.name, generate_step(one.job.model, one.job.recipe));
-  const Run run = study.run({.step = {one.name}, .machine = one.machine, .policies = one.policies}).run;
+  const Scenario scenario{.step = {one.name}, .machine = one.machine, .policies = one.policies};
+  const Run run = study.run(scenario, {.compare_to_base = false}).run;
   const RunSummary summary = summarize(run);
   Simulated s;
   s.seconds = to_seconds(summary.step_time);

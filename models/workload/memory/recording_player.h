@@ -138,7 +138,7 @@ class RecordingPlayer final : private AllocatorObserver {
   std::size_t release_end_ = 0;         // of the run of releases that was handled last
   std::size_t frameless_releases_ = 0;  // commands that may have been retries: a segment was obtained right after
   std::size_t served_failures_ = 0;     // oom events whose request the cache serves here: of a private pool, say
-  std::size_t unlisted_rungs_ = 0, retry_work_ = 0;
+  std::size_t unlisted_retries_ = 0, retry_work_ = 0;
   // A command releases everything at its first event; by these much more is still reserved after it and the next ones.
   std::vector<Bytes> still_reserved_;
   std::size_t still_reserved_from_ = 0;

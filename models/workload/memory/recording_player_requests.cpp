@@ -246,7 +246,7 @@ void RecordingPlayer::on_retry_step(RetryStep step, Bytes bytes) {
     pytorch_->set_capacity(std::min(kUnlimited, pytorch_->usage().reserved + room));
   }
   if (retry_sequence_.size() >= longest_retry_sequence_ || retry_work_ > kMostRetryWork) {
-    ++unlisted_rungs_;
+    ++unlisted_retries_;
     return;
   }
   retry_work_ += blocks_;
@@ -297,8 +297,8 @@ void RecordingPlayer::report(RecordingReplay& replay) {
         "{} releases of the cache, without frames, come right before a segment: each may be an empty_cache, "
         "as which it is replayed, or a retry, which num_alloc_retries then lacks.",
         frameless_releases_));
-  if (unlisted_rungs_ > 0 && longest_retry_sequence_ > 0)
-    replay.notes.push_back(fmt::format("{} further retry steps are not listed.", unlisted_rungs_));
+  if (unlisted_retries_ > 0 && longest_retry_sequence_ > 0)
+    replay.notes.push_back(fmt::format("{} further retry steps are not listed.", unlisted_retries_));
   for (std::string& sentence : wrong_.sentences()) replay.notes.push_back(std::move(sentence));
 }
 

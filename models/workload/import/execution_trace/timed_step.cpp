@@ -19,8 +19,7 @@ ImportedStep step_of(ImportedTrace imported, const TimedCapture& capture, const 
   ImportedStep step;
   step.rank = rank_of_capture(imported, capture, execution, match);
   step.trace = std::move(imported.trace);
-  step.gpu = std::move(step.trace.machine);
-  step.trace.machine.clear();
+  step.gpu = std::move(imported.gpu);
   for (const CapturedDevice& device : capture.devices)
     if (device.name == step.gpu) {
       step.gpu_memory = device.memory;

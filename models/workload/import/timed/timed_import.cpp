@@ -89,7 +89,7 @@ class ProgramWriter {
     trace.name = c_.path.filename().string();
     for (const string_view ending : {".gz", ".json"})
       if (trace.name.ends_with(ending)) trace.name.resize(trace.name.size() - ending.size());
-    trace.machine = device_name(j_);
+    result_.gpu = device_name(j_);
     trace.place("hbm");
     trace.place("host");
     ops_.add_threads(j_, origin_);

@@ -82,7 +82,8 @@ struct CapturedTimes {
 };
 
 struct ImportedTrace {
-  Trace trace;
+  Trace trace;      // Trace::machine is left open: a capture names a GPU, not a machine
+  std::string gpu;  // as the capture calls it; "" = unknown
   std::vector<std::uint32_t> operator_of_op;  // index into TimedCapture::operators, or kNoIndex
   // Of alloc and free: index into TimedCapture::memory, else kNoIndex. Not of import_and_release_capture.
   std::vector<std::uint32_t> memory_of_op;

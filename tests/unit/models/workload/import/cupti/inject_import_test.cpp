@@ -87,7 +87,7 @@ TEST_F(InjectFile, BecomesAProgramWithItsOwnTimes) {
   const ImportedTrace imported = import();
   const Trace& t = imported.trace;
   EXPECT_EQ(t.name, "a");
-  EXPECT_EQ(t.machine, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(imported.gpu, "NVIDIA H100 80GB HBM3");
   EXPECT_EQ(t.streams.size(), 2u);
   EXPECT_EQ(imported.summary.trace_kernels, 2u);
   const Op& gemm = named(t, "gemm");

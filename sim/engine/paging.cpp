@@ -68,7 +68,7 @@ bool Paging::allocate(std::uint16_t thread, StorageId storage, int tier) {
   if (!host_clock_) return true;  // an address; memory comes with the first touch
   serving_ = kNoOp;
   const BlockedCaller caller{true, thread};
-  const OpId id = engine_.threads_[thread].ops[engine_.threads_[thread].cursor];
+  const OpId id = engine_.threads_[thread].current;
   if (place_or_make_room(storage, id) == Answer::wait) return wait(caller);
   return true;
 }
@@ -226,7 +226,7 @@ void Paging::wake_all() {
   woken.swap(blocked_callers_);
   for (const BlockedCaller& caller : woken) {
     if (caller.is_thread) {
-      engine_.threads_[caller.index].next_start = engine_.now_;
+      engine_.set_next_start(engine_.threads_[caller.index], engine_.now_);
     } else {
       engine_.streams_[caller.index].hold.raise(engine_.now_, WaitReason::page_fault, kNoOp);
       engine_.schedule_try(caller.index, engine_.now_);

@@ -23,7 +23,9 @@ TEST(RingQueue, HoldsWhatADequeHolds) {
     ASSERT_EQ(ring.size(), reference.size());
     ASSERT_EQ(ring.empty(), reference.empty());
     for (std::size_t i = 0; i < reference.size(); i += 1 + reference.size() / 8) ASSERT_EQ(ring[i], reference[i]);
-    if (!reference.empty()) ASSERT_EQ(ring.front(), reference.front());
+    if (!reference.empty()) {
+      ASSERT_EQ(ring.front(), reference.front());
+    }
   }
 }
 

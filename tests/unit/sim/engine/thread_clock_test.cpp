@@ -29,7 +29,9 @@ TEST(ThreadClock, NamesTheFirstThreadAsALookAtAllOfThemDoes) {
       times[thread] = time;
       const std::size_t first = first_of(times);
       ASSERT_EQ(clock.next_time(), times[first]) << threads << " threads, round " << round;
-      if (times[first] != kNever) ASSERT_EQ(clock.next(), first) << threads << " threads, round " << round;
+      if (times[first] != kNever) {
+        ASSERT_EQ(clock.next(), first) << threads << " threads, round " << round;
+      }
       ASSERT_EQ(clock.time(thread), time);
     }
   }

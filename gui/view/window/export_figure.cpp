@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "gui/paint/figure_painter.h"
+#include "gui/view/window/exit_code.h"
 #include "sim/error.h"
 #include "traces/figure/figure_stream.h"
 #include "traces/figure/svg.h"
@@ -21,8 +22,6 @@ namespace memwall::gui {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kDone = 0, kUsage = 2, kUnreadable = 6;
 
 void write_svg_file(const Figure& figure, const fs::path& path) {
   const fs::path partial = fmt::format("{}.partial-{}", path.string(), ::getpid());

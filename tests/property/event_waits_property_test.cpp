@@ -117,14 +117,14 @@ Trace generated(const std::string& what) {
 
 TEST(EventWaits, OfGeneratedNetworksChangeNoTimeEither) {
   std::size_t waits = 0;
-  for (const char* network : {"gpt2-124m:layers=6,batch=1,sequence=64", "llama3.2-1b:layers=3,batch=1,sequence=64",
+  for (const char* network : {"gpt2-124m:layers=24,batch=1,sequence=64", "llama3.2-1b:layers=3,batch=1,sequence=64",
                               "bert-base:layers=4,batch=2", "resnet50:batch=2"})
     for (const char* policy : {"offload:what=parameters", "offload:what=activations", "zero:stage=3,ranks=8"}) {
       const Machine machine = test_machine();
       EXPECT_EQ(difference_by_repeating(rewritten(generated(network), policy, machine), machine, waits), "")
           << network << " " << policy;
     }
-  EXPECT_GT(waits, 10'000u) << "the waits that are no longer written; without any this test would show nothing";
+  EXPECT_GT(waits, 2'000u) << "the waits that are no longer written; without any this test would show nothing";
 }
 
 std::size_t ops_with_parameters_offloaded(int layers) {

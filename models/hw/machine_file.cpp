@@ -252,8 +252,8 @@ std::string read_machine_file(const fs::path& path) {
     throw InputError(fmt::format("{}: {} bytes are too many for a machine file; expected at most {}.", path.string(),
                                  bytes, kLargestFile));
   std::ifstream stream(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.good() && !stream.eof())
+  std::string content(static_cast<std::size_t>(bytes), '\0');
+  if (!stream.read(content.data(), static_cast<std::streamsize>(bytes)))
     throw InputError(fmt::format("{}: the machine file cannot be read.", path.string()));
   return content;
 }

@@ -78,9 +78,7 @@ class Study::Implementation : public MachineSource {
   bool knows(const std::string& name) const override {
     if (added_machines_.contains(name)) return true;
     std::error_code error;
-    if (fs::is_regular_file(name, error)) return true;
-    const auto machines = list_machines();
-    return std::any_of(machines.begin(), machines.end(), [&](const MachineSummary& m) { return m.name == name; });
+    return fs::is_regular_file(name, error) || has_machine(name);
   }
 
   std::shared_ptr<const Machine> machine(const std::string& name, const std::vector<std::string>& settings) override {

@@ -1,6 +1,5 @@
 #include "policies/trace/trace_edit.h"
 
-#include <limits>
 #include <string>
 
 #include "sim/error.h"
@@ -39,9 +38,9 @@ void TraceEdit::insert(InsertionPoint point, Op op, std::vector<Use> uses) {
 }
 
 void TraceEdit::insert_complete(InsertionPoint point, const Op& op, std::vector<Use> uses) {
-  if (uses.size() > std::numeric_limits<std::uint16_t>::max())
+  if (uses.size() > kMostUsesOfAnOp)
     throw UsageError("Trace '" + base_.name + "': a policy would add an op with " + std::to_string(uses.size()) +
-                     " uses of storages; an op holds 65535 at most.");
+                     " uses of storages; an op holds " + std::to_string(kMostUsesOfAnOp) + " at most.");
   (point.after ? after_ : before_)[anchor(point)].push_back({op, std::move(uses)});
 }
 
@@ -101,13 +100,6 @@ Trace TraceEdit::apply(std::function<void(OpId, Op&)> change) && {
   last_id_.assign(base_.ops.size(), kNoOp);
   for (const Op& op : base_.ops)  // a hand-over needs its source, if only as a point in time
     if (op.kind == OpKind::hand_over && op.target < new_id_.size()) new_id_[op.target] = 0;
-  std::vector<bool> recorded(base_.event_count, false);
-  recorded_again_.assign(base_.event_count, false);
-  for (const Op& op : base_.ops) {
-    if (op.kind != OpKind::event_record) continue;
-    if (recorded[op.target]) recorded_again_[op.target] = true;
-    recorded[op.target] = true;
-  }
   for (OpId id = 0; id < base_.ops.size(); ++id) {
     append_all(before_, id);
     append_base(id);
@@ -128,28 +120,6 @@ void TraceEdit::append_fresh(const Op& op, std::span<const Use> uses) {
   uses_.assign(uses.begin(), uses.end());
   for (Use& use : uses_) use.version = use.access == Access::read ? TraceBuilder::kLatest : 0;
   builder_.append(op, uses_);
-  follow_events(op);
-}
-
-void TraceEdit::follow_events(const Op& op) {
-  if (change_) return;
-  if (runs_on_device(op.kind)) {
-    pending_.erase(op.stream);
-  } else if (op.kind == OpKind::event_record) {
-    carried_[op.target] = pending_[op.stream];
-  } else if (op.kind == OpKind::event_wait) {
-    if (op.target >= recorded_again_.size() || !recorded_again_[op.target]) pending_[op.stream].insert(op.target);
-    for (const std::uint32_t event : carried_[op.target]) {
-      if (!op.added && event < base_.event_count) continue;  // what is captured among itself stays as it is
-      if (!pending_[op.stream].insert(event).second) continue;
-      Op also = op;
-      also.target = event;
-      also.added = true;
-      also.origin = Origin::modelled;
-      also.host_gap = also.host_cost = Duration{};
-      builder_.append(also);
-    }
-  }
 }
 
 void TraceEdit::append_base(OpId id) {
@@ -172,13 +142,34 @@ void TraceEdit::append_base(OpId id) {
   const auto found = repoints_.find(id);
   if (found == repoints_.end()) return append_fresh(op, uses);
   std::vector<Use> changed(uses.begin(), uses.end());
-  const bool lifetime = op.kind == OpKind::alloc || op.kind == OpKind::free;
-  for (const Repoint& r : found->second) {
-    for (Use& use : changed)
-      if (use.storage == r.from) use.storage = r.to;
-    if (lifetime && op.target == r.from) op.target = r.to;
-  }
+  repoint_uses(changed, found->second);
+  if (op.kind == OpKind::alloc || op.kind == OpKind::free)
+    for (const Repoint& r : found->second)
+      if (op.target == r.from) op.target = r.to;
   append_fresh(op, changed);
+}
+
+// One change after the other, each for all uses: an optimizer's step has thousands of both.
+void TraceEdit::repoint_uses(std::vector<Use>& uses, std::span<const Repoint> repoints) {
+  constexpr std::size_t kFew = 64;  // comparisons, below which a table costs more than it saves
+  if (repoints.size() == 1 || uses.size() * repoints.size() <= kFew) {
+    for (const Repoint& r : repoints)
+      for (Use& use : uses)
+        if (use.storage == r.from) use.storage = r.to;
+    return;
+  }
+  std::unordered_map<StorageId, std::vector<Use*>> of_storage;
+  for (Use& use : uses) of_storage[use.storage].push_back(&use);
+  for (const Repoint& r : repoints) {
+    const auto found = of_storage.find(r.from);
+    if (found == of_storage.end() || r.from == r.to) continue;
+    const std::vector<Use*> moved = std::move(found->second);
+    of_storage.erase(found);
+    std::vector<Use*>& there = of_storage[r.to];
+    there.insert(there.end(), moved.begin(), moved.end());
+  }
+  for (const auto& [storage, users] : of_storage)
+    for (Use* const use : users) use->storage = storage;
 }
 
 // Ops that name other ops, and the steps, follow the new numbers.

@@ -6,9 +6,8 @@
 // version). New ops take the thread and the phase of the op they stand beside (backward for recompute),
 // and the machine's host costs.
 //
-// An event of CUDA stands for a position in its stream, waits included that no op has followed yet; an
-// event of the engine stands for the last op before it. New waits are therefore repeated, at no host
-// cost, for the waits that were pending on the recorded stream.
+// An event stands for a position in its stream, waits included that no op has followed yet: to CUDA and to the engine
+// alike. One wait for it is therefore enough, whatever its stream was told to wait for.
 //
 // A node of a CUDA graph has no host part: what is put before (after) it goes before the launch
 // (after the last node).
@@ -16,7 +15,6 @@
 
 #include <functional>
 #include <map>
-#include <set>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -50,7 +48,7 @@ class TraceEdit {
 
   // Puts `op` at the point, behind what was put there before. Sets thread, phase, added and origin
   // (modelled). Reads mean the newest version there, writes make the next. Throws UsageError for more
-  // uses than an op can have (65,535).
+  // uses than kMostUsesOfAnOp.
   void insert(InsertionPoint point, Op op, std::vector<Use> uses = {});
   // The same for an op that is complete but for its uses' versions. `op.source` names an op of the base.
   void insert_complete(InsertionPoint point, const Op& op, std::vector<Use> uses = {});
@@ -88,7 +86,7 @@ class TraceEdit {
   void append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at);
   void append_base(OpId id);
   void append_fresh(const Op& op, std::span<const Use> uses);
-  void follow_events(const Op& op);
+  static void repoint_uses(std::vector<Use>& uses, std::span<const Repoint> repoints);
   void renumber();
 
   const Trace& base_;
@@ -103,11 +101,6 @@ class TraceEdit {
   std::vector<OpId> last_id_;  // of a base op: the last one put behind it, or its own
   std::vector<Use> uses_;      // of the op at hand
   std::function<void(OpId, Op&)> change_;
-  // While applying: events that later ops of a stream wait for and none has yet; by event, those that
-  // were pending when it was recorded (if it is recorded only once).
-  std::map<std::uint16_t, std::set<std::uint32_t>> pending_;
-  std::map<std::uint32_t, std::set<std::uint32_t>> carried_;
-  std::vector<bool> recorded_again_;
 };
 
 }  // namespace memwall

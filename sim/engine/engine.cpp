@@ -270,7 +270,10 @@ SimulationResult Engine::collect() {
   }
   result.tiers = memory_.results();
   result.links = activities_.links();
-  if (paging_) result.moves = paging_->moves();
+  if (paging_) {
+    result.moves = paging_->moves();
+    result.paging_steps = paging_->steps();
+  }
   result.fits = memory_.fits();
   result.events = queue_.popped() + issued_;
   result.records = std::move(records_);

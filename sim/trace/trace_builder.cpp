@@ -56,7 +56,7 @@ StorageId TraceBuilder::add_storage(Bytes bytes, StorageKind kind, std::string_v
 
 OpId TraceBuilder::append(Op op, std::span<const Use> uses) {
   op.first_use = static_cast<std::uint32_t>(trace_.uses.size());
-  op.use_count = static_cast<std::uint16_t>(uses.size());
+  op.use_count = static_cast<std::uint32_t>(uses.size());
   versions_.resize(trace_.storages.size(), 0);  // storages may have been added through trace()
   for (Use use : uses) {
     assert(use.storage < versions_.size());

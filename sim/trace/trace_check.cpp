@@ -6,6 +6,7 @@
 
 #include "sim/error.h"
 #include "sim/trace/rank_check.h"
+#include "sim/trace/rendezvous.h"
 
 namespace memwall {
 namespace {
@@ -42,7 +43,8 @@ class Checker {
   std::vector<std::string> run() {
     check_tables();
     for (OpId id = 0; id < t_.ops.size() && sentences_.size() < limit_; ++id) check_op(id);
-    return sentences_.empty() ? check_ranks(t_, limit_) : std::move(sentences_);
+    if (!sentences_.empty()) return std::move(sentences_);
+    return check_ranks(t_, limit_, has_rendezvous_ || !t_.rank_table.empty());
   }
 
  private:
@@ -205,6 +207,7 @@ class Checker {
     check_costs(id);
     check_uses(id);
     check_target(id);
+    has_rendezvous_ |= has_rendezvous(t_.ops[id]);
   }
 
   const Trace& t_;
@@ -212,6 +215,7 @@ class Checker {
   std::vector<State> state_;
   std::vector<std::uint32_t> version_;
   std::vector<bool> recorded_;
+  bool has_rendezvous_ = false;
   std::vector<std::string> sentences_;
 };
 

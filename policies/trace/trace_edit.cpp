@@ -1,5 +1,6 @@
 #include "policies/trace/trace_edit.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -8,7 +9,7 @@
 namespace memwall {
 
 TraceEdit::TraceEdit(const Trace& base, const HostCosts& costs)
-    : base_(base), costs_(costs), builder_(TraceBuilder::like(base)), removed_(base.ops.size(), false) {}
+    : base_(base), costs_(costs), builder_(TraceBuilder::like(base)), changes_(base.ops.size(), 0) {}
 
 std::uint16_t TraceEdit::stream(std::string_view name, StreamRole role, std::uint16_t device) {
   const std::vector<Stream>& streams = tables().streams;
@@ -28,21 +29,27 @@ OpId TraceEdit::anchor(InsertionPoint point) const {
   return id;
 }
 
-void TraceEdit::insert(InsertionPoint point, Op op, std::vector<Use> uses) {
+void TraceEdit::insert(InsertionPoint point, Op op, std::span<const Use> uses) {
   const Op& beside = base_.ops[anchor(point)];
   op.thread = beside.thread < base_.threads.size() ? beside.thread : 0;
   // Recompute is what repeats a forward op; a policy's own op beside it belongs to backward.
   op.phase = beside.phase == Phase::recompute ? Phase::backward : beside.phase;
   op.added = true;
   op.origin = Origin::modelled;
-  insert_complete(point, op, std::move(uses));
+  insert_complete(point, op, uses);
 }
 
-void TraceEdit::insert_complete(InsertionPoint point, const Op& op, std::vector<Use> uses) {
+void TraceEdit::insert_complete(InsertionPoint point, const Op& op, std::span<const Use> uses) {
   if (uses.size() > std::numeric_limits<std::uint16_t>::max())
     throw UsageError("Trace '" + base_.name + "': a policy would add an op with " + std::to_string(uses.size()) +
                      " uses of storages; an op holds 65535 at most.");
-  (point.after ? after_ : before_)[anchor(point)].push_back({op, std::move(uses)});
+  new_ops_.push_back({2 * std::uint64_t{anchor(point)} + (point.after ? 1 : 0), op, keep(uses)});
+}
+
+TraceEdit::Piece TraceEdit::keep(std::span<const Use> uses) {
+  const Piece piece{static_cast<std::uint32_t>(new_uses_.size()), static_cast<std::uint32_t>(uses.size())};
+  new_uses_.insert(new_uses_.end(), uses.begin(), uses.end());
+  return piece;
 }
 
 void TraceEdit::lifetime(OpKind kind, InsertionPoint point, StorageId storage) {
@@ -74,109 +81,127 @@ std::uint32_t TraceEdit::record(InsertionPoint point, std::uint16_t stream) {
 }
 
 void TraceEdit::remove(OpId op, OpId heir) {
-  removed_[op] = true;
+  changes_[op] |= kRemoved;
   if (heir != kNoOp) heirs_[op] = heir;
 }
 
-void TraceEdit::replace(OpId op, const Op& by) {
-  const auto uses = base_.uses_of(base_.ops[op]);
-  replace(op, by, {uses.begin(), uses.end()});
+void TraceEdit::replace(OpId op, const Op& by) { replace(op, by, base_.uses_of(base_.ops[op])); }
+
+void TraceEdit::replace(OpId op, const Op& by, std::span<const Use> uses) {
+  changes_[op] |= kReplaced;
+  replaced_[op] = {by, keep(uses)};
 }
 
-void TraceEdit::replace(OpId op, const Op& by, std::vector<Use> uses) { replaced_[op] = {by, std::move(uses)}; }
-
-void TraceEdit::repoint(OpId op, StorageId from, StorageId to) { repoints_[op].push_back({from, to}); }
+void TraceEdit::repoint(OpId op, StorageId from, StorageId to) {
+  changes_[op] |= kRepointed;
+  repoints_[op].push_back({from, to});
+}
 
 Trace TraceEdit::apply(std::function<void(OpId, Op&)> change) && {
   change_ = std::move(change);
-  std::size_t ops = base_.ops.size(), uses = base_.uses.size();
-  for (const auto* list : {&before_, &after_})
-    for (const auto& [at, items] : *list) {
-      ops += items.size();
-      for (const NewOp& item : items) uses += item.uses.size();
-    }
-  tables().ops.reserve(ops);
-  tables().uses.reserve(uses);
+  sort_new_ops();
+  survey_base();
+  tables().ops.reserve(base_.ops.size() + new_ops_.size());
+  tables().uses.reserve(base_.uses.size() + new_uses_.size());
   new_id_.assign(base_.ops.size(), kNoOp);
   last_id_.assign(base_.ops.size(), kNoOp);
-  for (const Op& op : base_.ops)  // a hand-over needs its source, if only as a point in time
-    if (op.kind == OpKind::hand_over && op.target < new_id_.size()) new_id_[op.target] = 0;
-  std::vector<bool> recorded(base_.event_count, false);
-  recorded_again_.assign(base_.event_count, false);
-  for (const Op& op : base_.ops) {
-    if (op.kind != OpKind::event_record) continue;
-    if (recorded[op.target]) recorded_again_[op.target] = true;
-    recorded[op.target] = true;
-  }
   for (OpId id = 0; id < base_.ops.size(); ++id) {
-    append_all(before_, id);
+    append_new(2 * std::uint64_t{id});
     append_base(id);
-    append_all(after_, id);
+    append_new(2 * std::uint64_t{id} + 1);
     last_id_[id] = static_cast<OpId>(tables().ops.size() - 1);
   }
   renumber();
   return std::move(builder_).finish();
 }
 
-void TraceEdit::append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at) {
-  const auto found = list.find(at);
-  if (found == list.end()) return;
-  for (const NewOp& item : found->second) append_fresh(item.op, item.uses);
+// By place, and of one place as they were put.
+void TraceEdit::sort_new_ops() {
+  order_.resize(new_ops_.size());
+  for (std::uint32_t i = 0; i < order_.size(); ++i) order_[i] = i;
+  const auto earlier = [&](std::uint32_t a, std::uint32_t b) { return new_ops_[a].place < new_ops_[b].place; };
+  if (!std::is_sorted(order_.begin(), order_.end(), earlier)) std::stable_sort(order_.begin(), order_.end(), earlier);
+}
+
+// Which ops hand-overs name, which events are recorded more than once.
+void TraceEdit::survey_base() {
+  std::vector<bool> recorded(base_.event_count, false);
+  recorded_again_.assign(base_.event_count, false);
+  for (const Op& op : base_.ops) {
+    if (op.kind == OpKind::hand_over && op.target < changes_.size()) changes_[op.target] |= kNamed;
+    if (op.kind != OpKind::event_record) continue;
+    if (recorded[op.target]) recorded_again_[op.target] = true;
+    recorded[op.target] = true;
+  }
+}
+
+void TraceEdit::append_new(std::uint64_t place) {
+  for (; next_new_ < order_.size() && new_ops_[order_[next_new_]].place == place; ++next_new_) {
+    const NewOp& item = new_ops_[order_[next_new_]];
+    append_fresh(item.op, kept(item.uses));
+  }
 }
 
 void TraceEdit::append_fresh(const Op& op, std::span<const Use> uses) {
-  uses_.assign(uses.begin(), uses.end());
-  for (Use& use : uses_) use.version = use.access == Access::read ? TraceBuilder::kLatest : 0;
-  builder_.append(op, uses_);
-  follow_events(op);
+  if (op.source != kNoOp || op.kind == OpKind::hand_over) naming_.push_back(static_cast<OpId>(tables().ops.size()));
+  builder_.append_renewed(op, uses);
+  if (!change_) follow_events(op);
+}
+
+std::set<std::uint32_t>& TraceEdit::pending(std::uint16_t stream) {
+  if (stream >= pending_.size()) pending_.resize(stream + std::size_t{1});
+  return pending_[stream];
 }
 
 void TraceEdit::follow_events(const Op& op) {
-  if (change_) return;
   if (runs_on_device(op.kind)) {
-    pending_.erase(op.stream);
+    if (op.stream < pending_.size() && !pending_[op.stream].empty()) pending_[op.stream].clear();
   } else if (op.kind == OpKind::event_record) {
-    carried_[op.target] = pending_[op.stream];
+    carried_[op.target] = pending(op.stream);
   } else if (op.kind == OpKind::event_wait) {
-    if (op.target >= recorded_again_.size() || !recorded_again_[op.target]) pending_[op.stream].insert(op.target);
+    std::set<std::uint32_t>& waiting = pending(op.stream);
+    if (op.target >= recorded_again_.size() || !recorded_again_[op.target]) waiting.insert(op.target);
     for (const std::uint32_t event : carried_[op.target]) {
       if (!op.added && event < base_.event_count) continue;  // what is captured among itself stays as it is
-      if (!pending_[op.stream].insert(event).second) continue;
+      if (!waiting.insert(event).second) continue;
       Op also = op;
       also.target = event;
       also.added = true;
       also.origin = Origin::modelled;
       also.host_gap = also.host_cost = Duration{};
+      if (also.source != kNoOp) naming_.push_back(static_cast<OpId>(tables().ops.size()));
       builder_.append(also);
     }
   }
 }
 
 void TraceEdit::append_base(OpId id) {
-  const bool named = new_id_[id] == 0;
   new_id_[id] = static_cast<OpId>(tables().ops.size());
-  Op op = base_.ops[id];
-  if (removed_[id]) {
-    if (!named) return;
-    Op mark;
-    mark.thread = op.thread;
-    mark.phase = op.phase;
-    return append_fresh(mark, {});
-  }
+  const Op& op = base_.ops[id];
+  if ((changes_[id] & ~kNamed) == 0 && !change_) return append_fresh(op, base_.uses_of(op));
+  if (!removed(id)) return append_changed(id, op);
+  if ((changes_[id] & kNamed) == 0) return;
+  Op mark;  // a hand-over needs its source, if only as a point in time
+  mark.thread = op.thread;
+  mark.phase = op.phase;
+  append_fresh(mark, {});
+}
+
+void TraceEdit::append_changed(OpId id, Op op) {
   std::span<const Use> uses = base_.uses_of(op);
-  if (const auto found = replaced_.find(id); found != replaced_.end()) {
-    op = found->second.op;
-    uses = found->second.uses;
+  if ((changes_[id] & kReplaced) != 0) {
+    const Replacement& by = replaced_.at(id);
+    op = by.op;
+    uses = kept(by.uses);
   }
   if (change_) change_(id, op);
-  const auto found = repoints_.find(id);
-  if (found == repoints_.end()) return append_fresh(op, uses);
+  if ((changes_[id] & kRepointed) == 0) return append_fresh(op, uses);
   std::vector<Use> changed(uses.begin(), uses.end());
-  const bool lifetime = op.kind == OpKind::alloc || op.kind == OpKind::free;
-  for (const Repoint& r : found->second) {
+  const bool is_lifetime = op.kind == OpKind::alloc || op.kind == OpKind::free;
+  for (const Repoint& r : repoints_.at(id)) {
     for (Use& use : changed)
       if (use.storage == r.from) use.storage = r.to;
-    if (lifetime && op.target == r.from) op.target = r.to;
+    if (is_lifetime && op.target == r.from) op.target = r.to;
   }
   append_fresh(op, changed);
 }
@@ -185,11 +210,12 @@ void TraceEdit::append_base(OpId id) {
 void TraceEdit::renumber() {
   Trace& t = tables();
   const auto source = [&](OpId id) {
-    if (!removed_[id]) return new_id_[id];
+    if (!removed(id)) return new_id_[id];
     const auto heir = heirs_.find(id);
     return heir == heirs_.end() ? kNoOp : new_id_[heir->second];
   };
-  for (Op& op : t.ops) {
+  for (const OpId id : naming_) {
+    Op& op = t.ops[id];
     // The other thread goes on when what was put behind the op it waits for has been issued too.
     if (op.kind == OpKind::hand_over && op.target < last_id_.size()) op.target = last_id_[op.target];
     if (op.source < new_id_.size()) op.source = source(op.source);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "models/hw/machine_file.h"
@@ -28,6 +29,12 @@ constexpr std::size_t kMostSteps = 8, kMostBases = 8, kMostOthers = 1024;
 struct ReadStep {
   SharedTrace trace;
   std::vector<fs::path> files;
+};
+
+struct BaseStep {
+  SharedTrace trace;
+  std::vector<fs::path> files;
+  std::shared_ptr<const Machine> machine;
 };
 
 std::vector<PolicySpec> parse_rewriters(const std::vector<std::string>& texts) {
@@ -68,19 +75,23 @@ std::string base_key(const Scenario& s) {
 
 class Study::Implementation : public MachineSource {
  public:
-  explicit Implementation(Watch* watch) : watch_(watch) {}
+  Implementation(Watch* watch, StudyMemory memory) : watch_(watch), memory_(memory) {}
 
   void add_step(const std::string& name, SharedTrace trace) { added_steps_[name] = std::move(trace); }
   void add_machine(const std::string& name, Machine machine) {
     added_machines_[name] = std::make_shared<const Machine>(std::move(machine));
   }
 
-  bool knows(const std::string& name) const override {
+  bool knows(const std::string& name) override {
     if (added_machines_.contains(name)) return true;
     std::error_code error;
     if (fs::is_regular_file(name, error)) return true;
-    const auto machines = list_machines();
-    return std::any_of(machines.begin(), machines.end(), [&](const MachineSummary& m) { return m.name == name; });
+    const auto known = known_machines_.get("", [] {  // once: every file of a machine is read
+      std::set<std::string> names;
+      for (const MachineSummary& m : list_machines()) names.insert(m.name);
+      return names;
+    });
+    return known->contains(name);
   }
 
   std::shared_ptr<const Machine> machine(const std::string& name, const std::vector<std::string>& settings) override {
@@ -130,17 +141,20 @@ class Study::Implementation : public MachineSource {
     if (!s.machine.empty()) machine(s.machine, s.settings);
   }
 
-  std::shared_ptr<const ReadStep> base(const Scenario& s) {
+  std::shared_ptr<const BaseStep> base(const Scenario& s) {
     return bases_.get(base_key(s), [&] {
-      const auto loaded = load(s);
-      ReadStep base{loaded->trace, loaded->files};
-      const auto target = choose_machine(s, loaded->trace, *this);
+      auto loaded = load(s);
+      BaseStep base{loaded->trace, loaded->files, choose_machine(s, loaded->trace, *this)};
       if (!s.second_size.empty()) {
         const auto second = load_second(s, loaded->trace);
         base.trace = between_sizes(loaded->trace, second->trace, parse_rewriters(s.policies));
         base.files.insert(base.files.end(), second->files.begin(), second->files.end());
       }
-      base.trace = base_step(std::move(base.trace), s, *target, *this);
+      if (memory_ == StudyMemory::base_steps) {  // nobody else holds the trace then, and it is changed in place
+        loaded.reset();
+        loaded_.forget(load_key(s));
+      }
+      base.trace = base_step(std::move(base.trace), s, *base.machine, *this);
       require_sound(base.trace, name_of_step(s));
       return base;
     });
@@ -151,7 +165,7 @@ class Study::Implementation : public MachineSource {
     const auto base_step = base(s);
     PreparedStep step{.trace = base_step->trace,
                       .base = base_step->trace,
-                      .machine = choose_machine(s, load(s)->trace, *this),
+                      .machine = base_step->machine,
                       .pager = make_pager(s.pager),
                       .files = base_step->files};
     if (!s.pager.empty()) require_knowledge(parse_policy(s.pager), step.base);
@@ -183,16 +197,18 @@ class Study::Implementation : public MachineSource {
 
  private:
   Watch* watch_;
+  const StudyMemory memory_;
   std::map<std::string, SharedTrace> added_steps_;
   std::map<std::string, std::shared_ptr<const Machine>> added_machines_;
   SharedValues<ReadStep> loaded_{kMostSteps};
-  SharedValues<ReadStep> bases_{kMostBases};
+  SharedValues<BaseStep> bases_{kMostBases};
   SharedValues<Machine> machines_{kMostOthers};
+  SharedValues<std::set<std::string>> known_machines_{1};
   SharedValues<std::string> hashes_{kMostOthers};
   SharedValues<std::vector<TierResult>> base_tiers_{kMostOthers};
 };
 
-Study::Study(Watch* watch) : implementation_(std::make_unique<Implementation>(watch)) {}
+Study::Study(Watch* watch, StudyMemory memory) : implementation_(std::make_unique<Implementation>(watch, memory)) {}
 Study::~Study() = default;
 
 void Study::add_step(const std::string& name, SharedTrace trace) { implementation_->add_step(name, std::move(trace)); }

@@ -144,7 +144,7 @@ int run(const Options& o) {
   if (o.find_largest_batch) return find_largest(o, format);
   const Scenario scenario = scenario_of(o);
   TerminalWatch watch;
-  Study study(&watch);
+  Study study(&watch, StudyMemory::base_steps);
   require_harmless(o.output, study.load(scenario).files);
   SimulationProgress progress;
   Run result = study.run(scenario, {.observer = &progress}).run;

@@ -82,24 +82,26 @@ std::uint32_t TraceEdit::record(InsertionPoint point, std::uint16_t stream) {
 
 void TraceEdit::remove(OpId op, OpId heir) {
   changes_[op] |= kRemoved;
-  if (heir != kNoOp) heirs_[op] = heir;
+  if (heir == kNoOp) return;
+  if (heirs_.empty()) heirs_.assign(base_.ops.size(), kNoOp);
+  heirs_[op] = heir;
 }
 
 void TraceEdit::replace(OpId op, const Op& by) { replace(op, by, base_.uses_of(base_.ops[op])); }
 
 void TraceEdit::replace(OpId op, const Op& by, std::span<const Use> uses) {
   changes_[op] |= kReplaced;
-  replaced_[op] = {by, keep(uses)};
+  replaced_.push_back({op, by, keep(uses)});
 }
 
 void TraceEdit::repoint(OpId op, StorageId from, StorageId to) {
   changes_[op] |= kRepointed;
-  repoints_[op].push_back({from, to});
+  repoints_.push_back({op, from, to});
 }
 
 Trace TraceEdit::apply(std::function<void(OpId, Op&)> change) && {
   change_ = std::move(change);
-  sort_new_ops();
+  sort_changes();
   survey_base();
   tables().ops.reserve(base_.ops.size() + new_ops_.size());
   tables().uses.reserve(base_.uses.size() + new_uses_.size());
@@ -115,12 +117,16 @@ Trace TraceEdit::apply(std::function<void(OpId, Op&)> change) && {
   return std::move(builder_).finish();
 }
 
-// By place, and of one place as they were put.
-void TraceEdit::sort_new_ops() {
-  order_.resize(new_ops_.size());
-  for (std::uint32_t i = 0; i < order_.size(); ++i) order_[i] = i;
-  const auto earlier = [&](std::uint32_t a, std::uint32_t b) { return new_ops_[a].place < new_ops_[b].place; };
-  if (!std::is_sorted(order_.begin(), order_.end(), earlier)) std::stable_sort(order_.begin(), order_.end(), earlier);
+// In the order of the base; what concerns one op, or one place, as it was given.
+void TraceEdit::sort_changes() {
+  order_.reserve(new_ops_.size());
+  for (const NewOp& item : new_ops_) order_.push_back(item.place << 32 | order_.size());
+  if (!std::is_sorted(order_.begin(), order_.end())) std::sort(order_.begin(), order_.end());
+  const auto earlier = [](const auto& a, const auto& b) { return a.at < b.at; };
+  if (!std::is_sorted(replaced_.begin(), replaced_.end(), earlier))
+    std::stable_sort(replaced_.begin(), replaced_.end(), earlier);
+  if (!std::is_sorted(repoints_.begin(), repoints_.end(), earlier))
+    std::stable_sort(repoints_.begin(), repoints_.end(), earlier);
 }
 
 // Which ops hand-overs name, which events are recorded more than once.
@@ -136,8 +142,8 @@ void TraceEdit::survey_base() {
 }
 
 void TraceEdit::append_new(std::uint64_t place) {
-  for (; next_new_ < order_.size() && new_ops_[order_[next_new_]].place == place; ++next_new_) {
-    const NewOp& item = new_ops_[order_[next_new_]];
+  for (; next_new_ < order_.size() && order_[next_new_] >> 32 == place; ++next_new_) {
+    const NewOp& item = new_ops_[order_[next_new_] & 0xffffffff];
     append_fresh(item.op, kept(item.uses));
   }
 }
@@ -190,15 +196,18 @@ void TraceEdit::append_base(OpId id) {
 void TraceEdit::append_changed(OpId id, Op op) {
   std::span<const Use> uses = base_.uses_of(op);
   if ((changes_[id] & kReplaced) != 0) {
-    const Replacement& by = replaced_.at(id);
-    op = by.op;
-    uses = kept(by.uses);
+    while (replaced_[next_replaced_].at < id) ++next_replaced_;
+    while (next_replaced_ + 1 < replaced_.size() && replaced_[next_replaced_ + 1].at == id) ++next_replaced_;
+    op = replaced_[next_replaced_].op;
+    uses = kept(replaced_[next_replaced_].uses);
   }
   if (change_) change_(id, op);
   if ((changes_[id] & kRepointed) == 0) return append_fresh(op, uses);
   std::vector<Use> changed(uses.begin(), uses.end());
   const bool is_lifetime = op.kind == OpKind::alloc || op.kind == OpKind::free;
-  for (const Repoint& r : repoints_.at(id)) {
+  while (repoints_[next_repoint_].at < id) ++next_repoint_;  // of ops that were removed
+  for (; next_repoint_ < repoints_.size() && repoints_[next_repoint_].at == id; ++next_repoint_) {
+    const Repoint& r = repoints_[next_repoint_];
     for (Use& use : changed)
       if (use.storage == r.from) use.storage = r.to;
     if (is_lifetime && op.target == r.from) op.target = r.to;
@@ -211,8 +220,7 @@ void TraceEdit::renumber() {
   Trace& t = tables();
   const auto source = [&](OpId id) {
     if (!removed(id)) return new_id_[id];
-    const auto heir = heirs_.find(id);
-    return heir == heirs_.end() ? kNoOp : new_id_[heir->second];
+    return heirs_.empty() || heirs_[id] == kNoOp ? kNoOp : new_id_[heirs_[id]];
   };
   for (const OpId id : naming_) {
     Op& op = t.ops[id];

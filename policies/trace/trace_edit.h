@@ -93,10 +93,12 @@ class TraceEdit {
     Piece uses;  // of new_uses_
   };
   struct Replacement {
+    OpId at;
     Op op;
     Piece uses;  // of new_uses_
   };
   struct Repoint {
+    OpId at;
     StorageId from, to;
   };
   // By stream: events that later ops of it wait for and none has yet.
@@ -108,7 +110,7 @@ class TraceEdit {
   std::span<const Use> kept(Piece piece) const { return {new_uses_.data() + piece.first, piece.count}; }
   void put(OpId op, const Op& by, Piece uses);
   void survey_base();
-  void sort_new_ops();
+  void sort_changes();
   void append_new(std::uint64_t place);
   void append_base(OpId id);
   void append_changed(OpId id, Op op);
@@ -121,13 +123,15 @@ class TraceEdit {
   const HostCosts& costs_;
   TraceBuilder builder_;
   std::deque<NewOp> new_ops_;         // as they were put
-  std::vector<std::uint32_t> order_;  // of new_ops_ by place; filled by apply
+  std::vector<std::uint64_t> order_;  // of new_ops_: the place, then (32 bits) the number; filled by apply
   std::size_t next_new_ = 0;          // into order_
   std::vector<Use> new_uses_;
-  std::unordered_map<OpId, Replacement> replaced_;
-  std::unordered_map<OpId, std::vector<Repoint>> repoints_;
+  std::deque<Replacement> replaced_;  // as they were given; of one op the last counts. Ordered by apply, as repoints_
+  std::size_t next_replaced_ = 0;
+  std::vector<Repoint> repoints_;  // as they were given
+  std::size_t next_repoint_ = 0;
   std::vector<std::uint8_t> changes_;  // by op of the base
-  std::unordered_map<OpId, OpId> heirs_;
+  std::vector<OpId> heirs_;            // by op of the base; empty where there are none
   std::vector<OpId> new_id_;     // of a base op: its own, or where it would stand
   std::vector<OpId> last_id_;    // of a base op: the last one put behind it, or its own
   std::vector<OpId> naming_;     // new ops that name other ops

@@ -83,6 +83,7 @@ class Walk {
 
  private:
   std::vector<PathSegment> walk() {
+    segments_.reserve(2 * ops_.size());  // most runs have fewer; what is not written takes no memory
     // Every visit of an op is one of five; a run whose causes form a circle (only a damaged one can) stops here.
     const std::size_t limit = 5 * ops_.size() + 8;
     for (std::size_t i = 0; i < limit && at_ != At::nowhere && cursor_.count() > 0; ++i) step();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/hw/machine_file.h"
+#include "models/hw/machine_variants.h"
 #include "models/hw/pricer.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -23,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Of each kind of thing that scenarios share. Steps are large, the rest is small.
-constexpr std::size_t kMostSteps = 8, kMostBases = 8, kMostOthers = 1024;
+constexpr std::size_t kMostSteps = 8, kMostBases = 8, kMostMachineFiles = 64, kMostOthers = 1024;
 
 // A trace and what it was read from.
 struct ReadStep {
@@ -103,7 +104,9 @@ class Study::Implementation : public MachineSource {
                                      name));
       return added->second;
     }
-    return machines_.get(to_text({.step = {name}, .settings = settings}), [&] { return load_machine(name, settings); });
+    return machines_.get(to_text({.step = {name}, .settings = settings}), [&] {
+      return machine_files_.get(name, [&] { return MachineVariants(name); })->with(settings);
+    });
   }
 
   std::shared_ptr<const ReadStep> load(const Scenario& s) {
@@ -205,6 +208,7 @@ class Study::Implementation : public MachineSource {
   std::map<std::string, std::shared_ptr<const Machine>> added_machines_;
   SharedValues<ReadStep> loaded_{kMostSteps};
   SharedValues<BaseStep> bases_{kMostBases};
+  SharedValues<MachineVariants> machine_files_{kMostMachineFiles};
   SharedValues<Machine> machines_{kMostOthers};
   SharedValues<std::set<std::string>> known_machines_{1};
   SharedValues<std::string> hashes_{kMostOthers};

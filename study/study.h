@@ -49,7 +49,9 @@ struct Outcome {
 
 struct RunOptions {
   bool record = true;            // keep what a run file holds: memory and link rates over time, residency, input hashes
-  bool compare_to_base = true;   // Run::unchanged: the base step without policies and pager, under the same allocator
+  // Run::unchanged: the base step without policies and pager, under the same allocator. A second simulation, for who looks
+  // at it.
+  bool compare_to_base = false;
   Observer* observer = nullptr;  // of the simulation itself; not owned
 };
 

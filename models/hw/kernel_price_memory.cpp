@@ -16,13 +16,14 @@ std::uint64_t stirred(std::uint64_t hash, std::uint64_t value) {
 
 }  // namespace
 
-KernelPriceMemory::KernelPriceMemory(const Machine& machine, std::size_t places) : machine_(machine), places_(places) {
+KernelPriceMemory::KernelPriceMemory(const Machine& machine, std::size_t places) : machine_(machine), size_(places) {
   assert(std::has_single_bit(places));
 }
 
 Duration KernelPriceMemory::price(const Op& op, const Shape& shape) {
+  if (places_.empty()) places_.resize(size_);
   const Work work = work_of(op);
-  Place& place = places_[hash_of(work, shape) & (places_.size() - 1)];
+  Place& place = places_[hash_of(work, shape) & (size_ - 1)];
   if (place.taken && place.work == work && place.shape == shape) return place.price;
   place.price = kernel_duration(machine_, op, shape);
   place.work = work;

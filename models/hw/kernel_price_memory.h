@@ -18,7 +18,7 @@ namespace memwall {
 class KernelPriceMemory {
  public:
   // `machine` must outlive it and stay as it is. `places`: prices held at most, a power of two.
-  explicit KernelPriceMemory(const Machine& machine, std::size_t places = 2048);
+  explicit KernelPriceMemory(const Machine& machine, std::size_t places = 1024);
 
   // kernel_duration(machine, op, shape).
   Duration price(const Op& op, const Shape& shape);
@@ -44,7 +44,8 @@ class KernelPriceMemory {
   static std::uint64_t hash_of(const Work& work, const Shape& shape);
 
   const Machine& machine_;
-  std::vector<Place> places_;
+  const std::size_t size_;
+  std::vector<Place> places_;  // made when first asked: many a pricer never is
 };
 
 }  // namespace memwall

@@ -71,6 +71,9 @@ class TraceEdit {
   // `by` stands in the place of `op`: with its uses, or with others. `by.source` names an op of the base.
   void replace(OpId op, const Op& by);
   void replace(OpId op, const Op& by, std::span<const Use> uses);
+  void replace(OpId op, const Op& by, std::initializer_list<Use> uses) {
+    replace(op, by, std::span<const Use>(uses.begin(), uses.size()));
+  }
   // Every version of the storage has this size from now on.
   void resize(StorageId storage, Bytes bytes) { tables().storages[storage].bytes = bytes; }
   // In op `op`, uses of storage `from` (and an alloc or free of it) become those of `to`.

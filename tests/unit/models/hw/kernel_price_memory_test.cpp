@@ -46,7 +46,7 @@ void expect_computed_prices(const Machine& machine, std::size_t places) {
   }
 }
 
-TEST(KernelPriceMemory, GivesTheComputedPrice) { expect_computed_prices(load_machine("h100-sxm-80gb"), 2048); }
+TEST(KernelPriceMemory, GivesTheComputedPrice) { expect_computed_prices(load_machine("h100-sxm-80gb"), 1024); }
 
 TEST(KernelPriceMemory, ForgetsButNeverMistakes) {
   expect_computed_prices(load_machine("a100-sxm-80gb"), 1);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/large_arrays.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
@@ -172,4 +173,7 @@ int run_program(int argc, char** argv) {
 }  // namespace
 }  // namespace memwall
 
-int main(int argc, char** argv) { return memwall::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  memwall::keep_freed_memory();
+  return memwall::run_program(argc, argv);
+}

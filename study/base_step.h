@@ -16,7 +16,7 @@ namespace memwall {
 class MachineSource {
  public:
   virtual ~MachineSource() = default;
-  virtual bool knows(const std::string& name) const = 0;
+  virtual bool knows(const std::string& name) = 0;
   virtual std::shared_ptr<const Machine> machine(const std::string& name, const std::vector<std::string>& settings) = 0;
 };
 

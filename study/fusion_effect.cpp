@@ -52,7 +52,7 @@ FusionEffect fusion_effect(const SharedTrace& trace, const Machine& machine, con
   study.add_step(trace->name, trace);
   study.add_machine(machine.name, machine);
   Scenario scenario{.step = {trace->name}, .machine = machine.name};
-  constexpr RunOptions options{.record = false, .compare_to_base = false};
+  constexpr RunOptions options{.record = false};
   effect.before = totals_of(study.run(scenario, options).run);
   scenario.policies = {policy};
   Run run;

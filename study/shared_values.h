@@ -46,6 +46,12 @@ class SharedValues {
     return future.get();
   }
 
+  // Who asks next makes the value anew; who holds it keeps it.
+  void forget(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    values_.erase(key);
+  }
+
  private:
   struct Entry {
     std::shared_future<std::shared_ptr<const Value>> future;

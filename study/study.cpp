@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/hw/machine_file.h"
+#include "models/hw/machine_variants.h"
 #include "models/hw/pricer.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -22,12 +23,19 @@ namespace {
 namespace fs = std::filesystem;
 
 // Of each kind of thing that scenarios share. Steps are large, the rest is small.
-constexpr std::size_t kMostSteps = 8, kMostBases = 8, kMostOthers = 1024;
+constexpr std::size_t kMostSteps = 8, kMostBases = 8, kMostMachineFiles = 64, kMostOthers = 1024;
 
 // A trace and what it was read from.
 struct ReadStep {
   SharedTrace trace;
   std::vector<fs::path> files;
+  bool is_checked = false;  // it is known to be sound
+};
+
+struct BaseStep {
+  SharedTrace trace;
+  std::vector<fs::path> files;
+  std::shared_ptr<const Machine> machine;
 };
 
 std::vector<PolicySpec> parse_rewriters(const std::vector<std::string>& texts) {
@@ -68,14 +76,14 @@ std::string base_key(const Scenario& s) {
 
 class Study::Implementation : public MachineSource {
  public:
-  explicit Implementation(Watch* watch) : watch_(watch) {}
+  Implementation(Watch* watch, StudyMemory memory) : watch_(watch), memory_(memory) {}
 
   void add_step(const std::string& name, SharedTrace trace) { added_steps_[name] = std::move(trace); }
   void add_machine(const std::string& name, Machine machine) {
     added_machines_[name] = std::make_shared<const Machine>(std::move(machine));
   }
 
-  bool knows(const std::string& name) const override {
+  bool knows(const std::string& name) override {
     if (added_machines_.contains(name)) return true;
     std::error_code error;
     return fs::is_regular_file(name, error) || has_machine(name);
@@ -89,7 +97,9 @@ class Study::Implementation : public MachineSource {
                                      name));
       return added->second;
     }
-    return machines_.get(to_text({.step = {name}, .settings = settings}), [&] { return load_machine(name, settings); });
+    return machines_.get(to_text({.step = {name}, .settings = settings}), [&] {
+      return machine_files_.get(name, [&] { return MachineVariants(name); })->with(settings);
+    });
   }
 
   std::shared_ptr<const ReadStep> load(const Scenario& s) {
@@ -99,11 +109,11 @@ class Study::Implementation : public MachineSource {
           throw UsageError(fmt::format("{}: this step comes from a program; expected no ExecutionTrace and no machine of "
                                        "its durations beside it.",
                                        name_of_step(s)));
-        return ReadStep{added->second, {}};
+        return ReadStep{added->second, {}, true};
       }
       Workload workload =
           load_workload(paths_of(s.step), paths_of(s.execution_traces), "", s.measured_on, watch_);
-      return ReadStep{std::move(workload.trace), std::move(workload.files)};
+      return ReadStep{std::move(workload.trace), std::move(workload.files), workload.is_checked};
     });
   }
 
@@ -128,18 +138,23 @@ class Study::Implementation : public MachineSource {
     if (!s.machine.empty()) machine(s.machine, s.settings);
   }
 
-  std::shared_ptr<const ReadStep> base(const Scenario& s) {
+  std::shared_ptr<const BaseStep> base(const Scenario& s) {
     return bases_.get(base_key(s), [&] {
-      const auto loaded = load(s);
-      ReadStep base{loaded->trace, loaded->files};
-      const auto target = choose_machine(s, loaded->trace, *this);
+      auto loaded = load(s);
+      BaseStep base{loaded->trace, loaded->files, choose_machine(s, loaded->trace, *this)};
       if (!s.second_size.empty()) {
         const auto second = load_second(s, loaded->trace);
         base.trace = between_sizes(loaded->trace, second->trace, parse_rewriters(s.policies));
         base.files.insert(base.files.end(), second->files.begin(), second->files.end());
       }
-      base.trace = base_step(std::move(base.trace), s, *target, *this);
-      require_sound(base.trace, name_of_step(s));
+      // Then only times differ from what was checked.
+      const bool same_program = loaded->is_checked && s.second_size.empty() && s.repeat == 1;
+      if (memory_ == StudyMemory::base_steps) {  // nobody else holds the trace then, and it is changed in place
+        loaded.reset();
+        loaded_.forget(load_key(s));
+      }
+      base.trace = base_step(std::move(base.trace), s, *base.machine, *this);
+      (same_program ? require_sound_costs : require_sound)(base.trace, name_of_step(s));
       return base;
     });
   }
@@ -149,7 +164,7 @@ class Study::Implementation : public MachineSource {
     const auto base_step = base(s);
     PreparedStep step{.trace = base_step->trace,
                       .base = base_step->trace,
-                      .machine = choose_machine(s, load(s)->trace, *this),
+                      .machine = base_step->machine,
                       .pager = make_pager(s.pager),
                       .files = base_step->files};
     if (!s.pager.empty()) require_knowledge(parse_policy(s.pager), step.base);
@@ -181,16 +196,18 @@ class Study::Implementation : public MachineSource {
 
  private:
   Watch* watch_;
+  const StudyMemory memory_;
   std::map<std::string, SharedTrace> added_steps_;
   std::map<std::string, std::shared_ptr<const Machine>> added_machines_;
   SharedValues<ReadStep> loaded_{kMostSteps};
-  SharedValues<ReadStep> bases_{kMostBases};
+  SharedValues<BaseStep> bases_{kMostBases};
+  SharedValues<MachineVariants> machine_files_{kMostMachineFiles};
   SharedValues<Machine> machines_{kMostOthers};
   SharedValues<std::string> hashes_{kMostOthers};
   SharedValues<std::vector<TierResult>> base_tiers_{kMostOthers};
 };
 
-Study::Study(Watch* watch) : implementation_(std::make_unique<Implementation>(watch)) {}
+Study::Study(Watch* watch, StudyMemory memory) : implementation_(std::make_unique<Implementation>(watch, memory)) {}
 Study::~Study() = default;
 
 void Study::add_step(const std::string& name, SharedTrace trace) { implementation_->add_step(name, std::move(trace)); }

@@ -10,6 +10,7 @@
 // from several threads at once; each result depends on its scenario alone. Nothing is printed.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -48,14 +49,23 @@ struct Outcome {
 
 struct RunOptions {
   bool record = true;            // keep what a run file holds: memory and link rates over time, residency, input hashes
-  bool compare_to_base = true;   // Run::unchanged: the base step without policies and pager, under the same allocator
+  // Run::unchanged: the base step without policies and pager, under the same allocator. A second simulation, for who looks
+  // at it.
+  bool compare_to_base = false;
   Observer* observer = nullptr;  // of the simulation itself; not owned
+};
+
+// What a study holds on to.
+enum class StudyMemory : std::uint8_t {
+  everything,  // for the next scenario that names it
+  base_steps   // not the loaded step once its base step is made: for one scenario, or several of one base step. Another
+               // base step of the same file reads the file again.
 };
 
 class Study {
  public:
   // `watch` sees what is read; null = nobody. Not owned.
-  explicit Study(Watch* watch = nullptr);
+  explicit Study(Watch* watch = nullptr, StudyMemory memory = StudyMemory::everything);
   ~Study();
   Study(const Study&) = delete;
   Study& operator=(const Study&) = delete;

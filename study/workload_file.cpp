@@ -184,12 +184,14 @@ Workload load_workload(const fs::path& path, const ImportSettings& settings, con
     GeneratedStep step = generated_step(path.string(), {});
     workload.trace = std::move(step.trace);
     workload.files = std::move(step.files);
+    workload.is_checked = true;
     name_machine(workload.trace, measured_on);
     return workload;
   }
   workload.files.push_back(path);
   const auto reading = watch != nullptr ? watch->reading(path) : nullptr;
   workload.trace = read_trace(path);
+  workload.is_checked = true;
   name_machine(workload.trace, measured_on);
   return workload;
 }

@@ -23,6 +23,7 @@ std::string kind_of_workload(const std::filesystem::path& path);
 struct Workload {
   std::string kind;
   Trace trace;                               // sound
+  bool is_checked = false;                   // was that asked (sim/trace/trace_check.h) of the trace as it stands here?
   std::vector<std::string> report;           // what the file holds; what was concluded stands in trace.notes
   std::vector<Decision> decisions;           // all that was concluded; empty for traces and generated steps
   std::vector<std::filesystem::path> files;  // that were read

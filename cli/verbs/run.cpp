@@ -98,7 +98,7 @@ class BatchSearch {
     scenario_.policies = others_;
     batch_.samples = samples;
     scenario_.policies.push_back(batch_policy(batch_));
-    const Run run = study_.run(scenario_, {.record = false, .compare_to_base = false}).run;
+    const Run run = study_.run(scenario_, {.record = false}).run;
     if (!run.result.fits && limit != nullptr) *limit = limit_of(run.trace, run.machine, run.result);
     constexpr double kUsualProbes = 20;
     watch_.searched(std::min(0.99, ++probes_ / kUsualProbes));
@@ -144,10 +144,10 @@ int run(const Options& o) {
   if (o.find_largest_batch) return find_largest(o, format);
   const Scenario scenario = scenario_of(o);
   TerminalWatch watch;
-  Study study(&watch);
+  Study study(&watch, StudyMemory::base_steps);
   require_harmless(o.output, study.load(scenario).files);
   SimulationProgress progress;
-  Run result = study.run(scenario, {.observer = &progress}).run;
+  Run result = study.run(scenario, {.compare_to_base = true, .observer = &progress}).run;
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
   if (!o.output.empty()) write_run(result, o.output);
   return report(o, result, format);

@@ -96,7 +96,7 @@ int write(const Options& o) {
                     rank_count(step.trace)));
   if (step.pager) {
     SimulationProgress progress;
-    const RunOptions options{.record = false, .compare_to_base = false, .observer = &progress};
+    const RunOptions options{.record = false, .observer = &progress};
     step.trace = with_moves_of(study.run(scenario, options), *step.machine);
   }
   const Trace schedule = schedule_of(step.trace, scale);

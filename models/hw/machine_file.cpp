@@ -15,6 +15,7 @@
 #include "models/hw/machine_parts.h"
 #include "models/hw/machine_strings.h"
 #include "models/hw/machine_text.h"
+#include "models/hw/machine_variants.h"
 #include "models/hw/machine_tiers.h"
 #include "models/hw/price_errors.h"
 #include "models/hw/quantity.h"
@@ -288,12 +289,21 @@ MachineText read_machine_text(const std::string& name_or_path, const std::vector
 }
 
 Machine load_machine(const std::string& name_or_path, const std::vector<std::string>& settings) {
-  const Machine machine = build(read_machine_text(name_or_path, settings).machine());
+  return MachineVariants(name_or_path).with(settings);
+}
+
+MachineVariants::MachineVariants(const std::string& name_or_path)
+    : name_(name_or_path), text_(std::make_shared<const MachineText>(read_machine_text(name_or_path, {}))) {}
+
+Machine MachineVariants::with(const std::vector<std::string>& settings) const {
+  MachineText text = *text_;
+  for (const std::string& setting : settings) text.set(setting);
+  const Machine machine = build(text.machine());
   const std::string problem = contradiction(machine);
   if (problem.empty()) return machine;
   if (!settings.empty())
     throw UsageError(fmt::format("--set: machine {} makes no sense then: {}.", machine.name, problem));
-  throw InputError(fmt::format("{}: {}.", name_or_path, problem));
+  throw InputError(fmt::format("{}: {}.", name_, problem));
 }
 
 Machine parse_machine(const std::string& text, const std::string& name) {

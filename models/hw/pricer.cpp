@@ -8,6 +8,7 @@
 
 #include "models/hw/collective_cost.h"
 #include "models/hw/kernel_cost.h"
+#include "models/hw/kernel_price_memory.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -15,10 +16,10 @@ namespace {
 
 class MachinePricer : public Pricer {
  public:
-  explicit MachinePricer(const Machine& machine) : machine_(machine) {}
+  explicit MachinePricer(const Machine& machine) : machine_(machine), kernels_(machine_) {}
 
   using Pricer::kernel;
-  Duration kernel(const Op& op, const Shape& shape) const override { return kernel_duration(machine_, op, shape); }
+  Duration kernel(const Op& op, const Shape& shape) const override { return kernels_.price(op, shape); }
 
   Spread spread(const Op& op, const Shape& shape) const override {
     if (op.kind == OpKind::kernel || op.kind == OpKind::memset) return {kernel_residual(machine_.gpu, op, shape)};
@@ -92,6 +93,7 @@ class MachinePricer : public Pricer {
   }
 
   const Machine machine_;
+  mutable KernelPriceMemory kernels_;  // remembers, and changes no answer
 };
 
 }  // namespace

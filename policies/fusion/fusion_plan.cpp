@@ -1,9 +1,9 @@
 #include "policies/fusion/fusion_plan.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "policies/fusion/fusion_space.h"
 #include "policies/trace/dataflow.h"
@@ -20,9 +20,34 @@ constexpr std::size_t kMostUses = 512;
 
 bool reduces(OperatorClass c) { return c == OperatorClass::normalization || c == OperatorClass::reduction; }
 
+// Storages and by how many members of a group each is touched, ascending: few, and read far more often than changed.
+using TouchCounts = std::vector<std::pair<StorageId, std::uint32_t>>;
+
+bool contains(const TouchCounts& counts, StorageId storage) {
+  const auto found = std::lower_bound(counts.begin(), counts.end(), std::pair(storage, std::uint32_t{0}));
+  return found != counts.end() && found->first == storage;
+}
+
+TouchCounts sum_of(const TouchCounts& a, const TouchCounts& b) {
+  TouchCounts sum;
+  sum.reserve(a.size() + b.size());
+  for (auto i = a.begin(), j = b.begin(); i != a.end() || j != b.end();) {
+    if (j == b.end() || (i != a.end() && i->first < j->first)) {
+      sum.push_back(*i++);
+    } else if (i == a.end() || j->first < i->first) {
+      sum.push_back(*j++);
+    } else {
+      sum.emplace_back(i->first, i->second + j->second);
+      ++i;
+      ++j;
+    }
+  }
+  return sum;
+}
+
 struct OpenGroup {
   std::vector<OpId> members;
-  std::map<StorageId, std::uint32_t> touched;  // by how many members
+  TouchCounts touched;
   std::vector<StorageId> vanished;
   FusionSpace space;
   ShapeId shape = 0;
@@ -177,7 +202,9 @@ class Planner {
     g.space = *fusion_space(t_, op);
     g.shape = op.shape;
     g.has_reduction = reduces(op.operator_class);
-    for (const Use& use : t_.uses_of(op)) g.touched[use.storage] = 1;
+    for (const Use& use : t_.uses_of(op)) g.touched.emplace_back(use.storage, 1);
+    std::sort(g.touched.begin(), g.touched.end());
+    g.touched.erase(std::unique(g.touched.begin(), g.touched.end()), g.touched.end());
     return g;
   }
 
@@ -199,7 +226,7 @@ class Planner {
     const std::optional<FusionSpace> own = fusion_space(t_, op);
     for (const Use& use : t_.uses_of(op)) {
       const bool writes = use.access == Access::write;
-      if (g.touched.count(use.storage) == 0 || (!writes && writer_[use.storage] != id)) continue;
+      if (!contains(g.touched, use.storage) || (!writes && writer_[use.storage] != id)) continue;
       const bool by_element = holds_one_per_element(t_, use.storage, space);
       const bool by_row = space.rows > 0 && holds_one_per_row(t_, use.storage, space);
       if (!by_element && !by_row) return false;
@@ -219,7 +246,7 @@ class Planner {
       whole.members.insert(whole.members.end(), g.members.begin(), g.members.end());
       whole.vanished.insert(whole.vanished.end(), g.vanished.begin(), g.vanished.end());
       whole.has_reduction |= g.has_reduction;
-      for (const auto& [storage, count] : g.touched) whole.touched[storage] += count;
+      whole.touched = sum_of(whole.touched, g.touched);
       if (g.space == space) whole.shape = g.shape;
     }
     if (operands(whole) > kMostUses || !keeps_peak(ids, whole, single.members.front())) return kNoGroup;

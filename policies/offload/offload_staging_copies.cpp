@@ -82,7 +82,8 @@ void StagingCopies::add_copy(InsertionPoint point, StorageId from, StorageId to,
   op.host_cost = edit_.costs().copy_call;
   op.operator_class = OperatorClass::memory;
   op.duration = pricer_.copy(from_place, to_place, op.bytes, op.pageable);
-  edit_.insert(point, op, {{from, 0, Access::read}, {to, 0, Access::write}});
+  const Use uses[] = {{from, 0, Access::read}, {to, 0, Access::write}};
+  edit_.insert(point, op, uses);
 }
 
 std::uint32_t StagingCopies::send(InsertionPoint point, StorageId device, StorageId far,

@@ -29,22 +29,31 @@ bool LiveProfile::counts(StorageId storage) const {
 
 Bytes LiveProfile::peak() const { return std::max(at_start_, highest_[1]); }
 
-void LiveProfile::add(OpId first, OpId last, Bytes bytes) {
-  if (first <= last && bytes != 0) add(1, 0, size_ - 1, first, last, bytes);
+void LiveProfile::add_to_node(std::size_t node, Bytes bytes) {
+  highest_[node] += bytes;
+  added_[node] += bytes;
 }
 
-void LiveProfile::add(std::size_t node, std::size_t begin, std::size_t end, std::size_t first, std::size_t last,
-                      Bytes bytes) {
-  if (last < begin || end < first) return;
-  if (first <= begin && end <= last) {
-    highest_[node] += bytes;
-    added_[node] += bytes;
-    return;
+// From the leaves up: the nodes whose ranges make up [first, last], then all that lie above the ends of it.
+void LiveProfile::add(OpId first, OpId last, Bytes bytes) {
+  if (first > last || bytes == 0 || first >= size_) return;
+  const std::size_t left = size_ + first, right = size_ + std::min<std::size_t>(last, size_ - 1);
+  for (std::size_t l = left, r = right + 1; l < r; l /= 2, r /= 2) {
+    if (l % 2 == 1) add_to_node(l++, bytes);
+    if (r % 2 == 1) add_to_node(--r, bytes);
   }
-  const std::size_t middle = begin + (end - begin) / 2;
-  add(2 * node, begin, middle, first, last, bytes);
-  add(2 * node + 1, middle + 1, end, first, last, bytes);
-  highest_[node] = added_[node] + std::max(highest_[2 * node], highest_[2 * node + 1]);
+  renew_above(left, right);
+}
+
+// Of a node that was changed as a whole this gives what it has already.
+void LiveProfile::renew_above(std::size_t first, std::size_t last) {
+  const auto renew = [&](std::size_t node) {
+    highest_[node] = added_[node] + std::max(highest_[2 * node], highest_[2 * node + 1]);
+  };
+  for (std::size_t l = first / 2, r = last / 2; l > 0; l /= 2, r /= 2) {
+    renew(l);
+    if (r != l) renew(r);
+  }
 }
 
 }  // namespace memwall

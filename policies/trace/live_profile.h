@@ -23,7 +23,8 @@ class LiveProfile {
   bool counts(StorageId storage) const;
 
  private:
-  void add(std::size_t node, std::size_t begin, std::size_t end, std::size_t first, std::size_t last, Bytes bytes);
+  void add_to_node(std::size_t node, Bytes bytes);
+  void renew_above(std::size_t first, std::size_t last);
 
   const Trace& trace_;
   int place_ = -1;

@@ -1,13 +1,15 @@
 #include "policies/trace/trace_edit.h"
 
+#include <algorithm>
 #include <string>
+#include <unordered_map>
 
 #include "sim/error.h"
 
 namespace memwall {
 
 TraceEdit::TraceEdit(const Trace& base, const HostCosts& costs)
-    : base_(base), costs_(costs), builder_(TraceBuilder::like(base)), removed_(base.ops.size(), false) {}
+    : base_(base), costs_(costs), builder_(TraceBuilder::like(base)), changes_(base.ops.size(), 0) {}
 
 std::uint16_t TraceEdit::stream(std::string_view name, StreamRole role, std::uint16_t device) {
   const std::vector<Stream>& streams = tables().streams;
@@ -27,21 +29,27 @@ OpId TraceEdit::anchor(InsertionPoint point) const {
   return id;
 }
 
-void TraceEdit::insert(InsertionPoint point, Op op, std::vector<Use> uses) {
+void TraceEdit::insert(InsertionPoint point, Op op, std::span<const Use> uses) {
   const Op& beside = base_.ops[anchor(point)];
   op.thread = beside.thread < base_.threads.size() ? beside.thread : 0;
   // Recompute is what repeats a forward op; a policy's own op beside it belongs to backward.
   op.phase = beside.phase == Phase::recompute ? Phase::backward : beside.phase;
   op.added = true;
   op.origin = Origin::modelled;
-  insert_complete(point, op, std::move(uses));
+  insert_complete(point, op, uses);
 }
 
-void TraceEdit::insert_complete(InsertionPoint point, const Op& op, std::vector<Use> uses) {
+void TraceEdit::insert_complete(InsertionPoint point, const Op& op, std::span<const Use> uses) {
   if (uses.size() > kMostUsesOfAnOp)
     throw UsageError("Trace '" + base_.name + "': a policy would add an op with " + std::to_string(uses.size()) +
                      " uses of storages; an op holds " + std::to_string(kMostUsesOfAnOp) + " at most.");
-  (point.after ? after_ : before_)[anchor(point)].push_back({op, std::move(uses)});
+  new_ops_.push_back({2 * std::uint64_t{anchor(point)} + (point.after ? 1 : 0), op, keep(uses)});
+}
+
+TraceEdit::Piece TraceEdit::keep(std::span<const Use> uses) {
+  const Piece piece{static_cast<std::uint32_t>(new_uses_.size()), static_cast<std::uint32_t>(uses.size())};
+  new_uses_.insert(new_uses_.end(), uses.begin(), uses.end());
+  return piece;
 }
 
 void TraceEdit::lifetime(OpKind kind, InsertionPoint point, StorageId storage) {
@@ -73,78 +81,102 @@ std::uint32_t TraceEdit::record(InsertionPoint point, std::uint16_t stream) {
 }
 
 void TraceEdit::remove(OpId op, OpId heir) {
-  removed_[op] = true;
-  if (heir != kNoOp) heirs_[op] = heir;
+  changes_[op] |= kRemoved;
+  if (heir == kNoOp) return;
+  if (heirs_.empty()) heirs_.assign(base_.ops.size(), kNoOp);
+  heirs_[op] = heir;
 }
 
-void TraceEdit::replace(OpId op, const Op& by) {
-  const auto uses = base_.uses_of(base_.ops[op]);
-  replace(op, by, {uses.begin(), uses.end()});
+void TraceEdit::replace(OpId op, const Op& by) { replace(op, by, base_.uses_of(base_.ops[op])); }
+
+void TraceEdit::replace(OpId op, const Op& by, std::span<const Use> uses) {
+  changes_[op] |= kReplaced;
+  replaced_.push_back({op, by, keep(uses)});
 }
 
-void TraceEdit::replace(OpId op, const Op& by, std::vector<Use> uses) { replaced_[op] = {by, std::move(uses)}; }
-
-void TraceEdit::repoint(OpId op, StorageId from, StorageId to) { repoints_[op].push_back({from, to}); }
+void TraceEdit::repoint(OpId op, StorageId from, StorageId to) {
+  changes_[op] |= kRepointed;
+  repoints_.push_back({op, from, to});
+}
 
 Trace TraceEdit::apply(std::function<void(OpId, Op&)> change) && {
   change_ = std::move(change);
-  std::size_t ops = base_.ops.size(), uses = base_.uses.size();
-  for (const auto* list : {&before_, &after_})
-    for (const auto& [at, items] : *list) {
-      ops += items.size();
-      for (const NewOp& item : items) uses += item.uses.size();
-    }
-  tables().ops.reserve(ops);
-  tables().uses.reserve(uses);
+  sort_changes();
+  survey_base();
+  tables().ops.reserve(base_.ops.size() + new_ops_.size());
+  tables().uses.reserve(base_.uses.size() + new_uses_.size());
   new_id_.assign(base_.ops.size(), kNoOp);
   last_id_.assign(base_.ops.size(), kNoOp);
-  for (const Op& op : base_.ops)  // a hand-over needs its source, if only as a point in time
-    if (op.kind == OpKind::hand_over && op.target < new_id_.size()) new_id_[op.target] = 0;
   for (OpId id = 0; id < base_.ops.size(); ++id) {
-    append_all(before_, id);
+    append_new(2 * std::uint64_t{id});
     append_base(id);
-    append_all(after_, id);
+    append_new(2 * std::uint64_t{id} + 1);
     last_id_[id] = static_cast<OpId>(tables().ops.size() - 1);
   }
   renumber();
   return std::move(builder_).finish();
 }
 
-void TraceEdit::append_all(const std::map<OpId, std::vector<NewOp>>& list, OpId at) {
-  const auto found = list.find(at);
-  if (found == list.end()) return;
-  for (const NewOp& item : found->second) append_fresh(item.op, item.uses);
+// In the order of the base; what concerns one op, or one place, as it was given.
+void TraceEdit::sort_changes() {
+  order_.reserve(new_ops_.size());
+  for (const NewOp& item : new_ops_) order_.push_back(item.place << 32 | order_.size());
+  if (!std::is_sorted(order_.begin(), order_.end())) std::sort(order_.begin(), order_.end());
+  const auto earlier = [](const auto& a, const auto& b) { return a.at < b.at; };
+  if (!std::is_sorted(replaced_.begin(), replaced_.end(), earlier))
+    std::stable_sort(replaced_.begin(), replaced_.end(), earlier);
+  if (!std::is_sorted(repoints_.begin(), repoints_.end(), earlier))
+    std::stable_sort(repoints_.begin(), repoints_.end(), earlier);
+}
+
+// Which ops hand-overs name, which events are recorded more than once.
+void TraceEdit::survey_base() {
+  for (const Op& op : base_.ops)
+    if (op.kind == OpKind::hand_over && op.target < changes_.size()) changes_[op.target] |= kNamed;
+}
+
+void TraceEdit::append_new(std::uint64_t place) {
+  for (; next_new_ < order_.size() && order_[next_new_] >> 32 == place; ++next_new_) {
+    const NewOp& item = new_ops_[order_[next_new_] & 0xffffffff];
+    append_fresh(item.op, kept(item.uses));
+  }
 }
 
 void TraceEdit::append_fresh(const Op& op, std::span<const Use> uses) {
-  uses_.assign(uses.begin(), uses.end());
-  for (Use& use : uses_) use.version = use.access == Access::read ? TraceBuilder::kLatest : 0;
-  builder_.append(op, uses_);
+  if (op.source != kNoOp || op.kind == OpKind::hand_over) naming_.push_back(static_cast<OpId>(tables().ops.size()));
+  builder_.append_renewed(op, uses);
 }
 
 void TraceEdit::append_base(OpId id) {
-  const bool named = new_id_[id] == 0;
   new_id_[id] = static_cast<OpId>(tables().ops.size());
-  Op op = base_.ops[id];
-  if (removed_[id]) {
-    if (!named) return;
-    Op mark;
-    mark.thread = op.thread;
-    mark.phase = op.phase;
-    return append_fresh(mark, {});
-  }
+  const Op& op = base_.ops[id];
+  if ((changes_[id] & ~kNamed) == 0 && !change_) return append_fresh(op, base_.uses_of(op));
+  if (!removed(id)) return append_changed(id, op);
+  if ((changes_[id] & kNamed) == 0) return;
+  Op mark;  // a hand-over needs its source, if only as a point in time
+  mark.thread = op.thread;
+  mark.phase = op.phase;
+  append_fresh(mark, {});
+}
+
+void TraceEdit::append_changed(OpId id, Op op) {
   std::span<const Use> uses = base_.uses_of(op);
-  if (const auto found = replaced_.find(id); found != replaced_.end()) {
-    op = found->second.op;
-    uses = found->second.uses;
+  if ((changes_[id] & kReplaced) != 0) {
+    while (replaced_[next_replaced_].at < id) ++next_replaced_;
+    while (next_replaced_ + 1 < replaced_.size() && replaced_[next_replaced_ + 1].at == id) ++next_replaced_;
+    op = replaced_[next_replaced_].op;
+    uses = kept(replaced_[next_replaced_].uses);
   }
   if (change_) change_(id, op);
-  const auto found = repoints_.find(id);
-  if (found == repoints_.end()) return append_fresh(op, uses);
+  if ((changes_[id] & kRepointed) == 0) return append_fresh(op, uses);
   std::vector<Use> changed(uses.begin(), uses.end());
-  repoint_uses(changed, found->second);
+  while (repoints_[next_repoint_].at < id) ++next_repoint_;  // of ops that were removed
+  const std::size_t first = next_repoint_;
+  while (next_repoint_ < repoints_.size() && repoints_[next_repoint_].at == id) ++next_repoint_;
+  const std::span<const Repoint> repoints(repoints_.data() + first, next_repoint_ - first);
+  repoint_uses(changed, repoints);
   if (op.kind == OpKind::alloc || op.kind == OpKind::free)
-    for (const Repoint& r : found->second)
+    for (const Repoint& r : repoints)
       if (op.target == r.from) op.target = r.to;
   append_fresh(op, changed);
 }
@@ -176,11 +208,11 @@ void TraceEdit::repoint_uses(std::vector<Use>& uses, std::span<const Repoint> re
 void TraceEdit::renumber() {
   Trace& t = tables();
   const auto source = [&](OpId id) {
-    if (!removed_[id]) return new_id_[id];
-    const auto heir = heirs_.find(id);
-    return heir == heirs_.end() ? kNoOp : new_id_[heir->second];
+    if (!removed(id)) return new_id_[id];
+    return heirs_.empty() || heirs_[id] == kNoOp ? kNoOp : new_id_[heirs_[id]];
   };
-  for (Op& op : t.ops) {
+  for (const OpId id : naming_) {
+    Op& op = t.ops[id];
     // The other thread goes on when what was put behind the op it waits for has been issued too.
     if (op.kind == OpKind::hand_over && op.target < last_id_.size()) op.target = last_id_[op.target];
     if (op.source < new_id_.size()) op.source = source(op.source);

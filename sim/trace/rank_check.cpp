@@ -18,8 +18,8 @@ class RankChecker {
  public:
   RankChecker(const Trace& trace, std::size_t limit) : t_(trace), limit_(limit) {}
 
-  std::vector<std::string> run() {
-    if (check_table() && check_owners()) {
+  std::vector<std::string> run(bool of_ops) {
+    if (check_table() && check_owners() && of_ops) {
       event_.assign(t_.event_count, kNobody);
       storage_.assign(t_.storages.size(), kNobody);
       for (OpId id = 0; id < t_.ops.size() && sentences_.size() < limit_; ++id) check_op(id);
@@ -134,6 +134,8 @@ class RankChecker {
 
 }  // namespace
 
-std::vector<std::string> check_ranks(const Trace& trace, std::size_t limit) { return RankChecker(trace, limit).run(); }
+std::vector<std::string> check_ranks(const Trace& trace, std::size_t limit, bool of_ops) {
+  return RankChecker(trace, limit).run(of_ops);
+}
 
 }  // namespace memwall

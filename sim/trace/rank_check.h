@@ -11,7 +11,8 @@ namespace memwall {
 
 // Sentences, at most `limit`: ranks in range and in order; threads, streams, devices, events and storages of one rank
 // each; a rendezvous has one op of each of its ranks at most, all of one kind of collective.
-// REQUIRES: all other indices are in range.
-std::vector<std::string> check_ranks(const Trace& trace, std::size_t limit);
+// `of_ops` false: the caller has seen that the trace holds one rank and no rendezvous, so that nothing can be wrong with
+// its ops. REQUIRES: all other indices are in range.
+std::vector<std::string> check_ranks(const Trace& trace, std::size_t limit, bool of_ops);
 
 }  // namespace memwall

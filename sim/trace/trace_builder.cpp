@@ -73,6 +73,21 @@ OpId TraceBuilder::append(Op op, std::span<const Use> uses) {
   return static_cast<OpId>(trace_.ops.size() - 1);
 }
 
+OpId TraceBuilder::append_renewed(const Op& op, std::span<const Use> uses) {
+  const auto id = static_cast<OpId>(trace_.ops.size());
+  Op& added = trace_.ops.emplace_back(op);
+  added.first_use = static_cast<std::uint32_t>(trace_.uses.size());
+  added.use_count = static_cast<std::uint32_t>(uses.size());
+  if (versions_.size() < trace_.storages.size()) versions_.resize(trace_.storages.size(), 0);
+  for (const Use& use : uses) {
+    assert(use.storage < versions_.size());
+    std::uint32_t& newest = versions_[use.storage];
+    if (use.access == Access::write) ++newest;
+    trace_.uses.push_back({use.storage, newest, use.access});
+  }
+  return id;
+}
+
 OpId TraceBuilder::alloc(StorageId storage, std::uint16_t thread) {
   Op op;
   op.kind = OpKind::alloc;

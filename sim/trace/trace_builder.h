@@ -29,6 +29,9 @@ class TraceBuilder {
   static constexpr std::uint32_t kLatest = 0xffffffff;
   OpId append(Op op, std::span<const Use> uses = {});
 
+  // The same with the versions of a step in order, whatever `uses` say: reads mean the present one, writes make the next.
+  OpId append_renewed(const Op& op, std::span<const Use> uses);
+
   // Shorthands; each sets the kind, thread and stream, and leaves costs to the caller's `op`.
   OpId alloc(StorageId storage, std::uint16_t thread);
   OpId free(StorageId storage, std::uint16_t thread);

@@ -6,6 +6,7 @@
 
 #include "sim/error.h"
 #include "sim/trace/rank_check.h"
+#include "sim/trace/rendezvous.h"
 
 namespace memwall {
 namespace {
@@ -42,7 +43,13 @@ class Checker {
   std::vector<std::string> run() {
     check_tables();
     for (OpId id = 0; id < t_.ops.size() && sentences_.size() < limit_; ++id) check_op(id);
-    return sentences_.empty() ? check_ranks(t_, limit_) : std::move(sentences_);
+    if (!sentences_.empty()) return std::move(sentences_);
+    return check_ranks(t_, limit_, has_rendezvous_ || !t_.rank_table.empty());
+  }
+
+  std::vector<std::string> run_costs() {
+    for (OpId id = 0; id < t_.ops.size() && sentences_.size() < limit_; ++id) check_costs(id);
+    return std::move(sentences_);
   }
 
  private:
@@ -205,6 +212,7 @@ class Checker {
     check_costs(id);
     check_uses(id);
     check_target(id);
+    has_rendezvous_ |= has_rendezvous(t_.ops[id]);
   }
 
   const Trace& t_;
@@ -212,6 +220,7 @@ class Checker {
   std::vector<State> state_;
   std::vector<std::uint32_t> version_;
   std::vector<bool> recorded_;
+  bool has_rendezvous_ = false;
   std::vector<std::string> sentences_;
 };
 
@@ -219,12 +228,23 @@ class Checker {
 
 std::vector<std::string> check(const Trace& trace, std::size_t limit) { return Checker(trace, limit).run(); }
 
-void require_sound(const Trace& trace, const std::string& what) {
-  const std::vector<std::string> sentences = check(trace, 3);
-  if (sentences.empty()) return;
+namespace {
+
+constexpr std::size_t kFaultsTold = 3;
+
+void require_none(const std::vector<std::string>& faults, const std::string& what) {
+  if (faults.empty()) return;
   std::string text = "The trace is not sound (" + what + "):";
-  for (const std::string& sentence : sentences) text += " " + sentence;
+  for (const std::string& fault : faults) text += " " + fault;
   throw InputError(text);
+}
+
+}  // namespace
+
+void require_sound(const Trace& trace, const std::string& what) { require_none(check(trace, kFaultsTold), what); }
+
+void require_sound_costs(const Trace& trace, const std::string& what) {
+  require_none(Checker(trace, kFaultsTold).run_costs(), what);
 }
 
 std::vector<std::uint64_t> producer_hashes(const Trace& trace) {

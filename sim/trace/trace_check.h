@@ -19,6 +19,9 @@ std::vector<std::string> check(const Trace& trace, std::size_t limit = 20);
 // Throws InputError with the first sentences if `check` finds any; `what` names the file or rewriter.
 void require_sound(const Trace& trace, const std::string& what);
 
+// The same of a trace that was sound before nothing but times and amounts of its ops were changed.
+void require_sound_costs(const Trace& trace, const std::string& what);
+
 // For every op, a hash of what it computes: its operator and name, and the hashes of the
 // contents it reads. A recomputed op has the same hash as its original if and only if
 // (up to collisions) it computes the same content. Index: op id; 0 for ops that write nothing.

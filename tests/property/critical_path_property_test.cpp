@@ -245,5 +245,24 @@ RC_GTEST_PROP(AccountingProperty, AddsUpToThePicosecond, ()) {
   RC_ASSERT(accounting.total[TimeClass::compute] == busy);
 }
 
+// Sums at the windows' ends against the classes of every instant, which the viewer shows.
+RC_GTEST_PROP(AccountingProperty, IsThatOfTheTimeline, ()) {
+  Trace trace = random_program();
+  const auto ops = static_cast<OpId>(trace.ops.size());
+  const auto boundary = [&] { return *rc::gen::inRange<OpId>(0, ops + 1); };
+  for (int i = 0; i < 3; ++i) {  // that may overlap, or be empty
+    const OpId a = boundary(), b = boundary();
+    trace.steps.push_back({"step", std::min(a, b), std::max(a, b)});
+  }
+  std::erase_if(trace.steps, [&](const Step& step) { return step.first >= ops; });
+  const memwall::Run run = simulate_and_record(std::move(trace), test_machine(), {});
+  const std::vector<PathSegment> path = critical_path(run);
+  const TimeAccounting sums = account(run, path), timeline = account(run, class_timelines(run, {path}));
+  RC_ASSERT(sums.total.by_class == timeline.total.by_class);
+  RC_ASSERT(sums.steps.size() == timeline.steps.size());
+  for (std::size_t i = 0; i < sums.steps.size(); ++i)
+    RC_ASSERT(sums.steps[i].times.by_class == timeline.steps[i].times.by_class);
+}
+
 }  // namespace
 }  // namespace memwall

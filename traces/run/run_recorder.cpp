@@ -32,6 +32,13 @@ RunRecorder::RunRecorder(const Trace& trace, const RankMachine& machine, Observe
   }
   for (auto& rates : link_rates_) rates.push_back({});
   residency_.reserve(trace.storages.size());
+  order_.reserve(trace.storages.size());
+  std::vector<std::size_t> of_tier(memory_.size(), 0);  // storages that begin in it
+  std::vector<int> tier_of_place;
+  for (const std::string& place : trace.places) tier_of_place.push_back(machine.tier(place));
+  for (const Storage& storage : trace.storages)
+    if (const int tier = tier_of_place[storage.place]; tier >= 0) ++of_tier[static_cast<std::size_t>(tier)];
+  for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i].reserve(1 + 2 * of_tier[i]);
 }
 
 void RunRecorder::on_memory(Time time, int tier, const Usage& usage) {

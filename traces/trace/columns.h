@@ -2,6 +2,8 @@
 // rows, or one that all share, or none where all rows hold the default.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -54,32 +56,54 @@ void put_bytes(std::string* out, std::span<const Row> rows, Get get) {
   fill<unsigned char>(rows, get, [out](unsigned char value) { out->push_back(static_cast<char>(value)); });
 }
 
-// Calls set(row, value) for every row that does not hold the default.
-template <class Row, class Field, class Set>
-void take(const Field& in, std::span<Row> rows, const char* name, Set set) {
+// Some rows in a row of a table that is filled: those from `first` on, of `all` that the columns hold values for.
+template <class Row>
+struct Rows {
+  Rows(std::span<Row> whole) : rows(whole), all(whole.size()) {}  // NOLINT: all of them are some of them
+  Rows(std::span<Row> part, std::size_t before, std::size_t whole) : rows(part), first(before), all(whole) {}
+  std::span<Row> rows;
+  std::size_t first = 0, all = 0;
+};
+
+template <class Field>
+void require_size(const Field& in, std::size_t rows, const char* name) {
   const auto size = static_cast<std::size_t>(in.size());
-  if (size == 0) return;
-  if (size == rows.size()) {
-    std::size_t i = 0;
-    for (const auto& value : in) set(rows[i++], value);
-  } else if (size == 1) {
-    for (Row& row : rows) set(row, in[0]);
-  } else {
+  if (size > 1 && size != rows)
     throw ColumnError("holds " + std::to_string(size) + " values in the column '" + name + "' of " +
-                      std::to_string(rows.size()) + " rows");
+                      std::to_string(rows) + " rows");
+}
+
+// Calls set(row, value) for every one of the rows that does not hold the default.
+template <class Row, class Field, class Set>
+void take(const Field& in, const Rows<Row>& rows, const char* name, Set set) {
+  if (in.empty()) return;
+  require_size(in, rows.all, name);
+  if (in.size() == 1 && rows.all != 1) {
+    const auto value = in[0];
+    for (Row& row : rows.rows) set(row, value);
+    return;
   }
+  const auto* value = &in[0] + rows.first;
+  for (Row& row : rows.rows) set(row, *value++);
 }
 
 // Likewise, where a value above `largest` has no meaning.
 template <class Row, class Field, class Set>
-void take_up_to(std::uint64_t largest, const Field& in, std::span<Row> rows, const char* name, Set set) {
-  for (const auto& value : in) {
-    using Value = std::decay_t<decltype(value)>;
-    const auto number = static_cast<std::uint64_t>(static_cast<std::make_unsigned_t<Value>>(value));
-    if (number > largest)
-      throw ColumnError("holds " + std::to_string(number) + " in the column '" + name + "'; expected at most " +
-                        std::to_string(largest));
-  }
+void take_up_to(std::uint64_t largest, const Field& in, const Rows<Row>& rows, const char* name, Set set) {
+  if (in.empty()) return;
+  using Value = std::decay_t<decltype(in[0])>;
+  const auto number = [](Value value) { return static_cast<std::uint64_t>(static_cast<std::make_unsigned_t<Value>>(value)); };
+  const bool shared = in.size() == 1, fits = static_cast<std::size_t>(in.size()) == rows.all;
+  const std::size_t first = fits && !shared ? rows.first : 0;
+  const std::size_t count = fits && !shared ? rows.rows.size() : static_cast<std::size_t>(in.size());
+  const Value* const values = &in[0] + first;
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < count; ++i) most = std::max(most, number(values[i]));
+  if (most > largest)
+    for (std::size_t i = 0; i < count; ++i)
+      if (number(values[i]) > largest)
+        throw ColumnError("holds " + std::to_string(number(values[i])) + " in the column '" + name +
+                          "'; expected at most " + std::to_string(largest));
   take(in, rows, name, set);
 }
 

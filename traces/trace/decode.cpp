@@ -9,6 +9,7 @@
 namespace memwall {
 namespace {
 
+using column::Rows;
 using column::take;
 using column::take_up_to;
 
@@ -50,12 +51,12 @@ void decode_streams(const file::Header& in, Trace& trace) {
 }
 
 template <class E, class Member>
-void take_enum(E largest, const std::string& in, std::span<Op> ops, const char* name, Member member) {
+void take_enum(E largest, const std::string& in, const Rows<Op>& ops, const char* name, Member member) {
   take_up_to(static_cast<std::uint64_t>(largest), in, ops, name,
              [member](Op& op, char value) { op.*member = static_cast<E>(static_cast<unsigned char>(value)); });
 }
 
-void decode_enums(const file::Ops& in, std::span<Op> ops) {
+void decode_enums(const file::Ops& in, const Rows<Op>& ops) {
   take_enum(OpKind::mark, in.kind(), ops, "kind", &Op::kind);
   take_enum(Phase::optimizer, in.phase(), ops, "phase", &Op::phase);
   take_enum(Origin::modelled, in.origin(), ops, "origin", &Op::origin);
@@ -77,17 +78,17 @@ void decode_enums(const file::Ops& in, std::span<Op> ops) {
 }
 
 template <class Field>
-void take_index(const Field& in, std::span<Op> ops, const char* name, std::uint16_t Op::*member) {
+void take_index(const Field& in, const Rows<Op>& ops, const char* name, std::uint16_t Op::*member) {
   take_up_to(kIndex16, in, ops, name,
              [member](Op& op, std::uint32_t value) { op.*member = static_cast<std::uint16_t>(value); });
 }
 
 template <class Field>
-void take_duration(const Field& in, std::span<Op> ops, const char* name, Duration Op::*member) {
+void take_duration(const Field& in, const Rows<Op>& ops, const char* name, Duration Op::*member) {
   take(in, ops, name, [member](Op& op, std::int64_t value) { op.*member = Duration(value); });
 }
 
-void decode_indices(const file::Ops& in, std::span<Op> ops) {
+void decode_indices(const file::Ops& in, const Rows<Op>& ops) {
   take_index(in.thread(), ops, "thread", &Op::thread);
   take_index(in.stream(), ops, "stream", &Op::stream);
   take_up_to(kMostUsesOfAnOp, in.use_count(), ops, "use_count", [](Op& op, std::uint32_t value) { op.use_count = value; });
@@ -104,11 +105,31 @@ void decode_indices(const file::Ops& in, std::span<Op> ops) {
   take(in.source(), ops, "source", [](Op& op, std::uint32_t id) { op.source = id - 1; });
 }
 
+void decode_ops(const file::Ops& in, const Rows<Op>& ops) {
+  // A column that is left out means zeros, also where a default Op has something else.
+  for (Op& op : ops.rows) op.kind = OpKind::kernel;
+  decode_enums(in, ops);
+  decode_indices(in, ops);
+  take_duration(in.host_gap(), ops, "host_gap", &Op::host_gap);
+  take_duration(in.host_cost(), ops, "host_cost", &Op::host_cost);
+  take_duration(in.return_delay(), ops, "return_delay", &Op::return_delay);
+  take_duration(in.duration(), ops, "duration", &Op::duration);
+  take(in.bytes(), ops, "bytes", [](Op& op, std::int64_t value) { op.bytes = value; });
+  take(in.flops(), ops, "flops", [](Op& op, double value) { op.flops = value; });
+  take(in.waves(), ops, "waves", [](Op& op, float value) { op.waves = value; });
+  take(in.first_use(), ops, "first_use",
+       [](Op& op, std::int32_t jump) { op.first_use = static_cast<std::uint32_t>(jump); });
+}
+
+void require_rows(std::uint32_t rows, const char* name) {
+  require(rows <= kChunkRows, "holds " + std::to_string(rows) + " rows of " + name + " in one part; expected at most " +
+                                  std::to_string(kChunkRows));
+}
+
 // `rows` more rows at the end of `table`, which grows by what was read, never by what is promised.
 template <class Row>
 std::span<Row> append_rows(std::vector<Row>& table, std::uint32_t rows, const char* name) {
-  require(rows <= kChunkRows, "holds " + std::to_string(rows) + " rows of " + name + " in one part; expected at most " +
-                                  std::to_string(kChunkRows));
+  require_rows(rows, name);
   const std::size_t first = table.size();
   table.resize(first + rows);
   return std::span<Row>(table).subspan(first);
@@ -117,7 +138,7 @@ std::span<Row> append_rows(std::vector<Row>& table, std::uint32_t rows, const ch
 // Of a thread or a stream; traces of one rank have none.
 template <class Row, class Field>
 void decode_rank_indices(const Field& in, std::vector<Row>& rows, const char* name) {
-  take_up_to(kIndex16, in, std::span<Row>(rows), name,
+  take_up_to(kIndex16, in, Rows<Row>(rows), name,
              [](Row& row, std::uint32_t value) { row.rank = static_cast<std::uint16_t>(value); });
 }
 
@@ -198,7 +219,7 @@ void decode(const file::Shapes& in, Trace& trace) {
 }
 
 void decode(const file::Storages& in, Trace& trace) {
-  const std::span<Storage> rows = append_rows(trace.storages, in.rows(), "storages");
+  const Rows<Storage> rows(append_rows(trace.storages, in.rows(), "storages"));
   take(in.bytes(), rows, "bytes", [](Storage& s, std::int64_t value) { s.bytes = value; });
   take_up_to(static_cast<std::uint64_t>(kStorageKinds - 1), in.kind(), rows, "kind",
              [](Storage& s, char value) { s.kind = static_cast<StorageKind>(value); });
@@ -215,33 +236,28 @@ void decode(const file::Storages& in, Trace& trace) {
 }
 
 void decode(const file::Ops& in, std::uint32_t& uses_end, Trace& trace) {
-  const std::span<Op> ops = append_rows(trace.ops, in.rows(), "ops");
-  // A column that is left out means zeros, also where a default Op has something else.
-  for (Op& op : ops) op.kind = OpKind::kernel;
-  decode_enums(in, ops);
-  decode_indices(in, ops);
-  take_duration(in.host_gap(), ops, "host_gap", &Op::host_gap);
-  take_duration(in.host_cost(), ops, "host_cost", &Op::host_cost);
-  take_duration(in.return_delay(), ops, "return_delay", &Op::return_delay);
-  take_duration(in.duration(), ops, "duration", &Op::duration);
-  take(in.bytes(), ops, "bytes", [](Op& op, std::int64_t value) { op.bytes = value; });
-  take(in.flops(), ops, "flops", [](Op& op, double value) { op.flops = value; });
-  take(in.waves(), ops, "waves", [](Op& op, float value) { op.waves = value; });
-  take(in.first_use(), ops, "first_use",
-       [](Op& op, std::int32_t jump) { op.first_use = static_cast<std::uint32_t>(jump); });
-  for (Op& op : ops) {
-    op.first_use += uses_end;
-    uses_end = op.first_use + op.use_count;
+  require_rows(in.rows(), "ops");
+  // Column by column, but of so few ops at a time that they stay in the nearest cache.
+  constexpr std::size_t kBlock = 256;
+  for (std::size_t first = 0; first < in.rows(); first += kBlock) {
+    const std::size_t begin = trace.ops.size();
+    trace.ops.resize(begin + std::min<std::size_t>(kBlock, in.rows() - first));
+    const Rows<Op> rows(std::span<Op>(trace.ops).subspan(begin), first, in.rows());
+    decode_ops(in, rows);
+    for (Op& op : rows.rows) {
+      op.first_use += uses_end;
+      uses_end = op.first_use + op.use_count;
+    }
   }
 }
 
 void decode(const file::Uses& in, Trace& trace) {
-  const std::span<Use> uses = append_rows(trace.uses, in.rows(), "uses");
-  for (Use& use : uses) use.storage = 0;
+  const Rows<Use> uses(append_rows(trace.uses, in.rows(), "uses"));
+  for (Use& use : uses.rows) use.storage = 0;
   take(in.storage(), uses, "storage",
        [](Use& use, std::int32_t jump) { use.storage = static_cast<std::uint32_t>(jump); });
   std::uint32_t previous = 0;
-  for (Use& use : uses) previous = use.storage += previous;
+  for (Use& use : uses.rows) previous = use.storage += previous;
   take(in.version(), uses, "version", [](Use& use, std::uint32_t value) { use.version = value; });
   take_up_to(1, in.access(), uses, "access", [](Use& use, char value) { use.access = static_cast<Access>(value); });
 }

@@ -109,7 +109,7 @@ class TraceReader {
         decode(chunk.storages(), trace_);
         break;
       case file::Chunk::kOps:
-        decode(chunk.ops(), uses_end_, trace_);
+        read_ops(chunk.ops());
         break;
       case file::Chunk::kUses:
         decode(chunk.uses(), trace_);
@@ -122,6 +122,15 @@ class TraceReader {
     require_at_most("storages", trace_.storages.size(), declared_.storages());
     require_at_most("ops", trace_.ops.size(), declared_.ops());
     require_at_most("uses", trace_.uses.size(), declared_.uses());
+  }
+
+  // Sums of times and sizes are kept while the rows are at hand.
+  void read_ops(const file::Ops& ops) {
+    const std::size_t first = trace_.ops.size();
+    decode(ops, uses_end_, trace_);
+    for (const Op& op : std::span<const Op>(trace_.ops).subspan(first))
+      sound_ = add(time_, op.host_gap.count()) && add(time_, op.host_cost.count()) &&
+               add(time_, op.return_delay.count()) && add(time_, op.duration.count()) && add(moved_, op.bytes) && sound_;
   }
 
   void read_header(file::Header& header) {
@@ -175,11 +184,8 @@ class TraceReader {
   }
 
   void check_sums() const {
-    std::uint64_t time = 0, sizes = 0, moved = 0;
-    bool sound = true;
-    for (const Op& op : trace_.ops)
-      sound = add(time, op.host_gap.count()) && add(time, op.host_cost.count()) && add(time, op.return_delay.count()) &&
-              add(time, op.duration.count()) && add(moved, op.bytes) && sound;
+    std::uint64_t sizes = 0;
+    bool sound = sound_;
     for (const Storage& storage : trace_.storages) sound = add(sizes, storage.bytes) && sound;
     add(sizes, trace_.untracked_bytes);
     add(sizes, trace_.reserved_at_start);
@@ -196,6 +202,8 @@ class TraceReader {
   Trace& trace_;
   file::Header declared_;
   std::uint32_t uses_end_ = 0;
+  std::uint64_t time_ = 0, moved_ = 0;  // of all ops
+  bool sound_ = true;                   // are these sums numbers?
 };
 
 }  // namespace

@@ -62,7 +62,7 @@ Simulated simulated(const PublishedCase& one) {
   Study study;
   study.add_step(one.name, generate_step(one.job.model, one.job.recipe));
   const Scenario scenario{.step = {one.name}, .machine = one.machine, .policies = one.policies};
-  const Run run = study.run(scenario, {.compare_to_base = false}).run;
+  const Run run = study.run(scenario).run;
   const RunSummary summary = summarize(run);
   Simulated s;
   s.seconds = to_seconds(summary.step_time);

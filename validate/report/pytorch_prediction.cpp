@@ -68,7 +68,7 @@ PytorchPrediction predict(const SharedTrace& baseline, const Machine& machine,
   study.add_step(baseline->name, baseline);
   study.add_machine(machine.name, machine);
   const Run run = study.run({.step = {baseline->name}, .machine = machine.name, .policies = policies},
-                            {.record = false, .compare_to_base = false})
+                            {.record = false})
                       .run;
   const SimulationResult& result = run.result;
   PytorchPrediction p;

@@ -64,7 +64,8 @@ TEST(Study, GivesWhatTheEngineGives) {
     s.step = {"step"};
     s.machine = machine.name;
     s.policies = policies;
-    const Outcome outcome = study.run(s);
+    EXPECT_TRUE(study.run(s).run.unchanged.empty()) << "nobody looks at it";
+    const Outcome outcome = study.run(s, {.compare_to_base = true});
     EXPECT_EQ(outcome.run.trace->ops.size(), expected.ops.size());
     EXPECT_EQ(outcome.run.result.end, result.end);
     EXPECT_EQ(outcome.run.result.events, result.events);
@@ -147,6 +148,16 @@ TEST(Study, TellsWhatIsWrongBeforeItReads) {
   s.step = {"nowhere.mwt"};
   EXPECT_THROW(study.run(s), InputError);
   EXPECT_NO_THROW(study.run(sample())) << "what went wrong is not kept";
+}
+
+TEST(Study, ThatGivesUpLoadedStepsFindsTheSame) {
+  Scenario other = sample();
+  other.settings = {"gpu.hbm.bandwidth=1TB/s"};
+  CountingWatch watch;
+  Study study(&watch, StudyMemory::base_steps);
+  for (const Scenario& s : {sample(), sample({"checkpoint:mode=full"}), other, sample({"zero:stage=2,ranks=4"})})
+    expect_equal(study.run(s).run, Study().run(s).run);
+  EXPECT_EQ(watch.files, 2) << "once for each base step";
 }
 
 }  // namespace

@@ -3,57 +3,10 @@
 #include <algorithm>
 
 #include "sim/trace/ranks.h"
+#include "traces/run/analysis/run_scan.h"
 
 namespace memwall {
 namespace {
-
-struct Interval {
-  Time begin{}, end{};
-};
-
-// Ascending and disjoint, where they were given as they happened.
-void merge(std::vector<Interval>& intervals) {
-  const auto earlier = [](const Interval& a, const Interval& b) { return a.begin < b.begin; };
-  if (!std::is_sorted(intervals.begin(), intervals.end(), earlier))
-    std::sort(intervals.begin(), intervals.end(), earlier);
-  std::size_t kept = 0;
-  for (const Interval& interval : intervals) {
-    if (kept > 0 && interval.begin <= intervals[kept - 1].end)
-      intervals[kept - 1].end = std::max(intervals[kept - 1].end, interval.end);
-    else
-      intervals[kept++] = interval;
-  }
-  intervals.resize(kept);
-}
-
-// When at least one op of either class runs on a rank: ascending, disjoint.
-struct Busy {
-  std::vector<Interval> compute, recompute;
-};
-
-constexpr std::uint32_t kEveryRank = 0xffffffff;
-
-// Of each rank; of one alone, where it is named, the others' stay empty.
-std::vector<Busy> busy_intervals(const Run& run, std::uint32_t only = kEveryRank) {
-  const std::size_t ranks = rank_count(run.trace);
-  std::vector<Busy> busy(ranks);
-  for (OpId id = 0; id < run.result.records.size(); ++id) {
-    const OpRecord& record = run.result.records[id];
-    if (record.start == kNever || record.end <= record.start) continue;
-    const Op& op = run.trace->ops[id];
-    const TimeClass time_class = device_class(op);
-    if (time_class != TimeClass::compute && time_class != TimeClass::recompute) continue;
-    const std::uint16_t rank = ranks == 1 ? std::uint16_t{0} : rank_of(run.trace, op);
-    if (only != kEveryRank && rank != only) continue;
-    (time_class == TimeClass::compute ? busy[rank].compute : busy[rank].recompute)
-        .push_back({record.start, record.end});
-  }
-  for (Busy& of_rank : busy) {
-    merge(of_rank.compute);
-    merge(of_rank.recompute);
-  }
-  return busy;
-}
 
 void append(std::vector<ClassSpan>& spans, Time begin, Time end, TimeClass time_class) {
   if (begin >= end) return;
@@ -63,24 +16,31 @@ void append(std::vector<ClassSpan>& spans, Time begin, Time end, TimeClass time_
     spans.push_back({begin, end, time_class});
 }
 
-// `spans` with `time_class` wherever an interval lies.
-std::vector<ClassSpan> painted(const std::vector<ClassSpan>& spans, const std::vector<Interval>& intervals,
-                               TimeClass time_class) {
-  std::vector<ClassSpan> out;
-  std::size_t next = 0;
-  for (const ClassSpan& span : spans) {
-    Time at = span.begin;
-    while (next < intervals.size() && intervals[next].end <= at) ++next;
-    for (std::size_t i = next; i < intervals.size() && intervals[i].begin < span.end; ++i) {
-      append(out, at, intervals[i].begin, span.time_class);
-      const Time end = std::min(intervals[i].end, span.end);
-      append(out, std::max(at, intervals[i].begin), end, time_class);
-      at = std::max(at, end);
-      if (intervals[i].end <= span.end) next = i + 1;
+// Calls piece(begin, end, class) for what the path covers, ascending and contiguous: the path's class, unless something
+// computes. Two neighbours may be of one class.
+template <class Piece>
+void for_each_piece(const std::vector<PathSegment>& path, const BusyIntervals& busy, Piece piece) {
+  auto compute = busy.compute.begin();
+  auto recompute = busy.recompute.begin();
+  for (const PathSegment& segment : path) {
+    for (Time at = segment.begin; at < segment.end;) {
+      while (compute != busy.compute.end() && compute->end <= at) ++compute;
+      while (recompute != busy.recompute.end() && recompute->end <= at) ++recompute;
+      Time end = segment.end;
+      TimeClass time_class = segment.time_class;
+      const auto paint = [&](auto interval, auto none, TimeClass busy_class) {
+        if (interval == none || interval->begin >= end) return false;
+        const bool begun = interval->begin <= at;
+        end = begun ? std::min(end, interval->end) : interval->begin;
+        if (begun) time_class = busy_class;
+        return begun;
+      };
+      if (!paint(compute, busy.compute.end(), TimeClass::compute))
+        paint(recompute, busy.recompute.end(), TimeClass::recompute);
+      piece(at, end, time_class);
+      at = end;
     }
-    append(out, at, span.end, span.time_class);
   }
-  return out;
 }
 
 ClassTimes times_within(const std::vector<ClassSpan>& spans, Time begin, Time end) {
@@ -101,14 +61,83 @@ Duration ClassTimes::total() const {
 
 namespace {
 
-std::vector<ClassSpan> timeline(const std::vector<PathSegment>& path, const Busy& busy) {
+std::vector<ClassSpan> timeline(const std::vector<PathSegment>& path, const BusyIntervals& busy) {
   std::vector<ClassSpan> spans;
-  for (const PathSegment& segment : path) append(spans, segment.begin, segment.end, segment.time_class);
-  spans = painted(spans, busy.recompute, TimeClass::recompute);
-  return painted(spans, busy.compute, TimeClass::compute);
+  for_each_piece(path, busy, [&](Time begin, Time end, TimeClass c) { append(spans, begin, end, c); });
+  return spans;
 }
 
+std::vector<BusyIntervals> busy_intervals(const Run& run, std::uint32_t only = kEveryRank) {
+  BusyCollector busy(run, only);
+  scan(run, busy);
+  return busy.take();
+}
+
+// How much of each class lies before each of some instants, as the pieces of a timeline pass by in order.
+class TimesBefore {
+ public:
+  explicit TimesBefore(std::vector<Time> instants) : instants_(std::move(instants)) {
+    std::sort(instants_.begin(), instants_.end());
+    instants_.erase(std::unique(instants_.begin(), instants_.end()), instants_.end());
+    before_.resize(instants_.size());
+  }
+
+  void add(Time begin, Time end, TimeClass time_class) {
+    for (; next_ < instants_.size() && instants_[next_] < end; ++next_) {
+      before_[next_] = sum_;
+      if (instants_[next_] > begin) before_[next_][time_class] += instants_[next_] - begin;
+    }
+    sum_[time_class] += end - begin;
+  }
+
+  // REQUIRES: all pieces were added; both are among the instants.
+  ClassTimes between(Time begin, Time end) {
+    for (; next_ < instants_.size(); ++next_) before_[next_] = sum_;
+    ClassTimes times;
+    if (begin >= end) return times;
+    const ClassTimes &from = at(begin), &to = at(end);
+    for (std::size_t c = 0; c < kTimeClasses; ++c) times.by_class[c] = to.by_class[c] - from.by_class[c];
+    return times;
+  }
+
+ private:
+  const ClassTimes& at(Time instant) const {
+    const auto found = std::lower_bound(instants_.begin(), instants_.end(), instant);
+    return before_[static_cast<std::size_t>(found - instants_.begin())];
+  }
+
+  std::vector<Time> instants_;      // ascending
+  std::vector<ClassTimes> before_;  // of each
+  std::size_t next_ = 0;
+  ClassTimes sum_;
+};
+
 }  // namespace
+
+BusyCollector::BusyCollector(const Run& run, std::uint32_t only)
+    : run_(run), only_(only), ranks_(rank_count(run.trace)) {}
+
+void BusyCollector::add(OpId first, OpId last) {
+  const Trace& trace = run_.trace;
+  const bool one_rank = ranks_.size() == 1;
+  for (OpId id = first; id < std::min<std::size_t>(last, run_.result.records.size()); ++id) {
+    const OpRecord& record = run_.result.records[id];
+    if (record.start == kNever || record.end <= record.start) continue;
+    const Op& op = trace.ops[id];
+    const TimeClass time_class = device_class(op);
+    if (time_class != TimeClass::compute && time_class != TimeClass::recompute) continue;
+    const std::uint16_t rank = one_rank ? std::uint16_t{0} : rank_of(trace, op);
+    if (only_ != kEveryRank && rank != only_) continue;
+    (time_class == TimeClass::compute ? ranks_[rank].compute : ranks_[rank].recompute)
+        .add(op.stream, record.start, record.end);
+  }
+}
+
+std::vector<BusyIntervals> BusyCollector::take() {
+  std::vector<BusyIntervals> busy;
+  for (Unions& unions : ranks_) busy.push_back({unions.compute.take(), unions.recompute.take()});
+  return busy;
+}
 
 std::vector<ClassSpan> class_timeline(const Run& run, const std::vector<PathSegment>& path, std::uint16_t rank) {
   return timeline(path, busy_intervals(run, rank)[rank]);
@@ -116,7 +145,7 @@ std::vector<ClassSpan> class_timeline(const Run& run, const std::vector<PathSegm
 
 std::vector<std::vector<ClassSpan>> class_timelines(const Run& run,
                                                     const std::vector<std::vector<PathSegment>>& paths) {
-  const std::vector<Busy> busy = busy_intervals(run);
+  const std::vector<BusyIntervals> busy = busy_intervals(run);
   std::vector<std::vector<ClassSpan>> timelines;
   for (std::size_t rank = 0; rank < paths.size(); ++rank) timelines.push_back(timeline(paths[rank], busy[rank]));
   return timelines;
@@ -135,8 +164,23 @@ TimeAccounting account(const Run& run, const std::vector<std::vector<ClassSpan>>
   return accounting;
 }
 
+TimeAccounting account(const Run& run, const std::vector<PathSegment>& path, const BusyIntervals& busy) {
+  TimeAccounting accounting;
+  for (StepWindow& window : step_windows(run)) accounting.steps.push_back({std::move(window), {}});
+  std::vector<Time> instants{Time{}, run.result.end};
+  for (const StepAccounting& step : accounting.steps) {
+    instants.push_back(step.window.begin);
+    instants.push_back(step.window.end);
+  }
+  TimesBefore times(std::move(instants));
+  for_each_piece(path, busy, [&](Time begin, Time end, TimeClass c) { times.add(begin, end, c); });
+  for (StepAccounting& step : accounting.steps) step.times = times.between(step.window.begin, step.window.end);
+  accounting.total = times.between(Time{}, run.result.end);
+  return accounting;
+}
+
 TimeAccounting account(const Run& run, const std::vector<PathSegment>& path) {
-  if (rank_count(run.trace) == 1) return account(run, class_timelines(run, {path}));
+  if (rank_count(run.trace) == 1) return account(run, path, busy_intervals(run).front());
   return account(run, class_timelines(run, critical_paths_of_ranks(run)));
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "sim/trace/ranks.h"
+#include "traces/run/analysis/run_scan.h"
 
 namespace memwall {
 namespace {
@@ -21,10 +22,9 @@ enum class At : std::uint8_t {
 
 // Host work that waits for the device first: the record holds its end only, so the device op that it
 // waited for is found again from the program, by the rules of docs/engine.md: the last to end of those that
-// the stream or event stands behind. Per op; empty where no host work is.
+// the stream or event stands behind. Per op.
 std::vector<OpId> find_awaited(const Run& run) {
   const std::vector<Op>& ops = run.trace->ops;
-  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::host_work; })) return {};
   std::vector<OpId> awaited(ops.size(), kNoOp);
   // What each stands behind: of the ops that a stream waits for only the last to end can decide, and it stays the
   // last whatever is added.
@@ -53,16 +53,37 @@ std::vector<OpId> find_awaited(const Run& run) {
   return awaited;
 }
 
+bool has_host_work(const Trace& trace) {
+  return std::any_of(trace.ops.begin(), trace.ops.end(), [](const Op& op) { return op.kind == OpKind::host_work; });
+}
+
 class Walk {
  public:
   static constexpr std::uint32_t kAllRanks = 0xffffffff;
 
-  // kAllRanks: wherever the path leads. `awaited`: as find_awaited(run) gives; must outlive the walk.
+  // kAllRanks: wherever the path leads. `awaited`: as find_awaited(run) gives, empty where no host work is; must outlive
+  // the walk.
   Walk(const Run& run, std::uint32_t rank, Time end, const std::vector<OpId>& awaited)
       : run_(run), ops_(run.trace->ops), records_(run.result.records), rank_(rank), cursor_(end), awaited_(awaited) {}
 
+  // From the op that ended last, which the survey knows. REQUIRES: all ranks.
+  std::vector<PathSegment> segments(const PathSurvey& survey) {
+    if (survey.last_work() != kNoOp)
+      go(At::device_work, survey.last_work());
+    else if (survey.last_call() != kNoOp)
+      go(At::call, survey.last_call());
+    return walk();
+  }
+
+  // From the op of the rank that ended last.
   std::vector<PathSegment> segments() {
     find_last();
+    return walk();
+  }
+
+ private:
+  std::vector<PathSegment> walk() {
+    segments_.reserve(2 * ops_.size());  // most runs have fewer; what is not written takes no memory
     // Every visit of an op is one of five; a run whose causes form a circle (only a damaged one can) stops here.
     const std::size_t limit = 5 * ops_.size() + 8;
     for (std::size_t i = 0; i < limit && at_ != At::nowhere && cursor_.count() > 0; ++i) step();
@@ -71,7 +92,6 @@ class Walk {
     return std::move(segments_);
   }
 
- private:
   void go(At at, OpId op) {
     const bool known = op < records_.size();
     at_ = known ? at : At::nowhere;
@@ -260,20 +280,41 @@ TimeClass device_class(const Op& op) {
   }
 }
 
+void PathSurvey::add(OpId first, OpId last) {
+  const Trace& trace = run_.trace;
+  const std::vector<OpRecord>& records = run_.result.records;
+  const Time end = run_.result.end;
+  for (OpId id = first; id < last; ++id) {
+    const Op& op = trace.ops[id];
+    has_host_work_ |= op.kind == OpKind::host_work;
+    has_device_op_ |= runs_on_device(op.kind);
+    has_other_origin_ |= runs_on_device(op.kind) && op.origin != Origin::modelled;
+    if (id >= records.size()) continue;
+    if (records[id].end == end && last_work_ == kNoOp) last_work_ = id;
+    if (records[id].host_end == end) last_call_ = id;
+  }
+}
+
+std::vector<PathSegment> critical_path(const Run& run, const PathSurvey& survey) {
+  const std::vector<OpId> awaited = survey.has_host_work() ? find_awaited(run) : std::vector<OpId>();
+  return Walk(run, Walk::kAllRanks, run.result.end, awaited).segments(survey);
+}
+
 std::vector<PathSegment> critical_path(const Run& run) {
-  const std::vector<OpId> awaited = find_awaited(run);
-  return Walk(run, Walk::kAllRanks, run.result.end, awaited).segments();
+  PathSurvey survey(run);
+  scan(run, survey);
+  return critical_path(run, survey);
 }
 
 std::vector<PathSegment> critical_path_of_rank(const Run& run, std::uint16_t rank) {
   if (rank_count(run.trace) == 1) return critical_path(run);
-  const std::vector<OpId> awaited = find_awaited(run);
+  const std::vector<OpId> awaited = has_host_work(run.trace) ? find_awaited(run) : std::vector<OpId>();
   return Walk(run, rank, rank_ends(run)[rank], awaited).segments();
 }
 
 std::vector<std::vector<PathSegment>> critical_paths_of_ranks(const Run& run) {
   if (rank_count(run.trace) == 1) return {critical_path(run)};
-  const std::vector<OpId> awaited = find_awaited(run);
+  const std::vector<OpId> awaited = has_host_work(run.trace) ? find_awaited(run) : std::vector<OpId>();
   const std::vector<Time> ends = rank_ends(run);
   std::vector<std::vector<PathSegment>> paths;
   for (std::uint16_t rank = 0; rank < ends.size(); ++rank)

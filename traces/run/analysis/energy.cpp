@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/machine/rank_machine.h"
+#include "traces/run/analysis/run_scan.h"
 
 namespace memwall {
 namespace {
@@ -31,61 +32,11 @@ Period period_of(const Run& run) {
 
 bool is_load(OpKind kind) { return kind == OpKind::kernel || kind == OpKind::memset || kind == OpKind::collective; }
 
-// Per device: the time within the period in which at least one op that counts as load runs.
-std::vector<Duration> busy_times(const Run& run, const Period& period, std::size_t devices) {
-  std::vector<std::vector<std::pair<Time, Time>>> spans(devices);
-  for (OpId id = 0; id < run.result.records.size(); ++id) {
-    const OpRecord& record = run.result.records[id];
-    if (record.start == kNever || !is_load(run.trace->ops[id].kind)) continue;
-    const Time begin = std::max(record.start, period.begin), end = std::min(record.end, period.end);
-    if (begin < end) spans[run.trace->streams[run.trace->ops[id].stream].device].emplace_back(begin, end);
-  }
-  std::vector<Duration> busy;
-  for (auto& of_device : spans) {
-    std::sort(of_device.begin(), of_device.end());
-    Duration sum{};
-    Time until{};
-    for (const auto& [begin, end] : of_device) {
-      if (end > until) sum += end - std::max(begin, until);
-      until = std::max(until, end);
-    }
-    busy.push_back(sum);
-  }
-  return busy;
-}
-
-// Bytes of one copy of the program that are read from or written to each tier.
-std::vector<double> tier_traffic(const Run& run) {
-  std::vector<double> bytes(run.machine.tiers.size(), 0);
-  std::vector<int> tier_of_place;
-  for (const std::string& place : run.trace->places) tier_of_place.push_back(run.machine.tier(place));
-  const int hbm = run.machine.tier("hbm"), host = run.machine.tier("host");
-  const auto add = [&](int tier, Bytes moved) {
-    if (tier < 0) return;
-    const auto index = static_cast<std::size_t>(tier);
-    bytes[index] += static_cast<double>(moved) / run.machine.tiers[index].compression_ratio;
-  };
-  const auto place = [&](std::uint8_t index) { return index < tier_of_place.size() ? tier_of_place[index] : -1; };
-  const auto worked_in = [&](const Op& op) {
-    const int tier = place(op.from);
-    const bool in_host = tier < 0 || run.machine.tiers[static_cast<std::size_t>(tier)].tier_class == TierClass::device;
-    return in_host ? host : tier;
-  };
-  for (const Op& op : run.trace->ops) {
-    if (op.kind == OpKind::copy || op.kind == OpKind::storage_io) {
-      add(place(op.from), op.bytes);
-      add(place(op.to), op.bytes);
-    } else if (op.kind == OpKind::host_work) {
-      add(worked_in(op), op.bytes);
-    } else if (op.kind == OpKind::kernel || op.kind == OpKind::memset) {
-      add(hbm, op.bytes);
-    }
-  }
-  for (const MoveRecord& move : run.result.moves) {
-    add(move.from, move.bytes);
-    add(move.to, move.bytes);
-  }
-  return bytes;
+// Devices are counted over all ranks.
+std::size_t device_count(const Trace& trace) {
+  std::size_t most = 1;
+  for (const Stream& stream : trace.streams) most = std::max<std::size_t>(most, stream.device + 1u);
+  return most;
 }
 
 EnergyShare share_of(const std::string& name, double bytes, double picojoules_per_byte, bool in_gpu_power) {
@@ -94,7 +45,8 @@ EnergyShare share_of(const std::string& name, double bytes, double picojoules_pe
   return share;
 }
 
-void add_traffic(const Run& run, double steps, StepEnergyPrice& energy_price) {
+// `traffic`: bytes by tier that the run's ops and moves read or write.
+void add_traffic(const Run& run, const std::vector<double>& traffic, double steps, StepEnergyPrice& energy_price) {
   const RankMachine& machine = run.machine;
   const double ranks = run.trace->ranks;
   std::set<std::size_t> memory_links;  // of the GPUs
@@ -107,7 +59,6 @@ void add_traffic(const Run& run, double steps, StepEnergyPrice& energy_price) {
     energy_price.links.push_back(
         share_of(machine.links[l].name, bytes, machine.links[l].picojoules_per_byte, memory_links.contains(l)));
   }
-  const std::vector<double> traffic = tier_traffic(run);
   for (std::size_t t = 0; t < machine.tiers.size(); ++t)
     energy_price.tiers.push_back(share_of(machine.tiers[t].name, traffic[t] * ranks / steps,
                                      machine.tiers[t].picojoules_per_byte,
@@ -130,26 +81,91 @@ void sum_energy(const Machine& machine, StepEnergyPrice& energy_price) {
 
 }  // namespace
 
+LoadCollector::LoadCollector(const Run& run)
+    : run_(run),
+      devices_(device_count(run.trace)),
+      tier_bytes_(run.machine.tiers.size(), 0),
+      hbm_(run.machine.tier("hbm")),
+      host_(run.machine.tier("host")) {
+  const Period period = period_of(run);
+  begin_ = period.begin;
+  end_ = period.end;
+  for (const std::string& place : run.trace->places) tier_of_place_.push_back(run.machine.tier(place));
+}
+
+void LoadCollector::add(OpId first, OpId last) {
+  const Trace& trace = run_.trace;
+  for (OpId id = first; id < last; ++id) {
+    const Op& op = trace.ops[id];
+    add_traffic(op);
+    if (id >= run_.result.records.size() || !is_load(op.kind)) continue;
+    const OpRecord& record = run_.result.records[id];
+    if (record.start == kNever) continue;
+    const Time begin = std::max(record.start, begin_), end = std::min(record.end, end_);
+    if (begin < end) devices_[trace.streams[op.stream].device].add(op.stream, begin, end);
+  }
+}
+
+void LoadCollector::add_traffic(const Op& op) {
+  const auto tier_of = [&](std::uint8_t place) { return place < tier_of_place_.size() ? tier_of_place_[place] : -1; };
+  if (op.kind == OpKind::copy || op.kind == OpKind::storage_io) {
+    add_bytes(tier_of(op.from), op.bytes);
+    add_bytes(tier_of(op.to), op.bytes);
+  } else if (op.kind == OpKind::host_work) {
+    const int tier = tier_of(op.from);
+    const bool in_host = tier < 0 || run_.machine.tiers[static_cast<std::size_t>(tier)].tier_class == TierClass::device;
+    add_bytes(in_host ? host_ : tier, op.bytes);
+  } else if (op.kind == OpKind::kernel || op.kind == OpKind::memset) {
+    add_bytes(hbm_, op.bytes);
+  }
+}
+
+void LoadCollector::add_bytes(int tier, Bytes moved) {
+  if (tier < 0) return;
+  const auto index = static_cast<std::size_t>(tier);
+  tier_bytes_[index] += static_cast<double>(moved) / run_.machine.tiers[index].compression_ratio;
+}
+
+std::vector<Duration> LoadCollector::take_busy() {
+  std::vector<Duration> busy;
+  for (IntervalUnion& device : devices_) {
+    Duration sum{};
+    for (const Interval& interval : device.take()) sum += interval.end - interval.begin;
+    busy.push_back(sum);
+  }
+  return busy;
+}
+
+std::vector<double> LoadCollector::take_tier_bytes() {
+  for (const MoveRecord& move : run_.result.moves) {
+    add_bytes(move.from, move.bytes);
+    add_bytes(move.to, move.bytes);
+  }
+  return std::move(tier_bytes_);
+}
+
 StepEnergyPrice step_energy_price(const Run& run) {
+  LoadCollector load(run);
+  scan(run, load);
+  return step_energy_price(run, load);
+}
+
+StepEnergyPrice step_energy_price(const Run& run, LoadCollector& load) {
   StepEnergyPrice energy_price;
   std::set<std::uint16_t> devices;
-  std::size_t most = 1;
-  for (const Stream& stream : run.trace->streams) {
-    devices.insert(stream.device);
-    most = std::max<std::size_t>(most, stream.device + 1u);
-  }
+  for (const Stream& stream : run.trace->streams) devices.insert(stream.device);
   const double of_trace = static_cast<double>(std::max<std::size_t>(1, devices.size()));
   const double ranks = run.trace->ranks, gpus = of_trace * ranks;
   energy_price.gpus = static_cast<std::uint32_t>(gpus);
   const Period period = period_of(run);
   const double step = period.seconds() / period.steps;
   double busy = 0;  // seconds of a step, of the trace's GPUs
-  for (const Duration d : busy_times(run, period, most)) busy += to_seconds(d) / period.steps;
+  for (const Duration d : load.take_busy()) busy += to_seconds(d) / period.steps;
   if (step > 0) energy_price.busy_share = busy / (step * of_trace);
   energy_price.gpu_idle = run.machine.idle_watts * step * gpus;
   energy_price.gpu_load = (run.machine.watts - run.machine.idle_watts) * busy * ranks;
   if (run.machine.host.watts > 0) energy_price.host = run.machine.host.watts * step * gpus / run.machine.gpu_count;
-  add_traffic(run, period.steps, energy_price);
+  add_traffic(run, load.take_tier_bytes(), period.steps, energy_price);
   sum_energy(run.machine, energy_price);
   if (run.machine.dollars_per_hour > 0)
     energy_price.price = run.machine.dollars_per_hour / kSecondsPerHour * step * gpus;

@@ -3,28 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "traces/run/analysis/run_scan.h"
+
 namespace memwall {
 namespace {
-
-// Per storage the op that made it: the first that writes it, else its alloc, else kNoOp.
-std::vector<OpId> makers(const Run& run) {
-  const Trace& trace = run.trace;
-  std::vector<OpId> writer(trace.storages.size(), kNoOp), alloc(trace.storages.size(), kNoOp);
-  for (OpId id = 0; id < trace.ops.size(); ++id) {
-    const Op& op = trace.ops[id];
-    if (op.kind == OpKind::alloc && alloc[op.target] == kNoOp) alloc[op.target] = id;
-    for (const Use& use : trace.uses_of(op))
-      if (use.access == Access::write && writer[use.storage] == kNoOp) writer[use.storage] = id;
-  }
-  // What lived before the first op was made by none of them.
-  for (StorageId s = 0; s < writer.size(); ++s) {
-    if (trace.storages[s].preexisting)
-      writer[s] = kNoOp;
-    else if (writer[s] == kNoOp)
-      writer[s] = alloc[s];
-  }
-  return writer;
-}
 
 PeakStorage describe(const Run& run, const Residency& residency, OpId maker) {
   const Trace& trace = run.trace;
@@ -76,14 +58,47 @@ Peak find_peak_with(const Run& run, int tier, std::size_t limit, const std::vect
 
 }  // namespace
 
-Peak find_peak(const Run& run, int tier, std::size_t limit) { return find_peak_with(run, tier, limit, makers(run)); }
+MakerCollector::MakerCollector(const Run& run)
+    : run_(run), writer_(run.trace->storages.size(), kNoOp), alloc_(run.trace->storages.size(), kNoOp) {}
 
-std::vector<Peak> find_peaks(const Run& run, std::size_t limit) {
-  const std::vector<OpId> made_by = makers(run);
+void MakerCollector::add(OpId first, OpId last) {
+  const Trace& trace = run_.trace;
+  for (OpId id = first; id < last; ++id) {
+    const Op& op = trace.ops[id];
+    if (op.kind == OpKind::alloc && alloc_[op.target] == kNoOp) alloc_[op.target] = id;
+    for (const Use& use : trace.uses_of(op))
+      if (use.access == Access::write && writer_[use.storage] == kNoOp) writer_[use.storage] = id;
+  }
+}
+
+std::vector<OpId> MakerCollector::take() {
+  for (StorageId s = 0; s < writer_.size(); ++s) {
+    if (run_.trace->storages[s].preexisting)
+      writer_[s] = kNoOp;
+    else if (writer_[s] == kNoOp)
+      writer_[s] = alloc_[s];
+  }
+  return std::move(writer_);
+}
+
+Peak find_peak(const Run& run, int tier, std::size_t limit) {
+  MakerCollector makers(run);
+  scan(run, makers);
+  return find_peak_with(run, tier, limit, makers.take());
+}
+
+std::vector<Peak> find_peaks(const Run& run, MakerCollector& makers, std::size_t limit) {
+  const std::vector<OpId> made_by = makers.take();
   std::vector<Peak> peaks;
   for (std::size_t t = 0; t < run.machine.tiers.size(); ++t)
     peaks.push_back(find_peak_with(run, static_cast<int>(t), limit, made_by));
   return peaks;
+}
+
+std::vector<Peak> find_peaks(const Run& run, std::size_t limit) {
+  MakerCollector makers(run);
+  scan(run, makers);
+  return find_peaks(run, makers, limit);
 }
 
 }  // namespace memwall

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "traces/run/analysis/run_scan.h"
+
 namespace memwall {
 namespace {
 
@@ -24,18 +26,6 @@ std::size_t source_of(const Op& op) {
   return static_cast<std::size_t>(op.operator_class);
 }
 
-// Host time is modelled where nothing at all was measured: a modelled op among measured ones has the capture's calls.
-// A trace without device work (a memory snapshot) holds the host's time as it was recorded.
-bool all_modelled(const Trace& trace) {
-  bool any = false;
-  for (const Op& op : trace.ops) {
-    if (!runs_on_device(op.kind)) continue;
-    if (op.origin != Origin::modelled) return false;
-    any = true;
-  }
-  return any;
-}
-
 double residual_of(const Machine& machine, std::size_t source) {
   if (source == kCollectives) return machine.price_error(OpKind::collective, OperatorClass::other);
   if (source == kHost) return machine.price_error(OpKind::host_work, OperatorClass::other);
@@ -43,26 +33,34 @@ double residual_of(const Machine& machine, std::size_t source) {
   return machine.price_error(OpKind::kernel, static_cast<OperatorClass>(source));
 }
 
-// Of the work of one op: what it was carried over with, or that of its class's prices.
-double error_of(const Op& op, const Machine& machine) {
-  if (op.origin == Origin::transferred) return op.error_permille / 1000.0;
-  return op.origin == Origin::modelled ? residual_of(machine, source_of(op)) : 0;
+using Residuals = std::array<double, kCopies + 1>;
+
+Residuals residuals_of(const Machine& machine) {
+  Residuals residuals{};
+  for (std::size_t source = 0; source < residuals.size(); ++source) residuals[source] = residual_of(machine, source);
+  return residuals;
 }
 
-PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path) {
+// Of the work of one op: what it was carried over with, or that of its class's prices.
+double error_of(const Op& op, const Residuals& residuals) {
+  if (op.origin == Origin::transferred) return op.error_permille / 1000.0;
+  return op.origin == Origin::modelled ? residuals[source_of(op)] : 0;
+}
+
+PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path, bool host_modelled) {
   const Trace& trace = run.trace;
-  const bool host_modelled = all_modelled(trace);
+  const Residuals residuals = residuals_of(run.machine);
   PathErrors errors;
   for (const PathSegment& segment : path) {
     const double seconds = to_seconds(segment.end - segment.begin);
     errors.total += seconds;
-    if (segment.op == kNoOp) continue;
+    const bool host = host_modelled && segment.part == PathPart::gap;
+    if (segment.op == kNoOp || (segment.part != PathPart::work && !host)) continue;
     const Op& op = trace.ops[segment.op];
     const bool work = segment.part == PathPart::work && runs_on_device(op.kind);
-    const bool host = host_modelled && segment.part == PathPart::gap;
     if (!work && !host) continue;
     const std::size_t source = work ? source_of(op) : kHost;
-    const double error = work ? error_of(op, run.machine) : residual_of(run.machine, kHost);
+    const double error = work ? error_of(op, residuals) : residuals[kHost];
     if (error <= 0) continue;
     errors.seconds[source] += seconds;
     errors.errors[source] += seconds * error;
@@ -72,8 +70,17 @@ PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path) {
 
 }  // namespace
 
+// Host time is modelled where nothing at all was measured: a modelled op among measured ones has the capture's calls.
+// A trace without device work (a memory snapshot) holds the host's time as it was recorded.
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time) {
-  const PathErrors errors = errors_of(run, path);
+  PathSurvey survey(run);
+  scan(run, survey);
+  return step_interval(run, path, step_time, survey.all_modelled());
+}
+
+std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
+                                          bool host_modelled) {
+  const PathErrors errors = errors_of(run, path, host_modelled);
   double variance = 0, known = 0;
   for (std::size_t source = 0; source < errors.seconds.size(); ++source) {
     if (errors.seconds[source] <= 0) continue;

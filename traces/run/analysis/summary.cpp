@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/trace/ranks.h"
+#include "traces/run/analysis/run_scan.h"
 
 namespace memwall {
 namespace {
@@ -28,9 +29,8 @@ AllocatorSummary allocator_of(const TierResult& result) {
   return summary;
 }
 
-std::vector<TierSummary> tiers_of(const Run& run) {
+std::vector<TierSummary> tiers_of(const Run& run, std::vector<Peak> peaks) {
   std::vector<TierSummary> tiers;
-  std::vector<Peak> peaks = find_peaks(run);
   for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
     const Tier& tier = run.machine.tiers[t];
     TierSummary summary{tier.name, tier.tier_class, tier.capacity, tier.holds(), 0, 0, 0, {}, std::move(peaks[t]), {},
@@ -64,23 +64,18 @@ std::vector<LinkSummary> links_of(const Run& run) {
   return links;
 }
 
-void count_ops(const Run& run, RunSummary& summary) {
-  summary.ops = run.trace->ops.size();
-  summary.events = run.result.events;
-  summary.moves = run.result.moves.size();
-  for (const Op& op : run.trace->ops) ++summary.ops_by_kind[static_cast<std::size_t>(op.kind)];
-  for (const OpRecord& record : run.result.records) summary.device_ops += record.start != kNever;
-}
+// All that a summary collects of every op besides its path and accounting.
+struct SummaryScan {
+  explicit SummaryScan(const Run& run) : survey(run), load(run), makers(run), waits(run), origins(run), counter(run) {}
+  PathSurvey survey;
+  LoadCollector load;
+  MakerCollector makers;
+  WaitCollector waits;
+  OriginCollector origins;
+  OpCounter counter;
+};
 
-}  // namespace
-
-RunSummary summarize(const Run& run) {
-  const std::vector<PathSegment> path = critical_path(run);
-  return summarize(run, path, account(run, path));
-}
-
-RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting) {
-  RunSummary summary;
+void set_identity(const Run& run, RunSummary& summary) {
   summary.trace = run.trace->name;
   summary.machine = run.machine.name;
   summary.gpu = run.machine.gpu.name;
@@ -89,11 +84,19 @@ RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const
   summary.allocator = run.allocator;
   summary.allocator_settings = run.allocator_settings;
   summary.notes = run.trace->notes;
+  summary.ranks = run.trace->ranks * static_cast<std::uint32_t>(rank_count(run.trace));
+  summary.job_ranks = run.trace->job_ranks;
+  summary.inputs = run.inputs;
+  summary.provenance = run.provenance;
+}
+
+RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting,
+                      SummaryScan& all) {
+  RunSummary summary;
+  set_identity(run, summary);
   summary.fits = run.result.fits;
   summary.gpu_span = run.result.gpu_span;
   summary.total = run.result.end;
-  summary.ranks = run.trace->ranks * static_cast<std::uint32_t>(rank_count(run.trace));
-  summary.job_ranks = run.trace->job_ranks;
   summary.by_rank = rank_summaries(run);
   summary.steps = steps_of(run, accounting);
   summary.step_count = static_cast<std::uint32_t>(summary.steps.size());
@@ -101,22 +104,54 @@ RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const
     for (std::size_t c = 0; c < kTimeClasses; ++c) summary.times.by_class[c] += step.times.by_class[c];
   const Duration all_steps = summary.times.total();
   summary.step_time = all_steps / summary.step_count;
-  summary.step_interval = step_interval(run, path, summary.step_time);
+  summary.step_interval = step_interval(run, path, summary.step_time, all.survey.all_modelled());
   if (all_steps.count() > 0) {
     const double steps_per_second = summary.step_count / to_seconds(all_steps);
     summary.samples_per_second = run.trace->samples_per_step * run.trace->ranks * steps_per_second;
     summary.tokens_per_second = run.trace->tokens_per_step * run.trace->ranks * steps_per_second;
   }
-  summary.energy_price = step_energy_price(run);
-  summary.tiers = tiers_of(run);
+  summary.energy_price = step_energy_price(run, all.load);
+  summary.tiers = tiers_of(run, find_peaks(run, all.makers));
   summary.links = links_of(run);
   for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;
-  summary.waits = total_waits(run);
-  summary.origin = origin_shares(run);
-  count_ops(run, summary);
-  summary.inputs = run.inputs;
-  summary.provenance = run.provenance;
+  summary.waits = all.waits.waits();
+  summary.origin = all.origins.shares();
+  summary.ops = run.trace->ops.size();
+  summary.events = run.result.events;
+  summary.moves = run.result.moves.size();
+  summary.ops_by_kind = all.counter.by_kind();
+  summary.device_ops = all.counter.on_device();
   return summary;
+}
+
+}  // namespace
+
+void OpCounter::add(OpId first, OpId last) {
+  const Trace& trace = run_.trace;
+  for (OpId id = first; id < last; ++id) {
+    ++by_kind_[static_cast<std::size_t>(trace.ops[id].kind)];
+    on_device_ += id < run_.result.records.size() && run_.result.records[id].start != kNever;
+  }
+}
+
+RunSummary summarize(const Run& run) {
+  SummaryScan all(run);
+  if (rank_count(run.trace) > 1) {
+    scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter);
+    const std::vector<PathSegment> path = critical_path(run, all.survey);
+    return summary_of(run, path, account(run, path), all);
+  }
+  BusyCollector busy(run);
+  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, busy);
+  const std::vector<PathSegment> path = critical_path(run, all.survey);
+  const TimeAccounting accounting = account(run, path, busy.take().front());
+  return summary_of(run, path, accounting, all);
+}
+
+RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting) {
+  SummaryScan all(run);
+  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter);
+  return summary_of(run, path, accounting, all);
 }
 
 }  // namespace memwall

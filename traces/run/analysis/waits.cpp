@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/trace/ranks.h"
+#include "traces/run/analysis/run_scan.h"
 
 namespace memwall {
 namespace {
@@ -45,44 +46,54 @@ Time ready_time(const Run& run, OpId id) {
 
 }  // namespace
 
-Waits total_waits(const Run& run) {
-  Waits waits;
-  std::vector<OpId> previous(run.trace->threads.size(), kNoOp);
-  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
-    note_host(waits, run, id, previous);
-    const OpRecord& record = run.result.records[id];
+WaitCollector::WaitCollector(const Run& run) : run_(run), previous_(run.trace->threads.size(), kNoOp) {}
+
+void WaitCollector::add(OpId first, OpId last) {
+  const std::vector<OpRecord>& records = run_.result.records;
+  for (OpId id = first; id < last; ++id) {
+    note_host(waits_, run_, id, previous_);
+    const OpRecord& record = records[id];
     if (record.start == kNever) continue;
-    WaitTotal& total = waits.device[static_cast<std::size_t>(record.device_reason)];
+    WaitTotal& total = waits_.device[static_cast<std::size_t>(record.device_reason)];
     if (record.device_reason == WaitReason::launch)
       ++total.count;
     else
-      note(total, record.start - ready_time(run, id));
-    if (record.peer < run.result.records.size())
-      note(waits.device[static_cast<std::size_t>(WaitReason::peer)],
-           run.result.records[record.peer].start - record.start);
+      note(total, record.start - ready_time(run_, id));
+    if (record.peer < records.size())
+      note(waits_.device[static_cast<std::size_t>(WaitReason::peer)], records[record.peer].start - record.start);
   }
-  return waits;
 }
 
-OriginShares origin_shares(const Run& run) {
-  OriginShares shares;
-  for (OpId id = 0; id < run.trace->ops.size(); ++id) {
-    const OpRecord& record = run.result.records[id];
+Waits total_waits(const Run& run) {
+  WaitCollector waits(run);
+  scan(run, waits);
+  return waits.waits();
+}
+
+void OriginCollector::add(OpId first, OpId last) {
+  const Trace& trace = run_.trace;
+  for (OpId id = first; id < last; ++id) {
+    const OpRecord& record = run_.result.records[id];
     if (record.start == kNever) continue;
     const Duration time = record.end - record.start;
-    switch (run.trace->ops[id].origin) {
+    switch (trace.ops[id].origin) {
       case Origin::measured:
-        shares.measured += time;
+        shares_.measured += time;
         break;
       case Origin::transferred:
-        shares.transferred += time;
+        shares_.transferred += time;
         break;
       case Origin::modelled:
-        shares.modelled += time;
+        shares_.modelled += time;
         break;
     }
   }
-  return shares;
+}
+
+OriginShares origin_shares(const Run& run) {
+  OriginCollector origins(run);
+  scan(run, origins);
+  return origins.shares();
 }
 
 }  // namespace memwall

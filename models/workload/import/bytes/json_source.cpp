@@ -9,6 +9,7 @@
 #endif
 
 #include "models/workload/import/bytes/byte_source.h"
+#include "models/workload/import/bytes/read_ahead.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -59,7 +60,10 @@ std::string quoted(char c) {
 }  // namespace
 
 JsonSource::JsonSource(const std::filesystem::path& path)
-    : path_(path), bytes_(std::make_unique<ByteSource>(path)), buffer_(kJsonChunk + kPadding) {
+    : path_(path),
+      bytes_(std::make_unique<ByteSource>(path)),
+      ahead_(std::make_unique<ReadAhead>(*bytes_)),
+      buffer_(kJsonChunk + kPadding) {
   const int first = peek();
   if (first == '[') {
     bare_array_ = true;
@@ -99,7 +103,7 @@ bool JsonSource::refill() {
       fail_here("one value of more than " + std::to_string(kLongestPiece >> 20) + " MiB", "a list of small events");
     buffer_.resize(buffer_.size() * 2);
   }
-  const std::size_t got = bytes_->read(buffer_.data() + end_, buffer_.size() - kPadding - end_);
+  const std::size_t got = ahead_->read(buffer_.data() + end_, buffer_.size() - kPadding - end_);
   end_ += got;
   return got > 0;
 }

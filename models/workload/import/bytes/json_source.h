@@ -17,6 +17,7 @@
 namespace memwall {
 
 class ByteSource;
+class ReadAhead;
 
 class JsonSource {
  public:
@@ -61,6 +62,7 @@ class JsonSource {
 
   std::filesystem::path path_;
   std::unique_ptr<ByteSource> bytes_;
+  std::unique_ptr<ReadAhead> ahead_;  // reads bytes_
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // unread part of buffer_
   std::uint64_t base_ = 0;           // position of buffer_[0] in the document

@@ -1,0 +1,157 @@
+// What several analyses need of every op, collected in one pass. Internal to traces/run/analysis/.
+//
+// A long run does not fit into caches: each pass over its ops and records reads all of it from memory. `scan` therefore
+// goes over them once, a block that fits at a time, and lets every collector have its loop over the block. A collector
+// sees ops in order; what it gives does not depend on the blocks.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "traces/run/analysis/accounting.h"
+#include "traces/run/analysis/critical_path.h"
+#include "traces/run/analysis/energy.h"
+#include "traces/run/analysis/interval_union.h"
+#include "traces/run/analysis/peak.h"
+#include "traces/run/analysis/step_interval.h"
+#include "traces/run/analysis/waits.h"
+#include "traces/run/run.h"
+
+namespace memwall {
+
+// Calls add(first, last) of every collector for one block of ops after the other.
+template <class... Collectors>
+void scan(const Run& run, Collectors&... collectors) {
+  constexpr std::size_t kBlock = 256;  // ops and records: 42 KB
+  const std::size_t ops = run.trace->ops.size();
+  for (std::size_t first = 0; first < ops; first += kBlock)
+    (collectors.add(static_cast<OpId>(first), static_cast<OpId>(std::min(first + kBlock, ops))), ...);
+}
+
+// total_waits and origin_shares.
+class WaitCollector {
+ public:
+  explicit WaitCollector(const Run& run);
+  void add(OpId first, OpId last);
+  const Waits& waits() const { return waits_; }
+
+ private:
+  const Run& run_;
+  Waits waits_;
+  std::vector<OpId> previous_;  // by thread
+};
+
+class OriginCollector {
+ public:
+  explicit OriginCollector(const Run& run) : run_(run) {}
+  void add(OpId first, OpId last);
+  const OriginShares& shares() const { return shares_; }
+
+ private:
+  const Run& run_;
+  OriginShares shares_;
+};
+
+// Intervals in which at least one op of a class runs on a rank: ascending, disjoint.
+struct BusyIntervals {
+  std::vector<Interval> compute, recompute;
+};
+inline constexpr std::uint32_t kEveryRank = 0xffffffff;
+
+class BusyCollector {
+ public:
+  // Of each rank; of one alone, where it is named: the others' stay empty.
+  explicit BusyCollector(const Run& run, std::uint32_t only = kEveryRank);
+  void add(OpId first, OpId last);
+  std::vector<BusyIntervals> take();
+
+ private:
+  struct Unions {
+    IntervalUnion compute, recompute;
+  };
+  const Run& run_;
+  const std::uint32_t only_;
+  std::vector<Unions> ranks_;
+};
+
+// The accounting of a run of one rank. `path`: critical_path(run).
+TimeAccounting account(const Run& run, const std::vector<PathSegment>& path, const BusyIntervals& busy);
+
+// Per device, how long at least one op that counts as load runs within the run's steps; and what moves through tiers.
+class LoadCollector {
+ public:
+  explicit LoadCollector(const Run& run);
+  void add(OpId first, OpId last);
+  // Each once, after all ops. Bytes of one copy of the program that are read from or written to each tier.
+  std::vector<Duration> take_busy();
+  std::vector<double> take_tier_bytes();
+
+ private:
+  void add_traffic(const Op& op);
+  void add_bytes(int tier, Bytes moved);
+
+  const Run& run_;
+  Time begin_{}, end_{};  // of all steps
+  std::vector<IntervalUnion> devices_;
+  std::vector<double> tier_bytes_;
+  std::vector<int> tier_of_place_;
+  int hbm_, host_;
+};
+StepEnergyPrice step_energy_price(const Run& run, LoadCollector& load);
+
+// Per storage the op that made it: the first that writes it, else its alloc, else kNoOp. What lived before the first op
+// was made by none.
+class MakerCollector {
+ public:
+  explicit MakerCollector(const Run& run);
+  void add(OpId first, OpId last);
+  std::vector<OpId> take();
+
+ private:
+  const Run& run_;
+  std::vector<OpId> writer_, alloc_;
+};
+std::vector<Peak> find_peaks(const Run& run, MakerCollector& makers, std::size_t limit = 10);
+
+// Figures of RunSummary.
+class OpCounter {
+ public:
+  explicit OpCounter(const Run& run) : run_(run) {}
+  void add(OpId first, OpId last);
+  const std::array<std::uint64_t, kOpKinds>& by_kind() const { return by_kind_; }
+  std::uint64_t on_device() const { return on_device_; }
+
+ private:
+  const Run& run_;
+  std::array<std::uint64_t, kOpKinds> by_kind_{};
+  std::uint64_t on_device_ = 0;
+};
+
+// What the walk along the critical path and its interval ask of all ops.
+class PathSurvey {
+ public:
+  explicit PathSurvey(const Run& run) : run_(run) {}
+  void add(OpId first, OpId last);
+
+  bool has_host_work() const { return has_host_work_; }
+  // Is every op on a device modelled, and is there one?
+  bool all_modelled() const { return has_device_op_ && !has_other_origin_; }
+  // The first op whose work ends with the run; else the last whose call does.
+  OpId last_work() const { return last_work_; }
+  OpId last_call() const { return last_call_; }
+
+ private:
+  const Run& run_;
+  bool has_host_work_ = false, has_device_op_ = false, has_other_origin_ = false;
+  OpId last_work_ = kNoOp, last_call_ = kNoOp;
+};
+
+std::vector<PathSegment> critical_path(const Run& run, const PathSurvey& survey);
+// `host_modelled`: the run's times on the host are modelled, PathSurvey::all_modelled().
+std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
+                                          bool host_modelled);
+
+}  // namespace memwall

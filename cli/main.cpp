@@ -11,6 +11,7 @@
 
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
+#include "files/temporary_name.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -172,4 +173,7 @@ int run_program(int argc, char** argv) {
 }  // namespace
 }  // namespace memwall
 
-int main(int argc, char** argv) { return memwall::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  memwall::prepare_program();
+  return memwall::run_program(argc, argv);
+}

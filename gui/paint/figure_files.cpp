@@ -1,6 +1,5 @@
 // PNG and PDF files of figures.
 #include <fmt/format.h>
-#include <unistd.h>
 #include <QBuffer>
 #include <QHashFunctions>
 #include <QImageWriter>
@@ -8,10 +7,9 @@
 #include <QPainter>
 #include <QPdfWriter>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <algorithm>
 
+#include "files/file_writer.h"
 #include "gui/paint/figure_painter.h"
 #include "sim/error.h"
 
@@ -24,23 +22,10 @@ namespace fs = std::filesystem;
   throw UsageError(fmt::format("{}: the file cannot be written ({}).", path.string(), reason));
 }
 
-// Beside the target and renamed: nobody sees half a file.
 void write_bytes(const QByteArray& bytes, const fs::path& path) {
-  const fs::path partial = fmt::format("{}.partial-{}", path.string(), ::getpid());
-  std::error_code error;
-  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-  if (!file) refuse(path, std::strerror(errno));
-  file.write(bytes.constData(), bytes.size());
-  file.close();
-  if (!file) {
-    fs::remove(partial, error);
-    refuse(path, "the disk may be full");
-  }
-  fs::rename(partial, path, error);
-  if (!error) return;
-  const std::string reason = error.message();
-  fs::remove(partial, error);
-  refuse(path, reason);
+  FileWriter file(path);
+  file.append({bytes.constData(), static_cast<std::size_t>(bytes.size())});
+  file.commit();
 }
 
 // Qt writes when a PDF was made. Blanks of the same length leave every offset in the file right.

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
 
+#include "files/input_file.h"
 #include "models/hw/machine_durations.h"
 #include "models/hw/machine_parts.h"
 #include "models/hw/machine_text.h"
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::string_view kSuffix = ".textproto";
-constexpr std::uintmax_t kLargestFile = 1 << 20;  // a machine file is a few kilobytes
+constexpr std::size_t kLargestFile = 1 << 20;  // a machine file is a few kilobytes
 
 template <class Schema>
 void read_tier(const Schema& from, Tier& tier) {
@@ -245,16 +245,7 @@ fs::path find_file(const std::string& name_or_path) {
 
 MachineText read_machine_text(const std::string& name_or_path, const std::vector<std::string>& settings) {
   const fs::path path = find_file(name_or_path);
-  std::error_code error;
-  const auto bytes = fs::file_size(path, error);
-  if (error) throw InputError(fmt::format("{}: the machine file cannot be read ({}).", path.string(), error.message()));
-  if (bytes > kLargestFile)
-    throw InputError(fmt::format("{}: {} bytes are too many for a machine file; expected at most {}.", path.string(),
-                                 bytes, kLargestFile));
-  std::ifstream stream(path, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.good() && !stream.eof())
-    throw InputError(fmt::format("{}: the machine file cannot be read.", path.string()));
+  const std::string content = content_of_file(path, kLargestFile, "a machine file");
   const bool shipped = path.parent_path() == machine_folder();
   MachineText text(shipped ? path.filename().string() : path.string(), content);
   for (const std::string& setting : settings) text.set(setting);

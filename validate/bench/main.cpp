@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "files/temporary_name.h"
 #include "sim/error.h"
 #include "validate/bench/benchmark.h"
 #include "validate/bench/computer_environment.h"
@@ -198,6 +199,7 @@ int run_program(int argc, char** argv) {
 }  // namespace memwall
 
 int main(int argc, char** argv) {
+  memwall::prepare_program();
   try {
     return memwall::run_program(argc, argv);
   } catch (const memwall::UsageError& error) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "files/temporary_name.h"
 #include "gui/view/window/export_figure.h"
 #include "gui/view/window/main_window.h"
 #include "gui/view/window/window_picture.h"
@@ -47,6 +48,7 @@ bool wants_picture(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  memwall::prepare_program();
   if (argc > 1 && std::strcmp(argv[1], "--export") == 0) {
     return memwall::gui::export_main(std::vector<std::string>(argv + 1, argv + argc));
   }

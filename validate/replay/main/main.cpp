@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "files/temporary_name.h"
 #include "sim/error.h"
 #include "validate/measurement/flags.h"
 #include "validate/replay/cuda_backend.h"
@@ -142,6 +143,7 @@ int complain(const std::exception& error, ExitCode code) {
 }  // namespace memwall
 
 int main(int argc, char** argv) {
+  memwall::prepare_program();
   using namespace memwall;
   try {
     return run(Flags(argc, argv, kFlags));

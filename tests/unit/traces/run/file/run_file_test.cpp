@@ -228,8 +228,8 @@ TEST(RunFile, LeavesNothingBehindWhereItCannotWrite) {
 
 TEST(RunFile, RefusesWhatIsNoRunFile) {
   const ScratchFolder folder;
-  expect_refused(folder / "absent.h5", "cannot be opened");
-  expect_refused(folder.path(), "cannot be opened");
+  expect_refused(folder / "absent.h5", "there is no such file");
+  expect_refused(folder.path(), "this is a folder");
   write_content(folder / "empty.h5", "");
   expect_refused(folder / "empty.h5", "it is empty");
   write_content(folder / "text.h5", "{\"traceEvents\": []}                       ");

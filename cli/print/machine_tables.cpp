@@ -47,10 +47,10 @@ std::string generation(const Machine& m) {
 
 double hbm_bandwidth(const Machine& m) { return m.links[m.hbm_link].bandwidth; }
 
-Cell rate_cell(double value) {
+Cell known_rate_cell(double value) {
   return value > 0 && std::isfinite(value) ? number_cell(human_rate(value), plain_number(value)) : cell("-");
 }
-Cell flops_cell(double value) {
+Cell teraflops_cell(double value) {
   return value > 0 ? number_cell(fmt::format("{:.4g} TFLOP/s", value / kTera), plain_number(value)) : cell("-");
 }
 Cell dollars_cell(const Machine& m) {
@@ -79,7 +79,7 @@ struct Number {
   std::string text;
 };
 
-struct Line {
+struct ComparisonLine {
   std::string name;
   std::function<Number(const Machine&)> of;
 };
@@ -91,9 +91,9 @@ Number plain(double value, const char* unit = "") {
   return {std::isfinite(value) ? value : 0, fmt::format("{:.4g}{}{}", value, *unit ? " " : "", unit)};
 }
 
-std::vector<Line> compute_lines(const std::vector<Machine>& machines) {
-  std::vector<Line> lines{{"GPUs", [](const Machine& m) { return plain(m.gpu_count); }},
-                          {"multiprocessors", [](const Machine& m) { return plain(m.gpu.multiprocessors); }}};
+std::vector<ComparisonLine> compute_lines(const std::vector<Machine>& machines) {
+  std::vector<ComparisonLine> lines{{"GPUs", [](const Machine& m) { return plain(m.gpu_count); }},
+                                    {"multiprocessors", [](const Machine& m) { return plain(m.gpu.multiprocessors); }}};
   for (const DataType t : {DataType::fp64, DataType::fp32, DataType::tf32, DataType::fp16, DataType::bf16,
                            DataType::fp8, DataType::int8}) {
     if (std::none_of(machines.begin(), machines.end(), [&](const Machine& m) { return peak(m, t) > 0; })) continue;
@@ -109,7 +109,7 @@ std::vector<Line> compute_lines(const std::vector<Machine>& machines) {
   return lines;
 }
 
-std::vector<Line> memory_lines() {
+std::vector<ComparisonLine> memory_lines() {
   return {
       {"HBM capacity", [](const Machine& m) { return size(static_cast<double>(m.tiers.front().capacity)); }},
       {"HBM bandwidth", [](const Machine& m) { return rate(hbm_bandwidth(m)); }},
@@ -142,8 +142,8 @@ Number shared_rate(const Machine& m, const char* from, const char* to) {
   return rate(least);
 }
 
-std::vector<Line> link_lines(const std::vector<Machine>& machines) {
-  std::vector<Line> lines;
+std::vector<ComparisonLine> link_lines(const std::vector<Machine>& machines) {
+  std::vector<ComparisonLine> lines;
   const auto add = [&](const char* name, const char* from, const char* to) {
     lines.push_back({name, [=](const Machine& m) { return route_rate(m, from, to); }});
   };
@@ -159,14 +159,14 @@ std::vector<Line> link_lines(const std::vector<Machine>& machines) {
   return lines;
 }
 
-Line all_reduce_line(std::uint32_t ranks) {
+ComparisonLine all_reduce_line(std::uint32_t ranks) {
   return {fmt::format("all-reduce 256 MiB, {} GPUs", ranks), [ranks](const Machine& m) {
             if (!m.fabric(ranks)) return Number{};
             return time(collective_cost(m, CollectiveKind::all_reduce, Bytes{256} << 20, ranks).duration);
           }};
 }
 
-std::vector<Line> host_lines() {
+std::vector<ComparisonLine> host_lines() {
   return {{"host cores", [](const Machine& m) { return plain(m.host.cores); }},
           {"host DRAM",
            [](const Machine& m) {
@@ -181,7 +181,7 @@ std::vector<Line> host_lines() {
           {"idle power", [](const Machine& m) { return plain(m.idle_watts, "W"); }}};
 }
 
-std::vector<Line> derived_lines() {
+std::vector<ComparisonLine> derived_lines() {
   return {{"HBM bytes per FLOP", [](const Machine& m) { return plain(hbm_bandwidth(m) / training_peak(m)); }},
           {"host bytes per MFLOP",
            [](const Machine& m) { return plain(route_rate(m, "host", "hbm").value / training_peak(m) * kMega); }},
@@ -196,10 +196,10 @@ std::vector<Line> derived_lines() {
           {"W per TFLOP/s", [](const Machine& m) { return plain(m.watts / (training_peak(m) / kTera), "W"); }}};
 }
 
-std::vector<Line> comparison_lines(const std::vector<Machine>& machines) {
-  std::vector<Line> lines;
-  const auto add = [&](std::vector<Line> more) {
-    for (Line& line : more) lines.push_back(std::move(line));
+std::vector<ComparisonLine> comparison_lines(const std::vector<Machine>& machines) {
+  std::vector<ComparisonLine> lines;
+  const auto add = [&](std::vector<ComparisonLine> more) {
+    for (ComparisonLine& line : more) lines.push_back(std::move(line));
   };
   add(compute_lines(machines));
   add(memory_lines());
@@ -231,8 +231,8 @@ Table machine_list_table(const std::vector<Machine>& machines) {
   for (const Machine* m : by_generation(machines)) {
     const std::string of = generation(*m);
     t.rows.push_back({cell(of == last ? "" : of), cell(m->name), count_cell(m->gpu_count),
-                      bytes_cell(m->tiers.front().capacity), rate_cell(hbm_bandwidth(*m)),
-                      flops_cell(training_peak(*m)), cell(fabric_of_node(*m)), dollars_cell(*m)});
+                      bytes_cell(m->tiers.front().capacity), known_rate_cell(hbm_bandwidth(*m)),
+                      teraflops_cell(training_peak(*m)), cell(fabric_of_node(*m)), dollars_cell(*m)});
     last = of;
   }
   return t;
@@ -247,7 +247,8 @@ Table machine_description_table(const std::vector<Machine>& machines) {
           .wrap = true};
   for (const Machine& m : machines)
     t.rows.push_back({cell(m.name), cell(generation(m)), count_cell(m.gpu_count), bytes_cell(m.tiers.front().capacity),
-                      rate_cell(hbm_bandwidth(m)), flops_cell(training_peak(m)), dollars_cell(m), cell(m.description)});
+                      known_rate_cell(hbm_bandwidth(m)), teraflops_cell(training_peak(m)), dollars_cell(m),
+                      cell(m.description)});
   return t;
 }
 
@@ -261,7 +262,7 @@ Table machine_comparison_table(const std::vector<Machine>& machines) {
     t.columns.push_back(fmt::format("{}/{}", machines[i].name, machines[0].name));
     t.headings.push_back(machines.size() == 2 ? "ratio" : fmt::format("{}/1", i + 1));
   }
-  for (const Line& line : comparison_lines(machines)) {
+  for (const ComparisonLine& line : comparison_lines(machines)) {
     std::vector<Number> numbers;
     for (const Machine& m : machines) numbers.push_back(line.of(m));
     if (std::none_of(numbers.begin(), numbers.end(), [](const Number& n) { return n.value > 0; })) continue;

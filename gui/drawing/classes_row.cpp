@@ -16,7 +16,7 @@
 namespace memwall::gui {
 namespace {
 
-constexpr double kPadding = 2, kGap = 1;
+constexpr double kBandPadding = 2, kBandGap = 1;
 constexpr double kShareOfPath = 0.4;  // of the height
 constexpr double kLabelMargin = 4;
 
@@ -28,10 +28,10 @@ struct Bands {
 };
 
 Bands bands_of(const RowPlace& place) {
-  const double room = std::max(place.height - 2 * kPadding - kGap, 2.0);
+  const double room = std::max(place.height - 2 * kBandPadding - kBandGap, 2.0);
   const double path = std::max(std::floor(room * kShareOfPath), 1.0);
-  const Band classes{place.top + kPadding, room - path};
-  return {classes, {classes.top + classes.height + kGap, path}};
+  const Band classes{place.top + kBandPadding, room - path};
+  return {classes, {classes.top + classes.height + kBandGap, path}};
 }
 
 // Of the row's run, also beyond its ends.
@@ -46,7 +46,7 @@ const RunAnalysis* analysis_of(const RowPlace& place) {
   return analysis != nullptr && place.row.index < analysis->classes.size() ? analysis : nullptr;
 }
 
-std::string waiting_text(const RowPlace& place) {
+std::string path_waiting_text(const RowPlace& place) {
   const std::uint64_t ops = place.run().outline().ops;
   if (ops <= kSmallRun) return "critical path: being worked out";
   return fmt::format("critical path: press Q to work it out (about {} of memory)",
@@ -208,7 +208,7 @@ void draw_classes_row(const RowPlace& place, CanvasFrame& frame) {
   if (analysis == nullptr) {
     const double size = place.theme.font_size;
     frame.figure.add(Text{{place.left + 8, place.top + place.height / 2 + size * 0.36},
-                          fit_text(waiting_text(place), place.width - 16, size),
+                          fit_text(path_waiting_text(place), place.width - 16, size),
                           size,
                           Anchor::start,
                           place.theme.faint_text});
@@ -222,12 +222,12 @@ void draw_classes_row(const RowPlace& place, CanvasFrame& frame) {
 void hit_classes_row(const RowPlace& place, double x, double y, Hit& hit) {
   const RunAnalysis* analysis = analysis_of(place);
   if (analysis == nullptr) {
-    hit.text = waiting_text(place);
+    hit.text = path_waiting_text(place);
     return;
   }
   const std::size_t rank = place.row.index;
   const std::vector<PathSegment>& path = analysis->path_of(rank);
-  if (y >= bands_of(place).path.top - kGap) {
+  if (y >= bands_of(place).path.top - kBandGap) {
     hit_spans(place, x, path, analysis->path_sums[rank], hit, [&](const PathSegment& segment) {
       if (segment.op != kNoOp) hit.op = reference(place, segment);
       return fmt::format("critical path: {}, {}", to_string(segment.time_class), described(*analysis->run, segment));

@@ -15,8 +15,8 @@
 namespace memwall::gui {
 namespace {
 
-constexpr double kPadding = 3;
-constexpr double kTickRoom = 15;      // pixels of height per tick
+constexpr double kCurvePadding = 3;
+constexpr double kTickHeight = 15;    // pixels of height per tick
 constexpr double kWordsHeight = 44;   // of a row that has room for "behind" and "ahead"
 constexpr std::uint8_t kFill = 0x70;  // opacity
 // The pair that people with any common colour blindness tell apart; above and below say the same.
@@ -60,7 +60,7 @@ std::string signed_time(Duration lag) {
 
 void draw_ticks(const RowPlace& place, const Scale& y, Figure& figure) {
   const ScaledUnit unit = time_unit(std::max(y.high, -y.low));
-  const int most = std::clamp(static_cast<int>(place.height / kTickRoom), 2, 5);
+  const int most = std::clamp(static_cast<int>(place.height / kTickHeight), 2, 5);
   const double low = y.low / unit.factor, high = y.high / unit.factor;
   const double step = nice_step(high - low, most - 1), size = std::min(place.theme.font_size - 2, 9.0);
   for (const double tick : nice_ticks(low, high, most)) {
@@ -119,7 +119,7 @@ void draw_words(const RowPlace& place, const ValueRange& values, double zero, Fi
     word("second run ahead", place.top + place.height - 4);
 }
 
-std::string waiting_text(const RowPlace& place) {
+std::string difference_waiting_text(const RowPlace& place) {
   const CanvasState& state = place.state;
   if (state.runs.size() < 2) return "difference: open a second run to compare";
   std::uint64_t ops = 0;
@@ -155,11 +155,11 @@ std::string behind(Duration lag) {
 void draw_difference_row(const RowPlace& place, CanvasFrame& frame) {
   Figure& figure = frame.figure;
   const RunComparison* comparison = place.state.comparison.get();
-  if (comparison == nullptr) return draw_message(place, waiting_text(place), figure);
+  if (comparison == nullptr) return draw_message(place, difference_waiting_text(place), figure);
   const std::vector<LagPoint> points = curve_of(place, *comparison);
   if (points.empty()) return draw_message(place, kNothingAligned, figure);
   const ValueRange values = values_of(points);
-  const Scale y{values.low, values.high, place.top + place.height - kPadding, place.top + kPadding};
+  const Scale y{values.low, values.high, place.top + place.height - kCurvePadding, place.top + kCurvePadding};
   std::vector<Point> curve;
   for (const LagPoint& point : points) curve.push_back({x_of(place, point.time), y(to_seconds(point.lag))});
   cut(curve, place.left, place.left + place.width);
@@ -178,7 +178,7 @@ void draw_difference_row(const RowPlace& place, CanvasFrame& frame) {
 void hit_difference_row(const RowPlace& place, double x, double, Hit& hit) {
   const RunComparison* comparison = place.state.comparison.get();
   if (comparison == nullptr) {
-    hit.text = waiting_text(place);
+    hit.text = difference_waiting_text(place);
     return;
   }
   const Time time = base_time(place, x);

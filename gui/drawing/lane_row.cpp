@@ -9,8 +9,8 @@
 namespace memwall::gui {
 namespace {
 
-constexpr double kNarrow = 1.5;       // pixels: narrower spans are drawn together
-constexpr double kGap = 4;            // pixels: spans from this width on are set apart from the next
+constexpr double kNarrowSpan = 1.5;   // pixels: narrower spans are drawn together
+constexpr double kWideSpan = 4;       // pixels: spans from this width on are set apart from the next
 constexpr double kLeastText = 30;     // pixels of a span with its name in it
 constexpr double kLeastTextRow = 14;  // pixels of a row with names in it
 constexpr double kStagger = 4;        // pixels: how much lower a span stands that begins before another has ended
@@ -58,7 +58,7 @@ class LaneDrawing {
         if (x1 < place_.left || x0 > right()) continue;
         const std::uint16_t offset = slice.offset(i);
         // What takes no time is seen all the same.
-        if (x1 - x0 < kNarrow)
+        if (x1 - x0 < kNarrowSpan)
           columns_.add(x0, std::max(x1, x0 + 0.05), category(*block, offset));
         else
           wide_.push_back({x0, x1, block.get(), offset, overlaps});
@@ -78,7 +78,7 @@ class LaneDrawing {
   void draw_wide(const Wide& span) {
     const double from = std::max(place_.left, std::round(span.x0)), to = std::min(right(), std::round(span.x1));
     if (to <= from) return;
-    const double gap = to - from >= kGap && to < right() ? 1 : 0;
+    const double gap = to - from >= kWideSpan && to < right() ? 1 : 0;
     const Color color = colors_[category(*span.block, span.offset)];
     const double lower = span.overlaps ? std::min(kStagger, height() / 2) : 0;
     figure_.items.emplace_back(Rectangle{from, top() + lower, to - from - gap, height() - lower, color});

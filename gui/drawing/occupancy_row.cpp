@@ -16,7 +16,7 @@
 namespace memwall::gui {
 namespace {
 
-constexpr double kSmall = 9.5, kHeadroom = 1.06, kLeastForTicks = 44, kSameHeight = 0.25;
+constexpr double kHeadroom = 1.06, kLeastForTicks = 44, kSameHeight = 0.25;
 
 // What is known of a tier at once, of one run.
 struct TierExtent {
@@ -132,9 +132,9 @@ class OccupancyDrawing {
     constexpr std::size_t kPlaces = 16, kMargin = 64;  // left of it are the numbers of the axis
     std::string name(to_string(kind));
     std::replace(name.begin(), name.end(), '_', ' ');
-    const auto width = static_cast<std::size_t>(text_width(name, kSmall)) + 8;
+    const auto width = static_cast<std::size_t>(text_width(name, kSmallText)) + 8;
     if (floor.size() < width + 2 * kMargin) return;
-    double thickest = kSmall + 3;
+    double thickest = kSmallText + 3;
     Point at;
     for (std::size_t place = 0; place < kPlaces; ++place) {
       const std::size_t first = kMargin + (floor.size() - width - 2 * kMargin) * place / (kPlaces - 1);
@@ -147,17 +147,17 @@ class OccupancyDrawing {
       at = {pixels_->x(first) + 4, (low + high) / 2 + 3.5};
     }
     if (at.x > 0)
-      names_.push_back({at, name, kSmall, Anchor::start, palette::text_on(palette::color_of(to_string(kind)))});
+      names_.push_back({at, name, kSmallText, Anchor::start, palette::text_on(palette::color_of(to_string(kind)))});
   }
 
   // A text that is readable on anything.
   void label(Point at, const std::string& text, Anchor anchor, Color color) {
-    const double width = text_width(text, kSmall) + 4;
+    const double width = text_width(text, kSmallText) + 4;
     Color chip = place_.theme.background;
     chip.opacity = 190;
     figure_.add(
         Rectangle{anchor == Anchor::end ? at.x - width + 2 : at.x - 2, at.y - 9, width, 11.5, chip, kNoColor, 2});
-    figure_.add(Text{at, text, kSmall, anchor, color});
+    figure_.add(Text{at, text, kSmallText, anchor, color});
   }
 
   void draw_ticks() {
@@ -196,7 +196,7 @@ class OccupancyDrawing {
     figure_.add(Rectangle{at - 3, height - 3, 6, 6, place_.theme.cursor, place_.theme.background, 3});
     if (place_.height < kLeastForTicks) return;
     const std::string text = "peak " + format_bytes(own_.peak);
-    const bool on_left = at + 10 + text_width(text, kSmall) > right;
+    const bool on_left = at + 10 + text_width(text, kSmallText) > right;
     label({on_left ? at - 7 : at + 7, std::max(height + 3.5, place_.top + 11)}, text,
           on_left ? Anchor::end : Anchor::start, place_.theme.text);
   }

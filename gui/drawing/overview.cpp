@@ -14,7 +14,7 @@
 namespace memwall::gui {
 namespace {
 
-constexpr double kStrip = 10, kSmallText = 9.5, kMostHeadroom = 3;
+constexpr double kStrip = 10, kMostHeadroom = 3;
 
 class OverviewDrawing {
  public:

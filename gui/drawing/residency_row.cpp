@@ -16,7 +16,7 @@
 namespace memwall::gui {
 namespace {
 
-constexpr double kSmall = 9.5, kTick = 6, kNear = 3;
+constexpr double kTick = 6, kNear = 3;
 
 // Of the tiers of a machine, in their order; a further rank's tiers begin again.
 Color tier_color(std::uint8_t tier) {
@@ -134,10 +134,10 @@ void draw_residencies(const RowPlace& place, const StorageLife& life, Figure& fi
                         std::max(1.0, life.tier_height() - 1), tier_color(residency.tier)};
     figure.add(bar);
     if (bar.height < 9) continue;
-    const std::string text = fit_text(tier_name(place, residency.tier), to - from - 8, kSmall);
+    const std::string text = fit_text(tier_name(place, residency.tier), to - from - 8, kSmallText);
     if (!text.empty())
       figure.add(
-          Text{{from + 4, bar.y + bar.height / 2 + 3.5}, text, kSmall, Anchor::start, palette::text_on(bar.fill)});
+          Text{{from + 4, bar.y + bar.height / 2 + 3.5}, text, kSmallText, Anchor::start, palette::text_on(bar.fill)});
   }
 }
 

@@ -6,7 +6,7 @@
 namespace memwall::gui {
 namespace {
 
-constexpr double kIndent = 12, kSmallText = 9.5;
+constexpr double kIndent = 12;
 
 }  // namespace
 

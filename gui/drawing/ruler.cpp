@@ -10,9 +10,9 @@
 namespace memwall::gui {
 namespace {
 
-constexpr double kTickRoom = 105;  // pixels for a tick and its number
+constexpr double kTickWidth = 105;  // pixels for a tick and its number
 constexpr double kStepRoom = 6;    // pixels between lines of steps
-constexpr double kSmallText = 10;
+constexpr double kRulerText = 10;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::vector<RulerTick> ruler_ticks(const Viewport& viewport) {
   const TimeRange visible = viewport.visible();
   const ScaledUnit unit = time_unit(to_seconds(visible.length()));
   const double low = to_seconds(visible.begin) / unit.factor, high = to_seconds(visible.end) / unit.factor;
-  const int most = std::max(2, static_cast<int>(viewport.width() / kTickRoom));
+  const int most = std::max(2, static_cast<int>(viewport.width() / kTickWidth));
   const double step = nice_step(high - low, most - 1);
   std::vector<RulerTick> ticks;
   for (const double value : nice_ticks(low, high, most)) {
@@ -70,16 +70,16 @@ void draw_ruler(const CanvasState& state, const Theme& theme, double width, Figu
   for (const RulerTick& tick : ruler_ticks(state.viewport)) {
     const double x = std::round(kTitleWidth + tick.x) + 0.5;
     figure.add(Line{{x, kRulerHeight - 5}, {x, kRulerHeight - 1}, theme.axis});
-    if (x + text_width(tick.text, kSmallText) + 3 < width)
-      figure.add(Text{{x + 3, kRulerHeight - 4}, tick.text, kSmallText, Anchor::start, theme.faint_text});
+    if (x + text_width(tick.text, kRulerText) + 3 < width)
+      figure.add(Text{{x + 3, kRulerHeight - 4}, tick.text, kRulerText, Anchor::start, theme.faint_text});
   }
   const std::vector<StepLine> steps = step_lines(state);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const double from = kTitleWidth + std::max(0.0, steps[i].x);
     const double to = i + 1 < steps.size() ? kTitleWidth + steps[i + 1].x : width;
-    std::string text = fit_text(steps[i].text, to - from - 6, kSmallText, true);
+    std::string text = fit_text(steps[i].text, to - from - 6, kRulerText, true);
     if (steps[i].x >= 0) figure.add(Line{{from + 0.5, 1}, {from + 0.5, kRulerHeight - 1}, theme.axis});
-    if (!text.empty()) figure.add(Text{{from + 4, 10}, std::move(text), kSmallText, Anchor::start, theme.text, true});
+    if (!text.empty()) figure.add(Text{{from + 4, 10}, std::move(text), kRulerText, Anchor::start, theme.text, true});
   }
 }
 

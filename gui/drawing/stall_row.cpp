@@ -14,8 +14,8 @@
 namespace memwall::gui {
 namespace {
 
-constexpr double kSmallText = 9.5, kTextHeight = 13;
-constexpr double kNarrow = 1.5;  // pixels: narrower gaps are drawn together
+constexpr double kTextHeight = 13;
+constexpr double kNarrowGap = 1.5;  // pixels: narrower gaps are drawn together
 static_assert(kWaitReasons <= PixelColumns::kMostCategories);
 
 // Waiting has the colour of what it waits for. The gap that a stream always leaves between two kernels is no news.
@@ -85,7 +85,7 @@ class StallDrawing {
     for (const StallGap& gap : gaps) {
       const double x0 = place_.x(gap.begin), x1 = place_.x(gap.end);
       const auto reason = static_cast<std::uint8_t>(gap.reason);
-      if (x1 - x0 < kNarrow) {
+      if (x1 - x0 < kNarrowGap) {
         columns_.add(x0, x1, reason);
         continue;
       }

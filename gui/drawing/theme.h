@@ -7,6 +7,8 @@
 
 namespace memwall::gui {
 
+inline constexpr double kSmallText = 9.5;  // logical pixels: the font's size of labels within rows
+
 struct Theme {
   bool dark = false;
   Color background, band;  // of the canvas, and of every second row

@@ -14,7 +14,7 @@ namespace memwall::gui {
 namespace {
 
 constexpr double kLeastArea = 1;  // square pixels of a tile of its own
-constexpr double kSmall = 10;
+constexpr double kTileText = 10;
 
 // The largest ratio of sides in a row of areas along a side: `sum` their sum, all within [low, high].
 double worst_ratio(double sum, double low, double high, double side) {
@@ -234,10 +234,10 @@ class TreemapDrawing {
 
   // The end of a path tells more than its beginning: "layers.3.mlp.weight" becomes "…mlp.weight".
   static std::string fitting_name(std::string name, double width) {
-    if (text_width(name, kSmall) <= width) return name;
+    if (text_width(name, kTileText) <= width) return name;
     for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
       std::string end = "\u2026" + name.substr(dot + 1);
-      if (text_width(end, kSmall) <= width) return end;
+      if (text_width(end, kTileText) <= width) return end;
     }
     return name;
   }
@@ -247,12 +247,12 @@ class TreemapDrawing {
     const double width = tile.place.width - 8;
     if (width < 24 || tile.place.height < 15) return;
     const Color color = palette::text_on(palette::color_of(to_string(tile.kind)));
-    double y = tile.place.y + kSmall + 2;
+    double y = tile.place.y + kTileText + 2;
     const auto line = [&](const std::string& text, bool bold) {
-      const std::string shown = fit_text(text, width, kSmall, bold);
+      const std::string shown = fit_text(text, width, kTileText, bold);
       if (shown.empty() || y + 2 > tile.place.y + tile.place.height) return;
-      figure_.add(Text{{tile.place.x + 4, y}, shown, kSmall, Anchor::start, color, bold});
-      y += kSmall + 3;
+      figure_.add(Text{{tile.place.x + 4, y}, shown, kTileText, Anchor::start, color, bold});
+      y += kTileText + 3;
     };
     if (begins_kind)
       line(fmt::format("{} {}", with_blanks(to_string(tile.kind)),
@@ -263,7 +263,7 @@ class TreemapDrawing {
     } else {
       const std::string number = fmt::format("#{}", set_.rows[tile.row].storage);
       const std::string name = fitting_name(name_of_row(tile.row), width);
-      line(text_width(name, kSmall) > width && !names_.contains(set_.rows[tile.row].storage) ? number : name, false);
+      line(text_width(name, kTileText) > width && !names_.contains(set_.rows[tile.row].storage) ? number : name, false);
       line(format_bytes(set_.rows[tile.row].bytes), false);
     }
   }

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <optional>
 
+#include "gui/model/load_progress.h"
+
 namespace memwall::gui {
 namespace {
 
@@ -30,11 +32,6 @@ std::optional<std::uint32_t> number_of(const std::string& digits) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
   return number;
-}
-
-LoadProgress part_of(const LoadProgress& progress, double low, double high) {
-  if (!progress) return {};
-  return [&progress, low, high](double done) { return progress(low + done * (high - low)); };
 }
 
 // Per word: the texts that hold it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gui/model/instant_order.h"
+#include "gui/model/load_progress.h"
 #include "gui/model/tier_changes.h"
 #include "sim/error.h"
 #include "sim/machine/rank_machine.h"
@@ -12,12 +13,6 @@ namespace {
 
 // Rows are numbered with 31 bits: the last one says whether a residency begins or ends.
 constexpr std::size_t kMostResidencies = std::size_t{1} << 31;
-
-// `progress` for a part of the work: from `low` to `high` of all.
-LoadProgress part_of(const LoadProgress& progress, double low, double high) {
-  if (!progress) return {};
-  return [&progress, low, high](double done) { return progress(low + done * (high - low)); };
-}
 
 void check(const std::vector<Residency>& residencies, std::size_t storages, std::size_t tiers) {
   const auto refuse = [](std::size_t row, const std::string& what) {

@@ -1,15 +1,12 @@
 #include "gui/model/run_analysis.h"
 
+#include "gui/model/load_progress.h"
 #include "sim/trace/ranks.h"
 
 namespace memwall::gui {
 namespace {
 
 constexpr double kShareOfLoading = 0.5;  // of the time of analyse()
-
-void reach(const LoadProgress& progress, double share) {
-  if (progress && !progress(share)) throw LoadCancelled{};
-}
 
 // Gaps and latencies lie before an op or between two: no span shows them.
 std::vector<bool> ops_on(const std::vector<PathSegment>& path, std::size_t ops) {

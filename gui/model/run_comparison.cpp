@@ -4,6 +4,8 @@
 #include <array>
 #include <tuple>
 
+#include "gui/model/load_progress.h"
+
 namespace memwall::gui {
 namespace {
 
@@ -95,10 +97,6 @@ void for_each_unpaired(const std::vector<OpPair>& pairs, OpId OpPair::*side, std
     while (pair != pairs.end() && (*pair).*side < id) ++pair;
     if (pair == pairs.end() || (*pair).*side != id) visit(id);
   }
-}
-
-void reach(const LoadProgress& progress, double share) {
-  if (progress && !progress(share)) throw LoadCancelled{};
 }
 
 }  // namespace

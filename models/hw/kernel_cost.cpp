@@ -16,8 +16,6 @@ FlopsPerSecond listed(const Gpu& gpu, DataType type) {
   return 0;
 }
 
-constexpr double kLongestSeconds = 3600;  // of one op: beyond lies no work, but numbers that overflow
-
 bool uses_matrix_units(OperatorClass c) {
   return c == OperatorClass::gemm || c == OperatorClass::convolution || c == OperatorClass::attention;
 }

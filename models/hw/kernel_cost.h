@@ -20,6 +20,8 @@
 
 namespace memwall {
 
+inline constexpr double kLongestSeconds = 3600;  // of one op: beyond lies no work, but numbers that overflow
+
 // What kernels of a class reach; the entry of `other`, or 1, where the file has none.
 KernelEfficiency efficiency_of(const Gpu& gpu, OperatorClass operator_class);
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "models/hw/machine_fields.h"
 #include "models/hw/machine_text.h"
 #include "models/hw/quantity.h"
 
@@ -15,9 +16,6 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-bool is_quantity(const FieldDescriptor* f) { return f->message_type() == schema::Quantity::descriptor(); }
-bool is_curve(const FieldDescriptor* f) { return f->message_type() == schema::Curve::descriptor(); }
-
 // What a path names: a field of a message, and for a field that is a message that one.
 struct Found {
   Message* parent = nullptr;
@@ -25,12 +23,6 @@ struct Found {
   Message* message = nullptr;  // null: absent, or a plain field
   int index = -1;              // in a list
 };
-
-std::string key_of(const Message& m) {
-  const FieldDescriptor* first = m.GetDescriptor()->field(0);
-  if (first->cpp_type() == FieldDescriptor::CPPTYPE_STRING) return m.GetReflection()->GetString(m, first);
-  return m.GetReflection()->GetEnum(m, first)->name();
-}
 
 void set_key(Message& m, const std::string& key) {
   const FieldDescriptor* first = m.GetDescriptor()->field(0);

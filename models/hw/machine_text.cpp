@@ -11,6 +11,7 @@
 #include <regex>
 #include <set>
 
+#include "models/hw/machine_fields.h"
 #include "models/hw/quantity.h"
 #include "sim/error.h"
 
@@ -39,12 +40,6 @@ Place place_of(const Locations* tree, const FieldDescriptor* field, int index) {
   throw InputError(fmt::format("{}:{}:{}: {}", file, place.line, place.column, sentence));
 }
 
-bool is_quantity(const FieldDescriptor* f) {
-  return f->message_type() && f->message_type() == schema::Quantity::descriptor();
-}
-bool is_curve(const FieldDescriptor* f) {
-  return f->message_type() && f->message_type() == schema::Curve::descriptor();
-}
 Dimension dimension_of(const FieldDescriptor* f) {
   return static_cast<Dimension>(f->options().GetExtension(schema::unit));
 }
@@ -52,13 +47,6 @@ Dimension curve_dimension(const FieldDescriptor* f) {
   return f->options().HasExtension(schema::unit) ? dimension_of(f) : Dimension::share;
 }
 bool is_required(const FieldDescriptor* f) { return f->options().GetExtension(schema::required); }
-
-// What tells the elements of a list apart: their first field, a name or an enum value.
-std::string key_of(const Message& m) {
-  const FieldDescriptor* first = m.GetDescriptor()->field(0);
-  if (first->cpp_type() == FieldDescriptor::CPPTYPE_STRING) return m.GetReflection()->GetString(m, first);
-  return m.GetReflection()->GetEnum(m, first)->name();
-}
 
 std::vector<std::string> field_names(const Descriptor* type) {
   std::vector<std::string> names;

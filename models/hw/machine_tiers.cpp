@@ -11,7 +11,7 @@
 namespace memwall {
 namespace {
 
-constexpr double kMostBytes = 0x1p60;  // of tensors in a tier: sums of a few such are still countable
+constexpr double kMostTensorBytes = 0x1p60;  // of tensors in a tier: sums of a few such are still countable
 
 double compression(const schema::Route& route, const Machine& machine) {
   const auto ratio = [&](const std::string& tier) {
@@ -67,7 +67,7 @@ std::string tier_contradiction(const Machine& machine) {
   for (const Tier& tier : machine.tiers) {
     if (tier.compression_ratio < 1)
       return fmt::format("tier \"{}\" has a compression of {}; expected at least 1", tier.name, tier.compression_ratio);
-    if (static_cast<double>(tier.capacity) * tier.compression_ratio > kMostBytes)
+    if (static_cast<double>(tier.capacity) * tier.compression_ratio > kMostTensorBytes)
       return fmt::format("tier \"{}\" with its compression of {} holds more than 2^60 bytes", tier.name,
                          tier.compression_ratio);
   }

@@ -12,8 +12,7 @@
 namespace memwall {
 namespace {
 
-constexpr double kLongestSeconds = 3600;      // of one op, as in kernel_cost.cpp
-constexpr Bytes kMostBytes = Bytes{1} << 52;  // of one op: beyond lies no work, but numbers that overflow
+constexpr Bytes kMostOpBytes = Bytes{1} << 52;  // of one op: beyond lies no work, but numbers that overflow
 const Shape kUnknownShape;
 
 // Seconds of one op on one machine: what it pays whatever its size, and what grows with that.
@@ -108,7 +107,7 @@ MemorySeconds memory_seconds(const MachineWork& from, const MachineWork& to) {
 
 // The bytes that the old machine would move in this time.
 Bytes bytes_that_take(double seconds, const Op& op, const Machine& machine) {
-  Bytes low = 0, high = kMostBytes;
+  Bytes low = 0, high = kMostOpBytes;
   while (high - low > std::max<Bytes>(low >> 30, 1)) {
     const Bytes middle = low + (high - low) / 2;
     (streaming_seconds(machine, op, middle) < seconds ? low : high) = middle;
@@ -228,7 +227,7 @@ TransferredDuration transferred_copy(Duration measured, const Op& op, std::strin
     Op inside = op;
     inside.kind = OpKind::kernel;
     inside.operator_class = OperatorClass::memory;
-    inside.bytes = 2 * std::min(op.bytes, kMostBytes);
+    inside.bytes = 2 * std::min(op.bytes, kMostOpBytes);
     return transferred_kernel(measured, {from.machine, inside, kUnknownShape}, {to.machine, inside, kUnknownShape});
   }
   const std::string a(source), b(target);
@@ -253,7 +252,7 @@ Bytes message_of(double seconds, const Op& op, std::uint32_t ranks, const Pricer
   const auto sent = static_cast<double>(pricer.wire_bytes(op.collective, kUnit, ranks));
   if (sent <= 0) return 0;
   if (op.bytes > 0)
-    return std::llround(static_cast<double>(std::min(op.bytes, kMostBytes)) * (static_cast<double>(kUnit) / sent));
+    return std::llround(static_cast<double>(std::min(op.bytes, kMostOpBytes)) * (static_cast<double>(kUnit) / sent));
   Bytes low = 0, high = kUnit;
   while (high - low > std::max<Bytes>(low >> 20, 1)) {
     const Bytes middle = low + (high - low) / 2;

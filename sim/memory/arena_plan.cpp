@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "sim/memory/range_set.h"
+#include "sim/memory/rounding.h"
 
 namespace memwall {
 namespace {
@@ -34,8 +35,6 @@ struct Packing {
   std::vector<Bytes> offsets;  // by index of the lifetime
   Bytes size = 0;
 };
-
-Bytes round_up(Bytes bytes, Bytes alignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
 struct Problem {
   std::vector<Item> items;     // those that take anything, by begin

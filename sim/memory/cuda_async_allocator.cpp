@@ -20,18 +20,17 @@
 #include <vector>
 
 #include "sim/memory/range_set.h"
+#include "sim/memory/rounding.h"
 
 namespace memwall {
 namespace {
 
-constexpr Bytes kQuantum = 512;
+constexpr Bytes kPoolQuantum = 512;
 constexpr Bytes kPage = MiB(2);
 // Far beyond any machine; keeps the arithmetic below from overflowing on a hostile size.
-constexpr Bytes kLargestRequest = Bytes{1} << 59;
+constexpr Bytes kLargestPoolRequest = Bytes{1} << 59;
 constexpr Address kFirst = Address{1} << 30;
 constexpr Address kLast = Address{1} << 62;
-
-Bytes round_up(Bytes value, Bytes quantum) { return (value + quantum - 1) / quantum * quantum; }
 
 class CudaAsyncAllocator final : public Allocator {
  public:
@@ -40,8 +39,8 @@ class CudaAsyncAllocator final : public Allocator {
   std::optional<Address> allocate(Bytes bytes, std::uint16_t) override {
     assert(bytes >= 0);
     if (bytes == 0) return Address{0};
-    if (bytes > kLargestRequest) return std::nullopt;
-    const Bytes size = round_up(bytes, kQuantum);
+    if (bytes > kLargestPoolRequest) return std::nullopt;
+    const Bytes size = round_up(bytes, kPoolQuantum);
     std::optional<RangeSet::Range> piece = free_.best_fit(size);
     if (!piece) piece = extend(size);
     if (!piece) return std::nullopt;

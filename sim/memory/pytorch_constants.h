@@ -5,6 +5,7 @@
 #pragma once
 
 #include "sim/memory/free_blocks.h"
+#include "sim/memory/rounding.h"
 
 namespace memwall {
 
@@ -17,8 +18,5 @@ inline constexpr Bytes kSegmentQuantum = MiB(2);         // of such segments
 // do not overflow on a hostile size.
 inline constexpr Bytes kLargestRequest = FreeBlocks::kLargest / 2;
 inline constexpr Bytes kBeyondAnyDevice = FreeBlocks::kLargest * 2;
-
-constexpr Bytes round_up(Bytes value, Bytes quantum) { return (value + quantum - 1) / quantum * quantum; }
-constexpr Bytes round_down(Bytes value, Bytes quantum) { return value / quantum * quantum; }
 
 }  // namespace memwall

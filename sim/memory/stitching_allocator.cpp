@@ -3,19 +3,16 @@
 #include <algorithm>
 #include <cassert>
 
+#include "sim/memory/pytorch_constants.h"
+
 namespace memwall {
 namespace {
 
-constexpr Bytes kChunk = MiB(2);                   // CUDA's granularity of physical memory
-constexpr Bytes kSmallRequest = MiB(1);            // as in the caching allocator
-constexpr Bytes kSharedSegment = MiB(20);          // likewise
-constexpr Bytes kOwnSegment = MiB(10);             // likewise
-constexpr Bytes kFragmentLimit = MiB(512);         // fragLimit
-constexpr Bytes kReuseLimit = 10;                  // reuseLimit
-constexpr Bytes kStitchedLimit = GiB(1000);        // autoGC
-constexpr Bytes kLargestRequest = Bytes{1} << 59;  // far beyond any machine; keeps sums from overflowing
-
-Bytes round_up(Bytes value, Bytes quantum) { return (value + quantum - 1) / quantum * quantum; }
+constexpr Bytes kChunk = MiB(2);             // CUDA's granularity of physical memory
+constexpr Bytes kSharedSegment = MiB(20);    // as in the caching allocator
+constexpr Bytes kFragmentLimit = MiB(512);   // fragLimit
+constexpr Bytes kReuseLimit = 10;            // reuseLimit
+constexpr Bytes kStitchedLimit = GiB(1000);  // autoGC
 
 }  // namespace
 

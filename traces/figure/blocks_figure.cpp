@@ -14,7 +14,7 @@ namespace {
 
 using namespace plot;
 
-constexpr double kHeight = 420;
+constexpr double kBlocksHeight = 420;
 constexpr double kLeastBand = 0.4;     // points; what is lower is summed
 constexpr double kLabelHeight = 11.5;  // a band of this height can hold a text
 constexpr double kLabelWidth = 60;
@@ -34,7 +34,7 @@ class BlocksDrawing {
   Figure draw() {
     figure_.width = kFigureWidth;
     figure_.title = chart_.title;
-    area_ = {kMargin + 62, 0, kFigureWidth - 2 * kMargin - 62 - 8, kHeight};
+    area_ = {kMargin + 62, 0, kFigureWidth - 2 * kMargin - 62 - 8, kBlocksHeight};
     stack();
     double y = draw_title(figure_, chart_.title, chart_.subtitle);
     y = draw_legend(figure_, kMargin, y, kFigureWidth - kMargin, legend());
@@ -62,7 +62,7 @@ class BlocksDrawing {
       for (const Bytes bytes : outline.values) occupied_ = std::max(occupied_, bytes);
     const Bytes highest = is_near(chart_.capacity, occupied_) ? std::max(occupied_, chart_.capacity) : occupied_;
     top_ = std::max<double>(1, static_cast<double>(highest) * 1.08);
-    const auto least = static_cast<Bytes>(kLeastBand / kHeight * top_) + 1;
+    const auto least = static_cast<Bytes>(kLeastBand / kBlocksHeight * top_) + 1;
     stack_ = stack_blocks(chart_.blocks, chart_.begin, chart_.end, {.width = area_.width, .least = least});
   }
 

@@ -14,7 +14,7 @@ namespace {
 
 using namespace plot;
 
-constexpr double kBar = 24, kRow = 34, kRight = 150, kMostLabel = 230, kLine = 12;
+constexpr double kRunBar = 24, kRunRow = 34, kTotalRoom = 150, kMostRunLabel = 230, kLine = 12;
 constexpr double kWaterfallHeight = 190;
 
 std::string print(Quantity quantity, double value) {
@@ -52,7 +52,7 @@ class Comparison {
     double labels = 60;
     for (const ComparePanel& panel : chart_.panels)
       for (const CompareBar& bar : panel.bars) labels = std::max(labels, text_width(bar.label, kSmallSize));
-    left_ = kMargin + std::min(labels, kMostLabel) + 8;
+    left_ = kMargin + std::min(labels, kMostRunLabel) + 8;
     for (const ComparePanel& panel : chart_.panels) draw_panel(panel);
     for (const Waterfall& waterfall : chart_.waterfalls) draw_waterfall(waterfall);
     figure_.height = y_ + 4;
@@ -75,11 +75,11 @@ class Comparison {
     }
     full = full > 0 ? full * 1.02 : 1;
     y_ = draw_legend(figure_, left_, y_, kFigureWidth - kMargin, legend_of(bars)) + (panel.limit > 0 ? 14 : 2);
-    const Area area{left_, y_, kFigureWidth - kMargin - left_ - kRight, static_cast<double>(bars.size()) * kRow};
+    const Area area{left_, y_, kFigureWidth - kMargin - left_ - kTotalRoom, static_cast<double>(bars.size()) * kRunRow};
     draw_scale(panel.quantity, area, full);
     for (std::size_t i = 0; i < bars.size(); ++i) {
-      draw_bar(panel, i, bars[i], {area.left, y_ + (kRow - kBar) / 2, area.width, kBar}, full);
-      y_ += kRow;
+      draw_bar(panel, i, bars[i], {area.left, y_ + (kRunRow - kRunBar) / 2, area.width, kRunBar}, full);
+      y_ += kRunRow;
     }
     if (panel.limit > 0) draw_limit(panel, area, full);
     y_ += 44;
@@ -101,13 +101,13 @@ class Comparison {
   void draw_bar(const ComparePanel& panel, std::size_t i, const std::vector<Part>& parts, const Area& bar,
                 double full) {
     const std::string& label = panel.bars[i].label;
-    draw_label(label, bar.left - 8, bar.top + kBar / 2);
+    draw_label(label, bar.left - 8, bar.top + kRunBar / 2);
     draw_stacked_bar(figure_, bar, parts, full);
     const double value = total(panel.bars[i]), base = total(panel.bars[0]);
     std::string words = print(panel.quantity, value);
     if (i > 0 && base > 0) words += fmt::format("  ({:+.1f} %)", 100 * (value / base - 1));
     figure_.add(
-        Text{{bar.right() + 10, bar.top + kBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText, true});
+        Text{{bar.right() + 10, bar.top + kRunBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText, true});
   }
 
   // In at most two lines; the whole of it on hovering.

@@ -12,7 +12,7 @@ namespace {
 
 using namespace plot;
 
-constexpr double kRow = 54, kGap = 24;
+constexpr double kLinkRowHeight = 54, kLinkRowGap = 24;
 constexpr Color kLines[] = {palette::kOrange,     palette::kBlue,   palette::kGreen,
                             palette::kVermillion, palette::kPurple, palette::kSkyBlue};
 
@@ -103,16 +103,17 @@ Figure draw_links(const LinksChart& chart) {
   // The names of marks stand above those of the first link.
   const double top = draw_title(figure, chart.title, chart.subtitle) + (marked ? 28 : 12);
   Area area{kMargin + 46, top, kFigureWidth - 2 * kMargin - 46 - 8, 0};
-  area.height = std::max(kRow, static_cast<double>(chart.links.size()) * (kRow + kGap) - kGap);
+  area.height =
+      std::max(kLinkRowHeight, static_cast<double>(chart.links.size()) * (kLinkRowHeight + kLinkRowGap) - kLinkRowGap);
   // The vertical lines first, so that they lie behind; each row then covers them with its band.
   draw_time_axis(figure, area, chart.begin, chart.end);
   std::size_t color = 0;
   double y = top;
   for (const LinkChart& link : chart.links) {
-    draw_link(figure, {area.left, y, area.width, kRow}, link, chart.begin, chart.end,
+    draw_link(figure, {area.left, y, area.width, kLinkRowHeight}, link, chart.begin, chart.end,
               kLines[color++ % std::size(kLines)]);
-    draw_mark_lines(figure, {area.left, y, area.width, kRow}, chart);
-    y += kRow + kGap;
+    draw_mark_lines(figure, {area.left, y, area.width, kLinkRowHeight}, chart);
+    y += kLinkRowHeight + kLinkRowGap;
   }
   if (marked) draw_instant_marks(figure, {area.left, top - 14, area.width, 0}, chart.marks, chart.begin, chart.end);
   figure.height = area.bottom() + 42;

@@ -12,7 +12,7 @@ namespace {
 
 using namespace plot;
 
-constexpr double kHeight = 300;
+constexpr double kMemoryHeight = 300;
 
 class MemoryDrawing {
  public:
@@ -33,7 +33,7 @@ class MemoryDrawing {
     figure_.title = chart_.title;
     double y = draw_title(figure_, chart_.title, chart_.subtitle);
     y = draw_legend(figure_, kMargin, y, kFigureWidth - kMargin, legend());
-    area_ = {kMargin + 62, y + 18, kFigureWidth - 2 * kMargin - 62 - 8, kHeight};
+    area_ = {kMargin + 62, y + 18, kFigureWidth - 2 * kMargin - 62 - 8, kMemoryHeight};
     const double strip = chart_.phases.empty() ? 0 : kPhaseStrip;
     figure_.height = area_.bottom() + strip + kBelowInstants;
     const Bytes highest = highest_value();

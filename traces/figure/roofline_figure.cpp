@@ -17,7 +17,7 @@ namespace {
 
 using namespace plot;
 
-constexpr double kKeyWidth = 300, kHeight = 446, kKeyRow = 43, kKeyLine = 12;
+constexpr double kKeyWidth = 300, kRooflineHeight = 446, kKeyRow = 43, kKeyLine = 12;
 constexpr double kSmallestRadius = 2.5, kLargestRadius = 30;
 constexpr std::size_t kNumbered = 10;
 constexpr double kLeastDecades = 2;
@@ -60,7 +60,7 @@ class RooflineDrawing {
     figure_.title = chart_.title;
     double y = draw_title(figure_, chart_.title, chart_.subtitle);
     y = draw_legend(figure_, kMargin + 52, y, kFigureWidth - kMargin, legend());
-    area_ = {kMargin + 52, y + 6, kFigureWidth - 2 * kMargin - 52 - kKeyWidth - 16, kHeight};
+    area_ = {kMargin + 52, y + 6, kFigureWidth - 2 * kMargin - 52 - kKeyWidth - 16, kRooflineHeight};
     choose_range();
     draw_axes();
     draw_roofs();

@@ -17,7 +17,7 @@ using namespace plot;
 using Use = MapBlock::Use;
 
 constexpr double kHeading = 18;
-constexpr double kRowGap = 5, kTallRow = 18, kRow = 13;
+constexpr double kRowGap = 5, kTallRow = 18, kLowRow = 13;
 constexpr std::size_t kFewRows = 20;  // up to these rows are tall
 constexpr std::size_t kMostBorders = 3000;
 constexpr Color kFree{0xf1, 0xf1, 0xf1};
@@ -66,7 +66,7 @@ class SegmentMapDrawing {
     find_holes();
     std::size_t rows = 0;
     for (const std::uint32_t count : layout_.rows) rows += count;
-    row_height_ = rows <= kFewRows ? kTallRow : kRow;
+    row_height_ = rows <= kFewRows ? kTallRow : kLowRow;
   }
 
   Figure draw() {
@@ -314,7 +314,7 @@ class SegmentMapDrawing {
   const SegmentMapChart& chart_;
   SegmentMapLayout layout_;
   Figure figure_;
-  double row_height_ = kRow;
+  double row_height_ = kLowRow;
   std::vector<double> tops_;  // of the rows of each group
   std::vector<Hole> holes_;   // the largest
   std::size_t all_holes_ = 0;

@@ -8,7 +8,7 @@
 namespace memwall {
 namespace {
 
-constexpr double kGap = 4;              // points between segments of a row; less between narrow ones
+constexpr double kSegmentGap = 4;       // points between segments of a row; less between narrow ones
 constexpr double kLeastSegment = 0.75;  // a narrower one is not drawn
 constexpr double kMostUnmapped = 40;    // an unmapped range is never wider
 constexpr double kUnwrappedRows = 12;   // rows enough
@@ -34,7 +34,7 @@ double natural_scale(const std::vector<MapGroup>& groups, double width) {
       total += bytes;
       if (bytes > largest) largest = bytes, blocks = segment.blocks.size();
     }
-  const double unwrapped = largest / (width - 3 * kGap);
+  const double unwrapped = largest / (width - 3 * kSegmentGap);
   if (unwrapped <= total / (kUnwrappedRows * width) || static_cast<double>(blocks) * kLeastBlock <= width)
     return unwrapped;
   const double rows = std::clamp(static_cast<double>(blocks) * kGoodBlock / width, 2.0, kWrappedRows);
@@ -109,7 +109,7 @@ class Layout {
         layout_.slices.push_back({group, segment, row, x, width, begins, ends});
         left = ends ? 0 : left - width;
         if (ends)
-          x += width + std::clamp(width, 1.0, kGap);
+          x += width + std::clamp(width, 1.0, kSegmentGap);
         else
           ++row, x = 0;
       }

@@ -17,8 +17,8 @@ constexpr short kWidths[] = {
     556,  556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584};      // p to ~
 static_assert(sizeof(kWidths) / sizeof(kWidths[0]) == 95);
 
-constexpr double kMargin = 1.18;      // DejaVu Sans against Helvetica, over English text
-constexpr double kBoldFactor = 1.09;  // Helvetica-Bold against Helvetica, likewise
+constexpr double kDejaVuFactor = 1.18;  // DejaVu Sans against Helvetica, over English text
+constexpr double kBoldFactor = 1.09;    // Helvetica-Bold against Helvetica, likewise
 constexpr std::string_view kEllipsis = "\xe2\x80\xa6";
 
 double width_of(std::uint32_t code) {
@@ -45,7 +45,7 @@ double text_width(std::string_view text, double size, bool bold) {
     width += width_of(c.code);
     text.remove_prefix(c.bytes);
   }
-  return width * size / 1000 * kMargin * (bold ? kBoldFactor : 1);
+  return width * size / 1000 * kDejaVuFactor * (bold ? kBoldFactor : 1);
 }
 
 std::string fit_text(std::string_view text, double width, double size, bool bold) {

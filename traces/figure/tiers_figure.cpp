@@ -13,8 +13,8 @@ namespace {
 
 using namespace plot;
 
-constexpr double kBar = 26, kRow = 44, kLinkBar = 14, kLinkRow = 24;
-constexpr double kRight = 250;  // for the words beside a bar
+constexpr double kTierBar = 26, kTierRow = 44, kLinkBar = 14, kLinkRow = 24;
+constexpr double kUseRoom = 250;  // for the words beside a bar
 
 std::vector<Part> parts_of(const TierRow& tier) {
   std::vector<Part> parts;
@@ -45,21 +45,21 @@ void draw_tier(Figure& figure, const TierRow& tier, const Area& bar) {
   const double usable = capacity - static_cast<double>(tier.unavailable);
   const double full = std::max({used, capacity, 1.0});
   const Scale x{0, full, bar.left, bar.right()};
-  draw_name(figure, tier.name, bar.left, bar.top + kBar / 2);
-  figure.add(Rectangle{bar.left, bar.top, bar.width, kBar, palette::kBand});
+  draw_name(figure, tier.name, bar.left, bar.top + kTierBar / 2);
+  figure.add(Rectangle{bar.left, bar.top, bar.width, kTierBar, palette::kBand});
   draw_stacked_bar(figure, bar, parts, full);
   if (tier.capacity > 0) {
     if (tier.unavailable > 0)
-      figure.add(Rectangle{x(usable), bar.top + kBar - 5, x(capacity) - x(usable), 5, palette::kGray},
+      figure.add(Rectangle{x(usable), bar.top + kTierBar - 5, x(capacity) - x(usable), 5, palette::kGray},
                  "not for tensors: " + format_bytes(tier.unavailable));
     figure.add(Line{{x(usable), bar.top - 4}, {x(usable), bar.bottom() + 4}, palette::kLimit, 1.5});
   }
   std::string words = "peak " + format_bytes(used);
   if (tier.capacity > 0)
     words += fmt::format(" of {} ({:.0f} %)", format_bytes(usable), usable > 0 ? 100 * used / usable : 0);
-  figure.add(Text{{bar.right() + 10, bar.top + kBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText});
+  figure.add(Text{{bar.right() + 10, bar.top + kTierBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText});
   if (tier.capacity > 0 && used > usable)
-    figure.add(Text{{bar.right() + 10, bar.top + kBar / 2 + 16.5},
+    figure.add(Text{{bar.right() + 10, bar.top + kTierBar / 2 + 16.5},
                     format_bytes(used - usable) + " do not fit",
                     kSmallSize,
                     Anchor::start,
@@ -94,10 +94,10 @@ Figure draw_tiers(const TiersChart& chart) {
   for (const TierRow& tier : chart.tiers) bars.push_back(parts_of(tier));
   double y = draw_title(figure, chart.title, chart.subtitle);
   y = draw_legend(figure, kMargin, y, kFigureWidth - kMargin, legend_of(bars)) + 6;
-  const double left = kMargin + label_width(chart), width = kFigureWidth - kMargin - left - kRight;
+  const double left = kMargin + label_width(chart), width = kFigureWidth - kMargin - left - kUseRoom;
   for (const TierRow& tier : chart.tiers) {
-    draw_tier(figure, tier, {left, y, width, kBar});
-    y += kRow;
+    draw_tier(figure, tier, {left, y, width, kTierBar});
+    y += kTierRow;
   }
   if (!chart.links.empty()) {
     figure.add(Text{{left, y + 12},

@@ -15,10 +15,10 @@ namespace {
 
 using namespace plot;
 
-constexpr double kLane = 24, kThinLane = 14, kGap = 5;
+constexpr double kLane = 24, kThinLane = 14, kLaneGap = 5;
 constexpr double kVisible = 0.75;  // a span narrower than this, in points, is merged with its neighbours
 constexpr double kColumn = 0.5;    // into columns of this width
-constexpr double kMostLabel = 190;
+constexpr double kMostLaneLabel = 190;
 constexpr double kLabelled = 48;  // a narrower span has no label: half a word says nothing
 
 class TimelineDrawing {
@@ -56,11 +56,11 @@ class TimelineDrawing {
   void place_lanes(double top) {
     double labels = 40;
     for (const TimelineLane& lane : timeline_.lanes) labels = std::max(labels, text_width(lane.name, kSmallSize));
-    labels = std::min(labels, kMostLabel);
+    labels = std::min(labels, kMostLaneLabel);
     double y = top;
     for (const TimelineLane& lane : timeline_.lanes) {
       rows_.push_back({y, lane.thin ? kThinLane : kLane});
-      y += rows_.back().height + kGap;
+      y += rows_.back().height + kLaneGap;
     }
     const double left = kMargin + labels + 8;
     area_ = {left, top, kFigureWidth - kMargin - left - 8, std::max(y - top, kLane)};

@@ -9,7 +9,7 @@
 namespace memwall {
 namespace {
 
-constexpr const char* kFirstLine = "memwall execution 1";
+constexpr const char* kExecutionFirstLine = "memwall execution 1";
 constexpr const char* kHeader = "op,host_start,host_end,start,end,alone";
 constexpr std::int64_t kMostNanoseconds = 1'000'000'000'000'000;  // 11 days
 constexpr std::int64_t kMostCount = std::int64_t{1} << 62;
@@ -38,7 +38,8 @@ class ExecutionReader {
   ExecutionReader(const std::string& text, const std::string& name) : in_(text, name) {}
 
   Execution run() {
-    if (!in_.next() || in_.line() != kFirstLine) in_.refuse(in_.line(), "\"" + std::string(kFirstLine) + "\"");
+    if (!in_.next() || in_.line() != kExecutionFirstLine)
+      in_.refuse(in_.line(), "\"" + std::string(kExecutionFirstLine) + "\"");
     std::int64_t ops = -1;
     while (in_.next() && in_.line() != kHeader) key(ops);
     if (in_.line() != kHeader) in_.refuse("the end of the file", "the line \"" + std::string(kHeader) + "\"");
@@ -127,7 +128,7 @@ class ExecutionReader {
 }  // namespace
 
 std::string execution_text(const Execution& e) {
-  std::string text = std::string(kFirstLine) + "\n";
+  std::string text = std::string(kExecutionFirstLine) + "\n";
   text += key_value("schedule", percent_encoded(e.schedule));
   text += key_value("schedule_hash", percent_encoded(e.schedule_hash));
   for (const auto& [key, value] : e.environment)

@@ -12,13 +12,13 @@ namespace {
 constexpr Bytes kSector = 4096;
 
 // Per lane (streams, then host threads): how many of its ops are known to have ended.
-using Clock = std::vector<std::uint32_t>;
+using VectorClock = std::vector<std::uint32_t>;
 
-void merge(Clock& into, const Clock& from) {
+void merge(VectorClock& into, const VectorClock& from) {
   for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
-bool covers(const Clock& clock, const Clock& needed) {
+bool covers(const VectorClock& clock, const VectorClock& needed) {
   for (std::size_t i = 0; i < needed.size(); ++i)
     if (clock[i] < needed[i]) return false;
   return true;
@@ -75,7 +75,7 @@ class PlacePlanner {
 
   void visit(OpId id) {
     const Op& op = t_.ops[id];
-    Clock& host = hosts_[op.thread];
+    VectorClock& host = hosts_[op.thread];
     const std::size_t lane = t_.streams.size() + op.thread;
     ++host[lane];
     if (op.kind == OpKind::synchronize || op.kind == OpKind::host_work) await(op, host);
@@ -98,7 +98,7 @@ class PlacePlanner {
     if (const auto found = handed_.find(id); found != handed_.end()) found->second = host;
   }
 
-  void await(const Op& op, Clock& host) const {
+  void await(const Op& op, VectorClock& host) const {
     if (op.wait_for == WaitFor::event) merge(host, events_[op.target]);
     if (op.wait_for == WaitFor::stream) merge(host, streams_[op.stream]);
     if (op.wait_for == WaitFor::device)
@@ -106,8 +106,8 @@ class PlacePlanner {
         if (t_.streams[s].role != StreamRole::storage) merge(host, streams_[s]);
   }
 
-  void launch(const Op& op, Clock& host) {
-    Clock& stream = streams_[op.stream];
+  void launch(const Op& op, VectorClock& host) {
+    VectorClock& stream = streams_[op.stream];
     merge(stream, host);
     use(op, stream, op.stream, stream[op.stream] + 1);
     ++stream[op.stream];
@@ -115,17 +115,17 @@ class PlacePlanner {
   }
 
   // An op that begins when `start` is known to have ended, and is itself number `index` of its lane.
-  void use(const Op& op, const Clock& start, std::size_t lane, std::uint32_t index) {
+  void use(const Op& op, const VectorClock& start, std::size_t lane, std::uint32_t index) {
     for (const Use& u : t_.uses_of(op)) {
       if (!is_fixed(u.storage) || t_.storages[u.storage].bytes == 0) continue;
       if (places_.block_of[u.storage] == FixedPlaces::kNone) give_block(u.storage, start);
-      Clock& used = used_[u.storage];
+      VectorClock& used = used_[u.storage];
       if (used.empty()) used = none_;
       used[lane] = std::max(used[lane], index);
     }
   }
 
-  void give_block(StorageId id, const Clock& start) {
+  void give_block(StorageId id, const VectorClock& start) {
     const Storage& s = t_.storages[id];
     const PlaceClass place_class = class_of(s);
     const Bytes sectors = (s.bytes + kSector - 1) / kSector * kSector;
@@ -152,11 +152,11 @@ class PlacePlanner {
   }
 
   const Trace& t_;
-  const Clock none_;
-  std::vector<Clock> hosts_, streams_, events_;  // an event that was never recorded: empty
-  std::vector<Clock> used_;                      // by storage: its users
-  std::vector<Clock> busy_;                      // by block: the former storage's users
-  std::map<OpId, Clock> handed_;                 // by op that a hand-over names: its thread after it
+  const VectorClock none_;
+  std::vector<VectorClock> hosts_, streams_, events_;  // an event that was never recorded: empty
+  std::vector<VectorClock> used_;                      // by storage: its users
+  std::vector<VectorClock> busy_;                      // by block: the former storage's users
+  std::map<OpId, VectorClock> handed_;                 // by op that a hand-over names: its thread after it
   std::map<std::pair<PlaceClass, Bytes>, std::vector<std::uint32_t>> free_;
   Bytes host_alive_ = 0, file_alive_ = 0;
   FixedPlaces places_;

@@ -15,14 +15,14 @@ constexpr Bytes kMargin = MiB(256);
 // A copy is paced to at most this share of what memcpy reaches, or its pace could not be kept beside other work.
 constexpr double kMostOfMemcpy = 0.5;
 
-std::string bytes_text(double bytes) { return scaled_text(bytes, kDecimalBytes, 4); }
+std::string decimal_bytes(double bytes) { return scaled_text(bytes, kDecimalBytes, 4); }
 
 void check_rate(const char* what, double rate) {
   if (!(rate > 0)) throw UsageError(std::string("the host back end's ") + what + " rate must be above 0.");
   const double most = kMostOfMemcpy * memcpy_rate();
   if (rate <= most) return;
-  throw UsageError(std::string("the host back end's ") + what + " rate is " + bytes_text(rate) +
-                   "/s; copies are real, and this computer's memcpy leaves room for at most " + bytes_text(most) +
+  throw UsageError(std::string("the host back end's ") + what + " rate is " + decimal_bytes(rate) +
+                   "/s; copies are real, and this computer's memcpy leaves room for at most " + decimal_bytes(most) +
                    "/s.");
 }
 
@@ -37,9 +37,10 @@ void check_host_settings(const HostBackendSettings& settings) {
     throw UsageError("the folder \"" + settings.scratch.string() + "\" for the host back end's file does not exist.");
   const Bytes beside = kMargin + 2 * ScratchMemory::bytes_for(settings.device_capacity);
   if (settings.device_capacity > available_memory() - beside)
-    throw UsageError("the host back end's device needs " + bytes_text(static_cast<double>(settings.device_capacity)) +
-                     " of memory and " + bytes_text(static_cast<double>(beside)) + " beside it; " +
-                     bytes_text(static_cast<double>(available_memory())) + " are free.");
+    throw UsageError("the host back end's device needs " +
+                     decimal_bytes(static_cast<double>(settings.device_capacity)) + " of memory and " +
+                     decimal_bytes(static_cast<double>(beside)) + " beside it; " +
+                     decimal_bytes(static_cast<double>(available_memory())) + " are free.");
   check_rate("host-to-device", settings.host_to_device);
   check_rate("device-to-host", settings.device_to_host);
   check_rate("within-device", settings.within_device);

@@ -12,7 +12,7 @@
 namespace memwall {
 namespace {
 
-constexpr const char* kFirstLine = "memwall schedule 1";
+constexpr const char* kScheduleFirstLine = "memwall schedule 1";
 constexpr std::int64_t kMost16 = 0xffff, kMost32 = 0xffffffff;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 // Columns of an op, its kind included; and of the other lines, their first word included.
@@ -42,7 +42,7 @@ class ScheduleWriter {
   explicit ScheduleWriter(const Trace& trace) : t_(trace) {}
 
   std::string run() {
-    text_ = std::string(kFirstLine) + "\n";
+    text_ = std::string(kScheduleFirstLine) + "\n";
     line({"name", percent_encoded(t_.name)});
     line({"per_step", shortest_text(t_.samples_per_step), shortest_text(t_.tokens_per_step)});
     line({"reserved_at_start", std::to_string(t_.reserved_at_start)});
@@ -108,7 +108,8 @@ class ScheduleReader {
   ScheduleReader(const std::string& text, const std::string& name) : in_(text, name) {}
 
   Trace run() {
-    if (!in_.next() || in_.line() != kFirstLine) in_.refuse(in_.line(), "\"" + std::string(kFirstLine) + "\"");
+    if (!in_.next() || in_.line() != kScheduleFirstLine)
+      in_.refuse(in_.line(), "\"" + std::string(kScheduleFirstLine) + "\"");
     t_.constants.event_latency = Duration{};
     t_.constants.launch_queue_depth = 0;
     t_.knowledge.allocations = true;

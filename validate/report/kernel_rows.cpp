@@ -20,7 +20,7 @@ struct KernelBenchmark {
   DataType data_type;
 };
 // Softmax counts among the reductions, as in an import (models/workload/operator_class.h).
-constexpr KernelBenchmark kKernels[] = {
+constexpr KernelBenchmark kKernelBenchmarks[] = {
     {"gemm_bf16", OperatorClass::gemm, DataType::bf16},
     {"gemm_fp16", OperatorClass::gemm, DataType::fp16},
     {"gemm_tf32", OperatorClass::gemm, DataType::tf32},
@@ -80,7 +80,7 @@ std::vector<ValidationRow> kernel_rows(const MeasurementSet& measurements, const
   if (const auto stream = fastest_stream(measurements))
     rows.push_back(
         row_of(*stream, "B/s", stream->bytes_per_second(), machine.links[machine.hbm_link].bandwidth, backend));
-  for (const KernelBenchmark& k : kKernels) {
+  for (const KernelBenchmark& k : kKernelBenchmarks) {
     const auto m = largest_of(measurements.of(k.benchmark));
     if (!m) continue;
     Op op;

@@ -15,7 +15,7 @@
 namespace memwall {
 namespace {
 
-const std::map<std::string, std::string> kMachines{{"v100", "v100-sxm2-16gb"},   {"a100_40", "a100-sxm-40gb"},
+const std::map<std::string, std::string> kMachinesOfGpuBenches{{"v100", "v100-sxm2-16gb"},   {"a100_40", "a100-sxm-40gb"},
                                                    {"a100_80", "a100-sxm-80gb"}, {"h100_pcie", "h100-pcie-80gb"},
                                                    {"h200", "h200-sxm-141gb"},   {"gh200", "gh200-480gb"},
                                                    {"mi300x", "mi300x"}};
@@ -42,7 +42,7 @@ std::vector<TransferRow> stream_rows(const std::vector<CsvTableRow>& table) {
   const char* kernels[] = {"init", "read", "scale", "triad", "3pt", "5pt"};
   std::map<std::string, std::map<std::string, double>> best;  // GB/s by kernel and GPU
   for (const CsvTableRow& row : table)
-    if (kMachines.contains(row.text("gpu")))
+    if (kMachinesOfGpuBenches.contains(row.text("gpu")))
       for (const char* kernel : kernels) {
         double& rate = best[kernel][row.text("gpu")];
         rate = std::max(rate, number_or_zero(row, kernel));
@@ -56,8 +56,8 @@ std::vector<TransferRow> stream_rows(const std::vector<CsvTableRow>& table) {
         row.table = "gpubenches_stream";
         row.name = fmt::format("{}, {} and {}", kernel, gpu, other);
         row.kind = "memory";
-        row.from = kMachines.at(gpu);
-        row.to = kMachines.at(other);
+        row.from = kMachinesOfGpuBenches.at(gpu);
+        row.to = kMachinesOfGpuBenches.at(other);
         row.work = {kernel_work(OperatorClass::memory, DataType::fp64, Phase::forward, kStreamed)};
         row.measured_from = kStreamed / (rate * 1e9);
         row.measured_to = kStreamed / (other_rate * 1e9);
@@ -86,8 +86,8 @@ std::vector<TransferRow> small_kernel_rows(const std::vector<CsvTableRow>& table
       row.table = "gpubenches_small_kernels";
       row.name = fmt::format("{}, {:.0f} kB", *variant != 0 ? "with a grid-wide barrier" : "plain", bytes / 1000);
       row.kind = "memory, small";
-      row.from = kMachines.at("a100_80");
-      row.to = kMachines.at("h200");
+      row.from = kMachinesOfGpuBenches.at("a100_80");
+      row.to = kMachinesOfGpuBenches.at("h200");
       row.work = {kernel_work(OperatorClass::memory, DataType::fp64, Phase::forward, bytes)};
       row.measured_from = time;
       row.measured_to = interpolated(now, bytes);

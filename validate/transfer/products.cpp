@@ -11,14 +11,14 @@
 namespace memwall {
 namespace {
 
-const std::map<std::string, std::string> kMachines{{"A100 SXM", "a100-sxm-80gb"},
-                                                   {"GH200 SXM 141GB", "gh200-480gb"},
-                                                   {"H100 SXM (=H200)", "h100-sxm-80gb"},
-                                                   {"B200 SXM", "b200-sxm-180gb"},
-                                                   {"MI300X", "mi300x"},
-                                                   {"H200 SXM", "h200-sxm-141gb"},
-                                                   {"H100 SXM", "h100-sxm-80gb"},
-                                                   {"GH200 SXM", "gh200-480gb"}};
+const std::map<std::string, std::string> kMachinesOfProducts{{"A100 SXM", "a100-sxm-80gb"},
+                                                             {"GH200 SXM 141GB", "gh200-480gb"},
+                                                             {"H100 SXM (=H200)", "h100-sxm-80gb"},
+                                                             {"B200 SXM", "b200-sxm-180gb"},
+                                                             {"MI300X", "mi300x"},
+                                                             {"H200 SXM", "h200-sxm-141gb"},
+                                                             {"H100 SXM", "h100-sxm-80gb"},
+                                                             {"GH200 SXM", "gh200-480gb"}};
 
 // "1024x10240x5120"; empty where it is no such text.
 Shape product_of(const std::string& text) {
@@ -43,15 +43,17 @@ std::vector<TransferRow> product_rows(const std::vector<CsvTableRow>& table) {
     for (const CsvTableRow& b : table) {
       const std::string &here = a.text("accelerator"), &there = b.text("accelerator"), &type = a.text("dtype");
       const Shape shape = product_of(a.text("best_MxNxK"));
-      if (here == there || type != b.text("dtype") || !kMachines.contains(here) || !kMachines.contains(there)) continue;
+      if (here == there || type != b.text("dtype") || !kMachinesOfProducts.contains(here) ||
+          !kMachinesOfProducts.contains(there))
+        continue;
       if (shape.empty()) continue;
       TransferRow row;
       row.table = "mamf_gemm_tflops";
       row.name = here < there ? fmt::format("{}, {} and {}", type, here, there)
                               : fmt::format("{}, {} and {}", type, there, here);
       row.kind = "gemm";
-      row.from = kMachines.at(here);
-      row.to = kMachines.at(there);
+      row.from = kMachinesOfProducts.at(here);
+      row.to = kMachinesOfProducts.at(there);
       row.work = {
           kernel_work(OperatorClass::gemm, type == "fp8" ? DataType::fp8 : DataType::bf16, Phase::forward, 0, shape)};
       const double flops =

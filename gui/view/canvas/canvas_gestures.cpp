@@ -8,15 +8,14 @@
 
 #include "gui/view/bookmarks.h"
 #include "gui/view/canvas/canvas_widget.h"
+#include "gui/view/canvas/gestures.h"
 
 namespace memwall::gui {
 namespace {
 
-constexpr double kDragThreshold = 4;   // logical pixels that a click may move
 constexpr double kEdge = 4;            // of a title's lower edge, and of an end of the chosen range
 constexpr double kLowestRow = 8;       // to which a title can be dragged
 constexpr double kNotch = 120;         // eighths of a degree, of one notch of a wheel
-constexpr double kZoomPerNotch = 1.3;  // factor
 constexpr double kPanPerNotch = 0.1;   // of the width
 constexpr double kRowsPerNotch = 60;   // logical pixels
 

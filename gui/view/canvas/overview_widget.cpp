@@ -9,14 +9,13 @@
 
 #include "gui/paint/figure_painter.h"
 #include "gui/paint/qt_color.h"
+#include "gui/view/canvas/gestures.h"
 #include "sim/error.h"
 
 namespace memwall::gui {
 namespace {
 
-constexpr double kDragThreshold = 4;     // logical pixels that a click may move
 constexpr double kNarrowest = 12;  // a window narrower than this cannot be grasped: pressing begins a new one
-constexpr double kZoomPerNotch = 1.3;
 
 // As Viewport::show(), but not remembered: a drag is one step back, and it began with remember().
 void look_at(Viewport& viewport, TimeRange range) {

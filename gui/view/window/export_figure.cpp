@@ -10,6 +10,7 @@
 
 #include "files/output_stream.h"
 #include "gui/paint/figure_painter.h"
+#include "gui/view/window/exit_code.h"
 #include "sim/error.h"
 #include "traces/figure/figure_stream.h"
 #include "traces/figure/svg.h"
@@ -18,8 +19,6 @@ namespace memwall::gui {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kDone = 0, kUsage = 2, kUnreadable = 6;
 
 void write_svg_file(const Figure& figure, const fs::path& path) {
   FileWriter file(path);

@@ -11,13 +11,13 @@
 
 #include "files/file_writer.h"
 #include "gui/drawing/run_figures.h"
+#include "gui/view/window/exit_code.h"
 #include "gui/view/window/main_window.h"
 #include "sim/error.h"
 
 namespace memwall::gui {
 namespace {
 
-enum ExitCode { kDone = 0, kUsage = 2, kUnreadable = 6 };
 constexpr int kPanelDelay = 300;  // milliseconds, more than the panels'
 constexpr int kLargest = 10'000;  // pixels: a picture of more than that is a slip of the keyboard
 

@@ -26,7 +26,7 @@ void into(Tape& tape, std::string_view name, OperatorClass operator_class, std::
   tape.kernel(work, reads, {&to});
 }
 
-void require_combination(const Recipe& recipe) {
+void require_reduction_combination(const Recipe& recipe) {
   if (recipe.optimizer_in_backward)
     throw UsageError(
         "recipe.optimizer_in_backward with recipe.data_parallel above 1: gradients would be used before they are "
@@ -40,7 +40,7 @@ void require_combination(const Recipe& recipe) {
 GradientReduction::GradientReduction(Tape& tape, const Recipe& recipe, const std::vector<std::size_t>& order)
     : tape_(tape), recipe_(recipe) {
   if (recipe.data_parallel == 1) return;
-  require_combination(recipe);
+  require_reduction_combination(recipe);
   tape.trace().ranks = recipe.data_parallel;
   stream_ = tape.builder().add_stream("communication", StreamRole::communication);
   if (recipe.gradient_reduction == ReductionSchedule::overlapped) make_buckets(order);

@@ -161,7 +161,7 @@ void step(Tape& tape, const Recipe& recipe, const Parameters& parameters, Gradie
   if (has_master(recipe)) copy_main_values(tape, parameters, lists);
 }
 
-void require_combination(const Recipe& recipe) {
+void require_optimizer_combination(const Recipe& recipe) {
   if (recipe.optimizer_in_backward && recipe.accumulation > 1)
     throw UsageError(
         "recipe.optimizer_in_backward: a gradient is used up as soon as it is there, so recipe.accumulation must be "
@@ -178,7 +178,7 @@ void require_combination(const Recipe& recipe) {
 }  // namespace
 
 void make_optimizer_states(Tape& tape, const Recipe& recipe) {
-  require_combination(recipe);
+  require_optimizer_combination(recipe);
   Tensors maps;
   if (recipe.optimizer == OptimizerKind::adamw_8bit) maps = make_maps_8bit(tape);
   for (Parameter* p : trained(tape)) {

@@ -15,8 +15,6 @@ namespace {
 
 using Kind = StorageKind;
 using Maker = StackFacts::Maker;
-constexpr std::uint32_t kAfter = Allocation::kAfter;
-constexpr std::uint32_t kNone = PhaseIntervals::kNone;
 
 // cuBLAS keeps this per handle and stream: 2 x 4096 KiB + 8 x 16 KiB (aten/src/ATen/cuda/CublasHandlePool.cpp).
 constexpr Bytes kBlasWorkspace = 8'519'680;
@@ -52,9 +50,11 @@ class KindFinder {
   };
 
   bool seen(Phase phase) const { return seen_[static_cast<std::size_t>(phase)]; }
-  static bool ends_after(const Allocation& a, std::uint32_t event) { return a.end == kAfter || a.end >= event; }
+  static bool ends_after(const Allocation& a, std::uint32_t event) {
+    return a.end == Allocation::kAfter || a.end >= event;
+  }
   bool replaced(const Allocation& a) const {  // its place is taken by another, in the optimizer's step
-    return a.end != kAfter && events_.replacing[a.end] && events_.phases[a.end] == Phase::optimizer;
+    return a.end != Allocation::kAfter && events_.replacing[a.end] && events_.phases[a.end] == Phase::optimizer;
   }
   bool last_run(std::uint32_t run) const { return run + 1 == runs_.all().size(); }
 
@@ -116,14 +116,14 @@ KindFinder::Life KindFinder::kind_of(const Allocation& a) const {
 KindFinder::Life KindFinder::of_communication(const Allocation& a, const StackFacts& facts) const {
   if (facts.reducer || a.phase != Phase::backward) return {Kind::communication_buffer};
   const std::uint32_t run = runs_.at(a.begin);
-  const bool kept = ends_after(a, runs_.all()[run].end) && !(a.end == kAfter && last_run(run));
+  const bool kept = ends_after(a, runs_.all()[run].end) && !(a.end == Allocation::kAfter && last_run(run));
   return {kept ? Kind::gradient : Kind::communication_buffer};
 }
 
 KindFinder::Life KindFinder::of_backward(const Allocation& a, const StackFacts& facts) const {
   if (facts.accumulates) return {Kind::gradient};
   const std::uint32_t run = runs_.at(a.begin);
-  if (a.end == kAfter && last_run(run)) return {Kind::gradient, true};
+  if (a.end == Allocation::kAfter && last_run(run)) return {Kind::gradient, true};
   return {ends_after(a, runs_.all()[run].end) ? Kind::gradient : Kind::workspace};
 }
 
@@ -131,21 +131,21 @@ KindFinder::Life KindFinder::of_backward(const Allocation& a, const StackFacts& 
 KindFinder::Life KindFinder::of_optimizer(const Allocation& a) const {
   const std::uint32_t run = runs_.at(a.begin);
   if (!ends_after(a, runs_.all()[run].end)) return {Kind::workspace};
-  if (a.end == kAfter) return {Kind::optimizer_state, last_run(run)};
+  if (a.end == Allocation::kAfter) return {Kind::optimizer_state, last_run(run)};
   const std::uint32_t next = runs_.next(runs_.all()[run].end, Phase::optimizer);
-  return {next != kNone && a.end >= runs_.all()[next].begin ? Kind::optimizer_state : Kind::workspace};
+  return {next != PhaseIntervals::kNone && a.end >= runs_.all()[next].begin ? Kind::optimizer_state : Kind::workspace};
 }
 
 Kind KindFinder::of_unknown_phase(const Allocation& a, const StackFacts& facts) const {
   if (facts.zero_grad) return Kind::gradient;
   const std::uint32_t next = runs_.next_known(a.begin);
-  const bool retained = next == kNone ? a.end == kAfter : ends_after(a, next);
+  const bool retained = next == PhaseIntervals::kNone ? a.end == Allocation::kAfter : ends_after(a, next);
   if (!retained) return Kind::workspace;
   if (facts.maker == Maker::module) return Kind::parameter;
   if (facts.maker == Maker::optimizer) return Kind::optimizer_state;
   if (facts.from_host) return Kind::input;
-  if (a.end != kAfter && events_.phases[a.end] == Phase::backward) return Kind::activation;
-  return next != kNone && events_.phases[next] == Phase::forward ? Kind::input : Kind::unknown;
+  if (a.end != Allocation::kAfter && events_.phases[a.end] == Phase::backward) return Kind::activation;
+  return next != PhaseIntervals::kNone && events_.phases[next] == Phase::forward ? Kind::input : Kind::unknown;
 }
 
 // What the end of the recording cuts off is what its stack made before, in that phase; with no example, a block that
@@ -159,7 +159,7 @@ void KindFinder::cut_off_by_the_end() {
     const Allocation& a = table_.allocations[i];
     const bool is_cut = next_cut < cut_.size() && cut_[next_cut] == i;
     if (is_cut) ++next_cut;
-    if (a.kind == Kind::parameter || (a.begin == Allocation::kBefore && a.end == kAfter))
+    if (a.kind == Kind::parameter || (a.begin == Allocation::kBefore && a.end == Allocation::kAfter))
       parameter_sizes.insert(a.requested);
     if (is_cut || a.begin == Allocation::kBefore) continue;
     const auto found = examples.find({a.stack, a.phase});
@@ -197,7 +197,7 @@ Kind KindFinder::of_older_stack(const StackFacts& facts) const {
 void KindFinder::older_and_freed() {
   for (Allocation& a : table_.allocations) {
     if (a.begin != Allocation::kBefore) break;
-    if (a.stack == 0 && a.end != kAfter) a.kind = replaced(a) ? Kind::parameter : of_freed(a.end);
+    if (a.stack == 0 && a.end != Allocation::kAfter) a.kind = replaced(a) ? Kind::parameter : of_freed(a.end);
   }
 }
 
@@ -247,7 +247,7 @@ std::map<Bytes, std::uint64_t> KindFinder::gradient_sizes() const {
   std::map<std::uint32_t, std::uint64_t> totals;
   for (const Allocation& a : table_.allocations) {
     if (a.kind != Kind::gradient) continue;
-    const std::uint32_t pass = a.begin == Allocation::kBefore ? kNone : runs_.at(a.begin);
+    const std::uint32_t pass = a.begin == Allocation::kBefore ? PhaseIntervals::kNone : runs_.at(a.begin);
     ++passes[pass][a.requested];
     ++totals[pass];
   }
@@ -268,7 +268,7 @@ void KindFinder::older_by_size() {
     const auto budget = budgets.find(a.requested);
     if (a.kind == Kind::parameter && budget != budgets.end() && budget->second.parameters > 0)
       --budget->second.parameters;
-    if (a.stack != 0 || a.end != kAfter) continue;
+    if (a.stack != 0 || a.end != Allocation::kAfter) continue;
     older.push_back(&a);
     ++budgets[a.requested].blocks;
   }

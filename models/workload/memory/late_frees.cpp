@@ -6,10 +6,6 @@
 namespace memwall {
 namespace {
 
-constexpr std::uint32_t kBefore = Allocation::kBefore;
-constexpr std::uint32_t kAfter = Allocation::kAfter;
-constexpr std::uint32_t kNone = PhaseIntervals::kNone;
-
 // Events in whose wake bytes are held in vain: [begin, end).
 struct UnusedInterval {
   std::uint32_t begin = 0, end = 0;
@@ -74,11 +70,11 @@ class LateFreeFinder {
   UnusedInterval made_in_inference(const Allocation& a) const;
   UnusedInterval after_backward(const Allocation& a, std::uint32_t forward_begin) const;
 
-  std::uint32_t end_of(const Allocation& a) const { return a.end == kAfter ? events_ : a.end; }
+  std::uint32_t end_of(const Allocation& a) const { return a.end == Allocation::kAfter ? events_ : a.end; }
   const PhaseInterval& run(std::uint32_t number) const { return runs_.all()[number]; }
   std::uint32_t next_begin(std::uint32_t event, Phase phase) const {
     const std::uint32_t number = runs_.next(event, phase);
-    return number == kNone ? events_ : run(number).begin;
+    return number == PhaseIntervals::kNone ? events_ : run(number).begin;
   }
 
   const AllocationTable& table_;
@@ -104,7 +100,7 @@ UnusedBytes LateFreeFinder::gradients() const {
   UnusedBytes held(events_);
   for (const Allocation& a : table_.allocations) {
     if (a.kind != StorageKind::gradient) continue;
-    const std::uint32_t begin = a.begin == kBefore ? 0 : a.begin, end = end_of(a);
+    const std::uint32_t begin = a.begin == Allocation::kBefore ? 0 : a.begin, end = end_of(a);
     const auto window = std::lower_bound(gradient_windows_.begin(), gradient_windows_.end(), begin,
                                          [](const UnusedInterval& w, std::uint32_t event) { return w.begin < event; });
     if (window == gradient_windows_.end() || window->begin >= end) continue;
@@ -131,39 +127,40 @@ UnusedBytes LateFreeFinder::by_rule(Rule rule) const {
 // again, or a leak, and not looked at here.
 UnusedInterval LateFreeFinder::after_backward(const Allocation& a, std::uint32_t forward_begin) const {
   const std::uint32_t backward = runs_.next(forward_begin, Phase::backward);
-  if (backward == kNone) return {};
+  if (backward == PhaseIntervals::kNone) return {};
   const std::uint32_t from = run(backward).end, end = end_of(a);
   const std::uint32_t next_pass = std::min(next_begin(from, Phase::forward), next_begin(from, Phase::optimizer));
   if (next_pass >= end) return {};
   const std::uint32_t next_backward = runs_.next(from, Phase::backward);
-  if (next_backward != kNone && end >= run(next_backward).end) return {};
+  if (next_backward != PhaseIntervals::kNone && end >= run(next_backward).end) return {};
   return {from, end};
 }
 
 UnusedInterval LateFreeFinder::result_of_forward(const Allocation& a) const {
   if (a.kind != StorageKind::activation || a.inference) return {};
-  if (a.end != kAfter && (table_.phases[a.end] == Phase::backward || table_.phases[a.end] == Phase::recompute))
+  if (a.end != Allocation::kAfter &&
+      (table_.phases[a.end] == Phase::backward || table_.phases[a.end] == Phase::recompute))
     return {};  // a backward pass used it
-  if (a.begin != kBefore) return a.phase == Phase::forward ? after_backward(a, a.begin) : UnusedInterval{};
+  if (a.begin != Allocation::kBefore) return a.phase == Phase::forward ? after_backward(a, a.begin) : UnusedInterval{};
   // Of the step before the recording: in vain from its beginning, if that begins with the next step.
-  if (a.end == kAfter || runs_.all().empty() || run(0).phase != Phase::forward) return {};
+  if (a.end == Allocation::kAfter || runs_.all().empty() || run(0).phase != Phase::forward) return {};
   return run(0).begin < a.end ? UnusedInterval{0, a.end} : UnusedInterval{};
 }
 
 UnusedInterval LateFreeFinder::input(const Allocation& a) const {
-  if (a.kind != StorageKind::input || a.begin == kBefore) return {};
+  if (a.kind != StorageKind::input || a.begin == Allocation::kBefore) return {};
   return after_backward(a, a.begin);
 }
 
 UnusedInterval LateFreeFinder::optimizer_temporary(const Allocation& a) const {
-  if (a.kind != StorageKind::workspace || a.phase != Phase::optimizer || a.begin == kBefore) return {};
+  if (a.kind != StorageKind::workspace || a.phase != Phase::optimizer || a.begin == Allocation::kBefore) return {};
   const std::uint32_t own = runs_.at(a.begin);
   if (own + 1 >= runs_.all().size() || run(own + 1).begin >= end_of(a) || end_of(a) <= run(own).end) return {};
   return {run(own).end, end_of(a)};
 }
 
 UnusedInterval LateFreeFinder::made_in_inference(const Allocation& a) const {
-  if (!a.inference || a.kind != StorageKind::activation || a.begin == kBefore) return {};
+  if (!a.inference || a.kind != StorageKind::activation || a.begin == Allocation::kBefore) return {};
   const std::uint32_t backward = next_begin(a.begin, Phase::backward);
   return backward < end_of(a) ? UnusedInterval{backward, end_of(a)} : UnusedInterval{};
 }

@@ -10,8 +10,6 @@
 namespace memwall {
 namespace {
 
-constexpr std::uint32_t kAfter = Allocation::kAfter;
-
 // An allocation that is alive at the end of the step after the one that made it.
 struct RetainedAllocation {
   std::size_t made = 0, gone = 0;  // steps; gone: the first at whose end it no longer lives
@@ -48,7 +46,7 @@ std::size_t LeakFinder::step_of(std::uint32_t event) const {
 }
 
 std::size_t LeakFinder::gone_at(std::uint32_t event) const {
-  if (event == kAfter) return steps_;
+  if (event == Allocation::kAfter) return steps_;
   const auto found = std::upper_bound(table_.steps.begin(), table_.steps.end(), event,
                                       [](std::uint32_t e, const RecordedStep& step) { return e < step.end; });
   return static_cast<std::size_t>(found - table_.steps.begin());

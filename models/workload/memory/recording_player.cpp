@@ -8,7 +8,7 @@ namespace memwall {
 namespace {
 
 constexpr Bytes kDeviceOfUnknownSize = Bytes{1} << 40;
-using Use = BlockState::Use;
+using BlockUse = BlockState::Use;
 
 bool is_release(MemoryEvent::Action action) {
   return action == MemoryEvent::Action::segment_free || action == MemoryEvent::Action::segment_unmap;
@@ -34,7 +34,7 @@ Bytes reserved_by(const std::vector<SegmentState>& segments) {
   Bytes reserved = 0;
   for (const SegmentState& segment : segments)
     for (const BlockState& block : segment.blocks)
-      if (block.use != Use::unmapped) reserved += block.size;
+      if (block.use != BlockUse::unmapped) reserved += block.size;
   return reserved;
 }
 
@@ -117,8 +117,8 @@ void RecordingPlayer::restore(const StartState& start) {
   source_.hold(start.segments);
   for (const SegmentState& segment : start.segments) {
     for (const BlockState& block : segment.blocks) {
-      if (block.use != Use::in_use && block.use != Use::pending) continue;
-      add_live({block.address, block.address, block.size, block.requested, block.use == Use::pending});
+      if (block.use != BlockUse::in_use && block.use != BlockUse::pending) continue;
+      add_live({block.address, block.address, block.size, block.requested, block.use == BlockUse::pending});
     }
   }
 }
@@ -127,14 +127,14 @@ void RecordingPlayer::allocate_anew(const StartState& start) {
   std::size_t blocks = 0;
   for (const SegmentState& segment : start.segments) {
     for (const BlockState& block : segment.blocks) {
-      if (block.use != Use::in_use && block.use != Use::pending) continue;
+      if (block.use != BlockUse::in_use && block.use != BlockUse::pending) continue;
       ++blocks;
       const Bytes bytes = block.requested > 0 ? block.requested : block.size;
       std::optional<Live> made = request(bytes, segment.stream, pytorch_ != nullptr ? segment.private_pool : 0);
       if (!made) continue;
       made->recorded = block.address;
       add_live(*made);
-      if (block.use == Use::pending) request_free(by_recorded_.find(block.address));
+      if (block.use == BlockUse::pending) request_free(by_recorded_.find(block.address));
     }
   }
   if (blocks > 0)

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "models/workload/memory/recording_player.h"
+#include "sim/memory/pytorch_constants.h"
 
 namespace memwall {
 namespace {
 
-constexpr Bytes kSmallRequest = MiB(1);
 constexpr Bytes kLargestDevice = Bytes{1} << 50;
 
 struct FreeMemory {

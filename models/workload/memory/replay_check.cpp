@@ -5,7 +5,7 @@
 namespace memwall {
 namespace {
 
-using Use = BlockState::Use;
+using BlockUse = BlockState::Use;
 
 // As a snapshot has it: of an expandable segment one entry per contiguous mapped range.
 std::vector<SegmentState> mapped_ranges(const std::vector<SegmentState>& segments) {
@@ -13,7 +13,7 @@ std::vector<SegmentState> mapped_ranges(const std::vector<SegmentState>& segment
   for (const SegmentState& segment : segments) {
     bool goes_on = false;
     for (const BlockState& block : segment.blocks) {
-      const bool mapped = block.use != Use::unmapped;
+      const bool mapped = block.use != BlockUse::unmapped;
       if (mapped && !goes_on)
         ranges.push_back(
             {block.address, 0, segment.stream, segment.small_pool, segment.expandable, segment.private_pool, {}});
@@ -27,14 +27,14 @@ std::vector<SegmentState> mapped_ranges(const std::vector<SegmentState>& segment
   return ranges;
 }
 
-Use use_of(RecordedBlock::State state) {
+BlockUse use_of(RecordedBlock::State state) {
   switch (state) {
     case RecordedBlock::State::allocated:
-      return Use::in_use;
+      return BlockUse::in_use;
     case RecordedBlock::State::pending:
-      return Use::pending;
+      return BlockUse::pending;
     default:
-      return Use::free;
+      return BlockUse::free;
   }
 }
 

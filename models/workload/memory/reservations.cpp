@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/memory/pytorch_constants.h"
+
 namespace memwall {
 namespace {
 
 constexpr Bytes kLongestTail = Bytes{1} << 40;  // more than any device
 constexpr Bytes kFarthest = Bytes{1} << 42;     // ranges farther apart are two reservations
-constexpr Bytes kSmallRequest = MiB(1);
 using Action = MemoryEvent::Action;
 
 Address end_of(const SegmentState& segment) { return segment.address + static_cast<Address>(segment.size); }

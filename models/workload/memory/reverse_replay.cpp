@@ -3,15 +3,13 @@
 #include <algorithm>
 
 #include "sim/memory/address_table.h"
+#include "sim/memory/pytorch_constants.h"
 
 namespace memwall {
 namespace {
 
-constexpr Bytes kQuantum = 512;
-constexpr Bytes kSmallSegment = MiB(2);     // CUDACachingAllocator.cpp: kSmallBuffer
-constexpr Bytes kLargePage = MiB(20);       // kLargeBuffer
+constexpr Bytes kLargePage = MiB(20);       // CUDACachingAllocator.cpp: kLargeBuffer
 constexpr Address kFar = Address{1} << 32;  // less than any reservation that could be mistaken
-constexpr Bytes kSmallRequest = MiB(1);     // kSmallSize
 
 Address end_of(ReservedRanges::const_iterator range) { return range->first + static_cast<Address>(range->second.size); }
 

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "sim/memory/pytorch_constants.h"
+
 namespace memwall {
 namespace {
 
 constexpr Bytes kLargestRemainder = MiB(1);  // kSmallSize: a free block of the large pool is longer
-constexpr Bytes kQuantum = 512;
 
 // A block with more than 1 MiB behind it: how much of that is its own shows in the allocations to come.
 struct OpenBlock {

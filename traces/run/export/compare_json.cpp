@@ -7,7 +7,7 @@
 namespace memwall {
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kComparisonSchema = 1;
 
 void write_side(JsonText& json, std::string_view key, const std::string& machine,
                 const std::vector<std::string>& policies, bool fits, Duration time) {
@@ -86,7 +86,7 @@ void write_energy_price(JsonText& json, const Comparison& comparison) {
 
 std::string to_json(const Comparison& comparison) {
   JsonText json;
-  json.begin_object().field("schema", kSchema);
+  json.begin_object().field("schema", kComparisonSchema);
   write_side(json, "base", comparison.base_machine, comparison.base_policies, comparison.base_fits,
              comparison.base_time);
   write_side(json, "other", comparison.other_machine, comparison.other_policies, comparison.other_fits,

@@ -13,8 +13,6 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kFlushBytes = 1 << 20;
-
 // One process per group of lanes; counters are a process of their own.
 int process_of(LaneGroup group) { return static_cast<int>(group) + 2; }
 constexpr int kCounterProcess = 1;

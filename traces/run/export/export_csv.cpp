@@ -16,7 +16,6 @@ namespace {
 constexpr std::string_view kColumns =
     "op,kind,name,operator,module,phase,origin,thread,stream,host_start_us,host_end_us,device_start_us,device_end_us,"
     "host_reason,host_cause,device_reason,device_cause,return_reason,return_cause,bytes,flops,from,to,storage\n";
-constexpr std::size_t kFlushBytes = 1 << 20;
 
 std::string instant(Time time) { return time == kNever ? "" : exact_microseconds(time); }
 std::string cause(OpId id) { return id == kNoOp ? "" : std::to_string(id); }

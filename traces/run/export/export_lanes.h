@@ -4,6 +4,7 @@
 // never overlap, so that viewers do not take them for nested calls.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -13,6 +14,8 @@
 #include "traces/run/run.h"
 
 namespace memwall {
+
+inline constexpr std::size_t kFlushBytes = 1 << 20;  // an export is handed to its stream when it has grown to more
 
 enum class LaneGroup : std::uint8_t { host, stream, engine, pager };
 inline constexpr int kLaneGroups = 4;

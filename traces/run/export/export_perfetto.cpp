@@ -49,8 +49,6 @@ namespace interned {
 constexpr std::uint32_t kEventName = 2, kId = 1, kName = 2;
 }
 
-constexpr std::size_t kFlushBytes = 1 << 20;
-
 std::uint64_t nanoseconds_of(Time time) { return static_cast<std::uint64_t>(time.count() / 1000); }
 
 bool is_utf8(std::string_view text) {

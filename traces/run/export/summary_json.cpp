@@ -8,7 +8,7 @@ namespace memwall {
 namespace {
 
 // Raised when a field changes its meaning or goes.
-constexpr int kSchema = 1;
+constexpr int kSummarySchema = 1;
 
 // Seconds of each class, "compute_s" and so on; `parts` windows share them evenly.
 void write_times(JsonText& json, const ClassTimes& times, std::uint32_t parts) {
@@ -208,7 +208,7 @@ void write_origin_of_run(JsonText& json, const RunSummary& summary) {
 
 std::string to_json(const RunSummary& summary) {
   JsonText json;
-  json.begin_object().field("schema", kSchema).field("trace", summary.trace);
+  json.begin_object().field("schema", kSummarySchema).field("trace", summary.trace);
   json.field("machine", summary.machine).field("gpu", summary.gpu).field("ranks", summary.ranks);
   write_strings(json, "policies", summary.policies);
   json.field("pager", summary.pager).field("allocator", summary.allocator);

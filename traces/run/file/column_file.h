@@ -26,6 +26,9 @@
 
 namespace memwall {
 
+inline constexpr std::size_t kColumnChunk = std::size_t{1} << 16;  // rows that are stored together, in long columns
+inline constexpr std::size_t kColumnBlock = 2048;                  // rows at a time: a block of ops stays in the cache
+
 enum class CellType : std::uint8_t { integer, float32, float64 };
 
 struct ColumnSource {

@@ -10,8 +10,6 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 16;
-constexpr std::size_t kBlock = 2048;
 // Of so many rows no honest column is made of equal cells alone, and each chunk of another takes at least a byte a row.
 constexpr std::uint64_t kManyRows = std::uint64_t{1} << 23;
 
@@ -23,7 +21,7 @@ std::uint64_t most_rows(const ReadContext& context) {
 // Hands rows [first, first + count), which lie at `at` of what was loaded, to their owner.
 void scatter(const ReadContext& context, const ColumnTarget& target, const StoredColumn& column, std::size_t first,
              std::size_t count, std::size_t at) {
-  std::int64_t cells[kBlock];
+  std::int64_t cells[kColumnBlock];
   column.unpack(at, count, cells);
   const std::size_t taken = target.scatter(first, count, cells);
   if (taken < count)
@@ -37,13 +35,13 @@ void read_columns(const ReadContext& context, hid_t group, const std::string& ta
   columns.reserve(targets.size());
   for (const ColumnTarget& target : targets)
     columns.emplace_back(context, group, target.name, "/" + table + "/" + target.name, target.type, rows);
-  for (std::size_t first = 0; first < rows; first += kChunk) {
-    const std::size_t count = std::min(kChunk, rows - first);
+  for (std::size_t first = 0; first < rows; first += kColumnChunk) {
+    const std::size_t count = std::min(kColumnChunk, rows - first);
     for (StoredColumn& column : columns) column.load(first, count);
     if (context.on_rows) context.on_rows(count);
-    for (std::size_t at = 0; at < count; at += kBlock)
+    for (std::size_t at = 0; at < count; at += kColumnBlock)
       for (std::size_t c = 0; c < columns.size(); ++c)
-        scatter(context, targets[c], columns[c], first + at, std::min(kBlock, count - at), at);
+        scatter(context, targets[c], columns[c], first + at, std::min(kColumnBlock, count - at), at);
   }
 }
 

@@ -8,8 +8,6 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kBlock = 2048;  // rows gathered at a time: a block of ops stays in the cache
-constexpr std::size_t kChunk = std::size_t{1} << 16;
 constexpr std::size_t kChunkedFrom = 4096;        // rows; shorter columns lie in one piece
 constexpr std::size_t kCompressedUpTo = 200'000;  // rows; beyond, compression costs more time than it is worth
 
@@ -24,9 +22,9 @@ void require(bool good, const char* what) {
 
 std::vector<Range> ranges_of(const std::vector<ColumnSource>& columns, std::size_t rows) {
   std::vector<Range> ranges(columns.size());
-  std::int64_t cells[kBlock];
-  for (std::size_t first = 0; first < rows; first += kBlock) {
-    const std::size_t count = std::min(kBlock, rows - first);
+  std::int64_t cells[kColumnBlock];
+  for (std::size_t first = 0; first < rows; first += kColumnBlock) {
+    const std::size_t count = std::min(kColumnBlock, rows - first);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       columns[c].gather(first, count, cells);
       Range& range = ranges[c];
@@ -97,14 +95,14 @@ class Column {
         H5Dclose);
     require(dataset_.valid(), "a column cannot be created");
     constant_ = chunked_ && range.low == range.high;
-    const std::size_t step = chunked_ ? kChunk : std::max<std::size_t>(rows, 1);
+    const std::size_t step = chunked_ ? kColumnChunk : std::max<std::size_t>(rows, 1);
     if (!constant_) buffer_.resize(step * width_);
   }
 
   // Takes rows [first, first + count) into the buffer, at its place `at`.
   void gather(std::size_t first, std::size_t count, std::size_t at) {
     if (constant_) return;
-    std::int64_t cells[kBlock];
+    std::int64_t cells[kColumnBlock];
     source_.gather(first, count, cells);
     if (at == 0) all_fill_ = true;
     for (std::size_t i = 0; i < count && all_fill_; ++i) all_fill_ = cells[i] == fill_;
@@ -125,7 +123,7 @@ class Column {
 
  private:
   void set_chunks(hid_t properties) {
-    const hsize_t chunk = std::min(kChunk, rows_);
+    const hsize_t chunk = std::min(kColumnChunk, rows_);
     H5Pset_chunk(properties, 1, &chunk);
     unsigned char fill[8];
     pack(&fill_, 1, width_, fill);
@@ -151,11 +149,11 @@ void write_columns(hid_t group, std::size_t rows, const std::vector<ColumnSource
   columns.reserve(sources.size());
   for (std::size_t c = 0; c < sources.size(); ++c) columns.emplace_back(group, sources[c], rows, ranges[c]);
   // Column order within a chunk of rows, row blocks within a column's chunk: each op is fetched from memory once.
-  const std::size_t step = rows >= kChunkedFrom ? kChunk : std::max<std::size_t>(rows, 1);
+  const std::size_t step = rows >= kChunkedFrom ? kColumnChunk : std::max<std::size_t>(rows, 1);
   for (std::size_t first = 0; first < rows; first += step) {
     const std::size_t count = std::min(step, rows - first);
-    for (std::size_t at = 0; at < count; at += kBlock)
-      for (Column& column : columns) column.gather(first + at, std::min(kBlock, count - at), at);
+    for (std::size_t at = 0; at < count; at += kColumnBlock)
+      for (Column& column : columns) column.gather(first + at, std::min(kColumnBlock, count - at), at);
     for (Column& column : columns) column.flush(first, count);
   }
   for (Column& column : columns) column.close();

@@ -5,12 +5,6 @@
 #include <utility>
 
 namespace memwall {
-namespace {
-
-constexpr std::size_t kPiece = std::size_t{1} << 16;  // rows that are scanned at a time: a chunk
-constexpr std::size_t kBlock = 2048;
-
-}  // namespace
 
 OpenTable::OpenTable(const ReadContext& context, hid_t file, std::string name)
     : context_(context),
@@ -36,13 +30,13 @@ void OpenTable::read_rows(std::size_t first, std::size_t count, const std::vecto
                           const std::vector<std::string_view>& wanted) {
   require_rows(first, count);
   const Hdf5Section section;
-  std::int64_t cells[kBlock];
+  std::int64_t cells[kColumnBlock];
   for (const ColumnTarget& target : targets) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), target.name) == wanted.end()) continue;
     StoredColumn& stored = column(target.name, target.type);
     stored.load(first, count);
-    for (std::size_t at = 0; at < count; at += kBlock) {
-      const std::size_t n = std::min(kBlock, count - at);
+    for (std::size_t at = 0; at < count; at += kColumnBlock) {
+      const std::size_t n = std::min(kColumnBlock, count - at);
       stored.unpack(at, n, cells);
       if (const std::size_t taken = target.scatter(at, n, cells); taken < n)
         context_.refuse(fmt::format("column '{}', row {}: found {}, which is no valid value there.", stored.place(),
@@ -61,8 +55,8 @@ std::size_t OpenTable::resident_bytes() const {
 void OpenTable::scan(const std::vector<std::string_view>& columns,
                      const std::function<bool(std::size_t, const std::vector<std::vector<std::int64_t>>&)>& take) {
   std::vector<std::vector<std::int64_t>> cells(columns.size());
-  for (std::size_t first = 0; first < rows_; first += kPiece) {
-    const std::size_t count = std::min(kPiece, rows_ - first);
+  for (std::size_t first = 0; first < rows_; first += kColumnChunk) {
+    const std::size_t count = std::min(kColumnChunk, rows_ - first);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const Hdf5Section section;
       StoredColumn& stored = column(columns[c], CellType::integer);

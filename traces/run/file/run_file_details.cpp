@@ -11,19 +11,17 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 16;
-
 double share(std::uint64_t done, std::uint64_t of) {
   return of == 0 ? 1 : static_cast<double>(done) / static_cast<double>(of);
 }
 
-// All rows of a table in pieces: take(row, its number).
+// All rows of a table in chunks: take(row, its number).
 template <class T, class Take>
 void for_each_row(OpenTable& table, const LoadProgress& progress, const std::vector<std::string_view>& wanted,
                   Take take) {
-  for (std::size_t first = 0; first < table.rows(); first += kPiece) {
+  for (std::size_t first = 0; first < table.rows(); first += kColumnChunk) {
     report(progress, share(first, table.rows()));
-    const auto rows = table.read<T>(first, std::min(kPiece, table.rows() - first), wanted);
+    const auto rows = table.read<T>(first, std::min(kColumnChunk, table.rows() - first), wanted);
     for (std::size_t i = 0; i < rows.size(); ++i) take(rows[i], first + i);
   }
 }

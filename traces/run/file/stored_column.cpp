@@ -9,7 +9,6 @@
 namespace memwall {
 namespace {
 
-constexpr hsize_t kLargestChunk = hsize_t{1} << 16;
 constexpr std::size_t kChunksPerPage = 1024;  // of HDF5's index of chunks
 
 template <class Word>
@@ -64,7 +63,7 @@ void StoredColumn::require_plain_storage(const ReadContext& context) {
   require(H5Pget_external_count(properties) == 0);
   hsize_t chunk = 0;
   if (layout == H5D_CHUNKED)
-    require(H5Pget_chunk(properties, 1, &chunk) == 1 && chunk == std::min<hsize_t>(rows_, kLargestChunk));
+    require(H5Pget_chunk(properties, 1, &chunk) == 1 && chunk == std::min<hsize_t>(rows_, kColumnChunk));
   const int filters = H5Pget_nfilters(properties);
   require(filters == 0 || filters == 2);
   is_packed_ = filters != 0;
@@ -121,7 +120,7 @@ void StoredColumn::unpack(std::size_t at, std::size_t count, std::int64_t* cells
 }
 
 void StoredColumn::touch() {
-  for (std::size_t row = 0; row < rows_; row += kLargestChunk * kChunksPerPage) load(row, 1);
+  for (std::size_t row = 0; row < rows_; row += kColumnChunk * kChunksPerPage) load(row, 1);
   if (rows_ > 0) load(rows_ - 1, 1);
 }
 

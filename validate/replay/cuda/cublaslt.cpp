@@ -246,3 +246,5 @@ std::shared_ptr<const CublasLt> CublasLt::load(std::string& why_not) {
 #endif
 
 }  // namespace memwall
+
+#undef MEMWALL_CUBLASLT

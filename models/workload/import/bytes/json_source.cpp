@@ -14,7 +14,7 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 20;
+constexpr std::size_t kJsonChunk = std::size_t{1} << 20;
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
@@ -59,7 +59,7 @@ std::string quoted(char c) {
 }  // namespace
 
 JsonSource::JsonSource(const std::filesystem::path& path)
-    : path_(path), bytes_(std::make_unique<ByteSource>(path)), buffer_(kChunk + kPadding) {
+    : path_(path), bytes_(std::make_unique<ByteSource>(path)), buffer_(kJsonChunk + kPadding) {
   const int first = peek();
   if (first == '[') {
     bare_array_ = true;
@@ -94,7 +94,7 @@ bool JsonSource::refill() {
     begin_ = 0;
   }
   const std::size_t room = buffer_.size() - kPadding - end_;
-  if (room < kChunk / 2) {
+  if (room < kJsonChunk / 2) {
     if (end_ > kLongestPiece)
       fail_here("one value of more than " + std::to_string(kLongestPiece >> 20) + " MiB", "a list of small events");
     buffer_.resize(buffer_.size() * 2);

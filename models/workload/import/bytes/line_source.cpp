@@ -9,13 +9,13 @@
 
 namespace memwall {
 namespace {
-constexpr std::size_t kChunk = std::size_t{256} << 10;
+constexpr std::size_t kLineChunk = std::size_t{256} << 10;
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 }  // namespace
 
 LineSource::LineSource(const std::filesystem::path& path, std::size_t longest)
-    : path_(path), bytes_(path), longest_(longest), buffer_(2 * kChunk + kPadding) {}
+    : path_(path), bytes_(path), longest_(longest), buffer_(2 * kLineChunk + kPadding) {}
 
 void LineSource::fail(const std::string& sentence) const {
   throw InputError(fmt::format("{}, line {}: {}", path_.string(), number_, sentence));
@@ -53,7 +53,7 @@ bool LineSource::refill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  if (buffer_.size() - kPadding - end_ < kChunk) buffer_.resize(2 * buffer_.size());
+  if (buffer_.size() - kPadding - end_ < kLineChunk) buffer_.resize(2 * buffer_.size());
   const std::size_t got = bytes_.read(buffer_.data() + end_, buffer_.size() - kPadding - end_);
   end_ += got;
   return got > 0;

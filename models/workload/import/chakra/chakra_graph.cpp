@@ -14,8 +14,6 @@ namespace {
 constexpr std::int64_t kLongest = 100LL * 86'400 * 1'000'000;  // microseconds, of all nodes together
 constexpr std::int64_t kLargest = std::int64_t{1} << 50;       // bytes
 constexpr std::size_t kMostNodes = std::size_t{1} << 30, kMostDependencies = std::size_t{1} << 31;
-constexpr std::uint32_t kNoArguments = 0xffffffff;
-
 }  // namespace
 
 ChakraGraphBuilder::ChakraGraphBuilder(const std::filesystem::path& path) {
@@ -94,7 +92,7 @@ void ChakraGraphBuilder::set_arguments(std::string_view values, std::string_view
                                        bool inputs) {
   if (values.empty()) return;
   ExecutionTrace& t = graph_.tensors;
-  if (node().arguments == kNoArguments) {
+  if (node().arguments == ChakraNode::kNoArguments) {
     node().arguments = static_cast<std::uint32_t>(t.nodes.size());
     t.nodes.emplace_back();
   }

@@ -33,6 +33,8 @@ enum class ChakraNodeType : std::uint8_t {
 
 // A number that is not given is -1.
 struct ChakraNode {
+  static constexpr std::uint32_t kNoArguments = 0xffffffff;
+
   std::uint64_t id = 0;
   StringId name = 0;  // here and below: in ChakraGraph::tensors.strings
   ChakraNodeType type = ChakraNodeType::invalid;
@@ -46,7 +48,7 @@ struct ChakraNode {
   std::int64_t communication = -1, message = -1;    // comm_type, comm_size
   std::int64_t source = -1, destination = -1;       // comm_src, comm_dst
   StringId group = 0, schema = 0;                   // pg_name, op_schema
-  std::uint32_t arguments = 0xffffffff;             // index into tensors.nodes; 0xffffffff = none
+  std::uint32_t arguments = kNoArguments;           // index into tensors.nodes
 };
 
 struct ChakraGraph {

@@ -18,7 +18,7 @@ namespace {
 namespace dom = simdjson::dom;
 using std::string_view;
 
-constexpr std::size_t kLargestObject = std::size_t{256} << 20, kPiece = std::size_t{64} << 10;
+constexpr std::size_t kLargestObject = std::size_t{256} << 20, kTextPiece = std::size_t{64} << 10;
 
 // Objects one behind another, as a printer leaves them.
 class Objects {
@@ -57,7 +57,7 @@ class Objects {
  private:
   int get() {
     if (used_ == buffer_.size()) {
-      buffer_.resize(kPiece);
+      buffer_.resize(kTextPiece);
       buffer_.resize(bytes_.read(buffer_.data(), buffer_.size()));
       used_ = 0;
       if (buffer_.empty()) return -1;

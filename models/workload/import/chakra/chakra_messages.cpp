@@ -14,7 +14,7 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kLargestMessage = std::size_t{512} << 20, kPiece = std::size_t{1} << 20;
+constexpr std::size_t kLargestMessage = std::size_t{512} << 20, kMessagePiece = std::size_t{1} << 20;
 
 class Messages {
  public:
@@ -28,7 +28,7 @@ class Messages {
       fail(fmt::format("is said to have {} bytes; expected at most {}", size, kLargestMessage));
     message_.clear();
     while (message_.size() < size) {  // what the file does not hold is not allocated
-      const std::size_t before = message_.size(), piece = std::min<std::size_t>(size - before, kPiece);
+      const std::size_t before = message_.size(), piece = std::min<std::size_t>(size - before, kMessagePiece);
       message_.resize(before + piece);
       const std::size_t got = bytes_.read(message_.data() + before, piece);
       if (got < piece)

@@ -7,8 +7,6 @@
 namespace memwall {
 namespace {
 
-constexpr std::uint32_t kNoArguments = 0xffffffff;
-
 // "aten::mm" of "aten::mm(1)"; the whole name if there is no number behind it.
 std::string_view without_piece(std::string_view name) {
   if (!name.ends_with(')')) return name;
@@ -51,7 +49,7 @@ class Operators {
   std::uint32_t add(std::uint32_t position) {
     const ChakraNode& n = node(position);
     ExecutionTrace& t = result_.execution;
-    ExecutionNode e = n.arguments != kNoArguments ? arguments_[n.arguments] : ExecutionNode{};
+    ExecutionNode e = n.arguments != ChakraNode::kNoArguments ? arguments_[n.arguments] : ExecutionNode{};
     e.id = static_cast<std::int64_t>(n.id);
     // Where operators are cut, ids were given anew and the callers' were not.
     const bool has_caller = !result_.pieces && n.control_count > 0;
@@ -86,7 +84,7 @@ class Operators {
     if (host != producers.rend()) {
       result_.launched_by[p] = *host;
       result_.operator_of[p] = result_.operator_of[*host];
-    } else if (node(p).arguments != kNoArguments) {
+    } else if (node(p).arguments != ChakraNode::kNoArguments) {
       result_.operator_of[p] = add(p);
     }
   }

@@ -19,7 +19,7 @@ namespace {
 
 using std::string_view;
 
-constexpr std::uint32_t kDriver = 1, kNotSaid = 0xffffffff;
+constexpr std::uint32_t kDriver = 1;
 
 // "cudaLaunchKernel_v7000" and "cudaMemcpyAsync_ptsz_v7000" are the calls of those names.
 string_view call_name(string_view name) {

@@ -15,6 +15,9 @@
 
 namespace memwall {
 
+// A number that a record leaves open.
+inline constexpr std::uint32_t kNotSaid = 0xffffffff;
+
 enum class CuptiWork : std::uint8_t { kernel, copy, memset, graph };
 
 // Something that ran on a device.

@@ -15,12 +15,12 @@ namespace {
 constexpr std::string_view kMagic = "\x89MWI\r\n\x1a\n";
 constexpr std::uint32_t kByteOrder = 0x01020304, kVersion = 1, kHeaderBytes = 32, kLongestHeader = 1 << 16;
 constexpr std::uint32_t kLongestName = 1 << 20;   // the library writes at most 16 KiB
-constexpr std::size_t kMostRecords = 0xfffffff0;  // of one kind: indices have 32 bits
+constexpr std::size_t kMostRecordsOfKind = 0xfffffff0;  // of one kind: indices have 32 bits
 constexpr std::uint32_t kRecordHeader = 8;
 
-class Reader {
+class InjectReader {
  public:
-  explicit Reader(const std::filesystem::path& path) : source_(path) { records_.path = path; }
+  explicit InjectReader(const std::filesystem::path& path) : source_(path) { records_.path = path; }
 
   CuptiRecords read() {
     read_header();
@@ -43,7 +43,7 @@ class Reader {
   }
 
  private:
-  using Store = void (Reader::*)(InjectFields);
+  using Store = void (InjectReader::*)(InjectFields);
   struct Kind {
     const char* name;
     std::uint32_t bytes;  // of the fields that are known
@@ -54,27 +54,27 @@ class Reader {
   static const Kind& kind_of(std::uint16_t number) {
     static constexpr Kind kinds[] = {{"unknown", 0, nullptr},
                                      {"string", 8, nullptr},
-                                     {"process", 32, &Reader::process},
-                                     {"clock", 24, &Reader::nothing},
-                                     {"device", 80, &Reader::device},
-                                     {"context", 16, &Reader::context},
-                                     {"stream", 16, &Reader::nothing},
-                                     {"kernel", 88, &Reader::kernel},
-                                     {"copy", 64, &Reader::copy},
-                                     {"memset", 64, &Reader::memset},
-                                     {"synchronization", 48, &Reader::synchronization},
-                                     {"event", 24, &Reader::event},
-                                     {"memory", 64, &Reader::memory},
-                                     {"pool", 64, &Reader::pool},
-                                     {"unified memory", 56, &Reader::unified},
-                                     {"call", 40, &Reader::call},
-                                     {"marker", 32, &Reader::marker},
-                                     {"external correlation", 16, &Reader::nothing},
-                                     {"overhead", 24, &Reader::overhead},
-                                     {"graph", 40, &Reader::graph},
-                                     {"refused", 16, &Reader::refused},
-                                     {"losses", 48, &Reader::losses},
-                                     {"end", 48, &Reader::end}};
+                                     {"process", 32, &InjectReader::process},
+                                     {"clock", 24, &InjectReader::nothing},
+                                     {"device", 80, &InjectReader::device},
+                                     {"context", 16, &InjectReader::context},
+                                     {"stream", 16, &InjectReader::nothing},
+                                     {"kernel", 88, &InjectReader::kernel},
+                                     {"copy", 64, &InjectReader::copy},
+                                     {"memset", 64, &InjectReader::memset},
+                                     {"synchronization", 48, &InjectReader::synchronization},
+                                     {"event", 24, &InjectReader::event},
+                                     {"memory", 64, &InjectReader::memory},
+                                     {"pool", 64, &InjectReader::pool},
+                                     {"unified memory", 56, &InjectReader::unified},
+                                     {"call", 40, &InjectReader::call},
+                                     {"marker", 32, &InjectReader::marker},
+                                     {"external correlation", 16, &InjectReader::nothing},
+                                     {"overhead", 24, &InjectReader::overhead},
+                                     {"graph", 40, &InjectReader::graph},
+                                     {"refused", 16, &InjectReader::refused},
+                                     {"losses", 48, &InjectReader::losses},
+                                     {"end", 48, &InjectReader::end}};
     return number < std::size(kinds) ? kinds[number] : kinds[0];
   }
 
@@ -168,7 +168,7 @@ class Reader {
 
   template <class Record>
   Record& add(std::vector<Record>& list) const {
-    if (list.size() >= kMostRecords) fail("found more than 4 billion records of one kind.");
+    if (list.size() >= kMostRecordsOfKind) fail("found more than 4 billion records of one kind.");
     return list.emplace_back();
   }
 
@@ -383,6 +383,6 @@ class Reader {
 
 bool is_mwi(std::string_view head) { return head.starts_with(kMagic); }
 
-CuptiRecords read_inject_records(const std::filesystem::path& path) { return Reader(path).read(); }
+CuptiRecords read_inject_records(const std::filesystem::path& path) { return InjectReader(path).read(); }
 
 }  // namespace memwall

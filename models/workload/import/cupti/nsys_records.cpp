@@ -16,12 +16,11 @@ namespace {
 using std::string_view;
 using Columns = std::vector<string_view>;
 
-constexpr std::uint32_t kNotSaid = 0xffffffff;
 constexpr std::uint32_t kNoCall = 0xfffffffe;   // of work without a correlation: no call has it
 constexpr std::int64_t kThreadBits = 0xffffff;  // a globalTid: hardware, machine, process (24 bits), thread (24 bits)
 constexpr std::int64_t kLatestNs = std::int64_t{1} << 61;
 constexpr Bytes kMostBytes = Bytes{1} << 44;
-constexpr std::size_t kMostRecords = 0x7fffffff;
+constexpr std::size_t kMostRowsOfKind = 0x7fffffff;
 constexpr std::int64_t kPushPopRange = 59, kStartEndRange = 60, kMark = 34;
 
 constexpr string_view kCalls = "CUPTI_ACTIVITY_KIND_RUNTIME", kKernels = "CUPTI_ACTIVITY_KIND_KERNEL",
@@ -39,9 +38,9 @@ std::uint8_t memory_kind(const NsysRow& row, std::size_t column) {
   return kind < 0 || kind > 6 ? std::uint8_t{0} : static_cast<std::uint8_t>(kind + 1);
 }
 
-class Reader {
+class NsysReader {
  public:
-  explicit Reader(const std::filesystem::path& path) : path_(path), database_(path) { r_.path = path; }
+  explicit NsysReader(const std::filesystem::path& path) : path_(path), database_(path) { r_.path = path; }
 
   CuptiRecords read() {
     require_export();
@@ -106,7 +105,7 @@ class Reader {
 
   template <class Record>
   Record& add(std::vector<Record>& list) const {
-    if (list.size() >= kMostRecords)
+    if (list.size() >= kMostRowsOfKind)
       throw InputError(path_.string() + ": found more than 2 billion records of a kind.");
     return list.emplace_back();
   }
@@ -394,6 +393,6 @@ class Reader {
 
 }  // namespace
 
-CuptiRecords read_nsys_records(const std::filesystem::path& path) { return Reader(path).read(); }
+CuptiRecords read_nsys_records(const std::filesystem::path& path) { return NsysReader(path).read(); }
 
 }  // namespace memwall

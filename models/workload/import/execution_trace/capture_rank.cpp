@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "models/workload/import/execution_trace/communication_node.h"
 #include "models/workload/import/timed/captured_communication.h"
 #include "models/workload/import/timed/kernel_properties.h"
 
@@ -15,7 +16,6 @@ namespace {
 using std::string_view;
 
 constexpr std::size_t kMostGroups = 65535;
-constexpr std::uint32_t kMostRanks = 1 << 20;
 
 DataType type_of(string_view name) {
   if (name.starts_with("c10::")) name.remove_prefix(5);
@@ -65,10 +65,10 @@ bool peers_of(string_view range, std::int64_t& source, std::int64_t& destination
   return true;
 }
 
-class Reader {
+class RankReader {
  public:
-  Reader(const ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace* execution,
-         const OperatorMatch* match)
+  RankReader(const ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace* execution,
+             const OperatorMatch* match)
       : t_(imported), c_(capture), execution_(execution), match_(match) {}
 
   RankCapture read() {
@@ -213,7 +213,7 @@ class Reader {
 
 RankCapture rank_of_capture(const ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace* execution,
                             const OperatorMatch* match) {
-  return Reader(imported, capture, execution, match).read();
+  return RankReader(imported, capture, execution, match).read();
 }
 
 std::vector<std::uint32_t> listed_ranks(const std::string& text) {

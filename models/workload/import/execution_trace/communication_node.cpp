@@ -12,7 +12,6 @@ namespace memwall {
 namespace {
 
 namespace dom = simdjson::dom;
-constexpr std::uint32_t kMostRanks = 1u << 20;
 
 std::int64_t number(const std::string& text) {
   std::int64_t n = -1;

@@ -17,6 +17,8 @@
 
 namespace memwall {
 
+inline constexpr std::uint32_t kMostRanks = 1u << 20;  // of a group; a larger number counts as not said
+
 struct CommunicationNode {
   std::string name;                         // "allreduce", "wait", "" if unknown
   std::int64_t number = -1;                 // of the collective, or of the one that is waited for

@@ -7,17 +7,13 @@
 #include <utility>
 
 #include "models/workload/import/execution_trace/operator_schema.h"
+#include "models/workload/import/timed/name_text.h"
 
 namespace memwall {
 namespace {
 
 using std::string_view;
 using Ids = std::unordered_set<std::int64_t>;  // storage ids; looked up and merged only
-
-string_view plain_name(string_view name) {
-  const std::size_t colon = name.rfind(':');
-  return colon == string_view::npos ? name : name.substr(colon + 1);
-}
 
 bool allocates_only(string_view plain) {
   return plain.starts_with("empty") || plain.starts_with("new_empty") || plain.starts_with("_empty") ||
@@ -163,7 +159,7 @@ void Finder::decide(std::uint32_t n) {
   const ExecutionNode& node = execution_.nodes[n];
   const std::string& name = execution_.name(node);
   if (decide_collective(n, name) || !is_operator(execution_, node)) return;
-  const string_view plain = plain_name(name);
+  const string_view plain = base_name(name);
   if (!any_on_device(execution_.inputs(node)) && !any_on_device(execution_.outputs(node))) {
     ++works_.host_operators;
     return;

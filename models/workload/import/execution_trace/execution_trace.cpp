@@ -25,7 +25,7 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 constexpr int kDeepestList = 8;
 
 // Inputs or outputs of a node: three lists of equal length.
-struct Arguments {
+struct ArgumentLists {
   dom::array values, shapes, types;
 };
 
@@ -52,9 +52,9 @@ std::string without_bare_words(std::string_view text) {
   return result;
 }
 
-class Reader {
+class ExecutionTraceReader {
  public:
-  Reader(std::string_view text, const std::filesystem::path& path) : text_(text) { trace_.path = path; }
+  ExecutionTraceReader(std::string_view text, const std::filesystem::path& path) : text_(text) { trace_.path = path; }
 
   ExecutionTrace read() &&;
 
@@ -76,8 +76,8 @@ class Reader {
   bool set_collective_attribute(std::string_view name, dom::element value, std::string_view text);
   std::int64_t number(dom::element element, std::string_view key) const;
   dom::array list(dom::element element, std::string_view key) const;
-  Arguments arguments(dom::element element, std::string_view key) const;
-  void read_arguments(const Arguments& a, bool inputs);
+  ArgumentLists arguments(dom::element element, std::string_view key) const;
+  void read_arguments(const ArgumentLists& a, bool inputs);
   std::size_t read_value(dom::element value, dom::element shape, TensorUse like, int depth);
   bool read_tensor(dom::array tuple, dom::element shape, TensorUse tensor);
   void read_shape(dom::element shape, TensorUse& tensor);
@@ -87,7 +87,7 @@ class Reader {
   ExecutionNode node_;
 };
 
-ExecutionTrace Reader::read() && {
+ExecutionTrace ExecutionTraceReader::read() && {
   dom::parser parser;
   dom::element root;
   auto error = parser.parse(text_.data(), text_.size(), true).get(root);
@@ -102,7 +102,7 @@ ExecutionTrace Reader::read() && {
   return std::move(trace_);
 }
 
-void Reader::sort_nodes() {
+void ExecutionTraceReader::sort_nodes() {
   std::vector<std::uint32_t> order(trace_.nodes.size()), place(trace_.nodes.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -120,7 +120,7 @@ void Reader::sort_nodes() {
             [](const CollectiveAttributes& a, const CollectiveAttributes& b) { return a.node < b.node; });
 }
 
-void Reader::read_top(dom::object top) {
+void ExecutionTraceReader::read_top(dom::object top) {
   if (std::string_view schema; top["schema"].get(schema) == simdjson::SUCCESS) trace_.schema = schema;
   require_schema();
   if (std::int64_t process; top["pid"].get(process) == simdjson::SUCCESS) trace_.process = process;
@@ -130,7 +130,7 @@ void Reader::read_top(dom::object top) {
 }
 
 // Schemas are numbered; a suffix ("-chakra.0.0.5") describes the graph around the nodes, not the nodes themselves.
-void Reader::require_schema() {
+void ExecutionTraceReader::require_schema() {
   static constexpr std::string_view kKnown[] = {"1.0.1", "1.0.2", "1.0.3", "1.1.0", "1.1.1"};
   if (trace_.schema.empty())
     fail(
@@ -147,7 +147,7 @@ void Reader::require_schema() {
   trace_.newer = number > std::array<unsigned, 3>{1, 1, 1};
 }
 
-void Reader::read_node(dom::element element) {
+void ExecutionTraceReader::read_node(dom::element element) {
   node_ = ExecutionNode{};
   dom::object object;
   if (element.get(object) != simdjson::SUCCESS) fail_node("it is no JSON object.");
@@ -165,7 +165,7 @@ void Reader::read_node(dom::element element) {
 }
 
 // Schema 1.0.1: every property is a field of the node.
-void Reader::read_flat(dom::object object) {
+void ExecutionTraceReader::read_flat(dom::object object) {
   for (const std::string_view key : {"rf_id", "parent", "fw_parent", "seq_id", "scope", "tid", "fw_tid", "op_schema"}) {
     dom::element field;
     if (object[key].get(field) != simdjson::SUCCESS) fail_node(fmt::format("there is no '{}'.", key));
@@ -183,7 +183,7 @@ void Reader::read_flat(dom::object object) {
 }
 
 // Schema 1.0.2 and later: a list of attributes, and arguments as objects.
-void Reader::read_attributes(dom::object object) {
+void ExecutionTraceReader::read_attributes(dom::object object) {
   dom::element field;
   if (object["ctrl_deps"].get(field) == simdjson::SUCCESS) node_.parent = number(field, "ctrl_deps");
   for (const dom::element attribute : list(object["attrs"], "attrs")) {
@@ -199,7 +199,7 @@ void Reader::read_attributes(dom::object object) {
   }
 }
 
-void Reader::set_attribute(std::string_view name, dom::element value) {
+void ExecutionTraceReader::set_attribute(std::string_view name, dom::element value) {
   static constexpr std::pair<std::string_view, std::int64_t ExecutionNode::*> kNumbers[] = {
       {"rf_id", &ExecutionNode::record_function_id},
       {"parent", &ExecutionNode::parent},
@@ -224,7 +224,7 @@ void Reader::set_attribute(std::string_view name, dom::element value) {
 }
 
 // Of record_param_comms (getCommsNodeAttrs of the observer). Sizes of splits are in the arguments too.
-bool Reader::set_collective_attribute(std::string_view name, dom::element value, std::string_view text) {
+bool ExecutionTraceReader::set_collective_attribute(std::string_view name, dom::element value, std::string_view text) {
   using Attributes = CollectiveAttributes;
   static constexpr std::pair<std::string_view, std::int64_t Attributes::*> kNumbers[] = {
       {"in_msg_nelems", &Attributes::sent},
@@ -258,20 +258,20 @@ bool Reader::set_collective_attribute(std::string_view name, dom::element value,
 }
 
 // Ids may be written as any integer type; an unsigned one above the signed range wraps, as in C++.
-std::int64_t Reader::number(dom::element element, std::string_view key) const {
+std::int64_t ExecutionTraceReader::number(dom::element element, std::string_view key) const {
   if (std::int64_t value; element.get(value) == simdjson::SUCCESS) return value;
   if (std::uint64_t value; element.get(value) == simdjson::SUCCESS) return static_cast<std::int64_t>(value);
   fail_node(fmt::format("'{}' is {}; expected a whole number.", key, quote_for_message(simdjson::to_string(element))));
 }
 
-dom::array Reader::list(dom::element element, std::string_view key) const {
+dom::array ExecutionTraceReader::list(dom::element element, std::string_view key) const {
   dom::array result;
   if (element.get(result) != simdjson::SUCCESS)
     fail_node(fmt::format("'{}' is {}; expected a list.", key, quote_for_message(simdjson::to_string(element))));
   return result;
 }
 
-Arguments Reader::arguments(dom::element element, std::string_view key) const {
+ArgumentLists ExecutionTraceReader::arguments(dom::element element, std::string_view key) const {
   std::array<dom::array, 3> lists;
   std::size_t i = 0;
   for (const std::string_view part : {"values", "shapes", "types"}) {
@@ -282,7 +282,7 @@ Arguments Reader::arguments(dom::element element, std::string_view key) const {
   return {lists[0], lists[1], lists[2]};
 }
 
-void Reader::read_arguments(const Arguments& a, bool inputs) {
+void ExecutionTraceReader::read_arguments(const ArgumentLists& a, bool inputs) {
   const std::size_t count = a.values.size();
   if (a.shapes.size() != count || a.types.size() != count)
     fail_node(fmt::format("{} {}, but {} shapes and {} types; expected equally many.", count,
@@ -316,7 +316,7 @@ void Reader::read_arguments(const Arguments& a, bool inputs) {
 }
 
 // How many tensors `value` is or holds.
-std::size_t Reader::read_value(dom::element value, dom::element shape, TensorUse like, int depth) {
+std::size_t ExecutionTraceReader::read_value(dom::element value, dom::element shape, TensorUse like, int depth) {
   dom::array elements;
   if (value.get(elements) != simdjson::SUCCESS) return 0;
   if (read_tensor(elements, shape, like)) return 1;
@@ -337,7 +337,7 @@ std::size_t Reader::read_value(dom::element value, dom::element shape, TensorUse
 }
 
 // A tensor is [tensor id, storage id, offset, elements, bytes per element, device]. False if it is not one.
-bool Reader::read_tensor(dom::array tuple, dom::element shape, TensorUse tensor) {
+bool ExecutionTraceReader::read_tensor(dom::array tuple, dom::element shape, TensorUse tensor) {
   if (tuple.size() < 6) return false;
   std::array<dom::element, 6> parts;
   std::size_t i = 0;
@@ -363,7 +363,7 @@ bool Reader::read_tensor(dom::array tuple, dom::element shape, TensorUse tensor)
   return true;
 }
 
-void Reader::read_shape(dom::element shape, TensorUse& tensor) {
+void ExecutionTraceReader::read_shape(dom::element shape, TensorUse& tensor) {
   dom::array sizes;
   tensor.first_dimension = static_cast<std::uint32_t>(trace_.dimensions.size());
   if (shape.get(sizes) != simdjson::SUCCESS) return;
@@ -380,7 +380,7 @@ void Reader::read_shape(dom::element shape, TensorUse& tensor) {
 }  // namespace
 
 ExecutionTrace parse_execution_trace(std::string_view text, const std::filesystem::path& path) {
-  return Reader(text, path).read();
+  return ExecutionTraceReader(text, path).read();
 }
 
 ExecutionTrace read_execution_trace(const std::filesystem::path& path) {

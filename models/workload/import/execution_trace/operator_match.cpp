@@ -28,7 +28,7 @@ class Names {
   std::unordered_map<std::string, std::uint32_t> numbers_;  // looked up only
 };
 
-bool is_bookkeeping(const std::string& name) { return name.starts_with("[pytorch|profiler|"); }
+bool is_profiler_bookkeeping(const std::string& name) { return name.starts_with("[pytorch|profiler|"); }
 
 // An upper bound of what two programs can have in common, without regard to order.
 std::size_t common_names(const Program& a, const Program& b, std::size_t names) {
@@ -88,7 +88,7 @@ class Matcher {
     }
     for (std::uint32_t i = 0; i < execution.nodes.size(); ++i) {
       const std::string& name = execution.name(execution.nodes[i]);
-      if (is_bookkeeping(name)) continue;
+      if (is_profiler_bookkeeping(name)) continue;
       Program& program = nodes_[execution.nodes[i].thread];
       program.index.push_back(i);
       program.name.push_back(names_.number(name));

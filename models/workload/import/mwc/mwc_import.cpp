@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostOps = 1u << 31;                         // OpId, wi
 
 // What one rank sends of a message in a ring (nccl-tests, doc/PERFORMANCE.md); `message` is the whole
 // buffer, gathered. A group of one sends nothing.
-Bytes wire_bytes(CollectiveKind kind, Bytes message, std::uint32_t ranks) {
+Bytes ring_bytes(CollectiveKind kind, Bytes message, std::uint32_t ranks) {
   if (ranks < 2 || kind == CollectiveKind::barrier) return 0;
   const double share = (ranks - 1.0) / ranks, size = static_cast<double>(message);
   switch (kind) {
@@ -231,7 +231,7 @@ void MwcImporter::collective() {
   storages_.collect_uses(r_, AccessibleStorages::both, uses_);
   Op op = launch(OpKind::collective, r_.call.empty() ? to_string(r_.collective) : r_.call);
   op.collective = r_.collective;
-  op.bytes = wire_bytes(r_.collective, std::max<Bytes>(r_.bytes, 0), r_.ranks);
+  op.bytes = ring_bytes(r_.collective, std::max<Bytes>(r_.bytes, 0), r_.ranks);
   op.group = group_index();
   if (r_.blocking) op.wait_for = WaitFor::own_op;
   ++state_of(streams_, r_.stream).collectives;

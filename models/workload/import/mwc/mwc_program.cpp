@@ -11,7 +11,7 @@ namespace memwall {
 namespace {
 
 // Sums over a whole file that later layers add up without a look: 10^19 FLOPs, 64 PiB, 11 days.
-constexpr double kMostFlops = 1e19, kMostBytes = 0x1p56, kMostPicoseconds = 1e18;
+constexpr double kMostTotalFlops = 1e19, kMostTotalBytes = 0x1p56, kMostTotalPicoseconds = 1e18;
 
 // Numbers that appear, in ascending order, become indices.
 template <typename State>
@@ -52,11 +52,11 @@ void MwcImporter::account(const Op& op) {
   flops_ += op.flops;
   bytes_ += static_cast<double>(op.bytes);
   picoseconds_ += static_cast<double>((op.duration + op.host_cost + op.host_gap).count());
-  if (flops_ > kMostFlops || bytes_ > kMostBytes || picoseconds_ > kMostPicoseconds)
-    fail(
-        fmt::format("the ops up to here have {:.3g} FLOPs, {:.3g} bytes and {:.3g} s together; expected no more than "
-                    "{:.3g}, {:.3g} and {:.3g}.",
-                    flops_, bytes_, picoseconds_ * 1e-12, kMostFlops, kMostBytes, kMostPicoseconds * 1e-12));
+  if (flops_ > kMostTotalFlops || bytes_ > kMostTotalBytes || picoseconds_ > kMostTotalPicoseconds)
+    fail(fmt::format(
+        "the ops up to here have {:.3g} FLOPs, {:.3g} bytes and {:.3g} s together; expected no more than "
+        "{:.3g}, {:.3g} and {:.3g}.",
+        flops_, bytes_, picoseconds_ * 1e-12, kMostTotalFlops, kMostTotalBytes, kMostTotalPicoseconds * 1e-12));
 }
 
 OpId MwcImporter::append(Op op) {

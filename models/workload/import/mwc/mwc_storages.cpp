@@ -9,7 +9,7 @@
 
 namespace memwall {
 namespace {
-constexpr double kMostBytes = 0x1p60;      // of all together: later layers add them up
+constexpr double kMostStorageBytes = 0x1p60;  // of all together: later layers add them up
 constexpr std::size_t kMostUses = 0xffff;  // Op::use_count
 }  // namespace
 
@@ -18,7 +18,7 @@ void MwcStorages::add(const MwcRecord& r) {
     reader_.fail(fmt::format("storage {} is described a second time; expected one record per storage.", r.storage));
   if (r.bytes == MwcRecord::kNoBytes) reader_.fail(fmt::format("storage {} has no \"bytes\".", r.storage));
   bytes_ += static_cast<double>(r.bytes);
-  if (bytes_ > kMostBytes) reader_.fail("the storages up to here have more than 2^60 bytes together.");
+  if (bytes_ > kMostStorageBytes) reader_.fail("the storages up to here have more than 2^60 bytes together.");
   const bool host = r.place == MwcPlace::host || r.place == MwcPlace::host_pinned;
   const StorageId id = builder_.add_storage(r.bytes, r.kind, host ? "host" : "hbm", r.label, r.preexisting);
   builder_.trace().storages[id].pinned = r.place == MwcPlace::host_pinned;

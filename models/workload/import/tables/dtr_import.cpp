@@ -9,6 +9,7 @@
 
 #include "models/workload/import/bytes/quote_for_message.h"
 #include "models/workload/import/tables/dtr_lines.h"
+#include "models/workload/import/tables/longest_step.h"
 #include "models/workload/import/timed/imported_step.h"
 #include "models/workload/operator_class.h"
 #include "sim/error.h"
@@ -20,9 +21,8 @@ namespace {
 using simdjson::dom::element;
 using std::string_view;
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 44;
-constexpr std::int64_t kMostNs = 86'400'000'000'000;              // of one operator: a day
-constexpr Duration kLongestStep = microseconds(864'000'000'000);  // ten days: sums must fit 63 bits
+constexpr std::int64_t kMostStorageBytes = std::int64_t{1} << 44;
+constexpr std::int64_t kMostNs = 86'400'000'000'000;  // of one operator: a day
 constexpr std::size_t kMostOps = 0x7fffffff;
 
 // A storage of the log, of which the trace knows a part.
@@ -40,9 +40,9 @@ struct Result {
   bool has_bytes = false, has_alias = false;
 };
 
-class Reader {
+class DtrReader {
  public:
-  explicit Reader(const std::filesystem::path& path) : path_(path), lines_(path) { begin_trace(); }
+  explicit DtrReader(const std::filesystem::path& path) : path_(path), lines_(path) { begin_trace(); }
 
   ImportedStep run() {
     while (const auto object = lines_.next()) read(*object);
@@ -88,7 +88,7 @@ class Reader {
     const element memory = lines_.following("the MEMORY of a CONSTANT");
     if (lines_.text(memory, "INSTRUCTION") != "MEMORY" || lines_.text(memory, "NAME") != name)
       lines_.fail(fmt::format("expected the MEMORY of constant {}.", quote_for_message(name)));
-    const Bytes bytes = lines_.number(memory, "MEMORY", 0, kMostBytes);
+    const Bytes bytes = lines_.number(memory, "MEMORY", 0, kMostStorageBytes);
     late_constants_ += ops_ > 0;
     ++constants_;
     bind(name, hold(bytes, StorageKind::parameter, name, true));
@@ -118,7 +118,7 @@ class Reader {
         lines_.fail(fmt::format("found {} of {}; expected MEMORY and ALIAS of the results of the CALL before.",
                                 quote_for_message(instruction), quote_for_message(name)));
       if (instruction == "MEMORY") {
-        result->bytes = lines_.number(said, "MEMORY", 0, kMostBytes);
+        result->bytes = lines_.number(said, "MEMORY", 0, kMostStorageBytes);
         result->has_bytes = true;
       } else {
         result->alias = lines_.number(said, "ALIAS", -1, static_cast<std::int64_t>(arguments) - 1);
@@ -187,7 +187,7 @@ class Reader {
   }
 
   void append(Op op, std::vector<Use>& uses, bool makes) {
-    if (op.bytes > kMostBytes) op.bytes = 0;
+    if (op.bytes > kMostStorageBytes) op.bytes = 0;
     if (!makes) {
       ++views_;
       op.kind = OpKind::host_work;
@@ -357,6 +357,6 @@ bool recognizes_dtr(const FileHead& head) {
   return std::find(head.members.begin(), head.members.end(), "INSTRUCTION") != head.members.end();
 }
 
-ImportedStep import_dtr(const std::filesystem::path& path, const ImportSettings&) { return Reader(path).run(); }
+ImportedStep import_dtr(const std::filesystem::path& path, const ImportSettings&) { return DtrReader(path).run(); }
 
 }  // namespace memwall

@@ -17,9 +17,9 @@
 namespace memwall {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;   // a petabyte: more is a damaged file
+constexpr std::int64_t kMostCredibleBytes = std::int64_t{1} << 50;  // a petabyte: more is a damaged file
 constexpr std::int64_t kMostCycles = std::int64_t{1} << 50;  // eleven days
-constexpr std::int64_t kMostId = (std::int64_t{1} << 31) - 1;
+constexpr std::int64_t kMostIndex = (std::int64_t{1} << 31) - 1;
 constexpr std::size_t kMostUses = 0xffff;  // Op::use_count
 
 struct Tensor {
@@ -43,7 +43,7 @@ struct Kernel {
 // 1.2 GHz = 1.2e-3 cycles per picosecond, so a cycle is 2500/3 ps; rounded to the nearest.
 Duration duration_of(std::int64_t cycles) { return picoseconds((cycles / 3) * 2500 + ((cycles % 3) * 2500 + 1) / 3); }
 
-Phase phase_of(std::string_view name) {
+Phase phase_of_kernel(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (has("Apply_Grad")) return Phase::optimizer;
   if (has("Backward") || has("MultiGredient")) return Phase::backward;  // G10 spells it so
@@ -62,7 +62,7 @@ OperatorClass class_of(std::string_view name) {
       {"MaxPool2d", OperatorClass::reduction},    {"AdaptiveAvgPool2d", OperatorClass::reduction},
       {"SoftmaxBasic", OperatorClass::reduction}, {"Concat", OperatorClass::memory},
       {"LoadData", OperatorClass::memory}};
-  if (phase_of(name) == Phase::optimizer) return OperatorClass::optimizer;
+  if (phase_of_kernel(name) == Phase::optimizer) return OperatorClass::optimizer;
   for (const auto& [layer, operator_class] : kClasses)
     if (layer == layer_of(name)) return operator_class;
   static constexpr std::string_view kElementwise[] = {"Add",  "Subtract", "Multiply", "Divide", "Power",
@@ -113,16 +113,16 @@ void Workload::read_tensors(std::string_view text) {
                {"tensor_id", "is_global_weight", "size_bytes", "offset_in_its_space", "birth_kernel", "death_kernel"});
   while (rows.next()) {
     Tensor t;
-    t.id = rows.number(0, 0, kMostId);
+    t.id = rows.number(0, 0, kMostIndex);
     t.global = rows.number(1, 0, 1) == 1;
-    t.bytes = rows.number(2, 0, kMostBytes);
+    t.bytes = rows.number(2, 0, kMostCredibleBytes);
     t.line = rows.line();
     if (t.global != rows.text(4).empty() || t.global != rows.text(5).empty())
       rows.fail(t.global ? "a global weight has a birth or death kernel; expected none."
                          : "the birth or death kernel is missing; only a global weight (is_global_weight 1) has none.");
     if (!t.global) {
-      t.birth = static_cast<std::size_t>(rows.number(4, 0, kMostId));
-      const std::int64_t death = rows.number(5, -1, kMostId);
+      t.birth = static_cast<std::size_t>(rows.number(4, 0, kMostIndex));
+      const std::int64_t death = rows.number(5, -1, kMostIndex);
       t.workspace = death == -1;
       t.death = t.workspace ? t.birth + 1 : static_cast<std::size_t>(death);
       if (t.death <= t.birth)
@@ -141,7 +141,7 @@ void Workload::read_kernels(std::string_view text) {
                {"kernel_id", "name", "exec_cycles_at_1.2GHz", "input_tensor_ids", "output_tensor_ids"});
   while (rows.next()) {
     Kernel k;
-    const std::int64_t id = rows.number(0, 0, kMostId);
+    const std::int64_t id = rows.number(0, 0, kMostIndex);
     if (static_cast<std::size_t>(id) != kernels_.size())
       rows.fail(fmt::format("kernel_id is {}; expected {}, as kernels stand in the order in which they run.", id,
                             kernels_.size()));
@@ -167,7 +167,7 @@ bool Workload::first_time(std::size_t tensor, std::size_t list) {
 std::vector<std::size_t> Workload::resolve(const CsvRows& rows, std::size_t column) {
   std::vector<std::size_t> result;
   ++lists_;
-  for (const std::int64_t id : rows.numbers(column, kMostId)) {
+  for (const std::int64_t id : rows.numbers(column, kMostIndex)) {
     const auto found = index_of_id_.find(id);
     if (found == index_of_id_.end())
       rows.fail(fmt::format("the kernel uses tensor {}, which {} does not list (it lists {} tensors).", id,
@@ -204,7 +204,7 @@ void Workload::follow_contents() {
     for (const std::size_t i : kernel.inputs) {
       Tensor& t = tensors_[i];
       require_alive(kernel, number, t);
-      if (phase_of(kernel.name) == Phase::optimizer && !t.global) t.gradient = true;
+      if (phase_of_kernel(kernel.name) == Phase::optimizer && !t.global) t.gradient = true;
       if (t.global || t.written) {
         read.push_back(i);
         continue;
@@ -243,7 +243,7 @@ void Workload::append_kernel(const Kernel& kernel) {
   StringTable& strings = builder_.trace().strings;
   Op op;
   op.kind = OpKind::kernel;
-  op.phase = phase_of(kernel.name);
+  op.phase = phase_of_kernel(kernel.name);
   op.name = strings.intern(kernel.name);
   op.operator_name = strings.intern(layer_of(kernel.name));
   op.operator_class = class_of(kernel.name);

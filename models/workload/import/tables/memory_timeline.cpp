@@ -26,7 +26,7 @@ constexpr std::int64_t kPreexisting = 1, kCreate = 2, kNewVersion = 3, kDestroy 
 constexpr std::array<string_view, 8> kCategories{"parameter",  "optimizer state", "input",           "temporary",
                                                  "activation", "gradient",        "autograd detail", "unknown"};
 constexpr std::int64_t kUnknown = 7;
-constexpr Bytes kMostBytes = Bytes{1} << 44;
+constexpr Bytes kMostRowBytes = Bytes{1} << 44;
 constexpr std::size_t kMostStorages = 0x3fffffff;
 
 StorageKind kind_of(std::int64_t category) {
@@ -40,9 +40,9 @@ struct Row {
   std::int64_t time = 0, action = 0, bytes = 0, category = 0;
 };
 
-class Reader {
+class TimelineReader {
  public:
-  explicit Reader(const std::filesystem::path& path) : path_(path), json_(path) {}
+  explicit TimelineReader(const std::filesystem::path& path) : path_(path), json_(path) {}
 
   ImportedStep run() {
     builder_.add_thread("host");
@@ -78,7 +78,7 @@ class Reader {
     if (!good || found != fields.size())
       fail(fmt::format("found {}; expected four whole numbers: [time in ns, action, bytes, category].",
                        quote_for_message(piece)));
-    if (row.bytes < -kMostBytes || row.bytes > kMostBytes)
+    if (row.bytes < -kMostRowBytes || row.bytes > kMostRowBytes)
       fail(fmt::format("{} bytes; expected at most 2^44.", row.bytes));
     return row;
   }
@@ -262,7 +262,7 @@ bool recognizes_memory_timeline(const FileHead& head) {
 }
 
 ImportedStep import_memory_timeline(const std::filesystem::path& path, const ImportSettings&) {
-  return Reader(path).run();
+  return TimelineReader(path).run();
 }
 
 }  // namespace memwall

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/workload/import/tables/longest_step.h"
 #include "models/workload/import/tables/triosim_costs.h"
 #include "models/workload/import/tables/triosim_tables.h"
 #include "models/workload/import/timed/imported_step.h"
@@ -17,9 +18,7 @@
 namespace memwall {
 namespace {
 
-constexpr Duration kLongestStep = microseconds(864'000'000'000);  // ten days: sums must fit 63 bits
-
-Phase phase_of(const std::string& stage) {
+Phase phase_of_stage(const std::string& stage) {
   if (stage == "forward") return Phase::forward;
   if (stage == "backward") return Phase::backward;
   return stage == "optimizer" ? Phase::optimizer : Phase::unknown;
@@ -92,7 +91,7 @@ class Converter {
     for (const auto* list : {&uses.reads, &uses.writes})
       for (const std::uint32_t piece : *list) {
         pieces_[piece].last = std::max(pieces_[piece].last, at);
-        pieces_[piece].for_optimizer |= phase_of(op.stage) == Phase::optimizer;
+        pieces_[piece].for_optimizer |= phase_of_stage(op.stage) == Phase::optimizer;
       }
   }
 
@@ -103,7 +102,7 @@ class Converter {
     for (std::size_t i = 0; i < std::min(written, order_of_input_.size()); ++i) {
       add_once(uses.writes, order_of_input_[i]);
       Piece& piece = pieces_[order_of_input_[i]];
-      piece.counted |= phase_of(op.stage) == Phase::forward;
+      piece.counted |= phase_of_stage(op.stage) == Phase::forward;
     }
   }
 
@@ -133,7 +132,7 @@ class Converter {
   }
 
   std::uint32_t first_seen_as_input(std::size_t at, std::uint32_t index) {
-    const Phase phase = phase_of(t_.operators[at].stage);
+    const Phase phase = phase_of_stage(t_.operators[at].stage);
     const bool older = at > 0 && tensor(index).id <= frontier_[at - 1];
     std::size_t maker = at;
     if (!tensor(index).parameter && older)
@@ -154,7 +153,7 @@ class Converter {
     piece.bytes = tensor(index).bytes;
     piece.first = piece.last = at;
     piece.tensor = index;
-    piece.made = phase_of(t_.operators[at].stage);
+    piece.made = phase_of_stage(t_.operators[at].stage);
     piece.for_optimizer = piece.made == Phase::optimizer;
     const auto id = static_cast<std::uint32_t>(pieces_.size());
     pieces_.push_back(piece);
@@ -217,7 +216,7 @@ class Converter {
     Trace& trace = builder_.trace();
     Op op;
     op.kind = OpKind::kernel;
-    op.phase = phase_of(row.stage);
+    op.phase = phase_of_stage(row.stage);
     op.stream = stream;
     op.wait_for = WaitFor::own_op;
     op.name = trace.strings.intern(row.name);

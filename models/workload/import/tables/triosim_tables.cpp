@@ -22,8 +22,8 @@ using std::string_view;
 
 constexpr std::size_t kMostText = std::size_t{1} << 30;
 constexpr std::size_t kMostDimensions = 64;                 // as PyTorch has it
-constexpr std::size_t kMostUses = 0x7fff;                   // of an operator, each way: Op::use_count
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 44;  // of one tensor
+constexpr std::size_t kMostUsesEachWay = 0x7fff;            // of an operator, each way: Op::use_count
+constexpr std::int64_t kMostTensorBytes = std::int64_t{1} << 44;  // of one tensor
 constexpr double kMostMicroseconds = 1e10;                  // of one operator: three hours
 constexpr std::int64_t kMostId = (std::int64_t{1} << 62);
 constexpr std::size_t kMostOperators = 20'000'000;
@@ -109,7 +109,7 @@ bool names_a_parameter(string_view role) {
 
 // Product of sizes in elements, refused where the bytes are too many.
 Bytes bytes_of_tensor(const Table& table, std::int64_t elements, std::int64_t element_bytes) {
-  if (element_bytes > 0 && elements > kMostBytes / element_bytes)
+  if (element_bytes > 0 && elements > kMostTensorBytes / element_bytes)
     table.fail(
         fmt::format("a tensor of {} elements of {} bytes; expected at most 2^44 bytes.", elements, element_bytes));
   return elements * element_bytes;
@@ -127,9 +127,9 @@ void read_tensors(TrioSimTables& tables, std::unordered_map<std::int64_t, std::u
     TrioSimTensor tensor;
     tensor.id = table.number(id, kMostId);
     tensor.storage = table.number(storage, kMostId);
-    table.list(shape, kMostBytes, kMostDimensions, [&](std::int64_t extent) { tensor.shape.push_back(extent); });
+    table.list(shape, kMostTensorBytes, kMostDimensions, [&](std::int64_t extent) { tensor.shape.push_back(extent); });
     tensor.element_bytes = static_cast<std::uint32_t>(table.number(element_bytes, 64));
-    tensor.bytes = bytes_of_tensor(table, table.number(elements, kMostBytes), tensor.element_bytes);
+    tensor.bytes = bytes_of_tensor(table, table.number(elements, kMostTensorBytes), tensor.element_bytes);
     const auto [found, added] = index_of.try_emplace(tensor.id, static_cast<std::uint32_t>(tables.tensors.size()));
     if (added) {
       if (tables.tensors.size() >= 0x7fffffff) table.fail("more than 2 billion tensors.");
@@ -169,8 +169,8 @@ void read_operators(TrioSimTables& tables, const std::unordered_map<std::int64_t
         list.push_back(found->second);
       };
     };
-    table.list(inputs, kMostId, kMostUses, add_to(op.inputs));
-    table.list(outputs, kMostId, kMostUses, add_to(op.outputs));
+    table.list(inputs, kMostId, kMostUsesEachWay, add_to(op.inputs));
+    table.list(outputs, kMostId, kMostUsesEachWay, add_to(op.outputs));
   }
   if (tables.operators.empty()) table.fail("there are no operators.");
 }

@@ -6,14 +6,13 @@
 #include <string_view>
 
 #include "models/workload/import/timed/kernel_properties.h"
+#include "models/workload/import/timed/name_text.h"
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
 
 using std::string_view;
-
-bool contains(string_view text, string_view part) { return text.find(part) != string_view::npos; }
 
 constexpr Bytes kStagedCopy = 64 << 10;  // larger pageable copies to the device wait for themselves
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <utility>
 
+#include "models/workload/import/timed/name_text.h"
+
 namespace memwall {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 struct CollectiveName {
   std::string_view kernel, annotation;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/workload/import/timed/name_text.h"
 #include "models/workload/import/timed/recorded_call.h"
 
 namespace memwall {
@@ -10,23 +11,13 @@ namespace {
 
 using std::string_view;
 
-constexpr double kMostElements = 9007199254740992;  // 2^53: what can be counted exactly anywhere
-
-bool contains(string_view text, string_view part) { return text.find(part) != string_view::npos; }
-
-double elements(const Shape& shape) {
-  double product = 1;
-  for (const std::int64_t extent : shape) product *= static_cast<double>(extent);
-  return product;
-}
-
 bool read_shape(simdjson::dom::array list, Shape& shape) {
   for (const simdjson::dom::element extent : list) {
     std::int64_t n = 0;
     if (extent.get(n) || n < 0) return false;
     shape.push_back(n);
   }
-  return elements(shape) < kMostElements;
+  return element_count(shape) < kMostCountable;
 }
 
 bool read_tensors(simdjson::dom::array list, RecordedArgument& argument) {
@@ -35,10 +26,10 @@ bool read_tensors(simdjson::dom::array list, RecordedArgument& argument) {
     simdjson::dom::array extents;
     Shape shape;
     if (inner.get(extents) || !read_shape(extents, shape)) return false;
-    sum += elements(shape);
+    sum += element_count(shape);
     argument.tensors.push_back(std::move(shape));
   }
-  return sum < kMostElements;
+  return sum < kMostCountable;
 }
 
 bool is_nested(simdjson::dom::array list) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/workload/flops.h"
+#include "models/workload/import/timed/name_text.h"
 #include "models/workload/import/timed/work_shape.h"
 
 namespace memwall {
@@ -13,21 +14,6 @@ namespace {
 
 using std::string_view;
 using Arguments = std::vector<RecordedArgument>;
-
-constexpr double kMostElements = 9007199254740992;  // 2^53: what can be counted exactly anywhere
-
-bool contains(string_view text, string_view part) { return text.find(part) != string_view::npos; }
-
-string_view base_name(string_view name) {
-  const std::size_t colon = name.rfind(':');
-  return colon == string_view::npos ? name : name.substr(colon + 1);
-}
-
-double elements(const Shape& shape) {
-  double product = 1;
-  for (const std::int64_t extent : shape) product *= static_cast<double>(extent);
-  return product;
-}
 
 // "[2, 2]" or "2": the numbers; empty where the text is not all numbers.
 std::vector<std::int64_t> numbers(string_view text) {
@@ -71,23 +57,23 @@ struct ConvolutionArguments {
   string_view name;
   std::size_t stride, padding, dilation, transposed;
 };
-constexpr std::size_t kNever = 99;
+constexpr std::size_t kNoPosition = 99;
 constexpr std::array<ConvolutionArguments, 8> kConvolutions{{
     {"convolution", 3, 4, 5, 6},
     {"_convolution", 3, 4, 5, 6},
     {"convolution_overrideable", 3, 4, 5, 6},
-    {"cudnn_convolution", 3, 2, 4, kNever},
-    {"miopen_convolution", 4, 3, 5, kNever},
-    {"miopen_depthwise_convolution", 4, 3, 5, kNever},
-    {"_conv_depthwise2d", 4, 5, 6, kNever},
-    {"conv_depthwise3d", 4, 5, 6, kNever},
+    {"cudnn_convolution", 3, 2, 4, kNoPosition},
+    {"miopen_convolution", 4, 3, 5, kNoPosition},
+    {"miopen_depthwise_convolution", 4, 3, 5, kNoPosition},
+    {"_conv_depthwise2d", 4, 5, 6, kNoPosition},
+    {"conv_depthwise3d", 4, 5, 6, kNoPosition},
 }};
 
 Shape convolution_result(string_view name, const Arguments& a, const Shape& input, const Shape& weight) {
   const auto known =
       std::find_if(kConvolutions.begin(), kConvolutions.end(), [&](const auto& c) { return c.name == name; });
   if (known == kConvolutions.end() || input.size() < 3 || weight.size() != input.size()) return {};
-  if (known->transposed != kNever && count_true(a, known->transposed) > 0) return {};
+  if (known->transposed != kNoPosition && count_true(a, known->transposed) > 0) return {};
   const auto stride = numbers_at(a, known->stride), padding = numbers_at(a, known->padding),
              dilation = numbers_at(a, known->dilation);
   if (stride.empty() || padding.empty() || dilation.empty()) return {};
@@ -138,8 +124,8 @@ class Completed {
     if (record_.inputs.empty()) return work;
     work.shape = work_shape(record_);
     for (const std::int64_t extent : work.shape)
-      if (extent < 0 || static_cast<double>(extent) >= kMostElements) work.shape.clear();
-    if (work.shape.size() > 1 && elements(work.shape) > 1e30) work.shape.clear();
+      if (extent < 0 || static_cast<double>(extent) >= kMostCountable) work.shape.clear();
+    if (work.shape.size() > 1 && element_count(work.shape) > 1e30) work.shape.clear();
     work.cost.flops = flops(work.shape);
     work.cost.bytes = bytes(work.shape);
     work.cost.data_type = data_type();
@@ -154,11 +140,11 @@ class Completed {
       record_.inputs.push_back({shape, {}, type.bytes, storage});
       types_.push_back(type.type);
       if (writes(a, position)) record_.writes.push_back(storage);
-      if (a.list && position == first_list_) record_.elements += static_cast<std::int64_t>(elements(shape));
+      if (a.list && position == first_list_) record_.elements += static_cast<std::int64_t>(element_count(shape));
     }
-    if (a.list && !a.tensors.empty() && first_list_ == kNever) {
+    if (a.list && !a.tensors.empty() && first_list_ == kNoPosition) {
       first_list_ = position;
-      for (const Shape& shape : a.tensors) record_.elements += static_cast<std::int64_t>(elements(shape));
+      for (const Shape& shape : a.tensors) record_.elements += static_cast<std::int64_t>(element_count(shape));
     }
   }
 
@@ -171,7 +157,7 @@ class Completed {
   bool is_backward() const { return contains(name_, "backward"); }
   const Shape& input(std::size_t i) const { return record_.inputs[i].shape; }
   void output(Shape shape) {
-    if (elements(shape) < kMostElements)
+    if (element_count(shape) < kMostCountable)
       record_.outputs.push_back({std::move(shape), {}, record_.inputs.front().element_bytes, kNoStorage});
   }
 
@@ -230,9 +216,9 @@ class Completed {
     double width = 1;
     for (const std::int64_t extent : numbers_at(call_.arguments, 1))
       width *= static_cast<double>(std::max<std::int64_t>(extent, 0));
-    if (width <= 1 && record_.inputs.size() > 1 && contains(name_, "layer_norm")) width = elements(input(1));
-    if (contains(name_, "layer_norm") && width >= 1 && width < kMostElements)
-      output({static_cast<std::int64_t>(elements(input(0)) / width)});
+    if (width <= 1 && record_.inputs.size() > 1 && contains(name_, "layer_norm")) width = element_count(input(1));
+    if (contains(name_, "layer_norm") && width >= 1 && width < kMostCountable)
+      output({static_cast<std::int64_t>(element_count(input(0)) / width)});
   }
 
   void add_reduction() {
@@ -283,7 +269,7 @@ class Completed {
   void add_elements() {
     if (in_place_ || name_.starts_with("_fused_")) return;
     if (is_backward() && record_.inputs.size() > 1) return output(input(1));
-    if (first_list_ != kNever) return output({record_.elements});
+    if (first_list_ != kNoPosition) return output({record_.elements});
     if (contains(name_, "index") || contains(name_, "gather") || call_.operator_class == OperatorClass::other)
       return void(known_ = false);
     Shape result = broadcast(record_.inputs);
@@ -320,25 +306,25 @@ class Completed {
   Bytes bytes(const Shape& shape) const {
     if (!known_) return 0;
     double sum = 0, returned = 0;
-    for (const CapturedTensor& t : record_.outputs) returned += elements(t.shape) * t.element_bytes;
+    for (const CapturedTensor& t : record_.outputs) returned += element_count(t.shape) * t.element_bytes;
     if (call_.operator_class == OperatorClass::gemm) {
       if (shape.size() != 4) return 0;
-      returned = elements({shape[0], shape[1], shape[2]}) * record_.inputs.back().element_bytes;
+      returned = element_count({shape[0], shape[1], shape[2]}) * record_.inputs.back().element_bytes;
     }
     if (call_.operator_class == OperatorClass::convolution && is_backward())
-      returned = gradients() >= 2 ? elements(input(1)) * record_.inputs[1].element_bytes : 0;
+      returned = gradients() >= 2 ? element_count(input(1)) * record_.inputs[1].element_bytes : 0;
     const bool table = call_.operator_class == OperatorClass::embedding && !is_backward();
     const bool fills = name_ == "fill_" || name_ == "zero_" || name_ == "copy_";
     for (std::size_t i = 0; i < record_.inputs.size(); ++i) {
       const CapturedTensor& t = record_.inputs[i];
       if (t.element_bytes == 0) return 0;
-      const double size = elements(t.shape) * t.element_bytes;
+      const double size = element_count(t.shape) * t.element_bytes;
       const bool written = std::find(record_.writes.begin(), record_.writes.end(), t.storage) != record_.writes.end();
       if (!(fills && i == 0)) sum += table && i == 0 ? std::min(size, returned) : size;
       if (written) sum += size;
     }
     sum += returned;
-    return sum < kMostElements ? static_cast<Bytes>(sum) : 0;
+    return sum < kMostCountable ? static_cast<Bytes>(sum) : 0;
   }
 
   DataType data_type() const {
@@ -353,7 +339,7 @@ class Completed {
   const ConvolutionResults& convolutions_;
   OperatorCall record_;
   std::vector<DataType> types_;  // of record_.inputs
-  std::size_t first_list_ = kNever;
+  std::size_t first_list_ = kNoPosition;
   bool in_place_ = false, known_ = false;  // the latter: what it returns
 };
 

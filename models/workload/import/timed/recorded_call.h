@@ -13,6 +13,15 @@
 
 namespace memwall {
 
+inline constexpr double kMostCountable = 9007199254740992;  // 2^53: what can be counted exactly anywhere
+
+// Product of extents, of which a file may list more than 64 bits can count.
+inline double element_count(const Shape& shape) {
+  double product = 1;
+  for (const std::int64_t extent : shape) product *= static_cast<double>(extent);
+  return product;
+}
+
 // The type of a tensor by the name that the profiler gives it ("float", "long int", "c10::BFloat16"); nothing for what
 // is no tensor ("Scalar", "Int", "GenericList", "").
 struct TensorType {

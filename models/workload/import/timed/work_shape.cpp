@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "models/workload/import/timed/name_text.h"
+
 namespace memwall {
 namespace {
 
@@ -19,14 +21,6 @@ std::int64_t elements(const CapturedTensor& t) { return elements_of(t.shape); }
 
 // A line may list more than 64 bits can count.
 std::int64_t sum(std::int64_t a, std::int64_t b) { return std::min(a + b, std::int64_t{1} << 60); }
-
-bool has(string_view name, string_view part) { return name.find(part) != string_view::npos; }
-
-// "add" of "aten::add".
-string_view base_name(string_view name) {
-  const std::size_t colon = name.rfind(':');
-  return colon == string_view::npos ? name : name.substr(colon + 1);
-}
 
 const CapturedTensor* at(const Tensors& tensors, std::size_t i) { return i < tensors.size() ? &tensors[i] : nullptr; }
 
@@ -82,7 +76,7 @@ Shape broadcast_product(const OperatorCall& r) {
 
 Shape gemm_shape(const OperatorCall& r, string_view name) {
   const Tensors& in = r.inputs;
-  if (has(name, "backward")) return {};  // of linear and matmul: two products in one
+  if (contains(name, "backward")) return {};  // of linear and matmul: two products in one
   if (name == "_grouped_mm" || name == "_scaled_grouped_mm") return grouped_product(r);
   if (name == "linear") return linear_product(at(in, 0), at(in, 1));
   if (name == "matmul") return broadcast_product(r);
@@ -99,7 +93,7 @@ Shape gemm_shape(const OperatorCall& r, string_view name) {
     const CapturedTensor *a = of_rank(in, first, 1), *b = of_rank(in, first + 1, 1);
     return a == nullptr || b == nullptr ? Shape{} : Shape{1, a->shape[0], b->shape[0], 1};
   }
-  const bool adds = has(name, "add");  // what is added comes first
+  const bool adds = contains(name, "add");  // what is added comes first
   return matrix_product(at(in, adds ? 1 : 0), at(in, adds ? 2 : 1));
 }
 
@@ -119,7 +113,7 @@ Shape convolution_between(const Shape& from, const Shape& to, const Shape& kerne
 }
 
 Shape convolution_shape(const OperatorCall& r, string_view name) {
-  const bool backward = has(name, "backward");
+  const bool backward = contains(name, "backward");
   const CapturedTensor* out = backward ? at(r.inputs, 0) : at(r.outputs, 0);
   const CapturedTensor* in = at(r.inputs, backward ? 1 : 0);
   const CapturedTensor* kernel = at(r.inputs, backward ? 2 : 1);
@@ -136,10 +130,10 @@ Shape convolution_shape(const OperatorCall& r, string_view name) {
 // --- attention, normalization, reductions, lookups
 
 Shape attention_shape(const OperatorCall& r, string_view name) {
-  const std::size_t first = has(name, "backward") ? 1 : 0;
+  const std::size_t first = contains(name, "backward") ? 1 : 0;
   const CapturedTensor *q = of_rank(r.inputs, first, 4), *k = of_rank(r.inputs, first + 1, 4);
   if (q == nullptr || k == nullptr) return {};
-  const bool heads_first = has(name, "scaled_dot_product");
+  const bool heads_first = contains(name, "scaled_dot_product");
   const std::size_t heads = heads_first ? 1 : 2, length = heads_first ? 2 : 1;
   return {q->shape[0],      q->shape[heads], k->shape[heads], q->shape[length],
           k->shape[length], q->shape.back(), r.causal ? 1 : 0};
@@ -151,10 +145,11 @@ Shape rows_of(std::int64_t all, std::int64_t rows) {
 }
 
 Shape normalization_shape(const OperatorCall& r, string_view name) {
-  const bool backward = has(name, "backward");
+  const bool backward = contains(name, "backward");
   const CapturedTensor* input = at(r.inputs, backward ? 1 : 0);
   if (input == nullptr) return {};
-  if (has(name, "batch_norm")) return input->shape.size() < 2 ? Shape{} : rows_of(elements(*input), input->shape[1]);
+  if (contains(name, "batch_norm"))
+    return input->shape.size() < 2 ? Shape{} : rows_of(elements(*input), input->shape[1]);
   const CapturedTensor* statistics = backward ? at(r.inputs, 2) : at(r.outputs, 1);
   return statistics == nullptr ? Shape{} : rows_of(elements(*input), elements(*statistics));
 }
@@ -167,22 +162,22 @@ Shape reduction_shape(const OperatorCall& r, string_view name) {
   }
   const CapturedTensor *in = at(r.inputs, 0), *out = at(r.outputs, 0);
   if (in == nullptr || out == nullptr) return {};
-  if (has(name, "softmax") || name.starts_with("cum") || name == "logcumsumexp") {
+  if (contains(name, "softmax") || name.starts_with("cum") || name == "logcumsumexp") {
     const std::int64_t width = r.width > 0 ? r.width : in->shape.empty() ? 1 : in->shape.back();
     return width == 0 ? Shape{} : rows_of(elements(*in), elements(*in) / width);
   }
-  if (has(name, "nll_loss")) {
-    const CapturedTensor* scores = at(r.inputs, has(name, "backward") ? 1 : 0);
+  if (contains(name, "nll_loss")) {
+    const CapturedTensor* scores = at(r.inputs, contains(name, "backward") ? 1 : 0);
     if (scores == nullptr || scores->shape.empty()) return {};
     const std::int64_t classes = scores->shape.size() == 1 ? scores->shape[0] : scores->shape[1];
     return classes == 0 ? Shape{} : Shape{elements(*scores) / classes, classes};
   }
-  if (has(name, "backward")) return rows_of(elements(*out), elements(*in));  // its results were what comes in
+  if (contains(name, "backward")) return rows_of(elements(*out), elements(*in));  // its results were what comes in
   return rows_of(elements(*in), elements(*out));
 }
 
 Shape embedding_shape(const OperatorCall& r, string_view name) {
-  const bool backward = has(name, "backward");
+  const bool backward = contains(name, "backward");
   const CapturedTensor* table = backward ? of_rank(r.outputs, 0, 2) : of_rank(r.inputs, 0, 2);
   const CapturedTensor* indices = at(r.inputs, 1);
   if (table == nullptr || indices == nullptr) return {};

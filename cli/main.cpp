@@ -16,11 +16,6 @@
 
 namespace memwall {
 
-void print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw std::runtime_error("standard output cannot be written to.");
-}
-
 namespace {
 
 enum ExitCode { kDone = 0, kInternal = 1, kUsage = 2, kDoesNotFit = 3, kUnreadable = 6 };
@@ -116,8 +111,8 @@ std::string mistake_of(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int fail(const std::string& title, const std::string& sentence, int code) {
-  fmt::print(stderr, "{}: {}\n", title, sentence);
-  if (code == kUsage) fmt::print(stderr, "Try `{} --help`.\n", title);
+  print_error("{}: {}\n", title, sentence);
+  if (code == kUsage) print_error("Try `{} --help`.\n", title);
   return code;
 }
 

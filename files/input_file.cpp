@@ -38,8 +38,10 @@ std::string kind_of(::mode_t mode) {
 fs::path readable_path(const fs::path& path, std::string_view expected) {
   struct ::stat state {};
   if (::stat(path.c_str(), &state) != 0)
-    refuse(path, errno == ENOENT ? "there is no such file" : std::string("the file cannot be opened (") +
-                                                                 std::strerror(errno) + ")", expected);
+    refuse(path,
+           errno == ENOENT ? "there is no such file"
+                           : std::string("the file cannot be opened (") + std::strerror(errno) + ")",
+           expected);
   if (!S_ISREG(state.st_mode) && !S_ISFIFO(state.st_mode)) refuse(path, kind_of(state.st_mode), expected);
   if (S_ISFIFO(state.st_mode)) {
     std::string why_not;

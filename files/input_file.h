@@ -1,8 +1,8 @@
 // A file that a person named to be read, looked at before anything reads it.
 //
 // Readers seek, ask for the size, and open a file several times: to tell its kind, to read it, to sum it up. A pipe
-// (`memwall import <(ssh host cat x.json)`, a FIFO, /dev/stdin) gives its bytes once. So what comes through one is kept,
-// for the life of the program, in an unnamed file of the temporary folder, and that file is what readers open.
+// (`memwall import <(ssh host cat x.json)`, a FIFO, /dev/stdin) gives its bytes once. So what comes through one is
+// kept, for the life of the program, in an unnamed file of the temporary folder, and that file is what readers open.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@
 
 namespace memwall {
 
-inline constexpr std::uint64_t kLargestPipe = std::uint64_t{4} << 30;    // bytes
-inline constexpr std::chrono::seconds kLongestSilence{5};                 // of a FIFO, before its first byte
+inline constexpr std::uint64_t kLargestPipe = std::uint64_t{4} << 30;  // bytes
+inline constexpr std::chrono::seconds kLongestSilence{5};              // of a FIFO, before its first byte
 
 // The path to open for `path`: itself, or that of the kept content of a pipe, which lives as long as the program.
 //

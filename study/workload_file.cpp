@@ -9,8 +9,6 @@
 #include <optional>
 
 #include "files/input_file.h"
-#include "study/generated_step.h"
-#include "study/measured_machine.h"
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
 #include "models/workload/generate/configuration/workload_file.h"
@@ -21,6 +19,8 @@
 #include "models/workload/import/trace_coverage.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
+#include "study/generated_step.h"
+#include "study/measured_machine.h"
 #include "traces/run/file/run_file.h"
 #include "traces/trace/trace_file.h"
 

@@ -11,9 +11,9 @@
 #include <ostream>
 
 #include "cli/output_file.h"
-#include "cli/terminal.h"
 #include "cli/print/schedule_tables.h"
 #include "cli/print/table_cells.h"
+#include "cli/terminal.h"
 #include "models/hw/kernel_cost.h"
 #include "models/hw/machine_file.h"
 #include "sim/error.h"

@@ -54,7 +54,7 @@ int calibrate_results(const Options& o) {
   }
   print(report);
   print_error("Wrote {}: try `memwall machines show {}`.\n", o.output,
-             o.output.find('/') == std::string::npos ? "./" + o.output : o.output);
+              o.output.find('/') == std::string::npos ? "./" + o.output : o.output);
   return 0;
 }
 

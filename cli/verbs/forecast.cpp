@@ -148,8 +148,7 @@ int forecast_sharing(const Options& o, Format format, const std::optional<Machin
   tables.push_back(notes_of(notes));
   print(to_text(tables, format));
   if (report.some_way_fits) return 0;
-  print_error("memwall forecast: no way of sharing {} lets all {} jobs run.\n", human_bytes(capacity),
-             jobs.size());
+  print_error("memwall forecast: no way of sharing {} lets all {} jobs run.\n", human_bytes(capacity), jobs.size());
   return 3;
 }
 

@@ -72,7 +72,7 @@ int check_machines(const Options& o, Format format) {
     for (const ComponentCheck& c : checks.back().components) {
       if (c.rows.held_out || c.within()) continue;
       print_error("memwall machines: {}, {}: median residual {:.1f} %, more than {:.1f} %\n", name, c.rows.name,
-                 100 * c.median, 100 * c.rows.limit);
+                  100 * c.median, 100 * c.rows.limit);
       code = kOutside;
     }
   }

@@ -43,8 +43,7 @@ ValidationSettings settings_of(const Options& o) {
 
 int verdict(const std::vector<ValidationRow>& rows) {
   const std::vector<std::string> sentences = outside_sentences(rows);
-  for (const std::string& sentence : sentences)
-    print_error("memwall validate: outside its tolerance: {}\n", sentence);
+  for (const std::string& sentence : sentences) print_error("memwall validate: outside its tolerance: {}\n", sentence);
   return sentences.empty() ? 0 : kOutside;
 }
 

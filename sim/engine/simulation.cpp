@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "sim/memory/arena_plan.h"
 #include "sim/engine/engine.h"
 #include "sim/error.h"
 #include "sim/machine/rank_machine.h"
+#include "sim/memory/arena_plan.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/time_check.h"
 #include "sim/word_of.h"

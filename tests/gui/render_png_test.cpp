@@ -82,10 +82,10 @@ TEST_F(RenderPng, TwiceTheSameCommandGivesTheSameBytes) {
 
 TEST_F(RenderPng, APdfIsTheSameInEveryTimeZoneAndItsPlacesAreRight) {
   for (const char* zone : {"UTC0", "Asia/Tokyo", "JST-9"}) {
-    const CommandOutcome o = run_command("unset QT_QPA_PLATFORM DISPLAY WAYLAND_DISPLAY; TZ=" + std::string(zone) +
-                                             " '" MEMWALL_PROGRAM "' render run.h5 -o " + std::string(zone).substr(0, 3) +
-                                             ".pdf",
-                                         folder_.path());
+    const CommandOutcome o =
+        run_command("unset QT_QPA_PLATFORM DISPLAY WAYLAND_DISPLAY; TZ=" + std::string(zone) +
+                        " '" MEMWALL_PROGRAM "' render run.h5 -o " + std::string(zone).substr(0, 3) + ".pdf",
+                    folder_.path());
     EXPECT_EQ(o.code, 0) << o.err;
   }
   const std::string pdf = bytes("UTC.pdf");

@@ -54,7 +54,8 @@ TEST_F(InputFiles, EveryVerbNamesWhatIsNoFile) {
       const CommandOutcome o = shell(line);
       EXPECT_TRUE(o.code == 6 || o.code == 2) << line << ": " << o.code << "\n" << o.err;
       EXPECT_EQ(o.out, "") << line;
-      if (verb != "generate FILE.textproto") EXPECT_NE(o.err.find(kind.found), std::string::npos) << line << "\n" << o.err;
+      if (verb != "generate FILE.textproto")
+        EXPECT_NE(o.err.find(kind.found), std::string::npos) << line << "\n" << o.err;
     }
 }
 
@@ -72,7 +73,10 @@ TEST_F(InputFiles, PipesAreReadAsFilesAre) {
   EXPECT_EQ(shell("cat '" + kSample + "' | memwall run /dev/stdin -o run.h5").code, 0);
   EXPECT_EQ(shell("cat run.h5 | memwall export /dev/stdin --to csv").out, shell("memwall export run.h5 --to csv").out);
   EXPECT_EQ(shell("memwall machines show a100-sxm-40gb >/dev/null; cat '" MEMWALL_SOURCE
-                  "/models/hw/machines/t4.textproto' | memwall run '" + kSample + "' --machine /dev/stdin").code, 0);
+                  "/models/hw/machines/t4.textproto' | memwall run '" +
+                  kSample + "' --machine /dev/stdin")
+                .code,
+            0);
   EXPECT_EQ(shell("cat run.h5 | memwall forecast /dev/stdin").code, shell("memwall forecast run.h5").code);
 }
 
@@ -92,9 +96,10 @@ TEST_F(InputFiles, NamesNeverCommandATerminal) {
   write_content(folder_ / "\x1b[2J.json", capture.substr(0, 1000));
   ASSERT_EQ(shell("memwall run evil.json --machine h100-sxm-80gb -o run.h5").code, 0);
   for (const char* line :
-       {"memwall inspect evil.json", "memwall import evil.json --explain", "memwall run evil.json --machine h100-sxm-80gb",
-        "memwall run evil.json --machine h100-sxm-80gb --format json", "memwall export run.h5 --to csv -o -",
-        "memwall export run.h5 --to chrome -o -", "memwall export run.h5 --to json -o -", "memwall render run.h5 -o -.svg; cat ./-.svg",
+       {"memwall inspect evil.json", "memwall import evil.json --explain",
+        "memwall run evil.json --machine h100-sxm-80gb", "memwall run evil.json --machine h100-sxm-80gb --format json",
+        "memwall export run.h5 --to csv -o -", "memwall export run.h5 --to chrome -o -",
+        "memwall export run.h5 --to json -o -", "memwall render run.h5 -o -.svg; cat ./-.svg",
         "memwall compare run.h5 run.h5 --format csv", "memwall schedule evil.json --machine h100-sxm-80gb -o -",
         "memwall inspect \"$(printf '\\033[2J.json')\"", "memwall \"$(printf '\\033[2J')\"",
         "memwall roofline evil.json --machine h100-sxm-80gb"}) {

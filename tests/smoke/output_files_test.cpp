@@ -31,16 +31,18 @@ class OutputFiles : public ::testing::Test {
 TEST_F(OutputFiles, AFullDiskIsASentenceAndTheOldFileStays) {
   ASSERT_EQ(shell(memwall("run '" + kSample + "' -o run.h5")).code, 0);
   for (const std::string& verb :
-       {"run '" + kSample + "' -o out", "run '" + kSample + "' --steps 20 -o out", std::string("export run.h5 --to csv -o out"),
-        std::string("export run.h5 --to perfetto -o out"), std::string("render run.h5 -o out.svg"),
-        "schedule '" + kSample + "' -o out", std::string("generate gpt2 -o out.mwt")}) {
+       {"run '" + kSample + "' -o out", "run '" + kSample + "' --steps 20 -o out",
+        std::string("export run.h5 --to csv -o out"), std::string("export run.h5 --to perfetto -o out"),
+        std::string("render run.h5 -o out.svg"), "schedule '" + kSample + "' -o out",
+        std::string("generate gpt2 -o out.mwt")}) {
     const std::string target = verb.substr(verb.rfind(' ') + 1);
     write_content(folder_ / target, "old");
     const auto before = names_in(folder_);
     for (const char* blocks : {"0", "1", "40"}) {
       const CommandOutcome o = shell("ulimit -f " + std::string(blocks) + "; exec" + memwall(verb) + " | cat >&2");
       EXPECT_NE(o.err.find(target + ": the file cannot be written (File too large)."), std::string::npos)
-          << verb << "\n" << o.err;
+          << verb << "\n"
+          << o.err;
       EXPECT_EQ(content_of(folder_ / target), "old") << verb;
       EXPECT_EQ(names_in(folder_), before) << verb;
     }

@@ -107,9 +107,7 @@ class DirectFile::Implementation {
     (void)settings;
 #endif
   }
-  void remove() {
-    name_.reset();
-  }
+  void remove() { name_.reset(); }
 
   fs::path path_;
   FileDescriptor file_;

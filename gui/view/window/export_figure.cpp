@@ -12,6 +12,7 @@
 #include "gui/paint/figure_painter.h"
 #include "gui/view/window/exit_code.h"
 #include "sim/error.h"
+#include "sim/presentable.h"
 #include "traces/figure/figure_stream.h"
 #include "traces/figure/svg.h"
 
@@ -79,7 +80,7 @@ int export_main(const std::vector<std::string>& arguments) {
   char* names[] = {name.data(), nullptr};
   const QGuiApplication application(count, names);
   const auto fail = [](const std::exception& error, int code) {
-    fmt::print(stderr, "memwall-viewer --export: {}\n", error.what());
+    fmt::print(stderr, "memwall-viewer --export: {}\n", presentable(error.what()));
     return code;
   };
   try {

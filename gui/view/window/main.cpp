@@ -12,6 +12,7 @@
 #include "gui/view/window/main_window.h"
 #include "gui/view/window/window_picture.h"
 #include "sim/error.h"
+#include "sim/presentable.h"
 
 namespace {
 
@@ -33,7 +34,7 @@ int picture_of(const QCommandLineParser& parser) {
                                 parser.value("op"),      parser.values("press")};
     return write_window_picture(picture, parser.positionalArguments());
   } catch (const memwall::UsageError& error) {
-    std::fprintf(stderr, "memwall-viewer: %s\n", error.what());
+    std::fprintf(stderr, "memwall-viewer: %s\n", memwall::presentable(error.what()).c_str());
     return 2;
   }
 }

@@ -14,6 +14,7 @@
 #include "gui/view/window/exit_code.h"
 #include "gui/view/window/main_window.h"
 #include "sim/error.h"
+#include "sim/presentable.h"
 
 namespace memwall::gui {
 namespace {
@@ -22,7 +23,7 @@ constexpr int kPanelDelay = 300;  // milliseconds, more than the panels'
 constexpr int kLargest = 10'000;  // pixels: a picture of more than that is a slip of the keyboard
 
 int tell(const QString& sentence, ExitCode code) {
-  std::fprintf(stderr, "memwall-viewer: %s\n", sentence.toUtf8().constData());
+  std::fprintf(stderr, "memwall-viewer: %s\n", presentable(sentence.toStdString()).c_str());
   return code;
 }
 

@@ -146,8 +146,7 @@ TEST_P(FileWriterOf, AFullDiskIsASentence) {
   EXPECT_EQ(names_in(folder_), std::set<std::string>{"a"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, FileWriterOf,
-                         ::testing::Values(PartialFile::unnamed_if_possible, PartialFile::named));
+INSTANTIATE_TEST_SUITE_P(Both, FileWriterOf, ::testing::Values(PartialFile::unnamed_if_possible, PartialFile::named));
 
 TEST(FileWriter, RefusesWhatIsNoOrdinaryFile) {
   const ScratchFolder folder;

@@ -39,11 +39,14 @@ TEST(InputFile, AnOrdinaryFileIsItself) {
 
 TEST(InputFile, WhatIsNoFileIsNamed) {
   const ScratchFolder folder;
-  const auto sentence = [&](const std::filesystem::path& path) { return refusal([&] { readable_path(path, "a trace"); }); };
+  const auto sentence = [&](const std::filesystem::path& path) {
+    return refusal([&] { readable_path(path, "a trace"); });
+  };
   EXPECT_EQ(sentence(folder / "absent"), (folder / "absent").string() + ": there is no such file; expected a trace.");
   EXPECT_EQ(sentence(folder.path()), folder.path().string() + ": this is a folder; expected a trace.");
   EXPECT_EQ(sentence("/dev/zero"), "/dev/zero: this is a device; expected a trace.");
-  EXPECT_EQ(sentence("/proc/self/mem"), "/proc/self/mem: the file cannot be read (Input/output error); expected a trace.");
+  EXPECT_EQ(sentence("/proc/self/mem"),
+            "/proc/self/mem: the file cannot be read (Input/output error); expected a trace.");
   write_content(folder / "a", "text");
   EXPECT_NE(sentence(folder / "a" / "b").find("the file cannot be opened (Not a directory)"), std::string::npos);
   sockaddr_un address{};

@@ -158,8 +158,8 @@ bool from_cell(std::int64_t cell, T& value) {
   return true;
 }
 
-// Times, sizes and rates are not negative, and numbers are numbers: a file with right checksums may still have been made
-// by somebody else. But latencies and gaps, counted from the end of something, may lie before it.
+// Times, sizes and rates are not negative, and numbers are numbers: a file with right checksums may still have been
+// made by somebody else. But latencies and gaps, counted from the end of something, may lie before it.
 inline bool may_be_negative(const std::string& column) {
   if (column == "return_delay_ps" || column == "host.synchronize_return_ps") return true;
   for (const char* constant : {"latency_ps", "stream_gap_ps", "graph_gap_ps"})

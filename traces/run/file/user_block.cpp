@@ -47,9 +47,9 @@ std::uint64_t piece_bytes_for(std::uint64_t length) {
   return piece;
 }
 
-// Of the HDF5 part; shorter than expected if the file ends early. `read(offset, to, size)` gives how many bytes it read.
-// At most 1 MiB is in memory at a time where a piece is that small; larger pieces belong to files that are themselves
-// hundreds of times larger.
+// Of the HDF5 part; shorter than expected if the file ends early. `read(offset, to, size)` gives how many bytes it
+// read. At most 1 MiB is in memory at a time where a piece is that small; larger pieces belong to files that are
+// themselves hundreds of times larger.
 template <class Read>
 std::vector<std::uint64_t> piece_checksums(std::uint64_t length, std::uint64_t piece, Read read) {
   std::vector<std::uint64_t> sums;
@@ -106,10 +106,8 @@ void check_block(const Block& block, const std::filesystem::path& path, std::uin
 void write_user_block(FileWriter& file) {
   const std::uint64_t length = file.size() - kUserBlockBytes;
   const std::uint64_t piece = piece_bytes_for(length);
-  const std::vector<std::uint64_t> sums =
-      piece_checksums(length, piece, [&](std::uint64_t offset, char* to, std::size_t size) {
-        return file.read_at(offset, to, size);
-      });
+  const std::vector<std::uint64_t> sums = piece_checksums(
+      length, piece, [&](std::uint64_t offset, char* to, std::size_t size) { return file.read_at(offset, to, size); });
   Block block{};
   std::memcpy(block.data(), kMagic, 16);
   put<std::uint32_t>(block, 16, kRunFormatVersion);
@@ -149,12 +147,11 @@ std::uint64_t verify_checksums(const std::filesystem::path& path) {
   const UserBlock user_block = read_user_block(path);
   std::ifstream in(readable_path(path), std::ios::binary);
   in.seekg(static_cast<std::streamoff>(kUserBlockBytes));
-  const std::vector<std::uint64_t> sums =
-      piece_checksums(user_block.length - kUserBlockBytes, user_block.piece_bytes,
-                      [&](std::uint64_t, char* to, std::size_t size) {
-                        in.read(to, static_cast<std::streamsize>(size));  // one after the other
-                        return static_cast<std::size_t>(in.gcount());
-                      });
+  const std::vector<std::uint64_t> sums = piece_checksums(
+      user_block.length - kUserBlockBytes, user_block.piece_bytes, [&](std::uint64_t, char* to, std::size_t size) {
+        in.read(to, static_cast<std::streamsize>(size));  // one after the other
+        return static_cast<std::size_t>(in.gcount());
+      });
   if (sums.size() != user_block.sums.size()) refuse(path, "it cannot be read to its end.");
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] != user_block.sums[i]) refuse(path, damaged_piece(user_block, i));

@@ -10,6 +10,7 @@
 
 #include "files/temporary_name.h"
 #include "sim/error.h"
+#include "sim/presentable.h"
 #include "validate/measurement/flags.h"
 #include "validate/replay/cuda_backend.h"
 #include "validate/replay/execution.h"
@@ -135,7 +136,7 @@ int run(const Flags& flags) {
 }
 
 int complain(const std::exception& error, ExitCode code) {
-  std::fprintf(stderr, "memwall-replay: %s\n", error.what());
+  std::fprintf(stderr, "memwall-replay: %s\n", presentable(error.what()).c_str());
   return code;
 }
 

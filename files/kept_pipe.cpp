@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct KeptPipe {
+  fs::path path;  // numbers of removed files are given again
   ::dev_t device;
   ::ino_t inode;
   FileDescriptor content;
@@ -102,7 +103,7 @@ fs::path kept_pipe(const fs::path& path, std::string& why_not) {
     return {};
   }
   for (const KeptPipe& kept : pipes)
-    if (kept.device == state.st_dev && kept.inode == state.st_ino) return path_of(kept.content);
+    if (kept.path == path && kept.device == state.st_dev && kept.inode == state.st_ino) return path_of(kept.content);
   FileDescriptor content = unnamed_temporary_file();
   if (!content) {
     why_not = std::string("what comes through this pipe cannot be kept in the temporary folder (") +
@@ -111,7 +112,7 @@ fs::path kept_pipe(const fs::path& path, std::string& why_not) {
   }
   why_not = copy_pipe(pipe.number(), has_a_name(path), content.number());
   if (!why_not.empty()) return {};
-  pipes.push_back({state.st_dev, state.st_ino, std::move(content)});
+  pipes.push_back({path, state.st_dev, state.st_ino, std::move(content)});
   return path_of(pipes.back().content);
 }
 

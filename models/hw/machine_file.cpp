@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
 
+#include "files/input_file.h"
 #include "models/hw/machine_durations.h"
 #include "models/hw/machine_parts.h"
 #include "models/hw/machine_strings.h"
@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::string_view kSuffix = ".textproto";
-constexpr std::uintmax_t kLargestFile = 1 << 20;  // a machine file is a few kilobytes
+constexpr std::size_t kLargestFile = 1 << 20;  // a machine file is a few kilobytes
 
 template <class Schema>
 void read_tier(const Schema& from, Tier& tier) {
@@ -245,19 +245,7 @@ fs::path find_file(const std::string& name_or_path) {
   return file_of_machine(name_or_path);
 }
 
-std::string read_machine_file(const fs::path& path) {
-  std::error_code error;
-  const auto bytes = fs::file_size(path, error);
-  if (error) throw InputError(fmt::format("{}: the machine file cannot be read ({}).", path.string(), error.message()));
-  if (bytes > kLargestFile)
-    throw InputError(fmt::format("{}: {} bytes are too many for a machine file; expected at most {}.", path.string(),
-                                 bytes, kLargestFile));
-  std::ifstream stream(path, std::ios::binary);
-  std::string content(static_cast<std::size_t>(bytes), '\0');
-  if (!stream.read(content.data(), static_cast<std::streamsize>(bytes)))
-    throw InputError(fmt::format("{}: the machine file cannot be read.", path.string()));
-  return content;
-}
+std::string read_machine_file(const fs::path& path) { return content_of_file(path, kLargestFile, "a machine file"); }
 
 // The machine under the name that finds it: a copied file may still have another's inside.
 Machine load_named(const std::string& name) {

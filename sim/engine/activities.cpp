@@ -3,11 +3,26 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <string>
+
+#include "sim/error.h"
 
 namespace memwall {
 namespace {
 // Loads that differ by less than this share are rounding, not contention.
 constexpr double kSlack = 1e-9;
+
+// Contention has made an activity so slow that its end is no instant any more.
+[[noreturn]] void refuse_end(double speed) {
+  throw UsageError("The run would last longer than 53 days (4.61e6 s, counted in picoseconds): work is slowed to " +
+                   std::to_string(speed) +
+                   " of its speed by what shares its links; expected a machine whose links carry the step in less.");
+}
+
+Time end_of(Time now, double picoseconds, double speed) {
+  if (!(picoseconds < static_cast<double>((kLongestTime - now).count()))) refuse_end(speed);
+  return now + Duration(static_cast<std::int64_t>(picoseconds));
+}
 }  // namespace
 
 Activities::Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs, EventQueue& queue,
@@ -61,8 +76,8 @@ ActivityId Activities::start(Time now, const ActivitySpec& spec) {
     }
   }
   a.speed = a.on_multiprocessors ? multiprocessor_share_[a.rank] : 1;
-  a.end = now + (a.speed == 1 ? spec.duration
-                              : Duration(std::llround(static_cast<double>(spec.duration.count()) / a.speed)));
+  const double slowed = static_cast<double>(spec.duration.count()) / a.speed;
+  a.end = a.speed == 1 ? now + spec.duration : end_of(now, std::round(slowed), a.speed);
   queue_.push(a.end, end_kind_, id);
   return id;
 }
@@ -141,7 +156,7 @@ void Activities::set_speed(Time now, ActivityId id, double speed) {
   a.speed = speed;
   // A flow that a saturated link leaves nothing would never end; the solver gives every flow a positive rate.
   assert(speed > 0);
-  a.end = now + Duration(static_cast<std::int64_t>(std::ceil(static_cast<double>(a.remaining.count()) / speed)));
+  a.end = end_of(now, std::ceil(static_cast<double>(a.remaining.count()) / speed), speed);
   queue_.push(a.end, end_kind_, id);
   if (observer_)
     for (std::uint32_t i = 0; i < a.link_count; ++i) report(now, a.links[i]);

@@ -224,8 +224,8 @@ TEST(TraceFile, SaysWhyAFileIsNoTrace) {
     write_content(folder / "bad.mwt", bytes);
     return error_of(folder / "bad.mwt");
   };
-  EXPECT_PRED2(contains, error_of(folder / "absent.mwt"), "absent.mwt' is not a file that can be read.");
-  EXPECT_PRED2(contains, error_of(folder.path()), "is not a file that can be read.");
+  EXPECT_PRED2(contains, error_of(folder / "absent.mwt"), "absent.mwt: there is no such file; expected a trace file.");
+  EXPECT_PRED2(contains, error_of(folder.path()), "this is a folder; expected a trace file.");
   EXPECT_PRED2(contains, error_with(""), "does not start with memwall's mark");
   EXPECT_PRED2(contains, error_with("{\"schemaVersion\": 1, \"traceEvents\": []}"),
                "does not start with memwall's mark");

@@ -1,6 +1,6 @@
 # Libraries that are linked as archives where the system has these. A program loads every shared library that it names, and
 # all that those name, each time it starts: of HDF5 as Debian builds it forty, down to curl and Kerberos, for reading files
-# from the web. That took 4 of the 10 ms of `memwall --version`, and Protobuf 1.
+# from the web. That took 4 of the 10 ms of `memwall --version`; Protobuf and SQLite took 1 together.
 include(CheckCSourceCompiles)
 include(CheckCXXSourceCompiles)
 include(CMakePushCheckState)
@@ -39,18 +39,27 @@ if(MEMWALL_HDF5_ARCHIVE AND MEMWALL_SZIP_ARCHIVE AND MEMWALL_AEC_ARCHIVE)
   endif()
 endif()
 
-memwall_find_archive(MEMWALL_PROTOBUF_ARCHIVE libprotobuf.a ${Protobuf_LIBRARIES})
-if(MEMWALL_PROTOBUF_ARCHIVE)
-  cmake_push_check_state(RESET)
-  set(CMAKE_REQUIRED_INCLUDES ${Protobuf_INCLUDE_DIRS})
-  set(CMAKE_REQUIRED_LIBRARIES ${MEMWALL_PROTOBUF_ARCHIVE} ZLIB::ZLIB Threads::Threads)
-  check_cxx_source_compiles("#include <google/protobuf/text_format.h>
-    int main() { return google::protobuf::TextFormat::Parser().ParseFromString(\"\", nullptr); }"
-    MEMWALL_PROTOBUF_LINKS_AS_ARCHIVE)
-  cmake_pop_check_state()
-  if(MEMWALL_PROTOBUF_LINKS_AS_ARCHIVE)
-    set_target_properties(protobuf::libprotobuf PROPERTIES IMPORTED_LOCATION ${MEMWALL_PROTOBUF_ARCHIVE} IMPORTED_LOCATION_RELEASE
-      ${MEMWALL_PROTOBUF_ARCHIVE})
-    set_property(TARGET protobuf::libprotobuf APPEND PROPERTY INTERFACE_LINK_LIBRARIES ZLIB::ZLIB Threads::Threads)
+# Lets `target`, a library that was found, stand for its archive with the libraries that follow, where `program` links with
+# that.
+function(memwall_link_as_archive target variable archive program)
+  get_target_property(shared ${target} IMPORTED_LOCATION)
+  memwall_find_archive(${variable}_ARCHIVE ${archive} ${shared})
+  if(NOT ${variable}_ARCHIVE)
+    return()
   endif()
-endif()
+  cmake_push_check_state(RESET)
+  get_target_property(CMAKE_REQUIRED_INCLUDES ${target} INTERFACE_INCLUDE_DIRECTORIES)
+  set(CMAKE_REQUIRED_LIBRARIES ${${variable}_ARCHIVE} ${ARGN})
+  check_cxx_source_compiles("${program}" ${variable}_LINKS_AS_ARCHIVE)
+  cmake_pop_check_state()
+  if(${variable}_LINKS_AS_ARCHIVE)
+    set_target_properties(${target} PROPERTIES IMPORTED_LOCATION ${${variable}_ARCHIVE} IMPORTED_LOCATION_RELEASE
+      ${${variable}_ARCHIVE})
+    set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${ARGN})
+  endif()
+endfunction()
+
+memwall_link_as_archive(protobuf::libprotobuf MEMWALL_PROTOBUF libprotobuf.a "#include <google/protobuf/text_format.h>
+  int main() { return google::protobuf::TextFormat::Parser().ParseFromString(\"\", nullptr); }" ZLIB::ZLIB Threads::Threads)
+memwall_link_as_archive(SQLite::SQLite3 MEMWALL_SQLITE libsqlite3.a "#include <sqlite3.h>
+  int main() { return sqlite3_open(\"\", nullptr); }" ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS} m)

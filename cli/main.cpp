@@ -12,14 +12,10 @@
 #include "cli/large_arrays.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
+#include "files/temporary_name.h"
 #include "sim/error.h"
 
 namespace memwall {
-
-void print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw std::runtime_error("standard output cannot be written to.");
-}
 
 namespace {
 
@@ -116,8 +112,8 @@ std::string mistake_of(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int fail(const std::string& title, const std::string& sentence, int code) {
-  fmt::print(stderr, "{}: {}\n", title, sentence);
-  if (code == kUsage) fmt::print(stderr, "Try `{} --help`.\n", title);
+  print_error("{}: {}\n", title, sentence);
+  if (code == kUsage) print_error("Try `{} --help`.\n", title);
   return code;
 }
 
@@ -175,5 +171,6 @@ int run_program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   memwall::keep_freed_memory();
+  memwall::prepare_program();
   return memwall::run_program(argc, argv);
 }

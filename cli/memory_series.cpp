@@ -141,12 +141,7 @@ JobMemory of_snapshot(const fs::path& path, std::size_t period, std::optional<in
 }  // namespace
 
 JobMemory read_job_memory(const fs::path& path, std::size_t period, std::optional<int> device) {
-  std::error_code error;
-  if (!fs::exists(path, error) || fs::is_directory(path, error))
-    throw InputError(
-        fmt::format("{}: there is no such file; expected a memory snapshot (.pickle), a run (.h5) or a log "
-                    "of samples (.csv).",
-                    path.string()));
+  readable_path(path, "a memory snapshot (.pickle), a run (.h5) or a log of samples (.csv)");
   if (is_run_file(path)) return of_run(path, period);
   if (is_pickle(path)) return of_snapshot(path, period, device);
   if (is_sample_log(path)) return of_samples(path, period);

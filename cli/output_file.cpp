@@ -1,28 +1,16 @@
 #include "cli/output_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
+#include <stdexcept>
 
+#include "files/output_stream.h"
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
-
 namespace fs = std::filesystem;
-
-[[noreturn]] void refuse(const fs::path& temporary, const std::string& path, const std::string& reason) {
-  std::error_code ignored;
-  fs::remove(temporary, ignored);
-  throw UsageError(fmt::format("{}: the file cannot be written ({}).", path, reason));
-}
-
-}  // namespace
 
 void require_harmless(const std::string& path, const std::vector<fs::path>& inputs) {
   if (path.empty() || path == "-") return;
@@ -43,23 +31,11 @@ void write_output(const std::string& path, const std::function<void(std::ostream
     if (!std::cout.flush()) throw std::runtime_error("standard output cannot be written to.");
     return;
   }
-  // With the process's number, so that no other file, nor another run's, is in the way.
-  const fs::path temporary = fmt::format("{}.partial-{}", path, ::getpid());
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  if (!file) refuse(temporary, path, std::strerror(errno));
-  try {
-    write(file);
-  } catch (...) {
-    std::error_code ignored;
-    file.close();
-    fs::remove(temporary, ignored);
-    throw;
-  }
-  file.close();
-  if (!file) refuse(temporary, path, "the disk may be full");
-  std::error_code error;
-  fs::rename(temporary, path, error);
-  if (error) refuse(temporary, path, error.message());
+  FileWriter file(path);
+  FileWriterStream stream(file);
+  write(stream);
+  stream.flush();
+  file.commit();
 }
 
 }  // namespace memwall

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/error.h"
+#include "sim/presentable.h"
 
 namespace memwall {
 
@@ -93,9 +94,16 @@ std::string_view without_blanks(std::string_view text) {
 }
 
 std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string shown;  // line ends stay: a cell may hold several lines
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\r', at), text.size());
+    shown += presentable(text.substr(at, end - at));
+    if (end < text.size()) shown += '\r';
+    at = end + 1;
+  }
+  if (shown.find_first_of(",\"\r\n") == std::string::npos) return shown;
   std::string cell = "\"";
-  for (const char c : text) {
+  for (const char c : shown) {
     if (c == '"') cell += '"';
     cell += c;
   }

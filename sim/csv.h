@@ -50,7 +50,8 @@ class CsvReader {
 // Blanks and tabs at both ends taken off.
 std::string_view without_blanks(std::string_view text);
 
-// `text` as a cell: in quotation marks where it needs them.
+// `text` as a cell: in quotation marks where it needs them, other control characters than line ends as `presentable`
+// shows them.
 std::string csv_cell(std::string_view text);
 
 }  // namespace memwall

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/number_text.h"
+#include "sim/presentable.h"
 #include "sim/utf8.h"
 
 namespace memwall {
@@ -27,8 +28,8 @@ void append_escaped(std::string& out, char c) {
       out += "\\t";
       return;
     default:
-      if (static_cast<unsigned char>(c) < 0x20)
-        out += {'\\', 'u', '0', '0', c < 0x10 ? '0' : '1', "0123456789abcdef"[c & 15]};
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+        out += {'\\', 'u', '0', '0', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
       else
         out += c;
   }
@@ -42,10 +43,8 @@ std::string json_quoted(std::string_view text) {
     const std::size_t length = utf8_length(text);
     if (length == 1)
       append_escaped(out, text.front());
-    else if (length == 0)
-      out += "\xef\xbf\xbd";
     else
-      out += text.substr(0, length);
+      out += presentable(text.substr(0, length == 0 ? 1 : length));
     text.remove_prefix(length == 0 ? 1 : length);
   }
   return out + '"';

@@ -25,9 +25,23 @@ constexpr Duration picoseconds(std::int64_t n) { return Duration(n); }
 constexpr Duration nanoseconds(std::int64_t n) { return Duration(n * 1'000); }
 constexpr Duration microseconds(std::int64_t n) { return Duration(n * 1'000'000); }
 
-// Rounds to the nearest picosecond. REQUIRES: |s| < 9.2e6.
-inline Duration from_seconds(double s) { return Duration(std::llround(s * 1e12)); }
-inline Duration from_microseconds(double us) { return Duration(std::llround(us * 1e6)); }
+// All times of one simulation, added up, stay below this (53 days): sums and differences of two are then numbers, too.
+// What reads, scales, prices or simulates refuses more with a sentence.
+inline constexpr Duration kLongestTime{std::int64_t{1} << 62};
+
+// Rounds to the nearest picosecond. What is beyond kLongestTime, or no number, becomes kLongestTime (or its negative):
+// never a time of the other sign.
+inline Duration from_picoseconds(double ps) {
+  constexpr auto kMost = static_cast<double>(kLongestTime.count());
+  if (ps > -kMost && ps < kMost) return Duration(std::llround(ps));
+  return ps < 0 ? -kLongestTime : kLongestTime;
+}
+inline Duration from_seconds(double s) { return from_picoseconds(s * 1e12); }
+inline Duration from_microseconds(double us) { return from_picoseconds(us * 1e6); }
+// d * factor, rounded and limited as from_picoseconds does.
+inline Duration scaled_time(Duration d, double factor) {
+  return factor == 1 ? d : from_picoseconds(static_cast<double>(d.count()) * factor);
+}
 
 constexpr double to_seconds(Duration d) { return static_cast<double>(d.count()) * 1e-12; }
 constexpr double to_microseconds(Duration d) { return static_cast<double>(d.count()) * 1e-6; }

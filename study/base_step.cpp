@@ -12,6 +12,7 @@
 #include "policies/batch/two_sizes.h"
 #include "sim/error.h"
 #include "sim/trace/repeat.h"
+#include "sim/trace/time_check.h"
 #include "sim/trace/trace_check.h"
 #include "study/scale_text.h"
 
@@ -87,6 +88,7 @@ SharedTrace base_step(SharedTrace trace, const Scenario& s, const Machine& machi
     require_countable(s, trace);
     trace = repeated(std::move(trace).take(), s.repeat);
   }
+  require_countable_times(trace);  // before policies add times up
   return trace;
 }
 

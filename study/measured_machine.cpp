@@ -14,11 +14,6 @@ namespace {
 constexpr const char* kUnknownDevice =
     "The file does not say which device it was captured on: give --measured-on, or --machine.";
 
-bool is_known(const std::string& machine) {
-  const auto machines = list_machines();
-  return std::any_of(machines.begin(), machines.end(), [&](const MachineSummary& m) { return m.name == machine; });
-}
-
 bool has_gpu(const Machine& machine, const std::string& gpu) {
   const auto& aliases = machine.gpu.aliases;
   return machine.gpu.name == gpu || std::find(aliases.begin(), aliases.end(), gpu) != aliases.end();
@@ -56,7 +51,7 @@ void require_machine(const std::string& given) {
 
 void name_machine(Trace& trace, const std::string& given) {
   if (given.empty() || given == trace.machine) return;
-  const bool says_gpu = is_known(trace.machine);
+  const bool says_gpu = has_machine(trace.machine);
   take_given(trace, given, says_gpu ? load_machine(trace.machine).gpu.name : trace.machine, 0);
 }
 

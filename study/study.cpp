@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "models/hw/machine_file.h"
@@ -87,13 +86,7 @@ class Study::Implementation : public MachineSource {
   bool knows(const std::string& name) override {
     if (added_machines_.contains(name)) return true;
     std::error_code error;
-    if (fs::is_regular_file(name, error)) return true;
-    const auto known = known_machines_.get("", [] {  // once: every file of a machine is read
-      std::set<std::string> names;
-      for (const MachineSummary& m : list_machines()) names.insert(m.name);
-      return names;
-    });
-    return known->contains(name);
+    return fs::is_regular_file(name, error) || has_machine(name);
   }
 
   std::shared_ptr<const Machine> machine(const std::string& name, const std::vector<std::string>& settings) override {
@@ -210,7 +203,6 @@ class Study::Implementation : public MachineSource {
   SharedValues<BaseStep> bases_{kMostBases};
   SharedValues<MachineVariants> machine_files_{kMostMachineFiles};
   SharedValues<Machine> machines_{kMostOthers};
-  SharedValues<std::set<std::string>> known_machines_{1};
   SharedValues<std::string> hashes_{kMostOthers};
   SharedValues<std::vector<TierResult>> base_tiers_{kMostOthers};
 };

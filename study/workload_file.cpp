@@ -8,8 +8,7 @@
 #include <fstream>
 #include <optional>
 
-#include "study/generated_step.h"
-#include "study/measured_machine.h"
+#include "files/input_file.h"
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
 #include "models/workload/generate/configuration/workload_file.h"
@@ -20,6 +19,8 @@
 #include "models/workload/import/trace_coverage.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
+#include "study/generated_step.h"
+#include "study/measured_machine.h"
 #include "traces/run/file/run_file.h"
 #include "traces/trace/trace_file.h"
 
@@ -30,15 +31,17 @@ namespace fs = std::filesystem;
 
 constexpr const char *kTrace = "memwall trace", *kGenerated = "generated step";
 
-std::string expected() {
+std::string expected_noun() {
   std::string names;
   for (const Importer& importer : importers()) names += importer.name + ", ";
   return fmt::format(
-      "expected a memwall trace (.mwt), a format that `memwall import --formats` explains ({}told apart by content), "
+      "a memwall trace (.mwt), a format that `memwall import --formats` explains ({}told apart by content), "
       "or a network to generate: a name that `memwall generate --list` shows, a .textproto or a Hugging Face "
       "config.json",
       names);
 }
+
+std::string expected() { return "expected " + expected_noun(); }
 
 // " and no such workload", unless what was given is a file's path: a folder in front, or an extension of letters.
 std::string near_workload(const fs::path& path) {
@@ -65,8 +68,7 @@ void require_readable(const fs::path& path) {
   if (!fs::exists(status))
     throw InputError(fmt::format("{}: there is no such file{}; {}.", path.string(), near_workload(path), expected()));
   if (fs::is_directory(status)) throw InputError(fmt::format("{}: this is a folder; {}.", path.string(), expected()));
-  if (!std::ifstream(file))
-    throw InputError(fmt::format("{}: the file cannot be opened; {}.", path.string(), expected()));
+  readable_path(file, expected_noun());
 }
 
 bool is_network(const FileHead& head) {
@@ -221,7 +223,7 @@ std::string title_of(const std::vector<fs::path>& paths) {
 }
 
 std::string hash_of_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in(readable_path(path), std::ios::binary);
   if (!in) throw InputError(fmt::format("{}: the file cannot be opened.", path.string()));
   std::vector<char> buffer(1 << 20);
   uLong sum = crc32(0, nullptr, 0);

@@ -13,6 +13,7 @@
 #include "cli/output_file.h"
 #include "cli/print/schedule_tables.h"
 #include "cli/print/table_cells.h"
+#include "cli/terminal.h"
 #include "models/hw/kernel_cost.h"
 #include "models/hw/machine_file.h"
 #include "sim/error.h"
@@ -52,7 +53,7 @@ const std::vector<LiveCase>& live_cases() {
 constexpr double kKernelSeconds = 0.7;
 constexpr double kDeviceBytes = 300e6;
 
-void tell(const std::string& what) { fmt::print(stderr, "memwall validate: {}\n", what); }
+void tell(const std::string& what) { print_error("memwall validate: {}\n", what); }
 
 BenchmarkPlace place_of(const std::string& backend) {
   if (backend == "host") return BenchmarkPlace::host;

@@ -7,6 +7,7 @@
 #include "sim/csv.h"
 #include "sim/error.h"
 #include "sim/json_text.h"
+#include "sim/presentable.h"
 #include "sim/utf8.h"
 
 namespace memwall {
@@ -203,7 +204,10 @@ Format parse_format(const std::string& name) {
                                near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
 }
 
-Cell cell(std::string text) { return {text, text, false}; }
+Cell cell(std::string text) {
+  text = presentable(text);  // before columns are laid out
+  return {text, text, false};
+}
 Cell number_cell(std::string text, std::string raw) { return {std::move(text), std::move(raw), true}; }
 
 std::string to_text(const Table& table, Format format) {

@@ -44,17 +44,17 @@ int calibrate_results(const Options& o) {
   const std::string report = to_text(tables_of(calibration), format);
   if (o.output.empty()) {
     print(report);
-    fmt::print(stderr, "No machine file was written; -o FILE.textproto writes it, -o - prints it.\n");
+    print_error("No machine file was written; -o FILE.textproto writes it, -o - prints it.\n");
     return 0;
   }
   write_output(o.output, [&](std::ostream& out) { out << calibration.text; });
   if (o.output == "-") {
-    fmt::print(stderr, "{}", report);  // stdout is the file
+    print_error("{}", report);  // stdout is the file
     return 0;
   }
   print(report);
-  fmt::print(stderr, "Wrote {}: try `memwall machines show {}`.\n", o.output,
-             o.output.find('/') == std::string::npos ? "./" + o.output : o.output);
+  print_error("Wrote {}: try `memwall machines show {}`.\n", o.output,
+              o.output.find('/') == std::string::npos ? "./" + o.output : o.output);
   return 0;
 }
 

@@ -117,7 +117,7 @@ int forecast_one(const Options& o, Format format, Bytes capacity) {
   print(to_text({figures_of(job, f, capacity), steps_of(f), notes_of(notes)}, format));
   const bool passes = f.steps_to_capacity && *f.steps_to_capacity <= o.steps_ahead;
   if (!passes && (capacity == 0 || highest <= capacity)) return 0;
-  fmt::print(stderr, "memwall forecast: {}: {}.\n", o.file, warning_of(f, highest, capacity));
+  print_error("memwall forecast: {}: {}.\n", o.file, warning_of(f, highest, capacity));
   return 3;
 }
 
@@ -148,8 +148,7 @@ int forecast_sharing(const Options& o, Format format, const std::optional<Machin
   tables.push_back(notes_of(notes));
   print(to_text(tables, format));
   if (report.some_way_fits) return 0;
-  fmt::print(stderr, "memwall forecast: no way of sharing {} lets all {} jobs run.\n", human_bytes(capacity),
-             jobs.size());
+  print_error("memwall forecast: no way of sharing {} lets all {} jobs run.\n", human_bytes(capacity), jobs.size());
   return 3;
 }
 

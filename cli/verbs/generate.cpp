@@ -85,7 +85,7 @@ int generate(const Options& o) {
   if (!step.trace.notes.empty()) tables.push_back(note_table(step.trace));
   print(to_text(tables, format));
   if (!o.output.empty())
-    fmt::print(stderr, "Wrote {}: {} ops, {} storages.\n", o.output, step.trace.ops.size(), step.trace.storages.size());
+    print_error("Wrote {}: {} ops, {} storages.\n", o.output, step.trace.ops.size(), step.trace.storages.size());
   return 0;
 }
 

@@ -87,11 +87,10 @@ int import_capture(const Options& o) {
   require_harmless(o.output, workload.files);
   write_trace(workload.trace, o.output);
   if (!o.explain)
-    fmt::print(
-        stderr, "{}",
-        to_text(note_table(workload, fmt::format("{} ({})", title_of(o.captures), workload.kind)), Format::table));
-  fmt::print(stderr, "Wrote {}: {} ops, {} storages, {} steps.\n", o.output, workload.trace.ops.size(),
-             workload.trace.storages.size(), workload.trace.steps.size());
+    print_error("{}", to_text(note_table(workload, fmt::format("{} ({})", title_of(o.captures), workload.kind)),
+                              Format::table));
+  print_error("Wrote {}: {} ops, {} storages, {} steps.\n", o.output, workload.trace.ops.size(),
+              workload.trace.storages.size(), workload.trace.steps.size());
   return 0;
 }
 

@@ -30,7 +30,7 @@ struct Options {
 std::vector<Machine> listed_machines() {
   std::vector<std::string> damaged;
   std::vector<Machine> machines = sound_machines(&damaged);
-  for (const std::string& sentence : damaged) fmt::print(stderr, "memwall machines: left out: {}\n", sentence);
+  for (const std::string& sentence : damaged) print_error("memwall machines: left out: {}\n", sentence);
   return machines;
 }
 
@@ -71,8 +71,8 @@ int check_machines(const Options& o, Format format) {
     checks.push_back({load_machine(name).name, check_components(name, folder)});
     for (const ComponentCheck& c : checks.back().components) {
       if (c.rows.held_out || c.within()) continue;
-      fmt::print(stderr, "memwall machines: {}, {}: median residual {:.1f} %, more than {:.1f} %\n", name, c.rows.name,
-                 100 * c.median, 100 * c.rows.limit);
+      print_error("memwall machines: {}, {}: median residual {:.1f} %, more than {:.1f} %\n", name, c.rows.name,
+                  100 * c.median, 100 * c.rows.limit);
       code = kOutside;
     }
   }

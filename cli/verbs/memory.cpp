@@ -66,7 +66,7 @@ int memory(const Options& o) {
                                : to_text(memory_tables(study, o.snapshot, o.limit), format));
   const std::string missing = missing_sentence(study);
   if (missing.empty()) return 0;
-  fmt::print(stderr, "memwall memory: {} {}. The result takes memory as unlimited.\n", o.snapshot, missing);
+  print_error("memwall memory: {} {}. The result takes memory as unlimited.\n", o.snapshot, missing);
   return 3;
 }
 

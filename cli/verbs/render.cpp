@@ -162,8 +162,8 @@ Figure draw_snapshot(const Options& o) {
   const DeviceRecording& device = recording.devices[snapshot_device(recording, path, o.device)];
   const RecordedMemory memory = replay_for_charts(std::filesystem::path(path).filename().string(), recording, device);
   if (!memory.start.contradictions.empty())
-    fmt::print(stderr, "note: {} contradicts itself in {} places ({}); the picture shows what could be found.\n", path,
-               memory.start.contradictions.size(), memory.start.contradictions.front());
+    print_error("note: {} contradicts itself in {} places ({}); the picture shows what could be found.\n", path,
+                memory.start.contradictions.size(), memory.start.contradictions.front());
   if (what == "blocks") return draw_blocks(blocks_chart(memory, axis, capacity));
   if (what == "segments") return draw_segment_map(segment_map_chart(memory, instant_of(o, memory)));
   return draw_memory(memory_chart(memory, axis, capacity));

@@ -55,8 +55,8 @@ int report(const Options& o, const Run& run, Format format) {
   const RunSummary summary = summarize(run);
   print(format == Format::json ? to_json(summary) : to_text(summary_tables(summary), format));
   if (summary.fits) return 0;
-  fmt::print(stderr, "memwall run: {} does not fit: {}. The result takes memory as unlimited.\n", o.step,
-             missing_sentence(summary));
+  print_error("memwall run: {} does not fit: {}. The result takes memory as unlimited.\n", o.step,
+              missing_sentence(summary));
   return 3;
 }
 
@@ -132,9 +132,8 @@ int find_largest(const Options& o, Format format) {
   if (!o.pager.empty()) title += ", pager " + o.pager;
   print(to_text(largest_batch_tables(found, fmt::format("{}, allocator {}", title, o.allocator)), format));
   if (found.largest > 0) return 0;
-  fmt::print(stderr,
-             "memwall run: {} does not fit with {} samples either, the smallest size; {} bytes of {} are missing.\n",
-             o.step, found.refused, found.limit->missing, found.limit->tier);
+  print_error("memwall run: {} does not fit with {} samples either, the smallest size; {} bytes of {} are missing.\n",
+              o.step, found.refused, found.limit->missing, found.limit->tier);
   return 3;
 }
 

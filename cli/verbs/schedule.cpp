@@ -103,7 +103,7 @@ int write(const Options& o) {
   const std::string report = to_text(schedule_tables(schedule), format);
   write_output(o.output, [&](std::ostream& out) { out << schedule_text(schedule); });
   if (o.output == "-")
-    fmt::print(stderr, "{}", report);  // stdout is the schedule
+    print_error("{}", report);  // stdout is the schedule
   else
     print(report);
   return 0;

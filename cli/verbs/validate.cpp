@@ -43,8 +43,7 @@ ValidationSettings settings_of(const Options& o) {
 
 int verdict(const std::vector<ValidationRow>& rows) {
   const std::vector<std::string> sentences = outside_sentences(rows);
-  for (const std::string& sentence : sentences)
-    fmt::print(stderr, "memwall validate: outside its tolerance: {}\n", sentence);
+  for (const std::string& sentence : sentences) print_error("memwall validate: outside its tolerance: {}\n", sentence);
   return sentences.empty() ? 0 : kOutside;
 }
 
@@ -78,7 +77,7 @@ int validate_live(const Options& o) {
   std::vector<ValidationRow> rows = validate_folder(result.folder, settings_of(o));
   std::vector<Table> tables{live_table(rows), validation_table(rows)};
   print(format == Format::table || format == Format::md ? to_text(tables, format) : to_text(tables[1], format));
-  for (const std::string& note : result.notes) fmt::print(stderr, "memwall validate: {}\n", note);
+  for (const std::string& note : result.notes) print_error("memwall validate: {}\n", note);
   const int code = verdict(rows);
   return o.strict && (code != 0 || !result.complete) ? kOutside : 0;
 }

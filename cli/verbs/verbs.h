@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "cli/terminal.h"
+
 namespace CLI {
 class App;
 }
@@ -33,8 +35,5 @@ Verb add_forecast(CLI::App& parent);
 Verb add_generate(CLI::App& parent);
 Verb add_watch(CLI::App& parent);
 Verb add_roofline(CLI::App& parent);
-
-// Writes data to stdout. Throws std::runtime_error (exit code 1) where it takes no more.
-void print(const std::string& text);
 
 }  // namespace memwall

@@ -1,6 +1,5 @@
 // PNG and PDF files of figures.
 #include <fmt/format.h>
-#include <unistd.h>
 #include <QBuffer>
 #include <QHashFunctions>
 #include <QImageWriter>
@@ -8,10 +7,10 @@
 #include <QPainter>
 #include <QPdfWriter>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <algorithm>
+#include <cctype>
 
+#include "files/file_writer.h"
 #include "gui/paint/figure_painter.h"
 #include "sim/error.h"
 
@@ -24,33 +23,42 @@ namespace fs = std::filesystem;
   throw UsageError(fmt::format("{}: the file cannot be written ({}).", path.string(), reason));
 }
 
-// Beside the target and renamed: nobody sees half a file.
 void write_bytes(const QByteArray& bytes, const fs::path& path) {
-  const fs::path partial = fmt::format("{}.partial-{}", path.string(), ::getpid());
-  std::error_code error;
-  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-  if (!file) refuse(path, std::strerror(errno));
-  file.write(bytes.constData(), bytes.size());
-  file.close();
-  if (!file) {
-    fs::remove(partial, error);
-    refuse(path, "the disk may be full");
-  }
-  fs::rename(partial, path, error);
-  if (!error) return;
-  const std::string reason = error.message();
-  fs::remove(partial, error);
-  refuse(path, reason);
+  FileWriter file(path);
+  file.append({bytes.constData(), static_cast<std::size_t>(bytes.size())});
+  file.commit();
 }
 
-// Qt writes when a PDF was made. Blanks of the same length leave every offset in the file right.
+// Takes `count` bytes at `begin` out of a PDF, and says so in its table of places: every number behind is less by
+// them. REQUIRES: the table is a plain one, as Qt writes it; else nothing is taken.
+void cut_out(QByteArray& pdf, qsizetype begin, qsizetype count) {
+  constexpr qsizetype kDigits = 10, kEntry = 20;  // "0000019342 00000 n \n"
+  const qsizetype table = pdf.lastIndexOf("\nxref\n") + 1, end = pdf.lastIndexOf("startxref");
+  if (table <= 0 || end < table || begin + count > table) return;
+  const qsizetype first = pdf.indexOf('\n', pdf.indexOf('\n', table) + 1) + 1;
+  for (qsizetype at = first; at + kEntry <= end && pdf[at + kDigits] == ' '; at += kEntry) {
+    const qlonglong place = pdf.mid(at, kDigits).toLongLong();
+    if (place > begin) pdf.replace(at, kDigits, QByteArray::number(place - count).rightJustified(kDigits, '0'));
+  }
+  const qsizetype number = pdf.indexOf('\n', end) + 1;
+  pdf.replace(number, pdf.indexOf('\n', number) - number, QByteArray::number(qlonglong(table - count)));
+  pdf.remove(begin, count);
+}
+
+// Qt writes when a PDF was made, as long as the name of the time zone makes it.
 void remove_date(QByteArray& pdf) {
-  constexpr char kKey[] = "/CreationDate (";
-  const qsizetype begin = pdf.lastIndexOf(kKey);
+  const qsizetype begin = pdf.lastIndexOf("/CreationDate (");
   if (begin < 0) return;
   const qsizetype end = pdf.indexOf(')', begin);
-  if (end < 0) return;
-  std::fill(pdf.begin() + begin, pdf.begin() + end + 1, ' ');
+  if (end >= 0) cut_out(pdf, begin, end + 1 - begin);
+}
+
+// A later Qt names each file by a number of its own. Zeros of the same length leave every place in the file right.
+void remove_identifier(QByteArray& pdf) {
+  const qsizetype begin = pdf.indexOf("/ID [", std::max<qsizetype>(0, pdf.lastIndexOf("\ntrailer")));
+  const qsizetype end = begin < 0 ? -1 : pdf.indexOf(']', begin);
+  for (qsizetype at = begin + 5; at < end; ++at)
+    if (std::isxdigit(static_cast<unsigned char>(pdf[at])) != 0) pdf[at] = '0';
 }
 
 // Qt writes fonts and states of a PDF in the order of a hash table, whose seed differs from process to process.
@@ -94,6 +102,7 @@ void write_pdf(const Figure& figure, const fs::path& path) {
     paint_figure(figure, painter);
   }
   remove_date(bytes);
+  remove_identifier(bytes);
   write_bytes(bytes, path);
 }
 

@@ -7,12 +7,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
 
+#include "files/input_file.h"
 #include "models/hw/machine_durations.h"
 #include "models/hw/machine_parts.h"
+#include "models/hw/machine_strings.h"
 #include "models/hw/machine_text.h"
 #include "models/hw/machine_variants.h"
 #include "models/hw/machine_tiers.h"
@@ -26,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::string_view kSuffix = ".textproto";
-constexpr std::uintmax_t kLargestFile = 1 << 20;  // a machine file is a few kilobytes
+constexpr std::size_t kLargestFile = 1 << 20;  // a machine file is a few kilobytes
 
 template <class Schema>
 void read_tier(const Schema& from, Tier& tier) {
@@ -218,6 +219,8 @@ fs::path machine_folder() {
   return named != nullptr && *named != '\0' ? named : MEMWALL_MACHINE_DIR;
 }
 
+fs::path file_of_machine(const std::string& name) { return machine_folder() / (name + std::string(kSuffix)); }
+
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
   std::error_code error;
@@ -239,25 +242,36 @@ fs::path find_file(const std::string& name_or_path) {
                                  name_or_path, near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near),
                                  fmt::join(known, ", "), kSuffix));
   }
-  return machine_folder() / (name_or_path + std::string(kSuffix));
+  return file_of_machine(name_or_path);
+}
+
+std::string read_machine_file(const fs::path& path) { return content_of_file(path, kLargestFile, "a machine file"); }
+
+// The machine under the name that finds it: a copied file may still have another's inside.
+Machine load_named(const std::string& name) {
+  Machine machine = load_machine(name);
+  machine.name = name;
+  return machine;
+}
+
+// The machines of the folder whose files hold the text anywhere, in the order of names.
+std::vector<Machine> machines_that_say(std::string_view text) {
+  std::vector<Machine> machines;
+  for (const std::string& name : machine_names()) {
+    try {
+      if (may_hold_text(read_machine_file(file_of_machine(name)), text)) machines.push_back(load_named(name));
+    } catch (const InputError&) {  // damaged: passed over
+    }
+  }
+  return machines;
 }
 
 }  // namespace
 
 MachineText read_machine_text(const std::string& name_or_path, const std::vector<std::string>& settings) {
   const fs::path path = find_file(name_or_path);
-  std::error_code error;
-  const auto bytes = fs::file_size(path, error);
-  if (error) throw InputError(fmt::format("{}: the machine file cannot be read ({}).", path.string(), error.message()));
-  if (bytes > kLargestFile)
-    throw InputError(fmt::format("{}: {} bytes are too many for a machine file; expected at most {}.", path.string(),
-                                 bytes, kLargestFile));
-  std::ifstream stream(path, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.good() && !stream.eof())
-    throw InputError(fmt::format("{}: the machine file cannot be read.", path.string()));
   const bool shipped = path.parent_path() == machine_folder();
-  MachineText text(shipped ? path.filename().string() : path.string(), content);
+  MachineText text(shipped ? path.filename().string() : path.string(), read_machine_file(path));
   for (const std::string& setting : settings) text.set(setting);
   return text;
 }
@@ -301,8 +315,7 @@ std::vector<Machine> sound_machines(std::vector<std::string>* damaged) {
   std::vector<Machine> machines;
   for (const std::string& name : machine_names()) {
     try {
-      machines.push_back(load_machine(name));
-      machines.back().name = name;  // what finds it: a copied file may still have another's name inside
+      machines.push_back(load_named(name));
     } catch (const InputError& error) {
       if (damaged) damaged->push_back(error.what());
     }
@@ -310,10 +323,21 @@ std::vector<Machine> sound_machines(std::vector<std::string>* damaged) {
   return machines;
 }
 
+bool has_machine(const std::string& name) {
+  const std::vector<std::string> names = machine_names();
+  if (!std::binary_search(names.begin(), names.end(), name)) return false;
+  try {
+    load_machine(name);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 std::string machine_for_device(const std::string& device_name, Bytes total_memory) {
   std::string best;
   double best_difference = 0.1;  // drivers keep a few percent back; another variant differs by more
-  for (const Machine& machine : sound_machines(nullptr)) {
+  for (const Machine& machine : machines_that_say(device_name)) {
     const auto& aliases = machine.gpu.aliases;
     const bool listed = std::find(aliases.begin(), aliases.end(), device_name) != aliases.end();
     if (machine.gpu.name != device_name && !listed) continue;

@@ -38,10 +38,13 @@ std::vector<MachineNumber> machine_numbers(const std::string& name_or_path,
 // sentence goes to `damaged`, if given.
 std::vector<MachineSummary> list_machines(std::vector<std::string>* damaged = nullptr);
 std::vector<Machine> sound_machines(std::vector<std::string>* damaged);
+// Is there a machine of this name among them? Reads its file alone.
+bool has_machine(const std::string& name);
 
 // The machine whose GPU a capture reports under this name: among equal names the one
 // whose memory is nearest to `total_memory` (bytes; 0 = not known). "" if none, or
-// if the memory differs by more than a tenth. Damaged files are passed over.
+// if the memory differs by more than a tenth. Damaged files are passed over. Of files that do not name the device
+// anywhere only the text is looked at.
 std::string machine_for_device(const std::string& device_name, Bytes total_memory);
 
 }  // namespace memwall

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "models/hw/collective_cost.h"
 #include "models/hw/kernel_cost.h"
@@ -32,11 +33,13 @@ class MachinePricer : public Pricer {
       throw UsageError(fmt::format("Machine {} has no route from \"{}\" to \"{}\".", machine_.name, from, to));
     const auto size = static_cast<double>(std::max<Bytes>(bytes, 0));
     if (size == 0) return route->latency;
-    return route->latency + from_seconds(size / (route->bandwidth * route->efficiency.at(size)));
+    return route->latency + countable(size / (route->bandwidth * route->efficiency.at(size)), "copying", bytes,
+                                      fmt::format("from \"{}\" to \"{}\"", from, to));
   }
 
   Duration collective(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const override {
-    return collective_cost(machine_, kind, bytes, ranks).duration;
+    const Duration duration = collective_cost(machine_, kind, bytes, ranks).duration;
+    return countable(to_seconds(duration), "a collective of", bytes, fmt::format("among {} ranks", ranks), duration);
   }
 
   Bytes wire_bytes(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const override {
@@ -51,7 +54,7 @@ class MachinePricer : public Pricer {
 
   Duration host_memory_work(Bytes dram_bytes) const override {
     const double rate = std::min(machine_.host.optimizer_bandwidth, machine_.links[machine_.dram_link].bandwidth);
-    return from_seconds(static_cast<double>(dram_bytes) / rate);
+    return countable(static_cast<double>(dram_bytes) / rate, "working on", dram_bytes, "in the host's memory");
   }
 
   Duration memory_work(const std::string& name, Bytes bytes, double flops) const override {
@@ -65,8 +68,9 @@ class MachinePricer : public Pricer {
                                    "and back.",
                                    machine_.name, name));
     const double moving = static_cast<double>(bytes) / work->bandwidth;
-    return from_seconds(std::max(moving, near ? flops / memory.compute
-                                              : static_cast<double>(bytes) / machine_.host.optimizer_bandwidth));
+    return countable(std::max(moving, near ? flops / memory.compute
+                                           : static_cast<double>(bytes) / machine_.host.optimizer_bandwidth),
+                     "working on", bytes, fmt::format("in \"{}\"", name));
   }
 
   using Pricer::scaled;
@@ -75,10 +79,20 @@ class MachinePricer : public Pricer {
     // Nothing is known about the old work: the model has no ratio to offer, only its own price.
     if (measured.bytes <= 0 && measured.flops <= 0) return kernel(changed, new_shape);
     const double ratio = to_seconds(kernel(changed, new_shape)) / to_seconds(kernel(measured, old_shape));
-    return Duration(std::llround(static_cast<double>(measured.duration.count()) * ratio));
+    return scaled_time(measured.duration, ratio);
   }
 
  private:
+  // A price that can be added up with others. `exact`: what it is already, in whole picoseconds.
+  Duration countable(double seconds, const char* what, Bytes bytes, const std::string& where,
+                     std::optional<Duration> exact = {}) const {
+    constexpr double kLongestSeconds = 1e5;  // of one op: a day
+    if (seconds <= kLongestSeconds) return exact ? *exact : from_seconds(seconds);
+    throw UsageError(fmt::format(
+        "Machine {}: {} {} bytes {} takes {:.4g} s; expected at most {:.0f} s for one op: is a bandwidth too small?",
+        machine_.name, what, bytes, where, seconds, kLongestSeconds));
+  }
+
   static Bytes ring_bytes(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) {
     return static_cast<Bytes>(std::llround(ring_share(kind, ranks) * static_cast<double>(bytes)));
   }

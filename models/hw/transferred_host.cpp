@@ -11,10 +11,6 @@ double ratio(Duration there, Duration here) {
   return here.count() > 0 && there.count() > 0 ? to_seconds(there) / to_seconds(here) : 1;
 }
 
-Duration times(Duration d, double factor) {
-  return factor == 1 ? d : Duration(std::llround(static_cast<double>(d.count()) * factor));
-}
-
 struct HostFactors {
   HostFactors(const HostCosts& from, const HostCosts& to)
       : launch(ratio(to.launch, from.launch)),
@@ -57,9 +53,9 @@ struct HostFactors {
 };
 
 void transfer_constants(ReplayConstants& constants, const HostFactors& f) {
-  for (Duration& latency : constants.launch_latency) latency = times(latency, f.latency);
+  for (Duration& latency : constants.launch_latency) latency = scaled_time(latency, f.latency);
   for (auto& after : constants.stream_gap)
-    for (Duration& gap : after) gap = times(gap, f.stream_gap);
+    for (Duration& gap : after) gap = scaled_time(gap, f.stream_gap);
 }
 
 }  // namespace
@@ -67,8 +63,8 @@ void transfer_constants(ReplayConstants& constants, const HostFactors& f) {
 void transfer_host_time(Trace& trace, const HostCosts& from, const HostCosts& to) {
   const HostFactors f(from, to);
   for (Op& op : trace.ops) {
-    if (!op.placed) op.host_gap = times(op.host_gap, f.gap(op.phase));
-    op.host_cost = times(op.host_cost, f.call(op.kind));
+    if (!op.placed) op.host_gap = scaled_time(op.host_gap, f.gap(op.phase));
+    op.host_cost = scaled_time(op.host_cost, f.call(op.kind));
   }
   transfer_constants(trace.constants, f);
   for (Rank& rank : trace.rank_table) transfer_constants(rank.constants, f);

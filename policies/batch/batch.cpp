@@ -174,8 +174,7 @@ class Growing {
       const Duration now = price(after), then = price(before);
       if (modelled) return now;
       if (then.count() > 0)
-        return Duration(
-            std::llround(static_cast<double>(before.duration.count()) * to_seconds(now) / to_seconds(then)));
+        return from_picoseconds(static_cast<double>(before.duration.count()) * to_seconds(now) / to_seconds(then));
     } catch (const UsageError&) {
     }
     return in_proportion(before);

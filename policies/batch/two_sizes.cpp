@@ -236,7 +236,7 @@ class ThirdSize {
       op.duration = std::min(a.duration, b.duration);
       return mismatch("ops would last no time: they take the shorter of their two", describe_op(id));
     }
-    op.duration = Duration(std::llround(value));
+    op.duration = from_picoseconds(value);
     if (a.origin == Origin::measured && a.duration.count() > 0) op.origin = Origin::transferred;
   }
 

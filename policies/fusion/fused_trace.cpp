@@ -130,7 +130,7 @@ class MergedOp {
     merged.duration = std::min(parts, price);
     if (!modelled && parts_price.count() > 0) {
       const double ratio = std::min(1.0, to_seconds(price) / to_seconds(parts_price));
-      merged.duration = Duration(std::llround(static_cast<double>(parts.count()) * ratio));
+      merged.duration = scaled_time(parts, ratio);
     }
   }
 

@@ -31,14 +31,14 @@ class LruPager : public Pager {
     std::vector<Bytes> room;
     for (const int target : targets_) room.push_back(view.free_bytes(target));
     Bytes freed = 0;
-    for (const ResidentStorage& resident : view.resident()) {
-      if (freed >= bytes) break;
-      if (resident.pinned) continue;
+    if (bytes <= 0) return moves;
+    view.each_movable([&](const ResidentStorage& resident) {
       Move move{MoveKind::drop, resident.storage, 0};
-      if (!resident.clean && !find_target(tier, resident.bytes, room, move)) continue;
+      if (!resident.clean && !find_target(tier, resident.bytes, room, move)) return true;
       moves.push_back(move);
       freed += resident.bytes;
-    }
+      return freed < bytes;
+    });
     return moves;
   }
 

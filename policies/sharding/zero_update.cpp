@@ -79,7 +79,7 @@ class UpdateSplitter {
       const double old_price = to_seconds(pricer_.copy(from, to, measured.bytes, measured.pageable));
       if (old_price > 0) ratio = to_seconds(pricer_.copy(from, to, bytes, measured.pageable)) / old_price;
     }
-    return Duration(std::llround(static_cast<double>(measured.duration.count()) * ratio));
+    return scaled_time(measured.duration, ratio);
   }
 
   void forget_sums() {

@@ -1,8 +1,8 @@
 #include "policies/trace/trace_edit.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
+#include <unordered_map>
 
 #include "sim/error.h"
 
@@ -40,9 +40,9 @@ void TraceEdit::insert(InsertionPoint point, Op op, std::span<const Use> uses) {
 }
 
 void TraceEdit::insert_complete(InsertionPoint point, const Op& op, std::span<const Use> uses) {
-  if (uses.size() > std::numeric_limits<std::uint16_t>::max())
+  if (uses.size() > kMostUsesOfAnOp)
     throw UsageError("Trace '" + base_.name + "': a policy would add an op with " + std::to_string(uses.size()) +
-                     " uses of storages; an op holds 65535 at most.");
+                     " uses of storages; an op holds " + std::to_string(kMostUsesOfAnOp) + " at most.");
   new_ops_.push_back({2 * std::uint64_t{anchor(point)} + (point.after ? 1 : 0), op, keep(uses)});
 }
 
@@ -131,14 +131,8 @@ void TraceEdit::sort_changes() {
 
 // Which ops hand-overs name, which events are recorded more than once.
 void TraceEdit::survey_base() {
-  std::vector<bool> recorded(base_.event_count, false);
-  recorded_again_.assign(base_.event_count, false);
-  for (const Op& op : base_.ops) {
+  for (const Op& op : base_.ops)
     if (op.kind == OpKind::hand_over && op.target < changes_.size()) changes_[op.target] |= kNamed;
-    if (op.kind != OpKind::event_record) continue;
-    if (recorded[op.target]) recorded_again_[op.target] = true;
-    recorded[op.target] = true;
-  }
 }
 
 void TraceEdit::append_new(std::uint64_t place) {
@@ -151,34 +145,6 @@ void TraceEdit::append_new(std::uint64_t place) {
 void TraceEdit::append_fresh(const Op& op, std::span<const Use> uses) {
   if (op.source != kNoOp || op.kind == OpKind::hand_over) naming_.push_back(static_cast<OpId>(tables().ops.size()));
   builder_.append_renewed(op, uses);
-  if (!change_) follow_events(op);
-}
-
-std::set<std::uint32_t>& TraceEdit::pending(std::uint16_t stream) {
-  if (stream >= pending_.size()) pending_.resize(stream + std::size_t{1});
-  return pending_[stream];
-}
-
-void TraceEdit::follow_events(const Op& op) {
-  if (runs_on_device(op.kind)) {
-    if (op.stream < pending_.size() && !pending_[op.stream].empty()) pending_[op.stream].clear();
-  } else if (op.kind == OpKind::event_record) {
-    carried_[op.target] = pending(op.stream);
-  } else if (op.kind == OpKind::event_wait) {
-    std::set<std::uint32_t>& waiting = pending(op.stream);
-    if (op.target >= recorded_again_.size() || !recorded_again_[op.target]) waiting.insert(op.target);
-    for (const std::uint32_t event : carried_[op.target]) {
-      if (!op.added && event < base_.event_count) continue;  // what is captured among itself stays as it is
-      if (!waiting.insert(event).second) continue;
-      Op also = op;
-      also.target = event;
-      also.added = true;
-      also.origin = Origin::modelled;
-      also.host_gap = also.host_cost = Duration{};
-      if (also.source != kNoOp) naming_.push_back(static_cast<OpId>(tables().ops.size()));
-      builder_.append(also);
-    }
-  }
 }
 
 void TraceEdit::append_base(OpId id) {
@@ -204,15 +170,38 @@ void TraceEdit::append_changed(OpId id, Op op) {
   if (change_) change_(id, op);
   if ((changes_[id] & kRepointed) == 0) return append_fresh(op, uses);
   std::vector<Use> changed(uses.begin(), uses.end());
-  const bool is_lifetime = op.kind == OpKind::alloc || op.kind == OpKind::free;
   while (repoints_[next_repoint_].at < id) ++next_repoint_;  // of ops that were removed
-  for (; next_repoint_ < repoints_.size() && repoints_[next_repoint_].at == id; ++next_repoint_) {
-    const Repoint& r = repoints_[next_repoint_];
-    for (Use& use : changed)
-      if (use.storage == r.from) use.storage = r.to;
-    if (is_lifetime && op.target == r.from) op.target = r.to;
-  }
+  const std::size_t first = next_repoint_;
+  while (next_repoint_ < repoints_.size() && repoints_[next_repoint_].at == id) ++next_repoint_;
+  const std::span<const Repoint> repoints(repoints_.data() + first, next_repoint_ - first);
+  repoint_uses(changed, repoints);
+  if (op.kind == OpKind::alloc || op.kind == OpKind::free)
+    for (const Repoint& r : repoints)
+      if (op.target == r.from) op.target = r.to;
   append_fresh(op, changed);
+}
+
+// One change after the other, each for all uses: an optimizer's step has thousands of both.
+void TraceEdit::repoint_uses(std::vector<Use>& uses, std::span<const Repoint> repoints) {
+  constexpr std::size_t kFew = 64;  // comparisons, below which a table costs more than it saves
+  if (repoints.size() == 1 || uses.size() * repoints.size() <= kFew) {
+    for (const Repoint& r : repoints)
+      for (Use& use : uses)
+        if (use.storage == r.from) use.storage = r.to;
+    return;
+  }
+  std::unordered_map<StorageId, std::vector<Use*>> of_storage;
+  for (Use& use : uses) of_storage[use.storage].push_back(&use);
+  for (const Repoint& r : repoints) {
+    const auto found = of_storage.find(r.from);
+    if (found == of_storage.end() || r.from == r.to) continue;
+    const std::vector<Use*> moved = std::move(found->second);
+    of_storage.erase(found);
+    std::vector<Use*>& there = of_storage[r.to];
+    there.insert(there.end(), moved.begin(), moved.end());
+  }
+  for (const auto& [storage, users] : of_storage)
+    for (Use* const use : users) use->storage = storage;
 }
 
 // Ops that name other ops, and the steps, follow the new numbers.

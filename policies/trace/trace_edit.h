@@ -6,9 +6,8 @@
 // version). New ops take the thread and the phase of the op they stand beside (backward for recompute),
 // and the machine's host costs.
 //
-// An event of CUDA stands for a position in its stream, waits included that no op has followed yet; an
-// event of the engine stands for the last op before it. New waits are therefore repeated, at no host
-// cost, for the waits that were pending on the recorded stream.
+// An event stands for a position in its stream, waits included that no op has followed yet: to CUDA and to the engine
+// alike. One wait for it is therefore enough, whatever its stream was told to wait for.
 //
 // A node of a CUDA graph has no host part: what is put before (after) it goes before the launch
 // (after the last node).
@@ -18,10 +17,8 @@
 #include <deque>
 #include <functional>
 #include <initializer_list>
-#include <set>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "sim/machine/machine.h"
@@ -52,7 +49,7 @@ class TraceEdit {
 
   // Puts `op` at the point, behind what was put there before. Sets thread, phase, added and origin
   // (modelled). Reads mean the newest version there, writes make the next. Throws UsageError for more
-  // uses than an op can have (65,535).
+  // uses than kMostUsesOfAnOp.
   void insert(InsertionPoint point, Op op, std::span<const Use> uses = {});
   // The same for an op that is complete but for its uses' versions. `op.source` names an op of the base.
   void insert_complete(InsertionPoint point, const Op& op, std::span<const Use> uses = {});
@@ -104,9 +101,6 @@ class TraceEdit {
     OpId at;
     StorageId from, to;
   };
-  // By stream: events that later ops of it wait for and none has yet.
-  using Pending = std::vector<std::set<std::uint32_t>>;
-
   OpId anchor(InsertionPoint point) const;
   void lifetime(OpKind kind, InsertionPoint point, StorageId storage);
   Piece keep(std::span<const Use> uses);
@@ -118,8 +112,7 @@ class TraceEdit {
   void append_base(OpId id);
   void append_changed(OpId id, Op op);
   void append_fresh(const Op& op, std::span<const Use> uses);
-  void follow_events(const Op& op);
-  std::set<std::uint32_t>& pending(std::uint16_t stream);
+  static void repoint_uses(std::vector<Use>& uses, std::span<const Repoint> repoints);
   void renumber();
 
   const Trace& base_;
@@ -139,10 +132,6 @@ class TraceEdit {
   std::vector<OpId> last_id_;    // of a base op: the last one put behind it, or its own
   std::vector<OpId> naming_;     // new ops that name other ops
   std::function<void(OpId, Op&)> change_;
-  Pending pending_;
-  // By event, those that were pending when it was recorded (if it is recorded only once).
-  std::unordered_map<std::uint32_t, std::set<std::uint32_t>> carried_;
-  std::vector<bool> recorded_again_;
 };
 
 }  // namespace memwall

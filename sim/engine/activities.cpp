@@ -3,13 +3,26 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <string>
 
-#include "sim/engine/fair_share.h"
+#include "sim/error.h"
 
 namespace memwall {
 namespace {
 // Loads that differ by less than this share are rounding, not contention.
 constexpr double kSlack = 1e-9;
+
+// Contention has made an activity so slow that its end is no instant any more.
+[[noreturn]] void refuse_end(double speed) {
+  throw UsageError("The run would last longer than 53 days (4.61e6 s, counted in picoseconds): work is slowed to " +
+                   std::to_string(speed) +
+                   " of its speed by what shares its links; expected a machine whose links carry the step in less.");
+}
+
+Time end_of(Time now, double picoseconds, double speed) {
+  if (!(picoseconds < static_cast<double>((kLongestTime - now).count()))) refuse_end(speed);
+  return now + Duration(static_cast<std::int64_t>(picoseconds));
+}
 }  // namespace
 
 Activities::Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs, EventQueue& queue,
@@ -37,9 +50,9 @@ ActivityId Activities::start(Time now, const ActivitySpec& spec) {
     free_.pop_back();
   }
   Activity& a = active_[id];
-  a = Activity{};
   a.owner = spec.owner;
   a.live = true;
+  a.link_count = 0;
   a.remaining = spec.duration;
   a.updated = now;
   a.rank = spec.rank;
@@ -63,7 +76,8 @@ ActivityId Activities::start(Time now, const ActivitySpec& spec) {
     }
   }
   a.speed = a.on_multiprocessors ? multiprocessor_share_[a.rank] : 1;
-  a.end = now + Duration(std::llround(static_cast<double>(spec.duration.count()) / a.speed));
+  const double slowed = static_cast<double>(spec.duration.count()) / a.speed;
+  a.end = a.speed == 1 ? now + spec.duration : end_of(now, std::round(slowed), a.speed);
   queue_.push(a.end, end_kind_, id);
   return id;
 }
@@ -107,7 +121,9 @@ void Activities::leave(Time now, Activity& a) {
   for (std::uint32_t i = 0; i < a.link_count; ++i) {
     LinkState& link = links_[a.links[i]];
     LinkResult& result = results_[a.links[i]];
-    result.bytes += static_cast<Bytes>(std::llround(static_cast<double>(a.bytes) * a.share(i) * link.multiplicity));
+    result.bytes += a.link_shares == nullptr
+                        ? a.bytes * static_cast<Bytes>(link.multiplicity)  // a whole number
+                        : static_cast<Bytes>(std::llround(static_cast<double>(a.bytes) * a.share(i) * link.multiplicity));
     if (--link.flows == 0) {
       result.busy += now - link.busy_since;
       link.load = link.native_load = 0;  // no rounding error outlives a pause
@@ -140,7 +156,7 @@ void Activities::set_speed(Time now, ActivityId id, double speed) {
   a.speed = speed;
   // A flow that a saturated link leaves nothing would never end; the solver gives every flow a positive rate.
   assert(speed > 0);
-  a.end = now + Duration(static_cast<std::int64_t>(std::ceil(static_cast<double>(a.remaining.count()) / speed)));
+  a.end = end_of(now, std::ceil(static_cast<double>(a.remaining.count()) / speed), speed);
   queue_.push(a.end, end_kind_, id);
   if (observer_)
     for (std::uint32_t i = 0; i < a.link_count; ++i) report(now, a.links[i]);
@@ -150,25 +166,29 @@ void Activities::solve(Time now) {
   solve_scheduled_ = false;
   // Every running flow takes part: there are few (streams and copy engines), and those that
   // touch no contended link come out at their cap, unchanged.
-  std::vector<ActivityId> ids;
-  std::vector<FlowDemand> demands;
-  std::vector<std::vector<std::pair<std::uint16_t, double>>> crossed;
+  flows_.clear();
   for (const ActivityId id : running_)
-    if (active_[id].link_count > 0) ids.push_back(id);
-  std::sort(ids.begin(), ids.end(), [&](ActivityId a, ActivityId b) { return active_[a].owner < active_[b].owner; });
-  crossed.reserve(ids.size());
-  for (const ActivityId id : ids) {
+    if (active_[id].link_count > 0) flows_.push_back(id);
+  std::sort(flows_.begin(), flows_.end(),
+            [&](ActivityId a, ActivityId b) { return active_[a].owner < active_[b].owner; });
+  crossed_.clear();
+  for (const ActivityId id : flows_)
+    for (std::uint32_t i = 0; i < active_[id].link_count; ++i) {
+      const std::uint16_t link = active_[id].links[i];
+      crossed_.emplace_back(link, active_[id].share(i) * links_[link].multiplicity);
+    }
+  demands_.clear();
+  const std::pair<std::uint16_t, double>* links = crossed_.data();
+  for (const ActivityId id : flows_) {
     const Activity& a = active_[id];
-    auto& links = crossed.emplace_back();
-    for (std::uint32_t i = 0; i < a.link_count; ++i)
-      links.emplace_back(a.links[i], a.share(i) * links_[a.links[i]].multiplicity);
     const double share = a.on_multiprocessors ? multiprocessor_share_[a.rank] : 1;
-    demands.push_back({a.weight, a.rate * share, links});
+    demands_.push_back({a.weight, a.rate * share, {links, a.link_count}});
+    links += a.link_count;
   }
-  std::vector<double> capacities;
-  for (const LinkState& link : links_) capacities.push_back(std::max(link.capacity, link.native_load));
-  const std::vector<double> rates = fair_share(demands, capacities);
-  for (std::size_t i = 0; i < ids.size(); ++i) set_speed(now, ids[i], rates[i] / active_[ids[i]].rate);
+  capacities_.clear();
+  for (const LinkState& link : links_) capacities_.push_back(std::max(link.capacity, link.native_load));
+  const std::span<const double> rates = fair_share_.rates(demands_, capacities_);
+  for (std::size_t i = 0; i < flows_.size(); ++i) set_speed(now, flows_[i], rates[i] / active_[flows_[i]].rate);
 }
 
 void Activities::set_multiprocessor_share(Time now, std::uint16_t rank, double share) {

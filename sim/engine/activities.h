@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/event_queue.h"
+#include "sim/engine/fair_share.h"
 #include "sim/machine/machine.h"
 #include "sim/engine/observer.h"
 #include "sim/engine/simulation.h"
@@ -91,6 +93,12 @@ class Activities {
   std::vector<LinkResult> results_;
   std::vector<double> multiprocessor_share_;  // per rank
   bool solve_scheduled_ = false;
+  // Of solve(), kept for their memory: the running flows by owner, what each crosses, what each asks for.
+  FairShare fair_share_;
+  std::vector<ActivityId> flows_;
+  std::vector<std::pair<std::uint16_t, double>> crossed_;
+  std::vector<FlowDemand> demands_;
+  std::vector<double> capacities_;
 };
 
 }  // namespace memwall

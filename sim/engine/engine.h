@@ -9,13 +9,17 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/engine/activities.h"
 #include "sim/engine/event_queue.h"
+#include "sim/engine/ring_queue.h"
 #include "sim/trace/rendezvous.h"
 #include "sim/machine/rank_machine.h"
 #include "sim/engine/simulation.h"
+#include "sim/engine/thread_clock.h"
+#include "sim/engine/waiters.h"
 #include "sim/engine/tier_memory.h"
 
 namespace memwall {
@@ -32,16 +36,19 @@ class Engine {
  private:
   friend class Paging;
 
+  struct RankState;
+
   enum EventKind : std::uint32_t { kTryStart, kEnd, kSolve, kReturn };
 
   // Why a host thread does not run.
   enum class Block : std::uint8_t { none, finished, device_work, hand_over, launch_queue, host_work, room };
 
   struct Thread {
-    std::vector<OpId> ops;
-    std::size_t cursor = 0;
+    RankState* rank = nullptr;
+    OpId current = 0;  // the op that it is at or before; trace.ops.size(): none is left
+    std::vector<OpId> ops;  // of a trace of several threads: all of its own, ascending
+    std::size_t cursor = 0;  // in ops
     Time previous_end{};
-    Time next_start = kNever;  // kNever while blocked
     Block block = Block::none;
     OpId previous_op = kNoOp;
     // While blocked:
@@ -51,6 +58,8 @@ class Engine {
     OpId latest_op = kNoOp;
     bool returned_early = false;  // a negative return delay let the call return before the end
   };
+
+  static constexpr OpRecord kNotBegun{.host_start = kNever, .host_end = kNever};
 
   struct Submitted {
     OpId op = kNoOp;
@@ -80,6 +89,7 @@ class Engine {
     std::vector<std::uint16_t> fabric_links;  // of the fabric that reaches all ranks; empty where none does
     std::map<std::uint8_t, Route> work_in;    // by place: what host_work there crosses; not of the host's memory
     std::uint32_t added_collectives = 0;      // that run
+    Time end{};                               // of all that has ended so far, host and device
   };
 
   // The collectives of several ranks that are one.
@@ -92,8 +102,9 @@ class Engine {
 
   struct StreamState {
     RankState* rank = nullptr;
-    std::deque<Submitted> fifo;           // submitted and not yet started; the front is next
-    std::deque<Edge> edges;               // of ops in fifo, in their order
+    bool is_storage = false;
+    RingQueue<Submitted> fifo;            // submitted and not yet started; the front is next
+    RingQueue<Edge> edges;                // of ops in fifo, in their order
     std::vector<OpId> pending_producers;  // of the next op to be submitted
     OpId last_submitted = kNoOp, running = kNoOp, previous = kNoOp;
     Time previous_end{};
@@ -104,12 +115,6 @@ class Engine {
     std::vector<std::uint16_t> queue_waiters;  // threads
   };
 
-  struct Waiter {
-    OpId op = kNoOp;
-    bool is_thread = false;
-    std::uint16_t index = 0;
-  };
-
   struct CopyEngine {
     OpId running = kNoOp, previous = kNoOp;
     std::deque<std::uint16_t> queue;  // streams whose front op waits
@@ -118,19 +123,22 @@ class Engine {
   // engine.cpp
   void describe_ranks(const RankMachine& machine);
   void resolve_places(const RankMachine& machine);
-  void resolve_work(const RankMachine& machine, const Op& op);
+  void resolve_op(const Op& op);
+  void resolve_work(const Op& op);
+  void list_program();
   void expect_rendezvous();
   void start_program();
   void loop();
   void handle(const Event& event);
   SimulationResult collect();
-  void require_all_finished() const;
+  void require_all_finished();
   void require_complete_rendezvous() const;
 
   // engine_host.cpp
-  int next_thread() const;
+  void advance(Thread& thread);
   void prepare_next(Thread& thread);
-  static void block(Thread& thread, Block reason);
+  void block(Thread& thread, Block reason);
+  void set_next_start(const Thread& thread, Time time);
   void step_host(Thread& thread, std::uint16_t index);
   void finish_host(Thread& thread, Time end, WaitReason end_reason);
   void launch(Thread& thread, std::uint16_t index, OpId id);
@@ -149,6 +157,7 @@ class Engine {
   // engine_device.cpp
   void submit(OpId id, Time ready);
   void try_start(std::uint16_t stream);
+  Duration gap_before(const StreamState& stream, OpId next) const;
   bool front_bound(std::uint16_t index, Bound& bound);
   Time occupancy_bound(OpId id, OpId& cause) const;
   bool take_engine(std::uint16_t stream, OpId id);
@@ -165,9 +174,12 @@ class Engine {
   bool is_multi_wave(const Op& op) const;
 
   Time now() const { return now_; }
+  // REQUIRES: the op has been submitted to its stream.
+  bool has_ended(OpId id) const { return records_[id].end != kNever; }
+  OpRecord& new_record(OpId id);
 
   const Trace& trace_;
-  const Machine& machine_;  // of all ranks
+  const RankMachine& machine_;  // of all ranks
   const SimulationOptions& options_;
   EventQueue queue_;
   Activities activities_;
@@ -175,23 +187,26 @@ class Engine {
   std::unique_ptr<Paging> paging_;  // null without a pager
 
   Time now_{};
+  // Grows as the host comes to the ops, so that a record is first touched when it is written.
   std::vector<OpRecord> records_;
-  std::vector<std::uint8_t> done_;   // device ops: ended
   std::vector<std::uint8_t> is_allocated_;   // storages: preexisting, or their alloc has happened
   std::set<StorageId> freed_early_;  // whose free came before their alloc
   std::vector<Thread> threads_;
+  ThreadClock thread_clock_;  // when the next call of each begins
   std::vector<StreamState> streams_;
   std::vector<OpId> event_op_;                              // per event: the op it was recorded behind
   std::map<std::uint32_t, std::vector<OpId>> event_waits_;  // and what its stream was told to wait for since
-  std::vector<Waiter> waiters_;
-  std::vector<OpId> multi_wave_;                        // running kernels of several waves
+  Waiters waiters_;
+  std::vector<std::vector<OpId>> multi_wave_;            // by device: running kernels of several waves
+  Time first_device_start_ = kNever, last_device_end_{};  // storage streams not counted
   std::vector<std::vector<CopyEngine>> engines_;  // [device][engine class]
   std::vector<RankState> ranks_;
   std::vector<std::uint8_t> tier_of_storage_;
   RendezvousTable rendezvous_;
   std::vector<RendezvousState> rendezvous_states_;
   std::vector<ActivityId> activity_of_stream_;
-  std::uint32_t hand_overs_blocked_ = 0;
+  std::vector<OpId> placed_;  // ops that stand in their streams before the program begins
+  std::unordered_map<OpId, std::vector<std::uint16_t>> hand_over_waiters_;  // by the op awaited: threads
   std::uint64_t issued_ = 0;
 };
 

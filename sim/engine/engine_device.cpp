@@ -33,24 +33,28 @@ void Engine::schedule_try(std::uint16_t index, Time time) {
   queue_.push(time, kTryStart, index);
 }
 
+// Between the op that ended last in the stream and this one, its next. REQUIRES: one has ended there.
+Duration Engine::gap_before(const StreamState& stream, OpId next) const {
+  const Op& op = trace_.ops[next];
+  const ReplayConstants& constants = *stream.rank->constants;
+  if (op.graph_member && trace_.ops[next - 1].graph_member) return constants.graph_gap;
+  return constants.stream_gap[static_cast<int>(launch_kind(trace_.ops[stream.previous].kind))]
+                             [static_cast<int>(launch_kind(op.kind))];
+}
+
 bool Engine::front_bound(std::uint16_t index, Bound& bound) {
   StreamState& stream = streams_[index];
   const Submitted& front = stream.fifo.front();
   const Op& op = trace_.ops[front.op];
   bound.raise(front.ready, WaitReason::launch, front.op);
   if (stream.previous != kNoOp) {
-    const Op& previous = trace_.ops[stream.previous];
-    const bool same_graph = op.graph_member && trace_.ops[front.op - 1].graph_member;
-    const ReplayConstants& constants = *stream.rank->constants;
-    const Duration gap = same_graph ? constants.graph_gap
-                                    : constants.stream_gap[static_cast<int>(launch_kind(previous.kind))]
-                                                          [static_cast<int>(launch_kind(op.kind))];
-    bound.raise(stream.previous_end + gap, WaitReason::stream_order, stream.previous);
+    bound.raise(stream.previous_end + gap_before(stream, front.op), WaitReason::stream_order, stream.previous);
   }
-  for (const Edge& edge : stream.edges) {
+  for (std::size_t i = 0; i < stream.edges.size(); ++i) {
+    const Edge& edge = stream.edges[i];
     if (edge.consumer != front.op) break;
-    if (!done_[edge.producer]) {
-      waiters_.push_back({edge.producer, false, index});
+    if (!has_ended(edge.producer)) {
+      waiters_.add({edge.producer, false, index});
       return false;
     }
     bound.raise(records_[edge.producer].end + stream.rank->constants->event_latency, WaitReason::event, edge.producer);
@@ -70,9 +74,9 @@ Time Engine::occupancy_bound(OpId id, OpId& cause) const {
       op.kind == OpKind::kernel || op.kind == OpKind::collective || (op.kind == OpKind::copy && op.from == op.to);
   Time bound{};
   if (!needs_multiprocessors) return bound;
-  for (const OpId wide : multi_wave_) {
+  for (const OpId wide : multi_wave_[trace_.streams[op.stream].device]) {
     const Op& other = trace_.ops[wide];
-    if (other.stream == op.stream || trace_.streams[other.stream].device != trace_.streams[op.stream].device) continue;
+    if (other.stream == op.stream) continue;
     const Time end = activities_.expected_end(activity_of_stream_[other.stream]);
     const double wave =
         other.waves > 0 ? static_cast<double>(other.duration.count()) / static_cast<double>(other.waves) : 0;
@@ -190,6 +194,7 @@ void Engine::begin(std::uint16_t index, const Bound& bound) {
   stream.running = id;
   OpRecord& record = records_[id];
   record.start = now_;
+  if (!stream.is_storage && first_device_start_ == kNever) first_device_start_ = now_;
   record.device_reason = bound.reason;
   record.device_cause = bound.cause;
   if (op.kind == OpKind::collective && op.added && ++stream.rank->added_collectives == 1)
@@ -198,7 +203,7 @@ void Engine::begin(std::uint16_t index, const Bound& bound) {
   if (!stream.queue_waiters.empty() && stream.queued < stream.rank->constants->launch_queue_depth) {
     Thread& thread = threads_[stream.queue_waiters.front()];
     stream.queue_waiters.erase(stream.queue_waiters.begin());
-    thread.next_start = now_;
+    set_next_start(thread, now_);
     thread.latest_op = id;
   }
   // A call that would return before its collective has met the others returns at its end.
@@ -217,7 +222,7 @@ bool Engine::arrive_at_rendezvous(OpId id) {
   const std::size_t number = rendezvous_.of(op);
   if (number == RendezvousTable::kNone) {
     activity_of_stream_[op.stream] = activities_.start(now_, activity_of(id));
-    if (is_multi_wave(op)) multi_wave_.push_back(id);
+    if (is_multi_wave(op)) multi_wave_[trace_.streams[op.stream].device].push_back(id);
     return true;
   }
   RendezvousState& rendezvous = rendezvous_states_[number];
@@ -232,7 +237,8 @@ bool Engine::arrive_at_rendezvous(OpId id) {
   for (const OpId member : rendezvous_.members(number)) {
     activity_of_stream_[trace_.ops[member].stream] = activity;
     if (member != id) records_[member].peer = id;
-    if (is_multi_wave(trace_.ops[member])) multi_wave_.push_back(member);
+    const Op& met = trace_.ops[member];
+    if (is_multi_wave(met)) multi_wave_[trace_.streams[met.stream].device].push_back(member);
   }
   return true;
 }
@@ -260,31 +266,26 @@ void Engine::end_op(OpId id) {
   const Op& op = trace_.ops[id];
   StreamState& stream = streams_[op.stream];
   records_[id].end = now_;
-  done_[id] = 1;
   stream.running = kNoOp;
   stream.previous = id;
   stream.previous_end = now_;
-  if (!multi_wave_.empty()) std::erase(multi_wave_, id);
+  stream.rank->end = std::max(stream.rank->end, now_);
+  if (!stream.is_storage) last_device_end_ = now_;
+  if (std::vector<OpId>& wide = multi_wave_[trace_.streams[op.stream].device]; !wide.empty()) std::erase(wide, id);
   if (op.kind == OpKind::collective && op.added && --stream.rank->added_collectives == 0)
     update_multiprocessor_share(*stream.rank);
   release_engine(id);
   if (paging_) paging_->op_ended(id);
-  for (std::size_t i = 0; i < waiters_.size();) {
-    if (waiters_[i].op != id) {
-      ++i;
-      continue;
-    }
-    const Waiter waiter = waiters_[i];
-    waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
+  waiters_.take(id, [&](const Waiter& waiter) {
     if (waiter.is_thread)
       wake_from_device(waiter.index, id);
     else
       schedule_try(waiter.index, now_);
-  }
+  });
   if (!stream.fifo.empty()) {
     // Straight to the earliest possible start, without a look in between.
-    const Time ready = stream.fifo.front().ready;
-    schedule_try(op.stream, std::max(now_, ready));
+    const Submitted& next = stream.fifo.front();
+    schedule_try(op.stream, std::max({now_, next.ready, now_ + gap_before(stream, next.op)}));
   }
 }
 

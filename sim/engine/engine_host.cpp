@@ -7,65 +7,70 @@
 
 namespace memwall {
 
-int Engine::next_thread() const {
-  int best = -1;
-  Time time = kNever;
-  for (std::size_t i = 0; i < threads_.size(); ++i) {
-    if (threads_[i].next_start >= time) continue;
-    time = threads_[i].next_start;
-    best = static_cast<int>(i);
+// What is known of `id` so far; of an op that the host comes to for the first time, nothing.
+OpRecord& Engine::new_record(OpId id) {
+  while (records_.size() <= id) records_.push_back(kNotBegun);
+  return records_[id];
+}
+
+void Engine::set_next_start(const Thread& thread, Time time) {
+  thread_clock_.set(static_cast<std::size_t>(&thread - threads_.data()), time);
+}
+
+// To the thread's next op. One thread alone has all ops that are not placed; several have lists.
+void Engine::advance(Thread& thread) {
+  const std::size_t count = trace_.ops.size();
+  if (threads_.size() == 1) {
+    do ++thread.current;
+    while (thread.current < count && trace_.ops[thread.current].placed);
+  } else {
+    thread.current = ++thread.cursor < thread.ops.size() ? thread.ops[thread.cursor] : static_cast<OpId>(count);
   }
-  return best;
 }
 
 void Engine::prepare_next(Thread& thread) {
-  thread.next_start = kNever;
-  if (thread.cursor == thread.ops.size()) {
-    thread.block = Block::finished;
-    return;
-  }
+  if (thread.current == trace_.ops.size()) return block(thread, Block::finished);
   thread.block = Block::none;
-  const Op& op = trace_.ops[thread.ops[thread.cursor]];
+  const Op& op = trace_.ops[thread.current];
   Time from = thread.previous_end;
   if (op.kind == OpKind::hand_over) {
-    const Time other = records_[op.target].host_end;
+    const Time other = op.target < records_.size() ? records_[op.target].host_end : kNever;
     if (other == kNever) {
-      thread.block = Block::hand_over;
-      ++hand_overs_blocked_;
-      return;
+      hand_over_waiters_[op.target].push_back(static_cast<std::uint16_t>(&thread - threads_.data()));
+      return block(thread, Block::hand_over);
     }
     from = std::max(from, other);
   }
-  thread.next_start = from + op.host_gap;
+  set_next_start(thread, from + op.host_gap);
 }
 
 void Engine::wake_hand_overs(OpId ended) {
-  for (Thread& thread : threads_) {
-    if (thread.block != Block::hand_over) continue;
-    if (trace_.ops[thread.ops[thread.cursor]].target != ended) continue;
-    --hand_overs_blocked_;
-    prepare_next(thread);
-  }
+  const auto waiting = hand_over_waiters_.find(ended);
+  if (waiting == hand_over_waiters_.end()) return;
+  const std::vector<std::uint16_t> threads = std::move(waiting->second);
+  hand_over_waiters_.erase(waiting);
+  for (const std::uint16_t index : threads) prepare_next(threads_[index]);
 }
 
 void Engine::finish_host(Thread& thread, Time end, WaitReason end_reason) {
-  const OpId id = thread.ops[thread.cursor];
+  const OpId id = thread.current;
   OpRecord& record = records_[id];
   record.host_end = end;
   record.host_end_reason = end_reason;
   record.host_end_waited = end_reason != WaitReason::none;
   if (record.host_end_waited) record.host_end_cause = thread.latest_op;
   thread.previous_end = end;
+  thread.rank->end = std::max(thread.rank->end, end);
   thread.previous_op = id;
-  ++thread.cursor;
+  advance(thread);
   prepare_next(thread);
-  if (hand_overs_blocked_ > 0) wake_hand_overs(id);
+  if (!hand_over_waiters_.empty()) wake_hand_overs(id);
 }
 
 void Engine::step_host(Thread& thread, std::uint16_t index) {
-  const OpId id = thread.ops[thread.cursor];
+  const OpId id = thread.current;
   const Op& op = trace_.ops[id];
-  OpRecord& record = records_[id];
+  OpRecord& record = new_record(id);
   if (record.host_start == kNever) {  // else: an interrupted call goes on
     record.host_start = now_;
     record.host_cause = thread.previous_op;
@@ -140,7 +145,7 @@ void Engine::wait_event(const Op& op) {
   const auto add = [&](OpId producer) {
     // An op that ended long ago is no bound; one that ended just now still delays by the event's latency.
     if (producer == kNoOp ||
-        (done_[producer] && records_[producer].end + streams_[op.stream].rank->constants->event_latency <= now_))
+        (has_ended(producer) && records_[producer].end + streams_[op.stream].rank->constants->event_latency <= now_))
       return;
     if (std::find(pending.begin(), pending.end(), producer) == pending.end()) pending.push_back(producer);
   };
@@ -181,7 +186,7 @@ void Engine::launch(Thread& thread, std::uint16_t index, OpId id) {
 
 void Engine::block(Thread& thread, Block reason) {
   thread.block = reason;
-  thread.next_start = kNever;
+  set_next_start(thread, kNever);
 }
 
 void Engine::launch_graph_member(Thread& thread, OpId id) {
@@ -197,7 +202,7 @@ void Engine::await_op(Thread& thread, std::uint16_t index, OpId id) {
   thread.latest_end = Time{};
   thread.latest_op = kNoOp;
   thread.returned_early = false;
-  waiters_.push_back({id, true, index});
+  waiters_.add({id, true, index});
 }
 
 void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
@@ -208,10 +213,8 @@ void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
   thread.latest_op = kNoOp;
   thread.returned_early = false;
   const auto wait_for = [&](OpId awaited) {
-    if (awaited == kNoOp || done_[awaited]) return;
-    for (const Waiter& waiter : waiters_)
-      if (waiter.is_thread && waiter.index == index && waiter.op == awaited) return;
-    waiters_.push_back({awaited, true, index});
+    if (awaited == kNoOp || has_ended(awaited) || waiters_.thread_awaits(index, awaited)) return;
+    waiters_.add({awaited, true, index});
     ++thread.pending;
   };
   const auto wait_for_stream = [&](const StreamState& stream) {
@@ -251,7 +254,7 @@ void Engine::wake_from_device(std::uint16_t index, OpId ended) {
 }
 
 void Engine::return_call(Thread& thread) {
-  const OpId id = thread.ops[thread.cursor];
+  const OpId id = thread.current;
   const Op& op = trace_.ops[id];
   if (op.kind == OpKind::host_work) return begin_host_work(thread, op.thread, id);
   const Time own = thread.call_start + op.host_cost;

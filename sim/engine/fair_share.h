@@ -21,8 +21,19 @@ struct FlowDemand {
   std::span<const std::pair<std::uint16_t, double>> links;  // (index into capacities, multiplicity)
 };
 
-// Rates in bytes per second, in the order of `flows`. REQUIRES: weights > 0, caps >= 0,
-// multiplicities > 0, capacities >= 0.
+// Solves one set of flows after the other in the same memory.
+class FairShare {
+ public:
+  // Rates in bytes per second, in the order of `flows`; valid until the next call. REQUIRES: weights > 0, caps >= 0,
+  // multiplicities > 0, capacities >= 0.
+  std::span<const double> rates(std::span<const FlowDemand> flows, std::span<const double> capacities);
+
+ private:
+  std::vector<double> rate_, left_, pull_;  // by flow; by link
+  std::vector<std::uint32_t> open_;         // flows that can still be raised, ascending
+};
+
+// The same, once.
 std::vector<double> fair_share(std::span<const FlowDemand> flows, std::span<const double> capacities);
 
 }  // namespace memwall

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <vector>
 
 #include "sim/engine/engine.h"
+#include "sim/engine/eviction_order.h"
 #include "sim/policy/pager.h"
 
 namespace memwall {
@@ -23,7 +23,7 @@ class Paging : public PagerView {
   Bytes free_bytes(int tier) const override {
     return engine_.memory_.free_bytes(tier) - inbound_bytes_[static_cast<std::size_t>(tier)];
   }
-  std::span<const ResidentStorage> resident() const override;
+  void each_movable(const std::function<bool(const ResidentStorage&)>& take) const override;
 
   // Once, before all else: the pager looks at machine and trace.
   void plan();
@@ -38,6 +38,8 @@ class Paging : public PagerView {
   void transfer_ended(std::uint32_t transfer);
 
   const std::vector<MoveRecord>& moves() const { return moves_; }
+  // Uses and residents that were looked at so far.
+  std::uint64_t steps() const { return steps_ + order_.steps(); }
 
  private:
   enum class State : std::uint8_t { absent, resident, leaving, elsewhere, arriving, dead };
@@ -52,7 +54,14 @@ class Paging : public PagerView {
     std::uint32_t pins = 0;   // device clock: those of them that have asked to start
     OpId for_op = kNoOp;      // leaving: the op that the room is for
     Time last_use{};
-    std::list<StorageId>::iterator position;  // in lru_, while resident
+  };
+
+  // How far the op that a thread or a stream asks for is: the storages of its uses before `resident` are there or on
+  // their way, those before `arrived` are there. So that whoever is woken looks on where it had to wait, and an op of many
+  // uses costs them once and not once per move.
+  struct Progress {
+    OpId op = kNoOp;
+    std::uint32_t resident = 0, arrived = 0;
   };
 
   struct Transfer {
@@ -88,15 +97,18 @@ class Paging : public PagerView {
   void release(StorageId storage);
   bool may_leave(const Page& page) const { return host_clock_ ? page.users == 0 : page.pins == 0; }
   void set_resident(StorageId storage);
-  void leave_lru(StorageId storage);
+  bool make_all_resident(Progress& progress);
+  bool all_arrived(Progress& progress);
+  void pin_served();
   bool evictions_under_way() const { return leaving_ > 0; }
 
   Engine& engine_;
   Pager& pager_;
   const bool host_clock_;
   std::vector<Page> pages_;
-  std::list<StorageId> lru_;  // least recently used first
-  mutable std::vector<ResidentStorage> view_;
+  mutable EvictionOrder order_;  // of what is resident; a walk over it changes nothing that can be seen
+  std::vector<Progress> thread_progress_, stream_progress_;
+  std::uint64_t steps_ = 0;
   std::vector<Transfer> transfers_;
   std::deque<std::uint32_t> queued_[kEngines];
   bool engine_busy_[kEngines] = {};
@@ -105,7 +117,8 @@ class Paging : public PagerView {
   std::uint32_t leaving_ = 0;
   std::uint32_t pending_frees_ = 0;     // freed by the program, and still on the move or to be used
   std::vector<Bytes> inbound_bytes_;  // per tier: of storages that leave for it and have not arrived
-  OpId serving_ = kNoOp;         // the op whose storages are pinned now
+  OpId serving_ = kNoOp;         // the op whose storages must stay now
+  OpId served_ = kNoOp;          // clock of the host: the op whose storages are pinned in order_, if any
   std::vector<BlockedCaller> blocked_callers_;
   std::vector<MoveRecord> moves_;
 };

@@ -104,7 +104,8 @@ struct SimulationResult {
   std::vector<TierResult> tiers;  // as Machine::tiers, of several ranks' machine (sim/machine/rank_machine.h)
   std::vector<LinkResult> links;  // as Machine::links, likewise
   bool fits = true;
-  std::uint64_t events = 0;  // processed by the engine
+  std::uint64_t events = 0;        // processed by the engine
+  std::uint64_t paging_steps = 0;  // uses and storages that paging looked at: in proportion to uses and moves
 };
 
 struct SimulationOptions {

@@ -25,6 +25,7 @@ TierAllocators tier_allocators(const Machine& machine, const std::string& device
 TierMemory::TierMemory(const Trace& trace, const RankMachine& ranks, const TierAllocators& allocators,
                        Observer* observer)
     : trace_(trace), observer_(observer), tiers_(ranks.tiers.size()), where_(trace.storages.size()) {
+  assert(trace.storages.size() < std::size_t{1} << 31);
   const std::vector<Bytes> untracked = untracked_by_tier(ranks, trace);
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
     const Tier& tier = ranks.tiers[i];
@@ -40,6 +41,8 @@ TierMemory::TierMemory(const Trace& trace, const RankMachine& ranks, const TierA
       state.unlimited = true;
       state.main->set_capacity(kUnlimited);
     }
+    // Address space only: what is never written to takes no memory.
+    if (tier.tier_class == TierClass::device) state.changes.reserve(trace.storages.size() * 2);
     state.by_kind[static_cast<int>(StorageKind::unknown)] = state.untracked;
     state.result.peak_usage = usage(state);
     state.result.peak_allocated = state.result.peak_usage.allocated;
@@ -47,7 +50,6 @@ TierMemory::TierMemory(const Trace& trace, const RankMachine& ranks, const TierA
     state.result.pressure.at_peak_reserved = state.result.peak_usage;
     std::copy(std::begin(state.by_kind), std::end(state.by_kind), state.result.peak_by_kind);
   }
-  changes_.reserve(trace.storages.size() * 2);
 }
 
 Allocator& TierMemory::allocator_of(TierState& tier, const Storage& storage) const {
@@ -122,7 +124,7 @@ void TierMemory::remove(Time now, StorageId storage) {
 
 void TierMemory::note(Time now, StorageId storage, int tier, bool begins) {
   TierState& state = tiers_[tier];
-  changes_.push_back({storage, static_cast<std::int16_t>(tier), begins});
+  state.changes.push_back(storage * 2 + (begins ? 1 : 0));
   const Usage used = usage(state);
   TierResult& result = state.result;
   if (begins) {
@@ -137,7 +139,7 @@ void TierMemory::note(Time now, StorageId storage, int tier, bool begins) {
       result.peak_allocated = used.allocated;
       result.peak_usage = used;
       result.peak_time = now;
-      state.peak_change = changes_.size();
+      state.changes_until_peak = state.changes.size();
       std::copy(std::begin(state.by_kind), std::end(state.by_kind), result.peak_by_kind);
     }
   }
@@ -169,8 +171,7 @@ std::vector<TierResult> TierMemory::results() const {
     add(state.main->events());
     if (state.pinned) add(state.pinned->events());
     std::vector<bool> lives(trace_.storages.size(), false);
-    for (std::uint64_t c = 0; c < state.peak_change; ++c)
-      if (changes_[c].tier == static_cast<std::int16_t>(i)) lives[changes_[c].storage] = changes_[c].begins;
+    for (std::size_t c = 0; c < state.changes_until_peak; ++c) lives[state.changes[c] / 2] = state.changes[c] % 2 == 1;
     for (StorageId s = 0; s < lives.size(); ++s)
       if (lives[s]) result.largest_at_peak.push_back(s);
     auto& largest = result.largest_at_peak;

@@ -54,15 +54,11 @@ class TierMemory {
     Bytes capacity = 0, untracked = 0;
     bool unlimited = false;
     Bytes by_kind[kStorageKinds] = {};
-    std::uint64_t peak_change = 0;  // position in changes_ of the peak
+    // Begins and ends of storages here, in their order: the storage's number, doubled, and 1 where it begins.
+    std::vector<std::uint32_t> changes;
+    std::size_t changes_until_peak = 0;
     TierResult result;
   };
-  struct Change {
-    StorageId storage;
-    std::int16_t tier;
-    bool begins;
-  };
-
   Allocator& allocator_of(TierState& tier, const Storage& storage) const;
   Usage usage(const TierState& tier) const;
   void note(Time now, StorageId storage, int tier, bool begins);
@@ -71,7 +67,6 @@ class TierMemory {
   Observer* observer_;
   std::vector<TierState> tiers_;
   std::vector<Where> where_;
-  std::vector<Change> changes_;
 };
 
 }  // namespace memwall

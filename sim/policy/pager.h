@@ -2,7 +2,7 @@
 // and never calls back; every answer is checked by the engine.
 #pragma once
 
-#include <span>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,10 +31,9 @@ struct Move {
 // What a pager may see: the past and the present, never the future.
 struct ResidentStorage {
   StorageId storage = kNoStorage;
-  Bytes bytes = 0;      // as the allocator holds it
-  Time last_use{};      // on the pager's clock
-  bool clean = false;   // a valid copy exists in a slower tier: dropping costs nothing
-  bool pinned = false;  // in use by the op being served: may not be moved
+  Bytes bytes = 0;     // as the allocator holds it
+  Time last_use{};     // on the pager's clock
+  bool clean = false;  // a valid copy exists in a slower tier: dropping costs nothing
 };
 
 class PagerView {
@@ -42,8 +41,10 @@ class PagerView {
   virtual ~PagerView() = default;
   virtual Time now() const = 0;
   virtual Bytes free_bytes(int tier) const = 0;
-  // Storages in the device tier, least recently used first.
-  virtual std::span<const ResidentStorage> resident() const = 0;
+  // Storages in the device tier that may be moved, least recently used first, until `take` answers false. Not among them
+  // is what the op that room is made for uses, nor on the clock of the device what running ops use. Costs in proportion
+  // to what is looked at: a pager that takes the first few does not pay for the rest.
+  virtual void each_movable(const std::function<bool(const ResidentStorage&)>& take) const = 0;
 };
 
 class Pager {

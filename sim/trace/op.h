@@ -21,6 +21,10 @@ inline constexpr OpId kNoOp = 0xffffffff;
 // begun. kNoRendezvous: the other ranks are not in the trace, and the op takes its duration.
 inline constexpr std::uint32_t kNoRendezvous = 0xffffffff;
 
+// What readers, generators and policies hold an op's uses to. Each names a storage of the trace: an optimizer's step of a
+// network with a million parameters has a few million. Files are refused beyond it before they fill the memory.
+inline constexpr std::uint32_t kMostUsesOfAnOp = std::uint32_t{1} << 24;
+
 enum class OpKind : std::uint8_t {
   kernel,        // runs on `stream` for `duration`
   memset,        // likewise
@@ -166,12 +170,9 @@ struct Op {
   std::uint32_t target = 0xffffffff;  // StorageId, event number or OpId, by kind; collective: see kNoRendezvous
   OpId source = kNoOp;                // recompute: the op (same trace) that this one repeats
   std::uint32_t first_use = 0;        // index into Trace::uses
-  std::uint16_t use_count = 0;
-  std::uint8_t from = 0, to = 0;  // copy, storage_io: indices into Trace::places; host_work: see there
-  std::uint16_t group = 0;        // collective: index of its process group, into Trace::groups where that has it
-  // 90 % of truths lie within duration x (1 +- this / 1000); 0 = not known, or measured. Set with origins other than
-  // measured.
-  std::uint16_t error_permille = 0;
+  std::uint32_t use_count = 0;        // at most kMostUsesOfAnOp
+  std::uint8_t from = 0, to = 0;      // copy, storage_io: indices into Trace::places; host_work: see there
+  std::uint16_t group = 0;            // collective: index of its process group, into Trace::groups where that has it
   // What the work is made of, by operator class (an index into Trace::shapes, 0 = unknown):
   //   gemm           {batch, m, n, k}: that many products of m x k with k x n
   //   convolution    {images, input channels, output channels, output positions, kernel taps, groups}
@@ -181,6 +182,9 @@ struct Op {
   //   optimizer, elementwise, memory  {elements}
   // The backward of an operator has its forward's shape, except of a gemm, which has its own.
   ShapeId shape = 0;
+  // 90 % of truths lie within duration x (1 +- this / 1000); 0 = not known, or measured. Set with origins other than
+  // measured.
+  std::uint16_t error_permille = 0;
   std::uint16_t kernels = 1;          // kernels that this one line stands for, in a row on its stream
   std::uint16_t framework_calls = 0;  // operators that the framework dispatched for it, views before it included
   Dispatch dispatch = Dispatch::native;

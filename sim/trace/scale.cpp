@@ -11,31 +11,27 @@
 namespace memwall {
 namespace {
 
-Duration times(Duration d, double factor) {
-  return factor == 1 ? d : Duration(std::llround(static_cast<double>(d.count()) * factor));
-}
-
 double collective_factor(const ScaleFactors& factors, bool met) {
   return factors.collectives.value_or(met ? 1 : factors.kernels);
 }
 
 // `begins`: the op's gap is when its rank's program begins, not work.
 void scale(Op& op, const ScaleFactors& factors, bool met, bool begins) {
-  if (!op.placed && !begins) op.host_gap = times(op.host_gap, factors.host);
-  op.host_cost = times(op.host_cost, factors.host);
+  if (!op.placed && !begins) op.host_gap = scaled_time(op.host_gap, factors.host);
+  op.host_cost = scaled_time(op.host_cost, factors.host);
   switch (op.kind) {
     case OpKind::copy:
     case OpKind::storage_io:
-      op.duration = times(op.duration, factors.copies);
+      op.duration = scaled_time(op.duration, factors.copies);
       break;
     case OpKind::host_work:
-      op.duration = times(op.duration, factors.host);
+      op.duration = scaled_time(op.duration, factors.host);
       break;
     case OpKind::collective:
-      op.duration = times(op.duration, collective_factor(factors, met));
+      op.duration = scaled_time(op.duration, collective_factor(factors, met));
       break;
     default:
-      op.duration = times(op.duration, factors.kernels);
+      op.duration = scaled_time(op.duration, factors.kernels);
   }
 }
 

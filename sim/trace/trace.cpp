@@ -19,18 +19,6 @@ StringId StringTable::intern(std::string_view text) {
   return entry->second;
 }
 
-LaunchKind launch_kind(OpKind kind) {
-  switch (kind) {
-    case OpKind::copy:
-    case OpKind::storage_io:
-      return LaunchKind::copy;
-    case OpKind::memset:
-      return LaunchKind::memset;
-    default:
-      return LaunchKind::kernel;
-  }
-}
-
 std::uint8_t Trace::place(std::string_view place_name) {
   const auto found = std::find(places.begin(), places.end(), place_name);
   if (found == places.end()) {

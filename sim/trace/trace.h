@@ -77,7 +77,11 @@ struct Step {
 // them from the machine file.
 enum class LaunchKind : std::uint8_t { kernel, copy, memset };
 inline constexpr int kLaunchKinds = 3;
-LaunchKind launch_kind(OpKind kind);  // collective counts as kernel, storage_io as copy
+// Collective counts as kernel, storage_io as copy.
+constexpr LaunchKind launch_kind(OpKind kind) {
+  if (kind == OpKind::copy || kind == OpKind::storage_io) return LaunchKind::copy;
+  return kind == OpKind::memset ? LaunchKind::memset : LaunchKind::kernel;
+}
 
 struct ReplayConstants {
   Duration launch_latency[kLaunchKinds] = {};            // end of the call to earliest start; may be negative

@@ -56,7 +56,7 @@ StorageId TraceBuilder::add_storage(Bytes bytes, StorageKind kind, std::string_v
 
 OpId TraceBuilder::append(Op op, std::span<const Use> uses) {
   op.first_use = static_cast<std::uint32_t>(trace_.uses.size());
-  op.use_count = static_cast<std::uint16_t>(uses.size());
+  op.use_count = static_cast<std::uint32_t>(uses.size());
   versions_.resize(trace_.storages.size(), 0);  // storages may have been added through trace()
   for (Use use : uses) {
     assert(use.storage < versions_.size());
@@ -77,7 +77,7 @@ OpId TraceBuilder::append_renewed(const Op& op, std::span<const Use> uses) {
   const auto id = static_cast<OpId>(trace_.ops.size());
   Op& added = trace_.ops.emplace_back(op);
   added.first_use = static_cast<std::uint32_t>(trace_.uses.size());
-  added.use_count = static_cast<std::uint16_t>(uses.size());
+  added.use_count = static_cast<std::uint32_t>(uses.size());
   if (versions_.size() < trace_.storages.size()) versions_.resize(trace_.storages.size(), 0);
   for (const Use& use : uses) {
     assert(use.storage < versions_.size());

@@ -80,6 +80,25 @@ TEST_F(RenderPng, TwiceTheSameCommandGivesTheSameBytes) {
   }
 }
 
+TEST_F(RenderPng, APdfIsTheSameInEveryTimeZoneAndItsPlacesAreRight) {
+  for (const char* zone : {"UTC0", "Asia/Tokyo", "JST-9"}) {
+    const CommandOutcome o =
+        run_command("unset QT_QPA_PLATFORM DISPLAY WAYLAND_DISPLAY; TZ=" + std::string(zone) +
+                        " '" MEMWALL_PROGRAM "' render run.h5 -o " + std::string(zone).substr(0, 3) + ".pdf",
+                    folder_.path());
+    EXPECT_EQ(o.code, 0) << o.err;
+  }
+  const std::string pdf = bytes("UTC.pdf");
+  EXPECT_TRUE(pdf == bytes("Asi.pdf") && pdf == bytes("JST.pdf")) << "a date is as long as its time zone makes it";
+  const std::size_t table = std::stoul(pdf.substr(pdf.rfind("startxref\n") + 10));
+  ASSERT_EQ(pdf.substr(table, 5), "xref\n");
+  std::size_t at = pdf.find('\n', table + 5) + 1;
+  for (int object = 0; pdf[at + 10] == ' '; ++object, at += 20)
+    if (object > 0) {
+      EXPECT_TRUE(pdf.substr(std::stoul(pdf.substr(at, 10))).starts_with(std::to_string(object) + " 0 obj")) << object;
+    }
+}
+
 TEST_F(RenderPng, ScaleIsPixelsPerPoint) {
   renders("run.h5 --view tiers -o one.png --scale 1");
   renders("run.h5 --view tiers -o two.png");

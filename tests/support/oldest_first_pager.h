@@ -10,9 +10,12 @@ class OldestFirstPager final : public Pager {
   explicit OldestFirstPager(PagerClock clock) : clock_(clock) {}
   PagerClock clock() const override { return clock_; }
   std::vector<Move> make_room(int, Bytes, const PagerView& view) override {
-    for (const ResidentStorage& resident : view.resident())
-      if (!resident.pinned) return {{MoveKind::evict, resident.storage, 1}};
-    return {};
+    std::vector<Move> moves;
+    view.each_movable([&](const ResidentStorage& oldest) {
+      moves.push_back({MoveKind::evict, oldest.storage, 1});
+      return false;
+    });
+    return moves;
   }
 
  private:

@@ -62,7 +62,7 @@ bool ops_agree(const Trace& a, const Trace& b, OpId id, Renaming& events, Renami
         std::tie(g.name, g.ranks, g.members) != std::tie(h.name, h.ranks, h.members))
       return false;
   }
-  for (std::uint16_t i = 0; i < x.use_count; ++i) {
+  for (std::uint32_t i = 0; i < x.use_count; ++i) {
     const Use &u = a.uses_of(x)[i], &v = b.uses_of(y)[i];
     if (std::tie(u.storage, u.version, u.access) != std::tie(v.storage, v.version, v.access)) return false;
   }

@@ -19,12 +19,12 @@ Machine machine_of(const TieredRunOptions& options) {
 std::vector<Move> PagerToHost::make_room(int, Bytes bytes, const PagerView& view) {
   const auto host = static_cast<std::uint8_t>(test_machine().tier("host"));
   std::vector<Move> moves;
-  for (const ResidentStorage& storage : view.resident()) {
-    if (bytes <= 0) break;
-    if (storage.pinned) continue;
+  if (bytes <= 0) return moves;
+  view.each_movable([&](const ResidentStorage& storage) {
     moves.push_back({MoveKind::evict, storage.storage, host});
     bytes -= storage.bytes;
-  }
+    return bytes > 0;
+  });
   return moves;
 }
 

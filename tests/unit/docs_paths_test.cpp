@@ -25,8 +25,8 @@ const std::set<std::string> kToBeWritten = {"policies/fusion/halve.cpp",
                                             "models/workload/import/tables/durations_csv.h",
                                             "tests/unit/models/workload/import/tables/durations_csv_test.cpp"};
 
-const std::set<std::string> kTop = {"sim",      "models", "policies", "traces", "study",
-                                    "validate", "gui",    "cli",      "tests",  "docs"};
+const std::set<std::string> kTop = {"sim",      "files", "models", "policies", "traces", "study",
+                                    "validate", "gui",   "cli",    "tests",    "docs"};
 
 struct Tree {
   std::vector<fs::path> pages;  // relative to the root

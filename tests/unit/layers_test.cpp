@@ -21,13 +21,13 @@ Rooms all_of(std::initializer_list<Rooms> parts) {
   return all;
 }
 
-const Rooms kSim = {"sim", "sim/trace", "sim/machine", "sim/memory", "sim/engine", "sim/policy"};
+const Rooms kSim = {"sim", "files", "sim/trace", "sim/machine", "sim/memory", "sim/engine", "sim/policy"};
 const Rooms kPolicy = {"sim", "sim/trace", "sim/machine", "sim/policy", "policies/trace"};
 const Rooms kRun = {"traces/run", "traces/run/analysis", "traces/run/export", "traces/run/file"};
 const Rooms kFiles = all_of({kRun, {"traces/trace", "traces/figure"}});
 // models/workload/import: what every format stands on, what reads captures with times or a profiler's dataflow, and what
 // others ask.
-const Rooms kImported = {"sim", "sim/trace", "models/workload", "models/workload/import/bytes"};
+const Rooms kImported = {"sim", "files", "sim/trace", "models/workload", "models/workload/import/bytes"};
 const Rooms kTimed = all_of({kImported, {"models/workload/import/timed", "models/workload/import/execution_trace"}});
 const Rooms kImport = {"models/workload/import", "models/workload/import/bytes", "models/workload/import/timed",
                        "models/workload/import/snapshot", "models/workload/import/ranks"};
@@ -37,15 +37,16 @@ const Rooms kStudy = all_of({kStudied, {"study"}});
 
 const std::map<std::string, Rooms> kMayInclude = {
     {"sim", {}},
+    {"files", {"sim"}},
     {"sim/trace", {"sim"}},
     {"sim/machine", {"sim", "sim/trace"}},
     {"sim/memory", {"sim"}},
     {"sim/policy", {"sim", "sim/trace", "sim/machine"}},
     {"sim/engine", {"sim", "sim/trace", "sim/machine", "sim/memory", "sim/policy"}},
 
-    {"models/hw", {"sim", "sim/trace", "sim/machine"}},
+    {"models/hw", {"sim", "files", "sim/trace", "sim/machine"}},
     {"models/workload", {"sim", "sim/trace"}},
-    {"models/workload/import/bytes", {"sim"}},
+    {"models/workload/import/bytes", {"sim", "files"}},
     {"models/workload/import/timed", kImported},
     {"models/workload/import/execution_trace", all_of({kImported, {"models/workload/import/timed"}})},
     {"models/workload/import/kineto", kTimed},
@@ -56,9 +57,9 @@ const std::map<std::string, Rooms> kMayInclude = {
      all_of({kImported, {"sim/memory", "models/workload/import/timed", "models/workload/memory"}})},
     {"models/workload/import/tables", kTimed},
     {"models/workload/import",
-     all_of({kTimed, {"models/workload/import/kineto", "models/workload/import/mwc", "models/workload/import/chakra",
-                      "models/workload/import/cupti", "models/workload/import/snapshot",
-                      "models/workload/import/tables"}})},
+     all_of({kTimed,
+             {"models/workload/import/kineto", "models/workload/import/mwc", "models/workload/import/chakra",
+              "models/workload/import/cupti", "models/workload/import/snapshot", "models/workload/import/tables"}})},
     {"models/workload/import/ranks",
      all_of({kTimed, {"models/workload/import", "models/workload/import/kineto", "models/workload/import/cupti"}})},
     {"models/workload/generate/configuration", {"sim", "models/workload/import/bytes"}},
@@ -81,7 +82,7 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"policies/fusion", kPolicy},
     {"policies/pagers", kPolicy},
 
-    {"traces/trace", {"sim", "sim/trace"}},
+    {"traces/trace", {"sim", "files", "sim/trace"}},
     {"traces/figure", {"sim", "sim/memory"}},
     {"traces/run", kSim},
     {"traces/run/analysis", all_of({kSim, {"traces/run"}})},
@@ -92,40 +93,53 @@ const std::map<std::string, Rooms> kMayInclude = {
 
     {"gui/model", all_of({kSim, kRun, {"traces/figure"}})},
     {"gui/drawing", all_of({kSim, kRun, {"traces/figure", "gui/model"}})},
-    {"gui/paint", {"sim", "traces/figure"}},
-    {"gui/probe", {"gui/model"}},
+    {"gui/paint", {"sim", "files", "traces/figure"}},
+    {"gui/probe", {"files", "gui/model"}},
     {"gui/view", all_of({kSim, kRun, {"traces/figure", "gui/model", "gui/drawing"}})},
     {"gui/view/canvas", {"sim", "gui/model", "gui/drawing", "gui/paint", "gui/view"}},
-    {"gui/view/panels", all_of({{"sim", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view"}, kRun})},
-    {"gui/view/window",
-     all_of({kRun, {"sim", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view", "gui/view/canvas",
-                    "gui/view/panels"}})},
+    {"gui/view/panels",
+     all_of({{"sim", "files", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view"}, kRun})},
+    {"gui/view/window", all_of({kRun,
+                                {"sim", "files", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view",
+                                 "gui/view/canvas", "gui/view/panels"}})},
 
-    {"validate/measurement", {"sim"}},
+    {"validate/measurement", {"sim", "files"}},
     {"validate/replay", all_of({kSim, {"validate/measurement"}})},
     {"validate/replay/cuda", all_of({kSim, {"validate/measurement", "validate/replay"}})},
-    {"validate/replay/main", {"sim", "validate/measurement", "validate/replay"}},
+    {"validate/replay/main", {"sim", "files", "validate/measurement", "validate/replay"}},
     {"validate/bench", all_of({kSim, {"validate/measurement", "validate/replay"}})},
     {"validate/bench/cuda",
      all_of({kSim, {"validate/measurement", "validate/replay", "validate/replay/cuda", "validate/bench"}})},
     {"validate/calibrate", all_of({kSim, {"models/hw", "validate/measurement"}})},
-    {"validate/report",
-     all_of({kSim, kImport, kStudy, kFiles, {"models/workload/import/execution_trace", "models/workload/import/kineto",
-                                      "validate/measurement", "validate/replay", "validate/calibrate"}})},
+    {"validate/report", all_of({kSim,
+                                kImport,
+                                kStudy,
+                                kFiles,
+                                {"models/workload/import/execution_trace", "models/workload/import/kineto",
+                                 "validate/measurement", "validate/replay", "validate/calibrate"}})},
     {"validate/published", all_of({kSim, kImport, kStudy, kRun})},
-    {"validate/transfer", all_of({kSim, {"models/hw", "models/workload/import/kineto", "models/workload/import/tables",
-                                         "models/workload/import/timed", "validate/published"}})},
+    {"validate/transfer", all_of({kSim,
+                                  {"models/hw", "models/workload/import/kineto", "models/workload/import/tables",
+                                   "models/workload/import/timed", "validate/published"}})},
 
-    {"cli/print",
-     all_of({kSim, kImport, kStudy, kFiles, {"validate/published", "validate/replay", "validate/report", "validate/transfer"}})},
-    {"cli/live",
-     all_of({kSim, kImport, kStudy, {"cli", "cli/print", "validate/measurement", "validate/replay", "validate/bench",
-                              "validate/calibrate", "validate/report"}})},
+    {"cli/print", all_of({kSim,
+                          kImport,
+                          kStudy,
+                          kFiles,
+                          {"validate/published", "validate/replay", "validate/report", "validate/transfer"}})},
+    {"cli/live", all_of({kSim,
+                         kImport,
+                         kStudy,
+                         {"cli", "cli/print", "validate/measurement", "validate/replay", "validate/bench",
+                          "validate/calibrate", "validate/report"}})},
     {"cli", all_of({kSim, kImport, kStudy, kFiles, {"cli/print"}})},
     {"cli/verbs",
-     all_of({kSim, kImport, kStudy, kFiles, {"cli", "cli/print", "cli/live", "gui/drawing", "policies/batch", "policies/trace",
-                                      "validate/measurement", "validate/replay", "validate/calibrate",
-                                      "validate/report", "validate/published", "validate/transfer"}})},
+     all_of({kSim,
+             kImport,
+             kStudy,
+             kFiles,
+             {"cli", "cli/print", "cli/live", "gui/drawing", "policies/batch", "policies/trace", "validate/measurement",
+              "validate/replay", "validate/calibrate", "validate/report", "validate/published", "validate/transfer"}})},
 };
 
 // The nearest room above a path; "" where there is none.
@@ -160,7 +174,7 @@ bool is_source(const std::filesystem::path& path) {
 std::vector<std::filesystem::path> sources() {
   const std::filesystem::path root = MEMWALL_SOURCE;
   std::vector<std::filesystem::path> found;
-  for (const char* folder : {"sim", "models", "policies", "traces", "study", "validate", "gui", "cli"})
+  for (const char* folder : {"sim", "files", "models", "policies", "traces", "study", "validate", "gui", "cli"})
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
       const auto path = entry.path().lexically_relative(root);
       // What programs of others load or include stands alone.
@@ -248,7 +262,7 @@ TEST(Layers, AnUpwardIncludeIsSeen) {
 TEST(Layers, NoTwoHeadersDefineATypeOfOneName) {
   static const std::regex definition(R"(^(?:struct|class) ([A-Z]\w*)(?: final)?(?: :.*)? ?\{)");
   std::map<std::string, std::string> file_of;
-  for (const char* folder : {"sim", "models", "policies", "traces", "study", "validate", "gui", "cli"}) {
+  for (const char* folder : {"sim", "files", "models", "policies", "traces", "study", "validate", "gui", "cli"}) {
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(std::filesystem::path(MEMWALL_SOURCE) / folder)) {
       if (entry.path().extension() != ".h") continue;

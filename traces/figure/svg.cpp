@@ -111,8 +111,8 @@ std::string xml_text(std::string_view text) {
       out += "&gt;";
     else if (c.code == '"')
       out += "&quot;";
-    else if ((c.code < 0x20 && c.code != '\t' && c.code != '\n') || c.code == 0x7f || c.code == 0xfffe ||
-             c.code == 0xffff || !c.valid)
+    else if ((c.code < 0x20 && c.code != '\t' && c.code != '\n') || (c.code >= 0x7f && c.code < 0xa0) ||
+             c.code == 0xfffe || c.code == 0xffff || !c.valid)
       out += "\xef\xbf\xbd";
     else
       out += bytes;

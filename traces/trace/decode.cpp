@@ -91,7 +91,7 @@ void take_duration(const Field& in, const Rows<Op>& ops, const char* name, Durat
 void decode_indices(const file::Ops& in, const Rows<Op>& ops) {
   take_index(in.thread(), ops, "thread", &Op::thread);
   take_index(in.stream(), ops, "stream", &Op::stream);
-  take_index(in.use_count(), ops, "use_count", &Op::use_count);
+  take_up_to(kMostUsesOfAnOp, in.use_count(), ops, "use_count", [](Op& op, std::uint32_t value) { op.use_count = value; });
   take_index(in.group(), ops, "group", &Op::group);
   take_index(in.framework_calls(), ops, "framework_calls", &Op::framework_calls);
   take_index(in.error_permille(), ops, "error_permille", &Op::error_permille);

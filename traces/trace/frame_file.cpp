@@ -1,7 +1,6 @@
 #include "traces/trace/frame_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -11,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "files/input_file.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -47,30 +47,17 @@ std::string header(std::uint32_t version, std::uint32_t frames, std::uint64_t by
 }  // namespace
 
 FrameWriter::FrameWriter(std::filesystem::path path, std::uint32_t version)
-    : path_(std::move(path)),
+    : file_(std::move(path)),
       compressor_(ZSTD_createCCtx(), [](ZSTD_CCtx* c) { ZSTD_freeCCtx(c); }),
       version_(version) {
   if (!compressor_) throw std::bad_alloc();
-  partial_ = path_;
-  partial_ += fmt::format(".partial-{}", ::getpid());
-  file_.open(partial_, std::ios::binary | std::ios::trunc);
-  if (!file_)
-    throw UsageError(fmt::format("Cannot write '{}': its folder must exist and be writable.", path_.string()));
   ZSTD_CCtx_setParameter(compressor_.get(), ZSTD_c_compressionLevel, kCompressionLevel);
   ZSTD_CCtx_setParameter(compressor_.get(), ZSTD_c_contentSizeFlag, 1);
-  file_.write(std::string(kHeaderBytes, '\0').data(), kHeaderBytes);  // replaced at the end, when the sizes are known
-}
-
-FrameWriter::~FrameWriter() {
-  if (finished_) return;
-  file_.close();
-  std::error_code ignored;
-  std::filesystem::remove(partial_, ignored);
+  file_.append(std::string(kHeaderBytes, '\0'));  // replaced at the end, when the sizes are known
 }
 
 void FrameWriter::write(std::string_view bytes) {
-  file_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file_) throw UsageError(fmt::format("Cannot write '{}': is the disk full?", path_.string()));
+  file_.append(bytes);
   bytes_ += bytes.size();
   checksum_ = crc(bytes, checksum_);
 }
@@ -78,7 +65,7 @@ void FrameWriter::write(std::string_view bytes) {
 void FrameWriter::append(std::string_view content) {
   if (content.size() > kLargestFrame)
     throw UsageError(fmt::format("Cannot write '{}': one part of the trace takes {} bytes; expected at most {}.",
-                                 path_.string(), content.size(), kLargestFrame));
+                                 file_.path().string(), content.size(), kLargestFrame));
   packed_.resize(ZSTD_compressBound(content.size()));
   const std::size_t size =
       ZSTD_compress2(compressor_.get(), packed_.data(), packed_.size(), content.data(), content.size());
@@ -91,25 +78,17 @@ void FrameWriter::append(std::string_view content) {
 }
 
 void FrameWriter::finish() {
-  const std::string text = header(version_, frames_, bytes_, checksum_);
-  file_.seekp(0);
-  file_.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file_.close();
-  std::error_code error;
-  if (file_) std::filesystem::rename(partial_, path_, error);
-  if (!file_ || error)
-    throw UsageError(
-        fmt::format("Cannot write '{}': {}.", path_.string(), error ? error.message() : "the disk may be full"));
-  finished_ = true;
+  file_.write_at(0, header(version_, frames_, bytes_, checksum_));
+  file_.commit();
 }
 
 FrameReader::FrameReader(const std::filesystem::path& path, std::uint32_t newest_version)
     : path_(path.string()), decompressor_(ZSTD_createDCtx(), [](ZSTD_DCtx* c) { ZSTD_freeDCtx(c); }) {
   if (!decompressor_) throw std::bad_alloc();
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) fail("is not a file that can be read");
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
+  const std::filesystem::path to_open = readable_path(path, "a trace file");
+  const std::uintmax_t size = std::filesystem::file_size(to_open, error);
+  std::ifstream file(to_open, std::ios::binary);
   if (error || !file) fail("cannot be opened");
   read_header(file, newest_version);
   if (size != kHeaderBytes + declared_bytes_)

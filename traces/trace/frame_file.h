@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "files/file_writer.h"
+
 struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;
 
@@ -23,14 +25,11 @@ inline constexpr std::string_view kTraceMagic("\x89MWT\r\n\x1a\n", 8);
 // No frame holds more than this when unpacked: what a hostile file can make us allocate at once.
 inline constexpr std::size_t kLargestFrame = std::size_t{32} << 20;
 
-// Writes to a file beside `path`, which takes its place at `finish`. Without
-// `finish`, nothing is left. Throws UsageError where the place cannot be written.
+// Replaces what is at `path` at `finish`; without it nothing has changed. Throws UsageError where the place cannot be
+// written.
 class FrameWriter {
  public:
   FrameWriter(std::filesystem::path path, std::uint32_t version);
-  ~FrameWriter();
-  FrameWriter(const FrameWriter&) = delete;
-  FrameWriter& operator=(const FrameWriter&) = delete;
 
   void append(std::string_view content);  // throws UsageError beyond kLargestFrame
   void finish();
@@ -38,15 +37,13 @@ class FrameWriter {
  private:
   void write(std::string_view bytes);
 
-  std::filesystem::path path_, partial_;
-  std::ofstream file_;
+  FileWriter file_;
   std::unique_ptr<ZSTD_CCtx_s, void (*)(ZSTD_CCtx_s*)> compressor_;
   std::string packed_;
   std::uint32_t version_;
   std::uint32_t frames_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint32_t checksum_ = 0;
-  bool finished_ = false;
 };
 
 // Opens and verifies the whole file; throws InputError with a sentence that names it.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string_view>
 
+#include "files/input_file.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "trace/trace.pb.h"  // made by protoc
@@ -239,7 +240,7 @@ Trace read_trace(const std::filesystem::path& path) {
 }
 
 bool is_trace_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(readable_path_or_none(path), std::ios::binary);
   std::string start(kTraceMagic.size(), '\0');
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   return file && start == kTraceMagic;

@@ -16,7 +16,7 @@ namespace memwall {
 // The newest version of the format that this program writes and reads.
 inline constexpr std::uint32_t kTraceFileVersion = 1;
 
-// Writes beside `path` and renames, so that no reader ever sees half a file.
+// Replaces what is at `path` whole or not at all (files/file_writer.h).
 // Throws UsageError if the place cannot be written. REQUIRES: check(trace) is empty.
 void write_trace(const Trace& trace, const std::filesystem::path& path);
 

@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "files/temporary_name.h"
 #include "sim/error.h"
+#include "sim/presentable.h"
 #include "validate/bench/benchmark.h"
 #include "validate/bench/computer_environment.h"
 #include "validate/bench/results_table.h"
@@ -198,15 +200,17 @@ int run_program(int argc, char** argv) {
 }  // namespace memwall
 
 int main(int argc, char** argv) {
+  memwall::prepare_program();
   try {
     return memwall::run_program(argc, argv);
   } catch (const memwall::UsageError& error) {
-    std::fprintf(stderr, "memwall-bench: %s\nTry `memwall-bench --help`.\n", error.what());
+    std::fprintf(stderr, "memwall-bench: %s\nTry `memwall-bench --help`.\n",
+                 memwall::presentable(error.what()).c_str());
     return memwall::kUsage;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "memwall-bench: memory of this computer is exhausted.\n");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "memwall-bench: %s\n", error.what());
+    std::fprintf(stderr, "memwall-bench: %s\n", memwall::presentable(error.what()).c_str());
   }
   return memwall::kFailed;
 }

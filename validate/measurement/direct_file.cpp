@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "files/file_descriptor.h"
+#include "files/temporary_name.h"
 #include "sim/error.h"
 #include "validate/measurement/direct_file_queue.h"
 
@@ -28,25 +30,6 @@ std::size_t rounded_up(std::size_t bytes) { return (bytes + kSector - 1) / kSect
   throw UsageError(path.string() + ": " + what + " (" + std::strerror(error) + ").");
 }
 
-// A descriptor that is closed at the end.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  int number() const { return number_; }
-  explicit operator bool() const { return number_ >= 0; }
-
- private:
-  int number_;
-};
-
 // O_DIRECT may be accepted by open() and refused by the first transfer.
 bool takes_direct_reads(int file) {
   void* const sector = std::aligned_alloc(kSector, kSector);
@@ -56,8 +39,8 @@ bool takes_direct_reads(int file) {
   return taken;
 }
 
-Descriptor create(const fs::path& path, std::size_t bytes) {
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+FileDescriptor create(const fs::path& path, std::size_t bytes) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file) refuse(path, "the file cannot be written", errno);
   // Room is taken now, so that no transfer waits for it; through the page cache, as C libraries imitate the
   // call by writing single bytes where a file system lacks it.
@@ -79,8 +62,9 @@ void throw_file_error(const FileTransfer& transfer, std::size_t offset, int erro
 
 class DirectFile::Implementation {
  public:
-  Implementation(fs::path path, Descriptor file, bool created, const DirectFileSettings& settings)
-      : path_(std::move(path)), file_(std::move(file)), created_(created) {
+  Implementation(fs::path path, FileDescriptor file, bool created, const DirectFileSettings& settings)
+      : path_(std::move(path)), file_(std::move(file)) {
+    if (created) name_ = std::make_unique<TemporaryName>(path_);
     try {
       open_direct(settings);
       if (settings.allow_io_uring) queue_ = make_uring_queue(settings.block, settings.depth);
@@ -115,7 +99,7 @@ class DirectFile::Implementation {
   void open_direct(const DirectFileSettings& settings) {
 #ifdef O_DIRECT
     if (!settings.allow_direct) return;
-    Descriptor direct(::open(path_.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC));
+    FileDescriptor direct(::open(path_.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC));
     if (!direct || !takes_direct_reads(direct.number())) return;
     file_ = std::move(direct);
     direct_ = true;
@@ -123,13 +107,12 @@ class DirectFile::Implementation {
     (void)settings;
 #endif
   }
-  void remove() {
-    if (created_) ::unlink(path_.c_str());
-  }
+  void remove() { name_.reset(); }
 
   fs::path path_;
-  Descriptor file_;
-  bool created_ = false, direct_ = false;
+  FileDescriptor file_;
+  bool direct_ = false;
+  std::unique_ptr<TemporaryName> name_;  // of a file that was created
   std::unique_ptr<FileRequestQueue> queue_;
   std::string method_;
 };
@@ -152,7 +135,7 @@ DirectFile::DirectFile(const fs::path& path, std::size_t bytes, const DirectFile
 
 DirectFile::DirectFile(const fs::path& existing, const DirectFileSettings& settings) {
   require_sound(settings);
-  Descriptor file(::open(existing.c_str(), O_RDWR | O_CLOEXEC));
+  FileDescriptor file(::open(existing.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) refuse(existing, "the file cannot be opened for reading and writing", errno);
   implementation_ = std::make_unique<Implementation>(existing, std::move(file), false, settings);
 }

@@ -18,6 +18,7 @@ sigset_t interrupts() {
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGINT);
   ::sigaddset(&set, SIGTERM);
+  ::sigaddset(&set, SIGHUP);
   return set;
 }
 

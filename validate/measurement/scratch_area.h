@@ -1,5 +1,5 @@
 // A new folder for files that nobody needs afterwards. It is removed, with all that is in it, at the end, and when
-// the program is interrupted (SIGINT, SIGTERM), which then ends with code 128 + the signal's number.
+// the program is interrupted (SIGINT, SIGTERM, SIGHUP), which then ends with code 128 + the signal's number.
 //
 // REQUIRES: at most one lives at a time, made before other threads are: they must not take the signals.
 #pragma once

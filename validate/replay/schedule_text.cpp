@@ -254,8 +254,8 @@ class ScheduleReader {
       const std::string_view item = field.substr(from, end - from);
       const std::size_t colon = item.find(':');
       if (item.empty() || (item[0] != 'r' && item[0] != 'w') || colon == std::string_view::npos ||
-          o.use_count == kMost16 || static_cast<std::int64_t>(t_.uses.size()) >= kMost32)
-        in_.refuse(item, "a use such as r3:1 or w3:2, at most 65535 of an op");
+          o.use_count == kMostUsesOfAnOp || static_cast<std::int64_t>(t_.uses.size()) >= kMost32)
+        in_.refuse(item, "a use such as r3:1 or w3:2, at most " + std::to_string(kMostUsesOfAnOp) + " of an op");
       Use use;
       use.access = item[0] == 'r' ? Access::read : Access::write;
       use.storage = whole<StorageId>(item.substr(1, colon - 1), kMost32 - 1);

@@ -7,11 +7,11 @@
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QMenu>
-#include <QSaveFile>
 #include <QScrollBar>
 
 #include <algorithm>
 
+#include "files/file_writer.h"
 #include "sim/error.h"
 
 namespace memwall::gui {
@@ -79,10 +79,10 @@ void TableView::export_csv() {
 }
 
 void TableView::write_csv(const QString& path) const {
-  QSaveFile file(path);
-  const QByteArray bytes = table_.to_csv().toUtf8();
-  if (!file.open(QIODevice::WriteOnly) || file.write(bytes) != bytes.size() || !file.commit())
-    throw UsageError(QStringLiteral("'%1' cannot be written: %2.").arg(path, file.errorString()).toStdString());
+  const std::string text = table_.to_csv().toStdString();
+  FileWriter file(path.toStdString());
+  file.append(text);
+  file.commit();
 }
 
 void TableView::fit_columns(int wide) {

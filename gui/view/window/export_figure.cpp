@@ -1,20 +1,18 @@
 #include "gui/view/window/export_figure.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <QGuiApplication>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 
+#include "files/output_stream.h"
 #include "gui/paint/figure_painter.h"
 #include "gui/view/window/exit_code.h"
 #include "sim/error.h"
+#include "sim/presentable.h"
 #include "traces/figure/figure_stream.h"
 #include "traces/figure/svg.h"
 
@@ -24,20 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 
 void write_svg_file(const Figure& figure, const fs::path& path) {
-  const fs::path partial = fmt::format("{}.partial-{}", path.string(), ::getpid());
-  const auto refuse = [&](const std::string& reason) {
-    std::error_code ignored;
-    fs::remove(partial, ignored);
-    throw UsageError(fmt::format("{}: the file cannot be written ({}).", path.string(), reason));
-  };
-  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-  if (!file) refuse(std::strerror(errno));
-  write_svg(figure, file);
-  file.close();
-  if (!file) refuse("the disk may be full");
-  std::error_code error;
-  fs::rename(partial, path, error);
-  if (error) refuse(error.message());
+  FileWriter file(path);
+  FileWriterStream stream(file);
+  write_svg(figure, stream);
+  stream.flush();
+  file.commit();
 }
 
 struct ExportArguments {
@@ -91,7 +80,7 @@ int export_main(const std::vector<std::string>& arguments) {
   char* names[] = {name.data(), nullptr};
   const QGuiApplication application(count, names);
   const auto fail = [](const std::exception& error, int code) {
-    fmt::print(stderr, "memwall-viewer --export: {}\n", error.what());
+    fmt::print(stderr, "memwall-viewer --export: {}\n", presentable(error.what()));
     return code;
   };
   try {

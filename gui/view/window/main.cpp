@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "files/temporary_name.h"
 #include "gui/view/window/export_figure.h"
 #include "gui/view/window/main_window.h"
 #include "gui/view/window/window_picture.h"
 #include "sim/error.h"
+#include "sim/presentable.h"
 
 namespace {
 
@@ -32,7 +34,7 @@ int picture_of(const QCommandLineParser& parser) {
                                 parser.value("op"),      parser.values("press")};
     return write_window_picture(picture, parser.positionalArguments());
   } catch (const memwall::UsageError& error) {
-    std::fprintf(stderr, "memwall-viewer: %s\n", error.what());
+    std::fprintf(stderr, "memwall-viewer: %s\n", memwall::presentable(error.what()).c_str());
     return 2;
   }
 }
@@ -47,6 +49,7 @@ bool wants_picture(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  memwall::prepare_program();
   if (argc > 1 && std::strcmp(argv[1], "--export") == 0) {
     return memwall::gui::export_main(std::vector<std::string>(argv + 1, argv + argc));
   }

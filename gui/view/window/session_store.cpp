@@ -4,9 +4,9 @@
 #include <QDir>
 #include <QFile>
 #include <QFileInfo>
-#include <QSaveFile>
 #include <QStandardPaths>
 
+#include "files/file_writer.h"
 #include "sim/error.h"
 
 namespace memwall::gui {
@@ -31,9 +31,14 @@ std::optional<QByteArray> content(const QString& path, QString& complaint) {
 
 QString write(const QString& path, const QByteArray& text) {
   QDir().mkpath(QFileInfo(path).path());
-  QSaveFile file(path);
-  if (file.open(QIODevice::WriteOnly) && file.write(text) == text.size() && file.commit()) return {};
-  return QObject::tr("What you arranged cannot be remembered in %1: %2.").arg(path, file.errorString());
+  try {
+    FileWriter file(path.toStdString());
+    file.append({text.constData(), static_cast<std::size_t>(text.size())});
+    file.commit();
+    return {};
+  } catch (const UsageError& error) {
+    return QObject::tr("What you arranged cannot be remembered: %1").arg(QString::fromUtf8(error.what()));
+  }
 }
 
 template <typename Session, typename Parse>

@@ -1,18 +1,20 @@
 #include "gui/view/window/window_picture.h"
 
 #include <QApplication>
+#include <QBuffer>
 #include <QEventLoop>
 #include <QPixmap>
-#include <QSaveFile>
 #include <QTemporaryDir>
 #include <QTimer>
 
 #include <cstdio>
 
+#include "files/file_writer.h"
 #include "gui/drawing/run_figures.h"
 #include "gui/view/window/exit_code.h"
 #include "gui/view/window/main_window.h"
 #include "sim/error.h"
+#include "sim/presentable.h"
 
 namespace memwall::gui {
 namespace {
@@ -21,7 +23,7 @@ constexpr int kPanelDelay = 300;  // milliseconds, more than the panels'
 constexpr int kLargest = 10'000;  // pixels: a picture of more than that is a slip of the keyboard
 
 int tell(const QString& sentence, ExitCode code) {
-  std::fprintf(stderr, "memwall-viewer: %s\n", sentence.toUtf8().constData());
+  std::fprintf(stderr, "memwall-viewer: %s\n", presentable(sentence.toStdString()).c_str());
   return code;
 }
 
@@ -88,9 +90,17 @@ int draw(const WindowPicture& picture, const QStringList& paths, const QString& 
   }
   if (!picture.range.isEmpty()) show_range(window, picture.range);
   settle(window);
-  QSaveFile file(picture.file);
-  if (!file.open(QIODevice::WriteOnly) || !window.grab().save(&file, "PNG") || !file.commit())
-    return tell(QString("%1 cannot be written: %2.").arg(picture.file, file.errorString()), kUsage);
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  if (!window.grab().save(&buffer, "PNG")) return tell("The window cannot be made a picture.", kUsage);
+  try {
+    FileWriter file(picture.file.toStdString());
+    file.append({bytes.constData(), static_cast<std::size_t>(bytes.size())});
+    file.commit();
+  } catch (const UsageError& error) {
+    return tell(QString::fromUtf8(error.what()), kUsage);
+  }
   return kDone;
 }
 

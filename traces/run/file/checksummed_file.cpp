@@ -11,13 +11,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "files/input_file.h"
 #include "sim/error.h"
 
 namespace memwall {
 
 ChecksummedFile::ChecksummedFile(const std::filesystem::path& path)
     : path_(path.string()), user_block_(read_user_block(path)) {
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  descriptor_ = ::open(readable_path(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) throw InputError(fmt::format("Run file '{}': it cannot be opened: {}.", path_, strerror(errno)));
   verified_.resize(user_block_.sums.size());
 }

@@ -158,6 +158,26 @@ bool from_cell(std::int64_t cell, T& value) {
   return true;
 }
 
+// Times, sizes and rates are not negative, and numbers are numbers: a file with right checksums may still have been
+// made by somebody else. But latencies and gaps, counted from the end of something, may lie before it.
+inline bool may_be_negative(const std::string& column) {
+  if (column == "return_delay_ps" || column == "host.synchronize_return_ps") return true;
+  for (const char* constant : {"latency_ps", "stream_gap_ps", "graph_gap_ps"})
+    if (column.find(constant) != std::string::npos) return true;
+  return false;
+}
+template <class T>
+bool is_negative(const T& value) {
+  if constexpr (std::is_same_v<T, Duration>)
+    return value < Duration{};
+  else if constexpr (std::is_floating_point_v<T>)
+    return !(value >= 0);
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return value < 0;
+  else
+    return false;
+}
+
 // Called with (name, member) per column, or (name, get, set) where a cell is not a member as it stands.
 template <class Row>
 class ColumnsToWrite {
@@ -210,10 +230,13 @@ class ColumnsToRead {
       texts.push_back(std::move(target));
     } else {
       Row* rows = rows_;
+      const bool any_sign = may_be_negative(name);
       columns.push_back(
-          {name, cell_type<Cell>(), [rows, get](std::size_t first, std::size_t n, const std::int64_t* in) {
-             for (std::size_t i = 0; i < n; ++i)
-               if (!from_cell<Cell>(in[i], std::invoke(get, rows[first + i]))) return i;
+          {name, cell_type<Cell>(), [rows, get, any_sign](std::size_t first, std::size_t n, const std::int64_t* in) {
+             for (std::size_t i = 0; i < n; ++i) {
+               Cell& cell = std::invoke(get, rows[first + i]);
+               if (!from_cell<Cell>(in[i], cell) || (!any_sign && is_negative(cell))) return i;
+             }
              return n;
            }});
     }

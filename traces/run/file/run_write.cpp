@@ -3,14 +3,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 
-#include <unistd.h>
-
+#include "files/file_writer.h"
 #include "sim/error.h"
+#include "traces/run/file/hdf5_output.h"
 #include "traces/run/file/machine_layout.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/file/run_layout.h"
@@ -141,53 +141,52 @@ void write_index(hid_t file, const Run& run) {
   write_levels(file, "link_rates", run.link_rates, run.result.end);
 }
 
-void write_hdf5(const Run& run, const std::string& path) {
+void write_tables(hid_t file, const Run& run, const Hdf5Output& output) {
+  write_rows(file, "run", &run, 1);
+  write_list(file, "policies", run.policies);
+  write_list(file, "inputs", run.inputs);
+  write_machine(file, run.machine);
+  output.require_written();  // now and then: the rest of a large run would be written in vain
+  write_trace(file, run.trace);
+  output.require_written();
+  write_result(file, run.result);
+  write_list(file, "unchanged_tiers", run.unchanged);
+  output.require_written();
+  write_series(file, run);
+  output.require_written();
+  write_index(file, run);
+  if (run.provenance) write_rows(file, "provenance", &*run.provenance, 1);
+}
+
+void write_hdf5(const Run& run, FileWriter& writer) {
   const Hdf5Section section;
   const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_userblock(creation.get(), kUserBlockBytes);
   H5Pset_obj_track_times(creation.get(), false);
-  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
-  Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose);
+  Hdf5Output output(writer);
+  Hdf5Handle file = output.create(creation.get());
   if (!file.valid()) throw std::runtime_error("it cannot be created");
-  write_rows(file.get(), "run", &run, 1);
-  write_list(file.get(), "policies", run.policies);
-  write_list(file.get(), "inputs", run.inputs);
-  write_machine(file.get(), run.machine);
-  write_trace(file.get(), run.trace);
-  write_result(file.get(), run.result);
-  write_list(file.get(), "unchanged_tiers", run.unchanged);
-  write_series(file.get(), run);
-  write_index(file.get(), run);
-  if (run.provenance) write_rows(file.get(), "provenance", &*run.provenance, 1);
-  if (!file.reset()) throw std::runtime_error("it cannot be closed");
+  write_tables(file.get(), run, output);
+  const bool closed = file.reset();
+  output.require_written();
+  if (!closed) throw std::runtime_error("it cannot be closed");
 }
-
-// Removes what was written unless it was kept.
-struct Unfinished {
-  std::filesystem::path path;
-  bool kept = false;
-  ~Unfinished() {
-    std::error_code ignored;
-    if (!kept) std::filesystem::remove(path, ignored);
-  }
-};
 
 }  // namespace
 
 void write_run(const Run& run, const std::filesystem::path& path) {
-  Unfinished unfinished{path.string() + fmt::format(".unfinished-{}", ::getpid())};
+  FileWriter writer(path);
   try {
-    write_hdf5(run, unfinished.path.string());
-    write_user_block(unfinished.path);
-    std::filesystem::rename(unfinished.path, path);
-    unfinished.kept = true;
+    write_hdf5(run, writer);
   } catch (const UsageError&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
-    throw UsageError(fmt::format("Cannot write the run file '{}': {}; is the folder there, writable and not full?",
-                                 path.string(), error.what()));
+    throw UsageError(fmt::format("{}: the run file cannot be written ({}).", path.string(), error.what()));
   }
+  write_user_block(writer);
+  writer.commit();
 }
 
 }  // namespace memwall

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "files/file_writer.h"
+#include "files/input_file.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -45,16 +47,17 @@ std::uint64_t piece_bytes_for(std::uint64_t length) {
   return piece;
 }
 
-// Of the HDF5 part; shorter than expected if the file ends early. At most 1 MiB is in memory at a time where a
-// piece is that small; larger pieces belong to files that are themselves hundreds of times larger.
-std::vector<std::uint64_t> piece_checksums(std::istream& in, std::uint64_t length, std::uint64_t piece) {
+// Of the HDF5 part; shorter than expected if the file ends early. `read(offset, to, size)` gives how many bytes it
+// read. At most 1 MiB is in memory at a time where a piece is that small; larger pieces belong to files that are
+// themselves hundreds of times larger.
+template <class Read>
+std::vector<std::uint64_t> piece_checksums(std::uint64_t length, std::uint64_t piece, Read read) {
   std::vector<std::uint64_t> sums;
   std::vector<char> buffer(static_cast<std::size_t>(std::min(piece, length)));
-  in.seekg(static_cast<std::streamoff>(kUserBlockBytes));
   for (std::uint64_t done = 0; done < length; done += piece) {
-    const std::uint64_t size = std::min(piece, length - done);
-    if (!in.read(buffer.data(), static_cast<std::streamsize>(size))) break;
-    sums.push_back(XXH64(buffer.data(), static_cast<std::size_t>(size), 0));
+    const auto size = static_cast<std::size_t>(std::min(piece, length - done));
+    if (read(kUserBlockBytes + done, buffer.data(), size) != size) break;
+    sums.push_back(XXH64(buffer.data(), size, 0));
   }
   return sums;
 }
@@ -100,11 +103,11 @@ void check_block(const Block& block, const std::filesystem::path& path, std::uin
 
 }  // namespace
 
-void write_user_block(const std::filesystem::path& path) {
-  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-  const std::uint64_t length = std::filesystem::file_size(path) - kUserBlockBytes;
+void write_user_block(FileWriter& file) {
+  const std::uint64_t length = file.size() - kUserBlockBytes;
   const std::uint64_t piece = piece_bytes_for(length);
-  const std::vector<std::uint64_t> sums = piece_checksums(file, length, piece);
+  const std::vector<std::uint64_t> sums = piece_checksums(
+      length, piece, [&](std::uint64_t offset, char* to, std::size_t size) { return file.read_at(offset, to, size); });
   Block block{};
   std::memcpy(block.data(), kMagic, 16);
   put<std::uint32_t>(block, 16, kRunFormatVersion);
@@ -114,20 +117,16 @@ void write_user_block(const std::filesystem::path& path) {
   put<std::uint64_t>(block, 40, sums.size());
   for (std::size_t i = 0; i < sums.size(); ++i) put(block, kTableOffset + 8 * i, sums[i]);
   put(block, kOwnChecksumOffset, own_checksum(block));
-  file.clear();
-  file.seekp(0);
-  file.write(block.data(), static_cast<std::streamsize>(block.size()));
-  file.flush();
-  if (!file) throw UsageError(fmt::format("Cannot write the run file '{}'.", path.string()));
+  file.write_at(0, {block.data(), block.size()});
 }
 
 UserBlock read_user_block(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path))
-    refuse(path, "it cannot be opened; expected a run that memwall wrote.");
+  const std::filesystem::path to_open = readable_path(path, "a run that memwall wrote");
+  std::ifstream in(to_open, std::ios::binary);
+  if (!in) refuse(path, "it cannot be opened; expected a run that memwall wrote.");
   UserBlock user_block;
   std::error_code error;
-  user_block.length = std::filesystem::file_size(path, error);
+  user_block.length = std::filesystem::file_size(to_open, error);
   if (error) refuse(path, "it is not a plain file.");
   const Block block = read_block(in, path, user_block.length);
   check_block(block, path, user_block.length);
@@ -146,9 +145,13 @@ std::string damaged_piece(const UserBlock& user_block, std::size_t piece) {
 
 std::uint64_t verify_checksums(const std::filesystem::path& path) {
   const UserBlock user_block = read_user_block(path);
-  std::ifstream in(path, std::ios::binary);
-  const std::vector<std::uint64_t> sums =
-      piece_checksums(in, user_block.length - kUserBlockBytes, user_block.piece_bytes);
+  std::ifstream in(readable_path(path), std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(kUserBlockBytes));
+  const std::vector<std::uint64_t> sums = piece_checksums(
+      user_block.length - kUserBlockBytes, user_block.piece_bytes, [&](std::uint64_t, char* to, std::size_t size) {
+        in.read(to, static_cast<std::streamsize>(size));  // one after the other
+        return static_cast<std::size_t>(in.gcount());
+      });
   if (sums.size() != user_block.sums.size()) refuse(path, "it cannot be read to its end.");
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] != user_block.sums[i]) refuse(path, damaged_piece(user_block, i));
@@ -157,7 +160,7 @@ std::uint64_t verify_checksums(const std::filesystem::path& path) {
 
 bool has_run_magic(const std::filesystem::path& path) {
   char head[16] = {};
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in(readable_path_or_none(path), std::ios::binary);
   return in.read(head, sizeof(head)) && std::memcmp(head, kMagic, sizeof(head)) == 0;
 }
 

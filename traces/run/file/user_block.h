@@ -19,11 +19,13 @@
 
 namespace memwall {
 
+class FileWriter;
+
 inline constexpr std::uint32_t kRunFormatVersion = 2;
 inline constexpr std::uint64_t kUserBlockBytes = 4096;
 
-// Fills the user block of a closed file whose HDF5 part is complete. Throws UsageError if it cannot be written.
-void write_user_block(const std::filesystem::path& path);
+// Fills the user block of a file whose HDF5 part is complete. Throws UsageError if it cannot be written.
+void write_user_block(FileWriter& file);
 
 // What the user block says of the rest.
 struct UserBlock {

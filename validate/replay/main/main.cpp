@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "files/temporary_name.h"
 #include "sim/error.h"
+#include "sim/presentable.h"
 #include "validate/measurement/flags.h"
 #include "validate/replay/cuda_backend.h"
 #include "validate/replay/execution.h"
@@ -134,7 +136,7 @@ int run(const Flags& flags) {
 }
 
 int complain(const std::exception& error, ExitCode code) {
-  std::fprintf(stderr, "memwall-replay: %s\n", error.what());
+  std::fprintf(stderr, "memwall-replay: %s\n", presentable(error.what()).c_str());
   return code;
 }
 
@@ -142,6 +144,7 @@ int complain(const std::exception& error, ExitCode code) {
 }  // namespace memwall
 
 int main(int argc, char** argv) {
+  memwall::prepare_program();
   using namespace memwall;
   try {
     return run(Flags(argc, argv, kFlags));

@@ -53,7 +53,7 @@ std::string content_of_workload(const fs::path& path) {
   if (!fs::exists(status))
     throw InputError(fmt::format("{}: there is no such file; expected a workload ({} or a Hugging Face config.json).",
                                  path.string(), kSuffix));
-  if (!fs::is_regular_file(status))
+  if (!fs::is_regular_file(status) && !fs::is_fifo(status))
     throw InputError(fmt::format("{}: this is not a file; expected a workload ({} or a Hugging Face config.json).",
                                  path.string(), kSuffix));
   return read_file_text(path, kLargestFile);

@@ -13,7 +13,6 @@ namespace memwall {
 namespace {
 
 constexpr Bytes kMostBytes = Bytes{1} << 50;  // of one storage: what the readers of captures take, too
-constexpr std::uint32_t kMostUses = 0xffff;   // Op::use_count
 
 // Bytes of a dense tensor. Throws UsageError where no machine could hold it.
 Bytes checked_bytes(std::string_view label, const Shape& shape, DataType type) {
@@ -148,11 +147,11 @@ void Tape::collect_uses(Refs reads, Refs writes) {
       uses_.push_back({t->storage->id(), access == Access::read ? TraceBuilder::kLatest : 0, access});
     }
   }
-  if (uses_.size() > kMostUses)
+  if (uses_.size() > kMostUsesOfAnOp)
     throw UsageError(
         fmt::format("One operator would use {} storages; expected no more than {}. The model has too many "
                     "parameters for an optimizer that takes them as one list.",
-                    uses_.size(), kMostUses));
+                    uses_.size(), kMostUsesOfAnOp));
 }
 
 OpId Tape::append(Op op, std::string_view name, Refs reads, Refs writes) {

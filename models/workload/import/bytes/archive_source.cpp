@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "files/input_file.h"
 #include "models/workload/import/bytes/quote_for_message.h"
 #include "sim/error.h"
 
@@ -84,7 +85,7 @@ ArchiveSource::Handle ArchiveSource::open() const {
         archive_read_support_filter_zstd, archive_read_support_format_tar, archive_read_support_format_zip,
         archive_read_support_format_raw})
     if (support(a) < ARCHIVE_WARN) fail(a);
-  if (archive_read_open_filename(a, place_.file.c_str(), kBlock) != ARCHIVE_OK) fail(a);
+  if (archive_read_open_filename(a, readable_path(place_.file).c_str(), kBlock) != ARCHIVE_OK) fail(a);
   return handle;
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "files/input_file.h"
 #include "models/workload/import/bytes/archive_source.h"
 #include "sim/error.h"
 
@@ -19,11 +20,8 @@ constexpr std::uint64_t kMostUnpacked = std::uint64_t{64} << 20, kMostRatio = 20
 }  // namespace
 
 ByteSource::ByteSource(const std::filesystem::path& path) : path_(path), input_(kInputBytes) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
-    throw InputError(path.string() + " is a directory; expected a file.");
   const ArchivePath place = split_archive_path(path);
-  file_.reset(std::fopen(place.file.c_str(), "rb"));
+  file_.reset(std::fopen(readable_path(place.file).c_str(), "rb"));
   if (!file_) throw InputError(path.string() + " cannot be opened: " + std::strerror(errno) + ".");
   begin();
   const std::string_view head = stream_ ? std::string_view(first_.data(), first_.size())

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "files/input_file.h"
 #include "models/workload/import/bytes/utf8.h"
 #include "sim/error.h"
 
@@ -89,12 +90,13 @@ void NsysDatabase::Close::operator()(sqlite3* database) const { sqlite3_close(da
 
 NsysDatabase::NsysDatabase(const std::filesystem::path& path) : path_(path) {
   std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  const std::filesystem::path to_open = readable_path(path, "a database");
+  const std::uintmax_t bytes = std::filesystem::file_size(to_open, error);
   if (error) throw InputError(path.string() + ": the file cannot be opened.");
   // A column takes a byte of a row at least, and one instruction to read; some tables are read twice.
   most_work_ = 1000 + bytes / 100;
   sqlite3* database = nullptr;
-  const int code = sqlite3_open_v2(uri_of(path).c_str(), &database,
+  const int code = sqlite3_open_v2(uri_of(to_open).c_str(), &database,
                                    SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_PRIVATECACHE, nullptr);
   database_.reset(database);
   if (code != SQLITE_OK) fail("opening it");

@@ -381,11 +381,12 @@ void Flow::write_op(OpId id, std::size_t& next) {
     uses_.push_back({e.storage, read ? version : ++version, e.access});
     ++(read ? counts_.reads : counts_.writes);
   }
-  if (uses_.size() - first > std::numeric_limits<std::uint16_t>::max())
-    throw InputError(fmt::format("{}: op {} ({}) uses {} storages; a trace holds at most 65535 per op.",
-                                 execution_.path.string(), id, trace_.strings[op.name], uses_.size() - first));
+  if (uses_.size() - first > kMostUsesOfAnOp)
+    throw InputError(fmt::format("{}: op {} ({}) uses {} storages; a trace holds at most {} per op.",
+                                 execution_.path.string(), id, trace_.strings[op.name], uses_.size() - first,
+                                 kMostUsesOfAnOp));
   op.first_use = static_cast<std::uint32_t>(first);
-  op.use_count = static_cast<std::uint16_t>(uses_.size() - first);
+  op.use_count = static_cast<std::uint32_t>(uses_.size() - first);
   counts_.with_uses += op.use_count > 0;
 }
 

@@ -37,7 +37,7 @@ struct DataflowCounts {
 };
 
 // Fills Trace::uses. By op, `node_of_op` becomes the node it was run for, or kNoIndex.
-// Throws InputError if one kernel uses more than 65535 storages.
+// Throws InputError if one kernel uses more than kMostUsesOfAnOp storages.
 DataflowCounts join_dataflow(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution,
                              const OperatorMatch& match, const StorageJoin& storages,
                              std::vector<std::uint32_t>& node_of_op);

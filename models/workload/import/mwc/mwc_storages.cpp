@@ -10,7 +10,6 @@
 namespace memwall {
 namespace {
 constexpr double kMostStorageBytes = 0x1p60;  // of all together: later layers add them up
-constexpr std::size_t kMostUses = 0xffff;  // Op::use_count
 }  // namespace
 
 void MwcStorages::add(const MwcRecord& r) {
@@ -102,7 +101,7 @@ void MwcStorages::collect_uses(const MwcRecord& r, AccessibleStorages reach, std
     const StorageId id = known(number);
     if (std::exchange(states_[id].written_by, 0) == line && reaches(reach, id)) uses.push_back({id, 0, Access::write});
   }
-  if (uses.size() > kMostUses) reader_.fail(fmt::format("the record uses more than {} storages.", kMostUses));
+  if (uses.size() > kMostUsesOfAnOp) reader_.fail(fmt::format("the record uses more than {} storages.", kMostUsesOfAnOp));
 }
 
 void MwcStorages::take_shapes(const MwcRecord& r) {

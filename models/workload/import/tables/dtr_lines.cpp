@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "models/workload/import/bytes/quote_for_message.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using std::string_view;
 
 constexpr std::size_t kLongestLine = 16 << 20, kLongestName = 1024;
-constexpr std::size_t kMostElements = 0x7fff;  // of an operator's arguments or results: Op::use_count holds both
+constexpr std::size_t kMostElements = kMostUsesOfAnOp / 2;  // of an operator's arguments or results: an op uses both
 
 }  // namespace
 

@@ -20,7 +20,6 @@ namespace {
 constexpr std::int64_t kMostCredibleBytes = std::int64_t{1} << 50;  // a petabyte: more is a damaged file
 constexpr std::int64_t kMostCycles = std::int64_t{1} << 50;  // eleven days
 constexpr std::int64_t kMostIndex = (std::int64_t{1} << 31) - 1;
-constexpr std::size_t kMostUses = 0xffff;  // Op::use_count
 
 struct Tensor {
   std::int64_t id = 0;
@@ -151,9 +150,9 @@ void Workload::read_kernels(std::string_view text) {
     k.inputs = resolve(rows, 3);
     k.outputs = resolve(rows, 4);
     k.line = rows.line();
-    if (k.inputs.size() + 2 * k.outputs.size() > kMostUses)
+    if (k.inputs.size() + 2 * k.outputs.size() > kMostUsesOfAnOp)
       rows.fail(fmt::format("kernel {} uses {} tensors; expected fewer than {}.", id,
-                            k.inputs.size() + k.outputs.size(), kMostUses));
+                            k.inputs.size() + k.outputs.size(), kMostUsesOfAnOp));
     kernels_.push_back(std::move(k));
   }
   if (kernels_.empty()) rows.fail("the file lists no kernels.");

@@ -13,6 +13,7 @@
 #include "models/workload/import/bytes/utf8.h"
 #include "sim/csv.h"
 #include "sim/error.h"
+#include "sim/trace/op.h"
 
 namespace memwall {
 namespace {
@@ -22,7 +23,7 @@ using std::string_view;
 
 constexpr std::size_t kMostText = std::size_t{1} << 30;
 constexpr std::size_t kMostDimensions = 64;                 // as PyTorch has it
-constexpr std::size_t kMostUsesEachWay = 0x7fff;            // of an operator, each way: Op::use_count
+constexpr std::size_t kMostUsesEachWay = kMostUsesOfAnOp / 2;     // of an operator
 constexpr std::int64_t kMostTensorBytes = std::int64_t{1} << 44;  // of one tensor
 constexpr double kMostMicroseconds = 1e10;                  // of one operator: three hours
 constexpr std::int64_t kMostId = (std::int64_t{1} << 62);

@@ -52,8 +52,8 @@ TEST_F(GuardedOpen, SaysWhatTheChildFound) {
   bytes[5000] = static_cast<char>(bytes[5000] ^ 1);
   write_content(file_, bytes);
   expect_words(refused_by_probe(probe_, file_).value_or("accepted"), "does not match; it is damaged.");
-  expect_words(refused_by_probe(probe_, folder_ / "absent.h5").value_or("accepted"), "cannot be opened");
-  expect_words(refused_by_probe(probe_, folder_.path()).value_or("accepted"), "cannot be opened");
+  expect_words(refused_by_probe(probe_, folder_ / "absent.h5").value_or("accepted"), "there is no such file");
+  expect_words(refused_by_probe(probe_, folder_.path()).value_or("accepted"), "this is a folder");
 }
 
 TEST_F(GuardedOpen, SaysThatTheChildCrashed) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -245,6 +246,42 @@ TEST_F(MachineFileTest, DevicesFindTheirMachine) {
   EXPECT_EQ(machine_for_device("Tesla V100-SXM3-32GB", 34087305216), "v100-sxm3-32gb") << "not the cluster of them";
   EXPECT_EQ(machine_for_device("NVIDIA H100 80GB HBM3", 0), "h100-sxm-80gb") << "not the one with CXL memory";
   EXPECT_EQ(machine_for_device("Tesla P4", 0), "");
+}
+
+// As machine_for_device says it, with every file parsed.
+std::string machine_among(const std::vector<Machine>& machines, const std::string& device, Bytes memory) {
+  std::string best;
+  double best_difference = 0.1;
+  for (const Machine& m : machines) {
+    const auto& aliases = m.gpu.aliases;
+    if (m.gpu.name != device && std::find(aliases.begin(), aliases.end(), device) == aliases.end()) continue;
+    const auto capacity = static_cast<double>(m.tiers.front().capacity);
+    const double difference = memory > 0 ? std::abs(static_cast<double>(memory) - capacity) / capacity : 0;
+    if (difference > best_difference || (!best.empty() && difference == best_difference)) continue;
+    best = m.name;
+    best_difference = difference;
+  }
+  return best;
+}
+
+TEST_F(MachineFileTest, DevicesFindTheMachineThatParsingEveryFileWouldFind) {
+  const std::vector<Machine> machines = sound_machines(nullptr);
+  for (const Machine& m : machines) {
+    std::vector<std::string> names = m.gpu.aliases;
+    names.push_back(m.gpu.name);
+    names.push_back(m.gpu.name.substr(1));
+    for (const std::string& name : names)
+      for (const Bytes memory : {Bytes{0}, m.tiers.front().capacity, m.tiers.front().capacity / 2})
+        EXPECT_EQ(machine_for_device(name, memory), machine_among(machines, name, memory)) << name;
+  }
+}
+
+TEST_F(MachineFileTest, AMachineIsKnownByTheNameOfItsFile) {
+  EXPECT_TRUE(has_machine("t4"));
+  EXPECT_FALSE(has_machine("t5"));
+  EXPECT_FALSE(has_machine("T4"));
+  EXPECT_FALSE(has_machine(""));
+  EXPECT_FALSE(has_machine("./t4.textproto")) << "a path is no name";
 }
 
 TEST_F(MachineFileTest, ADamagedFileLeavesTheOthersListed) {

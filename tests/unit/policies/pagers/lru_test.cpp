@@ -22,19 +22,23 @@ class TableView : public PagerView {
       : resident_(std::move(resident)), host_free_(host_free), nvme_free_(nvme_free) {}
   Time now() const override { return {}; }
   Bytes free_bytes(int tier) const override { return tier == kHost ? host_free_ : tier == kNvme ? nvme_free_ : 0; }
-  std::span<const ResidentStorage> resident() const override { return resident_; }
+  void each_movable(const std::function<bool(const ResidentStorage&)>& take) const override {
+    for (const ResidentStorage& one : resident_)
+      if (++looked_at_; !take(one)) return;
+  }
+  std::size_t looked_at() const { return looked_at_; }
 
  private:
   std::vector<ResidentStorage> resident_;
   Bytes host_free_, nvme_free_;
+  mutable std::size_t looked_at_ = 0;
 };
 
-ResidentStorage resident(StorageId id, Bytes bytes, bool clean = false, bool pinned = false) {
+ResidentStorage resident(StorageId id, Bytes bytes, bool clean = false) {
   ResidentStorage r;
   r.storage = id;
   r.bytes = bytes;
   r.clean = clean;
-  r.pinned = pinned;
   return r;
 }
 
@@ -56,11 +60,13 @@ std::string text(const std::vector<Move>& moves) {
 TEST(Lru, TakesTheOldestUntilTheBytesAreCovered) {
   const TableView view({resident(7, 10), resident(3, 10), resident(5, 10)}, 1000, 1000);
   EXPECT_EQ(text(pager("lru")->make_room(kHbm, 15, view)), "evict 7 to 1; evict 3 to 1; ");
+  EXPECT_EQ(view.looked_at(), 2u);
   EXPECT_EQ(text(pager("lru")->make_room(kHbm, 10, view)), "evict 7 to 1; ");
+  EXPECT_EQ(view.looked_at(), 3u);
 }
 
-TEST(Lru, DropsTheCleanAndLeavesThePinned) {
-  const TableView view({resident(7, 10, false, true), resident(3, 10, true), resident(5, 10)}, 1000, 1000);
+TEST(Lru, DropsTheClean) {
+  const TableView view({resident(3, 10, true), resident(5, 10)}, 1000, 1000);
   EXPECT_EQ(text(pager("lru")->make_room(kHbm, 100, view)), "drop 3; evict 5 to 1; ");
 }
 
@@ -71,7 +77,7 @@ TEST(Lru, GoesOnToNvmeWhenTheHostIsFull) {
 }
 
 TEST(Lru, AnswersNothingWhenNothingCanGo) {
-  const TableView all_pinned({resident(1, 10, false, true)}, 1000, 1000), no_room({resident(1, 10)}, 5, 5);
+  const TableView all_pinned({}, 1000, 1000), no_room({resident(1, 10)}, 5, 5);
   EXPECT_TRUE(pager("lru")->make_room(kHbm, 1, all_pinned).empty());
   EXPECT_TRUE(pager("lru")->make_room(kHbm, 1, no_room).empty());
 }
@@ -151,6 +157,47 @@ TEST(Lru, OnTheDeviceClockKernelsFault) {
   EXPECT_EQ(moved.in, 2'000'000'000);
   EXPECT_EQ(moved.out, 2'000'000'000);
   EXPECT_EQ(moved.result.end, from_seconds(0.8 + 0.4));
+}
+
+// Kernels that each read the same `storages` small storages, on a device that holds half of what the trace makes.
+std::uint64_t steps_of_wide_kernels(int storages, const std::string& text, std::size_t& moves) {
+  TraceBuilder b;
+  b.trace().knowledge = {true, true, true, false, false};
+  b.add_thread("main");
+  b.add_stream("compute", StreamRole::compute);
+  std::vector<Use> first, second;
+  for (int i = 0; i < 2 * storages; ++i) {
+    const StorageId s = b.add_storage(MiB(2), StorageKind::parameter, "hbm", "", true);
+    (i < storages ? first : second).push_back({s, TraceBuilder::kLatest, Access::read});
+  }
+  for (int i = 0; i < 4; ++i) {
+    Op op;
+    op.kind = OpKind::kernel;
+    op.duration = microseconds(10);
+    b.append(op, i % 2 == 0 ? first : second);
+  }
+  b.trace().steps = {{"step", 0, static_cast<OpId>(b.trace().ops.size())}};
+  Machine machine = test_machine();
+  machine.tiers[kHbm].capacity = storages * MiB(2);
+  SimulationOptions options;
+  options.allocator = "ideal";
+  const std::unique_ptr<Pager> lru = pager(text, machine);
+  options.pager = lru.get();
+  const SimulationResult result = simulate(std::move(b).finish(), machine, options);
+  EXPECT_TRUE(result.fits);
+  moves = result.moves.size();
+  return result.paging_steps;
+}
+
+TEST(Lru, CostsInProportionToUsesAndMovesNotToTheirProduct) {
+  for (const char* text : {"lru:clock=host", "lru:clock=device"}) {
+    std::size_t few = 0, many = 0;
+    const std::uint64_t before = steps_of_wide_kernels(300, text, few), after = steps_of_wide_kernels(2400, text, many);
+    EXPECT_GE(few, 1200u) << text;
+    EXPECT_EQ(many, 8 * few) << text;
+    EXPECT_LE(after, 9 * before) << text;
+    EXPECT_LE(after, 8 * many) << text;
+  }
 }
 
 }  // namespace

@@ -245,7 +245,7 @@ TEST(CheckpointControl, ARerunThatReadsSomethingElseHasAnotherHash) {
   ASSERT_TRUE(check(after).empty());
   for (Op& op : after.ops) {
     if (op.phase != Phase::recompute || after.strings[op.operator_name] != "aten::gelu") continue;
-    for (std::uint16_t i = 0; i < op.use_count; ++i) {
+    for (std::uint32_t i = 0; i < op.use_count; ++i) {
       Use& use = after.uses[op.first_use + i];
       if (use.access == Access::read) use = {0, 0, Access::read};  // the tokens instead of fc1's output
     }
@@ -272,7 +272,7 @@ TEST(CheckpointControl, DroppingWithoutRerunIsFound) {
   Trace after = rewritten(gpt_step(GptShape{}), "checkpoint");
   for (Op& op : after.ops)  // backward's reads go back to the storages that forward dropped
     if (op.phase == Phase::backward)
-      for (std::uint16_t i = 0; i < op.use_count; ++i) {
+      for (std::uint32_t i = 0; i < op.use_count; ++i) {
         Use& use = after.uses[op.first_use + i];
         for (StorageId s = 0; s < use.storage && use.access == Access::read; ++s)
           if (after.storages[s].label == after.storages[use.storage].label &&

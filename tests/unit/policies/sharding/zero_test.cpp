@@ -426,7 +426,7 @@ TEST(Zero, AParameterThatForwardWritesStaysWhole) {
     if (trace.strings[op.name] == "linear" && trace.strings[op.module] == "layers.0")
       changed.push_back({weight, ++version, Access::write});
     op.first_use = static_cast<std::uint32_t>(uses.size());
-    op.use_count = static_cast<std::uint16_t>(changed.size());
+    op.use_count = static_cast<std::uint32_t>(changed.size());
     uses.insert(uses.end(), changed.begin(), changed.end());
   }
   trace.uses = uses;

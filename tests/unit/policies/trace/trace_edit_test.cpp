@@ -81,5 +81,46 @@ TEST(TraceEdit, NumbersOfAllOpsChangeWhereTheyStand) {
   for (const Op& op : after.ops) EXPECT_EQ(op.bytes, 5);
 }
 
+// An op that reads `storages` storages, each of which changes hands twice.
+std::vector<StorageId> repointed_twice(std::size_t storages) {
+  StepProgram p;
+  std::vector<StorageId> first, second, third;
+  for (auto* list : {&first, &second, &third})
+    for (std::size_t i = 0; i < storages; ++i)
+      list->push_back(p.preexisting(64, StorageKind::parameter, std::to_string(i)));
+  std::vector<Use> uses;
+  for (const StorageId id : first) uses.push_back({id, 0, Access::read});
+  const OpId wide = p.op("wide", {}, {});
+  const Trace step = std::move(p).finish();
+  TraceEdit edit(step, kFree);
+  edit.insert_complete({wide, false}, step.ops[wide], std::move(uses));
+  const Trace base = std::move(edit).apply();
+  TraceEdit changes(base, kFree);
+  for (std::size_t i = 0; i < storages; ++i) {
+    changes.repoint(wide, first[i], second[i]);
+    changes.repoint(wide, second[i], third[storages - 1 - i]);
+    changes.repoint(wide, first[i], second[i]);  // of which there is none any more
+  }
+  const Trace after = std::move(changes).apply();
+  EXPECT_EQ(check(after), std::vector<std::string>{});
+  std::vector<StorageId> read;
+  for (const Use& use : after.uses_of(after.ops[wide])) read.push_back(use.storage - third.front());
+  return read;
+}
+
+TEST(TraceEdit, UsesChangeHandsOneAfterTheOtherHoweverManyThereAre) {
+  for (const std::size_t storages : {1u, 3u, 100u}) {
+    const std::vector<StorageId> read = repointed_twice(storages);
+    ASSERT_EQ(read.size(), storages);
+    for (std::size_t i = 0; i < storages; ++i) EXPECT_EQ(read[i], storages - 1 - i);
+  }
+}
+
+TEST(TraceEdit, AnOpUsesMoreStoragesThanSixteenBitsCount) {
+  const std::vector<StorageId> read = repointed_twice(70'000);
+  ASSERT_EQ(read.size(), 70'000u);
+  EXPECT_EQ(read.front(), 69'999u);
+}
+
 }  // namespace
 }  // namespace memwall

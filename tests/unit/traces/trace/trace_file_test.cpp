@@ -140,6 +140,26 @@ TEST(TraceFile, RandomTracesUseEveryFieldThatTheFileMustKeep) {
   EXPECT_EQ(difference(trace, other), "ops differ at 77");
 }
 
+TEST(TraceFile, AnOpMayUseMoreStoragesThanSixteenBitsCount) {
+  TraceBuilder b;
+  b.trace().knowledge = {true, true, true, false, false};
+  b.add_thread("main");
+  b.add_stream("compute", StreamRole::compute);
+  std::vector<Use> uses;
+  for (int i = 0; i < 70'000; ++i)
+    uses.push_back({b.add_storage(64, StorageKind::parameter, "hbm", "", true), 0, Access::read});
+  Op op;
+  op.kind = OpKind::kernel;
+  for (int i = 0; i < 3; ++i) b.append(op, uses);
+  const Trace trace = std::move(b).finish();
+  ASSERT_EQ(check(trace), std::vector<std::string>{});
+  const ScratchFolder folder;
+  write_trace(trace, folder / "a.mwt");
+  const Trace read = read_trace(folder / "a.mwt");
+  EXPECT_EQ(difference(trace, read), "");
+  EXPECT_EQ(read.uses_of(read.ops[1]).back().storage, 69'999u);
+}
+
 TEST(TraceFile, KeepsATraceOfSeveralChunks) {
   const Trace trace = random_trace(1, 200'000);
   const ScratchFolder folder;
@@ -204,8 +224,8 @@ TEST(TraceFile, SaysWhyAFileIsNoTrace) {
     write_content(folder / "bad.mwt", bytes);
     return error_of(folder / "bad.mwt");
   };
-  EXPECT_PRED2(contains, error_of(folder / "absent.mwt"), "absent.mwt' is not a file that can be read.");
-  EXPECT_PRED2(contains, error_of(folder.path()), "is not a file that can be read.");
+  EXPECT_PRED2(contains, error_of(folder / "absent.mwt"), "absent.mwt: there is no such file; expected a trace file.");
+  EXPECT_PRED2(contains, error_of(folder.path()), "this is a folder; expected a trace file.");
   EXPECT_PRED2(contains, error_with(""), "does not start with memwall's mark");
   EXPECT_PRED2(contains, error_with("{\"schemaVersion\": 1, \"traceEvents\": []}"),
                "does not start with memwall's mark");

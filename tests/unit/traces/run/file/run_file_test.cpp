@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -228,8 +229,8 @@ TEST(RunFile, LeavesNothingBehindWhereItCannotWrite) {
 
 TEST(RunFile, RefusesWhatIsNoRunFile) {
   const ScratchFolder folder;
-  expect_refused(folder / "absent.h5", "cannot be opened");
-  expect_refused(folder.path(), "cannot be opened");
+  expect_refused(folder / "absent.h5", "there is no such file");
+  expect_refused(folder.path(), "this is a folder");
   write_content(folder / "empty.h5", "");
   expect_refused(folder / "empty.h5", "it is empty");
   write_content(folder / "text.h5", "{\"traceEvents\": []}                       ");
@@ -288,6 +289,20 @@ TEST(RunFile, RefusesNumbersThatPointNowhere) {
       {"/residency/tier", [](memwall::Run& r) { r.residency[0].tier = 200; }},
       {"/residency/begin_ps", [](memwall::Run& r) { r.residency[0].end = r.result.end + picoseconds(1); }},
       {"/at_peak", [](memwall::Run& r) { r.at_peak[0][0] = 0xffffffff; }},
+      {"/storages/bytes", [](memwall::Run& r) { r.trace.edit().storages[0].bytes = -1; }},
+      {"/ops/bytes', row 3: found -5", [](memwall::Run& r) { r.trace.edit().ops[3].bytes = -5; }},
+      {"/ops/duration_ps", [](memwall::Run& r) { r.trace.edit().ops[3].duration = nanoseconds(-1); }},
+      {"/ops/host_gap_ps", [](memwall::Run& r) { r.trace.edit().ops[3].host_gap = nanoseconds(-1); }},
+      {"/ops/flops", [](memwall::Run& r) { r.trace.edit().ops[3].flops = -1; }},
+      {"/ops/flops", [](memwall::Run& r) { r.trace.edit().ops[3].flops = std::nan(""); }},
+      {"/trace/untracked_bytes", [](memwall::Run& r) { r.trace.edit().untracked_bytes = -1; }},
+      {"/tier_results/peak_allocated", [](memwall::Run& r) { r.result.tiers[0].peak_allocated = -1; }},
+      {"/tier_results/missing", [](memwall::Run& r) { r.result.tiers[0].missing = -1; }},
+      {"/link_results/bytes", [](memwall::Run& r) { r.result.links[0].bytes = -1; }},
+      {"/link_results/busy_ps", [](memwall::Run& r) { r.result.links[0].busy = nanoseconds(-1); }},
+      {"/step_results/step_time_ps", [](memwall::Run& r) { r.result.steps[0].step_time = nanoseconds(-1); }},
+      {"/memory/0/allocated", [](memwall::Run& r) { r.memory[0][0].allocated = -1; }},
+      {"/machine/tiers/capacity", [](memwall::Run& r) { r.machine.tiers[0].capacity = -1; }},
       {"/machine/routes/from", [](memwall::Run& r) { r.machine.routes[0].from = 99; }},
       {"/machine/fabric_links/link", [](memwall::Run& r) { r.machine.fabrics[0].links[0] = 999; }},
       {"/machine/tiers/memory_link", [](memwall::Run& r) { r.machine.tiers[0].memory_link = 999; }},

@@ -1,0 +1,115 @@
+// Whatever a person names as an input: it is read, or a sentence says soon what it is.
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+
+#include <string>
+
+#include "tests/support/program.h"
+#include "tests/support/small_capture.h"
+
+namespace memwall {
+namespace {
+
+const std::string kSample = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
+
+class InputFiles : public ::testing::Test {
+ protected:
+  // `line` has `memwall` in it. A hang is code 124.
+  CommandOutcome shell(const std::string& line) const {
+    return run_command("memwall() { timeout -s KILL 60 '" MEMWALL_PROGRAM "' \"$@\"; }; ulimit -v 8000000; " + line,
+                       folder_.path());
+  }
+  void expect_refused(const std::string& line, const std::string& sentence) const {
+    const CommandOutcome o = shell(line);
+    EXPECT_EQ(o.code, 6) << line << "\n" << o.err;
+    EXPECT_NE(o.err.find(sentence), std::string::npos) << line << "\nexpected: " << sentence << "\n" << o.err;
+  }
+  const ScratchFolder folder_;
+};
+
+TEST_F(InputFiles, EveryVerbNamesWhatIsNoFile) {
+  const struct {
+    const char* path;
+    const char* found;
+  } kinds[] = {{".", "this is a folder"},
+               {"/dev/zero", "this is a device"},
+               {"/proc/self/mem", "the file cannot be read (Input/output error)"},
+               {"./absent", "there is no such file"}};
+  for (const auto& kind : kinds)
+    for (const std::string& verb :
+         {std::string("run '") + kSample + "' --machine ./MACHINE", std::string("export FILE --to csv"),
+          std::string("compare FILE FILE"), std::string("render FILE -o x.svg"), std::string("memory FILE"),
+          std::string("forecast FILE"), std::string("inspect FILE"), std::string("run FILE"),
+          std::string("generate FILE.textproto")}) {
+      std::string line = "memwall " + verb;
+      if (const std::size_t at = line.find("./MACHINE"); at != std::string::npos) {
+        line.replace(at, 9, std::string(kind.path) == "." ? "./" : kind.path);
+      } else if (line.find(".textproto") != std::string::npos) {
+        run_command("ln -sfn '" + std::string(kind.path) + "' FILE.textproto", folder_.path());
+      } else {
+        for (std::size_t file; (file = line.find("FILE")) != std::string::npos;) line.replace(file, 4, kind.path);
+      }
+      if (std::string(kind.path) == "." && line.find(" run .") != std::string::npos) continue;  // a folder of ranks
+      const CommandOutcome o = shell(line);
+      EXPECT_TRUE(o.code == 6 || o.code == 2) << line << ": " << o.code << "\n" << o.err;
+      EXPECT_EQ(o.out, "") << line;
+      if (verb != "generate FILE.textproto")
+        EXPECT_NE(o.err.find(kind.found), std::string::npos) << line << "\n" << o.err;
+    }
+}
+
+TEST_F(InputFiles, PipesAreReadAsFilesAre) {
+  write_content(folder_ / "capture.json", small_capture());
+  const std::string file = shell("memwall inspect capture.json --format csv").out;
+  ASSERT_FALSE(file.empty());
+  for (const char* line : {"cat capture.json | memwall inspect /dev/stdin --format csv",
+                           "gzip -c capture.json | memwall inspect /dev/stdin --format csv",
+                           "mkfifo pipe; cat capture.json >pipe & memwall inspect pipe --format csv"}) {
+    const CommandOutcome o = shell(line);
+    EXPECT_EQ(o.code, 0) << line << o.err;
+    EXPECT_EQ(o.out.size() > 500, true) << line;
+  }
+  EXPECT_EQ(shell("cat '" + kSample + "' | memwall run /dev/stdin -o run.h5").code, 0);
+  EXPECT_EQ(shell("cat run.h5 | memwall export /dev/stdin --to csv").out, shell("memwall export run.h5 --to csv").out);
+  EXPECT_EQ(shell("memwall machines show a100-sxm-40gb >/dev/null; cat '" MEMWALL_SOURCE
+                  "/models/hw/machines/t4.textproto' | memwall run '" +
+                  kSample + "' --machine /dev/stdin")
+                .code,
+            0);
+  EXPECT_EQ(shell("cat run.h5 | memwall forecast /dev/stdin").code, shell("memwall forecast run.h5").code);
+}
+
+TEST_F(InputFiles, APipeWithoutAWriterIsRefusedSoon) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  for (const char* verb : {"inspect pipe", "export pipe --to csv"})
+    expect_refused(std::string("memwall ") + verb, "pipe: this is a pipe to which nobody has written for 5 s");
+}
+
+// A name in a capture is whatever its program called a kernel.
+TEST_F(InputFiles, NamesNeverCommandATerminal) {
+  std::string capture = small_capture();
+  const std::string name = "vectorized_elementwise_kernel";
+  for (std::size_t at; (at = capture.find(name)) != std::string::npos;)
+    capture.replace(at, name.size(), "evil\\u001b[2J\\u009b2J\\u0007kernel");
+  write_content(folder_ / "evil.json", capture);
+  write_content(folder_ / "\x1b[2J.json", capture.substr(0, 1000));
+  ASSERT_EQ(shell("memwall run evil.json --machine h100-sxm-80gb -o run.h5").code, 0);
+  for (const char* line :
+       {"memwall inspect evil.json", "memwall import evil.json --explain",
+        "memwall run evil.json --machine h100-sxm-80gb", "memwall run evil.json --machine h100-sxm-80gb --format json",
+        "memwall export run.h5 --to csv -o -", "memwall export run.h5 --to chrome -o -",
+        "memwall export run.h5 --to json -o -", "memwall render run.h5 -o -.svg; cat ./-.svg",
+        "memwall compare run.h5 run.h5 --format csv", "memwall schedule evil.json --machine h100-sxm-80gb -o -",
+        "memwall inspect \"$(printf '\\033[2J.json')\"", "memwall \"$(printf '\\033[2J')\"",
+        "memwall roofline evil.json --machine h100-sxm-80gb"}) {
+    const CommandOutcome o = shell(line);
+    const std::string all = o.out + o.err;
+    EXPECT_GT(all.size(), 20u) << line;
+    for (const char* command : {"\x1b", "\x07", "\xc2\x9b"})
+      EXPECT_EQ(all.find(command), std::string::npos) << line << "\n" << all.substr(0, 2000);
+  }
+}
+
+}  // namespace
+}  // namespace memwall

@@ -1,0 +1,86 @@
+// Every verb that writes: what is left where the disk is full, and where the program is ended in the middle.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "tests/support/program.h"
+
+namespace memwall {
+namespace {
+
+const std::string kSample = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
+
+std::set<std::string> names_in(const ScratchFolder& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    names.insert(entry.path().filename().string());
+  return names;
+}
+
+class OutputFiles : public ::testing::Test {
+ protected:
+  // Signals of a program show as 128 and more.
+  CommandOutcome shell(const std::string& line) const { return run_command(line, folder_.path()); }
+  static std::string memwall(const std::string& arguments) { return " '" MEMWALL_PROGRAM "' " + arguments; }
+  const ScratchFolder folder_;
+};
+
+// `ulimit -f` counts 512 or 1024 bytes: 0 lets nothing be written, and 40 less than any of these files.
+TEST_F(OutputFiles, AFullDiskIsASentenceAndTheOldFileStays) {
+  ASSERT_EQ(shell(memwall("run '" + kSample + "' -o run.h5")).code, 0);
+  for (const std::string& verb :
+       {"run '" + kSample + "' -o out", "run '" + kSample + "' --steps 20 -o out",
+        std::string("export run.h5 --to csv -o out"), std::string("export run.h5 --to perfetto -o out"),
+        std::string("render run.h5 -o out.svg"), "schedule '" + kSample + "' -o out",
+        std::string("generate gpt2 -o out.mwt")}) {
+    const std::string target = verb.substr(verb.rfind(' ') + 1);
+    write_content(folder_ / target, "old");
+    const auto before = names_in(folder_);
+    for (const char* blocks : {"0", "1", "40"}) {
+      const CommandOutcome o = shell("ulimit -f " + std::string(blocks) + "; exec" + memwall(verb) + " | cat >&2");
+      EXPECT_NE(o.err.find(target + ": the file cannot be written (File too large)."), std::string::npos)
+          << verb << "\n"
+          << o.err;
+      EXPECT_EQ(content_of(folder_ / target), "old") << verb;
+      EXPECT_EQ(names_in(folder_), before) << verb;
+    }
+    std::filesystem::remove(folder_ / target);
+  }
+}
+
+TEST_F(OutputFiles, AFullDiskEndsWithTheDocumentedCode) {
+  for (const char* blocks : {"0", "3", "100", "400", "1000"}) {
+    const CommandOutcome o = shell("ulimit -f " + std::string(blocks) + "; exec" +
+                                   memwall("run '" + kSample + "' --steps 8 -o out.h5") + " 2>&1 >/dev/null");
+    EXPECT_EQ(o.code, 2) << blocks << o.out;
+    EXPECT_EQ(names_in(folder_), std::set<std::string>{}) << blocks;
+  }
+}
+
+TEST_F(OutputFiles, AFullStandardOutputIsASentence) {
+  ASSERT_EQ(shell(memwall("run '" + kSample + "' -o run.h5")).code, 0);
+  for (const char* verb : {"policies", "machines", "compare run.h5 run.h5", "export run.h5 --to csv -o -",
+                           "export run.h5 --to perfetto -o -", "--help"}) {
+    const CommandOutcome o = shell("exec" + memwall(verb) + " >/dev/full");
+    EXPECT_EQ(o.code, 1) << verb;
+    EXPECT_NE(o.err.find("standard output cannot be written to."), std::string::npos) << verb << o.err;
+  }
+  EXPECT_EQ(shell("exec" + memwall("run '" + kSample + "' -o /dev/full")).code, 2);
+}
+
+// However it ends, there is the old file or the new one, and nothing beside it.
+TEST_F(OutputFiles, AProgramThatIsEndedLeavesTheOldFileAlone) {
+  write_content(folder_ / "out.h5", "old");
+  for (const char* signal : {"KILL", "INT", "TERM", "HUP"})
+    for (const char* delay : {"0.02", "0.05", "0.08", "0.11", "0.15", "0.2", "0.3", "0.4"}) {
+      shell("timeout -s " + std::string(signal) + " " + delay + memwall("run '" + kSample + "' --steps 30 -o out.h5"));
+      EXPECT_EQ(names_in(folder_), std::set<std::string>{"out.h5"}) << signal << delay;
+      const std::string content = content_of(folder_ / "out.h5");
+      EXPECT_TRUE(content == "old" || content.starts_with("memwall-run")) << signal << delay;
+    }
+}
+
+}  // namespace
+}  // namespace memwall

@@ -45,7 +45,6 @@ Duration Engine::gap_before(const StreamState& stream, OpId next) const {
 bool Engine::front_bound(std::uint16_t index, Bound& bound) {
   StreamState& stream = streams_[index];
   const Submitted& front = stream.fifo.front();
-  const Op& op = trace_.ops[front.op];
   bound.raise(front.ready, WaitReason::launch, front.op);
   if (stream.previous != kNoOp) {
     bound.raise(stream.previous_end + gap_before(stream, front.op), WaitReason::stream_order, stream.previous);

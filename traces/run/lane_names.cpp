@@ -15,7 +15,8 @@ constexpr std::string_view kEngineNames[kEngines] = {"copy engine to device", "c
 
 // Whose lane it is: ", rank 2" by its number in the job where the trace holds several; they have a GPU each.
 std::string owner(const Trace& trace, std::uint16_t rank) {
-  return trace.rank_table.empty() ? "" : fmt::format(", rank {}", trace.rank_table[rank].number);
+  // A rank that the table lacks is left to the reader of the file, which refuses it.
+  return rank >= trace.rank_table.size() ? "" : fmt::format(", rank {}", trace.rank_table[rank].number);
 }
 
 }  // namespace

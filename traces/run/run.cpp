@@ -53,8 +53,9 @@ std::vector<StepWindow> step_windows(const Run& run) {
     for (std::uint16_t rank = 0; rank < ends.size(); ++rank) windows.push_back({"all", Time{}, ends[rank], rank});
   for (const Step& step : trace.steps) {
     const std::uint16_t rank = step.first < trace.ops.size() ? rank_of(trace, trace.ops[step.first]) : 0;
+    const Time end_of_rank = rank < ends.size() ? ends[rank] : run.result.end;
     const auto boundary = [&](OpId id) {
-      return id < records.size() && records[id].host_start != kNever ? records[id].host_start : ends[rank];
+      return id < records.size() && records[id].host_start != kNever ? records[id].host_start : end_of_rank;
     };
     const Time begin = boundary(step.first);
     windows.push_back({step.name, begin, std::max(begin, boundary(end_of_step(trace, step))), rank});
@@ -67,7 +68,9 @@ std::vector<Time> rank_ends(const Run& run) {
   std::vector<Time> ends(run.trace->rank_table.size());
   for (OpId id = 0; id < run.result.records.size(); ++id) {
     const OpRecord& record = run.result.records[id];
-    Time& end = ends[rank_of(run.trace, run.trace->ops[id])];
+    const std::uint16_t rank = rank_of(run.trace, run.trace->ops[id]);
+    if (rank >= ends.size()) continue;  // a damaged run, which readers refuse
+    Time& end = ends[rank];
     if (record.host_end != kNever) end = std::max(end, record.host_end);
     if (record.end != kNever) end = std::max(end, record.end);
   }

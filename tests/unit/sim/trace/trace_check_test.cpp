@@ -92,6 +92,14 @@ TEST_F(TraceCheck, MoreEventsThanAProgramCanHave) {
 TEST_F(TraceCheck, NegativeDurations) {
   builder_.trace().ops[kernel({})].duration = microseconds(-1);
   expect_fault("negative duration");
+  EXPECT_THROW(require_sound_costs(builder_.trace(), "test"), InputError);
+}
+
+TEST_F(TraceCheck, OfCostsLooksAtNothingElse) {
+  kernel({});
+  builder_.free(storage_, 0);
+  EXPECT_NO_THROW(require_sound_costs(builder_.trace(), "test"));
+  expect_fault("was never allocated");
 }
 
 TEST_F(TraceCheck, WaitingForAnEventThatNothingRecorded) {

@@ -27,7 +27,7 @@ class OutputFiles : public ::testing::Test {
   const ScratchFolder folder_;
 };
 
-// `ulimit -f` counts 512 or 1024 bytes: 0 lets nothing be written, and 40 less than any of these files.
+// `ulimit -f` counts 512 or 1024 bytes: 0 lets nothing be written, and 8 less than any of these files.
 TEST_F(OutputFiles, AFullDiskIsASentenceAndTheOldFileStays) {
   ASSERT_EQ(shell(memwall("run '" + kSample + "' -o run.h5")).code, 0);
   for (const std::string& verb :
@@ -38,7 +38,7 @@ TEST_F(OutputFiles, AFullDiskIsASentenceAndTheOldFileStays) {
     const std::string target = verb.substr(verb.rfind(' ') + 1);
     write_content(folder_ / target, "old");
     const auto before = names_in(folder_);
-    for (const char* blocks : {"0", "1", "40"}) {
+    for (const char* blocks : {"0", "1", "8"}) {
       // The limit is the program's alone: what it says goes into a file, too.
       const CommandOutcome o =
           shell("( ulimit -f " + std::string(blocks) + "; exec" + memwall(verb) + " 2>&1 >/dev/null ) | cat >&2");

@@ -95,6 +95,19 @@ int act(CLI::App& app, const std::vector<Verb>& verbs) {
   throw UsageError("a verb is missing; expected one of " + listed(verbs_of(app)) + ".");
 }
 
+// Parses. The help or the version where that was asked for, else "". Printing it may fail, which no handler of CLI11's
+// exceptions could tell.
+std::string asked_about(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return "";
+  } catch (const CLI::CallForHelp&) {
+    return app.help();  // of the verb, where one was given
+  } catch (const CLI::CallForVersion& version) {
+    return std::string(version.what()) + "\n";
+  }
+}
+
 // The mistake of a command line that CLI11 refused. A misspelled flag or verb is told
 // before what is then missing.
 std::string mistake_of(const CLI::App& app, const CLI::ParseError& error) {
@@ -143,13 +156,9 @@ int run_program(int argc, char** argv) {
                                 add_generate(app), add_roofline(app)};
   allow_extras(app);
   try {
-    app.parse(argc, argv);
-    return act(app, verbs);
-  } catch (const CLI::CallForHelp&) {
-    print(app.help());  // of the verb, where one was given
-    return kDone;
-  } catch (const CLI::CallForVersion& version) {
-    print(std::string(version.what()) + "\n");
+    const std::string wanted = asked_about(app, argc, argv);
+    if (wanted.empty()) return act(app, verbs);
+    print(wanted);
     return kDone;
   } catch (const CLI::ParseError& error) {
     return fail(title_of(app), mistake_of(app, error), kUsage);

@@ -108,6 +108,11 @@ bool FileWriter::link_unnamed(const fs::path& name) const {
   return ::linkat(AT_FDCWD, path_of_descriptor(file_.number()).c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
+// A name that outlives a power cut must not lead to an empty file. Some file systems cannot synchronize.
+void FileWriter::write_to_disk() {
+  if (::fsync(file_.number()) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP) refuse(errno);
+}
+
 // File systems that lend a file without a name and then refuse to give it one.
 void FileWriter::copy_to_named() {
   FileDescriptor unnamed = std::move(file_);
@@ -117,7 +122,7 @@ void FileWriter::copy_to_named() {
     const ::ssize_t got = ::pread(unnamed.number(), piece.data(), piece.size(), static_cast<::off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) refuse(errno);
-    if (got == 0) return;
+    if (got == 0) return write_to_disk();
     write_at(at, {piece.data(), static_cast<std::size_t>(got)});
     at += static_cast<std::uint64_t>(got);
   }
@@ -144,11 +149,9 @@ void FileWriter::replace_target() {
 }
 
 void FileWriter::commit() {
-  // First to the disk: a name that outlives a power cut must not lead to an empty file. Some file systems cannot sync.
-  if (::fsync(file_.number()) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP) refuse(errno);
+  write_to_disk();
   if (partial_ || !link_unnamed(path_)) {
-    if (!partial_) give_name();
-    if (::fsync(file_.number()) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP) refuse(errno);
+    if (!partial_) give_name();  // for as short as can be: nobody removes it after SIGKILL but the next writer
     replace_target();
   }
   const FileDescriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -48,6 +48,7 @@ class FileWriter {
   bool open_unnamed();
   void open_named();
   bool link_unnamed(const std::filesystem::path& name) const;
+  void write_to_disk();
   void copy_to_named();
   void give_name();
   void replace_target();

@@ -12,7 +12,7 @@
 #include "cli/large_arrays.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
-#include "files/temporary_name.h"
+#include "sim/files/temporary_name.h"
 #include "sim/error.h"
 
 namespace memwall {

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "cli/progress.h"
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 #include "models/workload/memory/snapshot_device.h"
 #include "study/workload_file.h"
 #include "models/workload/forecast/memory_samples.h"

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <stdexcept>
 
-#include "files/output_stream.h"
+#include "sim/files/output_stream.h"
 #include "sim/error.h"
 
 namespace memwall {

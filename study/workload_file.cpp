@@ -8,7 +8,7 @@
 #include <fstream>
 #include <optional>
 
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
 #include "models/workload/generate/configuration/workload_file.h"

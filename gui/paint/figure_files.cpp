@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "files/file_writer.h"
+#include "sim/files/file_writer.h"
 #include "gui/paint/figure_painter.h"
 #include "sim/error.h"
 

@@ -10,7 +10,7 @@
 #include <limits>
 #include <set>
 
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 #include "models/hw/machine_durations.h"
 #include "models/hw/machine_parts.h"
 #include "models/hw/machine_strings.h"

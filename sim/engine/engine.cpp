@@ -7,6 +7,7 @@
 #include "sim/engine/paging.h"
 #include "sim/large_pages.h"
 #include "sim/trace/ranks.h"
+#include "sim/trace/time_check.h"
 
 namespace memwall {
 
@@ -83,16 +84,20 @@ void Engine::resolve_places(const RankMachine& machine) {
     tier_of_storage_.push_back(ranks_[rank_of_storage[s]].tier_of_place[trace_.storages[s].place]);
 }
 
-// The one look at all ops before the simulation: whose they are, and whether the machine can do them.
+// The one look at all ops before the simulation: whose they are, whether their times can be counted, and whether the
+// machine can do them.
 void Engine::list_program() {
+  TimeSum times;
   for (OpId id = 0; id < trace_.ops.size(); ++id) {
     const Op& op = trace_.ops[id];
+    times.add(op);
     if (op.placed)
       placed_.push_back(id);
     else if (threads_.size() > 1)
       threads_[op.thread].ops.push_back(id);
     if (op.kind == OpKind::host_work || op.kind == OpKind::copy || op.kind == OpKind::storage_io) resolve_op(op);
   }
+  times.require_countable(trace_);
   for (Thread& thread : threads_) {
     const bool starts_placed = threads_.size() == 1 && !trace_.ops.empty() && trace_.ops.front().placed;
     if (threads_.size() > 1)

@@ -7,7 +7,6 @@
 #include "sim/machine/rank_machine.h"
 #include "sim/memory/arena_plan.h"
 #include "sim/trace/ranks.h"
-#include "sim/trace/time_check.h"
 #include "sim/word_of.h"
 
 namespace memwall {
@@ -92,7 +91,6 @@ SimulationResult simulate(const Trace& trace, const Machine& machine, const Simu
 
 SimulationResult simulate(const Trace& trace, const RankMachine& ranks, const SimulationOptions& options) {
   require_allocator(options);
-  require_countable_times(trace);
   if (options.pager != nullptr && rank_count(trace) > 1)
     throw UsageError("Trace '" + trace.name + "' holds " + std::to_string(rank_count(trace)) +
                      " ranks, and a pager sees one GPU's memory; expected a trace of one rank, or no pager.");

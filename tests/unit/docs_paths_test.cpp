@@ -25,7 +25,7 @@ const std::set<std::string> kToBeWritten = {"policies/fusion/halve.cpp",
                                             "models/workload/import/tables/durations_csv.h",
                                             "tests/unit/models/workload/import/tables/durations_csv_test.cpp"};
 
-const std::set<std::string> kTop = {"sim",      "files", "models", "policies", "traces", "study",
+const std::set<std::string> kTop = {"sim",      "models", "policies", "traces", "study",
                                     "validate", "gui",   "cli",    "tests",    "docs"};
 
 struct Tree {

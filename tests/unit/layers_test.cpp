@@ -21,13 +21,13 @@ Rooms all_of(std::initializer_list<Rooms> parts) {
   return all;
 }
 
-const Rooms kSim = {"sim", "files", "sim/trace", "sim/machine", "sim/memory", "sim/engine", "sim/policy"};
+const Rooms kSim = {"sim", "sim/files", "sim/trace", "sim/machine", "sim/memory", "sim/engine", "sim/policy"};
 const Rooms kPolicy = {"sim", "sim/trace", "sim/machine", "sim/policy", "policies/trace"};
 const Rooms kRun = {"traces/run", "traces/run/analysis", "traces/run/export", "traces/run/file"};
 const Rooms kFiles = all_of({kRun, {"traces/trace", "traces/figure"}});
 // models/workload/import: what every format stands on, what reads captures with times or a profiler's dataflow, and what
 // others ask.
-const Rooms kImported = {"sim", "files", "sim/trace", "models/workload", "models/workload/import/bytes"};
+const Rooms kImported = {"sim", "sim/files", "sim/trace", "models/workload", "models/workload/import/bytes"};
 const Rooms kTimed = all_of({kImported, {"models/workload/import/timed", "models/workload/import/execution_trace"}});
 const Rooms kImport = {"models/workload/import", "models/workload/import/bytes", "models/workload/import/timed",
                        "models/workload/import/snapshot", "models/workload/import/ranks"};
@@ -37,16 +37,16 @@ const Rooms kStudy = all_of({kStudied, {"study"}});
 
 const std::map<std::string, Rooms> kMayInclude = {
     {"sim", {}},
-    {"files", {"sim"}},
+    {"sim/files", {"sim"}},
     {"sim/trace", {"sim"}},
     {"sim/machine", {"sim", "sim/trace"}},
     {"sim/memory", {"sim"}},
     {"sim/policy", {"sim", "sim/trace", "sim/machine"}},
     {"sim/engine", {"sim", "sim/trace", "sim/machine", "sim/memory", "sim/policy"}},
 
-    {"models/hw", {"sim", "files", "sim/trace", "sim/machine"}},
+    {"models/hw", {"sim", "sim/files", "sim/trace", "sim/machine"}},
     {"models/workload", {"sim", "sim/trace"}},
-    {"models/workload/import/bytes", {"sim", "files"}},
+    {"models/workload/import/bytes", {"sim", "sim/files"}},
     {"models/workload/import/timed", kImported},
     {"models/workload/import/execution_trace", all_of({kImported, {"models/workload/import/timed"}})},
     {"models/workload/import/kineto", kTimed},
@@ -82,7 +82,7 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"policies/fusion", kPolicy},
     {"policies/pagers", kPolicy},
 
-    {"traces/trace", {"sim", "files", "sim/trace"}},
+    {"traces/trace", {"sim", "sim/files", "sim/trace"}},
     {"traces/figure", {"sim", "sim/memory"}},
     {"traces/run", kSim},
     {"traces/run/analysis", all_of({kSim, {"traces/run"}})},
@@ -93,20 +93,20 @@ const std::map<std::string, Rooms> kMayInclude = {
 
     {"gui/model", all_of({kSim, kRun, {"traces/figure"}})},
     {"gui/drawing", all_of({kSim, kRun, {"traces/figure", "gui/model"}})},
-    {"gui/paint", {"sim", "files", "traces/figure"}},
-    {"gui/probe", {"files", "gui/model"}},
+    {"gui/paint", {"sim", "sim/files", "traces/figure"}},
+    {"gui/probe", {"sim/files", "gui/model"}},
     {"gui/view", all_of({kSim, kRun, {"traces/figure", "gui/model", "gui/drawing"}})},
     {"gui/view/canvas", {"sim", "gui/model", "gui/drawing", "gui/paint", "gui/view"}},
     {"gui/view/panels",
-     all_of({{"sim", "files", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view"}, kRun})},
+     all_of({{"sim", "sim/files", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view"}, kRun})},
     {"gui/view/window", all_of({kRun,
-                                {"sim", "files", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view",
+                                {"sim", "sim/files", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view",
                                  "gui/view/canvas", "gui/view/panels"}})},
 
-    {"validate/measurement", {"sim", "files"}},
+    {"validate/measurement", {"sim", "sim/files"}},
     {"validate/replay", all_of({kSim, {"validate/measurement"}})},
     {"validate/replay/cuda", all_of({kSim, {"validate/measurement", "validate/replay"}})},
-    {"validate/replay/main", {"sim", "files", "validate/measurement", "validate/replay"}},
+    {"validate/replay/main", {"sim", "sim/files", "validate/measurement", "validate/replay"}},
     {"validate/bench", all_of({kSim, {"validate/measurement", "validate/replay"}})},
     {"validate/bench/cuda",
      all_of({kSim, {"validate/measurement", "validate/replay", "validate/replay/cuda", "validate/bench"}})},
@@ -174,7 +174,7 @@ bool is_source(const std::filesystem::path& path) {
 std::vector<std::filesystem::path> sources() {
   const std::filesystem::path root = MEMWALL_SOURCE;
   std::vector<std::filesystem::path> found;
-  for (const char* folder : {"sim", "files", "models", "policies", "traces", "study", "validate", "gui", "cli"})
+  for (const char* folder : {"sim", "models", "policies", "traces", "study", "validate", "gui", "cli"})
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
       const auto path = entry.path().lexically_relative(root);
       // What programs of others load or include stands alone.
@@ -262,7 +262,7 @@ TEST(Layers, AnUpwardIncludeIsSeen) {
 TEST(Layers, NoTwoHeadersDefineATypeOfOneName) {
   static const std::regex definition(R"(^(?:struct|class) ([A-Z]\w*)(?: final)?(?: :.*)? ?\{)");
   std::map<std::string, std::string> file_of;
-  for (const char* folder : {"sim", "files", "models", "policies", "traces", "study", "validate", "gui", "cli"}) {
+  for (const char* folder : {"sim", "models", "policies", "traces", "study", "validate", "gui", "cli"}) {
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(std::filesystem::path(MEMWALL_SOURCE) / folder)) {
       if (entry.path().extension() != ".h") continue;

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 #include "sim/error.h"
 
 namespace memwall {

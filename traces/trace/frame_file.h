@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "files/file_writer.h"
+#include "sim/files/file_writer.h"
 
 struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;

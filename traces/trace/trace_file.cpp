@@ -7,7 +7,7 @@
 #include <limits>
 #include <string_view>
 
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "trace/trace.pb.h"  // made by protoc

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "files/temporary_name.h"
+#include "sim/files/temporary_name.h"
 #include "sim/error.h"
 #include "sim/presentable.h"
 #include "validate/bench/benchmark.h"

@@ -11,8 +11,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "files/file_descriptor.h"
-#include "files/temporary_name.h"
+#include "sim/files/file_descriptor.h"
+#include "sim/files/temporary_name.h"
 #include "sim/error.h"
 #include "validate/measurement/direct_file_queue.h"
 

@@ -1,7 +1,7 @@
 #include "validate/measurement/text_file.h"
 
-#include "files/file_writer.h"
-#include "files/input_file.h"
+#include "sim/files/file_writer.h"
+#include "sim/files/input_file.h"
 
 namespace memwall {
 namespace fs = std::filesystem;

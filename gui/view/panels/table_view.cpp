@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "files/file_writer.h"
+#include "sim/files/file_writer.h"
 #include "sim/error.h"
 
 namespace memwall::gui {

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "files/output_stream.h"
+#include "sim/files/output_stream.h"
 #include "gui/paint/figure_painter.h"
 #include "gui/view/window/exit_code.h"
 #include "sim/error.h"

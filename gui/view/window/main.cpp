@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "files/temporary_name.h"
+#include "sim/files/temporary_name.h"
 #include "gui/view/window/export_figure.h"
 #include "gui/view/window/main_window.h"
 #include "gui/view/window/window_picture.h"

@@ -6,7 +6,7 @@
 #include <QFileInfo>
 #include <QStandardPaths>
 
-#include "files/file_writer.h"
+#include "sim/files/file_writer.h"
 #include "sim/error.h"
 
 namespace memwall::gui {

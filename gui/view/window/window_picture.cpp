@@ -9,7 +9,7 @@
 
 #include <cstdio>
 
-#include "files/file_writer.h"
+#include "sim/files/file_writer.h"
 #include "gui/drawing/run_figures.h"
 #include "gui/view/window/exit_code.h"
 #include "gui/view/window/main_window.h"

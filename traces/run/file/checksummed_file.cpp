@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 #include "sim/error.h"
 
 namespace memwall {

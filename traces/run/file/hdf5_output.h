@@ -11,7 +11,7 @@
 #include <exception>
 #include <map>
 
-#include "files/file_writer.h"
+#include "sim/files/file_writer.h"
 #include "traces/run/file/hdf5_handle.h"
 
 namespace memwall {

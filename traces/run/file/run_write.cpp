@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "files/file_writer.h"
+#include "sim/files/file_writer.h"
 #include "sim/error.h"
 #include "traces/run/file/hdf5_output.h"
 #include "traces/run/file/machine_layout.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "files/file_writer.h"
-#include "files/input_file.h"
+#include "sim/files/file_writer.h"
+#include "sim/files/input_file.h"
 #include "sim/error.h"
 
 namespace memwall {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 #include "models/workload/import/bytes/quote_for_message.h"
 #include "sim/error.h"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 #include "models/workload/import/bytes/archive_source.h"
 #include "sim/error.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 #include "models/workload/import/bytes/utf8.h"
 #include "sim/error.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "files/file_descriptor.h"
-#include "files/temporary_name.h"
+#include "sim/files/file_descriptor.h"
+#include "sim/files/temporary_name.h"
 
 namespace memwall {
 

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <streambuf>
 
-#include "files/file_writer.h"
+#include "sim/files/file_writer.h"
 
 namespace memwall {
 

@@ -1,4 +1,4 @@
-#include "files/file_writer.h"
+#include "sim/files/file_writer.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "files/partial_names.h"
+#include "sim/files/partial_names.h"
 #include "sim/error.h"
 
 namespace memwall {

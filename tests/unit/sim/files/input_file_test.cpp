@@ -1,5 +1,5 @@
 // What can be read is read, pipes included; what cannot is a sentence, soon.
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "files/temporary_name.h"
+#include "sim/files/temporary_name.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "files/partial_names.h"
+#include "sim/files/partial_names.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include "files/file_descriptor.h"
+#include "sim/files/file_descriptor.h"
 
 namespace memwall {
 namespace {

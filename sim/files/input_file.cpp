@@ -1,4 +1,4 @@
-#include "files/input_file.h"
+#include "sim/files/input_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "files/file_descriptor.h"
-#include "files/kept_pipe.h"
+#include "sim/files/file_descriptor.h"
+#include "sim/files/kept_pipe.h"
 #include "sim/error.h"
 
 namespace memwall {

@@ -1,4 +1,4 @@
-#include "files/output_stream.h"
+#include "sim/files/output_stream.h"
 
 namespace memwall {
 

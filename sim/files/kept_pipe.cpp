@@ -1,4 +1,4 @@
-#include "files/kept_pipe.h"
+#include "sim/files/kept_pipe.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,8 +11,8 @@
 #include <system_error>
 #include <vector>
 
-#include "files/file_descriptor.h"
-#include "files/input_file.h"
+#include "sim/files/file_descriptor.h"
+#include "sim/files/input_file.h"
 
 namespace memwall {
 namespace {

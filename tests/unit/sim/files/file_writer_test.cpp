@@ -1,5 +1,5 @@
 // A file is replaced whole or not at all, and nothing else is left in its folder.
-#include "files/file_writer.h"
+#include "sim/files/file_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "files/output_stream.h"
+#include "sim/files/output_stream.h"
 #include "sim/error.h"
 #include "tests/support/scratch_folder.h"
 

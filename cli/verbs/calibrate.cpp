@@ -14,7 +14,7 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct CalibrateOptions {
   std::string results, output, format = "table";
   CalibrationSettings settings;
 };
@@ -36,7 +36,7 @@ std::vector<Table> tables_of(const Calibration& calibration) {
   return {residuals, notes};
 }
 
-int calibrate_results(const Options& o) {
+int calibrate_results(const CalibrateOptions& o) {
   const Format format = parse_format(o.format);
   const MeasurementSet set = read_results(o.results);
   require_harmless(o.output, {o.results, std::filesystem::path(o.results) / "results.csv"});
@@ -61,7 +61,7 @@ int calibrate_results(const Options& o) {
 }  // namespace
 
 Verb add_calibrate(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CalibrateOptions>();
   CLI::App* app = parent.add_subcommand("calibrate", "Make a machine file of measurements, with residuals");
   app->add_option("results", o->results, "What `memwall-bench -o` wrote: the folder, or its results.csv")->required();
   app->add_option("-o,--output", o->output,

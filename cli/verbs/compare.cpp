@@ -14,7 +14,7 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::string base, other, format = "table";
 };
 
@@ -23,7 +23,7 @@ Run read(const std::string& path) {
   return read_run(path);
 }
 
-int compare_runs(const Options& o) {
+int compare_runs(const CompareOptions& o) {
   const Format format = parse_format(o.format);
   const Comparison comparison = compare(read(o.base), read(o.other));
   print(format == Format::json ? to_json(comparison) : to_text(comparison_tables(comparison), format));
@@ -33,7 +33,7 @@ int compare_runs(const Options& o) {
 }  // namespace
 
 Verb add_compare(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CompareOptions>();
   CLI::App* app = parent.add_subcommand("compare", "Say what changed from one run to another, op by op");
   app->add_option("base", o->base, "The run to compare with (.h5, from `memwall run -o`)")->required();
   app->add_option("other", o->other, "The run that differs")->required();

@@ -19,7 +19,7 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct ExportOptions {
   std::string run, to, output;
 };
 
@@ -41,7 +41,7 @@ Exporter exporter_of(const std::string& name) {
                                near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near)));
 }
 
-int export_run(const Options& o) {
+int export_run(const ExportOptions& o) {
   const Exporter exporter = exporter_of(o.to);
   const bool to_stdout = o.output.empty() || o.output == "-";
   if (to_stdout && o.to == "perfetto" && ::isatty(STDOUT_FILENO) == 1)
@@ -58,7 +58,7 @@ int export_run(const Options& o) {
 }  // namespace
 
 Verb add_export(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ExportOptions>();
   CLI::App* app = parent.add_subcommand("export", "Write a run in a form that other tools open");
   app->add_option("run", o->run, "The run (.h5, from `memwall run -o`)")->required();
   app->add_option("--to", o->to,

@@ -17,7 +17,7 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct ForecastOptions {
   std::string file, capacity, machine, format = "table";
   std::vector<std::string> share;
   int steps_ahead = 5, steps = 20;
@@ -27,7 +27,7 @@ struct Options {
 };
 
 // 0 = not given.
-Bytes capacity_of(const Options& o, const std::optional<Machine>& machine) {
+Bytes capacity_of(const ForecastOptions& o, const std::optional<Machine>& machine) {
   if (!o.capacity.empty()) return parse_capacity(o.capacity);
   return machine ? machine->tiers[static_cast<std::size_t>(machine->tier("hbm"))].usable() : 0;
 }
@@ -106,7 +106,7 @@ Table notes_of(const std::vector<std::string>& sentences) {
   return t;
 }
 
-int forecast_one(const Options& o, Format format, Bytes capacity) {
+int forecast_one(const ForecastOptions& o, Format format, Bytes capacity) {
   const JobMemory job = read_job_memory(o.file, o.period, o.device);
   const MemoryForecast f = forecast_memory(job.series, o.steps_ahead, capacity, o.coverage);
   std::vector<std::string> notes{fmt::format("Continued by: {}.", f.method)};
@@ -131,7 +131,7 @@ SharedJob shared_job(const JobMemory& job, const MemoryForecast& f) {
   return shared;
 }
 
-int forecast_sharing(const Options& o, Format format, const std::optional<Machine>& machine, Bytes capacity) {
+int forecast_sharing(const ForecastOptions& o, Format format, const std::optional<Machine>& machine, Bytes capacity) {
   if (o.share.size() < 2 || o.share.size() > 12)
     throw UsageError(fmt::format("--share takes 2 to 12 files, one per job; found {}.", o.share.size()));
   if (capacity == 0) throw UsageError("--share needs the memory to share: give --capacity or --machine.");
@@ -152,7 +152,7 @@ int forecast_sharing(const Options& o, Format format, const std::optional<Machin
   return 3;
 }
 
-int forecast(const Options& o) {
+int forecast(const ForecastOptions& o) {
   const Format format = parse_format(o.format);
   const std::optional<Machine> machine =
       o.machine.empty() ? std::nullopt : std::optional<Machine>(load_machine(o.machine));
@@ -163,7 +163,7 @@ int forecast(const Options& o) {
   return o.share.empty() ? forecast_one(o, format, capacity) : forecast_sharing(o, format, machine, capacity);
 }
 
-void add_options(CLI::App& app, Options& o) {
+void add_forecast_options(CLI::App& app, ForecastOptions& o) {
   app.add_option("file", o.file,
                  "A memory snapshot (torch.cuda.memory._dump_snapshot, also .gz), a run of several steps (.h5), or a "
                  "log of samples (CSV: nvidia-smi's timestamp, memory.used [MiB]; or seconds,bytes)");
@@ -189,9 +189,9 @@ void add_options(CLI::App& app, Options& o) {
 }  // namespace
 
 Verb add_forecast(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ForecastOptions>();
   CLI::App* app = parent.add_subcommand("forecast", "Memory of the next steps with an interval, and an early warning");
-  add_options(*app, *o);
+  add_forecast_options(*app, *o);
   app->footer(
       "The method, and how well it does, is in docs/forecast.md. Exit code 3 means: the expected peak of one of\n"
       "the next steps passes the capacity (that only its interval does is a warning), or, of a snapshot that shows\n"

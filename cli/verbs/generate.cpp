@@ -15,7 +15,7 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct GenerateOptions {
   std::string workload, output, format = "table";
   std::int64_t batch = 0, sequence = 0;
   std::vector<std::string> settings;
@@ -60,14 +60,14 @@ Table figure_table(const GeneratedStep& step) {
   return t;
 }
 
-std::vector<std::string> settings_of(const Options& o) {
+std::vector<std::string> settings_of(const GenerateOptions& o) {
   std::vector<std::string> settings = o.settings;
   if (o.batch != 0) settings.push_back(fmt::format("batch={}", o.batch));
   if (o.sequence != 0) settings.push_back(fmt::format("sequence={}", o.sequence));
   return settings;
 }
 
-int generate(const Options& o) {
+int generate(const GenerateOptions& o) {
   const Format format = parse_format(o.format);
   if (o.list) {
     print(to_text(workload_list(), format));
@@ -92,7 +92,7 @@ int generate(const Options& o) {
 }  // namespace
 
 Verb add_generate(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<GenerateOptions>();
   CLI::App* app =
       parent.add_subcommand("generate", "Write the training step of a network from its configuration alone");
   app->add_option("workload", o->workload,

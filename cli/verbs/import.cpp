@@ -19,7 +19,7 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct ImportOptions {
   std::vector<std::filesystem::path> captures, execution_traces;
   std::string step_range, measured_on, output, format = "table";
   bool explain = false, formats = false;
@@ -42,7 +42,7 @@ Cell count(std::uint64_t number, std::uint64_t of) {
   return of == 0 ? number_cell("", "") : number_cell(grouped_text(number), std::to_string(number));
 }
 
-Table decision_table(const Options& o, const Workload& w) {
+Table decision_table(const ImportOptions& o, const Workload& w) {
   Table table{
       .name = "decisions",
       .title = fmt::format("{} ({}): what was concluded, and for how many of how many", title_of(o.captures), w.kind),
@@ -68,7 +68,7 @@ Table note_table(const Workload& w, std::string title) {
   return table;
 }
 
-int import_capture(const Options& o) {
+int import_capture(const ImportOptions& o) {
   const Format format = parse_format(o.format);
   if (o.formats) {
     print(to_text(format_table(), format));
@@ -97,7 +97,7 @@ int import_capture(const Options& o) {
 }  // namespace
 
 Verb add_import(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ImportOptions>();
   CLI::App* app = parent.add_subcommand("import", "Turn a capture into a trace file");
   app->add_option(
       "capture", o->captures,

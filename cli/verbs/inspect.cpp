@@ -22,7 +22,7 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct InspectOptions {
   std::vector<std::filesystem::path> files, execution_traces;
   std::string measured_on, format = "table";
 };
@@ -37,7 +37,7 @@ std::string rank_text(const Trace& t) {
                      fmt::join(numbers, ", "));
 }
 
-Table overview(const Options& o, const Workload& w) {
+Table overview(const InspectOptions& o, const Workload& w) {
   const Trace& t = w.trace;
   Table table{.name = "trace",
               .title = fmt::format("{} ({})", title_of(o.files), w.kind),
@@ -196,7 +196,7 @@ Table note_table(const Workload& w) {
   return table;
 }
 
-int inspect(const Options& o) {
+int inspect(const InspectOptions& o) {
   const Format format = parse_format(o.format);
   TerminalWatch watch;
   const Workload w = load_workload(o.files, o.execution_traces, "", o.measured_on, &watch);
@@ -209,7 +209,7 @@ int inspect(const Options& o) {
 }  // namespace
 
 Verb add_inspect(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<InspectOptions>();
   CLI::App* app = parent.add_subcommand("inspect", "Say what a trace knows, and what can be asked of it");
   app->add_option(
          "file", o->files,

@@ -18,9 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kOutside = 4;  // exit code
 
-struct Options {
+struct MachinesOptions {
   std::string format = "table", machine, tables;
   std::vector<std::string> settings, machines;
   bool points = false;
@@ -39,7 +38,7 @@ Table machine_list(Format format) {
   return programs ? machine_description_table(listed_machines()) : machine_list_table(listed_machines());
 }
 
-Table comparison(const Options& o) {
+Table comparison(const MachinesOptions& o) {
   constexpr std::size_t kMost = 8;
   if (o.machines.size() < 2 || o.machines.size() > kMost)
     throw UsageError(fmt::format("found {} machines; expected 2 to {}.", o.machines.size(), kMost));
@@ -49,7 +48,7 @@ Table comparison(const Options& o) {
 }
 
 // Published tables are not part of memwall.
-fs::path table_folder(const Options& o) {
+fs::path table_folder(const MachinesOptions& o) {
   const char* shared = std::getenv("MEMWALL_SHARED");
   fs::path folder = o.tables;
   if (folder.empty() && shared != nullptr && *shared != '\0') folder = fs::path(shared) / "data" / "published";
@@ -60,7 +59,7 @@ fs::path table_folder(const Options& o) {
   return folder;
 }
 
-int check_machines(const Options& o, Format format) {
+int check_machines(const MachinesOptions& o, Format format) {
   const fs::path folder = table_folder(o);
   std::vector<std::string> names = o.machines;
   if (names.empty())
@@ -80,7 +79,7 @@ int check_machines(const Options& o, Format format) {
   return code;
 }
 
-Table machine_table(const Options& o) {
+Table machine_table(const MachinesOptions& o) {
   const Machine machine = load_machine(o.machine, o.settings);
   Table t{.name = "numbers",
           .title = fmt::format("{}: {}", machine.name, machine.description),
@@ -93,7 +92,7 @@ Table machine_table(const Options& o) {
   return t;
 }
 
-void add_compare_machines(CLI::App& app, Options& o) {
+void add_compare_machines(CLI::App& app, MachinesOptions& o) {
   o.compare = app.add_subcommand("compare", "Several machines side by side, and each over the first");
   o.compare->add_option("machines", o.machines, "Machines' names, or paths of machine files")->required();
   o.compare->add_option("--set", o.settings, "Override a number of all of them")->allow_extra_args(false);
@@ -103,7 +102,7 @@ void add_compare_machines(CLI::App& app, Options& o) {
       "take the dense 16-bit peak. A dash stands for what a file does not say.");
 }
 
-void add_check_machines(CLI::App& app, Options& o) {
+void add_check_machines(CLI::App& app, MachinesOptions& o) {
   o.check = app.add_subcommand("check", "How far machine files are from the published tables that they were fitted to");
   o.check->add_option("machines", o.machines, "Machines' names, or paths of machine files; all where none is given");
   o.check->add_option("--tables", o.tables, "Folder of the tables (default: data/published below MEMWALL_SHARED)");
@@ -117,7 +116,7 @@ void add_check_machines(CLI::App& app, Options& o) {
 }  // namespace
 
 Verb add_machines(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<MachinesOptions>();
   CLI::App* app = parent.add_subcommand("machines", "List the machines, or show one with every number and its source");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->footer(

@@ -18,14 +18,14 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct MemoryOptions {
   std::string snapshot, settings, allocator = "pytorch", capacity, machine, timeline, format = "table";
   bool settings_given = false, search = false;
   int device = -1;
   std::size_t limit = 15;
 };
 
-MemoryQuestion question_of(const Options& o) {
+MemoryQuestion question_of(const MemoryOptions& o) {
   MemoryQuestion q;
   q.snapshot = o.snapshot;
   if (o.device >= 0) q.device = o.device;
@@ -56,7 +56,7 @@ void write_timeline(const MemoryStudy& study, std::ostream& out) {
                        points[i].active, points[i].requested);
 }
 
-int memory(const Options& o) {
+int memory(const MemoryOptions& o) {
   const Format format = parse_format(o.format);
   require_harmless(o.timeline, {o.snapshot});
   TerminalWatch watch("trying settings");
@@ -73,7 +73,7 @@ int memory(const Options& o) {
 }  // namespace
 
 Verb add_memory(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<MemoryOptions>();
   CLI::App* app =
       parent.add_subcommand("memory", "Explain a PyTorch memory snapshot, and try other allocator settings");
   app->add_option("snapshot", o->snapshot, "From torch.cuda.memory._dump_snapshot (a pickle, gzip or not)")->required();

@@ -13,7 +13,7 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct PoliciesOptions {
   std::string format = "table", policy;
   CLI::App* show = nullptr;
 };
@@ -76,7 +76,7 @@ Table policy_table(const PolicyInfo& info, Format format) {
 }  // namespace
 
 Verb add_policies(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PoliciesOptions>();
   CLI::App* app = parent.add_subcommand("policies", "List the policies, or show one with its parameters");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->footer(

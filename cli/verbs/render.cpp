@@ -26,13 +26,13 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct RenderOptions {
   std::vector<std::string> files;
   std::string what, tier = "hbm", range, at = "peak", axis = "events", capacity, output;
   std::vector<std::string> lanes;
   std::optional<int> device;
   std::optional<double> scale;
-  // Options that were given, for those that suit only one kind of file or one drawing.
+  // RenderOptions that were given, for those that suit only one kind of file or one drawing.
   bool tier_given = false, at_given = false, axis_given = false;
 };
 
@@ -53,11 +53,11 @@ void check_word(const std::string& what) {
                                fmt::join(gui::run_figure_names(), ", "), fmt::join(kOfSnapshots, ", ")));
 }
 
-std::string ending_of(const Options& o) { return std::filesystem::path(o.output).extension().string(); }
+std::string ending_of(const RenderOptions& o) { return std::filesystem::path(o.output).extension().string(); }
 // Pictures that memwall-viewer writes.
-bool is_painted(const Options& o) { return ending_of(o) == ".png" || ending_of(o) == ".pdf"; }
+bool is_painted(const RenderOptions& o) { return ending_of(o) == ".png" || ending_of(o) == ".pdf"; }
 
-void check_output(const Options& o) {
+void check_output(const RenderOptions& o) {
   if (!o.output.empty() && o.output != "-" && !is_painted(o) && ending_of(o) != ".svg")
     throw UsageError(fmt::format("-o {}: pictures are written as .svg, .png or .pdf.", o.output));
   if (!o.scale) return;
@@ -69,7 +69,7 @@ void check_output(const Options& o) {
 
 // --- runs
 
-void check_run_options(const Options& o, const std::string& what) {
+void check_run_options(const RenderOptions& o, const std::string& what) {
   if (!is_one_of(what, gui::run_figure_names()))
     throw UsageError(fmt::format("--view {} draws memory snapshots, and {} is none; expected one of {}.", what,
                                  o.files.front(), fmt::join(gui::run_figure_names(), ", ")));
@@ -88,7 +88,7 @@ void check_run_options(const Options& o, const std::string& what) {
     if (given) throw UsageError(fmt::format("{} is for memory snapshots; {} is a run.", name, o.files.front()));
 }
 
-Figure draw_runs(const Options& o) {
+Figure draw_runs(const RenderOptions& o) {
   const std::string what = o.what.empty() ? "timeline" : o.what;
   check_run_options(o, what);
   std::vector<Run> runs;
@@ -107,7 +107,7 @@ Figure draw_runs(const Options& o) {
 
 // --- snapshots
 
-void check_snapshot_options(const Options& o, const std::string& what) {
+void check_snapshot_options(const RenderOptions& o, const std::string& what) {
   if (!is_one_of(what, kOfSnapshots))
     throw UsageError(fmt::format("--view {} draws runs, and {} is a memory snapshot; expected one of {}.", what,
                                  o.files.front(), fmt::join(kOfSnapshots, ", ")));
@@ -124,14 +124,14 @@ void check_snapshot_options(const Options& o, const std::string& what) {
                                  o.axis_given ? "--axis" : "--capacity"));
 }
 
-InstantUnit axis_of(const Options& o) {
+InstantUnit axis_of(const RenderOptions& o) {
   if (o.axis == "events") return InstantUnit::events;
   if (o.axis == "time") return InstantUnit::time;
   throw UsageError(fmt::format("--axis \"{}\" is unknown; expected events or time.", o.axis));
 }
 
 // The event after which to look; none = before the first.
-std::optional<std::uint32_t> instant_of(const Options& o, const RecordedMemory& memory) {
+std::optional<std::uint32_t> instant_of(const RenderOptions& o, const RecordedMemory& memory) {
   const std::size_t events = memory.device.events.size();
   if (o.at == "start") return std::nullopt;
   if (o.at == "peak" || o.at == "end") {
@@ -149,7 +149,7 @@ std::optional<std::uint32_t> instant_of(const Options& o, const RecordedMemory& 
   return event;
 }
 
-Figure draw_snapshot(const Options& o) {
+Figure draw_snapshot(const RenderOptions& o) {
   const std::string what = o.what.empty() ? "memory" : o.what;
   check_snapshot_options(o, what);
   const InstantUnit axis = axis_of(o);
@@ -171,7 +171,7 @@ Figure draw_snapshot(const Options& o) {
 
 // --- both
 
-Figure draw(const Options& o) {
+Figure draw(const RenderOptions& o) {
   const auto snapshot =
       std::find_if(o.files.begin(), o.files.end(), [](const std::string& path) { return is_pickle(path); });
   if (snapshot == o.files.end()) return draw_runs(o);
@@ -180,7 +180,7 @@ Figure draw(const Options& o) {
   return draw_snapshot(o);
 }
 
-int render(const Options& o) {
+int render(const RenderOptions& o) {
   check_word(o.what);
   check_output(o);
   require_harmless(o.output, {o.files.begin(), o.files.end()});
@@ -196,7 +196,7 @@ int render(const Options& o) {
 }  // namespace
 
 Verb add_render(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RenderOptions>();
   CLI::App* app = parent.add_subcommand("render", "Draw a run, or several, or a memory snapshot, as SVG, PNG or PDF");
   app->add_option("files", o->files,
                   "The run (.h5, from `memwall run -o`), several for --view compare; or a memory snapshot (.pickle)")
@@ -234,7 +234,7 @@ Verb add_render(CLI::App& parent) {
       "  memwall render snapshot.pickle -o memory.svg\n"
       "  memwall render snapshot.pickle --view segments --at peak -o segments.svg");
   return {app, [o, tier, at, axis] {
-            Options given = *o;
+            RenderOptions given = *o;
             given.tier_given = tier->count() > 0;
             given.at_given = at->count() > 0;
             given.axis_given = axis->count() > 0;

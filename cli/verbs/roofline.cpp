@@ -21,7 +21,7 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct RooflineOptions {
   std::vector<std::string> execution_traces;
   std::string step, machine, picture, fusion = policy_of(PolicyKind::fusion).name, format = "table";
   std::vector<std::string> settings, policies;
@@ -29,7 +29,7 @@ struct Options {
   bool json = false, csv = false;
 };
 
-Format format_of(const Options& o) {
+Format format_of(const RooflineOptions& o) {
   if (o.json && o.csv) throw UsageError("--json and --csv are both given; choose one.");
   return parse_format(o.json ? "json" : o.csv ? "csv" : o.format);
 }
@@ -39,7 +39,7 @@ void check_picture(const std::string& path) {
   throw UsageError(fmt::format("--svg {}: the picture is written as .svg; give it that ending.", path));
 }
 
-int show(const Options& o) {
+int show(const RooflineOptions& o) {
   const Format format = format_of(o);
   check_picture(o.picture);
   const Scenario scenario{.step = {o.step},
@@ -62,7 +62,7 @@ int show(const Options& o) {
   return 0;
 }
 
-void add_options(CLI::App& app, Options& o) {
+void add_roofline_options(CLI::App& app, RooflineOptions& o) {
   app.add_option("step", o.step, "A trace file (.mwt), or a capture, as for `memwall run`")->required();
   app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")->expected(1);
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
@@ -82,10 +82,10 @@ void add_options(CLI::App& app, Options& o) {
 }  // namespace
 
 Verb add_roofline(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RooflineOptions>();
   CLI::App* app =
       parent.add_subcommand("roofline", "Operators by arithmetic intensity: what bounds them, what fusion saves");
-  add_options(*app, *o);
+  add_roofline_options(*app, *o);
   app->footer(
       "Each kernel is held against the roofs of the machine: the peak of its data type, and its FLOPs per byte times\n"
       "the bandwidth of L2 and of HBM. The method is described in docs/roofline.md.\n\n"

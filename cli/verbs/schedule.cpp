@@ -24,7 +24,7 @@
 namespace memwall {
 namespace {
 
-struct Options {
+struct ScheduleOptions {
   std::vector<std::string> execution_traces;
   std::string step, machine, pager, scale, output, format = "table";
   std::vector<std::string> settings, policies;
@@ -76,7 +76,7 @@ Trace with_moves_of(const Outcome& outcome, const Machine& machine) {
   return trace;
 }
 
-int write(const Options& o) {
+int write(const ScheduleOptions& o) {
   const Format format = parse_format(o.format);
   const ScheduleScale scale = parse_scale(o.scale);
   const Scenario scenario{.step = {o.step},
@@ -112,7 +112,7 @@ int write(const Options& o) {
 }  // namespace
 
 Verb add_schedule(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ScheduleOptions>();
   CLI::App* app = parent.add_subcommand("schedule", "Write a step as a program without times, for memwall-replay");
   app->add_option("step", o->step, "A trace file (.mwt), or a capture, as for `memwall run`")->required();
   app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")->expected(1);

@@ -22,9 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kOutside = 4;  // exit code
-
-struct Options {
+struct ValidateOptions {
   std::vector<std::string> folders, settings;
   std::string runs, published, transfer, format = "table";
   bool readme = false, docs = false, live = false, strict = false;
@@ -37,7 +35,7 @@ fs::path data_folder() {
   return named != nullptr && *named != '\0' ? fs::path(named) : fs::path(MEMWALL_VALIDATION_DATA);
 }
 
-ValidationSettings settings_of(const Options& o) {
+ValidationSettings settings_of(const ValidateOptions& o) {
   return {.machine_settings = o.settings, .deviations = data_folder() / ".." / "DEVIATIONS.md", .runs = o.runs};
 }
 
@@ -47,7 +45,7 @@ int verdict(const std::vector<ValidationRow>& rows) {
   return sentences.empty() ? 0 : kOutside;
 }
 
-int validate_committed(const Options& o) {
+int validate_committed(const ValidateOptions& o) {
   const Format format = parse_format(o.format);
   const ValidationSettings settings = settings_of(o);
   std::vector<ValidationRow> rows;
@@ -71,7 +69,7 @@ int validate_committed(const Options& o) {
   return verdict(rows);
 }
 
-int validate_live(const Options& o) {
+int validate_live(const ValidateOptions& o) {
   const Format format = parse_format(o.format);
   const LiveResult result = measure_and_execute(o.measured);
   std::vector<ValidationRow> rows = validate_folder(result.folder, settings_of(o));
@@ -88,7 +86,7 @@ std::string accuracy_page(const std::vector<Table>& tables) {
   return between_marks(read_file_text(page), to_text(tables, Format::md), page.filename().string());
 }
 
-int validate_published(const Options& o) {
+int validate_published(const ValidateOptions& o) {
   const Format format = parse_format(o.format);
   std::vector<PublishedResult> results;
   for (const PublishedCase& one : published_cases(o.published)) {
@@ -101,7 +99,7 @@ int validate_published(const Options& o) {
 }
 
 // As --published: docs/transfer.md of the source tree.
-int validate_transfer(const Options& o) {
+int validate_transfer(const ValidateOptions& o) {
   const Format format = parse_format(o.format);
   const std::vector<Table> tables =
       transfer_tables(transferred_rows(transfer_rows(o.transfer, data_folder() / ".." / "transfer")));
@@ -111,7 +109,7 @@ int validate_transfer(const Options& o) {
   return 0;
 }
 
-int run(const Options& o) {
+int run(const ValidateOptions& o) {
   if (o.docs && o.published.empty() && o.transfer.empty())
     throw UsageError(
         "--markdown-docs writes down how published tables are met; expected --published FOLDER or --transfer FOLDER "
@@ -141,7 +139,7 @@ int run(const Options& o) {
   return o.live ? validate_live(o) : validate_committed(o);
 }
 
-void add_options(CLI::App& app, Options& o) {
+void add_validate_options(CLI::App& app, ValidateOptions& o) {
   app.add_option("folder", o.folders,
                  "Measurements of one machine; default: all of validate/data, or of the folder "
                  "that MEMWALL_VALIDATION_DATA names");
@@ -173,9 +171,9 @@ void add_options(CLI::App& app, Options& o) {
 }  // namespace
 
 Verb add_validate(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ValidateOptions>();
   CLI::App* app = parent.add_subcommand("validate", "Compare predictions with what was measured on real machines");
-  add_options(*app, *o);
+  add_validate_options(*app, *o);
   app->footer(
       "What each row means is described in docs/validation.md. Exit code 4: a row is outside its tolerance and not\n"
       "accepted in validate/DEVIATIONS.md; stderr names it.\n\n"

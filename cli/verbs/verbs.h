@@ -13,6 +13,9 @@ class App;
 
 namespace memwall {
 
+// Exit code of a check that found something outside what is allowed (docs/man/memwall.1).
+inline constexpr int kOutside = 4;
+
 struct Verb {
   CLI::App* app = nullptr;   // its options; owned by the parent
   std::function<int()> act;  // returns the exit code; throws the errors of sim/error.h

@@ -23,7 +23,7 @@ constexpr std::size_t kFewest = 16;           // samples before anything is fore
 constexpr std::size_t kBlocks = 8;            // that the window is cut into where there is no period
 constexpr std::size_t kFewestForBlocks = 64;  // samples: before, a period may still show itself
 
-struct Options {
+struct WatchOptions {
   std::string csv, library = "libnvidia-ml.so.1", capacity;
   unsigned gpu = 0;
   double interval = 1;
@@ -67,7 +67,7 @@ struct PeakForecast {
   MemoryForecast forecast;
 };
 
-std::optional<PeakForecast> peak_forecast_of(const std::deque<MemorySample>& window, const Options& o, Bytes capacity) {
+std::optional<PeakForecast> peak_forecast_of(const std::deque<MemorySample>& window, const WatchOptions& o, Bytes capacity) {
   if (window.size() < kFewest) return std::nullopt;
   std::vector<std::string> notes;
   MemorySeries series = series_of_samples({window.begin(), window.end()}, notes);
@@ -94,7 +94,7 @@ std::string warning_of(const MemoryForecast& f, double seconds_per_step, Bytes c
   return "";
 }
 
-std::string line_of(const std::deque<MemorySample>& window, double start, const Options& o, Bytes capacity) {
+std::string line_of(const std::deque<MemorySample>& window, double start, const WatchOptions& o, Bytes capacity) {
   const MemorySample& last = window.back();
   std::string line = fmt::format("{:>10.3f} s  {:>9} used", last.seconds - start, human_bytes(last.used));
   if (capacity > 0 && last.used >= capacity) return line + "  FULL";
@@ -109,11 +109,11 @@ std::string line_of(const std::deque<MemorySample>& window, double start, const 
                      human_bytes(peak_forecast->forecast.growth_per_step), warning_of(peak_forecast->forecast, seconds, capacity));
 }
 
-Bytes capacity_of(const Options& o, const SampleSource& source) {
+Bytes capacity_of(const WatchOptions& o, const SampleSource& source) {
   return o.capacity.empty() ? source.capacity() : parse_capacity(o.capacity);
 }
 
-int watch(const Options& o) {
+int watch(const WatchOptions& o) {
   const std::unique_ptr<SampleSource> source = o.csv.empty() ? open_driver(o.library, o.gpu) : open_sample_log(o.csv);
   const Bytes capacity = capacity_of(o, *source);
   const Interruptible interruptible;
@@ -143,7 +143,7 @@ int watch(const Options& o) {
 }  // namespace
 
 Verb add_watch(CLI::App& parent) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<WatchOptions>();
   CLI::App* app = parent.add_subcommand("watch", "Watch a GPU's memory live, and warn before it is full");
   app->add_option("--csv", o->csv,
                   "Read a log of samples instead of the driver: a file, followed as it grows; - is stdin");

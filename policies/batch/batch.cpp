@@ -286,7 +286,7 @@ class Batch : public Rewriter {
   const BatchRequest r_;
 };
 
-const RegisterPolicy registered{
+const RegisterPolicy registered_batch{
     {.name = "batch",
      .sentence = "makes the step one of another number of samples: storages, work and durations that grow with the "
                  "batch",

@@ -118,7 +118,7 @@ FusionRules rules_of(const PolicyArguments& a) {
   return rules;
 }
 
-const RegisterPolicy registered{
+const RegisterPolicy registered_fusion{
     {.name = "fusion",
      .sentence = "merges chains of elementwise ops, normalizations and reductions into one kernel each, as "
                  "torch.compile does",

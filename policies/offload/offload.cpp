@@ -48,7 +48,7 @@ class Offload : public Rewriter {
   OffloadSettings settings_;
 };
 
-const RegisterPolicy registered{
+const RegisterPolicy registered_offload{
     {.name = "offload",
      .sentence =
          "moves activations, optimizer states, gradients or parameters to the host, NVMe, a peer GPU or another "

@@ -84,7 +84,7 @@ class LruPager : public Pager {
   std::vector<int> targets_;  // tiers, in the order in which they fill
 };
 
-const RegisterPolicy registered{
+const RegisterPolicy registered_lru{
     {.name = "lru",
      .sentence = "evicts what was least recently used when the GPU is full, to the host, then to NVMe or whatever "
                  "tiers there are",

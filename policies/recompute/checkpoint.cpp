@@ -183,7 +183,7 @@ class Checkpoint : public Rewriter {
   Settings s_;
 };
 
-const RegisterPolicy registered{
+const RegisterPolicy registered_checkpoint{
     {.name = "checkpoint",
      .sentence = "drops activations in forward and computes them again in backward, unit by unit",
      .kind = PolicyKind::recompute,

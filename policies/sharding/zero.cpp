@@ -80,7 +80,7 @@ class Zero : public Rewriter {
   ZeroSettings settings_;
 };
 
-const RegisterPolicy registered{
+const RegisterPolicy registered_zero{
     {.name = "zero",
      .sentence = "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
      .kind = PolicyKind::sharding,

@@ -47,9 +47,9 @@ class Activities {
   // The activity is gone afterwards.
   bool finish(Time now, ActivityId id, std::uint32_t& owner);
   // For a solve event.
-  void solve(Time now);
+  [[gnu::noinline]] void solve(Time now);
   // Share of a rank's multiprocessors that its activities with `on_multiprocessors` may use from now on, in (0, 1].
-  void set_multiprocessor_share(Time now, std::uint16_t rank, double share);
+  [[gnu::noinline]] void set_multiprocessor_share(Time now, std::uint16_t rank, double share);
   // When it will end if nothing changes.
   Time expected_end(ActivityId id) const { return active_[id].end; }
 
@@ -80,8 +80,8 @@ class Activities {
   void join(Time now, Activity& activity);
   void leave(Time now, Activity& activity);
   void touch(Time now, LinkState& link);
-  void set_speed(Time now, ActivityId id, double speed);
-  void report(Time now, std::uint16_t link);
+  [[gnu::noinline]] void set_speed(Time now, ActivityId id, double speed);
+  [[gnu::noinline]] void report(Time now, std::uint16_t link);
 
   EventQueue& queue_;
   std::uint32_t end_kind_, solve_kind_;

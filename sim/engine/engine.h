@@ -134,6 +134,7 @@ class Engine {
   void require_all_finished();
   void require_complete_rendezvous() const;
 
+  // noinline: rare, and not worth their place in the one piece that loop() is.
   // engine_host.cpp
   void advance(Thread& thread);
   void prepare_next(Thread& thread);
@@ -142,34 +143,34 @@ class Engine {
   void step_host(Thread& thread, std::uint16_t index);
   void finish_host(Thread& thread, Time end, WaitReason end_reason);
   void launch(Thread& thread, std::uint16_t index, OpId id);
-  void launch_graph_member(Thread& thread, OpId id);
-  void await(Thread& thread, std::uint16_t index, OpId id);
-  void begin_host_work(Thread& thread, std::uint16_t index, OpId id);
+  [[gnu::noinline]] void launch_graph_member(Thread& thread, OpId id);
+  [[gnu::noinline]] void await(Thread& thread, std::uint16_t index, OpId id);
+  [[gnu::noinline]] void begin_host_work(Thread& thread, std::uint16_t index, OpId id);
   void allocate(Thread& thread, std::uint16_t index, OpId id);
   void release(StorageId storage);
-  void record_event(const Op& op);
-  void wait_event(const Op& op);
-  void await_op(Thread& thread, std::uint16_t index, OpId id);
-  void wake_from_device(std::uint16_t index, OpId ended);
+  [[gnu::noinline]] void record_event(const Op& op);
+  [[gnu::noinline]] void wait_event(const Op& op);
+  [[gnu::noinline]] void await_op(Thread& thread, std::uint16_t index, OpId id);
+  [[gnu::noinline]] void wake_from_device(std::uint16_t index, OpId ended);
   void return_call(Thread& thread);
-  void wake_hand_overs(OpId ended);
+  [[gnu::noinline]] void wake_hand_overs(OpId ended);
 
   // engine_device.cpp
   void submit(OpId id, Time ready);
   void try_start(std::uint16_t stream);
   Duration gap_before(const StreamState& stream, OpId next) const;
   bool front_bound(std::uint16_t index, Bound& bound);
-  Time occupancy_bound(OpId id, OpId& cause) const;
-  bool take_engine(std::uint16_t stream, OpId id);
+  [[gnu::noinline]] Time occupancy_bound(OpId id, OpId& cause) const;
+  [[gnu::noinline]] bool take_engine(std::uint16_t stream, OpId id);
   void begin(std::uint16_t stream, const Bound& bound);
   bool arrive_at_rendezvous(OpId id);
   void end_work(OpId id);
   void end_op(OpId id);
-  void release_engine(OpId id);
+  [[gnu::noinline]] void release_engine(OpId id);
   void schedule_try(std::uint16_t stream, Time time);
-  void update_multiprocessor_share(const RankState& rank);
+  [[gnu::noinline]] void update_multiprocessor_share(const RankState& rank);
   ActivitySpec activity_of(OpId id) const;
-  ActivitySpec activity_of_rendezvous(OpId last, const RendezvousState& rendezvous) const;
+  [[gnu::noinline]] ActivitySpec activity_of_rendezvous(OpId last, const RendezvousState& rendezvous) const;
   const Route* route_of(const Op& op) const;
   bool is_multi_wave(const Op& op) const;
 

@@ -27,15 +27,16 @@ class Paging : public PagerView {
 
   // Once, before all else: the pager looks at machine and trace.
   void plan();
+  // noinline: the engine takes what it calls into one piece, for speed; a run without a pager gains nothing from these.
   // Questions of the engine. Each returns false if the caller must wait; it is woken and asks again.
-  bool place_at_start(StorageId storage, int tier);
-  bool allocate(std::uint16_t thread, StorageId storage, int tier);
-  bool ready_to_launch(std::uint16_t thread, OpId id);
-  bool ready_to_start(std::uint16_t stream, OpId id);
+  [[gnu::noinline]] bool place_at_start(StorageId storage, int tier);
+  [[gnu::noinline]] bool allocate(std::uint16_t thread, StorageId storage, int tier);
+  [[gnu::noinline]] bool ready_to_launch(std::uint16_t thread, OpId id);
+  [[gnu::noinline]] bool ready_to_start(std::uint16_t stream, OpId id);
   // Notices.
-  void freed(StorageId storage);
-  void op_ended(OpId id);
-  void transfer_ended(std::uint32_t transfer);
+  [[gnu::noinline]] void freed(StorageId storage);
+  [[gnu::noinline]] void op_ended(OpId id);
+  [[gnu::noinline]] void transfer_ended(std::uint32_t transfer);
 
   const std::vector<MoveRecord>& moves() const { return moves_; }
   // Uses and residents that were looked at so far.

@@ -36,7 +36,7 @@ class TierMemory {
   // REQUIRES: the storage is in no tier.
   bool place(Time now, StorageId storage, int tier);
   // The same, with the tier's memory taken as unlimited from now on: notes how much was missing.
-  void place_unlimited(Time now, StorageId storage, int tier);
+  [[gnu::noinline]] void place_unlimited(Time now, StorageId storage, int tier);
   // REQUIRES: the storage is in a tier.
   void remove(Time now, StorageId storage);
   Bytes free_bytes(int tier) const;

@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-
 struct MachinesOptions {
   std::string format = "table", machine, tables;
   std::vector<std::string> settings, machines;

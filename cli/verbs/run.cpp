@@ -26,7 +26,7 @@
 namespace memwall {
 namespace {
 
-struct RunOptions {
+struct RunVerbOptions {
   std::vector<std::string> files, execution_traces;
   std::string step, second_size, machine, measured_on, pager, allocator = "pytorch", allocator_settings, output,
                                                               format = "table";
@@ -51,7 +51,7 @@ Provenance provenance_now(std::chrono::steady_clock::time_point start, const std
   return p;
 }
 
-int report(const RunOptions& o, const Run& run, Format format) {
+int report(const RunVerbOptions& o, const Run& run, Format format) {
   const RunSummary summary = summarize(run);
   print(format == Format::json ? to_json(summary) : to_text(summary_tables(summary), format));
   if (summary.fits) return 0;
@@ -60,7 +60,7 @@ int report(const RunOptions& o, const Run& run, Format format) {
   return 3;
 }
 
-Scenario scenario_of(const RunOptions& o) {
+Scenario scenario_of(const RunVerbOptions& o) {
   return {.step = o.files,
           .execution_traces = o.execution_traces,
           .second_size = o.second_size,
@@ -80,7 +80,7 @@ Scenario scenario_of(const RunOptions& o) {
 class BatchSearch {
  public:
   // Throws UsageError where the policies name a batch.
-  BatchSearch(const RunOptions& o, Study& study, TerminalWatch& watch)
+  BatchSearch(const RunVerbOptions& o, Study& study, TerminalWatch& watch)
       : study_(study), watch_(watch), scenario_(scenario_of(o)) {
     for (const std::string& text : o.policies) {
       const auto batch = batch_request(parse_policy(text));
@@ -114,7 +114,7 @@ class BatchSearch {
   int probes_ = 0;
 };
 
-int find_largest(const RunOptions& o, Format format) {
+int find_largest(const RunVerbOptions& o, Format format) {
   if (!o.output.empty())
     throw UsageError("--find-largest-batch makes many runs and writes none; leave out -o, and run the size it finds.");
   constexpr std::int64_t kMostSamples = std::int64_t{1} << 30;
@@ -137,7 +137,7 @@ int find_largest(const RunOptions& o, Format format) {
   return 3;
 }
 
-int run(const RunOptions& o) {
+int run(const RunVerbOptions& o) {
   const auto start = std::chrono::steady_clock::now();
   const Format format = parse_format(o.format);
   if (o.find_largest_batch) return find_largest(o, format);
@@ -152,7 +152,7 @@ int run(const RunOptions& o) {
   return report(o, result, format);
 }
 
-void add_run_options(CLI::App& app, RunOptions& o) {
+void add_run_options(CLI::App& app, RunVerbOptions& o) {
   app.add_option("step", o.files,
                  "A trace file (.mwt), or a capture directly, as for `memwall import`; told apart by content. Several "
                  "captures, or a folder: the ranks of one job")
@@ -201,7 +201,7 @@ void add_run_options(CLI::App& app, RunOptions& o) {
 }  // namespace
 
 Verb add_run(CLI::App& parent, const std::string& command_line) {
-  auto o = std::make_shared<RunOptions>();
+  auto o = std::make_shared<RunVerbOptions>();
   o->command_line = command_line;
   CLI::App* app = parent.add_subcommand("run", "Replay a step on a machine under policies, and explain the result");
   add_run_options(*app, *o);

@@ -9,4 +9,8 @@ namespace memwall {
 // with the host a little ahead of the device.
 Trace bench_program(std::size_t ops);
 
+// `ops` copies that a policy put in, in turns on eight streams, from host memory to the GPU and back: more at a time than
+// the links carry, so that each begin and end changes the rates of all that run.
+Trace contended_program(std::size_t ops);
+
 }  // namespace memwall

@@ -54,8 +54,9 @@ TEST_F(InputFiles, EveryVerbNamesWhatIsNoFile) {
       const CommandOutcome o = shell(line);
       EXPECT_TRUE(o.code == 6 || o.code == 2) << line << ": " << o.code << "\n" << o.err;
       EXPECT_EQ(o.out, "") << line;
-      if (verb != "generate FILE.textproto")
+      if (verb != "generate FILE.textproto") {
         EXPECT_NE(o.err.find(kind.found), std::string::npos) << line << "\n" << o.err;
+      }
     }
 }
 

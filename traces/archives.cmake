@@ -35,7 +35,12 @@ if(MEMWALL_HDF5_ARCHIVE AND MEMWALL_SZIP_ARCHIVE AND MEMWALL_AEC_ARCHIVE)
     }" MEMWALL_HDF5_LINKS_AS_ARCHIVE)
   cmake_pop_check_state()
   if(MEMWALL_HDF5_LINKS_AS_ARCHIVE)
-    set(HDF5_C_LIBRARIES ${archives})
+    # A target, so that what the archive needs stands behind it in every link.
+    list(POP_FRONT archives)
+    add_library(memwall_hdf5_archive STATIC IMPORTED)
+    set_target_properties(memwall_hdf5_archive PROPERTIES IMPORTED_LOCATION "${MEMWALL_HDF5_ARCHIVE}"
+      INTERFACE_LINK_LIBRARIES "${archives}")
+    set(HDF5_C_LIBRARIES memwall_hdf5_archive)
   endif()
 endif()
 

@@ -89,7 +89,7 @@ class MachinePricer : public Pricer {
     constexpr double kLongestSeconds = 1e5;  // of one op: a day
     if (seconds <= kLongestSeconds) return exact ? *exact : from_seconds(seconds);
     throw UsageError(fmt::format(
-        "Machine {}: {} {} bytes {} takes {:.4g} s; expected at most {:.0f} s for one op: is a bandwidth too small?",
+        "Machine {}: {} {} bytes {} takes {:.6g} s; expected at most {:.0f} s for one op, so a bandwidth is too small.",
         machine_.name, what, bytes, where, seconds, kLongestSeconds));
   }
 

@@ -53,6 +53,7 @@ ActivityId Activities::start(Time now, const ActivitySpec& spec) {
   a.owner = spec.owner;
   a.live = true;
   a.link_count = 0;
+  a.speed = 1;  // what join() reports
   a.remaining = spec.duration;
   a.updated = now;
   a.rank = spec.rank;

@@ -40,7 +40,7 @@ TEST(LongTimes, ScaledBeyond53DaysIsRefused) {
 TEST(LongTimes, ABandwidthOfOneByteASecondIsRefusedOrCounted) {
   expect_no_wrong_times(
       "run '" + kSample + "' --policy offload:what=optimizer,to=host --set link.pcie_h2d.bandwidth=1B/s",
-      "is a bandwidth too small?");
+      "so a bandwidth is too small.");
   for (const char* setting : {"gpu.hbm.bandwidth=1B/s", "host.dram.bandwidth=1B/s", "link.pcie_h2d.bandwidth=1B/s",
                               "host.calls.launch_latency=1e6s"})
     for (const char* policy :

@@ -32,7 +32,8 @@ OpId HandmadeRun::host(OpKind kind, std::string_view name, double begin, double 
   record.host_end = from_microseconds(end);
   record.host_cause = previous_;
   record.host_reason = previous_ == kNoOp ? WaitReason::none : WaitReason::program_order;
-  op.host_gap = record.host_start - (previous_ == kNoOp ? Time{} : run.result.records[previous_].host_end);
+  const Time before = previous_ == kNoOp ? Time{} : run.result.records[previous_].host_end;
+  op.host_gap = std::max(Duration{}, record.host_start - before);
   op.host_cost = record.host_end - record.host_start;
   run.trace.edit().ops.push_back(op);
   run.result.records.push_back(record);

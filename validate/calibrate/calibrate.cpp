@@ -181,6 +181,17 @@ void fit_everything(Fitting& f, const CalibrationSettings& settings) {
 
 }  // namespace
 
+namespace {
+// The machine is what the measurements make it: where it cannot be priced, they are at fault.
+Residual checked_residual(const FittedNumber& number, const std::string& value, const Machine& machine, const Pricer& pricer) {
+  try {
+    return residual_of(number, value, machine, pricer);
+  } catch (const UsageError& error) {
+    throw InputError(fmt::format("The measurements of {} cannot be right: {}", number.measurements, error.what()));
+  }
+}
+}  // namespace
+
 Calibration calibrate(const MeasurementSet& measurements, const CalibrationSettings& settings) {
   Fitting f(measurements, base_of(measurements, settings.base));
   fit_everything(f, settings);
@@ -193,7 +204,7 @@ Calibration calibrate(const MeasurementSet& measurements, const CalibrationSetti
   const std::vector<MachineNumber> values = f.machine_file.numbers();
   Calibration result;
   for (const FittedNumber& number : f.numbers) {
-    const Residual residual = residual_of(number, value_at(values, number.path), machine, *pricer);
+    const Residual residual = checked_residual(number, value_at(values, number.path), machine, *pricer);
     result.residuals.push_back(residual);
     if (number.in_source)
       f.machine_file.set_source(number.path, fmt::format("measured {}: {}, median residual {}", f.date,

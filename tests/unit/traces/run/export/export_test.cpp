@@ -211,7 +211,7 @@ TEST(ExportCsv, OneLinePerOpWithAllColumns) {
   for (std::size_t i = 0; i < rows[0].size(); ++i) column[rows[0][i]] = i;
   for (const auto& row : rows) ASSERT_EQ(row.size(), rows[0].size());
   const auto at = [&](std::size_t op, const char* name) { return rows.at(op + 1).at(column.at(name)); };
-  EXPECT_EQ(at(1, "name"), "to \"device\"\n\x01");
+  EXPECT_EQ(at(1, "name"), "to \"device\"\n\\x01");  // what could command a terminal is shown
   EXPECT_EQ(at(1, "from"), "host");
   EXPECT_EQ(at(1, "device_end_us"), "25.5");
   EXPECT_EQ(at(2, "host_end_us"), "3.25");

@@ -10,6 +10,7 @@ callgrind on a small step instead: exact, the same on every machine, and what sh
 Needs Python alone; --instructions needs valgrind.
 """
 import argparse
+import math
 import os
 import re
 import subprocess
@@ -30,13 +31,14 @@ MACHINE = ["--machine", "h100-sxm-80gb"]
 
 
 def measured(command):
-    """(CPU seconds, peak bytes) of a command; exits with what it said where it fails."""
+    """(CPU seconds, peak bytes) of a command; not a number where it fails, and what it said on standard error."""
     with tempfile.TemporaryFile() as said:
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
         _, status, usage = os.wait4(child.pid, 0)
         if os.waitstatus_to_exitcode(status) not in (0, DOES_NOT_FIT):
             said.seek(0)
-            sys.exit(f"{' '.join(command)}: exit status {status}: {said.read().decode(errors='replace')}")
+            print(f"{' '.join(command)}: {said.read().decode(errors='replace')}", file=sys.stderr)
+            return math.nan, math.nan
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
@@ -48,7 +50,8 @@ def instructions(command):
             capture_output=True, text=True, check=False)
     count = re.search(r"Collected : (\d+)", found.stderr)
     if found.returncode not in (0, DOES_NOT_FIT) or count is None:
-        sys.exit(f"{' '.join(command)}: under valgrind: {found.stderr[-500:]}")
+        print(f"{' '.join(command)}: under valgrind: {found.stderr[-500:]}", file=sys.stderr)
+        return math.nan
     return int(count[1])
 
 

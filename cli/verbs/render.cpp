@@ -22,6 +22,7 @@
 #include "sim/error.h"
 #include "traces/figure/svg.h"
 #include "traces/run/file/run_file.h"
+#include "traces/run/run_source.h"
 
 namespace memwall {
 namespace {
@@ -88,9 +89,22 @@ void check_run_options(const RenderOptions& o, const std::string& what) {
     if (given) throw UsageError(fmt::format("{} is for memory snapshots; {} is a run.", name, o.files.front()));
 }
 
+// As much of the run is read as is drawn.
+Figure draw_run_timeline(const RenderOptions& o) {
+  ProgressBar bar("drawing");
+  const std::unique_ptr<RunSource> run = open_run(o.files.front());
+  gui::RunFigureRequest request{.view = "timeline", .tier = o.tier, .range = {}, .lanes = o.lanes};
+  if (!o.range.empty()) request.range = gui::parse_range(o.range, *run, o.tier);
+  return gui::run_timeline(*run, request, [&](double share) {
+    bar.update(share);
+    return true;
+  });
+}
+
 Figure draw_runs(const RenderOptions& o) {
   const std::string what = o.what.empty() ? "timeline" : o.what;
   check_run_options(o, what);
+  if (what == "timeline") return draw_run_timeline(o);
   std::vector<Run> runs;
   std::vector<std::string> labels;
   for (const std::string& path : o.files) {

@@ -11,6 +11,9 @@
 namespace memwall::gui {
 
 Figure timeline_figure(const Run& run, const std::optional<TimeRange>& range, const std::vector<std::string>& lanes);
+// The same, block by block.
+Figure timeline_figure(const RunSource& run, const std::optional<TimeRange>& range,
+                       const std::vector<std::string>& lanes, const LoadProgress& progress);
 Figure memory_figure(const Run& run, const std::string& tier, const std::optional<TimeRange>& range);
 Figure links_figure(const Run& run, const std::optional<TimeRange>& range);
 Figure comparison_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels);
@@ -21,6 +24,7 @@ std::string range_suffix(const std::optional<TimeRange>& range);
 TimeRange window_of(const Run& run, const std::optional<TimeRange>& range);
 // Where each step begins, with its rank where there are several.
 std::vector<InstantMark> step_marks(const Run& run);
+std::vector<InstantMark> step_marks(const Trace& trace, const std::vector<StepWindow>& steps);
 // Index of a tier; of several ranks the first's have the names of the machine file: "hbm rank 0" is "hbm"
 // (sim/machine/rank_machine.h). Throws UsageError.
 std::size_t tier_of_figure(const Run& run, const std::string& tier);

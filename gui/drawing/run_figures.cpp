@@ -26,7 +26,7 @@ std::string instant_text(Time time, Duration length, const ScaledUnit& unit) {
   return text + " " + unit.name;
 }
 
-void check_request(const std::vector<const Run*>& runs, const RunFigureRequest& request) {
+void check_request(const RunFigureRequest& request, Time end) {
   const std::vector<std::string>& known = run_figure_names();
   if (std::find(known.begin(), known.end(), request.view) == known.end()) {
     const std::string near = nearest_name(request.view, known);
@@ -39,7 +39,6 @@ void check_request(const std::vector<const Run*>& runs, const RunFigureRequest& 
   if (!draws_ranges(request.view))
     throw UsageError(fmt::format(
         "the view {} tells of whole runs and has no range; expected timeline, memory or links with it.", request.view));
-  const Time end = runs.front()->result.end;
   if (request.range->begin >= request.range->end || request.range->begin >= end || request.range->end <= Time{})
     throw UsageError(fmt::format("the range holds nothing of the run, which lasts from 0 to {}.", format_time(end)));
 }
@@ -55,13 +54,18 @@ bool draws_ranges(const std::string& view) { return view == "timeline" || view =
 
 Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
                   const RunFigureRequest& request) {
-  check_request(runs, request);
+  check_request(request, runs.front()->result.end);
   if (request.view == "compare") return comparison_figure(runs, labels);
   const Run& run = *runs.front();
   if (request.view == "memory") return memory_figure(run, request.tier, request.range);
   if (request.view == "links") return links_figure(run, request.range);
   if (request.view == "tiers") return draw_tiers(tiers_chart(run));
   return timeline_figure(run, request.range, request.lanes);
+}
+
+Figure run_timeline(const RunSource& run, const RunFigureRequest& request, const LoadProgress& progress) {
+  check_request(request, run.outline().run.result.end);
+  return timeline_figure(run, request.range, request.lanes, progress);
 }
 
 std::string headline_of(const Run& run) {
@@ -83,10 +87,12 @@ TimeRange window_of(const Run& run, const std::optional<TimeRange>& range) {
                : TimeRange{Time{}, run.result.end};
 }
 
-std::vector<InstantMark> step_marks(const Run& run) {
+std::vector<InstantMark> step_marks(const Run& run) { return step_marks(run.trace, step_windows(run)); }
+
+std::vector<InstantMark> step_marks(const Trace& trace, const std::vector<StepWindow>& steps) {
   std::vector<InstantMark> marks;
-  const auto& ranks = run.trace->rank_table;
-  for (const StepWindow& step : step_windows(run))
+  const auto& ranks = trace.rank_table;
+  for (const StepWindow& step : steps)
     marks.push_back(
         {step.begin, ranks.empty() ? step.name : fmt::format("rank {}: {}", ranks[step.rank].number, step.name)});
   std::stable_sort(marks.begin(), marks.end(), [](const InstantMark& a, const InstantMark& b) { return a.at < b.at; });

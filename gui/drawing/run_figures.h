@@ -8,7 +8,7 @@
 
 #include "gui/model/time_range.h"
 #include "traces/figure/figure.h"
-#include "traces/run/run.h"
+#include "traces/run/run_source.h"
 
 namespace memwall::gui {
 
@@ -33,6 +33,10 @@ std::string headline_of(const Run& run);
 Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
                   const RunFigureRequest& request);
 
+// The view "timeline" of a run that is read in parts: the same picture, and no more in memory than is drawn. Throws as
+// run_figure, InputError where the file turns out to be damaged, and LoadCancelled.
+Figure run_timeline(const RunSource& run, const RunFigureRequest& request, const LoadProgress& progress = {});
+
 // A part of the run, as people write it:
 //   step:2        the second step, as the summary lists them (of all ranks, where there are several); step:2-3; or by
 //                 its name: step:ProfilerStep#7
@@ -42,5 +46,6 @@ Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::st
 // The result lies within the run and is not empty. Throws UsageError that says what is expected, and how many steps or
 // ops there are.
 TimeRange parse_range(const std::string& text, const Run& run, const std::string& tier = "hbm");
+TimeRange parse_range(const std::string& text, const RunSource& run, const std::string& tier = "hbm");
 
 }  // namespace memwall::gui

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -11,7 +12,6 @@
 #include "gui/drawing/run_figure_parts.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
-#include "traces/run/analysis/peak.h"
 
 namespace memwall::gui {
 namespace {
@@ -61,14 +61,50 @@ std::optional<Numbers> parse_numbers(std::string_view text) {
   return Numbers{*first, *last};
 }
 
+// What a range may ask of a run, however that is read.
+struct RangedRun {
+  const Run& run;  // its small parts
+  std::vector<StepWindow> steps;
+  std::uint64_t ops = 0;
+  // visit(begin, end) of the call and of the work of ops [first, last].
+  std::function<void(std::uint64_t first, std::uint64_t last, const std::function<void(Time, Time)>& visit)> times;
+};
+
+void visit_times(const OpRecord& record, const std::function<void(Time, Time)>& visit) {
+  for (const auto& [begin, end] : {std::pair{record.host_start, record.host_end}, {record.start, record.end}})
+    if (begin != kNever && end != kNever) visit(begin, end);
+}
+
+// A block has no calls of ops that none draws (placed ones, members of a graph): their records say when they were, one
+// by one, or the whole run does where these are many.
+void visit_times(const RunSource& source, std::uint64_t first, std::uint64_t last,
+                 const std::function<void(Time, Time)>& visit) {
+  constexpr std::size_t kMostRecords = 10'000;
+  std::vector<OpId> without_call;
+  for (std::uint64_t number = first / kSpanBlock; number <= last / kSpanBlock; ++number) {
+    const SpanBlock block = source.spans(static_cast<std::uint32_t>(number));
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const OpId id = block.first + static_cast<OpId>(i);
+      if (id < first || id > last) continue;
+      if (block.begin[i] != kNever) visit(block.begin[i], block.begin[i] + block.time[i]);
+      if (block.call_begin[i] != kNever)
+        visit(block.call_begin[i], block.call_begin[i] + block.call_time[i]);
+      else
+        without_call.push_back(id);
+    }
+  }
+  const auto whole = without_call.size() > kMostRecords ? source.whole({}) : nullptr;
+  for (const OpId id : without_call) visit_times(whole ? whole->result.records[id] : source.op(id).record, visit);
+}
+
 // The windows of each rank, in the order of the summary.
-std::map<std::uint16_t, std::vector<StepWindow>> steps_by_rank(const Run& run) {
+std::map<std::uint16_t, std::vector<StepWindow>> steps_by_rank(const RangedRun& run) {
   std::map<std::uint16_t, std::vector<StepWindow>> ranks;
-  for (const StepWindow& step : step_windows(run)) ranks[step.rank].push_back(step);
+  for (const StepWindow& step : run.steps) ranks[step.rank].push_back(step);
   return ranks;
 }
 
-TimeRange step_range(const std::string& text, const std::string& which, const Run& run) {
+TimeRange step_range(const std::string& text, const std::string& which, const RangedRun& run) {
   const auto ranks = steps_by_rank(run);
   std::size_t count = 0;
   for (const auto& [rank, steps] : ranks) count = std::max(count, steps.size());
@@ -90,8 +126,8 @@ TimeRange step_range(const std::string& text, const std::string& which, const Ru
                            count == 1 ? "1 step" : fmt::format("{} steps", count), names, count > 5 ? ", ..." : ""));
 }
 
-TimeRange op_range(const std::string& text, const std::string& which, const Run& run) {
-  const std::size_t count = run.trace->ops.size();
+TimeRange op_range(const std::string& text, const std::string& which, const RangedRun& run) {
+  const std::uint64_t count = run.ops;
   const auto numbers = parse_numbers(which);
   if (!numbers || numbers->first > numbers->last || numbers->last >= count)
     refuse(text, count == 0 ? std::string("the run has no ops")
@@ -99,14 +135,10 @@ TimeRange op_range(const std::string& text, const std::string& which, const Run&
                                           "0 to {}",
                                           count - 1));
   TimeRange range{Time::max(), Time::min()};
-  for (std::uint64_t id = numbers->first; id <= numbers->last; ++id) {
-    const OpRecord& record = run.result.records[id];
-    for (const auto& [begin, end] : {std::pair{record.host_start, record.host_end}, {record.start, record.end}}) {
-      if (begin == kNever || end == kNever) continue;
-      range.begin = std::min(range.begin, begin);
-      range.end = std::max(range.end, end);
-    }
-  }
+  run.times(numbers->first, numbers->last, [&](Time begin, Time end) {
+    range.begin = std::min(range.begin, begin);
+    range.end = std::max(range.end, end);
+  });
   if (range.begin >= range.end) refuse(text, "these ops take no time");
   return range;
 }
@@ -114,7 +146,8 @@ TimeRange op_range(const std::string& text, const std::string& which, const Run&
 TimeRange peak_range(const std::string& text, const std::string& length, const Run& run, const std::string& tier) {
   const auto around = parse_time(length);
   if (!around || around->count() == 0) refuse(text, "expected how much time around the peak, with its unit: peak:2ms");
-  const Time peak = find_peak(run, static_cast<int>(tier_of_figure(run, tier)), 0).time;
+  const std::size_t number = tier_of_figure(run, tier);
+  const Time peak = number < run.result.tiers.size() ? run.result.tiers[number].peak_time : Time{};
   // At an edge of the run the range is moved, not cut.
   Time begin = std::max(Time{}, peak - *around / 2);
   const Time end = std::min(run.result.end, begin + *around);
@@ -133,9 +166,7 @@ TimeRange instants_range(const std::string& text, std::size_t colon, const Run& 
   return {*begin, std::min(*end, run.result.end)};
 }
 
-}  // namespace
-
-TimeRange parse_range(const std::string& text, const Run& run, const std::string& tier) {
+TimeRange parsed(const std::string& text, const RangedRun& run, const std::string& tier) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) refuse(text, kExpected);
   const std::string what = text.substr(0, colon), rest = text.substr(colon + 1);
@@ -145,11 +176,28 @@ TimeRange parse_range(const std::string& text, const Run& run, const std::string
   else if (what == "op")
     range = op_range(text, rest, run);
   else if (what == "peak")
-    range = peak_range(text, rest, run, tier);
+    range = peak_range(text, rest, run.run, tier);
   else
-    range = instants_range(text, colon, run);
+    range = instants_range(text, colon, run.run);
   if (range.begin >= range.end) refuse(text, "it holds no time");
   return range;
+}
+
+}  // namespace
+
+TimeRange parse_range(const std::string& text, const Run& run, const std::string& tier) {
+  const auto times = [&](std::uint64_t first, std::uint64_t last, const auto& visit) {
+    for (std::uint64_t id = first; id <= last; ++id) visit_times(run.result.records[id], visit);
+  };
+  return parsed(text, {run, step_windows(run), run.trace->ops.size(), times}, tier);
+}
+
+TimeRange parse_range(const std::string& text, const RunSource& run, const std::string& tier) {
+  const RunOutline& outline = run.outline();
+  const auto times = [&](std::uint64_t first, std::uint64_t last, const auto& visit) {
+    visit_times(run, first, last, visit);
+  };
+  return parsed(text, {outline.run, outline.steps, outline.ops, times}, tier);
 }
 
 }  // namespace memwall::gui

@@ -37,6 +37,18 @@ std::string exact_microseconds(Time time) {
   return text;
 }
 
+std::uint32_t LanePacker::place(Time begin, Time end) {
+  std::uint32_t lane = 0;
+  while (lane < free_from_.size() && free_from_[lane] > begin) ++lane;
+  if (lane == free_from_.size()) free_from_.emplace_back();
+  free_from_[lane] = end;
+  return lane;
+}
+
+std::string LanePacker::name(const std::string& first, std::uint32_t lane) {
+  return lane == 0 ? first : fmt::format("{} ({})", first, lane + 1);
+}
+
 ExportLanes::ExportLanes(const Run& run) : run_(run) {
   const Trace& trace = run.trace;
   const bool several = has_several_devices(trace);
@@ -81,18 +93,10 @@ void ExportLanes::add_packed(LaneGroup group, const std::string& name, std::vect
   std::stable_sort(slices.begin(), slices.end(), [](const ExportSlice& a, const ExportSlice& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
-  std::vector<Time> free_from;  // per lane
   const auto first_lane = static_cast<std::uint32_t>(lanes_.size());
-  for (ExportSlice& slice : slices) {
-    std::size_t lane = 0;
-    while (lane < free_from.size() && free_from[lane] > slice.begin) ++lane;
-    if (lane == free_from.size()) {
-      free_from.emplace_back();
-      lanes_.push_back({group, lane == 0 ? name : fmt::format("{} ({})", name, lane + 1)});
-    }
-    free_from[lane] = slice.end;
-    slice.lane = first_lane + static_cast<std::uint32_t>(lane);
-  }
+  LanePacker packer;
+  for (ExportSlice& slice : slices) slice.lane = first_lane + packer.place(slice.begin, slice.end);
+  for (std::uint32_t lane = 0; lane < packer.lanes(); ++lane) lanes_.push_back({group, LanePacker::name(name, lane)});
   packed_.insert(packed_.end(), slices.begin(), slices.end());
 }
 

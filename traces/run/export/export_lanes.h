@@ -69,6 +69,19 @@ class ExportLanes {
   std::vector<ExportSlice> packed_;  // of engines and moves, by lane
 };
 
+// Deals out lanes to slices that may overlap: each gets the first lane that is free, a new one where none is.
+class LanePacker {
+ public:
+  // The lane, counted from 0. REQUIRES: begins not before the slice that was placed last.
+  std::uint32_t place(Time begin, Time end);
+  std::uint32_t lanes() const { return static_cast<std::uint32_t>(free_from_.size()); }
+  // "copy engine to host (2)".
+  static std::string name(const std::string& first, std::uint32_t lane);
+
+ private:
+  std::vector<Time> free_from_;  // per lane
+};
+
 // What people see of an op: its name, else its operator, else its kind.
 const std::string& display_name(const Trace& trace, const Op& op);
 

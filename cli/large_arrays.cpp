@@ -25,6 +25,12 @@ void keep_freed_memory() {
 #endif
 }
 
+void give_back_freed_memory() {
+#if MEMWALL_OWN_ARRAYS
+  ::malloc_trim(0);
+#endif
+}
+
 }  // namespace memwall
 
 #if MEMWALL_OWN_ARRAYS

@@ -10,4 +10,7 @@ namespace memwall {
 // Call first in main(). Changes no result; where the system has no such settings, nothing happens.
 void keep_freed_memory();
 
+// What was kept goes back to the system: for who is done with something large and keeps something small.
+void give_back_freed_memory();
+
 }  // namespace memwall

@@ -3,12 +3,13 @@
 
 #include <memory>
 
+#include "cli/large_arrays.h"
 #include "cli/progress.h"
 #include "cli/print/summary_tables.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
-#include "traces/run/analysis/compare.h"
+#include "traces/run/analysis/compared_run.h"
 #include "traces/run/file/run_file.h"
 
 namespace memwall {
@@ -18,14 +19,23 @@ struct CompareOptions {
   std::string base, other, format = "table";
 };
 
-Run read(const std::string& path) {
-  const ReadingProgress progress(path);
-  return read_run(path);
+// One after the other: a run is large, and what is compared of it is not.
+ComparedRun read(const std::string& path) {
+  ComparedRun run = [&] {
+    ProgressBar bar("reading");
+    return compared(read_run_ops(path, [&](double share) {
+      bar.update(share);
+      return true;
+    }));
+  }();
+  give_back_freed_memory();
+  return run;
 }
 
 int compare_runs(const CompareOptions& o) {
   const Format format = parse_format(o.format);
-  const Comparison comparison = compare(read(o.base), read(o.other));
+  const ComparedRun base = read(o.base), other = read(o.other);
+  const Comparison comparison = compare(base, other);
   print(format == Format::json ? to_json(comparison) : to_text(comparison_tables(comparison), format));
   return 0;
 }

@@ -1,7 +1,7 @@
 #include "sim/trace/sequence_alignment.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <bit>
 
 namespace memwall {
 namespace {
@@ -108,6 +108,47 @@ Alignment ascending_chain(const Alignment& pairs) {
   return chain;
 }
 
+// Where each key stands, for whoever takes its places one by one: a table of open addresses, at most half full, whose
+// slots begin lists through `next_`. Millions of keys that mostly stand once cost no allocation each.
+class OccurrencesLeft {
+ public:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  explicit OccurrencesLeft(Keys keys) : keys_(keys), slots_(std::bit_ceil(2 * keys.size() + 1)), next_(keys.size()) {
+    for (std::uint32_t i = static_cast<std::uint32_t>(keys.size()); i-- > 0;) {
+      Slot& slot = slot_of(keys[i]);
+      next_[i] = slot.first;
+      slot = {i, i};
+    }
+  }
+
+  // The first place of the key that was not taken; kNone if none is left.
+  std::uint32_t take(std::uint64_t key) {
+    Slot& slot = slot_of(key);
+    const std::uint32_t place = slot.first;
+    if (place != kNone) slot.first = next_[place];
+    return place;
+  }
+
+ private:
+  struct Slot {
+    std::uint32_t some = kNone;   // a place of its key; kNone: the slot is free
+    std::uint32_t first = kNone;  // that is left
+  };
+
+  Slot& slot_of(std::uint64_t key) {
+    const std::uint64_t mixed = (key ^ (key >> 32)) * 0x9e3779b97f4a7c15;
+    for (std::size_t i = mixed >> 20;; ++i) {
+      Slot& slot = slots_[i & (slots_.size() - 1)];
+      if (slot.some == kNone || keys_[slot.some] == key) return slot;
+    }
+  }
+
+  Keys keys_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> next_;  // of each place the next of its key
+};
+
 }  // namespace
 
 std::optional<Alignment> longest_common_subsequence(Keys a, Keys b, std::uint32_t most_unmatched) {
@@ -121,18 +162,11 @@ std::optional<Alignment> longest_common_subsequence(Keys a, Keys b, std::uint32_
 }
 
 Alignment pairs_by_occurrence(Keys a, Keys b) {
-  struct Places {
-    std::vector<std::uint32_t> all;
-    std::size_t taken = 0;
-  };
-  std::unordered_map<std::uint64_t, Places> places_of;
-  for (std::uint32_t i = 0; i < b.size(); ++i) places_of[b[i]].all.push_back(i);
+  OccurrencesLeft left(b);
   Alignment pairs;
-  for (std::uint32_t i = 0; i < a.size(); ++i) {
-    const auto found = places_of.find(a[i]);
-    if (found == places_of.end() || found->second.taken == found->second.all.size()) continue;
-    pairs.emplace_back(i, found->second.all[found->second.taken++]);
-  }
+  pairs.reserve(std::min(a.size(), b.size()));
+  for (std::uint32_t i = 0; i < a.size(); ++i)
+    if (const std::uint32_t j = left.take(a[i]); j != OccurrencesLeft::kNone) pairs.emplace_back(i, j);
   return pairs;
 }
 

@@ -6,6 +6,7 @@
 #include "tests/support/run_file_editor.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
+#include "traces/run/analysis/compared_run.h"
 #include "traces/run/analysis/summary.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
@@ -25,9 +26,23 @@ class RunFileFuzz : public testing::Test {
   // True if the reader refuses; any other exception or a crash fails the test.
   bool refused(const std::string& bytes) {
     write_content(folder_ / "damaged.h5", bytes);
+    const bool ops_refused = are_ops_refused();
     try {
       const memwall::Run run = read_run(folder_ / "damaged.h5");
       summarize(run);  // what was accepted can be used
+      EXPECT_FALSE(ops_refused);
+      return false;
+    } catch (const InputError& error) {
+      EXPECT_GT(std::string(error.what()).size(), 20u);
+      return true;
+    }
+  }
+
+  // The same of whoever reads no more than ops.
+  bool are_ops_refused() {
+    try {
+      const ComparedRun run = compared(read_run_ops(folder_ / "damaged.h5"));
+      compare(run, run);
       return false;
     } catch (const InputError& error) {
       EXPECT_GT(std::string(error.what()).size(), 20u);

@@ -52,6 +52,20 @@ RC_GTEST_PROP(Alignment, GivesUpExactlyAboveTheLimit, ()) {
   if (unmatched > 0) RC_ASSERT(!longest_common_subsequence(a, b, unmatched - 1).has_value());
 }
 
+// By counting, as an oracle.
+RC_GTEST_PROP(Alignment, PairsTheNthOccurrenceWithTheNth, ()) {
+  const auto letter = rc::gen::map(rc::gen::inRange<std::uint64_t>(0, 9), [](std::uint64_t n) { return n << 40; });
+  const auto a = *rc::gen::container<Values>(letter);
+  const auto b = *rc::gen::container<Values>(letter);
+  Alignment expected;
+  for (std::uint32_t i = 0; i < a.size(); ++i) {
+    auto before = std::count(a.begin(), a.begin() + i, a[i]);
+    for (std::uint32_t j = 0; j < b.size(); ++j)
+      if (b[j] == a[i] && before-- == 0) expected.emplace_back(i, j);
+  }
+  RC_ASSERT(pairs_by_occurrence(a, b) == expected);
+}
+
 TEST(Alignment, AHundredThousandOperatorsWithAFewHundredDifferences) {
   std::mt19937 random(1);
   Values a(100'000);

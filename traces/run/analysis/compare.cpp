@@ -1,45 +1,24 @@
 #include "traces/run/analysis/compare.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
+
+#include "traces/run/analysis/compare_parts.h"
 
 namespace memwall {
 namespace {
 
-// Collects ops of one name, operator, kind and phase.
-class Differences {
- public:
-  void note(OpChange change, const Run& run, OpId id, const OpCost& base, const OpCost& other) {
-    const Op& op = run.trace->ops[id];
-    const Key key{change, std::string(name_of(run, id)), run.trace->strings[op.operator_name], op.kind, op.phase};
-    OpDifference& d = by_key_[key];
-    ++d.count;
-    d.base_time += base.time;
-    d.other_time += other.time;
-    d.base_bytes += base.bytes;
-    d.other_bytes += other.bytes;
-  }
-
-  std::vector<OpDifference> sorted() && {
-    std::vector<OpDifference> out;
-    for (auto& [key, difference] : by_key_) {
-      std::tie(difference.change, difference.name, difference.operator_name, difference.kind, difference.phase) = key;
-      out.push_back(std::move(difference));
-    }
-    const auto size = [](const OpDifference& d) {
-      return d.difference() < Duration{} ? -d.difference() : d.difference();
-    };
-    // The map's order (change, name, ...) decides between equals.
-    std::stable_sort(out.begin(), out.end(),
-                     [&](const OpDifference& a, const OpDifference& b) { return size(a) > size(b); });
-    return out;
-  }
-
- private:
-  using Key = std::tuple<OpChange, std::string, std::string, OpKind, Phase>;
-  std::map<Key, OpDifference> by_key_;
-};
+void note_difference(Differences& differences, OpChange change, const Run& run, OpId id, const OpCost& base,
+                     const OpCost& other) {
+  const Op& op = run.trace->ops[id];
+  OpDifference& d =
+      differences.of(change, std::string(name_of(run, id)), run.trace->strings[op.operator_name], op.kind, op.phase);
+  ++d.count;
+  d.base_time += base.time;
+  d.other_time += other.time;
+  d.base_bytes += base.bytes;
+  d.other_bytes += other.bytes;
+}
 
 void compare_ops(const Run& base, const Run& other, const std::vector<OpPair>& pairs, Comparison& out) {
   std::vector<bool> kept(base.trace->ops.size(), false), present(other.trace->ops.size(), false);
@@ -52,17 +31,17 @@ void compare_ops(const Run& base, const Run& other, const std::vector<OpPair>& p
       continue;
     }
     ++out.ops_changed;
-    differences.note(OpChange::changed, base, pair.base, a, b);
+    note_difference(differences, OpChange::changed, base, pair.base, a, b);
   }
   for (OpId id = 0; id < kept.size(); ++id) {
     if (kept[id]) continue;
     ++out.ops_removed;
-    differences.note(OpChange::removed, base, id, cost_of(base, id), {});
+    note_difference(differences, OpChange::removed, base, id, cost_of(base, id), {});
   }
   for (OpId id = 0; id < present.size(); ++id) {
     if (present[id]) continue;
     ++out.ops_added;
-    differences.note(OpChange::added, other, id, {}, cost_of(other, id));
+    note_difference(differences, OpChange::added, other, id, {}, cost_of(other, id));
   }
   out.ops = std::move(differences).sorted();
 }
@@ -74,13 +53,6 @@ void compare_times(const ClassTimes& base, const ClassTimes& other, Comparison& 
     out.waterfall.by_class[c] = out.other_classes.by_class[c] - out.base_classes.by_class[c];
   out.base_time = out.base_classes.total();
   out.other_time = out.other_classes.total();
-}
-
-ClassTimes classes_of_steps(const Run& run) {
-  ClassTimes times;
-  for (const StepAccounting& step : account(run).steps)
-    for (std::size_t c = 0; c < kTimeClasses; ++c) times.by_class[c] += step.times.by_class[c];
-  return times;
 }
 
 // The places of two named lists side by side: those of base in its order, then what only other has.
@@ -128,15 +100,36 @@ void compare_links(const Run& base, const Run& other, Comparison& out) {
   }
 }
 
-// Evenly, the first and the last among them.
+}  // namespace
+
+std::vector<OpDifference> Differences::sorted() && {
+  std::vector<OpDifference> out;
+  for (auto& [key, difference] : by_key_) {
+    std::tie(difference.change, difference.name, difference.operator_name, difference.kind, difference.phase) = key;
+    out.push_back(std::move(difference));
+  }
+  const auto size = [](const OpDifference& d) {
+    return d.difference() < Duration{} ? -d.difference() : d.difference();
+  };
+  // The map's order (change, name, ...) decides between equals.
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const OpDifference& a, const OpDifference& b) { return size(a) > size(b); });
+  return out;
+}
+
+ClassTimes classes_of_steps(const TimeAccounting& accounting) {
+  ClassTimes times;
+  for (const StepAccounting& step : accounting.steps)
+    for (std::size_t c = 0; c < kTimeClasses; ++c) times.by_class[c] += step.times.by_class[c];
+  return times;
+}
+
 std::vector<LagPoint> sampled(const std::vector<LagPoint>& points) {
   if (points.size() <= kLagPoints) return points;
   std::vector<LagPoint> some;
   for (std::size_t i = 0; i < kLagPoints; ++i) some.push_back(points[i * (points.size() - 1) / (kLagPoints - 1)]);
   return some;
 }
-
-}  // namespace
 
 std::string_view to_string(OpChange change) {
   switch (change) {
@@ -165,18 +158,22 @@ std::string_view name_of(const Run& run, OpId id) {
   return given.empty() ? to_string(op.kind) : std::string_view(given);
 }
 
+void sort_by_time(std::vector<LagPoint>& points) {
+  std::stable_sort(points.begin(), points.end(), [](const LagPoint& a, const LagPoint& b) { return a.time < b.time; });
+}
+
 std::vector<LagPoint> lag_points(const Run& base, const Run& other, const std::vector<OpPair>& pairs) {
   std::vector<LagPoint> points;
   for (const OpPair& pair : pairs) {
     const Time a = base.result.records[pair.base].end, b = other.result.records[pair.other].end;
     if (a != kNever && b != kNever) points.push_back({a, b - a, pair.base});
   }
-  std::stable_sort(points.begin(), points.end(), [](const LagPoint& a, const LagPoint& b) { return a.time < b.time; });
+  sort_by_time(points);
   return points;
 }
 
-Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>& pairs, const ClassTimes& base_classes,
-                   const ClassTimes& other_classes, const std::vector<LagPoint>& lag) {
+Comparison compare_small_parts(const Run& base, const Run& other, const StepFigures& base_figures,
+                               const StepFigures& other_figures) {
   Comparison out;
   out.base_machine = base.machine.name;
   out.other_machine = other.machine.name;
@@ -185,11 +182,18 @@ Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>&
   out.base_fits = base.result.fits;
   out.other_fits = other.result.fits;
   out.same_lineage = same_lineage(base, other);
-  out.base_energy_price = step_energy_price(base);
-  out.other_energy_price = step_energy_price(other);
-  compare_times(base_classes, other_classes, out);
+  out.base_energy_price = base_figures.energy_price;
+  out.other_energy_price = other_figures.energy_price;
+  compare_times(base_figures.classes, other_figures.classes, out);
   compare_tiers(base, other, out);
   compare_links(base, other, out);
+  return out;
+}
+
+Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>& pairs, const ClassTimes& base_classes,
+                   const ClassTimes& other_classes, const std::vector<LagPoint>& lag) {
+  Comparison out = compare_small_parts(base, other, {base_classes, step_energy_price(base)},
+                                       {other_classes, step_energy_price(other)});
   compare_ops(base, other, pairs, out);
   out.lag = sampled(lag);
   return out;
@@ -197,7 +201,8 @@ Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>&
 
 Comparison compare(const Run& base, const Run& other) {
   const std::vector<OpPair> pairs = align(base, other);
-  return compare(base, other, pairs, classes_of_steps(base), classes_of_steps(other), lag_points(base, other, pairs));
+  return compare(base, other, pairs, classes_of_steps(account(base)), classes_of_steps(account(other)),
+                 lag_points(base, other, pairs));
 }
 
 }  // namespace memwall

@@ -191,24 +191,42 @@ void find_rank_views(Run& run, const ReadContext& context) {
   }
 }
 
+namespace {
+
+template <class Rows, class Look>
+void every(const Rows& rows, Look look) {
+  for (std::size_t i = 0; i < rows.size(); ++i) look(rows[i], i);
+}
+
+void require_consistent_records(const Run& run, const RunCheck& check) {
+  every(run.trace->ops, [&](const Op& op, std::size_t i) { check.op(op, i); });
+  every(run.result.records, [&](const OpRecord& r, std::size_t i) {
+    check.record(run.trace->ops[i], r, i);
+    if (r.peer != kNoOp) check.peer(r, run.result.records[r.peer], i);
+  });
+  every(run.result.moves, [&](const MoveRecord& move, std::size_t i) { check.move(move, i); });
+}
+
+}  // namespace
+
+void require_consistent_ops(const Run& run, const RunCounts& counts, const ReadContext& context) {
+  const RunCheck check(run, counts, context);
+  check.same(run.result.records.size(), run.trace->ops.size(), "/spans");
+  check.small_parts();
+  every(run.trace->storages, [&](const Storage& s, std::size_t i) { check.storage(s, i); });
+  require_consistent_records(run, check);
+}
+
 void require_consistent(const Run& run, const ReadContext& context) {
   const Trace& trace = run.trace;
   const RunCheck check(
       run, {trace.ops.size(), trace.storages.size(), trace.uses.size(), trace.strings.size(), run.residency.size()},
       context);
-  const auto every = [](const auto& rows, auto look) {
-    for (std::size_t i = 0; i < rows.size(); ++i) look(rows[i], i);
-  };
   check.same(run.result.records.size(), trace.ops.size(), "/spans");
   check.small_parts();
   every(trace.storages, [&](const Storage& s, std::size_t i) { check.storage(s, i); });
   every(trace.uses, [&](const Use& use, std::size_t i) { check.use(use, i); });
-  every(trace.ops, [&](const Op& op, std::size_t i) { check.op(op, i); });
-  every(run.result.records, [&](const OpRecord& r, std::size_t i) {
-    check.record(trace.ops[i], r, i);
-    if (r.peer != kNoOp) check.peer(r, run.result.records[r.peer], i);
-  });
-  every(run.result.moves, [&](const MoveRecord& move, std::size_t i) { check.move(move, i); });
+  require_consistent_records(run, check);
   every(run.residency, [&](const Residency& residency, std::size_t i) { check.residency(residency, i); });
   for (std::size_t t = 0; t < run.at_peak.size(); ++t)
     for (const std::uint32_t r : run.at_peak[t]) check.below(r, run.residency.size(), "/at_peak", t);

@@ -50,5 +50,7 @@ void find_rank_views(Run& run, const ReadContext& context);
 
 // Of a whole run.
 void require_consistent(const Run& run, const ReadContext& context);
+// Of a run as read_run_ops gives it, from a file that holds as much.
+void require_consistent_ops(const Run& run, const RunCounts& counts, const ReadContext& context);
 
 }  // namespace memwall

@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "traces/run/run.h"
+#include "traces/run/run_source.h"
 
 namespace memwall {
 
@@ -18,6 +18,11 @@ void write_run(const Run& run, const std::filesystem::path& path);
 
 // Throws InputError.
 Run read_run(const std::filesystem::path& path);
+
+// What ops did and when, for comparing: without uses, residency, memory and rates of links; of ops what names, aligns
+// and accounts for them, of storages the bytes. What is left out is empty or 0; what is read is verified and checked as
+// read_run does. Throws InputError, and LoadCancelled.
+Run read_run_ops(const std::filesystem::path& path, const LoadProgress& progress = {});
 
 // Does the file begin like a run file? For verbs that take several kinds of file. Never throws.
 bool is_run_file(const std::filesystem::path& path);

@@ -95,6 +95,19 @@ class LargeParts : private TableReader {
     list("residency", run.residency);
   }
 
+  RunCounts read_ops(Run& run) {
+    Trace& trace = run.trace.edit();
+    read_strings(trace.strings);
+    list("storages", trace.storages, {"bytes", "place", "label"});
+    list("ops", trace.ops,
+         {"kind", "phase", "wait_for", "placed", "added", "thread", "stream", "name", "operator", "module", "bytes",
+          "target", "from", "to"});
+    list("spans", run.result.records);
+    list("moves", run.result.moves);
+    read_peers(run);
+    return {trace.ops.size(), trace.storages.size(), count("uses"), trace.strings.size(), count("residency")};
+  }
+
  private:
   void read_strings(StringTable& strings) {
     std::vector<std::uint32_t> ends;
@@ -128,5 +141,9 @@ class LargeParts : private TableReader {
 void read_small_parts(const ReadContext& context, hid_t file, Run& run) { SmallParts(context, file).read(run); }
 
 void read_large_parts(const ReadContext& context, hid_t file, Run& run) { LargeParts(context, file).read(run); }
+
+RunCounts read_op_parts(const ReadContext& context, hid_t file, Run& run) {
+  return LargeParts(context, file).read_ops(run);
+}
 
 }  // namespace memwall

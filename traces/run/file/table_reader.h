@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -16,16 +18,21 @@ class TableReader {
  public:
   TableReader(const ReadContext& context, hid_t file) : context_(context), file_(file) {}
 
+  // Only the columns `wanted`, all if it is empty.
   template <class T>
-  void rows(const std::string& name, T* first, std::size_t count) {
+  void rows(const std::string& name, T* first, std::size_t count, const std::vector<std::string_view>& wanted = {}) {
     ColumnsToRead<T> columns(first, count);
     fields(columns, Row<T>{});
+    if (!wanted.empty())
+      std::erase_if(columns.columns, [&](const ColumnTarget& column) {
+        return std::find(wanted.begin(), wanted.end(), column.name) == wanted.end();
+      });
     read_table(context_, file_, name, count, columns.columns, columns.texts);
   }
   template <class T>
-  void list(const std::string& name, std::vector<T>& items) {
+  void list(const std::string& name, std::vector<T>& items, const std::vector<std::string_view>& wanted = {}) {
     items.resize(table_rows(context_, file_, name));
-    rows(name, items.data(), items.size());
+    rows(name, items.data(), items.size(), wanted);
   }
   template <class T>
   void one(const std::string& name, T& item) {

@@ -18,34 +18,42 @@ std::uint64_t most_rows(const ReadContext& context) {
   return std::min(64 * context.length + 1024, std::max(context.length, kManyRows));
 }
 
-// Hands rows [first, first + count), which lie at `at` of what was loaded, to their owner.
-void scatter(const ReadContext& context, const ColumnTarget& target, const StoredColumn& column, std::size_t first,
-             std::size_t count, std::size_t at) {
+// Where rows go to.
+struct RowsToFill {
+  const TableLayout& layout;
+  void* first = nullptr;
+  std::size_t count = 0;
+};
+
+// Rows [first, first + count) from `at` of what was loaded.
+void fill(const ReadContext& context, const RowsToFill& rows, const ColumnLayout& target, const StoredColumn& column,
+          std::size_t first, std::size_t count, std::size_t at) {
   std::int64_t cells[kColumnBlock];
   column.unpack(at, count, cells);
-  const std::size_t taken = target.scatter(first, count, cells);
+  const std::size_t taken = scatter(target, rows.layout, rows.first, first, count, cells);
   if (taken < count)
     context.refuse(fmt::format("column '{}', row {}: found {}, which is no valid value there.", column.place(),
                                first + taken, cells[taken]));
 }
 
-void read_columns(const ReadContext& context, hid_t group, const std::string& table, std::size_t rows,
-                  const std::vector<ColumnTarget>& targets) {
+void read_columns(const ReadContext& context, hid_t group, const std::string& table, const RowsToFill& rows) {
+  const std::vector<ColumnLayout>& targets = rows.layout.columns;
   std::vector<StoredColumn> columns;
   columns.reserve(targets.size());
-  for (const ColumnTarget& target : targets)
-    columns.emplace_back(context, group, target.name, "/" + table + "/" + target.name, target.type, rows);
-  for (std::size_t first = 0; first < rows; first += kColumnChunk) {
-    const std::size_t count = std::min(kColumnChunk, rows - first);
+  for (const ColumnLayout& target : targets)
+    columns.emplace_back(context, group, target.name, "/" + table + "/" + target.name, target.type, rows.count);
+  for (std::size_t first = 0; first < rows.count; first += kColumnChunk) {
+    const std::size_t count = std::min(kColumnChunk, rows.count - first);
     for (StoredColumn& column : columns) column.load(first, count);
     if (context.on_rows) context.on_rows(count);
     for (std::size_t at = 0; at < count; at += kColumnBlock)
       for (std::size_t c = 0; c < columns.size(); ++c)
-        scatter(context, targets[c], columns[c], first + at, std::min(kColumnBlock, count - at), at);
+        fill(context, rows, targets[c], columns[c], first + at, std::min(kColumnBlock, count - at), at);
   }
 }
 
-void read_text(const ReadContext& context, hid_t group, const std::string& table, const TextTarget& target) {
+void read_text(const ReadContext& context, hid_t group, const std::string& table, const TextLayout& target,
+               const RowsToFill& rows) {
   const std::string place = "/" + table + "/" + target.name;
   const Hdf5Section section;
   require_hard_link(context, group, target.name, place);
@@ -58,17 +66,18 @@ void read_text(const ReadContext& context, hid_t group, const std::string& table
   const std::size_t width = H5Tget_size(type.get());
   if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0 ||
       H5Sget_simple_extent_ndims(space.get()) != 1 || H5Sget_simple_extent_dims(space.get(), &dims, nullptr) != 1 ||
-      dims != target.texts.size() || H5Pget_layout(properties.get()) != H5D_CONTIGUOUS ||
+      dims != rows.count || H5Pget_layout(properties.get()) != H5D_CONTIGUOUS ||
       H5Pget_external_count(properties.get()) != 0 || width == 0 ||
-      width > context.length / std::max<std::size_t>(1, target.texts.size()))
-    context.refuse(fmt::format("column '{}' is not {} texts.", place, target.texts.size()));
-  std::vector<char> buffer(width * target.texts.size() + 1);
+      width > context.length / std::max<std::size_t>(1, rows.count))
+    context.refuse(fmt::format("column '{}' is not {} texts.", place, rows.count));
+  std::vector<char> buffer(width * rows.count + 1);
   if (H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, buffer.data()) < 0)
     context.refuse(fmt::format("column '{}' cannot be read.", place));
-  for (std::size_t i = 0; i < target.texts.size(); ++i) {
+  for (std::size_t i = 0; i < rows.count; ++i) {
     std::size_t size = width;
     while (size > 0 && buffer[i * width + size - 1] == '\0') --size;
-    target.texts[i]->assign(buffer.data() + i * width, size);
+    text_in(static_cast<std::byte*>(rows.first) + i * rows.layout.stride, target)
+        .assign(buffer.data() + i * width, size);
   }
 }
 
@@ -117,11 +126,12 @@ Hdf5Handle open_table(const ReadContext& context, hid_t parent, const std::strin
   return group;
 }
 
-void read_table(const ReadContext& context, hid_t parent, const std::string& name, std::size_t rows,
-                const std::vector<ColumnTarget>& columns, const std::vector<TextTarget>& texts) {
+void read_table(const ReadContext& context, hid_t parent, const std::string& name, const TableLayout& layout,
+                void* first, std::size_t rows) {
   const Hdf5Handle group = open_table(context, parent, name);
-  read_columns(context, group.get(), name, rows, columns);
-  for (const TextTarget& text : texts) read_text(context, group.get(), name, text);
+  const RowsToFill wanted{layout, first, rows};
+  read_columns(context, group.get(), name, wanted);
+  for (const TextLayout& text : layout.texts) read_text(context, group.get(), name, text, wanted);
 }
 
 }  // namespace memwall

@@ -20,13 +20,14 @@ void require(bool good, const char* what) {
   if (!good) throw std::runtime_error(what);
 }
 
-std::vector<Range> ranges_of(const std::vector<ColumnSource>& columns, std::size_t rows) {
+std::vector<Range> ranges_of(const TableLayout& layout, const void* rows, std::size_t row_count) {
+  const std::vector<ColumnLayout>& columns = layout.columns;
   std::vector<Range> ranges(columns.size());
   std::int64_t cells[kColumnBlock];
-  for (std::size_t first = 0; first < rows; first += kColumnBlock) {
-    const std::size_t count = std::min(kColumnBlock, rows - first);
+  for (std::size_t first = 0; first < row_count; first += kColumnBlock) {
+    const std::size_t count = std::min(kColumnBlock, row_count - first);
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      columns[c].gather(first, count, cells);
+      gather(columns[c], layout, rows, first, count, cells);
       Range& range = ranges[c];
       if (first == 0) range.first = cells[0];
       std::int64_t low = range.low, high = range.high;
@@ -79,7 +80,7 @@ void pack(const std::int64_t* cells, std::size_t count, std::size_t width, unsig
 
 class Column {
  public:
-  Column(hid_t group, const ColumnSource& source, std::size_t rows, const Range& range)
+  Column(hid_t group, const ColumnLayout& source, std::size_t rows, const Range& range)
       : source_(source), rows_(rows), fill_(range.first) {
     const hid_t type = stored_type(source.type, range);
     width_ = H5Tget_size(type);
@@ -99,11 +100,11 @@ class Column {
     if (!constant_) buffer_.resize(step * width_);
   }
 
-  // Takes rows [first, first + count) into the buffer, at its place `at`.
-  void gather(std::size_t first, std::size_t count, std::size_t at) {
+  // Takes rows [first, first + count) of those at `rows` into the buffer, at its place `at`.
+  void take(const TableLayout& layout, const void* rows, std::size_t first, std::size_t count, std::size_t at) {
     if (constant_) return;
     std::int64_t cells[kColumnBlock];
-    source_.gather(first, count, cells);
+    gather(source_, layout, rows, first, count, cells);
     if (at == 0) all_fill_ = true;
     for (std::size_t i = 0; i < count && all_fill_; ++i) all_fill_ = cells[i] == fill_;
     pack(cells, count, width_, buffer_.data() + at * width_);
@@ -134,7 +135,7 @@ class Column {
     H5Pset_deflate(properties, 1);
   }
 
-  const ColumnSource& source_;
+  const ColumnLayout& source_;
   std::size_t rows_, width_ = 0;
   std::int64_t fill_;
   hid_t type_ = -1;
@@ -143,34 +144,37 @@ class Column {
   std::vector<unsigned char> buffer_;
 };
 
-void write_columns(hid_t group, std::size_t rows, const std::vector<ColumnSource>& sources) {
-  const std::vector<Range> ranges = ranges_of(sources, rows);
+void write_columns(hid_t group, const TableLayout& layout, const void* rows, std::size_t row_count) {
+  const std::vector<Range> ranges = ranges_of(layout, rows, row_count);
   std::vector<Column> columns;
-  columns.reserve(sources.size());
-  for (std::size_t c = 0; c < sources.size(); ++c) columns.emplace_back(group, sources[c], rows, ranges[c]);
+  columns.reserve(ranges.size());
+  for (std::size_t c = 0; c < ranges.size(); ++c) columns.emplace_back(group, layout.columns[c], row_count, ranges[c]);
   // Column order within a chunk of rows, row blocks within a column's chunk: each op is fetched from memory once.
-  const std::size_t step = rows >= kChunkedFrom ? kColumnChunk : std::max<std::size_t>(rows, 1);
-  for (std::size_t first = 0; first < rows; first += step) {
-    const std::size_t count = std::min(step, rows - first);
+  const std::size_t step = row_count >= kChunkedFrom ? kColumnChunk : std::max<std::size_t>(row_count, 1);
+  for (std::size_t first = 0; first < row_count; first += step) {
+    const std::size_t count = std::min(step, row_count - first);
     for (std::size_t at = 0; at < count; at += kColumnBlock)
-      for (Column& column : columns) column.gather(first + at, std::min(kColumnBlock, count - at), at);
+      for (Column& column : columns) column.take(layout, rows, first + at, std::min(kColumnBlock, count - at), at);
     for (Column& column : columns) column.flush(first, count);
   }
   for (Column& column : columns) column.close();
 }
 
-void write_text(hid_t group, const TextSource& source) {
+void write_text(hid_t group, const TextLayout& source, const TableLayout& layout, const void* rows,
+                std::size_t row_count) {
+  const auto text_of = [&](std::size_t row) -> const std::string& {
+    return text_in(static_cast<const std::byte*>(rows) + row * layout.stride, source);
+  };
   std::size_t width = 1;
-  for (const std::string* text : source.texts) width = std::max(width, text->size());
-  std::vector<char> buffer(width * source.texts.size() + 1, '\0');
-  for (std::size_t i = 0; i < source.texts.size(); ++i)
-    std::copy(source.texts[i]->begin(), source.texts[i]->end(),
-              buffer.begin() + static_cast<std::ptrdiff_t>(i * width));
+  for (std::size_t i = 0; i < row_count; ++i) width = std::max(width, text_of(i).size());
+  std::vector<char> buffer(width * row_count + 1, '\0');
+  for (std::size_t i = 0; i < row_count; ++i)
+    std::copy(text_of(i).begin(), text_of(i).end(), buffer.begin() + static_cast<std::ptrdiff_t>(i * width));
   const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.get(), width);
   H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
   H5Tset_cset(type.get(), H5T_CSET_UTF8);
-  const hsize_t dims = source.texts.size();
+  const hsize_t dims = row_count;
   const Hdf5Handle space(H5Screate_simple(1, &dims, nullptr), H5Sclose);
   const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_obj_track_times(properties.get(), false);
@@ -193,8 +197,8 @@ Hdf5Handle create_group(hid_t parent, const std::string& name) {
 
 }  // namespace
 
-void write_table(hid_t parent, const std::string& name, std::size_t rows, const std::vector<ColumnSource>& columns,
-                 const std::vector<TextSource>& texts) {
+void write_table(hid_t parent, const std::string& name, const TableLayout& layout, const void* first,
+                 std::size_t rows) {
   // Groups on the way are created one by one: those that HDF5 makes by itself carry the time of day.
   if (const std::size_t slash = name.rfind('/');
       slash != std::string::npos && !has_table(parent, name.substr(0, slash)))
@@ -205,8 +209,8 @@ void write_table(hid_t parent, const std::string& name, std::size_t rows, const 
                              H5Aclose);
   const std::uint64_t count = rows;
   require(H5Awrite(attribute.get(), H5T_NATIVE_UINT64, &count) >= 0, "an attribute cannot be written");
-  write_columns(group.get(), rows, columns);
-  for (const TextSource& text : texts) write_text(group.get(), text);
+  write_columns(group.get(), layout, first, rows);
+  for (const TextLayout& text : layout.texts) write_text(group.get(), text, layout, first, rows);
   require(group.reset(), "a group cannot be closed");
 }
 

@@ -26,19 +26,19 @@ void OpenTable::require_rows(std::size_t first, std::size_t count) const {
         fmt::format("table '/{}' has {} rows; rows {} to {} are asked for.", name_, rows_, first, first + count));
 }
 
-void OpenTable::read_rows(std::size_t first, std::size_t count, const std::vector<ColumnTarget>& targets,
+void OpenTable::read_rows(std::size_t first, std::size_t count, const TableLayout& layout, std::byte* out,
                           const std::vector<std::string_view>& wanted) {
   require_rows(first, count);
   const Hdf5Section section;
   std::int64_t cells[kColumnBlock];
-  for (const ColumnTarget& target : targets) {
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), target.name) == wanted.end()) continue;
-    StoredColumn& stored = column(target.name, target.type);
+  for (const ColumnLayout& each : layout.columns) {
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), each.name) == wanted.end()) continue;
+    StoredColumn& stored = column(each.name, each.type);
     stored.load(first, count);
     for (std::size_t at = 0; at < count; at += kColumnBlock) {
       const std::size_t n = std::min(kColumnBlock, count - at);
       stored.unpack(at, n, cells);
-      if (const std::size_t taken = target.scatter(at, n, cells); taken < n)
+      if (const std::size_t taken = scatter(each, layout, out, at, n, cells); taken < n)
         context_.refuse(fmt::format("column '{}', row {}: found {}, which is no valid value there.", stored.place(),
                                     first + at + taken, cells[taken]));
     }

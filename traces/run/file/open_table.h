@@ -24,9 +24,7 @@ class OpenTable {
   // cell has no meaning or the rows are not there.
   template <class T>
   void read(std::size_t first, std::size_t count, T* out, const std::vector<std::string_view>& wanted = {}) {
-    ColumnsToRead<T> columns(out, count);
-    fields(columns, Row<T>{});
-    read_rows(first, count, columns.columns, wanted);
+    read_rows(first, count, layout_of<T>(), reinterpret_cast<std::byte*>(out), wanted);
   }
   template <class T>
   std::vector<T> read(std::size_t first, std::size_t count, const std::vector<std::string_view>& wanted = {}) {
@@ -41,16 +39,14 @@ class OpenTable {
   // See StoredColumn::touch; of all columns that rows of T have.
   template <class T>
   void touch() {
-    ColumnsToRead<T> columns(nullptr, 0);
-    fields(columns, Row<T>{});
     const Hdf5Section section;
-    for (const ColumnTarget& target : columns.columns) column(target.name, target.type).touch();
+    for (const ColumnLayout& each : layout_of<T>().columns) column(each.name, each.type).touch();
   }
   std::size_t resident_bytes() const;  // caches of packed columns
 
  private:
   void require_rows(std::size_t first, std::size_t count) const;
-  void read_rows(std::size_t first, std::size_t count, const std::vector<ColumnTarget>& targets,
+  void read_rows(std::size_t first, std::size_t count, const TableLayout& layout, std::byte* out,
                  const std::vector<std::string_view>& wanted);
   StoredColumn& column(std::string_view name, CellType type);
 

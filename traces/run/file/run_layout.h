@@ -30,9 +30,6 @@ struct MachineOfOne {
   std::uint32_t tiers = 0, links = 0;
 };
 
-template <class T>
-struct Row {};  // names a row type in a call of fields()
-
 template <class F>
 void fields(F&& f, Row<std::string>) {
   f(

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "sim/files/file_writer.h"
 #include "sim/error.h"
+#include "sim/files/file_writer.h"
 #include "traces/run/file/hdf5_output.h"
 #include "traces/run/file/machine_layout.h"
 #include "traces/run/file/run_file.h"
@@ -22,9 +22,7 @@ namespace {
 
 template <class T>
 void write_rows(hid_t file, const std::string& name, const T* rows, std::size_t count) {
-  ColumnsToWrite<T> columns(rows, count);
-  fields(columns, Row<T>{});
-  write_table(file, name, count, columns.columns, columns.texts);
+  write_table(file, name, layout_of<T>(), rows, count);
 }
 
 template <class T>

@@ -21,13 +21,12 @@ class TableReader {
   // Only the columns `wanted`, all if it is empty.
   template <class T>
   void rows(const std::string& name, T* first, std::size_t count, const std::vector<std::string_view>& wanted = {}) {
-    ColumnsToRead<T> columns(first, count);
-    fields(columns, Row<T>{});
-    if (!wanted.empty())
-      std::erase_if(columns.columns, [&](const ColumnTarget& column) {
-        return std::find(wanted.begin(), wanted.end(), column.name) == wanted.end();
-      });
-    read_table(context_, file_, name, count, columns.columns, columns.texts);
+    if (wanted.empty()) return read_table(context_, file_, name, layout_of<T>(), first, count);
+    TableLayout some = layout_of<T>();
+    std::erase_if(some.columns, [&](const ColumnLayout& column) {
+      return std::find(wanted.begin(), wanted.end(), column.name) == wanted.end();
+    });
+    read_table(context_, file_, name, some, first, count);
   }
   template <class T>
   void list(const std::string& name, std::vector<T>& items, const std::vector<std::string_view>& wanted = {}) {

@@ -59,7 +59,7 @@ void adam_step_reference(AdamElement& e, const AdamSettings& s, std::uint64_t st
 namespace {
 
 constexpr std::size_t kElementsPerLine = 16;
-constexpr std::size_t kChecked = 64;  // elements that are compared with the reference
+constexpr std::size_t kComparedElements = 64;  // elements that are compared with the reference
 
 // In [0, 1), a function of the element and of the array.
 float random_share(std::uint64_t tag, std::size_t i) {
@@ -88,8 +88,8 @@ class AdamState {
   // The greatest distance of a parameter from the reference after `steps`, as a share of what is allowed.
   double deviation(std::size_t count, std::uint64_t seed, const AdamSettings& settings, std::uint64_t steps) const {
     double worst = 0;
-    for (std::size_t k = 0; k < kChecked; ++k) {
-      const std::size_t i = k + 1 == kChecked ? count - 1 : count / kChecked * k;
+    for (std::size_t k = 0; k < kComparedElements; ++k) {
+      const std::size_t i = k + 1 == kComparedElements ? count - 1 : count / kComparedElements * k;
       AdamElement e = initial(seed, i);
       for (std::uint64_t step = 1; step <= steps; ++step) adam_step_reference(e, settings, step);
       // Each step rounds a parameter of at most 2 or so, and a change of about the rate.
@@ -147,9 +147,9 @@ void adam_host(BenchmarkRun& run) {
   }
 }
 
-const RegisterBenchmark registered{{"adam_host",
-                                    "steps of Adam on the CPU over fp32 arrays, as an offloaded optimizer takes them",
-                                    BenchmarkPlace::computer, 21, adam_host}};
+const RegisterBenchmark registered_adam_host{
+    {"adam_host", "steps of Adam on the CPU over fp32 arrays, as an offloaded optimizer takes them",
+     BenchmarkPlace::computer, 21, adam_host}};
 
 }  // namespace
 }  // namespace memwall

@@ -1,7 +1,8 @@
 // A microbenchmark: one function and one registration line in a file of this folder.
 //
 //   void copy_host_hbm_pinned(BenchmarkRun& run) { ... run.report(...); }
-//   const RegisterBenchmark registered{{"copy_host_hbm_pinned", "…", BenchmarkPlace::cuda, 10, copy_host_hbm_pinned}};
+//   const RegisterBenchmark registered_copy_host_hbm_pinned{
+//       {"copy_host_hbm_pinned", "…", BenchmarkPlace::cuda, 10, copy_host_hbm_pinned}};
 //
 // A benchmark warms up, uses random data, poisons what it is going to write and checks it after; wrong
 // data makes the row `failed`, whatever the time. On CUDA it times with events behind a stream that is

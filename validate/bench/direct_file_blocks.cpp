@@ -6,7 +6,7 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kFile = std::size_t{256} << 20;
+constexpr std::size_t kDirectFileBytes = std::size_t{256} << 20;
 // One operation is many requests, so that it is the steady state that is timed.
 constexpr std::size_t kRounds = 8, kLeast = std::size_t{1} << 20, kMost = std::size_t{64} << 20;
 
@@ -26,7 +26,7 @@ void measure_case(BenchmarkRun& run, FilledFile& filled, bool write, const Direc
 }
 
 void file_direct(BenchmarkRun& run, bool write) {
-  FilledFile filled(run, write ? "file_write_direct" : "file_read_direct", kFile);
+  FilledFile filled(run, write ? "file_write_direct" : "file_read_direct", kDirectFileBytes);
   const bool has_ring = filled.file().method().starts_with("io_uring");
   for (const bool io_uring : {true, false}) {
     if (io_uring && !has_ring) continue;
@@ -38,10 +38,10 @@ void file_direct(BenchmarkRun& run, bool write) {
   }
 }
 
-const RegisterBenchmark registered_read{
+const RegisterBenchmark registered_file_read_direct{
     {"file_read_direct", "reads a file past the page cache, by size and number of requests in flight",
      BenchmarkPlace::computer, 80, [](BenchmarkRun& run) { file_direct(run, false); }}};
-const RegisterBenchmark registered_write{
+const RegisterBenchmark registered_file_write_direct{
     {"file_write_direct", "writes a file past the page cache, by size and number of requests in flight",
      BenchmarkPlace::computer, 80, [](BenchmarkRun& run) { file_direct(run, true); }}};
 

@@ -10,9 +10,9 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{16} << 20;    // of filling
-constexpr std::size_t kGranule = std::size_t{64} << 10;  // of sizes
-constexpr std::size_t kChecked = std::size_t{64} << 20;  // of what was written
+constexpr std::size_t kPiece = std::size_t{16} << 20;         // of filling
+constexpr std::size_t kGranule = std::size_t{64} << 10;       // of sizes
+constexpr std::size_t kCheckedBytes = std::size_t{64} << 20;  // of what was written
 constexpr std::size_t kLargestTransfer = std::size_t{256} << 20;
 
 std::size_t allowed(const BenchmarkRun& run, std::size_t bytes) {
@@ -95,7 +95,7 @@ void FilledFile::measure_writes(const BenchmarkRun& run, DirectFile& handle, std
     return seconds_of([&] { handle.write(buffer_.as(), bytes, offset); });
   });
   const std::size_t written = std::min(next_, regions_.size());
-  for (std::size_t i = 0; i < written && (i == 0 || i * bytes < kChecked); ++i) {
+  for (std::size_t i = 0; i < written && (i == 0 || i * bytes < kCheckedBytes); ++i) {
     const std::size_t offset = regions_[(next_ - 1 - i) % regions_.size()];
     std::memset(buffer_.as(), 0xa5, bytes);
     file_.read(buffer_.as(), bytes, offset);

@@ -139,26 +139,28 @@ void measure_segments(BenchmarkRun& run, bool obtaining) {
 void device_malloc(BenchmarkRun& run) { measure_segments(run, true); }
 void device_free(BenchmarkRun& run) { measure_segments(run, false); }
 
-constexpr BenchmarkPlace kHost = BenchmarkPlace::host;
-const RegisterBenchmark registered_launch{
-    {"call_launch", "the call that gives a kernel to a busy stream", kHost, 16, call_launch}};
-const RegisterBenchmark registered_copy{
-    {"call_copy", "the call that gives a copy to a busy stream", kHost, 16, call_copy}};
-const RegisterBenchmark registered_event{
-    {"call_event", "a call that records an event, or makes a stream wait for one", kHost, 16, call_event}};
-const RegisterBenchmark registered_latency{
-    {"launch_latency", "from the return of a launch to the start on an idle stream", kHost, 16, launch_latency}};
-const RegisterBenchmark registered_gap{
-    {"stream_gap", "from the end of a kernel to the start of the next, queued behind it", kHost, 16, stream_gap}};
-const RegisterBenchmark registered_return{{"call_synchronize_return",
-                                           "from the end of a stream's work to the return of the waiting call", kHost,
-                                           16, call_synchronize_return}};
-const RegisterBenchmark registered_allocator{
-    {"call_allocator", "a hit in the caching allocator, or the free of it", kHost, 16, call_allocator}};
-const RegisterBenchmark registered_malloc{
-    {"device_malloc", "a segment of the arena is obtained, by size", kHost, 18, device_malloc}};
-const RegisterBenchmark registered_free{
-    {"device_free", "a segment of the arena is given back, by size", kHost, 18, device_free}};
+const RegisterBenchmark registered_call_launch{
+    {"call_launch", "the call that gives a kernel to a busy stream", BenchmarkPlace::host, 16, call_launch}};
+const RegisterBenchmark registered_call_copy{
+    {"call_copy", "the call that gives a copy to a busy stream", BenchmarkPlace::host, 16, call_copy}};
+const RegisterBenchmark registered_call_event{{"call_event",
+                                               "a call that records an event, or makes a stream wait for one",
+                                               BenchmarkPlace::host, 16, call_event}};
+const RegisterBenchmark registered_launch_latency{{"launch_latency",
+                                                   "from the return of a launch to the start on an idle stream",
+                                                   BenchmarkPlace::host, 16, launch_latency}};
+const RegisterBenchmark registered_stream_gap{{"stream_gap",
+                                               "from the end of a kernel to the start of the next, queued behind it",
+                                               BenchmarkPlace::host, 16, stream_gap}};
+const RegisterBenchmark registered_call_synchronize_return{
+    {"call_synchronize_return", "from the end of a stream's work to the return of the waiting call",
+     BenchmarkPlace::host, 16, call_synchronize_return}};
+const RegisterBenchmark registered_call_allocator{
+    {"call_allocator", "a hit in the caching allocator, or the free of it", BenchmarkPlace::host, 16, call_allocator}};
+const RegisterBenchmark registered_device_malloc{
+    {"device_malloc", "a segment of the arena is obtained, by size", BenchmarkPlace::host, 18, device_malloc}};
+const RegisterBenchmark registered_device_free{
+    {"device_free", "a segment of the arena is given back, by size", BenchmarkPlace::host, 18, device_free}};
 
 }  // namespace
 }  // namespace memwall

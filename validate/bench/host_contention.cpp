@@ -122,17 +122,18 @@ void measure_staged(BenchmarkRun& run, bool to_device) {
 void storage_hbm_staged(BenchmarkRun& run) { measure_staged(run, true); }
 void hbm_storage_staged(BenchmarkRun& run) { measure_staged(run, false); }
 
-constexpr BenchmarkPlace kHost = BenchmarkPlace::host;
-const RegisterBenchmark registered_hbm{{"interference_copy_hbm_kernel",
-                                        "a kernel that moves bytes and a copy, each alone and beside the other", kHost,
-                                        60, interference_copy_hbm_kernel}};
-const RegisterBenchmark registered_sm{{"interference_copy_sm_kernel",
-                                       "a kernel that only computes and a copy, each alone and beside the other", kHost,
-                                       60, interference_copy_sm_kernel}};
-const RegisterBenchmark registered_storage_hbm{
-    {"storage_hbm_staged", "a file through pinned memory into the arena, by size", kHost, 45, storage_hbm_staged}};
-const RegisterBenchmark registered_hbm_storage{
-    {"hbm_storage_staged", "the arena through pinned memory into a file, by size", kHost, 45, hbm_storage_staged}};
+const RegisterBenchmark registered_interference_copy_hbm_kernel{
+    {"interference_copy_hbm_kernel", "a kernel that moves bytes and a copy, each alone and beside the other",
+     BenchmarkPlace::host, 60, interference_copy_hbm_kernel}};
+const RegisterBenchmark registered_interference_copy_sm_kernel{
+    {"interference_copy_sm_kernel", "a kernel that only computes and a copy, each alone and beside the other",
+     BenchmarkPlace::host, 60, interference_copy_sm_kernel}};
+const RegisterBenchmark registered_storage_hbm_staged{{"storage_hbm_staged",
+                                                       "a file through pinned memory into the arena, by size",
+                                                       BenchmarkPlace::host, 45, storage_hbm_staged}};
+const RegisterBenchmark registered_hbm_storage_staged{{"hbm_storage_staged",
+                                                       "the arena through pinned memory into a file, by size",
+                                                       BenchmarkPlace::host, 45, hbm_storage_staged}};
 
 }  // namespace
 }  // namespace memwall

@@ -131,27 +131,29 @@ void measure_streams(BenchmarkRun& run, bool to_device) {
 void copy_host_hbm_streams(BenchmarkRun& run) { measure_streams(run, true); }
 void copy_hbm_host_streams(BenchmarkRun& run) { measure_streams(run, false); }
 
-constexpr BenchmarkPlace kHost = BenchmarkPlace::host;
-const RegisterBenchmark registered_host_hbm_pinned{
-    {"copy_host_hbm_pinned", "copies of pinned host memory into the arena, by size", kHost, 10, copy_host_hbm_pinned}};
-const RegisterBenchmark registered_hbm_host_pinned{
-    {"copy_hbm_host_pinned", "copies of the arena to pinned host memory, by size", kHost, 10, copy_hbm_host_pinned}};
-const RegisterBenchmark registered_both{
-    {"copy_both_pinned", "copies in one direction while the other is busy throughout", kHost, 12, copy_both_pinned}};
-const RegisterBenchmark registered_hbm_hbm{
-    {"copy_hbm_hbm", "copies within the arena, by size", kHost, 20, copy_hbm_hbm}};
-const RegisterBenchmark registered_host_hbm_pageable{{"copy_host_hbm_pageable",
-                                                      "copies of ordinary host memory into the arena, by size", kHost,
-                                                      30, copy_host_hbm_pageable}};
-const RegisterBenchmark registered_hbm_host_pageable{{"copy_hbm_host_pageable",
-                                                      "copies of the arena to ordinary host memory, by size", kHost, 30,
-                                                      copy_hbm_host_pageable}};
-const RegisterBenchmark registered_host_hbm_streams{{"copy_host_hbm_streams",
-                                                     "copies into the arena from 1, 2 and 4 streams: one engine", kHost,
-                                                     40, copy_host_hbm_streams}};
-const RegisterBenchmark registered_hbm_host_streams{{"copy_hbm_host_streams",
-                                                     "copies to the host from 1, 2 and 4 streams: one engine", kHost,
-                                                     40, copy_hbm_host_streams}};
+const RegisterBenchmark registered_copy_host_hbm_pinned{{"copy_host_hbm_pinned",
+                                                         "copies of pinned host memory into the arena, by size",
+                                                         BenchmarkPlace::host, 10, copy_host_hbm_pinned}};
+const RegisterBenchmark registered_copy_hbm_host_pinned{{"copy_hbm_host_pinned",
+                                                         "copies of the arena to pinned host memory, by size",
+                                                         BenchmarkPlace::host, 10, copy_hbm_host_pinned}};
+const RegisterBenchmark registered_copy_both_pinned{{"copy_both_pinned",
+                                                     "copies in one direction while the other is busy throughout",
+                                                     BenchmarkPlace::host, 12, copy_both_pinned}};
+const RegisterBenchmark registered_copy_hbm_hbm{
+    {"copy_hbm_hbm", "copies within the arena, by size", BenchmarkPlace::host, 20, copy_hbm_hbm}};
+const RegisterBenchmark registered_copy_host_hbm_pageable{{"copy_host_hbm_pageable",
+                                                           "copies of ordinary host memory into the arena, by size",
+                                                           BenchmarkPlace::host, 30, copy_host_hbm_pageable}};
+const RegisterBenchmark registered_copy_hbm_host_pageable{{"copy_hbm_host_pageable",
+                                                           "copies of the arena to ordinary host memory, by size",
+                                                           BenchmarkPlace::host, 30, copy_hbm_host_pageable}};
+const RegisterBenchmark registered_copy_host_hbm_streams{{"copy_host_hbm_streams",
+                                                          "copies into the arena from 1, 2 and 4 streams: one engine",
+                                                          BenchmarkPlace::host, 40, copy_host_hbm_streams}};
+const RegisterBenchmark registered_copy_hbm_host_streams{{"copy_hbm_host_streams",
+                                                          "copies to the host from 1, 2 and 4 streams: one engine",
+                                                          BenchmarkPlace::host, 40, copy_hbm_host_streams}};
 
 }  // namespace
 }  // namespace memwall

@@ -154,26 +154,30 @@ void kernel_elementwise(BenchmarkRun& run) { measure_class(run, OperatorClass::e
 void kernel_reduction(BenchmarkRun& run) { measure_class(run, OperatorClass::reduction); }
 void kernel_optimizer(BenchmarkRun& run) { measure_class(run, OperatorClass::optimizer); }
 
-constexpr BenchmarkPlace kHost = BenchmarkPlace::host;
-const RegisterBenchmark registered_read{{"hbm_read", "one core reads the arena, by working set", kHost, 15, hbm_read}};
-const RegisterBenchmark registered_write{
-    {"hbm_write", "one core writes the arena, by working set", kHost, 15, hbm_write}};
-const RegisterBenchmark registered_triad{
-    {"hbm_triad", "one core reads two arrays of the arena and writes a third, by working set", kHost, 15, hbm_triad}};
-const RegisterBenchmark registered_chase{
-    {"latency_hbm_chase", "one dependent access to the arena, by working set", kHost, 50, latency_hbm_chase}};
-const RegisterBenchmark registered_gemm{
-    {"gemm_fp32", "the multiply-adds of square products in fp32 on one core", kHost, 14, gemm_fp32}};
-const RegisterBenchmark registered_normalization{
-    {"kernel_normalization", "the host back end's normalization kernels, by size", kHost, 25, kernel_normalization}};
-const RegisterBenchmark registered_softmax{
-    {"kernel_softmax", "the host back end's softmax kernels, by size", kHost, 25, kernel_softmax}};
-const RegisterBenchmark registered_elementwise{
-    {"kernel_elementwise", "the host back end's elementwise kernels, by size", kHost, 25, kernel_elementwise}};
-const RegisterBenchmark registered_reduction{
-    {"kernel_reduction", "the host back end's reduction kernels, by size", kHost, 25, kernel_reduction}};
-const RegisterBenchmark registered_optimizer{
-    {"kernel_optimizer", "the host back end's optimizer kernels, by size", kHost, 25, kernel_optimizer}};
+const RegisterBenchmark registered_hbm_read{
+    {"hbm_read", "one core reads the arena, by working set", BenchmarkPlace::host, 15, hbm_read}};
+const RegisterBenchmark registered_hbm_write{
+    {"hbm_write", "one core writes the arena, by working set", BenchmarkPlace::host, 15, hbm_write}};
+const RegisterBenchmark registered_hbm_triad{
+    {"hbm_triad", "one core reads two arrays of the arena and writes a third, by working set", BenchmarkPlace::host, 15,
+     hbm_triad}};
+const RegisterBenchmark registered_latency_hbm_chase{{"latency_hbm_chase",
+                                                      "one dependent access to the arena, by working set",
+                                                      BenchmarkPlace::host, 50, latency_hbm_chase}};
+const RegisterBenchmark registered_gemm_fp32{
+    {"gemm_fp32", "the multiply-adds of square products in fp32 on one core", BenchmarkPlace::host, 14, gemm_fp32}};
+const RegisterBenchmark registered_kernel_normalization{{"kernel_normalization",
+                                                         "the host back end's normalization kernels, by size",
+                                                         BenchmarkPlace::host, 25, kernel_normalization}};
+const RegisterBenchmark registered_kernel_softmax{
+    {"kernel_softmax", "the host back end's softmax kernels, by size", BenchmarkPlace::host, 25, kernel_softmax}};
+const RegisterBenchmark registered_kernel_elementwise{{"kernel_elementwise",
+                                                       "the host back end's elementwise kernels, by size",
+                                                       BenchmarkPlace::host, 25, kernel_elementwise}};
+const RegisterBenchmark registered_kernel_reduction{
+    {"kernel_reduction", "the host back end's reduction kernels, by size", BenchmarkPlace::host, 25, kernel_reduction}};
+const RegisterBenchmark registered_kernel_optimizer{
+    {"kernel_optimizer", "the host back end's optimizer kernels, by size", BenchmarkPlace::host, 25, kernel_optimizer}};
 
 }  // namespace
 }  // namespace memwall

@@ -61,7 +61,7 @@ void memcpy_host_host(BenchmarkRun& run) {
   }
 }
 
-const RegisterBenchmark registered{
+const RegisterBenchmark registered_memcpy_host_host{
     {"memcpy_host_host", "copies in host memory, by size and threads; each byte is read once and written once",
      BenchmarkPlace::computer, 20, memcpy_host_host}};
 

@@ -5,7 +5,7 @@
 namespace memwall {
 namespace {
 
-void storage(BenchmarkRun& run, bool write) {
+void host_storage(BenchmarkRun& run, bool write) {
   const Bytes largest = std::min(largest_host_buffer(run), static_cast<Bytes>(run.settings().largest_file));
   HostDevice device(run, MiB(1), largest);
   Backend& backend = device.backend();
@@ -37,10 +37,12 @@ void storage(BenchmarkRun& run, bool write) {
   }
 }
 
-const RegisterBenchmark registered_read{{"storage_read", "reads the file into pinned memory at its stated rate",
-                                         BenchmarkPlace::host, 15, [](BenchmarkRun& run) { storage(run, false); }}};
-const RegisterBenchmark registered_write{{"storage_write", "writes pinned memory to the file at its stated rate",
-                                          BenchmarkPlace::host, 15, [](BenchmarkRun& run) { storage(run, true); }}};
+const RegisterBenchmark registered_host_storage_read{
+    {"storage_read", "reads the file into pinned memory at its stated rate", BenchmarkPlace::host, 15,
+     [](BenchmarkRun& run) { host_storage(run, false); }}};
+const RegisterBenchmark registered_host_storage_write{
+    {"storage_write", "writes pinned memory to the file at its stated rate", BenchmarkPlace::host, 15,
+     [](BenchmarkRun& run) { host_storage(run, true); }}};
 
 }  // namespace
 }  // namespace memwall

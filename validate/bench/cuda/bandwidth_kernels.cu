@@ -6,7 +6,7 @@
 namespace memwall {
 namespace {
 
-constexpr unsigned kThreads = 512;
+constexpr unsigned kThreadsBandwidthKernels = 512;
 constexpr unsigned kInFlight = 4;  // accesses per thread
 
 // Volatile: neither dropped nor moved out of the loop over passes. cg: not from the first-level cache.
@@ -50,7 +50,7 @@ __device__ void add_of_block(unsigned long long value, unsigned long long* sum) 
 
 // `count` is a power of two. The passes lie one behind the other in one loop, so that the threads are all
 // busy even where one pass has fewer elements than there are threads.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreadsBandwidthKernels)
     stream_read(const uint4* data, std::size_t count, unsigned passes, unsigned long long* sum) {
   const std::size_t total = count * passes, stride = thread_count(), mask = count - 1;
   unsigned long long value = 0;
@@ -66,14 +66,14 @@ __global__ void __launch_bounds__(kThreads)
   add_of_block(value, sum);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreadsBandwidthKernels)
     stream_write(uint4* data, std::size_t count, unsigned passes, std::uint32_t tag) {
   const std::size_t total = count * passes, stride = thread_count(), mask = count - 1;
 #pragma unroll 4
   for (std::size_t i = thread_number(); i < total; i += stride) store(data + (i & mask), written(i & mask, tag));
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreadsBandwidthKernels)
     stream_triad(uint4* to, const uint4* b, const uint4* c, std::size_t count, unsigned passes) {
   const std::size_t total = count * passes, stride = thread_count(), mask = count - 1;
   std::size_t i = thread_number();
@@ -112,7 +112,7 @@ __global__ void compare_triad(const float* to, const float* b, const float* c, s
 template <typename Kernel>
 unsigned blocks_of(Kernel kernel) {
   int per_multiprocessor = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, kThreads, 0),
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, kThreadsBandwidthKernels, 0),
         "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
   return multiprocessors() * static_cast<unsigned>(std::max(per_multiprocessor, 1));
 }
@@ -121,20 +121,20 @@ unsigned blocks_of(Kernel kernel) {
 
 void launch_stream_read(const void* data, std::size_t bytes, unsigned passes, unsigned long long* sum,
                         cudaStream_t stream) {
-  stream_read<<<blocks_of(stream_read), kThreads, 0, stream>>>(static_cast<const uint4*>(data), bytes / sizeof(uint4),
-                                                               passes, sum);
+  stream_read<<<blocks_of(stream_read), kThreadsBandwidthKernels, 0, stream>>>(static_cast<const uint4*>(data),
+                                                                               bytes / sizeof(uint4), passes, sum);
   check(cudaGetLastError(), "launch of the reading kernel");
 }
 
 void launch_stream_write(void* data, std::size_t bytes, unsigned passes, std::uint32_t tag, cudaStream_t stream) {
-  stream_write<<<blocks_of(stream_write), kThreads, 0, stream>>>(static_cast<uint4*>(data), bytes / sizeof(uint4),
-                                                                 passes, tag);
+  stream_write<<<blocks_of(stream_write), kThreadsBandwidthKernels, 0, stream>>>(static_cast<uint4*>(data),
+                                                                                 bytes / sizeof(uint4), passes, tag);
   check(cudaGetLastError(), "launch of the writing kernel");
 }
 
 void launch_stream_triad(float* to, const float* b, const float* c, std::size_t bytes, unsigned passes,
                          cudaStream_t stream) {
-  stream_triad<<<blocks_of(stream_triad), kThreads, 0, stream>>>(
+  stream_triad<<<blocks_of(stream_triad), kThreadsBandwidthKernels, 0, stream>>>(
       reinterpret_cast<uint4*>(to), reinterpret_cast<const uint4*>(b), reinterpret_cast<const uint4*>(c),
       bytes / sizeof(uint4), passes);
   check(cudaGetLastError(), "launch of the triad kernel");
@@ -142,23 +142,23 @@ void launch_stream_triad(float* to, const float* b, const float* c, std::size_t 
 
 std::uint64_t plain_sum(const void* data, std::size_t bytes) {
   const DeviceCounter sum;
-  sum_plainly<<<blocks_of(sum_plainly), kThreads>>>(static_cast<const std::uint32_t*>(data),
-                                                    bytes / sizeof(std::uint32_t), sum.get());
+  sum_plainly<<<blocks_of(sum_plainly), kThreadsBandwidthKernels>>>(static_cast<const std::uint32_t*>(data),
+                                                                    bytes / sizeof(std::uint32_t), sum.get());
   check(cudaGetLastError(), "launch of the kernel that adds plainly");
   return sum.value();
 }
 
 std::uint64_t wrong_after_write(const void* data, std::size_t bytes, std::uint32_t tag) {
   const DeviceCounter wrong;
-  compare_written<<<blocks_of(compare_written), kThreads>>>(static_cast<const uint4*>(data), bytes / sizeof(uint4), tag,
-                                                            wrong.get());
+  compare_written<<<blocks_of(compare_written), kThreadsBandwidthKernels>>>(static_cast<const uint4*>(data),
+                                                                            bytes / sizeof(uint4), tag, wrong.get());
   check(cudaGetLastError(), "launch of the kernel that compares what was written");
   return wrong.value();
 }
 
 std::uint64_t wrong_after_triad(const float* to, const float* b, const float* c, std::size_t bytes) {
   const DeviceCounter wrong;
-  compare_triad<<<blocks_of(compare_triad), kThreads>>>(to, b, c, bytes / sizeof(float), wrong.get());
+  compare_triad<<<blocks_of(compare_triad), kThreadsBandwidthKernels>>>(to, b, c, bytes / sizeof(float), wrong.get());
   check(cudaGetLastError(), "launch of the kernel that compares a triad");
   return wrong.value();
 }

@@ -200,21 +200,25 @@ void stream_gap_between_kernels(BenchmarkRun& run) {
   run.report(m);
 }
 
-const RegisterBenchmark launch{{"call_launch", "Host time of a kernel launch.", BenchmarkPlace::cuda, 12, call_launch}};
-const RegisterBenchmark latency{{"launch_latency",
-                                 "From the end of a launch call to the kernel's start on an idle stream.",
-                                 BenchmarkPlace::cuda, 12, launch_latency}};
-const RegisterBenchmark gap{{"stream_gap", "From the end of a kernel to the start of the next one, queued behind it.",
-                             BenchmarkPlace::cuda, 12, stream_gap_between_kernels}};
-const RegisterBenchmark copy{{"call_copy", "Host time of an asynchronous copy of 64 KiB of pinned memory.",
-                              BenchmarkPlace::cuda, 12, call_copy}};
-const RegisterBenchmark event{
+const RegisterBenchmark registered_call_launch{
+    {"call_launch", "Host time of a kernel launch.", BenchmarkPlace::cuda, 12, call_launch}};
+const RegisterBenchmark registered_launch_latency{
+    {"launch_latency", "From the end of a launch call to the kernel's start on an idle stream.", BenchmarkPlace::cuda,
+     12, launch_latency}};
+const RegisterBenchmark registered_stream_gap{
+    {"stream_gap", "From the end of a kernel to the start of the next one, queued behind it.", BenchmarkPlace::cuda, 12,
+     stream_gap_between_kernels}};
+const RegisterBenchmark registered_call_copy{{"call_copy",
+                                              "Host time of an asynchronous copy of 64 KiB of pinned memory.",
+                                              BenchmarkPlace::cuda, 12, call_copy}};
+const RegisterBenchmark registered_call_event{
     {"call_event", "Host time of an event record or wait.", BenchmarkPlace::cuda, 12, call_event}};
-const RegisterBenchmark allocator{{"call_allocator", "Host time of a hit in the caching allocator, allocation or free.",
-                                   BenchmarkPlace::cuda, 12, call_allocator}};
-const RegisterBenchmark synchronize_return{{"call_synchronize_return",
-                                            "From the end of the work to the return of cudaStreamSynchronize.",
-                                            BenchmarkPlace::cuda, 12, call_synchronize_return}};
+const RegisterBenchmark registered_call_allocator{{"call_allocator",
+                                                   "Host time of a hit in the caching allocator, allocation or free.",
+                                                   BenchmarkPlace::cuda, 12, call_allocator}};
+const RegisterBenchmark registered_call_synchronize_return{
+    {"call_synchronize_return", "From the end of the work to the return of cudaStreamSynchronize.",
+     BenchmarkPlace::cuda, 12, call_synchronize_return}};
 
 }  // namespace
 }  // namespace memwall

@@ -25,8 +25,9 @@ void context_bytes(BenchmarkRun& run) {
   run.report(m);
 }
 
-const RegisterBenchmark registered{{"context_bytes", "device memory taken by the driver and a context without buffers",
-                                    BenchmarkPlace::cuda, 1, context_bytes}};
+const RegisterBenchmark registered_context_bytes{{"context_bytes",
+                                                  "device memory taken by the driver and a context without buffers",
+                                                  BenchmarkPlace::cuda, 1, context_bytes}};
 
 }  // namespace
 }  // namespace memwall

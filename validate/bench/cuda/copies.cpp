@@ -99,19 +99,19 @@ void copy_hbm_hbm(BenchmarkRun& run) {
   measure_path(run, {from.data(), to.data(), cudaMemcpyDeviceToDevice, true}, largest);
 }
 
-const RegisterBenchmark registered_host_hbm_pinned{{"copy_host_hbm_pinned",
-                                                    "copies of page-locked host memory to the device, by size",
-                                                    BenchmarkPlace::cuda, 10, copy_host_hbm_pinned}};
-const RegisterBenchmark registered_hbm_host_pinned{{"copy_hbm_host_pinned",
-                                                    "copies of the device to page-locked host memory, by size",
-                                                    BenchmarkPlace::cuda, 10, copy_hbm_host_pinned}};
-const RegisterBenchmark registered_host_hbm_pageable{{"copy_host_hbm_pageable",
-                                                      "copies of ordinary host memory to the device, by size",
-                                                      BenchmarkPlace::cuda, 30, copy_host_hbm_pageable}};
-const RegisterBenchmark registered_hbm_host_pageable{{"copy_hbm_host_pageable",
-                                                      "copies of the device to ordinary host memory, by size",
-                                                      BenchmarkPlace::cuda, 30, copy_hbm_host_pageable}};
-const RegisterBenchmark registered_hbm_hbm{
+const RegisterBenchmark registered_copy_host_hbm_pinned{{"copy_host_hbm_pinned",
+                                                         "copies of page-locked host memory to the device, by size",
+                                                         BenchmarkPlace::cuda, 10, copy_host_hbm_pinned}};
+const RegisterBenchmark registered_copy_hbm_host_pinned{{"copy_hbm_host_pinned",
+                                                         "copies of the device to page-locked host memory, by size",
+                                                         BenchmarkPlace::cuda, 10, copy_hbm_host_pinned}};
+const RegisterBenchmark registered_copy_host_hbm_pageable{{"copy_host_hbm_pageable",
+                                                           "copies of ordinary host memory to the device, by size",
+                                                           BenchmarkPlace::cuda, 30, copy_host_hbm_pageable}};
+const RegisterBenchmark registered_copy_hbm_host_pageable{{"copy_hbm_host_pageable",
+                                                           "copies of the device to ordinary host memory, by size",
+                                                           BenchmarkPlace::cuda, 30, copy_hbm_host_pageable}};
+const RegisterBenchmark registered_copy_hbm_hbm{
     {"copy_hbm_hbm", "copies within the device, by size", BenchmarkPlace::cuda, 20, copy_hbm_hbm}};
 
 }  // namespace

@@ -30,7 +30,7 @@ void measure_size(BenchmarkRun& run, const ManagedBuffer& managed, const DeviceB
   run.report(m);
 }
 
-void measure(BenchmarkRun& run, bool to_device) {
+void measure_managed(BenchmarkRun& run, bool to_device) {
   require_device();
   require_managed_memory();
   // Twice this is far less than the device has free: nothing is evicted, wherever the driver puts it.
@@ -44,15 +44,15 @@ void measure(BenchmarkRun& run, bool to_device) {
   }
 }
 
-void copy_host_hbm_managed(BenchmarkRun& run) { measure(run, true); }
-void copy_hbm_host_managed(BenchmarkRun& run) { measure(run, false); }
+void copy_host_hbm_managed(BenchmarkRun& run) { measure_managed(run, true); }
+void copy_hbm_host_managed(BenchmarkRun& run) { measure_managed(run, false); }
 
-const RegisterBenchmark registered_host_hbm{{"copy_host_hbm_managed",
-                                             "copies of managed memory that lives on the host to the device, by size",
-                                             BenchmarkPlace::cuda, 70, copy_host_hbm_managed}};
-const RegisterBenchmark registered_hbm_host{{"copy_hbm_host_managed",
-                                             "copies of the device to managed memory that lives on the host, by size",
-                                             BenchmarkPlace::cuda, 70, copy_hbm_host_managed}};
+const RegisterBenchmark registered_copy_host_hbm_managed{
+    {"copy_host_hbm_managed", "copies of managed memory that lives on the host to the device, by size",
+     BenchmarkPlace::cuda, 70, copy_host_hbm_managed}};
+const RegisterBenchmark registered_copy_hbm_host_managed{
+    {"copy_hbm_host_managed", "copies of the device to managed memory that lives on the host, by size",
+     BenchmarkPlace::cuda, 70, copy_hbm_host_managed}};
 
 }  // namespace
 }  // namespace memwall

@@ -71,7 +71,7 @@ void measure_streams(BenchmarkRun& run, CudaTiming& timing, const StreamsOfCopie
   run.report(m);
 }
 
-void measure(BenchmarkRun& run, bool to_device) {
+void measure_streams(BenchmarkRun& run, bool to_device) {
   require_device();
   const std::size_t largest = largest_device_buffer(run, 1, std::size_t{256} << 20);
   const DeviceBuffer device(largest);
@@ -86,15 +86,15 @@ void measure(BenchmarkRun& run, bool to_device) {
     }
 }
 
-void copy_host_hbm_streams(BenchmarkRun& run) { measure(run, true); }
-void copy_hbm_host_streams(BenchmarkRun& run) { measure(run, false); }
+void copy_host_hbm_streams(BenchmarkRun& run) { measure_streams(run, true); }
+void copy_hbm_host_streams(BenchmarkRun& run) { measure_streams(run, false); }
 
-const RegisterBenchmark registered_host_hbm{{"copy_host_hbm_streams",
-                                             "copies to the device from 1, 2 and 4 streams: one engine or several",
-                                             BenchmarkPlace::cuda, 40, copy_host_hbm_streams}};
-const RegisterBenchmark registered_hbm_host{{"copy_hbm_host_streams",
-                                             "copies to the host from 1, 2 and 4 streams: one engine or several",
-                                             BenchmarkPlace::cuda, 40, copy_hbm_host_streams}};
+const RegisterBenchmark registered_copy_host_hbm_streams{
+    {"copy_host_hbm_streams", "copies to the device from 1, 2 and 4 streams: one engine or several",
+     BenchmarkPlace::cuda, 40, copy_host_hbm_streams}};
+const RegisterBenchmark registered_copy_hbm_host_streams{
+    {"copy_hbm_host_streams", "copies to the host from 1, 2 and 4 streams: one engine or several", BenchmarkPlace::cuda,
+     40, copy_hbm_host_streams}};
 
 }  // namespace
 }  // namespace memwall

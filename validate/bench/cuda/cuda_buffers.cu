@@ -8,12 +8,12 @@
 namespace memwall {
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kThreadsCudaBuffers = 256;
 constexpr unsigned kBlocks = 1024;  // grid-stride loops: enough for any device
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 
-__device__ std::size_t thread_number() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
-__device__ std::size_t thread_count() { return std::size_t{gridDim.x} * blockDim.x; }
+__device__ std::size_t thread_of_grid() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+__device__ std::size_t threads_of_grid() { return std::size_t{gridDim.x} * blockDim.x; }
 
 // The byte at `offset` of the pattern, for what is left after the last whole word.
 __host__ __device__ unsigned char pattern_byte(std::uint64_t tag, std::size_t offset) {
@@ -22,8 +22,8 @@ __host__ __device__ unsigned char pattern_byte(std::uint64_t tag, std::size_t of
 
 __global__ void write_pattern(std::uint64_t* words, std::size_t bytes, std::uint64_t tag) {
   const std::size_t count = bytes / kWord;
-  for (std::size_t i = thread_number(); i < count; i += thread_count()) words[i] = pattern_word(tag, i);
-  if (thread_number() != 0) return;
+  for (std::size_t i = thread_of_grid(); i < count; i += threads_of_grid()) words[i] = pattern_word(tag, i);
+  if (thread_of_grid() != 0) return;
   for (std::size_t at = count * kWord; at < bytes; ++at)
     reinterpret_cast<unsigned char*>(words)[at] = pattern_byte(tag, at);
 }
@@ -32,15 +32,15 @@ __global__ void compare_pattern(const std::uint64_t* words, std::size_t bytes, s
                                 unsigned long long* mismatches) {
   const std::size_t count = bytes / kWord;
   unsigned long long wrong = 0;
-  for (std::size_t i = thread_number(); i < count; i += thread_count()) wrong += words[i] != pattern_word(tag, i);
-  if (thread_number() == 0)
+  for (std::size_t i = thread_of_grid(); i < count; i += threads_of_grid()) wrong += words[i] != pattern_word(tag, i);
+  if (thread_of_grid() == 0)
     for (std::size_t at = count * kWord; at < bytes; ++at)
       wrong += reinterpret_cast<const unsigned char*>(words)[at] != pattern_byte(tag, at);
   if (wrong != 0) atomicAdd(mismatches, wrong);
 }
 
 __global__ void write_uniform(float* data, std::size_t count, std::uint64_t tag) {
-  for (std::size_t i = thread_number(); i < count; i += thread_count())
+  for (std::size_t i = thread_of_grid(); i < count; i += threads_of_grid())
     data[i] = static_cast<float>(pattern_word(tag, i) >> 40) * 0x1p-23f - 1.0f;
 }
 
@@ -75,7 +75,7 @@ PageableBuffer::PageableBuffer(std::size_t bytes)
 
 void CheckedRange::fill(std::uint64_t tag) const {
   if (!on_device) return write_pattern_on_host(data, bytes, tag);
-  write_pattern<<<kBlocks, kThreads>>>(static_cast<std::uint64_t*>(data), bytes, tag);
+  write_pattern<<<kBlocks, kThreadsCudaBuffers>>>(static_cast<std::uint64_t*>(data), bytes, tag);
   finish("the kernel that fills memory");
 }
 
@@ -91,7 +91,7 @@ void CheckedRange::poison() const {
 std::uint64_t CheckedRange::mismatches(std::uint64_t tag) const {
   if (!on_device) return compare_pattern_on_host(data, bytes, tag);
   const DeviceCounter wrong;
-  compare_pattern<<<kBlocks, kThreads>>>(static_cast<const std::uint64_t*>(data), bytes, tag, wrong.get());
+  compare_pattern<<<kBlocks, kThreadsCudaBuffers>>>(static_cast<const std::uint64_t*>(data), bytes, tag, wrong.get());
   finish("the kernel that compares memory");
   return wrong.value();
 }
@@ -101,7 +101,7 @@ void CheckedRange::verify(std::uint64_t tag, Measurement& m) const {
 }
 
 void fill_uniform(float* data, std::size_t count, std::uint64_t tag) {
-  write_uniform<<<kBlocks, kThreads>>>(data, count, tag);
+  write_uniform<<<kBlocks, kThreadsCudaBuffers>>>(data, count, tag);
   finish("the kernel that fills memory with numbers");
 }
 

@@ -12,8 +12,8 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kSmallest = std::size_t{4} << 10;
-constexpr std::size_t kLargest = std::size_t{1} << 30;
+constexpr std::size_t kSmallestDeviceAllocation = std::size_t{4} << 10;
+constexpr std::size_t kLargestDeviceAllocation = std::size_t{1} << 30;
 
 // Powers of four, and the sizes of PyTorch's segments: 2 MiB and 20 MiB.
 std::vector<std::size_t> allocation_sizes(std::size_t largest) {
@@ -35,7 +35,7 @@ void measure_sizes(BenchmarkRun& run, const std::vector<std::size_t>& sizes,
 
 void measure_malloc(BenchmarkRun& run, bool of_free) {
   require_device();
-  measure_sizes(run, allocation_sizes(largest_device_buffer(run, 1, kLargest)), [&](std::size_t bytes) {
+  measure_sizes(run, allocation_sizes(largest_device_buffer(run, 1, kLargestDeviceAllocation)), [&](std::size_t bytes) {
     void* data = nullptr;
     const double allocation = host_seconds([&] { check(cudaMalloc(&data, bytes), "cudaMalloc"); });
     const double release = host_seconds([&] { check(cudaFree(data), "cudaFree"); });
@@ -74,7 +74,7 @@ void device_malloc_async(BenchmarkRun& run) {
   if (supported == 0) throw NotApplicable("needs memory pools; this device or driver has none.");
   const RetainingPool pool;
   const CudaStream stream;
-  measure_sizes(run, allocation_sizes(largest_device_buffer(run, 2, kLargest)), [&](std::size_t bytes) {
+  measure_sizes(run, allocation_sizes(largest_device_buffer(run, 2, kLargestDeviceAllocation)), [&](std::size_t bytes) {
     void* data = nullptr;
     const double seconds = host_seconds([&] { check(cudaMallocAsync(&data, bytes, stream.get()), "cudaMallocAsync"); });
     check(cudaFreeAsync(data, stream.get()), "cudaFreeAsync");
@@ -85,13 +85,14 @@ void device_malloc_async(BenchmarkRun& run) {
 
 void host_alloc_pinned(BenchmarkRun& run) {
   require_device();
-  measure_sizes(run, allocation_sizes(std::min(run.settings().largest_buffer, kLargest)), [&](std::size_t bytes) {
-    void* data = nullptr;
-    const double seconds =
-        host_seconds([&] { check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault), "cudaHostAlloc"); });
-    check(cudaFreeHost(data), "cudaFreeHost");
-    return seconds;
-  });
+  measure_sizes(run, allocation_sizes(std::min(run.settings().largest_buffer, kLargestDeviceAllocation)),
+                [&](std::size_t bytes) {
+                  void* data = nullptr;
+                  const double seconds =
+                      host_seconds([&] { check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault), "cudaHostAlloc"); });
+                  check(cudaFreeHost(data), "cudaFreeHost");
+                  return seconds;
+                });
 }
 
 void check_driver(CUresult result, const char* call) {
@@ -178,7 +179,7 @@ void virtual_memory_map(BenchmarkRun& run) {
   check_driver(calls.attribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0),
                "cuDeviceGetAttribute");
   if (supported == 0) throw NotApplicable("needs virtual memory management; this device or driver has none.");
-  const std::size_t largest = largest_device_buffer(run, 1, kLargest);
+  const std::size_t largest = largest_device_buffer(run, 1, kLargestDeviceAllocation);
   MappedRange range(calls, largest);
   for (const std::size_t bytes : allocation_sizes(largest)) {
     if (run.out_of_time()) return;
@@ -198,18 +199,18 @@ void virtual_memory_map(BenchmarkRun& run) {
   }
 }
 
-const RegisterBenchmark registered_malloc{
+const RegisterBenchmark registered_device_malloc{
     {"device_malloc", "the call cudaMalloc, by size", BenchmarkPlace::cuda, 35, device_malloc}};
-const RegisterBenchmark registered_free{
+const RegisterBenchmark registered_device_free{
     {"device_free", "the call cudaFree on an idle device, by size", BenchmarkPlace::cuda, 35, device_free}};
-const RegisterBenchmark registered_malloc_async{{"device_malloc_async",
-                                                 "the call cudaMallocAsync from a pool that keeps memory, by size",
-                                                 BenchmarkPlace::cuda, 60, device_malloc_async}};
-const RegisterBenchmark registered_host_alloc{
+const RegisterBenchmark registered_device_malloc_async{
+    {"device_malloc_async", "the call cudaMallocAsync from a pool that keeps memory, by size", BenchmarkPlace::cuda, 60,
+     device_malloc_async}};
+const RegisterBenchmark registered_host_alloc_pinned{
     {"host_alloc_pinned", "the call cudaHostAlloc, by size", BenchmarkPlace::cuda, 60, host_alloc_pinned}};
-const RegisterBenchmark registered_map{{"virtual_memory_map",
-                                        "physical memory created, mapped and made accessible, by size",
-                                        BenchmarkPlace::cuda, 60, virtual_memory_map}};
+const RegisterBenchmark registered_virtual_memory_map{{"virtual_memory_map",
+                                                       "physical memory created, mapped and made accessible, by size",
+                                                       BenchmarkPlace::cuda, 60, virtual_memory_map}};
 
 }  // namespace
 }  // namespace memwall

@@ -72,9 +72,9 @@ void copy_both_pinned(BenchmarkRun& run) {
   }
 }
 
-const RegisterBenchmark registered{{"copy_both_pinned",
-                                    "copies in one direction while the other direction is busy throughout",
-                                    BenchmarkPlace::cuda, 12, copy_both_pinned}};
+const RegisterBenchmark registered_copy_both_pinned{
+    {"copy_both_pinned", "copies in one direction while the other direction is busy throughout", BenchmarkPlace::cuda,
+     12, copy_both_pinned}};
 
 }  // namespace
 }  // namespace memwall

@@ -148,19 +148,21 @@ void gemm_tf32(BenchmarkRun& run) { gemm(run, DataType::tf32); }
 void gemm_fp32(BenchmarkRun& run) { gemm(run, DataType::fp32); }
 void gemm_fp8(BenchmarkRun& run) { gemm(run, DataType::fp8); }
 
-const RegisterBenchmark bf16{
+const RegisterBenchmark registered_gemm_bf16{
     {"gemm_bf16", "Matrix products of bf16 by cuBLASLt: squares and transformer layers; peak rate and efficiency.",
      BenchmarkPlace::cuda, 10, gemm_bf16}};
-const RegisterBenchmark tf32{{"gemm_tf32",
-                              "Matrix products of fp32 data in tf32 arithmetic by cuBLASLt: peak rate and efficiency.",
-                              BenchmarkPlace::cuda, 30, gemm_tf32}};
-const RegisterBenchmark fp16{{"gemm_fp16", "Matrix products of fp16 by cuBLASLt: peak rate and efficiency.",
-                              BenchmarkPlace::cuda, 31, gemm_fp16}};
-const RegisterBenchmark fp32{{"gemm_fp32",
-                              "Matrix products of fp32 without tf32 by cuBLASLt: peak rate and efficiency.",
-                              BenchmarkPlace::cuda, 32, gemm_fp32}};
-const RegisterBenchmark fp8{{"gemm_fp8", "Matrix products of fp8 (e4m3) by cuBLASLt: peak rate and efficiency.",
-                             BenchmarkPlace::cuda, 33, gemm_fp8}};
+const RegisterBenchmark registered_gemm_tf32{
+    {"gemm_tf32", "Matrix products of fp32 data in tf32 arithmetic by cuBLASLt: peak rate and efficiency.",
+     BenchmarkPlace::cuda, 30, gemm_tf32}};
+const RegisterBenchmark registered_gemm_fp16{{"gemm_fp16",
+                                              "Matrix products of fp16 by cuBLASLt: peak rate and efficiency.",
+                                              BenchmarkPlace::cuda, 31, gemm_fp16}};
+const RegisterBenchmark registered_gemm_fp32{
+    {"gemm_fp32", "Matrix products of fp32 without tf32 by cuBLASLt: peak rate and efficiency.", BenchmarkPlace::cuda,
+     32, gemm_fp32}};
+const RegisterBenchmark registered_gemm_fp8{{"gemm_fp8",
+                                             "Matrix products of fp8 (e4m3) by cuBLASLt: peak rate and efficiency.",
+                                             BenchmarkPlace::cuda, 33, gemm_fp8}};
 
 }  // namespace
 }  // namespace memwall

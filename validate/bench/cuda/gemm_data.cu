@@ -10,7 +10,7 @@
 namespace memwall {
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kThreadsGemmData = 256;
 
 template <class T>
 __global__ void fill_random(T* data, std::int64_t count, std::uint64_t seed) {
@@ -34,14 +34,14 @@ __device__ std::int64_t sampled(unsigned sample, std::int64_t size, std::uint64_
 template <class In, class Out>
 __global__ void check_samples(MatmulShape shape, const In* a, const In* b, const Out* d, GemmTolerance tolerance,
                               DeviceTally* tally) {
-  __shared__ double partial[kThreads];
+  __shared__ double partial[kThreadsGemmData];
   const std::int64_t row = sampled(blockIdx.x, shape.m, 2), column = sampled(blockIdx.x, shape.n, 3);
   double sum = 0;
-  for (std::int64_t i = threadIdx.x; i < shape.k; i += kThreads)
+  for (std::int64_t i = threadIdx.x; i < shape.k; i += kThreadsGemmData)
     sum += widen(a[row * shape.k + i]) * widen(b[column * shape.k + i]);
   partial[threadIdx.x] = sum;
   __syncthreads();
-  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+  for (unsigned half = kThreadsGemmData / 2; half > 0; half /= 2) {
     if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
     __syncthreads();
   }
@@ -54,17 +54,17 @@ __global__ void check_samples(MatmulShape shape, const In* a, const In* b, const
 
 template <class T>
 void fill(void* data, std::int64_t count, std::uint64_t seed, cudaStream_t stream) {
-  const std::int64_t blocks = (count + kThreads - 1) / kThreads;
-  fill_random<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), kThreads, 0, stream>>>(static_cast<T*>(data),
-                                                                                               count, seed);
+  const std::int64_t blocks = (count + kThreadsGemmData - 1) / kThreadsGemmData;
+  fill_random<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), kThreadsGemmData, 0, stream>>>(
+      static_cast<T*>(data), count, seed);
   check(cudaGetLastError(), "launch of the kernel that fills inputs");
 }
 
 template <class In, class Out>
 void compare(const MatmulShape& shape, const void* a, const void* b, const void* d, GemmTolerance tolerance,
              DeviceTally* tally, cudaStream_t stream) {
-  check_samples<<<kGemmSamples, kThreads, 0, stream>>>(shape, static_cast<const In*>(a), static_cast<const In*>(b),
-                                                       static_cast<const Out*>(d), tolerance, tally);
+  check_samples<<<kGemmSamples, kThreadsGemmData, 0, stream>>>(
+      shape, static_cast<const In*>(a), static_cast<const In*>(b), static_cast<const Out*>(d), tolerance, tally);
   check(cudaGetLastError(), "launch of the kernel that checks a product");
 }
 

@@ -98,10 +98,12 @@ void graph_gap(BenchmarkRun& run) {
   }
 }
 
-const RegisterBenchmark launch{{"graph_launch", "Host time of launching a CUDA graph, by its number of nodes.",
-                                BenchmarkPlace::cuda, 61, graph_launch}};
-const RegisterBenchmark gap{{"graph_gap", "From the end of a node of a CUDA graph to the start of the next.",
-                             BenchmarkPlace::cuda, 61, graph_gap}};
+const RegisterBenchmark registered_graph_launch{{"graph_launch",
+                                                 "Host time of launching a CUDA graph, by its number of nodes.",
+                                                 BenchmarkPlace::cuda, 61, graph_launch}};
+const RegisterBenchmark registered_graph_gap{{"graph_gap",
+                                              "From the end of a node of a CUDA graph to the start of the next.",
+                                              BenchmarkPlace::cuda, 61, graph_gap}};
 
 }  // namespace
 }  // namespace memwall

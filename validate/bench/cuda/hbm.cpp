@@ -8,8 +8,8 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kSmallest = std::size_t{256} << 10;
-constexpr std::size_t kLargest = std::size_t{8} << 30;
+constexpr std::size_t kSmallestHbm = std::size_t{256} << 10;
+constexpr std::size_t kLargestHbm = std::size_t{8} << 30;
 constexpr double kLaunchSeconds = 1e-3;  // of one launch: long beside what launching costs
 
 // So many passes that a launch takes about kLaunchSeconds.
@@ -38,13 +38,13 @@ Measurement row_of(const BenchmarkRun& run, std::size_t working_set) {
 
 void hbm_read(BenchmarkRun& run) {
   require_device();
-  const std::size_t largest = largest_device_buffer(run, 1, kLargest);
+  const std::size_t largest = largest_device_buffer(run, 1, kLargestHbm);
   const DeviceBuffer data(largest);
   CheckedRange{data.data(), largest, true}.fill(run.settings().seed);
   const CudaStream stream;
   const DeviceCounter sum;
   CudaTiming timing;
-  for (const std::size_t bytes : sizes_between(kSmallest, largest, 2)) {
+  for (const std::size_t bytes : sizes_between(kSmallestHbm, largest, 2)) {
     if (run.out_of_time()) return;
     Measurement m = row_of(run, bytes);
     const auto launch = [&](unsigned passes) {
@@ -65,12 +65,12 @@ void hbm_read(BenchmarkRun& run) {
 
 void hbm_write(BenchmarkRun& run) {
   require_device();
-  const std::size_t largest = largest_device_buffer(run, 1, kLargest);
+  const std::size_t largest = largest_device_buffer(run, 1, kLargestHbm);
   const DeviceBuffer data(largest);
   const CudaStream stream;
   CudaTiming timing;
   const auto tag = static_cast<std::uint32_t>(run.settings().seed * 0x9e3779b1u);
-  for (const std::size_t bytes : sizes_between(kSmallest, largest, 2)) {
+  for (const std::size_t bytes : sizes_between(kSmallestHbm, largest, 2)) {
     if (run.out_of_time()) return;
     Measurement m = row_of(run, bytes);
     const auto launch = [&](unsigned passes) { launch_stream_write(data.data(), bytes, passes, tag, stream.get()); };
@@ -85,13 +85,13 @@ void hbm_write(BenchmarkRun& run) {
 // The working set is that of all three arrays: three times a power of two.
 void hbm_triad(BenchmarkRun& run) {
   require_device();
-  const std::size_t largest = largest_device_buffer(run, 3, kLargest / 4);
+  const std::size_t largest = largest_device_buffer(run, 3, kLargestHbm / 4);
   const DeviceBuffer to(largest), b(largest), c(largest);
   fill_uniform(b.as<float>(), largest / sizeof(float), run.settings().seed);
   fill_uniform(c.as<float>(), largest / sizeof(float), run.settings().seed + 1);
   const CudaStream stream;
   CudaTiming timing;
-  for (const std::size_t bytes : sizes_between(kSmallest / 4, largest, 2)) {
+  for (const std::size_t bytes : sizes_between(kSmallestHbm / 4, largest, 2)) {
     if (run.out_of_time()) return;
     Measurement m = row_of(run, 3 * bytes);
     const auto launch = [&](unsigned passes) {
@@ -106,11 +106,11 @@ void hbm_triad(BenchmarkRun& run) {
   }
 }
 
-const RegisterBenchmark registered_read{
+const RegisterBenchmark registered_hbm_read{
     {"hbm_read", "reading device memory, by working set: cache and HBM bandwidth", BenchmarkPlace::cuda, 11, hbm_read}};
-const RegisterBenchmark registered_write{
+const RegisterBenchmark registered_hbm_write{
     {"hbm_write", "writing device memory, by working set", BenchmarkPlace::cuda, 14, hbm_write}};
-const RegisterBenchmark registered_triad{
+const RegisterBenchmark registered_hbm_triad{
     {"hbm_triad", "a = b + s * c in device memory, by working set of all three", BenchmarkPlace::cuda, 13, hbm_triad}};
 
 }  // namespace

@@ -11,10 +11,10 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kSmallest = std::size_t{1} << 20;
-constexpr std::size_t kLargest = std::size_t{256} << 20;
+constexpr std::size_t kSmallestInterference = std::size_t{1} << 20;
+constexpr std::size_t kLargestInterference = std::size_t{256} << 20;
 constexpr double kKernelSeconds = 1e-3;
-constexpr unsigned kThreads = 256;
+constexpr unsigned kThreadsInterference = 256;
 
 // The logistic map: numbers in (0, 1) that never settle, as constants would draw less power than data do. No
 // contraction, so that host and device agree to the bit.
@@ -89,7 +89,8 @@ class MemoryKernel final : public BusyKernel {
 class ArithmeticKernel final : public BusyKernel {
  public:
   explicit ArithmeticKernel(CudaTiming& timing)
-      : blocks_(multiprocessors() * 8), results_(std::size_t{blocks_} * kThreads * kChains * sizeof(float)) {
+      : blocks_(multiprocessors() * 8),
+        results_(std::size_t{blocks_} * kThreadsInterference * kChains * sizeof(float)) {
     const CudaStream stream;
     launch(stream.get());
     stream.synchronize();
@@ -97,16 +98,16 @@ class ArithmeticKernel final : public BusyKernel {
     steps_ = operations_for(seconds / steps_, kKernelSeconds, 1u << 24);
   }
   void launch(cudaStream_t stream) override {
-    iterate<<<blocks_, kThreads, 0, stream>>>(results_.as<float>(), steps_);
+    iterate<<<blocks_, kThreadsInterference, 0, stream>>>(results_.as<float>(), steps_);
     check(cudaGetLastError(), "launch of the arithmetic kernel");
   }
   double bytes() const override { return 0; }
-  double flops() const override { return kFlopsPerNumber * kChains * steps_ * blocks_ * kThreads; }
+  double flops() const override { return kFlopsPerNumber * kChains * steps_ * blocks_ * kThreadsInterference; }
   // A few threads of the first and of the last block, computed again by the CPU.
   void verify(Measurement& m) override {
     std::vector<float> results(results_.bytes() / sizeof(float));
     check(cudaMemcpy(results.data(), results_.data(), results_.bytes(), cudaMemcpyDeviceToHost), "cudaMemcpy");
-    const unsigned threads = blocks_ * kThreads;
+    const unsigned threads = blocks_ * kThreadsInterference;
     std::uint64_t wrong = 0, compared = 0;
     for (const unsigned first : {0u, threads - kCompared})
       for (unsigned thread = first; thread < first + kCompared; ++thread)
@@ -176,12 +177,12 @@ void measure_size(BenchmarkRun& run, Contention& contention, BusyKernel& kernel,
 }
 
 void measure(BenchmarkRun& run, BusyKernel& kernel) {
-  const std::size_t largest = largest_device_buffer(run, 2, kLargest);
+  const std::size_t largest = largest_device_buffer(run, 2, kLargestInterference);
   const DeviceBuffer device(largest);
   const PinnedBuffer host(largest);
   CheckedRange{host.data(), largest, false}.fill(run.settings().seed);
   Contention contention;
-  for (const std::size_t bytes : sizes_between(kSmallest, largest, 16)) {
+  for (const std::size_t bytes : sizes_between(kSmallestInterference, largest, 16)) {
     if (run.out_of_time()) return;
     measure_size(run, contention, kernel, {device, host, bytes});
   }
@@ -201,12 +202,12 @@ void interference_copy_sm_kernel(BenchmarkRun& run) {
   measure(run, kernel);
 }
 
-const RegisterBenchmark registered_hbm{{"interference_copy_hbm_kernel",
-                                        "a copy to the device beside a kernel that device memory bounds",
-                                        BenchmarkPlace::cuda, 45, interference_copy_hbm_kernel}};
-const RegisterBenchmark registered_sm{{"interference_copy_sm_kernel",
-                                       "a copy to the device beside a kernel that arithmetic bounds",
-                                       BenchmarkPlace::cuda, 45, interference_copy_sm_kernel}};
+const RegisterBenchmark registered_interference_copy_hbm_kernel{
+    {"interference_copy_hbm_kernel", "a copy to the device beside a kernel that device memory bounds",
+     BenchmarkPlace::cuda, 45, interference_copy_hbm_kernel}};
+const RegisterBenchmark registered_interference_copy_sm_kernel{
+    {"interference_copy_sm_kernel", "a copy to the device beside a kernel that arithmetic bounds", BenchmarkPlace::cuda,
+     45, interference_copy_sm_kernel}};
 
 }  // namespace
 }  // namespace memwall

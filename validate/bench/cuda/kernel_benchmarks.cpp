@@ -60,19 +60,20 @@ void kernel_elementwise(BenchmarkRun& run) { measure(run, StreamingKernel::eleme
 void kernel_reduction(BenchmarkRun& run) { measure(run, StreamingKernel::reduction); }
 void kernel_optimizer(BenchmarkRun& run) { measure(run, StreamingKernel::optimizer); }
 
-const RegisterBenchmark elementwise{
+const RegisterBenchmark registered_kernel_elementwise{
     {"kernel_elementwise", "GELU of bf16: share of memory bandwidth of elementwise kernels, and their least time.",
      BenchmarkPlace::cuda, 20, kernel_elementwise}};
-const RegisterBenchmark normalization{{"kernel_normalization",
-                                       "Layer norm of bf16 rows: share of memory bandwidth of normalization kernels.",
-                                       BenchmarkPlace::cuda, 21, kernel_normalization}};
-const RegisterBenchmark softmax{
+const RegisterBenchmark registered_kernel_normalization{
+    {"kernel_normalization", "Layer norm of bf16 rows: share of memory bandwidth of normalization kernels.",
+     BenchmarkPlace::cuda, 21, kernel_normalization}};
+const RegisterBenchmark registered_kernel_softmax{
     {"kernel_softmax", "Softmax of bf16 rows: share of memory bandwidth.", BenchmarkPlace::cuda, 22, kernel_softmax}};
-const RegisterBenchmark reduction{{"kernel_reduction", "Sums of bf16 rows: share of memory bandwidth of reductions.",
-                                   BenchmarkPlace::cuda, 23, kernel_reduction}};
-const RegisterBenchmark optimizer{{"kernel_optimizer",
-                                   "Fused Adam in fp32: share of memory bandwidth of the optimizer on the device.",
-                                   BenchmarkPlace::cuda, 24, kernel_optimizer}};
+const RegisterBenchmark registered_kernel_reduction{{"kernel_reduction",
+                                                     "Sums of bf16 rows: share of memory bandwidth of reductions.",
+                                                     BenchmarkPlace::cuda, 23, kernel_reduction}};
+const RegisterBenchmark registered_kernel_optimizer{
+    {"kernel_optimizer", "Fused Adam in fp32: share of memory bandwidth of the optimizer on the device.",
+     BenchmarkPlace::cuda, 24, kernel_optimizer}};
 
 }  // namespace
 }  // namespace memwall

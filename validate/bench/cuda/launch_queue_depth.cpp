@@ -116,9 +116,9 @@ void launch_queue_depth(BenchmarkRun& run) {
   run.report(m);
 }
 
-const RegisterBenchmark registered{{"launch_queue_depth",
-                                    "How many launches a stream takes before the call waits for the device.",
-                                    BenchmarkPlace::cuda, 60, launch_queue_depth}};
+const RegisterBenchmark registered_launch_queue_depth{
+    {"launch_queue_depth", "How many launches a stream takes before the call waits for the device.",
+     BenchmarkPlace::cuda, 60, launch_queue_depth}};
 
 }  // namespace
 }  // namespace memwall

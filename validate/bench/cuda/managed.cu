@@ -15,8 +15,8 @@ namespace memwall {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kSmallest = std::size_t{2} << 20;
-constexpr std::size_t kLargest = std::size_t{1} << 30;
+constexpr std::size_t kSmallestManaged = std::size_t{2} << 20;
+constexpr std::size_t kLargestManaged = std::size_t{1} << 30;
 
 // The first word of every page becomes 1, or (`add`) 1 more than it was.
 __global__ void touch(unsigned* words, std::size_t pages, bool add) {
@@ -81,15 +81,16 @@ void measure_first_touch(BenchmarkRun& run, std::size_t bytes, bool on_host) {
 }
 
 std::size_t largest_range(const BenchmarkRun& run) {
-  const std::size_t largest = largest_device_buffer(run, 4, kLargest);
-  if (largest < kSmallest) throw NotApplicable("needs buffers of 2 MiB, may have " + std::to_string(largest) + " B.");
+  const std::size_t largest = largest_device_buffer(run, 4, kLargestManaged);
+  if (largest < kSmallestManaged)
+    throw NotApplicable("needs buffers of 2 MiB, may have " + std::to_string(largest) + " B.");
   return largest;
 }
 
 void managed_first_touch(BenchmarkRun& run) {
   require_device();
   require_managed_memory();
-  for (const std::size_t bytes : sizes_between(kSmallest, largest_range(run), 8))
+  for (const std::size_t bytes : sizes_between(kSmallestManaged, largest_range(run), 8))
     for (const bool on_host : {false, true}) {
       if (run.out_of_time()) return;
       measure_first_touch(run, bytes, on_host);
@@ -103,7 +104,7 @@ void managed_prefetch(BenchmarkRun& run) {
   const ManagedBuffer managed(largest);
   CheckedRange{managed.data(), largest, false}.fill(run.settings().seed);
   const CudaStream stream;
-  for (const std::size_t bytes : sizes_between(kSmallest, largest, 8)) {
+  for (const std::size_t bytes : sizes_between(kSmallestManaged, largest, 8)) {
     if (run.out_of_time()) return;
     Measurement m = run.row({{"bytes", std::to_string(bytes)}});
     m.bytes = static_cast<double>(bytes);
@@ -123,7 +124,8 @@ void managed_prefetch(BenchmarkRun& run) {
 // A range of `share` times `room`, touched again and again, where `room` is all that the device has left.
 void measure_share(BenchmarkRun& run, std::size_t room, double share) {
   const CudaStream stream;
-  const ManagedBuffer range(static_cast<std::size_t>(static_cast<double>(room) * share) / kSmallest * kSmallest);
+  const ManagedBuffer range(static_cast<std::size_t>(static_cast<double>(room) * share) / kSmallestManaged *
+                            kSmallestManaged);
   fill_zero_on_host(range);
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%g", share);
@@ -157,14 +159,15 @@ void managed_oversubscribed(BenchmarkRun& run) {
   }
 }
 
-const RegisterBenchmark registered_first_touch{{"managed_first_touch",
-                                                "page faults of the device on managed memory, every page once",
-                                                BenchmarkPlace::cuda, 71, managed_first_touch}};
-const RegisterBenchmark registered_prefetch{{"managed_prefetch", "managed memory moved from host to device, by size",
-                                             BenchmarkPlace::cuda, 71, managed_prefetch}};
-const RegisterBenchmark registered_oversubscribed{{"managed_oversubscribed",
-                                                   "touching more managed memory than the device has left",
-                                                   BenchmarkPlace::cuda, 95, managed_oversubscribed}};
+const RegisterBenchmark registered_managed_first_touch{{"managed_first_touch",
+                                                        "page faults of the device on managed memory, every page once",
+                                                        BenchmarkPlace::cuda, 71, managed_first_touch}};
+const RegisterBenchmark registered_managed_prefetch{{"managed_prefetch",
+                                                     "managed memory moved from host to device, by size",
+                                                     BenchmarkPlace::cuda, 71, managed_prefetch}};
+const RegisterBenchmark registered_managed_oversubscribed{{"managed_oversubscribed",
+                                                           "touching more managed memory than the device has left",
+                                                           BenchmarkPlace::cuda, 95, managed_oversubscribed}};
 
 }  // namespace
 }  // namespace memwall

@@ -17,7 +17,7 @@ namespace memwall {
 namespace {
 
 constexpr unsigned kMostCollectives = 20;  // queued behind held streams; NCCL's own queue is not long
-constexpr std::size_t kSmallest = std::size_t{32} << 10, kLargest = std::size_t{1} << 30;
+constexpr std::size_t kSmallestNcclBenchmarks = std::size_t{32} << 10, kLargest = std::size_t{1} << 30;
 
 // Everything that one rank owns, on its device.
 struct RankResources {
@@ -48,7 +48,7 @@ class NcclBenchmark {
   }
 
   void measure() {
-    std::vector<std::size_t> sizes = sizes_between(kSmallest, largest_, 4);
+    std::vector<std::size_t> sizes = sizes_between(kSmallestNcclBenchmarks, largest_, 4);
     if (sizes.back() != largest_) sizes.push_back(largest_);
     for (const std::size_t bytes : sizes) {
       if (run_.out_of_time()) return;
@@ -165,15 +165,15 @@ void nccl_all_gather(BenchmarkRun& run) { measure(run, NcclCollective::all_gathe
 void nccl_reduce_scatter(BenchmarkRun& run) { measure(run, NcclCollective::reduce_scatter); }
 void nccl_all_reduce(BenchmarkRun& run) { measure(run, NcclCollective::all_reduce); }
 
-const RegisterBenchmark all_gather{{"nccl_all_gather",
-                                    "NCCL all-gather of all GPUs by bytes: bus bandwidth and latency of the fabric.",
-                                    BenchmarkPlace::cuda, 15, nccl_all_gather}};
-const RegisterBenchmark reduce_scatter{
+const RegisterBenchmark registered_nccl_all_gather{
+    {"nccl_all_gather", "NCCL all-gather of all GPUs by bytes: bus bandwidth and latency of the fabric.",
+     BenchmarkPlace::cuda, 15, nccl_all_gather}};
+const RegisterBenchmark registered_nccl_reduce_scatter{
     {"nccl_reduce_scatter", "NCCL reduce-scatter of all GPUs by bytes: bus bandwidth and latency of the fabric.",
      BenchmarkPlace::cuda, 15, nccl_reduce_scatter}};
-const RegisterBenchmark all_reduce{{"nccl_all_reduce",
-                                    "NCCL all-reduce of all GPUs by bytes: bus bandwidth and latency of the fabric.",
-                                    BenchmarkPlace::cuda, 16, nccl_all_reduce}};
+const RegisterBenchmark registered_nccl_all_reduce{
+    {"nccl_all_reduce", "NCCL all-reduce of all GPUs by bytes: bus bandwidth and latency of the fabric.",
+     BenchmarkPlace::cuda, 16, nccl_all_reduce}};
 
 }  // namespace
 }  // namespace memwall

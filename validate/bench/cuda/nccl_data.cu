@@ -5,7 +5,7 @@
 namespace memwall {
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kThreadsNcclData = 256;
 constexpr std::size_t kMostBlocks = 65536;
 
 // Number `index` of the whole buffer as `rank` has it: 0 to 7.
@@ -35,7 +35,8 @@ __global__ void compare(NcclCollective collective, const float* receive, std::si
 }
 
 unsigned blocks_for(std::size_t count) {
-  return static_cast<unsigned>(std::clamp<std::size_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks));
+  return static_cast<unsigned>(
+      std::clamp<std::size_t>((count + kThreadsNcclData - 1) / kThreadsNcclData, 1, kMostBlocks));
 }
 
 }  // namespace
@@ -46,8 +47,8 @@ void fill_nccl(NcclCollective collective, float* send, float* receive, std::size
   const bool gathers = collective == NcclCollective::all_gather,
              scatters = collective == NcclCollective::reduce_scatter;
   const std::size_t sent = gathers ? share : elements, received = scatters ? share : elements;
-  fill<<<blocks_for(sent), kThreads, 0, stream>>>(send, sent, gathers ? share * static_cast<std::size_t>(rank) : 0,
-                                                  rank);
+  fill<<<blocks_for(sent), kThreadsNcclData, 0, stream>>>(send, sent,
+                                                          gathers ? share * static_cast<std::size_t>(rank) : 0, rank);
   check(cudaGetLastError(), "launch of the kernel that fills what a rank sends");
   check(cudaMemsetAsync(receive, 0xff, received * sizeof(float), stream), "cudaMemsetAsync");
 }
@@ -57,7 +58,7 @@ void check_nccl(NcclCollective collective, const float* receive, std::size_t ele
   const std::size_t share = elements / static_cast<std::size_t>(ranks);
   const bool scatters = collective == NcclCollective::reduce_scatter;
   const std::size_t received = scatters ? share : elements;
-  compare<<<blocks_for(received), kThreads, 0, stream>>>(
+  compare<<<blocks_for(received), kThreadsNcclData, 0, stream>>>(
       collective, receive, received, scatters ? share * static_cast<std::size_t>(rank) : 0, share, ranks, tally);
   check(cudaGetLastError(), "launch of the kernel that checks what a rank received");
 }

@@ -85,7 +85,7 @@ void copy_hbm_peer(BenchmarkRun& run) {
   }
 }
 
-const RegisterBenchmark registered{
+const RegisterBenchmark registered_copy_hbm_peer{
     {"copy_hbm_peer", "copies from one GPU's memory to another's, by size", BenchmarkPlace::cuda, 15, copy_hbm_peer}};
 
 }  // namespace

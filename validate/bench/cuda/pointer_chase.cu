@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kElement = 128;  // bytes: a cache line each
 constexpr std::size_t kWordsPerElement = kElement / sizeof(std::uint32_t);
-constexpr std::size_t kSmallest = std::size_t{256} << 10;
-constexpr std::size_t kLargest = std::size_t{8} << 30;
+constexpr std::size_t kSmallestPointerChase = std::size_t{256} << 10;
+constexpr std::size_t kLargestPointerChase = std::size_t{8} << 30;
 constexpr unsigned kSteps = 20'000;  // per sample
 
 // A random cycle through all of `count` elements (S. Sattolo, "An algorithm to generate a random cyclic
@@ -75,18 +75,19 @@ void measure_working_set(BenchmarkRun& run, CudaTiming& timing, const CudaStream
 
 void latency_hbm_chase(BenchmarkRun& run) {
   require_device();
-  const std::size_t largest = largest_device_buffer(run, 1, kLargest);
+  const std::size_t largest = largest_device_buffer(run, 1, kLargestPointerChase);
   const DeviceBuffer elements(largest);
   const CudaStream stream;
   CudaTiming timing;
-  for (const std::size_t working_set : sizes_between(kSmallest, largest, 2)) {
+  for (const std::size_t working_set : sizes_between(kSmallestPointerChase, largest, 2)) {
     if (run.out_of_time()) return;
     measure_working_set(run, timing, stream, elements, working_set);
   }
 }
 
-const RegisterBenchmark registered{{"latency_hbm_chase", "one dependent access to device memory, by working set",
-                                    BenchmarkPlace::cuda, 50, latency_hbm_chase}};
+const RegisterBenchmark registered_latency_hbm_chase{{"latency_hbm_chase",
+                                                      "one dependent access to device memory, by working set",
+                                                      BenchmarkPlace::cuda, 50, latency_hbm_chase}};
 
 }  // namespace
 }  // namespace memwall

@@ -12,8 +12,8 @@ namespace memwall {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{32} << 20;  // twice what the file has in flight
-constexpr std::size_t kSmallest = std::size_t{1} << 20;
-constexpr std::size_t kLargest = std::size_t{1} << 30;
+constexpr std::size_t kSmallestStaged = std::size_t{1} << 20;
+constexpr std::size_t kLargestStaged = std::size_t{1} << 30;
 
 // Device memory, a file, and two chunks of host memory between them.
 class StagedPath {
@@ -101,12 +101,12 @@ void measure_size(BenchmarkRun& run, StagedPath& path, bool to_device, std::size
 void measure(BenchmarkRun& run, bool to_device, const char* file_name) {
   require_device();
   if (run.settings().scratch.empty()) throw NotApplicable("needs a folder for files; none was given.");
-  const std::size_t largest = largest_device_buffer(run, 1, std::min(kLargest, run.settings().largest_file));
-  if (largest < kSmallest)
-    throw NotApplicable("needs a file of " + std::to_string(kSmallest) + " bytes, may make one of " +
+  const std::size_t largest = largest_device_buffer(run, 1, std::min(kLargestStaged, run.settings().largest_file));
+  if (largest < kSmallestStaged)
+    throw NotApplicable("needs a file of " + std::to_string(kSmallestStaged) + " bytes, may make one of " +
                         std::to_string(largest) + ".");
   StagedPath path(run.settings().scratch / file_name, largest);
-  for (const std::size_t bytes : sizes_between(kSmallest, largest, 4)) {
+  for (const std::size_t bytes : sizes_between(kSmallestStaged, largest, 4)) {
     if (run.out_of_time()) return;
     measure_size(run, path, to_device, bytes);
   }
@@ -115,10 +115,12 @@ void measure(BenchmarkRun& run, bool to_device, const char* file_name) {
 void storage_hbm_staged(BenchmarkRun& run) { measure(run, true, "storage_hbm_staged"); }
 void hbm_storage_staged(BenchmarkRun& run) { measure(run, false, "hbm_storage_staged"); }
 
-const RegisterBenchmark registered_in{{"storage_hbm_staged", "a file to device memory through page-locked memory",
-                                       BenchmarkPlace::cuda, 55, storage_hbm_staged}};
-const RegisterBenchmark registered_out{{"hbm_storage_staged", "device memory to a file through page-locked memory",
-                                        BenchmarkPlace::cuda, 55, hbm_storage_staged}};
+const RegisterBenchmark registered_storage_hbm_staged{{"storage_hbm_staged",
+                                                       "a file to device memory through page-locked memory",
+                                                       BenchmarkPlace::cuda, 55, storage_hbm_staged}};
+const RegisterBenchmark registered_hbm_storage_staged{{"hbm_storage_staged",
+                                                       "device memory to a file through page-locked memory",
+                                                       BenchmarkPlace::cuda, 55, hbm_storage_staged}};
 
 }  // namespace
 }  // namespace memwall

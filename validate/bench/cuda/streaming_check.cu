@@ -9,7 +9,7 @@
 namespace memwall {
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kThreadsStreamingCheck = 256;
 constexpr unsigned kSampledRows = 64;
 
 // Bytes of the four parts of a set.
@@ -41,9 +41,10 @@ __global__ void fill_random(T* data, std::int64_t count, std::uint64_t seed, flo
 
 template <class T>
 void fill(std::byte* data, std::int64_t count, std::uint64_t seed, float scale, float offset, cudaStream_t stream) {
-  const std::int64_t blocks = std::min<std::int64_t>((count + kThreads - 1) / kThreads, 65536);
-  fill_random<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(reinterpret_cast<T*>(data), count, seed, scale,
-                                                                      offset);
+  const std::int64_t blocks =
+      std::min<std::int64_t>((count + kThreadsStreamingCheck - 1) / kThreadsStreamingCheck, 65536);
+  fill_random<<<static_cast<unsigned>(blocks), kThreadsStreamingCheck, 0, stream>>>(reinterpret_cast<T*>(data), count,
+                                                                                    seed, scale, offset);
   check(cudaGetLastError(), "launch of the kernel that fills inputs");
 }
 
@@ -58,11 +59,11 @@ __device__ double number(const __nv_bfloat16* data, std::int64_t i) {
 }
 
 __device__ double sum_over_block(double value) {
-  __shared__ double all[kThreads];
+  __shared__ double all[kThreadsStreamingCheck];
   __syncthreads();
   all[threadIdx.x] = value;
   __syncthreads();
-  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+  for (unsigned half = kThreadsStreamingCheck / 2; half > 0; half /= 2) {
     if (threadIdx.x < half) all[threadIdx.x] += all[threadIdx.x + half];
     __syncthreads();
   }
@@ -86,14 +87,14 @@ __global__ void check_normalization(StreamingCase c, StreamingOperands o, Device
   const auto* statistics = reinterpret_cast<const float2*>(o.fourth);
   const std::int64_t row = sampled_row(c.rows), first = row * c.columns;
   double sum = 0, squares = 0;
-  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreads) sum += number(x, first + i);
+  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreadsStreamingCheck) sum += number(x, first + i);
   const double mean = sum_over_block(sum) / static_cast<double>(c.columns);
-  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreads) {
+  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreadsStreamingCheck) {
     const double difference = number(x, first + i) - mean;
     squares += difference * difference;
   }
   const double scale = 1 / sqrt(sum_over_block(squares) / static_cast<double>(c.columns) + 1e-5);
-  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreads) {
+  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreadsStreamingCheck) {
     const double product = (number(x, first + i) - mean) * scale * number(weight, i);
     const double expected = product + number(weight, c.columns + i);
     // Where product and bias cancel, their fp32 rounding remains.
@@ -110,9 +111,9 @@ __global__ void check_softmax(StreamingCase c, StreamingOperands o, DeviceTally*
   const auto* y = reinterpret_cast<const __nv_bfloat16*>(o.second);
   const std::int64_t first = sampled_row(c.rows) * c.columns;
   double sum = 0;
-  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreads) sum += exp(number(x, first + i));
+  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreadsStreamingCheck) sum += exp(number(x, first + i));
   sum = sum_over_block(sum);
-  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreads) {
+  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreadsStreamingCheck) {
     const double expected = exp(number(x, first + i)) / sum;
     note_value(tally, first + i, number(y, first + i), expected, expected / 128);
   }
@@ -122,7 +123,7 @@ __global__ void check_elementwise(StreamingCase c, StreamingOperands o, DeviceTa
   const auto* x = reinterpret_cast<const __nv_bfloat16*>(o.first);
   const auto* y = reinterpret_cast<const __nv_bfloat16*>(o.second);
   const std::int64_t first = sampled_row(c.rows) * c.columns;
-  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreads) {
+  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreadsStreamingCheck) {
     const double v = number(x, first + i);
     const double expected = 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
     note_value(tally, first + i, number(y, first + i), expected, allowed_for_bf16(expected));
@@ -134,7 +135,7 @@ __global__ void check_reduction(StreamingCase c, StreamingOperands o, DeviceTall
   const auto* sums = reinterpret_cast<const float*>(o.second);
   const std::int64_t row = sampled_row(c.rows);
   double sum = 0;
-  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreads) sum += number(x, row * c.columns + i);
+  for (std::int64_t i = threadIdx.x; i < c.columns; i += kThreadsStreamingCheck) sum += number(x, row * c.columns + i);
   sum = sum_over_block(sum);
   if (threadIdx.x == 0) note_value(tally, row, sums[row], sum, 1e-3);  // partial sums of some tens, in fp32
 }
@@ -142,7 +143,7 @@ __global__ void check_reduction(StreamingCase c, StreamingOperands o, DeviceTall
 __global__ void check_optimizer(StreamingCase c, StreamingOperands o, std::uint64_t seed, DeviceTally* tally) {
   const std::int64_t first = sampled_row(c.rows) * c.columns;
   const double correction1 = 1 - pow(0.9, 10.0), correction2 = 1 - pow(0.999, 10.0);
-  for (std::int64_t i = first + threadIdx.x; i < first + c.columns; i += kThreads) {
+  for (std::int64_t i = first + threadIdx.x; i < first + c.columns; i += kThreadsStreamingCheck) {
     const double g = adam_input(seed, 1, i);
     const double m = 0.9 * adam_input(seed, 2, i) + 0.1 * g;
     const double v = 0.999 * adam_input(seed, 3, i) + 0.001 * g * g;
@@ -194,19 +195,19 @@ void check_streaming(const StreamingCase& c, const StreamingOperands& o, std::ui
                      cudaStream_t stream) {
   switch (c.kernel) {
     case StreamingKernel::normalization:
-      check_normalization<<<kSampledRows, kThreads, 0, stream>>>(c, o, tally);
+      check_normalization<<<kSampledRows, kThreadsStreamingCheck, 0, stream>>>(c, o, tally);
       break;
     case StreamingKernel::softmax:
-      check_softmax<<<kSampledRows, kThreads, 0, stream>>>(c, o, tally);
+      check_softmax<<<kSampledRows, kThreadsStreamingCheck, 0, stream>>>(c, o, tally);
       break;
     case StreamingKernel::elementwise:
-      check_elementwise<<<kSampledRows, kThreads, 0, stream>>>(c, o, tally);
+      check_elementwise<<<kSampledRows, kThreadsStreamingCheck, 0, stream>>>(c, o, tally);
       break;
     case StreamingKernel::reduction:
-      check_reduction<<<kSampledRows, kThreads, 0, stream>>>(c, o, tally);
+      check_reduction<<<kSampledRows, kThreadsStreamingCheck, 0, stream>>>(c, o, tally);
       break;
     case StreamingKernel::optimizer:
-      check_optimizer<<<kSampledRows, kThreads, 0, stream>>>(c, o, seed, tally);
+      check_optimizer<<<kSampledRows, kThreadsStreamingCheck, 0, stream>>>(c, o, seed, tally);
       break;
   }
   check(cudaGetLastError(), "launch of the kernel that checks a result");

@@ -7,7 +7,7 @@
 namespace memwall {
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kThreadsStreamingKernels = 256;
 constexpr unsigned kRowThreads = 256;  // of kernels that take a row per block
 constexpr float kEpsilon = 1e-5f;      // of layer norm
 // Adam, step 10: bias corrections are 1 - 0.9^10 and 1 - 0.999^10.
@@ -102,8 +102,8 @@ __global__ void __launch_bounds__(kRowThreads) sum_rows(const Bf16x8* x, float* 
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-__global__ void __launch_bounds__(kThreads) gelu(const Bf16x8* x, Bf16x8* y, std::int64_t vectors) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+__global__ void __launch_bounds__(kThreadsStreamingKernels) gelu(const Bf16x8* x, Bf16x8* y, std::int64_t vectors) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreadsStreamingKernels + threadIdx.x;
   if (i >= vectors) return;
   Bf16x8 data = x[i];
   for (__nv_bfloat16& element : data.value) {
@@ -117,9 +117,9 @@ __device__ float adam_step(float moment1, float moment2) {
   return kRate * (moment1 / kCorrection1) / (sqrtf(moment2 / kCorrection2) + kAdamEpsilon);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreadsStreamingKernels)
     adam(float4* parameter, const float4* gradient, float4* moment1, float4* moment2, std::int64_t vectors) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreadsStreamingKernels + threadIdx.x;
   if (i >= vectors) return;
   const float4 g = gradient[i];
   const float4 squared = {g.x * g.x, g.y * g.y, g.z * g.z, g.w * g.w};
@@ -135,7 +135,9 @@ __global__ void __launch_bounds__(kThreads)
   moment2[i] = v;
 }
 
-unsigned blocks_for(std::int64_t items) { return static_cast<unsigned>((items + kThreads - 1) / kThreads); }
+unsigned blocks_for(std::int64_t items) {
+  return static_cast<unsigned>((items + kThreadsStreamingKernels - 1) / kThreadsStreamingKernels);
+}
 
 template <class T>
 T* as(std::byte* memory) {
@@ -157,14 +159,14 @@ void launch_streaming(const StreamingCase& c, const StreamingOperands& o, cudaSt
       softmax_rows<<<rows, kRowThreads, 0, stream>>>(x, y);
       break;
     case StreamingKernel::elementwise:
-      gelu<<<blocks_for(halves), kThreads, 0, stream>>>(x, y, halves);
+      gelu<<<blocks_for(halves), kThreadsStreamingKernels, 0, stream>>>(x, y, halves);
       break;
     case StreamingKernel::reduction:
       sum_rows<<<rows, kRowThreads, 0, stream>>>(x, as<float>(o.second));
       break;
     case StreamingKernel::optimizer:
-      adam<<<blocks_for(singles), kThreads, 0, stream>>>(as<float4>(o.first), as<const float4>(o.second),
-                                                         as<float4>(o.third), as<float4>(o.fourth), singles);
+      adam<<<blocks_for(singles), kThreadsStreamingKernels, 0, stream>>>(
+          as<float4>(o.first), as<const float4>(o.second), as<float4>(o.third), as<float4>(o.fourth), singles);
       break;
   }
   check(cudaGetLastError(), "launch of a memory-bound kernel");

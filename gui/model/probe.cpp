@@ -29,7 +29,9 @@ void limit(int resource, std::uint64_t most) {
 int probe_main(const std::filesystem::path& file, const ProbeLimits& limits) {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, 0);  // it has nothing to write
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow takes terabytes of addresses
   limit(RLIMIT_AS, limits.bytes);
+#endif
   limit(RLIMIT_CPU, static_cast<std::uint64_t>(std::max(1.0, std::ceil(limits.seconds))));
   try {
     probe_run(file);

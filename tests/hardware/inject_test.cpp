@@ -26,7 +26,8 @@ constexpr const char* kScene = nullptr;
 constexpr const char* kLibrary = nullptr;
 #endif
 
-#if defined(__SANITIZE_ADDRESS__)
+// A sanitizer brings a C++ library into every program.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
@@ -96,7 +97,8 @@ TEST_F(Inject, WritesEveryRecordOfSeveralThreads) {
     EXPECT_EQ(work.shared_memory, 1024u);
     EXPECT_EQ(work.end - work.start, 100);
   }
-  EXPECT_EQ(names, (std::set<std::string>{"", "_Z3addPfS_i", "triton_poi_fused_add_0"}));
+  EXPECT_EQ(names.erase(kSanitized ? "add(float*, float*, int)" : "_Z3addPfS_i"), 1u);
+  EXPECT_EQ(names, (std::set<std::string>{"", "triton_poi_fused_add_0"}));
 }
 
 TEST_F(Inject, WhatItWritesBecomesATrace) {
@@ -110,6 +112,7 @@ TEST_F(Inject, WhatItWritesBecomesATrace) {
 }
 
 TEST_F(Inject, ReadsCxxNamesOnlyWhereTheProgramHasACxxLibrary) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's library must come before all others";
   ASSERT_EQ(scene("LD_PRELOAD=libstdc++.so.6", "threads 1 rounds 3").code, 0);
   std::set<std::string> names;
   const CuptiRecords r = records();

@@ -15,6 +15,14 @@ struct CommandOutcome {
   std::string out, err;
 };
 
+// For a shell, before a line whose program must not take much memory. Under sanitizers nothing: their shadow takes
+// terabytes of addresses.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr const char* kLimitMemory = "";
+#else
+inline constexpr const char* kLimitMemory = "ulimit -v 8000000; ";
+#endif
+
 // `line` in the folder `where`; nothing is left there.
 inline CommandOutcome run_command(const std::string& line, const std::filesystem::path& where) {
   const ScratchFolder streams;

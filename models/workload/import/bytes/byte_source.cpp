@@ -39,20 +39,22 @@ ByteSource::ByteSource(const std::filesystem::path& path) : path_(path), input_(
 void ByteSource::begin() {
   input_base_ = input_size_ = 0;
   first_.clear();
-  if (stream_) inflateEnd(stream_.get());
   stream_.reset();
   fill_input();
   if (input_size_ < 2 || input_[0] != 0x1f || input_[1] != 0x8b) return;
-  stream_ = std::make_unique<z_stream_s>();
+  stream_.reset(new z_stream_s());
   if (inflateInit2(stream_.get(), kGzipWindow) != Z_OK) throw std::bad_alloc();
   member_open_ = true;
   first_.resize(kArchiveHead);
   first_.resize(read_inflated(first_.data(), first_.size()));
 }
 
-ByteSource::~ByteSource() {
-  if (stream_) inflateEnd(stream_.get());
+void ByteSource::EndInflate::operator()(z_stream_s* stream) const {
+  inflateEnd(stream);
+  delete stream;
 }
+
+ByteSource::~ByteSource() = default;
 
 void ByteSource::fail(const char* found) const {
   throw InputError(path_.string() + ", compressed byte " + std::to_string(input_base_ + input_used_) + ": found " +

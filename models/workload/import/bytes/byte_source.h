@@ -37,15 +37,19 @@ class ByteSource {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
+  // Also where the constructor throws: a damaged file.
+  struct EndInflate {
+    void operator()(z_stream_s* stream) const;
+  };
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, Close> file_;
   std::vector<unsigned char> input_;  // compressed bytes
   std::size_t input_size_ = 0, input_used_ = 0;
-  std::uint64_t input_base_ = 0;            // position of input_[0] in the file
-  std::unique_ptr<z_stream_s> stream_;      // null: the file is plain
-  bool member_open_ = false;                // inside a gzip member
-  std::unique_ptr<ArchiveSource> archive_;  // null: the file is none
-  std::vector<char> first_;                 // inflated to see what it is, not yet read
+  std::uint64_t input_base_ = 0;                    // position of input_[0] in the file
+  std::unique_ptr<z_stream_s, EndInflate> stream_;  // null: the file is plain
+  bool member_open_ = false;                        // inside a gzip member
+  std::unique_ptr<ArchiveSource> archive_;          // null: the file is none
+  std::vector<char> first_;                         // inflated to see what it is, not yet read
   std::size_t first_used_ = 0;
   std::uint64_t unpacked_ = 0;  // bytes handed out
 };

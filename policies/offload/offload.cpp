@@ -18,7 +18,12 @@ class Offload : public Rewriter {
  public:
   explicit Offload(const PolicyArguments& arguments) : settings_(offload_settings(arguments)) {}
 
-  // The optimizer goes first: it decides whether gradients come back and who updates parameters.
+  // The optimizer goes first: it decides whether gradients come back and who updates parameters. So it does where each
+  // has a policy of its own.
+  int precedence() const override {
+    return settings_.optimizer ? 0 : settings_.gradients ? 1 : settings_.parameters ? 2 : 3;
+  }
+
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     const OffloadSettings settings = settings_on(machine, settings_);
     std::optional<Trace> result;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "policies/offload/offload_staging_copies.h"
 #include "policies/trace/optimizer_step.h"
@@ -55,7 +56,8 @@ class CpuOptimizer {
     count_ = count_parameters(t_, flow_, optimizer_.steps.front());
     make_homes();
     remove_device_step();
-    for (const OptimizerStep& step : optimizer_.steps) rewrite(step);
+    send_gradients();
+    for (std::size_t i = 0; i < optimizer_.steps.size(); ++i) rewrite(optimizer_.steps[i], on_host_[i]);
     add_note();
     return std::move(edit_).apply();
   }
@@ -129,11 +131,57 @@ class CpuOptimizer {
         if (end != kNoOp) edit_.remove(end);
   }
 
-  void rewrite(const OptimizerStep& step) {
+  // When a gradient can leave: behind its last write before the step, on these streams.
+  struct Departure {
+    std::size_t step = 0;
+    StorageId gradient = kNoStorage;
+    InsertionPoint point;
+    std::set<std::uint16_t> streams;
+  };
+
+  // All in the order in which they leave: a staging buffer is waited for by who takes it next.
+  void send_gradients() {
+    std::vector<Departure> departures;
+    for (std::size_t i = 0; i < optimizer_.steps.size(); ++i)
+      for (const StorageId id : optimizer_.steps[i].gradients) departures.push_back(departure(i, id));
+    std::stable_sort(departures.begin(), departures.end(), [](const Departure& a, const Departure& b) {
+      return std::tuple(a.point.op, a.point.after) < std::tuple(b.point.op, b.point.after);
+    });
+    std::vector<std::map<Bytes, std::vector<StorageId>>> taken(optimizer_.steps.size());
+    on_host_.resize(optimizer_.steps.size());
+    for (const Departure& d : departures) {
+      const StorageId buffer = host_buffer(d.gradient, taken[d.step]);
+      on_host_[d.step][d.gradient] = buffer;
+      staging_copies_.send(d.point, d.gradient, buffer, {d.streams.begin(), d.streams.end()});
+    }
+  }
+
+  Departure departure(std::size_t step, StorageId gradient) const {
+    Departure d{step, gradient, {optimizer_.steps[step].ops.front(), false}, {}};
+    const OpId step_begin = d.point.op;
+    for (const Touch& touch : flow_.touches(gradient)) {
+      if (touch.op >= step_begin) break;
+      if (!touch.writes || !runs_on_device(t_.ops[touch.op].kind)) continue;
+      d.point = {touch.op, true};
+      d.streams.insert(t_.ops[touch.op].stream);
+    }
+    return d;
+  }
+
+  // Steps share buffers: a step's gradients have been used when the next step's arrive. `taken`: by the step so far.
+  StorageId host_buffer(StorageId gradient, std::map<Bytes, std::vector<StorageId>>& taken) {
+    const Storage& s = t_.storages[gradient];
+    std::vector<StorageId>& all = buffers_[s.bytes];
+    std::vector<StorageId>& mine = taken[s.bytes];
+    if (mine.size() == all.size())
+      all.push_back(staging_copies_.buffer(work_settings_.to, s.bytes, StorageKind::gradient,
+                                           t_.strings[s.label] + " on " + work_settings_.to));
+    mine.push_back(all[mine.size()]);
+    return mine.back();
+  }
+
+  void rewrite(const OptimizerStep& step, const std::map<StorageId, StorageId>& on_host) {
     const InsertionPoint at{step.ops.front(), false};
-    std::map<Bytes, std::vector<StorageId>> spare = buffers_;  // the last step's are free again
-    std::map<StorageId, StorageId> on_host;
-    for (const StorageId id : step.gradients) on_host[id] = send_gradient(id, at, spare);
     Op sync;
     sync.kind = OpKind::synchronize;
     sync.wait_for = WaitFor::stream;
@@ -149,31 +197,6 @@ class CpuOptimizer {
       for (const SubGroup& group : groups) compute(group, at, on_host, group.states);
     }
     end_updates(step, at);
-  }
-
-  // After the gradient's last write, on the copy stream.
-  StorageId send_gradient(StorageId id, InsertionPoint at, std::map<Bytes, std::vector<StorageId>>& spare) {
-    InsertionPoint point = at;
-    std::set<std::uint16_t> streams;
-    for (const Touch& touch : flow_.touches(id)) {
-      if (touch.op >= at.op) break;
-      if (!touch.writes || !runs_on_device(t_.ops[touch.op].kind)) continue;
-      point = {touch.op, true};
-      streams.insert(t_.ops[touch.op].stream);
-    }
-    const Bytes bytes = t_.storages[id].bytes;
-    std::vector<StorageId>& free_buffers = spare[bytes];
-    StorageId buffer = kNoStorage;
-    if (free_buffers.empty()) {
-      buffer = staging_copies_.buffer(work_settings_.to, bytes, StorageKind::gradient,
-                                      t_.strings[t_.storages[id].label] + " on " + work_settings_.to);
-      buffers_[bytes].push_back(buffer);
-    } else {
-      buffer = free_buffers.back();
-      free_buffers.pop_back();
-    }
-    staging_copies_.send(point, id, buffer, {streams.begin(), streams.end()});
-    return buffer;
   }
 
   // Streams on which the parameters are used.
@@ -356,6 +379,7 @@ class CpuOptimizer {
   ParameterCount count_;
   std::map<StorageId, StorageId> sent_from_, masters_;  // parameter -> its host copy; -> its fp32 master on nvme
   std::map<Bytes, std::vector<StorageId>> buffers_;     // of gradients on the host, by size
+  std::vector<std::map<StorageId, StorageId>> on_host_;  // by step: gradient -> its buffer
   std::vector<StorageId> stages_;
   Bytes bytes_up_ = 0, dram_bytes_ = 0;
   Duration host_time_{};

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -35,7 +37,7 @@ Trace rewritten(const Trace& before, const ChosenRewriters& rewriters, const Mac
     require_knowledge(*spec, input, rewriter->needs());
     trace = rewriter->rewrite(input, machine, pricer);
     if (first_free > 0) separate_rendezvous(trace, first_free, spec->text);
-    require_sound(trace, "after policy '" + spec->text + "'");
+    require_made_sound(trace, "policy '" + spec->text + "'");
   }
   return trace;
 }
@@ -56,7 +58,7 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
     ranks.push_back(
         {trace.rank_table[r].number, rewritten(one_rank(trace, r), rewriters, machine, pricer, first_free)});
   Trace joined = joined_ranks(std::move(ranks));
-  require_sound(joined, "after the policies, of all ranks");
+  require_made_sound(joined, "joining the rewritten ranks");
   return joined;
 }
 
@@ -77,8 +79,10 @@ Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, 
   }
   std::stable_sort(rewriters.begin(), rewriters.end(), [](const auto& a, const auto& b) {
     const PolicySpec &one = *a.second, &other = *b.second;
-    if (one.info->kind != other.info->kind) return one.info->kind < other.info->kind;
-    return one.text < other.text;  // the order of flags decides nothing
+    const auto place = [](const PolicySpec& spec, const Rewriter& rewriter) {
+      return std::tuple(spec.info->kind, rewriter.precedence(), std::string_view(spec.text));
+    };
+    return place(one, *a.first) < place(other, *b.first);  // the order of flags decides nothing
   });
   if (rewriters.empty()) return trace;
   return rank_count(trace) == 1 ? rewritten(trace, rewriters, machine, pricer, 0)

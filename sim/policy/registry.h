@@ -56,7 +56,7 @@ const PolicyInfo& policy_named(const std::string& name);
 // The first of that kind by name. REQUIRES: there is one.
 const PolicyInfo& policy_of(PolicyKind kind);
 
-// Used by the registration objects in policies/: `const RegisterPolicy registered{{.name = ...}};`
+// Used by the registration objects in policies/: `const RegisterPolicy registered_halve{{.name = ...}};`
 struct RegisterPolicy {
   explicit RegisterPolicy(PolicyInfo info);
 };

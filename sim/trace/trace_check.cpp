@@ -232,16 +232,26 @@ namespace {
 
 constexpr std::size_t kFaultsTold = 3;
 
-void require_none(const std::vector<std::string>& faults, const std::string& what) {
-  if (faults.empty()) return;
-  std::string text = "The trace is not sound (" + what + "):";
+std::string joined_faults(const std::vector<std::string>& faults) {
+  std::string text;
   for (const std::string& fault : faults) text += " " + fault;
-  throw InputError(text);
+  return text;
+}
+
+void require_none(const std::vector<std::string>& faults, const std::string& what) {
+  if (!faults.empty()) throw InputError("The trace is not sound (" + what + "):" + joined_faults(faults));
 }
 
 }  // namespace
 
 void require_sound(const Trace& trace, const std::string& what) { require_none(check(trace, kFaultsTold), what); }
+
+void require_made_sound(const Trace& trace, const std::string& maker) {
+  const std::vector<std::string> faults = check(trace, kFaultsTold);
+  if (!faults.empty())
+    throw std::logic_error("an error of memwall itself, which your input did not cause; please report it with the " 
+                           "command line: " + maker + " made a trace that is not sound:" + joined_faults(faults));
+}
 
 void require_sound_costs(const Trace& trace, const std::string& what) {
   require_none(Checker(trace, kFaultsTold).run_costs(), what);

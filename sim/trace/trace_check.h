@@ -16,8 +16,12 @@ namespace memwall {
 // the rendezvous of their collectives.
 std::vector<std::string> check(const Trace& trace, std::size_t limit = 20);
 
-// Throws InputError with the first sentences if `check` finds any; `what` names the file or rewriter.
+// Throws InputError with the first sentences if `check` finds any; `what` names the file.
 void require_sound(const Trace& trace, const std::string& what);
+
+// The same of a trace that memwall made of a sound one: a fault is memwall's own, whatever the user gave. Throws
+// std::logic_error; `maker` names the policy or pager.
+void require_made_sound(const Trace& trace, const std::string& maker);
 
 // The same of a trace that was sound before nothing but times and amounts of its ops were changed.
 void require_sound_costs(const Trace& trace, const std::string& what);

@@ -23,6 +23,7 @@ struct Residence {
   std::uint32_t landed = kNone;                     // the event behind the copy that brought it
   std::vector<std::uint16_t> waited;                // streams that wait for it already
   bool alive = false, freed = false;
+  bool written = false;  // is there content to carry?
 };
 
 struct AddedOp {
@@ -53,7 +54,7 @@ class MoveWriter {
                        (without_content_ == 0 ? "."
                                               : ", but for " + std::to_string(without_content_) +
                                                     " of storages that were freed already."));
-    require_sound(t_, "a pager's recorded moves");
+    require_made_sound(t_, "writing down the pager's moves");
     return std::move(builder_).finish();
   }
 
@@ -99,7 +100,7 @@ class MoveWriter {
     TierMemory memory(base_, machine_of_ranks(machine_, base_), tier_allocators(machine_, "pytorch"), nullptr);
     for (StorageId id = 0; id < base_.storages.size(); ++id) {
       const Storage& s = base_.storages[id];
-      residences_.push_back({id, kNoStorage, {}, kNone, {}, s.preexisting, false});
+      residences_.push_back({id, kNoStorage, {}, kNone, {}, s.preexisting, false, s.preexisting});
       if (!s.preexisting || !on_device(id) || s.bytes == 0) continue;
       const bool fits = memory.place(Time{}, id, hbm_);
       if (first[id] < 0 ? fits || used[id] : first[id] == hbm_) continue;
@@ -125,7 +126,10 @@ class MoveWriter {
     const Op& op = base_.ops[id];
     if (const auto found = moves_of_.find(id); found != moves_of_.end()) carry_out(id, found->second);
     const auto uses = base_.uses_of(op);
-    for (std::size_t i = 0; i < uses.size(); ++i) uses_now_[op.first_use + i] = use(id, uses[i].storage);
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      uses_now_[op.first_use + i] = use(id, uses[i].storage);
+      if (uses[i].access == Access::write) residences_[uses[i].storage].written = true;
+    }
     if (op.kind == OpKind::alloc) residences_[op.target].alive = true;
     if (op.kind == OpKind::free) targets_now_[id] = freed(op.target);
   }
@@ -200,7 +204,7 @@ class MoveWriter {
     if (r.users.empty() && r.landed != kNone) add(id, call(id, OpKind::event_wait, out_, r.landed));
     r.far = twin(storage, "host", false);
     add(id, lifetime(id, OpKind::alloc, r.far));
-    add_copy(id, r.device, r.far, out_);
+    if (r.written) add_copy(id, r.device, r.far, out_);
   }
 
   void finish_evictions(OpId id, const std::vector<StorageId>& storages) {
@@ -213,7 +217,7 @@ class MoveWriter {
     for (const StorageId storage : storages) {
       Residence& r = residences_[storage];
       add(id, lifetime(id, OpKind::free, r.device));
-      r = {kNoStorage, r.far, {}, kNone, {}, true, false};
+      r = {kNoStorage, r.far, {}, kNone, {}, true, false, r.written};
     }
   }
 
@@ -221,7 +225,7 @@ class MoveWriter {
     for (const auto& [user_stream, op] : pools_[base_.storages[storage].stream]) wait_behind(id, op, in_);
     r.device = twin(storage, "hbm", false);
     add(id, lifetime(id, OpKind::alloc, r.device));
-    add_copy(id, r.far, r.device, in_);
+    if (r.written) add_copy(id, r.far, r.device, in_);
     r.landed = builder_.add_event();
     add(id, call(id, OpKind::event_record, in_, r.landed));
     add(id, lifetime(id, OpKind::free, r.far));

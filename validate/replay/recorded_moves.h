@@ -5,7 +5,8 @@
 // behind the last users of the storage; then the host waits for the copies and frees the device memory. A fetch
 // becomes: device memory anew, a copy into it on the stream "pager in", and waits of every stream that uses it later.
 // The copy also waits for the last users of what was freed into the same pool before, since it may get their memory;
-// the simulator's pager knows no such wait, so that the result may be slower than the paged run.
+// the simulator's pager knows no such wait, so that the result may be slower than the paged run. What moves before
+// anybody has written it has no content: it changes its place without a copy, where the simulator's pager copies.
 #pragma once
 
 #include <vector>

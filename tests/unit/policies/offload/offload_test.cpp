@@ -217,14 +217,22 @@ TEST(Offload, RefusesASecondPolicyForWhatTheFirstHasTaken) {
   EXPECT_NO_THROW(apply_rewriters(trace, {half, peer}, machine, *pricer));
 }
 
-TEST(Offload, RefusesTheOptimizerAfterItsParametersWereMovedAway) {
-  // The order of two offloads is that of their texts; this one puts parameters first.
+// Whatever the order of flags and texts: the optimizer, then gradients, parameters, activations, as in one policy.
+TEST(Offload, PartsInPoliciesOfTheirOwnAreThePartsOfOne) {
   const Machine machine = test_machine();
-  EXPECT_THROW(
-      apply_rewriters(training_step(2, kGB, false),
-                      {parse_policy("offload:to=host,what=parameters"), parse_policy("offload:what=optimizer")},
-                      machine, *test_pricer(machine)),
-      UsageError);
+  const Trace step = training_step(2, kGB, false);
+  for (const char* other : {"parameters", "gradients"}) {
+    const std::string first = std::string("offload:to=host,what=") + other, second = "offload:what=optimizer";
+    const SimulationResult one = run(offloaded(step, std::string("offload:what=optimizer+") + other));
+    for (const auto& flags : {std::pair(first, second), {second, first}}) {
+      const SimulationResult two =
+          run(apply_rewriters(step, {parse_policy(flags.first), parse_policy(flags.second)}, machine, *test_pricer(machine)));
+      EXPECT_EQ(two.end, one.end) << other;
+      for (const char* tier : {"hbm", "host"}) EXPECT_EQ(peak(two, machine, tier), peak(one, machine, tier)) << other;
+      for (const char* link : {"pcie_d2h", "pcie_h2d"})
+        EXPECT_EQ(link_bytes(two, machine, link), link_bytes(one, machine, link)) << other;
+    }
+  }
 }
 
 TEST(Offload, SaysWhatItDecided) {

@@ -134,6 +134,11 @@ Table operators(const Roofline& r, std::size_t most) {
   return t;
 }
 
+double share_of_bandwidth(const RooflineTransfer& x) {
+  const double seconds = to_seconds(x.duration);
+  return seconds > 0 && x.bandwidth > 0 ? static_cast<double>(x.bytes) / seconds / x.bandwidth : 0;
+}
+
 Table transfers(const Roofline& r) {
   Table t;
   t.name = "transfers";
@@ -143,8 +148,28 @@ Table transfers(const Roofline& r) {
   for (const RooflineTransfer& x : r.transfers) {
     const double rate = x.duration.count() > 0 ? static_cast<double>(x.bytes) / to_seconds(x.duration) : 0;
     t.rows.push_back({cell(x.name), count_cell(x.ops), bytes_cell(x.bytes), time_cell(x.duration), rate_cell(rate),
-                      rate_cell(x.bandwidth), share_cell(x.bandwidth > 0 ? rate / x.bandwidth : 0)});
+                      rate_cell(x.bandwidth), share_cell(share_of_bandwidth(x))});
   }
+  return t;
+}
+
+// Nothing is faster than its roof: what says so has a reason.
+Table above_roof(const Roofline& r) {
+  constexpr double kRounding = 1e-6;
+  Table t{.name = "above_roof", .title = "Above 100 % of the roof", .columns = {"note"}, .headings = {""}, .rows = {},
+          .prose = true};
+  for (const RooflineOperator& o : r.operators)
+    if (o.share_of_roof() > 1 + kRounding)
+      t.rows.push_back({cell(fmt::format(
+          "{} ({}, {}): {} of the roof. It took less time than its {} allow on this machine: either L2 served more of "
+          "its bytes than is taken for granted, or it computed in another type than {}.",
+          o.name, o.module.empty() ? "-" : o.module, to_string(o.phase), percent_text(o.share_of_roof()),
+          o.bound() == RooflineBound::compute ? "FLOPs" : "bytes", to_string(o.data_type)))});
+  for (const RooflineTransfer& x : r.transfers)
+    if (share_of_bandwidth(x) > 1 + kRounding)
+      t.rows.push_back({cell(fmt::format("{}: {} of the bandwidth that the machine file has. The capture was made on a "
+                                         "machine with a faster link; calibrate a file of your own.",
+                                         x.name, percent_text(share_of_bandwidth(x))))});
   return t;
 }
 
@@ -197,6 +222,7 @@ std::string short_name(const std::string& name) {
 std::vector<Table> roofline_tables(const Roofline& r, const FusionEffect& fusion, std::size_t most) {
   std::vector<Table> all{bounds(r), roofs(r), classes(r), operators(r, most)};
   if (!r.transfers.empty()) all.push_back(transfers(r));
+  if (Table t = above_roof(r); !t.rows.empty()) all.push_back(std::move(t));
   all.push_back(fusion_table(fusion));
   return all;
 }

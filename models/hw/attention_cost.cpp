@@ -35,12 +35,20 @@ double wave_share(const Gpu& gpu, const Extents& e) {
   return waves / std::ceil(waves) * (blocks / std::ceil(blocks));
 }
 
+bool is_attention(const Op& op, const Shape& shape) {
+  return op.operator_class == OperatorClass::attention && shape.size() == 7 && (shape[6] == 0 || shape[6] == 1) &&
+         std::all_of(shape.begin(), shape.end() - 1, [](std::int64_t extent) { return extent > 0; });
+}
+
 }  // namespace
 
 bool prices_attention(const Gpu& gpu, const Op& op, const Shape& shape) {
-  return op.operator_class == OperatorClass::attention && !gpu.attention.forward.points.empty() &&
-         gpu.multiprocessors > 0 && shape.size() == 7 && (shape[6] == 0 || shape[6] == 1) &&
-         std::all_of(shape.begin(), shape.end() - 1, [](std::int64_t extent) { return extent > 0; });
+  return !gpu.attention.forward.points.empty() && gpu.multiprocessors > 0 && is_attention(op, shape);
+}
+
+double performed_flops(const Op& op, const Shape& shape) {
+  if (op.flops <= 0 || !is_attention(op, shape)) return op.flops;
+  return std::min(op.flops, attention_flops(shape) * (op.phase == Phase::backward ? kBackwardProducts : 1));
 }
 
 double attention_flops(const Shape& shape) {

@@ -1,11 +1,15 @@
 #include "models/hw/kernel_cost.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <span>
 
 #include "models/hw/attention_cost.h"
 #include "models/hw/gemm_cost.h"
+#include "sim/error.h"
+#include "sim/machine/hbm_traffic.h"
 
 namespace memwall {
 namespace {
@@ -45,13 +49,6 @@ std::span<const DataType> wider(DataType type) {
     default:
       return fp32;
   }
-}
-
-// The part of a working set that L2 no longer holds when it is needed again.
-double missing_share(const Gpu& gpu, double working_set) {
-  const double sets = working_set / static_cast<double>(gpu.l2_bytes);
-  if (gpu.l2_lost <= gpu.l2_kept) return std::min(1.0, sets);
-  return std::clamp((sets - gpu.l2_kept) / (gpu.l2_lost - gpu.l2_kept), 0.0, 1.0);
 }
 
 // Bytes of one row, where an op works on rows and its shape is known.
@@ -96,6 +93,14 @@ double arithmetic_seconds(const Machine& machine, const Op& op, const Shape& sha
 
 }  // namespace
 
+double require_countable(double seconds, const Machine& machine, const Op& op) {
+  if (seconds <= kLongestSeconds) return seconds;
+  throw UsageError(fmt::format(
+      "Machine {}: a kernel of class {} with {:.4g} FLOPs and {} bytes takes {:.6g} s; expected at most {:.0f} s for one "
+      "op, so a number of the machine, or the work that the step states, is mistaken.",
+      machine.name, to_string(op.operator_class), op.flops, op.bytes, seconds, kLongestSeconds));
+}
+
 KernelEfficiency efficiency_of(const Gpu& gpu, OperatorClass operator_class) {
   KernelEfficiency fallback;
   for (const KernelEfficiency& e : gpu.efficiencies) {
@@ -125,12 +130,6 @@ double main_loop_share(const Gpu& gpu, DataType type) {
   return efficiency_of(gpu, OperatorClass::gemm).compute;
 }
 
-double hbm_bytes(const Gpu& gpu, const Op& op) {
-  const auto bytes = static_cast<double>(op.bytes);
-  if (bytes <= 0 || gpu.l2_bytes <= 0 || gpu.l2_bandwidth <= 0) return std::max(bytes, 0.0);
-  return bytes * missing_share(gpu, bytes / std::max<double>(op.kernels, 1));
-}
-
 double element_bytes(DataType type) {
   return static_cast<double>(bytes_of(type == DataType::unknown ? DataType::fp32 : type));
 }
@@ -149,7 +148,7 @@ bool prices_by_shape(const Gpu& gpu, const Op& op, const Shape& shape) {
 
 Duration kernel_duration(const Machine& machine, const Op& op, const Shape& shape) {
   const KernelParts parts = kernel_parts(machine, op, shape);
-  return from_seconds(std::min(parts.fixed + parts.work(), kLongestSeconds));
+  return from_seconds(require_countable(parts.fixed + parts.work(), machine, op));
 }
 
 double kernel_residual(const Gpu& gpu, const Op& op, const Shape& shape) {

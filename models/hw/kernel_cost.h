@@ -20,7 +20,10 @@
 
 namespace memwall {
 
-inline constexpr double kLongestSeconds = 3600;  // of one op: beyond lies no work, but numbers that overflow
+inline constexpr double kLongestSeconds = 1e5;  // of one op, a day: beyond lies no work, but a mistaken number
+
+// `seconds` of one kernel. Throws UsageError where it is more than kLongestSeconds: a rate of the machine is too small.
+double require_countable(double seconds, const Machine& machine, const Op& op);
 
 // What kernels of a class reach; the entry of `other`, or 1, where the file has none.
 KernelEfficiency efficiency_of(const Gpu& gpu, OperatorClass operator_class);
@@ -55,9 +58,6 @@ KernelParts kernel_parts(const Machine& machine, const Op& op, const Shape& shap
 
 // Is the arithmetic priced by the op's shape (a product, fused attention), not by its FLOPs?
 bool prices_by_shape(const Gpu& gpu, const Op& op, const Shape& shape);
-
-// Of op.bytes, what L2 does not serve: traffic of HBM. All of them where the machine states no L2.
-double hbm_bytes(const Gpu& gpu, const Op& op);
 
 // 90 % of measurements lie within kernel_duration() x (1 +- this); 0 = not known.
 double kernel_residual(const Gpu& gpu, const Op& op, const Shape& shape);

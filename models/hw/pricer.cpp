@@ -86,7 +86,6 @@ class MachinePricer : public Pricer {
   // A price that can be added up with others. `exact`: what it is already, in whole picoseconds.
   Duration countable(double seconds, const char* what, Bytes bytes, const std::string& where,
                      std::optional<Duration> exact = {}) const {
-    constexpr double kLongestSeconds = 1e5;  // of one op: a day
     if (seconds <= kLongestSeconds) return exact ? *exact : from_seconds(seconds);
     throw UsageError(fmt::format(
         "Machine {}: {} {} bytes {} takes {:.6g} s; expected at most {:.0f} s for one op, so a bandwidth is too small.",

@@ -7,7 +7,9 @@
 #include <map>
 #include <tuple>
 
+#include "models/hw/attention_cost.h"
 #include "models/hw/kernel_cost.h"
+#include "sim/machine/hbm_traffic.h"
 
 namespace memwall {
 namespace {
@@ -16,17 +18,18 @@ struct Placed {
   double compute = 0, l2 = 0, hbm = 0;  // seconds at the roof
   RooflineBound bound = RooflineBound::unknown;
   DataType arithmetic = DataType::unknown;
-  double hbm_bytes = 0;
+  double flops = 0, hbm_bytes = 0;
   double roof() const { return std::max({compute, l2, hbm}); }
 };
 
-Placed place(const Op& op, const Machine& machine) {
+Placed place(const Op& op, const Shape& shape, const Machine& machine) {
   const Gpu& gpu = machine.gpu;
   Placed p;
+  p.flops = performed_flops(op, shape);
   p.hbm_bytes = hbm_bytes(gpu, op);
   p.arithmetic = arithmetic_type(gpu, op.data_type, op.operator_class);
   const double peak = peak_flops(gpu, op.data_type, op.operator_class);
-  if (op.flops > 0 && peak > 0) p.compute = op.flops / peak;
+  if (p.flops > 0 && peak > 0) p.compute = p.flops / peak;
   if (gpu.l2_bandwidth > 0) p.l2 = static_cast<double>(op.bytes) / gpu.l2_bandwidth;
   p.hbm = p.hbm_bytes / machine.links[machine.hbm_link].bandwidth;
   const double fixed = op.kernels * to_seconds(efficiency_of(gpu, op.operator_class).fixed) +
@@ -61,7 +64,7 @@ class Analysis {
 
  private:
   void add_kernel(const Op& op) {
-    const Placed p = place(op, machine_);
+    const Placed p = place(op, t_.shapes[op.shape], machine_);
     result_.kernel_time += op.duration;
     result_.by_bound[static_cast<std::size_t>(p.bound)] += op.duration;
     const auto c = static_cast<std::size_t>(op.operator_class);
@@ -72,7 +75,7 @@ class Analysis {
     ++g.ops;
     g.kernels += op.kernels;
     g.duration += op.duration;
-    g.flops += op.flops;
+    g.flops += p.flops;
     g.l2_bytes += static_cast<double>(op.bytes);
     g.hbm_bytes += p.hbm_bytes;
     g.roof_seconds += p.roof();

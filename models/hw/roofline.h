@@ -4,6 +4,7 @@
 // Architectures", with one roof per level of memory as in Yang, Kurth and Williams 2020, "Hierarchical Roofline
 // Analysis for GPUs":
 //
+//   FLOPs                   that the kernel performs (models/hw/attention_cost.h)
 //   intensity at a level    FLOPs / bytes that cross it       (L2: Op::bytes, HBM: those that L2 does not serve)
 //   attainable FLOP/s       min(peak of the data type, intensity x bandwidth of each level)
 //   of attainable           roof time / duration, roof time = max(FLOPs / peak, bytes / bandwidth of each level):

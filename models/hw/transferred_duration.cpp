@@ -8,6 +8,7 @@
 #include "models/hw/kernel_cost.h"
 #include "models/hw/pricer.h"
 #include "models/hw/transfer_errors.h"
+#include "sim/machine/hbm_traffic.h"
 
 namespace memwall {
 namespace {
@@ -23,7 +24,7 @@ struct Price {
 struct Split {
   double fixed = 0, work = 0;  // of the transferred duration
   bool launch = false;
-  double seconds() const { return std::min(fixed + work, kLongestSeconds); }
+  double seconds() const { return fixed + work; }
 };
 
 // A measurement below the price says that the work went faster; one above it, that all of it went slower.

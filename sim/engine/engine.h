@@ -14,6 +14,7 @@
 
 #include "sim/engine/activities.h"
 #include "sim/engine/event_queue.h"
+#include "sim/engine/pending_producers.h"
 #include "sim/engine/ring_queue.h"
 #include "sim/trace/rendezvous.h"
 #include "sim/machine/rank_machine.h"
@@ -105,7 +106,8 @@ class Engine {
     bool is_storage = false;
     RingQueue<Submitted> fifo;            // submitted and not yet started; the front is next
     RingQueue<Edge> edges;                // of ops in fifo, in their order
-    std::vector<OpId> pending_producers;  // of the next op to be submitted
+    Bound met;                            // of those of the front op that have ended and are no longer in `edges`
+    PendingProducers pending_producers;   // of the next op to be submitted
     OpId last_submitted = kNoOp, running = kNoOp, previous = kNoOp;
     Time previous_end{};
     std::uint32_t queued = 0;  // calls submitted and not started; a graph counts once

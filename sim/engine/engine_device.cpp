@@ -5,6 +5,7 @@
 
 #include "sim/engine/engine.h"
 #include "sim/engine/paging.h"
+#include "sim/machine/hbm_traffic.h"
 
 namespace memwall {
 namespace {
@@ -18,7 +19,7 @@ constexpr Bytes kWideCopy = 4'000'000;
 void Engine::submit(OpId id, Time ready) {
   const Op& op = trace_.ops[id];
   StreamState& stream = streams_[op.stream];
-  for (const OpId producer : stream.pending_producers) stream.edges.push_back({id, producer});
+  for (const OpId producer : stream.pending_producers.list()) stream.edges.push_back({id, producer});
   stream.pending_producers.clear();
   stream.last_submitted = id;
   stream.fifo.push_back({id, ready});
@@ -49,15 +50,16 @@ bool Engine::front_bound(std::uint16_t index, Bound& bound) {
   if (stream.previous != kNoOp) {
     bound.raise(stream.previous_end + gap_before(stream, front.op), WaitReason::stream_order, stream.previous);
   }
-  for (std::size_t i = 0; i < stream.edges.size(); ++i) {
-    const Edge& edge = stream.edges[i];
-    if (edge.consumer != front.op) break;
-    if (!has_ended(edge.producer)) {
-      waiters_.add({edge.producer, false, index});
+  while (!stream.edges.empty() && stream.edges.front().consumer == front.op) {
+    const OpId producer = stream.edges.front().producer;
+    if (!has_ended(producer)) {
+      waiters_.add({producer, false, index});
       return false;
     }
-    bound.raise(records_[edge.producer].end + stream.rank->constants->event_latency, WaitReason::event, edge.producer);
+    stream.met.raise(records_[producer].end + stream.rank->constants->event_latency, WaitReason::event, producer);
+    stream.edges.pop_front();
   }
+  if (stream.met.reason != WaitReason::none) bound.raise(stream.met.time, stream.met.reason, stream.met.cause);
   if (stream.hold.reason != WaitReason::none) bound.raise(stream.hold.time, stream.hold.reason, stream.hold.cause);
   return true;
 }
@@ -163,6 +165,8 @@ ActivitySpec Engine::activity_of(OpId id) const {
   spec.on_multiprocessors = op.kind == OpKind::kernel;
   if (machine_.links.empty() || op.bytes == 0) return spec;
   if (op.kind == OpKind::kernel || op.kind == OpKind::memset) {
+    const Machine& one = machine_.one;
+    spec.bytes = hbm_traffic(one.gpu, one.links[one.hbm_link].bandwidth, op);
     spec.links = &rank.hbm_link;
     spec.link_count = 1;
   } else if (op.kind == OpKind::collective) {
@@ -184,7 +188,7 @@ void Engine::begin(std::uint16_t index, const Bound& bound) {
   const OpId id = stream.fifo.front().op;
   const Op& op = trace_.ops[id];
   stream.fifo.pop_front();
-  while (!stream.edges.empty() && stream.edges.front().consumer == id) stream.edges.pop_front();
+  stream.met = {};
   // The nodes of a graph stand one behind the other; only the first frees the graph's place in the queue.
   const bool graph_continues = op.graph_member && trace_.ops[id - 1].graph_member;
   if (!graph_continues && stream.queued > 0) --stream.queued;

@@ -134,20 +134,20 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
 void Engine::record_event(const Op& op) {
   const StreamState& stream = streams_[op.stream];
   event_op_[op.target] = stream.last_submitted;
-  if (!stream.pending_producers.empty())
-    event_waits_[op.target] = stream.pending_producers;
+  if (!stream.pending_producers.list().empty())
+    event_waits_[op.target] = stream.pending_producers.list();
   else if (!event_waits_.empty())
     event_waits_.erase(op.target);
 }
 
 void Engine::wait_event(const Op& op) {
-  std::vector<OpId>& pending = streams_[op.stream].pending_producers;
+  PendingProducers& pending = streams_[op.stream].pending_producers;
   const auto add = [&](OpId producer) {
     // An op that ended long ago is no bound; one that ended just now still delays by the event's latency.
     if (producer == kNoOp ||
         (has_ended(producer) && records_[producer].end + streams_[op.stream].rank->constants->event_latency <= now_))
       return;
-    if (std::find(pending.begin(), pending.end(), producer) == pending.end()) pending.push_back(producer);
+    pending.add(producer);
   };
   add(event_op_[op.target]);
   if (event_waits_.empty()) return;
@@ -219,7 +219,7 @@ void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
   };
   const auto wait_for_stream = [&](const StreamState& stream) {
     wait_for(stream.last_submitted);
-    for (const OpId producer : stream.pending_producers) wait_for(producer);
+    for (const OpId producer : stream.pending_producers.list()) wait_for(producer);
   };
   switch (op.wait_for) {
     case WaitFor::stream:

@@ -163,7 +163,9 @@ struct Op {
   Duration return_delay{};  // after the awaited work has ended, until the call returns; may be negative
   Duration duration{};      // of the work on the device, or of host_work; stand-alone
 
-  Bytes bytes = 0;   // copied; on the wire per rank (collective); HBM traffic (kernel, 0 = unknown); DRAM (host_work)
+  // Copied; on the wire per rank (collective); DRAM (host_work); read and written below the multiprocessors (kernel, 0 =
+  // unknown), of which HBM moves a part (sim/machine/hbm_traffic.h).
+  Bytes bytes = 0;
   double flops = 0;  // floating-point operations, 0 = unknown
   float waves = 0;   // thread blocks / blocks resident at once; 0 = unknown
 

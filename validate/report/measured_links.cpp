@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/machine/hbm_traffic.h"
+
 namespace memwall {
 namespace {
 
@@ -70,14 +72,16 @@ std::vector<LinkResult> measured_links(const Trace& trace, const Machine& machin
   std::vector<std::vector<Flow>> flows(machine.links.size());
   for (OpId id = 0; id < trace.ops.size(); ++id) {
     const Op& op = trace.ops[id];
-    if (op.bytes <= 0) continue;
+    const bool of_kernel = op.kind == OpKind::kernel || op.kind == OpKind::memset;
+    const Bytes bytes = of_kernel ? static_cast<Bytes>(hbm_bytes(machine.gpu, op)) : op.bytes;
+    if (bytes <= 0) continue;
     const bool device = runs_on_device(op.kind);
     const OpRecord& r = records[id];
     // Host work that waits for the device first: when it began to work is not known, but how long it takes is.
     const Time begin = device ? r.start : std::max(r.host_start, r.host_end - op.duration);
     if (begin == kNever) continue;
     for (const std::uint16_t link : links_of(op, trace, machine))
-      flows[link].push_back({begin, device ? r.end : r.host_end, op.bytes});
+      flows[link].push_back({begin, device ? r.end : r.host_end, bytes});
   }
   for (std::size_t l = 0; l < flows.size(); ++l) {
     const double multiplicity = std::max(1u, std::min(trace.ranks, machine.links[l].sharers));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/machine/hbm_traffic.h"
 #include "sim/machine/rank_machine.h"
 #include "traces/run/analysis/run_scan.h"
 
@@ -116,7 +117,8 @@ void LoadCollector::add_traffic(const Op& op) {
     const bool in_host = tier < 0 || run_.machine.tiers[static_cast<std::size_t>(tier)].tier_class == TierClass::device;
     add_bytes(in_host ? host_ : tier, op.bytes);
   } else if (op.kind == OpKind::kernel || op.kind == OpKind::memset) {
-    add_bytes(hbm_, op.bytes);
+    const Machine& one = run_.machine.one;
+    add_bytes(hbm_, one.links.empty() ? op.bytes : hbm_traffic(one.gpu, one.links[one.hbm_link].bandwidth, op));
   }
 }
 

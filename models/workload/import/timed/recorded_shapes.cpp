@@ -63,6 +63,7 @@ class Shapes {
   struct Share {
     Duration duration{};
     std::uint32_t kernels = 0;
+    bool in_tf32 = false;  // as the name of one of its kernels says
   };
 
   void share_out() {
@@ -72,7 +73,15 @@ class Shapes {
       if (imported_.trace.ops[id].kind != OpKind::kernel || index == kNoIndex) continue;
       shares_[index].duration += imported_.trace.ops[id].duration;
       ++shares_[index].kernels;
+      shares_[index].in_tf32 |= says_tf32(imported_.trace.ops[id].name);
     }
+  }
+
+  // As cuDNN, cuBLAS and CUTLASS name them: "sm80_xmma_fprop_implicit_gemm_tf32f32_...".
+  bool says_tf32(StringId kernel) {
+    const auto [found, is_new] = tf32_names_.try_emplace(kernel, false);
+    if (is_new) found->second = imported_.trace.strings[kernel].find("tf32") != std::string::npos;
+    return found->second;
   }
 
   const RecordedWork& work(std::uint32_t index, const Op& op) {
@@ -102,7 +111,8 @@ class Shapes {
         all.duration.count() > 0 ? to_seconds(op.duration) / to_seconds(all.duration) : 1.0 / all.kernels;
     op.flops = w.cost.flops * share;
     op.bytes = static_cast<Bytes>(static_cast<double>(w.cost.bytes) * share);
-    op.data_type = w.cost.data_type;
+    // Tensors of fp32 say nothing about the type of a product's arithmetic (torch.backends.cudnn.allow_tf32).
+    op.data_type = product && all.in_tf32 && w.cost.data_type == DataType::fp32 ? DataType::tf32 : w.cost.data_type;
     op.shape = imported_.trace.shapes.intern(w.shape);
     counts_.flops += op.flops;
     counts_.with_shape += op.shape != 0;
@@ -118,6 +128,7 @@ class Shapes {
   ConvolutionResults convolutions_;
   std::set<CallKey> learned_;
   std::vector<Share> shares_;  // by operator
+  std::map<StringId, bool> tf32_names_;
   std::map<std::tuple<CallKey, StringId, OperatorClass, DataType>, RecordedWork> works_;
 };
 

@@ -80,6 +80,20 @@ TEST(Roofline, ManyBytesPerFlopAreBoundByHbmFewerByL2) {
   EXPECT_EQ(l2.memory.at(0).name, "L2");
 }
 
+TEST(Roofline, FusedAttentionDoesNotComputeWhatItsMaskHides) {
+  // 2 x 4 heads, 1024 queries and keys, heads of 64: 4 x 8 x 1024^2 x 64 FLOPs in all pairs, about half below the mask.
+  const double all = 4.0 * 8 * 1024 * 1024 * 64;
+  for (const bool causal : {false, true}) {
+    Step step;
+    const OpId id = step.add("attention", "layers.0", kernel(all, 0, microseconds(100), OperatorClass::attention));
+    Trace& trace = step.builder().trace();
+    trace.ops[id].shape = trace.shapes.intern({2, 4, 4, 1024, 1024, 64, causal ? 1 : 0});
+    const Roofline r = roofline(std::move(step).finish(), machine_with_l2());
+    EXPECT_NEAR(r.operators.at(0).flops / all, causal ? 0.5 * 1025 / 1024 : 1, 1e-12);
+    EXPECT_NEAR(r.operators.at(0).share_of_roof(), r.operators.at(0).flops / 1e14 / 100e-6, 1e-12);
+  }
+}
+
 TEST(Roofline, AShortKernelIsBoundByLatency) {
   const auto of_length = [](Duration d) { return of(kernel(0, 1000, d, OperatorClass::elementwise)).operators.at(0); };
   EXPECT_EQ(of_length(microseconds(2)).bound(), RooflineBound::latency);

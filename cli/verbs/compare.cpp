@@ -19,7 +19,7 @@ struct CompareOptions {
   std::string base, other, format = "table";
 };
 
-// One after the other: a run is large, and what is compared of it is not.
+// A run is large, and what is compared of it is not: its memory goes back before the next one is read.
 ComparedRun read(const std::string& path) {
   ComparedRun run = [&] {
     ProgressBar bar("reading");

@@ -33,7 +33,7 @@ struct RenderOptions {
   std::vector<std::string> lanes;
   std::optional<int> device;
   std::optional<double> scale;
-  // RenderOptions that were given, for those that suit only one kind of file or one drawing.
+  // Options that were given, for those that suit only one kind of file or one drawing.
   bool tier_given = false, at_given = false, axis_given = false;
 };
 

@@ -33,8 +33,9 @@ std::string headline_of(const Run& run);
 Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
                   const RunFigureRequest& request);
 
-// The view "timeline" of a run that is read in parts: the same picture, and no more in memory than is drawn. Throws as
-// run_figure, InputError where the file turns out to be damaged, and LoadCancelled.
+// The view "timeline" of a run that is read in parts: the same picture, and no more in memory than is drawn and the
+// spans of the lanes that share rows (copies, moves), which are read whole. Throws as run_figure, InputError where the
+// file turns out to be damaged, and LoadCancelled. REQUIRES: request.view is "timeline".
 Figure run_timeline(const RunSource& run, const RunFigureRequest& request, const LoadProgress& progress = {});
 
 // A part of the run, as people write it:

@@ -20,7 +20,7 @@ enum class BucketRule {
 };
 
 inline constexpr Bytes kFirstBucket = MiB(1);
-// An op names at most 65535 storages; a collective reads and writes each tensor.
+// Tensors of one collective: a larger bucket of tiny ones is divided.
 inline constexpr std::size_t kMostTensors = 16384;
 
 // Indices into `sizes`, in order, grouped. REQUIRES: limit >= 1.

@@ -6,7 +6,8 @@
 Steps of a Llama of several depths are generated first. A figure per op is a difference quotient between a deep step and
 one of half the depth, so that start-up is in none of them; start-up has rows of its own. CPU time (user and system) is the
 least of several rounds in which the programs take turns: other load on the machine meets both. Peak memory is that of the
-deep step. "Growth" is the exponent by which CPU time grows with the number of layers: 1 is linear.
+deep step. The last column is the second program by the first: below 1 the second takes less, but of rates (.../s), where
+it is slower. "Growth" is the exponent by which CPU time grows with the number of layers: 1 is linear.
 What the engine, the importers and a study do within a process comes from memwall_bench of the same build, where it was
 built. --instructions counts by callgrind on small steps instead: exact, the same on every machine, and what shows that a
 commit is slower. --quick leaves out memwall_bench and growth. Needs Python alone; --instructions needs valgrind.
@@ -87,7 +88,7 @@ class Table:
 
     def __init__(self, programs):
         print(f"{'what':44} {'unit':20}" + "".join(f"{'program ' + str(p + 1):>12}" for p in range(programs)) +
-              ("     ratio" if programs == 2 else ""))
+              ("     2 / 1" if programs == 2 else ""))
 
     @staticmethod
     def row(what, unit, values):

@@ -179,17 +179,16 @@ void fit_everything(Fitting& f, const CalibrationSettings& settings) {
   f.machine_file.mark_unset(fmt::format("not measured; as in {}: ", f.base_name));
 }
 
-}  // namespace
-
-namespace {
 // The machine is what the measurements make it: where it cannot be priced, they are at fault.
-Residual checked_residual(const FittedNumber& number, const std::string& value, const Machine& machine, const Pricer& pricer) {
+Residual checked_residual(const FittedNumber& number, const std::string& value, const Machine& machine,
+                          const Pricer& pricer) {
   try {
     return residual_of(number, value, machine, pricer);
   } catch (const UsageError& error) {
     throw InputError(fmt::format("The measurements of {} cannot be right: {}", number.measurements, error.what()));
   }
 }
+
 }  // namespace
 
 Calibration calibrate(const MeasurementSet& measurements, const CalibrationSettings& settings) {

@@ -1,8 +1,8 @@
 // The run file: a Run on disk, in HDF5 behind a user block that holds magic,
 // version, length and checksums. A stranger reads it with h5py: see FORMAT.md.
 //
-// The checksums are verified before HDF5 sees a byte, and every index is checked after:
-// a damaged, truncated or foreign file, or one of another version, is an InputError with a sentence.
+// A piece's checksum is verified before HDF5 sees a byte of it, and every index is checked after: a damaged, truncated or
+// foreign file, or one of another version, is an InputError with a sentence. Pieces that are not read are not verified.
 // Same run, same bytes.
 #pragma once
 
@@ -20,7 +20,7 @@ void write_run(const Run& run, const std::filesystem::path& path);
 Run read_run(const std::filesystem::path& path);
 
 // What ops did and when, for comparing: without uses, residency, memory and rates of links; of ops what names, aligns
-// and accounts for them, of storages the bytes. What is left out is empty or 0; what is read is verified and checked as
+// and accounts for them, of storages bytes, place and label. What is left out is empty or 0; what is read is verified and checked as
 // read_run does. Throws InputError, and LoadCancelled.
 Run read_run_ops(const std::filesystem::path& path, const LoadProgress& progress = {});
 

@@ -95,6 +95,8 @@ class LargeParts : private TableReader {
     list("residency", run.residency);
   }
 
+  // What compare_parts.h, accounting.h, critical_path.h and energy.h look at. A column that they come to need belongs
+  // here: what is not read is 0.
   RunCounts read_ops(Run& run) {
     Trace& trace = run.trace.edit();
     read_strings(trace.strings);

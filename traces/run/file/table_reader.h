@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -26,6 +27,7 @@ class TableReader {
     std::erase_if(some.columns, [&](const ColumnLayout& column) {
       return std::find(wanted.begin(), wanted.end(), column.name) == wanted.end();
     });
+    if (some.columns.size() != wanted.size()) throw std::logic_error("a column that '" + name + "' does not have");
     read_table(context_, file_, name, some, first, count);
   }
   template <class T>

@@ -25,8 +25,9 @@ OpId alloc_of(const Trace& trace, StorageId storage) {
 
 }  // namespace
 
-BatchProbe probe_of(std::int64_t samples, const Machine& machine, const SimulationResult& result) {
-  BatchProbe probe{.samples = samples, .fits = result.fits};
+BatchProbe probe_of(std::int64_t samples, std::uint32_t ranks, const Machine& machine,
+                    const SimulationResult& result) {
+  BatchProbe probe{.samples = samples, .ranks = ranks, .fits = result.fits};
   const auto steps = static_cast<std::int64_t>(result.steps.size());
   Duration all{};
   for (const StepResult& step : result.steps) all += step.step_time;

@@ -19,7 +19,8 @@ namespace memwall {
 
 // One size, simulated.
 struct BatchProbe {
-  std::int64_t samples = 0;  // per step
+  std::int64_t samples = 0;  // per step and rank
+  std::uint32_t ranks = 1;   // that run it
   bool fits = false;
   Duration step_time{};
   Bytes peak_allocated = 0, peak_reserved = 0, missing = 0;  // of the GPU's memory; missing: of any tier
@@ -47,7 +48,7 @@ struct LargestBatch {
 using ProbeBatch = std::function<BatchProbe(std::int64_t samples, std::optional<BatchLimit>* limit)>;
 LargestBatch find_largest_batch(std::int64_t unit, std::int64_t most, const ProbeBatch& probe);
 
-BatchProbe probe_of(std::int64_t samples, const Machine& machine, const SimulationResult& result);
+BatchProbe probe_of(std::int64_t samples, std::uint32_t ranks, const Machine& machine, const SimulationResult& result);
 // REQUIRES: !result.fits.
 BatchLimit limit_of(const Trace& trace, const Machine& machine, const SimulationResult& result);
 

@@ -10,15 +10,17 @@ namespace memwall {
 namespace {
 
 Table probe_table(const LargestBatch& found, const std::string& title) {
+  const std::uint32_t ranks = found.probes.empty() ? 1 : found.probes.front().ranks;
   Table t{.name = "probes",
           .title = title,
           .columns = {"samples", "fits", "peak_allocated_bytes", "peak_reserved_bytes", "missing_bytes", "step_time_s",
                       "samples_per_second"},
-          .headings = {"samples", "fits", "peak", "reserved", "missing", "step time", "samples/s"},
+          .headings = {"samples", "fits", "peak", "reserved", "missing", "step time",
+                       ranks > 1 ? fmt::format("samples/s, {} ranks", ranks) : "samples/s"},
           .rows = {}};
   for (const BatchProbe& p : found.probes) {
     const double seconds = to_seconds(p.step_time);
-    const double rate = p.fits && seconds > 0 ? static_cast<double>(p.samples) / seconds : 0;
+    const double rate = p.fits && seconds > 0 ? p.ranks * static_cast<double>(p.samples) / seconds : 0;
     t.rows.push_back({count_cell(static_cast<std::uint64_t>(p.samples)), cell(p.fits ? "yes" : "no"),
                       bytes_cell(p.peak_allocated), bytes_cell(p.peak_reserved), bytes_cell(p.missing),
                       time_cell(p.step_time),
@@ -34,7 +36,7 @@ Table answer_table(const LargestBatch& found) {
           .headings = {"", "", ""},
           .rows = {}};
   const auto row = [&](const char* what, Cell value, std::string meaning) {
-    value.number = true;
+    value.right = true;
     t.rows.push_back({cell(what), std::move(value), cell(std::move(meaning))});
   };
   const auto samples = [](std::int64_t n) { return count_cell(static_cast<std::uint64_t>(n)); };
@@ -61,7 +63,7 @@ Table limit_table(const BatchLimit& limit, std::int64_t samples) {
       .headings = {"", "", ""},
       .rows = {}};
   const auto row = [&](const char* what, Cell value, std::string meaning) {
-    value.number = true;
+    value.right = true;
     t.rows.push_back({cell(what), std::move(value), cell(std::move(meaning))});
   };
   const Usage& used = limit.request.usage;

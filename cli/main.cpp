@@ -7,13 +7,15 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/large_arrays.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
-#include "sim/files/temporary_name.h"
 #include "sim/error.h"
+#include "sim/files/temporary_name.h"
+#include "sim/presentable.h"
 
 namespace memwall {
 
@@ -124,14 +126,16 @@ std::string mistake_of(const CLI::App& app, const CLI::ParseError& error) {
   return text;
 }
 
+// One line, whatever names it holds.
 int fail(const std::string& title, const std::string& sentence, int code) {
-  print_error("{}: {}\n", title, sentence);
+  print_error("{}: {}\n", title, presentable_line(sentence));
   if (code == kUsage) print_error("Try `{} --help`.\n", title);
   return code;
 }
 
-int run_program(int argc, char** argv) {
-  CLI::App app(
+// What `memwall --help` says besides the verbs.
+void describe(CLI::App& app) {
+  app.description(
       "memwall replays a training step on a machine under policies: does it fit, how long is a step,\n"
       "where does the time go, and what changes with checkpointing, offload, ZeRO or another machine.");
   app.name("memwall");
@@ -146,14 +150,22 @@ int run_program(int argc, char** argv) {
       "  memwall compare base.h5 run.h5                  # what changed\n"
       "  memwall view base.h5 run.h5                     # look at both in a window\n\n"
       "Data goes to stdout, the rest to stderr. Exit codes: 0 done, 1 internal error, 2 usage or settings,\n"
-      "3 does not fit (the full result is still printed), 4 validation outside tolerance, 5 sweep with failed\n"
-      "points, 6 unreadable input.");
-  const std::vector<Verb> verbs{add_import(app),   add_inspect(app),   add_run(app, command_line_of(argc, argv)),
-                                add_compare(app),  add_export(app),    add_render(app),
-                                add_view(app),     add_memory(app),    add_machines(app),
-                                add_policies(app), add_calibrate(app), add_schedule(app),
-                                add_validate(app), add_forecast(app),  add_watch(app),
-                                add_generate(app), add_roofline(app)};
+      "3 does not fit (the full result is still printed), 4 validation outside tolerance, 6 unreadable input.");
+}
+
+std::vector<Verb> add_verbs(CLI::App& app, const std::string& command_line) {
+  std::vector<Verb> verbs{add_import(app),    add_inspect(app),  add_run(app, command_line), add_compare(app),
+                          add_export(app),    add_render(app),   add_view(app),              add_memory(app),
+                          add_machines(app),  add_policies(app), add_calibrate(app),         add_schedule(app),
+                          add_validate(app),  add_forecast(app), add_watch(app),             add_generate(app),
+                          add_roofline(app)};
+  app.add_subcommand("help", "Print this, or what a verb does: memwall help run");
+  return verbs;
+}
+
+int parse_and_act(CLI::App& app, int argc, char** argv) {
+  describe(app);
+  const std::vector<Verb> verbs = add_verbs(app, command_line_of(argc, argv));
   allow_extras(app);
   try {
     const std::string wanted = asked_about(app, argc, argv);
@@ -172,6 +184,27 @@ int run_program(int argc, char** argv) {
     return fail(title_of(app), "memory of this computer is exhausted.", kInternal);
   } catch (const std::exception& error) {
     return fail(title_of(app), error.what(), kInternal);
+  }
+}
+
+// "memwall help run" asks what "memwall run --help" does.
+std::vector<char*> words_of(int argc, char** argv) {
+  static char help[] = "--help";
+  std::vector<char*> words(argv, argv + argc);
+  if (argc < 2 || std::string_view(argv[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  words.push_back(help);
+  return words;
+}
+
+int run_program(int argc, char** argv) {
+  try {
+    std::vector<char*> words = words_of(argc, argv);
+    CLI::App app;
+    return parse_and_act(app, static_cast<int>(words.size()), words.data());
+  } catch (const std::bad_alloc&) {  // before there were verbs
+    std::fputs("memwall: memory of this computer is exhausted.\n", stderr);
+    return kInternal;
   }
 }
 

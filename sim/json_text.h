@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/duration_sum.h"
 #include "sim/units.h"
 
 namespace memwall {
@@ -38,6 +39,10 @@ class JsonText {
   }
   // In seconds: the double nearest to the exact number of picoseconds.
   JsonText& seconds(std::string_view name, Duration d) { return field(name, static_cast<double>(d.count()) / 1e12); }
+  JsonText& seconds(std::string_view name, const DurationSum& sum) {
+    const auto short_enough = sum.duration();
+    return short_enough ? seconds(name, *short_enough) : field(name, sum.seconds());
+  }
 
   // The whole text, ended by a newline. REQUIRES: everything opened is closed.
   std::string finish();

@@ -219,6 +219,8 @@ LoadedStep Study::load(const Scenario& scenario) {
   implementation_->check(scenario);
   const auto step = implementation_->load(scenario);
   LoadedStep loaded{step->trace, choose_machine(scenario, step->trace, *implementation_), step->files};
+  for (const std::string& machine : {scenario.machine, scenario.measured_on})
+    if (std::error_code error; fs::is_regular_file(machine, error)) loaded.files.emplace_back(machine);
   if (scenario.second_size.empty()) return loaded;
   const auto second = implementation_->load_second(scenario, step->trace);
   loaded.files.insert(loaded.files.end(), second->files.begin(), second->files.end());

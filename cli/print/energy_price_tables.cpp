@@ -37,7 +37,7 @@ std::string missing_powers(const StepEnergyPrice& energy_price) {
 void add_energy_price_rows(const RunSummary& s, Table& t) {
   const StepEnergyPrice& e = s.energy_price;
   const auto row = [&](const char* what, Cell value, std::string includes) {
-    value.number = true;
+    value.right = true;
     t.rows.push_back({cell(what), std::move(value), cell(std::move(includes))});
   };
   if (e.energy)

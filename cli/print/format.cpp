@@ -4,9 +4,11 @@
 
 namespace memwall {
 
-std::string human_time(Duration duration) {
-  if (duration == Duration{}) return "0 s";
-  return scaled_text(to_seconds(duration), std::span(kTimeUnits).subspan(1), 4);
+std::string human_time(Duration duration) { return human_time(to_seconds(duration)); }
+
+std::string human_time(double seconds) {
+  if (seconds == 0) return "0 s";
+  return scaled_text(seconds, std::span(kTimeUnits).subspan(1), 4);
 }
 
 std::string human_bytes(Bytes bytes) { return scaled_text(static_cast<double>(bytes), kDecimalBytes, 4); }

@@ -9,6 +9,7 @@
 namespace memwall {
 
 std::string human_time(Duration duration);        // "347.0 ms"
+std::string human_time(double seconds);           // the same, however long
 std::string human_bytes(Bytes bytes);             // "39.34 GB" (1 GB = 1e9 B)
 std::string human_rate(double bytes_per_second);  // "3.35 TB/s"
 

@@ -285,7 +285,7 @@ Table search(const MemoryStudy& study) {
     t.rows.push_back({count_cell(t.rows.size() + 1), bytes_cell(r.peak_reserved), bytes_cell(r.peak_allocated),
                       bytes_cell(r.missing), count_cell(static_cast<std::uint64_t>(r.retries)),
                       count_cell(static_cast<std::uint64_t>(r.device_allocs)),
-                      count_cell(static_cast<std::uint64_t>(r.device_frees)), Cell{readable(name), name}});
+                      count_cell(static_cast<std::uint64_t>(r.device_frees)), cell(readable(name), name)});
   }
   return t;
 }

@@ -33,7 +33,7 @@ Table overview(const RunSummary& s) {
           .rows = {},
           .wrap = true};
   const auto row = [&](const char* what, Cell value, std::string includes) {
-    value.number = true;
+    value.right = true;
     t.rows.push_back({cell(what), std::move(value), cell(std::move(includes))});
   };
   row("step time", time_cell(s.step_time),
@@ -332,7 +332,7 @@ Table op_differences(const Comparison& c) {
   for (const OpDifference& d : c.ops) {
     if (t.rows.size() == kShown) break;
     std::string name = d.operator_name.empty() ? d.name : d.operator_name + ": " + d.name;
-    Cell shown{name.size() > kLongestName ? name.substr(0, kLongestName) + "..." : name, name, false};
+    const Cell shown = cell(name.size() > kLongestName ? name.substr(0, kLongestName) + "..." : name, name);
     t.rows.push_back({shown, cell(std::string(to_string(d.change))), cell(std::string(to_string(d.phase))),
                       count_cell(d.count), time_cell(d.base_time), time_cell(d.other_time),
                       signed_time(d.difference())});

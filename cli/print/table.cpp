@@ -53,7 +53,10 @@ std::size_t longest_word(const std::string& text) {
   return longest;
 }
 
-bool is_number(const Table& t, std::size_t column) { return t.rows.front()[column].number; }
+bool is_right(const Table& t, std::size_t column) {
+  const Cell& first = t.rows.front()[column];
+  return first.number || first.right;
+}
 
 // What a column takes unwrapped, and what it must have so that no word and no number is cut.
 struct ColumnWidth {
@@ -68,7 +71,7 @@ std::vector<ColumnWidth> column_widths(const Table& t) {
     for (std::size_t c = 0; c < row.size(); ++c) {
       const std::size_t own = count_characters(row[c].text);
       widths[c].own = std::max(widths[c].own, own);
-      widths[c].least = std::max(widths[c].least, is_number(t, c) ? own : longest_word(row[c].text));
+      widths[c].least = std::max(widths[c].least, is_right(t, c) ? own : longest_word(row[c].text));
     }
   return widths;
 }
@@ -113,7 +116,7 @@ std::string row_text(const Table& t, const std::vector<std::size_t>& widths, con
   for (std::size_t l = 0; l < height; ++l) {
     std::string line;
     for (std::size_t c = 0; c < cells.size(); ++c)
-      line += "  " + padded(l < columns[c].size() ? columns[c][l] : "", widths[c], is_number(t, c));
+      line += "  " + padded(l < columns[c].size() ? columns[c][l] : "", widths[c], is_right(t, c));
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
@@ -152,7 +155,7 @@ std::string markdown(const Table& t) {
   text += "|";
   for (std::size_t c = 0; c < t.columns.size(); ++c) {
     text += " " + markdown_text(headings_of(t)[c]) + " |";
-    rule += !t.rows.empty() && t.rows.front()[c].number ? "---:|" : "---|";
+    rule += !t.rows.empty() && is_right(t, c) ? "---:|" : "---|";
   }
   text += "\n" + rule + "\n";
   for (const auto& row : t.rows) {
@@ -205,9 +208,10 @@ Format parse_format(const std::string& name) {
 }
 
 Cell cell(std::string text) {
-  text = presentable(text);  // before columns are laid out
+  text = presentable_line(text);  // before columns are laid out
   return {text, text, false};
 }
+Cell cell(std::string text, std::string raw) { return {presentable_line(text), std::move(raw), false}; }
 Cell number_cell(std::string text, std::string raw) { return {std::move(text), std::move(raw), true}; }
 
 std::string to_text(const Table& table, Format format) {

@@ -17,8 +17,10 @@ struct Cell {
   std::string text;
   std::string raw;
   bool number = false;  // aligned right; unquoted in JSON
+  bool right = false;   // aligned right, as a number is: "aten::mm" among numbers
 };
 Cell cell(std::string text);  // for people and programs alike
+Cell cell(std::string text, std::string raw);
 Cell number_cell(std::string text, std::string raw);
 
 struct Table {

@@ -3,6 +3,7 @@
 
 #include "cli/print/format.h"
 #include "cli/print/table.h"
+#include "sim/duration_sum.h"
 
 namespace memwall {
 
@@ -11,6 +12,7 @@ inline Cell count_cell(std::uint64_t count) { return number_cell(grouped_text(co
 inline Cell share_cell(double share) { return number_cell(percent_text(share), plain_number(share)); }
 inline Cell share_cell(double part, double whole) { return share_cell(whole > 0 ? part / whole : 0); }
 inline Cell time_cell(Duration d) { return number_cell(human_time(d), plain_seconds(d)); }
-inline Cell time_cell(double seconds) { return number_cell(human_time(from_seconds(seconds)), plain_number(seconds)); }
+inline Cell time_cell(double seconds) { return number_cell(human_time(seconds), plain_number(seconds)); }
+inline Cell time_cell(const DurationSum& sum) { return time_cell(sum.seconds()); }
 
 }  // namespace memwall

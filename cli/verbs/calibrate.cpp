@@ -39,7 +39,8 @@ std::vector<Table> tables_of(const Calibration& calibration) {
 int calibrate_results(const CalibrateOptions& o) {
   const Format format = parse_format(o.format);
   const MeasurementSet set = read_results(o.results);
-  require_harmless(o.output, {o.results, std::filesystem::path(o.results) / "results.csv"});
+  require_harmless(o.output, {o.results, std::filesystem::path(o.results) / "results.csv",
+                              std::filesystem::path(o.results) / "results.json"});
   const Calibration calibration = calibrate(set, o.settings);
   const std::string report = to_text(tables_of(calibration), format);
   if (o.output.empty()) {

@@ -117,11 +117,12 @@ void add_check_machines(CLI::App& app, MachinesOptions& o) {
 Verb add_machines(CLI::App& parent) {
   auto o = std::make_shared<MachinesOptions>();
   CLI::App* app = parent.add_subcommand("machines", "List the machines, or show one with every number and its source");
+  app->add_option("machine", o->machine, "A machine's name or file: as show");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->footer(
       "Examples:\n"
       "  memwall machines\n"
-      "  memwall machines show h100-sxm-80gb\n"
+      "  memwall machines h100-sxm-80gb\n"
       "  memwall machines show h100-sxm-80gb --set gpu.hbm.bandwidth=4TB/s\n"
       "  memwall machines compare a100-sxm-80gb h100-sxm-80gb mi300x\n"
       "  memwall machines check --tables ../shared/data/published");
@@ -142,7 +143,7 @@ Verb add_machines(CLI::App& parent) {
             if (o->compare->parsed())
               print(to_text(comparison(*o), format));
             else
-              print(to_text(o->show->parsed() ? machine_table(*o) : machine_list(format), format));
+              print(to_text(o->machine.empty() ? machine_list(format) : machine_table(*o), format));
             return 0;
           }};
 }

@@ -58,7 +58,7 @@ void write_timeline(const MemoryStudy& study, std::ostream& out) {
 
 int memory(const MemoryOptions& o) {
   const Format format = parse_format(o.format);
-  require_harmless(o.timeline, {o.snapshot});
+  require_harmless(o.timeline, {o.snapshot, o.machine});
   TerminalWatch watch("trying settings");
   const MemoryStudy study = study_memory(question_of(o), &watch);
   if (!o.timeline.empty()) write_output(o.timeline, [&](std::ostream& out) { write_timeline(study, out); });

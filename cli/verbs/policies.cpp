@@ -78,20 +78,21 @@ Table policy_table(const PolicyInfo& info, Format format) {
 Verb add_policies(CLI::App& parent) {
   auto o = std::make_shared<PoliciesOptions>();
   CLI::App* app = parent.add_subcommand("policies", "List the policies, or show one with its parameters");
+  app->add_option("policy", o->policy, "A policy's name: as show");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->footer(
       "A policy given with --policy rewrites the step before it is simulated; any number of them compose, in a\n"
       "fixed order whatever the order of flags. One given with --pager decides while the step runs; at most one.\n\n"
       "Examples:\n"
       "  memwall policies\n"
-      "  memwall policies show offload\n"
+      "  memwall policies offload\n"
       "  memwall run step.mwt --policy checkpoint:mode=full --policy offload:what=optimizer,to=host");
   o->show = app->add_subcommand("show", "The parameters of a policy, with their defaults");
   o->show->add_option("policy", o->policy, "A policy's name")->required();
   o->show->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   return {app, [o] {
             const Format format = parse_format(o->format);
-            const bool one = o->show->parsed();
+            const bool one = !o->policy.empty();
             print(to_text(one ? policy_table(policy_named(o->policy), format) : policy_list(format), format));
             return 0;
           }};

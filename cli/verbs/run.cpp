@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <exception>
 #include <memory>
 
 #include "cli/output_file.h"
@@ -16,6 +17,7 @@
 #include "policies/batch/batch_request.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
+#include "sim/files/file_writer.h"
 #include "sim/policy/registry.h"
 #include "study/base_step.h"
 #include "study/study.h"
@@ -102,7 +104,7 @@ class BatchSearch {
     if (!run.result.fits && limit != nullptr) *limit = limit_of(run.trace, run.machine, run.result);
     constexpr double kUsualProbes = 20;
     watch_.searched(std::min(0.99, ++probes_ / kUsualProbes));
-    return probe_of(samples, run.machine, run.result);
+    return probe_of(samples, run.trace->ranks, run.machine, run.result);
   }
 
  private:
@@ -145,11 +147,19 @@ int run(const RunVerbOptions& o) {
   TerminalWatch watch;
   Study study(&watch, StudyMemory::base_steps);
   require_harmless(o.output, study.load(scenario).files);
+  if (!o.output.empty()) (void)FileWriter(o.output);  // a place that cannot be written is told before a long simulation
   SimulationProgress progress;
   Run result = study.run(scenario, {.compare_to_base = true, .observer = &progress}).run;
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
-  if (!o.output.empty()) write_run(result, o.output);
-  return report(o, result, format);
+  std::exception_ptr not_written;  // a full disk: the result is told all the same
+  try {
+    if (!o.output.empty()) write_run(result, o.output);
+  } catch (const UsageError&) {
+    not_written = std::current_exception();
+  }
+  const int code = report(o, result, format);
+  if (not_written) std::rethrow_exception(not_written);
+  return code;
 }
 
 void add_run_options(CLI::App& app, RunVerbOptions& o) {

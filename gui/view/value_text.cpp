@@ -24,6 +24,7 @@ QString text_of(std::string_view utf8) {
 }
 
 QString time_text(Duration time) { return text_of(format_time(time)); }
+QString time_text(const DurationSum& sum) { return text_of(format_time(sum)); }
 QString bytes_text(Bytes bytes) { return text_of(format_bytes(static_cast<double>(bytes))); }
 QString rate_text(double bytes_per_second) { return text_of(format_rate(bytes_per_second)); }
 QString percent_text(double share) { return text_of(memwall::percent_text(share)); }

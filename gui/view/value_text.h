@@ -17,6 +17,7 @@ namespace memwall::gui {
 QString text_of(std::string_view utf8);
 
 QString time_text(Duration time);              // "12.3 ms"
+QString time_text(const DurationSum& sum);
 QString bytes_text(Bytes bytes);               // "39.3 GB"
 QString rate_text(double bytes_per_second);    // "25 GB/s"
 QString percent_text(double share);            // "12.3 %"

@@ -27,6 +27,9 @@ std::string path_of_descriptor(int number) { return "/proc/self/fd/" + std::to_s
 
 FileWriter::FileWriter(fs::path path, PartialFile partial) : path_(std::move(path)) {
   std::error_code unknown;
+  // A link stays one: what it leads to is replaced.
+  if (fs::is_symlink(fs::symlink_status(path_, unknown)))
+    if (const fs::path target = fs::weakly_canonical(path_, unknown); !unknown) path_ = target;
   // Renaming would put an ordinary file where a device or a folder was.
   const fs::file_status status = fs::status(path_, unknown);
   if (fs::is_directory(status)) refuse("this is a folder");
@@ -143,12 +146,21 @@ void FileWriter::give_name() {
   copy_to_named();
 }
 
+// Who may read and write the file stays as it was; its owner, as far as the system lets us.
+void FileWriter::keep_mode() const {
+  struct ::stat before {};
+  if (::stat(path_.c_str(), &before) != 0) return;
+  if (::fchown(file_.number(), before.st_uid, before.st_gid) != 0) errno = 0;  // not ours to give away
+  if (::fchmod(file_.number(), before.st_mode & 07777) != 0) errno = 0;
+}
+
 void FileWriter::replace_target() {
   if (::rename(partial_->path().c_str(), path_.c_str()) != 0) refuse(errno);
   partial_->release();
 }
 
 void FileWriter::commit() {
+  keep_mode();
   write_to_disk();
   if (partial_ || !link_unnamed(path_)) {
     if (!partial_) give_name();  // for as short as can be: nobody removes it after SIGKILL but the next writer

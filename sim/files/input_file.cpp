@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,6 +27,15 @@ std::string kind_of(::mode_t mode) {
   return "this is a device";
 }
 
+// /proc and /sys; their numbers are in linux/magic.h.
+bool is_made_up([[maybe_unused]] const struct ::statfs& system) {
+#ifdef __linux__
+  return system.f_type == 0x9fa0 || system.f_type == 0x62656572;
+#else
+  return false;
+#endif
+}
+
 ::ssize_t read_some(int file, char* to, std::size_t size) {
   for (;;) {
     const ::ssize_t got = ::read(file, to, size);
@@ -35,7 +45,7 @@ std::string kind_of(::mode_t mode) {
 
 }  // namespace
 
-fs::path readable_path(const fs::path& path, std::string_view expected) {
+fs::path readable_path(const fs::path& path, std::string_view expected, std::uint64_t largest) {
   struct ::stat state {};
   if (::stat(path.c_str(), &state) != 0)
     refuse(path,
@@ -45,13 +55,16 @@ fs::path readable_path(const fs::path& path, std::string_view expected) {
   if (!S_ISREG(state.st_mode) && !S_ISFIFO(state.st_mode)) refuse(path, kind_of(state.st_mode), expected);
   if (S_ISFIFO(state.st_mode)) {
     std::string why_not;
-    const fs::path kept = kept_pipe(path, why_not);
+    const fs::path kept = kept_pipe(path, std::min(largest, kLargestPipe), why_not);
     if (kept.empty()) refuse(path, why_not, expected);
     return kept;
   }
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) refuse(path, std::string("the file cannot be opened (") + std::strerror(errno) + ")", expected);
-  // What the system makes up as it is read (/proc/self/mem) calls itself an ordinary file.
+  // What the system makes up as it is read calls itself an ordinary file; reading may never end (/proc/kmsg).
+  struct ::statfs system {};
+  if (::fstatfs(file.number(), &system) == 0 && is_made_up(system))
+    refuse(path, "the system makes this file up as it is read", expected);
   char first = 0;
   if (state.st_size == 0 && read_some(file.number(), &first, 1) < 0)
     refuse(path, std::string("the file cannot be read (") + std::strerror(errno) + ")", expected);
@@ -67,7 +80,7 @@ fs::path readable_path_or_none(const fs::path& path) {
 }
 
 std::string content_of_file(const fs::path& path, std::size_t largest, std::string_view expected) {
-  const fs::path to_open = readable_path(path, expected);
+  const fs::path to_open = readable_path(path, expected, largest);
   const FileDescriptor file(::open(to_open.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) refuse(path, std::string("the file cannot be opened (") + std::strerror(errno) + ")", expected);
   constexpr std::size_t kPiece = std::size_t{1} << 16;

@@ -22,7 +22,9 @@ inline constexpr std::chrono::seconds kLongestSilence{5};              // of a F
 // Throws InputError "PATH: FOUND; expected EXPECTED." where there is no such file, it is a folder, a device or a
 // socket, it may not be read, or reading fails at its first byte; where nobody writes to a FIFO for kLongestSilence,
 // more than kLargestPipe bytes come through, or there is no room for them. `expected` is a noun: "a trace".
-std::filesystem::path readable_path(const std::filesystem::path& path, std::string_view expected = "a file");
+// `largest`: bytes that may come through a pipe, where its reader takes fewer.
+std::filesystem::path readable_path(const std::filesystem::path& path, std::string_view expected = "a file",
+                                    std::uint64_t largest = kLargestPipe);
 
 // The same for who only asks: "" instead of a sentence. Never throws InputError.
 std::filesystem::path readable_path_or_none(const std::filesystem::path& path);

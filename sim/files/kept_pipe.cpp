@@ -68,7 +68,7 @@ bool write_all(int file, const char* bytes, std::size_t size) {
 }
 
 // "" or what went wrong.
-std::string copy_pipe(int pipe, bool named, int to) {
+std::string copy_pipe(int pipe, bool named, std::uint64_t largest, int to) {
   constexpr int kForEver = -1;
   constexpr auto kMilliseconds = static_cast<int>(std::chrono::milliseconds(kLongestSilence).count());
   std::vector<char> piece(std::size_t{1} << 18);
@@ -81,8 +81,9 @@ std::string copy_pipe(int pipe, bool named, int to) {
     if (got < 0) return std::string("the pipe cannot be read (") + std::strerror(errno) + ")";
     if (got == 0) return "";
     total += static_cast<std::uint64_t>(got);
-    if (total > kLargestPipe)
-      return "more than " + std::to_string(kLargestPipe) + " bytes come through this pipe; write them to a file first";
+    if (total > largest)
+      return "more than " + std::to_string(largest) + " bytes come through this pipe" +
+             (largest == kLargestPipe ? "; write them to a file first" : "");
     if (!write_all(to, piece.data(), static_cast<std::size_t>(got)))
       return std::string("what comes through this pipe cannot be kept in the temporary folder (") +
              std::strerror(errno) + ")";
@@ -91,7 +92,7 @@ std::string copy_pipe(int pipe, bool named, int to) {
 
 }  // namespace
 
-fs::path kept_pipe(const fs::path& path, std::string& why_not) {
+fs::path kept_pipe(const fs::path& path, std::uint64_t largest, std::string& why_not) {
   // Bytes of a pipe can be taken once, whoever asks: this is the process's state, not ours.
   static std::mutex mutex;
   static std::vector<KeptPipe> pipes;
@@ -110,7 +111,7 @@ fs::path kept_pipe(const fs::path& path, std::string& why_not) {
               std::strerror(errno) + ")";
     return {};
   }
-  why_not = copy_pipe(pipe.number(), has_a_name(path), content.number());
+  why_not = copy_pipe(pipe.number(), has_a_name(path), largest, content.number());
   if (!why_not.empty()) return {};
   pipes.push_back({path, state.st_dev, state.st_ino, std::move(content)});
   return path_of(pipes.back().content);

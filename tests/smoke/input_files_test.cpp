@@ -3,10 +3,12 @@
 
 #include <sys/stat.h>
 
+#include <sstream>
 #include <string>
 
 #include "tests/support/program.h"
 #include "tests/support/small_capture.h"
+#include "tests/support/sqlite_writer.h"
 
 namespace memwall {
 namespace {
@@ -17,13 +19,24 @@ class InputFiles : public ::testing::Test {
  protected:
   // `line` has `memwall` in it. A hang is code 124.
   CommandOutcome shell(const std::string& line) const {
-    return run_command("memwall() { timeout -s KILL 60 '" MEMWALL_PROGRAM "' \"$@\"; }; ulimit -v 8000000; " + line,
+    return run_command(kLimitMemory + std::string("memwall() { timeout -s KILL 60 '" MEMWALL_PROGRAM "' \"$@\"; }; ") + line,
                        folder_.path());
   }
   void expect_refused(const std::string& line, const std::string& sentence) const {
     const CommandOutcome o = shell(line);
     EXPECT_EQ(o.code, 6) << line << "\n" << o.err;
     EXPECT_NE(o.err.find(sentence), std::string::npos) << line << "\nexpected: " << sentence << "\n" << o.err;
+  }
+  // All lines but those that name the file.
+  static std::string without_names(const std::string& out) {
+    std::istringstream lines(out);
+    std::string kept;
+    for (std::string line; std::getline(lines, line);)
+      if (line.find("stdin") == std::string::npos && line.find("capture") == std::string::npos &&
+          line.find("report") == std::string::npos && line.find("pipe") == std::string::npos)
+        kept += line + "\n";
+    EXPECT_GT(kept.size(), 300u) << out;
+    return kept;
   }
   const ScratchFolder folder_;
 };
@@ -34,7 +47,8 @@ TEST_F(InputFiles, EveryVerbNamesWhatIsNoFile) {
     const char* found;
   } kinds[] = {{".", "this is a folder"},
                {"/dev/zero", "this is a device"},
-               {"/proc/self/mem", "the file cannot be read (Input/output error)"},
+               {"/proc/self/mem", "the system makes this file up as it is read"},
+               {"/proc/kmsg", "the system makes this file up as it is read"},
                {"./absent", "there is no such file"}};
   for (const auto& kind : kinds)
     for (const std::string& verb :
@@ -69,8 +83,15 @@ TEST_F(InputFiles, PipesAreReadAsFilesAre) {
                            "mkfifo pipe; cat capture.json >pipe & memwall inspect pipe --format csv"}) {
     const CommandOutcome o = shell(line);
     EXPECT_EQ(o.code, 0) << line << o.err;
-    EXPECT_EQ(o.out.size() > 500, true) << line;
+    EXPECT_EQ(without_names(o.out), without_names(file)) << line;
   }
+  write_content(folder_ / "report.sqlite", nsys_report());
+  const std::string report = shell("memwall inspect report.sqlite --format csv").out;
+  EXPECT_FALSE(report.empty());
+  EXPECT_EQ(without_names(shell("cat report.sqlite | memwall inspect /dev/stdin --format csv").out), without_names(report));
+  ASSERT_EQ(shell("tar cf both.tar capture.json report.sqlite").code, 0);
+  EXPECT_EQ(without_names(shell("cat both.tar | memwall inspect /dev/stdin:capture.json --format csv").out),
+            without_names(file));
   EXPECT_EQ(shell("cat '" + kSample + "' | memwall run /dev/stdin -o run.h5").code, 0);
   EXPECT_EQ(shell("cat run.h5 | memwall export /dev/stdin --to csv").out, shell("memwall export run.h5 --to csv").out);
   EXPECT_EQ(shell("memwall machines show a100-sxm-40gb >/dev/null; cat '" MEMWALL_SOURCE
@@ -92,22 +113,28 @@ TEST_F(InputFiles, NamesNeverCommandATerminal) {
   std::string capture = small_capture();
   const std::string name = "vectorized_elementwise_kernel";
   for (std::size_t at; (at = capture.find(name)) != std::string::npos;)
-    capture.replace(at, name.size(), "evil\\u001b[2J\\u009b2J\\u0007kernel");
+    capture.replace(at, name.size(), "evil\\u001b[2J\\u009b2J\\u0007\\u202e\\nmemwall: all is well\\nkernel");
   write_content(folder_ / "evil.json", capture);
   write_content(folder_ / "\x1b[2J.json", capture.substr(0, 1000));
   ASSERT_EQ(shell("memwall run evil.json --machine h100-sxm-80gb -o run.h5").code, 0);
+  ASSERT_EQ(shell("memwall run evil.json --machine h100-sxm-80gb --scale kernels=2 -o slow.h5").code, 0);
   for (const char* line :
        {"memwall inspect evil.json", "memwall import evil.json --explain",
         "memwall run evil.json --machine h100-sxm-80gb", "memwall run evil.json --machine h100-sxm-80gb --format json",
         "memwall export run.h5 --to csv -o -", "memwall export run.h5 --to chrome -o -",
         "memwall export run.h5 --to json -o -", "memwall render run.h5 -o -.svg; cat ./-.svg",
-        "memwall compare run.h5 run.h5 --format csv", "memwall schedule evil.json --machine h100-sxm-80gb -o -",
+        "memwall compare run.h5 slow.h5", "memwall compare run.h5 slow.h5 --format csv",
         "memwall inspect \"$(printf '\\033[2J.json')\"", "memwall \"$(printf '\\033[2J')\"",
         "memwall roofline evil.json --machine h100-sxm-80gb"}) {
     const CommandOutcome o = shell(line);
     const std::string all = o.out + o.err;
     EXPECT_GT(all.size(), 20u) << line;
-    for (const char* command : {"\x1b", "\x07", "\xc2\x9b"})
+    EXPECT_LE(o.code, 6) << line;
+    EXPECT_TRUE(line != std::string("memwall compare run.h5 slow.h5") || o.out.find("evil") != std::string::npos) << o.out;
+    // There a line of a name stands within quotes or an element.
+    const bool quoted = std::string(line).find("csv") != std::string::npos || std::string(line).find("svg") != std::string::npos;
+    EXPECT_TRUE(quoted || all.find("\nmemwall: all is well") == std::string::npos) << line << "\n" << all.substr(0, 2000);
+    for (const char* command : {"\x1b", "\x07", "\xc2\x9b", "\xe2\x80\xae"})
       EXPECT_EQ(all.find(command), std::string::npos) << line << "\n" << all.substr(0, 2000);
   }
 }

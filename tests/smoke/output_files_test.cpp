@@ -11,6 +11,7 @@ namespace memwall {
 namespace {
 
 const std::string kSample = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
+const std::string kCapture = MEMWALL_SOURCE "/traces/samples/captures/gpt2_124m.mwc.gz";
 
 std::set<std::string> names_in(const ScratchFolder& folder) {
   std::set<std::string> names;
@@ -33,15 +34,17 @@ TEST_F(OutputFiles, AFullDiskIsASentenceAndTheOldFileStays) {
   for (const std::string& verb :
        {"run '" + kSample + "' -o out", "run '" + kSample + "' --steps 20 -o out",
         std::string("export run.h5 --to csv -o out"), std::string("export run.h5 --to perfetto -o out"),
-        std::string("render run.h5 -o out.svg"), "schedule '" + kSample + "' -o out",
+        std::string("render run.h5 -o out.svg"), "import '" + kCapture + "' -o out.mwt",
+        "roofline '" + kCapture + "' --machine h100-sxm-80gb --svg out.svg", "schedule '" + kSample + "' -o out",
         std::string("generate gpt2-124m -o out.mwt")}) {
     const std::string target = verb.substr(verb.rfind(' ') + 1);
     write_content(folder_ / target, "old");
     const auto before = names_in(folder_);
     for (const char* blocks : {"0", "1", "8"}) {
       // The limit is the program's alone: what it says goes into a file, too.
-      const CommandOutcome o =
-          shell("( ulimit -f " + std::string(blocks) + "; exec" + memwall(verb) + " 2>&1 >/dev/null ) | cat >&2");
+      const CommandOutcome o = shell("{ ( ulimit -f " + std::string(blocks) + "; exec" + memwall(verb) +
+                                     " 2>&1 >/dev/null ); echo \"code $?\"; } | cat >&2");
+      EXPECT_NE(o.err.find("code 2\n"), std::string::npos) << verb << "\n" << o.err;
       EXPECT_NE(o.err.find(target + ": the file cannot be written (File too large)."), std::string::npos)
           << verb << "\n"
           << o.err;
@@ -58,6 +61,30 @@ TEST_F(OutputFiles, AFullDiskEndsWithTheDocumentedCode) {
                                    memwall("run '" + kSample + "' --steps 8 -o out.h5") + " 2>&1 >/dev/null");
     EXPECT_EQ(o.code, 2) << blocks << o.out;
     EXPECT_EQ(names_in(folder_), std::set<std::string>{}) << blocks;
+  }
+}
+
+// What a long simulation found is told, though it cannot be kept.
+TEST_F(OutputFiles, AFullDiskTakesNoResultAway) {
+  const CommandOutcome o = shell("{ ( ulimit -f 0; exec" + memwall("run '" + kSample + "' -o out.h5") +
+                                 " 2>/dev/null ); echo \"code $?\"; } | cat");
+  EXPECT_NE(o.out.find("step time"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("code 2\n"), std::string::npos) << o.out;
+}
+
+TEST_F(OutputFiles, WhatIsReadIsNeverReplaced) {
+  const std::string machine = content_of(MEMWALL_SOURCE "/models/hw/machines/a100-sxm-40gb.textproto");
+  for (const std::string& verb :
+       {"run '" + kSample + "' --machine m.textproto -o m.textproto",
+        "run '" + kSample + "' --measured-on m.textproto --machine t4 -o ./m.textproto",
+        "schedule '" + kSample + "' --machine m.textproto -o m.textproto",
+        "roofline '" + kCapture + "' --machine ./m.svg --svg m.svg"}) {
+    const std::string target = verb.ends_with(".svg") ? "m.svg" : "m.textproto";
+    write_content(folder_ / target, machine);
+    const CommandOutcome o = shell(memwall(verb));
+    EXPECT_EQ(o.code, 2) << verb << "\n" << o.err;
+    EXPECT_NE(o.err.find("the output would replace what is read"), std::string::npos) << verb << "\n" << o.err;
+    EXPECT_EQ(content_of(folder_ / target), machine) << verb;
   }
 }
 

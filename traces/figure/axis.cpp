@@ -75,6 +75,9 @@ std::string format_decade(double value) {
 std::string format_time(Duration time) {
   return time.count() == 0 ? "0 s" : scaled_text(to_seconds(time), kTimes, kDigits);
 }
+std::string format_time(const DurationSum& sum) {
+  return sum == Duration{} ? "0 s" : scaled_text(sum.seconds(), kTimes, kDigits);
+}
 std::string format_bytes(double bytes) { return scaled_text(bytes, kDecimalBytes, kDigits); }
 
 }  // namespace memwall

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/byte_units.h"
+#include "sim/duration_sum.h"
 #include "sim/units.h"
 
 namespace memwall {
@@ -44,6 +45,7 @@ std::string format_decade(double value);
 
 // For people: three significant digits and a unit: "12.3 ms", "39.3 GB", "1.6 TB/s".
 std::string format_time(Duration time);
+std::string format_time(const DurationSum& sum);
 std::string format_bytes(double bytes);
 inline std::string format_bytes(Bytes bytes) { return format_bytes(static_cast<double>(bytes)); }
 inline std::string format_rate(double bytes_per_second) { return format_bytes(bytes_per_second) + "/s"; }

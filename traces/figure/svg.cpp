@@ -103,6 +103,7 @@ std::string xml_text(std::string_view text) {
     const std::string_view bytes = text.substr(0, c.bytes);
     text.remove_prefix(c.bytes);
     // XML 1.0, section 2.2: no control characters but tab and line ends, no surrogates, no U+FFFE or U+FFFF.
+    // Nor do we write what turns the direction of text (sim/presentable.h).
     if (c.code == '&')
       out += "&amp;";
     else if (c.code == '<')
@@ -112,7 +113,8 @@ std::string xml_text(std::string_view text) {
     else if (c.code == '"')
       out += "&quot;";
     else if ((c.code < 0x20 && c.code != '\t' && c.code != '\n') || (c.code >= 0x7f && c.code < 0xa0) ||
-             c.code == 0xfffe || c.code == 0xffff || !c.valid)
+             c.code == 0xfffe || c.code == 0xffff || !c.valid || (c.code >= 0x202a && c.code <= 0x202e) ||
+             (c.code >= 0x2066 && c.code <= 0x2069))
       out += "\xef\xbf\xbd";
     else
       out += bytes;

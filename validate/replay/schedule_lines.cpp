@@ -5,6 +5,7 @@
 
 #include "sim/error.h"
 #include "sim/number_text.h"
+#include "sim/presentable.h"
 
 namespace memwall {
 namespace {
@@ -31,10 +32,12 @@ std::string percent_encoded(std::string_view text) {
   static constexpr char kDigits[] = "0123456789abcdef";
   if (text.empty()) return "-";
   if (text == "-") return "%2d";
+  // Text beyond ASCII stays readable, unless a terminal would obey a part of it.
+  const bool harmless = presentable_line(text) == text;
   std::string encoded;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (is_plain(byte))
+    if (is_plain(byte) && (byte < 0x80 || harmless))
       encoded += c;
     else
       encoded += {'%', kDigits[byte >> 4], kDigits[byte & 15]};

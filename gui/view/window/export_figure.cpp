@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 #include <QGuiApplication>
 
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -72,6 +77,9 @@ void export_figure(const Figure& figure, const fs::path& path, double scale) {
 }
 
 int export_main(const std::vector<std::string>& arguments) {
+#ifdef __linux__
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // the program that asked for the picture has ended: nobody wants it
+#endif
   // Without a screen, whatever the desktop: the same fonts, the same bytes.
   qputenv("QT_QPA_PLATFORM", "offscreen");
   qInstallMessageHandler(keep_quiet);

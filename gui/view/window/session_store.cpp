@@ -69,17 +69,22 @@ QString SessionStore::file_path(const QStringList& paths) const {
 }
 
 ProgramSession SessionStore::program(QString& complaint) const {
+  if (fixed_) return *fixed_;
   const auto session = read<ProgramSession>(program_path(), complaint, program_session_from_json);
   return session.value_or(ProgramSession{{}, {}, "system", {}});
 }
 
 std::optional<FileSession> SessionStore::file(const QStringList& paths, QString& complaint) const {
+  if (fixed_) return std::nullopt;
   return read<FileSession>(file_path(paths), complaint, file_session_from_json);
 }
 
-QString SessionStore::keep(const ProgramSession& session) const { return write(program_path(), to_json(session)); }
+QString SessionStore::keep(const ProgramSession& session) const {
+  return fixed_ ? QString() : write(program_path(), to_json(session));
+}
 
 QString SessionStore::keep(const QStringList& paths, const FileSession& session) const {
+  if (fixed_) return {};
   return write(file_path(paths), to_json(session));
 }
 

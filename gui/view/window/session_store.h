@@ -5,6 +5,8 @@
 
 #include <QString>
 
+#include <optional>
+
 #include "gui/view/window/session_state.h"
 
 namespace memwall::gui {
@@ -13,6 +15,8 @@ class SessionStore {
  public:
   SessionStore();  // the user's folder (QStandardPaths::AppDataLocation)
   explicit SessionStore(QString folder) : folder_(std::move(folder)) {}
+  // Of a window that begins like this and remembers nothing: no file is read or written.
+  explicit SessionStore(ProgramSession session) : fixed_(std::move(session)) {}
 
   // Defaults where there is none. `complaint`: set to a sentence if there is one that cannot be used, else left alone.
   ProgramSession program(QString& complaint) const;
@@ -27,6 +31,7 @@ class SessionStore {
 
  private:
   QString folder_;
+  std::optional<ProgramSession> fixed_;  // in place of files
 };
 
 }  // namespace memwall::gui

@@ -4,10 +4,11 @@
 #include <QBuffer>
 #include <QEventLoop>
 #include <QPixmap>
-#include <QTemporaryDir>
 #include <QTimer>
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "sim/files/file_writer.h"
 #include "gui/drawing/run_figures.h"
@@ -67,12 +68,18 @@ void press(MainWindow& window, const QString& key) {
   throw UsageError(QString("--press %1: no command has this key; ? in the window lists them.").arg(key).toStdString());
 }
 
-int draw(const WindowPicture& picture, const QStringList& paths, const QString& folder) {
-  const SessionStore store(folder);
+void require_other_file(const QString& picture, const QStringList& paths) {
+  std::error_code error;
+  for (const QString& path : paths)
+    if (std::filesystem::equivalent(picture.toStdString(), path.toStdString(), error))
+      throw UsageError(
+          QString("%1: the picture would replace what is shown; expected another name.").arg(picture).toStdString());
+}
+
+int draw(const WindowPicture& picture, const QStringList& paths) {
   ProgramSession program;
   program.theme = picture.theme;
-  store.keep(program);
-  MainWindow window(store);
+  MainWindow window{SessionStore(program)};
   QString problem;
   QObject::connect(&window.opener(), &RunOpener::failed, [&](const QString& sentence) { problem = sentence; });
   QObject::connect(&window.workspace(), &Workspace::problem, [&](const QString& sentence) { problem = sentence; });
@@ -124,14 +131,13 @@ int write_window_picture(const WindowPicture& picture, const QStringList& paths)
   qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& text) {
     if (type == QtCriticalMsg || type == QtFatalMsg) std::fprintf(stderr, "%s\n", text.toUtf8().constData());
   });
-  const QTemporaryDir folder;
-  if (!folder.isValid()) return tell("no temporary folder can be made: " + folder.errorString() + ".", kUsage);
   try {
     if (!picture.file.endsWith(".png"))
       throw UsageError(("--picture " + picture.file + ": pictures of the window are written as .png.").toStdString());
     if (picture.theme != "light" && picture.theme != "dark")
       throw UsageError(("--theme " + picture.theme + ": expected light or dark.").toStdString());
-    return draw(picture, paths, folder.path());
+    require_other_file(picture.file, paths);
+    return draw(picture, paths);
   } catch (const InputError& error) {
     return tell(QString::fromUtf8(error.what()), kUnreadable);
   } catch (const UsageError& error) {

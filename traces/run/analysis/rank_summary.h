@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/duration_sum.h"
 #include "traces/run/run.h"
 
 namespace memwall {
@@ -15,8 +16,8 @@ struct RankSummary {
   Duration step_time{};  // mean over its steps
   Duration gpu_span{};   // first start to last end of its work on the GPU, in the whole run
   Duration end{};        // of all its work
-  Duration peer_wait{};  // its collectives had begun and those of others had not: sum over the run
-  Duration held_up{};    // by how much the others would have met earlier without it: sum over the rendezvous to
+  DurationSum peer_wait;  // its collectives had begun and those of others had not: sum over the run
+  DurationSum held_up;    // by how much the others would have met earlier without it: sum over the rendezvous to
                          // which it came last, of what it was later than the one before
   std::uint64_t collectives = 0;  // collectives that it had in common with others of the trace
   std::uint64_t last = 0;         // of these, to which it came last

@@ -90,6 +90,7 @@ std::optional<StepInterval> step_interval(const Run& run, const std::vector<Path
   if (known <= 0) return std::nullopt;
   const double factor = std::exp(kDeviationsOf80Percent * std::sqrt(variance));
   const double seconds = to_seconds(step_time);
+  if (seconds * factor > to_seconds(kLongestTime)) return std::nullopt;  // no time that can be told
   return StepInterval{from_seconds(seconds / factor), from_seconds(seconds * factor), known};
 }
 

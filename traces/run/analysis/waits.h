@@ -4,12 +4,13 @@
 #include <array>
 #include <cstdint>
 
+#include "sim/duration_sum.h"
 #include "traces/run/run.h"
 
 namespace memwall {
 
 struct WaitTotal {
-  Duration time{};
+  DurationSum time;
   std::uint64_t count = 0;
 };
 

@@ -41,7 +41,9 @@ ArchivePath split_archive_path(const std::filesystem::path& path) {
        colon = text.rfind(':', colon - 1)) {
     if (colon + 1 == text.size()) continue;
     const std::filesystem::path file(text.substr(0, colon));
-    if (std::filesystem::is_regular_file(file, error)) return {file, text.substr(colon + 1)};
+    const std::filesystem::file_status status = std::filesystem::status(file, error);
+    if (std::filesystem::is_regular_file(status) || std::filesystem::is_fifo(status))
+      return {file, text.substr(colon + 1)};
   }
   return {path, ""};
 }

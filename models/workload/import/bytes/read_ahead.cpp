@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "models/workload/import/bytes/byte_source.h"
@@ -47,6 +48,14 @@ void ReadAhead::run() {
   }
 }
 
+// Where the system gives no thread (ulimit -u), blocks are fetched when they are read.
+void ReadAhead::start() {
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+  }
+}
+
 // The next block becomes the one that is read; false where there is none.
 bool ReadAhead::next_block() {
   if (started_ && block_.last) return false;
@@ -54,7 +63,11 @@ bool ReadAhead::next_block() {
   if (!started_) {
     started_ = true;
     fetch(block_);
-    if (!block_.last) thread_ = std::thread([this] { run(); });
+    if (!block_.last) start();
+    return true;
+  }
+  if (!thread_.joinable()) {
+    fetch(block_);
     return true;
   }
   {

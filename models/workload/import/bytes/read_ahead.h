@@ -1,7 +1,7 @@
 // A file's bytes, of which the next are unpacked while the last are read: a second thread fetches one block ahead.
 //
 // Unpacking gzip takes as long as understanding what is in it. What is read does not depend on the thread: blocks come
-// in order, and what the source throws is thrown where its bytes would have been read.
+// in order (also where the system gives no thread), and what the source throws is thrown where its bytes would have been read.
 #pragma once
 
 #include <condition_variable>
@@ -36,6 +36,7 @@ class ReadAhead {
   };
 
   void fetch(Block& block);
+  void start();
   void run();
   bool next_block();
 

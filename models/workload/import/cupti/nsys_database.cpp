@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fstream>
 
 #include "sim/files/input_file.h"
 #include "models/workload/import/bytes/utf8.h"
@@ -31,6 +32,19 @@ std::string uri_of(const std::filesystem::path& path) {
                                                                                    : fmt::format("%{:02x}", byte);
   }
   return uri + "?mode=ro&immutable=1";
+}
+
+// SQLite opens what has a name, and what came through a pipe has none: its content is handed over. Returns SQLite's code.
+int take_content(sqlite3* database, const std::filesystem::path& file, std::uintmax_t bytes) {
+  auto* const content = static_cast<unsigned char*>(sqlite3_malloc64(bytes));
+  std::ifstream in(file, std::ios::binary);
+  const auto length = static_cast<std::streamsize>(bytes);
+  if (content == nullptr || !in.read(reinterpret_cast<char*>(content), length)) {
+    sqlite3_free(content);
+    return content == nullptr ? SQLITE_NOMEM : SQLITE_IOERR;
+  }
+  return sqlite3_deserialize(database, "main", content, length, length,
+                             SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY);
 }
 
 // Only reading tables is allowed: what a schema may call for (functions, pragmas, ...) is not.
@@ -96,9 +110,12 @@ NsysDatabase::NsysDatabase(const std::filesystem::path& path) : path_(path) {
   // A column takes a byte of a row at least, and one instruction to read; some tables are read twice.
   most_work_ = 1000 + bytes / 100;
   sqlite3* database = nullptr;
-  const int code = sqlite3_open_v2(uri_of(to_open).c_str(), &database,
-                                   SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_PRIVATECACHE, nullptr);
+  const bool named = to_open == path;
+  int code = named ? sqlite3_open_v2(uri_of(to_open).c_str(), &database,
+                                     SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_PRIVATECACHE, nullptr)
+                   : sqlite3_open_v2(":memory:", &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE, nullptr);
   database_.reset(database);
+  if (!named && code == SQLITE_OK) code = take_content(database, to_open, bytes);
   if (code != SQLITE_OK) fail("opening it");
   harden(database);
   sqlite3_progress_handler(database, kWorkStep, count_work, this);

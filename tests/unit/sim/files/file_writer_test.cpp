@@ -30,6 +30,8 @@ std::set<std::string> names_in(const ScratchFolder& folder) {
 int end_of_child(const std::function<void()>& act) {
   const pid_t child = fork();
   if (child == 0) {
+    // Whatever started the tests may have had some of them ignored: nohup, a shell's &.
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_DFL);
     prepare_program();
     act();
     _exit(0);
@@ -77,6 +79,20 @@ TEST_P(FileWriterOf, MakesAFileThatWasNotThereWithTheUsualRights) {
   struct stat state {};
   ASSERT_EQ(::stat((folder_ / "b").c_str(), &state), 0);
   EXPECT_EQ(state.st_mode & 0777, 0640u);
+}
+
+TEST_P(FileWriterOf, KeepsWhoMayReadAFileAndWhatLinksToIt) {
+  const ScratchFolder folder;
+  write_content(folder / "secret", "old");
+  std::filesystem::permissions(folder / "secret", std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::create_symlink("secret", folder / "link");
+  FileWriter file(folder / "link", GetParam());
+  file.append("new");
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(content_of(folder / "secret"), "new");
+  EXPECT_EQ(std::filesystem::status(folder / "secret").permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
 TEST_P(FileWriterOf, LeavesNothingWithoutCommit) {

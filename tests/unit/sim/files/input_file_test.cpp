@@ -46,7 +46,7 @@ TEST(InputFile, WhatIsNoFileIsNamed) {
   EXPECT_EQ(sentence(folder.path()), folder.path().string() + ": this is a folder; expected a trace.");
   EXPECT_EQ(sentence("/dev/zero"), "/dev/zero: this is a device; expected a trace.");
   EXPECT_EQ(sentence("/proc/self/mem"),
-            "/proc/self/mem: the file cannot be read (Input/output error); expected a trace.");
+            "/proc/self/mem: the system makes this file up as it is read; expected a trace.");
   write_content(folder / "a", "text");
   EXPECT_NE(sentence(folder / "a" / "b").find("the file cannot be opened (Not a directory)"), std::string::npos);
   sockaddr_un address{};

@@ -221,10 +221,14 @@ class CpuOptimizer {
   // Cuts the step into sub-groups of at most settings.group parameters. What belongs together is
   // told by its share of the sum of sizes: states, gradients and parameters stand in one order.
   std::vector<SubGroup> divide(const OptimizerStep& step) {
-    const std::size_t number =
-        swaps_states() ? static_cast<std::size_t>(std::ceil(count_.parameters / static_cast<double>(settings_.group)))
-                       : 1;
-    std::vector<SubGroup> groups(std::max<std::size_t>(number, 1));
+    const double number = swaps_states() ? std::ceil(count_.parameters / static_cast<double>(settings_.group)) : 1;
+    constexpr double kMostGroups = 100'000;  // each is several ops
+    if (number > kMostGroups)
+      throw UsageError("Policy 'offload': group=" + std::to_string(settings_.group) + " divides " +
+                       std::to_string(static_cast<std::int64_t>(count_.parameters)) + " parameters into more than " +
+                       std::to_string(static_cast<std::int64_t>(kMostGroups)) +
+                       " sub-groups; expected a larger one (DeepSpeed: 1000000000).");
+    std::vector<SubGroup> groups(static_cast<std::size_t>(std::max(number, 1.0)));
     distribute(step.states, groups, &SubGroup::states);
     distribute(step.gradients, groups, &SubGroup::gradients);
     distribute(step.parameters, groups, &SubGroup::parameters);

@@ -235,6 +235,11 @@ TEST(Offload, PartsInPoliciesOfTheirOwnAreThePartsOfOne) {
   }
 }
 
+TEST(Offload, RefusesMoreSubGroupsThanAnyoneWants) {
+  EXPECT_NE(refusal(training_step(2, kGB, false), "offload:what=optimizer,to=nvme,group=1").find("sub-groups"),
+            std::string::npos);
+}
+
 TEST(Offload, SaysWhatItDecided) {
   const Trace trace = offloaded(activation_chain(6), "offload:what=activations,buffers=1");
   ASSERT_FALSE(trace.notes.empty());

@@ -79,7 +79,9 @@ TEST(HostBenchmarks, LeaveTheRowsThatArePromised) {
     SCOPED_TRACE(m.benchmark);
     ++rows[m.benchmark];
     ASSERT_TRUE(kRows.count(m.benchmark)) << "not in the table";
-    if (m.note.find("could not be kept up") != std::string::npos) continue;  // a busy computer: it says so
+    // A busy computer, or a program under a sanitizer: the row says so.
+    if (m.note.find("could not be kept up") != std::string::npos || m.note.find("memcpy leaves room") != std::string::npos)
+      continue;
     EXPECT_EQ(m.status, MeasurementStatus::measured) << m.note;
     std::set<std::string> names;
     for (const auto& [name, value] : m.parameters) names.insert(name);

@@ -32,7 +32,8 @@ void append_code(std::string& out, const char* escape, char c) {
 
 // Of the second and the third byte of a character of three.
 void append_direction(std::string& out, std::string_view character) {
-  const unsigned code = (static_cast<unsigned>(character[1]) & 0x3f) << 6 | (static_cast<unsigned>(character[2]) & 0x3f);
+  const unsigned code =
+      (static_cast<unsigned>(character[1]) & 0x3f) << 6 | (static_cast<unsigned>(character[2]) & 0x3f);
   append_code(out, "\\u20", static_cast<char>(code & 0xff));
 }
 

@@ -25,8 +25,7 @@ OpId alloc_of(const Trace& trace, StorageId storage) {
 
 }  // namespace
 
-BatchProbe probe_of(std::int64_t samples, std::uint32_t ranks, const Machine& machine,
-                    const SimulationResult& result) {
+BatchProbe probe_of(std::int64_t samples, std::uint32_t ranks, const Machine& machine, const SimulationResult& result) {
   BatchProbe probe{.samples = samples, .ranks = ranks, .fits = result.fits};
   const auto steps = static_cast<std::int64_t>(result.steps.size());
   Duration all{};

@@ -156,7 +156,11 @@ Table transfers(const Roofline& r) {
 // Nothing is faster than its roof: what says so has a reason.
 Table above_roof(const Roofline& r) {
   constexpr double kRounding = 1e-6;
-  Table t{.name = "above_roof", .title = "Above 100 % of the roof", .columns = {"note"}, .headings = {""}, .rows = {},
+  Table t{.name = "above_roof",
+          .title = "Above 100 % of the roof",
+          .columns = {"note"},
+          .headings = {""},
+          .rows = {},
           .prose = true};
   for (const RooflineOperator& o : r.operators)
     if (o.share_of_roof() > 1 + kRounding)
@@ -167,9 +171,10 @@ Table above_roof(const Roofline& r) {
           o.bound() == RooflineBound::compute ? "FLOPs" : "bytes", to_string(o.data_type)))});
   for (const RooflineTransfer& x : r.transfers)
     if (share_of_bandwidth(x) > 1 + kRounding)
-      t.rows.push_back({cell(fmt::format("{}: {} of the bandwidth that the machine file has. The capture was made on a "
-                                         "machine with a faster link; calibrate a file of your own.",
-                                         x.name, percent_text(share_of_bandwidth(x))))});
+      t.rows.push_back(
+          {cell(fmt::format("{}: {} of the bandwidth that the machine file has. The capture was made on a "
+                            "machine with a faster link; calibrate a file of your own.",
+                            x.name, percent_text(share_of_bandwidth(x))))});
   return t;
 }
 

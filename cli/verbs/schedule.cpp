@@ -9,14 +9,14 @@
 #include <ostream>
 
 #include "cli/output_file.h"
-#include "study/study.h"
-#include "cli/progress.h"
 #include "cli/print/schedule_tables.h"
 #include "cli/print/table.h"
+#include "cli/progress.h"
 #include "cli/verbs/verbs.h"
+#include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/trace/ranks.h"
-#include "sim/engine/simulation.h"
+#include "study/study.h"
 #include "validate/replay/recorded_moves.h"
 #include "validate/replay/schedule.h"
 

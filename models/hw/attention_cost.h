@@ -23,8 +23,8 @@ bool prices_attention(const Gpu& gpu, const Op& op, const Shape& shape);
 // FLOPs of the forward. REQUIRES: a shape of seven extents above 0, the last 0 or 1.
 double attention_flops(const Shape& shape);
 
-// The FLOPs that a kernel performs, where its shape tells that they are fewer than Op::flops, which counts every pair of
-// query and key (models/workload/flops.h): fused attention leaves out what a causal mask hides.
+// The FLOPs that a kernel performs, where its shape tells that they are fewer than Op::flops, which counts every pair
+// of query and key (models/workload/flops.h): fused attention leaves out what a causal mask hides.
 double performed_flops(const Op& op, const Shape& shape);
 
 // Seconds of arithmetic. REQUIRES: prices_attention().

@@ -91,15 +91,16 @@ double arithmetic_seconds(const Machine& machine, const Op& op, const Shape& sha
   return roofline_seconds(machine, op, efficiency);
 }
 
-}  // namespace
-
+// Seconds of a kernel that can be added up with others.
 double require_countable(double seconds, const Machine& machine, const Op& op) {
   if (seconds <= kLongestSeconds) return seconds;
   throw UsageError(fmt::format(
-      "Machine {}: a kernel of class {} with {:.4g} FLOPs and {} bytes takes {:.6g} s; expected at most {:.0f} s for one "
-      "op, so a number of the machine, or the work that the step states, is mistaken.",
+      "Machine {}: a kernel of class {} with {:.4g} FLOPs and {} bytes takes {:.6g} s; expected at most {:.0f} s for "
+      "one op, so a number of the machine, or the work that the step states, is mistaken.",
       machine.name, to_string(op.operator_class), op.flops, op.bytes, seconds, kLongestSeconds));
 }
+
+}  // namespace
 
 KernelEfficiency efficiency_of(const Gpu& gpu, OperatorClass operator_class) {
   KernelEfficiency fallback;

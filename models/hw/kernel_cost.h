@@ -22,9 +22,6 @@ namespace memwall {
 
 inline constexpr double kLongestSeconds = 1e5;  // of one op, a day: beyond lies no work, but a mistaken number
 
-// `seconds` of one kernel. Throws UsageError where it is more than kLongestSeconds: a rate of the machine is too small.
-double require_countable(double seconds, const Machine& machine, const Op& op);
-
 // What kernels of a class reach; the entry of `other`, or 1, where the file has none.
 KernelEfficiency efficiency_of(const Gpu& gpu, OperatorClass operator_class);
 
@@ -44,7 +41,8 @@ double main_loop_share(const Gpu& gpu, DataType type);
 double element_bytes(DataType type);
 
 // From op.flops, op.bytes (traffic below the multiprocessors), op.data_type, op.operator_class, op.waves,
-// op.kernels, op.phase and the shape of the work (Op::shape; one that does not fit the class is unknown).
+// op.kernels, op.phase and the shape of the work (Op::shape; one that does not fit the class is unknown). Throws
+// UsageError where that is more than kLongestSeconds.
 Duration kernel_duration(const Machine& machine, const Op& op, const Shape& shape);
 inline Duration kernel_duration(const Machine& machine, const Op& op) { return kernel_duration(machine, op, Shape()); }
 

@@ -23,8 +23,8 @@ enum class PartialFile { unnamed_if_possible, named };
 // allowed, a full disk); what was at PATH is then as it was. One thread at a time.
 class FileWriter {
  public:
-  // What stands at `path` must be an ordinary file, or nothing; a file's owner and mode are kept. A symbolic link stays,
-  // and what it leads to is replaced.
+  // What stands at `path` must be an ordinary file, or nothing; a file's owner and mode are kept. A symbolic link
+  // stays, and what it leads to is replaced.
   explicit FileWriter(std::filesystem::path path, PartialFile partial = PartialFile::unnamed_if_possible);
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;

@@ -1,8 +1,9 @@
 // What a kernel moves through HBM of the bytes that it reads and writes.
 //
-// Op::bytes counts what leaves the multiprocessors. L2 serves a part of it: nothing is missing of a working set (the bytes
-// of one kernel) up to Gpu::l2_kept times L2, all of it from Gpu::l2_lost times L2 on, and a share that grows linearly in
-// between (measured per GPU: the machine files say where).
+// Op::bytes counts what leaves the multiprocessors. L2 serves a part of it: nothing is missing of a working set (the
+// bytes of one kernel) up to Gpu::l2_kept times L2, all of it from Gpu::l2_lost times L2 on, and a share that grows
+// linearly in between. Machine files say where their figures come from; one that states no such limits loses
+// working set / L2, at most all.
 #pragma once
 
 #include "sim/machine/machine.h"

@@ -249,8 +249,10 @@ void require_sound(const Trace& trace, const std::string& what) { require_none(c
 void require_made_sound(const Trace& trace, const std::string& maker) {
   const std::vector<std::string> faults = check(trace, kFaultsTold);
   if (!faults.empty())
-    throw std::logic_error("an error of memwall itself, which your input did not cause; please report it with the " 
-                           "command line: " + maker + " made a trace that is not sound:" + joined_faults(faults));
+    throw std::logic_error(
+        "an error of memwall itself, which your input did not cause; please report it with the "
+        "command line: " +
+        maker + " made a trace that is not sound:" + joined_faults(faults));
 }
 
 void require_sound_costs(const Trace& trace, const std::string& what) {

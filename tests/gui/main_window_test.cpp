@@ -113,10 +113,15 @@ TEST(MainWindow, LongWorkShowsProgressAndIsCancelled) {
     throw LoadCancelled{};
   });
   QPushButton* cancel = nullptr;
-  for (auto* button : scene.window->findChildren<QPushButton*>("cancel")) {
-    if (QTest::qWaitFor([&] { return button->isVisible(); }, 1500)) cancel = button;
-  }
-  ASSERT_NE(cancel, nullptr) << "no progress after 300 ms";
+  const auto buttons = scene.window->findChildren<QPushButton*>("cancel");
+  ASSERT_TRUE(QTest::qWaitFor(
+      [&] {
+        for (QPushButton* button : buttons)
+          if (button->isVisible()) cancel = button;
+        return cancel != nullptr;
+      },
+      30'000))
+      << "no progress is shown";
   QTest::mouseClick(cancel, Qt::LeftButton);
   scene.settle();
   EXPECT_TRUE(ended);

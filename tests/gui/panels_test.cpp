@@ -340,7 +340,7 @@ TEST(Panels, BehindAnotherTabNothingIsWorkedOut) {
   EXPECT_FALSE(text(0).isEmpty());
   EXPECT_TRUE(text(1).isEmpty()) << text(1).toStdString();
   docks[1]->raise();
-  EXPECT_TRUE(QTest::qWaitFor([&] { return !text(1).isEmpty(); }, 5000));
+  EXPECT_TRUE(QTest::qWaitFor([&] { return !text(1).isEmpty(); }, 30'000));
 }
 
 TEST(Panels, WhatWasStoppedIsOfferedAgain) {

@@ -97,8 +97,8 @@ TEST_F(Walk, WAndSZoomAtThePointerAndBackspaceGoesBack) {
 TEST_F(Walk, AHeldKeyGoesOnUntilItIsReleased) {
   QTest::keyPress(&scene.canvas(), Qt::Key_W);
   const Duration tap = scene.visible().length();
-  QTest::qWait(450);
-  EXPECT_LT(scene.visible().length() * 4, tap * 3);
+  // A loaded machine paints few frames, each of which moves little: how far it goes in a time is not asked.
+  EXPECT_TRUE(QTest::qWaitFor([&] { return scene.visible().length() * 4 < tap * 3; }, 30'000));
   QTest::keyRelease(&scene.canvas(), Qt::Key_W);
   const TimeRange released = scene.visible();
   QTest::qWait(300);
@@ -379,7 +379,7 @@ TEST_F(Walk, QuestionMarkShowsEveryKey) {
   ASSERT_NE(page, nullptr);
   EXPECT_TRUE(page->isVisible());
   QTest::keyClick(page, Qt::Key_Escape);
-  EXPECT_TRUE(QTest::qWaitFor([&] { return !page || !page->isVisible(); }, 2000));
+  EXPECT_TRUE(QTest::qWaitFor([&] { return !page || !page->isVisible(); }, 30'000));
 }
 
 TEST_F(Walk, CopiesDetailsAndPicture) {

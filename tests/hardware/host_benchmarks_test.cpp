@@ -80,7 +80,8 @@ TEST(HostBenchmarks, LeaveTheRowsThatArePromised) {
     ++rows[m.benchmark];
     ASSERT_TRUE(kRows.count(m.benchmark)) << "not in the table";
     // A busy computer, or a program under a sanitizer: the row says so.
-    if (m.note.find("could not be kept up") != std::string::npos || m.note.find("memcpy leaves room") != std::string::npos)
+    if (m.note.find("could not be kept up") != std::string::npos ||
+        m.note.find("memcpy leaves room") != std::string::npos)
       continue;
     EXPECT_EQ(m.status, MeasurementStatus::measured) << m.note;
     std::set<std::string> names;

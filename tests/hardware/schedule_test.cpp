@@ -296,9 +296,13 @@ TEST(Schedule, ReaderSaysLineFoundAndExpected) {
 
 TEST(Schedule, NoNameCommandsATerminal) {
   Trace trace = gpt_step({});
-  trace.name = "gr\xc3\xb6\xc3\x9f" "e";
+  trace.name =
+      "gr\xc3\xb6\xc3\x9f"
+      "e";
   EXPECT_NE(schedule_text(schedule_of(trace)).find(trace.name), std::string::npos) << "text stays readable";
-  trace.name = "\xc2\x9b" "31m\x1b[2J\xff";
+  trace.name =
+      "\xc2\x9b"
+      "31m\x1b[2J\xff";
   const std::string text = schedule_text(schedule_of(trace));
   for (const char* command : {"\xc2\x9b", "\x1b", "\xff"}) EXPECT_EQ(text.find(command), std::string::npos);
   EXPECT_EQ(parse_schedule(text, "x.schedule").name, trace.name);

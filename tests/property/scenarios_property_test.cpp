@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "models/hw/machine_file.h"
-#include "models/workload/generate/generate.h"
 #include "models/workload/generate/configuration/workload_file.h"
+#include "models/workload/generate/generate.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "study/study.h"
@@ -45,7 +45,9 @@ Study& study_of_small_steps() {
       more.insert(more.begin(), small.begin(), small.end());
       return more;
     };
-    study.add_step("llama", generated("llama3-8b", with({"width=128", "heads=4", "key_value_heads=4", "inner=256", "vocabulary=512"})));
+    study.add_step(
+        "llama",
+        generated("llama3-8b", with({"width=128", "heads=4", "key_value_heads=4", "inner=256", "vocabulary=512"})));
     study.add_step("llama_scaled", generated("llama3-8b", with({"precision=amp_fp16", "accumulation=2"})));
     study.add_step("gpt2", generated("gpt2-124m", with({"optimizer=adamw_8bit"})));
     study.add_step("vit", generated("vit-b16", {"layers=2", "batch=2"}));

@@ -19,8 +19,9 @@ class InputFiles : public ::testing::Test {
  protected:
   // `line` has `memwall` in it. A hang is code 124.
   CommandOutcome shell(const std::string& line) const {
-    return run_command(kLimitMemory + std::string("memwall() { timeout -s KILL 60 '" MEMWALL_PROGRAM "' \"$@\"; }; ") + line,
-                       folder_.path());
+    return run_command(
+        kLimitMemory + std::string("memwall() { timeout -s KILL 60 '" MEMWALL_PROGRAM "' \"$@\"; }; ") + line,
+        folder_.path());
   }
   void expect_refused(const std::string& line, const std::string& sentence) const {
     const CommandOutcome o = shell(line);
@@ -88,7 +89,8 @@ TEST_F(InputFiles, PipesAreReadAsFilesAre) {
   write_content(folder_ / "report.sqlite", nsys_report());
   const std::string report = shell("memwall inspect report.sqlite --format csv").out;
   EXPECT_FALSE(report.empty());
-  EXPECT_EQ(without_names(shell("cat report.sqlite | memwall inspect /dev/stdin --format csv").out), without_names(report));
+  EXPECT_EQ(without_names(shell("cat report.sqlite | memwall inspect /dev/stdin --format csv").out),
+            without_names(report));
   ASSERT_EQ(shell("tar cf both.tar capture.json report.sqlite").code, 0);
   EXPECT_EQ(without_names(shell("cat both.tar | memwall inspect /dev/stdin:capture.json --format csv").out),
             without_names(file));
@@ -130,10 +132,13 @@ TEST_F(InputFiles, NamesNeverCommandATerminal) {
     const std::string all = o.out + o.err;
     EXPECT_GT(all.size(), 20u) << line;
     EXPECT_LE(o.code, 6) << line;
-    EXPECT_TRUE(line != std::string("memwall compare run.h5 slow.h5") || o.out.find("evil") != std::string::npos) << o.out;
+    EXPECT_TRUE(line != std::string("memwall compare run.h5 slow.h5") || o.out.find("evil") != std::string::npos)
+        << o.out;
     // There a line of a name stands within quotes or an element.
-    const bool quoted = std::string(line).find("csv") != std::string::npos || std::string(line).find("svg") != std::string::npos;
-    EXPECT_TRUE(quoted || all.find("\nmemwall: all is well") == std::string::npos) << line << "\n" << all.substr(0, 2000);
+    const bool quoted =
+        std::string(line).find("csv") != std::string::npos || std::string(line).find("svg") != std::string::npos;
+    EXPECT_TRUE(quoted || all.find("\nmemwall: all is well") == std::string::npos) << line << "\n"
+                                                                                   << all.substr(0, 2000);
     for (const char* command : {"\x1b", "\x07", "\xc2\x9b", "\xe2\x80\xae"})
       EXPECT_EQ(all.find(command), std::string::npos) << line << "\n" << all.substr(0, 2000);
   }

@@ -51,7 +51,8 @@ TEST(LongTimes, AKernelTakesAsLongAsItsBytesSay) {
   const double fast = figure_of("--set gpu.hbm.bandwidth=1MB/s", "step_time_s");
   EXPECT_NEAR(figure_of("--set gpu.hbm.bandwidth=100kB/s", "step_time_s") / fast, 10, 0.1);
   expect_no_wrong_times("run '" + kSample + "' --set gpu.hbm.bandwidth=1B/s", "expected at most 100000 s for one op");
-  expect_no_wrong_times("run '" + kSample + "' --set gpu.peak.bf16.rate=1FLOP/s", "expected at most 100000 s for one op");
+  expect_no_wrong_times("run '" + kSample + "' --set gpu.peak.bf16.rate=1FLOP/s",
+                        "expected at most 100000 s for one op");
 }
 
 TEST(LongTimes, ScaledBeyond53DaysIsRefused) {

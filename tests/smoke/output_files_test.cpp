@@ -85,11 +85,10 @@ TEST_F(OutputFiles, AFullDiskTakesNoResultAway) {
 
 TEST_F(OutputFiles, WhatIsReadIsNeverReplaced) {
   const std::string machine = content_of(MEMWALL_SOURCE "/models/hw/machines/a100-sxm-40gb.textproto");
-  for (const std::string& verb :
-       {"run '" + kSample + "' --machine m.textproto -o m.textproto",
-        "run '" + kSample + "' --measured-on m.textproto --machine t4 -o ./m.textproto",
-        "schedule '" + kSample + "' --machine m.textproto -o m.textproto",
-        "roofline '" + kCapture + "' --machine ./m.svg --svg m.svg"}) {
+  for (const std::string& verb : {"run '" + kSample + "' --machine m.textproto -o m.textproto",
+                                  "run '" + kSample + "' --measured-on m.textproto --machine t4 -o ./m.textproto",
+                                  "schedule '" + kSample + "' --machine m.textproto -o m.textproto",
+                                  "roofline '" + kCapture + "' --machine ./m.svg --svg m.svg"}) {
     const std::string target = verb.ends_with(".svg") ? "m.svg" : "m.textproto";
     write_content(folder_ / target, machine);
     const CommandOutcome o = shell(memwall(verb));

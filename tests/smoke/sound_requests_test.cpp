@@ -35,9 +35,10 @@ TEST(SoundRequests, OptimizerAndGradientsAsTwoPoliciesInAnyOrder) {
 
 TEST(SoundRequests, OptimizerInADriveThatComputes) {
   const ScratchFolder folder;
-  const std::string out = answer_of(folder, "run '" + kSample + "' --machine '" MEMWALL_SOURCE
-                                            "/tests/machines/near-memory.textproto'"
-                                            " --policy offload:what=optimizer,to=ssd");
+  const std::string out = answer_of(folder, "run '" + kSample +
+                                                "' --machine '" MEMWALL_SOURCE
+                                                "/tests/machines/near-memory.textproto'"
+                                                " --policy offload:what=optimizer,to=ssd");
   EXPECT_NE(out.find("the optimizer step runs in the memory of ssd"), std::string::npos);
 }
 

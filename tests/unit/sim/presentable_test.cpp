@@ -23,12 +23,12 @@ TEST(Presentable, ShowsControlCharactersAndReplacesWhatIsNoText) {
 }
 
 TEST(Presentable, ShowsWhatTurnsTheDirectionOfText) {
-  EXPECT_EQ(presentable("a\xe2\x80\xae" "b\xe2\x81\xa9\xe2\x80\xa6"), "a\\u202eb\\u2069\xe2\x80\xa6");
+  EXPECT_EQ(presentable("a\xe2\x80\xae"
+                        "b\xe2\x81\xa9\xe2\x80\xa6"),
+            "a\\u202eb\\u2069\xe2\x80\xa6");
 }
 
-TEST(Presentable, ALineStaysOne) {
-  EXPECT_EQ(presentable_line("one\ttwo\nthree\r"), "one\\x09two\\x0athree\\x0d");
-}
+TEST(Presentable, ALineStaysOne) { EXPECT_EQ(presentable_line("one\ttwo\nthree\r"), "one\\x09two\\x0athree\\x0d"); }
 
 TEST(Presentable, HoldsInJsonAndCsv) {
   EXPECT_EQ(json_quoted("\x1b\x7f\xc2\x9b\xff\n"), "\"\\u001b\\u007f\\u009b\xef\xbf\xbd\\n\"");

@@ -34,7 +34,8 @@ std::string uri_of(const std::filesystem::path& path) {
   return uri + "?mode=ro&immutable=1";
 }
 
-// SQLite opens what has a name, and what came through a pipe has none: its content is handed over. Returns SQLite's code.
+// SQLite opens what has a name, and what came through a pipe has none: its content is handed over. Returns SQLite's
+// code.
 int take_content(sqlite3* database, const std::filesystem::path& file, std::uintmax_t bytes) {
   auto* const content = static_cast<unsigned char*>(sqlite3_malloc64(bytes));
   std::ifstream in(file, std::ios::binary);

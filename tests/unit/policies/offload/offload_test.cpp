@@ -225,8 +225,8 @@ TEST(Offload, PartsInPoliciesOfTheirOwnAreThePartsOfOne) {
     const std::string first = std::string("offload:to=host,what=") + other, second = "offload:what=optimizer";
     const SimulationResult one = run(offloaded(step, std::string("offload:what=optimizer+") + other));
     for (const auto& flags : {std::pair(first, second), {second, first}}) {
-      const SimulationResult two =
-          run(apply_rewriters(step, {parse_policy(flags.first), parse_policy(flags.second)}, machine, *test_pricer(machine)));
+      const SimulationResult two = run(apply_rewriters(step, {parse_policy(flags.first), parse_policy(flags.second)},
+                                                       machine, *test_pricer(machine)));
       EXPECT_EQ(two.end, one.end) << other;
       for (const char* tier : {"hbm", "host"}) EXPECT_EQ(peak(two, machine, tier), peak(one, machine, tier)) << other;
       for (const char* link : {"pcie_d2h", "pcie_h2d"})

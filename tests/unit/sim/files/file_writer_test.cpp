@@ -84,7 +84,8 @@ TEST_P(FileWriterOf, MakesAFileThatWasNotThereWithTheUsualRights) {
 TEST_P(FileWriterOf, KeepsWhoMayReadAFileAndWhatLinksToIt) {
   const ScratchFolder folder;
   write_content(folder / "secret", "old");
-  std::filesystem::permissions(folder / "secret", std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::permissions(folder / "secret",
+                               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   std::filesystem::create_symlink("secret", folder / "link");
   FileWriter file(folder / "link", GetParam());
   file.append("new");

@@ -14,6 +14,7 @@
 #include "study/base_step.h"
 #include "study/scale_text.h"
 #include "study/shared_values.h"
+#include "study/step_bounds.h"
 #include "study/workload_file.h"
 #include "traces/run/run_recorder.h"
 
@@ -241,6 +242,16 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
                        .record = options.record};
   if (options.record) settings.inputs = implementation_->inputs(step.files);
   Outcome outcome{scenario, simulate_and_record(step.trace, *step.machine, settings), step.files};
+  if (options.bound_step) {
+    outcome.run.step_bounds = step_bounds(outcome.run, [&](SharedTrace trace) {
+      const std::unique_ptr<Pager> pager = make_pager(scenario.pager);
+      RunSettings alone = settings;
+      alone.pager = pager.get();
+      alone.observer = nullptr;
+      alone.record = false;
+      return simulate_and_record(std::move(trace), *step.machine, alone);
+    });
+  }
   const bool is_changed = !same(step.trace, step.base) || step.pager;
   if (options.compare_to_base && is_changed) outcome.run.unchanged = implementation_->base_tiers(scenario, step);
   return outcome;

@@ -52,6 +52,8 @@ struct RunOptions {
   // Run::unchanged: the base step without policies and pager, under the same allocator. A second simulation, for who looks
   // at it.
   bool compare_to_base = false;
+  // Run::step_bounds, where they say more than the critical path: two more simulations.
+  bool bound_step = false;
   Observer* observer = nullptr;  // of the simulation itself; not owned
 };
 

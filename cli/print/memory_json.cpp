@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/print/memory_tables.h"
+#include "cli/print/memory_verdict.h"
 #include "sim/json_text.h"
 
 namespace memwall {
@@ -174,6 +175,9 @@ std::string memory_json(const MemoryStudy& study, const std::string& file) {
   JsonText json;
   json.begin_object();
   write_head(json, study, file);
+  json.key("verdict").begin_array();
+  for (const std::string& sentence : verdict_of(study)) json.value(sentence);
+  json.end_array();
   write_replayed(json, study.asked());
   write_check(json, study.recorded.check.value_or(ReplayCheck{}));
   if (study.other) {

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "cli/print/answer.h"
+#include "cli/print/memory_verdict.h"
 #include "cli/print/table_cells.h"
 
 namespace memwall {
@@ -20,9 +23,9 @@ std::string title(const MemoryStudy& study, const std::string& file) {
   return text + (study.asked().missing > 0 ? "  --  DOES NOT FIT, memory taken as unlimited" : "");
 }
 
-Table overview(const MemoryStudy& study, const std::string& file) {
+Table overview(const MemoryStudy& study) {
   Table t{.name = "overview",
-          .title = title(study, file),
+          .title = "",
           .columns = {"what", "value", "meaning"},
           .headings = {"", "", ""},
           .rows = {},
@@ -296,10 +299,21 @@ Table notes(const MemoryStudy& study) {
   return t;
 }
 
+// What stands on the first screen, and how much of it.
+void lay_out(Table& t) {
+  static constexpr std::array kDetails{"calls",       "timeline", "peak_by_phase",  "largest",
+                                       "fragmentation", "holes",    "retry_sequence", "held_longer"};
+  t.detail = std::find(kDetails.begin(), kDetails.end(), t.name) != kDetails.end();
+  if (t.name == "notes") t.screen_rows = 7;
+  if (t.name == "search" || t.name == "peak_by_line" || t.name == "leaks" || t.name == "out_of_memory_by_line")
+    t.screen_rows = 8;
+}
+
 }  // namespace
 
 std::vector<Table> memory_tables(const MemoryStudy& study, const std::string& file, std::size_t limit) {
-  std::vector<Table> all{overview(study, file), totals(study), calls(study), refusals(study)};
+  std::vector<Table> all{answer_table(title(study, file), verdict_of(study)), overview(study), totals(study),
+                         calls(study), refusals(study)};
   if (!study.refused.empty()) {
     const LiveSet& live = study.refused.back().live;
     all.push_back(groups(
@@ -323,6 +337,7 @@ std::vector<Table> memory_tables(const MemoryStudy& study, const std::string& fi
   all.push_back(search(study));
   all.push_back(notes(study));
   std::erase_if(all, [](const Table& t) { return t.rows.empty(); });
+  for (Table& t : all) lay_out(t);
   return all;
 }
 

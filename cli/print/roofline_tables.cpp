@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 
+#include "cli/print/answer.h"
 #include "cli/print/format.h"
 #include "cli/print/table_cells.h"
+#include "sim/words.h"
 
 namespace memwall {
 namespace {
@@ -215,6 +217,37 @@ Table fusion_table(const FusionEffect& f) {
   return t;
 }
 
+// What bounds the kernels, which operator is worth a look, and what fusion would save.
+std::vector<std::string> roofline_sentences(const Roofline& r, const FusionEffect& fusion) {
+  if (r.operators.empty()) return {"The step has no kernels."};
+  std::vector<std::pair<double, std::string>> bounds;
+  for (int b = 0; b < kRooflineBounds; ++b)
+    bounds.emplace_back(share(r.by_bound[static_cast<std::size_t>(b)], r.kernel_time),
+                        std::string(to_string(static_cast<RooflineBound>(b))));
+  std::stable_sort(bounds.begin(), bounds.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text = fmt::format("The kernels take {} one by one, bound mostly by {} ({} of their time)",
+                                 time_words(r.kernel_time), bounds[0].second, share_words(bounds[0].first));
+  if (bounds[1].first >= 0.01) text += fmt::format(" and by {} ({})", bounds[1].second, share_words(bounds[1].first));
+  std::vector<std::string> sentences{text + "."};
+  // What an operator takes beyond its roof: no kernel that does the same work can save more.
+  const RooflineOperator* worst = nullptr;
+  const auto beyond = [](const RooflineOperator& o) { return to_seconds(o.duration) - o.roof_seconds; };
+  for (const RooflineOperator& o : r.operators)
+    if (o.roof_seconds > 0 && (worst == nullptr || beyond(o) > beyond(*worst))) worst = &o;
+  if (worst != nullptr && beyond(*worst) > 0)
+    sentences.push_back(fmt::format(
+        "Most lies between {} and its roof: it takes {} ({} of the time) at {} of what {} allows, so better kernels could "
+        "save {} at most.",
+        worst->name, time_words(worst->duration), share_words(share(worst->duration, r.kernel_time)),
+        share_words(worst->share_of_roof()), to_string(worst->bound()), time_words(from_seconds(beyond(*worst)))));
+  if (fusion.refusal.empty() && fusion.merged_ops > 0)
+    sentences.push_back(fmt::format("Fusion would make the step {}: {} fewer bytes of kernels' traffic.",
+                                    changed_words(time_words(fusion.after.step_time), time_words(fusion.before.step_time),
+                                                  to_seconds(fusion.after.step_time), to_seconds(fusion.before.step_time)),
+                                    bytes_words(fusion.before.bytes - fusion.after.bytes)));
+  return sentences;
+}
+
 // "mm" of "aten::mm", "log_softmax" of "aten::_log_softmax".
 std::string short_name(const std::string& name) {
   const std::size_t colons = name.rfind("::");
@@ -224,9 +257,18 @@ std::string short_name(const std::string& name) {
 
 }  // namespace
 
-std::vector<Table> roofline_tables(const Roofline& r, const FusionEffect& fusion, std::size_t most) {
-  std::vector<Table> all{bounds(r), roofs(r), classes(r), operators(r, most)};
-  if (!r.transfers.empty()) all.push_back(transfers(r));
+std::vector<Table> roofline_tables(const Roofline& r, const FusionEffect& fusion, std::size_t most,
+                                   const std::string& title) {
+  std::vector<Table> all{answer_table(title, roofline_sentences(r, fusion)), bounds(r), operators(r, most)};
+  all.back().screen_rows = 10;
+  for (Table& detail : std::vector<Table>{roofs(r), classes(r)}) {
+    detail.detail = true;
+    all.push_back(std::move(detail));
+  }
+  if (!r.transfers.empty()) {
+    all.push_back(transfers(r));
+    all.back().detail = true;
+  }
   if (Table t = above_roof(r); !t.rows.empty()) all.push_back(std::move(t));
   all.push_back(fusion_table(fusion));
   return all;

@@ -12,8 +12,9 @@
 
 namespace memwall {
 
-// `most`: operators shown.
-std::vector<Table> roofline_tables(const Roofline& roofline, const FusionEffect& fusion, std::size_t most);
+// `most`: operators shown. `title`: of the answer, which stands first.
+std::vector<Table> roofline_tables(const Roofline& roofline, const FusionEffect& fusion, std::size_t most,
+                                   const std::string& title);
 
 // Operators below a thousandth of the time are left out.
 RooflineChart roofline_chart(const Roofline& roofline, const std::string& step, const std::string& machine);

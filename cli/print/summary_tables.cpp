@@ -8,6 +8,7 @@
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/rank_tables.h"
 #include "cli/print/table_cells.h"
+#include "cli/print/work_tables.h"
 
 namespace memwall {
 namespace {
@@ -25,39 +26,70 @@ std::string machine_line(const RunSummary& s) {
   return line + (s.fits ? "" : "  --  DOES NOT FIT, memory taken as unlimited");
 }
 
+Table verdict_table(const RunSummary& s) {
+  Table t{.name = "verdict", .title = machine_line(s), .columns = {"answer"}, .headings = {""}, .rows = {}, .prose = true};
+  t.wrap = true;
+  t.bullets = false;
+  for (const std::string& sentence : s.verdict.sentences) t.rows.push_back({cell(sentence)});
+  return t;
+}
+
+// Adds a row of a table of three columns: what, how much, and what that includes.
+void add_figure(Table& t, const char* what, Cell value, std::string includes) {
+  value.right = true;
+  t.rows.push_back({cell(what), std::move(value), cell(std::move(includes))});
+}
+
 Table overview(const RunSummary& s) {
   Table t{.name = "overview",
-          .title = machine_line(s),
+          .title = "",
           .columns = {"what", "value", "includes"},
           .headings = {"", "", ""},
           .rows = {},
           .wrap = true};
-  const auto row = [&](const char* what, Cell value, std::string includes) {
-    value.right = true;
-    t.rows.push_back({cell(what), std::move(value), cell(std::move(includes))});
-  };
-  row("step time", time_cell(s.step_time),
-      s.step_count > 1
-          ? fmt::format("host, one step boundary to the next; mean of {} steps{}, the last ends with all work",
-                        s.step_count, s.by_rank.size() > 1 ? fmt::format(" of {} ranks", s.by_rank.size()) : "")
-          : "host, from the step's boundary to the end of all work it left");
+  add_figure(t, "step time", time_cell(s.step_time),
+             s.step_count > 1
+                 ? fmt::format("by the host, from one step's start to the next; mean of {} steps{}; the last goes on "
+                               "to the end of all work",
+                               s.step_count,
+                               s.by_rank.size() > 1 ? fmt::format(" of {} ranks", s.by_rank.size()) : "")
+                 : "by the host, from the step's start to the end of all its work");
   if (s.step_interval)
-    row("80 % interval",
-        cell(fmt::format("{} to {}", human_time(s.step_interval->low), human_time(s.step_interval->high))),
-        fmt::format("of the step time, from the residuals of the cost model; {} of the critical path has one",
-                    percent_text(s.step_interval->known_share)));
-  row("GPU span", time_cell(s.gpu_span), "first GPU start to last GPU end of the whole run");
-  row("total", time_cell(s.total), "start of the host program to the end of everything");
+    add_figure(t, "80 % interval",
+               cell(fmt::format("{} to {}", human_time(s.step_interval->low), human_time(s.step_interval->high))),
+               s.step_interval->by_replays
+                   ? std::string("of the step time: run with every carried or modelled duration of the device short, and "
+                                 "long; the host's own time counts as exact")
+                   : fmt::format("of the step time, from the residuals of the cost model; {} of the critical path has one",
+                                 percent_text(s.step_interval->known_share)));
+  if (const auto& use = s.top.flops)
+    add_figure(t, "MFU", share_cell(use->mfu),
+               fmt::format("model FLOPs utilization: {:.4g} TFLOPs per step and rank against the peak of {}; what is "
+                           "computed again does not count",
+                           use->flops / static_cast<double>(s.step_count) / 1e12, to_string(use->arithmetic)));
+  return t;
+}
+
+Table whole_run(const RunSummary& s) {
+  Table t{.name = "whole_run",
+          .title = "The whole run",
+          .columns = {"what", "value", "includes"},
+          .headings = {"", "", ""},
+          .rows = {},
+          .wrap = true};
+  t.detail = true;
+  add_figure(t, "GPU span", time_cell(s.gpu_span), "first GPU start to last GPU end");
+  add_figure(t, "total", time_cell(s.total), "start of the host program to the end of everything");
   if (s.samples_per_second > 0)
-    row("samples", number_cell(fmt::format("{:.1f} /s", s.samples_per_second), plain_number(s.samples_per_second)),
-        "all ranks together");
+    add_figure(t, "samples", number_cell(fmt::format("{:.1f} /s", s.samples_per_second), plain_number(s.samples_per_second)),
+               "all ranks together");
   if (s.tokens_per_second > 0)
-    row("tokens", number_cell(fmt::format("{:.0f} /s", s.tokens_per_second), plain_number(s.tokens_per_second)),
-        "all ranks together");
+    add_figure(t, "tokens", number_cell(fmt::format("{:.0f} /s", s.tokens_per_second), plain_number(s.tokens_per_second)),
+               "all ranks together");
   add_energy_price_rows(s, t);
-  row("ops", count_cell(s.ops),
-      fmt::format("{} of them on the device, {} moves by the pager, {} events", grouped_text(s.device_ops),
-                  grouped_text(s.moves), grouped_text(s.events)));
+  add_figure(t, "ops", count_cell(s.ops),
+             fmt::format("{} of them on the device, {} moves by the pager, {} events", grouped_text(s.device_ops),
+                         grouped_text(s.moves), grouped_text(s.events)));
   return t;
 }
 
@@ -138,11 +170,16 @@ Table tier_table(const RunSummary& s) {
           .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},
           .rows = {},
           .wrap = true};
-  for (const TierSummary& tier : s.tiers) {
-    const double used =
-        tier.usable > 0 ? static_cast<double>(tier.peak_allocated) / static_cast<double>(tier.usable) : 0;
-    t.rows.push_back({cell(tier.name), bytes_cell(tier.usable), bytes_cell(tier.peak_allocated), share_cell(used),
-                      bytes_cell(tier.peak_reserved), bytes_cell(tier.missing), cell(kinds_text(tier.peak))});
+  const auto in_use = [](const TierSummary* tier) { return tier->peak_reserved > 0 || tier->missing > 0; };
+  std::vector<const TierSummary*> tiers;
+  for (const TierSummary& tier : s.tiers) tiers.push_back(&tier);
+  const auto unused = std::stable_partition(tiers.begin(), tiers.end(), in_use);
+  t.screen_rows = std::max<std::size_t>(1, static_cast<std::size_t>(unused - tiers.begin()));
+  for (const TierSummary* tier : tiers) {
+    const double share =
+        tier->usable > 0 ? static_cast<double>(tier->peak_allocated) / static_cast<double>(tier->usable) : 0;
+    t.rows.push_back({cell(tier->name), bytes_cell(tier->usable), bytes_cell(tier->peak_allocated), share_cell(share),
+                      bytes_cell(tier->peak_reserved), bytes_cell(tier->missing), cell(kinds_text(tier->peak))});
   }
   return t;
 }
@@ -254,115 +291,48 @@ Table origin_table(const RunSummary& s) {
   return t;
 }
 
+// What the user's policies did comes before what the capture or generator said of itself.
+std::vector<std::string> ordered_notes(const RunSummary& s) {
+  std::vector<std::string> notes = s.notes;
+  const auto of_a_policy = [&](const std::string& note) {
+    return std::any_of(s.policies.begin(), s.policies.end(), [&](const std::string& policy) {
+      const std::string name = policy.substr(0, policy.find(':'));
+      return note.starts_with(name + ":");
+    });
+  };
+  std::stable_partition(notes.begin(), notes.end(), of_a_policy);
+  return notes;
+}
+
 Table note_table(const RunSummary& s) {
   Table t{.name = "notes", .title = "Notes", .columns = {"note"}, .headings = {""}, .rows = {}, .prose = true};
-  for (const std::string& line : s.notes) t.rows.push_back({cell(line)});
-  return t;
-}
-
-Cell signed_time(Duration d) { return number_cell((d.count() > 0 ? "+" : "") + human_time(d), plain_seconds(d)); }
-Cell signed_bytes(Bytes b) { return number_cell((b > 0 ? "+" : "") + human_bytes(b), std::to_string(b)); }
-
-std::string run_text(const std::string& machine, const std::vector<std::string>& policies, bool fits) {
-  return fmt::format("{}, {}{}", machine,
-                     policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")),
-                     fits ? "" : ", does not fit");
-}
-
-Table waterfall_table(const Comparison& c) {
-  Table t{.name = "time",
-          .title = fmt::format("base:  {}\nother: {}\n\nTime (all steps; the differences add up exactly)",
-                               run_text(c.base_machine, c.base_policies, c.base_fits),
-                               run_text(c.other_machine, c.other_policies, c.other_fits)),
-          .columns = {"class", "base_s", "other_s", "difference_s"},
-          .headings = {"", "base", "other", "difference"},
-          .rows = {}};
-  for (int k = 0; k < kTimeClasses; ++k) {
-    const auto time_class = static_cast<TimeClass>(k);
-    if (c.base_classes[time_class].count() == 0 && c.other_classes[time_class].count() == 0) continue;
-    t.rows.push_back({cell(std::string(to_string(time_class))), time_cell(c.base_classes[time_class]),
-                      time_cell(c.other_classes[time_class]), signed_time(c.waterfall[time_class])});
-  }
-  t.rows.push_back(
-      {cell("total"), time_cell(c.base_time), time_cell(c.other_time), signed_time(c.other_time - c.base_time)});
-  return t;
-}
-
-Table tier_differences(const Comparison& c) {
-  Table t{.name = "tiers",
-          .title = "Peak memory",
-          .columns = {"tier", "base_bytes", "other_bytes", "difference_bytes", "by_kind"},
-          .headings = {"tier", "base", "other", "difference", "by kind"},
-          .rows = {}};
-  for (const TierDifference& d : c.tiers) {
-    if (d.base_allocated == 0 && d.other_allocated == 0) continue;
-    std::string kinds;
-    for (int k = 0; k < kStorageKinds; ++k)
-      if (const Bytes b = d.by_kind[static_cast<std::size_t>(k)]; b != 0)
-        kinds += fmt::format("{}{} {}{}", kinds.empty() ? "" : ", ", to_string(static_cast<StorageKind>(k)),
-                             b > 0 ? "+" : "", human_bytes(b));
-    t.rows.push_back({cell(d.name), bytes_cell(d.base_allocated), bytes_cell(d.other_allocated),
-                      signed_bytes(d.other_allocated - d.base_allocated), cell(kinds)});
-  }
-  return t;
-}
-
-Table link_differences(const Comparison& c) {
-  Table t{.name = "links",
-          .title = "Links",
-          .columns = {"link", "base_bytes", "other_bytes", "difference_bytes"},
-          .headings = {"link", "base", "other", "difference"},
-          .rows = {}};
-  for (const LinkDifference& d : c.links)
-    if (d.base_bytes != 0 || d.other_bytes != 0)
-      t.rows.push_back({cell(d.name), bytes_cell(d.base_bytes), bytes_cell(d.other_bytes),
-                        signed_bytes(d.other_bytes - d.base_bytes)});
-  return t;
-}
-
-Table op_differences(const Comparison& c) {
-  Table t{.name = "ops",
-          .title = fmt::format("Ops: {} equal, {} changed, {} added, {} removed; the groups that differ most",
-                               grouped_text(c.ops_equal), grouped_text(c.ops_changed), grouped_text(c.ops_added),
-                               grouped_text(c.ops_removed)),
-          .columns = {"name", "change", "phase", "count", "base_s", "other_s", "difference_s"},
-          .headings = {"name", "", "phase", "ops", "base", "other", "difference"},
-          .rows = {}};
-  constexpr std::size_t kShown = 20, kLongestName = 60;
-  for (const OpDifference& d : c.ops) {
-    if (t.rows.size() == kShown) break;
-    std::string name = d.operator_name.empty() ? d.name : d.operator_name + ": " + d.name;
-    const Cell shown = cell(name.size() > kLongestName ? name.substr(0, kLongestName) + "..." : name, name);
-    t.rows.push_back({shown, cell(std::string(to_string(d.change))), cell(std::string(to_string(d.phase))),
-                      count_cell(d.count), time_cell(d.base_time), time_cell(d.other_time),
-                      signed_time(d.difference())});
-  }
+  t.screen_rows = 7;
+  for (const std::string& line : ordered_notes(s)) t.rows.push_back({cell(line)});
   return t;
 }
 
 }  // namespace
 
 std::vector<Table> summary_tables(const RunSummary& s) {
-  std::vector<Table> tables{overview(s)};
+  std::vector<Table> tables{verdict_table(s), overview(s)};
   if (!s.by_rank.empty()) tables.push_back(rank_table(s));
-  if (s.steps.size() > 1) tables.push_back(step_table(s));
   tables.push_back(time_table(s));
   tables.push_back(tier_table(s));
-  if (Table t = fragmentation_table(s); !t.rows.empty()) tables.push_back(std::move(t));
-  for (const TierSummary& tier : s.tiers)
-    if (tier.name == "hbm" && !tier.peak.largest.empty()) tables.push_back(peak_table(tier));
-  for (Table& t : std::vector<Table>{link_table(s), energy_table(s), capacity_price_table(s), wait_table(s)})
-    if (!t.rows.empty()) tables.push_back(std::move(t));
-  tables.push_back(origin_table(s));
+  tables.push_back(operator_table(s));
+  tables.push_back(host_table(s));
   if (!s.notes.empty()) tables.push_back(note_table(s));
-  return tables;
-}
-
-std::vector<Table> comparison_tables(const Comparison& c) {
-  std::vector<Table> tables;
-  for (Table& t : std::vector<Table>{waterfall_table(c), energy_price_differences(c), tier_differences(c),
-                                     link_differences(c), op_differences(c)})
-    if (!t.rows.empty()) tables.push_back(std::move(t));
+  const std::size_t first_detail = tables.size();
+  tables.push_back(whole_run(s));
+  if (s.steps.size() > 1) tables.push_back(step_table(s));
+  tables.push_back(fragmentation_table(s));
+  for (const TierSummary& tier : s.tiers)
+    if (tier.name == "hbm") tables.push_back(peak_table(tier));
+  tables.push_back(kernel_table(s));
+  for (Table& t : std::vector<Table>{link_table(s), energy_table(s), capacity_price_table(s), wait_table(s)})
+    tables.push_back(std::move(t));
+  tables.push_back(origin_table(s));
+  for (std::size_t i = first_detail; i < tables.size(); ++i) tables[i].detail = true;
+  std::erase_if(tables, [](const Table& t) { return t.rows.empty(); });
   return tables;
 }
 

@@ -43,7 +43,9 @@ std::string title_of(const Table& t) {
 
 std::string prose(const Table& t) {
   std::string text = title_of(t);
-  for (const auto& row : t.rows) text += "  - " + wrapped(row.front().text, kLine - 4, "\n    ") + "\n";
+  for (const auto& row : t.rows)
+    text += t.bullets ? "  - " + wrapped(row.front().text, kLine - 4, "\n    ") + "\n"
+                      : "  " + wrapped(row.front().text, kLine - 2, "\n  ") + "\n";
   return text;
 }
 
@@ -148,7 +150,7 @@ std::string markdown_text(const std::string& text) {
 std::string markdown(const Table& t) {
   std::string text = t.title.empty() ? "" : "### " + markdown_text(t.title) + "\n\n";
   if (t.prose) {
-    for (const auto& row : t.rows) text += "- " + row.front().text + "\n";
+    for (const auto& row : t.rows) text += (t.bullets ? "- " : "") + row.front().text + (t.bullets ? "\n" : "\n\n");
     return text;
   }
   std::string rule = "|";

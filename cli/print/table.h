@@ -33,6 +33,9 @@ struct Table {
   // Where lines would not fit a terminal: the title wraps, and the last column, or all that hold words if that alone
   // leaves too little of it to read.
   bool wrap = false;
+  bool bullets = true;          // prose: a list; else paragraphs
+  bool detail = false;          // shown to people with --full alone (cli/print/screen.h)
+  std::size_t screen_rows = 0;  // rows shown without --full; 0 = all
 };
 
 // Columns of a terminal for which output is laid out.

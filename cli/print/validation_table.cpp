@@ -27,7 +27,7 @@ Cell figure_cell(const ValidationRow& row, double value) {
   return has_figures(row) ? number_cell(figure(row, value), plain_number(value)) : number_cell(kNone, "null");
 }
 
-Cell share_cell(bool known, double share, const char* format) {
+Cell known_share_cell(bool known, double share, const char* format) {
   return known ? number_cell(fmt::format(fmt::runtime(format), share * 100), plain_number(share))
                : number_cell(kNone, "null");
 }
@@ -54,8 +54,8 @@ Table validation_table(const std::vector<ValidationRow>& rows) {
   for (const ValidationRow& row : rows)
     table.rows.push_back({cell(row.rung), cell(row.case_name), cell(row.metric), cell(row.unit),
                           figure_cell(row, row.measured), figure_cell(row, row.predicted),
-                          share_cell(has_figures(row), row.error(), "{:+.1f} %"),
-                          share_cell(row.tolerance > 0, row.tolerance, "{:.4g} %"), cell(to_string(row.status)),
+                          known_share_cell(has_figures(row), row.error(), "{:+.1f} %"),
+                          known_share_cell(row.tolerance > 0, row.tolerance, "{:.4g} %"), cell(to_string(row.status)),
                           cell(row.date.substr(0, 10)), cell(row.machine)});
   return table;
 }

@@ -5,8 +5,8 @@
 
 #include "cli/large_arrays.h"
 #include "cli/progress.h"
-#include "cli/print/summary_tables.h"
-#include "cli/print/table.h"
+#include "cli/print/comparison_tables.h"
+#include "cli/print/screen.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
 #include "traces/run/analysis/compared_run.h"
@@ -17,6 +17,7 @@ namespace {
 
 struct CompareOptions {
   std::string base, other, format = "table";
+  bool full = false;
 };
 
 // A run is large, and what is compared of it is not: its memory goes back before the next one is read.
@@ -36,7 +37,7 @@ int compare_runs(const CompareOptions& o) {
   const Format format = parse_format(o.format);
   const ComparedRun base = read(o.base), other = read(o.other);
   const Comparison comparison = compare(base, other);
-  print(format == Format::json ? to_json(comparison) : to_text(comparison_tables(comparison), format));
+  print(format == Format::json ? to_json(comparison) : screen_text(comparison_tables(comparison), format, o.full));
   return 0;
 }
 
@@ -48,6 +49,7 @@ Verb add_compare(CLI::App& parent) {
   app->add_option("base", o->base, "The run to compare with (.h5, from `memwall run -o`)")->required();
   app->add_option("other", o->other, "The run that differs")->required();
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
+  app->add_flag("--full", o->full, "Print every table and every row; json and csv hold all of them anyway");
   app->footer(
       "Time is a waterfall: the differences of its classes add up to the difference of the runs exactly.\n"
       "Positive differences mean that the other run has more.\n\n"

@@ -3,16 +3,21 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <memory>
 
 #include "cli/capacity_option.h"
 #include "cli/memory_series.h"
+#include "cli/print/answer.h"
+#include "cli/print/screen.h"
 #include "cli/print/sharing_tables.h"
 #include "cli/print/table_cells.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
 #include "models/workload/forecast/sharing.h"
 #include "sim/error.h"
+#include "sim/words.h"
 
 namespace memwall {
 namespace {
@@ -24,6 +29,7 @@ struct ForecastOptions {
   std::optional<int> device;
   std::size_t period = 0;
   double coverage = 0.9;
+  bool full = false;
 };
 
 // 0 = not given.
@@ -56,9 +62,34 @@ std::string warning_of(const MemoryForecast& f, Bytes highest, Bytes capacity) {
   return fmt::format("none: the next {} steps stay within {}", f.steps.size(), whole);
 }
 
+// What the next steps will hold, whether that is enough, and how far the forecast can be trusted.
+std::vector<std::string> forecast_sentences(const MemoryForecast& f, Bytes highest, Bytes capacity) {
+  const StepForecast& next = f.steps.front();
+  std::vector<std::string> sentences{
+      fmt::format("The next step is expected to hold {} at its peak ({:g} % interval: {} to {}){}.",
+                  bytes_words(next.peak), f.coverage * 100, bytes_words(next.low), bytes_words(next.high),
+                  f.growth_per_step == 0 ? "; nothing grew from step to step"
+                                         : fmt::format("; past steps {} by {} each (median)",
+                                                       f.growth_per_step > 0 ? "grew" : "shrank",
+                                                       bytes_words(std::abs(f.growth_per_step))))};
+  if (capacity > 0) {
+    std::string warning = warning_of(f, highest, capacity);
+    warning.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(warning.front())));
+    sentences.push_back(warning.starts_with("None: t") ? "It fits: t" + warning.substr(7) + "." : warning + ".");
+  } else {
+    sentences.push_back("Whether that fits is not asked: give --capacity or --machine.");
+  }
+  if (f.backtests > 0)
+    sentences.push_back(fmt::format("On {} such forecasts were off by {} in the mean.",
+                                    plural_text(f.backtests, "past step"), bytes_words(f.error)));
+  else
+    sentences.push_back("There are too few past steps to say how far such forecasts are off.");
+  return sentences;
+}
+
 Table figures_of(const JobMemory& job, const MemoryForecast& f, Bytes capacity) {
   Table t{.name = "forecast",
-          .title = fmt::format("{}: memory of the next steps, from {} past ones", job.name, f.whole_steps),
+          .title = "The figures",
           .columns = {"figure", "value", "meaning"},
           .headings = {"", "", ""},
           .rows = {}};
@@ -111,10 +142,16 @@ int forecast_one(const ForecastOptions& o, Format format, Bytes capacity) {
   const MemoryForecast f = forecast_memory(job.series, o.steps_ahead, capacity, o.coverage);
   std::vector<std::string> notes{fmt::format("Continued by: {}.", f.method)};
   const Bytes highest = highest_to_come_again(job);
-  if (capacity > 0) notes.push_back(fmt::format("Warning: {}.", warning_of(f, highest, capacity)));
   notes.insert(notes.end(), job.notes.begin(), job.notes.end());
   notes.insert(notes.end(), f.notes.begin(), f.notes.end());
-  print(to_text({figures_of(job, f, capacity), steps_of(f), notes_of(notes)}, format));
+  const std::string title =
+      fmt::format("{}: memory of the next steps, from {}", job.name, plural_text(f.whole_steps, "past step"));
+  std::vector<Table> tables{answer_table(title, forecast_sentences(f, highest, capacity)), steps_of(f),
+                            figures_of(job, f, capacity), notes_of(notes)};
+  tables[1].screen_rows = 10;
+  tables[2].detail = true;
+  tables[3].screen_rows = 7;
+  print(screen_text(std::move(tables), format, o.full));
   const bool passes = f.steps_to_capacity && *f.steps_to_capacity <= o.steps_ahead;
   if (!passes && (capacity == 0 || highest <= capacity)) return 0;
   print_error("memwall forecast: {}: {}.\n", o.file, warning_of(f, highest, capacity));
@@ -131,6 +168,22 @@ SharedJob shared_job(const JobMemory& job, const MemoryForecast& f) {
   return shared;
 }
 
+// Whether they can share it, in which ways, and what their peaks would take at once.
+std::vector<std::string> sharing_sentences(const SharingReport& report) {
+  std::vector<std::string> ways;
+  if (report.equal.all_fit()) ways.push_back("in equal parts");
+  if (report.by_peak.all_fit()) ways.push_back("in parts by their peaks");
+  if (report.dynamic.possible) ways.push_back("by turns, step by step (dynamic)");
+  if (report.mig && report.mig->placed == report.jobs.size()) ways.push_back("in MIG instances");
+  double peaks = 0;
+  for (const SharedJob& job : report.jobs) peaks += job.peak();
+  const std::string together =
+      fmt::format("Their peaks together take {} of {}.", bytes_words(static_cast<Bytes>(peaks)),
+                  bytes_words(report.capacity));
+  return {ways.empty() ? "No way of sharing lets all jobs run." : fmt::format("They can share it {}.", enumerated(ways)),
+          together};
+}
+
 int forecast_sharing(const ForecastOptions& o, Format format, const std::optional<Machine>& machine, Bytes capacity) {
   if (o.share.size() < 2 || o.share.size() > 12)
     throw UsageError(fmt::format("--share takes 2 to 12 files, one per job; found {}.", o.share.size()));
@@ -144,6 +197,8 @@ int forecast_sharing(const ForecastOptions& o, Format format, const std::optiona
   }
   const SharingReport report = report_sharing(jobs, capacity, machine, o.steps);
   std::vector<Table> tables = sharing_tables(report);
+  tables.insert(tables.begin(), answer_table(fmt::format("{} jobs on one GPU of {}", jobs.size(), human_bytes(capacity)),
+                                             sharing_sentences(report)));
   notes.insert(notes.begin(), report.notes.begin(), report.notes.end());
   tables.push_back(notes_of(notes));
   print(to_text(tables, format));
@@ -183,6 +238,7 @@ void add_forecast_options(CLI::App& app, ForecastOptions& o) {
   app.add_option("--steps", o.steps, "With --share: steps that each job runs in the dynamic schedule")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
+  app.add_flag("--full", o.full, "Print every table and every row; json and csv hold all of them anyway");
   app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
 }
 

@@ -3,13 +3,16 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/print/answer.h"
 #include "cli/print/format.h"
+#include "cli/print/screen.h"
 #include "cli/print/table_cells.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
@@ -17,6 +20,7 @@
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/ranks.h"
+#include "sim/words.h"
 #include "study/workload_file.h"
 
 namespace memwall {
@@ -25,6 +29,7 @@ namespace {
 struct InspectOptions {
   std::vector<std::filesystem::path> files, execution_traces;
   std::string measured_on, format = "table";
+  bool full = false;
 };
 
 // Whose programs the trace holds, and of how many: folded ranks run one program, others each their own.
@@ -37,10 +42,10 @@ std::string rank_text(const Trace& t) {
                      fmt::join(numbers, ", "));
 }
 
-Table overview(const InspectOptions& o, const Workload& w) {
+Table overview(const Workload& w) {
   const Trace& t = w.trace;
   Table table{.name = "trace",
-              .title = fmt::format("{} ({})", title_of(o.files), w.kind),
+              .title = "",
               .columns = {"what", "value"},
               .headings = {"", ""},
               .rows = {},
@@ -196,13 +201,53 @@ Table note_table(const Workload& w) {
   return table;
 }
 
+// What it is, what it knows and can be asked, and how to have more.
+std::vector<std::string> inspect_sentences(const Trace& t) {
+  std::uint64_t kernels = 0;
+  Duration device{};
+  for (const Op& op : t.ops) {
+    kernels += op.kind == OpKind::kernel;
+    if (runs_on_device(op.kind)) device += op.duration;
+  }
+  std::vector<std::string> known, unknown, possible, impossible;
+  std::string remedy;
+  for (const Fact& f : facts(t.knowledge, measured_nowhere(t))) {
+    (f.known ? known : unknown).push_back(f.name);
+    if (!f.known && (remedy.empty() || std::string_view(f.name) == "dataflow")) remedy = f.remedy;
+  }
+  for (const auto& [name, info] : policies()) (obstacle(info, t).empty() ? possible : impossible).push_back(name);
+  std::vector<std::string> sentences{fmt::format(
+      "{} of {} with {}{}; {}.", plural_text(std::max<std::size_t>(t.steps.size(), 1), "step"),
+      plural_text(rank_count(t), "rank"), plural_text(kernels, "kernel"),
+      device.count() > 0 ? fmt::format(" and {} of work on the device", time_words(device)) : "",
+      measured_nowhere(t)   ? "nothing was measured, so every time is modelled for the machine that you name"
+      : t.machine.empty() ? "its GPU is not known: give --measured-on"
+                            : "measured on " + t.machine)};
+  sentences.push_back(fmt::format("It knows {}{}; {}.", known.empty() ? "nothing of what is asked below" : enumerated(known),
+                                  unknown.empty() ? "" : ", not " + enumerated(unknown),
+                                  impossible.empty() ? "every policy can be asked"
+                                  : possible.empty() ? "no policy can be asked"
+                                                     : "policies " + enumerated(possible) + " can be asked"));
+  if (!remedy.empty() && !impossible.empty())
+    sentences.push_back(fmt::format("To ask more, {}.", remedy));
+  return sentences;
+}
+
 int inspect(const InspectOptions& o) {
   const Format format = parse_format(o.format);
   TerminalWatch watch;
   const Workload w = load_workload(o.files, o.execution_traces, "", o.measured_on, &watch);
-  print(to_text({overview(o, w), knowledge_table(w.trace), policy_table(w.trace), op_counts(w.trace),
-                 storage_counts(w.trace), note_table(w)},
-                format));
+  const std::string title = fmt::format("{} ({})", title_of(o.files), w.kind);
+  std::vector<Table> tables{answer_table(title, inspect_sentences(w.trace)),
+                            overview(w),
+                            knowledge_table(w.trace),
+                            policy_table(w.trace),
+                            note_table(w),
+                            op_counts(w.trace),
+                            storage_counts(w.trace)};
+  tables[4].screen_rows = 7;
+  tables[5].detail = tables[6].detail = true;
+  print(screen_text(std::move(tables), format, o.full));
   return 0;
 }
 
@@ -220,6 +265,7 @@ Verb add_inspect(CLI::App& parent) {
   app->add_option("--measured-on", o->measured_on,
                   "The machine of the durations, a name or a file, where a capture does not say its GPU");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
+  app->add_flag("--full", o->full, "Print every table and every note; json and csv hold all of them anyway");
   app->footer(
       "Examples:\n"
       "  memwall inspect step.mwt\n"

@@ -8,6 +8,7 @@
 
 #include "cli/capacity_option.h"
 #include "cli/print/memory_tables.h"
+#include "cli/print/screen.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
@@ -20,7 +21,7 @@ namespace {
 
 struct MemoryOptions {
   std::string snapshot, settings, allocator = "pytorch", capacity, machine, timeline, format = "table";
-  bool settings_given = false, search = false;
+  bool settings_given = false, search = false, full = false;
   int device = -1;
   std::size_t limit = 15;
 };
@@ -63,7 +64,7 @@ int memory(const MemoryOptions& o) {
   const MemoryStudy study = study_memory(question_of(o), &watch);
   if (!o.timeline.empty()) write_output(o.timeline, [&](std::ostream& out) { write_timeline(study, out); });
   print(format == Format::json ? memory_json(study, o.snapshot)
-                               : to_text(memory_tables(study, o.snapshot, o.limit), format));
+                               : screen_text(memory_tables(study, o.snapshot, o.limit), format, o.full));
   const std::string missing = missing_sentence(study);
   if (missing.empty()) return 0;
   print_error("memwall memory: {} {}. The result takes memory as unlimited.\n", o.snapshot, missing);
@@ -91,6 +92,7 @@ Verb add_memory(CLI::App& parent) {
   app->add_option("--timeline", o->timeline, "Write every event with the bytes after it here (CSV)");
   app->add_option("--limit", o->limit, "Rows of the lists")->check(CLI::Range(1, 10000))->capture_default_str();
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
+  app->add_flag("--full", o->full, "Print every table and every row; json and csv hold all of them anyway");
   app->footer(
       "Record with torch.cuda.memory._record_memory_history() before the work and _dump_snapshot(\"FILE\") after it.\n"
       "The JSON is described in docs/memory.md. Exit code 3 means: does not fit in --capacity; the full result is\n"

@@ -10,6 +10,7 @@
 #include "cli/output_file.h"
 #include "study/study.h"
 #include "cli/print/roofline_tables.h"
+#include "cli/print/screen.h"
 #include "cli/print/table.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
@@ -26,7 +27,7 @@ struct RooflineOptions {
   std::string step, machine, picture, fusion = policy_of(PolicyKind::fusion).name, format = "table";
   std::vector<std::string> settings, policies;
   std::size_t most = 20;
-  bool json = false, csv = false;
+  bool json = false, csv = false, full = false;
 };
 
 Format format_of(const RooflineOptions& o) {
@@ -58,7 +59,9 @@ int show(const RooflineOptions& o) {
     write_output(o.picture, [&](std::ostream& out) { write_svg(figure, out); });
     if (o.picture == "-") return 0;  // stdout is the picture
   }
-  print(to_text(roofline_tables(analysis, fusion, o.most), format));
+  std::string title = fmt::format("{} on {}", step.trace->name, step.machine->name);
+  for (const std::string& policy : o.policies) title += ", " + policy;
+  print(screen_text(roofline_tables(analysis, fusion, o.most, title), format, o.full));
   return 0;
 }
 
@@ -75,6 +78,7 @@ void add_roofline_options(CLI::App& app, RooflineOptions& o) {
       ->capture_default_str();
   app.add_option("--svg", o.picture, "Write the picture here (.svg); \"-\" prints it instead of the tables");
   app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
+  app.add_flag("--full", o.full, "Print every table and every row; json and csv hold all of them anyway");
   app.add_flag("--json", o.json, "The same as --format json");
   app.add_flag("--csv", o.csv, "The same as --format csv");
 }

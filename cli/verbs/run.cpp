@@ -10,6 +10,7 @@
 
 #include "cli/output_file.h"
 #include "cli/print/largest_batch_tables.h"
+#include "cli/print/screen.h"
 #include "cli/print/summary_tables.h"
 #include "cli/print/table.h"
 #include "cli/progress.h"
@@ -34,7 +35,7 @@ struct RunVerbOptions {
                                                               format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
-  bool no_provenance = false, find_largest_batch = false, transfer_host = false;
+  bool no_provenance = false, find_largest_batch = false, transfer_host = false, full = false;
   std::string command_line;  // for provenance
 };
 
@@ -55,7 +56,7 @@ Provenance provenance_now(std::chrono::steady_clock::time_point start, const std
 
 int report(const RunVerbOptions& o, const Run& run, Format format) {
   const RunSummary summary = summarize(run);
-  print(format == Format::json ? to_json(summary) : to_text(summary_tables(summary), format));
+  print(format == Format::json ? to_json(summary) : screen_text(summary_tables(summary), format, o.full));
   if (summary.fits) return 0;
   print_error("memwall run: {} does not fit: {}. The result takes memory as unlimited.\n", o.step,
               missing_sentence(summary));
@@ -149,7 +150,7 @@ int run(const RunVerbOptions& o) {
   require_harmless(o.output, study.load(scenario).files);
   if (!o.output.empty()) (void)FileWriter(o.output);  // a place that cannot be written is told before a long simulation
   SimulationProgress progress;
-  Run result = study.run(scenario, {.compare_to_base = true, .observer = &progress}).run;
+  Run result = study.run(scenario, {.compare_to_base = true, .bound_step = true, .observer = &progress}).run;
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
   std::exception_ptr not_written;  // a full disk: the result is told all the same
   try {
@@ -204,6 +205,7 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
       ->capture_default_str();
   app.add_option("-o,--output", o.output, "Write the run here (.h5), for compare, export and render");
   app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
+  app.add_flag("--full", o.full, "Print every table and every note; json and csv hold all of them anyway");
   app.add_flag("--no-provenance", o.no_provenance,
                "Leave out wall time, host, date and command line: equal inputs, equal bytes");
 }

@@ -15,6 +15,7 @@
 // The additive form is the law t = a + V/b that the gpu-small-kernels benchmark of RRZE's gpu-benches fits.
 #pragma once
 
+#include "sim/machine/arithmetic.h"
 #include "sim/machine/machine.h"
 #include "sim/trace/op.h"
 
@@ -24,14 +25,6 @@ inline constexpr double kLongestSeconds = 1e5;  // of one op, a day: beyond lies
 
 // What kernels of a class reach; the entry of `other`, or 1, where the file has none.
 KernelEfficiency efficiency_of(const Gpu& gpu, OperatorClass operator_class);
-
-// Dense FLOP/s for a data type. Matrix classes (gemm, convolution, attention) use the tensor
-// rate of the type, the rest plain fp32 (fp64 for fp64) arithmetic. A type that the GPU lacks
-// runs at the next wider one that it has.
-FlopsPerSecond peak_flops(const Gpu& gpu, DataType type, OperatorClass operator_class);
-
-// The type in whose arithmetic the GPU computes `type`, for a class; unknown where no peak is listed.
-DataType arithmetic_type(const Gpu& gpu, DataType type, OperatorClass operator_class);
 
 // Share of the peak rate in the main loop of a matrix product: that of the type it is computed in, or the
 // compute share of class gemm where none is listed.

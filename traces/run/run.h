@@ -47,6 +47,11 @@ struct Provenance {
   std::string host, date, command_line, version;
 };
 
+// The mean step time with every duration of the device that has a known error short, and long; 0 = not simulated.
+struct StepBounds {
+  Duration low{}, high{};
+};
+
 struct Run {
   SharedTrace trace;    // after all rewriters: what was simulated
   RankMachine machine;  // resolved: overrides applied, written out for the ranks (sim/machine/rank_machine.h)
@@ -56,6 +61,7 @@ struct Run {
   std::string allocator_settings;  // as to_string(AllocatorSettings); "" = default
   std::vector<InputFile> inputs;
   SimulationResult result;
+  StepBounds step_bounds;
   // Results per tier of the step before policies and without a pager, under the same allocator: what they did to
   // fragmentation. Empty where there were none.
   std::vector<TierResult> unchanged;

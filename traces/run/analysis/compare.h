@@ -100,6 +100,10 @@ std::vector<LagPoint> lag_points(const Run& base, const Run& other, const std::v
 Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>& pairs, const ClassTimes& base_classes,
                    const ClassTimes& other_classes, const std::vector<LagPoint>& lag);
 
+// How much longer the other run takes and which classes of time make that, what its peak in hbm is instead and which kinds
+// of storages make that, and which of the two fit. In words; every figure stands in the comparison.
+std::vector<std::string> verdict_of(const Comparison& comparison);
+
 std::string to_json(const Comparison& comparison);
 
 }  // namespace memwall

@@ -17,6 +17,7 @@
 #include "traces/run/analysis/interval_union.h"
 #include "traces/run/analysis/peak.h"
 #include "traces/run/analysis/step_interval.h"
+#include "traces/run/analysis/top_work.h"
 #include "traces/run/analysis/waits.h"
 #include "traces/run/run.h"
 
@@ -53,6 +54,33 @@ class OriginCollector {
  private:
   const Run& run_;
   OriginShares shares_;
+};
+
+// top_work.
+class WorkCollector {
+ public:
+  // Ops on the device by name; `time` adds up.
+  struct Sum {
+    std::uint64_t count = 0;
+    DurationSum time;
+    double flops = 0;
+  };
+  explicit WorkCollector(const Run& run);
+  void add(OpId first, OpId last);
+  TopWork top(const std::vector<PathSegment>& path, std::size_t limit = 10) const;
+
+ private:
+  void add_flops(const Op& op, double seconds);
+  std::optional<FlopsUse> flops_use() const;
+
+  const Run& run_;
+  std::vector<Sum> operators_, kernels_;  // by StringId
+  DurationSum device_;
+  Time begin_{};             // of the first step
+  double step_seconds_ = 0;  // of all steps
+  double flops_ = 0, recomputed_ = 0;
+  double known_seconds_ = 0, unknown_seconds_ = 0;  // of matrix products with and without FLOPs
+  std::array<double, 11> by_type_{};                // FLOPs of matrix products by DataType
 };
 
 // Intervals in which at least one op of a class runs on a rank: ascending, disjoint.

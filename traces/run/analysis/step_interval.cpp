@@ -70,6 +70,18 @@ PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path, bool 
 
 }  // namespace
 
+DurationErrors::DurationErrors(const Machine& machine) {
+  for (const double residual : residuals_of(machine)) residuals_.push_back(residual);
+}
+
+double DurationErrors::of(const Op& op) const {
+  if (!runs_on_device(op.kind)) return 0;
+  if (op.origin == Origin::transferred) return op.error_permille / 1000.0;
+  return op.origin == Origin::modelled ? residuals_[source_of(op)] : 0;
+}
+
+double interval_factor(double error) { return std::exp(kDeviationsOf80Percent * error / kDeviationsOf90Percent); }
+
 // Host time is modelled where nothing at all was measured: a modelled op among measured ones has the capture's calls.
 // A trace without device work (a memory snapshot) holds the host's time as it was recorded.
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time) {
@@ -87,11 +99,12 @@ std::optional<StepInterval> step_interval(const Run& run, const std::vector<Path
     known += errors.seconds[source] / errors.total;
     variance += std::pow(errors.errors[source] / errors.total / kDeviationsOf90Percent, 2);
   }
-  if (known <= 0) return std::nullopt;
+  if (run.step_bounds.high.count() > 0) return StepInterval{run.step_bounds.low, run.step_bounds.high, known, true};
+  if (known < kLeastKnownShare) return std::nullopt;
   const double factor = std::exp(kDeviationsOf80Percent * std::sqrt(variance));
   const double seconds = to_seconds(step_time);
   if (seconds * factor > to_seconds(kLongestTime)) return std::nullopt;  // no time that can be told
-  return StepInterval{from_seconds(seconds / factor), from_seconds(seconds * factor), known};
+  return StepInterval{from_seconds(seconds / factor), from_seconds(seconds * factor), known, false};
 }
 
 }  // namespace memwall

@@ -10,6 +10,10 @@
 // 1.645: 90 % of a normal distribution lie within that many deviations. The interval is that of a lognormal error,
 // exp(+- 1.2816 deviation) for 80 %. What the path waits for that was measured, or whose error nobody knows (modelled
 // copies, calls), counts as exact. Copies are a class, and so are collectives.
+//
+// Where little of the path has an error, as where the host decides, that says nothing: then the step is run twice more
+// with every duration that has an error short and long (study/step_bounds.h), and the interval is what comes out. Without
+// these runs there is none.
 #pragma once
 
 #include <optional>
@@ -23,10 +27,26 @@ namespace memwall {
 struct StepInterval {
   Duration low{}, high{};  // around the step time: 80 % by the model's own errors
   double known_share = 0;  // of the critical path, that is modelled or transferred with a known error
+  bool by_replays = false;  // from Run::step_bounds
 };
 inline constexpr double kIntervalShare = 0.8;
+// Below this share of the path with a known error the path alone gives no interval.
+inline constexpr double kLeastKnownShare = 0.05;
 
-// Nothing where no instant of the path has a known residual.
+// Errors of durations on one machine.
+class DurationErrors {
+ public:
+  explicit DurationErrors(const Machine& machine);
+  // Of an op's work on the device: 90 % of truths lie within its duration x (1 +- this); 0 = not known, or measured.
+  double of(const Op& op) const;
+
+ private:
+  std::vector<double> residuals_;  // by source of error
+};
+// By how much a duration with that error is longer, and shorter, at the ends of the interval: at least 1.
+double interval_factor(double error);
+
+// Nothing where less than kLeastKnownShare of the path has a known residual, and the run has no bounds by replays.
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time);
 
 }  // namespace memwall

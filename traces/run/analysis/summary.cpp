@@ -66,13 +66,14 @@ std::vector<LinkSummary> links_of(const Run& run) {
 
 // All that a summary collects of every op besides its path and accounting.
 struct SummaryScan {
-  explicit SummaryScan(const Run& run) : survey(run), load(run), makers(run), waits(run), origins(run), counter(run) {}
+  explicit SummaryScan(const Run& run) : survey(run), load(run), makers(run), waits(run), origins(run), counter(run), work(run) {}
   PathSurvey survey;
   LoadCollector load;
   MakerCollector makers;
   WaitCollector waits;
   OriginCollector origins;
   OpCounter counter;
+  WorkCollector work;
 };
 
 void set_identity(const Run& run, RunSummary& summary) {
@@ -121,6 +122,8 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   summary.moves = run.result.moves.size();
   summary.ops_by_kind = all.counter.by_kind();
   summary.device_ops = all.counter.on_device();
+  summary.top = all.work.top(path);
+  summary.verdict = verdict_of(run, summary);
   return summary;
 }
 
@@ -137,12 +140,12 @@ void OpCounter::add(OpId first, OpId last) {
 RunSummary summarize(const Run& run) {
   SummaryScan all(run);
   if (rank_count(run.trace) > 1) {
-    scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter);
+    scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.work);
     const std::vector<PathSegment> path = critical_path(run, all.survey);
     return summary_of(run, path, account(run, path), all);
   }
   BusyCollector busy(run);
-  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, busy);
+  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.work, busy);
   const std::vector<PathSegment> path = critical_path(run, all.survey);
   const TimeAccounting accounting = account(run, path, busy.take().front());
   return summary_of(run, path, accounting, all);
@@ -150,7 +153,7 @@ RunSummary summarize(const Run& run) {
 
 RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting) {
   SummaryScan all(run);
-  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter);
+  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.work);
   return summary_of(run, path, accounting, all);
 }
 

@@ -15,6 +15,8 @@
 #include "traces/run/analysis/peak.h"
 #include "traces/run/analysis/rank_summary.h"
 #include "traces/run/analysis/step_interval.h"
+#include "traces/run/analysis/top_work.h"
+#include "traces/run/analysis/verdict.h"
 #include "traces/run/analysis/waits.h"
 #include "traces/run/run.h"
 
@@ -72,6 +74,7 @@ struct LinkSummary {
 };
 
 struct RunSummary {
+  Verdict verdict;
   std::string trace, machine, gpu, pager, allocator;
   std::string allocator_settings;  // "" = default
   std::vector<std::string> policies, notes;
@@ -92,6 +95,7 @@ struct RunSummary {
   std::vector<TierSummary> tiers;    // as Machine::tiers
   std::vector<LinkSummary> links;    // as Machine::links
   ClassTimes path;                   // what the critical path is made of, 0 to the end
+  TopWork top;
   Waits waits;
   OriginShares origin;  // of device time
   std::uint64_t ops = 0, events = 0, device_ops = 0, moves = 0;

@@ -86,7 +86,9 @@ void write_energy_price(JsonText& json, const Comparison& comparison) {
 
 std::string to_json(const Comparison& comparison) {
   JsonText json;
-  json.begin_object().field("schema", kComparisonSchema);
+  json.begin_object().field("schema", kComparisonSchema).key("verdict").begin_array();
+  for (const std::string& sentence : verdict_of(comparison)) json.value(sentence);
+  json.end_array();
   write_side(json, "base", comparison.base_machine, comparison.base_policies, comparison.base_fits,
              comparison.base_time);
   write_side(json, "other", comparison.other_machine, comparison.other_policies, comparison.other_fits,

@@ -156,6 +156,7 @@ void write_origin(JsonText& json, const OriginShares& origin) {
 void write_interval(JsonText& json, const StepInterval& interval) {
   json.key("step_time_interval").begin_object().field("share", kIntervalShare);
   json.seconds("low_s", interval.low).seconds("high_s", interval.high).field("known_share", interval.known_share);
+  json.field("by_replays", interval.by_replays);
   json.end_object();
 }
 
@@ -181,6 +182,27 @@ void write_energy_price(JsonText& json, const StepEnergyPrice& energy_price) {
   }
   if (energy_price.price) json.field("price_dollars", *energy_price.price);
   write_strings(json, "missing_figures", energy_price.missing);
+}
+
+void write_work(JsonText& json, std::string_view key, const std::vector<WorkTotal>& totals) {
+  json.key(key).begin_array();
+  for (const WorkTotal& total : totals) {
+    json.begin_object().field("name", total.name).field("count", total.count).seconds("seconds", total.time);
+    json.field("flops", total.flops).end_object();
+  }
+  json.end_array();
+}
+
+void write_top(JsonText& json, const TopWork& top) {
+  json.seconds("device_s", top.device);
+  write_work(json, "top_operators", top.operators);
+  write_work(json, "top_kernels", top.kernels);
+  json.key("host_on_path").begin_array();
+  for (const HostTotal& total : top.host) {
+    json.begin_object().field("name", total.name).field("work", to_string(total.work));
+    json.seconds("seconds", total.time).field("count", total.count).end_object();
+  }
+  json.end_array();
 }
 
 void write_counts(JsonText& json, const RunSummary& summary) {
@@ -209,6 +231,8 @@ void write_origin_of_run(JsonText& json, const RunSummary& summary) {
 std::string to_json(const RunSummary& summary) {
   JsonText json;
   json.begin_object().field("schema", kSummarySchema).field("trace", summary.trace);
+  write_strings(json, "verdict", summary.verdict.sentences);
+  json.field("bound_by", summary.verdict.bound_by);
   json.field("machine", summary.machine).field("gpu", summary.gpu).field("ranks", summary.ranks);
   write_strings(json, "policies", summary.policies);
   json.field("pager", summary.pager).field("allocator", summary.allocator);
@@ -218,6 +242,10 @@ std::string to_json(const RunSummary& summary) {
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
   if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);
   if (summary.tokens_per_second > 0) json.field("tokens_per_s", summary.tokens_per_second);
+  if (const auto& use = summary.top.flops) {
+    json.field("mfu", use->mfu).field("flops", use->flops).field("recomputed_flops", use->recomputed);
+    json.field("arithmetic", to_string(use->arithmetic));
+  }
   write_energy_price(json, summary.energy_price);
   write_ranks(json, summary);
   write_steps(json, summary.steps);
@@ -231,6 +259,7 @@ std::string to_json(const RunSummary& summary) {
   write_wait_side(json, "host", summary.waits.host);
   write_wait_side(json, "device", summary.waits.device);
   json.end_object();
+  write_top(json, summary.top);
   write_origin(json, summary.origin);
   write_counts(json, summary);
   write_origin_of_run(json, summary);

@@ -69,6 +69,8 @@ void fields(F&& f, Row<Run>) {
   f("allocator", &Run::allocator);
   f("allocator_settings", &Run::allocator_settings);
   f("pager", &Run::pager);
+  f("step_low_ps", MEMWALL_MEMBER(step_bounds.low));
+  f("step_high_ps", MEMWALL_MEMBER(step_bounds.high));
   f("end_ps", MEMWALL_MEMBER(result.end));
   f("gpu_span_ps", MEMWALL_MEMBER(result.gpu_span));
   f("fits", MEMWALL_MEMBER(result.fits));

@@ -6,12 +6,37 @@
 namespace memwall {
 namespace {
 
+bool is_operator(const ProgramPoint& p) {
+  return p.kind == PointKind::operator_start || p.kind == PointKind::operator_end;
+}
+
+bool is_long(const CapturedOperator& range) {
+  return range.duration >= microseconds(range.annotation ? 100 : 1000);
+}
+
+// Marks the start of every range in which the host works alone, and drops the points between its ends. Without it that
+// time would be a nameless gap before the next call. REQUIRES: ascending in time.
+void name_host_work(std::vector<ProgramPoint>& points, const TimedCapture& c) {
+  // Per point, the next one that is more than an operator of its thread.
+  std::vector<std::uint32_t> other(points.size(), static_cast<std::uint32_t>(points.size()));
+  for (std::size_t i = points.size(); i-- > 1;)
+    other[i - 1] = is_operator(points[i]) && points[i].thread == points[i - 1].thread ? other[i]
+                                                                                        : static_cast<std::uint32_t>(i);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    points[kept++] = points[i];
+    if (points[i].kind != PointKind::operator_start) continue;
+    const CapturedOperator& range = c.operators[points[i].index];
+    if (!is_long(range) || (other[i] < points.size() && points[other[i]].time < range.end())) continue;
+    points[kept - 1].kind = PointKind::range;
+    while (i + 1 < other[i] && points[i + 1].time <= range.end()) ++i;
+  }
+  points.resize(kept);
+}
+
 // Operators only tell which thread runs: between two points of their own thread they say nothing. Of a large capture
 // they are most points.
 void keep_what_matters(std::vector<ProgramPoint>& points) {
-  const auto is_operator = [](const ProgramPoint& p) {
-    return p.kind == PointKind::operator_start || p.kind == PointKind::operator_end;
-  };
   std::size_t kept = 0;
   std::uint16_t before = 0;  // thread of the point in front, kept or not
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -53,6 +78,7 @@ std::vector<ProgramPoint> merge_host_events(const JoinedCapture& joined, const C
     running = (end - 1)->thread;
     begin = end;
   }
+  name_host_work(points, c);
   keep_what_matters(points);
   return points;
 }

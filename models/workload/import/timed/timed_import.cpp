@@ -172,6 +172,9 @@ class ProgramWriter {
       case PointKind::memory:
         emit_memory(point.index, thread);
         break;
+      case PointKind::range:
+        emit_host_work(point, thread);
+        break;
       case PointKind::step: {
         Op mark;
         mark.name = builder_.trace().strings.intern(phases_.steps()[point.index].name);
@@ -186,7 +189,19 @@ class ProgramWriter {
   }
 
   Time end_of(const ProgramPoint& point) const {
+    if (point.kind == PointKind::range) return c_.operators[point.index].end();
     return point.kind == PointKind::call ? c_.calls[point.index].end() : point.time;
+  }
+
+  // The host alone, under the name of the range.
+  void emit_host_work(const ProgramPoint& point, std::uint16_t thread) {
+    const CapturedOperator& range = c_.operators[point.index];
+    Op op;
+    op.kind = OpKind::host_work;
+    op.name = work_.string(range.name);
+    op.host_cost = range.duration;
+    ops_.describe(op, point.thread, point.time, point.index);
+    ops_.append_host(op, thread, range.start, range.end(), point.index);
   }
 
   void begin_step(const std::string& name, OpId mark) {

@@ -1,0 +1,130 @@
+#include "cli/print/memory_verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/number_text.h"
+#include "sim/words.h"
+
+namespace memwall {
+namespace {
+
+constexpr double kMuchCached = 0.1;  // of what is reserved
+
+double share_of_bytes(Bytes part, Bytes whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+// A cache that had enough, in pieces too small.
+bool is_fragmentation(const RecordedOutOfMemory& refused) {
+  return refused.at.reserved - refused.at.active + refused.device_free >= refused.request;
+}
+
+std::string refusal_sentence(const MemoryStudy& study) {
+  const RecordedOutOfMemory& r = study.refused.back();
+  const Bytes cached = r.at.reserved - r.at.active;
+  std::string text = fmt::format(
+      "It ran out of memory{}: at event {} it asked for {} when {} of {} were in use and the device had {} left",
+      study.refused.size() > 1 ? fmt::format(" {} times, here the last", study.refused.size()) : "",
+      grouped_text(r.event), bytes_words(r.request), bytes_words(r.at.active), bytes_words(r.at.reserved),
+      bytes_words(r.device_free));
+  if (is_fragmentation(r))
+    return text + fmt::format(". Fragmentation is why: {} lay unused in the cache, in pieces of {} at most.",
+                              bytes_words(cached), bytes_words(r.largest_free));
+  return text + fmt::format(". What lives is why, not fragmentation: with every unused byte {} would still be missing.",
+                            bytes_words(r.request - cached - r.device_free));
+}
+
+std::string capacity_sentence(const MemoryStudy& study) {
+  const RecordingReplay& asked = study.asked();
+  const std::string peak = fmt::format("{} are reserved at most, {} in use", bytes_words(asked.peak_reserved),
+                                       bytes_words(asked.peak.active_bytes));
+  if (asked.missing > 0)
+    return fmt::format("It does not fit{}: {} more are needed; {}.",
+                       study.capacity ? " in " + bytes_words(*study.capacity) : std::string(),
+                       bytes_words(asked.missing), peak);
+  if (study.capacity && !study.capacity_from_refusal)
+    return fmt::format("It fits in {}: {}.", bytes_words(*study.capacity), peak);
+  return study.refused.empty() ? fmt::format("It never ran out of memory: {}.", peak)
+                               : fmt::format("Replayed as asked: {}.", peak);
+}
+
+// Of when memory ran out, else of the peak: what is for what, and who made most.
+std::string contents_sentence(const MemoryStudy& study) {
+  const bool out = !study.refused.empty();
+  const LiveSet& live = out ? study.refused.back().live : study.peak;
+  if (live.requested == 0) return "";
+  std::vector<std::string> kinds;
+  for (const LiveGroup& group : live.by_kind)
+    if (kinds.size() < 2)
+      kinds.push_back(fmt::format("{} {}{} ({})", group.name, kinds.empty() ? "takes " : "", bytes_words(group.requested),
+                                  share_words(share_of_bytes(group.requested, live.requested))));
+  std::string text = fmt::format("{} {}", out ? "Of what lived then" : "Of the peak", enumerated(kinds));
+  for (const LiveGroup& group : live.by_line) {
+    if (group.name.find(':') == std::string::npos) continue;  // "before the recording", "5 other lines"
+    return text + fmt::format("; the source line that holds most is {} ({}).", group.name, bytes_words(group.requested));
+  }
+  return text + ".";
+}
+
+std::string leak_sentence(const MemoryStudy& study) {
+  if (study.leaks.leaks.empty()) return "";
+  const Leak& leak = study.leaks.leaks.front();
+  return fmt::format("It leaks: {} leaves {} behind in every step.", leak.line, bytes_words(leak.per_step));
+}
+
+// What makes less of what there is most of.
+std::string smaller_advice(const MemoryStudy& study) {
+  const LiveSet& live = study.refused.empty() ? study.peak : study.refused.back().live;
+  const std::string kind = live.by_kind.empty() ? "" : live.by_kind.front().name;
+  if (kind == "activation") return "Make the batch smaller, or checkpoint: activations take most.";
+  if (kind == "optimizer_state") return "Offload or shard the optimizer states (ZeRO), which take most.";
+  if (kind == "parameter" || kind == "gradient")
+    return "Shard parameters and gradients over GPUs (ZeRO-3, FSDP), or take a GPU with more memory.";
+  return "Make less live at once, or take a GPU with more memory.";
+}
+
+std::string search_sentence(const MemoryStudy& study) {
+  const SearchRow* best = nullptr;
+  std::size_t tried = 0;
+  for (const SearchRow& row : study.search) {
+    if (row.variant.allocator == "planned") continue;  // no setting
+    if (tried++ == 0) best = &row;
+  }
+  if (best == nullptr) return "";
+  const std::string name = best->name.empty() ? "the default settings" : best->name;
+  if (study.capacity && best->missing > 0)
+    return fmt::format("No allocator setting lets it run: the best of {}, {}, still lacks {}. {}", tried, name,
+                       bytes_words(best->missing), smaller_advice(study));
+  return fmt::format("Best of {} settings tried: {}, which reserves {} at most.", tried, name,
+                     bytes_words(best->peak_reserved));
+}
+
+std::string memory_to_try(const MemoryStudy& study) {
+  if (!study.search.empty()) return search_sentence(study);
+  const bool pieces = !study.refused.empty() && is_fragmentation(study.refused.back());
+  const RecordingReplay& asked = study.asked();
+  const Bytes cached = asked.peak_reserved - asked.peak.active_bytes;
+  if (pieces || (asked.missing > 0 && cached >= asked.missing))
+    return "Try --search: it replays the program under other allocator settings and says which let it run.";
+  if (!study.refused.empty() || asked.missing > 0)
+    return "No allocator setting can make up for that. " + smaller_advice(study);
+  if (share_of_bytes(cached, asked.peak_reserved) > kMuchCached)
+    return fmt::format("{} of what is reserved is never in use at once: --search says which settings reserve less.",
+                       bytes_words(cached));
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> verdict_of(const MemoryStudy& study) {
+  std::vector<std::string> sentences;
+  if (!study.refused.empty()) sentences.push_back(refusal_sentence(study));
+  if (study.refused.empty() || study.other) sentences.push_back(capacity_sentence(study));
+  for (std::string sentence : {contents_sentence(study), leak_sentence(study), memory_to_try(study)})
+    if (!sentence.empty()) sentences.push_back(std::move(sentence));
+  return sentences;
+}
+
+}  // namespace memwall

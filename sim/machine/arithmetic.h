@@ -1,0 +1,20 @@
+// In which arithmetic a GPU computes, and how fast that is at best.
+#pragma once
+
+#include "sim/machine/machine.h"
+#include "sim/trace/op.h"
+
+namespace memwall {
+
+// Matrix products: they run on matrix units where the GPU has them for the type.
+bool uses_matrix_units(OperatorClass operator_class);
+
+// The type in whose arithmetic the GPU computes `type`, for a class; unknown where no peak is listed. A type that the
+// GPU lacks runs at the next wider one that it has.
+DataType arithmetic_type(const Gpu& gpu, DataType type, OperatorClass operator_class);
+
+// Dense FLOP/s for a data type. Matrix classes (gemm, convolution, attention) use the tensor
+// rate of the type, the rest plain fp32 (fp64 for fp64) arithmetic. 0 where the machine lists no peak.
+FlopsPerSecond peak_flops(const Gpu& gpu, DataType type, OperatorClass operator_class);
+
+}  // namespace memwall

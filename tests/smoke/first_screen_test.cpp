@@ -1,0 +1,116 @@
+// Does every verb that explains something answer first, on one screen, and keep the rest behind --full?
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+#include "tests/support/shared_data.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::size_t kScreen = 75;  // lines: a terminal of a desktop's height, and little more
+constexpr std::size_t kMostNotes = 7;
+
+CommandOutcome memwall_in(const ScratchFolder& folder, const std::string& arguments) {
+  return run_command("'" MEMWALL_PROGRAM "' " + arguments, folder.path());
+}
+
+std::size_t lines_of_text(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// The paragraph behind the first line: up to the first empty one.
+std::string answer_in(const std::string& output) {
+  const std::size_t first = output.find('\n'), end = output.find("\n\n");
+  return first < end ? output.substr(first + 1, end - first - 1) : "";
+}
+
+std::size_t notes_in(const std::string& output) {
+  const std::size_t notes = output.find("\nNotes");
+  if (notes == std::string::npos) return 0;
+  std::istringstream lines(output.substr(notes + 1));
+  std::size_t count = 0;
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line) && !line.empty()) count += line.starts_with("  - ");
+  return count;
+}
+
+void expect_answer_first(const ScratchFolder& folder, const std::string& arguments,
+                         const std::vector<std::string>& answer) {
+  const CommandOutcome short_form = memwall_in(folder, arguments), full = memwall_in(folder, arguments + " --full");
+  ASSERT_EQ(short_form.code, full.code) << arguments << "\n" << short_form.err << full.err;
+  for (const std::string& text : answer)
+    EXPECT_NE(answer_in(short_form.out).find(text), std::string::npos)
+        << arguments << "\nexpected: " << text << "\nfound: " << answer_in(short_form.out);
+  EXPECT_EQ(answer_in(short_form.out), answer_in(full.out)) << arguments;
+  EXPECT_LE(lines_of_text(short_form.out), kScreen) << arguments << "\n" << short_form.out;
+  EXPECT_LE(notes_in(short_form.out), kMostNotes) << arguments;
+  EXPECT_GE(full.out.size() + 200, short_form.out.size()) << arguments;
+  EXPECT_EQ(full.out.find("With --full also"), std::string::npos) << arguments;
+}
+
+std::string sample() { return "'" MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt'"; }
+
+TEST(FirstScreen, OfARunSaysWhetherItFitsAndWhatBoundsIt) {
+  const ScratchFolder folder;
+  expect_answer_first(folder, "run " + sample(), {"It fits", "A step takes", "bound by the GPU's kernels", "MFU"});
+  expect_answer_first(folder, "run " + sample() + " --set gpu.hbm.capacity=8GB",
+                      {"It does not fit", "are missing in hbm", "Try --policy checkpoint:mode=full"});
+  expect_answer_first(folder, "run " + sample() + " --policy offload:what=optimizer,to=host",
+                      {"waits for the host in", "CPU Adam"});
+}
+
+TEST(FirstScreen, OfAComparisonSaysWhatChangedMost) {
+  const ScratchFolder folder;
+  ASSERT_EQ(memwall_in(folder, "run " + sample() + " -o a.h5").code, 0);
+  ASSERT_EQ(memwall_in(folder, "run " + sample() + " --policy checkpoint:mode=full -o b.h5").code, 0);
+  expect_answer_first(folder, "compare a.h5 b.h5",
+                      {"The other run takes", "recompute +", "Its peak in hbm is", "activations -", "Both fit."});
+  expect_answer_first(folder, "compare a.h5 a.h5", {", as before", "Both fit."});
+}
+
+TEST(FirstScreen, OfARooflineNamesTheBoundAndTheOperatorWorthALook) {
+  expect_answer_first(ScratchFolder(), "roofline " + sample(), {"bound mostly by", "and its roof: it takes"});
+}
+
+TEST(FirstScreen, OfAForecastNamesTheNextPeak) {
+  const ScratchFolder folder;
+  ASSERT_EQ(memwall_in(folder, "run " + sample() + " --steps 4 -o run.h5").code, 0);
+  expect_answer_first(folder, "forecast run.h5 --capacity 80GB", {"The next step is expected to hold", "It fits"});
+  const CommandOutcome passes = memwall_in(folder, "forecast run.h5 --capacity 8GB");
+  EXPECT_EQ(passes.code, 3);
+  EXPECT_NE(answer_in(passes.out).find("Out of memory ahead"), std::string::npos) << passes.out;
+}
+
+TEST(FirstScreen, OfInspectSaysWhatCanBeAsked) {
+  expect_answer_first(ScratchFolder(), "inspect " + sample(), {"It knows", "every policy can be asked"});
+}
+
+TEST(FirstScreen, OfASnapshotSaysWhatFillsTheMemory) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED has no captures";
+  const std::string snapshot = "'" + (*data / "traces/snapshots/lm_medium_ctx256_train.pickle").string() + "'";
+  const ScratchFolder folder;
+  expect_answer_first(folder, "memory " + snapshot, {"It never ran out of memory", "activation takes", "model.py:39"});
+  expect_answer_first(folder, "memory " + snapshot + " --capacity 8GB --search",
+                      {"It does not fit in 8.000 GB", "No allocator setting lets it run"});
+}
+
+TEST(FirstScreen, JsonHoldsTheVerdictAndCsvEveryTable) {
+  const ScratchFolder folder;
+  const std::string json = memwall_in(folder, "run " + sample() + " --format json").out;
+  for (const char* key : {"\"verdict\"", "\"bound_by\": \"compute\"", "\"mfu\"", "\"top_operators\"", "\"host_on_path\""})
+    EXPECT_NE(json.find(key), std::string::npos) << key;
+  const std::string csv = memwall_in(folder, "run " + sample() + " --format csv").out;
+  for (const char* table : {"\nverdict,1,answer,", "\nlinks,", "\nwaits,", "\nkernels,", "\nwhole_run,"})
+    EXPECT_NE(csv.find(table), std::string::npos) << table;
+  EXPECT_EQ(csv, memwall_in(folder, "run " + sample() + " --format csv --full").out);
+}
+
+}  // namespace
+}  // namespace memwall

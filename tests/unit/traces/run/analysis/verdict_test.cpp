@@ -1,0 +1,127 @@
+// Does the answer name what bounds the step, whether it fits, why, and what follows from the figures?
+#include "traces/run/analysis/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/handmade_run.h"
+#include "tests/support/rank_program.h"
+#include "tests/support/test_machine.h"
+#include "traces/run/analysis/summary.h"
+#include "traces/run/run_recorder.h"
+
+namespace memwall {
+namespace {
+
+constexpr Bytes kGB = 1'000'000'000;
+
+// A host call from 0 to `kernel_begin`, then a kernel until 10 us.
+memwall::Run host_then_kernel(double kernel_begin) {
+  HandmadeRun hand;
+  const OpId kernel = hand.device(OpKind::kernel, "gemm", 0, 0, kernel_begin, kernel_begin, 10);
+  hand.run.trace.edit().ops[kernel].operator_name = hand.run.trace.edit().strings.intern("aten::mm");
+  return hand.finish();
+}
+
+bool says(const Verdict& verdict, const std::string& text) {
+  for (const std::string& sentence : verdict.sentences)
+    if (sentence.find(text) != std::string::npos) return true;
+  return false;
+}
+std::string all(const Verdict& verdict) {
+  std::string text;
+  for (const std::string& sentence : verdict.sentences) text += sentence + "\n";
+  return text;
+}
+
+TEST(Verdict, IsBoundByWhatTakesMostOfTheStep) {
+  const RunSummary by_kernel = summarize(host_then_kernel(2)), by_host = summarize(host_then_kernel(8));
+  EXPECT_EQ(by_kernel.verdict.bound_by, "compute");
+  EXPECT_TRUE(says(by_kernel.verdict, "kernels run in 80 % of it, the GPU waits for the host in 20 %"))
+      << all(by_kernel.verdict);
+  EXPECT_EQ(by_host.verdict.bound_by, "host");
+  EXPECT_TRUE(says(by_host.verdict, "kernels run in 20 % of it")) << all(by_host.verdict);
+  EXPECT_TRUE(says(by_host.verdict, "aten::mm")) << "whose call the GPU waits for\n" << all(by_host.verdict);
+  EXPECT_TRUE(says(by_host.verdict, "without any wait for the host a step takes 2.000 us")) << all(by_host.verdict);
+}
+
+TEST(Verdict, OfARunWithoutDurationIsBoundByNothing) {
+  HandmadeRun hand;
+  hand.host(OpKind::mark, "here", 0, 0);
+  const RunSummary summary = summarize(hand.finish());
+  EXPECT_EQ(summary.verdict.bound_by, "");
+  EXPECT_TRUE(says(summary.verdict, "It takes no time")) << all(summary.verdict);
+}
+
+TEST(Verdict, SaysThatMemoryIsUnknownInsteadOfThatNothingIsUsed) {
+  memwall::Run run = host_then_kernel(2);
+  run.trace.edit().knowledge.allocations = false;
+  EXPECT_TRUE(says(summarize(run).verdict, "Whether it fits is not known"));
+  run.trace.edit().knowledge.allocations = true;
+  EXPECT_TRUE(says(summarize(run).verdict, "It fits"));
+}
+
+// A summary whose GPU memory is as described; other figures are those of a run bound by a kernel.
+struct Tight {
+  memwall::Run run = host_then_kernel(2);
+  RunSummary summary = summarize(run);
+
+  Tight() {
+    run.trace.edit().knowledge = {true, true, true, true, true};
+    TierSummary& hbm = summary.tiers[0];
+    hbm.usable = 40 * kGB;
+    hbm.peak_allocated = 44 * kGB;
+    hbm.peak_reserved = 45 * kGB;
+    hbm.missing = 5 * kGB;
+    of(StorageKind::activation) = 30 * kGB;
+    of(StorageKind::optimizer_state) = 14 * kGB;
+    summary.fits = false;
+  }
+  Bytes& of(StorageKind kind) { return summary.tiers[0].peak.by_kind[static_cast<std::size_t>(kind)]; }
+  Verdict verdict() const { return verdict_of(run, summary); }
+};
+
+TEST(Verdict, OfAStepThatDoesNotFitNamesWhatIsMissingAndWhatTakesMost) {
+  Tight tight;
+  EXPECT_TRUE(says(tight.verdict(), "It does not fit: 5.000 GB are missing in hbm, which has 40.00 GB"))
+      << all(tight.verdict());
+  EXPECT_TRUE(says(tight.verdict(), "activations take 30.00 GB and optimizer states 14.00 GB"));
+  EXPECT_TRUE(says(tight.verdict(), "Try --policy checkpoint:mode=full")) << all(tight.verdict());
+  tight.summary.policies = {"checkpoint:mode=full"};
+  EXPECT_TRUE(says(tight.verdict(), "offload:what=optimizer,to=host")) << "checkpointed already\n" << all(tight.verdict());
+  tight.of(StorageKind::optimizer_state) = 0;
+  tight.of(StorageKind::parameter) = 14 * kGB;
+  EXPECT_TRUE(says(tight.verdict(), "zero:stage=3")) << all(tight.verdict());
+}
+
+TEST(Verdict, NamesFragmentationOnlyWhereItIsWhatIsMissing) {
+  Tight tight;
+  EXPECT_FALSE(says(tight.verdict(), "fragmentation"));
+  tight.summary.tiers[0].peak_allocated = 35 * kGB;  // 10 GB in no block: more than what is missing
+  EXPECT_TRUE(says(tight.verdict(), "10.00 GB are the allocator's cache and fragmentation")) << all(tight.verdict());
+  EXPECT_TRUE(says(tight.verdict(), "expandable_segments:True"));
+  tight.summary.allocator_settings = "expandable_segments:True";
+  EXPECT_FALSE(says(tight.verdict(), "Try --alloc-conf")) << "it is set already";
+}
+
+TEST(Verdict, WithoutDataflowSaysHowToHaveIt) {
+  Tight tight;
+  tight.run.trace.edit().knowledge.dataflow = false;
+  EXPECT_FALSE(says(tight.verdict(), "--policy"));
+  EXPECT_TRUE(says(tight.verdict(), "memwall inspect"));
+}
+
+TEST(Verdict, NamesTheRankThatHoldsUpTheOthers) {
+  RankAuthor a(3), b(5);
+  for (auto [author, time] : {std::pair(&a, microseconds(100)), std::pair(&b, microseconds(400))}) {
+    author->kernel(time);
+    author->order(0, 1);
+    author->meet(7, microseconds(30));
+    author->trace().groups = {{"dp", 2, {3, 5}}};
+  }
+  const RunSummary summary = summarize(simulate_and_record(joined(std::move(a), std::move(b)), test_machine(), {}));
+  EXPECT_TRUE(says(summary.verdict, "Rank 5 comes last to 1 of 1 collectives and holds up the others by 300.0 us"))
+      << all(summary.verdict);
+}
+
+}  // namespace
+}  // namespace memwall

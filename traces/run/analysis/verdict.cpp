@@ -1,0 +1,272 @@
+#include "traces/run/analysis/verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <tuple>
+
+#include "sim/trace/kind_words.h"
+#include "sim/words.h"
+#include "traces/run/analysis/summary.h"
+
+namespace memwall {
+namespace {
+
+constexpr double kWorthSaying = 0.01;   // share of a step below which a class is not named
+constexpr double kMuch = 0.05;          // of what is reserved, of a step: then a part of it is named
+constexpr double kMostlyOneRank = 0.5;  // of all that ranks hold each other up
+
+double share_of_time(Duration part, Duration whole) {
+  return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
+}
+
+const char* awaited(TimeClass time_class) {
+  switch (time_class) {
+    case TimeClass::copy:
+      return "for copies";
+    case TimeClass::collective:
+      return "for collectives";
+    case TimeClass::storage:
+      return "for storage";
+    case TimeClass::allocator:
+      return "for the allocator";
+    case TimeClass::fault:
+      return "for pages";
+    case TimeClass::host:
+      return "for the host";
+    default:
+      return "for nothing";
+  }
+}
+
+// A tier and what lives in it when it holds most, largest first.
+struct Filled {
+  const TierSummary* tier = nullptr;
+  std::vector<std::pair<Bytes, StorageKind>> kinds;
+};
+
+// The GPU memory that lacks most, else is fullest; a tier of another kind where only that one lacks any.
+Filled fullest(const RunSummary& s) {
+  Filled filled;
+  const auto rank = [](const TierSummary& t) {
+    return std::tuple(t.missing > 0, t.tier_class == TierClass::device, t.missing, t.peak_reserved);
+  };
+  for (const TierSummary& tier : s.tiers)
+    if ((tier.tier_class == TierClass::device || tier.missing > 0) &&
+        (filled.tier == nullptr || rank(tier) > rank(*filled.tier)))
+      filled.tier = &tier;
+  if (filled.tier == nullptr) return filled;
+  for (int k = 0; k < kStorageKinds; ++k)
+    if (const Bytes bytes = filled.tier->peak.by_kind[static_cast<std::size_t>(k)]; bytes > 0)
+      filled.kinds.emplace_back(bytes, static_cast<StorageKind>(k));
+  std::stable_sort(filled.kinds.begin(), filled.kinds.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  return filled;
+}
+
+// What the allocator took beyond the blocks that anybody ever used at once.
+Bytes beyond_blocks(const TierSummary& tier) { return tier.peak_reserved - tier.peak_allocated; }
+
+// ". Of its peak of 2.909 GB activations take 1.829 GB and workspaces 823.4 MB; the largest storage is ..."
+std::string peak_words(const Filled& filled) {
+  if (filled.kinds.empty()) return "";
+  std::string text = ". Of its peak of " + bytes_words(filled.tier->peak_allocated) + " ";
+  std::vector<std::string> kinds;
+  for (const auto& [bytes, kind] : filled.kinds)
+    if (kinds.size() < 2 && kind != StorageKind::unknown)
+      kinds.push_back(plural(kind) + std::string(kinds.empty() ? " take " : " ") + bytes_words(bytes));
+  const std::vector<PeakStorage>& largest = filled.tier->peak.largest;
+  const bool named = !largest.empty() && !largest.front().label.empty();
+  if (kinds.empty() && !named) return "";
+  text += enumerated(kinds);
+  if (named)
+    text += std::string(kinds.empty() ? "" : "; ") + "the largest storage is " + largest.front().label + " (" +
+            bytes_words(largest.front().bytes) + ")";
+  return text;
+}
+
+std::string memory_sentence(const Run& run, const RunSummary& s, const Filled& filled) {
+  if (!run.trace->knowledge.allocations && filled.tier != nullptr && filled.tier->peak_allocated == 0)
+    return "Whether it fits is not known: the capture does not say what takes memory.";
+  if (filled.tier == nullptr) return "Whether it fits is not known: the machine has no memory.";
+  const TierSummary& tier = *filled.tier;
+  const Bytes beyond = beyond_blocks(tier);
+  std::string text;
+  if (s.fits) {
+    const double used = static_cast<double>(tier.peak_reserved) / static_cast<double>(std::max<Bytes>(tier.usable, 1));
+    text = "It fits: at most " + bytes_words(tier.peak_reserved) + " of " + bytes_words(tier.usable) + " in " +
+           tier.name + " are reserved (" + share_words(used) + ")";
+  } else {
+    text = "It does not fit: " + bytes_words(tier.missing) + " are missing in " + tier.name + ", which has " +
+           bytes_words(tier.usable);
+  }
+  if (static_cast<double>(beyond) > kMuch * static_cast<double>(tier.peak_reserved))
+    text += (s.fits ? ", " : ". Of the ") + (s.fits ? std::string() : bytes_words(tier.peak_reserved) + " reserved ") +
+            bytes_words(beyond) + " are the allocator's cache and fragmentation";
+  return text + peak_words(filled) + ".";
+}
+
+// Of a step's time by class, kernels together.
+struct Shares {
+  double kernels = 0, recompute = 0;
+  std::vector<std::pair<double, TimeClass>> waits;  // largest first
+
+  explicit Shares(const RunSummary& s) {
+    const Duration all = s.times.total();
+    recompute = share_of_time(s.times[TimeClass::recompute], all);
+    kernels = share_of_time(s.times[TimeClass::compute], all) + recompute;
+    for (int c = static_cast<int>(TimeClass::copy); c < kTimeClasses; ++c) {
+      const auto time_class = static_cast<TimeClass>(c);
+      if (const double share = share_of_time(s.times[time_class], all); share > 0) waits.emplace_back(share, time_class);
+    }
+    std::stable_sort(waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  }
+  bool kernels_bind() const { return waits.empty() || kernels >= waits.front().first; }
+};
+
+// The rank to which the others come too early, where it is one.
+const RankSummary* straggler(const RunSummary& s) {
+  const RankSummary* worst = nullptr;
+  double all = 0;
+  for (const RankSummary& rank : s.by_rank) {
+    all += rank.held_up.seconds();
+    if (worst == nullptr || rank.held_up.seconds() > worst->held_up.seconds()) worst = &rank;
+  }
+  return worst != nullptr && all > 0 && worst->held_up.seconds() > kMostlyOneRank * all ? worst : nullptr;
+}
+
+std::string bound_by(const RunSummary& s, const Shares& shares) {
+  if (s.times.total().count() == 0) return "";
+  if (shares.kernels_bind()) return "compute";
+  const TimeClass first = shares.waits.front().second;
+  if (first == TimeClass::collective)
+    if (const RankSummary* rank = straggler(s)) return "rank " + std::to_string(rank->number);
+  return std::string(to_string(first));
+}
+
+std::string bound_words(const std::string& bound) {
+  if (bound == "compute") return "the GPU's kernels";
+  if (bound == "copy") return "copies";
+  if (bound == "collective") return "collectives";
+  if (bound == "fault") return "pages that a pager brings in";
+  if (bound == "idle") return "nothing: most of it the GPU and the host stand still";
+  return bound.starts_with("rank") ? bound + ", for which the others wait" : "the " + bound;
+}
+
+std::string rates(const RunSummary& s) {
+  std::vector<std::string> parts;
+  char text[64];
+  const auto add = [&](const char* format, double value) {
+    std::snprintf(text, sizeof text, format, value);
+    parts.emplace_back(text);
+  };
+  if (s.samples_per_second > 0) add("%.4g samples/s", s.samples_per_second);
+  if (s.tokens_per_second > 0) add("%.0f tokens/s", s.tokens_per_second);
+  if (s.top.flops) parts.push_back("MFU " + share_words(s.top.flops->mfu));
+  std::string all;
+  for (const std::string& part : parts) all += (all.empty() ? " (" : ", ") + part;
+  return all.empty() ? "" : all + ")";
+}
+
+// What of the host takes most, where it has a name.
+std::string host_words(const RunSummary& s) {
+  for (const HostTotal& total : s.top.host)
+    if (!total.name.empty())
+      return std::string(" (the largest part ") + (total.work == HostWork::gap ? "before " : "in ") + total.name + ", " +
+             time_words(total.time / s.step_count) + ")";
+  return "";
+}
+
+std::string time_sentence(const RunSummary& s, const Shares& shares, const std::string& bound) {
+  if (bound.empty()) return "It takes no time: no op has a duration.";
+  std::string text = (s.step_count > 1 ? "A step takes " : "The step takes ") + time_words(s.step_time) + rates(s) +
+                     ", bound by " + bound_words(bound) + ": kernels run in " + share_words(shares.kernels) + " of it";
+  if (shares.recompute > 0) text += " (" + share_words(shares.recompute) + " compute again)";
+  std::vector<std::string> waits;
+  for (const auto& [share, time_class] : shares.waits)
+    if (share >= kWorthSaying && time_class != TimeClass::idle)
+      waits.push_back(std::string(awaited(time_class)) + " in " + share_words(share) +
+                      (time_class == TimeClass::host && share > kMuch ? host_words(s) : ""));
+  if (!waits.empty()) text += ", the GPU waits " + enumerated(waits);
+  return text + ".";
+}
+
+// Who holds up the others, where that is a part of the step worth naming.
+std::string rank_sentence(const RunSummary& s) {
+  const RankSummary* rank = straggler(s);
+  if (rank == nullptr || rank->steps == 0) return "";
+  const double per_step = rank->held_up.seconds() / rank->steps;
+  if (per_step < kMuch * to_seconds(rank->step_time)) return "";
+  return "Rank " + std::to_string(rank->number) + " comes last to " + std::to_string(rank->last) + " of " +
+         std::to_string(rank->collectives) + " collectives and holds up the others by " +
+         time_words(from_seconds(per_step)) + " per step.";
+}
+
+bool has_policy(const RunSummary& s, std::string_view name) {
+  return std::any_of(s.policies.begin(), s.policies.end(), [&](const std::string& p) { return p.starts_with(name); });
+}
+
+// Of a step that does not fit.
+std::string room_to_try(const Run& run, const RunSummary& s, const Filled& filled) {
+  const TierSummary& tier = *filled.tier;
+  if (tier.tier_class != TierClass::device) return "Try a machine with more memory in " + tier.name + ".";
+  if (s.allocator == "pytorch" && beyond_blocks(tier) >= tier.missing &&
+      s.allocator_settings.find("expandable_segments") == std::string::npos)
+    return "Try --alloc-conf expandable_segments:True: what is cached or fragmented is more than what is missing.";
+  if (!run.trace->knowledge.dataflow)
+    return "Policies need to know which op uses what: memwall inspect says how to capture that.";
+  for (const auto& [bytes, kind] : filled.kinds) {
+    if (kind == StorageKind::activation && !has_policy(s, "checkpoint"))
+      return "Try --policy checkpoint:mode=full: activations take " + bytes_words(bytes) + " of the peak.";
+    if (kind == StorageKind::optimizer_state && !has_policy(s, "offload") && !has_policy(s, "zero"))
+      return "Try --policy offload:what=optimizer,to=host, or --policy zero:stage=1,ranks=N over N GPUs: optimizer "
+             "states take " +
+             bytes_words(bytes) + " of the peak.";
+    if ((kind == StorageKind::parameter || kind == StorageKind::gradient) && !has_policy(s, "zero"))
+      return std::string("Try --policy zero:stage=3,ranks=N over N GPUs: ") + plural(kind) + " take " +
+             bytes_words(bytes) + " of the peak.";
+  }
+  return "Try a smaller batch (--find-largest-batch says which fits), or a GPU with more memory.";
+}
+
+// Of a step that fits, or of which nobody knows: what its time is bound by.
+std::string time_to_try(const Run& run, const RunSummary& s, const Shares& shares, const std::string& bound) {
+  const auto at_best = [&](TimeClass time_class) {
+    return time_words((s.times.total() - s.times[time_class]) / s.step_count);
+  };
+  if (bound == "host")
+    return "No faster GPU or link helps much; without any wait for the host a step takes " + at_best(TimeClass::host) +
+           " (fewer, larger calls: torch.compile, CUDA graphs, a larger batch; --scale host=0.5 tries a faster host).";
+  if (bound == "copy")
+    return "With all copies hidden a step takes " + at_best(TimeClass::copy) +
+           ": try a faster link with --set, or move less.";
+  if (bound == "collective" || bound.starts_with("rank"))
+    return "With all communication hidden a step takes " + at_best(TimeClass::collective) + ".";
+  const Filled filled = fullest(s);
+  const bool roomy = filled.tier != nullptr && filled.tier->peak_reserved > 0 &&
+                     filled.tier->peak_reserved < filled.tier->usable / 2;
+  if (bound == "compute" && shares.recompute >= 0.1 && roomy && s.fits)
+    return "Memory is left: checkpoint less, and save up to " + time_words(s.times[TimeClass::recompute] / s.step_count) +
+           " of recomputation per step.";
+  if (bound == "compute" && roomy && s.fits && run.trace->samples_per_step > 0 && run.trace->knowledge.dataflow)
+    return "Memory is left for a larger batch: --find-largest-batch says how large; memwall roofline says what holds "
+           "the kernels.";
+  return bound == "compute" ? "memwall roofline says what holds the kernels." : "";
+}
+
+}  // namespace
+
+Verdict verdict_of(const Run& run, const RunSummary& summary) {
+  const Shares shares(summary);
+  const Filled filled = fullest(summary);
+  Verdict verdict{bound_by(summary, shares), {}};
+  verdict.sentences.push_back(memory_sentence(run, summary, filled));
+  verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
+  if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
+  const std::string next = summary.fits ? time_to_try(run, summary, shares, verdict.bound_by)
+                                        : room_to_try(run, summary, filled);
+  if (!next.empty()) verdict.sentences.push_back(next);
+  return verdict;
+}
+
+}  // namespace memwall

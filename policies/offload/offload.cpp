@@ -35,7 +35,10 @@ class Offload : public Rewriter {
     if (settings.optimizer)
       result = settings.cpu_adam ? offload_optimizer_to_cpu(trace, machine, pricer, settings)
                                  : stream_optimizer_states(trace, machine, pricer, settings).trace;
-    if (settings.gradients) offload(offload_gradients, StorageKind::gradient);
+    if (settings.gradients)
+      offload(offload_gradients, StorageKind::gradient);
+    else if (settings.optimizer && settings.cpu_adam)
+      result = release_sent_gradients(*result, machine, pricer, settings);
     if (settings.parameters) offload(offload_parameters, StorageKind::parameter);
     if (settings.activations) offload(offload_activations, StorageKind::activation);
     return result ? *std::move(result) : trace;

@@ -7,16 +7,18 @@
 #include <string>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "policies/offload/offload_staging_copies.h"
 #include "policies/trace/optimizer_step.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
+#include "sim/number_text.h"
 
 namespace memwall {
 namespace {
 
-// Read parameter, gradient, two moments; write parameter and moments; fp32 each.
-constexpr double kAdamBytesPerParameter = 28;
 // AdamW per parameter: decay 2, first moment 3, second moment 4, root, two corrections, sum, quotient and step 7
 // (Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2019). Bounds only what computes near its memory.
 constexpr double kAdamFlopsPerParameter = 16;
@@ -87,7 +89,7 @@ class CpuOptimizer {
     }
   }
 
-  bool masters_are_states() const { return count_.bytes_per_parameter == 2; }
+  bool masters_are_states() const { return count_.master; }
   // The states come to where the step runs in sub-groups.
   bool swaps_states() const { return work_settings_.to != settings_.to; }
 
@@ -280,7 +282,7 @@ class CpuOptimizer {
     op.kind = OpKind::host_work;
     op.name = edit_.tables().strings.intern(settings_.near_memory ? "near-memory Adam" : "CPU Adam");
     op.operator_class = OperatorClass::optimizer;
-    op.bytes = static_cast<Bytes>(std::llround(kAdamBytesPerParameter * group.count + sent));
+    op.bytes = static_cast<Bytes>(std::llround(count_.update_bytes() * group.count + sent));
     if (settings_.near_memory) op.flops = kAdamFlopsPerParameter * group.count;
     if (work_settings_.to != "host") op.from = edit_.tables().place(work_settings_.to);
     op.duration = pricer_.memory_work(work_settings_.to, op.bytes, op.flops);
@@ -360,16 +362,15 @@ class CpuOptimizer {
   void add_note() {
     std::size_t removed = 0;
     for (const OptimizerStep& step : optimizer_.steps) removed += step.ops.size();
-    edit_.tables().notes.push_back(
-        std::string("offload: the optimizer step runs ") +
-        (settings_.near_memory ? "in the memory of " : "on the CPU, states on ") + settings_.to + ": " +
-        std::to_string(static_cast<std::int64_t>(std::llround(count_.parameters))) + " parameters of " +
-        std::to_string(count_.bytes_per_parameter) + " bytes (inferred from the states' size), " +
-        std::to_string(removed) + " device ops removed, " + std::to_string(staging_copies_.bytes_out()) +
-        " bytes of gradients down, " + std::to_string(bytes_up_) + " bytes of parameters up, " +
-        std::to_string(dram_bytes_) + (settings_.near_memory ? " bytes moved there in " : " bytes of DRAM in ") +
-        std::to_string(static_cast<std::int64_t>(to_microseconds(host_time_))) +
-        (settings_.near_memory ? " us." : " us of host work."));
+    edit_.tables().notes.push_back(fmt::format(
+        "offload: the optimizer step runs {}{}: {} parameters of {} bytes, {} bytes of states each, {} removed, {} of "
+        "gradients down, {} of parameters up, {} {} in {}{}.",
+        settings_.near_memory ? "in the memory of " : "on the CPU, states on ", settings_.to,
+        grouped_text(static_cast<std::uint64_t>(std::llround(count_.parameters))), count_.bytes_per_parameter,
+        plain_number(std::round(10 * (count_.moment_bytes + (count_.master ? 4 : 0))) / 10),
+        counted_text(removed, "device op"), human_bytes(staging_copies_.bytes_out()), human_bytes(bytes_up_),
+        human_bytes(dram_bytes_), settings_.near_memory ? "moved there" : "of DRAM", human_time(host_time_),
+        settings_.near_memory ? "" : " of host work"));
   }
 
   const Trace& t_;
@@ -381,8 +382,8 @@ class CpuOptimizer {
   TraceEdit edit_;
   StagingCopies staging_copies_;  // between device and host
   ParameterCount count_;
-  std::map<StorageId, StorageId> sent_from_, masters_;  // parameter -> its host copy; -> its fp32 master on nvme
-  std::map<Bytes, std::vector<StorageId>> buffers_;     // of gradients on the host, by size
+  std::map<StorageId, StorageId> sent_from_, masters_;   // parameter -> its host copy; -> its fp32 master on nvme
+  std::map<Bytes, std::vector<StorageId>> buffers_;      // of gradients on the host, by size
   std::vector<std::map<StorageId, StorageId>> on_host_;  // by step: gradient -> its buffer
   std::vector<StorageId> stages_;
   Bytes bytes_up_ = 0, dram_bytes_ = 0;

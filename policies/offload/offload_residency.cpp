@@ -6,6 +6,7 @@
 
 #include "policies/offload/offload_transfer_schedule.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -34,10 +35,13 @@ struct StepAnalysis {
 struct Candidates {
   std::vector<TransferSchedule> schedules;
   std::size_t small = 0;
+  Bytes largest_small = 0;
 
   void add(const StepAnalysis& analysis, TransferSchedule schedule, Bytes min_bytes) {
-    if (analysis.trace.storages[schedule.storage].bytes < min_bytes) {
+    const Bytes bytes = analysis.trace.storages[schedule.storage].bytes;
+    if (bytes < min_bytes) {
       ++small;
+      largest_small = std::max(largest_small, bytes);
     } else {
       schedules.push_back(std::move(schedule));
     }
@@ -49,7 +53,8 @@ struct Candidates {
   const std::string head = "Policy 'offload': trace '" + analysis.trace.name + "' has no " + what;
   if (candidates.small > 0)
     throw UsageError(head + " of at least min_bytes=" + std::to_string(settings.min_bytes) + "; it has " +
-                     std::to_string(candidates.small) + " smaller ones.");
+                     counted_text(candidates.small, "smaller one") + " of up to " +
+                     human_bytes(candidates.largest_small) + ". Give min_bytes=0 to move these too.");
   throw UsageError(head + ". Expected " + expected + ".");
 }
 
@@ -207,11 +212,32 @@ bool crosses_to_backward(const StepAnalysis& analysis, std::span<const Touch> to
   return last_forward + 1 < touches.size() && analysis.kind_of(touches[last_forward + 1].op) == RunKind::backward;
 }
 
+bool copies_away(const StepAnalysis& analysis, const Touch& touch) {
+  const Op& op = analysis.trace.ops[touch.op];
+  return op.kind == OpKind::copy && op.added && touch.reads && analysis.trace.places[op.to] != "hbm";
+}
+
 bool copied_away(const StepAnalysis& analysis, std::span<const Touch> touches) {
-  return std::any_of(touches.begin(), touches.end(), [&](const Touch& t) {
-    const Op& op = analysis.trace.ops[t.op];
-    return op.kind == OpKind::copy && op.added && t.reads && analysis.trace.places[op.to] != "hbm";
-  });
+  return std::any_of(touches.begin(), touches.end(), [&](const Touch& t) { return copies_away(analysis, t); });
+}
+
+// An optimizer off the GPU has taken the gradient, and its device memory is given back behind the copy.
+bool released_before(const StepAnalysis& analysis, StorageId id) {
+  const OpId free = analysis.flow.free(id);
+  return free != kNoOp && analysis.trace.ops[free].added &&
+         std::any_of(analysis.trace.ops.begin(), analysis.trace.ops.end(), [](const Op& op) {
+           return op.kind == OpKind::host_work && op.added && op.operator_class == OperatorClass::optimizer;
+         });
+}
+
+// Gradients that the step before would have left behind, had it not sent them away too.
+void forget_earlier_gradients(TraceEdit& edit, const StepAnalysis& analysis) {
+  for (StorageId id = 0; id < analysis.trace.storages.size(); ++id) {
+    const Storage& s = analysis.trace.storages[id];
+    if (s.kind != StorageKind::gradient || !s.preexisting || !analysis.flow.touches(id).empty()) continue;
+    edit.tables().storages[id].preexisting = false;
+    if (analysis.flow.free(id) != kNoOp) edit.remove(analysis.flow.free(id));
+  }
 }
 
 }  // namespace
@@ -240,6 +266,7 @@ OffloadedStep offload_gradients(const Trace& trace, const Machine& machine, cons
                                 const OffloadSettings& settings) {
   const StepAnalysis analysis(trace, machine, pricer, settings);
   Candidates candidates;
+  std::size_t released = 0;
   bool gone = false;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
     const std::span<const Touch> touches = analysis.flow.touches(id);
@@ -248,21 +275,52 @@ OffloadedStep offload_gradients(const Trace& trace, const Machine& machine, cons
     if (touches.empty() || !analysis.touched_by_device_only(id)) continue;
     std::vector<ResidencyInterval> intervals = intervals_by_run(analysis, touches);
     const bool taken = copied_away(analysis, touches);
+    if (intervals.size() == 1 && taken && released_before(analysis, id)) {
+      ++released;
+      continue;
+    }
     if (!taken && intervals.size() == 1) continue;  // nobody reads it again in this trace
     gone = gone || taken;
-    candidates.add(analysis, {id, taken ? Home::gone : Home::device, std::move(intervals), {}}, settings.min_bytes);
+    candidates.add(analysis, {id, taken ? Home::gone : Home::device, std::move(intervals), {}},
+                   taken ? 0 : settings.min_bytes);
   }
-  const auto forget_earlier = [&](TraceEdit& edit, auto&) {  // what the step before would have left behind
-    for (StorageId id = 0; gone && id < trace.storages.size(); ++id) {
-      const Storage& s = trace.storages[id];
-      if (s.kind != StorageKind::gradient || !s.preexisting || !analysis.flow.touches(id).empty()) continue;
-      edit.tables().storages[id].preexisting = false;
-      if (analysis.flow.free(id) != kNoOp) edit.remove(analysis.flow.free(id));
-    }
-  };
+  if (candidates.schedules.empty() && released > 0) return {trace, released};
   return transfer(analysis, std::move(candidates), "gradients",
                   "gradients that backward allocates (zero_grad(set_to_none=True)) and an optimizer reads", false,
-                  forget_earlier);
+                  [&](TraceEdit& edit, auto&) {
+                    if (gone) forget_earlier_gradients(edit, analysis);
+                  });
+}
+
+Trace release_sent_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                             const OffloadSettings& settings) {
+  OffloadSettings all = settings;
+  all.fraction = 1;
+  const StepAnalysis analysis(trace, machine, pricer, all);
+  Candidates candidates;
+  std::size_t staying = 0;
+  Bytes staying_bytes = 0;
+  for (StorageId id = 0; id < trace.storages.size(); ++id) {
+    const std::span<const Touch> touches = analysis.flow.touches(id);
+    if (trace.storages[id].kind != StorageKind::gradient || !analysis.on_device(id) || !copied_away(analysis, touches))
+      continue;
+    if (analysis.flow.alloc(id) == kNoOp || !copies_away(analysis, touches.back())) {
+      ++staying;
+      staying_bytes += trace.storages[id].bytes;
+      continue;
+    }
+    candidates.add(analysis, {id, Home::gone, {{0, touches.size() - 1, false}}, {}}, 0);
+  }
+  Trace result = trace;
+  if (!candidates.schedules.empty())
+    result = transfer(analysis, std::move(candidates), "gradients", "", false, [&](TraceEdit& edit, auto&) {
+               forget_earlier_gradients(edit, analysis);
+             }).trace;
+  if (staying > 0)
+    result.notes.push_back("offload: " + counted_text(staying, "gradient") + " of " + human_bytes(staying_bytes) +
+                           " stay on the GPU beside their copies: they live from step to step "
+                           "(zero_grad(set_to_none=False)) or are used after they were sent.");
+  return result;
 }
 
 OffloadedStep offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,

@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "sim/number_text.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -313,6 +313,7 @@ class TransferScheduler {
       const Bytes bytes = edit_.base().storages[schedules_[j].storage].bytes;
       (states_[j].kept ? result.kept : result.storages) += 1;
       (states_[j].kept ? result.kept_bytes : result.bytes) += bytes;
+      result.sent_before += schedules_[j].home == Home::gone ? 1 : 0;
     }
     result.bytes_out = staging_copies_.bytes_out();
     result.bytes_in = staging_copies_.bytes_in();
@@ -331,21 +332,24 @@ class TransferScheduler {
   std::deque<PendingFree> pending_frees_;
 };
 
-std::string megabytes(Bytes bytes) { return fixed_text(static_cast<double>(bytes) / 1e6, 1) + " MB"; }
-
 }  // namespace
 
 std::string ScheduledTransfers::sentence(const std::string& what, const std::string& to) const {
-  std::string text = "offload: " + std::to_string(storages) + " " + what + " of " + megabytes(bytes) + " go to " + to +
-                     "; " + megabytes(bytes_out) + " are copied out, " + megabytes(bytes_in) + " back";
+  const std::string singular = what.substr(0, what.size() - 1);
+  const std::string moved = "offload: " + counted_text(storages, singular, what) + " of " + human_bytes(bytes);
+  const bool one = storages == 1;
+  if (sent_before > 0 && sent_before == storages)
+    return moved + (one ? " leaves the GPU once its copy has" : " leave the GPU once their copies have") + " arrived.";
+  std::string text = moved + (one ? " goes to " : " go to ") + to + "; " + human_bytes(bytes_out) +
+                     " are copied out, " + human_bytes(bytes_in) + " back";
   if (kept > 0)
-    text += "; the last " + std::to_string(kept) + " (" + megabytes(kept_bytes) +
-            ") stay, as they would still be in flight when backward begins";
+    text += "; the last " + std::to_string(kept) + " (" + human_bytes(kept_bytes) + ")" +
+            (kept == 1 ? " stays, as it" : " stay, as they") + " would still be in flight when backward begins";
   return text + ".";
 }
 
 ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
-                                 const Dataflow& flow, std::vector<TransferSchedule> schedules, bool keep_last) {
+                                    const Dataflow& flow, std::vector<TransferSchedule> schedules, bool keep_last) {
   return TransferScheduler(edit, pricer, settings, flow, std::move(schedules), keep_last).run();
 }
 

@@ -13,6 +13,7 @@
 #include "policies/sharding/zero_reduction.h"
 #include "policies/sharding/zero_settings.h"
 #include "policies/sharding/zero_update.h"
+#include "sim/human_text.h"
 #include "sim/policy/registry.h"
 
 namespace memwall {
@@ -38,7 +39,7 @@ class Zero : public Rewriter {
     SplitUpdate split;
     if (settings_.stage > 0)
       split = split_update(edit, analysis, partition, settings_.stage, settings_.ranks, machine, pricer);
-    for (const OpId id : analysis.all_reduces) edit.remove(id);
+    take_over(edit, flow, analysis.replaced);
     const ReductionSummary reduced = reduce_gradients(edit, flow, analysis, messages, settings_, pricer);
     GatherSummary gathered;
     if (settings_.stage == 1 || settings_.stage == 2)
@@ -50,31 +51,59 @@ class Zero : public Rewriter {
   }
 
  private:
+  static void take_over(TraceEdit& edit, const Dataflow& flow, const ReplacedReduction& before) {
+    for (const OpId id : before.ops) edit.remove(id);
+    for (const StorageId id : before.buckets) {
+      edit.tables().storages[id].preexisting = false;
+      for (const OpId end : {flow.alloc(id), flow.free(id)})
+        if (end != kNoOp) edit.remove(end);
+    }
+  }
+
   void note(Trace& result, const Trace& trace, const SplitUpdate& split, const ZeroAnalysis& analysis,
             const ReductionSummary& reduced, const GatherSummary& gathered) const {
     const auto add = [&](std::string text) { result.notes.push_back("zero: " + std::move(text)); };
+    const auto kept_of = [&](const std::vector<StorageId>& storages) {
+      return fmt::format("{} of {}", human_bytes(sum(result, storages)), human_bytes(sum(trace, storages)));
+    };
     add(
-        fmt::format("stage {} over {} ranks; at rest a rank keeps {} of {} bytes of parameters, {} of {} of gradients, "
-                    "{} of {} of optimizer states",
-                    settings_.stage, settings_.ranks, sum(result, analysis.parameters), sum(trace, analysis.parameters),
-                    sum(result, analysis.gradients), sum(trace, analysis.gradients), sum(result, analysis.states),
-                    sum(trace, analysis.states)));
-    add(fmt::format("{} reductions of gradients send {} bytes per rank; largest buffer {} bytes", reduced.buckets,
-                    reduced.bytes_sent, reduced.largest_buffer));
+        fmt::format("stage {} over {} ranks; at rest a rank keeps {} of parameters, {} of gradients, {} of optimizer "
+                    "states",
+                    settings_.stage, settings_.ranks, kept_of(analysis.parameters), kept_of(analysis.gradients),
+                    kept_of(analysis.states)));
+    add(fmt::format("{} of gradients, {} sent per rank; largest buffer {}", counted_text(reduced.buckets, "reduction"),
+                    human_bytes(reduced.bytes_sent), human_bytes(reduced.largest_buffer)));
     if (settings_.stage > 0)
-      add(fmt::format("{} gathers of parameters send {} bytes per rank; at most {} bytes at once", gathered.gathers,
-                      gathered.bytes_sent, gathered.largest_unit));
-    if (split.scaled > 0) add(fmt::format("{} optimizer kernels do 1/{} of their work", split.scaled, settings_.ranks));
+      add(fmt::format("{} of parameters, {} sent per rank; at most {} at once",
+                      counted_text(gathered.gathers, "gather"), human_bytes(gathered.bytes_sent),
+                      human_bytes(gathered.largest_unit)));
+    if (gathered.kept_distance > 0)
+      add(
+          fmt::format("parameters are gathered for forward, for recompute and for backward. With reuse_distance={} "
+                      "backward finds what recompute has gathered: {} sent per rank instead of {}",
+                      typed_bytes(gathered.kept_distance), human_bytes(gathered.kept_bytes_sent),
+                      human_bytes(gathered.bytes_sent)));
+    if (split.scaled > 0)
+      add(fmt::format("{} {} 1/{} of {} work", counted_text(split.scaled, "optimizer kernel"),
+                      split.scaled == 1 ? "does" : "do", settings_.ranks, split.scaled == 1 ? "its" : "their"));
     if (split.of_unknown_work > 0)
-      add(fmt::format("{} optimizer kernels keep their time: their size is not known", split.of_unknown_work));
-    if (!analysis.all_reduces.empty())
-      add(fmt::format("{} all-reduces of gradients in the capture were replaced", analysis.all_reduces.size()));
+      add(fmt::format("{} without a known size: the time stays as it was",
+                      counted_text(split.of_unknown_work, "optimizer kernel")));
+    if (const ReplacedReduction& before = analysis.replaced; !before.all_reduces.empty())
+      add(fmt::format("takes the place of the step's own data parallelism{}: {} of gradients and {} of buckets go",
+                      trace.ranks > 1 ? fmt::format(" over {} ranks", trace.ranks) : "",
+                      counted_text(before.all_reduces.size(), "all-reduce"), human_bytes(sum(trace, before.buckets))));
     if (!analysis.replicated.empty())
-      add(fmt::format("{} parameters that are written outside of the optimizer stay on every rank",
-                      analysis.replicated.size()));
+      add(fmt::format("{} written outside of the optimizer: whole on every rank",
+                      counted_text(analysis.replicated.size(), "parameter")));
     if (trace.untracked_bytes > 0)
-      add(fmt::format("{} bytes from before the capture are of unknown kind and stay on every rank",
-                      trace.untracked_bytes));
+      add(fmt::format("{} from before the capture are of unknown kind and stay on every rank",
+                      human_bytes(trace.untracked_bytes)));
+  }
+
+  // As the option is typed: "1B", "437MB".
+  static std::string typed_bytes(Bytes bytes) {
+    return bytes % 1'000'000 == 0 ? fmt::format("{}MB", bytes / 1'000'000) : fmt::format("{}B", bytes);
   }
 
   ZeroSettings settings_;

@@ -46,6 +46,7 @@ class ZeroAnalyzer {
   }
 
   void collect_collectives() {
+    std::vector<OpId> all_reduces;
     for (OpId id = 0; id < t_.ops.size(); ++id) {
       const Op& op = t_.ops[id];
       if (op.kind != OpKind::collective) continue;
@@ -57,12 +58,9 @@ class ZeroAnalyzer {
                "data parallel training.");
       if (stage_ == 0)
         refuse(what + " already all-reduces gradients, which is what stage=0 would add; expected stage=1, 2 or 3.");
-      result_.all_reduces.push_back(id);
+      all_reduces.push_back(id);
     }
-  }
-
-  bool replaced(OpId id) const {
-    return std::binary_search(result_.all_reduces.begin(), result_.all_reduces.end(), id);
+    result_.replaced = find_replaced_reduction(t_, flow_, std::move(all_reduces));
   }
 
   void collect_passes() {
@@ -104,7 +102,7 @@ class ZeroAnalyzer {
     GradientMade made;
     for (const Touch& touch : flow_.touches(id)) {
       if (touch.op < pass.pass.backward || touch.op > pass.last_backward) continue;
-      if (!in_backward(t_.ops[touch.op].phase) || replaced(touch.op)) continue;
+      if (!in_backward(t_.ops[touch.op].phase) || result_.replaced.has(touch.op)) continue;
       const bool writes = touch.writes;
       if (made.first_write == kNoOp && writes) made.first_write = touch.op;
       made.ready = touch.op;

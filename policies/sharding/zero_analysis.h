@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/sharding/zero_replaced.h"
 #include "policies/trace/dataflow.h"
 #include "sim/trace/trace.h"
 
@@ -32,7 +33,7 @@ struct ZeroAnalysis {
   std::vector<StorageId> states;       // kind optimizer_state, without scalars
   std::vector<StorageId> temporaries;  // of the optimizer only, as large as one of the above
   std::vector<OpId> updates;           // ops outside of forward and backward that touch any of these
-  std::vector<OpId> all_reduces;       // gradient all-reduces of the capture, to be replaced
+  ReplacedReduction replaced;          // the data parallelism that the step has already
   std::vector<BackwardPass> passes;
 
   // Is there one after op `before` and before op `after`?

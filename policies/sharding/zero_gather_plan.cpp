@@ -24,6 +24,7 @@ class Planner {
     collect_ops();
     assign_units();
     collect_executions();
+    number_turns();
     collect_lifetimes();
     std::set<std::string> units;
     for (const UnitExecution& execution : plan_.executions) units.insert(execution.unit);
@@ -88,10 +89,10 @@ class Planner {
   }
 
   void collect_executions() {
-    Phase phase = Phase::unknown;
-    std::set<StorageId> needed;
+    std::set<StorageId> needed;  // by the ops of the open execution
     const auto close = [&] {
       if (plan_.executions.empty()) return;
+      add_own_parameters(plan_.executions.back(), needed);
       plan_.executions.back().parameters.assign(needed.begin(), needed.end());
     };
     for (const OpId id : ops_) {
@@ -100,15 +101,14 @@ class Planner {
       const std::string unit = has_module(op) ? module_unit(op) : unit_.at(used.front());
       const bool after_update =
           !plan_.executions.empty() && analysis_.updates_between(plan_.executions.back().ops.back(), id);
-      if (plan_.executions.empty() || plan_.executions.back().unit != unit || phase != op.phase || after_update) {
+      if (plan_.executions.empty() || plan_.executions.back().unit != unit ||
+          plan_.executions.back().phase != op.phase || after_update) {
         close();
         UnitExecution execution;
         execution.unit = unit;
+        execution.phase = op.phase;
         plan_.executions.push_back(std::move(execution));
-        phase = op.phase;
         needed.clear();
-        if (const auto own = members_.find(unit); own != members_.end())
-          needed.insert(own->second.begin(), own->second.end());
       }
       UnitExecution& execution = plan_.executions.back();
       execution.ops.push_back(id);
@@ -118,14 +118,45 @@ class Planner {
     close();
   }
 
+  Bytes bytes_of(const auto& parameters) const {
+    Bytes sum = 0;
+    for (const StorageId p : parameters) sum += t_.storages[p].bytes;
+    return sum;
+  }
+
+  // A re-run that reads more than half of its unit is the unit's forward once more, which gathers all of it.
+  void add_own_parameters(UnitExecution& execution, std::set<StorageId>& needed) const {
+    const auto own = members_.find(execution.unit);
+    if (own == members_.end()) return;
+    execution.whole = execution.phase != Phase::recompute || 2 * bytes_of(needed) > bytes_of(own->second);
+    if (!execution.whole) return;
+    needed.insert(own->second.begin(), own->second.end());
+  }
+
+  void number_turns() {
+    std::size_t turn = 0;
+    const UnitExecution* open = nullptr;  // the backward that may go on
+    for (UnitExecution& execution : plan_.executions) {
+      const bool goes_on = open != nullptr && open->unit == execution.unit;
+      if (execution.phase == Phase::recompute) {
+        execution.turn = goes_on ? turn : 0;
+      } else if (execution.phase == Phase::backward) {
+        execution.turn = goes_on ? turn : ++turn;
+        open = &execution;
+      } else {
+        open = nullptr;
+      }
+    }
+  }
+
   void collect_lifetimes() {
     const std::vector<UnitExecution>& executions = plan_.executions;
     std::vector<Bytes> before(executions.size() + 1, 0);  // bytes of parameters of all executions before
     std::map<StorageId, std::size_t> open;                // index into lifetimes
+    std::map<StorageId, std::size_t> rerun;               // execution that has re-run with it, until backward has come
     for (std::size_t v = 0; v < executions.size(); ++v) {
-      Bytes bytes = 0;
       for (const StorageId p : executions[v].parameters) {
-        bytes += t_.storages[p].bytes;
+        note_rerun(rerun, before, p, v);
         const auto found = open.find(p);
         if (found != open.end() && keeps(executions, before, plan_.lifetimes[found->second].last, v)) {
           plan_.lifetimes[found->second].last = v;
@@ -134,13 +165,24 @@ class Planner {
         open[p] = plan_.lifetimes.size();
         plan_.lifetimes.push_back({p, v, v});
       }
-      before[v + 1] = before[v] + bytes;
+      before[v + 1] = before[v] + bytes_of(executions[v].parameters);
     }
+  }
+
+  void note_rerun(std::map<StorageId, std::size_t>& rerun, const std::vector<Bytes>& before, StorageId p,
+                  std::size_t v) {
+    const UnitExecution& now = plan_.executions[v];
+    if (now.phase == Phase::recompute && now.whole && now.turn == 0) rerun[p] = v;
+    const auto found = rerun.find(p);
+    if (now.phase != Phase::backward || found == rerun.end()) return;
+    plan_.distance_over_recompute = std::max(plan_.distance_over_recompute, before[v] - before[found->second + 1] + 1);
+    rerun.erase(found);
   }
 
   bool keeps(const std::vector<UnitExecution>& executions, const std::vector<Bytes>& before, std::size_t last,
              std::size_t now) const {
-    return before[now] - before[last + 1] < settings_.reuse_distance &&
+    const bool one_turn = executions[last].turn != 0 && executions[last].turn == executions[now].turn;
+    return (one_turn || before[now] - before[last + 1] < settings_.reuse_distance) &&
            !analysis_.updates_between(executions[last].ops.back(), executions[now].ops.front());
   }
 

@@ -103,6 +103,7 @@ class UseGathers {
         analysis_(analysis),
         messages_(messages),
         settings_(settings),
+        pricer_(pricer),
         communication_(edit, pricer, settings.ranks, "zero.gather"),
         plan_(plan_gathers(t_, analysis, settings)) {}
 
@@ -119,10 +120,38 @@ class UseGathers {
     summary_.gathers = communication_.collectives();
     summary_.bytes_sent = communication_.bytes_sent();
     summary_.units = plan_.units;
+    compare_with_keeping();
     return summary_;
   }
 
  private:
+  // In whole megabytes where it is more than one: a number that people type.
+  static Bytes typeable(Bytes distance) {
+    constexpr Bytes kMB = 1'000'000;
+    return distance <= kMB ? distance : (distance + kMB - 1) / kMB * kMB;
+  }
+
+  void compare_with_keeping() {
+    ZeroSettings kept = settings_;
+    kept.reuse_distance = typeable(plan_.distance_over_recompute);
+    if (kept.reuse_distance <= settings_.reuse_distance) return;
+    const Bytes bytes = bytes_sent(plan_gathers(t_, analysis_, kept));
+    if (bytes >= summary_.bytes_sent) return;
+    summary_.kept_distance = kept.reuse_distance;
+    summary_.kept_bytes_sent = bytes;
+  }
+
+  Bytes bytes_sent(const GatherPlan& plan) const {
+    std::map<std::size_t, std::vector<StorageId>> gathered;  // by execution
+    for (const GatheredLifetime& lifetime : plan.lifetimes) gathered[lifetime.first].push_back(lifetime.parameter);
+    Bytes bytes = 0;
+    for (const auto& [execution, parameters] : gathered)
+      for (std::size_t from = 0; from < parameters.size(); from += kMostTensors)
+        bytes +=
+            pricer_.wire_bytes(CollectiveKind::all_gather, messages_.message(slice(parameters, from)), settings_.ranks);
+    return bytes;
+  }
+
   void add_gathers(std::size_t v) {
     const UnitExecution& now = plan_.executions[v];
     const InsertionPoint begin{now.ops.front(), false}, end{now.ops.back(), true};
@@ -203,6 +232,7 @@ class UseGathers {
   const ZeroAnalysis& analysis_;
   const Partition& messages_;
   const ZeroSettings& settings_;
+  const Pricer& pricer_;
   CommunicationStream communication_;
   GatherPlan plan_;
   std::vector<std::vector<std::size_t>> starting_, ending_;  // lifetimes, by execution

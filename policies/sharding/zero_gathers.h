@@ -5,11 +5,12 @@
 // of one unit in one phase (forward, recompute, backward). Before a execution the unit's parameters are
 // gathered into storages of their own, after it these are freed; with prefetch the gather leaves when the
 // execution before begins. A parameter that a later execution needs is kept instead if less than the reuse
-// distance of other parameters is used in between and no update happens.
+// distance of other parameters is used in between and no update happens. Re-runs of single operators gather what they
+// read, and a unit's backward that they interrupt keeps its parameters.
 //
 // Every parameter is thus gathered twice per step (forward, backward: with the reduce-scatter of
-// gradients 3 parameters' worth of traffic); with checkpointing three times, unless the reuse distance
-// spans recompute and backward. Source: Rajbhandari et al. 2020, "ZeRO", section 7; Rajbhandari et al.
+// gradients 3 parameters' worth of traffic); with checkpointing of whole units three times, unless the reuse distance
+// spans recompute and backward (GatherSummary::kept_distance). Source: Rajbhandari et al. 2020, "ZeRO", section 7; Rajbhandari et al.
 // 2021, "ZeRO-Infinity", section 4; deepspeedai/DeepSpeed, partitioned_param_coordinator.py.
 #pragma once
 
@@ -25,6 +26,9 @@ struct GatherSummary {
   std::uint64_t gathers = 0, units = 0;
   Bytes bytes_sent = 0;    // by one rank, over the whole trace
   Bytes largest_unit = 0;  // gathered at once
+  // A larger reuse distance at which backward would find what a re-run has gathered, and what would be sent then; 0:
+  // there is none.
+  Bytes kept_distance = 0, kept_bytes_sent = 0;
 };
 
 // Stages 1 and 2: once an optimizer step has updated the last parameter of a bucket, it is gathered in

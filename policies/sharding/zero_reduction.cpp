@@ -144,7 +144,7 @@ class Reduction {
     OpId user = kNoOp;
     for (const GradientMade& made : bucket.made) {
       for (const Touch& touch : flow_.touches(made.gradient))
-        if (touch.op > made.ready) user = std::min(user, touch.op);
+        if (touch.op > made.ready && !edit_.removed(touch.op)) user = std::min(user, touch.op);
       if (const OpId free = flow_.free(made.gradient); free > made.ready) user = std::min(user, free);
     }
     return user;

@@ -1,6 +1,7 @@
 #include "policies/trace/optimizer_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -108,6 +109,21 @@ int element_size(const Trace& t, const Dataflow& flow, const std::vector<Storage
   return half > full ? 2 : 4;
 }
 
+// Of the parameters that the step writes, what this rank updates: all, unless the ranks gather them afterwards, each
+// its part. 0: a part, but of how many ranks is not known.
+double updated_share(const Trace& t, const OptimizerStep& step) {
+  for (OpId id = step.ops.front(); id < t.ops.size(); ++id) {
+    const Op& op = t.ops[id];
+    if (op.collective != CollectiveKind::all_gather) continue;
+    for (const Use& use : t.uses_of(op)) {
+      if (use.access != Access::write || !std::ranges::binary_search(step.parameters, use.storage)) continue;
+      const std::uint32_t ranks = t.ranks > 1 ? t.ranks : op.group < t.groups.size() ? t.groups[op.group].ranks : 0;
+      return ranks > 0 ? 1.0 / ranks : 0;
+    }
+  }
+  return 1;
+}
+
 double total_bytes(const Trace& t, const std::vector<StorageId>& storages) {
   double sum = 0;
   for (const StorageId id : storages) sum += static_cast<double>(t.storages[id].bytes);
@@ -118,17 +134,30 @@ double total_bytes(const Trace& t, const std::vector<StorageId>& storages) {
 
 Optimizer find_optimizer(const Trace& trace, const Dataflow& flow) { return OptimizerFinder(trace, flow).run(); }
 
+double ParameterCount::update_bytes() const {
+  const double copy = master ? 4 : bytes_per_parameter;
+  return 2 * moment_bytes + 3 * copy;
+}
+
 ParameterCount count_parameters(const Trace& trace, const Dataflow& flow, const OptimizerStep& step) {
+  constexpr double kMasterBytes = 4, kLeastWithMaster = 10, kMostOfAdam = 16.5;
   const double states = total_bytes(trace, step.states), parameters = total_bytes(trace, step.parameters);
   ParameterCount count;
   count.bytes_per_parameter = element_size(trace, flow, step.parameters);
   if (count.bytes_per_parameter == 0) count.bytes_per_parameter = states > 3.5 * parameters ? 2 : 4;
-  const double ratio = parameters > 0 ? states / parameters : 0;
-  const bool without_master = count.bytes_per_parameter == 4 || (ratio > 3.8 && ratio < 4.2);
-  count.parameters = states / (without_master ? 8 : 12);
-  const double updated = count.parameters * count.bytes_per_parameter;
-  // Over two or more ranks a rank updates at most a half; anything nearer to 1 is padding.
-  if (updated < 0.75 * parameters) count.share = updated / parameters;
+  const bool half = count.bytes_per_parameter == 2;
+  const double all = parameters / count.bytes_per_parameter;
+  count.share = updated_share(trace, step);
+  count.parameters = all * count.share;
+  const bool by_states = count.share == 0 || states > kMostOfAdam * count.parameters;
+  if (by_states) count.parameters = states / (half ? 12 : 8);
+  if (count.share == 0) count.share = all > 0 ? std::min(1.0, count.parameters / all) : 1;
+  const double bytes = count.parameters > 0 ? states / count.parameters : 0;
+  count.master = half && bytes > kLeastWithMaster;
+  count.moment_bytes = bytes - (count.master ? kMasterBytes : 0);
+  // Step counters and what the allocator rounds up are not the moments'.
+  for (const double nominal : {4.0, 8.0})
+    if (std::abs(count.moment_bytes - nominal) < 0.1 * nominal) count.moment_bytes = nominal;
   return count;
 }
 

@@ -25,17 +25,24 @@ struct Optimizer {
 // temporaries with (the pieces of a foreach implementation). `steps` is empty if there are none.
 Optimizer find_optimizer(const Trace& trace, const Dataflow& flow);
 
-// How many parameters a step updates, inferred from sizes.
+// How many parameters a step updates, and what it keeps of each.
 struct ParameterCount {
-  double parameters = 0;
-  int bytes_per_parameter = 4;  // on the device: 2 where an fp32 master copy is among the states
+  double parameters = 0;        // that this rank updates
+  int bytes_per_parameter = 4;  // on the device
   double share = 1;             // of the parameters written that this rank updates: 1 / ranks where states are
                                 // sharded and parameters are not (ZeRO stages 1 and 2)
+  bool master = false;          // an fp32 copy of 16-bit parameters is among the states
+  double moment_bytes = 8;      // of the states per parameter, that copy left out: 8 of Adam in fp32, 4 in 16 bit
+
+  // Read and written by an update: moments and the copy that it updates, each both ways, and a gradient of that copy's
+  // width. 28 where all is fp32, as Ren et al. 2021 ("ZeRO-Offload") measured; 14 where all has 16 bit.
+  double update_bytes() const;
 };
-// The states' bytes are 8 per parameter (Adam's two fp32 moments) or, for 16-bit parameters, 12 (and an
-// fp32 master copy; 8 again where states are four times the parameters' bytes). The
-// element size is that of the kernels which read the parameters in forward; where no data type is
-// known, states of more than 3.5 times the parameters' bytes mean 16-bit parameters.
+// Parameters are counted by their own bytes. The element size is that of the kernels which read them in forward; where
+// no data type is known, states of more than 3.5 times the parameters' bytes mean 16-bit parameters. An update of a
+// share is told by the all-gather of the parameters behind it. States of 16-bit parameters hold a master copy where
+// they are more than 10 bytes per parameter. Where they are more than 16 the trace cannot show every parameter, and
+// the states are counted instead, as 8 bytes each or 12 with a master copy.
 ParameterCount count_parameters(const Trace& trace, const Dataflow& flow, const OptimizerStep& step);
 
 }  // namespace memwall

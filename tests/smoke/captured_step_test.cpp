@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
@@ -73,6 +74,32 @@ TEST_P(CapturedStep, PoliciesTakeItAndSaveMemory) {
   EXPECT_LT(peak_with("offload:what=optimizer,to=host"), before);
   EXPECT_LT(peak_with("zero:stage=2,ranks=8"), before);
   EXPECT_LT(peak_with("zero:stage=3,ranks=8"), peak_with("zero:stage=1,ranks=8"));
+}
+
+// Its states are of 16 bit, as its parameters: all of them are updated on the CPU, and all gradients leave for it.
+TEST(CapturedLlama, TheCpuOptimizerFindsEveryParameter) {
+  const Machine machine = load_machine("h100-sxm-80gb");
+  const Trace plain = modelled_on(
+      read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures/llama3_8b.mwc.gz").trace, machine);
+  const Trace changed = apply_rewriters(plain, {parse_policy("offload:what=optimizer")}, machine, *make_pricer(machine));
+  EXPECT_TRUE(std::ranges::any_of(changed.notes, [](const std::string& note) {
+    return note.find("8,030,261,248 parameters of 2 bytes, 4 bytes of states each") != std::string::npos;
+  }));
+  Bytes down = 0, up = 0, staying = 0;
+  for (const Op& op : changed.ops) {
+    if (op.kind != OpKind::copy || !op.added) continue;
+    (changed.places[op.to] == "host" ? down : up) += op.bytes;
+  }
+  EXPECT_EQ(down, 2 * 8'030'261'248);
+  EXPECT_EQ(up, 2 * 8'030'261'248);
+  std::set<StorageId> freed;
+  for (const Op& op : changed.ops)
+    if (op.kind == OpKind::free) freed.insert(op.target);
+  for (StorageId id = 0; id < changed.storages.size(); ++id) {
+    const Storage& s = changed.storages[id];
+    if (s.kind == StorageKind::gradient && changed.places[s.place] == "hbm" && !freed.contains(id)) staying += s.bytes;
+  }
+  EXPECT_EQ(staying, 0);
 }
 
 TEST_P(CapturedStep, EveryMachineGivesItTimes) {

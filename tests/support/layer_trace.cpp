@@ -49,9 +49,10 @@ class Program {
   void at(OpId id) { b_.trace().ops[id].phase = phase_; }
 
   void run_kernel(const char* name, std::size_t layer, const std::vector<StorageId>& reads,
-                  const std::vector<StorageId>& writes, OpKind kind = OpKind::kernel) {
+                  const std::vector<StorageId>& writes, OpKind kind = OpKind::kernel, std::uint16_t stream = 0) {
     std::vector<Use> uses;
     Op op;
+    op.stream = stream;
     for (const StorageId id : reads) uses.push_back({id, TraceBuilder::kLatest, Access::read});
     for (const StorageId id : writes) uses.push_back({id, 0, Access::write});
     for (const Use& use : uses) op.bytes += b_.trace().storages[use.storage].bytes;
@@ -84,11 +85,39 @@ class Program {
         reads.push_back(gradients_[i]);
       const StorageId outgoing = make(s_.activation_bytes, StorageKind::workspace, "outgoing");
       run_kernel("linear_backward", i, reads, {outgoing, gradients_[i]});
+      if (s_.captured_buckets) reduce_bucket(i);
       drop(incoming);
       drop(activations[i + 1]);
       incoming = outgoing;
     }
     drop(incoming);
+    if (s_.captured_buckets) copy_back();
+  }
+
+  void hand_over(std::uint16_t from, std::uint16_t to) {
+    Op op;
+    op.target = b_.add_event();
+    op.phase = phase_;
+    for (const auto& [kind, stream] : {std::pair(OpKind::event_record, from), {OpKind::event_wait, to}}) {
+      op.kind = kind;
+      op.stream = stream;
+      b_.append(op);
+    }
+  }
+
+  void reduce_bucket(std::size_t i) {
+    if (communication_ == 0) communication_ = b_.add_stream("communication", StreamRole::communication);
+    buckets_.resize(weights_.size(), kNoStorage);
+    if (buckets_[i] == kNoStorage)
+      buckets_[i] = b_.add_storage(s_.parameter_bytes[i], StorageKind::communication_buffer, "hbm", "bucket", true);
+    run_kernel("fill_bucket", i, {gradients_[i]}, {buckets_[i]});
+    hand_over(0, communication_);
+    run_kernel("ncclDevKernel_AllReduce", i, {buckets_[i]}, {buckets_[i]}, OpKind::collective, communication_);
+  }
+
+  void copy_back() {
+    hand_over(communication_, 0);
+    for (std::size_t i = 0; i < buckets_.size(); ++i) run_kernel("copy_back", i, {buckets_[i]}, {gradients_[i]});
   }
 
   void all_reduce() { run_kernel("ncclDevKernel_AllReduce", 0, gradients_, gradients_, OpKind::collective); }
@@ -107,6 +136,8 @@ class Program {
   const LayerShape& s_;
   TraceBuilder b_;
   StorageId input_ = kNoStorage;
+  std::uint16_t communication_ = 0;  // stream of the buckets' reductions; 0: there is none
+  std::vector<StorageId> buckets_;
   std::vector<StorageId> weights_, masters_, means_, variances_, gradients_;
   Phase phase_ = Phase::unknown;
 };

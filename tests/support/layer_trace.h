@@ -18,6 +18,9 @@ struct LayerShape {
   bool modules = true;  // "layers.N"
   bool optimizer = true;
   bool captured_all_reduce = false;  // after backward, of all gradients, as plain data parallel training does
+  // As DistributedDataParallel does: each gradient is copied into a bucket of its own, which is reduced in another
+  // stream behind an event; after backward the sums are copied back.
+  bool captured_buckets = false;
   Bytes activation_bytes = 512;
 };
 

@@ -84,14 +84,16 @@ inline Trace activation_chain(int layers, Bytes bytes = kGB) {
 }
 
 // One or more layers of a parameter, its gradient, and Adam's states; 4 bytes per element of a
-// parameter, or 2 with an fp32 master copy. Forward in order, backward in reverse, then Adam.
-inline Trace training_step(int layers, Bytes parameter_bytes, bool half) {
+// parameter, or 2 with an fp32 master copy; or states of `state_ratio` times the parameter's bytes. Forward in order,
+// backward in reverse, then Adam.
+inline Trace training_step(int layers, Bytes parameter_bytes, bool half, int state_ratio = 0) {
+  if (state_ratio == 0) state_ratio = half ? 6 : 2;
   Chain c;
   std::vector<StorageId> p, g, m;
   for (int i = 0; i < layers; ++i) {
     p.push_back(c.b.add_storage(parameter_bytes, StorageKind::parameter, "hbm", numbered('p', i), true));
     m.push_back(
-        c.b.add_storage(parameter_bytes * (half ? 6 : 2), StorageKind::optimizer_state, "hbm", numbered('m', i), true));
+        c.b.add_storage(parameter_bytes * state_ratio, StorageKind::optimizer_state, "hbm", numbered('m', i), true));
   }
   for (int i = 0; i < layers; ++i) c.kernel(Phase::forward, {p[i]}, {});
   g.resize(layers);

@@ -2,9 +2,12 @@
 // times worked out by hand?
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "sim/trace/trace_check.h"
+#include "tests/support/gpt_trace.h"
 #include "tests/support/offload_chain.h"
 
 namespace memwall {
@@ -59,6 +62,68 @@ TEST(OffloadOptimizer, SixteenBitParametersWriteTwoMoreBytes) {
   EXPECT_EQ(dram, 500'000'000 * Bytes{28 + 2});
   // 200 ms of kernels, 100 ms down, 150 ms on the host, 100 ms up.
   EXPECT_EQ(run(trace).end, milliseconds(550));
+}
+
+bool has_note(const Trace& t, const std::string& part) {
+  return std::ranges::any_of(t.notes, [&](const std::string& n) { return n.find(part) != std::string::npos; });
+}
+
+Bytes bytes_of_host_work(const Trace& trace) {
+  Bytes bytes = 0;
+  for (const Op& op : trace.ops)
+    if (op.kind == OpKind::host_work) bytes += op.bytes;
+  return bytes;
+}
+
+// Two moments of 16 bit, as pure bf16 training keeps them: no master copy, and every parameter travels.
+TEST(OffloadOptimizer, StatesOfSixteenBitAreCountedByTheirParameters) {
+  const Machine machine = test_machine();
+  const Trace trace = offloaded(training_step(2, kGB, true, 2), "offload:what=optimizer");
+  EXPECT_TRUE(has_note(trace, "1,000,000,000 parameters of 2 bytes, 4 bytes of states each"));
+  EXPECT_EQ(bytes_of_host_work(trace), 1'000'000'000 * Bytes{14});
+  const SimulationResult result = run(trace);
+  EXPECT_EQ(link_bytes(result, machine, "pcie_d2h"), 2 * kGB);
+  EXPECT_EQ(link_bytes(result, machine, "pcie_h2d"), 2 * kGB);
+  EXPECT_EQ(peak(result, machine, "host"), (4 + 2 + 2) * kGB);  // states, the host's parameters, gradients
+}
+
+// Adam's fp32 moments of 16-bit parameters, one moment of SGD, moments of 8 bit: 2 x states + 3 x the updated copy.
+TEST(OffloadOptimizer, OtherStatesMoveTheirOwnBytes) {
+  EXPECT_EQ(bytes_of_host_work(offloaded(training_step(1, kGB, true, 4), "offload:what=optimizer")),
+            500'000'000 * Bytes{2 * 8 + 3 * 2});
+  EXPECT_EQ(bytes_of_host_work(offloaded(training_step(1, kGB, false, 1), "offload:what=optimizer")),
+            250'000'000 * Bytes{2 * 4 + 3 * 4});
+  EXPECT_EQ(bytes_of_host_work(offloaded(training_step(1, kGB, true, 1), "offload:what=optimizer")),
+            500'000'000 * Bytes{2 * 2 + 3 * 2});
+}
+
+// An all-gather behind the step says that a rank has updated its part alone, whatever the states' width.
+TEST(OffloadOptimizer, ARankOfSeveralUpdatesItsPart) {
+  const Machine machine = test_machine();
+  for (const int ratio : {2, 6}) {
+    const Trace trace = apply_rewriters(training_step(2, kGB, true, ratio),
+                                        {parse_policy("zero:stage=1,ranks=4"), parse_policy("offload:what=optimizer")},
+                                        machine, *test_pricer(machine));
+    EXPECT_TRUE(has_note(trace, "250,000,000 parameters of 2 bytes")) << trace.notes.back();
+    EXPECT_EQ(link_bytes(run(trace), machine, "pcie_h2d"), 2 * kGB / 4);
+  }
+}
+
+TEST(OffloadOptimizer, GradientsLeaveTheGpuOnceTheyAreSent) {
+  const Machine machine = test_machine();
+  for (const Bytes bytes : {kGB, Bytes{1000}}) {  // whatever min_bytes says
+    const Trace trace = offloaded(training_step(4, bytes, false), "offload:what=optimizer,buffers=0");
+    EXPECT_EQ(peak(run(trace), machine, "hbm"), (4 + 1) * bytes);
+    EXPECT_TRUE(has_note(trace, "4 gradients of")) << trace.notes.back();
+  }
+}
+
+TEST(OffloadOptimizer, SaysWhichGradientsStay) {
+  GptShape shape;
+  shape.preexisting_gradients = true;
+  EXPECT_TRUE(has_note(offloaded(gpt_step(shape), "offload:what=optimizer"), "stay on the GPU beside their copies"));
+  shape.preexisting_gradients = false;
+  EXPECT_FALSE(has_note(offloaded(gpt_step(shape), "offload:what=optimizer"), "stay on the GPU beside their copies"));
 }
 
 TEST(OffloadOptimizer, GradientsGoDownDuringBackward) {
@@ -119,7 +184,7 @@ TEST(OffloadGradients, WithACpuOptimizerTheyDoNotReturn) {
 
 TEST(OffloadParameters, AreLentForEachUse) {
   const Machine machine = test_machine();
-  const Trace trace = offloaded(training_step(4, kGB, false), "offload:what=parameters+optimizer,prefetch=1,buffers=0");
+  const Trace trace = offloaded(training_step(4, kGB, false), "offload:what=parameters+optimizer,prefetch=1");
   const SimulationResult result = run(trace);
   // Four in forward; p3 and p2 stay for backward, as no more than one other is used in between; p1
   // and p0 come again. The CPU updates them where they live.
@@ -128,7 +193,8 @@ TEST(OffloadParameters, AreLentForEachUse) {
   // Arrival of p0 100 ms, then every kernel waits for nothing: the next parameter arrives beside it.
   // Backward ends at 900, the last gradient is down at 1000, 4 x 70 ms of host work.
   EXPECT_EQ(result.end, milliseconds(1280));
-  EXPECT_EQ(peak(result, machine, "hbm"), 5 * kGB);  // at b1: three gradients, one parameter in use, one arriving
+  // At b1: three gradients, whose memory the fifth to follow would take over, one parameter in use, one arriving.
+  EXPECT_EQ(peak(result, machine, "hbm"), 5 * kGB);
   EXPECT_EQ(peak(result, machine, "host"), (4 + 8 + 4) * kGB);
 }
 
@@ -136,10 +202,11 @@ TEST(OffloadParameters, WithoutPrefetchEveryUseWaits) {
   const Machine machine = test_machine();
   const SimulationResult result =
       run(offloaded(training_step(4, kGB, false), "offload:what=parameters+optimizer,prefetch=0,buffers=0"));
-  // p3 alone stays from forward to backward: seven arrivals of 100 ms, eight kernels, 100 + 280 ms as above.
+  // p3 alone stays from forward to backward: seven arrivals of 100 ms, eight kernels, four gradients that backward
+  // waits for before it takes their memory, 280 ms as above.
   EXPECT_EQ(link_bytes(result, machine, "pcie_h2d"), 7 * kGB);
-  EXPECT_EQ(result.end, milliseconds(700 + 800 + 100 + 280));
-  EXPECT_EQ(peak(result, machine, "hbm"), 5 * kGB);  // at b0: one parameter and four gradients
+  EXPECT_EQ(result.end, milliseconds(700 + 800 + 400 + 280));
+  EXPECT_EQ(peak(result, machine, "hbm"), 2 * kGB);  // at b0: one parameter and one gradient
 }
 
 TEST(OffloadParameters, OnNvmeTheHostWritesTheUpdateOn) {

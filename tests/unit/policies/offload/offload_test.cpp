@@ -97,7 +97,10 @@ TEST(OffloadActivations, FractionTakesTheFirstAndMinBytesLeavesTheSmall) {
   const Trace half = offloaded(activation_chain(6), "offload:what=activations,buffers=0,fraction=0.5");
   EXPECT_EQ(link_bytes(run(half), machine, "pcie_d2h"), 3 * kGB);
   const std::string sentence = refusal(activation_chain(6, 1000), "offload:what=activations");
-  EXPECT_NE(sentence.find("6 smaller ones"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("it has 6 smaller ones of up to 1.000 kB. Give min_bytes=0 to move these too."),
+            std::string::npos)
+      << sentence;
+  EXPECT_EQ(refusal(activation_chain(6, 1000), "offload:what=activations,min_bytes=0"), "");
 }
 
 TEST(OffloadActivations, AnInPlaceWriteInBackwardFollowsToTheNewStorage) {
@@ -244,8 +247,8 @@ TEST(Offload, SaysWhatItDecided) {
   const Trace trace = offloaded(activation_chain(6), "offload:what=activations,buffers=1");
   ASSERT_FALSE(trace.notes.empty());
   EXPECT_EQ(trace.notes.back(),
-            "offload: 5 activations of 5000.0 MB go to host; 5000.0 MB are copied out, 5000.0 MB back; the last 1 "
-            "(1000.0 MB) stay, as they would still be in flight when backward begins.");
+            "offload: 5 activations of 5.000 GB go to host; 5.000 GB are copied out, 5.000 GB back; the last 1 "
+            "(1.000 GB) stays, as it would still be in flight when backward begins.");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "policies/sharding/zero_partition.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
@@ -42,6 +43,12 @@ std::size_t count(const Trace& trace, CollectiveKind kind) {
   std::size_t n = 0;
   for (const Op& op : trace.ops) n += op.kind == OpKind::collective && op.collective == kind;
   return n;
+}
+
+Time simulated_end(const Trace& trace) {
+  SimulationOptions options;
+  options.allocator = "ideal";
+  return simulate(trace, test_machine(), options).end;
 }
 
 std::size_t first_update(const Trace& trace) {
@@ -190,6 +197,47 @@ TEST(Zero, WithCheckpointingStageThreeGathersOnceMoreUnlessTheParametersAreKept)
   EXPECT_EQ(sent(often, CollectiveKind::all_gather), plain + gpt.layers * layer / N * (N - 1));
   EXPECT_EQ(sent(kept, CollectiveKind::all_gather), plain - head / N * (N - 1));
   EXPECT_EQ(sent(often, CollectiveKind::reduce_scatter), sent(kept, CollectiveKind::reduce_scatter));
+}
+
+// The note's figures are those of the run that follows its advice, also where re-runs of several layers come together.
+TEST(Zero, SaysWhatAReuseDistanceSavesUnderCheckpointing) {
+  GptShape gpt;
+  gpt.layers = 6;
+  const Trace trace = gpt_step(gpt);
+  const auto advice = [](const Trace& t) {
+    for (const std::string& note : t.notes)
+      if (note.find("With reuse_distance=") != std::string::npos) return note;
+    return std::string();
+  };
+  for (const char* checkpoint : {"checkpoint:mode=full", "checkpoint:every=3"}) {
+    const Trace often = rewritten(trace, {checkpoint, zero(3, 8)});
+    const std::string note = advice(often);
+    const std::size_t begin = note.find("reuse_distance=");
+    ASSERT_NE(begin, std::string::npos) << checkpoint;
+    const std::string setting = note.substr(begin, note.find(' ', begin) - begin);
+    EXPECT_EQ(setting == "reuse_distance=1B", std::string(checkpoint) == "checkpoint:mode=full") << setting;
+    const Trace kept = rewritten(trace, {checkpoint, zero(3, 8, "," + setting)});
+    const Bytes less = sent(kept, CollectiveKind::all_gather), more = sent(often, CollectiveKind::all_gather);
+    EXPECT_LT(less, more);
+    EXPECT_NE(note.find(human_bytes(less) + " sent per rank instead of " + human_bytes(more)), std::string::npos)
+        << note;
+    EXPECT_EQ(advice(kept), "") << "nothing is left to advise";
+  }
+  EXPECT_EQ(advice(rewritten(trace, {zero(3, 8)})), "") << "nothing is re-run";
+  EXPECT_EQ(advice(rewritten(trace, {"checkpoint:ops=layer_norm", zero(3, 8)})), "") << "no unit is re-run";
+}
+
+// The re-run of a norm reads the norm's weight and bias, and backward keeps what it has: not a byte more than without.
+TEST(Zero, ARerunOfANormGathersTheNormAlone) {
+  GptShape gpt;
+  gpt.layers = 4;
+  const Bytes N = 8, norm = 2 * 2 * gpt.hidden, layer = 2 * (12 * gpt.hidden * gpt.hidden + 13 * gpt.hidden);
+  const Trace trace = gpt_step(gpt), rerun = rewritten(trace, {"checkpoint:ops=layer_norm"});
+  ASSERT_TRUE(std::ranges::any_of(rerun.ops, [](const Op& op) { return op.phase == Phase::recompute; }));
+  const Bytes plain = sent(rewritten(trace, {zero(3, N)}), CollectiveKind::all_gather);
+  const Bytes with = sent(rewritten(rerun, {zero(3, N)}), CollectiveKind::all_gather);
+  EXPECT_GE(with, plain);
+  EXPECT_LE(with, plain + (2 * gpt.layers + 1) * norm / N * (N - 1)) << "a layer is " << layer;
 }
 
 TEST(Zero, RecomputedContentIsTheOriginals) {
@@ -408,6 +456,45 @@ TEST(Zero, ReplacesCapturedGradientAllReducesAndRefusesOtherCollectives) {
   for (Op& op : trace.ops)
     if (op.kind == OpKind::collective) op.collective = CollectiveKind::all_to_all;
   expect_refusal(trace, "zero:stage=2,ranks=4", "ncclDevKernel_AllReduce");
+}
+
+// A step of 16 ranks with DistributedDataParallel's buckets, split over 4: as the same step without any of that, whose
+// reductions leave in backward, not behind the copies back.
+TEST(Zero, TakesOverTheBucketsThatAStepHasAlready) {
+  LayerShape shape;
+  const Trace plain = layer_trace(shape);
+  shape.captured_buckets = true;
+  Trace trace = layer_trace(shape);
+  trace.ranks = 16;
+  ASSERT_EQ(check(trace), std::vector<std::string>{});
+  EXPECT_GT(of(live_bytes(trace).front(), StorageKind::communication_buffer), 0);
+  for (const int stage : {1, 2, 3}) {
+    const Trace expected = rewritten(plain, {zero(stage, 4)}), result = rewritten(trace, {zero(stage, 4)});
+    EXPECT_EQ(result.ranks, 4u);
+    ASSERT_EQ(result.ops.size(), expected.ops.size()) << "stage " << stage;
+    for (OpId id = 0; id < result.ops.size(); ++id) {
+      EXPECT_EQ(result.ops[id].kind, expected.ops[id].kind) << "op " << id;
+      EXPECT_EQ(result.strings[result.ops[id].name], expected.strings[expected.ops[id].name]) << "op " << id;
+    }
+    EXPECT_EQ(of(live_bytes(result).front(), StorageKind::communication_buffer), 0);
+    EXPECT_EQ(simulated_end(result), simulated_end(expected));
+    EXPECT_TRUE(std::ranges::any_of(result.notes, [](const std::string& note) {
+      return note == "zero: takes the place of the step's own data parallelism over 16 ranks: 3 all-reduces of "
+                     "gradients and 7.168 kB of buckets go";
+    }));
+  }
+}
+
+// What somebody else reads too, here the optimizer, is no bucket of zero's: it stays.
+TEST(Zero, ABucketThatOthersUseStays) {
+  LayerShape shape;
+  shape.captured_buckets = true;
+  Trace trace = layer_trace(shape);
+  for (Op& op : trace.ops)
+    if (trace.strings[op.name] == "copy_back") op.phase = Phase::optimizer;
+  const Trace result = rewritten(trace, {zero(2, 4)});
+  EXPECT_EQ(count(result, CollectiveKind::all_reduce), 0u);
+  EXPECT_GT(of(live_bytes(result).front(), StorageKind::communication_buffer), 0);
 }
 
 TEST(Zero, AParameterThatForwardWritesStaysWhole) {

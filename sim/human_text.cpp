@@ -1,4 +1,6 @@
-#include "cli/print/format.h"
+#include "sim/human_text.h"
+
+#include <span>
 
 #include "sim/byte_units.h"
 
@@ -13,5 +15,11 @@ std::string human_time(double seconds) {
 
 std::string human_bytes(Bytes bytes) { return scaled_text(static_cast<double>(bytes), kDecimalBytes, 4); }
 std::string human_rate(double bytes_per_second) { return scaled_text(bytes_per_second, kDecimalBytes, 4) + "/s"; }
+
+std::string counted_text(std::uint64_t number, std::string_view word, std::string_view plural) {
+  std::string text = grouped_text(number).append(" ");
+  if (number == 1) return text.append(word);
+  return plural.empty() ? text.append(word).append("s") : text.append(plural);
+}
 
 }  // namespace memwall

@@ -55,7 +55,7 @@ Provenance provenance_now(std::chrono::steady_clock::time_point start, const std
 
 int report(const RunVerbOptions& o, const Run& run, Format format) {
   const RunSummary summary = summarize(run);
-  print(format == Format::json ? to_json(summary) : to_text(summary_tables(summary), format));
+  print_beside(o.output, format == Format::json ? to_json(summary) : to_text(summary_tables(summary), format));
   if (summary.fits) return 0;
   print_error("memwall run: {} does not fit: {}. The result takes memory as unlimited.\n", o.step,
               missing_sentence(summary));
@@ -202,7 +202,9 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
   app.add_option("--steps", o.steps, "Run the whole step this many times in a row")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("-o,--output", o.output, "Write the run here (.h5), for compare, export and render");
+  app.add_option("-o,--output", o.output,
+                 "Write the run here (.h5), for compare, export and render; \"-\" for stdout, the report then goes to "
+                 "stderr");
   app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
   app.add_flag("--no-provenance", o.no_provenance,
                "Leave out wall time, host, date and command line: equal inputs, equal bytes");

@@ -6,11 +6,14 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/large_arrays.h"
+#include "cli/option_values.h"
+#include "cli/print/style.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
@@ -26,7 +29,7 @@ enum ExitCode { kDone = 0, kInternal = 1, kUsage = 2, kDoesNotFit = 3, kUnreadab
 // Descriptions of options wrapped for a terminal: the library prints each in one line, however long.
 class HelpFormatter : public CLI::Formatter {
   std::string make_option_desc(const CLI::Option* option) const override {
-    return wrapped(Formatter::make_option_desc(option), kTerminal - column_width_, "\n");
+    return wrapped(Formatter::make_option_desc(option), terminal_width() - column_width_, "\n");
   }
 };
 
@@ -71,10 +74,21 @@ std::vector<std::string> verbs_of(const CLI::App& app) {
   return names;
 }
 
+// "shw" of `machines shw NAME`: what was taken for a name because it is none of the verbs, and resembles one. Else "".
+std::string misspelled_verb(const CLI::App& app, const std::vector<std::string>& verbs) {
+  for (const CLI::Option* option : app.get_options())
+    if (!option->nonpositional() && !option->results().empty() &&
+        !nearest_name(option->results().front(), verbs).empty())
+      return option->results().front();
+  return "";
+}
+
 // A word that the command line has no place for.
-[[noreturn]] void refuse_word(const CLI::App& app, const std::string& word) {
-  const bool flag = word.starts_with("-");
+[[noreturn]] void refuse_word(const CLI::App& app, const std::string& extra) {
+  const bool flag = extra.starts_with("-");
   const std::vector<std::string> known = flag ? flags_of(app) : verbs_of(app);
+  const std::string verb = flag ? "" : misspelled_verb(app, known);
+  const std::string& word = verb.empty() ? extra : verb;
   const std::string near = nearest_name(word, known);
   throw UsageError(fmt::format("{} \"{}\" is unknown{}{}",
                                flag            ? "the flag"
@@ -92,19 +106,31 @@ void allow_extras(CLI::App& app) {
 int act(CLI::App& app, const std::vector<Verb>& verbs) {
   const std::vector<std::string> extras = app.remaining(true);
   if (!extras.empty()) refuse_word(deepest(app), extras.front());
+  require_one_standard_input(app);
   for (const Verb& verb : verbs)
     if (verb.app->parsed()) return verb.act();
   throw UsageError("a verb is missing; expected one of " + listed(verbs_of(app)) + ".");
 }
 
+// "Options:", "Examples:"
+std::string with_bold_headings(const std::string& help) {
+  std::istringstream lines(help);
+  std::string text;
+  for (std::string line; std::getline(lines, line);)
+    text += (line.ends_with(':') && !line.starts_with(' ') ? styled(line, Style::heading) : line) + "\n";
+  return text;
+}
+
 // Parses. The help or the version where that was asked for, else "". Printing it may fail, which no handler of CLI11's
 // exceptions could tell.
-std::string asked_about(CLI::App& app, int argc, char** argv) {
+std::string asked_about(CLI::App& app, const std::vector<char*>& words) {
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
     return "";
   } catch (const CLI::CallForHelp&) {
-    return app.help();  // of the verb, where one was given
+    const std::vector<std::string> extras = app.remaining(true);
+    if (app.get_subcommands().empty() && !extras.empty()) refuse_word(app, extras.front());  // no verb of ours
+    return with_bold_headings(app.help());  // of the verb, where one was given
   } catch (const CLI::CallForVersion& version) {
     return std::string(version.what()) + "\n";
   }
@@ -128,7 +154,7 @@ std::string mistake_of(const CLI::App& app, const CLI::ParseError& error) {
 
 // One line, whatever names it holds.
 int fail(const std::string& title, const std::string& sentence, int code) {
-  print_error("{}: {}\n", title, presentable_line(sentence));
+  print_failure(title, sentence);
   if (code == kUsage) print_error("Try `{} --help`.\n", title);
   return code;
 }
@@ -141,6 +167,10 @@ void describe(CLI::App& app) {
   app.name("memwall");
   app.formatter(std::make_shared<HelpFormatter>());  // verbs inherit it
   app.set_version_flag("--version", "memwall " MEMWALL_VERSION);
+  app.add_option("--color", "Bold and red on a terminal: auto, always or never; may stand behind the verb")
+      ->type_name("WHEN")
+      ->default_str("auto");
+  app.require_subcommand(0, 1);  // behind a verb a word that is another's name is an argument: `memwall manual run`
   app.footer(
       "A first look:\n"
       "  memwall import profile.json.gz -o step.mwt      # a capture of torch.profiler becomes a trace\n"
@@ -159,17 +189,19 @@ std::vector<Verb> add_verbs(CLI::App& app, const std::string& command_line) {
                           add_view(app),     add_memory(app),    add_machines(app),
                           add_policies(app), add_calibrate(app), add_schedule(app),
                           add_validate(app), add_forecast(app),  add_watch(app),
-                          add_generate(app), add_roofline(app)};
+                          add_generate(app), add_roofline(app),  add_completion(app),
+                          add_manual(app)};
   app.add_subcommand("help", "Print this, or what a verb does: memwall help run");
   return verbs;
 }
 
-int parse_and_act(CLI::App& app, int argc, char** argv) {
+int parse_and_act(CLI::App& app, const std::vector<char*>& words, const std::string& command_line) {
   describe(app);
-  const std::vector<Verb> verbs = add_verbs(app, command_line_of(argc, argv));
+  const std::vector<Verb> verbs = add_verbs(app, command_line);
   allow_extras(app);
+  take_standard_input(app);
   try {
-    const std::string wanted = asked_about(app, argc, argv);
+    const std::string wanted = asked_about(app, words);
     if (wanted.empty()) return act(app, verbs);
     print(wanted);
     return kDone;
@@ -188,21 +220,38 @@ int parse_and_act(CLI::App& app, int argc, char** argv) {
   }
 }
 
+// --color stands anywhere, and holds for errors, too: it is taken before the rest is read.
+void take_color(std::vector<char*>& words) {
+  constexpr std::string_view kName = "--color";
+  for (auto at = words.begin() + std::min<std::ptrdiff_t>(1, std::ssize(words)); at != words.end(); ++at) {
+    const std::string_view word = *at;
+    if (word == "--") return;
+    if (word != kName && !word.starts_with("--color=")) continue;
+    const bool behind = word == kName;
+    if (behind && at + 1 == words.end())
+      throw UsageError("--color: a value is missing; expected auto, always or never.");
+    choose_colors(parse_color_choice(behind ? *(at + 1) : *at + kName.size() + 1));
+    at = words.erase(at, at + (behind ? 2 : 1)) - 1;
+  }
+}
+
 // "memwall help run" asks what "memwall run --help" does.
-std::vector<char*> words_of(int argc, char** argv) {
+void ask_for_help(std::vector<char*>& words) {
   static char help[] = "--help";
-  std::vector<char*> words(argv, argv + argc);
-  if (argc < 2 || std::string_view(argv[1]) != "help") return words;
+  if (words.size() < 2 || std::string_view(words[1]) != "help") return;
   words.erase(words.begin() + 1);
   words.push_back(help);
-  return words;
 }
 
 int run_program(int argc, char** argv) {
   try {
-    std::vector<char*> words = words_of(argc, argv);
+    std::vector<char*> words(argv, argv + argc);
+    take_color(words);
+    ask_for_help(words);
     CLI::App app;
-    return parse_and_act(app, static_cast<int>(words.size()), words.data());
+    return parse_and_act(app, words, command_line_of(argc, argv));
+  } catch (const UsageError& error) {
+    return fail("memwall", error.what(), kUsage);
   } catch (const std::bad_alloc&) {  // before there were verbs
     std::fputs("memwall: memory of this computer is exhausted.\n", stderr);
     return kInternal;

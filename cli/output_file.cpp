@@ -6,6 +6,7 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "cli/terminal.h"
 #include "sim/files/output_stream.h"
 #include "sim/error.h"
 
@@ -23,6 +24,13 @@ void require_harmless(const std::string& path, const std::vector<fs::path>& inpu
   for (const fs::path& input : inputs)
     if (fs::equivalent(path, input, error))
       throw UsageError(fmt::format("{}: the output would replace what is read; expected another name.", path));
+}
+
+void print_beside(const std::string& path, const std::string& report) {
+  if (path == "-")
+    print_error("{}", report);
+  else
+    print(report);
 }
 
 void write_output(const std::string& path, const std::function<void(std::ostream&)>& write) {

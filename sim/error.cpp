@@ -2,32 +2,44 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace memwall {
 namespace {
+// Letters that are inserted, left out, replaced or, side by side, exchanged.
 std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
+    next[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+      next[j] = std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] != b[j - 1])});
+      const bool exchanged = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (exchanged) next[j] = std::min(next[j], before[j - 2] + 1);
     }
+    std::swap(before, row);
+    std::swap(row, next);
   }
   return row.back();
+}
+
+// Names are told apart by their letters; who typed another case means them all the same.
+std::string in_lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
 }
 }  // namespace
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
   std::string best;
   std::size_t best_distance = name.size();
+  const std::string lower = in_lower_case(name);
   for (const std::string& candidate : known) {
-    // A prefix that the user left unfinished is nearer than any misspelling.
-    const bool prefix = !name.empty() && candidate.starts_with(name);
-    const std::size_t distance = prefix ? 1 : edit_distance(name, candidate);
+    // A prefix that the user left unfinished is nearer than any misspelling, and the same in another case than that.
+    const std::string other = in_lower_case(candidate);
+    const bool prefix = !name.empty() && other.starts_with(lower);
+    const std::size_t distance = other == lower ? 0 : prefix ? 1 : edit_distance(lower, other);
     if (distance * 2 <= std::max(name.size(), candidate.size()) && (best.empty() || distance < best_distance)) {
       best = candidate;
       best_distance = distance;

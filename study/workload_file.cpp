@@ -219,7 +219,8 @@ Workload load_workload(const std::vector<fs::path>& paths, const std::vector<fs:
 
 std::string title_of(const std::vector<fs::path>& paths) {
   if (paths.empty()) return "";
-  return paths.front().string() + (paths.size() > 1 ? fmt::format(" and {} more", paths.size() - 1) : "");
+  const std::string first = paths.front() == kStandardInput ? "standard input" : paths.front().string();
+  return first + (paths.size() > 1 ? fmt::format(" and {} more", paths.size() - 1) : "");
 }
 
 std::string hash_of_file(const fs::path& path) {

@@ -17,6 +17,7 @@
 #include "models/hw/kernel_cost.h"
 #include "models/hw/machine_file.h"
 #include "sim/error.h"
+#include "sim/files/data_folder.h"
 #include "study/study.h"
 #include "validate/bench/benchmark.h"
 #include "validate/bench/computer_environment.h"
@@ -57,7 +58,9 @@ void tell(const std::string& what) { print_error("memwall validate: {}\n", what)
 
 BenchmarkPlace place_of(const std::string& backend) {
   if (backend == "host") return BenchmarkPlace::host;
-  if (backend != "cuda") throw UsageError(fmt::format("--backend {}: expected host or cuda.", backend));
+  if (backend != "cuda")
+    throw UsageError(
+        fmt::format("--backend {}: expected host or cuda.{}", backend, did_you_mean(backend, {"host", "cuda"})));
   if (const std::string reason = cuda_unavailable_reason(); !reason.empty())
     throw UsageError("--backend cuda: " + reason);
   return BenchmarkPlace::cuda;
@@ -179,6 +182,8 @@ Calibration calibrated_in_time(const MeasurementSet& set, const std::string& nam
   }
 }
 
+std::string shipped_sample() { return data_folder(nullptr, "samples", MEMWALL_SAMPLES) / "gpt_124m.mwt"; }
+
 class LiveSession {
  public:
   LiveSession(const LiveSettings& settings, LiveResult& result)
@@ -187,7 +192,7 @@ class LiveSession {
   }
 
   void run() {
-    const std::string workload = settings_.workload.empty() ? MEMWALL_SAMPLE : settings_.workload;
+    const std::string workload = settings_.workload.empty() ? shipped_sample() : settings_.workload;
     place_of(settings_.backend);
     const Trace step = step_under(workload, {});  // a wrong name is told before minutes of measuring
     const MeasurementSet set = measure(settings_, scratch_, result_.folder);

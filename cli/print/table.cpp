@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/print/style.h"
 #include "sim/csv.h"
 #include "sim/error.h"
 #include "sim/json_text.h"
@@ -38,14 +39,18 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
 
 std::string title_of(const Table& t) {
   if (t.title.empty()) return "";
-  return (t.wrap ? wrapped(t.title, kTerminal, "\n") : t.title) + "\n";
+  std::string text;
+  const std::vector<std::string> lines = t.wrap ? lines_of(t.title, terminal_width()) : std::vector{t.title};
+  for (const std::string& line : lines) text += styled(line, Style::heading) + "\n";
+  return text;
 }
 
 std::string prose(const Table& t) {
+  const std::size_t line = std::min(kLine, terminal_width());
   std::string text = title_of(t);
   for (const auto& row : t.rows)
-    text += t.bullets ? "  - " + wrapped(row.front().text, kLine - 4, "\n    ") + "\n"
-                      : "  " + wrapped(row.front().text, kLine - 2, "\n  ") + "\n";
+    text += t.bullets ? "  - " + with_alarms(wrapped(row.front().text, line - 4, "\n    ")) + "\n"
+                      : "  " + with_alarms(wrapped(row.front().text, line - 2, "\n  ")) + "\n";
   return text;
 }
 
@@ -82,6 +87,7 @@ std::vector<ColumnWidth> column_widths(const Table& t) {
 // read, else one character after the other whichever is widest.
 std::vector<std::size_t> fitting_widths(const Table& t) {
   constexpr std::size_t kReadable = 30;
+  const std::size_t terminal = terminal_width();
   const std::vector<ColumnWidth> columns = column_widths(t);
   std::vector<std::size_t> widths;
   std::size_t all = 0;
@@ -89,13 +95,13 @@ std::vector<std::size_t> fitting_widths(const Table& t) {
     widths.push_back(column.own);
     all += column.own + 2;
   }
-  if (!t.wrap || all <= kTerminal) return widths;
+  if (!t.wrap || all <= terminal) return widths;
   const std::size_t last = widths.size() - 1, before = all - widths[last];
-  if (before + std::max(kReadable, columns[last].least) <= kTerminal) {
-    widths[last] = kTerminal - before;
+  if (before + std::max(kReadable, columns[last].least) <= terminal) {
+    widths[last] = terminal - before;
     return widths;
   }
-  for (; all > kTerminal; --all) {
+  for (; all > terminal; --all) {
     std::size_t widest = columns.size();
     for (std::size_t c = 0; c < columns.size(); ++c)
       if (widths[c] > columns[c].least && (widest == columns.size() || widths[c] > widths[widest])) widest = c;
@@ -105,8 +111,11 @@ std::vector<std::size_t> fitting_widths(const Table& t) {
   return widths;
 }
 
+enum class RowStyle { heading, values };
+
 // One row, on as many lines as its cells need.
-std::string row_text(const Table& t, const std::vector<std::size_t>& widths, const std::vector<std::string>& cells) {
+std::string row_text(const Table& t, const std::vector<std::size_t>& widths, const std::vector<std::string>& cells,
+                     RowStyle style) {
   std::vector<std::vector<std::string>> columns;
   std::size_t height = 1;
   for (std::size_t c = 0; c < cells.size(); ++c) {
@@ -120,7 +129,7 @@ std::string row_text(const Table& t, const std::vector<std::size_t>& widths, con
     for (std::size_t c = 0; c < cells.size(); ++c)
       line += "  " + padded(l < columns[c].size() ? columns[c][l] : "", widths[c], is_right(t, c));
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += (style == RowStyle::heading ? styled(line, Style::heading) : with_alarms(line)) + "\n";
   }
   return text;
 }
@@ -132,11 +141,11 @@ std::string plain_table(const Table& t) {
   const auto& headings = headings_of(t);
   const std::vector<std::size_t> widths = fitting_widths(t);
   const bool named = std::any_of(headings.begin(), headings.end(), [](const std::string& h) { return !h.empty(); });
-  if (named) text += row_text(t, widths, headings);
+  if (named) text += row_text(t, widths, headings, RowStyle::heading);
   for (const auto& row : t.rows) {
     std::vector<std::string> cells;
     for (const Cell& c : row) cells.push_back(c.text);
-    text += row_text(t, widths, cells);
+    text += row_text(t, widths, cells, RowStyle::values);
   }
   return text;
 }
@@ -200,8 +209,13 @@ std::string wrapped(const std::string& text, std::size_t width, const std::strin
   return all;
 }
 
-Format parse_format(const std::string& name) {
+const std::vector<std::string>& format_names() {
   static const std::vector<std::string> names{"table", "json", "csv", "md"};
+  return names;
+}
+
+Format parse_format(const std::string& name) {
+  const std::vector<std::string>& names = format_names();
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<Format>(i);
   const std::string near = nearest_name(name, names);

@@ -1,5 +1,8 @@
 // Tables, in the four forms that every verb offers.
 //
+// The form for people is laid out for the terminal (terminal_width) and, where it shows colors, has its headings in bold
+// and what does not fit in red.
+//
 // A cell has a text for people ("39.34 GB") and a raw value for programs
 // ("39343923200"); table and md show the first, csv and json the second.
 #pragma once
@@ -7,9 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/print/style.h"
+
 namespace memwall {
 
 enum class Format { table, json, csv, md };
+const std::vector<std::string>& format_names();  // in this order
 // Throws UsageError with the nearest valid name.
 Format parse_format(const std::string& name);
 
@@ -38,8 +44,6 @@ struct Table {
   std::size_t screen_rows = 0;  // rows shown without --full; 0 = all
 };
 
-// Columns of a terminal for which output is laid out.
-inline constexpr std::size_t kTerminal = 120;
 // `text` broken at blanks into lines of at most `width` columns (a longer word stays whole), with `between` at each
 // break.
 std::string wrapped(const std::string& text, std::size_t width, const std::string& between);

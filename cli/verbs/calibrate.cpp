@@ -49,11 +49,8 @@ int calibrate_results(const CalibrateOptions& o) {
     return 0;
   }
   write_output(o.output, [&](std::ostream& out) { out << calibration.text; });
-  if (o.output == "-") {
-    print_error("{}", report);  // stdout is the file
-    return 0;
-  }
-  print(report);
+  print_beside(o.output, report);
+  if (o.output == "-") return 0;
   print_error("Wrote {}: try `memwall machines show {}`.\n", o.output,
               o.output.find('/') == std::string::npos ? "./" + o.output : o.output);
   return 0;

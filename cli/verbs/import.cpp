@@ -81,8 +81,9 @@ int import_capture(const ImportOptions& o) {
   const Workload workload = load_workload(o.captures, o.execution_traces, o.step_range, o.measured_on, &watch);
   require_sound(workload.trace, title_of(o.captures));
   if (o.explain)
-    print(to_text({decision_table(o, workload), note_table(workload, "What the file holds, and what the trace notes")},
-                  format));
+    print_beside(o.output, to_text({decision_table(o, workload),
+                                    note_table(workload, "What the file holds, and what the trace notes")},
+                                   format));
   if (o.output.empty()) return 0;
   require_harmless(o.output, workload.files);
   write_trace(workload.trace, o.output);
@@ -115,7 +116,7 @@ Verb add_import(CLI::App& parent) {
   app->add_option("--measured-on", o->measured_on,
                   "The machine of the durations, a name or a file, where the capture does not say its GPU (TrioSim, "
                   "Chakra, DTR, old Kineto); a GPU other than the file's is refused");
-  app->add_option("-o,--output", o->output, "The trace file to write (.mwt); may be left out with --explain");
+  app->add_option("-o,--output", o->output, "The trace file to write (.mwt), \"-\" for stdout; may be left out with --explain");
   app->add_flag("--explain", o->explain, "Print every decision and join as a table, with how much it covers");
   app->add_flag("--formats", o->formats, "Print which formats are read: who writes them, how they are recognized");
   app->add_option("--format", o->format, "Of --explain and --formats: table, json, csv or md")->capture_default_str();

@@ -63,8 +63,10 @@ int memory(const MemoryOptions& o) {
   TerminalWatch watch("trying settings");
   const MemoryStudy study = study_memory(question_of(o), &watch);
   if (!o.timeline.empty()) write_output(o.timeline, [&](std::ostream& out) { write_timeline(study, out); });
-  print(format == Format::json ? memory_json(study, o.snapshot)
-                               : screen_text(memory_tables(study, o.snapshot, o.limit), format, o.full));
+  const std::string name = with_standard_input_named(o.snapshot);
+  print_beside(o.timeline, format == Format::json
+                               ? memory_json(study, o.snapshot)
+                               : screen_text(memory_tables(study, name, o.limit), format, o.full));
   const std::string missing = missing_sentence(study);
   if (missing.empty()) return 0;
   print_error("memwall memory: {} {}. The result takes memory as unlimited.\n", o.snapshot, missing);

@@ -141,7 +141,8 @@ void check_snapshot_options(const RenderOptions& o, const std::string& what) {
 InstantUnit axis_of(const RenderOptions& o) {
   if (o.axis == "events") return InstantUnit::events;
   if (o.axis == "time") return InstantUnit::time;
-  throw UsageError(fmt::format("--axis \"{}\" is unknown; expected events or time.", o.axis));
+  throw UsageError(fmt::format("--axis \"{}\" is unknown; expected events or time.{}", o.axis,
+                               did_you_mean(o.axis, {"events", "time"})));
 }
 
 // The event after which to look; none = before the first.
@@ -156,7 +157,8 @@ std::optional<std::uint32_t> instant_of(const RenderOptions& o, const RecordedMe
   const char* const end = o.at.data() + o.at.size();
   const auto [stop, problem] = std::from_chars(o.at.data(), end, event);
   if (problem != std::errc{} || stop != end || o.at.empty())
-    throw UsageError(fmt::format("--at \"{}\": expected peak, start, end or the number of an event.", o.at));
+    throw UsageError(fmt::format("--at \"{}\": expected peak, start, end or the number of an event.{}", o.at,
+                                 did_you_mean(o.at, {"peak", "start", "end"})));
   if (event >= events)
     throw UsageError(fmt::format("--at {}: {} has {}.", event, o.files.front(),
                                  events ? fmt::format("events 0 to {}", events - 1) : "no events; expected start"));

@@ -56,7 +56,8 @@ Provenance provenance_now(std::chrono::steady_clock::time_point start, const std
 
 int report(const RunVerbOptions& o, const Run& run, Format format) {
   const RunSummary summary = summarize(run);
-  print(format == Format::json ? to_json(summary) : screen_text(summary_tables(summary), format, o.full));
+  print_beside(o.output, format == Format::json ? to_json(summary)
+                                                : screen_text(summary_tables(summary), format, o.full));
   if (summary.fits) return 0;
   print_error("memwall run: {} does not fit: {}. The result takes memory as unlimited.\n", o.step,
               missing_sentence(summary));
@@ -203,7 +204,9 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
   app.add_option("--steps", o.steps, "Run the whole step this many times in a row")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("-o,--output", o.output, "Write the run here (.h5), for compare, export and render");
+  app.add_option("-o,--output", o.output,
+                 "Write the run here (.h5), for compare, export and render; \"-\" for stdout, the report then goes to "
+                 "stderr");
   app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
   app.add_flag("--full", o.full, "Print every table and every note; json and csv hold all of them anyway");
   app.add_flag("--no-provenance", o.no_provenance,

@@ -47,12 +47,14 @@ ScheduleScale parse_scale(const std::string& text) {
   if (text.empty()) return scale;
   for (const std::string& item : CLI::detail::split(text, ',')) {
     const std::size_t equals = item.find('=');
+    std::vector<std::string> names;
+    for (const auto& [name, value] : known) names.push_back(name);
     const auto found = known.find(item.substr(0, equals));
     if (found == known.end())
       throw UsageError(
           fmt::format("--scale {}: \"{}\" cannot be scaled, or is given twice; expected bytes or flops, as in "
-                      "bytes=1/32,flops=0.001.",
-                      text, item.substr(0, equals)));
+                      "bytes=1/32,flops=0.001.{}",
+                      text, item.substr(0, equals), did_you_mean(item.substr(0, equals), names)));
     const auto value = equals == std::string::npos ? std::nullopt : fraction(item.substr(equals + 1));
     if (!value)
       throw UsageError(fmt::format(
@@ -100,10 +102,7 @@ int write(const ScheduleOptions& o) {
   const Trace schedule = schedule_of(step.trace, scale);
   const std::string report = to_text(schedule_tables(schedule), format);
   write_output(o.output, [&](std::ostream& out) { out << schedule_text(schedule); });
-  if (o.output == "-")
-    print_error("{}", report);  // stdout is the schedule
-  else
-    print(report);
+  print_beside(o.output, report);
   return 0;
 }
 

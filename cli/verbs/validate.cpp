@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -15,6 +14,7 @@
 #include "cli/verbs/verbs.h"
 #include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
+#include "sim/files/data_folder.h"
 #include "validate/report/validation.h"
 
 namespace memwall {
@@ -29,14 +29,12 @@ struct ValidateOptions {
   LiveSettings measured;
 };
 
-// validate/data of the source tree that this was built from, or what the environment names.
-fs::path data_folder() {
-  const char* named = std::getenv("MEMWALL_VALIDATION_DATA");
-  return named != nullptr && *named != '\0' ? fs::path(named) : fs::path(MEMWALL_VALIDATION_DATA);
+fs::path measurement_folder() {
+  return data_folder("MEMWALL_VALIDATION_DATA", "validate/data", MEMWALL_VALIDATION_DATA);
 }
 
 ValidationSettings settings_of(const ValidateOptions& o) {
-  return {.machine_settings = o.settings, .deviations = data_folder() / ".." / "DEVIATIONS.md", .runs = o.runs};
+  return {.machine_settings = o.settings, .deviations = measurement_folder() / ".." / "DEVIATIONS.md", .runs = o.runs};
 }
 
 int verdict(const std::vector<ValidationRow>& rows) {
@@ -50,18 +48,18 @@ int validate_committed(const ValidateOptions& o) {
   const ValidationSettings settings = settings_of(o);
   std::vector<ValidationRow> rows;
   if (o.folders.empty()) {
-    if (!fs::is_directory(data_folder()))
+    if (!fs::is_directory(measurement_folder()))
       throw UsageError(
           fmt::format("{}: there is no such folder of measurements; MEMWALL_VALIDATION_DATA names another.",
-                      data_folder().string()));
-    rows = validate_all(data_folder(), settings);
+                      measurement_folder().string()));
+    rows = validate_all(measurement_folder(), settings);
   }
   for (const std::string& folder : o.folders) {
     const std::vector<ValidationRow> more = validate_folder(folder, settings);
     rows.insert(rows.end(), more.begin(), more.end());
   }
   if (o.readme) {
-    const fs::path readme = data_folder() / ".." / "README.md";
+    const fs::path readme = measurement_folder() / ".." / "README.md";
     print(with_validation_table(read_file_text(readme), rows, readme.filename().string()));
   } else {
     print(to_text(validation_table(rows), format));
@@ -82,7 +80,7 @@ int validate_live(const ValidateOptions& o) {
 
 // docs/accuracy.md of the source tree, with its tables made anew.
 std::string accuracy_page(const std::vector<Table>& tables) {
-  const fs::path page = data_folder() / ".." / ".." / "docs" / "accuracy.md";
+  const fs::path page = measurement_folder() / ".." / ".." / "docs" / "accuracy.md";
   return between_marks(read_file_text(page), to_text(tables, Format::md), page.filename().string());
 }
 
@@ -102,8 +100,8 @@ int validate_published(const ValidateOptions& o) {
 int validate_transfer(const ValidateOptions& o) {
   const Format format = parse_format(o.format);
   const std::vector<Table> tables =
-      transfer_tables(transferred_rows(transfer_rows(o.transfer, data_folder() / ".." / "transfer")));
-  const fs::path page = data_folder() / ".." / ".." / "docs" / "transfer.md";
+      transfer_tables(transferred_rows(transfer_rows(o.transfer, measurement_folder() / ".." / "transfer")));
+  const fs::path page = measurement_folder() / ".." / ".." / "docs" / "transfer.md";
   print(o.docs ? between_marks(read_file_text(page), to_text(tables, Format::md), page.filename().string())
                : to_text(tables, format));
   return 0;

@@ -38,5 +38,7 @@ Verb add_forecast(CLI::App& parent);
 Verb add_generate(CLI::App& parent);
 Verb add_watch(CLI::App& parent);
 Verb add_roofline(CLI::App& parent);
+Verb add_completion(CLI::App& program);
+Verb add_manual(CLI::App& program);
 
 }  // namespace memwall

@@ -9,6 +9,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/viewer_program.h"
 #include "sim/error.h"
+#include "sim/files/input_file.h"
 
 namespace memwall {
 namespace {
@@ -21,6 +22,10 @@ bool is_set(const char* variable) {
 int view(const std::vector<std::string>& files) {
   if (files.size() > 2)
     throw UsageError(fmt::format("one run is shown, or two are compared; {} were given.", files.size()));
+  for (const std::string& file : files)
+    if (file == "-" || file == kStandardInput)
+      throw UsageError(
+          "a window reads its runs again and again, and standard input comes once; write the run to a file first.");
   const std::filesystem::path viewer = find_viewer("a window with a run");
   // Qt would end with a message that is about plugins.
   if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY") && !is_set("QT_QPA_PLATFORM"))

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <set>
 
+#include "sim/files/data_folder.h"
 #include "sim/files/input_file.h"
 #include "models/hw/machine_durations.h"
 #include "models/hw/machine_parts.h"
@@ -213,11 +213,7 @@ Machine build(const schema::Machine& from) {
   return machine;
 }
 
-// The folder of the source tree, unless the environment names another: for a program that was moved.
-fs::path machine_folder() {
-  const char* named = std::getenv("MEMWALL_MACHINES");
-  return named != nullptr && *named != '\0' ? named : MEMWALL_MACHINE_DIR;
-}
+fs::path machine_folder() { return data_folder("MEMWALL_MACHINES", "machines", MEMWALL_MACHINE_DIR); }
 
 fs::path file_of_machine(const std::string& name) { return machine_folder() / (name + std::string(kSuffix)); }
 

@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <system_error>
 #include <vector>
 
 #include "sim/files/partial_names.h"
+#include "sim/files/unnamed_file.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -26,6 +28,10 @@ std::string path_of_descriptor(int number) { return "/proc/self/fd/" + std::to_s
 }  // namespace
 
 FileWriter::FileWriter(fs::path path, PartialFile partial) : path_(std::move(path)) {
+  if (path_ == "-") {
+    open_for_output();
+    return;
+  }
   std::error_code unknown;
   // A link stays one: what it leads to is replaced.
   if (fs::is_symlink(fs::symlink_status(path_, unknown)))
@@ -45,6 +51,28 @@ void FileWriter::refuse(const std::string& reason) const {
 }
 
 void FileWriter::refuse(int error) const { refuse(std::strerror(error)); }
+
+void FileWriter::open_for_output() {
+  path_ = "standard output";
+  prints_ = true;
+  if (::isatty(STDOUT_FILENO) == 1) refuse("it is a terminal, which shows no such bytes; give a name, or redirect it");
+  file_ = unnamed_temporary_file();
+  if (!file_) refuse(errno);
+}
+
+void FileWriter::print_out() {
+  std::vector<char> piece(std::size_t{1} << 20);
+  std::uint64_t at = 0;
+  while (const std::size_t size = read_at(at, piece.data(), piece.size())) {
+    for (std::size_t done = 0; done < size;) {
+      const ::ssize_t written = ::write(STDOUT_FILENO, piece.data() + done, size - done);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) throw std::runtime_error("standard output cannot be written to.");
+      done += static_cast<std::size_t>(written);
+    }
+    at += size;
+  }
+}
 
 bool FileWriter::open_unnamed() {
 #ifdef O_TMPFILE
@@ -160,6 +188,7 @@ void FileWriter::replace_target() {
 }
 
 void FileWriter::commit() {
+  if (prints_) return print_out();
   keep_mode();
   write_to_disk();
   if (partial_ || !link_unnamed(path_)) {

@@ -19,6 +19,9 @@ namespace memwall {
 
 enum class PartialFile { unnamed_if_possible, named };
 
+// The path "-" is standard output: kept in an unnamed file of the temporary folder, so that writers may go back in it,
+// and printed whole by commit(). ("./-" is a file of this name.)
+//
 // Every function throws UsageError "PATH: the file cannot be written (REASON)." where it fails (no such folder, not
 // allowed, a full disk); what was at PATH is then as it was. One thread at a time.
 class FileWriter {
@@ -46,6 +49,8 @@ class FileWriter {
  private:
   [[noreturn]] void refuse(const std::string& reason) const;
   [[noreturn]] void refuse(int error) const;
+  void open_for_output();
+  void print_out();
   bool open_unnamed();
   void open_named();
   bool link_unnamed(const std::filesystem::path& name) const;
@@ -57,6 +62,7 @@ class FileWriter {
 
   std::filesystem::path path_, folder_;
   FileDescriptor file_;
+  bool prints_ = false;                     // to standard output, when it is whole
   std::unique_ptr<TemporaryName> partial_;  // null while it has no name
   std::uint64_t appended_ = 0;
 };

@@ -21,7 +21,13 @@ namespace fs = std::filesystem;
   throw InputError(path.string() + ": " + found + "; expected " + std::string(expected) + ".");
 }
 
-std::string kind_of(::mode_t mode) {
+bool is_terminal(const fs::path& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  return file && ::isatty(file.number()) == 1;
+}
+
+std::string kind_of(const fs::path& path, ::mode_t mode) {
+  if (S_ISCHR(mode) && is_terminal(path)) return "this is a terminal, and nothing is piped into it";
   if (S_ISDIR(mode)) return "this is a folder";
   if (S_ISSOCK(mode)) return "this is a socket";
   return "this is a device";
@@ -52,8 +58,9 @@ fs::path readable_path(const fs::path& path, std::string_view expected, std::uin
            errno == ENOENT ? "there is no such file"
                            : std::string("the file cannot be opened (") + std::strerror(errno) + ")",
            expected);
-  if (!S_ISREG(state.st_mode) && !S_ISFIFO(state.st_mode)) refuse(path, kind_of(state.st_mode), expected);
-  if (S_ISFIFO(state.st_mode)) {
+  const bool is_pipe = S_ISFIFO(state.st_mode) || (S_ISSOCK(state.st_mode) && path == kStandardInput);
+  if (!S_ISREG(state.st_mode) && !is_pipe) refuse(path, kind_of(path, state.st_mode), expected);
+  if (is_pipe) {
     std::string why_not;
     const fs::path kept = kept_pipe(path, std::min(largest, kLargestPipe), why_not);
     if (kept.empty()) refuse(path, why_not, expected);

@@ -2,17 +2,16 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 #include <mutex>
-#include <system_error>
 #include <vector>
 
 #include "sim/files/file_descriptor.h"
 #include "sim/files/input_file.h"
+#include "sim/files/unnamed_file.h"
 
 namespace memwall {
 namespace {
@@ -28,17 +27,10 @@ struct KeptPipe {
 
 std::string path_of(const FileDescriptor& file) { return "/proc/self/fd/" + std::to_string(file.number()); }
 
-FileDescriptor unnamed_temporary_file() {
-  std::error_code error;
-  const fs::path folder = fs::temp_directory_path(error);
-  if (error) return FileDescriptor();
-#ifdef O_TMPFILE
-  if (FileDescriptor file(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)); file) return file;
-#endif
-  std::string name = (folder / "memwall-pipe-XXXXXX").string();
-  FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
-  if (file) ::unlink(name.c_str());
-  return file;
+// Standard input may be a pipe that its name does not open: another user's, or a socket.
+FileDescriptor open_pipe(const fs::path& path) {
+  if (path == kStandardInput) return FileDescriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
+  return FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
 // A FIFO of the file system may wait for ever for somebody to write; a pipe that a shell made has its writer.
@@ -98,7 +90,7 @@ fs::path kept_pipe(const fs::path& path, std::uint64_t largest, std::string& why
   static std::vector<KeptPipe> pipes;
   const std::lock_guard lock(mutex);
   struct ::stat state {};
-  const FileDescriptor pipe(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const FileDescriptor pipe = open_pipe(path);
   if (!pipe || ::fstat(pipe.number(), &state) != 0) {
     why_not = std::string("the pipe cannot be opened (") + std::strerror(errno) + ")";
     return {};

@@ -62,7 +62,7 @@ const std::map<std::string, Rooms> kMayInclude = {
               "models/workload/import/cupti", "models/workload/import/snapshot", "models/workload/import/tables"}})},
     {"models/workload/import/ranks",
      all_of({kTimed, {"models/workload/import", "models/workload/import/kineto", "models/workload/import/cupti"}})},
-    {"models/workload/generate/configuration", {"sim", "models/workload/import/bytes"}},
+    {"models/workload/generate/configuration", {"sim", "sim/files", "models/workload/import/bytes"}},
     {"models/workload/generate/operators",
      {"sim", "sim/trace", "models/workload", "models/workload/generate/configuration"}},
     {"models/workload/generate/native",

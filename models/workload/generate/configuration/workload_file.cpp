@@ -4,12 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "models/workload/generate/configuration/workload_limits.h"
 #include "models/workload/generate/configuration/workload_text.h"
 #include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
+#include "sim/files/data_folder.h"
+#include "sim/files/input_file.h"
 
 namespace memwall {
 namespace {
@@ -19,11 +20,7 @@ constexpr std::string_view kSuffix = ".textproto";
 constexpr std::size_t kLargestFile = 1 << 20;  // such files have a few kilobytes
 constexpr int kLongestChain = 8;               // of files that are each other's base
 
-// The folder of the source tree, unless the environment names another: for a program that was moved.
-fs::path workload_folder() {
-  const char* named = std::getenv("MEMWALL_WORKLOADS");
-  return named != nullptr && *named != '\0' ? named : MEMWALL_WORKLOAD_DIR;
-}
+fs::path workload_folder() { return data_folder("MEMWALL_WORKLOADS", "workloads", MEMWALL_WORKLOAD_DIR); }
 
 bool is_path(const std::string& what) {
   return what.find('/') != std::string::npos || what.ends_with(kSuffix) || what.ends_with(".json");
@@ -48,14 +45,7 @@ std::string shown(const fs::path& path) {
 }
 
 std::string content_of_workload(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status))
-    throw InputError(fmt::format("{}: there is no such file; expected a workload ({} or a Hugging Face config.json).",
-                                 path.string(), kSuffix));
-  if (!fs::is_regular_file(status) && !fs::is_fifo(status))
-    throw InputError(fmt::format("{}: this is not a file; expected a workload ({} or a Hugging Face config.json).",
-                                 path.string(), kSuffix));
+  readable_path(path, fmt::format("a workload ({} or a Hugging Face config.json)", kSuffix));
   return read_file_text(path, kLargestFile);
 }
 

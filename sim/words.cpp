@@ -2,17 +2,8 @@
 
 #include <cmath>
 #include <cstdio>
-#include <span>
-
-#include "sim/byte_units.h"
 
 namespace memwall {
-
-std::string bytes_words(Bytes bytes) { return scaled_text(static_cast<double>(bytes), kDecimalBytes, 4); }
-
-std::string time_words(Duration time) {
-  return time.count() == 0 ? "0 s" : scaled_text(to_seconds(time), std::span(kTimeUnits).subspan(1), 4);
-}
 
 std::string share_words(double share) {
   char text[32];
@@ -26,10 +17,6 @@ std::string changed_words(const std::string& now, const std::string& before, dou
   if (before_value <= 0) return text;
   const double change = now_value / before_value - 1;
   return text + " (" + (change > 0 ? "+" : "") + share_words(change) + ")";
-}
-
-std::string plural_text(std::uint64_t count, const std::string& noun) {
-  return grouped_text(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 std::string enumerated(const std::vector<std::string>& parts) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/number_text.h"
+#include "sim/human_text.h"
 #include "sim/words.h"
 
 namespace memwall {
@@ -27,25 +28,25 @@ std::string refusal_sentence(const MemoryStudy& study) {
   std::string text = fmt::format(
       "It ran out of memory{}: at event {} it asked for {} when {} of {} were in use and the device had {} left",
       study.refused.size() > 1 ? fmt::format(" {} times, here the last", study.refused.size()) : "",
-      grouped_text(r.event), bytes_words(r.request), bytes_words(r.at.active), bytes_words(r.at.reserved),
-      bytes_words(r.device_free));
+      grouped_text(r.event), human_bytes(r.request), human_bytes(r.at.active), human_bytes(r.at.reserved),
+      human_bytes(r.device_free));
   if (is_fragmentation(r))
     return text + fmt::format(". Fragmentation is why: {} lay unused in the cache, in pieces of {} at most.",
-                              bytes_words(cached), bytes_words(r.largest_free));
+                              human_bytes(cached), human_bytes(r.largest_free));
   return text + fmt::format(". What lives is why, not fragmentation: with every unused byte {} would still be missing.",
-                            bytes_words(r.request - cached - r.device_free));
+                            human_bytes(r.request - cached - r.device_free));
 }
 
 std::string capacity_sentence(const MemoryStudy& study) {
   const RecordingReplay& asked = study.asked();
-  const std::string peak = fmt::format("{} are reserved at most, {} in use", bytes_words(asked.peak_reserved),
-                                       bytes_words(asked.peak.active_bytes));
+  const std::string peak = fmt::format("{} are reserved at most, {} in use", human_bytes(asked.peak_reserved),
+                                       human_bytes(asked.peak.active_bytes));
   if (asked.missing > 0)
     return fmt::format("It does not fit{}: {} more are needed; {}.",
-                       study.capacity ? " in " + bytes_words(*study.capacity) : std::string(),
-                       bytes_words(asked.missing), peak);
+                       study.capacity ? " in " + human_bytes(*study.capacity) : std::string(),
+                       human_bytes(asked.missing), peak);
   if (study.capacity && !study.capacity_from_refusal)
-    return fmt::format("It fits in {}: {}.", bytes_words(*study.capacity), peak);
+    return fmt::format("It fits in {}: {}.", human_bytes(*study.capacity), peak);
   return study.refused.empty() ? fmt::format("It never ran out of memory: {}.", peak)
                                : fmt::format("Replayed as asked: {}.", peak);
 }
@@ -58,12 +59,12 @@ std::string contents_sentence(const MemoryStudy& study) {
   std::vector<std::string> kinds;
   for (const LiveGroup& group : live.by_kind)
     if (kinds.size() < 2)
-      kinds.push_back(fmt::format("{} {}{} ({})", group.name, kinds.empty() ? "takes " : "", bytes_words(group.requested),
+      kinds.push_back(fmt::format("{} {}{} ({})", group.name, kinds.empty() ? "takes " : "", human_bytes(group.requested),
                                   share_words(share_of_bytes(group.requested, live.requested))));
   std::string text = fmt::format("{} {}", out ? "Of what lived then" : "Of the peak", enumerated(kinds));
   for (const LiveGroup& group : live.by_line) {
     if (group.name.find(':') == std::string::npos) continue;  // "before the recording", "5 other lines"
-    return text + fmt::format("; the source line that holds most is {} ({}).", group.name, bytes_words(group.requested));
+    return text + fmt::format("; the source line that holds most is {} ({}).", group.name, human_bytes(group.requested));
   }
   return text + ".";
 }
@@ -71,7 +72,7 @@ std::string contents_sentence(const MemoryStudy& study) {
 std::string leak_sentence(const MemoryStudy& study) {
   if (study.leaks.leaks.empty()) return "";
   const Leak& leak = study.leaks.leaks.front();
-  return fmt::format("It leaks: {} leaves {} behind in every step.", leak.line, bytes_words(leak.per_step));
+  return fmt::format("It leaks: {} leaves {} behind in every step.", leak.line, human_bytes(leak.per_step));
 }
 
 // What makes less of what there is most of.
@@ -96,9 +97,9 @@ std::string search_sentence(const MemoryStudy& study) {
   const std::string name = best->name.empty() ? "the default settings" : best->name;
   if (study.capacity && best->missing > 0)
     return fmt::format("No allocator setting lets it run: the best of {}, {}, still lacks {}. {}", tried, name,
-                       bytes_words(best->missing), smaller_advice(study));
+                       human_bytes(best->missing), smaller_advice(study));
   return fmt::format("Best of {} settings tried: {}, which reserves {} at most.", tried, name,
-                     bytes_words(best->peak_reserved));
+                     human_bytes(best->peak_reserved));
 }
 
 std::string memory_to_try(const MemoryStudy& study) {
@@ -112,7 +113,7 @@ std::string memory_to_try(const MemoryStudy& study) {
     return "No allocator setting can make up for that. " + smaller_advice(study);
   if (share_of_bytes(cached, asked.peak_reserved) > kMuchCached)
     return fmt::format("{} of what is reserved is never in use at once: --search says which settings reserve less.",
-                       bytes_words(cached));
+                       human_bytes(cached));
   return "";
 }
 

@@ -9,6 +9,7 @@
 #include "cli/print/answer.h"
 #include "cli/print/format.h"
 #include "cli/print/table_cells.h"
+#include "sim/human_text.h"
 #include "sim/words.h"
 
 namespace memwall {
@@ -226,7 +227,7 @@ std::vector<std::string> roofline_sentences(const Roofline& r, const FusionEffec
                         std::string(to_string(static_cast<RooflineBound>(b))));
   std::stable_sort(bounds.begin(), bounds.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text = fmt::format("The kernels take {} one by one, bound mostly by {} ({} of their time)",
-                                 time_words(r.kernel_time), bounds[0].second, share_words(bounds[0].first));
+                                 human_time(r.kernel_time), bounds[0].second, share_words(bounds[0].first));
   if (bounds[1].first >= 0.01) text += fmt::format(" and by {} ({})", bounds[1].second, share_words(bounds[1].first));
   std::vector<std::string> sentences{text + "."};
   // What an operator takes beyond its roof: no kernel that does the same work can save more.
@@ -238,13 +239,13 @@ std::vector<std::string> roofline_sentences(const Roofline& r, const FusionEffec
     sentences.push_back(fmt::format(
         "Most lies between {} and its roof: it takes {} ({} of the time) at {} of what {} allows, so better kernels could "
         "save {} at most.",
-        worst->name, time_words(worst->duration), share_words(share(worst->duration, r.kernel_time)),
-        share_words(worst->share_of_roof()), to_string(worst->bound()), time_words(from_seconds(beyond(*worst)))));
+        worst->name, human_time(worst->duration), share_words(share(worst->duration, r.kernel_time)),
+        share_words(worst->share_of_roof()), to_string(worst->bound()), human_time(from_seconds(beyond(*worst)))));
   if (fusion.refusal.empty() && fusion.merged_ops > 0)
     sentences.push_back(fmt::format("Fusion would make the step {}: {} fewer bytes of kernels' traffic.",
-                                    changed_words(time_words(fusion.after.step_time), time_words(fusion.before.step_time),
+                                    changed_words(human_time(fusion.after.step_time), human_time(fusion.before.step_time),
                                                   to_seconds(fusion.after.step_time), to_seconds(fusion.before.step_time)),
-                                    bytes_words(fusion.before.bytes - fusion.after.bytes)));
+                                    human_bytes(fusion.before.bytes - fusion.after.bytes)));
   return sentences;
 }
 

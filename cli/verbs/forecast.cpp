@@ -17,6 +17,7 @@
 #include "models/hw/machine_file.h"
 #include "models/workload/forecast/sharing.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/words.h"
 
 namespace memwall {
@@ -67,11 +68,11 @@ std::vector<std::string> forecast_sentences(const MemoryForecast& f, Bytes highe
   const StepForecast& next = f.steps.front();
   std::vector<std::string> sentences{
       fmt::format("The next step is expected to hold {} at its peak ({:g} % interval: {} to {}){}.",
-                  bytes_words(next.peak), f.coverage * 100, bytes_words(next.low), bytes_words(next.high),
+                  human_bytes(next.peak), f.coverage * 100, human_bytes(next.low), human_bytes(next.high),
                   f.growth_per_step == 0 ? "; nothing grew from step to step"
                                          : fmt::format("; past steps {} by {} each (median)",
                                                        f.growth_per_step > 0 ? "grew" : "shrank",
-                                                       bytes_words(std::abs(f.growth_per_step))))};
+                                                       human_bytes(std::abs(f.growth_per_step))))};
   if (capacity > 0) {
     std::string warning = warning_of(f, highest, capacity);
     warning.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(warning.front())));
@@ -81,7 +82,7 @@ std::vector<std::string> forecast_sentences(const MemoryForecast& f, Bytes highe
   }
   if (f.backtests > 0)
     sentences.push_back(fmt::format("On {} such forecasts were off by {} in the mean.",
-                                    plural_text(f.backtests, "past step"), bytes_words(f.error)));
+                                    counted_text(f.backtests, "past step"), human_bytes(f.error)));
   else
     sentences.push_back("There are too few past steps to say how far such forecasts are off.");
   return sentences;
@@ -145,7 +146,7 @@ int forecast_one(const ForecastOptions& o, Format format, Bytes capacity) {
   notes.insert(notes.end(), job.notes.begin(), job.notes.end());
   notes.insert(notes.end(), f.notes.begin(), f.notes.end());
   const std::string title =
-      fmt::format("{}: memory of the next steps, from {}", job.name, plural_text(f.whole_steps, "past step"));
+      fmt::format("{}: memory of the next steps, from {}", job.name, counted_text(f.whole_steps, "past step"));
   std::vector<Table> tables{answer_table(title, forecast_sentences(f, highest, capacity)), steps_of(f),
                             figures_of(job, f, capacity), notes_of(notes)};
   tables[1].screen_rows = 10;
@@ -178,8 +179,8 @@ std::vector<std::string> sharing_sentences(const SharingReport& report) {
   double peaks = 0;
   for (const SharedJob& job : report.jobs) peaks += job.peak();
   const std::string together =
-      fmt::format("Their peaks together take {} of {}.", bytes_words(static_cast<Bytes>(peaks)),
-                  bytes_words(report.capacity));
+      fmt::format("Their peaks together take {} of {}.", human_bytes(static_cast<Bytes>(peaks)),
+                  human_bytes(report.capacity));
   return {ways.empty() ? "No way of sharing lets all jobs run." : fmt::format("They can share it {}.", enumerated(ways)),
           together};
 }

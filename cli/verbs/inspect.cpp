@@ -20,6 +20,7 @@
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/ranks.h"
+#include "sim/human_text.h"
 #include "sim/words.h"
 #include "study/workload_file.h"
 
@@ -217,9 +218,9 @@ std::vector<std::string> inspect_sentences(const Trace& t) {
   }
   for (const auto& [name, info] : policies()) (obstacle(info, t).empty() ? possible : impossible).push_back(name);
   std::vector<std::string> sentences{fmt::format(
-      "{} of {} with {}{}; {}.", plural_text(std::max<std::size_t>(t.steps.size(), 1), "step"),
-      plural_text(rank_count(t), "rank"), plural_text(kernels, "kernel"),
-      device.count() > 0 ? fmt::format(" and {} of work on the device", time_words(device)) : "",
+      "{} of {} with {}{}; {}.", counted_text(std::max<std::size_t>(t.steps.size(), 1), "step"),
+      counted_text(rank_count(t), "rank"), counted_text(kernels, "kernel"),
+      device.count() > 0 ? fmt::format(" and {} of work on the device", human_time(device)) : "",
       measured_nowhere(t)   ? "nothing was measured, so every time is modelled for the machine that you name"
       : t.machine.empty() ? "its GPU is not known: give --measured-on"
                             : "measured on " + t.machine)};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "sim/human_text.h"
 #include "sim/trace/kind_words.h"
 #include "sim/words.h"
 #include "traces/run/analysis/compare.h"
@@ -23,14 +24,14 @@ std::string largest_changes(std::vector<std::pair<Number, std::string>> parts, W
 }
 
 std::string time_sentence(const Comparison& c) {
-  std::string text = "The other run takes " + changed_words(time_words(c.other_time), time_words(c.base_time),
+  std::string text = "The other run takes " + changed_words(human_time(c.other_time), human_time(c.base_time),
                                                             to_seconds(c.other_time), to_seconds(c.base_time)) +
                      ", all steps together";
   std::vector<std::pair<std::int64_t, std::string>> parts;
   for (int k = 0; k < kTimeClasses; ++k)
     parts.emplace_back(c.waterfall[static_cast<TimeClass>(k)].count(), to_string(static_cast<TimeClass>(k)));
   const std::string changes =
-      largest_changes(parts, [](std::int64_t change) { return time_words(Duration(change)); });
+      largest_changes(parts, [](std::int64_t change) { return human_time(Duration(change)); });
   return text + (changes.empty() || c.other_time == c.base_time ? "" : ": " + changes) + ".";
 }
 
@@ -38,12 +39,12 @@ std::string memory_sentence(const Comparison& c) {
   for (const TierDifference& tier : c.tiers) {
     if (tier.name != "hbm" || (tier.base_allocated == 0 && tier.other_allocated == 0)) continue;
     std::string text = "Its peak in hbm is " +
-                       changed_words(bytes_words(tier.other_allocated), bytes_words(tier.base_allocated),
+                       changed_words(human_bytes(tier.other_allocated), human_bytes(tier.base_allocated),
                                      static_cast<double>(tier.other_allocated), static_cast<double>(tier.base_allocated));
     std::vector<std::pair<Bytes, std::string>> parts;
     for (int k = 0; k < kStorageKinds; ++k)
       parts.emplace_back(tier.by_kind[static_cast<std::size_t>(k)], plural(static_cast<StorageKind>(k)));
-    const std::string changes = largest_changes(parts, bytes_words);
+    const std::string changes = largest_changes(parts, human_bytes);
     return text + (changes.empty() ? "" : ": " + changes) + ".";
   }
   return "";

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <tuple>
 
+#include "sim/human_text.h"
 #include "sim/trace/kind_words.h"
 #include "sim/words.h"
 #include "traces/run/analysis/summary.h"
@@ -70,18 +71,18 @@ Bytes beyond_blocks(const TierSummary& tier) { return tier.peak_reserved - tier.
 // ". Of its peak of 2.909 GB activations take 1.829 GB and workspaces 823.4 MB; the largest storage is ..."
 std::string peak_words(const Filled& filled) {
   if (filled.kinds.empty()) return "";
-  std::string text = ". Of its peak of " + bytes_words(filled.tier->peak_allocated) + " ";
+  std::string text = ". Of its peak of " + human_bytes(filled.tier->peak_allocated) + " ";
   std::vector<std::string> kinds;
   for (const auto& [bytes, kind] : filled.kinds)
     if (kinds.size() < 2 && kind != StorageKind::unknown)
-      kinds.push_back(plural(kind) + std::string(kinds.empty() ? " take " : " ") + bytes_words(bytes));
+      kinds.push_back(plural(kind) + std::string(kinds.empty() ? " take " : " ") + human_bytes(bytes));
   const std::vector<PeakStorage>& largest = filled.tier->peak.largest;
   const bool named = !largest.empty() && !largest.front().label.empty();
   if (kinds.empty() && !named) return "";
   text += enumerated(kinds);
   if (named)
     text += std::string(kinds.empty() ? "" : "; ") + "the largest storage is " + largest.front().label + " (" +
-            bytes_words(largest.front().bytes) + ")";
+            human_bytes(largest.front().bytes) + ")";
   return text;
 }
 
@@ -94,15 +95,15 @@ std::string memory_sentence(const Run& run, const RunSummary& s, const Filled& f
   std::string text;
   if (s.fits) {
     const double used = static_cast<double>(tier.peak_reserved) / static_cast<double>(std::max<Bytes>(tier.usable, 1));
-    text = "It fits: at most " + bytes_words(tier.peak_reserved) + " of " + bytes_words(tier.usable) + " in " +
+    text = "It fits: at most " + human_bytes(tier.peak_reserved) + " of " + human_bytes(tier.usable) + " in " +
            tier.name + " are reserved (" + share_words(used) + ")";
   } else {
-    text = "It does not fit: " + bytes_words(tier.missing) + " are missing in " + tier.name + ", which has " +
-           bytes_words(tier.usable);
+    text = "It does not fit: " + human_bytes(tier.missing) + " are missing in " + tier.name + ", which has " +
+           human_bytes(tier.usable);
   }
   if (static_cast<double>(beyond) > kMuch * static_cast<double>(tier.peak_reserved))
-    text += (s.fits ? ", " : ". Of the ") + (s.fits ? std::string() : bytes_words(tier.peak_reserved) + " reserved ") +
-            bytes_words(beyond) + " are the allocator's cache and fragmentation";
+    text += (s.fits ? ", " : ". Of the ") + (s.fits ? std::string() : human_bytes(tier.peak_reserved) + " reserved ") +
+            human_bytes(beyond) + " are the allocator's cache and fragmentation";
   return text + peak_words(filled) + ".";
 }
 
@@ -173,13 +174,13 @@ std::string host_words(const RunSummary& s) {
   for (const HostTotal& total : s.top.host)
     if (!total.name.empty())
       return std::string(" (the largest part ") + (total.work == HostWork::gap ? "before " : "in ") + total.name + ", " +
-             time_words(total.time / s.step_count) + ")";
+             human_time(total.time / s.step_count) + ")";
   return "";
 }
 
 std::string time_sentence(const RunSummary& s, const Shares& shares, const std::string& bound) {
   if (bound.empty()) return "It takes no time: no op has a duration.";
-  std::string text = (s.step_count > 1 ? "A step takes " : "The step takes ") + time_words(s.step_time) + rates(s) +
+  std::string text = (s.step_count > 1 ? "A step takes " : "The step takes ") + human_time(s.step_time) + rates(s) +
                      ", bound by " + bound_words(bound) + ": kernels run in " + share_words(shares.kernels) + " of it";
   if (shares.recompute > 0) text += " (" + share_words(shares.recompute) + " compute again)";
   std::vector<std::string> waits;
@@ -199,7 +200,7 @@ std::string rank_sentence(const RunSummary& s) {
   if (per_step < kMuch * to_seconds(rank->step_time)) return "";
   return "Rank " + std::to_string(rank->number) + " comes last to " + std::to_string(rank->last) + " of " +
          std::to_string(rank->collectives) + " collectives and holds up the others by " +
-         time_words(from_seconds(per_step)) + " per step.";
+         human_time(from_seconds(per_step)) + " per step.";
 }
 
 bool has_policy(const RunSummary& s, std::string_view name) {
@@ -217,14 +218,14 @@ std::string room_to_try(const Run& run, const RunSummary& s, const Filled& fille
     return "Policies need to know which op uses what: memwall inspect says how to capture that.";
   for (const auto& [bytes, kind] : filled.kinds) {
     if (kind == StorageKind::activation && !has_policy(s, "checkpoint"))
-      return "Try --policy checkpoint:mode=full: activations take " + bytes_words(bytes) + " of the peak.";
+      return "Try --policy checkpoint:mode=full: activations take " + human_bytes(bytes) + " of the peak.";
     if (kind == StorageKind::optimizer_state && !has_policy(s, "offload") && !has_policy(s, "zero"))
       return "Try --policy offload:what=optimizer,to=host, or --policy zero:stage=1,ranks=N over N GPUs: optimizer "
              "states take " +
-             bytes_words(bytes) + " of the peak.";
+             human_bytes(bytes) + " of the peak.";
     if ((kind == StorageKind::parameter || kind == StorageKind::gradient) && !has_policy(s, "zero"))
       return std::string("Try --policy zero:stage=3,ranks=N over N GPUs: ") + plural(kind) + " take " +
-             bytes_words(bytes) + " of the peak.";
+             human_bytes(bytes) + " of the peak.";
   }
   return "Try a smaller batch (--find-largest-batch says which fits), or a GPU with more memory.";
 }
@@ -232,7 +233,7 @@ std::string room_to_try(const Run& run, const RunSummary& s, const Filled& fille
 // Of a step that fits, or of which nobody knows: what its time is bound by.
 std::string time_to_try(const Run& run, const RunSummary& s, const Shares& shares, const std::string& bound) {
   const auto at_best = [&](TimeClass time_class) {
-    return time_words((s.times.total() - s.times[time_class]) / s.step_count);
+    return human_time((s.times.total() - s.times[time_class]) / s.step_count);
   };
   if (bound == "host")
     return "No faster GPU or link helps much; without any wait for the host a step takes " + at_best(TimeClass::host) +
@@ -246,7 +247,7 @@ std::string time_to_try(const Run& run, const RunSummary& s, const Shares& share
   const bool roomy = filled.tier != nullptr && filled.tier->peak_reserved > 0 &&
                      filled.tier->peak_reserved < filled.tier->usable / 2;
   if (bound == "compute" && shares.recompute >= 0.1 && roomy && s.fits)
-    return "Memory is left: checkpoint less, and save up to " + time_words(s.times[TimeClass::recompute] / s.step_count) +
+    return "Memory is left: checkpoint less, and save up to " + human_time(s.times[TimeClass::recompute] / s.step_count) +
            " of recomputation per step.";
   if (bound == "compute" && roomy && s.fits && run.trace->samples_per_step > 0 && run.trace->knowledge.dataflow)
     return "Memory is left for a larger batch: --find-largest-batch says how large; memwall roofline says what holds "

@@ -66,13 +66,15 @@ std::vector<LinkSummary> links_of(const Run& run) {
 
 // All that a summary collects of every op besides its path and accounting.
 struct SummaryScan {
-  explicit SummaryScan(const Run& run) : survey(run), load(run), makers(run), waits(run), origins(run), counter(run) {}
+  explicit SummaryScan(const Run& run)
+      : survey(run), load(run), makers(run), waits(run), origins(run), counter(run), lifetimes(run) {}
   PathSurvey survey;
   LoadCollector load;
   MakerCollector makers;
   WaitCollector waits;
   OriginCollector origins;
   OpCounter counter;
+  LifetimeCollector lifetimes;
 };
 
 void set_identity(const Run& run, RunSummary& summary) {
@@ -112,6 +114,8 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   }
   summary.energy_price = step_energy_price(run, all.load);
   summary.tiers = tiers_of(run, find_peaks(run, all.makers));
+  const std::vector<DevicePeak> device = device_peaks(run, all.lifetimes);
+  for (std::size_t t = 0; t < device.size(); ++t) summary.tiers[t].device_peak = device[t];
   summary.links = links_of(run);
   for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;
   summary.waits = all.waits.waits();
@@ -137,12 +141,12 @@ void OpCounter::add(OpId first, OpId last) {
 RunSummary summarize(const Run& run) {
   SummaryScan all(run);
   if (rank_count(run.trace) > 1) {
-    scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter);
+    scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.lifetimes);
     const std::vector<PathSegment> path = critical_path(run, all.survey);
     return summary_of(run, path, account(run, path), all);
   }
   BusyCollector busy(run);
-  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, busy);
+  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.lifetimes, busy);
   const std::vector<PathSegment> path = critical_path(run, all.survey);
   const TimeAccounting accounting = account(run, path, busy.take().front());
   return summary_of(run, path, accounting, all);
@@ -150,7 +154,7 @@ RunSummary summarize(const Run& run) {
 
 RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting) {
   SummaryScan all(run);
-  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter);
+  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.lifetimes);
   return summary_of(run, path, accounting, all);
 }
 

@@ -50,7 +50,7 @@ Table waterfall_table(const Comparison& c) {
 
 Table tier_differences(const Comparison& c) {
   Table t{.name = "tiers",
-          .title = "Peak memory",
+          .title = "Peak memory (blocks in use, by the allocator's (host) clock)",
           .columns = {"tier", "base_bytes", "other_bytes", "difference_bytes", "by_kind"},
           .headings = {"tier", "base", "other", "difference", "by kind"},
           .rows = {}};

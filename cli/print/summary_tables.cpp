@@ -5,9 +5,11 @@
 
 #include <algorithm>
 
+#include "cli/print/device_clock_table.h"
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/rank_tables.h"
 #include "cli/print/table_cells.h"
+#include "cli/print/wait_table.h"
 #include "cli/print/work_tables.h"
 
 namespace memwall {
@@ -163,8 +165,8 @@ std::string kinds_text(const Peak& peak) {
 Table tier_table(const RunSummary& s) {
   Table t{.name = "tiers",
           .title =
-              "Memory (peak: blocks in use, rounding included; reserved: with the allocator's cache; by kind: as "
-              "requested)",
+              "Memory by the allocator's (host) clock (peak: blocks in use, rounding included; reserved: with the "
+              "allocator's cache; by kind: as requested)",
           .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes",
                       "by_kind"},
           .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},
@@ -232,7 +234,8 @@ std::string fallback(const std::string& text, const char* other) { return text.e
 
 Table peak_table(const TierSummary& tier) {
   Table t{.name = "largest_at_peak." + tier.name,
-          .title = fmt::format("The storages that make the peak of {} (at {})", tier.name, human_time(tier.peak.time)),
+          .title = fmt::format("The storages that make the peak of {} (at {} by the allocator's (host) clock)", tier.name,
+                               human_time(tier.peak.time)),
           .columns = {"storage", "bytes", "kind", "made_in", "label", "module"},
           .headings = {"storage", "bytes", "kind", "made in", "label", "module"},
           .rows = {},
@@ -254,25 +257,6 @@ Table link_table(const RunSummary& s) {
     if (l.bytes > 0)
       t.rows.push_back({cell(l.name), bytes_cell(l.bytes), time_cell(l.busy), share_cell(l.utilization),
                         number_cell(human_rate(l.bandwidth), plain_number(l.bandwidth))});
-  return t;
-}
-
-Table wait_table(const RunSummary& s) {
-  Table t{.name = "waits",
-          .title = "Waits by reason (of all ops; many overlap, so they do not add up to the step)",
-          .columns = {"reason", "where", "seconds", "count"},
-          .headings = {"reason", "where", "time", "ops"},
-          .rows = {}};
-  const auto add = [&](const std::array<WaitTotal, kWaitReasons>& totals, const char* where) {
-    for (int r = 0; r < kWaitReasons; ++r) {
-      const WaitTotal& w = totals[static_cast<std::size_t>(r)];
-      if (w.count > 0)
-        t.rows.push_back({cell(std::string(to_string(static_cast<WaitReason>(r)))), cell(where), time_cell(w.time),
-                          count_cell(w.count)});
-    }
-  };
-  add(s.waits.host, "host");
-  add(s.waits.device, "device");
   return t;
 }
 
@@ -328,7 +312,8 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   for (const TierSummary& tier : s.tiers)
     if (tier.name == "hbm") tables.push_back(peak_table(tier));
   tables.push_back(kernel_table(s));
-  for (Table& t : std::vector<Table>{link_table(s), energy_table(s), capacity_price_table(s), wait_table(s)})
+  for (Table& t : std::vector<Table>{device_clock_table(s), link_table(s), energy_table(s), capacity_price_table(s),
+                                     wait_table(s)})
     tables.push_back(std::move(t));
   tables.push_back(origin_table(s));
   for (std::size_t i = first_detail; i < tables.size(); ++i) tables[i].detail = true;

@@ -16,6 +16,7 @@
 #include "tests/support/rank_program.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
+#include "traces/run/analysis/device_occupancy.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
 
@@ -98,6 +99,14 @@ void summary(benchmark::State& state) {
   per_op(state, run.trace->ops.size());
 }
 BENCHMARK(summary)->ArgName("program")->DenseRange(kGpt, kRanks)->Unit(benchmark::kMillisecond);
+
+// Of `summary`, the part that looks for peaks on the device's clock.
+void device_clock(benchmark::State& state) {
+  const Run run = run_of(trace_of(state.range(0)));
+  for (auto _ : state) benchmark::DoNotOptimize(device_peaks(run).size());
+  per_op(state, run.trace->ops.size());
+}
+BENCHMARK(device_clock)->ArgName("program")->DenseRange(kGpt, kStream)->Unit(benchmark::kMillisecond);
 
 // Pages that the process holds now.
 double resident_bytes() {

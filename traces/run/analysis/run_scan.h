@@ -13,6 +13,7 @@
 
 #include "traces/run/analysis/accounting.h"
 #include "traces/run/analysis/critical_path.h"
+#include "traces/run/analysis/device_occupancy.h"
 #include "traces/run/analysis/energy.h"
 #include "traces/run/analysis/interval_union.h"
 #include "traces/run/analysis/peak.h"
@@ -37,12 +38,26 @@ class WaitCollector {
  public:
   explicit WaitCollector(const Run& run);
   void add(OpId first, OpId last);
-  const Waits& waits() const { return waits_; }
+  const Waits& waits();  // once, after all ops
+
+  // Of a thread or a stream, by reason.
+  struct LaneTotals {
+    std::array<Duration, kWaitReasons> time{};
+    std::array<std::uint64_t, kWaitReasons> count{};
+  };
 
  private:
+  void add_call(OpId id);
+  void add_work(OpId id);
+  void add_standstill(OpId id, Time ready);
+  void add_reordered_streams();
+
   const Run& run_;
   Waits waits_;
   std::vector<OpId> previous_;  // by thread
+  std::vector<Time> ends_;      // by stream: of its last op so far; kNever before the first
+  std::vector<bool> reordered_;  // by stream: an op starts before the end of one that the trace has before it
+  std::vector<LaneTotals> threads_, streams_;
 };
 
 class OriginCollector {
@@ -143,6 +158,39 @@ class MakerCollector {
   std::vector<OpId> writer_, alloc_;
 };
 std::vector<Peak> find_peaks(const Run& run, MakerCollector& makers, std::size_t limit = 10);
+
+// Where storages hold data on the device's clock: device_residency, device_peaks. Empty unless has_device_clock(run).
+class LifetimeCollector {
+ public:
+  explicit LifetimeCollector(const Run& run);
+  void add(OpId first, OpId last);
+  std::vector<Residency> take();  // once, after all ops; in no order
+  // No op names it, and it was first in a tier of a device.
+  bool is_unnamed_on_device(StorageId storage) const;
+
+ private:
+  struct Held {
+    Time allocated{}, freed = kNever;               // on the host; kNever: it is not freed
+    Time first_write = kNever, last_use{};          // by ops that name it
+    Time pool_begin = kNever, pool_end{};           // of what its stream ran between its allocation and its free
+    bool named = false, by_host = false;            // by_host: the host writes it
+  };
+  struct StreamState {
+    Time last_end{};                   // of its last op so far
+    std::vector<StorageId> allocated;  // since that
+  };
+  void allocate(StorageId storage, Time time);
+  void free(StorageId storage, Time time);
+  void run_on_stream(const Op& op, const OpRecord& record);
+  void use_on_host(const Op& op, const OpRecord& record);
+  Residency lifetime_of(StorageId storage) const;
+
+  const Run& run_;
+  std::vector<std::uint8_t> first_tier_;  // by storage
+  std::vector<Held> storages_;
+  std::vector<StreamState> streams_;
+};
+std::vector<DevicePeak> device_peaks(const Run& run, LifetimeCollector& lifetimes);
 
 // Figures of RunSummary.
 class OpCounter {

@@ -66,7 +66,19 @@ std::vector<LinkSummary> links_of(const Run& run) {
 
 // All that a summary collects of every op besides its path and accounting.
 struct SummaryScan {
-  explicit SummaryScan(const Run& run) : survey(run), load(run), makers(run), waits(run), origins(run), counter(run), work(run) {}
+  explicit SummaryScan(const Run& run)
+      : survey(run),
+        load(run),
+        makers(run),
+        waits(run),
+        origins(run),
+        counter(run),
+        work(run),
+        lifetimes(run) {}
+  template <class... More>
+  void over(const Run& run, More&... more) {
+    scan(run, survey, load, makers, waits, origins, counter, work, lifetimes, more...);
+  }
   PathSurvey survey;
   LoadCollector load;
   MakerCollector makers;
@@ -74,6 +86,7 @@ struct SummaryScan {
   OriginCollector origins;
   OpCounter counter;
   WorkCollector work;
+  LifetimeCollector lifetimes;
 };
 
 void set_identity(const Run& run, RunSummary& summary) {
@@ -113,6 +126,8 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   }
   summary.energy_price = step_energy_price(run, all.load);
   summary.tiers = tiers_of(run, find_peaks(run, all.makers));
+  const std::vector<DevicePeak> device = device_peaks(run, all.lifetimes);
+  for (std::size_t t = 0; t < device.size(); ++t) summary.tiers[t].device_peak = device[t];
   summary.links = links_of(run);
   for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;
   summary.waits = all.waits.waits();
@@ -140,12 +155,12 @@ void OpCounter::add(OpId first, OpId last) {
 RunSummary summarize(const Run& run) {
   SummaryScan all(run);
   if (rank_count(run.trace) > 1) {
-    scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.work);
+    all.over(run);
     const std::vector<PathSegment> path = critical_path(run, all.survey);
     return summary_of(run, path, account(run, path), all);
   }
   BusyCollector busy(run);
-  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.work, busy);
+  all.over(run, busy);
   const std::vector<PathSegment> path = critical_path(run, all.survey);
   const TimeAccounting accounting = account(run, path, busy.take().front());
   return summary_of(run, path, accounting, all);
@@ -153,7 +168,7 @@ RunSummary summarize(const Run& run) {
 
 RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting) {
   SummaryScan all(run);
-  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.work);
+  all.over(run);
   return summary_of(run, path, accounting, all);
 }
 

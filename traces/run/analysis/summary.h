@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/run/analysis/accounting.h"
+#include "traces/run/analysis/device_occupancy.h"
 #include "traces/run/analysis/energy.h"
 #include "traces/run/analysis/peak.h"
 #include "traces/run/analysis/rank_summary.h"
@@ -63,6 +64,8 @@ struct TierSummary {
   std::optional<AllocatorSummary> unchanged;  // of the step before policies and without a pager, where there are any
   double compression = 1;                     // bytes of tensors per byte stored
   std::optional<double> peak_price{};         // dollars to buy what is stored at the peak; absent without a figure
+  // By the device's clock; all else here is by the allocator's, the host's. Absent unless has_device_clock(run).
+  std::optional<DevicePeak> device_peak{};
 };
 
 struct LinkSummary {

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "sim/duration_sum.h"
 #include "traces/run/run.h"
@@ -22,8 +24,25 @@ struct WaitTotal {
 // met last (stream_order, event, occupancy, copy_engine, page_fault). Ops whose launch was
 // last (reason launch) did not wait: the device waited for the host; count only. And peer: how long
 // collectives that had begun waited for the last of their rendezvous, besides what they waited before.
+//
+// These are sums over ops, for programs: of a thousand ops that stand in a stream behind one another each waits for all
+// before it, so that the sum may be many times the run. What a person can trust is how long a lane stood still.
+//
+// A host thread stands still as said above. A stream stands still from the end of one op (of its first: from when that
+// was ready) to the start of the next: as long as the host had not launched that, because of `launch`, then because of
+// the bound that was met last; a collective that has begun, until the last of its rendezvous has, because of `peer`. So a
+// lane waits for one thing at a time, and all its waits together are no longer than the run.
+struct LaneWait {
+  std::string lane;  // as lane_names.h has it
+  bool on_host = false;
+  WaitReason reason = WaitReason::none;
+  Duration time{};
+  std::uint64_t count = 0;  // ops before, or within, which it did so
+};
+
 struct Waits {
   std::array<WaitTotal, kWaitReasons> host{}, device{};
+  std::vector<LaneWait> lanes;  // threads, then streams, in their order; of each by reason; none of no time
 };
 Waits total_waits(const Run& run);
 

@@ -77,6 +77,13 @@ void write_unchanged(JsonText& json, const AllocatorSummary& memory) {
   json.end_object();
 }
 
+void write_device_peak(JsonText& json, const DevicePeak& peak) {
+  json.key("device_clock").begin_object().field("peak_bytes", peak.bytes).seconds("peak_time_s", peak.time);
+  json.key("peak_by_kind");
+  write_by_kind(json, peak.by_kind);
+  json.field("unnamed_bytes", peak.unnamed).end_object();
+}
+
 void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers) {
   json.key("tiers").begin_object();
   for (const TierSummary& tier : tiers) {
@@ -97,6 +104,7 @@ void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers) {
     write_fragmentation(json, tier.memory);
     write_allocator(json, tier.memory);
     if (tier.unchanged) write_unchanged(json, *tier.unchanged);
+    if (tier.device_peak) write_device_peak(json, *tier.device_peak);
     json.end_object();
   }
   json.end_object();
@@ -145,6 +153,15 @@ void write_wait_side(JsonText& json, std::string_view key, const std::array<Wait
     json.seconds("seconds", total.time).field("count", total.count).end_object();
   }
   json.end_object();
+}
+
+void write_lane_waits(JsonText& json, const std::vector<LaneWait>& lanes) {
+  json.key("lanes").begin_array();
+  for (const LaneWait& wait : lanes) {
+    json.begin_object().field("lane", wait.lane).field("where", wait.on_host ? "host" : "device");
+    json.field("reason", to_string(wait.reason)).seconds("seconds", wait.time).field("count", wait.count).end_object();
+  }
+  json.end_array();
 }
 
 void write_origin(JsonText& json, const OriginShares& origin) {
@@ -258,6 +275,7 @@ std::string to_json(const RunSummary& summary) {
   json.key("waits").begin_object();
   write_wait_side(json, "host", summary.waits.host);
   write_wait_side(json, "device", summary.waits.device);
+  write_lane_waits(json, summary.waits.lanes);
   json.end_object();
   write_top(json, summary.top);
   write_origin(json, summary.origin);

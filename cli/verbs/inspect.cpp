@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/print/format.h"
+#include "cli/print/recipe_text.h"
 #include "cli/print/table_cells.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
@@ -200,9 +201,12 @@ int inspect(const InspectOptions& o) {
   const Format format = parse_format(o.format);
   TerminalWatch watch;
   const Workload w = load_workload(o.files, o.execution_traces, "", o.measured_on, &watch);
-  print(to_text({overview(o, w), knowledge_table(w.trace), policy_table(w.trace), op_counts(w.trace),
-                 storage_counts(w.trace), note_table(w)},
-                format));
+  std::vector<Table> tables{overview(o, w)};
+  if (!w.trace.recipe.empty()) tables.push_back(recipe_table(w.trace.recipe));
+  for (Table& table : std::vector<Table>{knowledge_table(w.trace), policy_table(w.trace), op_counts(w.trace),
+                                         storage_counts(w.trace), note_table(w)})
+    tables.push_back(std::move(table));
+  print(to_text(tables, format));
   return 0;
 }
 

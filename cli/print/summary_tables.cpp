@@ -7,6 +7,8 @@
 
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/rank_tables.h"
+#include "cli/print/recipe_text.h"
+#include "cli/print/route_tables.h"
 #include "cli/print/table_cells.h"
 
 namespace memwall {
@@ -17,12 +19,14 @@ double share_of(Duration part, Duration whole) {
 }
 
 std::string machine_line(const RunSummary& s) {
-  std::string line = fmt::format("{} on {}", s.trace, s.machine);
+  std::string line = fmt::format("{} on {}", s.trace, machine_text(s.machine, s.changes.overrides));
   if (s.ranks > 1) line += fmt::format(", {} ranks", s.ranks);
   if (s.policies.empty() && s.pager.empty()) line += ", no policy";
   if (!s.policies.empty()) line += fmt::format(", {}", fmt::join(s.policies, " + "));
-  if (!s.pager.empty()) line += fmt::format(", pager {}", s.pager);
-  return line + (s.fits ? "" : "  --  DOES NOT FIT, memory taken as unlimited");
+  for (const std::string& setting : settings_text(s.changes, s.pager, s.allocator, s.allocator_settings))
+    line += ", " + setting;
+  if (!s.fits) line += "  --  DOES NOT FIT, memory taken as unlimited";
+  return line + (s.recipe.empty() ? "" : ";\n" + recipe_text(s.recipe));
 }
 
 Table overview(const RunSummary& s) {
@@ -263,17 +267,20 @@ Table note_table(const RunSummary& s) {
 Cell signed_time(Duration d) { return number_cell((d.count() > 0 ? "+" : "") + human_time(d), plain_seconds(d)); }
 Cell signed_bytes(Bytes b) { return number_cell((b > 0 ? "+" : "") + human_bytes(b), std::to_string(b)); }
 
-std::string run_text(const std::string& machine, const std::vector<std::string>& policies, bool fits) {
-  return fmt::format("{}, {}{}", machine,
+std::string run_text(const std::string& machine, const std::vector<std::string>& policies,
+                     const std::vector<std::string>& settings, bool fits) {
+  return fmt::format("{}, {}{}{}{}", machine,
                      policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")),
-                     fits ? "" : ", does not fit");
+                     settings.empty() ? "" : ", ", fmt::join(settings, ", "), fits ? "" : ", does not fit");
 }
 
 Table waterfall_table(const Comparison& c) {
   Table t{.name = "time",
           .title = fmt::format("base:  {}\nother: {}\n\nTime (all steps; the differences add up exactly)",
-                               run_text(c.base_machine, c.base_policies, c.base_fits),
-                               run_text(c.other_machine, c.other_policies, c.other_fits)),
+                               run_text(machine_text(c.base_machine, c.base_overrides), c.base_policies,
+                                        c.base_settings, c.base_fits),
+                               run_text(machine_text(c.other_machine, c.other_overrides), c.other_policies,
+                                        c.other_settings, c.other_fits)),
           .columns = {"class", "base_s", "other_s", "difference_s"},
           .headings = {"", "base", "other", "difference"},
           .rows = {}};
@@ -351,7 +358,8 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   if (Table t = fragmentation_table(s); !t.rows.empty()) tables.push_back(std::move(t));
   for (const TierSummary& tier : s.tiers)
     if (tier.name == "hbm" && !tier.peak.largest.empty()) tables.push_back(peak_table(tier));
-  for (Table& t : std::vector<Table>{link_table(s), energy_table(s), capacity_price_table(s), wait_table(s)})
+  for (Table& t : std::vector<Table>{link_table(s), run_route_table(s), energy_table(s), capacity_price_table(s),
+                                     wait_table(s)})
     if (!t.rows.empty()) tables.push_back(std::move(t));
   tables.push_back(origin_table(s));
   if (!s.notes.empty()) tables.push_back(note_table(s));

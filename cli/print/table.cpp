@@ -38,7 +38,14 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
 
 std::string title_of(const Table& t) {
   if (t.title.empty()) return "";
-  return (t.wrap ? wrapped(t.title, kTerminal, "\n") : t.title) + "\n";
+  if (!t.wrap) return t.title + "\n";
+  std::string text;
+  for (std::size_t at = 0; at <= t.title.size();) {
+    const std::size_t end = std::min(t.title.find('\n', at), t.title.size());
+    text += wrapped(t.title.substr(at, end - at), kTerminal, "\n") + "\n";
+    at = end + 1;
+  }
+  return text;
 }
 
 std::string prose(const Table& t) {

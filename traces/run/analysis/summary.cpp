@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "sim/machine/route_bound.h"
 #include "sim/trace/ranks.h"
 #include "traces/run/analysis/run_scan.h"
+#include "traces/run/route_bytes.h"
 
 namespace memwall {
 namespace {
@@ -64,15 +66,33 @@ std::vector<LinkSummary> links_of(const Run& run) {
   return links;
 }
 
+std::vector<RouteSummary> routes_of(const Run& run, const std::vector<Bytes>& bytes) {
+  const Machine& machine = run.machine.one;
+  std::vector<RouteSummary> routes;
+  for (std::size_t r = 0; r < machine.routes.size(); ++r) {
+    const Route& route = machine.routes[r];
+    if (bytes[r] == 0 || route.from == route.to) continue;
+    RouteSummary summary{route.name, machine.tiers[route.from].name, machine.tiers[route.to].name, {}, "", 0, bytes[r]};
+    for (const std::uint16_t link : route.links) summary.links.push_back(machine.links[link].name);
+    const RouteBound bound = bound_of(machine, route);
+    summary.bound_by = text_of(bound, machine);
+    summary.bandwidth = bound.bandwidth;
+    routes.push_back(std::move(summary));
+  }
+  return routes;
+}
+
 // All that a summary collects of every op besides its path and accounting.
 struct SummaryScan {
-  explicit SummaryScan(const Run& run) : survey(run), load(run), makers(run), waits(run), origins(run), counter(run) {}
+  explicit SummaryScan(const Run& run)
+      : survey(run), load(run), makers(run), waits(run), origins(run), counter(run), routes(run) {}
   PathSurvey survey;
   LoadCollector load;
   MakerCollector makers;
   WaitCollector waits;
   OriginCollector origins;
   OpCounter counter;
+  RouteBytes routes;
 };
 
 void set_identity(const Run& run, RunSummary& summary) {
@@ -83,7 +103,10 @@ void set_identity(const Run& run, RunSummary& summary) {
   summary.pager = run.pager;
   summary.allocator = run.allocator;
   summary.allocator_settings = run.allocator_settings;
-  summary.notes = run.trace->notes;
+  summary.changes = run.changes;
+  summary.recipe = run.trace->recipe;
+  summary.notes = run.warnings;
+  summary.notes.insert(summary.notes.end(), run.trace->notes.begin(), run.trace->notes.end());
   summary.ranks = run.trace->ranks * static_cast<std::uint32_t>(rank_count(run.trace));
   summary.job_ranks = run.trace->job_ranks;
   summary.inputs = run.inputs;
@@ -113,6 +136,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   summary.energy_price = step_energy_price(run, all.load);
   summary.tiers = tiers_of(run, find_peaks(run, all.makers));
   summary.links = links_of(run);
+  summary.routes = routes_of(run, all.routes.take());
   for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;
   summary.waits = all.waits.waits();
   summary.origin = all.origins.shares();
@@ -137,12 +161,12 @@ void OpCounter::add(OpId first, OpId last) {
 RunSummary summarize(const Run& run) {
   SummaryScan all(run);
   if (rank_count(run.trace) > 1) {
-    scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter);
+    scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.routes);
     const std::vector<PathSegment> path = critical_path(run, all.survey);
     return summary_of(run, path, account(run, path), all);
   }
   BusyCollector busy(run);
-  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, busy);
+  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.routes, busy);
   const std::vector<PathSegment> path = critical_path(run, all.survey);
   const TimeAccounting accounting = account(run, path, busy.take().front());
   return summary_of(run, path, accounting, all);
@@ -150,7 +174,7 @@ RunSummary summarize(const Run& run) {
 
 RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting) {
   SummaryScan all(run);
-  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter);
+  scan(run, all.survey, all.load, all.makers, all.waits, all.origins, all.counter, all.routes);
   return summary_of(run, path, accounting, all);
 }
 

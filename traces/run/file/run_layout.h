@@ -69,6 +69,7 @@ void fields(F&& f, Row<Run>) {
   f("allocator", &Run::allocator);
   f("allocator_settings", &Run::allocator_settings);
   f("pager", &Run::pager);
+  f("transfer_host", MEMWALL_MEMBER(changes.transfer_host));
   f("end_ps", MEMWALL_MEMBER(result.end));
   f("gpu_span_ps", MEMWALL_MEMBER(result.gpu_span));
   f("fits", MEMWALL_MEMBER(result.fits));
@@ -109,6 +110,13 @@ void fields(F&& f, Row<Trace>) {
   f("knows_modules", MEMWALL_MEMBER(knowledge.modules));
   f("knows_shapes", MEMWALL_MEMBER(knowledge.shapes));
   constants(f);
+}
+
+template <class F>
+void fields(F&& f, Row<RecipeItem>) {
+  f("what", &RecipeItem::what);
+  f("value", &RecipeItem::value);
+  f("setting", &RecipeItem::setting);
 }
 
 template <class F>

@@ -7,11 +7,13 @@
 
 #include "models/hw/machine_file.h"
 #include "models/hw/machine_variants.h"
+#include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "study/base_step.h"
+#include "study/override_check.h"
 #include "study/scale_text.h"
 #include "study/shared_values.h"
 #include "study/step_bounds.h"
@@ -37,6 +39,9 @@ struct BaseStep {
   SharedTrace trace;
   std::vector<fs::path> files;
   std::shared_ptr<const Machine> machine;
+  std::string machine_name{};  // as this study finds it
+  std::string captured_on{};   // as the step says
+  bool is_modelled = false;    // nothing of it was measured
 };
 
 std::vector<PolicySpec> parse_rewriters(const std::vector<std::string>& texts) {
@@ -142,7 +147,12 @@ class Study::Implementation : public MachineSource {
   std::shared_ptr<const BaseStep> base(const Scenario& s) {
     return bases_.get(base_key(s), [&] {
       auto loaded = load(s);
-      BaseStep base{loaded->trace, loaded->files, choose_machine(s, loaded->trace, *this)};
+      BaseStep base{loaded->trace,
+                    loaded->files,
+                    choose_machine(s, loaded->trace, *this),
+                    s.machine.empty() ? loaded->trace->machine : s.machine,
+                    loaded->trace->machine,
+                    measured_nowhere(loaded->trace)};
       if (!s.second_size.empty()) {
         const auto second = load_second(s, loaded->trace);
         base.trace = between_sizes(loaded->trace, second->trace, parse_rewriters(s.policies));
@@ -181,6 +191,16 @@ class Study::Implementation : public MachineSource {
       inputs.push_back(
           {file.filename().string(), *hashes_.get(file.string(), [&] { return hash_of_file(file); })});
     return inputs;
+  }
+
+  // Which overrides did nothing in this run.
+  std::vector<std::string> warnings(const Scenario& s, const Run& run) {
+    const auto base_step = base(s);
+    const std::string& name = base_step->machine_name;
+    return override_warnings(
+        run, {knows(base_step->captured_on), base_step->is_modelled},
+        {[&](const std::vector<std::string>& settings) { return machine(name, settings); },
+         [&](const std::vector<std::string>& settings) { return machine_numbers(name, settings); }});
   }
 
   // What the base step does to memory, alone.
@@ -236,6 +256,7 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
                        .pager_text = scenario.pager,
                        .allocator = scenario.allocator,
                        .allocator_settings = parse_allocator_settings(scenario.allocator_settings),
+                       .changes = {scenario.settings, scenario.scale, scenario.transfer_host},
                        .pager = step.pager.get(),
                        .observer = options.observer,
                        .inputs = {},
@@ -252,6 +273,8 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
       return simulate_and_record(std::move(trace), *step.machine, alone);
     });
   }
+  if (options.record && !scenario.settings.empty())
+    outcome.run.warnings = implementation_->warnings(scenario, outcome.run);
   const bool is_changed = !same(step.trace, step.base) || step.pager;
   if (options.compare_to_base && is_changed) outcome.run.unchanged = implementation_->base_tiers(scenario, step);
   return outcome;

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <optional>
 
-#include "sim/files/input_file.h"
 #include "models/hw/machine_file.h"
 #include "models/hw/traffic.h"
 #include "models/workload/generate/configuration/workload_file.h"
@@ -18,7 +17,9 @@
 #include "models/workload/import/ranks/rank_join.h"
 #include "models/workload/import/trace_coverage.h"
 #include "sim/error.h"
+#include "sim/files/input_file.h"
 #include "sim/trace/trace_check.h"
+#include "study/captured_recipe.h"
 #include "study/generated_step.h"
 #include "study/measured_machine.h"
 #include "traces/run/file/run_file.h"
@@ -137,6 +138,7 @@ Workload workload_of(ImportedStep step, std::string kind, const std::string& mea
   if (!(step.gpu.empty() && measured_on.empty()) &&
       !workload.trace.machine.empty())  // with the traffic that the machine makes possible
     workload.trace = with_possible_traffic(std::move(workload.trace), load_machine(workload.trace.machine));
+  if (workload.trace.recipe.empty()) workload.trace.recipe = captured_recipe(workload.trace);
   workload.report = std::move(step.report);
   workload.decisions = std::move(step.decisions);
   for (Decision& decision : coverage_of(workload.trace)) workload.decisions.push_back(std::move(decision));

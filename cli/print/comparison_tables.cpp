@@ -12,16 +12,20 @@ namespace {
 Cell signed_time(Duration d) { return number_cell((d.count() > 0 ? "+" : "") + human_time(d), plain_seconds(d)); }
 Cell signed_bytes(Bytes b) { return number_cell((b > 0 ? "+" : "") + human_bytes(b), std::to_string(b)); }
 
-std::string run_text(const std::string& machine, const std::vector<std::string>& policies, bool fits) {
-  return fmt::format("{}, {}{}", machine,
+std::string run_text(const std::string& machine, const std::vector<std::string>& policies,
+                     const std::vector<std::string>& settings, bool fits) {
+  return fmt::format("{}, {}{}{}{}", machine,
                      policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")),
-                     fits ? "" : ", does not fit");
+                     settings.empty() ? "" : ", ", fmt::join(settings, ", "), fits ? "" : ", does not fit");
 }
 
 Table comparison_answer(const Comparison& c) {
   Table t{.name = "verdict",
-          .title = fmt::format("base:  {}\nother: {}", run_text(c.base_machine, c.base_policies, c.base_fits),
-                               run_text(c.other_machine, c.other_policies, c.other_fits)),
+          .title = fmt::format("base:  {}\nother: {}",
+                               run_text(machine_text(c.base_machine, c.base_overrides), c.base_policies,
+                                        c.base_settings, c.base_fits),
+                               run_text(machine_text(c.other_machine, c.other_overrides), c.other_policies,
+                                        c.other_settings, c.other_fits)),
           .columns = {"answer"},
           .headings = {""},
           .rows = {},

@@ -8,6 +8,8 @@
 #include "cli/print/device_clock_table.h"
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/rank_tables.h"
+#include "cli/print/recipe_text.h"
+#include "cli/print/route_tables.h"
 #include "cli/print/table_cells.h"
 #include "cli/print/wait_table.h"
 #include "cli/print/work_tables.h"
@@ -20,12 +22,14 @@ double share_of(Duration part, Duration whole) {
 }
 
 std::string machine_line(const RunSummary& s) {
-  std::string line = fmt::format("{} on {}", s.trace, s.machine);
+  std::string line = fmt::format("{} on {}", s.trace, machine_text(s.machine, s.changes.overrides));
   if (s.ranks > 1) line += fmt::format(", {} ranks", s.ranks);
   if (s.policies.empty() && s.pager.empty()) line += ", no policy";
   if (!s.policies.empty()) line += fmt::format(", {}", fmt::join(s.policies, " + "));
-  if (!s.pager.empty()) line += fmt::format(", pager {}", s.pager);
-  return line + (s.fits ? "" : "  --  DOES NOT FIT, memory taken as unlimited");
+  for (const std::string& setting : settings_text(s.changes, s.pager, s.allocator, s.allocator_settings))
+    line += ", " + setting;
+  if (!s.fits) line += "  --  DOES NOT FIT, memory taken as unlimited";
+  return line + (s.recipe.empty() ? "" : ";\n" + recipe_text(s.recipe));
 }
 
 Table verdict_table(const RunSummary& s) {
@@ -275,7 +279,7 @@ Table origin_table(const RunSummary& s) {
   return t;
 }
 
-// What the user's policies did comes before what the capture or generator said of itself.
+// What the user changed in vain stands first, then what policies did, then what the capture or generator says of itself.
 std::vector<std::string> ordered_notes(const RunSummary& s) {
   std::vector<std::string> notes = s.notes;
   const auto of_a_policy = [&](const std::string& note) {
@@ -284,7 +288,7 @@ std::vector<std::string> ordered_notes(const RunSummary& s) {
       return note.starts_with(name + ":");
     });
   };
-  std::stable_partition(notes.begin(), notes.end(), of_a_policy);
+  std::stable_partition(notes.begin() + static_cast<std::ptrdiff_t>(s.warnings), notes.end(), of_a_policy);
   return notes;
 }
 
@@ -312,8 +316,8 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   for (const TierSummary& tier : s.tiers)
     if (tier.name == "hbm") tables.push_back(peak_table(tier));
   tables.push_back(kernel_table(s));
-  for (Table& t : std::vector<Table>{device_clock_table(s), link_table(s), energy_table(s), capacity_price_table(s),
-                                     wait_table(s)})
+  for (Table& t : std::vector<Table>{device_clock_table(s), link_table(s), run_route_table(s), energy_table(s),
+                                     capacity_price_table(s), wait_table(s)})
     tables.push_back(std::move(t));
   tables.push_back(origin_table(s));
   for (std::size_t i = first_detail; i < tables.size(); ++i) tables[i].detail = true;

@@ -40,8 +40,13 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
 std::string title_of(const Table& t) {
   if (t.title.empty()) return "";
   std::string text;
-  const std::vector<std::string> lines = t.wrap ? lines_of(t.title, terminal_width()) : std::vector{t.title};
-  for (const std::string& line : lines) text += styled(line, Style::heading) + "\n";
+  for (std::size_t at = 0; at <= t.title.size();) {
+    const std::size_t end = std::min(t.title.find('\n', at), t.title.size());
+    const std::string part = t.title.substr(at, end - at);
+    for (const std::string& line : t.wrap ? lines_of(part, terminal_width()) : std::vector{part})
+      text += styled(line, Style::heading) + "\n";
+    at = end + 1;
+  }
   return text;
 }
 

@@ -2,14 +2,16 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <memory>
 
-#include "cli/print/table_cells.h"
-#include "study/generated_step.h"
 #include "cli/output_file.h"
+#include "cli/print/recipe_text.h"
+#include "cli/print/table_cells.h"
 #include "cli/verbs/verbs.h"
 #include "models/workload/generate/configuration/workload_file.h"
 #include "sim/error.h"
+#include "study/generated_step.h"
 #include "traces/trace/trace_file.h"
 
 namespace memwall {
@@ -28,9 +30,22 @@ Table workload_list() {
   return t;
 }
 
-Table note_table(const Trace& trace) {
+// Why two networks may differ in what nobody asked for.
+constexpr const char* kPrecisions =
+    "The precision is this network's own: what is small is trained under autocast with fp32 parameters, as its authors "
+    "and most since do (GPT-2, BERT, ViT, ResNet, VGG); decoders from a billion parameters on in pure bf16, in which "
+    "one GPU holds them; networks that are named after a program as that program does. To compare two, give both the "
+    "same: --set precision=bf16.";
+
+bool says_precision(const GenerateOptions& o) {
+  const auto says = [](const std::string& text) { return text.find("precision=") != text.npos; };
+  return says(o.workload) || std::any_of(o.settings.begin(), o.settings.end(), says);
+}
+
+Table note_table(const Trace& trace, bool says_precision) {
   Table t{.name = "notes", .title = "Notes", .columns = {"note"}, .headings = {""}, .rows = {}, .prose = true};
   for (const std::string& line : trace.notes) t.rows.push_back({cell(line)});
+  if (!says_precision) t.rows.push_back({cell(kPrecisions)});
   return t;
 }
 
@@ -81,8 +96,8 @@ int generate(const GenerateOptions& o) {
     require_harmless(o.output, step.files);
     write_trace(step.trace, o.output);
   }
-  std::vector<Table> tables{figure_table(step)};
-  if (!step.trace.notes.empty()) tables.push_back(note_table(step.trace));
+  std::vector<Table> tables{figure_table(step), recipe_table(step.trace.recipe)};
+  if (Table notes = note_table(step.trace, says_precision(o)); !notes.rows.empty()) tables.push_back(std::move(notes));
   print_beside(o.output, to_text(tables, format));
   if (!o.output.empty())
     print_error("Wrote {}: {} ops, {} storages.\n", o.output, step.trace.ops.size(), step.trace.storages.size());

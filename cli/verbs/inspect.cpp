@@ -12,6 +12,7 @@
 
 #include "cli/print/answer.h"
 #include "cli/print/format.h"
+#include "cli/print/recipe_text.h"
 #include "cli/print/screen.h"
 #include "cli/print/table_cells.h"
 #include "cli/progress.h"
@@ -239,15 +240,15 @@ int inspect(const InspectOptions& o) {
   TerminalWatch watch;
   const Workload w = load_workload(o.files, o.execution_traces, "", o.measured_on, &watch);
   const std::string title = fmt::format("{} ({})", title_of(o.files), w.kind);
-  std::vector<Table> tables{answer_table(title, inspect_sentences(w.trace)),
-                            overview(w),
-                            knowledge_table(w.trace),
-                            policy_table(w.trace),
-                            note_table(w),
-                            op_counts(w.trace),
-                            storage_counts(w.trace)};
-  tables[4].screen_rows = 7;
-  tables[5].detail = tables[6].detail = true;
+  std::vector<Table> tables{answer_table(title, inspect_sentences(w.trace)), overview(w)};
+  if (!w.trace.recipe.empty()) tables.push_back(recipe_table(w.trace.recipe));
+  for (Table& table : std::vector<Table>{knowledge_table(w.trace), policy_table(w.trace), note_table(w)})
+    tables.push_back(std::move(table));
+  tables.back().screen_rows = 7;
+  for (Table& table : std::vector<Table>{op_counts(w.trace), storage_counts(w.trace)}) {
+    table.detail = true;
+    tables.push_back(std::move(table));
+  }
   print(screen_text(std::move(tables), format, o.full));
   return 0;
 }

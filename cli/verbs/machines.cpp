@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/print/machine_tables.h"
+#include "cli/print/route_tables.h"
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
@@ -78,7 +79,7 @@ int check_machines(const MachinesOptions& o, Format format) {
   return code;
 }
 
-Table machine_table(const MachinesOptions& o) {
+std::vector<Table> machine_tables(const MachinesOptions& o) {
   const Machine machine = load_machine(o.machine, o.settings);
   Table t{.name = "numbers",
           .title = fmt::format("{}: {}", machine.name, machine.description),
@@ -88,7 +89,16 @@ Table machine_table(const MachinesOptions& o) {
           .wrap = true};
   for (const MachineNumber& n : machine_numbers(o.machine, o.settings))
     t.rows.push_back({cell(n.path), cell(n.value), cell(n.source)});
-  return t;
+  std::vector<Table> tables{std::move(t)};
+  for (Table& more : machine_route_tables(machine)) tables.push_back(std::move(more));
+  return tables;
+}
+
+// Programs that read the numbers as one table go on to do so.
+void print_machine(const MachinesOptions& o, Format format) {
+  const std::vector<Table> tables = machine_tables(o);
+  const bool programs = format == Format::json || format == Format::csv;
+  print(programs ? to_text(tables.front(), format) : to_text(tables, format));
 }
 
 void add_compare_machines(CLI::App& app, MachinesOptions& o) {
@@ -129,7 +139,10 @@ Verb add_machines(CLI::App& parent) {
   o->show = app->add_subcommand("show", "Every number of a machine, with its unit and where it comes from");
   o->show->add_option("machine", o->machine, "A machine's name, or the path of a machine file (.textproto)")
       ->required();
-  o->show->add_option("--set", o->settings, "Override a number by its path: link.pcie_h2d.bandwidth=50GB/s")
+  o->show
+      ->add_option("--set", o->settings,
+                   "Override a number by its path: gpu.hbm.bandwidth=4TB/s; or its bus: pcie=gen3|gen4|gen5|gen6, "
+                   "nvlink=off")
       ->allow_extra_args(false);
   o->show->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   o->show->footer(
@@ -142,8 +155,10 @@ Verb add_machines(CLI::App& parent) {
             if (o->check->parsed()) return check_machines(*o, format);
             if (o->compare->parsed())
               print(to_text(comparison(*o), format));
+            else if (o->machine.empty())
+              print(to_text(machine_list(format), format));
             else
-              print(to_text(o->machine.empty() ? machine_list(format) : machine_table(*o), format));
+              print_machine(*o, format);
             return 0;
           }};
 }

@@ -6,9 +6,7 @@
 #include <memory>
 #include <ostream>
 
-#include "study/fusion_effect.h"
 #include "cli/output_file.h"
-#include "study/study.h"
 #include "cli/print/roofline_tables.h"
 #include "cli/print/screen.h"
 #include "cli/print/table.h"
@@ -17,7 +15,10 @@
 #include "models/hw/roofline.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
+#include "study/fusion_effect.h"
+#include "study/study.h"
 #include "traces/figure/svg.h"
+#include "traces/run/run.h"
 
 namespace memwall {
 namespace {
@@ -55,11 +56,12 @@ int show(const RooflineOptions& o) {
   const Roofline analysis = roofline(step.trace, *step.machine);
   const FusionEffect fusion = fusion_effect(step.trace, *step.machine, o.fusion);
   if (!o.picture.empty()) {
-    const Figure figure = draw_roofline(roofline_chart(analysis, step.trace->name, step.machine->name));
+    const Figure figure =
+        draw_roofline(roofline_chart(analysis, step.trace->name, machine_text(step.machine->name, o.settings)));
     write_output(o.picture, [&](std::ostream& out) { write_svg(figure, out); });
     if (o.picture == "-") return 0;  // stdout is the picture
   }
-  std::string title = fmt::format("{} on {}", step.trace->name, step.machine->name);
+  std::string title = fmt::format("{} on {}", step.trace->name, machine_text(step.machine->name, o.settings));
   for (const std::string& policy : o.policies) title += ", " + policy;
   print(screen_text(roofline_tables(analysis, fusion, o.most, title), format, o.full));
   return 0;

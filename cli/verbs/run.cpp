@@ -131,9 +131,11 @@ int find_largest(const RunVerbOptions& o, Format format) {
     BatchSearch search(o, study, watch);
     found = find_largest_batch(passes_per_step(loaded.trace), kMostSamples, std::ref(search));
   }
-  std::string title = fmt::format("{} on {}", loaded.trace->name, loaded.machine->name);
+  std::string title = fmt::format("{} on {}", loaded.trace->name, machine_text(loaded.machine->name, o.settings));
   for (const std::string& policy : o.policies) title += ", " + policy;
-  if (!o.pager.empty()) title += ", pager " + o.pager;
+  const RunChanges changes{o.settings, o.scales, o.transfer_host};
+  for (const std::string& setting : settings_text(changes, o.pager, Scenario{}.allocator, o.allocator_settings))
+    title += ", " + setting;
   print(to_text(largest_batch_tables(found, fmt::format("{}, allocator {}", title, o.allocator)), format));
   if (found.largest > 0) return 0;
   print_error("memwall run: {} does not fit with {} samples either, the smallest size; {} bytes of {} are missing.\n",
@@ -159,6 +161,7 @@ int run(const RunVerbOptions& o) {
   } catch (const UsageError&) {
     not_written = std::current_exception();
   }
+  for (const std::string& warning : result.warnings) print_error("memwall run: {}\n", warning);
   const int code = report(o, result, format);
   if (not_written) std::rethrow_exception(not_written);
   return code;
@@ -178,7 +181,10 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
   app.add_option("--measured-on", o.measured_on,
                  "The machine of the step's durations, a name or a file, where its capture does not say its GPU; with "
                  "--machine they are transferred from the one to the other");
-  app.add_option("--set", o.settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable")
+  app.add_option(
+         "--set", o.settings,
+         "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; or its bus: pcie=gen3|gen4|gen5|gen6 (x16: "
+         "links, uplinks and fabrics over them), nvlink=off; repeatable. One that can change nothing is told")
       ->allow_extra_args(false);
   app.add_option("--policy", o.policies,
                  "Rewrite the step beforehand: NAME:key=value,key=value; repeatable, they compose")
@@ -228,7 +234,7 @@ Verb add_run(CLI::App& parent, const std::string& command_line) {
       "  memwall run step.mwt                                             # the machine it was measured on\n"
       "  memwall run step.mwt --machine h100-sxm-80gb --policy checkpoint:mode=full\n"
       "  memwall run step.mwt --policy offload:what=optimizer,to=host -o run.h5\n"
-      "  memwall run step.mwt --set link.pcie_h2d.bandwidth=50GB/s --format json\n"
+      "  memwall run step.mwt --set pcie=gen5 --format json               # a faster bus\n"
       "  memwall run step.mwt --alloc-conf expandable_segments:True\n"
       "  memwall run step.mwt --policy batch:32                           # another batch\n"
       "  memwall run step.mwt --policy checkpoint --find-largest-batch\n"

@@ -71,8 +71,11 @@ Figure run_timeline(const RunSource& run, const RunFigureRequest& request, const
 std::string headline_of(const Run& run) {
   std::vector<std::string> policies = run.policies;
   if (!run.pager.empty()) policies.push_back("pager " + run.pager);
-  return fmt::format("{} on {}, {}", run.trace->name, run.machine.name,
-                     policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")));
+  std::string line = fmt::format("{} on {}, {}", run.trace->name, machine_text(run.machine.name, run.changes.overrides),
+                                 policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")));
+  for (const std::string& setting : settings_text(run.changes, "", run.allocator, run.allocator_settings))
+    line += ", " + setting;
+  return line;
 }
 
 std::string range_suffix(const std::optional<TimeRange>& range) {

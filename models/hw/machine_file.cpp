@@ -113,6 +113,7 @@ void add_duplex(const schema::Duplex& duplex, Machine& machine) {
 void read_routes(const schema::Machine& from, Machine& machine) {
   for (const auto& r : from.route()) {
     Route route;
+    route.name = r.name();
     route.from = static_cast<std::uint8_t>(machine.tier(r.from()));
     route.to = static_cast<std::uint8_t>(machine.tier(r.to()));
     route.pageable = r.pageable();
@@ -120,6 +121,7 @@ void read_routes(const schema::Machine& from, Machine& machine) {
     route.links = link_indices(r.crosses(), machine);
     route.latency = time_of(r.latency());
     route.bandwidth = r.has_bandwidth() ? rate_of(r.bandwidth()) : std::numeric_limits<double>::infinity();
+    if (r.has_bandwidth()) route.stated = route.bandwidth;
     route.efficiency = parse_curve(r.efficiency());
     if (r.has_requests()) route.requests = read_requests(r.requests());
     machine.routes.push_back(route);

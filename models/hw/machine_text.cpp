@@ -11,6 +11,7 @@
 #include <regex>
 #include <set>
 
+#include "models/hw/bus_setting.h"
 #include "models/hw/machine_fields.h"
 #include "models/hw/quantity.h"
 #include "sim/error.h"
@@ -311,8 +312,9 @@ void MachineText::set(const std::string& setting) {
                     "\"gpu.hbm.bandwidth=4TB/s\".",
                     setting));
   const std::string path = setting.substr(0, equals), value = setting.substr(equals + 1);
+  std::vector<std::string> known = bus_settings();
+  if (std::find(known.begin(), known.end(), path) != known.end()) return set_bus(machine_, path, value);
   const FieldDescriptor* field = nullptr;
-  std::vector<std::string> known;
   settable(Node{&machine_, nullptr, {}, ""}, known);
   schema::Quantity* quantity = find_quantity(machine_, path, field);
   if (!quantity) {

@@ -10,6 +10,7 @@
 #include "models/hw/transfer_counts.h"
 #include "models/hw/transferred_duration.h"
 #include "models/hw/transferred_host.h"
+#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -88,6 +89,50 @@ class Transfer {
   TransferCounts counts_;
 };
 
+// Prices the same ops on two machines.
+class PricePair {
+ public:
+  PricePair(const Trace& trace, const Machine& one, const Machine& other, bool measured)
+      : trace_(trace),
+        one_(one),
+        other_(other),
+        one_prices_(make_pricer(one)),
+        other_prices_(make_pricer(other)),
+        measured_(measured) {}
+
+  bool alike(const Op& op) const {
+    if (op.kind == OpKind::host_work) return op.origin != Origin::modelled || op.bytes <= 0 || same_work(op);
+    if (!runs_on_device(op.kind) || op.kind == OpKind::graph_launch) return true;
+    if (op.origin == Origin::measured && !measured_) return true;
+    const PricedMachine here{one_, *one_prices_}, there{other_, *other_prices_};
+    const Shape& shape = trace_.shapes[op.shape];
+    switch (op.kind) {
+      case OpKind::copy:
+      case OpKind::storage_io:
+        return unchanged(op,
+                         transferred_copy(op.duration, op, trace_.places[op.from], trace_.places[op.to], here, there));
+      case OpKind::collective:
+        return unchanged(op, transferred_collective(op.duration, op, ranks_of(op, trace_), here, there));
+      default:
+        if (op.origin == Origin::modelled) return one_prices_->kernel(op, shape) == other_prices_->kernel(op, shape);
+        return unchanged(op, transferred_kernel(op.duration, {one_, op, shape}, {other_, op, shape}));
+    }
+  }
+
+ private:
+  static bool unchanged(const Op& op, const TransferredDuration& there) { return there.duration == op.duration; }
+
+  bool same_work(const Op& op) const {
+    const std::string tier = trace_.places.empty() ? "host" : trace_.places[op.from];
+    return one_prices_->memory_work(tier, op.bytes, op.flops) == other_prices_->memory_work(tier, op.bytes, op.flops);
+  }
+
+  const Trace& trace_;
+  const Machine &one_, &other_;
+  const std::unique_ptr<Pricer> one_prices_, other_prices_;
+  const bool measured_;
+};
+
 }  // namespace
 
 Trace transferred(Trace trace, const Machine* from, const Machine& to, const TransferSettings& settings) {
@@ -105,6 +150,15 @@ Trace transferred(Trace trace, const Machine* from, const Machine& to, const Tra
   if (from && settings.host) transfer_host_time(trace, from->host, to.host);
   trace.machine = to.name;
   return trace;
+}
+
+bool priced_alike(const Trace& trace, const Machine& one, const Machine& other, bool measured) {
+  const PricePair prices(trace, one, other, measured);
+  try {
+    return std::all_of(trace.ops.begin(), trace.ops.end(), [&](const Op& op) { return prices.alike(op); });
+  } catch (const UsageError&) {
+    return false;  // one of them cannot do it at all
+  }
 }
 
 }  // namespace memwall

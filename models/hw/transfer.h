@@ -27,4 +27,8 @@ struct TransferSettings {
 // what was transferred how, by class. Throws UsageError where `to` lacks a tier or route that a copy takes.
 Trace transferred(Trace trace, const Machine* from, const Machine& to, const TransferSettings& settings = {});
 
+// Would every op of the trace last as long on `other` as it does on `one`, for which it was transferred and priced?
+// `measured`: measured ops count; without, they are taken as they were captured, whatever the machine.
+bool priced_alike(const Trace& trace, const Machine& one, const Machine& other, bool measured);
+
 }  // namespace memwall

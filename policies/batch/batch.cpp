@@ -213,6 +213,9 @@ class Batch : public Rewriter {
     Trace result = std::move(growing).run();
     if (trace.samples_per_step == 0) result.samples_per_step = static_cast<double>(r_.samples);
     explain(trace, growing, from, passes, result.notes);
+    for (RecipeItem& item : result.recipe)
+      if (item.what == "batch")
+        item = {.what = item.what, .value = fmt::format("{} samples per step", r_.samples), .setting = ""};
     return result;
   }
 

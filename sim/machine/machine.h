@@ -22,6 +22,7 @@ using FlopsPerSecond = double;
 struct EfficiencyCurve {
   std::vector<std::pair<double, double>> points;  // (bytes, share)
   double at(double bytes) const;
+  bool operator==(const EfficiencyCurve&) const = default;
 };
 
 enum class TierClass : std::uint8_t { device, host, storage };
@@ -39,6 +40,7 @@ struct Tier {
   Bytes usable() const { return capacity - unavailable; }
   // Bytes of tensors that fit: more than `usable` where the tier compresses.
   Bytes holds() const { return static_cast<Bytes>(static_cast<double>(usable()) * compression_ratio); }
+  bool operator==(const Tier&) const = default;
 };
 
 // A resource that transfers share: one direction of a PCIe link, an NVLink port,
@@ -48,6 +50,7 @@ struct Link {
   BytesPerSecond bandwidth = 0;  // sustained, large transfers
   std::uint32_t sharers = 1;     // GPUs behind it: folded ranks count with this multiplicity
   double picojoules_per_byte = 0;
+  bool operator==(const Link&) const = default;
 };
 
 // How a storage device is asked: a transfer is cut into requests of `block` bytes, of which at most `depth` are under
@@ -58,6 +61,7 @@ struct StorageRequests {
   double depth = 0;
   Duration latency{};     // of one request of `block` bytes alone
   double per_second = 0;  // 0 = no such limit
+  bool operator==(const StorageRequests&) const = default;
 };
 
 // What a transfer between two tiers crosses.
@@ -76,6 +80,9 @@ struct Route {
   Duration latency{};                         // per transfer
   EfficiencyCurve efficiency;                 // by transfer size
   StorageRequests requests{};
+  std::string name{};           // "h2d", as its file has it; "" = unknown
+  BytesPerSecond stated = 0;    // what its file says of one transfer alone, links aside; 0 = nothing
+  bool operator==(const Route&) const = default;
 };
 inline constexpr int kEngines = 6;
 // Of `routes`, the one between two tiers, or null. A pageable copy without a pageable route takes the other.
@@ -84,6 +91,7 @@ const Route* route_among(const std::vector<Route>& routes, int from, int to, boo
 struct PeakRate {
   DataType data_type = DataType::unknown;
   FlopsPerSecond flops = 0;  // dense
+  bool operator==(const PeakRate&) const = default;
 };
 
 struct KernelEfficiency {
@@ -94,6 +102,7 @@ struct KernelEfficiency {
   double backward_memory = 0;  // as `memory`, of the backward; 0 = as the forward
   EfficiencyCurve width{};     // factor of `memory` by the bytes of a row, where an op works on rows
   double residual = 0;         // 90 % of measurements lie within prediction x (1 +- residual); 0 = not known
+  bool operator==(const KernelEfficiency&) const = default;
 };
 
 // What limits matrix products besides the peak rate; see models/hw/gemm_cost.h.
@@ -101,6 +110,7 @@ struct MatrixUnits {
   struct MainLoop {
     DataType data_type = DataType::unknown;
     double share = 1;  // of the peak rate, reached in the loop over k
+    bool operator==(const MainLoop&) const = default;
   };
   std::vector<MainLoop> main_loops;  // empty: matrix products are priced by KernelEfficiency alone
   double convolution = 1;            // what convolutions reach of a product's main loop
@@ -108,6 +118,7 @@ struct MatrixUnits {
   Duration start_up{};               // of a wave of output tiles, before the main loop is at full rate
   EfficiencyCurve alignment{};       // share of the rate by the alignment of rows in memory
   double residual = 0;               // as KernelEfficiency::residual
+  bool operator==(const MatrixUnits&) const = default;
 };
 
 // Fused attention; see models/hw/attention_cost.h.
@@ -117,6 +128,7 @@ struct AttentionCost {
   double start_up = 0;         // keys' worth of work that each block of queries pays once
   double causal_start_up = 0;  // likewise with a causal mask: the diagonal's blocks are half wasted
   double residual = 0;         // as KernelEfficiency::residual
+  bool operator==(const AttentionCost&) const = default;
 };
 
 // A size of GPU instance that MIG (Multi-Instance GPU) can cut from the GPU.
@@ -126,6 +138,7 @@ struct MigProfile {
   std::uint32_t multiprocessors = 0;
   std::uint32_t compute_slices = 0, memory_slices = 0;  // that one takes; the largest profile takes all there are
   std::uint32_t count = 0;                              // how many there can be at once
+  bool operator==(const MigProfile&) const = default;
 };
 
 struct Gpu {
@@ -147,6 +160,7 @@ struct Gpu {
   // By working set, empty = not known. B/s that all multiprocessors together read again and again, each its own
   // (working set of one) or one that they share; s from one load to the next that depends on it.
   EfficiencyCurve private_read_bandwidth{}, shared_read_bandwidth{}, load_latency{};
+  bool operator==(const Gpu&) const = default;
 };
 
 struct HostCosts {
@@ -168,6 +182,7 @@ struct HostCosts {
   Duration eager_optimizer{};     // of a multi-tensor optimizer step
   Duration compiled_call{};       // one kernel of code that a compiler made
   double framework_residual = 0;  // as KernelEfficiency::residual, of the four
+  bool operator==(const HostCosts&) const = default;
 };
 
 enum class CollectiveAlgorithm : std::uint8_t { ring, tree, in_switch };
@@ -185,6 +200,7 @@ struct CollectiveModel {
   Duration base_latency{};
   EfficiencyCurve efficiency{};  // by message size
   double residual = 0;           // as KernelEfficiency::residual
+  bool operator==(const CollectiveModel&) const = default;
 };
 
 // The links over which GPUs of one process group talk.
@@ -198,6 +214,7 @@ struct Fabric {
   EfficiencyCurve efficiency;                // by message size
   double residual = 0;                       // as KernelEfficiency::residual
   std::vector<CollectiveModel> collectives{};  // none: a ring with the numbers above
+  bool operator==(const Fabric&) const = default;
 };
 
 // How well the prices of one kind of work hold: 90 % of measurements lie within price x (1 +- residual). Errors are
@@ -206,6 +223,7 @@ struct PriceError {
   OpKind kind = OpKind::kernel;  // kernel, collective, or host_work: what the framework does between calls
   OperatorClass operator_class = OperatorClass::other;  // of kernels
   double residual = 0;                                  // 0 = not known
+  bool operator==(const PriceError&) const = default;
 };
 
 struct Machine {
@@ -238,6 +256,7 @@ struct Machine {
   double price_error(OpKind kind, OperatorClass operator_class) const;
   // The innermost fabric that reaches `ranks`, or null.
   const Fabric* fabric(std::uint32_t ranks) const;
+  bool operator==(const Machine&) const = default;
 };
 
 }  // namespace memwall

@@ -41,6 +41,7 @@ class Extract {
     out_.tokens_per_step = rank.tokens_per_step;
     out_.untracked_bytes = rank.untracked_bytes;
     out_.reserved_at_start = rank.reserved_at_start;
+    out_.recipe = trace_.recipe;
     for (const std::string& note : trace_.notes) take_note(note);
   }
 

@@ -137,6 +137,16 @@ class Join {
                                  .ranks = trace.ranks});
     }
     join_notes();
+    join_recipes();
+  }
+
+  // What holds of every rank.
+  void join_recipes() {
+    for (const RecipeItem& item : ranks_.front().trace.recipe)
+      if (std::all_of(ranks_.begin(), ranks_.end(), [&](const RankProgram& rank) {
+            return std::find(rank.trace.recipe.begin(), rank.trace.recipe.end(), item) != rank.trace.recipe.end();
+          }))
+        out_.recipe.push_back(item);
   }
 
   void join_notes() {

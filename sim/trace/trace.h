@@ -102,6 +102,13 @@ struct Rank {
   std::uint32_t ranks = 1;  // as of Trace, of this program alone
 };
 
+// One thing that is known of how the step is trained: "precision", "pure bf16", "precision=bf16".
+struct RecipeItem {
+  std::string what, value;
+  std::string setting{};  // of `memwall generate`, what was assumed and can be said otherwise; "" = the capture shows it
+  bool operator==(const RecipeItem&) const = default;
+};
+
 struct Trace {
   std::string name;
   std::string machine;  // file name of the machine on which the durations were measured, "" if none
@@ -126,6 +133,7 @@ struct Trace {
   Bytes untracked_bytes = 0;         // on the device at the start, not visible as storages
   Bytes reserved_at_start = 0;       // what the caching allocator held at the start, 0 = unknown
   std::vector<std::string> notes;    // joins, defaults, inferences: lines of the summary
+  std::vector<RecipeItem> recipe;    // most important first; empty = nothing is known
 
   std::span<const Use> uses_of(const Op& op) const { return {uses.data() + op.first_use, op.use_count}; }
   // Index of a place by name; adds it if absent.

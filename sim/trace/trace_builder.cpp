@@ -27,6 +27,7 @@ TraceBuilder TraceBuilder::like(const Trace& base) {
   t.untracked_bytes = base.untracked_bytes;
   t.reserved_at_start = base.reserved_at_start;
   t.notes = base.notes;
+  t.recipe = base.recipe;
   builder.versions_.assign(t.storages.size(), 0);
   return builder;
 }

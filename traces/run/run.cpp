@@ -30,6 +30,23 @@ std::vector<KindChange> changes_of_tier(const Run& run, int tier) {
 
 }  // namespace
 
+std::string machine_text(const std::string& machine, const std::vector<std::string>& overrides) {
+  std::string text = machine;
+  for (const std::string& override_text : overrides) text += " + " + override_text;
+  return text;
+}
+
+std::vector<std::string> settings_text(const RunChanges& changes, const std::string& pager,
+                                       const std::string& allocator, const std::string& allocator_settings) {
+  std::vector<std::string> texts;
+  if (!pager.empty()) texts.push_back("pager " + pager);
+  if (changes.transfer_host) texts.push_back("host time transferred");
+  for (const std::string& scale : changes.scale) texts.push_back("scale " + scale);
+  if (allocator != Run{}.allocator) texts.push_back("allocator " + allocator);
+  if (!allocator_settings.empty()) texts.push_back(allocator_settings);
+  return texts;
+}
+
 std::vector<KindPoint> memory_by_kind(const Run& run, int tier) {
   std::vector<KindPoint> points(1);
   points.back().by_kind[static_cast<int>(StorageKind::unknown)] =

@@ -52,6 +52,13 @@ struct StepBounds {
   Duration low{}, high{};
 };
 
+// What the user changed besides policies, as given.
+struct RunChanges {
+  std::vector<std::string> overrides;  // of the machine's numbers: "gpu.hbm.bandwidth=4TB/s", "pcie=gen5"
+  std::vector<std::string> scale;      // of durations: "kernels=1.1"
+  bool transfer_host = false;          // host time too was taken to another machine
+};
+
 struct Run {
   SharedTrace trace;    // after all rewriters: what was simulated
   RankMachine machine;  // resolved: overrides applied, written out for the ranks (sim/machine/rank_machine.h)
@@ -59,6 +66,8 @@ struct Run {
   std::string pager;                  // as given, "" = none
   std::string allocator = "pytorch";
   std::string allocator_settings;  // as to_string(AllocatorSettings); "" = default
+  RunChanges changes;
+  std::vector<std::string> warnings;  // sentences: which of them did nothing, and why
   std::vector<InputFile> inputs;
   SimulationResult result;
   StepBounds step_bounds;
@@ -71,6 +80,13 @@ struct Run {
   std::vector<std::vector<std::uint32_t>> at_peak;  // per tier: residencies that stand at its peak, ascending
   std::optional<Provenance> provenance;             // absent with --no-provenance
 };
+
+// "h100-sxm-80gb + pcie=gen5".
+std::string machine_text(const std::string& machine, const std::vector<std::string>& overrides);
+
+// What differs from a plain run besides rewriters and overrides: "pager lru", "allocator ideal", "scale kernels=1.1".
+std::vector<std::string> settings_text(const RunChanges& changes, const std::string& pager,
+                                       const std::string& allocator, const std::string& allocator_settings);
 
 // Requested bytes by storage kind, from `time` on.
 struct KindPoint {

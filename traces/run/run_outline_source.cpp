@@ -25,6 +25,7 @@ Trace small_parts(const Trace& trace) {
   out.untracked_bytes = trace.untracked_bytes;
   out.reserved_at_start = trace.reserved_at_start;
   out.notes = trace.notes;
+  out.recipe = trace.recipe;
   return out;
 }
 
@@ -38,6 +39,8 @@ Run small_parts(const Run& run) {
   out.pager = run.pager;
   out.allocator = run.allocator;
   out.allocator_settings = run.allocator_settings;
+  out.changes = run.changes;
+  out.warnings = run.warnings;
   out.inputs = run.inputs;
   out.result.end = run.result.end;
   out.result.gpu_span = run.result.gpu_span;

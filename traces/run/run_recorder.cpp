@@ -107,6 +107,7 @@ Run simulate_and_record(SharedTrace trace, const Machine& machine, const RunSett
   run.allocator = settings.allocator;
   run.allocator_settings = to_string(settings.allocator_settings);
   run.inputs = settings.inputs;
+  run.changes = settings.changes;
   SimulationOptions options{settings.allocator, settings.pager, settings.observer, settings.allocator_settings};
   if (!settings.record) {
     run.result = simulate(run.trace, run.machine, options);

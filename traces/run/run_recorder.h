@@ -47,6 +47,7 @@ struct RunSettings {
   std::string pager_text;             // likewise
   std::string allocator = "pytorch";
   AllocatorSettings allocator_settings{};
+  RunChanges changes{};          // for the record; already in the trace and the machine
   Pager* pager = nullptr;        // not owned; null = none
   Observer* observer = nullptr;  // not owned; null = none
   std::vector<InputFile> inputs;

@@ -190,6 +190,7 @@ void decode(const file::Header& in, Trace& trace) {
   trace.reserved_at_start = in.reserved_at_start();
   require(trace.reserved_at_start >= 0, "has a negative number of reserved bytes");
   trace.notes.assign(in.note().begin(), in.note().end());
+  for (const file::RecipeItem& item : in.recipe()) trace.recipe.push_back({item.what(), item.value(), item.setting()});
 }
 
 void decode(const file::Strings& in, Trace& trace) {

@@ -106,6 +106,12 @@ void encode(const Trace& trace, file::Header* out) {
   out->set_untracked_bytes(trace.untracked_bytes);
   out->set_reserved_at_start(trace.reserved_at_start);
   for (const std::string& note : trace.notes) out->add_note(note);
+  for (const RecipeItem& item : trace.recipe) {
+    file::RecipeItem* row = out->add_recipe();
+    row->set_what(item.what);
+    row->set_value(item.value);
+    row->set_setting(item.setting);
+  }
   out->set_strings(trace.strings.size() - 1);  // the empty string goes without saying
   out->set_shapes(trace.shapes.size() - 1);
   out->set_storages(trace.storages.size());

@@ -103,11 +103,19 @@ QString setting(const Run& run) {
     if (!value.empty()) table.add({name, escaped(value)});
   };
   row(tr("machine"), run.machine.name);
+  const RunChanges& changes = run.changes;
+  for (std::size_t i = 0; i < changes.overrides.size(); ++i)
+    row(i == 0 ? tr("overrides") : QString(), changes.overrides[i]);
   row(tr("GPU"), run.machine.gpu.name);
   for (std::size_t i = 0; i < run.policies.size(); ++i) row(i == 0 ? tr("policies") : QString(), run.policies[i]);
   if (run.policies.empty()) row(tr("policies"), "none");
   row(tr("pager"), run.pager);
   row(tr("allocator"), run.allocator + (run.allocator_settings.empty() ? "" : " (" + run.allocator_settings + ")"));
+  for (std::size_t i = 0; i < changes.scale.size(); ++i)
+    row(i == 0 ? tr("durations scaled") : QString(), changes.scale[i]);
+  if (changes.transfer_host) row(tr("host time"), "transferred too");
+  for (const RecipeItem& item : run.trace->recipe)
+    row(QString::fromStdString(item.what), item.value + (item.setting.empty() ? "" : " (" + item.setting + ")"));
   for (std::size_t i = 0; i < run.inputs.size(); ++i) row(i == 0 ? tr("made from") : QString(), run.inputs[i].name);
   if (run.provenance) {
     row(tr("written"), run.provenance->date + (run.provenance->host.empty() ? "" : " on " + run.provenance->host));
@@ -272,8 +280,9 @@ QString fit_html(const OpenRun& open, Duration shift) {
 }
 
 QString notes(const Run& run) {
-  if (run.trace->notes.empty()) return {};
+  if (run.trace->notes.empty() && run.warnings.empty()) return {};
   QString html = QStringLiteral("<h3>%1</h3>").arg(tr("Notes"));
+  for (const std::string& warning : run.warnings) html += QStringLiteral("<p><b>%1</b></p>").arg(escaped(warning));
   for (const std::string& note : run.trace->notes) html += QStringLiteral("<p>%1</p>").arg(escaped(note));
   return html;
 }

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "models/workload/generate/gradient_reduction.h"
+#include "models/workload/generate/assumed_recipe.h"
 #include "models/workload/generate/configuration/model_size.h"
+#include "models/workload/generate/gradient_reduction.h"
 #include "models/workload/generate/native/native_step.h"
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/optimizer_step.h"
@@ -87,6 +88,7 @@ Trace generate_step(const Model& model, const Recipe& recipe) {
   if (recipe.execution == ExecutionMode::native) {
     Trace trace = native_step(model, recipe);
     count_samples(model, recipe, trace);
+    trace.recipe = assumed_recipe(model, recipe);
     return trace;
   }
   Tape tape(model.name);
@@ -100,6 +102,7 @@ Trace generate_step(const Model& model, const Recipe& recipe) {
   training_step(tape, *network, recipe, scaler, reduction);
   Trace trace = std::move(tape).finish();
   count_samples(model, recipe, trace);
+  trace.recipe = assumed_recipe(model, recipe);
   return trace;
 }
 

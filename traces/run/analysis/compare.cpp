@@ -179,6 +179,10 @@ Comparison compare_small_parts(const Run& base, const Run& other, const StepFigu
   out.other_machine = other.machine.name;
   out.base_policies = base.policies;
   out.other_policies = other.policies;
+  out.base_overrides = base.changes.overrides;
+  out.other_overrides = other.changes.overrides;
+  out.base_settings = settings_text(base.changes, base.pager, base.allocator, base.allocator_settings);
+  out.other_settings = settings_text(other.changes, other.pager, other.allocator, other.allocator_settings);
   out.base_fits = base.result.fits;
   out.other_fits = other.result.fits;
   out.same_lineage = same_lineage(base, other);

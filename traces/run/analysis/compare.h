@@ -56,6 +56,8 @@ struct LagPoint {
 struct Comparison {
   std::string base_machine, other_machine;
   std::vector<std::string> base_policies, other_policies;
+  std::vector<std::string> base_overrides, other_overrides;  // as RunChanges::overrides
+  std::vector<std::string> base_settings, other_settings;    // as settings_text()
   bool base_fits = true, other_fits = true;
   bool same_lineage = false;
   StepEnergyPrice base_energy_price, other_energy_price;  // of one step

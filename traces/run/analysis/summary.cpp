@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "sim/machine/route_bound.h"
 #include "sim/trace/ranks.h"
 #include "traces/run/analysis/run_scan.h"
+#include "traces/run/route_bytes.h"
 
 namespace memwall {
 namespace {
@@ -64,6 +66,22 @@ std::vector<LinkSummary> links_of(const Run& run) {
   return links;
 }
 
+std::vector<RouteSummary> routes_of(const Run& run, const std::vector<Bytes>& bytes) {
+  const Machine& machine = run.machine.one;
+  std::vector<RouteSummary> routes;
+  for (std::size_t r = 0; r < machine.routes.size(); ++r) {
+    const Route& route = machine.routes[r];
+    if (bytes[r] == 0 || route.from == route.to) continue;
+    RouteSummary summary{route.name, machine.tiers[route.from].name, machine.tiers[route.to].name, {}, "", 0, bytes[r]};
+    for (const std::uint16_t link : route.links) summary.links.push_back(machine.links[link].name);
+    const RouteBound bound = bound_of(machine, route);
+    summary.bound_by = text_of(bound, machine);
+    summary.bandwidth = bound.bandwidth;
+    routes.push_back(std::move(summary));
+  }
+  return routes;
+}
+
 // All that a summary collects of every op besides its path and accounting.
 struct SummaryScan {
   explicit SummaryScan(const Run& run)
@@ -74,10 +92,11 @@ struct SummaryScan {
         origins(run),
         counter(run),
         work(run),
-        lifetimes(run) {}
+        lifetimes(run),
+        routes(run) {}
   template <class... More>
   void over(const Run& run, More&... more) {
-    scan(run, survey, load, makers, waits, origins, counter, work, lifetimes, more...);
+    scan(run, survey, load, makers, waits, origins, counter, work, lifetimes, routes, more...);
   }
   PathSurvey survey;
   LoadCollector load;
@@ -87,6 +106,7 @@ struct SummaryScan {
   OpCounter counter;
   WorkCollector work;
   LifetimeCollector lifetimes;
+  RouteBytes routes;
 };
 
 void set_identity(const Run& run, RunSummary& summary) {
@@ -97,7 +117,11 @@ void set_identity(const Run& run, RunSummary& summary) {
   summary.pager = run.pager;
   summary.allocator = run.allocator;
   summary.allocator_settings = run.allocator_settings;
-  summary.notes = run.trace->notes;
+  summary.changes = run.changes;
+  summary.recipe = run.trace->recipe;
+  summary.notes = run.warnings;
+  summary.warnings = run.warnings.size();
+  summary.notes.insert(summary.notes.end(), run.trace->notes.begin(), run.trace->notes.end());
   summary.ranks = run.trace->ranks * static_cast<std::uint32_t>(rank_count(run.trace));
   summary.job_ranks = run.trace->job_ranks;
   summary.inputs = run.inputs;
@@ -129,6 +153,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   const std::vector<DevicePeak> device = device_peaks(run, all.lifetimes);
   for (std::size_t t = 0; t < device.size(); ++t) summary.tiers[t].device_peak = device[t];
   summary.links = links_of(run);
+  summary.routes = routes_of(run, all.routes.take());
   for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;
   summary.waits = all.waits.waits();
   summary.origin = all.origins.shares();

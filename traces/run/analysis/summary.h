@@ -76,11 +76,23 @@ struct LinkSummary {
   double bandwidth = 0;    // bytes per second
 };
 
+// A way from tier to tier that something in the run took.
+struct RouteSummary {
+  std::string name, from, to;      // "h2d", "host", "hbm"
+  std::vector<std::string> links;  // in the order of the machine's file
+  std::string bound_by;            // what makes it no faster, as RouteBound has it: "pcie_uplink_h2d"
+  double bandwidth = 0;            // bytes per second of one transfer alone, as far as that allows
+  Bytes bytes = 0;                 // that ops and a pager moved over it, of one of the folded ranks
+};
+
 struct RunSummary {
   Verdict verdict;
   std::string trace, machine, gpu, pager, allocator;
   std::string allocator_settings;  // "" = default
+  RunChanges changes;
+  std::vector<RecipeItem> recipe;
   std::vector<std::string> policies, notes;
+  std::size_t warnings = 0;  // the first of the notes: what the user changed and nothing comes of
   bool fits = true;
   // Means over the steps where there are several. The last step ends with the last work.
   Duration step_time{};
@@ -97,6 +109,7 @@ struct RunSummary {
   std::vector<StepSummary> steps;    // of several ranks: each rank's, in the order of the trace
   std::vector<TierSummary> tiers;    // as Machine::tiers
   std::vector<LinkSummary> links;    // as Machine::links
+  std::vector<RouteSummary> routes;  // of those between different tiers that carried anything, as Machine::routes
   ClassTimes path;                   // what the critical path is made of, 0 to the end
   TopWork top;
   Waits waits;

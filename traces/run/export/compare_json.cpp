@@ -9,11 +9,25 @@ namespace {
 
 constexpr int kComparisonSchema = 1;
 
-void write_side(JsonText& json, std::string_view key, const std::string& machine,
-                const std::vector<std::string>& policies, bool fits, Duration time) {
-  json.key(key).begin_object().field("machine", machine).key("policies").begin_array();
-  for (const std::string& policy : policies) json.value(policy);
-  json.end_array().field("fits", fits).seconds("time_s", time).end_object();
+void write_texts(JsonText& json, std::string_view key, const std::vector<std::string>& texts) {
+  json.key(key).begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
+}
+
+struct Side {
+  const std::string& machine;
+  const std::vector<std::string>&overrides, &policies, &settings;
+  bool fits;
+  Duration time;
+};
+
+void write_side(JsonText& json, std::string_view key, const Side& side) {
+  json.key(key).begin_object().field("machine", side.machine);
+  write_texts(json, "overrides", side.overrides);
+  write_texts(json, "policies", side.policies);
+  write_texts(json, "settings", side.settings);
+  json.field("fits", side.fits).seconds("time_s", side.time).end_object();
 }
 
 void write_classes(JsonText& json, const Comparison& comparison) {
@@ -89,10 +103,11 @@ std::string to_json(const Comparison& comparison) {
   json.begin_object().field("schema", kComparisonSchema).key("verdict").begin_array();
   for (const std::string& sentence : verdict_of(comparison)) json.value(sentence);
   json.end_array();
-  write_side(json, "base", comparison.base_machine, comparison.base_policies, comparison.base_fits,
-             comparison.base_time);
-  write_side(json, "other", comparison.other_machine, comparison.other_policies, comparison.other_fits,
-             comparison.other_time);
+  const Comparison& c = comparison;
+  write_side(json, "base",
+             {c.base_machine, c.base_overrides, c.base_policies, c.base_settings, c.base_fits, c.base_time});
+  write_side(json, "other",
+             {c.other_machine, c.other_overrides, c.other_policies, c.other_settings, c.other_fits, c.other_time});
   json.field("same_lineage", comparison.same_lineage);
   json.seconds("difference_s", comparison.other_time - comparison.base_time);
   write_energy_price(json, comparison);

@@ -120,6 +120,24 @@ void write_links(JsonText& json, const std::vector<LinkSummary>& links) {
   json.end_object();
 }
 
+void write_routes(JsonText& json, const std::vector<RouteSummary>& routes) {
+  json.key("routes").begin_object();
+  for (const RouteSummary& route : routes) {
+    json.key(route.name).begin_object().field("from", route.from).field("to", route.to);
+    write_strings(json, "links", route.links);
+    json.field("bound_by", route.bound_by).field("bandwidth_bytes_per_s", route.bandwidth);
+    json.field("bytes", route.bytes).end_object();
+  }
+  json.end_object();
+}
+
+void write_recipe(JsonText& json, const std::vector<RecipeItem>& recipe) {
+  json.key("recipe").begin_object();
+  for (const RecipeItem& item : recipe)
+    json.key(item.what).begin_object().field("value", item.value).field("setting", item.setting).end_object();
+  json.end_object();
+}
+
 void write_steps(JsonText& json, const std::vector<StepSummary>& steps) {
   json.key("steps").begin_array();
   for (const StepSummary& step : steps) {
@@ -251,6 +269,10 @@ std::string to_json(const RunSummary& summary) {
   write_strings(json, "verdict", summary.verdict.sentences);
   json.field("bound_by", summary.verdict.bound_by);
   json.field("machine", summary.machine).field("gpu", summary.gpu).field("ranks", summary.ranks);
+  write_strings(json, "overrides", summary.changes.overrides);
+  write_strings(json, "scale", summary.changes.scale);
+  json.field("transfer_host", summary.changes.transfer_host);
+  write_recipe(json, summary.recipe);
   write_strings(json, "policies", summary.policies);
   json.field("pager", summary.pager).field("allocator", summary.allocator);
   json.field("allocator_settings", summary.allocator_settings).field("fits", summary.fits);
@@ -268,6 +290,7 @@ std::string to_json(const RunSummary& summary) {
   write_steps(json, summary.steps);
   write_tiers(json, summary.tiers);
   write_links(json, summary.links);
+  write_routes(json, summary.routes);
   json.key("time");
   write_times(json, summary.times, summary.step_count);
   json.key("critical_path");

@@ -63,12 +63,14 @@ void fields(F&& f, Row<Link>) {
 
 template <class F>
 void fields(F&& f, Row<Route>) {
+  f("name", &Route::name);
   f("from", &Route::from);
   f("to", &Route::to);
   f("pageable", &Route::pageable);
   f("engine", &Route::engine);
   f("weight", &Route::weight);
   f("bandwidth", &Route::bandwidth);
+  f("stated_bandwidth", &Route::stated);
   f("latency_ps", &Route::latency);
 }
 

@@ -71,6 +71,7 @@ void fields(F&& f, Row<Run>) {
   f("pager", &Run::pager);
   f("step_low_ps", MEMWALL_MEMBER(step_bounds.low));
   f("step_high_ps", MEMWALL_MEMBER(step_bounds.high));
+  f("transfer_host", MEMWALL_MEMBER(changes.transfer_host));
   f("end_ps", MEMWALL_MEMBER(result.end));
   f("gpu_span_ps", MEMWALL_MEMBER(result.gpu_span));
   f("fits", MEMWALL_MEMBER(result.fits));
@@ -111,6 +112,13 @@ void fields(F&& f, Row<Trace>) {
   f("knows_modules", MEMWALL_MEMBER(knowledge.modules));
   f("knows_shapes", MEMWALL_MEMBER(knowledge.shapes));
   constants(f);
+}
+
+template <class F>
+void fields(F&& f, Row<RecipeItem>) {
+  f("what", &RecipeItem::what);
+  f("value", &RecipeItem::value);
+  f("setting", &RecipeItem::setting);
 }
 
 template <class F>

@@ -16,6 +16,9 @@ class SmallParts : private TableReader {
     one("run", run);
     list("policies", run.policies);
     list("inputs", run.inputs);
+    list("overrides", run.changes.overrides);
+    list("scale", run.changes.scale);
+    list("warnings", run.warnings);
     read_machine(run.machine);
     read_trace(run.trace.edit());
     list("tier_results", run.result.tiers);
@@ -50,6 +53,7 @@ class SmallParts : private TableReader {
     list("places", trace.places);
     list("steps", trace.steps);
     list("notes", trace.notes);
+    list("recipe", trace.recipe);
     list("ranks", trace.rank_table);
     list("groups", trace.groups);
     owned(

@@ -62,6 +62,7 @@ void write_trace(hid_t file, const Trace& trace) {
   write_list(file, "uses", trace.uses);
   write_list(file, "steps", trace.steps);
   write_list(file, "notes", trace.notes);
+  write_list(file, "recipe", trace.recipe);
   write_list(file, "ranks", trace.rank_table);
   write_list(file, "groups", trace.groups);
   write_owned(file, "group_members", trace.groups, [](const ProcessGroup& group) { return group.members; });
@@ -143,6 +144,9 @@ void write_tables(hid_t file, const Run& run, const Hdf5Output& output) {
   write_rows(file, "run", &run, 1);
   write_list(file, "policies", run.policies);
   write_list(file, "inputs", run.inputs);
+  write_list(file, "overrides", run.changes.overrides);
+  write_list(file, "scale", run.changes.scale);
+  write_list(file, "warnings", run.warnings);
   write_machine(file, run.machine);
   output.require_written();  // now and then: the rest of a large run would be written in vain
   write_trace(file, run.trace);

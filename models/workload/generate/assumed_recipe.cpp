@@ -1,0 +1,118 @@
+#include "models/workload/generate/assumed_recipe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/workload/generate/configuration/model_size.h"
+
+namespace memwall {
+namespace {
+
+const char* name_of(Precision precision) {
+  constexpr const char* kNames[] = {"fp32", "amp_fp16", "amp_bf16", "fp16", "bf16", "fp8"};
+  return kNames[static_cast<std::size_t>(precision)];
+}
+
+const char* words_of(Precision precision) {
+  constexpr const char* kWords[] = {
+      "fp32",      "autocast to fp16, parameters fp32",       "autocast to bf16, parameters fp32", "pure fp16",
+      "pure bf16", "fp8 in linear layers, the rest pure bf16"};
+  return kWords[static_cast<std::size_t>(precision)];
+}
+
+RecipeItem precision_of(const Recipe& r) {
+  const char* const master = r.master_parameters ? ", main parameters fp32 in the optimizer" : "";
+  return {"precision", fmt::format("{}{}", words_of(r.precision), master),
+          fmt::format("precision={}{}", name_of(r.precision), r.master_parameters ? ",master_parameters=true" : "")};
+}
+
+RecipeItem optimizer_of(const Recipe& r) {
+  constexpr const char* kNames[] = {"none", "sgd", "adam", "adamw", "adamw_8bit"};
+  constexpr const char* kWords[] = {"no optimizer", "SGD", "Adam", "AdamW", "8-bit AdamW"};
+  const auto kind = static_cast<std::size_t>(r.optimizer);
+  RecipeItem item{"optimizer", kWords[kind], fmt::format("optimizer={}", kNames[kind])};
+  const bool kernels =
+      r.optimizer == OptimizerKind::sgd || r.optimizer == OptimizerKind::adam || r.optimizer == OptimizerKind::adamw;
+  if (!kernels || r.execution == ExecutionMode::native) return item;
+  const bool fused = r.optimizer_kernels == OptimizerKernels::fused;
+  item.value = fmt::format("{} {}", fused ? "fused" : "foreach", item.value);
+  item.setting += fmt::format(",optimizer_kernels={}", fused ? "fused" : "foreach");
+  return item;
+}
+
+RecipeItem attention_of(const Recipe& r) {
+  const bool flash = r.attention == Attention::flash;
+  return {"attention", flash ? "flash attention" : "plain attention",
+          fmt::format("attention={}", flash ? "flash" : "plain")};
+}
+
+RecipeItem checkpoint_of(const Recipe& r) {
+  const bool full = r.checkpoint == ActivationCheckpoint::full;
+  return {"checkpoint", full ? "each layer checkpointed" : "no checkpointing",
+          fmt::format("checkpoint={}", full ? "full" : "none")};
+}
+
+RecipeItem execution_of(const Recipe& r) {
+  constexpr const char* kNames[] = {"eager", "compiled", "native"};
+  constexpr const char* kWords[] = {"eager", "compiled layers", "native program"};
+  const auto mode = static_cast<std::size_t>(r.execution);
+  return {"execution", kWords[mode], fmt::format("execution={}", kNames[mode])};
+}
+
+RecipeItem batch_of(const Model& m, const Recipe& r) {
+  const std::int64_t sequence = r.sequence != 0 ? r.sequence : m.longest;
+  RecipeItem item{"batch", "", fmt::format("batch={}", r.batch)};
+  if (has_words(m)) {
+    item.value = fmt::format("{} x {} tokens", r.batch, sequence);
+    item.setting += fmt::format(",sequence={}", sequence);
+  } else {
+    item.value = fmt::format("{} image{} of {} x {}", r.batch, r.batch == 1 ? "" : "s", m.image, m.image);
+    item.setting += fmt::format(",image={}", m.image);
+  }
+  if (r.accumulation > 1) {
+    item.value += fmt::format(", {} times per step", r.accumulation);
+    item.setting += fmt::format(",accumulation={}", r.accumulation);
+  }
+  return item;
+}
+
+RecipeItem network_of(const Model& m) {
+  if (!is_convolutional(m))
+    return {"network", fmt::format("{} layers of {}", m.layers, m.width),
+            fmt::format("layers={},width={}", m.layers, m.width)};
+  const bool resnet = m.architecture == Architecture::resnet;
+  const std::vector<std::int64_t>& list = resnet ? m.blocks : m.channels;
+  return {"network", fmt::format("{} {}", resnet ? "blocks" : "channels", fmt::join(list, " ")),
+          fmt::format("{}={}", resnet ? "blocks" : "channels", fmt::join(list, ","))};
+}
+
+void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
+  if (r.fused_kernels) items.push_back({"kernels", "Megatron-LM's fused kernels", "fused_kernels=true"});
+  if (r.lora_rank != 0)
+    items.push_back({"lora", fmt::format("LoRA of rank {}", r.lora_rank), fmt::format("lora_rank={}", r.lora_rank)});
+  if (r.activation_offload)
+    items.push_back({"activation_offload", "activations offloaded to the host", "activation_offload=true"});
+  if (r.loss_chunks > 1)
+    items.push_back(
+        {"loss", fmt::format("loss in {} pieces", r.loss_chunks), fmt::format("loss_chunks={}", r.loss_chunks)});
+  if (r.data_parallel > 1)
+    items.push_back({"data_parallel", fmt::format("gradients reduced over {} ranks", r.data_parallel),
+                     fmt::format("data_parallel={}", r.data_parallel)});
+}
+
+}  // namespace
+
+std::vector<RecipeItem> assumed_recipe(const Model& model, const Recipe& recipe) {
+  std::vector<RecipeItem> items{precision_of(recipe), optimizer_of(recipe)};
+  if (!is_convolutional(model)) {
+    items.push_back(attention_of(recipe));
+    items.push_back(checkpoint_of(recipe));
+  }
+  items.push_back(execution_of(recipe));
+  items.push_back(batch_of(model, recipe));
+  items.push_back(network_of(model));
+  add_extraordinary(recipe, items);
+  return items;
+}
+
+}  // namespace memwall

@@ -1,0 +1,94 @@
+// Does whatever a user changed stand in what he reads: headline, notes, stderr, JSON, run file, comparison, figures?
+// And does what a step assumes travel from the generator to the last of them?
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/program.h"
+
+namespace memwall {
+namespace {
+
+const std::string kSample = std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt";
+const std::string kIdle = "link.pcie_h2d.bandwidth=50GB/s changes nothing";
+
+class Overrides : public ::testing::Test {
+ protected:
+  std::string out(const std::string& arguments) {
+    const CommandOutcome o = run_memwall(folder_, arguments);
+    EXPECT_EQ(o.code, 0) << arguments << "\n" << o.err;
+    err_ = o.err;
+    return o.out;
+  }
+  static bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+  // Where lines end is the table's business.
+  static std::string headline(std::string text) {
+    text = text.substr(0, text.find("\n  step time"));
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+  }
+
+  ScratchFolder folder_;
+  std::string err_;
+};
+
+TEST_F(Overrides, AnIdleOneIsTheFirstNoteAndStandsOnStderr) {
+  const std::string arguments =
+      "run '" + kSample + "' --machine a100-sxm-80gb --set link.pcie_h2d.bandwidth=50GB/s --no-provenance";
+  const std::string table = out(arguments);
+  EXPECT_TRUE(has(err_, "memwall run: " + kIdle)) << err_;
+  const std::size_t notes = table.find("\nNotes\n");
+  ASSERT_NE(notes, table.npos);
+  EXPECT_EQ(table.substr(notes + 7, 4 + kIdle.size()), "  - " + kIdle);
+  const std::string json = out(arguments + " --format json");
+  EXPECT_TRUE(has(json, "\"overrides\": [\n    \"link.pcie_h2d.bandwidth=50GB/s\"\n  ]")) << json.substr(0, 500);
+  const std::size_t first = json.find("\"notes\": [\n    \"");
+  ASSERT_NE(first, json.npos);
+  EXPECT_EQ(json.substr(first + 16, kIdle.size()), kIdle);
+}
+
+TEST_F(Overrides, AnEffectiveOneIsInEveryHeadline) {
+  const std::string policy = " --policy offload:what=activations,to=host";
+  out("run '" + kSample + "' --machine a100-sxm-80gb --no-provenance -o base.h5" + policy);
+  const std::string table = out("run '" + kSample +
+                                "' --machine a100-sxm-80gb --set pcie=gen5 --scale kernels=1.1 --allocator ideal"
+                                " --transfer-host --no-provenance -o run.h5" +
+                                policy);
+  EXPECT_EQ(err_, "");
+  for (const char* part :
+       {"on a100-sxm-80gb + pcie=gen5", "scale kernels=1.1", "allocator ideal", "host time transferred"})
+    EXPECT_TRUE(has(headline(table), part)) << headline(table);
+  EXPECT_TRUE(has(table, "host_dram, pcie_uplink_h2d, pcie_h2d")) << "the route's links";
+  const std::string compared = out("compare base.h5 run.h5");
+  EXPECT_TRUE(has(compared, "other: a100-sxm-80gb + pcie=gen5, ")) << compared.substr(0, 300);
+  EXPECT_TRUE(has(compared.substr(0, 400), "scale kernels=1.1, allocator ideal"));
+  const std::string json = out("export run.h5 --to json -o -");
+  EXPECT_TRUE(has(json, "\"pcie=gen5\"") && has(json, "\"transfer_host\": true")) << json.substr(0, 400);
+  out("render run.h5 --view memory -o memory.svg");
+  EXPECT_TRUE(has(content_of(folder_ / "memory.svg"), "a100-sxm-80gb + pcie=gen5"));
+}
+
+TEST_F(Overrides, MachinesShowWhatBoundsARoute) {
+  const std::string text = out("machines show a100-sxm-80gb --set link.pcie_h2d.bandwidth=50GB/s");
+  const std::size_t routes = text.find("\nRoutes: ");
+  ASSERT_NE(routes, text.npos);
+  EXPECT_TRUE(has(text.substr(routes), "pcie_uplink_h2d")) << text.substr(routes);
+  EXPECT_TRUE(has(text.substr(routes), "26.00 GB/s"));
+  EXPECT_TRUE(has(text.substr(routes), "\nFabrics: "));
+}
+
+TEST_F(Overrides, ARecipeTravelsToTheRun) {
+  const std::string made = out("generate gpt2-124m --batch 2 --seq 128 --set layers=2 -o step.mwt");
+  EXPECT_TRUE(has(made, "autocast to bf16, parameters fp32")) << made;
+  EXPECT_TRUE(has(out("inspect step.mwt"), "precision=amp_bf16"));
+  const std::string run = headline(out("run step.mwt --machine h100-sxm-80gb --no-provenance -o run.h5"));
+  EXPECT_TRUE(has(run, "recipe, assumed: autocast to bf16, parameters fp32 (precision=amp_bf16)")) << run;
+  EXPECT_TRUE(has(run, "2 x 128 tokens (batch=2,sequence=128)")) << run;
+  EXPECT_TRUE(has(out("export run.h5 --to json -o -"), "\"setting\": \"precision=amp_bf16\""));
+  const std::string larger = headline(out("run step.mwt --machine h100-sxm-80gb --no-provenance --policy batch:4"));
+  EXPECT_TRUE(has(larger, "4 samples per step")) << larger;
+  EXPECT_FALSE(has(larger, "2 x 128 tokens")) << "no longer true";
+}
+
+}  // namespace
+}  // namespace memwall

@@ -240,7 +240,7 @@ std::string time_to_try(const Run& run, const RunSummary& s, const Shares& share
            " (fewer, larger calls: torch.compile, CUDA graphs, a larger batch; --scale host=0.5 tries a faster host).";
   if (bound == "copy")
     return "With all copies hidden a step takes " + at_best(TimeClass::copy) +
-           ": try a faster link with --set, or move less.";
+           ": try a faster link (--set pcie=gen5), or move less.";
   if (bound == "collective" || bound.starts_with("rank"))
     return "With all communication hidden a step takes " + at_best(TimeClass::collective) + ".";
   const Filled filled = fullest(s);

@@ -31,6 +31,12 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_option_desc(const CLI::Option* option) const override {
     return wrapped(Formatter::make_option_desc(option), terminal_width() - column_width_, "\n");
   }
+  std::string make_subcommand(const CLI::App* sub) const override {
+    std::stringstream line;
+    const std::string what = wrapped(sub->get_description(), terminal_width() - column_width_, "\n");
+    CLI::detail::format_help(line, sub->get_name(), what, column_width_);
+    return line.str();
+  }
 };
 
 // As it was typed, without folders in the program's name, quoted where a shell needs it.
@@ -112,12 +118,15 @@ int act(CLI::App& app, const std::vector<Verb>& verbs) {
   throw UsageError("a verb is missing; expected one of " + listed(verbs_of(app)) + ".");
 }
 
-// "Options:", "Examples:"
-std::string with_bold_headings(const std::string& help) {
+// Headings ("Options:") in bold, sentences no wider than the terminal; what is indented is lists, which are laid out
+// already, and commands, which stay whole.
+std::string laid_out(const std::string& help) {
   std::istringstream lines(help);
   std::string text;
-  for (std::string line; std::getline(lines, line);)
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(' ')) line = wrapped(line, terminal_width(), "\n");
     text += (line.ends_with(':') && !line.starts_with(' ') ? styled(line, Style::heading) : line) + "\n";
+  }
   return text;
 }
 
@@ -130,7 +139,7 @@ std::string asked_about(CLI::App& app, const std::vector<char*>& words) {
   } catch (const CLI::CallForHelp&) {
     const std::vector<std::string> extras = app.remaining(true);
     if (app.get_subcommands().empty() && !extras.empty()) refuse_word(app, extras.front());  // no verb of ours
-    return with_bold_headings(app.help());  // of the verb, where one was given
+    return laid_out(app.help());  // of the verb, where one was given
   } catch (const CLI::CallForVersion& version) {
     return std::string(version.what()) + "\n";
   }

@@ -28,8 +28,11 @@ Words names_of_policies(bool rewriters, bool pagers) {
 }
 
 Words names_of_machines() {
-  Words names;
-  for (const MachineSummary& machine : list_machines()) names.push_back(machine.name);
+  static const Words names = [] {  // many options take machines, and to list them is to read their files
+    Words all;
+    for (const MachineSummary& machine : list_machines()) all.push_back(machine.name);
+    return all;
+  }();
   return names;
 }
 

@@ -22,6 +22,8 @@ constexpr std::size_t kLongestLine = 1 << 16;
 class SampleLog : public SampleSource {
  public:
   explicit SampleLog(const std::string& path) : name_(path == "-" ? "standard input" : path), reader_(name_) {
+    if (path == "-" && ::isatty(STDIN_FILENO) == 1)
+      throw InputError("standard input: this is a terminal, and nothing is piped into it; expected a log of samples.");
     if (path == "-") return;
     file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat state {};

@@ -24,8 +24,8 @@ Verb add_completion(CLI::App& parent) {
   app->add_option("-o,--output", o->output, "Where to; default: stdout");
   app->footer(
       "An installation brings all three to where the shells look for them. Without one:\n"
-      "  source <(memwall completion bash)                                         # in ~/.bashrc\n"
-      "  source <(memwall completion zsh)                                          # in ~/.zshrc, after compinit\n"
+      "  source <(memwall completion bash)                   # in ~/.bashrc\n"
+      "  source <(memwall completion zsh)                    # in ~/.zshrc, after compinit\n"
       "  memwall completion fish > ~/.config/fish/completions/memwall.fish\n\n"
       "Names of machines are those that there are when the script is printed.");
   return {app, [o, &parent] {

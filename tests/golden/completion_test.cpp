@@ -105,6 +105,26 @@ TEST_F(Completion, OfBashKnowsEveryOption) {
   EXPECT_GE(verbs, 19);
 }
 
+// An option with a text behind it is known to cli/option_values.cpp, or takes a text that nobody can know.
+TEST_F(Completion, OfBashOffersSomethingBehindEveryOptionThatNamesThings) {
+  if (!has("bash")) GTEST_SKIP() << "bash was not found";
+  const Words of_ones_own{"--alloc-conf", "--capacity", "--lane",  "--name", "--range",
+                          "--scale",      "--set",      "--step-range", "--tier"};
+  int options = 0;
+  for (const std::string& verb : in_bash("\"\"")) {
+    if (verb == "help") continue;
+    std::istringstream help(run_memwall(folder_, verb + " --help").out);
+    for (std::string line; std::getline(help, line);) {
+      if (!line.starts_with("  -") || line.find(" TEXT") == std::string::npos) continue;
+      const std::string names = line.substr(2, line.find(' ', 2) - 2), name = names.substr(names.rfind(',') + 1);
+      if (of_ones_own.contains(name)) continue;
+      ++options;
+      EXPECT_NE(in_bash(verb + " " + name + " \"\""), Words{""}) << verb << " " << name;
+    }
+  }
+  EXPECT_GT(options, 40);
+}
+
 // Words that completion knows by itself are those that the program knows.
 TEST_F(Completion, OffersTheWordsThatAreTaken) {
   if (!has("bash")) GTEST_SKIP() << "bash was not found";

@@ -81,6 +81,13 @@ TEST_F(StandardInput, IsReadByEveryVerbThatReadsAFile) {
     return log;
   }());
   reads_as("log.csv", "forecast log.csv --format csv");
+  reads_as("log.csv", "watch --csv log.csv --samples 100 --interval 10");
+  ASSERT_EQ(shell("cp '" MEMWALL_SOURCE "/validate/data/two-core-epyc/results.csv' .").code, 0);
+  reads_as("results.csv", "calibrate results.csv --format csv");
+  ASSERT_EQ(shell("cp '" MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt' sample.mwt").code, 0);
+  reads_as("sample.mwt", "schedule sample.mwt -o x.schedule --format csv");
+  reads_as("own.textproto", "memory snapshot.pickle --machine own.textproto --format csv");
+  reads_as("own.textproto", "forecast log.csv --machine own.textproto --format csv");
 }
 
 TEST_F(StandardInput, IsNamedInSentencesAndTitles) {
@@ -103,7 +110,7 @@ TEST_F(StandardInput, IsNamedOnceInACommand) {
 
 TEST_F(StandardInput, ThatIsATerminalIsRefusedAtOnce) {
   for (const char* arguments : {"run -", "inspect -", "memory -", "compare - run.h5", "export - --to csv", "forecast -",
-                                "machines show -", "generate -", "render -"}) {
+                                "machines show -", "generate -", "render -", "watch --csv -"}) {
     const CommandOutcome o = run_on_terminal("'" + kProgram + "' " + arguments, folder_.path(), 100);
     EXPECT_EQ(o.code, 6) << arguments << "\n" << o.out;
     EXPECT_NE(o.out.find("standard input: this is a terminal, and nothing is piped into it"), std::string::npos)

@@ -26,7 +26,7 @@ struct WorkloadSummary {
 };
 
 // The workloads that memwall knows, by name, sorted. In the folder that the environment variable
-// MEMWALL_WORKLOADS names, else the source tree's. Throws InputError where it cannot be read.
+// MEMWALL_WORKLOADS names, else as data_folder() says. Throws InputError where it cannot be read.
 std::vector<std::string> known_workloads();
 std::vector<WorkloadSummary> list_workloads();
 

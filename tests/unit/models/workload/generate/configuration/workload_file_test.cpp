@@ -371,7 +371,7 @@ TEST(WorkloadName, UnknownOnesNameTheNearest) {
   EXPECT_NE(refusal<InputError>([] { load_training_job("./nowhere.textproto"); }).find("there is no such file"),
             std::string::npos);
   const ScratchFolder folder;
-  EXPECT_NE(refusal<InputError>([&] { load_training_job(folder.path().string() + "/"); }).find("not a file"),
+  EXPECT_NE(refusal<InputError>([&] { load_training_job(folder.path().string() + "/"); }).find("this is a folder"),
             std::string::npos);
 }
 

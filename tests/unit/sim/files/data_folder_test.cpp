@@ -1,0 +1,22 @@
+// Is the data found where the environment says, else in the source tree? (Beside the program: smoke/install_test.cpp.)
+#include "sim/files/data_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace memwall {
+namespace {
+
+TEST(DataFolder, TheEnvironmentComesFirstAndTheSourceTreeLast) {
+  EXPECT_EQ(data_folder("MEMWALL_TEST_FOLDER", "nothing of this name", "/source"), "/source");
+  EXPECT_EQ(data_folder(nullptr, "nothing of this name", "/source"), "/source");
+  ::setenv("MEMWALL_TEST_FOLDER", "/named", 1);
+  EXPECT_EQ(data_folder("MEMWALL_TEST_FOLDER", "nothing of this name", "/source"), "/named") << "whether it exists or not";
+  ::setenv("MEMWALL_TEST_FOLDER", "", 1);
+  EXPECT_EQ(data_folder("MEMWALL_TEST_FOLDER", "nothing of this name", "/source"), "/source") << "empty is as not set";
+  ::unsetenv("MEMWALL_TEST_FOLDER");
+}
+
+}  // namespace
+}  // namespace memwall

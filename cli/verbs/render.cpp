@@ -29,12 +29,12 @@ namespace {
 
 struct RenderOptions {
   std::vector<std::string> files;
-  std::string what, tier = "hbm", range, at = "peak", axis = "events", capacity, output;
+  std::string what, tier = "hbm", range, at = "peak", axis = "events", capacity, clock = "host", output;
   std::vector<std::string> lanes;
   std::optional<int> device;
   std::optional<double> scale;
   // Options that were given, for those that suit only one kind of file or one drawing.
-  bool tier_given = false, at_given = false, axis_given = false;
+  bool tier_given = false, at_given = false, axis_given = false, clock_given = false;
 };
 
 const std::vector<std::string> kOfSnapshots{"memory", "blocks", "segments"};
@@ -68,6 +68,12 @@ void check_output(const RenderOptions& o) {
     throw UsageError(fmt::format("--scale {}: expected pixels per point, 0.1 to 20.", *o.scale));
 }
 
+MemoryClock clock_of(const RenderOptions& o) {
+  if (o.clock == "host") return MemoryClock::host;
+  if (o.clock == "device") return MemoryClock::device;
+  throw UsageError(fmt::format("--clock \"{}\" is unknown; expected host or device.", o.clock));
+}
+
 // --- runs
 
 void check_run_options(const RenderOptions& o, const std::string& what) {
@@ -82,6 +88,8 @@ void check_run_options(const RenderOptions& o, const std::string& what) {
         fmt::format("--view {} tells of whole runs and has no --range; timeline, memory and links have one.", what));
   if (what != "timeline" && !o.lanes.empty())
     throw UsageError(fmt::format("--lane chooses lanes of --view timeline; --view {} has none.", what));
+  if (what != "memory" && o.clock_given)
+    throw UsageError(fmt::format("--clock says when --view memory counts bytes; --view {} has none.", what));
   for (const auto& [given, name] : {std::pair{o.at_given, "--at"},
                                     {o.axis_given, "--axis"},
                                     {o.device.has_value(), "--device"},
@@ -93,7 +101,8 @@ void check_run_options(const RenderOptions& o, const std::string& what) {
 Figure draw_run_timeline(const RenderOptions& o) {
   ProgressBar bar("drawing");
   const std::unique_ptr<RunSource> run = open_run(o.files.front());
-  gui::RunFigureRequest request{.view = "timeline", .tier = o.tier, .range = {}, .lanes = o.lanes};
+  gui::RunFigureRequest request{
+      .view = "timeline", .tier = o.tier, .range = {}, .lanes = o.lanes, .clock = MemoryClock::host};
   if (!o.range.empty()) request.range = gui::parse_range(o.range, *run, o.tier);
   return gui::run_timeline(*run, request, [&](double share) {
     bar.update(share);
@@ -114,8 +123,9 @@ Figure draw_runs(const RenderOptions& o) {
   }
   std::vector<const Run*> pointers;
   for (const Run& run : runs) pointers.push_back(&run);
-  gui::RunFigureRequest request{.view = what, .tier = o.tier, .range = {}, .lanes = o.lanes};
-  if (!o.range.empty()) request.range = gui::parse_range(o.range, runs.front(), o.tier);
+  gui::RunFigureRequest request{
+      .view = what, .tier = o.tier, .range = {}, .lanes = o.lanes, .clock = clock_of(o)};
+  if (!o.range.empty()) request.range = gui::parse_range(o.range, runs.front(), o.tier, request.clock);
   return gui::run_figure(pointers, labels, request);
 }
 
@@ -129,7 +139,8 @@ void check_snapshot_options(const RenderOptions& o, const std::string& what) {
     throw UsageError(fmt::format("--view {} draws one memory snapshot, {} files were given.", what, o.files.size()));
   if (o.tier_given)
     throw UsageError(fmt::format("--tier is for runs; {} is a memory snapshot, which has --device.", o.files.front()));
-  for (const auto& [given, name] : {std::pair{!o.range.empty(), "--range"}, {!o.lanes.empty(), "--lane"}})
+  for (const auto& [given, name] :
+       {std::pair{!o.range.empty(), "--range"}, {!o.lanes.empty(), "--lane"}, {o.clock_given, "--clock"}})
     if (given) throw UsageError(fmt::format("{} is for runs; {} is a memory snapshot.", name, o.files.front()));
   if (o.at_given && what != "segments")
     throw UsageError(fmt::format("--at says when --view segments looks; --view {} shows all events.", what));
@@ -199,6 +210,7 @@ Figure draw(const RenderOptions& o) {
 int render(const RenderOptions& o) {
   check_word(o.what);
   check_output(o);
+  clock_of(o);
   require_harmless(o.output, {o.files.begin(), o.files.end()});
   if (!is_painted(o)) {
     const Figure figure = draw(o);
@@ -232,6 +244,11 @@ Verb add_render(CLI::App& parent) {
   const CLI::Option* tier =
       app->add_option("--tier", o->tier, "Runs: whose memory --view memory draws; of rank 3 of several: hbm rank 3")
           ->capture_default_str();
+  const CLI::Option* clock =
+      app->add_option("--clock", o->clock,
+                      "Runs: when --view memory counts bytes: host (from the call that allocates to the one that frees), "
+                      "or device (while they hold data: from the first write to the end of the last use)")
+          ->capture_default_str();
   const CLI::Option* at =
       app->add_option("--at", o->at,
                       "Snapshots: when --view segments looks: peak, start, end or the number of an event")
@@ -244,16 +261,18 @@ Verb add_render(CLI::App& parent) {
   app->footer(
       "Examples:\n"
       "  memwall render run.h5 --view memory -o memory.svg\n"
+      "  memwall render run.h5 --view memory --clock device -o memory.svg\n"
       "  memwall render run.h5 --range step:2 -o step.pdf\n"
       "  memwall render run.h5 --view memory --range peak:2ms --scale 3 -o peak.png\n"
       "  memwall render base.h5 run.h5 --view compare -o compare.svg\n"
       "  memwall render snapshot.pickle -o memory.svg\n"
       "  memwall render snapshot.pickle --view segments --at peak -o segments.svg");
-  return {app, [o, tier, at, axis] {
+  return {app, [o, tier, at, axis, clock] {
             RenderOptions given = *o;
             given.tier_given = tier->count() > 0;
             given.at_given = at->count() > 0;
             given.axis_given = axis->count() > 0;
+            given.clock_given = clock->count() > 0;
             return render(given);
           }};
 }

@@ -36,17 +36,37 @@ TierExtent extent_of(const Run& run, std::size_t tier) {
   return extent;
 }
 
+bool on_device(const CanvasState& state) { return state.clock == MemoryClock::device; }
+
+// Of the clock that is shown; null until it is loaded.
+const std::shared_ptr<const ResidencyHistory>& history_of(const CanvasState& state, const OpenRun& run) {
+  return on_device(state) ? run.device_history : run.history;
+}
+
+// The same by the clock that is shown. What the allocator occupies stays the scale, so that both can be compared.
+TierExtent extent_of(const CanvasState& state, const OpenRun& run, std::size_t tier) {
+  TierExtent extent = extent_of(run.outline().run, tier);
+  if (!on_device(state)) return extent;
+  extent.peak = 0;
+  if (!run.device_history) return extent;
+  const KindHigh high = run.device_history->highest(static_cast<std::uint32_t>(tier));
+  extent.peak = std::accumulate(high.bytes.begin(), high.bytes.end(), Bytes{0});
+  extent.peak_time = high.time;
+  extent.occupied = std::max(extent.occupied, extent.peak);
+  return extent;
+}
+
 class OccupancyDrawing {
  public:
   OccupancyDrawing(const RowPlace& place, CanvasFrame& frame)
-      : place_(place), figure_(frame.figure), own_(extent_of(place.run().outline().run, place.row.index)) {
+      : place_(place), figure_(frame.figure), own_(extent_of(place.state, place.run(), place.row.index)) {
     // Rows of one tier in two runs stand on one scale.
     const std::string& name = place.run().outline().run.machine.tiers[place.row.index].name;
     Bytes occupied = 0, capacity = 0;
     for (const OpenRun& run : place.state.runs) {
       const int tier = run.outline().run.machine.tier(name);
       if (tier < 0) continue;
-      const TierExtent extent = extent_of(run.outline().run, static_cast<std::size_t>(tier));
+      const TierExtent extent = extent_of(place.state, run, static_cast<std::size_t>(tier));
       occupied = std::max(occupied, extent.occupied);
       capacity = std::max(capacity, extent.capacity);
     }
@@ -59,11 +79,7 @@ class OccupancyDrawing {
     const std::optional<OccupancyPixels> pixels = occupancy_pixels(place_);
     if (!pixels) return;
     pixels_ = &*pixels;
-    const OccupancyCurves curves = occupancy_curves(place_, *pixels);
-    Color reserved = place_.theme.axis, rounding = palette::color_of("rounding");
-    reserved.opacity = 70;
-    area(curves.reserved, reserved, place_.theme.axis);
-    area(curves.allocated, rounding, kNoColor);
+    if (!on_device(place_.state)) draw_allocator();
     draw_kinds();
     if (place_.height >= kLeastForTicks) draw_ticks();
     draw_capacity();
@@ -71,6 +87,15 @@ class OccupancyDrawing {
   }
 
  private:
+  // Rounding and cache are the allocator's: they change on its clock.
+  void draw_allocator() {
+    const OccupancyCurves curves = occupancy_curves(place_, *pixels_);
+    Color reserved = place_.theme.axis, rounding = palette::color_of("rounding");
+    reserved.opacity = 70;
+    area(curves.reserved, reserved, place_.theme.axis);
+    area(curves.allocated, rounding, kNoColor);
+  }
+
   double base() const { return place_.top + place_.height - 1; }
   double y(Bytes bytes) const {
     return base() - (place_.height - 2) * std::clamp(static_cast<double>(bytes) / top_, 0.0, 1.0);
@@ -106,9 +131,10 @@ class OccupancyDrawing {
 
   // From the whole stack down to its lowest kind: each covers what is not its own.
   void draw_kinds() {
-    const auto& history = place_.run().history;
+    const auto& history = history_of(place_.state, place_.run());
     if (!history) {
-      label({place_.left + place_.width / 2, place_.top + 12}, "by kind: being read", Anchor::middle,
+      label({place_.left + place_.width / 2, place_.top + 12},
+            on_device(place_.state) ? "by the device's clock: being worked out" : "by kind: being read", Anchor::middle,
             place_.theme.faint_text);
       return;
     }
@@ -216,25 +242,46 @@ void draw_occupancy_row(const RowPlace& place, CanvasFrame& frame) {
   if (place.row.index < place.run().outline().run.machine.tiers.size()) OccupancyDrawing(place, frame).draw();
 }
 
+namespace {
+
+// What holds data there, by kind; returns the sum.
+Bytes add_kinds(const ResidencyHistory& history, std::uint32_t tier, TimeRange range, std::string& text) {
+  const KindHigh high = history.highs(tier, range, 1).front();
+  for (auto kind = kStackOrder.rbegin(); kind != kStackOrder.rend(); ++kind)
+    if (const Bytes bytes = high.bytes[static_cast<std::size_t>(*kind)]; bytes > 0)
+      text += fmt::format("\n{}: {}", to_string(*kind), format_bytes(bytes));
+  return std::accumulate(high.bytes.begin(), high.bytes.end(), Bytes{0});
+}
+
+void hit_device_clock(const RowPlace& place, const OccupancyPixels& pixels, double x, Hit& hit) {
+  std::string kinds;
+  const std::string& name = place.run().outline().run.machine.tiers[place.row.index].name;
+  if (!place.run().device_history) {
+    hit.text = fmt::format("{} at {}, by the device's clock: being worked out", name, format_time(hit.time));
+    return;
+  }
+  const Bytes held = add_kinds(*place.run().device_history, place.row.index, pixels.range_of(pixels.at(x)), kinds);
+  hit.text = fmt::format("{} at {}, by the device's clock: {} hold data{}", name, format_time(hit.time),
+                         format_bytes(held), kinds);
+}
+
+}  // namespace
+
 void hit_occupancy_row(const RowPlace& place, double x, double y, Hit& hit) {
   static_cast<void>(y);
   const Run& run = place.run().outline().run;
   if (place.row.index >= run.machine.tiers.size()) return;
   const std::optional<OccupancyPixels> pixels = occupancy_pixels(place);
   if (!pixels || x < pixels->left || x >= pixels->left + pixels->width) return;
+  if (on_device(place.state)) return hit_device_clock(place, *pixels, x, hit);
   const OccupancyCurves curves = occupancy_curves(place, *pixels);
   const std::size_t i = pixels->at(x);
   const Bytes allocated = curves.allocated[i], reserved = curves.reserved[i];
   const TierExtent extent = extent_of(run, place.row.index);
-  hit.text = fmt::format("{} at {}: {} allocated of {}", run.machine.tiers[place.row.index].name, format_time(hit.time),
+  hit.text = fmt::format("{} at {}, by the host's clock: {} allocated of {}", run.machine.tiers[place.row.index].name, format_time(hit.time),
                          format_bytes(allocated), format_bytes(extent.capacity));
-  Bytes requested = 0;
   if (place.run().history) {
-    const KindHigh high = place.run().history->highs(place.row.index, pixels->range_of(i), 1).front();
-    requested = std::accumulate(high.bytes.begin(), high.bytes.end(), Bytes{0});
-    for (auto kind = kStackOrder.rbegin(); kind != kStackOrder.rend(); ++kind)
-      if (const Bytes bytes = high.bytes[static_cast<std::size_t>(*kind)]; bytes > 0)
-        hit.text += fmt::format("\n{}: {}", to_string(*kind), format_bytes(bytes));
+    const Bytes requested = add_kinds(*place.run().history, place.row.index, pixels->range_of(i), hit.text);
     if (allocated > requested) hit.text += "\nadded by rounding: " + format_bytes(allocated - requested);
   } else {
     hit.text += "\nby kind: being read";

@@ -8,6 +8,14 @@ namespace {
 
 constexpr double kIndent = 12;
 
+// A second line below the title, where there is room: what a link carries, whose clock memory is counted on.
+std::string note_below(const RowPlace& place) {
+  if (place.height < 28) return "";
+  if (place.row.kind == RowKind::link) return link_note(place);
+  if (place.row.kind != RowKind::occupancy) return "";
+  return place.state.clock == MemoryClock::device ? "holds data, by the device's clock" : "by the allocator's (host) clock";
+}
+
 }  // namespace
 
 void draw_title_column(const Theme& theme, double height, Figure& figure) {
@@ -30,7 +38,7 @@ void draw_row_title(const RowPlace& place, Figure& figure) {
   // The waits of a stream belong to it.
   const bool thin = place.height < 14 || place.row.kind == RowKind::stall;
   const double size = thin ? std::min(kSmallText, place.height) : place.theme.font_size;
-  const std::string note = place.row.kind == RowKind::link && place.height >= 28 ? link_note(place) : "";
+  const std::string note = note_below(place);
   const double middle = note.empty() && place.height <= 40 ? place.top + place.height / 2 : place.top + 11;
   const double indent = thin ? 2 * kIndent : kIndent;
   figure.add(Text{{indent, middle + size * 0.36},

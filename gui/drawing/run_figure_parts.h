@@ -14,7 +14,7 @@ Figure timeline_figure(const Run& run, const std::optional<TimeRange>& range, co
 // The same, block by block.
 Figure timeline_figure(const RunSource& run, const std::optional<TimeRange>& range,
                        const std::vector<std::string>& lanes, const LoadProgress& progress);
-Figure memory_figure(const Run& run, const std::string& tier, const std::optional<TimeRange>& range);
+Figure memory_figure(const Run& run, const RunFigureRequest& request);
 Figure links_figure(const Run& run, const std::optional<TimeRange>& range);
 Figure comparison_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels);
 
@@ -22,6 +22,8 @@ Figure comparison_figure(const std::vector<const Run*>& runs, const std::vector<
 std::string range_suffix(const std::optional<TimeRange>& range);
 // The range, or the whole run.
 TimeRange window_of(const Run& run, const std::optional<TimeRange>& range);
+// Throws UsageError unless has_device_clock(run).
+void require_device_clock(const Run& run);
 // Where each step begins, with its rank where there are several.
 std::vector<InstantMark> step_marks(const Run& run);
 std::vector<InstantMark> step_marks(const Trace& trace, const std::vector<StepWindow>& steps);

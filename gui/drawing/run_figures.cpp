@@ -35,6 +35,8 @@ void check_request(const RunFigureRequest& request, Time end) {
   }
   if (!request.lanes.empty() && request.view != "timeline")
     throw UsageError(fmt::format("lanes are chosen of a timeline; the view {} has none.", request.view));
+  if (request.clock != MemoryClock::host && request.view != "memory")
+    throw UsageError(fmt::format("the clock is chosen of memory; the view {} has none.", request.view));
   if (!request.range) return;
   if (!draws_ranges(request.view))
     throw UsageError(fmt::format(
@@ -57,7 +59,7 @@ Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::st
   check_request(request, runs.front()->result.end);
   if (request.view == "compare") return comparison_figure(runs, labels);
   const Run& run = *runs.front();
-  if (request.view == "memory") return memory_figure(run, request.tier, request.range);
+  if (request.view == "memory") return memory_figure(run, request);
   if (request.view == "links") return links_figure(run, request.range);
   if (request.view == "tiers") return draw_tiers(tiers_chart(run));
   return timeline_figure(run, request.range, request.lanes);
@@ -88,6 +90,15 @@ std::string range_suffix(const std::optional<TimeRange>& range) {
 TimeRange window_of(const Run& run, const std::optional<TimeRange>& range) {
   return range ? TimeRange{std::max(range->begin, Time{}), std::min(range->end, run.result.end)}
                : TimeRange{Time{}, run.result.end};
+}
+
+void require_device_clock(const Run& run) {
+  if (has_device_clock(run)) return;
+  throw UsageError(
+      fmt::format("the run of {} does not tell which bytes hold data on the device's clock: {}; expected the host's.",
+                  run.trace->name,
+                  run.trace->knowledge.dataflow ? "it has no record of which storage was where"
+                                                : "its trace does not know what ops read and write"));
 }
 
 std::vector<InstantMark> step_marks(const Run& run) { return step_marks(run.trace, step_windows(run)); }

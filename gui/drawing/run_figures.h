@@ -8,6 +8,7 @@
 
 #include "gui/model/time_range.h"
 #include "traces/figure/figure.h"
+#include "traces/run/analysis/device_occupancy.h"
 #include "traces/run/run_source.h"
 
 namespace memwall::gui {
@@ -22,6 +23,7 @@ struct RunFigureRequest {
   std::string tier = "hbm";        // of "memory"
   std::optional<TimeRange> range;  // default: everything. Only where draws_ranges(view)
   std::vector<std::string> lanes;  // of "timeline": titles, in the order of the picture; default: all
+  MemoryClock clock = MemoryClock::host;  // of "memory"; on the device's of runs with has_device_clock alone
 };
 
 // "gpt on h100, checkpoint:mode=full": trace, machine, policies and pager.
@@ -29,7 +31,8 @@ std::string headline_of(const Run& run);
 
 // Titles say the range, axes keep the times of the run.
 // REQUIRES: at least one run and as many labels; one, unless the view is "compare". Throws UsageError for an unknown
-// view, tier or lane, for a range or lanes that the view has not, and for a range that is empty or outside the run.
+// view, tier or lane, for a range, lanes or a clock that the view has not, for a range that is empty or outside the run,
+// and for the device's clock of a run that does not tell it.
 Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
                   const RunFigureRequest& request);
 
@@ -43,10 +46,11 @@ Figure run_timeline(const RunSource& run, const RunFigureRequest& request, const
 //                 its name: step:ProfilerStep#7
 //   12ms:15ms     between two instants; 12ms: and :15ms reach to the end and from the beginning. s, ms, us, ns, ps
 //   op:120-180    from the first begin to the last end of these ops, counted from 0; op:120
-//   peak:2ms      2 ms around the highest memory of `tier`
+//   peak:2ms      2 ms around the highest memory of `tier`, by `clock`
 // The result lies within the run and is not empty. Throws UsageError that says what is expected, and how many steps or
 // ops there are.
-TimeRange parse_range(const std::string& text, const Run& run, const std::string& tier = "hbm");
+TimeRange parse_range(const std::string& text, const Run& run, const std::string& tier = "hbm",
+                      MemoryClock clock = MemoryClock::host);
 TimeRange parse_range(const std::string& text, const RunSource& run, const std::string& tier = "hbm");
 
 }  // namespace memwall::gui

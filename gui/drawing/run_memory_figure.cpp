@@ -52,12 +52,17 @@ void name_peak_of_range(MemoryChart& chart, const std::vector<KindPoint>& points
 
 }  // namespace
 
-Figure memory_figure(const Run& run, const std::string& tier, const std::optional<TimeRange>& range) {
-  const std::size_t t = tier_of_figure(run, tier);
+Figure memory_figure(const Run& run, const RunFigureRequest& request) {
+  const std::optional<TimeRange>& range = request.range;
+  const bool on_device = request.clock == MemoryClock::device;
+  if (on_device) require_device_clock(run);
+  const std::size_t t = tier_of_figure(run, request.tier);
   const std::string& name = run.machine.tiers[t].name;
   const TimeRange window = window_of(run, range);
   MemoryChart chart{
-      .title = "Memory of " + name + owner_of_tier(run, name) + range_suffix(range),
+      .title = "Memory of " + name + owner_of_tier(run, name) +
+               (on_device ? " that holds data, by the device's clock" : " by the allocator's (host) clock") +
+               range_suffix(range),
       .subtitle = headline_of(run) +
                   (run.trace->knowledge.allocations ? "" : "; the trace does not know what is allocated when"),
       .begin = window.begin,
@@ -66,10 +71,13 @@ Figure memory_figure(const Run& run, const std::string& tier, const std::optiona
       .layers = {},
       .outlines = {},
       .capacity = run.machine.tiers[t].holds()};
-  const std::vector<KindPoint> points = cut(memory_by_kind(run, static_cast<int>(t)), window);
+  const int index = static_cast<int>(t);
+  const std::vector<KindPoint> points =
+      cut(on_device ? device_memory_by_kind(run, index) : memory_by_kind(run, index), window);
   add_layers(chart, points);
   if (range) name_peak_of_range(chart, points);
-  if (t < run.memory.size() && !run.memory[t].empty()) {
+  // What is reserved changes on the host's clock.
+  if (!on_device && t < run.memory.size() && !run.memory[t].empty()) {
     MemoryOutline reserved{"reserved by the allocator", {}, {}};
     for (const MemoryPoint& p : cut(run.memory[t], window)) {
       reserved.times.push_back(p.time);

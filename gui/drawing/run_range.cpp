@@ -63,11 +63,12 @@ std::optional<Numbers> parse_numbers(std::string_view text) {
 
 // What a range may ask of a run, however that is read.
 struct RangedRun {
-  const Run& run;  // its small parts
+  const Run& run;  // its small parts; whole where a peak is looked for by the device's clock
   std::vector<StepWindow> steps;
   std::uint64_t ops = 0;
   // visit(begin, end) of the call and of the work of ops [first, last].
   std::function<void(std::uint64_t first, std::uint64_t last, const std::function<void(Time, Time)>& visit)> times;
+  MemoryClock clock = MemoryClock::host;
 };
 
 void visit_times(const OpRecord& record, const std::function<void(Time, Time)>& visit) {
@@ -143,11 +144,18 @@ TimeRange op_range(const std::string& text, const std::string& which, const Rang
   return range;
 }
 
-TimeRange peak_range(const std::string& text, const std::string& length, const Run& run, const std::string& tier) {
+Time peak_time(const Run& run, std::size_t tier, MemoryClock clock) {
+  if (clock == MemoryClock::host) return tier < run.result.tiers.size() ? run.result.tiers[tier].peak_time : Time{};
+  require_device_clock(run);
+  return device_peaks(run)[tier].time;
+}
+
+TimeRange peak_range(const std::string& text, const std::string& length, const RangedRun& ranged,
+                     const std::string& tier) {
+  const Run& run = ranged.run;
   const auto around = parse_time(length);
   if (!around || around->count() == 0) refuse(text, "expected how much time around the peak, with its unit: peak:2ms");
-  const std::size_t number = tier_of_figure(run, tier);
-  const Time peak = number < run.result.tiers.size() ? run.result.tiers[number].peak_time : Time{};
+  const Time peak = peak_time(run, tier_of_figure(run, tier), ranged.clock);
   // At an edge of the run the range is moved, not cut.
   Time begin = std::max(Time{}, peak - *around / 2);
   const Time end = std::min(run.result.end, begin + *around);
@@ -176,7 +184,7 @@ TimeRange parsed(const std::string& text, const RangedRun& run, const std::strin
   else if (what == "op")
     range = op_range(text, rest, run);
   else if (what == "peak")
-    range = peak_range(text, rest, run.run, tier);
+    range = peak_range(text, rest, run, tier);
   else
     range = instants_range(text, colon, run.run);
   if (range.begin >= range.end) refuse(text, "it holds no time");
@@ -185,11 +193,11 @@ TimeRange parsed(const std::string& text, const RangedRun& run, const std::strin
 
 }  // namespace
 
-TimeRange parse_range(const std::string& text, const Run& run, const std::string& tier) {
+TimeRange parse_range(const std::string& text, const Run& run, const std::string& tier, MemoryClock clock) {
   const auto times = [&](std::uint64_t first, std::uint64_t last, const auto& visit) {
     for (std::uint64_t id = first; id <= last; ++id) visit_times(run.result.records[id], visit);
   };
-  return parsed(text, {run, step_windows(run), run.trace->ops.size(), times}, tier);
+  return parsed(text, {run, step_windows(run), run.trace->ops.size(), times, clock}, tier);
 }
 
 TimeRange parse_range(const std::string& text, const RunSource& run, const std::string& tier) {
@@ -197,7 +205,7 @@ TimeRange parse_range(const std::string& text, const RunSource& run, const std::
   const auto times = [&](std::uint64_t first, std::uint64_t last, const auto& visit) {
     visit_times(run, first, last, visit);
   };
-  return parsed(text, {outline.run, outline.steps, outline.ops, times}, tier);
+  return parsed(text, {outline.run, outline.steps, outline.ops, times, MemoryClock::host}, tier);
 }
 
 }  // namespace memwall::gui

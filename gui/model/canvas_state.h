@@ -9,6 +9,7 @@
 #include "gui/model/run_comparison.h"
 #include "gui/model/selection.h"
 #include "gui/model/viewport.h"
+#include "traces/run/analysis/device_occupancy.h"
 
 namespace memwall::gui {
 
@@ -22,6 +23,7 @@ struct CanvasState {
   std::vector<Bookmark> bookmarks;
   std::vector<OpRef> found;  // of a search, ascending: marked in their lanes
   bool show_path = false;    // highlight the critical path, dim the rest
+  MemoryClock clock = MemoryClock::host;  // of the memory of tiers
   // The second run's times are drawn this much later, so that an op stands below its counterpart.
   Duration shift{};
 

@@ -20,6 +20,8 @@ struct OpenRun {
   std::shared_ptr<SpanCache> spans;
   std::shared_ptr<const ResidencyHistory> history;  // who lives where and when; null until it is loaded
   std::shared_ptr<const RunAnalysis> analysis;      // critical path and accounting; null until it is loaded
+  // The history on the device's clock; null until it is asked for and loaded.
+  std::shared_ptr<const ResidencyHistory> device_history = nullptr;
 
   const RunOutline& outline() const { return source->outline(); }
   TimeRange whole() const { return {Time{}, outline().run.result.end}; }

@@ -7,6 +7,7 @@
 #include "gui/model/tier_changes.h"
 #include "sim/error.h"
 #include "sim/machine/rank_machine.h"
+#include "traces/run/analysis/device_occupancy.h"
 
 namespace memwall::gui {
 namespace {
@@ -34,8 +35,8 @@ void check(const std::vector<Residency>& residencies, std::size_t storages, std:
   }
 }
 
-// All changes of a tier by time, of each instant begins before ends.
-std::vector<TierChange> changes_of(const ResidencyColumns& columns, std::uint8_t tier) {
+// All changes of a tier by time, of each instant begins before ends; on the device's clock ends before begins.
+std::vector<TierChange> changes_of(const ResidencyColumns& columns, std::uint8_t tier, MemoryClock clock) {
   std::vector<std::uint32_t> begins;
   std::vector<std::pair<Time, std::uint32_t>> ends;
   for (std::uint32_t row = 0; row < columns.residencies.size(); ++row) {
@@ -49,7 +50,9 @@ std::vector<TierChange> changes_of(const ResidencyColumns& columns, std::uint8_t
   changes.reserve(begins.size() + ends.size());
   auto end = ends.begin();
   for (const std::uint32_t row : begins) {
-    for (; end != ends.end() && end->first < columns.residencies[row].begin; ++end)
+    const Time begin = columns.residencies[row].begin;
+    const auto comes_first = [&](Time time) { return clock == MemoryClock::device ? time <= begin : time < begin; };
+    for (; end != ends.end() && comes_first(end->first); ++end)
       changes.push_back(TierChange::end_of(end->second));
     changes.push_back(TierChange::begin_of(row));
   }
@@ -82,13 +85,36 @@ std::shared_ptr<const ResidencyHistory> ResidencyHistory::load(const RunSource& 
   for (std::size_t tier = 0; tier < tiers; ++tier) {
     const double width = 0.5 / static_cast<double>(tiers), low = 0.5 + width * static_cast<double>(tier);
     if (progress && !progress(low)) throw LoadCancelled{};
-    std::vector<TierChange> changes = changes_of(columns, static_cast<std::uint8_t>(tier));
+    std::vector<TierChange> changes = changes_of(columns, static_cast<std::uint8_t>(tier), MemoryClock::host);
     order_instants(columns, source, static_cast<std::uint32_t>(tier), changes, part_of(progress, low, low + width));
     history->tiers_.push_back(
         std::make_shared<const TierChanges>(columns, std::move(changes), history->untracked_[tier]));
   }
   history->end_ = run.result.end;
   if (progress && !progress(1)) throw LoadCancelled{};
+  return history;
+}
+
+std::shared_ptr<const ResidencyHistory> ResidencyHistory::load_on_device(const RunSource& source,
+                                                                         std::vector<Residency> on_device,
+                                                                         const LoadProgress& progress) {
+  const Run& run = source.outline().run;
+  const std::size_t tiers = run.machine.tiers.size();
+  const std::shared_ptr<ResidencyHistory> history(new ResidencyHistory);
+  history->storages_ = source.storages(part_of(progress, 0, 0.5));
+  history->residencies_ = std::move(on_device);
+  check(history->residencies_, history->storages_.bytes.size(), tiers);
+  history->untracked_ = untracked_by_tier(run.machine, run.trace);
+  history->untracked_.resize(tiers, 0);
+  history->by_storage_ = rows_by_storage(history->residencies_, history->storages_.bytes.size());
+  const ResidencyColumns columns{history->storages_, history->residencies_, run.result.end};
+  for (std::size_t tier = 0; tier < tiers; ++tier) {
+    reach(progress, 0.5 + 0.5 * static_cast<double>(tier) / static_cast<double>(tiers));
+    history->tiers_.push_back(std::make_shared<const TierChanges>(
+        columns, changes_of(columns, static_cast<std::uint8_t>(tier), MemoryClock::device), history->untracked_[tier]));
+  }
+  history->end_ = run.result.end;
+  reach(progress, 1);
   return history;
 }
 

@@ -1,5 +1,8 @@
 // Which storage lives in which tier, when: residencies, and memory by kind at every instant.
 //
+// On the clock of the allocator, which is the host's; or, of residencies on the device's (device_residency in
+// traces/run/analysis/device_occupancy.h), on that: what ends in an instant is then gone before anything begins.
+//
 // Answers for an instant and for a range in the logarithm of the number of residencies plus what they
 // return: totals stand at every kCheckpoint-th change. Immutable once built.
 //
@@ -32,6 +35,10 @@ class ResidencyHistory {
  public:
   // Throws InputError, LoadCancelled.
   static std::shared_ptr<const ResidencyHistory> load(const RunSource& source, const LoadProgress& progress);
+  // Of the same run, `on_device` being its residencies on the device's clock. Throws likewise.
+  static std::shared_ptr<const ResidencyHistory> load_on_device(const RunSource& source,
+                                                                std::vector<Residency> on_device,
+                                                                const LoadProgress& progress);
 
   const StorageColumns& storages() const { return storages_; }
   const std::vector<Residency>& residencies() const { return residencies_; }  // ascending in begin

@@ -51,6 +51,7 @@ class Workspace : public QObject {
   void go_to_time(Time time);  // cursor, and into view
   void set_found(std::vector<OpRef> found);
   void show_path(bool on);                 // loads the analysis where it is missing
+  void show_clock(MemoryClock clock);      // of memory; loads histories on the device's where they are missing
   void align_to(std::optional<OpRef> op);  // shifts the second run; nothing: back to 0
   // From the selected op to another.
   void step_in_lane(Direction direction);
@@ -91,6 +92,7 @@ class Workspace : public QObject {
 
  private:
   void load_history(std::size_t run);
+  void load_device_history(std::size_t run);
   void load_analysis(std::size_t run);
   void load_comparison();
   void show_residency_rows();

@@ -266,6 +266,18 @@ TEST_F(Walk, TheCriticalPathIsToggled) {
   EXPECT_FALSE(scene.state().show_path);
 }
 
+TEST_F(Walk, TShowsMemoryOnTheDevicesClockAndAgainOnTheHosts) {
+  key(Qt::Key_T);
+  EXPECT_EQ(scene.state().clock, MemoryClock::device);
+  scene.settle();
+  ASSERT_NE(scene.state().runs[0].device_history, nullptr);
+  EXPECT_FALSE(scene.state().runs[0].device_history->residencies().empty());
+  key(Qt::Key_T);
+  EXPECT_EQ(scene.state().clock, MemoryClock::host);
+  scene.open();
+  EXPECT_EQ(scene.state().runs[0].device_history, nullptr) << "what another file needs is asked for anew";
+}
+
 TEST_F(Walk, SlashSearchesAndLettersAreTextThere) {
   const TimeRange before = scene.visible();
   key('/');

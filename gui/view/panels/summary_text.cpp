@@ -169,7 +169,7 @@ QString classes(const RunSummary& s) {
 
 QString tiers(const OpenRun& open, Duration shift) {
   const Run& run = open.outline().run;
-  HtmlTable table(tr("Memory"), tr("Peak: blocks in use, rounding included; reserved: with the allocator's cache."),
+  HtmlTable table(tr("Memory"), tr("By the allocator's (host) clock. Peak: blocks in use, rounding included; reserved: with the allocator's cache."),
                   {{tr("tier"), false},
                    {tr("usable"), true},
                    {tr("peak"), true},
@@ -218,16 +218,12 @@ QString links(const Run& run) {
 }
 
 QString waits(const RunSummary& s) {
-  HtmlTable table(tr("Waits by reason"), tr("Of all ops; many overlap, so they do not add up to the step."),
-                  {{tr("reason"), false}, {tr("where"), false}, {tr("time"), true}, {tr("ops"), true}});
-  const auto add = [&](const std::array<WaitTotal, kWaitReasons>& totals, const QString& where) {
-    for (std::size_t r = 0; r < totals.size(); ++r)
-      if (totals[r].count > 0)
-        table.add({escaped(to_string(static_cast<WaitReason>(r))), where, time_text(totals[r].time),
-                   count_text(totals[r].count)});
-  };
-  add(s.waits.host, tr("host"));
-  add(s.waits.device, tr("device"));
+  HtmlTable table(tr("Waits"),
+                  tr("How long a host thread or a stream stood still, and for what: one thing at a time, together at most "
+                     "the run."),
+                  {{tr("lane"), false}, {tr("waits for"), false}, {tr("time"), true}, {tr("ops"), true}});
+  for (const LaneWait& wait : s.waits.lanes)
+    table.add({escaped(wait.lane), escaped(to_string(wait.reason)), time_text(wait.time), count_text(wait.count)});
   return table.text();
 }
 

@@ -24,6 +24,11 @@ void undo_zoom(Workspace& workspace) {
 
 void toggle_path(Workspace& workspace) { workspace.show_path(!workspace.state().show_path); }
 
+void toggle_clock(Workspace& workspace) {
+  const bool on_device = workspace.state().clock == MemoryClock::device;
+  workspace.show_clock(on_device ? MemoryClock::host : MemoryClock::device);
+}
+
 void align(Workspace& workspace) {
   const auto op = workspace.state().selection.op;
   if (!op && workspace.state().shift == Duration{}) {
@@ -79,6 +84,12 @@ std::vector<Command> view_commands(Workspace& w) {
        {"Q", "K"},
        tr("Highlights the critical path and dims the rest; again: not."),
        with_run(w, toggle_path),
+       {}},
+      {view,
+       tr("Memory by the device's clock"),
+       {"T"},
+       tr("Memory of tiers while bytes hold data on the device; again: by the allocator's, the host's clock."),
+       with_run(w, toggle_clock),
        {}},
       {view,
        tr("Show all lanes"),

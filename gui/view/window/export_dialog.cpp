@@ -116,6 +116,7 @@ void ExportDialog::write_run_figure(const QString& path) {
   request.view = view_->currentData().toString().toStdString();
   request.tier = tier_->currentText().toStdString();
   const CanvasState& state = workspace_.state();
+  if (request.view == "memory") request.clock = state.clock;
   if (range_->isEnabled() && range_->currentData() == "visible") request.range = state.viewport.visible();
   if (range_->isEnabled() && range_->currentData() == "chosen") request.range = state.selection.range;
   std::vector<OpenRun> runs = state.runs;

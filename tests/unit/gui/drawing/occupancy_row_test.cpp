@@ -119,5 +119,29 @@ TEST(OccupancyRow, WithoutHistoryItSaysSoAndStillDrawsWhatIsAllocated) {
   }));
 }
 
+TEST(OccupancyRow, OnTheDevicesClockItDrawsWhatHoldsData) {
+  Scene s = scene();
+  s.state.clock = MemoryClock::device;
+  const auto says = [](const CanvasFrame& frame, const std::string& what) {
+    return std::any_of(frame.figure.items.begin(), frame.figure.items.end(), [&](const Item& item) {
+      const auto* text = std::get_if<Text>(&item);
+      return text && text->text == what;
+    });
+  };
+  EXPECT_TRUE(says(s.draw(), "by the device's clock: being worked out"));
+  const OpenRun& run = s.state.runs[0];
+  s.state.runs[0].device_history = ResidencyHistory::load_on_device(*run.source, device_residency(*s.run), {});
+  const DevicePeak peak = device_peaks(*s.run)[0];
+  const CanvasFrame frame = s.draw();
+  EXPECT_TRUE(says(frame, "peak " + format_bytes(peak.bytes)));
+  EXPECT_TRUE(areas(frame, palette::color_of("rounding")).empty()) << "rounding is on the allocator's clock";
+  EXPECT_FALSE(areas(frame, palette::color_of("activation")).empty());
+  Hit hit;
+  hit.time = peak.time;
+  hit_occupancy_row(s.place(), s.place().x(peak.time), 60, hit);
+  EXPECT_NE(hit.text.find("by the device's clock: " + format_bytes(peak.bytes) + " hold data"), std::string::npos)
+      << hit.text;
+}
+
 }  // namespace
 }  // namespace memwall::gui

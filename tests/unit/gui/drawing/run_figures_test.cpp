@@ -250,5 +250,52 @@ TEST(RunFigures, ARunOfMillionsOfSpansMakesASmallFigure) {
   EXPECT_LT(figure_of(run, "timeline", TimeRange{Time(1000), Time(3000)}).items.size(), 1'000u);
 }
 
+// The kernels come long after the host has freed what they use.
+memwall::Run host_far_ahead() {
+  GptShape shape;
+  shape.steps = 2;
+  shape.flops_per_second = 1e6;
+  shape.launch_cost = nanoseconds(1);
+  return simulate_and_record(gpt_step(shape), test_machine(), {});
+}
+
+TEST(RunFigures, MemorySaysItsClock) {
+  const memwall::Run run = host_far_ahead();
+  RunFigureRequest request{.view = "memory", .tier = "hbm", .range = {}, .lanes = {}};
+  const Figure host = run_figure({&run}, {"run"}, request);
+  EXPECT_TRUE(has_text(host, "Memory of hbm by the allocator's (host) clock"));
+  EXPECT_TRUE(has_text(host, "reserved by the allocator"));
+  request.clock = MemoryClock::device;
+  const Figure device = run_figure({&run}, {"run"}, request);
+  EXPECT_TRUE(has_text(device, "Memory of hbm that holds data, by the device's clock"));
+  EXPECT_FALSE(has_text(device, "reserved by the allocator")) << "that changes on the other clock";
+  EXPECT_TRUE(has_text(device, format_bytes(device_peaks(run)[0].bytes)));
+  EXPECT_TRUE(has_text(figure_of(run, "tiers"), "by the allocator's (host) clock"));
+  EXPECT_TRUE(has_text(figure_of(run, "compare"), "by the allocator's (host) clock"));
+}
+
+TEST(RunFigures, ARangeAroundThePeakIsOfTheClockThatIsDrawn) {
+  const memwall::Run run = host_far_ahead();
+  const Time on_host = run.result.tiers[0].peak_time, on_device = device_peaks(run)[0].time;
+  ASSERT_GT(on_device, on_host + microseconds(10));
+  const TimeRange host = parse_range("peak:1us", run, "hbm"),
+                  device = parse_range("peak:1us", run, "hbm", MemoryClock::device);
+  EXPECT_TRUE(host.begin <= on_host && on_host <= host.end);
+  EXPECT_TRUE(device.begin <= on_device && on_device <= device.end);
+}
+
+TEST(RunFigures, AClockThatTheViewOrTheRunHasNotIsRefused) {
+  const memwall::Run run = hand_made();
+  RunFigureRequest request{.view = "links", .tier = "hbm", .range = {}, .lanes = {}, .clock = MemoryClock::device};
+  EXPECT_THROW(run_figure({&run}, {"run"}, request), UsageError);
+  request.view = "memory";
+  try {
+    run_figure({&run}, {"run"}, request);
+    FAIL() << "this run knows nothing of what its ops read and write";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("its trace does not know what ops read and write"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace memwall::gui

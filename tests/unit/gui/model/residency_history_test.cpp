@@ -13,6 +13,7 @@
 #include "sim/machine/rank_machine.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/tiered_run.h"
+#include "traces/run/analysis/device_occupancy.h"
 
 namespace memwall::gui {
 namespace {
@@ -259,6 +260,27 @@ TEST(ResidencyHistory, RefusesStaysOfWhatIsNotThere) {
               run.residency[0].begin = run.residency[0].end = run.result.end;
             }).find("begins before"),
             std::string::npos);
+}
+
+TEST(ResidencyHistory, OnTheDevicesClockIsWhatTheWholeRunGives) {
+  GptShape shape;
+  shape.layers = 3;
+  shape.steps = 2;
+  shape.launch_cost = nanoseconds(20);
+  for (const bool paged : {false, true}) {
+    const auto run = paged ? paged_run() : std::make_shared<const memwall::Run>(tiered_run(gpt_step(shape), {}));
+    const auto history = ResidencyHistory::load_on_device(*source_of(run), device_residency(*run), {});
+    const std::vector<DevicePeak> peaks = device_peaks(*run);
+    for (std::uint32_t tier = 0; tier < run->machine.tiers.size(); ++tier) {
+      for (const KindPoint& point : device_memory_by_kind(*run, static_cast<int>(tier))) {
+        const KindBytes bytes = history->by_kind(tier, point.time);
+        EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), std::begin(point.by_kind))) << tier;
+      }
+      const KindHigh high = history->highest(tier);
+      EXPECT_EQ(sum(high.bytes), peaks[tier].bytes) << tier;
+      EXPECT_EQ(high.time, peaks[tier].bytes > 0 ? peaks[tier].time : high.time) << tier;
+    }
+  }
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ Table format_table() {
 }
 
 Cell count(std::uint64_t number, std::uint64_t of) {
-  return of == 0 ? number_cell("", "") : number_cell(grouped_text(number), std::to_string(number));
+  return of == 0 ? number_cell("", "null") : number_cell(grouped_text(number), std::to_string(number));
 }
 
 Table decision_table(const ImportOptions& o, const Workload& w) {
@@ -54,7 +54,7 @@ Table decision_table(const ImportOptions& o, const Workload& w) {
     const double share = d.of == 0 ? 0 : static_cast<double>(d.covered) / static_cast<double>(d.of);
     table.rows.push_back(
         {cell(d.subject), count(d.covered, d.of), count(d.of, d.of),
-         d.of == 0 ? number_cell("", "") : number_cell(fmt::format("{:.1f} %", 100 * share), fmt::format("{}", share)),
+         d.of == 0 ? number_cell("", "null") : number_cell(fmt::format("{:.1f} %", 100 * share), fmt::format("{}", share)),
          cell(d.sentence)});
   }
   return table;

@@ -70,9 +70,12 @@ Table overview(const RunSummary& s) {
                                  percent_text(s.step_interval->known_share)));
   if (const auto& use = s.top.flops)
     add_figure(t, "MFU", share_cell(use->mfu),
-               fmt::format("model FLOPs utilization: {:.4g} TFLOPs per step and rank against the peak of {}; what is "
-                           "computed again does not count",
-                           use->flops / static_cast<double>(s.step_count) / 1e12, to_string(use->arithmetic)));
+               use->mfu > 1 ? fmt::format("above 100 %: not all of it ran in {}, as the types of its tensors say",
+                                          to_string(use->arithmetic))
+                            : fmt::format("model FLOPs utilization: {:.4g} TFLOPs per step and rank against the peak of "
+                                          "{}; what is computed again does not count",
+                                          use->flops / static_cast<double>(s.step_count) / 1e12,
+                                          to_string(use->arithmetic)));
   return t;
 }
 

@@ -163,7 +163,7 @@ std::string rates(const RunSummary& s) {
   };
   if (s.samples_per_second > 0) add("%.4g samples/s", s.samples_per_second);
   if (s.tokens_per_second > 0) add("%.0f tokens/s", s.tokens_per_second);
-  if (s.top.flops) parts.push_back("MFU " + share_words(s.top.flops->mfu));
+  if (s.top.flops && s.top.flops->mfu <= 1) parts.push_back("MFU " + share_words(s.top.flops->mfu));
   std::string all;
   for (const std::string& part : parts) all += (all.empty() ? " (" : ", ") + part;
   return all.empty() ? "" : all + ")";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/duration_sum.h"
 #include "traces/run/analysis/critical_path.h"
 #include "traces/run/analysis/step_interval.h"
 

@@ -130,15 +130,20 @@ std::string kinds_text(const Peak& peak) {
 
 Table tier_table(const RunSummary& s) {
   Table t{.name = "tiers",
-          .title =
-              "Memory (peak: blocks in use, rounding included; reserved: with the allocator's cache; by kind: as "
-              "requested)",
+          .title = fmt::format("Memory (peak: blocks in use, rounding included; reserved: with the allocator's cache; "
+                               "by kind: as requested{})",
+                               missing_meaning(s)),
           .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes",
                       "by_kind"},
           .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},
           .rows = {},
           .wrap = true};
   for (const TierSummary& tier : s.tiers) {
+    if (!s.memory_recorded) {
+      t.rows.push_back({cell(tier.name), bytes_cell(tier.usable), unrecorded_cell(), unrecorded_cell("-"),
+                        unrecorded_cell("-"), unrecorded_cell("-"), cell("-", "")});
+      continue;
+    }
     const double used =
         tier.usable > 0 ? static_cast<double>(tier.peak_allocated) / static_cast<double>(tier.usable) : 0;
     t.rows.push_back({cell(tier.name), bytes_cell(tier.usable), bytes_cell(tier.peak_allocated), share_cell(used),
@@ -269,11 +274,21 @@ std::string run_text(const std::string& machine, const std::vector<std::string>&
                      fits ? "" : ", does not fit");
 }
 
+// Of runs of different steps: what a pair of ops means.
+std::string matching_text(const Comparison& c) {
+  if (c.same_lineage) return "";
+  const std::uint64_t matched = c.ops_equal + c.ops_changed;
+  return fmt::format("The runs are of different steps, {} and {}: ops are matched by thread, kind, name and order alone, "
+                     "{} of {} and {}.\n",
+                     c.base_trace, c.other_trace, grouped_text(matched), grouped_text(matched + c.ops_removed),
+                     grouped_text(matched + c.ops_added));
+}
+
 Table waterfall_table(const Comparison& c) {
   Table t{.name = "time",
-          .title = fmt::format("base:  {}\nother: {}\n\nTime (all steps; the differences add up exactly)",
+          .title = fmt::format("base:  {}\nother: {}\n{}\nTime (all steps; the differences add up exactly)",
                                run_text(c.base_machine, c.base_policies, c.base_fits),
-                               run_text(c.other_machine, c.other_policies, c.other_fits)),
+                               run_text(c.other_machine, c.other_policies, c.other_fits), matching_text(c)),
           .columns = {"class", "base_s", "other_s", "difference_s"},
           .headings = {"", "base", "other", "difference"},
           .rows = {}};
@@ -301,8 +316,11 @@ Table tier_differences(const Comparison& c) {
       if (const Bytes b = d.by_kind[static_cast<std::size_t>(k)]; b != 0)
         kinds += fmt::format("{}{} {}{}", kinds.empty() ? "" : ", ", to_string(static_cast<StorageKind>(k)),
                              b > 0 ? "+" : "", human_bytes(b));
-    t.rows.push_back({cell(d.name), bytes_cell(d.base_allocated), bytes_cell(d.other_allocated),
-                      signed_bytes(d.other_allocated - d.base_allocated), cell(kinds)});
+    const bool both = c.base_memory_recorded && c.other_memory_recorded;
+    t.rows.push_back({cell(d.name), c.base_memory_recorded ? bytes_cell(d.base_allocated) : unrecorded_cell(),
+                      c.other_memory_recorded ? bytes_cell(d.other_allocated) : unrecorded_cell(),
+                      both ? signed_bytes(d.other_allocated - d.base_allocated) : unrecorded_cell("-"),
+                      cell(both ? kinds : "")});
   }
   return t;
 }
@@ -364,15 +382,6 @@ std::vector<Table> comparison_tables(const Comparison& c) {
                                      link_differences(c), op_differences(c)})
     if (!t.rows.empty()) tables.push_back(std::move(t));
   return tables;
-}
-
-std::string missing_sentence(const RunSummary& s) {
-  std::string text;
-  for (const TierSummary& tier : s.tiers)
-    if (tier.missing > 0)
-      text += fmt::format("{}{} bytes ({}) are missing in tier {}, which has {} usable", text.empty() ? "" : "; ",
-                          tier.missing, human_bytes(tier.missing), tier.name, human_bytes(tier.usable));
-  return text;
 }
 
 }  // namespace memwall

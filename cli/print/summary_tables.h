@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cli/print/missing_memory.h"
 #include "cli/print/table.h"
 #include "traces/run/analysis/compare.h"
 #include "traces/run/analysis/summary.h"
@@ -11,8 +12,5 @@ namespace memwall {
 
 std::vector<Table> summary_tables(const RunSummary& summary);
 std::vector<Table> comparison_tables(const Comparison& comparison);
-
-// One sentence per tier that was overdrawn, "" if the run fits.
-std::string missing_sentence(const RunSummary& summary);
 
 }  // namespace memwall

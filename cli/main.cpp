@@ -188,6 +188,7 @@ void describe(CLI::App& app) {
       "  memwall run step.mwt --policy checkpoint:mode=full -o run.h5\n"
       "  memwall compare base.h5 run.h5                  # what changed\n"
       "  memwall view base.h5 run.h5                     # look at both in a window\n\n"
+      "Sizes are printed in decimal units (1 GB = 10^9 bytes); options take these and binary ones (80GB, 80GiB).\n"
       "Data goes to stdout, the rest to stderr. Exit codes: 0 done, 1 internal error, 2 usage or settings,\n"
       "3 does not fit (the full result is still printed), 4 validation outside tolerance, 6 unreadable input.");
 }

@@ -7,6 +7,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -65,9 +66,9 @@ void name_machine(const ImportedStep& step, Trace& trace, const std::string& giv
   trace.machine = machine_for_device(step.gpu, step.gpu_memory);
   trace.notes.push_back(
       trace.machine.empty()
-          ? fmt::format("No machine file has a device called {} with {} bytes: give --measured-on, or --machine.",
-                        step.gpu, step.gpu_memory)
-          : fmt::format("{} with {} bytes is the GPU of machine {}.", step.gpu, step.gpu_memory, trace.machine));
+          ? fmt::format("No machine file has a device called {} with {}: give --measured-on, or --machine.",
+                        step.gpu, human_bytes(step.gpu_memory))
+          : fmt::format("{} with {} is the GPU of machine {}.", step.gpu, human_bytes(step.gpu_memory), trace.machine));
 }
 
 }  // namespace memwall

@@ -65,8 +65,11 @@ Table tier_differences(const Comparison& c) {
       if (const Bytes b = d.by_kind[static_cast<std::size_t>(k)]; b != 0)
         kinds += fmt::format("{}{} {}{}", kinds.empty() ? "" : ", ", to_string(static_cast<StorageKind>(k)),
                              b > 0 ? "+" : "", human_bytes(b));
-    t.rows.push_back({cell(d.name), bytes_cell(d.base_allocated), bytes_cell(d.other_allocated),
-                      signed_bytes(d.other_allocated - d.base_allocated), cell(kinds)});
+    const bool both = c.base_memory_recorded && c.other_memory_recorded;
+    t.rows.push_back({cell(d.name), c.base_memory_recorded ? bytes_cell(d.base_allocated) : unrecorded_cell(),
+                      c.other_memory_recorded ? bytes_cell(d.other_allocated) : unrecorded_cell(),
+                      both ? signed_bytes(d.other_allocated - d.base_allocated) : unrecorded_cell("-"),
+                      cell(both ? kinds : "")});
   }
   return t;
 }

@@ -7,6 +7,7 @@
 
 #include "cli/print/device_clock_table.h"
 #include "cli/print/energy_price_tables.h"
+#include "cli/print/missing_memory.h"
 #include "cli/print/rank_tables.h"
 #include "cli/print/recipe_text.h"
 #include "cli/print/route_tables.h"
@@ -171,9 +172,9 @@ std::string kinds_text(const Peak& peak) {
 
 Table tier_table(const RunSummary& s) {
   Table t{.name = "tiers",
-          .title =
-              "Memory by the allocator's (host) clock (peak: blocks in use, rounding included; reserved: with the "
-              "allocator's cache; by kind: as requested)",
+          .title = fmt::format("Memory by the allocator's (host) clock (peak: blocks in use, rounding included; reserved: "
+                               "with the allocator's cache; by kind: as requested{})",
+                               missing_meaning(s)),
           .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes",
                       "by_kind"},
           .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},
@@ -185,6 +186,11 @@ Table tier_table(const RunSummary& s) {
   const auto unused = std::stable_partition(tiers.begin(), tiers.end(), in_use);
   t.screen_rows = std::max<std::size_t>(1, static_cast<std::size_t>(unused - tiers.begin()));
   for (const TierSummary* tier : tiers) {
+    if (!s.memory_recorded) {
+      t.rows.push_back({cell(tier->name), bytes_cell(tier->usable), unrecorded_cell(), unrecorded_cell("-"),
+                        unrecorded_cell("-"), unrecorded_cell("-"), cell("-", "")});
+      continue;
+    }
     const double share =
         tier->usable > 0 ? static_cast<double>(tier->peak_allocated) / static_cast<double>(tier->usable) : 0;
     t.rows.push_back({cell(tier->name), bytes_cell(tier->usable), bytes_cell(tier->peak_allocated), share_cell(share),
@@ -326,15 +332,6 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   for (std::size_t i = first_detail; i < tables.size(); ++i) tables[i].detail = true;
   std::erase_if(tables, [](const Table& t) { return t.rows.empty(); });
   return tables;
-}
-
-std::string missing_sentence(const RunSummary& s) {
-  std::string text;
-  for (const TierSummary& tier : s.tiers)
-    if (tier.missing > 0)
-      text += fmt::format("{}{} bytes ({}) are missing in tier {}, which has {} usable", text.empty() ? "" : "; ",
-                          tier.missing, human_bytes(tier.missing), tier.name, human_bytes(tier.usable));
-  return text;
 }
 
 }  // namespace memwall

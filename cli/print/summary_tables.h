@@ -3,14 +3,12 @@
 
 #include <vector>
 
+#include "cli/print/missing_memory.h"
 #include "cli/print/table.h"
 #include "traces/run/analysis/summary.h"
 
 namespace memwall {
 
 std::vector<Table> summary_tables(const RunSummary& summary);
-
-// One sentence per tier that was overdrawn, "" if the run fits.
-std::string missing_sentence(const RunSummary& summary);
 
 }  // namespace memwall

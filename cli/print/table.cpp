@@ -199,7 +199,8 @@ std::string json(const Table& t, const std::string& indent) {
     text += (r ? ",\n" : "\n") + indent + "  {";
     for (std::size_t c = 0; c < t.columns.size(); ++c) {
       const Cell& value = t.rows[r][c];
-      text += (c ? ", " : "") + json_quoted(t.columns[c]) + ": " + (value.number ? value.raw : json_quoted(value.raw));
+      text += (c ? ", " : "") + json_quoted(t.columns[c]) + ": " +
+              (value.number ? (value.raw.empty() ? "null" : value.raw) : json_quoted(value.raw));
     }
     text += "}";
   }

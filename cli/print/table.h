@@ -22,7 +22,7 @@ Format parse_format(const std::string& name);
 struct Cell {
   std::string text;
   std::string raw;
-  bool number = false;  // aligned right; unquoted in JSON
+  bool number = false;  // aligned right; unquoted in JSON, null where `raw` is empty
   bool right = false;   // aligned right, as a number is: "aten::mm" among numbers
 };
 Cell cell(std::string text);  // for people and programs alike

@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/trace/trace_check.h"
 #include "study/workload_file.h"
 #include "traces/trace/trace_file.h"
@@ -90,8 +91,9 @@ int import_capture(const ImportOptions& o) {
   if (!o.explain)
     print_error("{}", to_text(note_table(workload, fmt::format("{} ({})", title_of(o.captures), workload.kind)),
                               Format::table));
-  print_error("Wrote {}: {} ops, {} storages, {} steps.\n", o.output, workload.trace.ops.size(),
-              workload.trace.storages.size(), workload.trace.steps.size());
+  const Trace& t = workload.trace;
+  print_error("Wrote {}: {}, {}, {}.\n", o.output, counted_text(t.ops.size(), "op"),
+              counted_text(t.storages.size(), "storage"), counted_text(t.steps.size(), "step"));
   return 0;
 }
 

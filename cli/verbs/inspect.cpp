@@ -176,6 +176,19 @@ std::string required_parameters(const PolicyInfo& info) {
   return text;
 }
 
+// "yes", "yes, with from=N" or "no", and why.
+std::vector<Cell> answer_row(const std::string& name, const PolicyInfo& info, const Trace& t) {
+  std::string why = obstacle(info, t);
+  PolicyAnswer answer;
+  if (why.empty() && info.answer) answer = info.answer(t);
+  if (why.empty()) why = answer.refusal;
+  if (!why.empty()) return {cell(name), cell("no"), cell(why)};
+  const std::string required = required_parameters(info);
+  if (answer.setting.empty()) return {cell(name), cell("yes"), cell(required)};
+  return {cell(name), cell("yes, with " + answer.setting, "yes"),
+          cell(required + (required.empty() ? "" : "; ") + answer.reason)};
+}
+
 Table policy_table(const Trace& t) {
   Table table{.name = "policies",
               .title = "Policies",
@@ -183,11 +196,7 @@ Table policy_table(const Trace& t) {
               .headings = {"policy", "can be asked", ""},
               .rows = {},
               .wrap = true};
-  for (const auto& [name, info] : policies()) {
-    const std::string why = obstacle(info, t);
-    table.rows.push_back(
-        {cell(name), cell(why.empty() ? "yes" : "no"), cell(why.empty() ? required_parameters(info) : why)});
-  }
+  for (const auto& [name, info] : policies()) table.rows.push_back(answer_row(name, info, t));
   return table;
 }
 

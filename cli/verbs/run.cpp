@@ -18,6 +18,7 @@
 #include "policies/batch/batch_request.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/files/file_writer.h"
 #include "sim/policy/registry.h"
 #include "study/base_step.h"
@@ -93,9 +94,22 @@ class BatchSearch {
         continue;
       }
       if (batch->samples != 0 || batch->tokens != 0)
-        throw UsageError(fmt::format("--find-largest-batch tries batches itself; leave out --policy {}.", text));
+        throw UsageError(batch->captured == 0
+                             ? fmt::format("--find-largest-batch tries batches itself; leave out --policy {}.", text)
+                             : fmt::format("--find-largest-batch tries batches itself; instead of --policy {} expected "
+                                           "--policy {}.",
+                                           text, batch_policy({.captured = batch->captured})));
       batch_ = *batch;  // of a step that does not say how many samples it has
     }
+  }
+
+  // Throws UsageError where nobody says how many samples a step has.
+  void require_samples(const Trace& trace) const {
+    if (trace.samples_per_step == 0 && batch_.captured == 0)
+      throw UsageError(
+          fmt::format("--find-largest-batch: trace '{}' does not say how many samples a step has; expected --policy "
+                      "batch:from=N beside it, where N are those of the capture.",
+                      trace.name));
   }
 
   BatchProbe operator()(std::int64_t samples, std::optional<BatchLimit>* limit) {
@@ -129,6 +143,7 @@ int find_largest(const RunVerbOptions& o, Format format) {
     Study study(&watch);
     loaded = study.load(scenario_of(o));
     BatchSearch search(o, study, watch);
+    search.require_samples(*loaded.trace);
     found = find_largest_batch(passes_per_step(loaded.trace), kMostSamples, std::ref(search));
   }
   std::string title = fmt::format("{} on {}", loaded.trace->name, machine_text(loaded.machine->name, o.settings));
@@ -138,8 +153,9 @@ int find_largest(const RunVerbOptions& o, Format format) {
     title += ", " + setting;
   print(to_text(largest_batch_tables(found, fmt::format("{}, allocator {}", title, o.allocator)), format));
   if (found.largest > 0) return 0;
-  print_error("memwall run: {} does not fit with {} samples either, the smallest size; {} bytes of {} are missing.\n",
-              o.step, found.refused, found.limit->missing, found.limit->tier);
+  print_error("memwall run: {} does not fit with {} either, the smallest size; {} bytes of {} are missing.\n", o.step,
+              counted_text(static_cast<std::uint64_t>(found.refused), "sample"), found.limit->missing,
+              found.limit->tier);
   return 3;
 }
 

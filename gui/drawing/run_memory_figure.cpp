@@ -39,15 +39,24 @@ void add_layers(MemoryChart& chart, const std::vector<KindPoint>& points) {
   }
 }
 
-// Of a range the highest stack is no peak of the run, and says so.
-void name_peak_of_range(MemoryChart& chart, const std::vector<KindPoint>& points) {
+// Kinds are stacked as requested; tables give the peak in blocks, rounding included: where the two differ both are
+// named. Of a range the highest stack is no peak of the run, and says so.
+void name_peak(MemoryChart& chart, const std::vector<KindPoint>& points, Bytes in_blocks, bool of_range) {
   MemoryPeak peak;
   for (const KindPoint& p : points) {
     Bytes sum = 0;
     for (const Bytes bytes : p.by_kind) sum += bytes;
-    if (sum > peak.bytes) peak = {p.time, sum, "in this range"};
+    if (sum > peak.bytes) peak = {p.time, sum, of_range ? "in this range" : ""};
   }
-  if (peak.bytes > 0) chart.peak = peak;
+  if (in_blocks > peak.bytes)
+    peak.name += fmt::format("{}requested ({} in blocks)", of_range ? ", " : "", format_bytes(in_blocks));
+  if (peak.bytes > 0 && !peak.name.empty()) chart.peak = peak;
+}
+
+Bytes most_in_blocks(const std::vector<MemoryPoint>& points) {
+  Bytes most = 0;
+  for (const MemoryPoint& p : points) most = std::max(most, p.allocated);
+  return most;
 }
 
 }  // namespace
@@ -75,8 +84,12 @@ Figure memory_figure(const Run& run, const RunFigureRequest& request) {
   const std::vector<KindPoint> points =
       cut(on_device ? device_memory_by_kind(run, index) : memory_by_kind(run, index), window);
   add_layers(chart, points);
-  if (range) name_peak_of_range(chart, points);
-  // What is reserved changes on the host's clock.
+  // In blocks, and what is reserved: as the allocator counts, on the host's clock.
+  const Bytes in_blocks = on_device                            ? 0
+                          : range && t < run.memory.size()     ? most_in_blocks(cut(run.memory[t], window))
+                          : t < run.result.tiers.size()        ? run.result.tiers[t].peak_allocated
+                                                               : 0;
+  name_peak(chart, points, in_blocks, range.has_value());
   if (!on_device && t < run.memory.size() && !run.memory[t].empty()) {
     MemoryOutline reserved{"reserved by the allocator", {}, {}};
     for (const MemoryPoint& p : cut(run.memory[t], window)) {

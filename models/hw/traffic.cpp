@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/human_text.h"
+
 namespace memwall {
 
 Trace with_possible_traffic(Trace trace, const Machine& machine) {
@@ -17,9 +19,9 @@ Trace with_possible_traffic(Trace trace, const Machine& machine) {
   }
   if (capped > 0)
     trace.notes.push_back(
-        fmt::format("The tensors of {} kernels are larger than what HBM moves in their measured time: "
-                    "caches served the rest; their traffic is taken as time x bandwidth.",
-                    capped));
+        fmt::format("The tensors of {} are larger than what HBM moves in the measured time: caches served the rest; the "
+                    "traffic is taken as time x bandwidth.",
+                    counted_text(capped, "kernel")));
   return trace;
 }
 

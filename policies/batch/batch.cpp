@@ -17,8 +17,8 @@
 #include "policies/batch/step_sums.h"
 #include "policies/trace/phases.h"
 #include "policies/trace/trace_edit.h"
-#include "sim/byte_units.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/policy/registry.h"
 
 namespace memwall {
@@ -32,7 +32,11 @@ void require_a_size(const BatchRequest& r) {
     throw UsageError(
         "Policy 'batch': tokens=… is another length, which one capture cannot tell; give a capture of the same program "
         "at another length beside it (--second-size).");
-  if (r.samples == 0) throw UsageError("Policy 'batch' needs the samples per step: batch:16, or batch:to=16.");
+  if (r.samples == 0)
+    throw UsageError(
+        fmt::format("Policy 'batch': {}how many samples per step are wanted is not said; expected --policy {}.",
+                    r.captured == 0 ? "" : fmt::format("from={} is what the capture has; ", r.captured),
+                    batch_policy({.samples = 16, .captured = r.captured})));
 }
 
 // A step at `from` samples per pass becomes one at `to`.
@@ -224,9 +228,10 @@ class Batch : public Rewriter {
     if (r_.captured != 0) return r_.captured;
     if (trace.samples_per_step == 0)
       throw UsageError(fmt::format(
-          "Policy 'batch': trace '{}' does not say how many samples a step has; give it: batch:to={},from=… "
-          "(memwall_capture writes it down if told: --samples, samples_per_step=).",
-          trace.name, r_.samples));
+          "Policy 'batch': trace '{}' does not say how many samples a step has; expected --policy {},from=N, "
+          "where N are those of the capture (memwall_capture writes them down if told: --samples, "
+          "samples_per_step=).",
+          trace.name, batch_policy({.samples = r_.samples})));
     if (trace.samples_per_step != std::floor(trace.samples_per_step) ||
         trace.samples_per_step > static_cast<double>(kMostSamples))
       throw UsageError(fmt::format("Policy 'batch': trace '{}' has {} samples per step, which is not a whole number.",
@@ -244,7 +249,8 @@ class Batch : public Rewriter {
   }
 
   static Trace unchanged(Trace trace, std::int64_t samples) {
-    trace.notes.push_back(fmt::format("batch: the step has {} samples already; nothing changes.", samples));
+    trace.notes.push_back(fmt::format("batch: the step has {} already; nothing changes.",
+                                      counted_text(static_cast<std::uint64_t>(samples), "sample")));
     return trace;
   }
 
@@ -255,18 +261,18 @@ class Batch : public Rewriter {
     notes.push_back(
         fmt::format("batch: {} to {} samples per step{}; {} of {} storages grow, from {} to {} in all.{}", from,
                     r_.samples, passes > 1 ? fmt::format(" in {} passes", passes) : "", g.storages,
-                    trace.storages.size(), gigabytes_text(g.bytes_before), gigabytes_text(g.bytes_after),
+                    trace.storages.size(), human_bytes(g.bytes_before), human_bytes(g.bytes_after),
                     shapes ? "" : " Shapes are not recorded: what depends on the inputs grows in proportion."));
     if (const auto& guessed = g.analysis().guessed(); !guessed.empty()) notes.push_back(guesses(trace, g.analysis()));
     if (g.unknown_work > 0)
-      notes.push_back(
-          fmt::format("batch: {} kernels of unknown work last longer in proportion to the samples.", g.unknown_work));
+      notes.push_back(fmt::format("batch: {} of unknown work: longer in proportion to the samples.",
+                                  counted_text(g.unknown_work, "kernel")));
     if (g.unknown_shapes > 0)
-      notes.push_back(fmt::format(
-          "batch: of {} kernels no extent holds the batch; their shapes are unknown from here on.", g.unknown_shapes));
+      notes.push_back(fmt::format("batch: {} without an extent that holds the batch: of unknown shape from here on.",
+                                  counted_text(g.unknown_shapes, "kernel")));
     if (trace.untracked_bytes > 0)
       notes.push_back(fmt::format("batch: {} held before the window are of unknown use and stay as they are.",
-                                  gigabytes_text(trace.untracked_bytes)));
+                                  human_bytes(trace.untracked_bytes)));
   }
 
   static std::string guesses(const Trace& trace, const BatchAnalysis& analysis) {
@@ -281,13 +287,19 @@ class Batch : public Rewriter {
                            analysis.grows(s) ? "grows" : "stays");
     }
     return fmt::format(
-        "batch: of {} storages neither operator nor shape says whether they hold the batch; those with an extent "
-        "that is a multiple of it are taken to grow ({}), weight-shaped products not ({}): {}{}.",
-        analysis.guessed().size(), gigabytes_text(growing), gigabytes_text(staying), names, named > 4 ? ", …" : "");
+        "batch: of {} neither operator nor shape says whether the batch is in it; what has an extent that is a "
+        "multiple of it is taken to grow ({}), weight-shaped products not ({}): {}{}.",
+        counted_text(analysis.guessed().size(), "storage"), human_bytes(growing), human_bytes(staying), names,
+        named > 4 ? ", …" : "");
   }
 
   const BatchRequest r_;
 };
+
+PolicyAnswer answer_of_batch(const Trace& trace) {
+  if (trace.samples_per_step != 0) return {};
+  return {.refusal = {}, .setting = "from=N", .reason = "the step does not say how many samples it has: N"};
+}
 
 const RegisterPolicy registered_batch{
     {.name = "batch",
@@ -296,6 +308,7 @@ const RegisterPolicy registered_batch{
      .kind = PolicyKind::batch,
      .needs = {.dataflow = true},
      .parameters = batch_parameters(),
+     .answer = answer_of_batch,
      .make_rewriter = [](const PolicyArguments& a) { return std::make_unique<Batch>(batch_request(a)); }}};
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "policies/batch/step_sums.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -272,8 +273,8 @@ class ThirdSize {
           fmt::format("two sizes: {} {}: {}{}.", all.first, what, names, all.first > all.second.size() ? ", …" : ""));
     }
     if (unmatched > 0)
-      notes.push_back(fmt::format("two sizes: {} ops of the capture at {} {} are not in the result.", unmatched,
-                                  line_.other, to_string(unit_)));
+      notes.push_back(fmt::format("two sizes: not in the result: {} of the capture at {} {}.",
+                                  counted_text(unmatched, "op"), line_.other, to_string(unit_)));
   }
 
   const Trace& base_;

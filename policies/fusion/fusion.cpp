@@ -12,8 +12,8 @@
 
 #include "policies/fusion/fused_trace.h"
 #include "policies/fusion/fusion_plan.h"
-#include "sim/byte_units.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/policy/registry.h"
 
 namespace memwall {
@@ -49,12 +49,23 @@ bool is_small_op(const Op& op) {
          (op.operator_class == OperatorClass::elementwise || op.operator_class == OperatorClass::memory);
 }
 
+// Why nothing can be merged; "" where something might.
+std::string refusal_without_shapes(const Trace& trace, const FusionRules& rules) {
+  const bool small = std::any_of(trace.ops.begin(), trace.ops.end(), is_small_op);
+  const bool fusable =
+      std::any_of(trace.ops.begin(), trace.ops.end(), [&](const Op& op) { return is_fusable(trace, op, rules); });
+  if (!small || fusable) return "";
+  return "Policy 'fusion' has no meaning for trace '" + trace.name +
+         "': it does not say how many elements its elementwise ops work on, so none can be merged; captured steps "
+         "(.mwc) and generated ones do.";
+}
+
 class Fusion : public Rewriter {
  public:
   explicit Fusion(const FusionRules& rules) : rules_(rules) {}
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
-    refuse_without_shapes(trace);
+    if (const std::string refusal = refusal_without_shapes(trace, rules_); !refusal.empty()) throw UsageError(refusal);
     Merged merged;
     std::optional<Trace> result;
     for (int round = 0; round < kMostRounds; ++round) {
@@ -77,31 +88,22 @@ class Fusion : public Rewriter {
     for (const StorageId s : group.vanished) merged.vanished_bytes += trace.storages[s].bytes;
   }
 
-  void refuse_without_shapes(const Trace& trace) const {
-    const bool small = std::any_of(trace.ops.begin(), trace.ops.end(), is_small_op);
-    const bool fusable =
-        std::any_of(trace.ops.begin(), trace.ops.end(), [&](const Op& op) { return is_fusable(trace, op, rules_); });
-    if (!small || fusable) return;
-    throw UsageError(
-        "Policy 'fusion' has no meaning for trace '" + trace.name +
-        "': it does not say how many elements its elementwise ops work on, so none can be merged; captured "
-        "steps (.mwc) and generated ones do.");
-  }
-
   void explain(const Trace& before, const Merged& merged, Trace& after) const {
     const Totals was = totals_of(before), is = totals_of(after);
     after.notes.push_back(fmt::format(
-        "fusion: {} ops became {}; {} intermediates of {} never reach memory; kernels {} -> {}, their traffic {} -> "
-        "{}, their time {:.3f} -> {:.3f} ms.",
-        merged.ops, merged.into, merged.vanished, gigabytes_text(merged.vanished_bytes), was.kernels, is.kernels,
-        gigabytes_text(was.bytes), gigabytes_text(is.bytes), to_microseconds(was.time) / 1e3,
-        to_microseconds(is.time) / 1e3));
+        "fusion: {} became {}; {} of {} never {} memory; kernels {} -> {}, their traffic {} -> {}, their time {} -> "
+        "{}.",
+        counted_text(merged.ops, "op"), merged.into, counted_text(merged.vanished, "intermediate"),
+        human_bytes(merged.vanished_bytes), by_number(merged.vanished, "reaches", "reach"), was.kernels, is.kernels,
+        human_bytes(was.bytes), human_bytes(is.bytes), human_time(was.time), human_time(is.time)));
     const auto unknown = std::count_if(before.ops.begin(), before.ops.end(), [&](const Op& op) {
       return is_small_op(op) && !is_fusable(before, op, rules_);
     });
     if (unknown > 0)
       after.notes.push_back(
-          fmt::format("fusion: {} elementwise ops, casts and copies stay apart: their shape is not known.", unknown));
+          fmt::format("fusion: of unknown shape, so left apart: {}.",
+                      counted_text(static_cast<std::uint64_t>(unknown), "elementwise op, cast or copy",
+                                   "elementwise ops, casts and copies")));
   }
 
   FusionRules rules_;
@@ -131,6 +133,9 @@ const RegisterPolicy registered_fusion{
                            "gemm: what follows a matrix product element by element becomes part of it; none: products "
                            "stay alone."),
                     integer("largest", 64, {2, 4096}, "ops", "at most in one kernel.")},
+     .answer = [](const Trace& trace) -> PolicyAnswer {
+       return {refusal_without_shapes(trace, {}), {}, {}};
+     },
      .make_rewriter = [](const PolicyArguments& a) { return std::make_unique<Fusion>(rules_of(a)); }}};
 
 }  // namespace

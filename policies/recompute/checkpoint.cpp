@@ -12,8 +12,8 @@
 #include "policies/recompute/recompute.h"
 #include "policies/trace/operator_name.h"
 #include "policies/trace/segments.h"
-#include "sim/byte_units.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/policy/registry.h"
 
 namespace memwall {
@@ -57,6 +57,12 @@ Settings settings_of(const PolicyArguments& a) {
   return s;
 }
 
+std::string refusal_without_passes(const Trace& trace, const std::vector<Pass>& all) {
+  if (!all.empty()) return "";
+  return "Policy 'checkpoint' has no meaning for trace '" + trace.name +
+         "': no backward follows a forward in it, so nothing is kept for one.";
+}
+
 class Checkpoint : public Rewriter {
  public:
   explicit Checkpoint(Settings settings) : s_(std::move(settings)) {}
@@ -65,9 +71,7 @@ class Checkpoint : public Rewriter {
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer&) const override {
     const std::vector<Pass> all = passes(trace);
-    if (all.empty())
-      throw UsageError("Policy 'checkpoint' has no meaning for trace '" + trace.name +
-                       "': no backward follows a forward in it, so nothing is kept for one.");
+    if (const std::string refusal = refusal_without_passes(trace, all); !refusal.empty()) throw UsageError(refusal);
     const Dataflow flow(trace);
     refuse_idle_patterns(trace, all);
     RecomputePlan plan;
@@ -160,16 +164,16 @@ class Checkpoint : public Rewriter {
         notes.push_back("checkpoint: unit " + unit.name + " is left as it was: " + unit.refusal + ".");
     }
     if (refused > 5)
-      notes.push_back("checkpoint: " + std::to_string(refused - 5) + " further units are left as they were.");
-    notes.push_back("checkpoint: mode=" + s_.mode + ", " + std::to_string(plan.units.size()) + " units (" +
-                    plan.units.front().name + " to " + plan.units.back().name + "), " + gigabytes_text(dropped) +
-                    " dropped in forward, " + gigabytes_text(kept) + " kept longer to start from, " +
-                    std::to_string(ops) + " ops of " + std::to_string(std::llround(to_microseconds(again))) +
-                    " us computed again" +
-                    (forwards > 1 ? "; all of " + std::to_string(forwards) + " forwards together." : "."));
+      notes.push_back("checkpoint: left as they were, too: " + counted_text(refused - 5, "further unit") + ".");
+    notes.push_back(fmt::format(
+        "checkpoint: mode={}, {} ({}), {} dropped in forward, {} kept longer to start from, {} of {} computed again{}.",
+        s_.mode, counted_text(plan.units.size(), "unit"),
+        plan.units.size() == 1 ? plan.units.front().name : plan.units.front().name + " to " + plan.units.back().name,
+        human_bytes(dropped), human_bytes(kept), counted_text(ops, "op"), human_time(again),
+        forwards > 1 ? "; all of " + std::to_string(forwards) + " forwards together" : ""));
     if (idle > 0)
-      notes.push_back("checkpoint: " + std::to_string(idle) +
-                      " units have nothing of their own to drop; they are not re-run.");
+      notes.push_back("checkpoint: " + counted_text(idle, "unit") + by_number(idle, " has", " have") +
+                      " nothing to drop and" + by_number(idle, " is", " are") + " not re-run.");
     for (const std::string& name : random)
       notes.push_back("checkpoint: " + name +
                       " draws random numbers; the re-run draws the same, from a saved generator "
@@ -205,6 +209,9 @@ const RegisterPolicy registered_checkpoint{
                  "the last unit, which backward needs at once: recompute (as PyTorch does) or keep."),
           flag("allow_collectives", false,
                "1: a unit may communicate again when it is re-run; 0: it is left as it was.")},
+     .answer = [](const Trace& trace) -> PolicyAnswer {
+       return {refusal_without_passes(trace, passes(trace)), {}, {}};
+     },
      .make_rewriter = [](const PolicyArguments& a) { return std::make_unique<Checkpoint>(settings_of(a)); }}};
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "policies/sharding/zero_reduction.h"
 #include "policies/sharding/zero_settings.h"
 #include "policies/sharding/zero_update.h"
+#include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
 
@@ -109,6 +110,16 @@ class Zero : public Rewriter {
   ZeroSettings settings_;
 };
 
+// As the stage would ask that needs most.
+PolicyAnswer answer_of_zero(const Trace& trace) {
+  try {
+    analyze_for_zero(trace, Dataflow(trace), 3);
+  } catch (const UsageError& error) {
+    return {error.what(), {}, {}};
+  }
+  return {};
+}
+
 const RegisterPolicy registered_zero{
     {.name = "zero",
      .sentence = "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
@@ -116,6 +127,7 @@ const RegisterPolicy registered_zero{
      .needs = {.timing = true, .allocations = true, .dataflow = true},
      .ranks = RankRule::one_program,
      .parameters = zero_parameters(),
+     .answer = answer_of_zero,
      .make_rewriter = [](const PolicyArguments& arguments) { return std::make_unique<Zero>(arguments); }}};
 
 }  // namespace

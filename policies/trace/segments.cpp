@@ -202,6 +202,12 @@ std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flo
   return units;  // what is left has nothing to drop
 }
 
+bool matches_operator(const std::string& pattern, const std::string& name, const std::string& plain) {
+  if (matches(pattern, name) || matches(pattern, plain)) return true;
+  const std::string plain_pattern = plain_operator_name(pattern);
+  return plain_pattern != pattern && !plain_pattern.empty() && matches(plain_pattern, plain);
+}
+
 std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
                                           const std::vector<std::string>& patterns) {
   std::vector<RecomputeUnit> units;
@@ -211,7 +217,7 @@ std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
     const std::string& name = operator_of(trace, op);
     const std::string plain = plain_operator_name(name);
     const bool hit = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-      return matches(pattern, name) || matches(pattern, plain);
+      return matches_operator(pattern, name, plain);
     });
     if (hit && !open) {
       const std::string where = op.module != 0 ? " in " + trace.strings[op.module] : "";

@@ -20,6 +20,9 @@ std::vector<OpId> forward_ops(const Trace& trace, const Pass& pass);
 
 // Does `text` match `pattern`, in which '*' stands for any letters?
 bool matches(const std::string& pattern, const std::string& text);
+// Of an operator, in any form in which it is printed: "aten::_to_copy", "_to_copy", "to_copy". `plain`:
+// plain_operator_name(name).
+bool matches_operator(const std::string& pattern, const std::string& name, const std::string& plain);
 
 // One unit per call of a module whose path, or a leading part of it up to a '.', matches one of the
 // patterns ("layers.*.mlp").

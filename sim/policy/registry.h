@@ -35,6 +35,13 @@ enum class RankRule : std::uint8_t {
 };
 std::string_view to_string(RankRule rule);
 
+// What a policy says of a trace that knows enough, before it is asked to change it.
+struct PolicyAnswer {
+  std::string refusal;  // a sentence, "" = it takes the trace
+  std::string setting;  // that must be given for this trace: "from=N"; "" = none
+  std::string reason;   // of that setting, without a full stop
+};
+
 struct PolicyInfo {
   std::string name;
   std::string sentence;
@@ -43,6 +50,7 @@ struct PolicyInfo {
   RankRule ranks = RankRule::each_alone;
   bool may_repeat = false;  // several with different arguments compose; else one of a kind has a meaning
   std::vector<ParameterInfo> parameters{};
+  std::function<PolicyAnswer(const Trace&)> answer{};  // to its defaults; empty: whatever knows enough is taken
   // By kind, one of the two is set.
   std::function<std::unique_ptr<Rewriter>(const PolicyArguments&)> make_rewriter{};
   std::function<std::unique_ptr<Pager>(const PolicyArguments&)> make_pager{};

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <map>
 
+#include "sim/human_text.h"
+
 namespace memwall {
 namespace {
 
@@ -170,9 +172,8 @@ Trace repeated(const Trace& trace, std::uint32_t times) {
     appender.append(round, number, number + 1 == times);
   }
   if (succession.orphans > 0)
-    out.notes.push_back(std::to_string(succession.orphans) +
-                        " storages from before the window are freed in it and have no successor of their size: they "
-                        "are kept until the last of the repeated rounds.");
+    out.notes.push_back("Kept until the last of the repeated rounds: " + counted_text(succession.orphans, "storage") +
+                        " from before the window, freed in it without a successor of the same size.");
   return out;
 }
 

@@ -132,7 +132,20 @@ TEST_F(BatchCommands, TheLargestBatchAndWhatStopsIt) {
   write_content(folder_ / "silent.mwc", silent);
   const std::string same = search.substr(std::string("2.mwc").size());
   EXPECT_EQ(without_times(run("silent.mwc" + same + " --policy batch:from=2").out), without_times(o.out));
-  EXPECT_EQ(run("silent.mwc" + same).code, 2);
+  // Whoever follows a refusal's advice is not refused again.
+  const CommandOutcome unsaid = run("silent.mwc" + same);
+  const CommandOutcome said_twice = run("silent.mwc" + same + " --policy batch:to=1,from=2");
+  EXPECT_EQ(unsaid.code, 2);
+  EXPECT_NE(unsaid.err.find("expected --policy batch:from=N beside it"), std::string::npos) << unsaid.err;
+  EXPECT_EQ(said_twice.code, 2);
+  EXPECT_NE(said_twice.err.find("instead of --policy batch:to=1,from=2 expected --policy batch:from=2."),
+            std::string::npos)
+      << said_twice.err;
+  const CommandOutcome inspected = run_command("'" MEMWALL_PROGRAM "' inspect silent.mwc", folder_.path());
+  EXPECT_NE(inspected.out.find("yes, with from=N"), std::string::npos) << inspected.out;
+  EXPECT_NE(inspected.out.find("the step does not say how many samples it has"), std::string::npos);
+  EXPECT_EQ(run_command("'" MEMWALL_PROGRAM "' inspect 2.mwc", folder_.path()).out.find("with from=N"),
+            std::string::npos);
 }
 
 TEST_F(BatchCommands, PoliciesAndAllocatorsDecideToo) {
@@ -166,7 +179,7 @@ TEST_F(BatchCommands, WhatFitsIsWhatRunSays) {
 TEST_F(BatchCommands, NotEvenOneSample) {
   const CommandOutcome o = run("2.mwc --find-largest-batch --set gpu.hbm.capacity=650MB --format json");
   EXPECT_EQ(o.code, 3) << o.err;
-  EXPECT_NE(o.err.find("does not fit with 1 samples either"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("does not fit with 1 sample either"), std::string::npos) << o.err;
   EXPECT_NE(o.out.find("\"stops\""), std::string::npos);
 }
 

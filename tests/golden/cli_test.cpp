@@ -225,9 +225,73 @@ TEST_F(CommandLine, WhatDoesNotFitIsPrintedInFullWithCode3) {
   // 1.0 + 0.5 + 0.25 GB live at once.
   EXPECT_NE(o.out.find("\"missing_bytes\": 750000000"), std::string::npos) << o.out;
   EXPECT_NE(o.out.find("\"fits\": false"), std::string::npos);
-  EXPECT_NE(o.err.find("750000000 bytes (750.0 MB) are missing in tier hbm, which has 1.000 GB usable"),
+  EXPECT_NE(o.out.find("\"missing_cause\": \"in_use\""), std::string::npos) << o.out;
+  EXPECT_NE(o.err.find("750000000 bytes (750.0 MB) are missing in tier hbm, which has 1.000 GB usable: 1.750 GB are in "
+                       "use at the peak"),
             std::string::npos)
       << o.err;
+}
+
+// An 8-B Llama whose peak would fit: a request finds more than its size free, but in pieces.
+TEST_F(CommandLine, WhatIsMissingInOnePieceIsCalledSo) {
+  const CommandOutcome o = run(
+      "run llama3-8b:batch=1,sequence=4096 --machine h100-sxm-80gb --set gpu.hbm.capacity=81.8GB --no-provenance");
+  EXPECT_EQ(o.code, 3);
+  EXPECT_NE(o.err.find("are missing in tier hbm in one piece: a request found"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("free, but not together (fragmentation)"), std::string::npos) << o.err;
+  EXPECT_NE(o.out.find("missing: a request that found"), std::string::npos) << o.out;
+}
+
+TEST_F(CommandLine, MemoryThatNobodyRecordedIsNotZero) {
+  std::string capture = kCapture;
+  for (std::size_t at; (at = capture.find("[memory]")) != std::string::npos;) capture.replace(at, 8, "[others]");
+  write_content(folder_ / "timing.json", capture);
+  const std::string step = "run timing.json --no-provenance --format ";
+  const std::string table = run(step + "table").out;
+  EXPECT_NE(table.find("not recorded"), std::string::npos) << table;
+  EXPECT_EQ(table.find("0 B"), std::string::npos) << table;
+  EXPECT_NE(run(step + "md").out.find("not recorded"), std::string::npos);
+  EXPECT_NE(run(step + "csv").out.find("tiers,hbm,peak_allocated_bytes,\n"), std::string::npos);
+  EXPECT_NE(run(step + "json").out.find("\"peak_allocated_bytes\": null"), std::string::npos);
+  run(step + "table -o timing.h5");
+  write_content(folder_ / "step.json", kCapture);
+  run("run step.json --no-provenance -o step.h5");
+  EXPECT_NE(run("compare step.h5 timing.h5").out.find("not recorded"), std::string::npos);
+}
+
+// No line counts what is not there, and one thing is not called several.
+TEST_F(CommandLine, NotesOfAnImportCountWhatThereIs) {
+  write_content(folder_ / "step.json", kCapture);
+  const std::string notes = run("import step.json -o step.mwt").err;
+  for (const char* part :
+       {"n = 0", " 0 and 0", " 0 of them", " 0 waited", "1 steps", "1 allocations", "1 frees", " 0 did"})
+    EXPECT_EQ(notes.find(part), std::string::npos) << part << "\n" << notes;
+  EXPECT_NE(notes.find("1 allocation, 1 free"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("1 step."), std::string::npos) << notes;
+  EXPECT_NE(notes.find("NVIDIA H100 80GB HBM3 with 84.93 GB is the GPU of"), std::string::npos) << notes;
+}
+
+// The shipped sample does not say how many elements its small operators work on: inspect knows what fusion will say.
+TEST_F(CommandLine, InspectSaysWhatAPolicyWouldSay) {
+  const std::string sample = (fs::path(MEMWALL_SOURCE) / "traces/samples/gpt_124m.mwt").string();
+  const CommandOutcome refused = run("run '" + sample + "' --policy fusion");
+  EXPECT_EQ(refused.code, 2);
+  const CommandOutcome inspected = run("inspect '" + sample + "' --format csv");
+  EXPECT_NE(inspected.out.find("policies,fusion,possible,no\n"), std::string::npos) << inspected.out;
+  EXPECT_NE(inspected.out.find("does not say how many elements its elementwise ops work on"), std::string::npos);
+  for (const char* policy : {"checkpoint", "zero", "offload", "batch"})
+    EXPECT_NE(inspected.out.find(std::string("policies,") + policy + ",possible,yes"), std::string::npos) << policy;
+}
+
+TEST_F(CommandLine, RunsOfDifferentStepsAreMatchedByNamesAndSaySo) {
+  run("run step.json --no-provenance -o one.h5");
+  run("run tiny-4.kernels.csv --no-provenance -o two.h5");
+  const std::string text = run("compare one.h5 two.h5").out;
+  EXPECT_NE(text.find("The runs are of different steps, step and tiny-4: ops are matched by thread, kind, name and "
+                      "order alone, "),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(run("compare one.h5 one.h5").out.find("alone"), std::string::npos);
 }
 
 TEST_F(CommandLine, TheLruPagerMakesRoom) {
@@ -441,7 +505,7 @@ TEST_F(CommandLine, AReadOfWhatNobodyMadeEndsIn6) {
 
 TEST_F(CommandLine, AFreeOfAnUnknownAddressIsAStorageFromBefore) {
   const CommandOutcome o = run("import step.json -o step.mwt");
-  EXPECT_NE(o.err.find("1 frees, 1 of them of storages from before the window"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("1 free, 1 of them of storages from before the window"), std::string::npos) << o.err;
 }
 
 TEST_F(CommandLine, DamagedTracesAndRunsEndIn6) {

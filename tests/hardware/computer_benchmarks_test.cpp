@@ -191,7 +191,7 @@ TEST(ResultsTable, ScalesFiguresToAUnitThatFits) {
   EXPECT_EQ(figure_text(0.000123, "s"), "123 us");
   EXPECT_EQ(figure_text(12.34, "s"), "12.3 s");
   EXPECT_EQ(figure_text(0, "s"), "0.00 ns");
-  EXPECT_EQ(figure_text(524288000, "B"), "500 MiB");
+  EXPECT_EQ(figure_text(524288000, "B"), "524 MB");
   EXPECT_EQ(figure_text(0.5, "share"), "50.0 %");
   EXPECT_EQ(figure_text(1024, "count"), "1024");
 }

@@ -10,6 +10,7 @@ HandmadeRun::HandmadeRun() {
   run.machine = machine_of_ranks(test_machine(), run.trace);
   Trace& trace = run.trace.edit();
   trace.name = "hand";
+  trace.knowledge.allocations = true;
   trace.threads = {{"main"}};
   trace.streams = {{"compute", 0, StreamRole::compute},
                    {"copy", 0, StreamRole::copy},

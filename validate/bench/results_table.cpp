@@ -50,7 +50,7 @@ TableLine line_of(const Measurement& m) {
 
 std::string figure_text(double value, const std::string& unit) {
   if (unit == "s") return scaled_text(value, std::span(kTimeUnits).subspan(1), kDigits);
-  if (unit == "B") return scaled_text(value, kBinaryBytes, kDigits);
+  if (unit == "B") return scaled_text(value, kDecimalBytes, kDigits);
   if (unit == "share") return scaled_text(value, kPercent, kDigits);
   return value == std::floor(value) && value < 1e15 ? plain_number(value) : fixed_text(value, 2);
 }

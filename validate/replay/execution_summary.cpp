@@ -19,7 +19,7 @@ std::string formatted(const char* pattern, T... values) {
 }
 
 std::string time_text(double seconds) { return scaled_text(seconds, kTimeUnits, 4); }
-std::string binary_bytes(double bytes) { return scaled_text(bytes, kBinaryBytes, 4); }
+std::string bytes_text(double bytes) { return scaled_text(bytes, kDecimalBytes, 4); }  // as the rates beside it
 
 struct Share {
   std::size_t ops = 0;
@@ -56,16 +56,16 @@ std::string execution_summary(const Trace& t, const Execution& e) {
                       time_text(to_seconds(share.busy)).c_str(), share.ops);
   for (const auto& [way, share] : directions)
     text += formatted("moved      %s to %s: %s in %zu ops, %s, %.2f GB/s\n", t.places[way.first].c_str(),
-                      t.places[way.second].c_str(), binary_bytes(share.bytes).c_str(), share.ops,
+                      t.places[way.second].c_str(), bytes_text(share.bytes).c_str(), share.ops,
                       time_text(to_seconds(share.busy)).c_str(),
                       share.busy.count() > 0 ? share.bytes / to_seconds(share.busy) / 1e9 : 0);
   for (const PlacePeak& peak : e.peaks)
     text += formatted("peak       %-5s allocated %s, reserved %s\n", peak.place.c_str(),
-                      binary_bytes(static_cast<double>(peak.allocated)).c_str(),
-                      binary_bytes(static_cast<double>(peak.reserved)).c_str());
+                      bytes_text(static_cast<double>(peak.allocated)).c_str(),
+                      bytes_text(static_cast<double>(peak.reserved)).c_str());
   return text + formatted("integrity  %llu checks of %s, %llu mismatches\n",
                           static_cast<unsigned long long>(e.integrity.checks),
-                          binary_bytes(static_cast<double>(e.integrity.bytes)).c_str(),
+                          bytes_text(static_cast<double>(e.integrity.bytes)).c_str(),
                           static_cast<unsigned long long>(e.integrity.mismatches));
 }
 

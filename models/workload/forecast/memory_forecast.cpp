@@ -11,6 +11,7 @@
 
 #include "models/workload/forecast/seasonal_trend.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/quantile.h"
 
 namespace memwall {
@@ -212,9 +213,9 @@ std::size_t period_of(const MemorySeries& series) {
                     "be there (give the samples per step with --period).",
                     series.bytes.size()));
   if (period < 2 || series.bytes.size() / period < 2)
-    throw UsageError(
-        fmt::format("{} samples are {} whole steps of {}; expected at least 2 steps of at least 2 samples.",
-                    series.bytes.size(), series.bytes.size() / period, period));
+    throw UsageError(fmt::format("{} hold {} of {}; expected at least 2 steps of at least 2 samples.",
+                                 counted_text(series.bytes.size(), "sample"),
+                                 counted_text(series.bytes.size() / period, "whole step"), period));
   return period;
 }
 
@@ -238,7 +239,8 @@ void add_notes(const MemorySeries& series, const MemoryForecast& f, std::vector<
   if (f.period_found)
     notes.push_back(fmt::format("The period of {} samples was found by autocorrelation; --period sets it.", f.period));
   if (const std::size_t cut = series.bytes.size() % f.period; cut > 0)
-    notes.push_back(fmt::format("The first {} samples make no whole step and are left out.", cut));
+
+    notes.push_back(fmt::format("Left out: the first {}, no whole step.", counted_text(cut, "sample")));
   if (f.whole_steps > kLongestHistory)
     notes.push_back(fmt::format("Only the last {} of {} steps are looked at.", kLongestHistory, f.whole_steps));
   if (f.backtests < 9)

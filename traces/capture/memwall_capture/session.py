@@ -324,7 +324,8 @@ class Session:
         else:
             notes += self.timing
         if left_out:
-            notes.append(f"{left_out} operators on host tensors of which nothing reaches the device are left out.")
+            notes.append(f"Left out: {left_out} operator{'' if left_out == 1 else 's'} on host tensors of which nothing "
+                         "reaches the device.")
         if not any(s.kind == "parameter" for s in r.preexisting):
             notes.append("No model was named and none was called: parameters could not be told from inputs.")
         return notes + r.notes

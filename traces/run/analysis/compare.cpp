@@ -175,6 +175,10 @@ std::vector<LagPoint> lag_points(const Run& base, const Run& other, const std::v
 Comparison compare_small_parts(const Run& base, const Run& other, const StepFigures& base_figures,
                                const StepFigures& other_figures) {
   Comparison out;
+  out.base_trace = base.trace->name;
+  out.other_trace = other.trace->name;
+  out.base_memory_recorded = base.trace->knowledge.allocations;
+  out.other_memory_recorded = other.trace->knowledge.allocations;
   out.base_machine = base.machine.name;
   out.other_machine = other.machine.name;
   out.base_policies = base.policies;

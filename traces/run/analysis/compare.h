@@ -54,12 +54,14 @@ struct LagPoint {
 };
 
 struct Comparison {
+  std::string base_trace, other_trace;
   std::string base_machine, other_machine;
   std::vector<std::string> base_policies, other_policies;
   std::vector<std::string> base_overrides, other_overrides;  // as RunChanges::overrides
   std::vector<std::string> base_settings, other_settings;    // as settings_text()
   bool base_fits = true, other_fits = true;
-  bool same_lineage = false;
+  bool base_memory_recorded = true, other_memory_recorded = true;  // else the tiers' figures say nothing
+  bool same_lineage = false;  // else ops are matched by thread, kind, name and order alone
   StepEnergyPrice base_energy_price, other_energy_price;  // of one step
   Duration base_time{}, other_time{};       // all steps together; without steps, the whole run
   ClassTimes base_classes, other_classes;

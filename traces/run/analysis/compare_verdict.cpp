@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "sim/human_text.h"
+#include "sim/number_text.h"
 #include "sim/trace/kind_words.h"
 #include "sim/words.h"
 #include "traces/run/analysis/compare.h"
@@ -36,6 +37,7 @@ std::string time_sentence(const Comparison& c) {
 }
 
 std::string memory_sentence(const Comparison& c) {
+  if (!c.base_memory_recorded || !c.other_memory_recorded) return "";
   for (const TierDifference& tier : c.tiers) {
     if (tier.name != "hbm" || (tier.base_allocated == 0 && tier.other_allocated == 0)) continue;
     std::string text = "Its peak in hbm is " +
@@ -51,16 +53,28 @@ std::string memory_sentence(const Comparison& c) {
 }
 
 std::string fit_sentence(const Comparison& c) {
+  if (!c.base_memory_recorded || !c.other_memory_recorded)
+    return "Memory is not compared: a capture does not say what takes it.";
   if (c.base_fits && c.other_fits) return "Both fit.";
   if (c.base_fits) return "The base run fits, the other does not; its times take memory as unlimited.";
   if (c.other_fits) return "The base run does not fit, the other does.";
   return "Neither fits; their times take memory as unlimited.";
 }
 
+// Of runs of different steps: what a pair of ops means.
+std::string matching_sentence(const Comparison& c) {
+  if (c.same_lineage) return "";
+  const std::uint64_t matched = c.ops_equal + c.ops_changed;
+  return "The runs are of different steps, " + c.base_trace + " and " + c.other_trace +
+         ": ops are matched by thread, kind, name and order alone, " + grouped_text(matched) + " of " +
+         grouped_text(matched + c.ops_removed) + " and " + grouped_text(matched + c.ops_added) + ".";
+}
+
 }  // namespace
 
 std::vector<std::string> verdict_of(const Comparison& comparison) {
-  std::vector<std::string> sentences{time_sentence(comparison), memory_sentence(comparison), fit_sentence(comparison)};
+  std::vector<std::string> sentences{time_sentence(comparison), memory_sentence(comparison), fit_sentence(comparison),
+                                     matching_sentence(comparison)};
   std::erase(sentences, "");
   return sentences;
 }

@@ -1,6 +1,7 @@
 #include "traces/run/analysis/summary.h"
 
 #include <algorithm>
+#include <array>
 
 #include "sim/machine/route_bound.h"
 #include "sim/trace/ranks.h"
@@ -35,13 +36,20 @@ std::vector<TierSummary> tiers_of(const Run& run, std::vector<Peak> peaks) {
   std::vector<TierSummary> tiers;
   for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
     const Tier& tier = run.machine.tiers[t];
-    TierSummary summary{tier.name, tier.tier_class, tier.capacity, tier.holds(), 0, 0, 0, {}, std::move(peaks[t]), {},
-                        {}};
+    TierSummary summary;
+    summary.name = tier.name;
+    summary.tier_class = tier.tier_class;
+    summary.capacity = tier.capacity;
+    summary.usable = tier.holds();
+    summary.peak = std::move(peaks[t]);
     if (t < run.result.tiers.size()) {
       const TierResult& result = run.result.tiers[t];
       summary.peak_allocated = result.peak_allocated;
       summary.peak_reserved = result.peak_reserved;
       summary.missing = result.missing;
+      summary.missing_cause = cause_of_missing(result, summary.usable);
+      if (result.refused.storage != kNoStorage)
+        summary.free_at_refusal = summary.usable - result.refused.usage.allocated;
       summary.allocator = result.allocator;
       summary.memory = allocator_of(result);
     }
@@ -115,6 +123,7 @@ void set_identity(const Run& run, RunSummary& summary) {
   summary.gpu = run.machine.gpu.name;
   summary.policies = run.policies;
   summary.pager = run.pager;
+  summary.memory_recorded = run.trace->knowledge.allocations;
   summary.allocator = run.allocator;
   summary.allocator_settings = run.allocator_settings;
   summary.changes = run.changes;
@@ -168,6 +177,17 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
 }
 
 }  // namespace
+
+std::string_view to_string(MissingCause cause) {
+  constexpr std::array<std::string_view, 4> kNames = {"nothing", "in_use", "reserved", "in_one_piece"};
+  return kNames[static_cast<std::size_t>(cause)];
+}
+
+MissingCause cause_of_missing(const TierResult& result, Bytes usable) {
+  if (result.missing == 0) return MissingCause::nothing;
+  if (result.missing == result.peak_allocated - usable) return MissingCause::in_use;
+  return result.missing == result.peak_reserved - usable ? MissingCause::reserved : MissingCause::in_one_piece;
+}
 
 void OpCounter::add(OpId first, OpId last) {
   const Trace& trace = run_.trace;

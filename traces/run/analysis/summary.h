@@ -50,6 +50,16 @@ struct AllocatorSummary {
   std::uint64_t ooms = 0;  // requests that found no memory, every try counted
 };
 
+// What `missing` of a tier is counted from.
+enum class MissingCause : std::uint8_t {
+  nothing,      // it fits
+  in_use,       // the peak in use less what is usable
+  reserved,     // the peak reserved less what is usable: an allocator that reserves a whole arena
+  in_one_piece  // a request: as many bytes were free, but not together (fragmentation)
+};
+std::string_view to_string(MissingCause cause);
+MissingCause cause_of_missing(const TierResult& result, Bytes usable);
+
 struct TierSummary {
   std::string name;
   TierClass tier_class = TierClass::device;
@@ -58,6 +68,9 @@ struct TierSummary {
   Bytes peak_allocated = 0;  // blocks in use, rounding included
   Bytes peak_reserved = 0;   // obtained from the device, cached blocks included
   Bytes missing = 0;         // beyond what is usable, at worst; 0 = fits
+  MissingCause missing_cause = MissingCause::nothing;
+  // Free when the first request found no memory, in pieces or reserved for others; absent where the run does not tell.
+  std::optional<Bytes> free_at_refusal;
   AllocatorEvents allocator;
   Peak peak;  // at the instant of peak_allocated, with the ten largest storages
   AllocatorSummary memory;
@@ -94,6 +107,8 @@ struct RunSummary {
   std::vector<std::string> policies, notes;
   std::size_t warnings = 0;  // the first of the notes: what the user changed and nothing comes of
   bool fits = true;
+  // Does the run tell what memory holds? Else peaks, what is missing and `fits` say nothing.
+  bool memory_recorded = true;
   // Means over the steps where there are several. The last step ends with the last work.
   Duration step_time{};
   std::optional<StepInterval> step_interval;  // of step_time, where part of it is modelled

@@ -86,8 +86,19 @@ std::string peak_words(const Filled& filled) {
   return text;
 }
 
-std::string memory_sentence(const Run& run, const RunSummary& s, const Filled& filled) {
-  if (!run.trace->knowledge.allocations && filled.tier != nullptr && filled.tier->peak_allocated == 0)
+// How much is missing, and of what.
+std::string missing_words(const TierSummary& tier) {
+  const std::string missing = human_bytes(tier.missing), usable = human_bytes(tier.usable);
+  if (tier.missing_cause == MissingCause::in_one_piece)
+    return "It does not fit in " + tier.name + " (" + usable + "): " + missing +
+           " are missing in one piece, while enough was free in several: fragmentation";
+  return "It does not fit: " + missing + " are missing in " + tier.name + ", which has " + usable + "; " +
+         human_bytes(tier.missing + tier.usable) +
+         (tier.missing_cause == MissingCause::reserved ? " are reserved" : " are in use") + " at the peak";
+}
+
+std::string memory_sentence(const RunSummary& s, const Filled& filled) {
+  if (!s.memory_recorded)
     return "Whether it fits is not known: the capture does not say what takes memory.";
   if (filled.tier == nullptr) return "Whether it fits is not known: the machine has no memory.";
   const TierSummary& tier = *filled.tier;
@@ -98,12 +109,11 @@ std::string memory_sentence(const Run& run, const RunSummary& s, const Filled& f
     text = "It fits: at most " + human_bytes(tier.peak_reserved) + " of " + human_bytes(tier.usable) + " in " +
            tier.name + " are reserved (" + share_words(used) + ")";
   } else {
-    text = "It does not fit: " + human_bytes(tier.missing) + " are missing in " + tier.name + ", which has " +
-           human_bytes(tier.usable);
+    text = missing_words(tier);
   }
   if (static_cast<double>(beyond) > kMuch * static_cast<double>(tier.peak_reserved))
-    text += (s.fits ? ", " : ". Of the ") + (s.fits ? std::string() : human_bytes(tier.peak_reserved) + " reserved ") +
-            human_bytes(beyond) + " are the allocator's cache and fragmentation";
+    text += (s.fits ? ", " : "; ") + human_bytes(beyond) +
+            (s.fits ? " are" : " of what is reserved are") + " the allocator's cache and fragmentation";
   return text + peak_words(filled) + ".";
 }
 
@@ -211,7 +221,8 @@ bool has_policy(const RunSummary& s, std::string_view name) {
 std::string room_to_try(const Run& run, const RunSummary& s, const Filled& filled) {
   const TierSummary& tier = *filled.tier;
   if (tier.tier_class != TierClass::device) return "Try a machine with more memory in " + tier.name + ".";
-  if (s.allocator == "pytorch" && beyond_blocks(tier) >= tier.missing &&
+  if (s.allocator == "pytorch" &&
+      (tier.missing_cause == MissingCause::in_one_piece || beyond_blocks(tier) >= tier.missing) &&
       s.allocator_settings.find("expandable_segments") == std::string::npos)
     return "Try --alloc-conf expandable_segments:True: what is cached or fragmented is more than what is missing.";
   if (!run.trace->knowledge.dataflow)
@@ -261,7 +272,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   const Shares shares(summary);
   const Filled filled = fullest(summary);
   Verdict verdict{bound_by(summary, shares), {}};
-  verdict.sentences.push_back(memory_sentence(run, summary, filled));
+  verdict.sentences.push_back(memory_sentence(summary, filled));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
   if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
   const std::string next = summary.fits ? time_to_try(run, summary, shares, verdict.bound_by)

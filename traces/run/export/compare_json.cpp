@@ -42,15 +42,25 @@ void write_classes(JsonText& json, const Comparison& comparison) {
   json.end_object();
 }
 
-void write_tiers(JsonText& json, const std::vector<TierDifference>& tiers) {
+void write_tiers(JsonText& json, const Comparison& comparison) {
+  const auto write = [&](std::string_view key, Bytes bytes, bool recorded) {
+    json.key(key);
+    recorded ? json.value(bytes) : json.null();
+  };
+  const bool in_base = comparison.base_memory_recorded, in_other = comparison.other_memory_recorded;
   json.key("tiers").begin_object();
-  for (const TierDifference& tier : tiers) {
+  for (const TierDifference& tier : comparison.tiers) {
     json.key(tier.name).begin_object().field("in_base", tier.in_base).field("in_other", tier.in_other);
-    json.field("base_peak_allocated_bytes", tier.base_allocated);
-    json.field("other_peak_allocated_bytes", tier.other_allocated);
-    json.field("base_peak_reserved_bytes", tier.base_reserved);
-    json.field("other_peak_reserved_bytes", tier.other_reserved);
-    json.key("difference_by_kind").begin_object();
+    write("base_peak_allocated_bytes", tier.base_allocated, in_base);
+    write("other_peak_allocated_bytes", tier.other_allocated, in_other);
+    write("base_peak_reserved_bytes", tier.base_reserved, in_base);
+    write("other_peak_reserved_bytes", tier.other_reserved, in_other);
+    json.key("difference_by_kind");
+    if (!in_base || !in_other) {
+      json.null().end_object();
+      continue;
+    }
+    json.begin_object();
     for (int k = 0; k < kStorageKinds; ++k)
       json.field(to_string(static_cast<StorageKind>(k)), tier.by_kind[static_cast<std::size_t>(k)]);
     json.end_object().end_object();
@@ -109,10 +119,12 @@ std::string to_json(const Comparison& comparison) {
   write_side(json, "other",
              {c.other_machine, c.other_overrides, c.other_policies, c.other_settings, c.other_fits, c.other_time});
   json.field("same_lineage", comparison.same_lineage);
+  if (!comparison.same_lineage)
+    json.field("base_trace", comparison.base_trace).field("other_trace", comparison.other_trace);
   json.seconds("difference_s", comparison.other_time - comparison.base_time);
   write_energy_price(json, comparison);
   write_classes(json, comparison);
-  write_tiers(json, comparison.tiers);
+  write_tiers(json, comparison);
   write_links(json, comparison.links);
   write_ops(json, comparison);
   return json.end_object().finish();

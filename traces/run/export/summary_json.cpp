@@ -84,27 +84,44 @@ void write_device_peak(JsonText& json, const DevicePeak& peak) {
   json.field("unnamed_bytes", peak.unnamed).end_object();
 }
 
-void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers) {
+// What nobody recorded is null, not 0.
+void write_unrecorded_memory(JsonText& json) {
+  for (const char* key :
+       {"peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_bytes", "missing_bytes", "peak_time_s",
+        "peak_by_kind", "peak_by_phase", "largest_at_peak", "fragmentation", "allocator"})
+    json.key(key).null();
+}
+
+void write_memory(JsonText& json, const TierSummary& tier) {
+  json.field("peak_allocated_bytes", tier.peak_allocated).field("peak_reserved_bytes", tier.peak_reserved);
+  json.field("peak_requested_bytes", tier.peak.requested).field("missing_bytes", tier.missing);
+  if (tier.missing > 0) json.field("missing_cause", to_string(tier.missing_cause));
+  if (tier.missing > 0 && tier.free_at_refusal) json.field("free_at_refusal_bytes", *tier.free_at_refusal);
+  json.seconds("peak_time_s", tier.peak.time);
+  json.key("peak_by_kind");
+  write_by_kind(json, tier.peak.by_kind);
+  json.key("peak_by_phase").begin_object();
+  for (int p = 0; p < kPhases; ++p)
+    json.field(to_string(static_cast<Phase>(p)), tier.peak.by_phase[static_cast<std::size_t>(p)]);
+  json.end_object();
+  write_largest(json, tier.peak);
+  write_fragmentation(json, tier.memory);
+  write_allocator(json, tier.memory);
+  if (tier.unchanged) write_unchanged(json, *tier.unchanged);
+  if (tier.device_peak) write_device_peak(json, *tier.device_peak);
+}
+
+void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers, bool recorded) {
   json.key("tiers").begin_object();
   for (const TierSummary& tier : tiers) {
     json.key(tier.name).begin_object();
     json.field("capacity_bytes", tier.capacity).field("usable_bytes", tier.usable);
     if (tier.compression != 1) json.field("compression", tier.compression);
     if (tier.peak_price) json.field("peak_price_dollars", *tier.peak_price);
-    json.field("peak_allocated_bytes", tier.peak_allocated).field("peak_reserved_bytes", tier.peak_reserved);
-    json.field("peak_requested_bytes", tier.peak.requested).field("missing_bytes", tier.missing);
-    json.seconds("peak_time_s", tier.peak.time);
-    json.key("peak_by_kind");
-    write_by_kind(json, tier.peak.by_kind);
-    json.key("peak_by_phase").begin_object();
-    for (int p = 0; p < kPhases; ++p)
-      json.field(to_string(static_cast<Phase>(p)), tier.peak.by_phase[static_cast<std::size_t>(p)]);
-    json.end_object();
-    write_largest(json, tier.peak);
-    write_fragmentation(json, tier.memory);
-    write_allocator(json, tier.memory);
-    if (tier.unchanged) write_unchanged(json, *tier.unchanged);
-    if (tier.device_peak) write_device_peak(json, *tier.device_peak);
+    if (recorded)
+      write_memory(json, tier);
+    else
+      write_unrecorded_memory(json);
     json.end_object();
   }
   json.end_object();
@@ -288,7 +305,7 @@ std::string to_json(const RunSummary& summary) {
   write_energy_price(json, summary.energy_price);
   write_ranks(json, summary);
   write_steps(json, summary.steps);
-  write_tiers(json, summary.tiers);
+  write_tiers(json, summary.tiers, summary.memory_recorded);
   write_links(json, summary.links);
   write_routes(json, summary.routes);
   json.key("time");

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/human_text.h"
+
 namespace memwall {
 namespace {
 
@@ -33,13 +35,13 @@ void add_losses(const CuptiRecords& r, std::vector<std::string>& notes) {
         "(MEMWALL_INJECT_BUFFERS) or a faster disk would keep them.",
         c.dropped, c.refused_buffers));
   if (c.over_limit > 0)
-    notes.push_back(fmt::format("{} records are left out because the file reached its limit (MEMWALL_INJECT_LIMIT).",
-                                c.over_limit));
+    notes.push_back(fmt::format("Left out because the file reached its limit (MEMWALL_INJECT_LIMIT): {}.",
+                                counted_text(c.over_limit, "record")));
   if (c.lost_names > 0)
-    notes.push_back(fmt::format("{} names were too many; their records are nameless.", c.lost_names));
+    notes.push_back(fmt::format("Too many, so their records are nameless: {}.", counted_text(c.lost_names, "name")));
   if (c.unwritten + c.unknown_kinds > 0)
-    notes.push_back(fmt::format("{} records were of kinds that the library or this program does not know.",
-                                c.unwritten + c.unknown_kinds));
+    notes.push_back(fmt::format("Of a kind that the library or this program does not know: {}.",
+                                counted_text(c.unwritten + c.unknown_kinds, "record")));
   for (const RefusedActivity& refusal : r.refusals)
     notes.push_back(fmt::format("CUPTI did not record {} on that machine: {}.", r.strings[refusal.activity],
                                 refusal.reason == 0 ? "it gave no reason" : r.strings[refusal.reason]));
@@ -47,21 +49,21 @@ void add_losses(const CuptiRecords& r, std::vector<std::string>& notes) {
 
 void add_work(const CuptiFindings& f, std::vector<std::string>& notes) {
   if (f.unfinished_work + f.unfinished_calls > 0)
-    notes.push_back(fmt::format("{} pieces of device work and {} calls have no end and are left out.",
-                                f.unfinished_work, f.unfinished_calls));
+    notes.push_back(fmt::format("Left out, as they have no end: {} of device work and {}.",
+                                counted_text(f.unfinished_work, "piece"), counted_text(f.unfinished_calls, "call")));
   if (f.inner_calls > 0)
     notes.push_back(
-        fmt::format("{} calls of the driver were made by the runtime inside its own calls and count as part of them.",
-                    f.inner_calls));
+        fmt::format("Made by the runtime inside its own calls, and counted as part of them: {} of the driver.",
+                    counted_text(f.inner_calls, "call")));
   if (f.graph_nodes > 0)
-    notes.push_back(fmt::format("{} pieces of device work are nodes of CUDA graphs; a graph is launched as a whole.",
-                                f.graph_nodes));
+    notes.push_back(fmt::format("Nodes of CUDA graphs: {} of device work; a graph is launched as a whole.",
+                                counted_text(f.graph_nodes, "piece")));
   if (f.whole_graphs > 0)
-    notes.push_back(fmt::format(
-        "{} launches of CUDA graphs were recorded as one piece of work each: what runs inside is not known.",
-        f.whole_graphs));
+    notes.push_back(fmt::format("Recorded as one piece of work each: {} of CUDA graphs; what runs inside is not known.",
+                                counted_text(f.whole_graphs, "launch", "launches")));
   if (f.unknown_events > 0)
-    notes.push_back(fmt::format("{} waits are for events whose recording is not in the file.", f.unknown_events));
+    notes.push_back(
+        fmt::format("For events whose recording is not in the file: {}.", counted_text(f.unknown_events, "wait")));
 }
 
 void add_memory(const CuptiRecords& r, const CuptiFindings& f, std::vector<std::string>& notes) {
@@ -72,23 +74,23 @@ void add_memory(const CuptiRecords& r, const CuptiFindings& f, std::vector<std::
         "it for large blocks, and shares them out itself: storages here are those blocks, not tensors.");
   if (f.from_pool + r.counts.pools > 0)
     notes.push_back(
-        fmt::format("{} allocations and releases went through memory pools ({} records of the pools themselves): what "
-                    "a pool keeps is "
-                    "not modelled.",
-                    f.from_pool, r.counts.pools));
+        fmt::format("Through memory pools: {} ({} of the pools themselves); what a pool keeps is not modelled.",
+                    counted_text(f.from_pool, "allocation or release", "allocations and releases"),
+                    counted_text(r.counts.pools, "record")));
   if (f.unknown_releases > 0)
-    notes.push_back(fmt::format(
-        "{} releases are of blocks from before the capture and do not say how large those were.", f.unknown_releases));
+    notes.push_back(fmt::format("Of blocks from before the capture, without saying how large those were: {}.",
+                                counted_text(f.unknown_releases, "release")));
   if (f.managed > 0)
-    notes.push_back(
-        fmt::format("{} allocations and releases are of unified memory, {:.0f} bytes in all: they have no fixed place "
-                    "and are left out.",
-                    f.managed, f.managed_bytes));
+    notes.push_back(fmt::format("Of unified memory, which has no fixed place, and left out: {}, {} in all.",
+                                counted_text(f.managed, "allocation or release", "allocations and releases"),
+                                human_bytes(static_cast<Bytes>(f.managed_bytes))));
   if (r.counts.unified > 0)
     notes.push_back(fmt::format(
-        "Unified memory: {} events, {} bytes migrated to devices, {} bytes to the host, {} page faults; a trace has no "
-        "such ops, so their time is part of the kernels that waited.",
-        r.counts.unified, r.counts.to_device_bytes, r.counts.to_host_bytes, r.counts.faults));
+        "Unified memory: {}, {} migrated to devices, {} to the host, {}; a trace has no such ops, so their time is "
+        "part "
+        "of the kernels that waited.",
+        counted_text(r.counts.unified, "event"), human_bytes(static_cast<Bytes>(r.counts.to_device_bytes)),
+        human_bytes(static_cast<Bytes>(r.counts.to_host_bytes)), counted_text(r.counts.faults, "page fault")));
 }
 
 void add_ranges(const CuptiRecords& r, const CuptiFindings& f, std::vector<std::string>& notes) {

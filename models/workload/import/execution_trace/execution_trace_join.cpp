@@ -5,6 +5,7 @@
 #include "models/workload/import/execution_trace/operator_cost.h"
 #include "models/workload/import/execution_trace/storage_kinds.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/trace/trace_check.h"
 
 namespace memwall {
@@ -78,8 +79,8 @@ void add_notes(Trace& trace, const TimedCapture& capture, const ExecutionTrace& 
                     "not known.",
                     r.storages.births, r.storages.preexisting));
   if (r.storages.overdrawn_bytes > 0)
-    note(fmt::format("Storages older than the window are {} bytes more than the capture says were allocated.",
-                     r.storages.overdrawn_bytes));
+    note(fmt::format("Storages older than the window are {} more than the capture says were allocated.",
+                     human_bytes(r.storages.overdrawn_bytes)));
   note(fmt::format(
       "Dataflow: {} of {} device ops belong to a joined operator, {} read or write a storage ({} reads, {} "
       "writes; of operators with several kernels the order is assumed).",

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/human_text.h"
+
 namespace memwall {
 namespace {
 
@@ -22,7 +24,8 @@ std::string origin(const MwcHeader& header) {
 std::string groups(const MwcCounts& counts) {
   std::string text;
   for (const auto& [name, ranks] : counts.groups)
-    text += fmt::format("{}{} of {} ranks", text.empty() ? "" : ", ", name.empty() ? "one without name" : name, ranks);
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", name.empty() ? "one without name" : name,
+                        counted_text(ranks, "rank"));
   const bool differ = std::any_of(counts.groups.begin(), counts.groups.end(),
                                   [&](const auto& g) { return g.second != counts.groups.front().second; });
   return fmt::format(
@@ -47,7 +50,9 @@ std::vector<std::string> mwc_notes(const MwcHeader& header, const MwcCounts& cou
   std::vector<std::string> notes{origin(header)};
   if (!header.choices.empty()) notes.push_back(fmt::format("Decided as a GPU would: {}.", listed(header.choices)));
   for (const Decision& decision : decisions) notes.push_back(note_of(decision));
-  if (counts.random > 0) notes.push_back(fmt::format("{} operators draw random numbers.", counts.random));
+  if (counts.random > 0) 
+    notes.push_back(counted_text(counts.random, "operator") + by_number(counts.random, " draws", " draw") +
+                    " random numbers.");
   if (!counts.groups.empty()) notes.push_back(groups(counts));
   notes.insert(notes.end(), header.notes.begin(), header.notes.end());
   return notes;
@@ -76,7 +81,7 @@ std::vector<Decision> mwc_decisions(const MwcCounts& counts) {
           counts.records[static_cast<std::size_t>(MwcRecordType::synchronize)]);
   if (counts.hand_overs > 0)
     all.push_back({"hand-overs", "Where the host thread changes, the new one is taken to wait for the one before: " +
-                                     std::to_string(counts.hand_overs) + " times."});
+                                     counted_text(counts.hand_overs, "time") + "."});
   return all;
 }
 

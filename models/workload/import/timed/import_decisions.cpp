@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "models/workload/import/timed/kernel_properties.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -105,7 +106,8 @@ class Decisions {
   void add_phases() {
     add("steps", c_.operators.empty() || i_.trace.steps.empty() || i_.trace.steps.front().name == "window"
                      ? "The file names no steps (ProfilerStep#N): all of it is one."
-                     : fmt::format("{} steps by their ranges on the thread that trains.", i_.trace.steps.size()));
+                     : fmt::format("{} by range on the thread that trains.",
+                                   counted_text(i_.trace.steps.size(), "step")));
     std::array<std::uint64_t, 5> count{};
     std::uint64_t device = 0;
     for (const Op& op : i_.trace.ops) {
@@ -173,8 +175,11 @@ class Decisions {
   void add_waits() {
     for (const auto& [kind, calls] : s_.blocking)
       all_.push_back({"blocking: " + kind,
-                      fmt::format("Waited, told by the end of the awaited work; return delay {:.1f} us (median of {}).",
-                                  to_microseconds(calls.return_delay), calls.return_delay_samples),
+                      calls.return_delay_samples == 0
+                          ? std::string("Waited, told by the end of the awaited work.")
+                          : fmt::format("Waited, told by the end of the awaited work; return delay {:.1f} us (median "
+                                        "of {}).",
+                                        to_microseconds(calls.return_delay), calls.return_delay_samples),
                       calls.waited, calls.waited + calls.did_not_wait});
     if (s_.hand_overs > 0)
       add("hand-overs side by side",

@@ -5,17 +5,25 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/human_text.h"
+
 namespace memwall {
 namespace {
 
 constexpr const char* kKindNames[kLaunchKinds] = {"kernels", "copies", "memsets"};
 
+void append_part(std::string& line, const std::string& part) { line += (line.empty() ? "" : ", ") + part; }
+
 std::string counts_line(const ImportSummary& s) {
-  return fmt::format(
-      "Device work in the file and in the trace: kernels {} and {}, collectives {} and {}, copies {} and {}, memsets "
-      "{} and {}.",
-      s.captured_kernels, s.trace_kernels, s.captured_collectives, s.trace_collectives, s.captured_copies,
-      s.trace_copies, s.captured_memsets, s.trace_memsets);
+  std::string line;
+  const auto add = [&](const char* what, std::uint64_t captured, std::uint64_t kept) {
+    if (captured + kept > 0) append_part(line, fmt::format("{} {} and {}", what, captured, kept));
+  };
+  add("kernels", s.captured_kernels, s.trace_kernels);
+  add("collectives", s.captured_collectives, s.trace_collectives);
+  add("copies", s.captured_copies, s.trace_copies);
+  add("memsets", s.captured_memsets, s.trace_memsets);
+  return line.empty() ? "The file has no device work." : "Device work in the file and in the trace: " + line + ".";
 }
 
 void add_memory(const CapturedLifetimes& l, const ImportSummary& s, std::vector<std::string>& notes) {
@@ -23,25 +31,29 @@ void add_memory(const CapturedLifetimes& l, const ImportSummary& s, std::vector<
     notes.push_back("The file has no memory events: the trace knows nothing of allocations.");
     return;
   }
-  notes.push_back(
-      fmt::format("Memory events: {} on the device ({} allocations, {} frees, {} of them of storages from before the "
-                  "window), {} on the "
-                  "host, which are not replayed.",
-                  s.device_memory_events, s.allocs, s.frees, s.preexisting, s.host_memory_events));
+  std::string line = fmt::format("Memory events: {} on the device ({}, {}", s.device_memory_events,
+                                 counted_text(s.allocs, "allocation"), counted_text(s.frees, "free"));
+  if (s.preexisting > 0) line += fmt::format(", {} of them of storages from before the window", s.preexisting);
+  line += ")";
+  if (s.host_memory_events > 0)
+    line += fmt::format(", {} on the host, which {} not replayed", s.host_memory_events,
+                        by_number(s.host_memory_events, "is", "are"));
+  notes.push_back(line + ".");
   if (l.untracked > 0)
     notes.push_back(
-        fmt::format("{} bytes were allocated before the window and not freed in it; what they hold is not in the file.",
-                    l.untracked));
+        fmt::format("{} were allocated before the window and not freed in it; what they hold is not in the file.",
+                    human_bytes(l.untracked)));
   if (l.without_address > 0)
     notes.push_back(
-        fmt::format("{} memory events carry no address: a free is taken for the newest allocation of its size, which "
-                    "keeps totals exact and says little about lifetimes.",
-                    l.without_address));
+        fmt::format("Without an address: {}. A free is taken for the newest allocation of its size, which keeps totals "
+                    "exact and says little about lifetimes.",
+                    counted_text(l.without_address, "memory event")));
   if (l.replaced > 0)
-    notes.push_back(fmt::format(
-        "{} allocations were at an address still in use; their frees are missing from the file.", l.replaced));
+    notes.push_back(fmt::format("At an address still in use: {}; the frees before are missing from the file.",
+                                counted_text(l.replaced, "allocation")));
   if (l.resized > 0)
-    notes.push_back(fmt::format("{} frees were of another size than was allocated at their address.", l.resized));
+    notes.push_back(
+        fmt::format("Of another size than was allocated at the address: {}.", counted_text(l.resized, "free")));
 }
 
 // Streams know their device, storages do not.
@@ -55,73 +67,100 @@ void add_devices(const JoinedCapture& j, const ImportSummary& s, std::vector<std
                     devices.size()));
 }
 
+// "1.67 us (n = 60)"; where nothing was there to measure: "2.50 us, a usual value".
+std::string sampled_text(Duration d, std::uint64_t samples) {
+  const std::string value = fmt::format("{:.2f} us", to_microseconds(d));
+  return samples > 0 ? fmt::format("{} (n = {})", value, samples) : value + ", a usual value";
+}
+
 void add_constants(const JoinedCapture& j, const ImportSummary& s, const ReplayConstants& c,
                    std::vector<std::string>& notes) {
-  std::string line = "Launch latency, end of call to start on an idle stream (median):";
+  const std::uint64_t launches[kLaunchKinds] = {s.captured_kernels + s.captured_collectives, s.captured_copies,
+                                                s.captured_memsets};
+  std::string line;
   for (int kind = 0; kind < kLaunchKinds; ++kind)
-    line += fmt::format(" {} {:.2f} us (n = {}){}", kKindNames[kind], to_microseconds(c.launch_latency[kind]),
-                        s.samples.launch_latency[kind], kind + 1 < kLaunchKinds ? "," : ".");
-  notes.push_back(line);
-  line = "Gap between queued neighbours of a stream (mean):";
-  std::uint64_t all = 0;
+    if (launches[kind] > 0)
+      append_part(line, fmt::format("{} {}", kKindNames[kind],
+                                    sampled_text(c.launch_latency[kind], s.samples.launch_latency[kind])));
+  if (!line.empty())
+    notes.push_back("Launch latency, end of call to start on an idle stream (median): " + line + ".");
+  line.clear();
   for (int a = 0; a < kLaunchKinds; ++a)
-    for (int b = 0; b < kLaunchKinds; ++b) {
-      if (s.samples.stream_gap[a][b] == 0) continue;
-      line += fmt::format("{} {} to {} {:.2f} us (n = {})", all == 0 ? "" : ",", kKindNames[a], kKindNames[b],
-                          to_microseconds(c.stream_gap[a][b]), s.samples.stream_gap[a][b]);
-      all += s.samples.stream_gap[a][b];
-    }
-  notes.push_back(all == 0
+    for (int b = 0; b < kLaunchKinds; ++b)
+      if (s.samples.stream_gap[a][b] > 0)
+        append_part(line, fmt::format("{} to {} {}", kKindNames[a], kKindNames[b],
+                                      sampled_text(c.stream_gap[a][b], s.samples.stream_gap[a][b])));
+  notes.push_back(line.empty()
                       ? "No two launches queued in one stream: the gap between them is a usual value, not measured."
-                      : line + ".");
+                      : "Gap between queued neighbours of a stream (mean): " + line + ".");
   if (s.samples.graph_gap > 0)
-    notes.push_back(fmt::format("Gap between nodes of a CUDA graph: {:.2f} us (n = {}).", to_microseconds(c.graph_gap),
-                                s.samples.graph_gap));
+    notes.push_back(
+        fmt::format("Gap between nodes of a CUDA graph: {}.", sampled_text(c.graph_gap, s.samples.graph_gap)));
   if (j.rocm) notes.push_back("A ROCm capture: no limit of queued launches is applied.");
 }
 
+void add_edges(const ImportSummary& s, std::vector<std::string>& notes) {
+  if (s.given_edges + s.inferred_edges == 0) return;
+  std::string line;
+  if (s.given_edges > 0) append_part(line, fmt::format("{} stated by the file", s.given_edges));
+  if (s.inferred_edges > 0) append_part(line, fmt::format("{} inferred", s.inferred_edges));
+  if (s.moved_edges > 0)
+    append_part(line, fmt::format("{} of them moved back because captured times contradict {}", s.moved_edges,
+                                  by_number(s.moved_edges, "it", "them")));
+  if (s.ignored_waits > 0)
+    line += fmt::format("; {} {} a communication library's own", counted_text(s.ignored_waits, "wait"),
+                        by_number(s.ignored_waits, "is", "are"));
+  notes.push_back("Edges between streams: " + line + ".");
+}
+
 void add_waits(const ImportSummary& s, std::vector<std::string>& notes) {
-  for (const auto& [kind, calls] : s.blocking)
-    notes.push_back(fmt::format("Blocking calls, {}: {} waited (return delay {:.1f} us, median), {} did not.", kind,
-                                calls.waited, to_microseconds(calls.return_delay), calls.did_not_wait));
+  for (const auto& [kind, calls] : s.blocking) {
+    std::string line;
+    if (calls.waited > 0)
+      append_part(line, fmt::format("{} waited (return delay {:.1f} us, median)", calls.waited,
+                                    to_microseconds(calls.return_delay)));
+    if (calls.did_not_wait > 0) append_part(line, fmt::format("{} did not wait", calls.did_not_wait));
+    if (!line.empty()) notes.push_back(fmt::format("Blocking calls, {}: {}.", kind, line));
+  }
   if (s.frees_with_pending_work > 0)
-    notes.push_back(
-        fmt::format("{} calls of cudaFree met pending work; their captured cost is kept and may contain waiting.",
-                    s.frees_with_pending_work));
+    notes.push_back(fmt::format("With pending work: {}, at the captured cost, which may contain waiting.",
+                                counted_text(s.frees_with_pending_work, "call of cudaFree", "calls of cudaFree")));
   if (s.hand_overs > 0)
     notes.push_back(
-        fmt::format("{} hand-overs between host threads{}.", s.hand_overs,
+        fmt::format("{} between host threads{}.", counted_text(s.hand_overs, "hand-over"),
                     s.side_by_side * 2 > s.hand_overs
                         ? fmt::format(", {} within 5 us: threads that run side by side, whose order may differ in "
                                       "another run",
                                       s.side_by_side)
                         : ""));
   if (s.dropped_threads > 0)
-    notes.push_back(fmt::format("{} threads that only ask for events are left out.", s.dropped_threads));
-  if (s.given_edges + s.inferred_edges > 0)
-    notes.push_back(
-        fmt::format("Edges between streams: {} stated by the file, {} inferred, {} of them moved back because captured "
-                    "times contradict them; {} waits are a communication library's own.",
-                    s.given_edges, s.inferred_edges, s.moved_edges, s.ignored_waits));
+    notes.push_back(fmt::format("Left out: {} with nothing but questions whether events have happened.",
+                                counted_text(s.dropped_threads, "thread")));
+  add_edges(s, notes);
   if (s.queue_limited_launches > 0)
-    notes.push_back(fmt::format("{} launches met a full queue; their captured waiting is left to the simulation.",
-                                s.queue_limited_launches));
+    notes.push_back(fmt::format("Met a full queue: {}; the captured waiting is left to the simulation.",
+                                counted_text(s.queue_limited_launches, "launch", "launches")));
 }
 
 void add_completeness(const JoinedCapture& j, const ImportSummary& s, std::vector<std::string>& notes) {
   if (s.placed_ops > 0)
     notes.push_back(
-        fmt::format("{} device ops of {} have no runtime record; at the head of a stream they are placed as captured.",
-                    s.placed_ops, j.device_ops.size()));
-  notes.push_back(fmt::format(
-      "{} runtime calls neither launch nor wait: they are host time; {} of them would have launched, but the "
-      "file has no device work for them.",
-      s.calls_as_host_time, s.launches_without_record));
-  notes.push_back(fmt::format(
-      "{} starts lie more than 50 us behind every known bound, {:.1f} us in all; {:.1f} us of it, {:.2f} % of the "
-      "GPU span, delay what comes after.",
-      s.unexplained_waits, to_microseconds(s.unexplained_time), to_microseconds(s.unexplained_delay),
-      100 * s.unexplained_share));
+        fmt::format("Without a runtime record: {} of {}; at the head of a stream they are placed as captured.",
+                    s.placed_ops, counted_text(j.device_ops.size(), "device op")));
+  if (s.calls_as_host_time > 0) {
+    std::string line = fmt::format("Host time, as they neither launch nor wait: {}",
+                                   counted_text(s.calls_as_host_time, "runtime call"));
+    if (s.launches_without_record > 0)
+      line += fmt::format("; {} of them would have launched, but the file has no device work for {}",
+                          s.launches_without_record, by_number(s.launches_without_record, "it", "them"));
+    notes.push_back(line + ".");
+  }
+  if (s.unexplained_waits > 0)
+    notes.push_back(fmt::format(
+        "More than 50 us behind every known bound: {}, {} in all, of which {}, {:.2f} % of the GPU span, delay what "
+        "comes after.",
+        counted_text(s.unexplained_waits, "start"), human_time(s.unexplained_time), human_time(s.unexplained_delay),
+        100 * s.unexplained_share));
   if (!s.explained)
     notes.push_back(
         "This capture does not explain itself: over 2 % of its span are waits without a cause in the file, or most of "

@@ -200,6 +200,19 @@ TEST(RunFigures, MemoryOfARangeMarksItsOwnHighest) {
   EXPECT_FALSE(has_text(figure_of(run, "memory"), "in this range"));
 }
 
+// What the picture stacks was requested, the table's peak is in blocks: the picture names both, and the tiers' is the
+// table's.
+TEST(RunFigures, APeakIsTheTablesOrNamedAnother) {
+  const memwall::Run run = three_steps();
+  const TierResult& hbm = run.result.tiers[0];
+  Bytes requested = 0;
+  for (const Bytes bytes : hbm.peak_by_kind) requested += bytes;
+  ASSERT_GT(hbm.peak_allocated, requested) << "the allocator rounds";
+  EXPECT_TRUE(has_text(figure_of(run, "memory"), "peak " + format_bytes(requested) + " requested (" +
+                                                     format_bytes(hbm.peak_allocated) + " in blocks)"));
+  EXPECT_TRUE(has_text(figure_of(run, "tiers"), "peak " + format_bytes(hbm.peak_allocated) + " of"));
+}
+
 TEST(RunFigures, LinksOfARangeSayWhatItCarried) {
   const memwall::Run run = hand_made();
   EXPECT_TRUE(has_text(figure_of(run, "links"), "20.0 MB"));

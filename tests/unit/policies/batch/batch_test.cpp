@@ -56,7 +56,8 @@ TEST(Batch, TheNameOfItsFirstParameterMayBeLeftOut) {
   EXPECT_EQ(rewritten(gpt(2), "batch:to=6").samples_per_step, 6);
   EXPECT_NE(refusal(gpt(2), "batch:6,to=6").find("'to' is given twice"), std::string::npos);
   EXPECT_NE(refusal(gpt(2), "batch:from=2,6").find("expected key=value"), std::string::npos);
-  EXPECT_NE(refusal(gpt(2), "batch").find("needs the samples per step"), std::string::npos);
+  EXPECT_NE(refusal(gpt(2), "batch").find("samples per step are wanted is not said; expected --policy batch:16."),
+            std::string::npos);
   EXPECT_NE(refusal(gpt(2), "batch:six").find("to=six is neither '0' nor a whole number"), std::string::npos);
 }
 
@@ -93,7 +94,14 @@ TEST(Batch, WhatCannotBeToldIsRefused) {
   EXPECT_NE(refusal(blind, "batch:4").find("needs dataflow"), std::string::npos);
   Trace unsized_step = gpt(2);
   unsized_step.samples_per_step = 0;
-  EXPECT_NE(refusal(unsized_step, "batch:4").find("does not say how many samples"), std::string::npos);
+  EXPECT_NE(refusal(unsized_step, "batch:4").find("does not say how many samples a step has; expected --policy "
+                                                  "batch:4,from=N, where N"),
+            std::string::npos);
+  EXPECT_NE(refusal(unsized_step, "batch:from=2").find("expected --policy batch:16,from=2."), std::string::npos);
+  EXPECT_EQ(refusal(unsized_step, "batch:16,from=2"), "");
+  const auto& answer = policy_named("batch").answer;
+  EXPECT_EQ(answer(unsized_step).setting, "from=N");
+  EXPECT_EQ(answer(gpt(2)).setting, "");
   EXPECT_EQ(rewritten(unsized_step, "batch:4,from=2").storages.back().bytes, gpt(4).storages.back().bytes);
   EXPECT_EQ(rewritten(unsized_step, "batch:4,from=2").samples_per_step, 4);
   Trace halves = gpt(2);

@@ -119,7 +119,7 @@ TEST(Fusion, AChainReadsItsOuterInputsAndWritesItsOuterOutputs) {
   EXPECT_EQ(std::count_if(after.ops.begin(), after.ops.end(), [](const Op& o) { return o.kind == OpKind::free; }), 0);
   EXPECT_EQ(activation_peak(before), 2 * kMegabytes);
   EXPECT_EQ(activation_peak(after), kMegabytes);
-  EXPECT_TRUE(has_note(after, "3 ops became 1; 2 intermediates of 0.008 GB never reach memory"));
+  EXPECT_TRUE(has_note(after, "3 ops became 1; 2 intermediates of 8.000 MB never reach memory"));
 }
 
 TEST(Fusion, MeasuredTimesAreScaledByWhatTheModelSaysOfBoth) {
@@ -439,6 +439,7 @@ TEST(Fusion, RefusesATraceWithoutShapes) {
   Trace t = std::move(chain.p).finish();
   for (Op& op : t.ops) op.shape = 0;
   EXPECT_NE(refusal(t, "fusion").find("does not say how many elements"), std::string::npos);
+  EXPECT_EQ(refusal(t, "fusion"), policy_named("fusion").answer(t).refusal) << "what inspect says";
   EXPECT_NE(refusal(t, "fusion:what=everything").find("elementwise"), std::string::npos);
   EXPECT_NE(refusal(t, "fusion:largest=1"), "");
 }

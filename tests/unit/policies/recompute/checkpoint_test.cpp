@@ -155,12 +155,25 @@ TEST(CheckpointGpt, ModulesDropWhatIsTheirOwn) {
   EXPECT_EQ(device_time(after, Phase::recompute), 2 * picoseconds(1216 + 1024 + 1168 + 320 + 2 * 2 * 8 * 256));
 }
 
+// However an operator is printed somewhere, so it may be typed.
+TEST(CheckpointGpt, AnOperatorIsKnownByEveryFormOfItsName) {
+  Trace before = gpt_step(GptShape{});
+  for (Op& op : before.ops)
+    if (op.operator_name != 0 && before.strings[op.operator_name] == "aten::gelu")
+      op.operator_name = before.strings.intern("aten::_gelu");
+  const std::size_t expected = count(rewritten(before, "checkpoint:ops=gelu"), Phase::recompute);
+  EXPECT_GT(expected, 0u);
+  for (const char* form : {"aten::_gelu", "_gelu", "aten::gelu", "*gelu", "aten::*gelu"})
+    EXPECT_EQ(count(rewritten(before, std::string("checkpoint:ops=") + form), Phase::recompute), expected) << form;
+  EXPECT_NE(refusal(before, "checkpoint:ops=aten::_gelo"), "");
+}
+
 TEST(CheckpointGpt, AModuleWhoseOutputOthersReadKeepsItUnlessToldOtherwise) {
   const Trace before = gpt_step(GptShape{});
   // The norm's output is what the QKV product keeps, so torch.utils.checkpoint gains nothing here.
   const Trace kept = rewritten(before, "checkpoint:modules=layers.*.norm1");
   EXPECT_EQ(count(kept, Phase::recompute), 0u);
-  EXPECT_TRUE(has_note(kept, "2 units have nothing of their own to drop"));
+  EXPECT_TRUE(has_note(kept, "2 units have nothing to drop and are not re-run"));
   const Trace dropped = rewritten(before, "checkpoint:modules=layers.*.norm1,outputs=drop");
   EXPECT_EQ(device_time(dropped, Phase::recompute), 2 * picoseconds(288));
   expect_same_contents(before, dropped);

@@ -59,7 +59,7 @@ TEST(Repeat, AFreedStorageWithoutSuccessorIsKeptAndNoted) {
   EXPECT_EQ(check(twice), std::vector<std::string>{});
   EXPECT_EQ(twice.ops.size(), 1u);
   ASSERT_FALSE(twice.notes.empty());
-  EXPECT_NE(twice.notes.back().find("no successor"), std::string::npos);
+  EXPECT_NE(twice.notes.back().find("without a successor"), std::string::npos);
 }
 
 TEST(Scale, KernelsCopiesAndHostScaleEachForItself) {

@@ -8,6 +8,7 @@ namespace {
 
 Comparison slower_and_smaller() {
   Comparison c;
+  c.same_lineage = true;
   c.base_time = microseconds(100);
   c.other_time = microseconds(120);
   c.waterfall[TimeClass::recompute] = microseconds(30);
@@ -41,8 +42,21 @@ TEST(CompareVerdict, SaysWhoDoesNotFit) {
 
 TEST(CompareVerdict, OfEqualRunsSaysSo) {
   Comparison c;
+  c.same_lineage = true;
   c.base_time = c.other_time = microseconds(100);
   EXPECT_EQ(verdict_of(c).front(), "The other run takes 100.0 us, as before, all steps together.");
+}
+
+TEST(CompareVerdict, OfDifferentStepsSaysByWhatOpsWereMatched) {
+  Comparison c = slower_and_smaller();
+  c.same_lineage = false;
+  c.base_trace = "a";
+  c.other_trace = "b";
+  c.ops_equal = 3;
+  c.ops_removed = 1;
+  EXPECT_EQ(verdict_of(c).back(),
+            "The runs are of different steps, a and b: ops are matched by thread, kind, name and order alone, 3 of 4 and "
+            "3.");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "tests/support/gpt_trace.h"
 #include "tests/support/handmade_run.h"
+#include "tests/support/pieces_trace.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/run_recorder.h"
 
@@ -54,6 +55,40 @@ TEST(Summary, OfARunWithoutStepsIsOneWindow) {
   EXPECT_EQ(summary.step_count, 1u);
   EXPECT_EQ(summary.step_time, microseconds(8));
   EXPECT_EQ(summary.steps[0].gpu_span, microseconds(6));
+}
+
+TierSummary first_tier(Bytes last) {
+  Machine machine = test_machine();
+  machine.tiers[0].capacity = GiB(2);
+  return summarize(simulate_and_record(pieces_trace(last), machine, {})).tiers[0];
+}
+
+TEST(Summary, SaysOfWhatTheMissingBytesAreCounted) {
+  const TierSummary fits = first_tier(GiB(1));
+  EXPECT_EQ(fits.missing_cause, MissingCause::nothing);
+  EXPECT_FALSE(fits.free_at_refusal);
+
+  const TierSummary pieces = first_tier(MiB(1536));
+  EXPECT_EQ(pieces.missing, MiB(1536)) << "the request";
+  EXPECT_EQ(pieces.peak_allocated, GiB(2)) << "which the peak does not say";
+  EXPECT_EQ(pieces.missing_cause, MissingCause::in_one_piece);
+  EXPECT_EQ(pieces.free_at_refusal, MiB(1536));
+
+  const TierSummary too_much = first_tier(GiB(2));
+  EXPECT_EQ(too_much.missing_cause, MissingCause::in_use);
+  EXPECT_EQ(too_much.missing, too_much.peak_allocated - too_much.usable);
+}
+
+TEST(SummaryJson, SaysNothingOfMemoryThatNobodyRecorded) {
+  HandmadeRun hand;
+  hand.device(OpKind::kernel, "a", 0, 0, 1, 2, 8);
+  hand.run.trace.edit().knowledge.allocations = false;
+  const std::string text = to_json(summarize(hand.finish()));
+  simdjson::dom::parser parser;
+  simdjson::dom::element json = parser.parse(text);
+  for (const char* key : {"peak_allocated_bytes", "peak_reserved_bytes", "missing_bytes", "peak_by_kind"})
+    EXPECT_TRUE(json["tiers"]["hbm"][key].is_null()) << key;
+  EXPECT_GT(json["tiers"]["hbm"]["usable_bytes"].get_int64().value(), 0);
 }
 
 TEST(SummaryJson, HasThePromisedFields) {

@@ -97,7 +97,7 @@ TEST(Verdict, NamesFragmentationOnlyWhereItIsWhatIsMissing) {
   Tight tight;
   EXPECT_FALSE(says(tight.verdict(), "fragmentation"));
   tight.summary.tiers[0].peak_allocated = 35 * kGB;  // 10 GB in no block: more than what is missing
-  EXPECT_TRUE(says(tight.verdict(), "10.00 GB are the allocator's cache and fragmentation")) << all(tight.verdict());
+  EXPECT_TRUE(says(tight.verdict(), "10.00 GB of what is reserved are the allocator's cache and fragmentation")) << all(tight.verdict());
   EXPECT_TRUE(says(tight.verdict(), "expandable_segments:True"));
   tight.summary.allocator_settings = "expandable_segments:True";
   EXPECT_FALSE(says(tight.verdict(), "Try --alloc-conf")) << "it is set already";

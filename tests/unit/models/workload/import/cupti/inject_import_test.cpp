@@ -120,7 +120,7 @@ TEST_F(InjectFile, ADriverCallInsideARuntimeCallIsPartOfIt) {
   w.call({.name = "cuLaunchKernel", .start = at(302), .end = at(304), .correlation = 16, .thread = 200, .domain = 1});
   const CuptiCapture capture = read();
   ASSERT_EQ(capture.capture.calls.size(), 4u) << "another thread's call is inside of nothing";
-  EXPECT_TRUE(says(capture.notes, "2 calls of the driver were made by the runtime"));
+  EXPECT_TRUE(says(capture.notes, "counted as part of them: 2 calls of the driver"));
   const ImportedTrace imported = import_cupti_capture(capture);
   EXPECT_EQ(imported.summary.placed_ops, 0u) << "the kernel is launched by the outer call";
   EXPECT_EQ(named(imported.trace, "by_inner_number").host_cost, microseconds(10));
@@ -208,7 +208,7 @@ TEST_F(InjectFile, WaitsFindTheRecordThatTheyMean) {
       EXPECT_EQ(sync.record_correlation, sync.kind == SyncKind::stream_wait_event ? 2 : 5);
     else
       EXPECT_EQ(sync.record_correlation, -1);
-  EXPECT_TRUE(says(capture.notes, "1 waits are for events whose recording is not in the file"));
+  EXPECT_TRUE(says(capture.notes, "For events whose recording is not in the file: 1 wait."));
   const ImportedTrace imported = import_cupti_capture(capture);
   EXPECT_EQ(imported.summary.given_edges, 1u);
   EXPECT_EQ(imported.summary.inferred_edges, 0u);
@@ -248,10 +248,10 @@ TEST_F(InjectFile, AllocationsBecomeStorages) {
   EXPECT_EQ(imported.summary.host_memory_events, 1u);
   ASSERT_EQ(imported.trace.storages.size(), 3u);
   EXPECT_TRUE(imported.trace.knowledge.allocations);
-  EXPECT_TRUE(says(imported.trace.notes, "1 releases are of blocks from before the capture"));
-  EXPECT_TRUE(says(imported.trace.notes, "1 allocations and releases went through memory pools (1 records"));
-  EXPECT_TRUE(says(imported.trace.notes, "1 allocations and releases are of unified memory, 1000 bytes"));
-  EXPECT_TRUE(says(imported.trace.notes, "2 events, 65536 bytes migrated to devices, 0 bytes to the host, 3 page"));
+  EXPECT_TRUE(says(imported.trace.notes, "without saying how large those were: 1 release."));
+  EXPECT_TRUE(says(imported.trace.notes, "Through memory pools: 1 allocation or release (1 record"));
+  EXPECT_TRUE(says(imported.trace.notes, "left out: 1 allocation or release, 1.000 kB in all"));
+  EXPECT_TRUE(says(imported.trace.notes, "2 events, 65.54 kB migrated to devices, 0 B to the host, 3 page"));
 }
 
 TEST_F(InjectFile, GraphsAreLaunchedAsAWhole) {
@@ -264,8 +264,8 @@ TEST_F(InjectFile, GraphsAreLaunchedAsAWhole) {
   EXPECT_TRUE(named(imported.trace, "b").graph_member);
   EXPECT_EQ(named(imported.trace, "cudaGraphLaunch").kind, OpKind::graph_launch);
   EXPECT_EQ(named(imported.trace, "CUDA graph").duration, microseconds(20));
-  EXPECT_TRUE(says(imported.trace.notes, "2 pieces of device work are nodes of CUDA graphs"));
-  EXPECT_TRUE(says(imported.trace.notes, "1 launches of CUDA graphs were recorded as one piece"));
+  EXPECT_TRUE(says(imported.trace.notes, "Nodes of CUDA graphs: 2 pieces of device work"));
+  EXPECT_TRUE(says(imported.trace.notes, "Recorded as one piece of work each: 1 launch of CUDA graphs"));
 }
 
 TEST_F(InjectFile, WhatIsMissingIsSaid) {
@@ -278,17 +278,17 @@ TEST_F(InjectFile, WhatIsMissingIsSaid) {
   w.record(21, {9, 5, 2, 0, 1, 4}, {});
   const CuptiCapture open = read();
   EXPECT_TRUE(says(open.notes, "The file has no end: the program was killed"));
-  EXPECT_TRUE(says(open.notes, "1 pieces of device work and 1 calls have no end"));
+  EXPECT_TRUE(says(open.notes, "no end: 1 piece of device work and 1 call."));
   EXPECT_TRUE(
       says(open.notes, "CUPTI did not record UNIFIED_MEMORY_COUNTER on that machine: CUPTI_ERROR_NOT_SUPPORTED"));
-  EXPECT_TRUE(says(open.notes, "2 records were of kinds"));
+  EXPECT_TRUE(says(open.notes, "does not know: 2 records."));
   EXPECT_TRUE(says(open.notes, "CUPTI counts 5 of them; 2 times no buffer was free"));
   EXPECT_TRUE(says(open.notes, "1 overheads of its own and of the driver, 2.0 us"));
   w.end(6, 3, 1000);
   const CuptiCapture ended = read();
   EXPECT_FALSE(says(ended.notes, "killed"));
   EXPECT_TRUE(says(ended.notes, "CUPTI counts 6 of them; 3 times"));
-  EXPECT_TRUE(says(ended.notes, "1000 records are left out because the file reached its limit"));
+  EXPECT_TRUE(says(ended.notes, "the file reached its limit (MEMWALL_INJECT_LIMIT): 1,000 records"));
 
   const std::string bytes = w.bytes();
   write_content(folder / "cut.mwi", bytes.substr(0, bytes.size() - 60));

@@ -61,7 +61,8 @@ void add_option(const CLI::App& app, const CLI::Option& option, CompletedVerb& v
 
 // `app` and its verbs, each before those below it.
 void collect(const CLI::App& app, const std::string& path, std::vector<CompletedVerb>& verbs) {
-  CompletedVerb verb{.path = path, .what = in_short(app.get_description()), .verbs = {}, .options = {}, .positional = {}};
+  CompletedVerb verb{
+      .path = path, .what = in_short(app.get_description()), .verbs = {}, .options = {}, .positional = {}};
   for (const CLI::Option* option : app.get_options()) add_option(app, *option, verb);
   const auto below = app.get_subcommands([](const CLI::App*) { return true; });
   for (const CLI::App* sub : below) verb.verbs.push_back(sub->get_name());
@@ -85,7 +86,9 @@ std::vector<CompletedVerb> completed_verbs(const CLI::App& program) {
   return verbs;
 }
 
-std::string joined(const Words& words, const char* between = " ") { return fmt::format("{}", fmt::join(words, between)); }
+std::string joined(const Words& words, const char* between = " ") {
+  return fmt::format("{}", fmt::join(words, between));
+}
 
 // "machines:show" for each verb of a verb, and ":run" for each verb.
 Words steps_to_verbs(const std::vector<CompletedVerb>& verbs) {
@@ -269,7 +272,8 @@ std::string fish_script(const std::vector<CompletedVerb>& verbs) {
     const std::string above = last == std::string::npos ? "" : verb.path.substr(0, last);
     const std::string name = last == std::string::npos ? verb.path : verb.path.substr(last + 1);
     if (!name.empty())
-      text += fmt::format("complete -c memwall -n '__memwall_verb \"{}\"' -a {} -d {}\n", above, name, quoted(verb.what));
+      text +=
+          fmt::format("complete -c memwall -n '__memwall_verb \"{}\"' -a {} -d {}\n", above, name, quoted(verb.what));
     text += fish_verb(verb);
   }
   return fmt::format(R"(# Completion of memwall for fish, as `memwall completion fish` prints it.

@@ -59,7 +59,8 @@ std::string value_name(const CLI::Option& option) {
 std::string facts_of(const CLI::Option& option) {
   std::string facts;
   const std::string type = option.get_type_name();
-  if (const std::size_t colon = type.find(':'); colon != std::string::npos) facts += " (" + type.substr(colon + 1) + ")";
+  if (const std::size_t colon = type.find(':'); colon != std::string::npos)
+    facts += " (" + type.substr(colon + 1) + ")";
   if (option.get_required()) facts += " Required.";
   if (!option.get_default_str().empty()) facts += " Default: " + option.get_default_str() + ".";
   return facts;
@@ -118,8 +119,8 @@ std::string synopsis_of(const CLI::App& app, const std::string& title) {
   std::string text = "\\fB" + roff(title) + "\\fR [\\fIOPTIONS\\fR]";
   for (const CLI::Option* option : app.get_options()) {
     if (option->nonpositional()) continue;
-    const std::string name = "\\fI" + roff(option->get_name(true)) + "\\fR" +
-                             (option->get_items_expected_max() > 1 ? " ..." : "");
+    const std::string name =
+        "\\fI" + roff(option->get_name(true)) + "\\fR" + (option->get_items_expected_max() > 1 ? " ..." : "");
     text += option->get_required() ? " " + name : " [" + name + "]";
   }
   return text;
@@ -130,7 +131,8 @@ std::vector<const CLI::App*> verbs_below(const CLI::App& app) {
 }
 
 void write_verb_below(const CLI::App& app, const std::string& title, std::ostream& out) {
-  out << ".SH " << upper(roff(title)) << "\n" << synopsis_of(app, title) << "\n.PP\n"
+  out << ".SH " << upper(roff(title)) << "\n"
+      << synopsis_of(app, title) << "\n.PP\n"
       << roff_line(sentence(app.get_description())) << "\n";
   write_options(app, OptionKind::positional, out);
   write_options(app, OptionKind::named, out);

@@ -1,5 +1,5 @@
-// Manual pages of verbs (roff), from their descriptions, options and footers: what --help prints, so that the two cannot
-// differ.
+// Manual pages of verbs (roff), from their descriptions, options and footers: what --help prints, so that the two
+// cannot differ.
 #pragma once
 
 #include <string>

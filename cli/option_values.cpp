@@ -48,14 +48,38 @@ const std::map<std::string, KnownOption>& known_options() {
   static const std::map<std::string, KnownOption> known{
       {"--allocator", {word, [] { return allocator_names(); }}},
       {"run --allocator", {word, [] { return run_allocator_names(); }}},
-      {"--at", {word, [] { return Words{"peak", "start", "end"}; }}},
-      {"--axis", {word, [] { return Words{"events", "time"}; }}},
-      {"--backend", {word, [] { return Words{"host", "cuda"}; }}},
-      {"--color", {word, [] { return Words{"auto", "always", "never"}; }}},
+      {"--at",
+       {word,
+        [] {
+          return Words{"peak", "start", "end"};
+        }}},
+      {"--axis",
+       {word,
+        [] {
+          return Words{"events", "time"};
+        }}},
+      {"--backend",
+       {word,
+        [] {
+          return Words{"host", "cuda"};
+        }}},
+      {"--color",
+       {word,
+        [] {
+          return Words{"auto", "always", "never"};
+        }}},
       {"--format", {word, [] { return format_names(); }}},
-      {"--to", {word, [] { return Words{"perfetto", "chrome", "csv", "json"}; }}},
+      {"--to",
+       {word,
+        [] {
+          return Words{"perfetto", "chrome", "csv", "json"};
+        }}},
       {"--view", {word, [] { return Words{"timeline", "memory", "links", "tiers", "compare", "blocks", "segments"}; }}},
-      {"shell", {word, [] { return Words{"bash", "zsh", "fish"}; }}},
+      {"shell",
+       {word,
+        [] {
+          return Words{"bash", "zsh", "fish"};
+        }}},
 
       {"base", {input}},
       {"capture", {input}},
@@ -150,9 +174,10 @@ void require_one_standard_input(const CLI::App& app) {
   Words found;
   find_standard_input(app, found);
   if (found.size() > 1)
-    throw UsageError(fmt::format("standard input is named {} times ({}), and its bytes come once; write what comes to a "
-                                 "file first.",
-                                 found.size(), listed(found)));
+    throw UsageError(
+        fmt::format("standard input is named {} times ({}), and its bytes come once; write what comes to a "
+                    "file first.",
+                    found.size(), listed(found)));
 }
 
 }  // namespace memwall

@@ -13,12 +13,12 @@ class Option;
 namespace memwall {
 
 enum class ValueKind : std::uint8_t {
-  other,         // a number, a size, a name of one's own
-  word,          // one of a few
-  input,         // a file that is read, or, for what takes a step, the name of a workload
-  machine,       // a machine's name, or a file
-  policy,        // a policy's name; where it is used, with arguments behind it
-  output_file,   // that is written
+  other,        // a number, a size, a name of one's own
+  word,         // one of a few
+  input,        // a file that is read, or, for what takes a step, the name of a workload
+  machine,      // a machine's name, or a file
+  policy,       // a policy's name; where it is used, with arguments behind it
+  output_file,  // that is written
   folder
 };
 

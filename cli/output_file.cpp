@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "cli/terminal.h"
-#include "sim/files/output_stream.h"
 #include "sim/error.h"
+#include "sim/files/output_stream.h"
 
 namespace memwall {
 namespace fs = std::filesystem;

@@ -66,8 +66,8 @@ void name_machine(const ImportedStep& step, Trace& trace, const std::string& giv
   trace.machine = machine_for_device(step.gpu, step.gpu_memory);
   trace.notes.push_back(
       trace.machine.empty()
-          ? fmt::format("No machine file has a device called {} with {}: give --measured-on, or --machine.",
-                        step.gpu, human_bytes(step.gpu_memory))
+          ? fmt::format("No machine file has a device called {} with {}: give --measured-on, or --machine.", step.gpu,
+                        human_bytes(step.gpu_memory))
           : fmt::format("{} with {} is the GPU of machine {}.", step.gpu, human_bytes(step.gpu_memory), trace.machine));
 }
 

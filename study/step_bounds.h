@@ -1,7 +1,7 @@
 // How far a step's time moves when all durations that were carried over or modelled are short, or long.
 //
-// The interval along the critical path (traces/run/analysis/step_interval.h) holds as long as the path stays where it is,
-// and says nothing where the host decides. Two more runs do: each duration with a known error at both ends of its
+// The interval along the critical path (traces/run/analysis/step_interval.h) holds as long as the path stays where it
+// is, and says nothing where the host decides. Two more runs do: each duration with a known error at both ends of its
 // interval, all together, so that errors count as common to all ops (the cautious case).
 #pragma once
 

@@ -11,7 +11,8 @@ namespace memwall {
 
 // Named "verdict"; sentences that are "" are left out.
 inline Table answer_table(std::string title, const std::vector<std::string>& sentences) {
-  Table t{.name = "verdict", .title = std::move(title), .columns = {"answer"}, .headings = {""}, .rows = {}, .prose = true};
+  Table t{
+      .name = "verdict", .title = std::move(title), .columns = {"answer"}, .headings = {""}, .rows = {}, .prose = true};
   t.wrap = true;
   t.bullets = false;
   for (const std::string& sentence : sentences)

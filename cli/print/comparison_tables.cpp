@@ -20,16 +20,16 @@ std::string run_text(const std::string& machine, const std::vector<std::string>&
 }
 
 Table comparison_answer(const Comparison& c) {
-  Table t{.name = "verdict",
-          .title = fmt::format("base:  {}\nother: {}",
-                               run_text(machine_text(c.base_machine, c.base_overrides), c.base_policies,
-                                        c.base_settings, c.base_fits),
-                               run_text(machine_text(c.other_machine, c.other_overrides), c.other_policies,
-                                        c.other_settings, c.other_fits)),
-          .columns = {"answer"},
-          .headings = {""},
-          .rows = {},
-          .prose = true};
+  Table t{
+      .name = "verdict",
+      .title = fmt::format(
+          "base:  {}\nother: {}",
+          run_text(machine_text(c.base_machine, c.base_overrides), c.base_policies, c.base_settings, c.base_fits),
+          run_text(machine_text(c.other_machine, c.other_overrides), c.other_policies, c.other_settings, c.other_fits)),
+      .columns = {"answer"},
+      .headings = {""},
+      .rows = {},
+      .prose = true};
   t.bullets = false;
   for (const std::string& sentence : verdict_of(c)) t.rows.push_back({cell(sentence)});
   return t;

@@ -301,7 +301,7 @@ Table notes(const MemoryStudy& study) {
 
 // What stands on the first screen, and how much of it.
 void lay_out(Table& t) {
-  static constexpr std::array kDetails{"calls",       "timeline", "peak_by_phase",  "largest",
+  static constexpr std::array kDetails{"calls",         "timeline", "peak_by_phase",  "largest",
                                        "fragmentation", "holes",    "retry_sequence", "held_longer"};
   t.detail = std::find(kDetails.begin(), kDetails.end(), t.name) != kDetails.end();
   if (t.name == "notes") t.screen_rows = 7;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "sim/number_text.h"
 #include "sim/human_text.h"
+#include "sim/number_text.h"
 #include "sim/words.h"
 
 namespace memwall {
@@ -59,12 +59,14 @@ std::string contents_sentence(const MemoryStudy& study) {
   std::vector<std::string> kinds;
   for (const LiveGroup& group : live.by_kind)
     if (kinds.size() < 2)
-      kinds.push_back(fmt::format("{} {}{} ({})", group.name, kinds.empty() ? "takes " : "", human_bytes(group.requested),
+      kinds.push_back(fmt::format("{} {}{} ({})", group.name, kinds.empty() ? "takes " : "",
+                                  human_bytes(group.requested),
                                   share_words(share_of_bytes(group.requested, live.requested))));
   std::string text = fmt::format("{} {}", out ? "Of what lived then" : "Of the peak", enumerated(kinds));
   for (const LiveGroup& group : live.by_line) {
     if (group.name.find(':') == std::string::npos) continue;  // "before the recording", "5 other lines"
-    return text + fmt::format("; the source line that holds most is {} ({}).", group.name, human_bytes(group.requested));
+    return text +
+           fmt::format("; the source line that holds most is {} ({}).", group.name, human_bytes(group.requested));
   }
   return text + ".";
 }

@@ -237,15 +237,17 @@ std::vector<std::string> roofline_sentences(const Roofline& r, const FusionEffec
     if (o.roof_seconds > 0 && (worst == nullptr || beyond(o) > beyond(*worst))) worst = &o;
   if (worst != nullptr && beyond(*worst) > 0)
     sentences.push_back(fmt::format(
-        "Most lies between {} and its roof: it takes {} ({} of the time) at {} of what {} allows, so better kernels could "
+        "Most lies between {} and its roof: it takes {} ({} of the time) at {} of what {} allows, so better kernels "
+        "could "
         "save {} at most.",
         worst->name, human_time(worst->duration), share_words(share(worst->duration, r.kernel_time)),
         share_words(worst->share_of_roof()), to_string(worst->bound()), human_time(from_seconds(beyond(*worst)))));
   if (fusion.refusal.empty() && fusion.merged_ops > 0)
-    sentences.push_back(fmt::format("Fusion would make the step {}: {} fewer bytes of kernels' traffic.",
-                                    changed_words(human_time(fusion.after.step_time), human_time(fusion.before.step_time),
-                                                  to_seconds(fusion.after.step_time), to_seconds(fusion.before.step_time)),
-                                    human_bytes(fusion.before.bytes - fusion.after.bytes)));
+    sentences.push_back(
+        fmt::format("Fusion would make the step {}: {} fewer bytes of kernels' traffic.",
+                    changed_words(human_time(fusion.after.step_time), human_time(fusion.before.step_time),
+                                  to_seconds(fusion.after.step_time), to_seconds(fusion.before.step_time)),
+                    human_bytes(fusion.before.bytes - fusion.after.bytes)));
   return sentences;
 }
 

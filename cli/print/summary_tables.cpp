@@ -34,7 +34,8 @@ std::string machine_line(const RunSummary& s) {
 }
 
 Table verdict_table(const RunSummary& s) {
-  Table t{.name = "verdict", .title = machine_line(s), .columns = {"answer"}, .headings = {""}, .rows = {}, .prose = true};
+  Table t{
+      .name = "verdict", .title = machine_line(s), .columns = {"answer"}, .headings = {""}, .rows = {}, .prose = true};
   t.wrap = true;
   t.bullets = false;
   for (const std::string& sentence : s.verdict.sentences) t.rows.push_back({cell(sentence)});
@@ -58,25 +59,25 @@ Table overview(const RunSummary& s) {
              s.step_count > 1
                  ? fmt::format("by the host, from one step's start to the next; mean of {} steps{}; the last goes on "
                                "to the end of all work",
-                               s.step_count,
-                               s.by_rank.size() > 1 ? fmt::format(" of {} ranks", s.by_rank.size()) : "")
+                               s.step_count, s.by_rank.size() > 1 ? fmt::format(" of {} ranks", s.by_rank.size()) : "")
                  : "by the host, from the step's start to the end of all its work");
   if (s.step_interval)
-    add_figure(t, "80 % interval",
-               cell(fmt::format("{} to {}", human_time(s.step_interval->low), human_time(s.step_interval->high))),
-               s.step_interval->by_replays
-                   ? std::string("of the step time: run with every carried or modelled duration of the device short, and "
-                                 "long; the host's own time counts as exact")
-                   : fmt::format("of the step time, from the residuals of the cost model; {} of the critical path has one",
-                                 percent_text(s.step_interval->known_share)));
+    add_figure(
+        t, "80 % interval",
+        cell(fmt::format("{} to {}", human_time(s.step_interval->low), human_time(s.step_interval->high))),
+        s.step_interval->by_replays
+            ? std::string("of the step time: run with every carried or modelled duration of the device short, and "
+                          "long; the host's own time counts as exact")
+            : fmt::format("of the step time, from the residuals of the cost model; {} of the critical path has one",
+                          percent_text(s.step_interval->known_share)));
   if (const auto& use = s.top.flops)
     add_figure(t, "MFU", share_cell(use->mfu),
-               use->mfu > 1 ? fmt::format("above 100 %: not all of it ran in {}, as the types of its tensors say",
-                                          to_string(use->arithmetic))
-                            : fmt::format("model FLOPs utilization: {:.4g} TFLOPs per step and rank against the peak of "
-                                          "{}; what is computed again does not count",
-                                          use->flops / static_cast<double>(s.step_count) / 1e12,
-                                          to_string(use->arithmetic)));
+               use->mfu > 1
+                   ? fmt::format("above 100 %: not all of it ran in {}, as the types of its tensors say",
+                                 to_string(use->arithmetic))
+                   : fmt::format("model FLOPs utilization: {:.4g} TFLOPs per step and rank against the peak of "
+                                 "{}; what is computed again does not count",
+                                 use->flops / static_cast<double>(s.step_count) / 1e12, to_string(use->arithmetic)));
   return t;
 }
 
@@ -91,10 +92,12 @@ Table whole_run(const RunSummary& s) {
   add_figure(t, "GPU span", time_cell(s.gpu_span), "first GPU start to last GPU end");
   add_figure(t, "total", time_cell(s.total), "start of the host program to the end of everything");
   if (s.samples_per_second > 0)
-    add_figure(t, "samples", number_cell(fmt::format("{:.1f} /s", s.samples_per_second), plain_number(s.samples_per_second)),
+    add_figure(t, "samples",
+               number_cell(fmt::format("{:.1f} /s", s.samples_per_second), plain_number(s.samples_per_second)),
                "all ranks together");
   if (s.tokens_per_second > 0)
-    add_figure(t, "tokens", number_cell(fmt::format("{:.0f} /s", s.tokens_per_second), plain_number(s.tokens_per_second)),
+    add_figure(t, "tokens",
+               number_cell(fmt::format("{:.0f} /s", s.tokens_per_second), plain_number(s.tokens_per_second)),
                "all ranks together");
   add_energy_price_rows(s, t);
   add_figure(t, "ops", count_cell(s.ops),
@@ -171,15 +174,16 @@ std::string kinds_text(const Peak& peak) {
 }
 
 Table tier_table(const RunSummary& s) {
-  Table t{.name = "tiers",
-          .title = fmt::format("Memory by the allocator's (host) clock (peak: blocks in use, rounding included; reserved: "
-                               "with the allocator's cache; by kind: as requested{})",
-                               missing_meaning(s)),
-          .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes",
-                      "by_kind"},
-          .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},
-          .rows = {},
-          .wrap = true};
+  Table t{
+      .name = "tiers",
+      .title = fmt::format("Memory by the allocator's (host) clock (peak: blocks in use, rounding included; reserved: "
+                           "with the allocator's cache; by kind: as requested{})",
+                           missing_meaning(s)),
+      .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes",
+                  "by_kind"},
+      .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},
+      .rows = {},
+      .wrap = true};
   const auto in_use = [](const TierSummary* tier) { return tier->peak_reserved > 0 || tier->missing > 0; };
   std::vector<const TierSummary*> tiers;
   for (const TierSummary& tier : s.tiers) tiers.push_back(&tier);
@@ -247,8 +251,8 @@ std::string fallback(const std::string& text, const char* other) { return text.e
 
 Table peak_table(const TierSummary& tier) {
   Table t{.name = "largest_at_peak." + tier.name,
-          .title = fmt::format("The storages that make the peak of {} (at {} by the allocator's (host) clock)", tier.name,
-                               human_time(tier.peak.time)),
+          .title = fmt::format("The storages that make the peak of {} (at {} by the allocator's (host) clock)",
+                               tier.name, human_time(tier.peak.time)),
           .columns = {"storage", "bytes", "kind", "made_in", "label", "module"},
           .headings = {"storage", "bytes", "kind", "made in", "label", "module"},
           .rows = {},
@@ -288,7 +292,8 @@ Table origin_table(const RunSummary& s) {
   return t;
 }
 
-// What the user changed in vain stands first, then what policies did, then what the capture or generator says of itself.
+// What the user changed in vain stands first, then what policies did, then what the capture or generator says of
+// itself.
 std::vector<std::string> ordered_notes(const RunSummary& s) {
   std::vector<std::string> notes = s.notes;
   const auto of_a_policy = [&](const std::string& note) {

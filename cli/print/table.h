@@ -1,7 +1,7 @@
 // Tables, in the four forms that every verb offers.
 //
-// The form for people is laid out for the terminal (terminal_width) and, where it shows colors, has its headings in bold
-// and what does not fit in red.
+// The form for people is laid out for the terminal (terminal_width) and, where it shows colors, has its headings in
+// bold and what does not fit in red.
 //
 // A cell has a text for people ("39.34 GB") and a raw value for programs
 // ("39343923200"); table and md show the first, csv and json the second.

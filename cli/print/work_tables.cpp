@@ -76,7 +76,7 @@ Table host_table(const RunSummary& s) {
   if (share_of_path(s.path[TimeClass::host], path) < 0.05) t.detail = true;
   for (const HostTotal& total : s.top.host) {
     if (t.rows.size() == 10) break;
-    const std::string name = !total.name.empty()              ? total.name
+    const std::string name = !total.name.empty()               ? total.name
                              : total.work == HostWork::latency ? "latencies"
                                                                : "outside of any operator";
     t.rows.push_back({cell(name, total.name), cell(host_work_meaning(total.work), std::string(to_string(total.work))),

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "cli/large_arrays.h"
-#include "cli/progress.h"
 #include "cli/print/comparison_tables.h"
 #include "cli/print/screen.h"
+#include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
 #include "traces/run/analysis/compared_run.h"

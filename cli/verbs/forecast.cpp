@@ -69,10 +69,10 @@ std::vector<std::string> forecast_sentences(const MemoryForecast& f, Bytes highe
   std::vector<std::string> sentences{
       fmt::format("The next step is expected to hold {} at its peak ({:g} % interval: {} to {}){}.",
                   human_bytes(next.peak), f.coverage * 100, human_bytes(next.low), human_bytes(next.high),
-                  f.growth_per_step == 0 ? "; nothing grew from step to step"
-                                         : fmt::format("; past steps {} by {} each (median)",
-                                                       f.growth_per_step > 0 ? "grew" : "shrank",
-                                                       human_bytes(std::abs(f.growth_per_step))))};
+                  f.growth_per_step == 0
+                      ? "; nothing grew from step to step"
+                      : fmt::format("; past steps {} by {} each (median)", f.growth_per_step > 0 ? "grew" : "shrank",
+                                    human_bytes(std::abs(f.growth_per_step))))};
   if (capacity > 0) {
     std::string warning = warning_of(f, highest, capacity);
     warning.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(warning.front())));
@@ -178,11 +178,11 @@ std::vector<std::string> sharing_sentences(const SharingReport& report) {
   if (report.mig && report.mig->placed == report.jobs.size()) ways.push_back("in MIG instances");
   double peaks = 0;
   for (const SharedJob& job : report.jobs) peaks += job.peak();
-  const std::string together =
-      fmt::format("Their peaks together take {} of {}.", human_bytes(static_cast<Bytes>(peaks)),
-                  human_bytes(report.capacity));
-  return {ways.empty() ? "No way of sharing lets all jobs run." : fmt::format("They can share it {}.", enumerated(ways)),
-          together};
+  const std::string together = fmt::format("Their peaks together take {} of {}.",
+                                           human_bytes(static_cast<Bytes>(peaks)), human_bytes(report.capacity));
+  return {
+      ways.empty() ? "No way of sharing lets all jobs run." : fmt::format("They can share it {}.", enumerated(ways)),
+      together};
 }
 
 int forecast_sharing(const ForecastOptions& o, Format format, const std::optional<Machine>& machine, Bytes capacity) {
@@ -198,8 +198,9 @@ int forecast_sharing(const ForecastOptions& o, Format format, const std::optiona
   }
   const SharingReport report = report_sharing(jobs, capacity, machine, o.steps);
   std::vector<Table> tables = sharing_tables(report);
-  tables.insert(tables.begin(), answer_table(fmt::format("{} jobs on one GPU of {}", jobs.size(), human_bytes(capacity)),
-                                             sharing_sentences(report)));
+  tables.insert(tables.begin(),
+                answer_table(fmt::format("{} jobs on one GPU of {}", jobs.size(), human_bytes(capacity)),
+                             sharing_sentences(report)));
   notes.insert(notes.begin(), report.notes.begin(), report.notes.end());
   tables.push_back(notes_of(notes));
   print(to_text(tables, format));

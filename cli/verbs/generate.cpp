@@ -120,7 +120,8 @@ Verb add_generate(CLI::App& parent) {
   app->add_option("--set", o->settings,
                   "Change a setting of the model or of the recipe: layers=4, optimizer=adamw_8bit; repeatable")
       ->allow_extra_args(false);
-  app->add_option("-o,--output", o->output, "Write the trace here (.mwt); \"-\" for stdout, the tables then go to stderr");
+  app->add_option("-o,--output", o->output,
+                  "Write the trace here (.mwt); \"-\" for stdout, the tables then go to stderr");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->footer(
       "The step is written as PyTorch issues it: operators, storages, what is saved for backward, allocations and\n"

@@ -53,10 +53,10 @@ Table decision_table(const ImportOptions& o, const Workload& w) {
       .wrap = true};
   for (const Decision& d : w.decisions) {
     const double share = d.of == 0 ? 0 : static_cast<double>(d.covered) / static_cast<double>(d.of);
-    table.rows.push_back(
-        {cell(d.subject), count(d.covered, d.of), count(d.of, d.of),
-         d.of == 0 ? number_cell("", "null") : number_cell(fmt::format("{:.1f} %", 100 * share), fmt::format("{}", share)),
-         cell(d.sentence)});
+    table.rows.push_back({cell(d.subject), count(d.covered, d.of), count(d.of, d.of),
+                          d.of == 0 ? number_cell("", "null")
+                                    : number_cell(fmt::format("{:.1f} %", 100 * share), fmt::format("{}", share)),
+                          cell(d.sentence)});
   }
   return table;
 }
@@ -118,7 +118,8 @@ Verb add_import(CLI::App& parent) {
   app->add_option("--measured-on", o->measured_on,
                   "The machine of the durations, a name or a file, where the capture does not say its GPU (TrioSim, "
                   "Chakra, DTR, old Kineto); a GPU other than the file's is refused");
-  app->add_option("-o,--output", o->output, "The trace file to write (.mwt), \"-\" for stdout; may be left out with --explain");
+  app->add_option("-o,--output", o->output,
+                  "The trace file to write (.mwt), \"-\" for stdout; may be left out with --explain");
   app->add_flag("--explain", o->explain, "Print every decision and join as a table, with how much it covers");
   app->add_flag("--formats", o->formats, "Print which formats are read: who writes them, how they are recognized");
   app->add_option("--format", o->format, "Of --explain and --formats: table, json, csv or md")->capture_default_str();

@@ -19,9 +19,9 @@
 #include "cli/verbs/verbs.h"
 #include "models/hw/modelled_step.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/ranks.h"
-#include "sim/human_text.h"
 #include "sim/words.h"
 #include "study/workload_file.h"
 
@@ -46,12 +46,8 @@ std::string rank_text(const Trace& t) {
 
 Table overview(const Workload& w) {
   const Trace& t = w.trace;
-  Table table{.name = "trace",
-              .title = "",
-              .columns = {"what", "value"},
-              .headings = {"", ""},
-              .rows = {},
-              .wrap = true};
+  Table table{
+      .name = "trace", .title = "", .columns = {"what", "value"}, .headings = {"", ""}, .rows = {}, .wrap = true};
   const auto row = [&](const char* what, std::string value) {
     table.rows.push_back({cell(what), cell(std::move(value))});
   };
@@ -227,20 +223,20 @@ std::vector<std::string> inspect_sentences(const Trace& t) {
     if (!f.known && (remedy.empty() || std::string_view(f.name) == "dataflow")) remedy = f.remedy;
   }
   for (const auto& [name, info] : policies()) (obstacle(info, t).empty() ? possible : impossible).push_back(name);
-  std::vector<std::string> sentences{fmt::format(
-      "{} of {} with {}{}; {}.", counted_text(std::max<std::size_t>(t.steps.size(), 1), "step"),
-      counted_text(rank_count(t), "rank"), counted_text(kernels, "kernel"),
-      device.count() > 0 ? fmt::format(" and {} of work on the device", human_time(device)) : "",
-      measured_nowhere(t)   ? "nothing was measured, so every time is modelled for the machine that you name"
-      : t.machine.empty() ? "its GPU is not known: give --measured-on"
-                            : "measured on " + t.machine)};
-  sentences.push_back(fmt::format("It knows {}{}; {}.", known.empty() ? "nothing of what is asked below" : enumerated(known),
+  std::vector<std::string> sentences{
+      fmt::format("{} of {} with {}{}; {}.", counted_text(std::max<std::size_t>(t.steps.size(), 1), "step"),
+                  counted_text(rank_count(t), "rank"), counted_text(kernels, "kernel"),
+                  device.count() > 0 ? fmt::format(" and {} of work on the device", human_time(device)) : "",
+                  measured_nowhere(t) ? "nothing was measured, so every time is modelled for the machine that you name"
+                  : t.machine.empty() ? "its GPU is not known: give --measured-on"
+                                      : "measured on " + t.machine)};
+  sentences.push_back(fmt::format("It knows {}{}; {}.",
+                                  known.empty() ? "nothing of what is asked below" : enumerated(known),
                                   unknown.empty() ? "" : ", not " + enumerated(unknown),
                                   impossible.empty() ? "every policy can be asked"
                                   : possible.empty() ? "no policy can be asked"
                                                      : "policies " + enumerated(possible) + " can be asked"));
-  if (!remedy.empty() && !impossible.empty())
-    sentences.push_back(fmt::format("To ask more, {}.", remedy));
+  if (!remedy.empty() && !impossible.empty()) sentences.push_back(fmt::format("To ask more, {}.", remedy));
   return sentences;
 }
 

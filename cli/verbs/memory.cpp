@@ -7,14 +7,14 @@
 #include <ostream>
 
 #include "cli/capacity_option.h"
+#include "cli/output_file.h"
 #include "cli/print/memory_tables.h"
 #include "cli/print/screen.h"
-#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
-#include "sim/memory/allocator.h"
 #include "sim/error.h"
+#include "sim/memory/allocator.h"
 
 namespace memwall {
 namespace {
@@ -64,9 +64,8 @@ int memory(const MemoryOptions& o) {
   const MemoryStudy study = study_memory(question_of(o), &watch);
   if (!o.timeline.empty()) write_output(o.timeline, [&](std::ostream& out) { write_timeline(study, out); });
   const std::string name = with_standard_input_named(o.snapshot);
-  print_beside(o.timeline, format == Format::json
-                               ? memory_json(study, o.snapshot)
-                               : screen_text(memory_tables(study, name, o.limit), format, o.full));
+  print_beside(o.timeline, format == Format::json ? memory_json(study, o.snapshot)
+                                                  : screen_text(memory_tables(study, name, o.limit), format, o.full));
   const std::string missing = missing_sentence(study);
   if (missing.empty()) return 0;
   print_error("memwall memory: {} {}. The result takes memory as unlimited.\n", o.snapshot, missing);

@@ -18,8 +18,8 @@
 #include "policies/batch/batch_request.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
-#include "sim/human_text.h"
 #include "sim/files/file_writer.h"
+#include "sim/human_text.h"
 #include "sim/policy/registry.h"
 #include "study/base_step.h"
 #include "study/study.h"
@@ -57,8 +57,8 @@ Provenance provenance_now(std::chrono::steady_clock::time_point start, const std
 
 int report(const RunVerbOptions& o, const Run& run, Format format) {
   const RunSummary summary = summarize(run);
-  print_beside(o.output, format == Format::json ? to_json(summary)
-                                                : screen_text(summary_tables(summary), format, o.full));
+  print_beside(o.output,
+               format == Format::json ? to_json(summary) : screen_text(summary_tables(summary), format, o.full));
   if (summary.fits) return 0;
   print_error("memwall run: {} does not fit: {}. The result takes memory as unlimited.\n", o.step,
               missing_sentence(summary));

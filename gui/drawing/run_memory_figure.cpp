@@ -85,10 +85,10 @@ Figure memory_figure(const Run& run, const RunFigureRequest& request) {
       cut(on_device ? device_memory_by_kind(run, index) : memory_by_kind(run, index), window);
   add_layers(chart, points);
   // In blocks, and what is reserved: as the allocator counts, on the host's clock.
-  const Bytes in_blocks = on_device                            ? 0
-                          : range && t < run.memory.size()     ? most_in_blocks(cut(run.memory[t], window))
-                          : t < run.result.tiers.size()        ? run.result.tiers[t].peak_allocated
-                                                               : 0;
+  const Bytes in_blocks = on_device                        ? 0
+                          : range && t < run.memory.size() ? most_in_blocks(cut(run.memory[t], window))
+                          : t < run.result.tiers.size()    ? run.result.tiers[t].peak_allocated
+                                                           : 0;
   name_peak(chart, points, in_blocks, range.has_value());
   if (!on_device && t < run.memory.size() && !run.memory[t].empty()) {
     MemoryOutline reserved{"reserved by the allocator", {}, {}};

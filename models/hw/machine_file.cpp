@@ -9,18 +9,18 @@
 #include <limits>
 #include <set>
 
-#include "sim/files/data_folder.h"
-#include "sim/files/input_file.h"
 #include "models/hw/machine_durations.h"
 #include "models/hw/machine_parts.h"
 #include "models/hw/machine_strings.h"
 #include "models/hw/machine_text.h"
-#include "models/hw/machine_variants.h"
 #include "models/hw/machine_tiers.h"
+#include "models/hw/machine_variants.h"
 #include "models/hw/price_errors.h"
 #include "models/hw/quantity.h"
 #include "models/hw/storage_cost.h"
 #include "sim/error.h"
+#include "sim/files/data_folder.h"
+#include "sim/files/input_file.h"
 
 namespace memwall {
 namespace {

@@ -18,10 +18,10 @@ Trace with_possible_traffic(Trace trace, const Machine& machine) {
     ++capped;
   }
   if (capped > 0)
-    trace.notes.push_back(
-        fmt::format("The tensors of {} are larger than what HBM moves in the measured time: caches served the rest; the "
-                    "traffic is taken as time x bandwidth.",
-                    counted_text(capped, "kernel")));
+    trace.notes.push_back(fmt::format(
+        "The tensors of {} are larger than what HBM moves in the measured time: caches served the rest; the "
+        "traffic is taken as time x bandwidth.",
+        counted_text(capped, "kernel")));
   return trace;
 }
 

@@ -130,9 +130,10 @@ std::vector<ParameterInfo> offload_parameters() {
               "in flight before the oldest one's device memory is waited for; by default 5"),
       integer("staging", open, {1, 1000}, "buffers",
               "pinned, per direction, where copies are staged on their way; by default 2, with pipeline=1 3"),
-      bytes("min_bytes", "1MiB", 0,
-            "smaller storages stay where they are; not asked of optimizer states, nor of gradients that a CPU optimizer "
-            "takes"),
+      bytes(
+          "min_bytes", "1MiB", 0,
+          "smaller storages stay where they are; not asked of optimizer states, nor of gradients that a CPU optimizer "
+          "takes"),
       number("fraction", 1, {0, 1}, "", "share of the eligible bytes that goes, in the order in which they are made"),
       flag("inputs", false, "1: activations include the step's inputs"),
       flag("cpu_adam", open,

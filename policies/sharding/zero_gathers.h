@@ -10,8 +10,8 @@
 //
 // Every parameter is thus gathered twice per step (forward, backward: with the reduce-scatter of
 // gradients 3 parameters' worth of traffic); with checkpointing of whole units three times, unless the reuse distance
-// spans recompute and backward (GatherSummary::kept_distance). Source: Rajbhandari et al. 2020, "ZeRO", section 7; Rajbhandari et al.
-// 2021, "ZeRO-Infinity", section 4; deepspeedai/DeepSpeed, partitioned_param_coordinator.py.
+// spans recompute and backward (GatherSummary::kept_distance). Source: Rajbhandari et al. 2020, "ZeRO", section 7;
+// Rajbhandari et al. 2021, "ZeRO-Infinity", section 4; deepspeedai/DeepSpeed, partitioned_param_coordinator.py.
 #pragma once
 
 #include "policies/sharding/zero_analysis.h"

@@ -216,9 +216,8 @@ std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
     const Op& op = trace.ops[id];
     const std::string& name = operator_of(trace, op);
     const std::string plain = plain_operator_name(name);
-    const bool hit = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-      return matches_operator(pattern, name, plain);
-    });
+    const bool hit = std::any_of(patterns.begin(), patterns.end(),
+                                 [&](const std::string& pattern) { return matches_operator(pattern, name, plain); });
     if (hit && !open) {
       const std::string where = op.module != 0 ? " in " + trace.strings[op.module] : "";
       units.push_back({plain + where + " (op " + std::to_string(id) + ")", {}});

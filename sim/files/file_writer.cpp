@@ -12,9 +12,9 @@
 #include <system_error>
 #include <vector>
 
+#include "sim/error.h"
 #include "sim/files/partial_names.h"
 #include "sim/files/unnamed_file.h"
-#include "sim/error.h"
 
 namespace memwall {
 namespace {

@@ -14,8 +14,8 @@
 
 namespace memwall {
 
-// The path by which the system calls standard input. Whoever reads a command line puts it in the place of "-"; everybody
-// else passes it on as any other.
+// The path by which the system calls standard input. Whoever reads a command line puts it in the place of "-";
+// everybody else passes it on as any other.
 inline constexpr const char* kStandardInput = "/dev/stdin";
 
 inline constexpr std::uint64_t kLargestPipe = std::uint64_t{4} << 30;  // bytes
@@ -24,9 +24,9 @@ inline constexpr std::chrono::seconds kLongestSilence{5};              // of a F
 // The path to open for `path`: itself, or that of the kept content of a pipe, which lives as long as the program.
 //
 // Throws InputError "PATH: FOUND; expected EXPECTED." where there is no such file, it is a folder, a device, a
-// terminal or a socket (standard input may be one), it may not be read, or reading fails at its first byte; where nobody writes to a FIFO for kLongestSilence,
-// more than kLargestPipe bytes come through, or there is no room for them. `expected` is a noun: "a trace".
-// `largest`: bytes that may come through a pipe, where its reader takes fewer.
+// terminal or a socket (standard input may be one), it may not be read, or reading fails at its first byte; where
+// nobody writes to a FIFO for kLongestSilence, more than kLargestPipe bytes come through, or there is no room for them.
+// `expected` is a noun: "a trace". `largest`: bytes that may come through a pipe, where its reader takes fewer.
 std::filesystem::path readable_path(const std::filesystem::path& path, std::string_view expected = "a file",
                                     std::uint64_t largest = kLargestPipe);
 

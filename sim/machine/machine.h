@@ -80,8 +80,8 @@ struct Route {
   Duration latency{};                         // per transfer
   EfficiencyCurve efficiency;                 // by transfer size
   StorageRequests requests{};
-  std::string name{};           // "h2d", as its file has it; "" = unknown
-  BytesPerSecond stated = 0;    // what its file says of one transfer alone, links aside; 0 = nothing
+  std::string name{};         // "h2d", as its file has it; "" = unknown
+  BytesPerSecond stated = 0;  // what its file says of one transfer alone, links aside; 0 = nothing
   bool operator==(const Route&) const = default;
 };
 inline constexpr int kEngines = 6;

@@ -234,8 +234,8 @@ TEST_F(CommandLine, WhatDoesNotFitIsPrintedInFullWithCode3) {
 
 // An 8-B Llama whose peak would fit: a request finds more than its size free, but in pieces.
 TEST_F(CommandLine, WhatIsMissingInOnePieceIsCalledSo) {
-  const CommandOutcome o = run(
-      "run llama3-8b:batch=1,sequence=4096 --machine h100-sxm-80gb --set gpu.hbm.capacity=81.8GB --no-provenance");
+  const CommandOutcome o =
+      run("run llama3-8b:batch=1,sequence=4096 --machine h100-sxm-80gb --set gpu.hbm.capacity=81.8GB --no-provenance");
   EXPECT_EQ(o.code, 3);
   EXPECT_NE(o.err.find("are missing in tier hbm in one piece: a request found"), std::string::npos) << o.err;
   EXPECT_NE(o.err.find("free, but not together (fragmentation)"), std::string::npos) << o.err;

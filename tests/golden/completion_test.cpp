@@ -40,8 +40,10 @@ class Completion : public ::testing::Test {
     return lines_of(o.out);
   }
   std::set<std::string> in_fish(const std::string& line) const {
-    const CommandOutcome o = run_command("env HOME=\"$PWD\" XDG_CONFIG_HOME=\"$PWD\" fish --no-config -c 'source script.fish; complete -C\"memwall " + line + "\"'",
-                                         folder_.path());
+    const CommandOutcome o = run_command(
+        "env HOME=\"$PWD\" XDG_CONFIG_HOME=\"$PWD\" fish --no-config -c 'source script.fish; complete -C\"memwall " +
+            line + "\"'",
+        folder_.path());
     EXPECT_EQ(o.code, 0) << o.err;
     return lines_of(o.out);
   }
@@ -108,7 +110,7 @@ TEST_F(Completion, OfBashKnowsEveryOption) {
 // An option with a text behind it is known to cli/option_values.cpp, or takes a text that nobody can know.
 TEST_F(Completion, OfBashOffersSomethingBehindEveryOptionThatNamesThings) {
   if (!has("bash")) GTEST_SKIP() << "bash was not found";
-  const Words of_ones_own{"--alloc-conf", "--capacity", "--lane",  "--name", "--range",
+  const Words of_ones_own{"--alloc-conf", "--capacity", "--lane",       "--name", "--range",
                           "--scale",      "--set",      "--step-range", "--tier"};
   int options = 0;
   for (const std::string& verb : in_bash("\"\"")) {
@@ -192,7 +194,8 @@ print -r -- "$out"
                {"memwall machines show t4 --form", "<<memwall machines show t4 --format=>>"},
                {"memwall run --machine b200", "<<memwall run --machine b200-sxm-180gb >>"}};
   for (const auto& c : cases) {
-    const CommandOutcome o = run_command("timeout 30 zsh -f press_tab.zsh '" + std::string(c.typed) + "'", folder_.path());
+    const CommandOutcome o =
+        run_command("timeout 30 zsh -f press_tab.zsh '" + std::string(c.typed) + "'", folder_.path());
     std::string shown;
     for (const char byte : o.out)
       if (byte != '\r' && byte != '\n') shown += byte;

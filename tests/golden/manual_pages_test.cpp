@@ -63,17 +63,18 @@ TEST_F(ManualPages, AreSoundRoff) {
     EXPECT_EQ(o.err, "") << verb;
   }
   for (const char* page : {"memwall.1", "memwall-viewer.1", "memwall-bench.1", "memwall-replay.1"})
-    EXPECT_EQ(run_command("LC_ALL=C groff -t -ww -man -Tascii -z '" MEMWALL_SOURCE "/docs/man/" + std::string(page) + "'",
-                          folder_.path())
-                  .err,
-              "")
+    EXPECT_EQ(
+        run_command("LC_ALL=C groff -t -ww -man -Tascii -z '" MEMWALL_SOURCE "/docs/man/" + std::string(page) + "'",
+                    folder_.path())
+            .err,
+        "")
         << page;
   if (!has("man")) return;
   for (const std::string& verb : verbs()) {
-    const CommandOutcome o = run_command(
-        "LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z man1/memwall-" + verb +
-            ".1 >/dev/null",
-        folder_.path());
+    const CommandOutcome o =
+        run_command("LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z man1/memwall-" +
+                        verb + ".1 >/dev/null",
+                    folder_.path());
     EXPECT_EQ(o.err, "") << verb;
   }
 }

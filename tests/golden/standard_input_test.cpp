@@ -58,20 +58,21 @@ class StandardInput : public ::testing::Test {
 TEST_F(StandardInput, IsReadByEveryVerbThatReadsAFile) {
   for (const char* arguments :
        {"run stdin.mwt --machine h100-sxm-80gb --format csv", "run stdin.json --machine h100-sxm-80gb --format csv",
-        "inspect stdin.mwt --format csv", "inspect stdin.json --format csv",
-        "import stdin.json --explain --format csv", "roofline stdin.mwt --machine h100-sxm-80gb --format csv",
+        "inspect stdin.mwt --format csv", "inspect stdin.json --format csv", "import stdin.json --explain --format csv",
+        "roofline stdin.mwt --machine h100-sxm-80gb --format csv",
         "run stdin.mwt --measured-on h100-sxm-80gb --format csv"})
     reads_as(std::string(arguments).find(".mwt") != std::string::npos ? "stdin.mwt" : "stdin.json", arguments);
   for (const char* arguments : {"export run.h5 --to csv", "compare run.h5 ./run.h5 --format csv", "render run.h5"})
     reads_as("run.h5", arguments);
   ASSERT_EQ(shell("cp '" + kMachine + "' own.textproto").code, 0);
-  for (const char* arguments : {"machines own.textproto --format csv", "machines show own.textproto --format csv",
-                                "machines compare t4 own.textproto --format csv",
-                                "run stdin.mwt --machine own.textproto --format csv",
-                                "run llama3-8b:layers=2 --machine own.textproto --format csv"})
+  for (const char* arguments :
+       {"machines own.textproto --format csv", "machines show own.textproto --format csv",
+        "machines compare t4 own.textproto --format csv", "run stdin.mwt --machine own.textproto --format csv",
+        "run llama3-8b:layers=2 --machine own.textproto --format csv"})
     reads_as("own.textproto", arguments);
-  write_content(folder_ / "config.json",
-                R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "vocab_size": 100, "n_positions": 64})");
+  write_content(
+      folder_ / "config.json",
+      R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "vocab_size": 100, "n_positions": 64})");
   reads_as("config.json", "generate config.json --batch 1 --format csv");
   write_content(folder_ / "snapshot.pickle", pickled(small_snapshot()));
   reads_as("snapshot.pickle", "memory snapshot.pickle --format csv");
@@ -136,9 +137,9 @@ TEST_F(StandardInput, MayBeASocket) {
     ::_exit(0);
   }
   ::close(ends[1]);
-  const int status = std::system(("'" + kProgram + "' inspect - <&" + std::to_string(ends[0]) + " >'" +
-                                  (folder_ / "out").string() + "' 2>&1")
-                                     .c_str());
+  const int status = std::system(
+      ("'" + kProgram + "' inspect - <&" + std::to_string(ends[0]) + " >'" + (folder_ / "out").string() + "' 2>&1")
+          .c_str());
   ::close(ends[0]);
   ::waitpid(writer, nullptr, 0);
   EXPECT_EQ(status, 0);

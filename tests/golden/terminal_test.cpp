@@ -98,8 +98,9 @@ TEST_F(TerminalOutput, ErrorsAndWhatDoesNotFitAreRed) {
   const CommandOutcome wrong = on_terminal("runn");
   EXPECT_TRUE(wrong.out.starts_with(std::string(kRed) + "memwall:\x1b[0m the verb \"runn\"")) << wrong.out;
   write_content(folder_ / "step.json", small_capture());
-  const CommandOutcome o = on_terminal("run step.json --machine h100-sxm-80gb --set gpu.hbm.capacity=1MB --set "
-                                       "gpu.hbm.unavailable=0B");
+  const CommandOutcome o = on_terminal(
+      "run step.json --machine h100-sxm-80gb --set gpu.hbm.capacity=1MB --set "
+      "gpu.hbm.unavailable=0B");
   EXPECT_EQ(o.code, 3) << o.out;
   EXPECT_NE(o.out.find(std::string(kRed) + "does not fit\x1b[0m"), std::string::npos) << o.out;
 }

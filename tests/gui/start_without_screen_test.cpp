@@ -44,7 +44,8 @@ TEST(StartWithoutScreen, AWindowIsRefusedWithASentence) {
   for (const char* environment : {"", "DISPLAY=:4711", "QT_QPA_PLATFORM=nonsense"}) {
     const CommandOutcome o = without_screen("run.h5", environment);
     EXPECT_EQ(o.code, 2) << environment << "\n" << o.err;
-    EXPECT_TRUE(o.err.starts_with("memwall-viewer: no window can be opened (DISPLAY is")) << environment << "\n" << o.err;
+    EXPECT_TRUE(o.err.starts_with("memwall-viewer: no window can be opened (DISPLAY is")) << environment << "\n"
+                                                                                          << o.err;
   }
 }
 

@@ -49,7 +49,8 @@ std::string difference_to_reference(const Run& run) {
     Bytes most = -1;
     Time time{};
     for (const Time at : instants) {
-      const auto after = std::partition_point(points.begin(), points.end(), [&](const KindPoint& p) { return p.time <= at; });
+      const auto after =
+          std::partition_point(points.begin(), points.end(), [&](const KindPoint& p) { return p.time <= at; });
       for (int kind = 0; kind < kStorageKinds; ++kind)
         if (std::prev(after)->by_kind[kind] != reference.held(tier, at, static_cast<StorageKind>(kind)))
           return "bytes by kind differ";
@@ -205,15 +206,15 @@ RC_GTEST_PROP(DeviceOccupancyAddresses, AreNeverTwoStoragesAtOnce, ()) {
   RC_ASSERT(overlaps(made.run, made.log, made.run.machine.tier("hbm")).empty());
 }
 
-// Does the check see a program that a GPU would run wrong? Without its waits for events an offloaded activation's memory
-// is given away while it is still copied.
+// Does the check see a program that a GPU would run wrong? Without its waits for events an offloaded activation's
+// memory is given away while it is still copied.
 TEST(DeviceOccupancyAddresses, OverlapWhereAStreamDoesNotWait) {
   GptShape shape;
   shape.layers = 4;
   const Machine machine = test_machine();
   const auto pricer = test_pricer(machine);
-  const Trace safe = apply_rewriters(
-      gpt_step(shape), {parse_policy("offload:what=activations,to=host,min_bytes=0")}, machine, *pricer);
+  const Trace safe = apply_rewriters(gpt_step(shape), {parse_policy("offload:what=activations,to=host,min_bytes=0")},
+                                     machine, *pricer);
   const Logged good = logged_run(safe, machine);
   EXPECT_TRUE(overlaps(good.run, good.log, 0).empty());
   Trace unsafe = safe;

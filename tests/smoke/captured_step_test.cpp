@@ -79,9 +79,10 @@ TEST_P(CapturedStep, PoliciesTakeItAndSaveMemory) {
 // Its states are of 16 bit, as its parameters: all of them are updated on the CPU, and all gradients leave for it.
 TEST(CapturedLlama, TheCpuOptimizerFindsEveryParameter) {
   const Machine machine = load_machine("h100-sxm-80gb");
-  const Trace plain = modelled_on(
-      read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures/llama3_8b.mwc.gz").trace, machine);
-  const Trace changed = apply_rewriters(plain, {parse_policy("offload:what=optimizer")}, machine, *make_pricer(machine));
+  const Trace plain =
+      modelled_on(read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures/llama3_8b.mwc.gz").trace, machine);
+  const Trace changed =
+      apply_rewriters(plain, {parse_policy("offload:what=optimizer")}, machine, *make_pricer(machine));
   EXPECT_TRUE(std::ranges::any_of(changed.notes, [](const std::string& note) {
     return note.find("8,030,261,248 parameters of 2 bytes, 4 bytes of states each") != std::string::npos;
   }));

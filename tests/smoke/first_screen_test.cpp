@@ -104,7 +104,8 @@ TEST(FirstScreen, OfASnapshotSaysWhatFillsTheMemory) {
 TEST(FirstScreen, JsonHoldsTheVerdictAndCsvEveryTable) {
   const ScratchFolder folder;
   const std::string json = memwall_in(folder, "run " + sample() + " --format json").out;
-  for (const char* key : {"\"verdict\"", "\"bound_by\": \"compute\"", "\"mfu\"", "\"top_operators\"", "\"host_on_path\""})
+  for (const char* key :
+       {"\"verdict\"", "\"bound_by\": \"compute\"", "\"mfu\"", "\"top_operators\"", "\"host_on_path\""})
     EXPECT_NE(json.find(key), std::string::npos) << key;
   const std::string csv = memwall_in(folder, "run " + sample() + " --format csv").out;
   for (const char* table : {"\nverdict,1,answer,", "\nlinks,", "\nwaits,", "\nkernels,", "\nwhole_run,"})

@@ -59,7 +59,8 @@ TEST_F(Install, WhatWasNotBuiltIsLeftOut) {
     ASSERT_FALSE(script.empty());
     for (const char* built : {"/validate/memwall-bench", "/validate/memwall-replay", "/gui/memwall-viewer"}) {
       const std::string absent = "/absent" + std::string(built);
-      for (std::size_t at = 0; (at = script.find(kBuild.string() + built, at)) != std::string::npos; at += absent.size())
+      for (std::size_t at = 0; (at = script.find(kBuild.string() + built, at)) != std::string::npos;
+           at += absent.size())
         script.replace(at, kBuild.string().size() + std::string(built).size(), absent);
     }
     // Alone, not with those of other folders.
@@ -67,7 +68,8 @@ TEST_F(Install, WhatWasNotBuiltIsLeftOut) {
     write_content(folder_ / "scripts" / (std::string(part) == "." ? "top.cmake" : "gui.cmake"), script);
   }
   for (const char* script : {"top", "gui"}) {
-    const CommandOutcome o = shell("cmake -D CMAKE_INSTALL_PREFIX=\"$PWD/part\" -P scripts/" + std::string(script) + ".cmake");
+    const CommandOutcome o =
+        shell("cmake -D CMAKE_INSTALL_PREFIX=\"$PWD/part\" -P scripts/" + std::string(script) + ".cmake");
     ASSERT_EQ(o.code, 0) << o.out << o.err;
   }
   for (const char* there : {"bin/memwall", "share/man/man1/memwall.1", "share/memwall/machines/t4.textproto"})
@@ -91,7 +93,8 @@ TEST_F(Install, FindsItsOwnDataWhereverItIsMoved) {
   const std::string workloads_listed = shell(program(moved) + "generate --list").out;
   EXPECT_NE(workloads_listed.find("of-this-one"), std::string::npos) << workloads_listed;
   EXPECT_EQ(workloads_listed.find("\n  gpt2-124m "), std::string::npos);
-  EXPECT_EQ(shell(program(moved) + "run of-this-one:layers=1,batch=1,sequence=64 --machine of-this-installation").code, 0);
+  EXPECT_EQ(shell(program(moved) + "run of-this-one:layers=1,batch=1,sequence=64 --machine of-this-installation").code,
+            0);
   // The environment comes first, the source tree last.
   const std::string named = "MEMWALL_MACHINES='" MEMWALL_SOURCE "/models/hw/machines' ";
   EXPECT_EQ(shell(named + "'" + (moved / "bin/memwall").string() + "' machines show t4").code, 0);

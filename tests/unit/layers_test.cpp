@@ -100,8 +100,8 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"gui/view/panels",
      all_of({{"sim", "sim/files", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view"}, kRun})},
     {"gui/view/window", all_of({kRun,
-                                {"sim", "sim/files", "traces/figure", "gui/model", "gui/drawing", "gui/paint", "gui/view",
-                                 "gui/view/canvas", "gui/view/panels"}})},
+                                {"sim", "sim/files", "traces/figure", "gui/model", "gui/drawing", "gui/paint",
+                                 "gui/view", "gui/view/canvas", "gui/view/panels"}})},
 
     {"validate/measurement", {"sim", "sim/files"}},
     {"validate/replay", all_of({kSim, {"validate/measurement"}})},

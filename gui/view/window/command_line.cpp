@@ -18,9 +18,10 @@ namespace memwall::gui {
 namespace {
 
 // Words of Qt's own (QGuiApplication, QApplication), which it takes away before anybody else sees them.
-constexpr std::array kQtWordsWithValue{"platform",        "platformpluginpath", "platformtheme", "plugin",  "display",
-                                       "qwindowgeometry", "geometry",           "qwindowicon",   "icon",    "qwindowtitle",
-                                       "title",           "session",            "style",         "stylesheet"};
+constexpr std::array kQtWordsWithValue{"platform", "platformpluginpath", "platformtheme", "plugin",
+                                       "display",  "qwindowgeometry",    "geometry",      "qwindowicon",
+                                       "icon",     "qwindowtitle",       "title",         "session",
+                                       "style",    "stylesheet"};
 constexpr std::array kQtWords{"reverse", "widgetcount", "nograb", "dograb"};
 
 // Options that make a picture of the window instead of showing it.

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/files/temporary_name.h"
 #include "gui/view/window/command_line.h"
 #include "gui/view/window/export_figure.h"
 #include "gui/view/window/main_window.h"
 #include "gui/view/window/window_picture.h"
 #include "sim/error.h"
+#include "sim/files/temporary_name.h"
 #include "sim/presentable.h"
 
 namespace {

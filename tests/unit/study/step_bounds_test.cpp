@@ -48,7 +48,8 @@ TEST(StepBounds, WhereTheHostDecidesOnlyTheLastKernelCounts) {
 
 TEST(StepBounds, WhereThePathIsKnownThereAreNoMoreRuns) {
   const memwall::Run run = simulated(carried({}));
-  const StepBounds bounds = step_bounds(run, [](SharedTrace) -> memwall::Run { throw std::logic_error("not asked for"); });
+  const StepBounds bounds =
+      step_bounds(run, [](SharedTrace) -> memwall::Run { throw std::logic_error("not asked for"); });
   EXPECT_EQ(bounds.high.count(), 0);
   EXPECT_TRUE(summarize(run).step_interval);
 }

@@ -61,7 +61,7 @@ struct Comparison {
   std::vector<std::string> base_settings, other_settings;    // as settings_text()
   bool base_fits = true, other_fits = true;
   bool base_memory_recorded = true, other_memory_recorded = true;  // else the tiers' figures say nothing
-  bool same_lineage = false;  // else ops are matched by thread, kind, name and order alone
+  bool same_lineage = false;                              // else ops are matched by thread, kind, name and order alone
   StepEnergyPrice base_energy_price, other_energy_price;  // of one step
   Duration base_time{}, other_time{};       // all steps together; without steps, the whole run
   ClassTimes base_classes, other_classes;
@@ -104,8 +104,8 @@ std::vector<LagPoint> lag_points(const Run& base, const Run& other, const std::v
 Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>& pairs, const ClassTimes& base_classes,
                    const ClassTimes& other_classes, const std::vector<LagPoint>& lag);
 
-// How much longer the other run takes and which classes of time make that, what its peak in hbm is instead and which kinds
-// of storages make that, and which of the two fit. In words; every figure stands in the comparison.
+// How much longer the other run takes and which classes of time make that, what its peak in hbm is instead and which
+// kinds of storages make that, and which of the two fit. In words; every figure stands in the comparison.
 std::vector<std::string> verdict_of(const Comparison& comparison);
 
 std::string to_json(const Comparison& comparison);

@@ -25,14 +25,14 @@ std::string largest_changes(std::vector<std::pair<Number, std::string>> parts, W
 }
 
 std::string time_sentence(const Comparison& c) {
-  std::string text = "The other run takes " + changed_words(human_time(c.other_time), human_time(c.base_time),
-                                                            to_seconds(c.other_time), to_seconds(c.base_time)) +
+  std::string text = "The other run takes " +
+                     changed_words(human_time(c.other_time), human_time(c.base_time), to_seconds(c.other_time),
+                                   to_seconds(c.base_time)) +
                      ", all steps together";
   std::vector<std::pair<std::int64_t, std::string>> parts;
   for (int k = 0; k < kTimeClasses; ++k)
     parts.emplace_back(c.waterfall[static_cast<TimeClass>(k)].count(), to_string(static_cast<TimeClass>(k)));
-  const std::string changes =
-      largest_changes(parts, [](std::int64_t change) { return human_time(Duration(change)); });
+  const std::string changes = largest_changes(parts, [](std::int64_t change) { return human_time(Duration(change)); });
   return text + (changes.empty() || c.other_time == c.base_time ? "" : ": " + changes) + ".";
 }
 
@@ -40,9 +40,10 @@ std::string memory_sentence(const Comparison& c) {
   if (!c.base_memory_recorded || !c.other_memory_recorded) return "";
   for (const TierDifference& tier : c.tiers) {
     if (tier.name != "hbm" || (tier.base_allocated == 0 && tier.other_allocated == 0)) continue;
-    std::string text = "Its peak in hbm is " +
-                       changed_words(human_bytes(tier.other_allocated), human_bytes(tier.base_allocated),
-                                     static_cast<double>(tier.other_allocated), static_cast<double>(tier.base_allocated));
+    std::string text =
+        "Its peak in hbm is " + changed_words(human_bytes(tier.other_allocated), human_bytes(tier.base_allocated),
+                                              static_cast<double>(tier.other_allocated),
+                                              static_cast<double>(tier.base_allocated));
     std::vector<std::pair<Bytes, std::string>> parts;
     for (int k = 0; k < kStorageKinds; ++k)
       parts.emplace_back(tier.by_kind[static_cast<std::size_t>(k)], plural(static_cast<StorageKind>(k)));

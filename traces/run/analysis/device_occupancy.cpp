@@ -18,9 +18,7 @@ std::vector<std::uint8_t> first_tiers(const Run& run) {
   return tiers;
 }
 
-bool is_on_device(const Run& run, std::uint8_t tier) {
-  return run.machine.tiers[tier].tier_class == TierClass::device;
-}
+bool is_on_device(const Run& run, std::uint8_t tier) { return run.machine.tiers[tier].tier_class == TierClass::device; }
 
 // A tier holds `bytes` more from `time` on; less where they are negative.
 struct OccupancyChange {

@@ -170,10 +170,10 @@ class LifetimeCollector {
 
  private:
   struct Held {
-    Time allocated{}, freed = kNever;               // on the host; kNever: it is not freed
-    Time first_write = kNever, last_use{};          // by ops that name it
-    Time pool_begin = kNever, pool_end{};           // of what its stream ran between its allocation and its free
-    bool named = false, by_host = false;            // by_host: the host writes it
+    Time allocated{}, freed = kNever;       // on the host; kNever: it is not freed
+    Time first_write = kNever, last_use{};  // by ops that name it
+    Time pool_begin = kNever, pool_end{};   // of what its stream ran between its allocation and its free
+    bool named = false, by_host = false;    // by_host: the host writes it
   };
   struct StreamState {
     Time last_end{};                   // of its last op so far

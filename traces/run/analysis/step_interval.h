@@ -12,8 +12,8 @@
 // copies, calls), counts as exact. Copies are a class, and so are collectives.
 //
 // Where little of the path has an error, as where the host decides, that says nothing: then the step is run twice more
-// with every duration that has an error short and long (study/step_bounds.h), and the interval is what comes out. Without
-// these runs there is none.
+// with every duration that has an error short and long (study/step_bounds.h), and the interval is what comes out.
+// Without these runs there is none.
 #pragma once
 
 #include <optional>

@@ -22,7 +22,7 @@ HostWork work_of(const Trace& trace, const PathSegment& segment) {
     case PathPart::latency:
       // A call that returns late has waited before.
       return segment.op != kNoOp && trace.ops[segment.op].kind == OpKind::synchronize ? HostWork::synchronize
-                                                                                       : HostWork::latency;
+                                                                                      : HostWork::latency;
     default:
       break;
   }

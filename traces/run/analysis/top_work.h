@@ -38,19 +38,20 @@ struct HostTotal {
   Duration time{};
 };
 
-// The FLOPs of a run against what its GPUs could have done in the time of its steps. The model's FLOPs: what is computed
-// again does not count ("model FLOPs utilization", PaLM, Chowdhery et al. 2022, appendix B); those of each op are Op::flops.
+// The FLOPs of a run against what its GPUs could have done in the time of its steps. The model's FLOPs: what is
+// computed again does not count ("model FLOPs utilization", PaLM, Chowdhery et al. 2022, appendix B); those of each op
+// are Op::flops.
 struct FlopsUse {
-  double flops = 0;       // of all steps and ranks of the trace
-  double recomputed = 0;  // beside them
+  double flops = 0;                         // of all steps and ranks of the trace
+  double recomputed = 0;                    // beside them
   DataType arithmetic = DataType::unknown;  // that most of the matrix products ran in
-  double mfu = 0;         // flops / (peak rate of that arithmetic x time of all steps)
+  double mfu = 0;                           // flops / (peak rate of that arithmetic x time of all steps)
 };
 
 struct TopWork {
-  std::vector<WorkTotal> operators, kernels;  // most time first, then by name; at most `limit` of each
-  DurationSum device;                         // of all ops on the device
-  std::vector<HostTotal> host;                // most time first, then by name; adds up to the path's host time
+  std::vector<WorkTotal> operators, kernels;           // most time first, then by name; at most `limit` of each
+  DurationSum device;                                  // of all ops on the device
+  std::vector<HostTotal> host;                         // most time first, then by name; adds up to the path's host time
   std::uint64_t operator_names = 0, kernel_names = 0;  // how many there are
   // Nothing where the FLOPs of matrix products are not known, or there are none.
   std::optional<FlopsUse> flops;

@@ -98,8 +98,7 @@ std::string missing_words(const TierSummary& tier) {
 }
 
 std::string memory_sentence(const RunSummary& s, const Filled& filled) {
-  if (!s.memory_recorded)
-    return "Whether it fits is not known: the capture does not say what takes memory.";
+  if (!s.memory_recorded) return "Whether it fits is not known: the capture does not say what takes memory.";
   if (filled.tier == nullptr) return "Whether it fits is not known: the machine has no memory.";
   const TierSummary& tier = *filled.tier;
   const Bytes beyond = beyond_blocks(tier);
@@ -112,8 +111,8 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
     text = missing_words(tier);
   }
   if (static_cast<double>(beyond) > kMuch * static_cast<double>(tier.peak_reserved))
-    text += (s.fits ? ", " : "; ") + human_bytes(beyond) +
-            (s.fits ? " are" : " of what is reserved are") + " the allocator's cache and fragmentation";
+    text += (s.fits ? ", " : "; ") + human_bytes(beyond) + (s.fits ? " are" : " of what is reserved are") +
+            " the allocator's cache and fragmentation";
   return text + peak_words(filled) + ".";
 }
 
@@ -128,7 +127,8 @@ struct Shares {
     kernels = share_of_time(s.times[TimeClass::compute], all) + recompute;
     for (int c = static_cast<int>(TimeClass::copy); c < kTimeClasses; ++c) {
       const auto time_class = static_cast<TimeClass>(c);
-      if (const double share = share_of_time(s.times[time_class], all); share > 0) waits.emplace_back(share, time_class);
+      if (const double share = share_of_time(s.times[time_class], all); share > 0)
+        waits.emplace_back(share, time_class);
     }
     std::stable_sort(waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   }
@@ -183,8 +183,8 @@ std::string rates(const RunSummary& s) {
 std::string host_words(const RunSummary& s) {
   for (const HostTotal& total : s.top.host)
     if (!total.name.empty())
-      return std::string(" (the largest part ") + (total.work == HostWork::gap ? "before " : "in ") + total.name + ", " +
-             human_time(total.time / s.step_count) + ")";
+      return std::string(" (the largest part ") + (total.work == HostWork::gap ? "before " : "in ") + total.name +
+             ", " + human_time(total.time / s.step_count) + ")";
   return "";
 }
 
@@ -255,11 +255,11 @@ std::string time_to_try(const Run& run, const RunSummary& s, const Shares& share
   if (bound == "collective" || bound.starts_with("rank"))
     return "With all communication hidden a step takes " + at_best(TimeClass::collective) + ".";
   const Filled filled = fullest(s);
-  const bool roomy = filled.tier != nullptr && filled.tier->peak_reserved > 0 &&
-                     filled.tier->peak_reserved < filled.tier->usable / 2;
+  const bool roomy =
+      filled.tier != nullptr && filled.tier->peak_reserved > 0 && filled.tier->peak_reserved < filled.tier->usable / 2;
   if (bound == "compute" && shares.recompute >= 0.1 && roomy && s.fits)
-    return "Memory is left: checkpoint less, and save up to " + human_time(s.times[TimeClass::recompute] / s.step_count) +
-           " of recomputation per step.";
+    return "Memory is left: checkpoint less, and save up to " +
+           human_time(s.times[TimeClass::recompute] / s.step_count) + " of recomputation per step.";
   if (bound == "compute" && roomy && s.fits && run.trace->samples_per_step > 0 && run.trace->knowledge.dataflow)
     return "Memory is left for a larger batch: --find-largest-batch says how large; memwall roofline says what holds "
            "the kernels.";
@@ -275,8 +275,8 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   verdict.sentences.push_back(memory_sentence(summary, filled));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
   if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
-  const std::string next = summary.fits ? time_to_try(run, summary, shares, verdict.bound_by)
-                                        : room_to_try(run, summary, filled);
+  const std::string next =
+      summary.fits ? time_to_try(run, summary, shares, verdict.bound_by) : room_to_try(run, summary, filled);
   if (!next.empty()) verdict.sentences.push_back(next);
   return verdict;
 }

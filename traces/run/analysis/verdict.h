@@ -14,8 +14,9 @@ namespace memwall {
 struct RunSummary;
 
 struct Verdict {
-  // What most of a step's time goes to: "compute" (kernels, recomputed ones included), another TimeClass by its name, or
-  // "rank 3" where the ranks wait for each other and that one holds up the others most. "" for a run without duration.
+  // What most of a step's time goes to: "compute" (kernels, recomputed ones included), another TimeClass by its name,
+  // or "rank 3" where the ranks wait for each other and that one holds up the others most. "" for a run without
+  // duration.
   std::string bound_by;
   // Whether it fits, and why; the step's time, and why; what to try, if anything follows from the figures.
   std::vector<std::string> sentences;

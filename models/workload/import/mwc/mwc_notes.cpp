@@ -50,7 +50,7 @@ std::vector<std::string> mwc_notes(const MwcHeader& header, const MwcCounts& cou
   std::vector<std::string> notes{origin(header)};
   if (!header.choices.empty()) notes.push_back(fmt::format("Decided as a GPU would: {}.", listed(header.choices)));
   for (const Decision& decision : decisions) notes.push_back(note_of(decision));
-  if (counts.random > 0) 
+  if (counts.random > 0)
     notes.push_back(counted_text(counts.random, "operator") + by_number(counts.random, " draws", " draw") +
                     " random numbers.");
   if (!counts.groups.empty()) notes.push_back(groups(counts));

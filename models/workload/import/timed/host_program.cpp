@@ -10,9 +10,7 @@ bool is_operator(const ProgramPoint& p) {
   return p.kind == PointKind::operator_start || p.kind == PointKind::operator_end;
 }
 
-bool is_long(const CapturedOperator& range) {
-  return range.duration >= microseconds(range.annotation ? 100 : 1000);
-}
+bool is_long(const CapturedOperator& range) { return range.duration >= microseconds(range.annotation ? 100 : 1000); }
 
 // Marks the start of every range in which the host works alone, and drops the points between its ends. Without it that
 // time would be a nameless gap before the next call. REQUIRES: ascending in time.
@@ -20,8 +18,8 @@ void name_host_work(std::vector<ProgramPoint>& points, const TimedCapture& c) {
   // Per point, the next one that is more than an operator of its thread.
   std::vector<std::uint32_t> other(points.size(), static_cast<std::uint32_t>(points.size()));
   for (std::size_t i = points.size(); i-- > 1;)
-    other[i - 1] = is_operator(points[i]) && points[i].thread == points[i - 1].thread ? other[i]
-                                                                                        : static_cast<std::uint32_t>(i);
+    other[i - 1] =
+        is_operator(points[i]) && points[i].thread == points[i - 1].thread ? other[i] : static_cast<std::uint32_t>(i);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
     points[kept++] = points[i];

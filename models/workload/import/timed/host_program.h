@@ -29,8 +29,8 @@ struct ProgramPoint {
 };
 
 // Host events of the kept threads by time. At equal times a thread that is running goes on, so that
-// a coarse clock makes no switches. Of operators only those points are left where a thread begins or ends to run, and one
-// point (range) of an outermost one in which the host works alone for long: 100 us where somebody named it (a data
+// a coarse clock makes no switches. Of operators only those points are left where a thread begins or ends to run, and
+// one point (range) of an outermost one in which the host works alone for long: 100 us where somebody named it (a data
 // loader), 1 ms of an operator (which runs on the CPU).
 std::vector<ProgramPoint> merge_host_events(const JoinedCapture& joined, const CapturePhases& phases);
 

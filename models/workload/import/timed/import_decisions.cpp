@@ -104,10 +104,10 @@ class Decisions {
   }
 
   void add_phases() {
-    add("steps", c_.operators.empty() || i_.trace.steps.empty() || i_.trace.steps.front().name == "window"
-                     ? "The file names no steps (ProfilerStep#N): all of it is one."
-                     : fmt::format("{} by range on the thread that trains.",
-                                   counted_text(i_.trace.steps.size(), "step")));
+    add("steps",
+        c_.operators.empty() || i_.trace.steps.empty() || i_.trace.steps.front().name == "window"
+            ? "The file names no steps (ProfilerStep#N): all of it is one."
+            : fmt::format("{} by range on the thread that trains.", counted_text(i_.trace.steps.size(), "step")));
     std::array<std::uint64_t, 5> count{};
     std::uint64_t device = 0;
     for (const Op& op : i_.trace.ops) {

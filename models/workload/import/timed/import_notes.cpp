@@ -82,8 +82,7 @@ void add_constants(const JoinedCapture& j, const ImportSummary& s, const ReplayC
     if (launches[kind] > 0)
       append_part(line, fmt::format("{} {}", kKindNames[kind],
                                     sampled_text(c.launch_latency[kind], s.samples.launch_latency[kind])));
-  if (!line.empty())
-    notes.push_back("Launch latency, end of call to start on an idle stream (median): " + line + ".");
+  if (!line.empty()) notes.push_back("Launch latency, end of call to start on an idle stream (median): " + line + ".");
   line.clear();
   for (int a = 0; a < kLaunchKinds; ++a)
     for (int b = 0; b < kLaunchKinds; ++b)

@@ -94,8 +94,9 @@ TEST(Batch, WhatCannotBeToldIsRefused) {
   EXPECT_NE(refusal(blind, "batch:4").find("needs dataflow"), std::string::npos);
   Trace unsized_step = gpt(2);
   unsized_step.samples_per_step = 0;
-  EXPECT_NE(refusal(unsized_step, "batch:4").find("does not say how many samples a step has; expected --policy "
-                                                  "batch:4,from=N, where N"),
+  EXPECT_NE(refusal(unsized_step, "batch:4")
+                .find("does not say how many samples a step has; expected --policy "
+                      "batch:4,from=N, where N"),
             std::string::npos);
   EXPECT_NE(refusal(unsized_step, "batch:from=2").find("expected --policy batch:16,from=2."), std::string::npos);
   EXPECT_EQ(refusal(unsized_step, "batch:16,from=2"), "");

@@ -479,8 +479,9 @@ TEST(Zero, TakesOverTheBucketsThatAStepHasAlready) {
     EXPECT_EQ(of(live_bytes(result).front(), StorageKind::communication_buffer), 0);
     EXPECT_EQ(simulated_end(result), simulated_end(expected));
     EXPECT_TRUE(std::ranges::any_of(result.notes, [](const std::string& note) {
-      return note == "zero: takes the place of the step's own data parallelism over 16 ranks: 3 all-reduces of "
-                     "gradients and 7.168 kB of buckets go";
+      return note ==
+             "zero: takes the place of the step's own data parallelism over 16 ranks: 3 all-reduces of "
+             "gradients and 7.168 kB of buckets go";
     }));
   }
 }

@@ -12,7 +12,8 @@ TEST(DataFolder, TheEnvironmentComesFirstAndTheSourceTreeLast) {
   EXPECT_EQ(data_folder("MEMWALL_TEST_FOLDER", "nothing of this name", "/source"), "/source");
   EXPECT_EQ(data_folder(nullptr, "nothing of this name", "/source"), "/source");
   ::setenv("MEMWALL_TEST_FOLDER", "/named", 1);
-  EXPECT_EQ(data_folder("MEMWALL_TEST_FOLDER", "nothing of this name", "/source"), "/named") << "whether it exists or not";
+  EXPECT_EQ(data_folder("MEMWALL_TEST_FOLDER", "nothing of this name", "/source"), "/named")
+      << "whether it exists or not";
   ::setenv("MEMWALL_TEST_FOLDER", "", 1);
   EXPECT_EQ(data_folder("MEMWALL_TEST_FOLDER", "nothing of this name", "/source"), "/source") << "empty is as not set";
   ::unsetenv("MEMWALL_TEST_FOLDER");

@@ -26,8 +26,9 @@ Comparison slower_and_smaller() {
 TEST(CompareVerdict, NamesTheTwoLargestChangesOfTime) {
   const std::vector<std::string> verdict = verdict_of(slower_and_smaller());
   ASSERT_EQ(verdict.size(), 3u);
-  EXPECT_EQ(verdict[0], "The other run takes 120.0 us instead of 100.0 us (+20 %), all steps together: recompute "
-                        "+30.00 us and host -11.00 us.");
+  EXPECT_EQ(verdict[0],
+            "The other run takes 120.0 us instead of 100.0 us (+20 %), all steps together: recompute "
+            "+30.00 us and host -11.00 us.");
   EXPECT_EQ(verdict[1], "Its peak in hbm is 4.000 GB instead of 10.00 GB (-60 %): activations -6.000 GB.");
   EXPECT_EQ(verdict[2], "Both fit.");
 }
@@ -54,9 +55,10 @@ TEST(CompareVerdict, OfDifferentStepsSaysByWhatOpsWereMatched) {
   c.other_trace = "b";
   c.ops_equal = 3;
   c.ops_removed = 1;
-  EXPECT_EQ(verdict_of(c).back(),
-            "The runs are of different steps, a and b: ops are matched by thread, kind, name and order alone, 3 of 4 and "
-            "3.");
+  EXPECT_EQ(
+      verdict_of(c).back(),
+      "The runs are of different steps, a and b: ops are matched by thread, kind, name and order alone, 3 of 4 and "
+      "3.");
 }
 
 }  // namespace

@@ -87,7 +87,8 @@ TEST(Verdict, OfAStepThatDoesNotFitNamesWhatIsMissingAndWhatTakesMost) {
   EXPECT_TRUE(says(tight.verdict(), "activations take 30.00 GB and optimizer states 14.00 GB"));
   EXPECT_TRUE(says(tight.verdict(), "Try --policy checkpoint:mode=full")) << all(tight.verdict());
   tight.summary.policies = {"checkpoint:mode=full"};
-  EXPECT_TRUE(says(tight.verdict(), "offload:what=optimizer,to=host")) << "checkpointed already\n" << all(tight.verdict());
+  EXPECT_TRUE(says(tight.verdict(), "offload:what=optimizer,to=host")) << "checkpointed already\n"
+                                                                       << all(tight.verdict());
   tight.of(StorageKind::optimizer_state) = 0;
   tight.of(StorageKind::parameter) = 14 * kGB;
   EXPECT_TRUE(says(tight.verdict(), "zero:stage=3")) << all(tight.verdict());
@@ -97,7 +98,8 @@ TEST(Verdict, NamesFragmentationOnlyWhereItIsWhatIsMissing) {
   Tight tight;
   EXPECT_FALSE(says(tight.verdict(), "fragmentation"));
   tight.summary.tiers[0].peak_allocated = 35 * kGB;  // 10 GB in no block: more than what is missing
-  EXPECT_TRUE(says(tight.verdict(), "10.00 GB of what is reserved are the allocator's cache and fragmentation")) << all(tight.verdict());
+  EXPECT_TRUE(says(tight.verdict(), "10.00 GB of what is reserved are the allocator's cache and fragmentation"))
+      << all(tight.verdict());
   EXPECT_TRUE(says(tight.verdict(), "expandable_segments:True"));
   tight.summary.allocator_settings = "expandable_segments:True";
   EXPECT_FALSE(says(tight.verdict(), "Try --alloc-conf")) << "it is set already";

@@ -394,9 +394,10 @@ TEST(KinetoKernel, NamesTellCopiesAndCollectives) {
 
 // The host alone between the backward's last event (1,600 us) and the optimizer (1,741), under a name.
 std::string with_loader(int microseconds) {
-  std::string text = with_event(small_capture(), "traceEvents",
-                                R"({"ph":"X","cat":"cpu_op","name":"aten::stack","pid":1,"tid":100,"ts":1669783687001620,)"
-                                R"("dur":5,"args":{"External id":40}})");
+  std::string text =
+      with_event(small_capture(), "traceEvents",
+                 R"({"ph":"X","cat":"cpu_op","name":"aten::stack","pid":1,"tid":100,"ts":1669783687001620,)"
+                 R"("dur":5,"args":{"External id":40}})");
   return with_event(text, "traceEvents",
                     R"({"ph":"X","cat":"user_annotation","name":"enumerate(DataLoader)#next","pid":1,"tid":100,)"
                     R"("ts":1669783687001610,"dur":)" +

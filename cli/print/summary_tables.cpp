@@ -70,6 +70,9 @@ Table overview(const RunSummary& s) {
                           "long; the host's own time counts as exact")
             : fmt::format("of the step time, from the residuals of the cost model; {} of the critical path has one",
                           percent_text(s.step_interval->known_share)));
+  else if (s.origin.measured < s.origin.total())
+    add_figure(t, "80 % interval", cell("not known"),
+               "not all was measured on this machine, but the step hangs on what has no known error: the host, waits");
   if (const auto& use = s.top.flops)
     add_figure(t, "MFU", share_cell(use->mfu),
                use->mfu > 1

@@ -172,12 +172,17 @@ std::string required_parameters(const PolicyInfo& info) {
   return text;
 }
 
+// What a policy says of the trace, obstacles included.
+PolicyAnswer answer_of(const PolicyInfo& info, const Trace& t) {
+  PolicyAnswer answer;
+  answer.refusal = obstacle(info, t);
+  return answer.refusal.empty() && info.answer ? info.answer(t) : answer;
+}
+
 // "yes", "yes, with from=N" or "no", and why.
 std::vector<Cell> answer_row(const std::string& name, const PolicyInfo& info, const Trace& t) {
-  std::string why = obstacle(info, t);
-  PolicyAnswer answer;
-  if (why.empty() && info.answer) answer = info.answer(t);
-  if (why.empty()) why = answer.refusal;
+  const PolicyAnswer answer = answer_of(info, t);
+  const std::string& why = answer.refusal;
   if (!why.empty()) return {cell(name), cell("no"), cell(why)};
   const std::string required = required_parameters(info);
   if (answer.setting.empty()) return {cell(name), cell("yes"), cell(required)};
@@ -222,7 +227,7 @@ std::vector<std::string> inspect_sentences(const Trace& t) {
     (f.known ? known : unknown).push_back(f.name);
     if (!f.known && (remedy.empty() || std::string_view(f.name) == "dataflow")) remedy = f.remedy;
   }
-  for (const auto& [name, info] : policies()) (obstacle(info, t).empty() ? possible : impossible).push_back(name);
+  for (const auto& [name, info] : policies()) (answer_of(info, t).refusal.empty() ? possible : impossible).push_back(name);
   std::vector<std::string> sentences{
       fmt::format("{} of {} with {}{}; {}.", counted_text(std::max<std::size_t>(t.steps.size(), 1), "step"),
                   counted_text(rank_count(t), "rank"), counted_text(kernels, "kernel"),
@@ -236,7 +241,7 @@ std::vector<std::string> inspect_sentences(const Trace& t) {
                                   impossible.empty() ? "every policy can be asked"
                                   : possible.empty() ? "no policy can be asked"
                                                      : "policies " + enumerated(possible) + " can be asked"));
-  if (!remedy.empty() && !impossible.empty()) sentences.push_back(fmt::format("To ask more, {}.", remedy));
+  if (!remedy.empty() && !impossible.empty() && !t.knowledge.dataflow) sentences.push_back(fmt::format("To ask more, {}.", remedy));
   return sentences;
 }
 

@@ -58,6 +58,13 @@ TEST(StepBounds, WithoutThemAStepThatTheHostDecidesHasNoInterval) {
   EXPECT_FALSE(summarize(simulated(carried(microseconds(1000)))).step_interval);
 }
 
+TEST(StepBounds, AnIntervalThatNothingMovesIsNone) {
+  memwall::Run run = simulated(carried(microseconds(50'000)));  // 10 us of 200 ms
+  run.step_bounds = step_bounds(run, simulated);
+  EXPECT_GT(run.step_bounds.high.count(), 0);
+  EXPECT_FALSE(summarize(run).step_interval);
+}
+
 TEST(StepBounds, OfWhatWasMeasuredThereAreNone) {
   Trace trace = carried(microseconds(50));
   for (Op& op : trace.ops) op.origin = Origin::measured;

@@ -10,6 +10,8 @@ namespace memwall {
 namespace {
 
 constexpr double kDeviationsOf90Percent = 1.645, kDeviationsOf80Percent = 1.2816;
+// Of a step: a narrower interval by replays says that its time hangs on what has no known error, not that it is certain.
+constexpr double kLeastWidth = 1e-3;
 constexpr std::size_t kOperatorClasses = 10;
 
 constexpr std::size_t kCollectives = kOperatorClasses, kHost = kCollectives + 1, kCopies = kHost + 1;
@@ -99,7 +101,10 @@ std::optional<StepInterval> step_interval(const Run& run, const std::vector<Path
     known += errors.seconds[source] / errors.total;
     variance += std::pow(errors.errors[source] / errors.total / kDeviationsOf90Percent, 2);
   }
-  if (run.step_bounds.high.count() > 0) return StepInterval{run.step_bounds.low, run.step_bounds.high, known, true};
+  if (const StepBounds& bounds = run.step_bounds; bounds.high.count() > 0) {
+    if (to_seconds(bounds.high - bounds.low) < kLeastWidth * to_seconds(bounds.high)) return std::nullopt;
+    return StepInterval{bounds.low, bounds.high, known, true};
+  }
   if (known < kLeastKnownShare) return std::nullopt;
   const double factor = std::exp(kDeviationsOf80Percent * std::sqrt(variance));
   const double seconds = to_seconds(step_time);

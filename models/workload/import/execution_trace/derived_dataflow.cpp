@@ -41,10 +41,13 @@ void set_costs(Trace& trace, const ExecutionTrace& execution, const std::vector<
                DerivedDataflow& derived) {
   std::vector<std::uint32_t> kernels(execution.nodes.size(), 0);
   std::vector<Duration> durations(execution.nodes.size());
+  std::vector<bool> in_tf32(execution.nodes.size());
   for (OpId id = 0; id < trace.ops.size(); ++id) {
     if (trace.ops[id].kind != OpKind::kernel || node_of_op[id] == kNoIndex) continue;
     ++kernels[node_of_op[id]];
     durations[node_of_op[id]] += trace.ops[id].duration;
+    // As cuDNN, cuBLAS and CUTLASS name them: "sm80_xmma_fprop_implicit_gemm_tf32f32_...".
+    if (trace.strings[trace.ops[id].name].find("tf32") != std::string::npos) in_tf32[node_of_op[id]] = true;
   }
   const std::optional<bool> stated = stated_tf32(execution);
   derived.tf32_stated = stated.has_value();
@@ -58,9 +61,8 @@ void set_costs(Trace& trace, const ExecutionTrace& execution, const std::vector<
     const double share = all.count() > 0 ? to_seconds(op.duration) / to_seconds(all) : 1.0 / kernels[node_of_op[id]];
     if (op.flops == 0) op.flops = cost.flops * share;
     if (op.bytes == 0) op.bytes = static_cast<Bytes>(static_cast<double>(cost.bytes) * share);
-    // A kernel named after TF32 (models/workload/import/timed/recorded_shapes.cpp) ran in it, whatever tensors say.
-    const bool named_tf32 = op.data_type == DataType::tf32 && cost.data_type == DataType::fp32;
-    op.data_type = named_tf32 ? DataType::tf32 : cost.data_type;
+    // What kernels are named after they ran in, whatever their tensors and the file's settings say.
+    op.data_type = in_tf32[node_of_op[id]] && cost.data_type == DataType::fp32 ? DataType::tf32 : cost.data_type;
     if (op.operator_class == OperatorClass::convolution && cost.data_type == DataType::fp32) {
       ++derived.convolutions;
       if (derived.tf32) op.data_type = DataType::tf32;

@@ -11,7 +11,6 @@
 #include "gui/model/storage_name.h"
 #include "traces/figure/axis.h"
 #include "traces/run/analysis/peak.h"
-#include "traces/run/analysis/summary.h"
 
 namespace memwall::gui {
 namespace {
@@ -151,11 +150,6 @@ class PeakText {
     if (result_.missing == 0)
       return fmt::format("It fits: {} of the capacity of {} are free at the peak.",
                          part(std::max<Bytes>(0, capacity - set_.allocated), capacity), format_bytes(capacity));
-    if (cause_of_missing(result_, capacity) == MissingCause::in_one_piece)
-      return fmt::format(
-          "It does not fit: a request of {} found only smaller pieces free, although no more than {} of "
-          "the capacity of {} are in use at the peak (fragmentation).",
-          format_bytes(result_.missing), format_bytes(result_.peak_allocated), format_bytes(capacity));
     std::string text = fmt::format("It does not fit: {} are missing beyond the capacity of {}.",
                                    format_bytes(result_.missing), format_bytes(capacity));
     if (waiting_ > 0)

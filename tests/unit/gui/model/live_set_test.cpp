@@ -10,12 +10,9 @@
 #include "gui/model/peak_explanation.h"
 #include "gui/model/storage_name.h"
 #include "tests/support/gpt_trace.h"
-#include "tests/support/pieces_trace.h"
-#include "tests/support/test_machine.h"
 #include "tests/support/tiered_run.h"
 #include "traces/figure/axis.h"
 #include "traces/run/analysis/peak.h"
-#include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
 namespace {
@@ -147,15 +144,6 @@ TEST(LiveSetTest, ThePeakIsExplainedAsTheWholeRunExplainsIt) {
   EXPECT_TRUE(says(sentences, "wait for their backward")) << all(sentences);
   EXPECT_TRUE(says(sentences, "rounding adds " + size(peak.allocated - peak.requested))) << all(sentences);
   EXPECT_TRUE(says(sentences, "It fits: ")) << all(sentences);
-}
-
-TEST(LiveSetTest, SaysThatARequestFoundPieces) {
-  Machine machine = test_machine();
-  machine.tiers[0].capacity = GiB(2);
-  const auto run = std::make_shared<const WholeRun>(simulate_and_record(pieces_trace(MiB(1536)), machine, {}));
-  const auto sentences = explain_peak(opened(run), 0).sentences;
-  EXPECT_TRUE(says(sentences, "a request of " + format_bytes(MiB(1536)) + " found only smaller pieces free"))
-      << all(sentences);
 }
 
 TEST(LiveSetTest, SaysWhatIsMissing) {

@@ -23,7 +23,7 @@ TEST(Traffic, IsCappedAtTimeTimesBandwidth) {
   const Trace t = with_possible_traffic(one_kernel(25'000'000), test_machine());
   EXPECT_EQ(t.ops[0].bytes, 10'000'000);
   ASSERT_EQ(t.notes.size(), 1u);
-  EXPECT_NE(t.notes[0].find("1 kernels"), std::string::npos);
+  EXPECT_NE(t.notes[0].find("of 1 kernel are"), std::string::npos);
 }
 
 TEST(Traffic, BelowTheBandwidthStaysAsItIs) {

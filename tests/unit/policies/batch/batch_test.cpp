@@ -408,7 +408,7 @@ TEST(TwoSizes, WhatDoesNotFitIsListedAndStays) {
   EXPECT_EQ(found.storages[grows].bytes, b.storages[grows].bytes);
   EXPECT_TRUE(has_note(found, "1 storages have sizes on no line of whole numbers"));
   EXPECT_TRUE(has_note(found, "1 ops have no partner"));
-  EXPECT_TRUE(has_note(found, "1 ops of the capture at 2 samples are not in the result"));
+  EXPECT_TRUE(has_note(found, "not in the result: 1 op of the capture at 2 samples"));
   EXPECT_EQ(found.ops[renamed].duration, b.ops[renamed].duration);
 }
 
@@ -438,7 +438,7 @@ TEST(TwoSizes, OpsThatOnlyOneHasDoNotShiftTheOthers) {
   ASSERT_TRUE(check(b).empty());
   const Trace found = at_size(a, b, 1);
   expect_same_sizes(found, gpt(1));
-  EXPECT_TRUE(has_note(found, "8 ops of the capture at 4 samples are not in the result"));
+  EXPECT_TRUE(has_note(found, "not in the result: 8 ops of the capture at 4 samples"));
 }
 
 TEST(TwoSizes, CapturesThatMakeNoLineAreRefused) {

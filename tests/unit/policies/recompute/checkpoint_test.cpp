@@ -192,7 +192,7 @@ TEST(CheckpointGpt, AnInputThatForwardFreesIsKeptInstead) {
   const Trace before = gpt_step(GptShape{}), after = rewritten(before, "checkpoint:ops=softmax");
   EXPECT_EQ(live_bytes(before, StorageKind::activation)[first_of(before, Phase::backward)],
             live_bytes(after, StorageKind::activation)[first_of(after, Phase::backward)]);
-  EXPECT_TRUE(has_note(after, "0.000 GB kept longer"));
+  EXPECT_TRUE(has_note(after, " B kept longer"));
   EXPECT_EQ(live_bytes(after, StorageKind::activation).back(), 0);
   expect_same_contents(before, after);
 }

@@ -6,8 +6,9 @@ namespace memwall {
 
 Table device_clock_table(const RunSummary& s) {
   Table t{.name = "device_clock",
-          .title = "Peaks on two clocks, as requested (allocator: from the host's call that allocates to the one that "
-                   "frees; device: from the first write to the end of the last use, when these run)",
+          .title =
+              "Peaks on two clocks, as requested (allocator: from the host's call that allocates to the one that "
+              "frees; device: from the first write to the end of the last use, when these run)",
           .columns = {"tier", "allocator_bytes", "allocator_time_s", "device_bytes", "device_time_s", "unnamed_bytes"},
           .headings = {"tier", "by the allocator's (host) clock", "at", "by the device's clock", "at",
                        "of storages that no op names"},

@@ -6,8 +6,8 @@
 
 namespace memwall {
 
-// Per tier that holds anything: what the allocator's peak was requested for, on the host's clock, and the most bytes that
-// held data on the device's (traces/run/analysis/device_occupancy.h). Without rows where the run does not tell.
+// Per tier that holds anything: what the allocator's peak was requested for, on the host's clock, and the most bytes
+// that held data on the device's (traces/run/analysis/device_occupancy.h). Without rows where the run does not tell.
 Table device_clock_table(const RunSummary& summary);
 
 }  // namespace memwall

@@ -197,8 +197,8 @@ std::string fallback(const std::string& text, const char* other) { return text.e
 
 Table peak_table(const TierSummary& tier) {
   Table t{.name = "largest_at_peak." + tier.name,
-          .title = fmt::format("The storages that make the peak of {} (at {} by the allocator's (host) clock)", tier.name,
-                               human_time(tier.peak.time)),
+          .title = fmt::format("The storages that make the peak of {} (at {} by the allocator's (host) clock)",
+                               tier.name, human_time(tier.peak.time)),
           .columns = {"storage", "bytes", "kind", "made_in", "label", "module"},
           .headings = {"storage", "bytes", "kind", "made in", "label", "module"},
           .rows = {},

@@ -49,15 +49,16 @@ Table wait_table(const RunSummary& s) {
                    [](const LaneWait* a, const LaneWait* b) { return a->time > b->time; });
   const std::size_t all = longest.size();
   longest.resize(std::min(all, kMostWaits));
-  Table t{.name = "waits",
-          .title = fmt::format("Waits: how long a host thread or a stream stood still, and for what (one thing at a time: "
-                               "together at most the run of {}{})",
-                               human_time(s.total),
-                               all > longest.size() ? fmt::format("; the longest {} of {}", longest.size(), all) : ""),
-          .columns = {"lane", "reason", "seconds", "share", "count", "meaning"},
-          .headings = {"lane", "waits for", "time", "of the run", "ops", ""},
-          .rows = {},
-          .wrap = true};
+  Table t{
+      .name = "waits",
+      .title = fmt::format("Waits: how long a host thread or a stream stood still, and for what (one thing at a time: "
+                           "together at most the run of {}{})",
+                           human_time(s.total),
+                           all > longest.size() ? fmt::format("; the longest {} of {}", longest.size(), all) : ""),
+      .columns = {"lane", "reason", "seconds", "share", "count", "meaning"},
+      .headings = {"lane", "waits for", "time", "of the run", "ops", ""},
+      .rows = {},
+      .wrap = true};
   for (const LaneWait* wait : longest) {
     const std::string reason(to_string(wait->reason));
     // In CSV a row is known by its first cell alone.

@@ -123,8 +123,7 @@ Figure draw_runs(const RenderOptions& o) {
   }
   std::vector<const Run*> pointers;
   for (const Run& run : runs) pointers.push_back(&run);
-  gui::RunFigureRequest request{
-      .view = what, .tier = o.tier, .range = {}, .lanes = o.lanes, .clock = clock_of(o)};
+  gui::RunFigureRequest request{.view = what, .tier = o.tier, .range = {}, .lanes = o.lanes, .clock = clock_of(o)};
   if (!o.range.empty()) request.range = gui::parse_range(o.range, runs.front(), o.tier, request.clock);
   return gui::run_figure(pointers, labels, request);
 }
@@ -243,9 +242,10 @@ Verb add_render(CLI::App& parent) {
       app->add_option("--tier", o->tier, "Runs: whose memory --view memory draws; of rank 3 of several: hbm rank 3")
           ->capture_default_str();
   const CLI::Option* clock =
-      app->add_option("--clock", o->clock,
-                      "Runs: when --view memory counts bytes: host (from the call that allocates to the one that frees), "
-                      "or device (while they hold data: from the first write to the end of the last use)")
+      app->add_option(
+             "--clock", o->clock,
+             "Runs: when --view memory counts bytes: host (from the call that allocates to the one that frees), "
+             "or device (while they hold data: from the first write to the end of the last use)")
           ->capture_default_str();
   const CLI::Option* at =
       app->add_option("--at", o->at,

@@ -278,8 +278,8 @@ void hit_occupancy_row(const RowPlace& place, double x, double y, Hit& hit) {
   const std::size_t i = pixels->at(x);
   const Bytes allocated = curves.allocated[i], reserved = curves.reserved[i];
   const TierExtent extent = extent_of(run, place.row.index);
-  hit.text = fmt::format("{} at {}, by the host's clock: {} allocated of {}", run.machine.tiers[place.row.index].name, format_time(hit.time),
-                         format_bytes(allocated), format_bytes(extent.capacity));
+  hit.text = fmt::format("{} at {}, by the host's clock: {} allocated of {}", run.machine.tiers[place.row.index].name,
+                         format_time(hit.time), format_bytes(allocated), format_bytes(extent.capacity));
   if (place.run().history) {
     const Bytes requested = add_kinds(*place.run().history, place.row.index, pixels->range_of(i), hit.text);
     if (allocated > requested) hit.text += "\nadded by rounding: " + format_bytes(allocated - requested);

@@ -13,7 +13,8 @@ std::string note_below(const RowPlace& place) {
   if (place.height < 28) return "";
   if (place.row.kind == RowKind::link) return link_note(place);
   if (place.row.kind != RowKind::occupancy) return "";
-  return place.state.clock == MemoryClock::device ? "holds data, by the device's clock" : "by the allocator's (host) clock";
+  return place.state.clock == MemoryClock::device ? "holds data, by the device's clock"
+                                                  : "by the allocator's (host) clock";
 }
 
 }  // namespace

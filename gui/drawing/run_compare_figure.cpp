@@ -22,8 +22,11 @@ ComparePanel time_panel(const std::vector<const Run*>& runs, const std::vector<s
 }
 
 ComparePanel memory_panel(const std::vector<const Run*>& runs, const std::vector<std::string>& labels) {
-  ComparePanel panel{
-      .title = "peak memory of the GPU, by the allocator's (host) clock", .quantity = Quantity::bytes, .bars = {}, .limit = 0, .limit_name = "usable"};
+  ComparePanel panel{.title = "peak memory of the GPU, by the allocator's (host) clock",
+                     .quantity = Quantity::bytes,
+                     .bars = {},
+                     .limit = 0,
+                     .limit_name = "usable"};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& run = *runs[i];
     const int hbm = run.machine.tier("hbm");

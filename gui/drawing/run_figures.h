@@ -31,8 +31,8 @@ std::string headline_of(const Run& run);
 
 // Titles say the range, axes keep the times of the run.
 // REQUIRES: at least one run and as many labels; one, unless the view is "compare". Throws UsageError for an unknown
-// view, tier or lane, for a range, lanes or a clock that the view has not, for a range that is empty or outside the run,
-// and for the device's clock of a run that does not tell it.
+// view, tier or lane, for a range, lanes or a clock that the view has not, for a range that is empty or outside the
+// run, and for the device's clock of a run that does not tell it.
 Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
                   const RunFigureRequest& request);
 

@@ -5,7 +5,10 @@
 namespace memwall::gui {
 
 TiersChart tiers_chart(const Run& run) {
-  TiersChart chart{.title = "Memory hierarchy", .subtitle = headline_of(run) + "; peaks by the allocator's (host) clock", .tiers = {}, .links = {}};
+  TiersChart chart{.title = "Memory hierarchy",
+                   .subtitle = headline_of(run) + "; peaks by the allocator's (host) clock",
+                   .tiers = {},
+                   .links = {}};
   for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
     const Tier& tier = run.machine.tiers[t];
     TierRow row{tier.name, tier.capacity, tier.capacity - tier.holds(), {}};

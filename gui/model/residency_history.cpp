@@ -52,8 +52,7 @@ std::vector<TierChange> changes_of(const ResidencyColumns& columns, std::uint8_t
   for (const std::uint32_t row : begins) {
     const Time begin = columns.residencies[row].begin;
     const auto comes_first = [&](Time time) { return clock == MemoryClock::device ? time <= begin : time < begin; };
-    for (; end != ends.end() && comes_first(end->first); ++end)
-      changes.push_back(TierChange::end_of(end->second));
+    for (; end != ends.end() && comes_first(end->first); ++end) changes.push_back(TierChange::end_of(end->second));
     changes.push_back(TierChange::begin_of(row));
   }
   for (; end != ends.end(); ++end) changes.push_back(TierChange::end_of(end->second));

@@ -6,9 +6,9 @@
 // Answers for an instant and for a range in the logarithm of the number of residencies plus what they
 // return: totals stand at every kCheckpoint-th change. Immutable once built.
 //
-// In one instant much can happen. The file says in which order residencies began; where others ended in the same instant,
-// the tier's requested bytes (Run::memory) tell when. The instant at which a tier holds most is exact, kind by kind;
-// elsewhere within an instant the sum is, and which of two storages of one size ended first may be a guess.
+// In one instant much can happen. The file says in which order residencies began; where others ended in the same
+// instant, the tier's requested bytes (Run::memory) tell when. The instant at which a tier holds most is exact, kind by
+// kind; elsewhere within an instant the sum is, and which of two storages of one size ended first may be a guess.
 #pragma once
 
 #include <array>

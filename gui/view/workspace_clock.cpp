@@ -30,8 +30,7 @@ void Workspace::load_device_history(std::size_t run) {
             state_.clock = MemoryClock::host;
             Q_EMIT rows_changed();
           };
-        auto history =
-            ResidencyHistory::load_on_device(*source, device_residency(*whole), part_of(progress, 0.8, 1));
+        auto history = ResidencyHistory::load_on_device(*source, device_residency(*whole), part_of(progress, 0.8, 1));
         return [this, run, history] {
           state_.runs[run].device_history = history;
           Q_EMIT loaded();

@@ -47,9 +47,9 @@ TEST(PrintedWaits, AreNoLongerThanTheRun) {
   for (const fs::path& sample : samples)
     for (const char* changes : {"", "--policy offload:what=activations,to=host", "--policy zero:stage=3,ranks=8",
                                 "--policy offload:what=optimizer,to=host --set gpu.hbm.capacity=16GB --pager lru"}) {
-      const CommandOutcome run = run_command("'" MEMWALL_PROGRAM "' run '" + sample.string() +
-                                                 "' --machine h100-sxm-80gb --format csv " + changes,
-                                             folder.path());
+      const CommandOutcome run = run_command(
+          "'" MEMWALL_PROGRAM "' run '" + sample.string() + "' --machine h100-sxm-80gb --format csv " + changes,
+          folder.path());
       if (run.code != 0 && run.code != 3) continue;  // a sample that the policy does not take
       const PrintedWaits waits = read_waits(run.out);
       EXPECT_GT(waits.total, 0) << sample << " " << changes;

@@ -1,5 +1,5 @@
-// Where storages hold data on the device's clock, read off the text of traces/run/analysis/device_occupancy.h storage by
-// storage: each looks at every op of the run. For tests that compare.
+// Where storages hold data on the device's clock, read off the text of traces/run/analysis/device_occupancy.h storage
+// by storage: each looks at every op of the run. For tests that compare.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,7 @@ class DeviceOccupancyReference {
     const std::vector<Bytes> untracked = untracked_by_tier(run_.machine, run_.trace);
     Bytes sum = kind == StorageKind::unknown ? untracked[static_cast<std::size_t>(tier)] : 0;
     for (const Residency& life : lives_)
-      if (life.tier == tier && life.begin <= at && at < life.end &&
-          run_.trace->storages[life.storage].kind == kind)
+      if (life.tier == tier && life.begin <= at && at < life.end && run_.trace->storages[life.storage].kind == kind)
         sum += run_.trace->storages[life.storage].bytes;
     return sum;
   }

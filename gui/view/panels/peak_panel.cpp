@@ -113,10 +113,10 @@ class PeakPanel : public Panel {
 
   void show_peak(bool stay) {
     if (!peak_ || run() == nullptr) return;
-    QString html =
-        QStringLiteral("<p>%1</p>")
-            .arg(ReferenceBrowser::link(
-                canvas_time(), tr("Peak at %1 by the allocator's (host) clock").arg(instant_text(peak_->explanation.time, run()->whole().end))));
+    QString html = QStringLiteral("<p>%1</p>")
+                       .arg(ReferenceBrowser::link(
+                           canvas_time(), tr("Peak at %1 by the allocator's (host) clock")
+                                              .arg(instant_text(peak_->explanation.time, run()->whole().end))));
     std::size_t linked = 0;
     for (const std::string& sentence : peak_->explanation.sentences) {
       // "3. 1.2 GB, activation: ..." is the third of the largest.

@@ -161,7 +161,9 @@ QString classes(const RunSummary& s) {
 
 QString tiers(const OpenRun& open, Duration shift) {
   const Run& run = open.outline().run;
-  HtmlTable table(tr("Memory"), tr("By the allocator's (host) clock. Peak: blocks in use, rounding included; reserved: with the allocator's cache."),
+  HtmlTable table(tr("Memory"),
+                  tr("By the allocator's (host) clock. Peak: blocks in use, rounding included; reserved: with the "
+                     "allocator's cache."),
                   {{tr("tier"), false},
                    {tr("usable"), true},
                    {tr("peak"), true},
@@ -210,10 +212,11 @@ QString links(const Run& run) {
 }
 
 QString waits(const RunSummary& s) {
-  HtmlTable table(tr("Waits"),
-                  tr("How long a host thread or a stream stood still, and for what: one thing at a time, together at most "
-                     "the run."),
-                  {{tr("lane"), false}, {tr("waits for"), false}, {tr("time"), true}, {tr("ops"), true}});
+  HtmlTable table(
+      tr("Waits"),
+      tr("How long a host thread or a stream stood still, and for what: one thing at a time, together at most "
+         "the run."),
+      {{tr("lane"), false}, {tr("waits for"), false}, {tr("time"), true}, {tr("ops"), true}});
   for (const LaneWait& wait : s.waits.lanes)
     table.add({escaped(wait.lane), escaped(to_string(wait.reason)), time_text(wait.time), count_text(wait.count)});
   return table.text();

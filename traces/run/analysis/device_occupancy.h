@@ -1,8 +1,8 @@
 // The device's view of memory: which bytes of a tier hold data, on the clock on which kernels and copies run.
 //
 // A caching allocator counts on the host's clock: a block is in use from the call that allocates it to the call that
-// frees it, wherever the device is by then (Run::memory, Run::residency). The device comes to the same program later. On
-// its clock
+// frees it, wherever the device is by then (Run::memory, Run::residency). The device comes to the same program later.
+// On its clock
 //
 // - a storage holds data from the start of the first op on the device that writes it (from its allocation where the
 //   host writes it, or nobody; from 0 where it lived before the first op)
@@ -33,8 +33,8 @@ enum class MemoryClock : std::uint8_t { host, device };
 // Does the run tell? Its trace must know what ops read and write, and residency must have been recorded.
 bool has_device_clock(const Run& run);
 
-// Where each storage holds data, and when: as Run::residency, on the device's clock. Ascending in begin, then in storage;
-// none is of no length. REQUIRES: has_device_clock(run), and likewise below.
+// Where each storage holds data, and when: as Run::residency, on the device's clock. Ascending in begin, then in
+// storage; none is of no length. REQUIRES: has_device_clock(run), and likewise below.
 std::vector<Residency> device_residency(const Run& run);
 
 // As memory_by_kind (traces/run/run.h). REQUIRES: tier < run.machine.tiers.size().

@@ -30,8 +30,8 @@ struct WaitTotal {
 //
 // A host thread stands still as said above. A stream stands still from the end of one op (of its first: from when that
 // was ready) to the start of the next: as long as the host had not launched that, because of `launch`, then because of
-// the bound that was met last; a collective that has begun, until the last of its rendezvous has, because of `peer`. So a
-// lane waits for one thing at a time, and all its waits together are no longer than the run.
+// the bound that was met last; a collective that has begun, until the last of its rendezvous has, because of `peer`. So
+// a lane waits for one thing at a time, and all its waits together are no longer than the run.
 struct LaneWait {
   std::string lane;  // as lane_names.h has it
   bool on_host = false;

@@ -211,6 +211,8 @@ TEST_F(CommandLine, CompareExportAndRenderReadTheRun) {
   refuses("render a.h5 --range stpe:1", 2, {"expected step:2"});
   refuses("render a.h5 --view tiers --range step:1", 2, {"tells of whole runs and has no --range"});
   EXPECT_EQ(run("render a.h5 --view memory --clock host -o p.svg").code, 0);
+  EXPECT_EQ(run("render a.h5 --view memory --clock device --range peak:1ms -o p.svg").code, 0);
+  EXPECT_NE(content_of(folder_ / "p.svg").find("by the device's clock"), std::string::npos);
   refuses("render a.h5 --view memory --clock devise", 2, {"expected host or device"});
   refuses("render a.h5 --view links --clock device", 2, {"--clock says when --view memory counts bytes"});
   refuses("render a.h5 --view memory --lane main", 2, {"--lane chooses lanes of --view timeline"});

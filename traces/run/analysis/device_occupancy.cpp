@@ -51,6 +51,8 @@ std::vector<OccupancyChange> in_order_of_time(const std::vector<OccupancyChange>
 
 std::vector<OccupancyChange> changes_of(const Run& run, const std::vector<Residency>& lifetimes, std::size_t tier) {
   std::vector<OccupancyChange> changes;
+  changes.reserve(2 * static_cast<std::size_t>(std::count_if(
+                          lifetimes.begin(), lifetimes.end(), [&](const Residency& life) { return life.tier == tier; })));
   for (const Residency& lifetime : lifetimes) {
     if (lifetime.tier != tier) continue;
     const Bytes bytes = run.trace->storages[lifetime.storage].bytes;
@@ -83,7 +85,7 @@ LifetimeCollector::LifetimeCollector(const Run& run) : run_(run) {
   storages_.resize(run.trace->storages.size());
   streams_.resize(run.trace->streams.size());
   for (StorageId s = 0; s < storages_.size(); ++s)
-    if (run.trace->storages[s].preexisting) storages_[s].allocated = storages_[s].pool_begin = Time{};
+    if (run.trace->storages[s].preexisting) storages_[s].begin = Time{};
 }
 
 void LifetimeCollector::add(OpId first, OpId last) {
@@ -111,35 +113,39 @@ void LifetimeCollector::allocate(StorageId storage, Time time) {
 void LifetimeCollector::free(StorageId storage, Time time) {
   Held& held = storages_[storage];
   held.freed = time;
-  if (held.pool_begin != kNever) held.pool_end = streams_[run_.trace->storages[storage].stream].last_end;
+  if (!held.named && held.begin != kNever) held.end = streams_[run_.trace->storages[storage].stream].last_end;
 }
 
 void LifetimeCollector::run_on_stream(const Op& op, const OpRecord& record) {
   if (record.start == kNever) return;
   StreamState& stream = streams_[op.stream];
   for (const StorageId storage : stream.allocated)
-    if (storages_[storage].freed == kNever) storages_[storage].pool_begin = record.start;
+    if (!storages_[storage].named && storages_[storage].freed == kNever) storages_[storage].begin = record.start;
   stream.allocated.clear();
   stream.last_end = record.end;
   for (const Use& use : run_.trace->uses_of(op)) {
-    Held& held = storages_[use.storage];
-    held.named = true;
-    held.last_use = std::max(held.last_use, record.end);
-    if (use.access == Access::write) held.first_write = std::min(held.first_write, record.start);
+    Held& held = name(use.storage);
+    held.end = std::max(held.end, record.end);
+    if (use.access == Access::write) held.begin = std::min(held.begin, record.start);
   }
+}
+
+// From now on its begin and end are those of ops that name it.
+LifetimeCollector::Held& LifetimeCollector::name(StorageId storage) {
+  Held& held = storages_[storage];
+  if (held.named) return held;
+  held.named = true;
+  held.begin = kNever;
+  held.end = Time{};
+  return held;
 }
 
 void LifetimeCollector::use_on_host(const Op& op, const OpRecord& record) {
   for (const Use& use : run_.trace->uses_of(op)) {
-    Held& held = storages_[use.storage];
-    held.named = true;
-    held.last_use = std::max(held.last_use, record.host_end);
+    Held& held = name(use.storage);
+    held.end = std::max(held.end, record.host_end);
     if (use.access == Access::write) held.by_host = true;
   }
-}
-
-bool LifetimeCollector::is_unnamed_on_device(StorageId storage) const {
-  return !storages_[storage].named && is_on_device(run_, first_tier_[storage]);
 }
 
 // As if it never moved; of no length where it holds nothing.
@@ -147,12 +153,12 @@ Residency LifetimeCollector::lifetime_of(StorageId storage) const {
   const Held& held = storages_[storage];
   const bool preexisting = run_.trace->storages[storage].preexisting;
   Residency life{storage, first_tier_[storage], held.allocated, run_.result.end};
-  if (is_unnamed_on_device(storage)) {
-    life.begin = held.pool_begin;
-    if (held.freed != kNever) life.end = held.pool_end;
+  if (unnamed_[storage]) {
+    life.begin = held.begin;
+    if (held.freed != kNever) life.end = held.end;
   } else if (held.named) {
-    if (!preexisting && !held.by_host && held.first_write != kNever) life.begin = held.first_write;
-    if (held.freed != kNever) life.end = held.last_use;
+    if (!preexisting && !held.by_host && held.begin != kNever) life.begin = held.begin;
+    if (held.freed != kNever) life.end = held.end;
   } else if (held.freed != kNever) {
     life.end = held.freed;
   }
@@ -163,10 +169,12 @@ std::vector<Residency> LifetimeCollector::take() {
   constexpr std::uint32_t kNowhere = 0xffffffff;
   std::vector<Residency> lives;
   lives.reserve(storages_.size());
+  unnamed_.assign(storages_.size(), false);
   const auto& moves = run_.result.moves;
   std::vector<std::uint32_t> last(moves.empty() ? 0 : storages_.size(), kNowhere);  // of a storage's lives
   for (StorageId s = 0; s < storages_.size(); ++s) {
     if (first_tier_[s] == kInNoTier) continue;
+    unnamed_[s] = !storages_[s].named && is_on_device(run_, first_tier_[s]);
     if (!last.empty()) last[s] = static_cast<std::uint32_t>(lives.size());
     lives.push_back(lifetime_of(s));
   }
@@ -179,6 +187,7 @@ std::vector<Residency> LifetimeCollector::take() {
     last[move.storage] = static_cast<std::uint32_t>(lives.size());
     lives.push_back(after);
   }
+  storages_ = {};
   std::erase_if(lives, [](const Residency& life) { return life.begin >= life.end; });
   return lives;
 }
@@ -196,7 +205,7 @@ std::vector<DevicePeak> device_peaks(const Run& run, LifetimeCollector& lifetime
       if (life.tier != tier || life.begin > peak.time || life.end <= peak.time) continue;
       const Storage& storage = run.trace->storages[life.storage];
       peak.by_kind[static_cast<std::size_t>(storage.kind)] += storage.bytes;
-      if (lifetimes.is_unnamed_on_device(life.storage)) peak.unnamed += storage.bytes;
+      if (lifetimes.is_unnamed(life.storage)) peak.unnamed += storage.bytes;
     }
     peak.bytes = std::accumulate(peak.by_kind.begin(), peak.by_kind.end(), Bytes{0});
     peaks.push_back(peak);

@@ -165,15 +165,16 @@ class LifetimeCollector {
   explicit LifetimeCollector(const Run& run);
   void add(OpId first, OpId last);
   std::vector<Residency> take();  // once, after all ops; in no order
-  // No op names it, and it was first in a tier of a device.
-  bool is_unnamed_on_device(StorageId storage) const;
+  // No op names it, and it was first in a tier of a device. After take().
+  bool is_unnamed(StorageId storage) const { return unnamed_[storage]; }
 
  private:
   struct Held {
-    Time allocated{}, freed = kNever;       // on the host; kNever: it is not freed
-    Time first_write = kNever, last_use{};  // by ops that name it
-    Time pool_begin = kNever, pool_end{};   // of what its stream ran between its allocation and its free
-    bool named = false, by_host = false;    // by_host: the host writes it
+    Time allocated{}, freed = kNever;  // on the host; kNever: it is not freed
+    // Of ops that name it the first write's start and the last end. While none does: of what its stream ran between its
+    // allocation and its free.
+    Time begin = kNever, end{};
+    bool named = false, by_host = false;  // by_host: the host writes it
   };
   struct StreamState {
     Time last_end{};                   // of its last op so far
@@ -183,11 +184,13 @@ class LifetimeCollector {
   void free(StorageId storage, Time time);
   void run_on_stream(const Op& op, const OpRecord& record);
   void use_on_host(const Op& op, const OpRecord& record);
+  Held& name(StorageId storage);
   Residency lifetime_of(StorageId storage) const;
 
   const Run& run_;
   std::vector<std::uint8_t> first_tier_;  // by storage
-  std::vector<Held> storages_;
+  std::vector<Held> storages_;  // gone after take()
+  std::vector<bool> unnamed_;
   std::vector<StreamState> streams_;
 };
 std::vector<DevicePeak> device_peaks(const Run& run, LifetimeCollector& lifetimes);

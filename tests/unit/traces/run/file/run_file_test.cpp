@@ -272,7 +272,7 @@ TEST(RunFile, RefusesAnotherVersionByName) {
     bytes[16] = version;
     reseal(bytes);
     write_content(folder / "other.h5", bytes);
-    expect_refused(folder / "other.h5", fmt::format("format version is {}, expected 2; run it again", +version));
+    expect_refused(folder / "other.h5", fmt::format("format version is {}, expected 3; run it again", +version));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "gui/drawing/run_figure_parts.h"
 #include "gui/drawing/run_tiers.h"
+#include "gui/model/run_label.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
 
@@ -52,10 +53,10 @@ const std::vector<std::string>& run_figure_names() {
 
 bool draws_ranges(const std::string& view) { return view == "timeline" || view == "memory" || view == "links"; }
 
-Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
+Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& files,
                   const RunFigureRequest& request) {
   check_request(request, runs.front()->result.end);
-  if (request.view == "compare") return comparison_figure(runs, labels);
+  if (request.view == "compare") return comparison_figure(runs, run_labels(runs, files));
   const Run& run = *runs.front();
   if (request.view == "memory") return memory_figure(run, request.tier, request.range);
   if (request.view == "links") return links_figure(run, request.range);
@@ -69,10 +70,7 @@ Figure run_timeline(const RunSource& run, const RunFigureRequest& request, const
 }
 
 std::string headline_of(const Run& run) {
-  std::vector<std::string> policies = run.policies;
-  if (!run.pager.empty()) policies.push_back("pager " + run.pager);
-  return fmt::format("{} on {}, {}", run.trace->name, run.machine.name,
-                     policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")));
+  return fmt::format("{} on {}, {}", run.trace->name, run.machine.name, policies_of(run));
 }
 
 std::string range_suffix(const std::optional<TimeRange>& range) {

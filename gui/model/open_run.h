@@ -20,7 +20,9 @@ struct OpenRun {
   std::shared_ptr<SpanCache> spans;
   std::shared_ptr<const ResidencyHistory> history;  // who lives where and when; null until it is loaded
   std::shared_ptr<const RunAnalysis> analysis;      // critical path and accounting; null until it is loaded
+  std::string label{};                              // beside another run: what tells them apart (run_label.h)
 
+  const std::string& title() const { return label.empty() ? name : label; }
   const RunOutline& outline() const { return source->outline(); }
   TimeRange whole() const { return {Time{}, outline().run.result.end}; }
 };

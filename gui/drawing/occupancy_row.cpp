@@ -156,7 +156,8 @@ class OccupancyDrawing {
       at = {pixels_->x(first) + 4, (low + high) / 2 + 3.5};
     }
     if (at.x > 0)
-      names_.push_back({at, name, kSmallText, Anchor::start, palette::text_on(color_of(place_.theme, to_string(kind)))});
+      names_.push_back(
+          {at, name, kSmallText, Anchor::start, palette::text_on(color_of(place_.theme, to_string(kind)))});
   }
 
   // A text that is readable on anything.

@@ -101,7 +101,9 @@ class Ranks : public testing::Test {
         return QPointF(60, kRulerHeight + place.top + place.height / 2 - scene.state().scroll).toPoint();
     return {};
   }
-  QPoint line_of_first() { return QPointF(60, kRulerHeight + RowList::kGroupHeight / 2 - scene.state().scroll).toPoint(); }
+  QPoint line_of_first() {
+    return QPointF(60, kRulerHeight + RowList::kGroupHeight / 2 - scene.state().scroll).toPoint();
+  }
   void click(QPoint at) { QTest::mouseClick(&scene.canvas(), Qt::LeftButton, {}, at); }
 
   WindowFixture scene{0};

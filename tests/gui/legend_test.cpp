@@ -37,7 +37,8 @@ TEST(LegendStrip, AKeyHidesItAndBringsItBack) {
   const int height = scene.canvas().height();
   QTest::keyClick(&scene.canvas(), Qt::Key_L);
   EXPECT_FALSE(legend_of(scene).isVisible());
-  EXPECT_TRUE(QTest::qWaitFor([&] { return scene.canvas().height() > height; }, kPatience)) << "its room is the canvas's";
+  EXPECT_TRUE(QTest::qWaitFor([&] { return scene.canvas().height() > height; }, kPatience))
+      << "its room is the canvas's";
   QTest::keyClick(&scene.canvas(), Qt::Key_L);
   EXPECT_TRUE(appears(scene));
 }

@@ -19,7 +19,8 @@ void expect_memory_in_view(WindowFixture& scene, std::size_t runs) {
   ASSERT_TRUE(QTest::qWaitFor(
       [&] {
         const QWidget &legend = scene.window->page().legend(), &canvas = scene.canvas();
-        return legend.height() > 0 && legend.y() >= canvas.y() + canvas.height();
+        return legend.height() > 0 && legend.y() >= canvas.y() + canvas.height() &&
+               legend.y() + legend.height() <= scene.window->page().height();
       },
       kPatience));
   const CanvasState& state = scene.state();

@@ -16,7 +16,8 @@ bool appears(WindowFixture& scene) {
   return QTest::qWaitFor(
       [&] {
         const QWidget &legend = legend_of(scene), &canvas = scene.canvas();
-        return legend.isVisible() && legend.height() > 0 && legend.y() >= canvas.y() + canvas.height();
+        return legend.isVisible() && legend.height() > 0 && legend.y() >= canvas.y() + canvas.height() &&
+               legend.y() + legend.height() <= scene.window->page().height();
       },
       kPatience);
 }

@@ -20,6 +20,7 @@
 #include "gui/drawing/run_figures.h"
 #include "models/workload/import/snapshot/snapshot_reader.h"
 #include "sim/error.h"
+#include "traces/figure/dark_figure.h"
 #include "traces/figure/svg.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run_source.h"
@@ -29,7 +30,7 @@ namespace {
 
 struct RenderOptions {
   std::vector<std::string> files;
-  std::string what, tier = "hbm", range, at = "peak", axis = "events", capacity, clock = "host", output;
+  std::string what, tier = "hbm", range, at = "peak", axis = "events", capacity, clock = "host", theme = "light", output;
   std::vector<std::string> lanes;
   std::optional<int> device;
   std::optional<double> scale;
@@ -59,6 +60,8 @@ std::string ending_of(const RenderOptions& o) { return std::filesystem::path(o.o
 bool is_painted(const RenderOptions& o) { return ending_of(o) == ".png" || ending_of(o) == ".pdf"; }
 
 void check_output(const RenderOptions& o) {
+  if (o.theme != "light" && o.theme != "dark")
+    throw UsageError(fmt::format("--theme \"{}\" is unknown; expected light or dark.", o.theme));
   if (!o.output.empty() && o.output != "-" && !is_painted(o) && ending_of(o) != ".svg")
     throw UsageError(fmt::format("-o {}: pictures are written as .svg, .png or .pdf.", o.output));
   if (!o.scale) return;
@@ -115,17 +118,15 @@ Figure draw_runs(const RenderOptions& o) {
   check_run_options(o, what);
   if (what == "timeline") return draw_run_timeline(o);
   std::vector<Run> runs;
-  std::vector<std::string> labels;
   for (const std::string& path : o.files) {
     const ReadingProgress progress(path);
     runs.push_back(read_run(path));
-    labels.push_back(std::filesystem::path(path).stem().string());
   }
   std::vector<const Run*> pointers;
   for (const Run& run : runs) pointers.push_back(&run);
   gui::RunFigureRequest request{.view = what, .tier = o.tier, .range = {}, .lanes = o.lanes, .clock = clock_of(o)};
   if (!o.range.empty()) request.range = gui::parse_range(o.range, runs.front(), o.tier, request.clock);
-  return gui::run_figure(pointers, labels, request);
+  return gui::run_figure(pointers, o.files, request);
 }
 
 // --- snapshots
@@ -197,13 +198,17 @@ Figure draw_snapshot(const RenderOptions& o) {
 
 // --- both
 
+Figure on_page(Figure figure, const RenderOptions& o) {
+  return o.theme == "dark" ? dark_figure(std::move(figure)) : figure;
+}
+
 Figure draw(const RenderOptions& o) {
   const auto snapshot =
       std::find_if(o.files.begin(), o.files.end(), [](const std::string& path) { return is_pickle(path); });
-  if (snapshot == o.files.end()) return draw_runs(o);
+  if (snapshot == o.files.end()) return on_page(draw_runs(o), o);
   if (o.what == "compare")
     throw UsageError(fmt::format("--view compare draws runs, and {} is a memory snapshot.", *snapshot));
-  return draw_snapshot(o);
+  return on_page(draw_snapshot(o), o);
 }
 
 int render(const RenderOptions& o) {
@@ -257,6 +262,8 @@ Verb add_render(CLI::App& parent) {
   app->add_option("--device", o->device, "Snapshots: number of the GPU; default: the one that reserved most");
   app->add_option("--capacity", o->capacity, "Snapshots: draw a line at this size, e.g. 80GiB");
   app->add_option("-o,--output", o->output, "The picture (.svg, .png or .pdf); default: SVG to stdout");
+  app->add_option("--theme", o->theme, "light (default) or dark: of the page that the picture is for")
+      ->capture_default_str();
   app->add_option("--scale", o->scale, "Pixels per point of a .png, default 2: 1920 across");
   app->footer(
       "Examples:\n"

@@ -47,7 +47,8 @@ RowPlace place_of(const CanvasState& state, const Theme& theme, const RowList::P
           kTitleWidth,
           kRulerHeight + place.top - state.scroll,
           state.viewport.width(),
-          place.height};
+          place.height,
+          place.stands_for_rank};
 }
 
 // What is dragged, clicked and marked: over all rows.
@@ -134,7 +135,7 @@ CanvasFrame draw_canvas(const CanvasState& state, const Theme& theme, double wid
     const RowPlace place = place_of(state, theme, at);
     const double above = at.begins_group ? RowList::kGroupHeight : 0;
     if (place.top + place.height <= kRulerHeight || place.top - above >= height) continue;
-    if (at.begins_group) draw_group_line(place.row.group, theme, place.top - above, width, figure);
+    if (at.begins_group) draw_group_line(place, width, figure);
     draw_row(place, frame);
     rows.push_back(place);
   }
@@ -161,7 +162,7 @@ Hit hit_test(const CanvasState& state, double x, double y) {
   const Theme theme = light_theme();
   const RowPlace place = place_of(state, theme, *at);
   if (hit.on_title) {
-    hit.text = place.row.title;
+    hit.text = whole_title(place);
     return hit;
   }
   hit.time -= place.shift();

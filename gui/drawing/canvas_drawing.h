@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/drawing/theme.h"
@@ -29,6 +31,7 @@ struct MissingBlock {
 struct CanvasFrame {
   Figure figure;
   std::vector<MissingBlock> missing;  // ascending, without repeats
+  std::set<std::string_view> words;   // whose colours are in the picture: what a legend has to explain
   // Why something could not be read, in a sentence: it is left out of the picture. "" where all could.
   std::string problem;
 };

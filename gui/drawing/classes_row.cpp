@@ -8,6 +8,7 @@
 
 #include "gui/drawing/row_drawing.h"
 #include "gui/model/run_analysis.h"
+#include "gui/model/time_sentence.h"
 #include "traces/figure/axis.h"
 #include "traces/figure/palette.h"
 #include "traces/figure/text_metrics.h"
@@ -46,10 +47,12 @@ const RunAnalysis* analysis_of(const RowPlace& place) {
   return analysis != nullptr && place.row.index < analysis->classes.size() ? analysis : nullptr;
 }
 
+// Until the run is analysed: what is known of its time without that.
 std::string path_waiting_text(const RowPlace& place) {
   const std::uint64_t ops = place.run().outline().ops;
-  if (ops <= kSmallRun) return "critical path: being worked out";
-  return fmt::format("critical path: press Q to work it out (about {} of memory)",
+  const std::string known = step_sentence(place.run());
+  if (ops <= kSmallRun) return known + " The critical path is being worked out.";
+  return fmt::format("{} Q: the critical path (about {} of memory).", known,
                      format_bytes(static_cast<double>(ops) * kAnalysisBytesPerOp));
 }
 
@@ -98,7 +101,7 @@ std::vector<Piece> joined(const std::vector<Piece>& pieces) {
   return out;
 }
 
-Color color_of(TimeClass time_class) { return palette::color_of(to_string(time_class)); }
+Color class_color(const RowPlace& place, TimeClass time_class) { return color_of(place.theme, to_string(time_class)); }
 
 void draw_label(const RowPlace& place, Figure& figure, const Piece& piece, const Band& band, std::string_view text) {
   const double size = std::min(place.theme.font_size - 1, band.height - 2);
@@ -108,28 +111,31 @@ void draw_label(const RowPlace& place, Figure& figure, const Piece& piece, const
                   shown,
                   size,
                   Anchor::start,
-                  palette::text_on(color_of(piece.time_class))});
+                  palette::text_on(class_color(place, piece.time_class))});
 }
 
-void draw_strip(const RowPlace& place, const RunAnalysis& analysis, const Band& band, Figure& figure) {
+void draw_strip(const RowPlace& place, const RunAnalysis& analysis, const Band& band, CanvasFrame& frame) {
   const std::size_t rank = place.row.index;
   for (const Piece& piece : joined(pieces_of(place, analysis.classes[rank], analysis.class_sums[rank]))) {
-    figure.add(Rectangle{piece.from, band.top, piece.to - piece.from, band.height, color_of(piece.time_class)});
-    draw_label(place, figure, piece, band, to_string(piece.time_class));
+    frame.words.insert(to_string(piece.time_class));
+    frame.figure.add(
+        Rectangle{piece.from, band.top, piece.to - piece.from, band.height, class_color(place, piece.time_class)});
+    draw_label(place, frame.figure, piece, band, to_string(piece.time_class));
   }
 }
 
-void draw_path(const RowPlace& place, const RunAnalysis& analysis, const Band& band, Figure& figure) {
+void draw_path(const RowPlace& place, const RunAnalysis& analysis, const Band& band, CanvasFrame& frame) {
   const std::vector<PathSegment>& path = analysis.path_of(place.row.index);
   const std::optional<OpRef>& chosen = place.state.selection.op;
   for (const Piece& piece : pieces_of(place, path, analysis.path_sums[place.row.index])) {
     const double wide = piece.to - piece.from;
     const bool selected = piece.one && chosen && chosen->run == place.row.run && chosen->op == path[piece.span].op;
     // Segments that touch are told apart where there is room for a gap.
-    figure.add(Rectangle{piece.from, band.top, wide >= 4 ? wide - 1 : wide, band.height, color_of(piece.time_class),
-                         selected ? place.theme.selection : kNoColor});
+    frame.words.insert(to_string(piece.time_class));
+    frame.figure.add(Rectangle{piece.from, band.top, wide >= 4 ? wide - 1 : wide, band.height,
+                               class_color(place, piece.time_class), selected ? place.theme.selection : kNoColor});
     if (piece.one && path[piece.span].op < analysis.run->trace->ops.size())
-      draw_label(place, figure, piece, band, name_of(*analysis.run, path[piece.span].op));
+      draw_label(place, frame.figure, piece, band, name_of(*analysis.run, path[piece.span].op));
   }
 }
 
@@ -215,8 +221,8 @@ void draw_classes_row(const RowPlace& place, CanvasFrame& frame) {
     return;
   }
   const Bands bands = bands_of(place);
-  draw_strip(place, *analysis, bands.classes, frame.figure);
-  draw_path(place, *analysis, bands.path, frame.figure);
+  draw_strip(place, *analysis, bands.classes, frame);
+  draw_path(place, *analysis, bands.path, frame);
 }
 
 void hit_classes_row(const RowPlace& place, double x, double y, Hit& hit) {

@@ -8,7 +8,6 @@
 
 #include "gui/drawing/row_drawing.h"
 #include "traces/figure/axis.h"
-#include "traces/figure/palette.h"
 #include "traces/figure/plot.h"
 #include "traces/figure/text_metrics.h"
 
@@ -19,8 +18,6 @@ constexpr double kCurvePadding = 3;
 constexpr double kTickHeight = 15;    // pixels of height per tick
 constexpr double kWordsHeight = 44;   // of a row that has room for "behind" and "ahead"
 constexpr std::uint8_t kFill = 0x70;  // opacity
-// The pair that people with any common colour blindness tell apart; above and below say the same.
-constexpr Color kBehind = palette::kVermillion, kAhead = palette::kBlue;
 
 // The curve is of the first run's time, whichever run the row is listed under.
 double x_of(const RowPlace& place, Time time) { return place.left + place.state.viewport.x(time); }
@@ -165,8 +162,9 @@ void draw_difference_row(const RowPlace& place, CanvasFrame& frame) {
   cut(curve, place.left, place.left + place.width);
   const double zero = y(0), right = place.left + place.width;
   draw_ticks(place, y, figure);
-  draw_side(curve, zero, +1, kBehind, figure);
-  draw_side(curve, zero, -1, kAhead, figure);
+  // Above and below zero say which; colours mean other things here.
+  draw_side(curve, zero, +1, place.theme.axis, figure);
+  draw_side(curve, zero, -1, place.theme.axis, figure);
   figure.add(Line{{place.left, zero}, {right, zero}, place.theme.axis, 1});
   const double aligned = -to_seconds(place.state.shift);
   if (aligned != 0 && aligned > values.low && aligned < values.high)

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "gui/drawing/lane_window.h"
+#include "gui/drawing/legend.h"
 #include "gui/drawing/row_drawing.h"
 #include "traces/figure/palette.h"
 #include "traces/figure/text_metrics.h"
@@ -20,6 +21,7 @@ class LaneDrawing {
   LaneDrawing(const RowPlace& place, CanvasFrame& frame)
       : place_(place),
         figure_(frame.figure),
+        words_(frame.words),
         lane_(place.run().outline().lanes[place.row.index]),
         colors_(category_colors(place.theme)),
         columns_(place.left, place.width, kSpanCategories + 1),
@@ -32,9 +34,15 @@ class LaneDrawing {
       draw_spans(window);
     else
       draw_cells(window.range);
+    const std::vector<bool> shown = columns_.shown();
+    for (std::uint8_t w = 0; w < shown.size(); ++w)
+      if (shown[w]) words_.insert(word_of(w));
   }
 
  private:
+  static std::string_view word_of(std::uint8_t category) {
+    return category == kDimmedCategory ? kDimmedWord : to_string(static_cast<SpanCategory>(category));
+  }
   double x(Time time) const { return place_.left + static_cast<double>((time - origin_).count()) * scale_; }
   double right() const { return place_.left + place_.width; }
 
@@ -79,7 +87,9 @@ class LaneDrawing {
     const double from = std::max(place_.left, std::round(span.x0)), to = std::min(right(), std::round(span.x1));
     if (to <= from) return;
     const double gap = to - from >= kWideSpan && to < right() ? 1 : 0;
-    const Color color = colors_[category(*span.block, span.offset)];
+    const std::uint8_t what = category(*span.block, span.offset);
+    const Color color = colors_[what];
+    words_.insert(word_of(what));
     const double lower = span.overlaps ? std::min(kStagger, height() / 2) : 0;
     figure_.items.emplace_back(Rectangle{from, top() + lower, to - from - gap, height() - lower, color});
     if (to - from < kLeastText || height() < kLeastTextRow) return;
@@ -131,6 +141,7 @@ class LaneDrawing {
 
   const RowPlace& place_;
   Figure& figure_;
+  std::set<std::string_view>& words_;
   const RunLane& lane_;
   CategoryColors colors_;
   PixelColumns columns_;

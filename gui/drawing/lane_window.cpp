@@ -2,18 +2,12 @@
 
 #include <string>
 
-#include "traces/figure/palette.h"
-
 namespace memwall::gui {
 
 CategoryColors category_colors(const Theme& theme) {
   CategoryColors colors;
-  for (int w = 0; w < kSpanCategories; ++w) {
-    const auto category = static_cast<SpanCategory>(w);
-    // The figures' word for a call that stands and waits.
-    colors[static_cast<std::size_t>(w)] = on_screen(
-        theme, palette::color_of(category == SpanCategory::waiting ? std::string_view("wait") : to_string(category)));
-  }
+  for (int w = 0; w < kSpanCategories; ++w)
+    colors[static_cast<std::size_t>(w)] = color_of(theme, to_string(static_cast<SpanCategory>(w)));
   colors[kDimmedCategory] = theme.dimmed;
   return colors;
 }

@@ -7,7 +7,6 @@
 #include "gui/drawing/link_window.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
-#include "traces/figure/palette.h"
 
 namespace memwall::gui {
 namespace {
@@ -63,8 +62,9 @@ void draw_link_row(const RowPlace& place, CanvasFrame& frame) {
   const auto y = [&](double rate) { return base - full * std::min(1.0, rate / high); };
 
   Polyline area, line;
-  area.fill = palette::color_of("copy");
-  line.stroke = mixed(place.theme.text, palette::color_of("copy"), 0.5);
+  area.fill = color_of(place.theme, "flow");
+  line.stroke = mixed(place.theme.text, area.fill, 0.5);
+  frame.words.insert("flow");
   const TimeRange range = visible_range(place);
   const auto first = std::partition_point(points->begin(), points->end(),
                                           [&](const RateHigh& point) { return point.time <= range.begin; });

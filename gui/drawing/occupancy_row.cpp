@@ -59,7 +59,10 @@ TierExtent extent_of(const CanvasState& state, const OpenRun& run, std::size_t t
 class OccupancyDrawing {
  public:
   OccupancyDrawing(const RowPlace& place, CanvasFrame& frame)
-      : place_(place), figure_(frame.figure), own_(extent_of(place.state, place.run(), place.row.index)) {
+      : place_(place),
+        figure_(frame.figure),
+        words_(frame.words),
+        own_(extent_of(place.state, place.run(), place.row.index)) {
     // Rows of one tier in two runs stand on one scale.
     const std::string& name = place.run().outline().run.machine.tiers[place.row.index].name;
     Bytes occupied = 0, capacity = 0;
@@ -79,21 +82,24 @@ class OccupancyDrawing {
     const std::optional<OccupancyPixels> pixels = occupancy_pixels(place_);
     if (!pixels) return;
     pixels_ = &*pixels;
-    if (!on_device(place_.state)) draw_allocator();
-    draw_kinds();
+    // Rounding and cache are the allocator's: they change on its clock.
+    const OccupancyCurves curves = on_device(place_.state) ? OccupancyCurves{} : occupancy_curves(place_, *pixels);
+    if (!on_device(place_.state)) draw_allocator(curves);
+    draw_kinds(curves.allocated);
     if (place_.height >= kLeastForTicks) draw_ticks();
     draw_capacity();
     draw_peak();
   }
 
  private:
-  // Rounding and cache are the allocator's: they change on its clock.
-  void draw_allocator() {
-    const OccupancyCurves curves = occupancy_curves(place_, *pixels_);
-    Color reserved = place_.theme.axis, rounding = palette::color_of("rounding");
+  void draw_allocator(const OccupancyCurves& curves) {
+    Color reserved = place_.theme.axis;
     reserved.opacity = 70;
     area(curves.reserved, reserved, place_.theme.axis);
-    area(curves.allocated, rounding, kNoColor);
+    // Before kinds are read, of all of them together: the colour of none.
+    const bool known = place_.run().history != nullptr;
+    area(curves.allocated,
+         known ? color_of(place_.theme, "rounding") : mixed(place_.theme.background, place_.theme.axis, 0.5), kNoColor);
   }
 
   double base() const { return place_.top + place_.height - 1; }
@@ -130,7 +136,7 @@ class OccupancyDrawing {
   }
 
   // From the whole stack down to its lowest kind: each covers what is not its own.
-  void draw_kinds() {
+  void draw_kinds(const std::vector<Bytes>& allocated) {
     const auto& history = history_of(place_.state, place_.run());
     if (!history) {
       label({place_.left + place_.width / 2, place_.top + 12},
@@ -142,10 +148,13 @@ class OccupancyDrawing {
     std::vector<Bytes> sums(highs.size(), 0);
     for (std::size_t i = 0; i < highs.size(); ++i)
       sums[i] = std::accumulate(highs[i].bytes.begin(), highs[i].bytes.end(), Bytes{0});
+    for (std::size_t i = 0; i < std::min(sums.size(), allocated.size()); ++i)
+      if (y(sums[i]) - y(allocated[i]) >= kSameHeight) words_.insert("rounding");
     for (auto kind = kStackOrder.rbegin(); kind != kStackOrder.rend(); ++kind) {
       const auto k = static_cast<std::size_t>(*kind);
       if (std::none_of(highs.begin(), highs.end(), [k](const KindHigh& high) { return high.bytes[k] != 0; })) continue;
-      area(sums, palette::color_of(to_string(*kind)), kNoColor);
+      words_.insert(to_string(*kind));
+      area(sums, color_of(place_.theme, to_string(*kind)), kNoColor);
       const std::vector<Bytes> ceiling = sums;
       for (std::size_t i = 0; i < highs.size(); ++i) sums[i] -= highs[i].bytes[k];
       if (place_.height >= kLeastForTicks) name_band(*kind, sums, ceiling);
@@ -173,7 +182,8 @@ class OccupancyDrawing {
       at = {pixels_->x(first) + 4, (low + high) / 2 + 3.5};
     }
     if (at.x > 0)
-      names_.push_back({at, name, kSmallText, Anchor::start, palette::text_on(palette::color_of(to_string(kind)))});
+      names_.push_back(
+          {at, name, kSmallText, Anchor::start, palette::text_on(color_of(place_.theme, to_string(kind)))});
   }
 
   // A text that is readable on anything.
@@ -229,6 +239,7 @@ class OccupancyDrawing {
 
   const RowPlace& place_;
   Figure& figure_;
+  std::set<std::string_view>& words_;
   TierExtent own_;
   const OccupancyPixels* pixels_ = nullptr;
   bool capacity_is_near_ = false;

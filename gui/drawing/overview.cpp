@@ -8,7 +8,6 @@
 #include "gui/drawing/lane_window.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
-#include "traces/figure/palette.h"
 #include "traces/figure/text_metrics.h"
 
 namespace memwall::gui {
@@ -89,7 +88,8 @@ class OverviewDrawing {
     const auto points = run.spans->level_of_detail().memory(0, run.whole(), 512);
     if (points->empty()) return;
     Polyline area, line;
-    area.fill = palette::color_of("activation");
+    // Of all kinds of storage together: the colour of none.
+    area.fill = mixed(theme_.background, theme_.axis, 0.5);
     line.stroke = theme_.axis;
     area.points.push_back({x(points->front().time), bottom});
     for (std::size_t i = 0; i < points->size(); ++i) {

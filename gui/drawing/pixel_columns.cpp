@@ -50,6 +50,23 @@ double PixelColumns::busy(std::size_t i) const {
   return sum;
 }
 
+PixelColumns::Most PixelColumns::most_of(const Column& column) const {
+  Most most;
+  for (int w = 0; w < categories_; ++w) {
+    const float value = column[static_cast<std::size_t>(w)];
+    most.sum += value;
+    if (value > column[static_cast<std::size_t>(most.category)]) most.category = w;
+  }
+  return most;
+}
+
+std::vector<bool> PixelColumns::shown() const {
+  std::vector<bool> shown(static_cast<std::size_t>(categories_), false);
+  for (std::size_t i = first_; i < last_; ++i)
+    if (const Most most = most_of(columns_[i]); most.sum > 0) shown[static_cast<std::size_t>(most.category)] = true;
+  return shown;
+}
+
 void PixelColumns::draw(Figure& figure, double top, double height, const Color* colors, Color background) const {
   int drawn = -1;  // category x (kShades + 1) + shade; -1: nothing
   std::size_t begin = first_;
@@ -61,15 +78,9 @@ void PixelColumns::draw(Figure& figure, double top, double height, const Color* 
         Rectangle{left_ + static_cast<double>(begin), top, static_cast<double>(end - begin), height, color});
   };
   for (std::size_t i = first_; i < last_; ++i) {
-    int most = 0;
-    float sum = 0;
-    for (int w = 0; w < categories_; ++w) {
-      const float value = columns_[i][static_cast<std::size_t>(w)];
-      sum += value;
-      if (value > columns_[i][static_cast<std::size_t>(most)]) most = w;
-    }
-    const int shade = std::clamp(static_cast<int>(std::lround(sum * kShades)), 0, kShades);
-    const int now = sum > 0 ? most * (kShades + 1) + shade : -1;
+    const Most most = most_of(columns_[i]);
+    const int shade = std::clamp(static_cast<int>(std::lround(most.sum * kShades)), 0, kShades);
+    const int now = most.sum > 0 ? most.category * (kShades + 1) + shade : -1;
     if (now == drawn) continue;
     flush(i);
     drawn = now;

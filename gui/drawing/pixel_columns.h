@@ -29,9 +29,16 @@ class PixelColumns {
   // Each pixel in the colour of the category that takes most of it, the paler the less busy, on `background`; even the
   // least busy is seen. Neighbours of one colour become one rectangle.
   void draw(Figure& figure, double top, double height, const Color* colors, Color background) const;
+  // By category: does it take most of any pixel, so that draw() shows its colour?
+  std::vector<bool> shown() const;
 
  private:
   using Column = std::array<float, kMostCategories>;
+  struct Most {
+    int category = 0;
+    float sum = 0;  // of all categories
+  };
+  Most most_of(const Column& column) const;
   double left_;
   int categories_;
   std::vector<Column> columns_;

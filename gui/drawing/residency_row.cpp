@@ -18,13 +18,6 @@ namespace {
 
 constexpr double kTick = 6, kNear = 3;
 
-// Of the tiers of a machine, in their order; a further rank's tiers begin again.
-Color tier_color(std::uint8_t tier) {
-  static constexpr Color colors[] = {palette::kBlue,    palette::kOrange, palette::kVermillion,
-                                     palette::kSkyBlue, palette::kGreen,  palette::kPurple};
-  return colors[tier % std::size(colors)];
-}
-
 // Where a use stands on the screen; nothing where its block is not in memory.
 struct PlacedUse {
   StorageUse use;
@@ -114,7 +107,10 @@ std::string size_of(const RowPlace& place, StorageId storage) {
   return format_bytes(place.run().history->storages().bytes[storage]);
 }
 
-void draw_residencies(const RowPlace& place, const StorageLife& life, Figure& figure) {
+// In the colour of the storage's kind, whichever tier it is in: each tier has a height of its own, and its name.
+void draw_residencies(const RowPlace& place, const StorageLife& life, CanvasFrame& frame) {
+  Figure& figure = frame.figure;
+  const std::string_view kind = to_string(place.run().history->storages().kind[life.storage()]);
   const double right = place.left + place.width;
   const TimeRange range = visible_range(place);
   const Residency* before = nullptr;
@@ -131,8 +127,9 @@ void draw_residencies(const RowPlace& place, const StorageLife& life, Figure& fi
     if (!range.overlaps(residency.begin, residency.end)) continue;
     const double from = life.x(residency.begin), to = std::min(right, std::max(life.x(residency.end), from + 1));
     const Rectangle bar{from, life.top_of(residency.tier) + 0.5, std::max(0.0, to - from),
-                        std::max(1.0, life.tier_height() - 1), tier_color(residency.tier)};
+                        std::max(1.0, life.tier_height() - 1), color_of(place.theme, kind)};
     figure.add(bar);
+    frame.words.insert(kind);
     if (bar.height < 9) continue;
     const std::string text = fit_text(tier_name(place, residency.tier), to - from - 8, kSmallText);
     if (!text.empty())
@@ -177,7 +174,7 @@ void draw_residency_row(const RowPlace& place, CanvasFrame& frame) {
   const auto life = StorageLife::of(place);
   if (!life) return;
   if (life->rows().empty()) return say(place, fmt::format("Storage {} is never in any tier.", life->storage()), frame);
-  draw_residencies(place, *life, frame.figure);
+  draw_residencies(place, *life, frame);
   draw_uses(place, *life, frame);
 }
 

@@ -14,6 +14,7 @@ struct RowPlace {
   const Theme& theme;
   const CanvasRow& row;
   double left = 0, top = 0, width = 0, height = 0;  // of the drawing area, logical pixels
+  bool stands_for_rank = false;                     // of a folded rank: its only row
   const OpenRun& run() const { return state.runs[row.run]; }
   // Times of the second run are drawn `state.shift` later.
   Duration shift() const { return row.run == 0 ? Duration{} : state.shift; }

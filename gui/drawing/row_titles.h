@@ -10,7 +10,10 @@ namespace memwall::gui {
 
 // Background of the column; titles go on it.
 void draw_title_column(const Theme& theme, double height, Figure& figure);
-void draw_group_line(const std::string& group, const Theme& theme, double top, double width, Figure& figure);
+// Above the row of `place`, which begins a group, over the whole `width` of the canvas.
+void draw_group_line(const RowPlace& place, double width, Figure& figure);
 void draw_row_title(const RowPlace& place, Figure& figure);
+// The whole title of a row, however it is cut; of the row that stands for a folded rank, what is said of that.
+std::string whole_title(const RowPlace& place);
 
 }  // namespace memwall::gui

@@ -58,9 +58,12 @@ Waterfall waterfall(const Run& base, const Run& other, const std::string& base_l
 
 }  // namespace
 
-Figure comparison_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels) {
+Figure comparison_figure(const std::vector<const Run*>& runs, std::vector<std::string> labels) {
+  // What the others are compared with.
+  if (labels.size() > 1) labels.front() = "base: " + labels.front();
+  const Run& base = *runs.front();
   CompareChart chart{.title = "Comparison",
-                     .subtitle = headline_of(*runs.front()),
+                     .subtitle = base.trace->name + " on " + base.machine.name,
                      .panels = {time_panel(runs, labels), memory_panel(runs, labels)},
                      .waterfalls = {}};
   for (std::size_t i = 1; i < runs.size(); ++i)

@@ -8,6 +8,7 @@
 
 #include "gui/drawing/run_figure_parts.h"
 #include "gui/drawing/run_tiers.h"
+#include "gui/model/run_label.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
 
@@ -54,10 +55,10 @@ const std::vector<std::string>& run_figure_names() {
 
 bool draws_ranges(const std::string& view) { return view == "timeline" || view == "memory" || view == "links"; }
 
-Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
+Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& files,
                   const RunFigureRequest& request) {
   check_request(request, runs.front()->result.end);
-  if (request.view == "compare") return comparison_figure(runs, labels);
+  if (request.view == "compare") return comparison_figure(runs, run_labels(runs, files));
   const Run& run = *runs.front();
   if (request.view == "memory") return memory_figure(run, request);
   if (request.view == "links") return links_figure(run, request.range);
@@ -71,10 +72,8 @@ Figure run_timeline(const RunSource& run, const RunFigureRequest& request, const
 }
 
 std::string headline_of(const Run& run) {
-  std::vector<std::string> policies = run.policies;
-  if (!run.pager.empty()) policies.push_back("pager " + run.pager);
-  std::string line = fmt::format("{} on {}, {}", run.trace->name, machine_text(run.machine.name, run.changes.overrides),
-                                 policies.empty() ? "no policy" : fmt::format("{}", fmt::join(policies, " + ")));
+  std::string line = fmt::format("{} on {}, {}", run.trace->name,
+                                 machine_text(run.machine.name, run.changes.overrides), policies_of(run));
   for (const std::string& setting : settings_text(run.changes, "", run.allocator, run.allocator_settings))
     line += ", " + setting;
   return line;

@@ -29,11 +29,12 @@ struct RunFigureRequest {
 // "gpt on h100, checkpoint:mode=full": trace, machine, policies and pager.
 std::string headline_of(const Run& run);
 
-// Titles say the range, axes keep the times of the run.
-// REQUIRES: at least one run and as many labels; one, unless the view is "compare". Throws UsageError for an unknown
+// Titles say the range, axes keep the times of the run. Of several runs the policies tell them apart (run_label.h),
+// `files` only where those do not.
+// REQUIRES: at least one run and as many files; one, unless the view is "compare". Throws UsageError for an unknown
 // view, tier or lane, for a range, lanes or a clock that the view has not, for a range that is empty or outside the
 // run, and for the device's clock of a run that does not tell it.
-Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& labels,
+Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& files,
                   const RunFigureRequest& request);
 
 // The view "timeline" of a run that is read in parts: the same picture, and no more in memory than is drawn and the

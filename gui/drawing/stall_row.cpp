@@ -18,37 +18,40 @@ constexpr double kTextHeight = 13;
 constexpr double kNarrowGap = 1.5;  // pixels: narrower gaps are drawn together
 static_assert(kWaitReasons <= PixelColumns::kMostCategories);
 
-// Waiting has the colour of what it waits for. The gap that a stream always leaves between two kernels is no news.
-Color reason_color(WaitReason reason, const Theme& theme) {
+// Waiting has the colour of what it waits for. The gap that a stream always leaves between two kernels is no news: "".
+std::string_view word_of(WaitReason reason) {
   switch (reason) {
     case WaitReason::none:
     case WaitReason::stream_order:
-      return theme.grid;
+      return "";
     case WaitReason::program_order:
     case WaitReason::hand_over:
     case WaitReason::synchronize:
     case WaitReason::launch_queue:
     case WaitReason::launch:
-      return palette::color_of("host");
+      return "host";
     case WaitReason::memory:
-      return palette::color_of("allocator");
+      return "allocator";
     case WaitReason::event:
-      return palette::kSkyBlue;
+      return "event";
     case WaitReason::occupancy:
-      return palette::color_of("compute");
+      return "compute";
     case WaitReason::copy_engine:
-      return palette::color_of("copy");
+      return "copy";
     case WaitReason::page_fault:
-      return palette::kVermillion;  // the figures' "fault" cannot be told from a dark background
+      return "fault";
     case WaitReason::peer:
-      return palette::color_of("collective");
+      return "collective";
   }
-  return theme.grid;
+  return "";
 }
 
 std::array<Color, kWaitReasons> reason_colors(const Theme& theme) {
   std::array<Color, kWaitReasons> colors;
-  for (std::size_t i = 0; i < colors.size(); ++i) colors[i] = reason_color(static_cast<WaitReason>(i), theme);
+  for (std::size_t i = 0; i < colors.size(); ++i) {
+    const std::string_view word = word_of(static_cast<WaitReason>(i));
+    colors[i] = word.empty() ? theme.grid : color_of(theme, word);
+  }
   return colors;
 }
 
@@ -75,9 +78,10 @@ WaitReason reason_beyond(const OpenRun& run, std::uint32_t lane, std::uint8_t le
 
 class StallDrawing {
  public:
-  StallDrawing(const RowPlace& place, Figure& figure)
+  StallDrawing(const RowPlace& place, CanvasFrame& frame)
       : place_(place),
-        figure_(figure),
+        figure_(frame.figure),
+        words_(frame.words),
         colors_(reason_colors(place.theme)),
         columns_(place.left, place.width, kWaitReasons) {}
 
@@ -93,6 +97,7 @@ class StallDrawing {
       const double to = std::min(place_.left + place_.width, std::round(x1));
       if (to <= from) continue;
       wide_.push_back(Rectangle{from, place_.top, to - from, place_.height - 2, colors_[reason]});
+      show(gap.reason);
       label(gap.reason, from, to);
     }
     finish();
@@ -130,7 +135,14 @@ class StallDrawing {
                            palette::text_on(colors_[static_cast<std::size_t>(reason)])});
   }
 
+  void show(WaitReason reason) {
+    if (const std::string_view word = word_of(reason); !word.empty()) words_.insert(word);
+  }
+
   void finish() {
+    const std::vector<bool> shown = columns_.shown();
+    for (std::size_t reason = 0; reason < shown.size(); ++reason)
+      if (shown[reason]) show(static_cast<WaitReason>(reason));
     columns_.draw(figure_, place_.top, place_.height - 2, colors_.data(), place_.theme.background);
     for (Rectangle& rectangle : wide_) figure_.items.emplace_back(rectangle);
     for (Text& text : labels_) figure_.items.emplace_back(std::move(text));
@@ -138,6 +150,7 @@ class StallDrawing {
 
   const RowPlace& place_;
   Figure& figure_;
+  std::set<std::string_view>& words_;
   std::array<Color, kWaitReasons> colors_;
   PixelColumns columns_;
   std::vector<Rectangle> wide_;
@@ -160,7 +173,7 @@ std::string cause_text(const OpenRun& run, OpId op) {
 void draw_stall_row(const RowPlace& place, CanvasFrame& frame) {
   const StallWindow window = find_stalls(place);
   for (const std::uint32_t block : window.lane.missing) frame.missing.push_back({place.row.run, block});
-  StallDrawing drawing(place, frame.figure);
+  StallDrawing drawing(place, frame);
   if (window.exact)
     drawing.draw_gaps(window.gaps);
   else

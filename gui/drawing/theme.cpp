@@ -14,8 +14,8 @@ Theme light_theme() {
   theme.axis = palette::kAxis;
   theme.border = palette::kLightGray;
   theme.selection = {0x00, 0x00, 0x00};
-  theme.cursor = palette::kVermillion;
-  theme.mark = palette::kPurple;
+  theme.cursor = {0xf0, 0x18, 0x18};
+  theme.mark = {0xb8, 0x00, 0xb8};
   theme.found = {0xff, 0x00, 0x90};
   theme.limit = palette::kLimit;
   theme.dimmed = {0xdc, 0xdc, 0xdc};
@@ -25,28 +25,24 @@ Theme light_theme() {
 Theme dark_theme() {
   Theme theme;
   theme.dark = true;
-  theme.background = {0x15, 0x16, 0x18};  // darker than usual: the figures' dark blue is seen on it
-  theme.band = {0x22, 0x24, 0x27};
-  theme.text = {0xec, 0xec, 0xec};
-  theme.faint_text = {0xa8, 0xac, 0xb2};
-  theme.grid = {0x2f, 0x32, 0x36};
-  theme.axis = {0x7c, 0x80, 0x86};
-  theme.border = {0x4a, 0x4d, 0x52};
+  theme.background = palette::in_dark(palette::kBackground);
+  theme.band = palette::in_dark(palette::kBand);
+  theme.text = palette::in_dark(palette::kText);
+  theme.faint_text = palette::in_dark(palette::kFaintText);
+  theme.grid = palette::in_dark(palette::kGrid);
+  theme.axis = palette::in_dark(palette::kAxis);
+  theme.border = palette::in_dark(palette::kLightGray);
   theme.selection = {0xff, 0xff, 0xff};
-  theme.cursor = {0xff, 0x8c, 0x42};
-  theme.mark = palette::kPurple;
-  theme.found = {0xff, 0x5c, 0xb8};
-  theme.limit = {0xff, 0x6b, 0x5a};
+  theme.cursor = {0xff, 0x33, 0x22};
+  theme.mark = {0xc0, 0x30, 0xe0};
+  theme.found = {0xff, 0x1e, 0x9a};
+  theme.limit = palette::in_dark(palette::kLimit);
   theme.dimmed = {0x45, 0x48, 0x4d};
   return theme;
 }
 
-Color on_screen(const Theme& theme, Color color) {
-  constexpr double kTooDark = 80, kLighter = 0.3;
-  const double light = 0.2126 * color.red + 0.7152 * color.green + 0.0722 * color.blue;
-  if (!theme.dark || light >= kTooDark) return color;
-  const auto lighter = [](std::uint8_t value) { return static_cast<std::uint8_t>(value + (255 - value) * kLighter); };
-  return {lighter(color.red), lighter(color.green), lighter(color.blue), color.opacity};
+Color color_of(const Theme& theme, std::string_view word) {
+  return palette::color_of(word, theme.dark ? palette::Page::dark : palette::Page::light);
 }
 
 }  // namespace memwall::gui

@@ -1,7 +1,8 @@
-// The colours of the screen, light and dark. Words keep the colours of traces/figure/palette.h in
-// both: figures and screen agree, and people with any common colour blindness tell them apart. Only
-// what is too dark for a dark background is lighter there, in the same hue.
+// The colours of the screen, light and dark. Words have those of traces/figure/palette.h: figures and
+// screen agree. What a person chooses and marks has colours of its own.
 #pragma once
+
+#include <string_view>
 
 #include "traces/figure/figure.h"
 
@@ -20,7 +21,7 @@ struct Theme {
 };
 Theme light_theme();
 Theme dark_theme();
-// The colour of a word, as it is seen on the theme's background.
-Color on_screen(const Theme& theme, Color color);
+// The colour of a word, as palette::color_of has it for the theme's page.
+Color color_of(const Theme& theme, std::string_view word);
 
 }  // namespace memwall::gui

@@ -167,7 +167,7 @@ class TreemapDrawing {
   void draw(std::optional<StorageId> selected) {
     for (const TreemapTile& tile : tiles_) {
       Rectangle rectangle = tile.place;
-      rectangle.fill = palette::color_of(to_string(tile.kind));
+      rectangle.fill = color_of(theme_, to_string(tile.kind));
       // A border would be all that is seen of a small tile.
       if (std::min(rectangle.width, rectangle.height) >= 3) rectangle.stroke = theme_.background;
       figure_.add(rectangle, title_of(tile));
@@ -246,7 +246,7 @@ class TreemapDrawing {
   void write(const TreemapTile& tile, bool begins_kind) {
     const double width = tile.place.width - 8;
     if (width < 24 || tile.place.height < 15) return;
-    const Color color = palette::text_on(palette::color_of(to_string(tile.kind)));
+    const Color color = palette::text_on(color_of(theme_, to_string(tile.kind)));
     double y = tile.place.y + kTileText + 2;
     const auto line = [&](const std::string& text, bool bold) {
       const std::string shown = fit_text(text, width, kTileText, bold);

@@ -24,6 +24,7 @@ struct CanvasState {
   std::vector<OpRef> found;  // of a search, ascending: marked in their lanes
   bool show_path = false;    // highlight the critical path, dim the rest
   MemoryClock clock = MemoryClock::host;  // of the memory of tiers
+  bool show_legend = true;                // below the canvas
   // The second run's times are drawn this much later, so that an op stands below its counterpart.
   Duration shift{};
 

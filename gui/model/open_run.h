@@ -22,7 +22,9 @@ struct OpenRun {
   std::shared_ptr<const RunAnalysis> analysis;      // critical path and accounting; null until it is loaded
   // The history on the device's clock; null until it is asked for and loaded.
   std::shared_ptr<const ResidencyHistory> device_history = nullptr;
+  std::string label{};  // beside another run: what tells them apart (run_label.h)
 
+  const std::string& title() const { return label.empty() ? name : label; }
   const RunOutline& outline() const { return source->outline(); }
   TimeRange whole() const { return {Time{}, outline().run.result.end}; }
 };

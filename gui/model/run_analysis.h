@@ -15,7 +15,7 @@
 
 namespace memwall::gui {
 
-inline constexpr std::uint64_t kSmallRun = 1'000'000;  // ops
+inline constexpr std::uint64_t kSmallRun = 4'000'000;  // ops: 1.2 GB, some seconds
 inline constexpr double kAnalysisBytesPerOp = 300;     // memory that an analysis takes, about
 
 struct RunAnalysis {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iterator>
 
+#include "gui/model/run_label.h"
 #include "sim/error.h"
 
 namespace memwall::gui {
@@ -14,6 +15,19 @@ namespace {
 constexpr std::chrono::milliseconds kSharpening{60};
 
 QString name_of(const OpenRun& run) { return QString::fromStdString(run.name); }
+
+// Beside each other runs are called by what tells them apart.
+std::vector<OpenRun> labelled(std::vector<OpenRun> runs) {
+  std::vector<const Run*> outlines;
+  std::vector<std::string> files;
+  for (const OpenRun& run : runs) {
+    outlines.push_back(&run.outline().run);
+    files.push_back(run.path);
+  }
+  const std::vector<std::string> labels = run_labels(outlines, files);
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].label = runs.size() > 1 ? labels[i] : "";
+  return runs;
+}
 
 }  // namespace
 
@@ -28,8 +42,10 @@ void Workspace::begin_with(std::vector<OpenRun> runs) {
   unreadable_.clear();
   asked_history_ = false;
   const double width = state_.viewport.width();
+  const bool legend = state_.show_legend;
   state_ = CanvasState{};
-  state_.runs = std::move(runs);
+  state_.show_legend = legend;
+  state_.runs = labelled(std::move(runs));
   state_.viewport = Viewport(state_.whole(), width);
   state_.rows = RowList::of(state_.runs);
   show_residency_rows();
@@ -181,6 +197,16 @@ void Workspace::reset_rows() {
     rows = RowList::of(state_.runs);
     show_residency_rows();
   });
+}
+
+void Workspace::fold_rank(RowList::RankRef rank, bool folded) {
+  change_rows([&](RowList& rows) { rows.fold(rank, folded); });
+}
+
+void Workspace::show_legend(bool on) {
+  if (on == state_.show_legend) return;
+  state_.show_legend = on;
+  Q_EMIT rows_changed();
 }
 
 double Workspace::most_scroll() const { return std::max(0.0, state_.rows.height() - height_); }

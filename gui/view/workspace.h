@@ -64,7 +64,9 @@ class Workspace : public QObject {
   // --- the visible range, rows, marks
   void change_viewport(const std::function<void(Viewport&)>& change);
   void change_rows(const std::function<void(RowList&)>& change);
-  void reset_rows();  // order, heights and hidden rows as RowList::of makes them
+  void reset_rows();  // order, heights, hidden rows and folded ranks as RowList::of makes them
+  void fold_rank(RowList::RankRef rank, bool folded);
+  void show_legend(bool on);
   void scroll_to(double y);
   // Scrolls as little as brings a row into view. REQUIRES: row < rows().size().
   void reveal_row(std::size_t row);
@@ -83,7 +85,7 @@ class Workspace : public QObject {
   void loaded();        // a history, analysis or comparison is there, or blocks
   void selection_changed();
   void viewport_changed();
-  void rows_changed();  // also: scrolled, path shown or not, second run shifted
+  void rows_changed();  // also: scrolled, path or legend shown or not, second run shifted
   void resized();       // the drawing area
   void bookmarks_changed();
   void theme_changed();

@@ -47,6 +47,7 @@ void Workspace::go_to(OpRef op) {
   const auto row =
       std::find_if(rows.begin(), rows.end(), [&](const CanvasRow& r) { return shows_lane(r, op.run, *lane); });
   if (row == rows.end()) return;
+  if (row->rank) fold_rank({row->run, *row->rank}, false);
   const auto index = static_cast<std::size_t>(row - rows.begin());
   const auto shown = state_.rows.shown();
   if (std::find(shown.begin(), shown.end(), index) == shown.end()) {

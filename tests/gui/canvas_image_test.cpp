@@ -4,11 +4,14 @@
 #include <memory>
 
 #include "gui/drawing/canvas_drawing.h"
+#include "gui/drawing/legend.h"
 #include "gui/model/canvas_state.h"
 #include "gui/paint/figure_painter.h"
 #include "tests/gui/support/image_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/handmade_run.h"
+#include "tests/support/open_run_of.h"
+#include "tests/support/straggling_ranks.h"
 #include "tests/support/test_machine.h"
 #include "traces/run/run_recorder.h"
 
@@ -156,6 +159,32 @@ TEST(CanvasImage, EveryKindOfLane) {
                      {{Time{} + microseconds(88), Time{} + microseconds(98)}, "range"}};
   state.found = {{0, 1, false}, {0, 8, false}};
   expect_image(picture(light_theme()), "canvas_chosen_light");
+}
+
+// What the colours mean, below a canvas with all that a legend explains.
+TEST(CanvasImage, TheLegendBelowTheCanvas) {
+  CanvasState state = two_steps();
+  state.runs[0].history = ResidencyHistory::load(*state.runs[0].source, {});
+  state.runs[0].analysis = analyse(*state.runs[0].source, {});
+  for (const Theme& theme : {light_theme(), dark_theme()}) {
+    sharp(state, theme);
+    CanvasFrame frame = draw_canvas(state, theme, kWidth, kHeight);
+    append_legend(frame, theme);
+    expect_image(image_of(frame.figure, 1), theme.dark ? "canvas_legend_dark" : "canvas_legend_light");
+  }
+}
+
+// Three ranks: the first with its lanes, the others folded, and who is waited for.
+TEST(CanvasImage, RanksOfAJob) {
+  CanvasState state;
+  state.runs.push_back(open_run_of(straggling_ranks(), test_machine(), "ranks.h5"));
+  state.runs[0].analysis = analyse(*state.runs[0].source, {});
+  state.rows = RowList::of(state.runs);
+  state.viewport = Viewport(state.whole(), kWidth - kTitleWidth);
+  expect_image(image_of(sharp(state, light_theme()), 1), "canvas_ranks_light");
+  state.rows.fold_all(true);
+  state.rows.fold({0, 1}, false);
+  expect_image(image_of(sharp(state, dark_theme()), 1), "canvas_ranks_dark");
 }
 
 TEST(CanvasImage, OverviewOfTheWholeRun) {

@@ -68,9 +68,9 @@ QImage picture(const CanvasState& state, double height, const Theme& theme = lig
   return image_of(draw_canvas(state, theme, kWidth, height).figure, 1);
 }
 
-TEST(ComparisonImage, TwoRunsZoomedOut) { expect_image(picture(compared(), 220), "comparison_whole"); }
+TEST(ComparisonImage, TwoRunsZoomedOut) { expect_image(picture(compared(), 246), "comparison_whole"); }
 
-TEST(ComparisonImage, TwoRunsInTheDark) { expect_image(picture(compared(), 220, dark_theme()), "comparison_dark"); }
+TEST(ComparisonImage, TwoRunsInTheDark) { expect_image(picture(compared(), 246, dark_theme()), "comparison_dark"); }
 
 TEST(ComparisonImage, NearSegmentsHaveNames) {
   CanvasState state = compared();
@@ -93,13 +93,13 @@ TEST(ComparisonImage, AShiftedSecondRunAndAChosenOp) {
     state.viewport.show({point.time - length / 20, point.time + length / 20});
   }
   ASSERT_NE(state.shift, Duration{});
-  expect_image(picture(state, 220), "comparison_shifted");
+  expect_image(picture(state, 246), "comparison_shifted");
 }
 
 TEST(ComparisonImage, WhatIsNotWorkedOutSaysSo) {
   expect_image(picture(state_of({open(simulate_and_record(step(), test_machine(), {}), "first.h5", false),
                                  open(simulate_and_record(step(), test_machine(), {}), "second.h5", false)}),
-                       220),
+                       246),
                "comparison_waiting");
 }
 

@@ -12,6 +12,7 @@
 #include "tests/support/gpt_trace.h"
 #include "tests/support/handmade_run.h"
 #include "tests/support/test_machine.h"
+#include "traces/figure/dark_figure.h"
 #include "traces/figure/svg.h"
 #include "traces/run/run_recorder.h"
 
@@ -85,6 +86,18 @@ TEST(FigureImage, PartsOfARun) {
   expect_figure(run, "timeline", "timeline_step", parse_range("step:2", run));
   expect_figure(run, "memory", "memory_step", parse_range("step:2", run));
   expect_figure(copies, "links", "links_range", parse_range("25us:50us", copies));
+}
+
+// For a dark page: as SVG and painted, without a white box and without black text on it.
+TEST(FigureImage, OnADarkPage) {
+  const memwall::Run run = gpt_run();
+  for (const char* view : {"timeline", "memory", "tiers"}) {
+    const Figure figure =
+        dark_figure(run_figure({&run}, {view}, {.view = view, .tier = "hbm", .range = {}, .lanes = {}}));
+    const QImage image = image_of(figure, 1);
+    expect_image(image, std::string("figure_") + view + "_dark");
+    expect_same_picture(image, svg_image(figure), std::string("figure_") + view + "_dark_and_svg", kOfTexts);
+  }
 }
 
 TEST(FigureImage, Comparison) {

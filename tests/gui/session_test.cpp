@@ -44,6 +44,16 @@ TEST(Session, RefusesWhatItCannotReadWithASentence) {
   EXPECT_THROW(program_session_from_json("null"), InputError);
 }
 
+TEST(Session, FoldedRanksAreKeptAndOthersThanRanksAreNot) {
+  FileSession session;
+  session.folded = std::set<RowList::RankRef>{{0, 3}, {1, 65535}};
+  EXPECT_EQ(file_session_from_json(to_json(session)), session);
+  EXPECT_FALSE(file_session_from_json(R"({"version": 1})").folded) << "as the file is first shown";
+  EXPECT_EQ(file_session_from_json(R"({"version": 1, "folded_ranks": [[0, 2], [7, 1], [0, -1], [0, 70000], "x", [1]]})")
+                .folded,
+            (std::set<RowList::RankRef>{{0, 2}}));
+}
+
 TEST(Session, WildNumbersBecomeUsableOnes) {
   const FileSession session = file_session_from_json(
       R"({"version": 1, "scroll": -5, "rows": [{"key": "a", "height": 1e300}, {"key": "b", "height": -3}, 7],

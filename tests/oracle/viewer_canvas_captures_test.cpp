@@ -82,6 +82,7 @@ TEST_P(ShownCaptures, ThePointerSaysWhatEveryInstantGoesTo) {
   std::size_t rank = 0;
   for (std::size_t r = 1; r < analysis.classes.size(); ++r)
     if (analysis.path_of(r).size() > analysis.path_of(rank).size()) rank = r;
+  state.rows.fold_all(false);
   for (std::size_t i = 0; i < state.rows.rows().size(); ++i)
     state.rows.row(i).hidden = state.rows.rows()[i].kind != RowKind::classes || state.rows.rows()[i].index != rank;
   ASSERT_EQ(state.rows.places().size(), 1u);

@@ -148,7 +148,7 @@ class Comparison {
     draw_value_axis(figure_, area, std::max(high * 1.08, 1e-12), unit, unit.name, 6);
     const Scale y{0, std::max(high * 1.08, 1e-12), area.bottom(), area.top};
     const double slot = area.width / static_cast<double>(changes.size() + 2);
-    draw_column(waterfall.base_label, 0, waterfall.base, print(waterfall.quantity, waterfall.base), palette::kGray,
+    draw_column(waterfall.base_label, 0, waterfall.base, print(waterfall.quantity, waterfall.base), palette::kBand,
                 area, slot, 0, y);
     double at = waterfall.base;
     for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -156,7 +156,7 @@ class Comparison {
                   palette::color_of(changes[i].name), area, slot, i + 1, y);
       at += changes[i].value;
     }
-    draw_column(waterfall.other_label, 0, at, print(waterfall.quantity, at), palette::kGray, area, slot,
+    draw_column(waterfall.other_label, 0, at, print(waterfall.quantity, at), palette::kBand, area, slot,
                 changes.size() + 1, y);
     figure_.add(Line{{area.left, area.bottom()}, {area.right(), area.bottom()}, palette::kAxis, 0.75});
     y_ = area.bottom() + 40;

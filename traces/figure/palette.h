@@ -1,14 +1,19 @@
-// The colours of all figures: Okabe and Ito's eight, which people with any common
-// colour blindness tell apart, and greys.
+// The colours of all figures and of the viewer, in one place: of words and of paper, on a light page and on a dark one.
 //
-// Source: M. Okabe, K. Ito, "Color Universal Design", 2008, jfly.uni-koeln.de/color.
+// What a step does has the colours of Okabe and Ito, which people with any common colour blindness tell apart
+// (M. Okabe, K. Ito, "Color Universal Design", 2008, jfly.uni-koeln.de/color), and further ones where eight do not
+// suffice. No two meanings that one picture shows share a colour: tests/unit/gui/drawing/theme_test.cpp measures how
+// far apart they are.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "traces/figure/figure.h"
 
 namespace memwall::palette {
+
+enum class Page : std::uint8_t { light, dark };  // what a figure is drawn on
 
 inline constexpr Color kOrange{0xe6, 0x9f, 0x00};
 inline constexpr Color kSkyBlue{0x56, 0xb4, 0xe9};
@@ -28,10 +33,13 @@ inline constexpr Color kGray{0x9a, 0x9a, 0x9a};
 inline constexpr Color kLightGray{0xcf, 0xcf, 0xcf};
 inline constexpr Color kLimit{0xb0, 0x20, 0x10};
 
-// The colour of a word of memwall: a class of time ("compute", "copy"), a kind of storage
-// ("activation"), a phase ("forward"). The same word has the same colour in every figure;
-// an unknown word is gray.
-Color color_of(std::string_view word);
+// The colour of a word of memwall: a class of time ("compute", "copy"), a kind of storage ("activation"), a phase
+// ("forward"). The same word has the same colour in every figure; an unknown word is gray.
+Color color_of(std::string_view word, Page page = Page::light);
+
+// What a colour of a light page is on a dark one: paper and ink change places, words get their colour for a dark page,
+// and any other colour stays, but for grays, which are as far from the page there as here.
+Color in_dark(Color light);
 
 // Black or white, whichever is easier to read on `background`.
 Color text_on(Color background);

@@ -70,8 +70,8 @@ void draw_tier(Figure& figure, const TierRow& tier, const Area& bar) {
 void draw_link(Figure& figure, const TierLinkRow& link, const Area& bar) {
   draw_name(figure, link.name, bar.left, bar.top + kLinkBar / 2);
   figure.add(Rectangle{bar.left, bar.top, bar.width, kLinkBar, palette::kBand});
-  figure.add(
-      Rectangle{bar.left, bar.top, bar.width * std::clamp(link.utilization, 0.0, 1.0), kLinkBar, palette::kOrange});
+  const double share = std::clamp(link.utilization, 0.0, 1.0);
+  figure.add(Rectangle{bar.left, bar.top, bar.width * share, kLinkBar, palette::color_of("flow")});
   const std::string words = fmt::format("{}, {:.1f} % of {}", format_bytes(static_cast<double>(link.bytes)),
                                         100 * link.utilization, format_rate(link.bandwidth));
   figure.add(Text{{bar.right() + 10, bar.top + kLinkBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText});

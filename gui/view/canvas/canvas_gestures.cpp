@@ -24,11 +24,21 @@ double pixels_of(int pixels, int angle, double per_notch) { return pixels != 0 ?
 
 }  // namespace
 
+std::optional<RowList::RankRef> CanvasWidget::fold_at(QPointF at) const {
+  if (at.y() < kRulerHeight) return std::nullopt;
+  const RowList& rows = workspace_.state().rows;
+  if (const auto line = rows.rank_line_at(at.y() - kRulerHeight + workspace_.state().scroll)) return line;
+  const auto place = place_at(at.y());
+  if (!place || !place->stands_for_rank || at.x() >= kTitleWidth) return std::nullopt;
+  const CanvasRow& row = rows.rows()[place->row];
+  return RowList::RankRef{row.run, *row.rank};
+}
+
 std::optional<RowList::Place> CanvasWidget::lower_edge_at(QPointF at) const {
   if (at.x() >= kTitleWidth) return std::nullopt;
   for (const double up : {0.0, -kEdge}) {  // the edge belongs to the row above it
     const auto place = place_at(at.y() + up);
-    if (!place) continue;
+    if (!place || place->stands_for_rank) continue;  // a folded rank has one height
     const double bottom = place->top + place->height + kRulerHeight - workspace_.state().scroll;
     if (std::abs(at.y() - bottom) <= kEdge) return place;
   }
@@ -48,6 +58,7 @@ std::optional<Time> CanvasWidget::other_end_of_range_at(QPointF at) const {
 CanvasWidget::Drag CanvasWidget::drag_of(const QMouseEvent& event) const {
   const QPointF at = event.position();
   if (event.button() != Qt::LeftButton || space_) return Drag::pan;
+  if (fold_at(at) && !lower_edge_at(at)) return Drag::fold;
   if (at.x() >= kTitleWidth) return Drag::range;
   if (lower_edge_at(at)) return Drag::height;
   return place_at(at.y()) ? Drag::title : Drag::none;
@@ -95,6 +106,7 @@ void CanvasWidget::mouseMoveEvent(QMouseEvent* event) {
     case Drag::title:
       drag_title(at.y());
       break;
+    case Drag::fold:
     case Drag::none:
       break;
   }
@@ -129,6 +141,8 @@ void CanvasWidget::mouseReleaseEvent(QMouseEvent* event) {
     workspace_.change_rows([&](RowList& rows) { rows.move(row_, place->row); });
   } else if (!moved_ && button_ == Qt::RightButton) {
     Q_EMIT menu_wanted(hit(at), mapToGlobal(at).toPoint());
+  } else if (const auto rank = fold_at(at); rank && !moved_ && drag == Drag::fold) {
+    workspace_.fold_rank(*rank, !workspace_.state().rows.folded().contains(*rank));
   } else if (!moved_ && drag == Drag::range) {
     click(at);
   }

@@ -31,6 +31,15 @@ void fill_title_menu(QMenu& menu, Workspace& workspace, std::size_t row) {
   const RowList& rows = workspace.state().rows;
   const RowKind kind = rows.rows()[row].kind;
   menu.addSection(QString::fromStdString(rows.rows()[row].title));
+  if (const auto rank = rows.rows()[row].rank) {
+    const RowList::RankRef whole{rows.rows()[row].run, *rank};
+    const bool folded = rows.folded().contains(whole);
+    change(folded ? tr("Unfold its rank") : tr("Fold its rank"),
+           [whole, folded](RowList& list) { list.fold(whole, !folded); });
+    change(tr("Fold all ranks"), [](RowList& list) { list.fold_all(true); });
+    change(tr("Unfold all ranks"), [](RowList& list) { list.fold_all(false); });
+    menu.addSeparator();
+  }
   change(tr("Hide"), [row](RowList& list) { list.row(row).hidden = true; });
   change(tr("Hide all others"), [row](RowList& list) {
     for (std::size_t i = 0; i < list.rows().size(); ++i) list.row(i).hidden = i != row;

@@ -57,6 +57,10 @@ void CanvasWidget::render() {
     paint_figure(frame.figure, painter, texts_);
     if (!frame.problem.empty() && frame.problem != problem_) workspace_.report(QString::fromStdString(frame.problem));
     problem_ = frame.problem;
+    if (words_ != frame.words) {
+      words_ = frame.words;
+      Q_EMIT words_changed();
+    }
     workspace_.load_blocks(frame.missing);
   } catch (const InputError& error) {
     workspace_.report(QString::fromUtf8(error.what()));
@@ -166,6 +170,7 @@ bool CanvasWidget::event(QEvent* event) {
 void CanvasWidget::show_cursor_for(QPointF at) {
   if (drag_ == Drag::pan || space_) return setCursor(drag_ == Drag::pan ? Qt::ClosedHandCursor : Qt::OpenHandCursor);
   if (lower_edge_at(at)) return setCursor(Qt::SizeVerCursor);
+  if (fold_at(at)) return setCursor(Qt::PointingHandCursor);
   if (other_end_of_range_at(at)) return setCursor(Qt::SizeHorCursor);
   unsetCursor();
 }

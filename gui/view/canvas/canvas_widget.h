@@ -10,7 +10,9 @@
 #include <QWidget>
 
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "gui/paint/text_cache.h"
 #include "gui/view/workspace.h"
@@ -30,10 +32,13 @@ class CanvasWidget : public QWidget {
   void begin_gesture();
   void hold_space(bool held);  // with it, the left button pans
   QPixmap picture();           // of what is shown, at the screen's resolution
+  // Whose colours are in the picture that was painted last.
+  const std::set<std::string_view>& words() const { return words_; }
 
   QSize sizeHint() const override { return {1000, 600}; }
 
  Q_SIGNALS:
+  void words_changed();                  // told while it is painted
   void pointed_at(const QString& text);  // what is under the pointer, for the status bar; "" outside
   void menu_wanted(const memwall::gui::Hit& hit, const QPoint& where);
   void bookmark_opened(std::size_t bookmark);  // its flag was clicked twice
@@ -50,7 +55,7 @@ class CanvasWidget : public QWidget {
   bool event(QEvent* event) override;  // tells the pointer's text where the toolkit asks for it
 
  private:
-  enum class Drag : std::uint8_t { none, range, pan, title, height };
+  enum class Drag : std::uint8_t { none, range, pan, title, height, fold };
 
   void redraw();
   void render();
@@ -58,6 +63,7 @@ class CanvasWidget : public QWidget {
   double drawing_x(double x) const;  // within the drawing area
   double drawing_width() const;
   std::optional<RowList::Place> place_at(double y) const;
+  std::optional<RowList::RankRef> fold_at(QPointF at) const;      // what a click there folds or unfolds
   std::optional<RowList::Place> lower_edge_at(QPointF at) const;  // of a title, to drag
   std::optional<Time> other_end_of_range_at(QPointF at) const;  // where an end of the chosen range is under the pointer
   Drag drag_of(const QMouseEvent& event) const;
@@ -70,6 +76,7 @@ class CanvasWidget : public QWidget {
   Workspace& workspace_;
   QPixmap picture_;
   TextCache texts_;
+  std::set<std::string_view> words_;
   std::string problem_;  // of the last frame that could not read all it shows: told once
   bool stale_ = true;
   QElapsedTimer since_gesture_;

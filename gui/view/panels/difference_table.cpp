@@ -1,8 +1,7 @@
 #include "gui/view/panels/difference_table.h"
 
-#include "gui/paint/qt_color.h"
 #include "gui/view/value_text.h"
-#include "traces/figure/palette.h"
+#include "gui/view/widget_colors.h"
 
 namespace memwall::gui {
 namespace {
@@ -93,7 +92,7 @@ std::int64_t DifferenceTable::key(std::size_t row, int column) const {
 std::optional<QColor> DifferenceTable::swatch(std::size_t row, int column) const {
   const OpDifference& d = comparison_->comparison.ops[row];
   if (column != phase || d.phase == Phase::unknown) return std::nullopt;
-  return qt_color(palette::color_of(to_string(d.phase)));
+  return word_color(to_string(d.phase));
 }
 
 void CellTable::show(std::vector<std::vector<ValueCell>> cells) {

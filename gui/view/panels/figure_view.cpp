@@ -8,9 +8,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "gui/paint/figure_painter.h"
+#include "gui/paint/qt_color.h"
 #include "gui/view/value_text.h"
+#include "gui/view/widget_colors.h"
+#include "traces/figure/dark_figure.h"
+#include "traces/figure/palette.h"
 #include "traces/figure/text_metrics.h"
 
 namespace memwall::gui {
@@ -80,12 +86,20 @@ class FigureView::Page : public QWidget {
   Figure figure;
   double scale = 1;
 
+  void set_figure(Figure shown) {
+    figure = std::move(shown);
+    dark_.reset();
+    update();
+  }
+
  protected:
   void paintEvent(QPaintEvent*) override {
     QPainter painter(this);
-    painter.fillRect(rect(), Qt::white);
+    const bool dark = widgets_are_dark();
+    if (dark && !dark_) dark_ = dark_figure(figure);
+    painter.fillRect(rect(), dark ? qt_color(palette::in_dark(palette::kBackground)) : QColor(Qt::white));
     painter.scale(scale, scale);
-    paint_figure(figure, painter);
+    paint_figure(dark ? *dark_ : figure, painter);
   }
   bool event(QEvent* event) override {
     if (event->type() != QEvent::ToolTip) return QWidget::event(event);
@@ -98,6 +112,9 @@ class FigureView::Page : public QWidget {
     }
     return true;
   }
+
+ private:
+  std::optional<Figure> dark_;  // `figure` for a dark window, once one was seen
 };
 
 FigureView::FigureView(const QString& name, QWidget* parent) : QScrollArea(parent), page_(new Page) {
@@ -111,10 +128,9 @@ FigureView::FigureView(const QString& name, QWidget* parent) : QScrollArea(paren
 FigureView::~FigureView() = default;
 
 void FigureView::show_figure(Figure figure) {
-  page_->figure = std::move(figure);
+  page_->set_figure(std::move(figure));
   page_->setAccessibleName(text_of(page_->figure.title));
   setAccessibleDescription(text_of(page_->figure.title));
-  page_->update();
   QResizeEvent same(size(), size());
   resizeEvent(&same);
 }

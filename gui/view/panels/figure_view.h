@@ -1,5 +1,5 @@
-// Shows a figure on its own white page, fitted into the width: the titles of its groups appear where
-// the pointer rests. Figures are made for print; they keep their colours in a dark window.
+// Shows a figure on its own page, fitted into the width: the titles of its groups appear where the
+// pointer rests. Figures are made for print, on white; in a dark window the page is a dark one.
 #pragma once
 
 #include <QScrollArea>

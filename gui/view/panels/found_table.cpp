@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "gui/model/storage_name.h"
-#include "gui/paint/qt_color.h"
 #include "gui/view/value_text.h"
-#include "traces/figure/palette.h"
+#include "gui/view/widget_colors.h"
 
 namespace memwall::gui {
 namespace {
@@ -65,7 +64,7 @@ QString FoundOpsTable::text(std::size_t row, int column) const {
 std::optional<QColor> FoundOpsTable::swatch(std::size_t row, int column) const {
   const auto* const known = facts(row);
   if (column != kind || !known) return std::nullopt;
-  return qt_color(palette::color_of(color_word(known->kind)));
+  return word_color(color_word(known->kind));
 }
 
 FoundStoragesTable::FoundStoragesTable(QObject* parent)
@@ -95,7 +94,7 @@ QString FoundStoragesTable::text(std::size_t row, int column) const {
 std::optional<QColor> FoundStoragesTable::swatch(std::size_t row, int column) const {
   const auto* const known = facts(row);
   if (column != kind || !known || !known->bytes) return std::nullopt;
-  return qt_color(palette::color_of(to_string(known->kind)));
+  return word_color(to_string(known->kind));
 }
 
 }  // namespace memwall::gui

@@ -4,9 +4,8 @@
 #include <array>
 #include <numeric>
 
-#include "gui/paint/qt_color.h"
 #include "gui/view/value_text.h"
-#include "traces/figure/palette.h"
+#include "gui/view/widget_colors.h"
 
 namespace memwall::gui {
 namespace {
@@ -136,7 +135,7 @@ std::int64_t LiveSetTable::key(std::size_t row, int column) const {
 }
 
 std::optional<QColor> LiveSetTable::swatch(std::size_t row, int column) const {
-  if (column == kind) return qt_color(palette::color_of(to_string(set_->rows[row].kind)));
+  if (column == kind) return word_color(to_string(set_->rows[row].kind));
   return std::nullopt;
 }
 

@@ -112,7 +112,7 @@ void Panel::runs_changed() {
   if (run_choice_ != nullptr) {
     const QSignalBlocker quiet(run_choice_);
     run_choice_->clear();
-    for (const OpenRun& open : workspace_.state().runs) run_choice_->addItem(text_of(open.name));
+    for (const OpenRun& open : workspace_.state().runs) run_choice_->addItem(text_of(open.title()));
     run_choice_->setVisible(run_choice_->count() > 1);
   }
   for (const auto& [key, turn] : std::map(waiting_)) discard_work(key);

@@ -152,7 +152,7 @@ class SearchPanel : public Panel {
   void show_results(SearchResult result) {
     const auto& runs = workspace().state().runs;
     std::vector<std::pair<QString, Time>> names;
-    for (const OpenRun& run : runs) names.emplace_back(text_of(run.name), run.whole().end);
+    for (const OpenRun& run : runs) names.emplace_back(text_of(run.title()), run.whole().end);
     const bool only_storages = result.ops.empty() && !result.storages.empty();
     workspace().set_found(result.ops);
     ops_.show(std::move(result.ops), names);

@@ -1,8 +1,7 @@
 #include "gui/view/panels/statistics_table.h"
 
-#include "gui/paint/qt_color.h"
 #include "gui/view/value_text.h"
-#include "traces/figure/palette.h"
+#include "gui/view/widget_colors.h"
 
 namespace memwall::gui {
 namespace {
@@ -101,8 +100,10 @@ std::int64_t StatisticsTable::key(std::size_t i, int column) const {
 
 std::optional<QColor> StatisticsTable::swatch(std::size_t i, int column) const {
   const bool has_color = key_ == StatisticsKey::phase || key_ == StatisticsKey::kind;
-  if (column != name || !has_color || is_total(i)) return std::nullopt;
-  return qt_color(palette::color_of(row(i).name));
+  // An unknown phase is none; the palette's "unknown" is a kind of storage.
+  const bool no_phase = key_ == StatisticsKey::phase && row(i).name == to_string(Phase::unknown);
+  if (column != name || !has_color || is_total(i) || no_phase) return std::nullopt;
+  return word_color(row(i).name);
 }
 
 }  // namespace memwall::gui

@@ -8,10 +8,12 @@
 #include <cmath>
 
 #include "gui/drawing/run_figures.h"
-#include "gui/paint/qt_color.h"
+#include "gui/model/time_sentence.h"
 #include "gui/view/panels/reference_browser.h"
 #include "gui/view/value_text.h"
-#include "traces/figure/palette.h"
+#include "gui/view/widget_colors.h"
+#include "sim/error.h"
+#include "traces/figure/axis.h"
 #include "traces/run/analysis/summary.h"
 
 namespace memwall::gui {
@@ -62,7 +64,7 @@ QString escaped(std::string_view text) { return text_of(text).toHtmlEscaped(); }
 // A square of the colour that the word has everywhere.
 QString swatch(std::string_view word) {
   return QStringLiteral("<span style=\"color:%1\">■</span> %2")
-      .arg(qt_color(palette::color_of(word)).name(), escaped(word));
+      .arg(word_color(word).name(), escaped(word));
 }
 
 QString overview(const OpenRun& open) {
@@ -278,6 +280,26 @@ QString fit_html(const OpenRun& open, Duration shift) {
            lines.join(QStringLiteral("<br>")));
 }
 
+// A file that is damaged there is told of where its lanes are drawn.
+std::string sentence_of(const OpenRun& open) {
+  try {
+    return step_sentence(open);
+  } catch (const InputError&) {
+    return "It takes " + format_time(open.outline().run.result.end) + ".";
+  }
+}
+
+// The rank that the others wait for, where one stands out.
+QString straggler_html(const RunSummary& s) {
+  const auto index = straggler(s.by_rank);
+  if (!index) return {};
+  const RankSummary& rank = s.by_rank[*index];
+  return QStringLiteral("<p>%1</p>")
+      .arg(tr("Rank %1 is the straggler: it came last to %2 of %3 collectives, and held the others up %4.")
+               .arg(rank.number)
+               .arg(count_text(rank.last), count_text(rank.collectives), time_text(rank.held_up)));
+}
+
 QString notes(const Run& run) {
   if (run.trace->notes.empty() && run.warnings.empty()) return {};
   QString html = QStringLiteral("<h3>%1</h3>").arg(tr("Notes"));
@@ -296,7 +318,7 @@ QString summary_html(const OpenRun& open, Duration shift) {
                 .arg(tr("Does not fit: memory was taken as unlimited, and what is missing is listed below."));
   html += overview(open);
   const RunSummary* const s = open.analysis ? &open.analysis->summary : nullptr;
-  if (s != nullptr) html += ranks(*s);
+  if (s != nullptr) html += straggler_html(*s) + ranks(*s);
   html += steps(open, shift);
   if (s != nullptr) html += classes(*s);
   html += tiers(open, shift) + links(run);
@@ -309,8 +331,10 @@ QString first_look_html(const OpenRun& open, Duration shift) {
   QString html = QStringLiteral("<p><b>%1</b></p>").arg(escaped(headline_of(run)));
   html += fit_html(open, shift);
   const RunSummary* const s = open.analysis ? &open.analysis->summary : nullptr;
-  if (s == nullptr) return html + QStringLiteral("<p>%1</p>").arg(tr("It takes %1.").arg(time_text(run.result.end)));
-  html += QStringLiteral("<p>%1</p>").arg(tr("A step takes %1:").arg(time_text(s->step_time)));
+  // A number and its unit stay on one line.
+  html += QStringLiteral("<p>%1</p>").arg(escaped(sentence_of(open)).replace(" %", "&nbsp;%"));
+  if (s == nullptr) return html;
+  html += straggler_html(*s);
   std::vector<std::pair<Duration, TimeClass>> parts;
   for (int c = 0; c < kTimeClasses; ++c) {
     const auto time_class = static_cast<TimeClass>(c);

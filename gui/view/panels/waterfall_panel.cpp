@@ -30,7 +30,7 @@ class WaterfallPanel : public Panel {
     run_in_background<Figure>(
         tr("Drawing where the time went"), QStringLiteral("waterfall"),
         [base = runs[0], other = runs[1]](const LoadProgress&) {
-          return run_figure({base.analysis->run.get(), other.analysis->run.get()}, {base.name, other.name},
+          return run_figure({base.analysis->run.get(), other.analysis->run.get()}, {base.path, other.path},
                             {.view = "compare", .tier = "hbm", .range = {}, .lanes = {}});
         },
         [this](Figure figure) {

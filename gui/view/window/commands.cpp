@@ -29,6 +29,15 @@ void toggle_clock(Workspace& workspace) {
   workspace.show_clock(on_device ? MemoryClock::host : MemoryClock::device);
 }
 
+void toggle_legend(Workspace& workspace) { workspace.show_legend(!workspace.state().show_legend); }
+
+// All of them unfolded: folds all; else unfolds all.
+void toggle_ranks(Workspace& workspace) {
+  const RowList& rows = workspace.state().rows;
+  if (rows.ranks().empty()) return workspace.say(tr("The run holds one rank: there is nothing to fold."));
+  workspace.change_rows([](RowList& list) { list.fold_all(list.folded().empty()); });
+}
+
 void align(Workspace& workspace) {
   const auto op = workspace.state().selection.op;
   if (!op && workspace.state().shift == Duration{}) {
@@ -90,6 +99,18 @@ std::vector<Command> view_commands(Workspace& w) {
        {"T"},
        tr("Memory of tiers while bytes hold data on the device; again: by the allocator's, the host's clock."),
        with_run(w, toggle_clock),
+       {}},
+      {view,
+       tr("Legend"),
+       {"L"},
+       tr("Shows what the colours mean; again: not."),
+       [&w] { toggle_legend(w); },
+       {}},
+      {view,
+       tr("Fold or unfold ranks"),
+       {"R"},
+       tr("Unfolds the lanes of all ranks; again: folds each rank into one row."),
+       with_run(w, toggle_ranks),
        {}},
       {view,
        tr("Show all lanes"),
@@ -222,6 +243,7 @@ std::vector<Gesture> gestures() {
       {tr("Click a mark's flag in the ruler"), tr("Chooses its range or instant; double click: names the mark.")},
       {tr("Right click"), tr("A menu for what is under the pointer.")},
       {tr("Drag a lane's title"), tr("Moves the lane; drag its lower edge to change its height.")},
+      {tr("Click a rank's title"), tr("Folds its lanes into one row, or unfolds them.")},
       {tr("Drag in the overview"), tr("Moves the visible window, or chooses a new one.")},
       {tr("Up, Down, Page Up, Page Down"), tr("Scroll the lanes.")},
       {tr("Drop a file"), tr("Opens it; two files: compares them.")},

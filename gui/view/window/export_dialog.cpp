@@ -12,6 +12,7 @@
 #include <QPointer>
 #include <QPushButton>
 
+#include "gui/drawing/legend.h"
 #include "gui/view/window/export_figure.h"
 #include "sim/error.h"
 
@@ -94,7 +95,9 @@ void ExportDialog::choose_file() {
 }
 
 Figure ExportDialog::canvas_figure() const {
-  return draw_canvas(workspace_.state(), workspace_.theme(), canvas_.width(), canvas_.height()).figure;
+  CanvasFrame frame = draw_canvas(workspace_.state(), workspace_.theme(), canvas_.width(), canvas_.height());
+  if (workspace_.state().show_legend) append_legend(frame, workspace_.theme());
+  return std::move(frame.figure);
 }
 
 void ExportDialog::accept() {
@@ -127,13 +130,13 @@ void ExportDialog::write_run_figure(const QString& path) {
       [workspace = &workspace_, request, runs, path, scale](const LoadProgress& progress) {
         std::vector<std::shared_ptr<const Run>> whole;
         std::vector<const Run*> drawn;
-        std::vector<std::string> labels;
+        std::vector<std::string> files;
         for (const OpenRun& run : runs) {
           whole.push_back(run.analysis ? run.analysis->run : run.source->whole(progress));
           drawn.push_back(whole.back().get());
-          labels.push_back(run.name);
+          files.push_back(run.path);
         }
-        auto figure = std::make_shared<Figure>(run_figure(drawn, labels, request));
+        auto figure = std::make_shared<Figure>(run_figure(drawn, files, request));
         return [workspace, figure, path, scale] { export_or_report(*workspace, *figure, path, scale); };
       },
       QStringLiteral("export"));

@@ -52,6 +52,7 @@ MainWindow::MainWindow(SessionStore store, QWidget* parent)
   make_commands();
   make_menus();
   choose_theme(program_.theme);
+  workspace_.show_legend(program_.legend);
   resize(1400, 900);
   if (!program_.geometry.isEmpty()) restoreGeometry(program_.geometry);
   arrange_panels();
@@ -165,6 +166,7 @@ void MainWindow::restore(const QStringList& paths) {
 
 void MainWindow::remember() {
   program_.geometry = saveGeometry();
+  program_.legend = workspace_.state().show_legend;
   QString problem;
   if (workspace_.has_run()) {
     program_.panels = saveState();
@@ -211,7 +213,7 @@ void MainWindow::close_runs() {
 
 void MainWindow::show_title() {
   QStringList names;
-  for (const OpenRun& run : workspace_.state().runs) names.append(text_of(run.name));
+  for (const OpenRun& run : workspace_.state().runs) names.append(text_of(run.title()));
   const QString program = tr("memwall viewer");
   setWindowTitle(names.isEmpty() ? program : names.join(tr(" against ")) + " – " + program);
 }

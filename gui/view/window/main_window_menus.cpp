@@ -217,7 +217,7 @@ void MainWindow::copy_details() {
 
 void MainWindow::copy_picture() {
   if (!workspace_.has_run()) return workspace_.say(tr("Open a run first: there is no picture."));
-  QApplication::clipboard()->setPixmap(page_->canvas().picture());
+  QApplication::clipboard()->setPixmap(page_->picture());
   workspace_.say(tr("The picture is on the clipboard."));
 }
 

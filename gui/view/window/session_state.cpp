@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "sim/error.h"
@@ -79,6 +80,11 @@ QByteArray to_json(const FileSession& session) {
                      {"scroll", session.scroll},
                      {"critical_path", session.show_path},
                      {"panels", to_text(session.panels)}};
+  if (session.folded) {
+    QJsonArray folded;
+    for (const auto& [run, rank] : *session.folded) folded.append(QJsonArray{int{run}, int{rank}});
+    object["folded_ranks"] = folded;
+  }
   if (session.visible) {
     object["visible"] =
         QJsonObject{{"begin", to_value(session.visible->begin)}, {"end", to_value(session.visible->end)}};
@@ -91,6 +97,7 @@ QByteArray to_json(const ProgramSession& session) {
                            {"geometry", to_text(session.geometry)},
                            {"panels", to_text(session.panels)},
                            {"theme", session.theme},
+                           {"legend", session.legend},
                            {"recent", QJsonArray::fromStringList(session.recent)}};
   return QJsonDocument(object).toJson();
 }
@@ -110,6 +117,14 @@ FileSession file_session_from_json(const QByteArray& text) {
   session.scroll = finite(object["scroll"], 0, 1e9, 0);
   session.show_path = object["critical_path"].toBool();
   session.panels = bytes_from(object["panels"]);
+  if (object.contains("folded_ranks")) {
+    session.folded.emplace();
+    for (const QJsonValue& value : array_from(object, "folded_ranks")) {
+      const int run = value[0].toInt(-1), rank = value[1].toInt(-1);
+      if (run >= 0 && run <= 1 && rank >= 0 && rank <= std::numeric_limits<std::uint16_t>::max())
+        session.folded->insert({static_cast<std::uint8_t>(run), static_cast<std::uint16_t>(rank)});
+    }
+  }
   return session;
 }
 
@@ -119,6 +134,7 @@ ProgramSession program_session_from_json(const QByteArray& text) {
   session.geometry = bytes_from(object["geometry"]);
   session.panels = bytes_from(object["panels"]);
   session.theme = object["theme"].toString();
+  session.legend = object["legend"].toBool(true);
   if (session.theme != "light" && session.theme != "dark") session.theme = "system";
   for (const QJsonValue& value : array_from(object, "recent")) {
     if (value.isString() && session.recent.size() < kMostRecent) session.recent.append(value.toString());
@@ -134,6 +150,7 @@ FileSession session_of(const CanvasState& state) {
   if (!state.runs.empty()) session.visible = state.viewport.visible();
   session.bookmarks = state.bookmarks;
   session.scroll = state.scroll;
+  if (!state.rows.ranks().empty()) session.folded = state.rows.folded();
   session.show_path = state.show_path;
   return session;
 }
@@ -159,6 +176,9 @@ void arrange(RowList& rows, const FileSession& session) {
   std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.place < b.place; });
   while (!rows.rows().empty()) rows.remove(rows.rows().size() - 1);
   for (Placed& row : placed) rows.add(std::move(row.row), rows.rows().size());
+  if (!session.folded) return;
+  rows.fold_all(false);
+  for (const RowList::RankRef& rank : *session.folded) rows.fold(rank, true);
 }
 
 }  // namespace memwall::gui

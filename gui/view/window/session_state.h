@@ -6,6 +6,7 @@
 #include <QStringList>
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "gui/model/canvas_state.h"
@@ -25,6 +26,7 @@ struct FileSession {
   std::vector<Bookmark> bookmarks;
   double scroll = 0;
   bool show_path = false;
+  std::optional<std::set<RowList::RankRef>> folded;  // ranks; nothing: as the file is first shown
   QByteArray panels;  // QMainWindow::saveState()
   bool operator==(const FileSession&) const = default;
 };
@@ -34,6 +36,7 @@ struct ProgramSession {
   QByteArray panels;    // for files that have no session yet
   QString theme;        // "system", "light" or "dark"
   QStringList recent;   // paths, latest first
+  bool legend = true;
   bool operator==(const ProgramSession&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <QToolTip>
 
 #include "gui/paint/qt_color.h"
+#include "gui/view/widget_colors.h"
 
 namespace memwall::gui {
 namespace {
@@ -26,10 +27,6 @@ QPalette palette_of(const Theme& theme) {
   palette.setColor(QPalette::HighlightedText, Qt::white);
   palette.setColor(QPalette::Link, theme.dark ? QColor(86, 180, 233) : QColor(0, 114, 178));
   return palette;
-}
-
-bool is_dark(const QPalette& palette) {
-  return palette.color(QPalette::Window).lightness() < palette.color(QPalette::WindowText).lightness();
 }
 
 }  // namespace

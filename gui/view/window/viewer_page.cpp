@@ -2,11 +2,13 @@
 
 #include <QGridLayout>
 #include <QLineEdit>
+#include <QPainter>
 #include <QScrollBar>
 
 #include <cmath>
 
 #include "gui/view/canvas/canvas_widget.h"
+#include "gui/view/canvas/legend_widget.h"
 #include "gui/view/canvas/overview_widget.h"
 
 namespace memwall::gui {
@@ -16,6 +18,7 @@ ViewerPage::ViewerPage(Workspace& workspace, QWidget* parent)
       workspace_(workspace),
       canvas_(new CanvasWidget(workspace, this)),
       overview_(new OverviewWidget(workspace, this)),
+      legend_(new LegendWidget(workspace, *canvas_, this)),
       filter_(new QLineEdit(this)),
       bar_(new QScrollBar(Qt::Vertical, this)) {
   filter_->setObjectName("filter");
@@ -36,6 +39,7 @@ ViewerPage::ViewerPage(Workspace& workspace, QWidget* parent)
   grid->addWidget(overview_, 0, 1);
   grid->addWidget(canvas_, 1, 0, 1, 2);
   grid->addWidget(bar_, 1, 2);
+  grid->addWidget(legend_, 2, 0, 1, 3);
   grid->setColumnStretch(1, 1);
   grid->setRowStretch(1, 1);
   connect(filter_, &QLineEdit::textChanged, this, [this](const QString& text) {
@@ -49,6 +53,18 @@ ViewerPage::ViewerPage(Workspace& workspace, QWidget* parent)
   for (const auto signal : {&Workspace::runs_changed, &Workspace::rows_changed, &Workspace::resized}) {
     connect(&workspace_, signal, this, &ViewerPage::show_rows);
   }
+}
+
+QPixmap ViewerPage::picture() {
+  const QPixmap above = canvas_->picture();
+  if (!legend_->isVisible() || legend_->height() == 0) return above;
+  const QPixmap below = legend_->grab(QRect(0, 0, canvas_->width(), legend_->height()));
+  QPixmap both(above.width(), above.height() + below.height());
+  both.setDevicePixelRatio(above.devicePixelRatio());
+  QPainter painter(&both);
+  painter.drawPixmap(0, 0, above);
+  painter.drawPixmap(0, canvas_->height(), below);
+  return both;
 }
 
 void ViewerPage::show_rows() {

@@ -1,6 +1,7 @@
 // The middle of the window: overview above the canvas, the filter above its titles, a scroll bar.
 #pragma once
 
+#include <QPixmap>
 #include <QWidget>
 
 class QLineEdit;
@@ -9,6 +10,7 @@ class QScrollBar;
 namespace memwall::gui {
 
 class CanvasWidget;
+class LegendWidget;
 class OverviewWidget;
 class Workspace;
 
@@ -18,7 +20,9 @@ class ViewerPage : public QWidget {
   explicit ViewerPage(Workspace& workspace, QWidget* parent = nullptr);
   CanvasWidget& canvas() { return *canvas_; }
   OverviewWidget& overview() { return *overview_; }
+  LegendWidget& legend() { return *legend_; }
   QLineEdit& filter() { return *filter_; }
+  QPixmap picture();  // of the canvas, and of the legend below it where that is shown
 
  private:
   void show_rows();  // as the workspace has them
@@ -26,6 +30,7 @@ class ViewerPage : public QWidget {
   Workspace& workspace_;
   CanvasWidget* canvas_;
   OverviewWidget* overview_;
+  LegendWidget* legend_;
   QLineEdit* filter_;
   QScrollBar* bar_;
 };

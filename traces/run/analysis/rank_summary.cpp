@@ -69,4 +69,21 @@ std::vector<RankSummary> rank_summaries(const Run& run) {
   return ranks;
 }
 
+std::optional<std::size_t> straggler(const std::vector<RankSummary>& ranks) {
+  constexpr double kStandsOut = 2;
+  std::optional<std::size_t> found;
+  double longest = 0, next = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const double held_up = to_seconds(ranks[i].held_up);
+    if (held_up > longest) {
+      next = longest;
+      longest = held_up;
+      found = i;
+    } else {
+      next = std::max(next, held_up);
+    }
+  }
+  return longest >= kStandsOut * next ? found : std::nullopt;
+}
+
 }  // namespace memwall

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/duration_sum.h"
@@ -25,5 +26,9 @@ struct RankSummary {
 
 // One entry per rank of the trace; none where it holds one.
 std::vector<RankSummary> rank_summaries(const Run& run);
+
+// The rank that the others wait for, as an index: it held them up at least twice as long as any other rank did.
+// Nothing where no rank stands out, or where they do not meet.
+std::optional<std::size_t> straggler(const std::vector<RankSummary>& ranks);
 
 }  // namespace memwall

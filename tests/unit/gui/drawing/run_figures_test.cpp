@@ -126,6 +126,17 @@ TEST(RunFigures, EveryViewIsLegible) {
   expect_legible(run_figure({&run, &other}, {"a", "b"}, {.view = "compare", .tier = "", .range = {}, .lanes = {}}));
 }
 
+TEST(RunFigures, AComparisonIsLabelledByPolicies) {
+  memwall::Run base = three_steps(), full = three_steps();
+  full.policies = {"checkpoint:mode=full"};
+  const Figure figure =
+      run_figure({&base, &full}, {"first.h5", "second.h5"}, {.view = "compare", .tier = "", .range = {}, .lanes = {}});
+  EXPECT_TRUE(has_text(figure, "base: no policy"));
+  EXPECT_TRUE(has_text(figure, "checkpoint:mode=full"));
+  EXPECT_FALSE(has_text(figure, "first"));
+  EXPECT_FALSE(has_text(figure, "second"));
+}
+
 TEST(RunFigures, ATimelineOfARangeHasItsSpansOnly) {
   const memwall::Run run = hand_made();
   const Figure part = figure_of(run, "timeline", TimeRange{from_microseconds(25), from_microseconds(45)});

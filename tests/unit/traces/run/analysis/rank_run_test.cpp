@@ -105,6 +105,22 @@ TEST(RankRun, TheSummarySaysWhoWaitsForWhom) {
   EXPECT_EQ(summarize(run_of(one_rank(late_rank(), 0))).by_rank.size(), 0u);
 }
 
+RankSummary held_up(Duration time) {
+  RankSummary rank;
+  rank.held_up += time;
+  return rank;
+}
+
+TEST(RankRun, AStragglerHoldsTheOthersUpMuchLongerThanAnyOther) {
+  EXPECT_EQ(straggler(run_of(late_rank()).trace->rank_table.empty() ? std::vector<RankSummary>{}
+                                                                    : rank_summaries(run_of(late_rank()))),
+            1u);
+  EXPECT_EQ(straggler({held_up(us(1)), held_up(us(10)), held_up(us(5))}), 1u);
+  EXPECT_EQ(straggler({held_up(us(10)), held_up(us(9))}), std::nullopt) << "they wait for each other";
+  EXPECT_EQ(straggler({held_up(us(0)), held_up(us(0))}), std::nullopt);
+  EXPECT_EQ(straggler({}), std::nullopt);
+}
+
 TEST(RankRun, EveryLaneOfAPictureNamesItsRankByItsNumberInTheJob) {
   const memwall::Run run = run_of(late_rank());
   const ExportLanes lanes(run);

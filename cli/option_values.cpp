@@ -63,6 +63,16 @@ const std::map<std::string, KnownOption>& known_options() {
         [] {
           return Words{"host", "cuda"};
         }}},
+      {"--clock",
+       {word,
+        [] {
+          return Words{"host", "device"};
+        }}},
+      {"--theme",
+       {word,
+        [] {
+          return Words{"light", "dark"};
+        }}},
       {"--color",
        {word,
         [] {

@@ -37,13 +37,13 @@ std::optional<SharedTrace> stretched(const Run& run, bool longer) {
 
 }  // namespace
 
-StepBounds step_bounds(const Run& run, const std::function<Run(SharedTrace)>& simulate) {
+StepBounds step_bounds(const Run& run, const std::function<Run(SharedTrace)>& run_again) {
   const Duration own = mean_step(run);
   const auto interval = step_interval(run, critical_path(run), own);
   if (interval && interval->known_share >= kPathDecides) return {};
   const auto shorter = stretched(run, false);
   if (!shorter) return {};
-  const Duration low = mean_step(simulate(*shorter)), high = mean_step(simulate(*stretched(run, true)));
+  const Duration low = mean_step(run_again(*shorter)), high = mean_step(run_again(*stretched(run, true)));
   // A shorter kernel may move others apart: the step as it is lies within all the same.
   return {std::min({low, own, high}), std::max({low, own, high})};
 }

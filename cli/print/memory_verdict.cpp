@@ -11,7 +11,8 @@
 namespace memwall {
 namespace {
 
-constexpr double kMuchCached = 0.1;  // of what is reserved
+constexpr double kMuchCached = 0.1;   // of what is reserved
+constexpr double kLeastShare = 0.01;  // of what lives: a kind worth naming
 
 double share_of_bytes(Bytes part, Bytes whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
@@ -58,7 +59,7 @@ std::string contents_sentence(const MemoryStudy& study) {
   if (live.requested == 0) return "";
   std::vector<std::string> kinds;
   for (const LiveGroup& group : live.by_kind)
-    if (kinds.size() < 2)
+    if (kinds.size() < 2 && share_of_bytes(group.requested, live.requested) >= kLeastShare)
       kinds.push_back(fmt::format("{} {}{} ({})", group.name, kinds.empty() ? "takes " : "",
                                   human_bytes(group.requested),
                                   share_words(share_of_bytes(group.requested, live.requested))));
@@ -90,18 +91,22 @@ std::string smaller_advice(const MemoryStudy& study) {
 
 std::string search_sentence(const MemoryStudy& study) {
   const SearchRow* best = nullptr;
-  std::size_t tried = 0;
+  std::size_t tried = 0, fitting = 0;
   for (const SearchRow& row : study.search) {
     if (row.variant.allocator == "planned") continue;  // no setting
     if (tried++ == 0) best = &row;
+    if (row.missing <= 0) ++fitting;
   }
   if (best == nullptr) return "";
   const std::string name = best->name.empty() ? "the default settings" : best->name;
-  if (study.capacity && best->missing > 0)
+  if (!study.capacity)
+    return fmt::format("Best of {} settings tried: {}, which reserves {} at most.", tried, name,
+                       human_bytes(best->peak_reserved));
+  if (best->missing > 0)
     return fmt::format("No allocator setting lets it run: the best of {}, {}, still lacks {}. {}", tried, name,
                        human_bytes(best->missing), smaller_advice(study));
-  return fmt::format("Best of {} settings tried: {}, which reserves {} at most.", tried, name,
-                     human_bytes(best->peak_reserved));
+  return fmt::format("{} of {} settings tried let it run; the best is {}, which reserves {} at most.", fitting, tried,
+                     name, human_bytes(best->peak_reserved));
 }
 
 std::string memory_to_try(const MemoryStudy& study) {
@@ -109,6 +114,7 @@ std::string memory_to_try(const MemoryStudy& study) {
   const bool pieces = !study.refused.empty() && is_fragmentation(study.refused.back());
   const RecordingReplay& asked = study.asked();
   const Bytes cached = asked.peak_reserved - asked.peak.active_bytes;
+  if (study.other && study.capacity && asked.missing <= 0) return "";  // what was asked for lets it run
   if (pieces || (asked.missing > 0 && cached >= asked.missing))
     return "Try --search: it replays the program under other allocator settings and says which let it run.";
   if (!study.refused.empty() || asked.missing > 0)

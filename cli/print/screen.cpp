@@ -15,7 +15,7 @@ std::string screen_text(std::vector<Table> tables, Format format, bool full) {
       continue;
     }
     if (table.screen_rows > 0 && table.rows.size() > table.screen_rows) {
-      rest.push_back(fmt::format("{} more {}", table.rows.size() - table.screen_rows, table.name));
+      rest.push_back(fmt::format("{} ({} more)", table.name, table.rows.size() - table.screen_rows));
       table.rows.resize(table.screen_rows);
     }
     shown.push_back(std::move(table));

@@ -27,7 +27,7 @@ Table ways(const SharingReport& r) {
   const DynamicShare& d = r.dynamic;
   const bool times = d.seconds_per_tick > 0;
   Table t{.name = "ways",
-          .title = fmt::format("{} jobs on one GPU of {}", r.jobs.size(), human_bytes(r.capacity)),
+          .title = "Ways to share it",
           .columns = {"way", "all_fit", "waiting", "makespan", "unit", "slowdown_at_most", "meaning"},
           .headings = {"way", "all fit", "waiting", "makespan", "in", "slower by", "what it is"},
           .rows = {},

@@ -22,6 +22,12 @@ double share_of(Duration part, Duration whole) {
   return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
 }
 
+// Then what the recipe says of checkpointing is no longer so.
+bool checkpoints(const RunSummary& s) {
+  return std::any_of(s.policies.begin(), s.policies.end(),
+                     [](const std::string& policy) { return policy.starts_with("checkpoint"); });
+}
+
 std::string machine_line(const RunSummary& s) {
   std::string line = fmt::format("{} on {}", s.trace, machine_text(s.machine, s.changes.overrides));
   if (s.ranks > 1) line += fmt::format(", {} ranks", s.ranks);
@@ -30,7 +36,9 @@ std::string machine_line(const RunSummary& s) {
   for (const std::string& setting : settings_text(s.changes, s.pager, s.allocator, s.allocator_settings))
     line += ", " + setting;
   if (!s.fits) line += "  --  DOES NOT FIT, memory taken as unlimited";
-  return line + (s.recipe.empty() ? "" : ";\n" + recipe_text(s.recipe));
+  std::vector<RecipeItem> recipe = s.recipe;
+  if (checkpoints(s)) std::erase_if(recipe, [](const RecipeItem& item) { return item.what == "checkpoint"; });
+  return line + (recipe.empty() ? "" : ";\n" + recipe_text(recipe));
 }
 
 Table verdict_table(const RunSummary& s) {
@@ -295,17 +303,19 @@ Table origin_table(const RunSummary& s) {
   return t;
 }
 
-// What the user changed in vain stands first, then what policies did, then what the capture or generator says of
-// itself.
+// What the user changed in vain stands first, then what policies did, then what names the machine (on whose word, from
+// where durations were carried), then what else the capture or generator says of itself.
 std::vector<std::string> ordered_notes(const RunSummary& s) {
   std::vector<std::string> notes = s.notes;
   const auto of_a_policy = [&](const std::string& note) {
     return std::any_of(s.policies.begin(), s.policies.end(), [&](const std::string& policy) {
-      const std::string name = policy.substr(0, policy.find(':'));
-      return note.starts_with(name + ":");
+      return note.starts_with(policy.substr(0, policy.find(':')) + ":");
     });
   };
-  std::stable_partition(notes.begin() + static_cast<std::ptrdiff_t>(s.warnings), notes.end(), of_a_policy);
+  const auto rest =
+      std::stable_partition(notes.begin() + static_cast<std::ptrdiff_t>(s.warnings), notes.end(), of_a_policy);
+  std::stable_partition(rest, notes.end(),
+                        [&](const std::string& note) { return note.find(s.machine) != std::string::npos; });
   return notes;
 }
 

@@ -92,7 +92,7 @@ TEST_F(MemoryVerb, ExplainsARefusedRequestAndSearches) {
 
 TEST_F(MemoryVerb, ReplaysUnderOtherConditions) {
   prints("refused.pickle --alloc-conf expandable_segments:True --capacity 120MiB", "memory_expandable.txt");
-  const CommandOutcome tight = run("refused.pickle --capacity 100MiB");
+  const CommandOutcome tight = run("refused.pickle --capacity 100MiB --full");
   EXPECT_EQ(tight.code, 3);
   EXPECT_NE(tight.err.find("does not fit"), std::string::npos) << tight.err;
   EXPECT_NE(tight.out.find("OUT OF MEMORY"), std::string::npos) << tight.out;

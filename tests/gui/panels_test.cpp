@@ -370,7 +370,7 @@ TEST(RunTiers, OfTheOutlineAsOfTheWholeRun) {
   ASSERT_EQ(chart.tiers.size(), summary.tiers.size());
   Bytes sum = 0;
   for (const TierPart& part : chart.tiers[0].parts) sum += part.bytes;
-  EXPECT_EQ(sum, summary.tiers[0].peak.requested);
+  EXPECT_EQ(sum, summary.tiers[0].peak_allocated) << "in blocks, as tables say";
 }
 
 TEST(DifferencesPanel, GoesToTheLargestExampleAndAligns) {

@@ -268,7 +268,10 @@ RC_GTEST_PROP(OffloadProperty, TheCpuOptimizerMovesGradientsDownAndParametersUp,
   const SimulationResult before = run(base, machine);
   const int hbm = machine.tier("hbm");
   RC_ASSERT(result.tiers[hbm].peak_by_kind[static_cast<int>(StorageKind::optimizer_state)] == 0);
-  RC_ASSERT(before.tiers[hbm].peak_allocated - result.tiers[hbm].peak_allocated == 12 * parameters);
+  // The states leave for good; gradients of two bytes leave once they were sent, which the peak need not show.
+  const Bytes less = before.tiers[hbm].peak_allocated - result.tiers[hbm].peak_allocated;
+  RC_ASSERT(less >= 12 * parameters);
+  RC_ASSERT(less <= 14 * parameters);
 }
 
 }  // namespace

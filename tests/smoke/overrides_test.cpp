@@ -52,7 +52,7 @@ TEST_F(Overrides, AnEffectiveOneIsInEveryHeadline) {
   out("run '" + kSample + "' --machine a100-sxm-80gb --no-provenance -o base.h5" + policy);
   const std::string table = out("run '" + kSample +
                                 "' --machine a100-sxm-80gb --set pcie=gen5 --scale kernels=1.1 --allocator ideal"
-                                " --transfer-host --no-provenance -o run.h5" +
+                                " --transfer-host --no-provenance --full -o run.h5" +
                                 policy);
   EXPECT_EQ(err_, "");
   for (const char* part :

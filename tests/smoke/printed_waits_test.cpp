@@ -31,7 +31,7 @@ PrintedWaits read_waits(const std::string& csv) {
   std::istringstream lines(csv);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t value = line.rfind(',') + 1;
-    if (line.starts_with("overview,total,value,")) waits.total = std::stod(line.substr(value));
+    if (line.starts_with("whole_run,total,value,")) waits.total = std::stod(line.substr(value));
     const std::size_t column = line.rfind(",seconds,");
     if (!line.starts_with("waits,") || column == line.npos) continue;
     waits.by_lane[line.substr(6, line.rfind('/', column) - 6)] += std::stod(line.substr(value));

@@ -291,6 +291,9 @@ void fields(F&& f, Row<TierResult>) {
   f("at_peak_reserved_reserved", MEMWALL_MEMBER(pressure.at_peak_reserved.reserved));
   f("peak_reserved_time_ps", MEMWALL_MEMBER(pressure.peak_reserved_time));
   f("ooms", MEMWALL_MEMBER(pressure.ooms));
+  // Of the first request that found no memory, what tells of it later: whether there was one, and what was in use.
+  f("refused_storage", MEMWALL_MEMBER(refused.storage));
+  f("refused_allocated", MEMWALL_MEMBER(refused.usage.allocated));
 }
 
 template <class F>

@@ -172,7 +172,7 @@ TEST_F(NsysImport, UnifiedMemoryIsCounted) {
       "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (660000,661000,0,1,7,0,83886080,65536,11,4,4),"
       "(662000,663000,0,1,7,0,83886080,4096,12,4,4);");
   EXPECT_EQ(imported.summary.trace_copies, 1u);
-  EXPECT_TRUE(contains(notes(imported.trace), "65536 bytes migrated to devices, 4096 bytes to the host"));
+  EXPECT_TRUE(contains(notes(imported.trace), "65.54 kB migrated to devices, 4.096 kB to the host"));
 }
 
 TEST_F(NsysImport, WhatIsNoReportIsRefused) {

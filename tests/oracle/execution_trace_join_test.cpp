@@ -152,6 +152,17 @@ TEST_F(Vgg13, KindsHoldWhatTheModelAndAdamNeed) {
 
 TEST_F(Vgg13, FlopsAreThoseOfTheLayers) { EXPECT_NEAR(joined_.report.flops / vgg13_flops(512), 1.0, 1e-9); }
 
+// Its tensors are of fp32, and most of its convolutions ran in TF32, as cuDNN names their kernels.
+TEST_F(Vgg13, WhatRanInTf32IsToldByTheKernels) {
+  double in_tf32 = 0, all = 0;
+  for (const Op& op : trace().ops)
+    if (op.kind == OpKind::kernel && op.operator_class == OperatorClass::convolution && op.flops > 0) {
+      all += op.flops;
+      in_tf32 += op.data_type == DataType::tf32 ? op.flops : 0;
+    }
+  EXPECT_GT(in_tf32, 0.9 * all);
+}
+
 TEST_F(Vgg13, ParametersGradientsAndStatesAreNamedAlike) {
   std::map<std::string, int> labels;
   for (const Storage& s : trace().storages) ++labels[trace().strings[s.label]];

@@ -10,6 +10,7 @@
 #include "models/workload/import/execution_trace/operator_schema.h"
 #include "models/workload/import/execution_trace/operator_shape.h"
 #include "models/workload/import/execution_trace/storage_kinds.h"
+#include "models/workload/import/timed/kernel_properties.h"
 #include "models/workload/operator_class.h"
 
 namespace memwall {
@@ -46,8 +47,7 @@ void set_costs(Trace& trace, const ExecutionTrace& execution, const std::vector<
     if (trace.ops[id].kind != OpKind::kernel || node_of_op[id] == kNoIndex) continue;
     ++kernels[node_of_op[id]];
     durations[node_of_op[id]] += trace.ops[id].duration;
-    // As cuDNN, cuBLAS and CUTLASS name them: "sm80_xmma_fprop_implicit_gemm_tf32f32_...".
-    if (trace.strings[trace.ops[id].name].find("tf32") != std::string::npos) in_tf32[node_of_op[id]] = true;
+    if (is_in_tf32(trace.strings[trace.ops[id].name])) in_tf32[node_of_op[id]] = true;
   }
   const std::optional<bool> stated = stated_tf32(execution);
   derived.tf32_stated = stated.has_value();

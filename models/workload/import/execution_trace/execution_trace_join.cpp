@@ -4,6 +4,7 @@
 
 #include "models/workload/import/execution_trace/operator_cost.h"
 #include "models/workload/import/execution_trace/storage_kinds.h"
+#include "models/workload/import/timed/kernel_properties.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/trace/trace_check.h"
@@ -37,12 +38,14 @@ double add_costs(Trace& trace, const ExecutionTrace& execution, const std::vecto
   struct Share {
     Duration duration{};
     std::uint32_t kernels = 0;
+    bool in_tf32 = false;  // as the name of one of its kernels says
   };
   std::vector<Share> shares(execution.nodes.size());
   for (OpId id = 0; id < trace.ops.size(); ++id) {
     if (trace.ops[id].kind != OpKind::kernel || node_of_op[id] == kNoIndex) continue;
     shares[node_of_op[id]].duration += trace.ops[id].duration;
     ++shares[node_of_op[id]].kernels;
+    shares[node_of_op[id]].in_tf32 |= is_in_tf32(trace.strings[trace.ops[id].name]);
   }
   double flops = 0;
   for (OpId id = 0; id < trace.ops.size(); ++id) {
@@ -54,7 +57,7 @@ double add_costs(Trace& trace, const ExecutionTrace& execution, const std::vecto
         all.duration.count() > 0 ? to_seconds(op.duration) / to_seconds(all.duration) : 1.0 / all.kernels;
     op.flops = cost.flops * share;
     op.bytes = static_cast<Bytes>(static_cast<double>(cost.bytes) * share);
-    op.data_type = cost.data_type;
+    op.data_type = all.in_tf32 && cost.data_type == DataType::fp32 ? DataType::tf32 : cost.data_type;
     flops += op.flops;
   }
   return flops;

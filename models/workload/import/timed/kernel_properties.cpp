@@ -33,6 +33,8 @@ bool is_collective(const CapturedDeviceOp& op, std::string_view name) {
          (name.starts_with("nccl") || contains(name, "ncclKernel") || contains(name, "ncclDevKernel"));
 }
 
+bool is_in_tf32(std::string_view kernel_name) { return kernel_name.find("tf32") != std::string_view::npos; }
+
 CollectiveKind collective_kind(std::string_view kernel_name, std::string_view annotation) {
   // NCCL runs an all-to-all as sends and receives; the annotation knows what was asked for.
   if (annotation.starts_with("nccl:")) {

@@ -11,6 +11,10 @@ namespace memwall {
 
 // Is it a kernel of NCCL or RCCL?
 bool is_collective(const CapturedDeviceOp& op, std::string_view name);
+
+// Does a kernel's name say that it computes in TF32? As cuDNN, cuBLAS and CUTLASS name them:
+// "sm80_xmma_fprop_implicit_gemm_tf32f32_...". Tensors of fp32 say nothing about that (torch.backends.cudnn.allow_tf32).
+bool is_in_tf32(std::string_view kernel_name);
 // From a kernel's name ("ncclKernel_AllReduce_RING_LL_Sum_float(...)") or, where that is generic,
 // from the annotation around its launch ("nccl:all_to_all"); `none` where neither says.
 CollectiveKind collective_kind(std::string_view kernel_name, std::string_view annotation);

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "models/workload/import/timed/kernel_properties.h"
 #include "models/workload/import/timed/recorded_call.h"
 
 namespace memwall {
@@ -77,10 +78,9 @@ class Shapes {
     }
   }
 
-  // As cuDNN, cuBLAS and CUTLASS name them: "sm80_xmma_fprop_implicit_gemm_tf32f32_...".
   bool says_tf32(StringId kernel) {
     const auto [found, is_new] = tf32_names_.try_emplace(kernel, false);
-    if (is_new) found->second = imported_.trace.strings[kernel].find("tf32") != std::string::npos;
+    if (is_new) found->second = is_in_tf32(imported_.trace.strings[kernel]);
     return found->second;
   }
 
@@ -111,7 +111,6 @@ class Shapes {
         all.duration.count() > 0 ? to_seconds(op.duration) / to_seconds(all.duration) : 1.0 / all.kernels;
     op.flops = w.cost.flops * share;
     op.bytes = static_cast<Bytes>(static_cast<double>(w.cost.bytes) * share);
-    // Tensors of fp32 say nothing about the type of a product's arithmetic (torch.backends.cudnn.allow_tf32).
     op.data_type = product && all.in_tf32 && w.cost.data_type == DataType::fp32 ? DataType::tf32 : w.cost.data_type;
     op.shape = imported_.trace.shapes.intern(w.shape);
     counts_.flops += op.flops;

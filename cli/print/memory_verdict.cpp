@@ -43,9 +43,10 @@ std::string capacity_sentence(const MemoryStudy& study) {
   const std::string peak = fmt::format("{} are reserved at most, {} in use", human_bytes(asked.peak_reserved),
                                        human_bytes(asked.peak.active_bytes));
   if (asked.missing > 0)
-    return fmt::format("It does not fit{}: {} more are needed; {}.",
+    return fmt::format("It does not fit{}: without a limit {} are reserved at most, {} more; {} are in use.",
                        study.capacity ? " in " + human_bytes(*study.capacity) : std::string(),
-                       human_bytes(asked.missing), peak);
+                       human_bytes(asked.peak_reserved), human_bytes(asked.missing),
+                       human_bytes(asked.peak.active_bytes));
   if (study.capacity && !study.capacity_from_refusal)
     return fmt::format("It fits in {}: {}.", human_bytes(*study.capacity), peak);
   return study.refused.empty() ? fmt::format("It never ran out of memory: {}.", peak)
@@ -65,7 +66,9 @@ std::string contents_sentence(const MemoryStudy& study) {
                                   share_words(share_of_bytes(group.requested, live.requested))));
   std::string text = fmt::format("{} {}", out ? "Of what lived then" : "Of the peak", enumerated(kinds));
   for (const LiveGroup& group : live.by_line) {
-    if (group.name.find(':') == std::string::npos) continue;  // "before the recording", "5 other lines"
+    // "model.py:39 forward"; not "before the recording", "5 other lines", "AccumulateGrad aten::empty".
+    const std::size_t colon = group.name.find(':');
+    if (colon + 1 >= group.name.size() || group.name[colon + 1] < '0' || group.name[colon + 1] > '9') continue;
     return text +
            fmt::format("; the source line that holds most is {} ({}).", group.name, human_bytes(group.requested));
   }
@@ -115,7 +118,9 @@ std::string memory_to_try(const MemoryStudy& study) {
   const RecordingReplay& asked = study.asked();
   const Bytes cached = asked.peak_reserved - asked.peak.active_bytes;
   if (study.other && study.capacity && asked.missing <= 0) return "";  // what was asked for lets it run
-  if (pieces || (asked.missing > 0 && cached >= asked.missing))
+  // No setting needs less than what is requested at once; rounding and pieces are the allocator's.
+  const bool can_be_packed = study.capacity && asked.peak.requested_bytes <= *study.capacity;
+  if (pieces || (asked.missing > 0 && can_be_packed))
     return "Try --search: it replays the program under other allocator settings and says which let it run.";
   if (!study.refused.empty() || asked.missing > 0)
     return "No allocator setting can make up for that. " + smaller_advice(study);

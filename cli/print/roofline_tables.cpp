@@ -226,15 +226,18 @@ std::vector<std::string> roofline_sentences(const Roofline& r, const FusionEffec
     bounds.emplace_back(share(r.by_bound[static_cast<std::size_t>(b)], r.kernel_time),
                         std::string(to_string(static_cast<RooflineBound>(b))));
   std::stable_sort(bounds.begin(), bounds.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string text = fmt::format("The kernels take {} one by one, bound mostly by {} ({} of their time)",
-                                 human_time(r.kernel_time), bounds[0].second, share_words(bounds[0].first));
+  std::string text = fmt::format(
+      "The kernels of all steps take {} one by one, bound mostly by {} ({} of their "
+      "time)",
+      human_time(r.kernel_time), bounds[0].second, share_words(bounds[0].first));
   if (bounds[1].first >= 0.01) text += fmt::format(" and by {} ({})", bounds[1].second, share_words(bounds[1].first));
   std::vector<std::string> sentences{text + "."};
   // What an operator takes beyond its roof: no kernel that does the same work can save more.
   const RooflineOperator* worst = nullptr;
   const auto beyond = [](const RooflineOperator& o) { return to_seconds(o.duration) - o.roof_seconds; };
   for (const RooflineOperator& o : r.operators)
-    if (o.roof_seconds > 0 && (worst == nullptr || beyond(o) > beyond(*worst))) worst = &o;
+    if (o.roof_seconds > 0 && o.bound() != RooflineBound::unknown && (worst == nullptr || beyond(o) > beyond(*worst)))
+      worst = &o;
   if (worst != nullptr && beyond(*worst) > 0)
     sentences.push_back(fmt::format(
         "Most lies between {} and its roof: it takes {} ({} of the time) at {} of what {} allows, so better kernels "

@@ -156,9 +156,9 @@ const char* class_meaning(TimeClass c) {
 
 Table time_table(const RunSummary& s) {
   Table t{.name = "time",
-          .title = "Where the time of a step goes (adds up to the step), and the critical path of the run",
+          .title = "Where the time of a step goes (adds up to the step), and the critical path of the whole run",
           .columns = {"class", "seconds", "share", "path_s", "meaning"},
-          .headings = {"", "per step", "share", "on the path", ""},
+          .headings = {"", "per step", "share", "path, total", ""},
           .rows = {}};
   const Duration all = s.times.total();
   for (int c = 0; c < kTimeClasses; ++c) {

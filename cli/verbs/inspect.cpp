@@ -217,9 +217,11 @@ Table note_table(const Workload& w) {
 std::vector<std::string> inspect_sentences(const Trace& t) {
   std::uint64_t kernels = 0;
   Duration device{};
+  bool measured = false;
   for (const Op& op : t.ops) {
     kernels += op.kind == OpKind::kernel;
     if (runs_on_device(op.kind)) device += op.duration;
+    measured |= runs_on_device(op.kind) && op.origin == Origin::measured;
   }
   std::vector<std::string> known, unknown, possible, impossible;
   std::string remedy;
@@ -230,11 +232,11 @@ std::vector<std::string> inspect_sentences(const Trace& t) {
   for (const auto& [name, info] : policies()) (answer_of(info, t).refusal.empty() ? possible : impossible).push_back(name);
   std::vector<std::string> sentences{
       fmt::format("{} of {} with {}{}; {}.", counted_text(std::max<std::size_t>(t.steps.size(), 1), "step"),
-                  counted_text(rank_count(t), "rank"), counted_text(kernels, "kernel"),
+                  counted_text(t.ranks * rank_count(t), "rank"), counted_text(kernels, "kernel"),
                   device.count() > 0 ? fmt::format(" and {} of work on the device", human_time(device)) : "",
                   measured_nowhere(t) ? "nothing was measured, so every time is modelled for the machine that you name"
                   : t.machine.empty() ? "its GPU is not known: give --measured-on"
-                                      : "measured on " + t.machine)};
+                                      : (measured || kernels == 0 ? "measured on " : "modelled for ") + t.machine)};
   sentences.push_back(fmt::format("It knows {}{}; {}.",
                                   known.empty() ? "nothing of what is asked below" : enumerated(known),
                                   unknown.empty() ? "" : ", not " + enumerated(unknown),

@@ -15,6 +15,9 @@ namespace {
 
 constexpr double kWorthSaying = 0.01;   // share of a step below which a class is not named
 constexpr double kMuch = 0.05;          // of what is reserved, of a step: then a part of it is named
+constexpr double kTight = 0.95;         // of what is usable: then what is left is named
+constexpr double kMostlyHost = 0.8;     // of a step: then nothing else is worth a change
+constexpr double kOftenHost = 0.2;      // of a step: waits for the host that are worth advice although kernels bind
 constexpr double kMostlyOneRank = 0.5;  // of all that ranks hold each other up
 
 double share_of_time(Duration part, Duration whole) {
@@ -50,7 +53,8 @@ struct Filled {
 Filled fullest(const RunSummary& s) {
   Filled filled;
   const auto rank = [](const TierSummary& t) {
-    return std::tuple(t.missing > 0, t.tier_class == TierClass::device, t.missing, t.peak_reserved);
+    return std::tuple(t.missing > 0, t.name.starts_with("hbm"), t.tier_class == TierClass::device, t.missing,
+                      t.peak_reserved);
   };
   for (const TierSummary& tier : s.tiers)
     if ((tier.tier_class == TierClass::device || tier.missing > 0) &&
@@ -77,7 +81,10 @@ std::string peak_words(const Filled& filled) {
     if (kinds.size() < 2 && kind != StorageKind::unknown)
       kinds.push_back(plural(kind) + std::string(kinds.empty() ? " take " : " ") + human_bytes(bytes));
   const std::vector<PeakStorage>& largest = filled.tier->peak.largest;
-  const bool named = !largest.empty() && !largest.front().label.empty();
+  const auto says_nothing = [](const std::string& label) {
+    return label.empty() || label == "unknown" || label == "no frames recorded";
+  };
+  const bool named = !largest.empty() && !says_nothing(largest.front().label);
   if (kinds.empty() && !named) return "";
   text += enumerated(kinds);
   if (named)
@@ -106,9 +113,17 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
   if (s.fits) {
     const double used = static_cast<double>(tier.peak_reserved) / static_cast<double>(std::max<Bytes>(tier.usable, 1));
     text = "It fits: at most " + human_bytes(tier.peak_reserved) + " of " + human_bytes(tier.usable) + " in " +
-           tier.name + " are reserved (" + share_words(used) + ")";
+           tier.name + " are reserved (" + share_words(used) +
+           (used > kTight ? "; " + human_bytes(tier.usable - tier.peak_reserved) + " are left" : "") + ")";
+  } else if (!s.pager.empty()) {
+    // What a tier holds once it counts as unlimited, copies brought in again included, is no need of the step.
+    return "It does not fit: the pager cannot make room in " + tier.name + ", which has " + human_bytes(tier.usable) +
+           "; times take memory as unlimited and say little.";
   } else {
     text = missing_words(tier);
+    for (const TierSummary& other : s.tiers)
+      if (&other != &tier && other.missing > 0)
+        text += "; " + human_bytes(other.missing) + " are missing in " + other.name + ", too";
   }
   if (static_cast<double>(beyond) > kMuch * static_cast<double>(tier.peak_reserved))
     text += (s.fits ? ", " : "; ") + human_bytes(beyond) + (s.fits ? " are" : " of what is reserved are") +
@@ -147,7 +162,7 @@ const RankSummary* straggler(const RunSummary& s) {
 }
 
 std::string bound_by(const RunSummary& s, const Shares& shares) {
-  if (s.times.total().count() == 0) return "";
+  if (s.times.total().count() == 0 || s.device_ops == 0) return "";
   if (shares.kernels_bind()) return "compute";
   const TimeClass first = shares.waits.front().second;
   if (first == TimeClass::collective)
@@ -179,17 +194,26 @@ std::string rates(const RunSummary& s) {
   return all.empty() ? "" : all + ")";
 }
 
+// There is one critical path of all ranks.
+std::int64_t steps_of_path(const RunSummary& s) {
+  return std::max<std::int64_t>(
+      1, s.by_rank.empty() ? s.step_count : s.step_count / static_cast<std::int64_t>(s.by_rank.size()));
+}
+
 // What of the host takes most, where it has a name.
 std::string host_words(const RunSummary& s) {
   for (const HostTotal& total : s.top.host)
     if (!total.name.empty())
       return std::string(" (the largest part ") + (total.work == HostWork::gap ? "before " : "in ") + total.name +
-             ", " + human_time(total.time / s.step_count) + ")";
+             ", " + human_time(total.time / steps_of_path(s)) + ")";
   return "";
 }
 
 std::string time_sentence(const RunSummary& s, const Shares& shares, const std::string& bound) {
-  if (bound.empty()) return "It takes no time: no op has a duration.";
+  if (s.times.total().count() == 0) return "It takes no time: no op has a duration.";
+  if (bound.empty())
+    return "It spans " + human_time(s.step_time) +
+           " of the host and knows no work of the device: what bounds the step is not known.";
   std::string text = (s.step_count > 1 ? "A step takes " : "The step takes ") + human_time(s.step_time) + rates(s) +
                      ", bound by " + bound_words(bound) + ": kernels run in " + share_words(shares.kernels) + " of it";
   if (shares.recompute > 0) text += " (" + share_words(shares.recompute) + " compute again)";
@@ -210,7 +234,8 @@ std::string rank_sentence(const RunSummary& s) {
   if (per_step < kMuch * to_seconds(rank->step_time)) return "";
   return "Rank " + std::to_string(rank->number) + " comes last to " + std::to_string(rank->last) + " of " +
          std::to_string(rank->collectives) + " collectives and holds up the others by " +
-         human_time(from_seconds(per_step)) + " per step.";
+         human_time(from_seconds(per_step)) + " per step" +
+         (s.job_ranks > s.by_rank.size() ? ", of the ranks that were captured." : ".");
 }
 
 bool has_policy(const RunSummary& s, std::string_view name) {
@@ -221,13 +246,16 @@ bool has_policy(const RunSummary& s, std::string_view name) {
 std::string room_to_try(const Run& run, const RunSummary& s, const Filled& filled) {
   const TierSummary& tier = *filled.tier;
   if (tier.tier_class != TierClass::device) return "Try a machine with more memory in " + tier.name + ".";
-  if (s.allocator == "pytorch" &&
-      (tier.missing_cause == MissingCause::in_one_piece || beyond_blocks(tier) >= tier.missing) &&
-      s.allocator_settings.find("expandable_segments") == std::string::npos)
+  if (!s.pager.empty()) return "Try a smaller batch, or a GPU with more memory.";
+  // Blocks in use cannot be packed: only what lies between them.
+  const bool in_pieces = tier.missing_cause == MissingCause::in_one_piece || tier.peak_allocated <= tier.usable;
+  if (s.allocator == "pytorch" && in_pieces && s.allocator_settings.find("expandable_segments") == std::string::npos)
     return "Try --alloc-conf expandable_segments:True: what is cached or fragmented is more than what is missing.";
   if (!run.trace->knowledge.dataflow)
     return "Policies need to know which op uses what: memwall inspect says how to capture that.";
+  const bool too_large = !tier.peak.largest.empty() && tier.peak.largest.front().bytes > tier.usable;
   for (const auto& [bytes, kind] : filled.kinds) {
+    if (too_large || bytes < tier.missing) break;  // no policy can make up for it
     if (kind == StorageKind::activation && !has_policy(s, "checkpoint"))
       return "Try --policy checkpoint:mode=full: activations take " + human_bytes(bytes) + " of the peak.";
     if (kind == StorageKind::optimizer_state && !has_policy(s, "offload") && !has_policy(s, "zero"))
@@ -241,17 +269,38 @@ std::string room_to_try(const Run& run, const RunSummary& s, const Filled& fille
   return "Try a smaller batch (--find-largest-batch says which fits), or a GPU with more memory.";
 }
 
+// Is there a link of a slower generation, which nobody has overridden?
+bool has_a_slow_bus(const RunSummary& s) {
+  constexpr double kGen5 = 50e9;  // bytes per second, and a little less than x16 carries
+  const bool overridden = std::any_of(s.changes.overrides.begin(), s.changes.overrides.end(), [](const std::string& o) {
+    return o.starts_with("pcie") || o.starts_with("link.");
+  });
+  return !overridden && std::any_of(s.links.begin(), s.links.end(), [](const LinkSummary& link) {
+    return link.name.starts_with("pcie") && link.bytes > 0 && link.bandwidth < kGen5;
+  });
+}
+
+// By what the host does most there.
+std::string host_advice(const RunSummary& s) {
+  const std::string first = s.top.host.empty() ? "" : s.top.host.front().name;
+  if (first.find("DataLoader") != std::string::npos)
+    return " (load ahead: more workers of the data loader, prefetching).";
+  if (first == "CPU Adam") return " (the optimizer runs on the CPU; on the GPU it needs its states there).";
+  return " (fewer, larger calls: torch.compile, CUDA graphs, a larger batch; --scale host=0.5 tries a faster host).";
+}
+
 // Of a step that fits, or of which nobody knows: what its time is bound by.
 std::string time_to_try(const Run& run, const RunSummary& s, const Shares& shares, const std::string& bound) {
   const auto at_best = [&](TimeClass time_class) {
     return human_time((s.times.total() - s.times[time_class]) / s.step_count);
   };
-  if (bound == "host")
-    return "No faster GPU or link helps much; without any wait for the host a step takes " + at_best(TimeClass::host) +
-           " (fewer, larger calls: torch.compile, CUDA graphs, a larger batch; --scale host=0.5 tries a faster host).";
+  const double host = share_of_time(s.times[TimeClass::host], s.times.total());
+  if (bound == "host" || (bound == "compute" && host > kOftenHost))
+    return (host > kMostlyHost ? "No faster GPU or link helps much; without" : "Without") +
+           std::string(" any wait for the host a step takes ") + at_best(TimeClass::host) + host_advice(s);
   if (bound == "copy")
     return "With all copies hidden a step takes " + at_best(TimeClass::copy) +
-           ": try a faster link (--set pcie=gen5), or move less.";
+           (has_a_slow_bus(s) ? ": try a faster link (--set pcie=gen5), or move less." : ": move less.");
   if (bound == "collective" || bound.starts_with("rank"))
     return "With all communication hidden a step takes " + at_best(TimeClass::collective) + ".";
   const Filled filled = fullest(s);

@@ -41,7 +41,7 @@ TEST(Verdict, IsBoundByWhatTakesMostOfTheStep) {
   EXPECT_EQ(by_host.verdict.bound_by, "host");
   EXPECT_TRUE(says(by_host.verdict, "kernels run in 20 % of it")) << all(by_host.verdict);
   EXPECT_TRUE(says(by_host.verdict, "aten::mm")) << "whose call the GPU waits for\n" << all(by_host.verdict);
-  EXPECT_TRUE(says(by_host.verdict, "without any wait for the host a step takes 2.000 us")) << all(by_host.verdict);
+  EXPECT_TRUE(says(by_host.verdict, "Without any wait for the host a step takes 2.000 us")) << all(by_host.verdict);
 }
 
 TEST(Verdict, OfARunWithoutDurationIsBoundByNothing) {
@@ -103,6 +103,43 @@ TEST(Verdict, NamesFragmentationOnlyWhereItIsWhatIsMissing) {
   EXPECT_TRUE(says(tight.verdict(), "expandable_segments:True"));
   tight.summary.allocator_settings = "expandable_segments:True";
   EXPECT_FALSE(says(tight.verdict(), "Try --alloc-conf")) << "it is set already";
+}
+
+TEST(Verdict, AdvisesNoSettingWhereBlocksInUseDoNotFit) {
+  Tight tight;  // 44 of 40 GB in use
+  tight.summary.tiers[0].peak_reserved = 54 * kGB;
+  EXPECT_FALSE(says(tight.verdict(), "--alloc-conf")) << all(tight.verdict());
+}
+
+TEST(Verdict, AdvisesNoPolicyThatCannotMakeUpForWhatIsMissing) {
+  Tight tight;
+  tight.summary.policies = {"checkpoint:mode=full", "offload:what=optimizer"};
+  tight.of(StorageKind::parameter) = kGB;  // of 5 missing
+  EXPECT_FALSE(says(tight.verdict(), "zero:stage=3")) << all(tight.verdict());
+  EXPECT_TRUE(says(tight.verdict(), "Try a smaller batch")) << all(tight.verdict());
+}
+
+TEST(Verdict, NamesEveryTierThatLacksMemory) {
+  Tight tight;
+  ASSERT_GT(tight.summary.tiers.size(), 1u);
+  tight.summary.tiers[1].missing = 2 * kGB;
+  EXPECT_TRUE(says(tight.verdict(), "2.000 GB are missing in " + tight.summary.tiers[1].name + ", too"))
+      << all(tight.verdict());
+}
+
+TEST(Verdict, OfAPagerThatMakesNoRoomNamesNoFigureOfUnlimitedMemory) {
+  Tight tight;
+  tight.summary.pager = "lru";
+  EXPECT_TRUE(says(tight.verdict(), "the pager cannot make room in hbm, which has 40.00 GB")) << all(tight.verdict());
+  EXPECT_FALSE(says(tight.verdict(), "missing")) << all(tight.verdict());
+}
+
+TEST(Verdict, WithoutDeviceWorkNothingIsKnownOfWhatBounds) {
+  HandmadeRun hand;
+  hand.host(OpKind::host_work, "python", 0, 10);
+  const RunSummary summary = summarize(hand.finish());
+  EXPECT_EQ(summary.verdict.bound_by, "");
+  EXPECT_TRUE(says(summary.verdict, "what bounds the step is not known")) << all(summary.verdict);
 }
 
 TEST(Verdict, WithoutDataflowSaysHowToHaveIt) {

@@ -81,7 +81,7 @@ struct TierResult {
   std::vector<StorageId> largest_at_peak;  // ten, largest first
   AllocatorEvents allocator;
   TierPressure pressure;
-  RefusedRequest refused;  // not kept in run files
+  RefusedRequest refused;  // run files keep its storage and usage.allocated
 };
 
 struct LinkResult {

@@ -105,8 +105,7 @@ struct Rank {
 // One thing that is known of how the step is trained: "precision", "pure bf16", "precision=bf16".
 struct RecipeItem {
   std::string what, value;
-  std::string
-      setting{};  // of `memwall generate`, what was assumed and can be said otherwise; "" = the capture shows it
+  std::string setting{};  // of `memwall generate`: assumed, and can be said otherwise; "" = the capture shows it
   bool operator==(const RecipeItem&) const = default;
 };
 

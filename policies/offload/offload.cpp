@@ -38,7 +38,7 @@ class Offload : public Rewriter {
     if (settings.gradients)
       offload(offload_gradients, StorageKind::gradient);
     else if (settings.optimizer && settings.cpu_adam)
-      result = release_sent_gradients(*result, machine, pricer, settings);
+      result = release_sent_gradients(*std::move(result), machine, pricer, settings);
     if (settings.parameters) offload(offload_parameters, StorageKind::parameter);
     if (settings.activations) offload(offload_activations, StorageKind::activation);
     return result ? *std::move(result) : trace;

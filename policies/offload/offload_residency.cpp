@@ -292,7 +292,7 @@ OffloadedStep offload_gradients(const Trace& trace, const Machine& machine, cons
                   });
 }
 
-Trace release_sent_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
+Trace release_sent_gradients(Trace trace, const Machine& machine, const Pricer& pricer,
                              const OffloadSettings& settings) {
   OffloadSettings all = settings;
   all.fraction = 1;
@@ -311,16 +311,15 @@ Trace release_sent_gradients(const Trace& trace, const Machine& machine, const P
     }
     candidates.add(analysis, {id, Home::gone, {{0, touches.size() - 1, false}}, {}}, 0);
   }
-  Trace result = trace;
   if (!candidates.schedules.empty())
-    result = transfer(analysis, std::move(candidates), "gradients", "", false, [&](TraceEdit& edit, auto&) {
-               forget_earlier_gradients(edit, analysis);
-             }).trace;
+    trace = transfer(analysis, std::move(candidates), "gradients", "", false, [&](TraceEdit& edit, auto&) {
+              forget_earlier_gradients(edit, analysis);
+            }).trace;
   if (staying > 0)
-    result.notes.push_back("offload: " + counted_text(staying, "gradient") + " of " + human_bytes(staying_bytes) +
-                           " stay on the GPU beside their copies: they live from step to step "
-                           "(zero_grad(set_to_none=False)) or are used after they were sent.");
-  return result;
+    trace.notes.push_back("offload: " + counted_text(staying, "gradient") + " of " + human_bytes(staying_bytes) +
+                          " stay on the GPU beside their copies: they live from step to step "
+                          "(zero_grad(set_to_none=False)) or are used after they were sent.");
+  return trace;
 }
 
 OffloadedStep offload_parameters(const Trace& trace, const Machine& machine, const Pricer& pricer,

@@ -26,7 +26,7 @@ OffloadedStep offload_gradients(const Trace& trace, const Machine& machine, cons
                                 const OffloadSettings& settings);
 // The gradients that a CPU optimizer has copied give their device memory back once they have arrived. What lives from
 // step to step (zero_grad(set_to_none=False)) stays, as does what is used again after it was sent; a note says so.
-Trace release_sent_gradients(const Trace& trace, const Machine& machine, const Pricer& pricer,
+Trace release_sent_gradients(Trace trace, const Machine& machine, const Pricer& pricer,
                              const OffloadSettings& settings);
 // Live far away. Between two touches they stay if no more than `prefetch` other offloaded
 // parameters are touched: these would already be on their way (DeepSpeed's reuse distance).

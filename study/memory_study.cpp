@@ -13,6 +13,8 @@
 namespace memwall {
 namespace {
 
+// Above this many events nobody waits for thirty replays that were not asked for.
+constexpr std::size_t kEventsSearchedUnasked = 200'000;
 constexpr Bytes kUnlimited = Bytes{1} << 60;
 
 Bytes largest_free_block(const std::vector<SegmentState>& segments) {
@@ -127,6 +129,18 @@ void check(const MemoryQuestion& question) {
 
 }  // namespace
 
+bool is_fragmentation(const RecordedOutOfMemory& refused) {
+  return refused.at.reserved - refused.at.active + refused.device_free >= refused.request;
+}
+
+bool settings_may_help(const MemoryStudy& study) {
+  if (!study.capacity || study.capacity_from_refusal)
+    return !study.refused.empty() && is_fragmentation(study.refused.back());
+  // No setting needs less than what is requested at once; rounding and pieces are the allocator's.
+  const RecordingReplay& asked = study.asked();
+  return asked.missing > 0 && asked.peak.requested_bytes <= *study.capacity;
+}
+
 std::vector<std::string> study_notes(const MemoryStudy& study) {
   std::vector<std::string> notes = study.recording.notes;
   const auto add = [&](const std::vector<std::string>& more) { notes.insert(notes.end(), more.begin(), more.end()); };
@@ -169,7 +183,8 @@ MemoryStudy study_memory(const MemoryQuestion& question, Watch* watch) {
   study.capacity = question.capacity;
   ask_otherwise(study, question);
   study.stretches = stretches_of(study.table, study.asked());
-  if (!question.search) return study;
+  const bool is_short = device.events.size() <= kEventsSearchedUnasked;
+  if (!question.search && !(is_short && settings_may_help(study))) return study;
   if (!study.capacity && (study.capacity = capacity_at_refusal(study.refused))) study.capacity_from_refusal = true;
   study.search = search_settings(study.recording, device, study.start, study.capacity.value_or(kUnlimited),
                                  [&](double share) {

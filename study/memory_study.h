@@ -20,7 +20,7 @@ struct MemoryQuestion {
   std::string allocator = "pytorch";
   std::optional<Bytes> capacity;      // that may be reserved
   std::optional<Bytes> device_total;  // default: the capacity
-  bool search = false;
+  bool search = false;  // settings that let it run; asked for or not where one may and the recording is short
   std::size_t limit = 15;  // source lines, holes, blocks
 };
 
@@ -62,6 +62,11 @@ struct MemoryStudy {
   const DeviceRecording& of_device() const { return recording.devices[device]; }
   const RecordingReplay& asked() const { return other ? *other : recorded; }
 };
+
+// A cache that had enough, in pieces too small.
+bool is_fragmentation(const RecordedOutOfMemory& refused);
+// Memory was missing, though not more than an allocator can make up for: what is requested at once would fit.
+bool settings_may_help(const MemoryStudy& study);
 
 // Everything that a reader should know beside the figures: of the file, the replays, the tables.
 std::vector<std::string> study_notes(const MemoryStudy& study);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/duration_sum.h"
 #include "traces/run/analysis/critical_path.h"
 #include "traces/run/analysis/step_interval.h"
 
@@ -11,13 +10,6 @@ namespace memwall {
 namespace {
 
 constexpr double kPathDecides = 0.5;  // share of the path with a known error from which its own interval is good enough
-
-Duration mean_step(const Run& run) {
-  DurationSum all;
-  const std::vector<StepWindow> steps = step_windows(run);
-  for (const StepWindow& step : steps) all += step.end - step.begin;
-  return steps.empty() ? Duration{} : from_seconds(all.seconds() / static_cast<double>(steps.size()));
-}
 
 // Every duration with an error times its factor, or divided by it. Nothing where none has one.
 std::optional<SharedTrace> stretched(const Run& run, bool longer) {

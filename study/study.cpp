@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "models/hw/machine_file.h"
@@ -14,6 +15,7 @@
 #include "sim/trace/trace_check.h"
 #include "study/base_step.h"
 #include "study/override_check.h"
+#include "study/remedies.h"
 #include "study/scale_text.h"
 #include "study/shared_values.h"
 #include "study/step_bounds.h"
@@ -34,6 +36,9 @@ struct ReadStep {
   std::vector<fs::path> files;
   bool is_checked = false;  // it is known to be sound
 };
+
+// What a base step does without policies and pager: Run::unchanged and Run::unchanged_step.
+using BaseResult = std::tuple<std::vector<TierResult>, Duration>;
 
 struct BaseStep {
   SharedTrace trace;
@@ -203,15 +208,20 @@ class Study::Implementation : public MachineSource {
          [&](const std::vector<std::string>& settings) { return machine_numbers(name, settings); }});
   }
 
-  // What the base step does to memory, alone.
-  std::vector<TierResult> base_tiers(const Scenario& s, const PreparedStep& step) {
+  // What the base step does, alone.
+  BaseResult base_result(const Scenario& s, const PreparedStep& step) {
     Scenario key = s;
     key.pager = "";
     if (s.second_size.empty()) key.policies.clear();
-    return *base_tiers_.get(to_text(key), [&] {
-      const SimulationOptions options{.allocator = s.allocator,
-                                      .allocator_settings = parse_allocator_settings(s.allocator_settings)};
-      return simulate(step.base, *step.machine, options).tiers;
+    return *base_results_.get(to_text(key), [&] {
+      Run run = simulate_and_record(step.base, *step.machine,
+                                    {.policies = {},
+                                     .pager_text = {},
+                                     .allocator = s.allocator,
+                                     .allocator_settings = parse_allocator_settings(s.allocator_settings),
+                                     .inputs = {},
+                                     .record = false});
+      return BaseResult{std::move(run.result.tiers), mean_step(run)};
     });
   }
 
@@ -225,7 +235,7 @@ class Study::Implementation : public MachineSource {
   SharedValues<MachineVariants> machine_files_{kMostMachineFiles};
   SharedValues<Machine> machines_{kMostOthers};
   SharedValues<std::string> hashes_{kMostOthers};
-  SharedValues<std::vector<TierResult>> base_tiers_{kMostOthers};
+  SharedValues<BaseResult> base_results_{kMostOthers};
 };
 
 Study::Study(Watch* watch, StudyMemory memory) : implementation_(std::make_unique<Implementation>(watch, memory)) {}
@@ -276,7 +286,12 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
   if (options.record && !scenario.settings.empty())
     outcome.run.warnings = implementation_->warnings(scenario, outcome.run);
   const bool is_changed = !same(step.trace, step.base) || step.pager;
-  if (options.compare_to_base && is_changed) outcome.run.unchanged = implementation_->base_tiers(scenario, step);
+  if (options.compare_to_base && is_changed)
+    std::tie(outcome.run.unchanged, outcome.run.unchanged_step) = implementation_->base_result(scenario, step);
+  if (options.try_remedies && !outcome.run.result.fits && outcome.run.trace->ops.size() <= kOpsTriedUnasked)
+    outcome.run.tried = try_remedies(outcome.run, scenario, [this](const Scenario& changed) {
+      return run(changed, {.record = false}).run;
+    });
   return outcome;
 }
 

@@ -49,11 +49,14 @@ struct Outcome {
 
 struct RunOptions {
   bool record = true;            // keep what a run file holds: memory and link rates over time, residency, input hashes
-  // Run::unchanged: the base step without policies and pager, under the same allocator. A second simulation, for who looks
-  // at it.
+  // Run::unchanged and unchanged_step: the base step without policies and pager, under the same allocator. A second
+  // simulation, for who looks at it.
   bool compare_to_base = false;
   // Run::step_bounds, where they say more than the critical path: two more simulations.
   bool bound_step = false;
+  // Run::tried, where the step does not fit and has at most kOpsTriedUnasked ops (study/remedies.h): a
+  // dozen more simulations.
+  bool try_remedies = false;
   Observer* observer = nullptr;  // of the simulation itself; not owned
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "cli/print/answer.h"
 #include "cli/print/memory_verdict.h"
@@ -11,6 +12,8 @@
 
 namespace memwall {
 namespace {
+
+constexpr std::ptrdiff_t kSearchRowsShown = 8;
 
 std::string settings_text(const AllocatorSettings& settings) {
   const std::string text = to_string(settings);
@@ -20,7 +23,7 @@ std::string settings_text(const AllocatorSettings& settings) {
 std::string title(const MemoryStudy& study, const std::string& file) {
   std::string text = fmt::format("{}, device {}, {}", file, study.of_device().device,
                                  study.other ? "replayed under other conditions" : "as recorded");
-  return text + (study.asked().missing > 0 ? "  --  DOES NOT FIT, memory taken as unlimited" : "");
+  return text + (study.asked().missing > 0 ? ", memory taken as unlimited" : "");
 }
 
 Table overview(const MemoryStudy& study) {
@@ -275,17 +278,36 @@ std::string readable(const std::string& settings) {
   return text;
 }
 
+// Rows by their number: first one of each effect, the default among them, then those that repeat one.
+std::vector<std::size_t> distinct_first(const std::vector<SearchRow>& rows) {
+  const auto effect = [&](std::size_t i) {
+    const SearchRow& r = rows[i];
+    return std::tuple(r.peak_reserved, r.peak_allocated, r.missing, r.retries, r.device_allocs, r.device_frees);
+  };
+  std::vector<std::size_t> first, repeated;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool known = std::any_of(first.begin(), first.end(), [&](std::size_t j) { return effect(j) == effect(i); });
+    (known && !rows[i].name.empty() ? repeated : first).push_back(i);
+  }
+  const auto is_default = std::find_if(first.begin(), first.end(), [&](std::size_t i) { return rows[i].name.empty(); });
+  if (is_default != first.end() && is_default - first.begin() >= kSearchRowsShown)
+    std::rotate(first.begin() + kSearchRowsShown - 1, is_default, is_default + 1);
+  first.insert(first.end(), repeated.begin(), repeated.end());
+  return first;
+}
+
 Table search(const MemoryStudy& study) {
   Table t{.name = "search",
-          .title = "Settings tried, best first" + verdict(study),
+          .title = "Settings tried, best first (equal effects last)" + verdict(study),
           .columns = {"rank", "peak_reserved_bytes", "peak_allocated_bytes", "missing_bytes", "retries",
                       "device_allocs", "device_frees", "settings"},
           .headings = {"", "reserved", "allocated", "missing", "retries", "mallocs", "frees", ""},
           .rows = {},
           .wrap = true};
-  for (const SearchRow& r : study.search) {
+  for (const std::size_t i : distinct_first(study.search)) {
+    const SearchRow& r = study.search[i];
     const std::string name = r.name.empty() ? "default" : r.name;
-    t.rows.push_back({count_cell(t.rows.size() + 1), bytes_cell(r.peak_reserved), bytes_cell(r.peak_allocated),
+    t.rows.push_back({count_cell(i + 1), bytes_cell(r.peak_reserved), bytes_cell(r.peak_allocated),
                       bytes_cell(r.missing), count_cell(static_cast<std::uint64_t>(r.retries)),
                       count_cell(static_cast<std::uint64_t>(r.device_allocs)),
                       count_cell(static_cast<std::uint64_t>(r.device_frees)), cell(readable(name), name)});
@@ -305,7 +327,8 @@ void lay_out(Table& t) {
                                        "fragmentation", "holes",    "retry_sequence", "held_longer"};
   t.detail = std::find(kDetails.begin(), kDetails.end(), t.name) != kDetails.end();
   if (t.name == "notes") t.screen_rows = 7;
-  if (t.name == "search" || t.name == "peak_by_line" || t.name == "leaks" || t.name == "out_of_memory_by_line")
+  if (t.name == "search") t.screen_rows = kSearchRowsShown;
+  if (t.name == "peak_by_line" || t.name == "leaks" || t.name == "out_of_memory_by_line")
     t.screen_rows = 8;
 }
 

@@ -18,11 +18,6 @@ double share_of_bytes(Bytes part, Bytes whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-// A cache that had enough, in pieces too small.
-bool is_fragmentation(const RecordedOutOfMemory& refused) {
-  return refused.at.reserved - refused.at.active + refused.device_free >= refused.request;
-}
-
 std::string refusal_sentence(const MemoryStudy& study) {
   const RecordedOutOfMemory& r = study.refused.back();
   const Bytes cached = r.at.reserved - r.at.active;
@@ -43,10 +38,12 @@ std::string capacity_sentence(const MemoryStudy& study) {
   const std::string peak = fmt::format("{} are reserved at most, {} in use", human_bytes(asked.peak_reserved),
                                        human_bytes(asked.peak.active_bytes));
   if (asked.missing > 0)
-    return fmt::format("It does not fit{}: without a limit {} are reserved at most, {} more; {} are in use.",
+    return fmt::format("It does not fit{}: without a limit {} are reserved at most, {} more; {} are in use. {}",
                        study.capacity ? " in " + human_bytes(*study.capacity) : std::string(),
                        human_bytes(asked.peak_reserved), human_bytes(asked.missing),
-                       human_bytes(asked.peak.active_bytes));
+                       human_bytes(asked.peak.active_bytes),
+                       settings_may_help(study) ? "What lives would fit: fragmentation and rounding are why."
+                                                : "What lives is why, not fragmentation.");
   if (study.capacity && !study.capacity_from_refusal)
     return fmt::format("It fits in {}: {}.", human_bytes(*study.capacity), peak);
   return study.refused.empty() ? fmt::format("It never ran out of memory: {}.", peak)
@@ -114,13 +111,10 @@ std::string search_sentence(const MemoryStudy& study) {
 
 std::string memory_to_try(const MemoryStudy& study) {
   if (!study.search.empty()) return search_sentence(study);
-  const bool pieces = !study.refused.empty() && is_fragmentation(study.refused.back());
   const RecordingReplay& asked = study.asked();
   const Bytes cached = asked.peak_reserved - asked.peak.active_bytes;
   if (study.other && study.capacity && asked.missing <= 0) return "";  // what was asked for lets it run
-  // No setting needs less than what is requested at once; rounding and pieces are the allocator's.
-  const bool can_be_packed = study.capacity && asked.peak.requested_bytes <= *study.capacity;
-  if (pieces || (asked.missing > 0 && can_be_packed))
+  if (settings_may_help(study))
     return "Try --search: it replays the program under other allocator settings and says which let it run.";
   if (!study.refused.empty() || asked.missing > 0)
     return "No allocator setting can make up for that. " + smaller_advice(study);

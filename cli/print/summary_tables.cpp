@@ -35,7 +35,7 @@ std::string machine_line(const RunSummary& s) {
   if (!s.policies.empty()) line += fmt::format(", {}", fmt::join(s.policies, " + "));
   for (const std::string& setting : settings_text(s.changes, s.pager, s.allocator, s.allocator_settings))
     line += ", " + setting;
-  if (!s.fits) line += "  --  DOES NOT FIT, memory taken as unlimited";
+  if (!s.fits) line += ", memory taken as unlimited";
   std::vector<RecipeItem> recipe = s.recipe;
   if (checkpoints(s)) std::erase_if(recipe, [](const RecipeItem& item) { return item.what == "checkpoint"; });
   return line + (recipe.empty() ? "" : ";\n" + recipe_text(recipe));
@@ -89,6 +89,29 @@ Table overview(const RunSummary& s) {
                    : fmt::format("model FLOPs utilization: {:.4g} TFLOPs per step and rank against the peak of "
                                  "{}; what is computed again does not count",
                                  use->flops / static_cast<double>(s.step_count) / 1e12, to_string(use->arithmetic)));
+  return t;
+}
+
+// Then a shorter step is no gain by itself.
+const char* what_else_changes(const std::string& options) {
+  if (options.find("batch:") != std::string::npos) return " (half the samples)";
+  return options.find("zero:") != std::string::npos ? " (8 GPUs)" : "";
+}
+
+Table tried_table(const RunSummary& s) {
+  Table t{.name = "tried",
+          .title = "What may make it fit, each simulated beside all that was asked for",
+          .columns = {"options", "fits", "peak_reserved_bytes", "missing_bytes", "missing_in", "step_time_s", "change"},
+          .headings = {"add", "fits", "reserved", "missing", "in", "step time", "against now"},
+          .rows = {},
+          .wrap = true};
+  for (const TriedChange& change : s.tried) {
+    const double ratio = to_seconds(s.step_time) > 0 ? to_seconds(change.step_time) / to_seconds(s.step_time) - 1 : 0;
+    t.rows.push_back(
+        {cell(change.options), cell(change.fits ? "yes" : "no"), bytes_cell(change.peak_reserved),
+         bytes_cell(change.missing), cell(change.missing_in), time_cell(change.step_time),
+         cell(fmt::format("{:+.1f} %{}", 100 * ratio, what_else_changes(change.options)), plain_number(ratio))});
+  }
   return t;
 }
 
@@ -184,17 +207,27 @@ std::string kinds_text(const Peak& peak) {
   return text;
 }
 
+// Why a card of 80 GB has 84.35 GB: its size is binary, and not all of it is for tensors.
+std::string usable_meaning(const RunSummary& s) {
+  constexpr Bytes kGibibyte = Bytes{1} << 30;
+  for (const TierSummary& tier : s.tiers)
+    if (tier.tier_class == TierClass::device && tier.usable < tier.capacity && tier.compression == 1)
+      return fmt::format("usable: {}'s {}{} less what driver and context take; ", tier.name, human_bytes(tier.capacity),
+                         tier.capacity % kGibibyte == 0 ? fmt::format(" ({} GiB)", tier.capacity / kGibibyte) : "");
+  return "";
+}
+
 Table tier_table(const RunSummary& s) {
-  Table t{
-      .name = "tiers",
-      .title = fmt::format("Memory by the allocator's (host) clock (peak: blocks in use, rounding included; reserved: "
-                           "with the allocator's cache; by kind: as requested{})",
-                           missing_meaning(s)),
-      .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes",
-                  "by_kind"},
-      .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},
-      .rows = {},
-      .wrap = true};
+  Table t{.name = "tiers",
+          .title =
+              fmt::format("Memory by the allocator's (host) clock ({}peak: blocks in use, rounding included; reserved: "
+                          "with the allocator's cache; by kind: as requested{})",
+                          usable_meaning(s), missing_meaning(s)),
+          .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes",
+                      "by_kind"},
+          .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},
+          .rows = {},
+          .wrap = true};
   const auto in_use = [](const TierSummary* tier) { return tier->peak_reserved > 0 || tier->missing > 0; };
   std::vector<const TierSummary*> tiers;
   for (const TierSummary& tier : s.tiers) tiers.push_back(&tier);
@@ -329,7 +362,7 @@ Table note_table(const RunSummary& s) {
 }  // namespace
 
 std::vector<Table> summary_tables(const RunSummary& s) {
-  std::vector<Table> tables{verdict_table(s), overview(s)};
+  std::vector<Table> tables{verdict_table(s), tried_table(s), overview(s)};
   if (!s.by_rank.empty()) tables.push_back(rank_table(s));
   tables.push_back(time_table(s));
   tables.push_back(tier_table(s));

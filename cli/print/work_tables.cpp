@@ -49,28 +49,34 @@ const char* host_work_meaning(HostWork work) {
   return "";
 }
 
+// Times are per step, counts are not.
+std::string of_all_steps(const RunSummary& s, const char* counted) {
+  return s.step_count > 1 ? fmt::format("; {}: of all {} steps", counted, s.step_count) : "";
+}
+
 }  // namespace
 
 Table operator_table(const RunSummary& s) {
   Table t = work_table(s.top.operators, s.top.device, s.step_count, "operators",
-                       fmt::format("Operators that take most of the device's time (of {}; several may run at once)",
-                                   grouped_text(s.top.operator_names)));
+                       fmt::format("Operators that take most of the device's time (of {}; several may run at once{})",
+                                   grouped_text(s.top.operator_names), of_all_steps(s, "ops")));
   t.screen_rows = kRowsShown;
   return t;
 }
 
 Table kernel_table(const RunSummary& s) {
   return work_table(s.top.kernels, s.top.device, s.step_count, "kernels",
-                    fmt::format("Kernels and copies that take most of the device's time (of {} names)",
-                                grouped_text(s.top.kernel_names)));
+                    fmt::format("Kernels and copies that take most of the device's time (of {} names{})",
+                                grouped_text(s.top.kernel_names), of_all_steps(s, "ops")));
 }
 
 Table host_table(const RunSummary& s) {
-  Table t{.name = "host",
-          .title = "The host on the critical path: what the GPU waits for there",
-          .columns = {"name", "work", "seconds", "share", "count"},
-          .headings = {"", "", "per step", "of the path", "times"},
-          .rows = {}};
+  Table t{
+      .name = "host",
+      .title = fmt::format("The host on the critical path: what the GPU waits for there{}", of_all_steps(s, "times")),
+      .columns = {"name", "work", "seconds", "share", "count"},
+      .headings = {"", "", "per step", "of the path", "times"},
+      .rows = {}};
   t.screen_rows = kRowsShown;
   const Duration path = s.path.total();
   if (share_of_path(s.path[TimeClass::host], path) < 0.05) t.detail = true;

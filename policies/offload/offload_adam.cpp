@@ -364,13 +364,14 @@ class CpuOptimizer {
     for (const OptimizerStep& step : optimizer_.steps) removed += step.ops.size();
     edit_.tables().notes.push_back(fmt::format(
         "offload: the optimizer step runs {}{}: {} parameters of {} bytes, {} bytes of states each, {} removed, {} of "
-        "gradients down, {} of parameters up, {} {} in {}{}.",
+        "gradients down, {} of parameters up, {} {} in {}{}{}.",
         settings_.near_memory ? "in the memory of " : "on the CPU, states on ", settings_.to,
         grouped_text(static_cast<std::uint64_t>(std::llround(count_.parameters))), count_.bytes_per_parameter,
         plain_number(std::round(10 * (count_.moment_bytes + (count_.master ? 4 : 0))) / 10),
         counted_text(removed, "device op"), human_bytes(staging_copies_.bytes_out()), human_bytes(bytes_up_),
         human_bytes(dram_bytes_), settings_.near_memory ? "moved there" : "of DRAM", human_time(host_time_),
-        settings_.near_memory ? "" : " of host work"));
+        settings_.near_memory ? "" : " of host work",
+        t_.steps.size() > 1 ? fmt::format("; all of {} steps together", t_.steps.size()) : ""));
   }
 
   const Trace& t_;

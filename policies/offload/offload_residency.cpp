@@ -86,7 +86,7 @@ OffloadedStep transfer(const StepAnalysis& analysis, Candidates candidates, cons
   const ScheduledTransfers summary =
       insert_transfers(edit, analysis.pricer, settings, analysis.flow, std::move(candidates.schedules), keep_last);
   give_back_reserved(edit);
-  edit.tables().notes.push_back(summary.sentence(what, settings.to));
+  edit.tables().notes.push_back(summary.sentence(what, settings.to, analysis.trace.steps.size()));
   return {std::move(edit).apply(), summary.storages};
 }
 

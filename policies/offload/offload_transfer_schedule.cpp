@@ -334,18 +334,20 @@ class TransferScheduler {
 
 }  // namespace
 
-std::string ScheduledTransfers::sentence(const std::string& what, const std::string& to) const {
+std::string ScheduledTransfers::sentence(const std::string& what, const std::string& to, std::size_t steps) const {
+  const std::string end = steps > 1 ? "; all of " + std::to_string(steps) + " steps together." : ".";
   const std::string singular = what.substr(0, what.size() - 1);
   const std::string moved = "offload: " + counted_text(storages, singular, what) + " of " + human_bytes(bytes);
   const bool one = storages == 1;
   if (sent_before > 0 && sent_before == storages)
-    return moved + (one ? " leaves the GPU once its copy has" : " leave the GPU once their copies have") + " arrived.";
+    return moved + (one ? " leaves the GPU once its copy has" : " leave the GPU once their copies have") + " arrived" +
+           end;
   std::string text = moved + (one ? " goes to " : " go to ") + to + "; " + human_bytes(bytes_out) +
                      " are copied out, " + human_bytes(bytes_in) + " back";
   if (kept > 0)
     text += "; the last " + std::to_string(kept) + " (" + human_bytes(kept_bytes) + ")" +
             (kept == 1 ? " stays, as it" : " stay, as they") + " would still be in flight when backward begins";
-  return text + ".";
+  return text + end;
 }
 
 ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,

@@ -51,8 +51,8 @@ struct ScheduledTransfers {
   std::size_t kept = 0;  // the last of a run, still in flight when it ends: not worth a copy
   Bytes kept_bytes = 0;
   std::size_t sent_before = 0;  // of these storages: whose content somebody else has taken away (Home::gone)
-  // REQUIRES: `what` is a plural with an s.
-  std::string sentence(const std::string& what, const std::string& to) const;
+  // `steps`: whose figures these are, together. REQUIRES: `what` is a plural with an s.
+  std::string sentence(const std::string& what, const std::string& to, std::size_t steps) const;
 };
 
 // Adds to `edit` what the schedules need. With `keep_last`, the last `settings.buffers` departures of

@@ -140,6 +140,14 @@ TEST_F(MemoryVerb, SaysWhetherAnySettingFits) {
   EXPECT_EQ(ample.find(" segments: 0 of "), std::string::npos);
 }
 
+// Why it ran out and what lets it run: one command.
+TEST_F(MemoryVerb, WhatASettingMayMendIsSearchedUnasked) {
+  EXPECT_NE(run("refused.pickle").out.find("Settings tried"), std::string::npos);
+  EXPECT_EQ(run("small.pickle").out.find("Settings tried"), std::string::npos) << "it never ran out of memory";
+  const std::string lives = run("refused.pickle --capacity 70MiB").out;
+  EXPECT_NE(lives.find("What lives is why, not fragmentation."), std::string::npos) << lives;
+}
+
 TEST_F(MemoryVerb, RefusesWhatMakesNoSense) {
   refuses("small.pickle --alloc-conf expandable_segment:True", 2, {"expandable_segment", "expandable_segments"});
   refuses("small.pickle --alloc-conf max_split_size_mb:3", 2, {"max_split_size_mb"});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sim/duration_sum.h"
 #include "sim/machine/rank_machine.h"
 #include "sim/trace/ranks.h"
 
@@ -78,6 +79,13 @@ std::vector<StepWindow> step_windows(const Run& run) {
     windows.push_back({step.name, begin, std::max(begin, boundary(end_of_step(trace, step))), rank});
   }
   return windows;
+}
+
+Duration mean_step(const Run& run) {
+  DurationSum all;
+  const std::vector<StepWindow> steps = step_windows(run);
+  for (const StepWindow& step : steps) all += step.end - step.begin;
+  return steps.empty() ? Duration{} : from_seconds(all.seconds() / static_cast<double>(steps.size()));
 }
 
 std::vector<Time> rank_ends(const Run& run) {

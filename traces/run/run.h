@@ -59,6 +59,16 @@ struct RunChanges {
   bool transfer_host = false;          // host time too was taken to another machine
 };
 
+// A change that was tried on a step that does not fit: simulated like the step itself, beside all that was asked for.
+struct TriedChange {
+  std::string options;      // as one types them: "--policy checkpoint:mode=full"
+  bool fits = false;        // then times are what they are, else they take memory as unlimited
+  Bytes peak_reserved = 0;  // of the GPU's memory, as the allocator obtains it
+  std::string missing_in;   // the tier that lacks most; "" where it fits
+  Bytes missing = 0;        // there
+  Duration step_time{};     // mean over the steps
+};
+
 struct Run {
   SharedTrace trace;    // after all rewriters: what was simulated
   RankMachine machine;  // resolved: overrides applied, written out for the ranks (sim/machine/rank_machine.h)
@@ -74,6 +84,8 @@ struct Run {
   // Results per tier of the step before policies and without a pager, under the same allocator: what they did to
   // fragmentation. Empty where there were none.
   std::vector<TierResult> unchanged;
+  Duration unchanged_step{};       // its mean step time; 0 where there were none
+  std::vector<TriedChange> tried;  // what may make it fit, best first (study/remedies.h); empty where it fits
   std::vector<std::vector<MemoryPoint>> memory;     // per tier, ascending in time
   std::vector<std::vector<RatePoint>> link_rates;   // per link, ascending in time
   std::vector<Residency> residency;                 // ascending in begin
@@ -105,6 +117,8 @@ struct StepWindow {
   std::uint16_t rank = 0;  // whose step it is: an index into Trace::rank_table, 0 where that is empty
 };
 std::vector<StepWindow> step_windows(const Run& run);
+// The mean length of these, over the steps of all ranks.
+Duration mean_step(const Run& run);
 
 // When each rank's work ended, host and device: one entry, the end of the run, where the trace holds one rank.
 std::vector<Time> rank_ends(const Run& run);

@@ -71,6 +71,8 @@ TEST(Study, GivesWhatTheEngineGives) {
     EXPECT_EQ(outcome.run.result.events, result.events);
     EXPECT_EQ(outcome.scenario, s);
     EXPECT_EQ(outcome.run.unchanged.empty(), policies.empty()) << "what policies did is told where there are any";
+    s.policies.clear();
+    EXPECT_EQ(outcome.run.unchanged_step, policies.empty() ? Duration{} : mean_step(study.run(s).run));
   }
 }
 

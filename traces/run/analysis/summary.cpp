@@ -151,6 +151,8 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
     for (std::size_t c = 0; c < kTimeClasses; ++c) summary.times.by_class[c] += step.times.by_class[c];
   const Duration all_steps = summary.times.total();
   summary.step_time = all_steps / summary.step_count;
+  summary.unchanged_step_time = run.unchanged_step;
+  summary.tried = run.tried;
   summary.step_interval = step_interval(run, path, summary.step_time, all.survey.all_modelled());
   if (all_steps.count() > 0) {
     const double steps_per_second = summary.step_count / to_seconds(all_steps);

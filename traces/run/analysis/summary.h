@@ -111,6 +111,8 @@ struct RunSummary {
   bool memory_recorded = true;
   // Means over the steps where there are several. The last step ends with the last work.
   Duration step_time{};
+  Duration unchanged_step_time{};             // of the step before policies and without a pager; 0 where there are none
+  std::vector<TriedChange> tried;             // as Run::tried
   std::optional<StepInterval> step_interval;  // of step_time, where part of it is modelled
   Duration gpu_span{};                        // of the whole run: first GPU start to last GPU end
   Duration total{};                           // 0 to the end of everything

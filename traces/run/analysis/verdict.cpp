@@ -242,6 +242,36 @@ bool has_policy(const RunSummary& s, std::string_view name) {
   return std::any_of(s.policies.begin(), s.policies.end(), [&](const std::string& p) { return p.starts_with(name); });
 }
 
+// What policies and a pager changed.
+std::string effect_sentence(const RunSummary& s, const Filled& filled) {
+  const bool pager_failed = !s.pager.empty() && !s.fits;
+  if (s.unchanged_step_time.count() == 0 || pager_failed || filled.tier == nullptr || !filled.tier->unchanged ||
+      !s.memory_recorded)
+    return "";
+  const Bytes now = filled.tier->peak_reserved, before = filled.tier->unchanged->peak_reserved;
+  const char* without = s.policies.empty() ? "the pager" : s.pager.empty() ? "policies" : "policies and pager";
+  return std::string("Against the step without ") + without + ": in " + filled.tier->name + " are reserved " +
+         changed_words(human_bytes(now), human_bytes(before), static_cast<double>(now), static_cast<double>(before)) +
+         (filled.tier->unchanged->missing > 0 ? ", which did not fit; " : "; ") +
+         (s.step_count > 1 ? "a step takes " : "the step takes ") +
+         changed_words(human_time(s.step_time), human_time(s.unchanged_step_time), to_seconds(s.step_time),
+                       to_seconds(s.unchanged_step_time)) +
+         ".";
+}
+
+// What of all that was tried is best.
+std::string tried_sentence(const RunSummary& s) {
+  const TriedChange& best = s.tried.front();
+  if (!best.fits)
+    return "Nothing that was tried makes it fit: with " + best.options + " " + human_bytes(best.missing) +
+           " are missing in " + best.missing_in +
+           ". Try a smaller batch (--find-largest-batch says which fits), or a GPU with more memory.";
+  return "It fits with " + best.options + ": " + human_bytes(best.peak_reserved) + " are reserved, a step takes " +
+         changed_words(human_time(best.step_time), human_time(s.step_time), to_seconds(best.step_time),
+                       to_seconds(s.step_time)) +
+         (s.tried.size() > 1 ? "; the best of what was tried." : ".");
+}
+
 // Of a step that does not fit.
 std::string room_to_try(const Run& run, const RunSummary& s, const Filled& filled) {
   const TierSummary& tier = *filled.tier;
@@ -324,8 +354,10 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   verdict.sentences.push_back(memory_sentence(summary, filled));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
   if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
-  const std::string next =
-      summary.fits ? time_to_try(run, summary, shares, verdict.bound_by) : room_to_try(run, summary, filled);
+  if (const std::string effect = effect_sentence(summary, filled); !effect.empty()) verdict.sentences.push_back(effect);
+  const std::string next = summary.fits            ? time_to_try(run, summary, shares, verdict.bound_by)
+                           : summary.tried.empty() ? room_to_try(run, summary, filled)
+                                                   : tried_sentence(summary);
   if (!next.empty()) verdict.sentences.push_back(next);
   return verdict;
 }

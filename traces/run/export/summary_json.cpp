@@ -34,6 +34,17 @@ void write_strings(JsonText& json, std::string_view key, const std::vector<std::
   json.end_array();
 }
 
+void write_tried(JsonText& json, const std::vector<TriedChange>& tried) {
+  if (tried.empty()) return;
+  json.key("tried").begin_array();
+  for (const TriedChange& change : tried) {
+    json.begin_object().field("options", change.options).field("fits", change.fits);
+    json.field("peak_reserved_bytes", change.peak_reserved).field("missing_bytes", change.missing);
+    json.field("missing_in", change.missing_in).seconds("step_time_s", change.step_time).end_object();
+  }
+  json.end_array();
+}
+
 void write_largest(JsonText& json, const Peak& peak) {
   json.key("largest_at_peak").begin_array();
   for (const PeakStorage& storage : peak.largest) {
@@ -292,7 +303,9 @@ std::string to_json(const RunSummary& summary) {
   write_recipe(json, summary.recipe);
   write_strings(json, "policies", summary.policies);
   json.field("pager", summary.pager).field("allocator", summary.allocator);
-  json.field("allocator_settings", summary.allocator_settings).field("fits", summary.fits);
+  json.field("allocator_settings", summary.allocator_settings);
+  if (summary.unchanged_step_time.count() > 0) json.seconds("unchanged_step_time_s", summary.unchanged_step_time);
+  json.field("fits", summary.fits);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   if (summary.step_interval) write_interval(json, *summary.step_interval);
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
@@ -305,6 +318,7 @@ std::string to_json(const RunSummary& summary) {
   write_energy_price(json, summary.energy_price);
   write_ranks(json, summary);
   write_steps(json, summary.steps);
+  write_tried(json, summary.tried);
   write_tiers(json, summary.tiers, summary.memory_recorded);
   write_links(json, summary.links);
   write_routes(json, summary.routes);

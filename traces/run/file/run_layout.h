@@ -71,6 +71,7 @@ void fields(F&& f, Row<Run>) {
   f("pager", &Run::pager);
   f("step_low_ps", MEMWALL_MEMBER(step_bounds.low));
   f("step_high_ps", MEMWALL_MEMBER(step_bounds.high));
+  f("unchanged_step_ps", MEMWALL_MEMBER(unchanged_step));
   f("transfer_host", MEMWALL_MEMBER(changes.transfer_host));
   f("end_ps", MEMWALL_MEMBER(result.end));
   f("gpu_span_ps", MEMWALL_MEMBER(result.gpu_span));
@@ -335,6 +336,16 @@ template <class F>
 void fields(F&& f, Row<InputFile>) {
   f("name", &InputFile::name);
   f("hash", &InputFile::hash);
+}
+
+template <class F>
+void fields(F&& f, Row<TriedChange>) {
+  f("options", &TriedChange::options);
+  f("fits", &TriedChange::fits);
+  f("peak_reserved", &TriedChange::peak_reserved);
+  f("missing_in", &TriedChange::missing_in);
+  f("missing", &TriedChange::missing);
+  f("step_time_ps", &TriedChange::step_time);
 }
 
 template <class F>

@@ -33,6 +33,7 @@ class SmallParts : private TableReader {
     if (!run.unchanged.empty() && run.unchanged.size() != run.machine.tiers.size())
       context_.refuse(fmt::format("table '/unchanged_tiers' has {} rows, but its machine has {} tiers.",
                                   run.unchanged.size(), run.machine.tiers.size()));
+    list("tried", run.tried);
     if (has("provenance")) one("provenance", run.provenance.emplace());
   }
 

@@ -153,6 +153,7 @@ void write_tables(hid_t file, const Run& run, const Hdf5Output& output) {
   output.require_written();
   write_result(file, run.result);
   write_list(file, "unchanged_tiers", run.unchanged);
+  write_list(file, "tried", run.tried);
   output.require_written();
   write_series(file, run);
   output.require_written();

@@ -92,13 +92,23 @@ TEST(RunFile, GivesBackTheUnchangedStepAndTheAllocator) {
   run.unchanged = run.result.tiers;
   run.unchanged[0].peak_reserved = 12345;
   run.unchanged[0].pressure = {{1, 2, 12345}, nanoseconds(7), 3};
+  run.unchanged_step = microseconds(7000);
+  run.tried = {{"--policy zero:stage=3,ranks=8", true, 5, "", 0, microseconds(3000)},
+               {"--policy checkpoint:mode=full", false, 9, "hbm", 4, microseconds(2000)}};
   write_run(run, folder / "run.h5");
   const memwall::Run back = read_run(folder / "run.h5");
   EXPECT_EQ(back.allocator_settings, "max_split_size_mb:200");
+  EXPECT_EQ(back.unchanged_step, microseconds(7000));
+  ASSERT_EQ(back.tried.size(), 2u);
+  EXPECT_EQ(back.tried[1].options, "--policy checkpoint:mode=full");
+  EXPECT_EQ(back.tried[1].missing_in, "hbm");
+  EXPECT_TRUE(back.tried[0].fits);
+  EXPECT_EQ(back.tried[0].step_time, microseconds(3000));
   EXPECT_EQ(to_json(summarize(back)), to_json(summarize(run)));
   EXPECT_NE(to_json(summarize(back)).find("12345"), std::string::npos);
   EXPECT_EQ(back.result.tiers[0].pressure.at_peak_reserved.reserved, run.result.tiers[0].peak_reserved);
   run.unchanged.clear();
+  run.unchanged_step = {};
   write_run(run, folder / "plain.h5");
   EXPECT_TRUE(read_run(folder / "plain.h5").unchanged.empty());
   EXPECT_EQ(to_json(summarize(read_run(folder / "plain.h5"))).find("unchanged"), std::string::npos);

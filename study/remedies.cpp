@@ -1,0 +1,148 @@
+#include "study/remedies.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "policies/batch/batch_request.h"
+#include "sim/error.h"
+#include "sim/policy/registry.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::size_t kMostRemedies = 6;
+constexpr std::size_t kNearest = 2;  // of those that do not fit either, where nothing does
+constexpr int kGpusPerNode = 8;
+
+const char* const kCheckpoint = "checkpoint:mode=full";
+const char* const kOffloadOptimizer = "offload:what=optimizer,to=host";
+const char* const kOffloadActivations = "offload:what=activations,to=host";
+
+struct Remedy {
+  Scenario scenario;
+  std::string options;
+  bool same_gpu = true;  // and the same batch
+};
+
+struct TriedRemedy {
+  TriedChange change;
+  bool same_gpu = true;
+};
+
+class Remedies {
+ public:
+  Remedies(const Run& refused, const Scenario& scenario) : run_(refused), scenario_(scenario) {}
+
+  // Each of them alone.
+  std::vector<Remedy> single() const {
+    std::vector<Remedy> all;
+    if (scenario_.allocator == "pytorch" && scenario_.allocator_settings.empty()) {
+      Remedy settings{scenario_, "--alloc-conf expandable_segments:True"};
+      settings.scenario.allocator_settings = "expandable_segments:True";
+      all.push_back(std::move(settings));
+    }
+    if (!run_.trace->knowledge.dataflow) return all;
+    add(all, {kCheckpoint});
+    for (const char* fraction : {",fraction=0.25", ",fraction=0.5", ""})
+      add(all, {std::string(kOffloadActivations) + fraction});
+    add(all, {kOffloadOptimizer});
+    if (const auto half = half_batch()) add(all, {*half}, false);
+    for (int stage = 1; stage <= 3 && run_.trace->ranks <= 1 && run_.trace->rank_table.empty(); ++stage)
+      add(all, {fmt::format("zero:stage={},ranks={}", stage, kGpusPerNode)}, false);
+    return all;
+  }
+
+  std::vector<Remedy> together() const {
+    std::vector<Remedy> all;
+    if (!run_.trace->knowledge.dataflow) return all;
+    add(all, {kCheckpoint, kOffloadOptimizer});
+    add(all, {kCheckpoint, kOffloadActivations});
+    add(all, {kCheckpoint, kOffloadActivations, kOffloadOptimizer});
+    return all;
+  }
+
+ private:
+  static std::string_view name_of(std::string_view policy) { return policy.substr(0, policy.find(':')); }
+
+  bool has(std::string_view name) const {
+    return std::any_of(scenario_.policies.begin(), scenario_.policies.end(),
+                       [&](const std::string& policy) { return name_of(policy) == name; });
+  }
+
+  // Unless the scenario has one of them already.
+  void add(std::vector<Remedy>& all, const std::vector<std::string>& policies, bool same_gpu = true) const {
+    Remedy remedy{scenario_, "", same_gpu};
+    for (const std::string& policy : policies) {
+      if (has(name_of(policy))) return;
+      remedy.scenario.policies.push_back(policy);
+      remedy.options += (remedy.options.empty() ? "--policy " : " --policy ") + policy;
+    }
+    all.push_back(std::move(remedy));
+  }
+
+  std::optional<std::string> half_batch() const {
+    const auto samples = static_cast<std::int64_t>(run_.trace->samples_per_step);
+    if (samples < 2 || !scenario_.second_size.empty()) return std::nullopt;
+    for (const std::string& policy : scenario_.policies)
+      if (batch_request(parse_policy(policy))) return std::nullopt;
+    return batch_policy({.samples = samples / 2});
+  }
+
+  const Run& run_;
+  const Scenario& scenario_;
+};
+
+TriedChange tried(const std::string& options, const Run& run) {
+  TriedChange change{options, run.result.fits, 0, "", 0, mean_step(run)};
+  for (std::size_t t = 0; t < run.result.tiers.size(); ++t) {
+    const TierResult& result = run.result.tiers[t];
+    if (run.machine.tiers[t].tier_class == TierClass::device)
+      change.peak_reserved = std::max(change.peak_reserved, result.peak_reserved);
+    if (result.missing > change.missing) {
+      change.missing = result.missing;
+      change.missing_in = run.machine.tiers[t].name;
+    }
+  }
+  return change;
+}
+
+bool any_fits_here(const std::vector<TriedRemedy>& all) {
+  return std::any_of(all.begin(), all.end(), [](const TriedRemedy& r) { return r.same_gpu && r.change.fits; });
+}
+
+}  // namespace
+
+std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenario,
+                                      const std::function<Run(const Scenario&)>& run_changed) {
+  if (!scenario.pager.empty() || !refused.trace->knowledge.allocations) return {};
+  std::vector<TriedRemedy> all;
+  const auto try_all = [&](const std::vector<Remedy>& remedies) {
+    for (const Remedy& remedy : remedies) try {
+        all.push_back({tried(remedy.options, run_changed(remedy.scenario)), remedy.same_gpu});
+      } catch (const UsageError&) {  // it has nothing to move here
+      }
+  };
+  const Remedies remedies(refused, scenario);
+  try_all(remedies.single());
+  if (!any_fits_here(all)) try_all(remedies.together());
+  std::stable_sort(all.begin(), all.end(), [](const TriedRemedy& a, const TriedRemedy& b) {
+    const auto rank = [](const TriedRemedy& r) {
+      return std::tuple(!r.change.fits, r.change.fits && !r.same_gpu, r.change.fits ? 0 : r.change.missing,
+                        r.change.step_time);
+    };
+    return rank(a) < rank(b);
+  });
+  const auto fitting = static_cast<std::size_t>(
+      std::count_if(all.begin(), all.end(), [](const TriedRemedy& r) { return r.change.fits; }));
+  all.resize(std::min({all.size(), kMostRemedies, std::max(fitting, kNearest)}));
+  std::vector<TriedChange> best;
+  for (TriedRemedy& remedy : all) best.push_back(std::move(remedy.change));
+  return best;
+}
+
+}  // namespace memwall

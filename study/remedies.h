@@ -1,0 +1,26 @@
+// What may make a step fit that does not: a few changes that people try first, each simulated like the step itself.
+//
+// On the same GPU: allocator settings, checkpointing, offload of activations (a quarter, half, all) and of the
+// optimizer, two of these together where none does alone. Else: half the batch, ZeRO over the GPUs of a node. Policies
+// that refuse the step are left out, as is what the scenario has already.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "study/scenario.h"
+#include "traces/run/run.h"
+
+namespace memwall {
+
+// Above this many ops nobody waits for a dozen simulations that were not asked for.
+inline constexpr std::size_t kOpsTriedUnasked = 50'000;
+
+// Best first: what fits on the same GPU by step time, then what fits otherwise, then what comes nearest; at most six.
+// `refused`: the run of `scenario`. `run_changed`: simulates a scenario; what it throws as UsageError is left out.
+// Nothing where a pager decides or memory was not recorded. REQUIRES: !refused.result.fits.
+std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenario,
+                                      const std::function<Run(const Scenario&)>& run_changed);
+
+}  // namespace memwall

@@ -288,6 +288,15 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
   const bool is_changed = !same(step.trace, step.base) || step.pager;
   if (options.compare_to_base && is_changed)
     std::tie(outcome.run.unchanged, outcome.run.unchanged_step) = implementation_->base_result(scenario, step);
+  if (options.compare_to_base && !(scenario.settings.empty() && scenario.scale.empty())) {
+    Scenario without = scenario;
+    without.settings.clear();
+    without.scale.clear();
+    try {
+      outcome.run.changes.step_without = mean_step(run(without, {.record = false}).run);
+    } catch (const UsageError&) {  // refused without what was changed: nothing to compare with
+    }
+  }
   if (options.try_remedies && !outcome.run.result.fits && outcome.run.trace->ops.size() <= kOpsTriedUnasked)
     outcome.run.tried = try_remedies(outcome.run, scenario, [this](const Scenario& changed) {
       return run(changed, {.record = false}).run;

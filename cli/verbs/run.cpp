@@ -165,7 +165,9 @@ int run(const RunVerbOptions& o) {
   if (o.find_largest_batch) return find_largest(o, format);
   const Scenario scenario = scenario_of(o);
   TerminalWatch watch;
-  Study study(&watch, StudyMemory::base_steps);
+  // With overrides the step is also run without them, from the step as it was loaded.
+  const bool is_changed = !(o.settings.empty() && o.scales.empty());
+  Study study(&watch, is_changed ? StudyMemory::everything : StudyMemory::base_steps);
   require_harmless(o.output, study.load(scenario).files);
   if (!o.output.empty()) (void)FileWriter(o.output);  // a place that cannot be written is told before a long simulation
   SimulationProgress progress;

@@ -57,6 +57,7 @@ struct RunChanges {
   std::vector<std::string> overrides;  // of the machine's numbers: "gpu.hbm.bandwidth=4TB/s", "pcie=gen5"
   std::vector<std::string> scale;      // of durations: "kernels=1.1"
   bool transfer_host = false;          // host time too was taken to another machine
+  Duration step_without{};             // mean step time without overrides and scale; 0 where there are none
 };
 
 // A change that was tried on a step that does not fit: simulated like the step itself, beside all that was asked for.

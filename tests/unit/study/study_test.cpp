@@ -90,6 +90,20 @@ TEST(Study, ReadsAFileOnceAndSharesItsTrace) {
   EXPECT_TRUE(same(study.load(sample()).trace, first.base)) << "on its own machine the step is as it was read";
 }
 
+TEST(Study, WhatOverridesAndScalesGaveIsToldAgainstTheSameRunWithoutThem) {
+  Study study;
+  Scenario plain = sample({"offload:what=optimizer,to=host"});
+  plain.machine = "h100-sxm-80gb";
+  Scenario changed = plain;
+  changed.settings = {"pcie=gen3"};
+  changed.scale = {"kernels=2"};
+  EXPECT_EQ(study.run(plain, {.compare_to_base = true}).run.changes.step_without.count(), 0);
+  EXPECT_EQ(study.run(changed).run.changes.step_without.count(), 0) << "nobody looks at it";
+  const memwall::Run run = study.run(changed, {.compare_to_base = true}).run;
+  EXPECT_EQ(run.changes.step_without, mean_step(study.run(plain).run));
+  EXPECT_GT(mean_step(run), run.changes.step_without);
+}
+
 TEST(Study, ADifferentMachineIsAnotherBase) {
   Study study;
   Scenario other = sample();

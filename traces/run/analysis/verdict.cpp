@@ -259,6 +259,17 @@ std::string effect_sentence(const RunSummary& s, const Filled& filled) {
          ".";
 }
 
+// What overrides and scales gave.
+std::string changes_sentence(const RunSummary& s) {
+  if (s.changes.step_without.count() == 0) return "";
+  std::vector<std::string> changes = s.changes.overrides;
+  for (const std::string& scale : s.changes.scale) changes.push_back("scale " + scale);
+  return "With " + enumerated(changes) + (s.step_count > 1 ? " a step takes " : " the step takes ") +
+         changed_words(human_time(s.step_time), human_time(s.changes.step_without), to_seconds(s.step_time),
+                       to_seconds(s.changes.step_without)) +
+         ".";
+}
+
 // What of all that was tried is best.
 std::string tried_sentence(const RunSummary& s) {
   const TriedChange& best = s.tried.front();
@@ -355,6 +366,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
   if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
   if (const std::string effect = effect_sentence(summary, filled); !effect.empty()) verdict.sentences.push_back(effect);
+  if (const std::string changes = changes_sentence(summary); !changes.empty()) verdict.sentences.push_back(changes);
   const std::string next = summary.fits            ? time_to_try(run, summary, shares, verdict.bound_by)
                            : summary.tried.empty() ? room_to_try(run, summary, filled)
                                                    : tried_sentence(summary);

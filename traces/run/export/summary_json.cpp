@@ -304,6 +304,8 @@ std::string to_json(const RunSummary& summary) {
   write_strings(json, "policies", summary.policies);
   json.field("pager", summary.pager).field("allocator", summary.allocator);
   json.field("allocator_settings", summary.allocator_settings);
+  if (summary.changes.step_without.count() > 0)
+    json.seconds("step_time_without_changes_s", summary.changes.step_without);
   if (summary.unchanged_step_time.count() > 0) json.seconds("unchanged_step_time_s", summary.unchanged_step_time);
   json.field("fits", summary.fits);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);

@@ -93,12 +93,14 @@ TEST(RunFile, GivesBackTheUnchangedStepAndTheAllocator) {
   run.unchanged[0].peak_reserved = 12345;
   run.unchanged[0].pressure = {{1, 2, 12345}, nanoseconds(7), 3};
   run.unchanged_step = microseconds(7000);
+  run.changes.step_without = microseconds(8000);
   run.tried = {{"--policy zero:stage=3,ranks=8", true, 5, "", 0, microseconds(3000)},
                {"--policy checkpoint:mode=full", false, 9, "hbm", 4, microseconds(2000)}};
   write_run(run, folder / "run.h5");
   const memwall::Run back = read_run(folder / "run.h5");
   EXPECT_EQ(back.allocator_settings, "max_split_size_mb:200");
   EXPECT_EQ(back.unchanged_step, microseconds(7000));
+  EXPECT_EQ(back.changes.step_without, microseconds(8000));
   ASSERT_EQ(back.tried.size(), 2u);
   EXPECT_EQ(back.tried[1].options, "--policy checkpoint:mode=full");
   EXPECT_EQ(back.tried[1].missing_in, "hbm");

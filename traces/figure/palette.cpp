@@ -48,16 +48,16 @@ constexpr WordColor kWords[] = {
     {"host_work", kGray},
     {"synchronize", {0xd8, 0xcd, 0xff}, Color{0x5a, 0x50, 0x6e}},
     {"wait", {0xd8, 0xcd, 0xff}, Color{0x5a, 0x50, 0x6e}},
-    // classes of operators, which only the roofline tells apart; "optimizer" is a phase too
-    {"gemm", kBlue, Color{0x14, 0x83, 0xcc}},
-    {"convolution", {0x00, 0x42, 0x78}, Color{0x2b, 0x5a, 0x94}},
-    {"attention", kPurple},
-    {"normalization", kGreen},
-    {"elementwise", kOrange},
-    {"reduction", kVermillion},
-    {"embedding", kSkyBlue, Color{0x5f, 0xbc, 0xf0}},
-    {"memory", {0x70, 0x70, 0x70}, Color{0x8c, 0x8c, 0x8c}},
-    {"other", kLightGray, Color{0x60, 0x63, 0x68}}};
+    // classes of operators; "optimizer" is a phase too
+    {"gemm", {0x5a, 0x7e, 0xff}},
+    {"convolution", {0x1e, 0x27, 0xc9}},
+    {"attention", {0xe4, 0x90, 0xf0}},
+    {"normalization", {0x6c, 0xae, 0x60}},
+    {"elementwise", {0xba, 0x7e, 0x24}},
+    {"reduction", {0xa5, 0x4e, 0x42}},
+    {"embedding", {0x36, 0xc3, 0xc3}},
+    {"memory", {0x6c, 0x6f, 0x78}},
+    {"other", {0xcc, 0xbd, 0xa8}}};
 
 // Paper and ink. The dark page is darker than usual: dark blue is seen on it.
 constexpr std::pair<Color, Color> kPaper[] = {

@@ -2,8 +2,7 @@
 //
 // What a step does has the colours of Okabe and Ito, which people with any common colour blindness tell apart
 // (M. Okabe, K. Ito, "Color Universal Design", 2008, jfly.uni-koeln.de/color), and further ones where eight do not
-// suffice. No two meanings that one picture shows share a colour: tests/unit/gui/drawing/theme_test.cpp measures how
-// far apart they are.
+// suffice. No two meanings share a colour: tests/unit/gui/drawing/theme_test.cpp measures how far apart they are.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Can a person tell apart what the colours of a canvas mean, on a light screen and on a dark one?
+// Can a person tell apart what the colours of a canvas and of figures mean, on a light screen and on a dark one?
 #include "gui/drawing/theme.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gui/drawing/legend.h"
+#include "sim/trace/kind_words.h"
 #include "tests/support/color_difference.h"
 #include "traces/run/analysis/accounting.h"
 #include "traces/run/run_index.h"
@@ -17,7 +18,8 @@ namespace {
 
 // At a glance; of lines and marks over them, which have a shape of their own, a little less is enough.
 constexpr double kClearlyApart = 12, kMarksApart = 10;
-// By those who lack the cones for red or green, within the rows that show times, and within those that show memory.
+// By those who lack the cones for red or green: within the rows that show times, within those that show memory, and
+// within a roofline.
 constexpr double kApartWithoutRedOrGreen = 6;
 
 std::set<std::string_view> words_of_time() {
@@ -31,6 +33,21 @@ std::set<std::string_view> words_of_memory() {
   std::set<std::string_view> words{"rounding"};
   for (int k = 0; k < kStorageKinds; ++k) words.insert(to_string(static_cast<StorageKind>(k)));
   return words;
+}
+
+// "optimizer" is a phase, too.
+std::set<std::string_view> words_of_operators() {
+  std::set<std::string_view> words;
+  for (int c = 0; c <= static_cast<int>(OperatorClass::memory); ++c)
+    words.insert(to_string(static_cast<OperatorClass>(c)));
+  return words;
+}
+
+std::set<std::string_view> all_words() {
+  std::set<std::string_view> all = words_of_time();
+  all.merge(words_of_memory());
+  all.merge(words_of_operators());
+  return all;
 }
 
 std::map<std::string, Color> colors_of(const Theme& theme, const std::set<std::string_view>& words) {
@@ -57,10 +74,11 @@ TEST(ColorDifference, IsThatOfThePaper) {
   EXPECT_NEAR(color_difference(Color{0, 0, 0}, Color{255, 255, 255}), 100, 0.1);
 }
 
-TEST(Theme, NoTwoMeaningsOfACanvasShareAColour) {
-  std::set<std::string_view> all = words_of_time();
-  all.merge(words_of_memory());
-  ASSERT_EQ(all.size(), words_of_time().size() + words_of_memory().size()) << "a word has one meaning";
+TEST(Theme, NoTwoMeaningsShareAColour) {
+  const std::set<std::string_view> all = all_words();
+  // But for "optimizer", a phase and a class of operators.
+  ASSERT_EQ(all.size(), words_of_time().size() + words_of_memory().size() + words_of_operators().size() - 1)
+      << "a word has one meaning";
   for (const Theme& theme : {light_theme(), dark_theme()}) {
     const char* const where = theme.dark ? "dark" : "light";
     expect_apart(colors_of(theme, all), kClearlyApart, ColorVision::normal, where);
@@ -72,16 +90,15 @@ TEST(Theme, NoTwoMeaningsOfACanvasShareAColour) {
   }
 }
 
-TEST(Theme, PeopleWithoutRedOrGreenTellTimesApartAndKindsOfStorage) {
+TEST(Theme, PeopleWithoutRedOrGreenTellTimesKindsOfStorageAndClassesOfOperatorsApart) {
   for (const Theme& theme : {light_theme(), dark_theme()})
-    for (const auto& words : {words_of_time(), words_of_memory()})
+    for (const auto& words : {words_of_time(), words_of_memory(), words_of_operators()})
       for (const ColorVision vision : {ColorVision::without_red, ColorVision::without_green})
         expect_apart(colors_of(theme, words), kApartWithoutRedOrGreen, vision, theme.dark ? "dark" : "light");
 }
 
 TEST(Theme, EveryWordIsSeenOnItsBackgroundAndReadableInItsColour) {
-  std::set<std::string_view> all = words_of_time();
-  all.merge(words_of_memory());
+  const std::set<std::string_view> all = all_words();
   for (const Theme& theme : {light_theme(), dark_theme()})
     for (const auto& [word, color] : colors_of(theme, all)) {
       // What is idle stands back.

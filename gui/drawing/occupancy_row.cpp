@@ -81,6 +81,9 @@ class OccupancyDrawing {
   void draw() {
     const std::optional<OccupancyPixels> pixels = occupancy_pixels(place_);
     if (!pixels) return;
+    if (!place_.run().outline().run.trace->knowledge.allocations)
+      return label({place_.left + place_.width / 2, place_.top + place_.height / 2 + 3.5}, "not recorded",
+                   Anchor::middle, place_.theme.faint_text);
     pixels_ = &*pixels;
     // Rounding and cache are the allocator's: they change on its clock.
     const OccupancyCurves curves = on_device(place_.state) ? OccupancyCurves{} : occupancy_curves(place_, *pixels);
@@ -284,6 +287,10 @@ void hit_occupancy_row(const RowPlace& place, double x, double y, Hit& hit) {
   if (place.row.index >= run.machine.tiers.size()) return;
   const std::optional<OccupancyPixels> pixels = occupancy_pixels(place);
   if (!pixels || x < pixels->left || x >= pixels->left + pixels->width) return;
+  if (!run.trace->knowledge.allocations) {
+    hit.text = run.machine.tiers[place.row.index].name + ": not recorded";
+    return;
+  }
   if (on_device(place.state)) return hit_device_clock(place, *pixels, x, hit);
   const OccupancyCurves curves = occupancy_curves(place, *pixels);
   const std::size_t i = pixels->at(x);

@@ -45,7 +45,7 @@ class OverviewDrawing {
   };
   MemoryScale memory_scale() const {
     const Run& run = state_.runs.front().outline().run;
-    if (run.machine.tiers.empty() || run.result.tiers.empty()) return {};
+    if (run.machine.tiers.empty() || run.result.tiers.empty() || !run.trace->knowledge.allocations) return {};
     const TierResult& peak = run.result.tiers.front();
     const double most = static_cast<double>(std::max(peak.peak_allocated, peak.peak_reserved));
     const double capacity = static_cast<double>(run.machine.tiers.front().usable());
@@ -67,8 +67,10 @@ class OverviewDrawing {
   // Where it is highest, and how high; over everything else.
   void draw_peak(double bottom) {
     const MemoryScale scale = memory_scale();
-    if (!(scale.high > 0)) return;
     const Run& run = state_.runs.front().outline().run;
+    if (!run.trace->knowledge.allocations && !run.machine.tiers.empty())
+      say(run.machine.tiers.front().name + ": not recorded");
+    if (!(scale.high > 0)) return;
     const TierResult& peak = run.result.tiers.front();
     const double most = static_cast<double>(peak.peak_allocated);
     const double px = x(peak.peak_time), py = bottom - (bottom - 2) * most / scale.high;
@@ -76,6 +78,10 @@ class OverviewDrawing {
     const std::string text = fmt::format("{}: peak {} of {}{}", run.machine.tiers.front().name, format_bytes(most),
                                          format_bytes(scale.capacity),
                                          scale.capacity > 0 && !scale.shows_capacity ? " (beyond this scale)" : "");
+    say(text);
+  }
+
+  void say(const std::string& text) {
     const std::string fitting = fit_text(text, figure_.width - 12, kSmallText);
     Color behind = theme_.background;
     behind.opacity = 200;

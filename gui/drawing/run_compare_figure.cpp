@@ -32,8 +32,12 @@ ComparePanel memory_panel(const std::vector<const Run*>& runs, const std::vector
     const int hbm = run.machine.tier("hbm");
     if (hbm < 0) continue;
     panel.limit = std::max(panel.limit, static_cast<double>(run.machine.tiers[static_cast<std::size_t>(hbm)].holds()));
+    CompareBar bar{labels[i], {}, run.trace->knowledge.allocations};
+    if (!bar.recorded) {
+      panel.bars.push_back(std::move(bar));
+      continue;
+    }
     const Peak peak = find_peak(run, hbm);
-    CompareBar bar{labels[i], {}};
     for (int k = 0; k < kStorageKinds; ++k)
       bar.parts.push_back({std::string(to_string(static_cast<StorageKind>(k))),
                            static_cast<double>(peak.by_kind[static_cast<std::size_t>(k)])});

@@ -21,7 +21,11 @@ TiersChart tiers_chart(const Run& run) {
                    .links = {}};
   for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
     const Tier& tier = run.machine.tiers[t];
-    TierRow row{tier.name, tier.capacity, tier.capacity - tier.holds(), {}};
+    TierRow row{tier.name, tier.capacity, tier.capacity - tier.holds(), {}, run.trace->knowledge.allocations};
+    if (!row.recorded) {
+      chart.tiers.push_back(std::move(row));
+      continue;
+    }
     for (int k = 0; k < kStorageKinds && t < run.result.tiers.size(); ++k)
       if (const Bytes bytes = run.result.tiers[t].peak_by_kind[k]; bytes > 0)
         row.parts.push_back({std::string(to_string(static_cast<StorageKind>(k))), bytes});

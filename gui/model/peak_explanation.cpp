@@ -11,6 +11,7 @@
 #include "gui/model/storage_name.h"
 #include "traces/figure/axis.h"
 #include "traces/run/analysis/peak.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall::gui {
 namespace {
@@ -150,9 +151,20 @@ class PeakText {
     if (result_.missing == 0)
       return fmt::format("It fits: {} of the capacity of {} are free at the peak.",
                          part(std::max<Bytes>(0, capacity - set_.allocated), capacity), format_bytes(capacity));
-    std::string text = fmt::format("It does not fit: {} are missing beyond the capacity of {}.",
-                                   format_bytes(result_.missing), format_bytes(capacity));
-    if (waiting_ > 0)
+    const MissingCause cause = cause_of_missing(result_, capacity);
+    if (!outline_.pager.empty())
+      return fmt::format("It does not fit: the pager cannot make room in {}, which has {}.", tier_.name,
+                         format_bytes(capacity));
+    if (cause == MissingCause::in_one_piece)
+      return fmt::format(
+          "It does not fit in {} ({}): {} are missing in one piece, while enough was free in several: fragmentation.",
+          tier_.name, format_bytes(capacity), format_bytes(result_.missing));
+    std::string text =
+        fmt::format("It does not fit: {} are missing in {}, which has {}; {} are {} at the peak.",
+                    format_bytes(result_.missing), tier_.name, format_bytes(capacity),
+                    format_bytes(capacity + result_.missing), cause == MissingCause::reserved ? "reserved" : "in use");
+    // An arena is not made smaller by a block that is not taken.
+    if (waiting_ > 0 && cause == MissingCause::in_use)
       text += waiting_ >= result_.missing
                   ? fmt::format(" Without the activations that wait it would fit, with {} to spare.",
                                 format_bytes(waiting_ - result_.missing))
@@ -175,6 +187,8 @@ class PeakText {
 }  // namespace
 
 PeakExplanation explain_peak(const OpenRun& run, std::uint32_t tier) {
+  if (!run.outline().run.trace->knowledge.allocations)
+    return {tier, {}, {"Not recorded: the capture does not say what takes memory."}, {}};
   if (tier >= run.outline().run.result.tiers.size() || run.outline().run.result.tiers[tier].peak_allocated == 0)
     return {tier, {}, {"Nothing is ever held here."}, {}};
   return PeakText(run, tier).explain();

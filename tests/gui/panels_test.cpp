@@ -37,6 +37,7 @@
 #include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
 #include "traces/figure/svg.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
@@ -319,6 +320,100 @@ TEST(SummaryPanel, TheFirstLookSaysWhatDoesNotFit) {
   EXPECT_TRUE(html.contains("It does not fit.")) << html.toStdString();
   EXPECT_TRUE(html.contains(bytes_text(Bytes{3} << 30) + " missing"));
   EXPECT_FALSE(html.contains("It fits."));
+}
+
+// The same run with something else in it.
+template <class Change>
+OpenRun changed_run(const OpenRun& open, Change change) {
+  memwall::Run run = *open.source->whole({});
+  change(run);
+  OpenRun other = open;
+  other.source = source_of(std::make_shared<const memwall::Run>(std::move(run)));
+  return other;
+}
+
+TEST(SummaryPanel, ListsThePeakByTheDevicesClockBesideTheAllocators) {
+  PanelFixture scene;
+  scene.show(make_summary_panel);
+  const OpenRun& run = scene.workspace.state().runs[0];
+  const auto& peak = run.analysis->summary.tiers[0].device_peak;
+  ASSERT_TRUE(peak);
+  ASSERT_NE(bytes_text(peak->bytes), bytes_text(run.outline().run.result.tiers[0].peak_allocated));
+  const QString text = scene.part<QTextBrowser>("text").toPlainText();
+  EXPECT_TRUE(text.contains("by the device's clock"));
+  EXPECT_TRUE(text.contains(bytes_text(peak->bytes))) << text.toStdString();
+  EXPECT_TRUE(text.contains(instant_text(peak->time, run.whole().end)));
+  OpenRun bare = run;
+  bare.analysis = nullptr;
+  EXPECT_FALSE(summary_html(bare, {}).contains("by the device's clock")) << "which needs the whole run";
+}
+
+TEST(SummaryPanel, SaysWhatTheMissingBytesAreCountedFrom) {
+  PanelFixture scene;
+  const OpenRun open = changed_run(scene.workspace.state().runs[0], [](memwall::Run& run) {
+    run.result.fits = false;
+    run.result.tiers[0].missing = Bytes{3} << 30;  // neither of the peak in use nor of what is reserved: of a request
+  });
+  const QString words = bytes_text(Bytes{3} << 30);
+  EXPECT_TRUE(first_look_html(open, {}).contains(words + " missing in one piece (fragmentation)"));
+  EXPECT_TRUE(summary_html(open, {}).contains(words + " in one piece (fragmentation)"));
+}
+
+TEST(SummaryPanel, ListsTheStepWithoutPoliciesAndWhatWasTried) {
+  PanelFixture scene;
+  EXPECT_FALSE(summary_html(scene.workspace.state().runs[0], {}).contains("without policies"));
+  EXPECT_FALSE(summary_html(scene.workspace.state().runs[0], {}).contains("What may make it fit"));
+  memwall::Run run = *scene.workspace.state().runs[0].source->whole({});
+  run.unchanged_step = microseconds(4321);
+  run.unchanged = run.result.tiers;
+  run.unchanged[0].peak_allocated = 54'300'000;
+  run.tried = {{"--policy a<b", true, 12'300'000, "", 0, microseconds(777)},
+               {"--policy zero:stage=1,ranks=2", false, 98'700'000, "hbm", 45'600'000, microseconds(888)}};
+  const QTemporaryDir folder;
+  const std::string path = folder.filePath("tried.h5").toStdString();
+  write_run(run, path);
+  const OpenRun open = open_in_viewer(path);  // without the analysis: a file tells all of it at once
+  const QString html = summary_html(open, {});
+  for (const QString& text : {QString("without policies"), time_text(microseconds(4321)),
+                              "hbm: peak " + bytes_text(54'300'000), QString("--policy a&lt;b"), bytes_text(12'300'000),
+                              time_text(microseconds(777)), QString("--policy zero:stage=1,ranks=2"),
+                              bytes_text(98'700'000), bytes_text(45'600'000) + " in hbm", time_text(microseconds(888))})
+    EXPECT_TRUE(html.contains(text)) << text.toStdString();
+}
+
+TEST(Panels, SayThatMemoryWasNotRecorded) {
+  PanelFixture scene;
+  const OpenRun open = changed_run(scene.workspace.state().runs[0],
+                                   [](memwall::Run& run) { run.trace.edit().knowledge.allocations = false; });
+  OpenRun fresh{open.path, open.name, open.source, {}, {}, {}};
+  fresh.spans = std::make_shared<SpanCache>(fresh.source);
+  scene.workspace.open({fresh});
+  scene.settle();
+  for (const auto& make : {make_summary_panel, make_details_panel, make_peak_panel, make_live_set_panel}) {
+    QWidget& panel = scene.show(make);
+    QString text = scene.part<QLabel>("status").text();
+    if (const auto* browser = panel.findChild<QTextBrowser*>("text")) text += browser->toPlainText();
+    EXPECT_TRUE(text.contains("not recorded", Qt::CaseInsensitive) || text.contains("Whether it fits is not known"))
+        << panel.accessibleName().toStdString() << ": " << text.toStdString();
+    EXPECT_FALSE(text.contains("It fits")) << text.toStdString();
+    EXPECT_FALSE(text.contains(bytes_text(0))) << text.toStdString();
+  }
+}
+
+TEST(DifferenceTable, SaysWhichRunDoesNotRecordMemory) {
+  Comparison comparison;
+  comparison.tiers.emplace_back();
+  TierDifference& tier = comparison.tiers.back();
+  tier.name = "hbm";
+  tier.in_base = tier.in_other = true;
+  tier.base_allocated = tier.base_reserved = 3'000'000;
+  ASSERT_EQ(tier_difference_cells(comparison).front()[2].text, bytes_text(0));
+  comparison.other_memory_recorded = false;
+  const std::vector<ValueCell> cells = tier_difference_cells(comparison).front();
+  EXPECT_EQ(cells[1].text, bytes_text(3'000'000));
+  EXPECT_EQ(cells[2].text, "not recorded");
+  EXPECT_EQ(cells[3].text, "–") << "nobody knows by how much they differ";
+  EXPECT_EQ(cells[5].text, "not recorded");
 }
 
 // Of a large run it would keep what is looked at waiting.

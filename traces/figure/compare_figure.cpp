@@ -104,8 +104,9 @@ class Comparison {
     draw_label(label, bar.left - 8, bar.top + kRunBar / 2);
     draw_stacked_bar(figure_, bar, parts, full);
     const double value = total(panel.bars[i]), base = total(panel.bars[0]);
-    std::string words = print(panel.quantity, value);
-    if (i > 0 && base > 0) words += fmt::format("  ({:+.1f} %)", 100 * (value / base - 1));
+    const bool recorded = panel.bars[i].recorded;
+    std::string words = recorded ? print(panel.quantity, value) : "not recorded";
+    if (i > 0 && base > 0 && recorded) words += fmt::format("  ({:+.1f} %)", 100 * (value / base - 1));
     figure_.add(
         Text{{bar.right() + 10, bar.top + kRunBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText, true});
   }

@@ -19,6 +19,7 @@ struct ComparePart {
 struct CompareBar {
   std::string label;  // the run: "checkpoint:mode=full"
   std::vector<ComparePart> parts;
+  bool recorded = true;  // else nobody knows its value, and `parts` is empty
 };
 
 // All bars share one scale; each says how it differs from the first.

@@ -54,8 +54,8 @@ void draw_tier(Figure& figure, const TierRow& tier, const Area& bar) {
                  "not for tensors: " + format_bytes(tier.unavailable));
     figure.add(Line{{x(usable), bar.top - 4}, {x(usable), bar.bottom() + 4}, palette::kLimit, 1.5});
   }
-  std::string words = "peak " + format_bytes(used);
-  if (tier.capacity > 0)
+  std::string words = tier.recorded ? "peak " + format_bytes(used) : "not recorded";
+  if (tier.capacity > 0 && tier.recorded)
     words += fmt::format(" of {} ({:.0f} %)", format_bytes(usable), usable > 0 ? 100 * used / usable : 0);
   figure.add(Text{{bar.right() + 10, bar.top + kTierBar / 2 + 3.5}, words, kSmallSize, Anchor::start, palette::kText});
   if (tier.capacity > 0 && used > usable)

@@ -20,6 +20,7 @@ struct TierRow {
   Bytes capacity = 0;           // 0 = unknown
   Bytes unavailable = 0;        // of the capacity: context, driver
   std::vector<TierPart> parts;  // what makes the peak
+  bool recorded = true;         // else nobody knows what it held, and `parts` is empty
 };
 
 struct TierLinkRow {

@@ -11,6 +11,10 @@ ValueCell bytes_cell(Bytes bytes, bool known = true) {
   return known ? ValueCell{bytes_text(bytes), bytes, QString::number(bytes)}
                : ValueCell{QStringLiteral("–"), -1, QStringLiteral(" ")};
 }
+ValueCell peak_cell(Bytes bytes, bool in_run, bool recorded) {
+  return recorded || !in_run ? bytes_cell(bytes, in_run)
+                             : ValueCell{QObject::tr("not recorded"), -1, QStringLiteral(" ")};
+}
 ValueCell difference_cell(Bytes bytes) { return {signed_bytes_text(bytes), bytes, QString::number(bytes)}; }
 ValueCell time_cell(Duration time, bool known = true) {
   return known ? ValueCell{time_text(time), time.count(), plain_text(time)}
@@ -116,19 +120,23 @@ std::vector<TableColumn> tier_difference_columns() {
 }
 
 std::vector<std::vector<ValueCell>> tier_difference_cells(const Comparison& comparison) {
+  const bool in_base = comparison.base_memory_recorded, in_other = comparison.other_memory_recorded;
+  const auto difference = [&](Bytes bytes) {
+    return in_base && in_other ? difference_cell(bytes) : ValueCell{QStringLiteral("–"), 0, QStringLiteral(" ")};
+  };
   std::vector<std::vector<ValueCell>> rows;
   for (const TierDifference& d : comparison.tiers) {
     if (d.base_allocated == 0 && d.other_allocated == 0 && d.base_reserved == 0 && d.other_reserved == 0) continue;
     QStringList kinds;
     for (std::size_t k = 0; k < d.by_kind.size(); ++k)
-      if (d.by_kind[k] != 0)
+      if (d.by_kind[k] != 0 && in_base && in_other)
         kinds += text_of(to_string(static_cast<StorageKind>(k))) + QLatin1Char(' ') + signed_bytes_text(d.by_kind[k]);
     rows.push_back({word_cell(d.name),
-                    bytes_cell(d.base_allocated, d.in_base),
-                    bytes_cell(d.other_allocated, d.in_other),
-                    difference_cell(d.other_allocated - d.base_allocated),
-                    bytes_cell(d.base_reserved, d.in_base),
-                    bytes_cell(d.other_reserved, d.in_other),
+                    peak_cell(d.base_allocated, d.in_base, in_base),
+                    peak_cell(d.other_allocated, d.in_other, in_other),
+                    difference(d.other_allocated - d.base_allocated),
+                    peak_cell(d.base_reserved, d.in_base, in_base),
+                    peak_cell(d.other_reserved, d.in_other, in_other),
                     {kinds.join(QStringLiteral(", ")), 0, {}}});
   }
   return rows;

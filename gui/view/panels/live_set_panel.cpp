@@ -54,6 +54,8 @@ class LiveSetPanel : public Panel {
       table_.forget_names();
       fill_tiers();
     }
+    if (!run()->outline().run.trace->knowledge.allocations)
+      return show_nothing(tr("Not recorded: the capture does not say what takes memory."));
     if (!run()->history) return show_nothing(tr("Reading who lives where…"));
     if (tier_->count() == 0) return show_nothing(tr("No tier holds anything in this run."));
     show_selected();

@@ -68,6 +68,8 @@ class PeakPanel : public Panel {
       fill_tiers();
     }
     jump_->setEnabled(tier_->count() > 0);
+    if (!run()->outline().run.trace->knowledge.allocations)
+      return show_nothing(tr("Not recorded: the capture does not say what takes memory."));
     if (tier_->count() == 0) return show_nothing(tr("No tier holds anything in this run."));
     if (!run()->history) return show_nothing(tr("Reading who lives where…"));
     const std::uint32_t tier = tier_->currentData().toUInt();

@@ -1,6 +1,5 @@
 #include "gui/view/panels/summary_text.h"
 
-#include <QColor>
 #include <QObject>
 #include <QStringList>
 
@@ -9,9 +8,10 @@
 
 #include "gui/drawing/run_figures.h"
 #include "gui/model/time_sentence.h"
+#include "gui/view/panels/html_table.h"
 #include "gui/view/panels/reference_browser.h"
+#include "gui/view/panels/summary_memory.h"
 #include "gui/view/value_text.h"
-#include "gui/view/widget_colors.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
 #include "traces/run/analysis/summary.h"
@@ -22,49 +22,16 @@ namespace {
 constexpr Bytes kBytesPerOp = 300;
 constexpr std::size_t kMostSteps = 50;  // of the table: thousands of rows of text take seconds to lay out
 
-// A table of the text: titles first; columns of numbers stand to the right.
-class HtmlTable {
- public:
-  HtmlTable(const QString& heading, const QString& explanation, std::vector<std::pair<QString, bool>> columns)
-      : columns_(std::move(columns)) {
-    html_ = QStringLiteral("<h3>%1</h3>").arg(heading.toHtmlEscaped());
-    if (!explanation.isEmpty()) html_ += QStringLiteral("<p class=\"faint\">%1</p>").arg(explanation.toHtmlEscaped());
-    html_ += QStringLiteral("<table cellspacing=\"0\">");
-    QString titles;
-    bool any = false;
-    for (const auto& [title, number] : columns_) {
-      titles += QStringLiteral("<th%1>%2</th>").arg(align(number), title.toHtmlEscaped());
-      any = any || !title.isEmpty();
-    }
-    if (any) html_ += QStringLiteral("<tr>%1</tr>").arg(titles);
-  }
-
-  // Cells are HTML.
-  void add(const QStringList& cells) {
-    html_ += QStringLiteral("<tr>");
-    for (qsizetype i = 0; i < cells.size(); ++i)
-      html_ += QStringLiteral("<td%1>%2</td>")
-                   .arg(align(columns_[static_cast<std::size_t>(i)].second),
-                        cells[i].isEmpty() ? QStringLiteral("&nbsp;") : cells[i]);
-    html_ += QStringLiteral("</tr>");
-    ++rows_;
-  }
-  QString text() const { return rows_ == 0 ? QString() : html_ + QStringLiteral("</table>"); }
-
- private:
-  static QString align(bool number) { return number ? QStringLiteral(" align=\"right\"") : QString(); }
-  std::vector<std::pair<QString, bool>> columns_;
-  QString html_;
-  int rows_ = 0;
-};
-
 QString tr(const char* text) { return QObject::tr(text); }
-QString escaped(std::string_view text) { return text_of(text).toHtmlEscaped(); }
 
-// A square of the colour that the word has everywhere.
-QString swatch(std::string_view word) {
-  return QStringLiteral("<span style=\"color:%1\">■</span> %2")
-      .arg(word_color(word).name(), escaped(word));
+// The same step before policies and without a pager: what its time stands for, and what it needs.
+QString unchanged_words(const Run& run) {
+  QStringList words{tr("a step before policies and without a pager")};
+  for (std::size_t t = 0; t < run.unchanged.size() && run.trace->knowledge.allocations; ++t)
+    if (const TierResult& tier = run.unchanged[t]; tier.peak_allocated > 0)
+      words += tr("%1: peak %2").arg(text_of(run.machine.tiers[t].name), bytes_text(tier.peak_allocated)) +
+               (tier.missing > 0 ? tr(", %1 missing").arg(bytes_text(tier.missing)) : QString());
+  return words.join(QStringLiteral("; ")).toHtmlEscaped();
 }
 
 QString overview(const OpenRun& open) {
@@ -81,6 +48,8 @@ QString overview(const OpenRun& open) {
                  tr("%1 to %2").arg(time_text(s->step_interval->low), time_text(s->step_interval->high)),
                  tr("of the step time, from the residuals of the cost model")});
   }
+  if (run.unchanged_step.count() > 0)
+    table.add({tr("without policies"), time_text(run.unchanged_step), unchanged_words(run)});
   table.add({tr("GPU span"), time_text(run.result.gpu_span), tr("first GPU start to last GPU end of the whole run")});
   table.add({tr("total"), time_text(run.result.end), tr("start of the host program to the end of everything")});
   if (s != nullptr && s->samples_per_second > 0)
@@ -169,41 +138,6 @@ QString classes(const RunSummary& s) {
   return table.text();
 }
 
-QString tiers(const OpenRun& open, Duration shift) {
-  const Run& run = open.outline().run;
-  HtmlTable table(tr("Memory"),
-                  tr("By the allocator's (host) clock. Peak: blocks in use, rounding included; reserved: with the "
-                     "allocator's cache."),
-                  {{tr("tier"), false},
-                   {tr("usable"), true},
-                   {tr("peak"), true},
-                   {tr("of it"), true},
-                   {tr("reserved"), true},
-                   {tr("missing"), true},
-                   {tr("at"), true},
-                   {tr("by kind at the peak, as requested"), false}});
-  for (std::size_t t = 0; t < run.machine.tiers.size() && t < run.result.tiers.size(); ++t) {
-    const TierResult& result = run.result.tiers[t];
-    const Bytes usable = run.machine.tiers[t].holds();
-    std::vector<std::pair<Bytes, int>> kinds;
-    for (int k = 0; k < kStorageKinds; ++k)
-      if (result.peak_by_kind[k] > 0) kinds.emplace_back(-result.peak_by_kind[k], k);
-    std::sort(kinds.begin(), kinds.end());
-    QStringList words;
-    for (const auto& [bytes, k] : kinds)
-      words += swatch(to_string(static_cast<StorageKind>(k))) + QLatin1Char(' ') + bytes_text(-bytes);
-    const bool used = result.peak_allocated > 0;
-    table.add({escaped(run.machine.tiers[t].name), bytes_text(usable), bytes_text(result.peak_allocated),
-               usable > 0 ? percent_text(static_cast<double>(result.peak_allocated) / static_cast<double>(usable))
-                          : QString(),
-               bytes_text(result.peak_reserved), bytes_text(result.missing),
-               used ? ReferenceBrowser::link(result.peak_time + shift, instant_text(result.peak_time, open.whole().end))
-                    : QString(),
-               words.join(QStringLiteral(", "))});
-  }
-  return table.text();
-}
-
 QString links(const Run& run) {
   HtmlTable table(tr("Links"), tr("Utilization: of what the link could carry in the whole run."),
                   {{tr("link"), false},
@@ -258,28 +192,6 @@ QString ranks(const RunSummary& s) {
   return table.text();
 }
 
-// Whether it fits: for each tier that is used, how full it gets and when.
-QString fit_html(const OpenRun& open, Duration shift) {
-  const Run& run = open.outline().run;
-  QStringList lines;
-  for (std::size_t t = 0; t < run.machine.tiers.size() && t < run.result.tiers.size(); ++t) {
-    const TierResult& result = run.result.tiers[t];
-    if (result.peak_allocated == 0) continue;
-    const Bytes usable = run.machine.tiers[t].holds();
-    const QString when =
-        ReferenceBrowser::link(result.peak_time + shift, instant_text(result.peak_time, open.whole().end));
-    QString text =
-        tr("%1: peak %2 of %3, at %4")
-            .arg(escaped(run.machine.tiers[t].name), bytes_text(result.peak_allocated), bytes_text(usable), when);
-    if (result.missing > 0) text += QStringLiteral("; <b>%1</b>").arg(tr("%1 missing").arg(bytes_text(result.missing)));
-    lines += text;
-  }
-  if (lines.isEmpty()) return QStringLiteral("<p>%1</p>").arg(tr("Its trace says nothing of memory."));
-  return QStringLiteral("<p>%1<br>%2</p>")
-      .arg(run.result.fits ? tr("It fits.") : QStringLiteral("<b>%1</b>").arg(tr("It does not fit.")),
-           lines.join(QStringLiteral("<br>")));
-}
-
 // A file that is damaged there is told of where its lanes are drawn.
 std::string sentence_of(const OpenRun& open) {
   try {
@@ -313,15 +225,15 @@ QString notes(const Run& run) {
 QString summary_html(const OpenRun& open, Duration shift) {
   const Run& run = open.outline().run;
   QString html = QStringLiteral("<p><b>%1</b></p>").arg(escaped(headline_of(run)));
-  if (!run.result.fits)
+  if (!run.result.fits && run.trace->knowledge.allocations)
     html += QStringLiteral("<p><b>%1</b></p>")
                 .arg(tr("Does not fit: memory was taken as unlimited, and what is missing is listed below."));
-  html += overview(open);
+  html += tried_html(open) + overview(open);
   const RunSummary* const s = open.analysis ? &open.analysis->summary : nullptr;
   if (s != nullptr) html += straggler_html(*s) + ranks(*s);
   html += steps(open, shift);
   if (s != nullptr) html += classes(*s);
-  html += tiers(open, shift) + links(run);
+  html += tiers_html(open, shift) + links(run);
   if (s != nullptr) html += waits(*s) + origins(*s);
   return html + setting(run) + notes(run);
 }

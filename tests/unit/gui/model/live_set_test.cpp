@@ -10,9 +10,12 @@
 #include "gui/model/peak_explanation.h"
 #include "gui/model/storage_name.h"
 #include "tests/support/gpt_trace.h"
+#include "tests/support/pieces_trace.h"
+#include "tests/support/test_machine.h"
 #include "tests/support/tiered_run.h"
 #include "traces/figure/axis.h"
 #include "traces/run/analysis/peak.h"
+#include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
 namespace {
@@ -148,7 +151,7 @@ TEST(LiveSetTest, ThePeakIsExplainedAsTheWholeRunExplainsIt) {
 
 TEST(LiveSetTest, SaysWhatIsMissing) {
   const Bytes peak = sample()->result.tiers[0].peak_allocated;
-  const auto run = sample(peak - 50'000);
+  const auto run = sample(peak - 500'000);  // more than any one storage takes
   ASSERT_GT(run->result.tiers[0].missing, 0);
   const auto sentences = explain_peak(opened(run), 0).sentences;
   EXPECT_TRUE(says(sentences, "It does not fit: " + format_bytes(run->result.tiers[0].missing) + " are missing"))
@@ -156,6 +159,44 @@ TEST(LiveSetTest, SaysWhatIsMissing) {
   EXPECT_TRUE(says(sentences, "Without the activations that wait it would fit")) << all(sentences);
   // A tier that nothing uses.
   EXPECT_EQ(explain_peak(opened(run), 3).sentences, std::vector<std::string>{"Nothing is ever held here."});
+}
+
+std::string last_sentence(const WholeRun& run) {
+  return explain_peak(opened(std::make_shared<const WholeRun>(run)), 0).sentences.back();
+}
+
+WholeRun in_two_gigabytes(Bytes request) {
+  Machine machine = test_machine();
+  machine.tiers[0].capacity = GiB(2);
+  return simulate_and_record(pieces_trace(request), machine, {});
+}
+
+TEST(LiveSetTest, SaysWhatTheMissingBytesAreCountedFrom) {
+  const std::string usable = format_bytes(GiB(2));
+  EXPECT_EQ(last_sentence(in_two_gigabytes(MiB(1536))),
+            "It does not fit in hbm (" + usable + "): " + format_bytes(MiB(1536)) +
+                " are missing in one piece, while enough was free in several: fragmentation.");
+  WholeRun large = in_two_gigabytes(GiB(2));
+  const TierResult& result = large.result.tiers[0];
+  EXPECT_EQ(
+      last_sentence(large).find("It does not fit: " + format_bytes(result.missing) + " are missing in hbm, which has " +
+                                usable + "; " + format_bytes(result.peak_allocated) + " are in use at the peak."),
+      0u)
+      << last_sentence(large);
+  // An arena that is reserved as a whole.
+  large.result.tiers[0].peak_reserved = GiB(5);
+  large.result.tiers[0].missing = GiB(3);
+  EXPECT_EQ(last_sentence(large), "It does not fit: " + format_bytes(GiB(3)) + " are missing in hbm, which has " +
+                                      usable + "; " + format_bytes(GiB(5)) + " are reserved at the peak.");
+  large.pager = "lru";
+  EXPECT_EQ(last_sentence(large), "It does not fit: the pager cannot make room in hbm, which has " + usable + ".");
+}
+
+TEST(LiveSetTest, SaysThatMemoryWasNotRecorded) {
+  WholeRun run = *sample();
+  run.trace.edit().knowledge.allocations = false;
+  EXPECT_EQ(explain_peak(opened(std::make_shared<const WholeRun>(run)), 0).sentences,
+            std::vector<std::string>{"Not recorded: the capture does not say what takes memory."});
 }
 
 }  // namespace

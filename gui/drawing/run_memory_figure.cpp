@@ -72,8 +72,9 @@ Figure memory_figure(const Run& run, const RunFigureRequest& request) {
       .title = "Memory of " + name + owner_of_tier(run, name) +
                (on_device ? " that holds data, by the device's clock" : " by the allocator's (host) clock") +
                range_suffix(range),
-      .subtitle = headline_of(run) +
-                  (run.trace->knowledge.allocations ? "" : "; the trace does not know what is allocated when"),
+      .subtitle =
+          headline_of(run) +
+          (run.trace->knowledge.allocations ? "" : "; not recorded: the capture does not say what takes memory"),
       .begin = window.begin,
       .end = window.end,
       .times = {},

@@ -67,12 +67,13 @@ TEST(UnrecordedMemory, OfTheRowOfATier) {
   }
 }
 
-TEST(UnrecordedMemory, OfFiguresOfTiersAndOfComparisons) {
+TEST(UnrecordedMemory, OfFigures) {
   const memwall::Run known = gpt_run(true), unknown = gpt_run(false);
   EXPECT_EQ(times_written(whole_figure({&known}, "tiers"), "not recorded"), 0u);
   const Figure tiers = whole_figure({&unknown}, "tiers");
   EXPECT_EQ(times_written(tiers, "not recorded"), unknown.machine.tiers.size());
   EXPECT_EQ(times_written(tiers, "peak 0 B"), 0u);
+  EXPECT_EQ(times_written(whole_figure({&unknown}, "memory"), "not recorded"), 1u);
   const Figure compared = whole_figure({&known, &unknown}, "compare");
   EXPECT_EQ(times_written(compared, "not recorded"), 1u);
   EXPECT_EQ(times_written(compared, "-100.0 %"), 0u);

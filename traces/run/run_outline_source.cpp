@@ -50,6 +50,8 @@ Run small_parts(const Run& run) {
   out.result.fits = run.result.fits;
   out.result.events = run.result.events;
   out.unchanged = run.unchanged;
+  out.unchanged_step = run.unchanged_step;
+  out.tried = run.tried;
   out.provenance = run.provenance;
   return out;
 }

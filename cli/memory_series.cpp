@@ -45,6 +45,7 @@ JobMemory of_samples(const fs::path& path, std::size_t period) {
   JobMemory job{.name = path.filename().string(), .series = {}, .gpu_busy = {}, .notes = {}};
   MemorySamples read = read_memory_samples(path);
   job.notes = std::move(read.notes);
+  for (const MemorySample& sample : read.samples) job.highest = std::max(job.highest, sample.used);
   job.series = series_of_samples(read.samples, job.notes);
   job.series.period = period;
   job.notes.push_back(
@@ -62,7 +63,14 @@ JobMemory of_run(const fs::path& path, std::size_t period) {
     throw InputError(fmt::format("{}: the run has no memory of a GPU; expected a step that allocates.", path.string()));
   const auto& points = run.memory[static_cast<std::size_t>(hbm)];
   std::vector<double> bytes;
-  for (const auto& p : points) bytes.push_back(static_cast<double>(p.allocated));
+  for (const auto& p : points) {
+    bytes.push_back(static_cast<double>(p.allocated));
+    job.highest = std::max(job.highest, p.allocated);
+    job.reserved = std::max(job.reserved, p.reserved);
+  }
+  job.counted = "blocks in use";
+  job.cache_on_top = true;
+  job.reserved_where = "at most in the run";
   const std::vector<StepWindow> windows = step_windows(run);
   const auto index_at = [&](Time time) {
     return static_cast<std::size_t>(
@@ -92,8 +100,8 @@ void set_steps(const MemoryRecording& recording, const DeviceRecording& device, 
     job.series.bytes = std::move(bytes);
     job.steps_told = false;
     job.notes.push_back(fmt::format(
-        "The snapshot shows {}; samples are its events, and what is called a step here is a period found in "
-        "them, which may be that of layers or of parameters.",
+        "The snapshot shows {}; samples are its events, and what is forecast are periods found in them, which may be "
+        "those of layers or of parameters.",
         table.steps.empty() ? "no whole training step" : "one whole training step"));
     return;
   }
@@ -122,6 +130,11 @@ JobMemory of_snapshot(const fs::path& path, std::size_t period, std::optional<in
       "The bytes are those requested and alive; the allocator's rounding and cache, and the CUDA context, come on "
       "top.");
   std::vector<double> bytes = live_bytes_of(device);
+  job.counted = "requested bytes";
+  job.highest = static_cast<Bytes>(*std::max_element(bytes.begin(), bytes.end()));
+  job.cache_on_top = true;
+  for (const RecordedSegment& segment : device.segments) job.reserved += segment.size;
+  job.reserved_where = "at the snapshot's end";
   if (period > 0) {
     job.series.bytes = std::move(bytes);
     job.series.period = period;

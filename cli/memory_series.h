@@ -17,6 +17,13 @@ struct JobMemory {
   double seconds_per_step = 0;     // 0 = unknown, or the period still has to be found
   std::optional<double> gpu_busy;  // share of a step in which a kernel runs; a run file alone knows it
   std::vector<std::string> notes;  // what the bytes are, how steps were told
+  std::string counted = "the memory used";  // what the bytes are, in a few words
+  Bytes highest = 0;               // of the bytes, in the whole file
+  // What the allocator's cache and rounding come on top of has more than its peak to fit: what was reserved, as far as
+  // the file says (0 = it does not), and where. Of a log nothing comes on top.
+  bool cache_on_top = false;
+  Bytes reserved = 0;
+  std::string reserved_where{};
 };
 
 // `period` 0 = as the file says, or to be found; `device` of a snapshot: as snapshot_device takes it.

@@ -42,49 +42,83 @@ Bytes capacity_of(const ForecastOptions& o, const std::optional<Machine>& machin
 // A period that is not known to be a whole training step may be a part of one. The highest of the recording, outside
 // of the last few periods, then comes again in every step: no forecast of the next period may hide it. 0 = steps are
 // known.
-Bytes highest_to_come_again(const JobMemory& job) {
-  if (job.steps_told) return 0;
-  return static_cast<Bytes>(*std::max_element(job.series.bytes.begin(), job.series.bytes.end()));
-}
+Bytes highest_to_come_again(const JobMemory& job) { return job.steps_told ? 0 : job.highest; }
 
+// Whether and when the capacity is reached: a sentence without its end; "none" where it is not.
 std::string warning_of(const MemoryForecast& f, Bytes highest, Bytes capacity) {
-  const std::string whole = human_bytes(capacity);
+  const std::string whole = human_bytes(capacity), unit = f.unit();
+  if (f.steps_to_capacity && *f.steps_to_capacity <= static_cast<std::int64_t>(f.steps.size()))
+    return fmt::format("out of memory ahead: the expected peak of {} {} from now passes {}", unit, *f.steps_to_capacity,
+                       whole);
   if (highest > capacity)
     return fmt::format("the recording itself came to {}, more than {}, and shows too few whole steps to say when again",
                        human_bytes(highest), whole);
-  if (f.steps_to_capacity && *f.steps_to_capacity <= static_cast<std::int64_t>(f.steps.size()))
-    return fmt::format("out of memory ahead: the expected peak of step {} from now passes {}", *f.steps_to_capacity,
-                       whole);
   if (f.steps_to_limit)
-    return fmt::format("out of memory possible: the interval of step {} from now passes {}", *f.steps_to_limit, whole);
-  if (f.steps_to_capacity)
-    return fmt::format("beyond the horizon: growing on like this, step {} from now passes {}", *f.steps_to_capacity,
+    return fmt::format("out of memory possible: the interval of {} {} from now passes {}", unit, *f.steps_to_limit,
                        whole);
-  return fmt::format("none: the next {} steps stay within {}", f.steps.size(), whole);
+  if (f.steps_to_capacity)
+    return fmt::format("beyond the horizon: growing on like this, {} {} from now passes {}", unit, *f.steps_to_capacity,
+                       whole);
+  return "none";
 }
 
-// What the next steps will hold, whether that is enough, and how far the forecast can be trusted.
-std::vector<std::string> forecast_sentences(const MemoryForecast& f, Bytes highest, Bytes capacity) {
-  const StepForecast& next = f.steps.front();
-  std::vector<std::string> sentences{
-      fmt::format("The next step is expected to hold {} at its peak ({:g} % interval: {} to {}){}.",
-                  human_bytes(next.peak), f.coverage * 100, human_bytes(next.low), human_bytes(next.high),
-                  f.growth_per_step == 0
-                      ? "; nothing grew from step to step"
-                      : fmt::format("; past steps {} by {} each (median)", f.growth_per_step > 0 ? "grew" : "shrank",
-                                    human_bytes(std::abs(f.growth_per_step))))};
-  if (capacity > 0) {
-    std::string warning = warning_of(f, highest, capacity);
+// The answer to whether it fits, first of all.
+std::string fit_sentence(const JobMemory& job, const MemoryForecast& f, Bytes capacity) {
+  if (capacity == 0) return "Whether it fits is not asked: give --capacity or --machine.";
+  std::string warning = warning_of(f, highest_to_come_again(job), capacity);
+  if (warning != "none") {
     warning.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(warning.front())));
-    sentences.push_back(warning.starts_with("None: t") ? "It fits: t" + warning.substr(7) + "." : warning + ".");
-  } else {
-    sentences.push_back("Whether that fits is not asked: give --capacity or --machine.");
+    return warning + ".";
   }
-  if (f.backtests > 0)
-    sentences.push_back(fmt::format("On {} such forecasts were off by {} in the mean.",
-                                    counted_text(f.backtests, "past step"), human_bytes(f.error)));
-  else
-    sentences.push_back("There are too few past steps to say how far such forecasts are off.");
+  const char* stays = by_number(f.steps.size(), "stays", "stay");
+  const std::string next = f.steps.size() == 1 ? std::string("the next ") + f.unit()
+                                               : fmt::format("the next {} {}s", f.steps.size(), f.unit());
+  return fmt::format("It fits{}: {} {} within {}.",
+                     job.cache_on_top ? fmt::format(" as far as {} go", job.counted) : "", next, stays,
+                     human_bytes(capacity));
+}
+
+// What is not in the bytes that were forecast.
+std::string reserve_sentence(const JobMemory& job, Bytes capacity) {
+  if (!job.cache_on_top || capacity == 0) return "";
+  const std::string text = "The allocator's rounding and cache, and the CUDA context, come on top: ";
+  if (job.reserved < job.highest || job.reserved == 0) return text + "how much that is, the file does not say.";
+  return fmt::format(
+      "{}{} were reserved {}, {} more than the recording's peak{}.", text, human_bytes(job.reserved),
+      job.reserved_where, human_bytes(job.reserved - job.highest),
+      job.reserved > capacity
+          ? fmt::format("; that passes {}, and only what the allocator can give back of it will do",
+                        human_bytes(capacity))
+          : "");
+}
+
+std::string expected_sentence(const JobMemory& job, const MemoryForecast& f) {
+  const StepForecast& next = f.steps.front();
+  const std::string growth =
+      f.growth_per_step == 0
+          ? fmt::format("nothing grew from {0} to {0}", f.unit())
+          : fmt::format("past {}s {} by {} each (median)", f.unit(), f.growth_per_step > 0 ? "grew" : "shrank",
+                        human_bytes(std::abs(f.growth_per_step)));
+  return fmt::format(
+      "The next {} is expected to hold {} at its peak ({:g} % interval: {} to {}); the recording's own peak is {}, "
+      "and {}.",
+      f.unit(), human_bytes(next.peak), f.coverage * 100, human_bytes(next.low), human_bytes(next.high),
+      human_bytes(job.highest), growth);
+}
+
+// Whether the memory will do, what comes on top, what the next steps will hold, and how far that can be trusted.
+std::vector<std::string> forecast_sentences(const JobMemory& job, const MemoryForecast& f, Bytes capacity) {
+  std::vector<std::string> sentences{fit_sentence(job, f, capacity), expected_sentence(job, f),
+                                     reserve_sentence(job, capacity)};
+  if (f.period_found)
+    sentences.push_back(fmt::format(
+        "A period is what repeats every {} samples; whether it is a whole training step or a part of one is not known.",
+        f.period));
+  sentences.push_back(
+      f.backtests > 0
+          ? fmt::format("On {} such forecasts were off by {} in the mean.",
+                        counted_text(f.backtests, std::string("past ") + f.unit()), human_bytes(f.error))
+          : fmt::format("There are too few past {}s to say how far such forecasts are off.", f.unit()));
   return sentences;
 }
 
@@ -97,26 +131,31 @@ Table figures_of(const JobMemory& job, const MemoryForecast& f, Bytes capacity) 
   const auto add = [&](std::string name, Cell value, std::string meaning) {
     t.rows.push_back({cell(std::move(name)), std::move(value), cell(std::move(meaning))});
   };
-  const double seconds = seconds_per_step(job, f);
-  add("period", count_cell(f.period),
-      f.period_found ? "samples per step, found by autocorrelation"
-                     : "samples per step, as given or as the file says where its steps begin");
-  if (const Bytes highest = highest_to_come_again(job); highest > 0)
-    add("highest_recorded", bytes_cell(highest), "of the whole recording; a whole training step may come to it again");
-  if (seconds > 0) add("step_time", time_cell(seconds), "of a step");
-  add("growth_per_step", bytes_cell(f.growth_per_step), "of the trend, median over the past steps");
-  add("backtests", count_cell(f.backtests),
-      "past steps, each forecast from those before it; their mean absolute errors:");
-  add("error", bytes_cell(f.error), "of this forecast, its choice of a method included");
-  add("seasonal_naive_error", bytes_cell(f.seasonal_naive_error), "of taking the peak of the step before");
-  add("last_value_error", bytes_cell(f.last_value_error), "of taking the last value before the step");
+  const std::string unit = f.unit();
+  const auto add_steps = [&](const char* name, std::int64_t steps, const char* what) {
+    add(name, number_cell(std::to_string(steps), std::to_string(steps)),
+        fmt::format("{}s from now until {} passes the capacity", unit, what));
+  };
+  if (f.steps_to_capacity) add_steps("steps_to_capacity", *f.steps_to_capacity, "the expected peak");
+  if (f.steps_to_limit) add_steps("steps_to_limit", *f.steps_to_limit, "the interval");
   if (capacity > 0) add("capacity", bytes_cell(capacity), "of the GPU, as given");
-  if (f.steps_to_capacity)
-    add("steps_to_capacity", number_cell(std::to_string(*f.steps_to_capacity), std::to_string(*f.steps_to_capacity)),
-        "steps from now until the expected peak passes the capacity");
-  if (f.steps_to_limit)
-    add("steps_to_limit", number_cell(std::to_string(*f.steps_to_limit), std::to_string(*f.steps_to_limit)),
-        "steps from now until the interval passes the capacity");
+  add("highest_recorded", bytes_cell(job.highest),
+      job.steps_told ? "of the whole recording"
+                     : "of the whole recording; a whole training step may come to it again");
+  if (job.cache_on_top && job.reserved > 0)
+    add("reserved", bytes_cell(job.reserved), fmt::format("by the allocator, {}", job.reserved_where));
+  add("growth_per_step", bytes_cell(f.growth_per_step), fmt::format("of the trend, median over the past {}s", unit));
+  add("period", count_cell(f.period),
+      f.period_found ? "samples per period, found by autocorrelation"
+                     : "samples per step, as given or as the file says where its steps begin");
+  if (const double seconds = seconds_per_step(job, f); seconds > 0)
+    add("step_time", time_cell(seconds), "of a " + unit);
+  add("backtests", count_cell(f.backtests),
+      fmt::format("past {}s, each forecast from those before it; their mean absolute errors:", unit));
+  add("error", bytes_cell(f.error), "of this forecast, its choice of a method included");
+  add("seasonal_naive_error", bytes_cell(f.seasonal_naive_error),
+      fmt::format("of taking the peak of the {} before", unit));
+  add("last_value_error", bytes_cell(f.last_value_error), fmt::format("of taking the last value before the {}", unit));
   return t;
 }
 
@@ -124,7 +163,7 @@ Table steps_of(const MemoryForecast& f) {
   Table t{.name = "steps",
           .title = fmt::format("The peaks expected, with an interval that holds {:g} % of them", f.coverage * 100),
           .columns = {"steps_ahead", "peak_bytes", "low_bytes", "high_bytes"},
-          .headings = {"step", "peak", "low", "high"},
+          .headings = {f.unit(), "peak", "low", "high"},
           .rows = {}};
   for (const StepForecast& s : f.steps)
     t.rows.push_back({number_cell(fmt::format("+{}", s.steps_ahead), std::to_string(s.steps_ahead)), bytes_cell(s.peak),
@@ -146,8 +185,9 @@ int forecast_one(const ForecastOptions& o, Format format, Bytes capacity) {
   notes.insert(notes.end(), job.notes.begin(), job.notes.end());
   notes.insert(notes.end(), f.notes.begin(), f.notes.end());
   const std::string title =
-      fmt::format("{}: memory of the next steps, from {}", job.name, counted_text(f.whole_steps, "past step"));
-  std::vector<Table> tables{answer_table(title, forecast_sentences(f, highest, capacity)), steps_of(f),
+      fmt::format("{}: memory of the next {}s, from {}", job.name, f.unit(),
+                                        counted_text(f.whole_steps, std::string("past ") + f.unit()));
+  std::vector<Table> tables{answer_table(title, forecast_sentences(job, f, capacity)), steps_of(f),
                             figures_of(job, f, capacity), notes_of(notes)};
   tables[1].screen_rows = 10;
   tables[2].detail = true;

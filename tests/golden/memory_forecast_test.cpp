@@ -86,9 +86,27 @@ TEST_F(ForecastCommand, WhatWillNotFitIsCode3AndOnlyThen) {
   const CommandOutcome o = run("forecast leak.csv --capacity 4.2GB --steps-ahead 10");
   EXPECT_EQ(o.code, 3);
   EXPECT_NE(o.out.find("+10"), std::string::npos) << "the result is printed in full";
-  EXPECT_NE(o.err.find("the expected peak of step 10 from now passes 4.200 GB"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("the expected peak of period 10 from now passes 4.200 GB"), std::string::npos) << o.err;
   EXPECT_EQ(run("forecast leak.csv --capacity 4.2GB --steps-ahead 9").code, 0);
   EXPECT_EQ(run("forecast leak.csv --capacity 4GiB --machine h100-sxm-80gb").code, 0);
+}
+
+TEST_F(ForecastCommand, TheFirstSentenceSaysWhetherItFitsAndNoFoundPeriodIsAStep) {
+  const CommandOutcome o = run("forecast leak.csv --capacity 4GB --steps-ahead 6 --format csv");
+  EXPECT_NE(o.out.find("verdict,1,answer,Out of memory ahead: the expected peak of period 6 from now"), std::string::npos)
+      << o.out;
+  EXPECT_NE(o.out.find("The next period is expected to hold"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("the recording's own peak is 3.750 GB"), std::string::npos) << o.out;
+  for (const char* taken_for_a_step : {"next step", "past step", "step 6", "the last step"})
+    EXPECT_EQ(o.out.find(taken_for_a_step), std::string::npos) << o.out;
+  // Whoever gives the period says that it is a step.
+  const CommandOutcome given = run("forecast steady.csv --period 8 --capacity 4GB --steps-ahead 1 --format csv");
+  EXPECT_NE(given.out.find("verdict,1,answer,It fits: the next step stays within 4.000 GB."), std::string::npos)
+      << given.out;
+  EXPECT_NE(given.out.find("The next step is expected to hold 3.200 GB"), std::string::npos) << given.out;
+  EXPECT_NE(given.out.find("On 7 past steps such forecasts"), std::string::npos) << given.out;
+  EXPECT_NE(run("forecast driver.csv --period 3 --capacity 4GB").out.find("On 1 past step such forecasts"),
+            std::string::npos);
 }
 
 TEST_F(ForecastCommand, TheDriversLogIsReadForOneGpu) {
@@ -139,6 +157,11 @@ TEST_F(ForecastCommand, APeriodThatMayBeAPartOfAStepHidesNoPeakOfTheRecording) {
   EXPECT_NE(o.out.find("forecast,highest_recorded,value,104857600\n"), std::string::npos) << o.out;
   EXPECT_NE(o.err.find("the recording itself came to 104.9 MB, more than 67.11 MB"), std::string::npos) << o.err;
   EXPECT_EQ(run("forecast spike.pickle --capacity 101MiB").code, 0);
+  // Requested bytes are not all that a GPU holds.
+  const CommandOutcome fits = run("forecast spike.pickle --capacity 101MiB --format csv");
+  EXPECT_NE(fits.out.find("It fits as far as requested bytes go: the next 5 periods stay within"), std::string::npos)
+      << fits.out;
+  EXPECT_NE(fits.out.find("come on top: 104.9 MB were reserved at the snapshot's end"), std::string::npos) << fits.out;
   // Who says what a step is, is believed.
   EXPECT_EQ(run("forecast spike.pickle --period 6 --capacity 64MiB").code, 0);
   const CommandOutcome shared = run("forecast --share spike.pickle spike.pickle --capacity 160MiB --format csv");

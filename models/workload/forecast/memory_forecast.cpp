@@ -26,11 +26,20 @@ constexpr double kDamping = 0.8;
 // In the order of simplicity.
 enum Method : std::size_t { last_step, damped_growth, growth, usual_level, trend_line, kMethods };
 
-std::string_view to_string(Method method) {
-  static constexpr std::string_view words[] = {"the last step again", "the last step, growing, damped by 0.8 per step",
-                                               "the last step, growing", "STL: the season at its usual level",
-                                               "STL: the season on a line through the trend"};
-  return words[method];
+// `unit`: what is continued, a step or a period.
+std::string method_text(Method method, const std::string& unit) {
+  switch (method) {
+    case last_step:
+      return "the last " + unit + " again";
+    case damped_growth:
+      return fmt::format("the last {0}, growing, damped by 0.8 per {0}", unit);
+    case growth:
+      return "the last " + unit + ", growing";
+    case usual_level:
+      return "STL: the season at its usual level";
+    default:
+      return "STL: the season on a line through the trend";
+  }
 }
 
 // The median of the slopes between all pairs (Theil 1950, Sen 1968): steps that stand out do not turn it.
@@ -238,18 +247,18 @@ void add_steps(const Continuation& best, double half_width, int steps_ahead, Byt
 void add_notes(const MemorySeries& series, const MemoryForecast& f, std::vector<std::string>& notes) {
   if (f.period_found)
     notes.push_back(fmt::format("The period of {} samples was found by autocorrelation; --period sets it.", f.period));
+  const std::string unit = f.unit();
   if (const std::size_t cut = series.bytes.size() % f.period; cut > 0)
-
-    notes.push_back(fmt::format("Left out: the first {}, no whole step.", counted_text(cut, "sample")));
+    notes.push_back(fmt::format("Left out: the first {}, no whole {}.", counted_text(cut, "sample"), unit));
   if (f.whole_steps > kLongestHistory)
-    notes.push_back(fmt::format("Only the last {} of {} steps are looked at.", kLongestHistory, f.whole_steps));
+    notes.push_back(fmt::format("Only the last {} of {} {}s are looked at.", kLongestHistory, f.whole_steps, unit));
   if (f.backtests < 9)
     notes.push_back(
-        fmt::format("{} past {} could be forecast from those before: too few to choose a method well or to "
-                    "promise that the interval covers.",
-                    f.backtests, f.backtests == 1 ? "step" : "steps"));
+        fmt::format("{} could be forecast from those before: too few to choose a method well or to promise that the "
+                    "interval covers.",
+                    counted_text(f.backtests, "past " + unit)));
   if (f.error == f.seasonal_naive_error)
-    notes.push_back("On the past steps this did as well as repeating the step before, and no better.");
+    notes.push_back(fmt::format("On the past {0}s this did as well as repeating the {0} before, and no better.", unit));
 }
 
 }  // namespace
@@ -295,7 +304,7 @@ MemoryForecast forecast_memory(const MemorySeries& series, int steps_ahead, Byte
   const Method method = backtest.best();
   const Continuations all = continue_all(history);
   const Continuation& best = all[method];
-  f.method = to_string(method);
+  f.method = method_text(method, f.unit());
   add_steps(best, backtest.half_width(coverage), steps_ahead, capacity, f);
   // The expected step, lifted so that its highest sample is the expected peak.
   const double highest = *std::max_element(best.season.begin(), best.season.end());

@@ -38,6 +38,8 @@ struct StepForecast {
 struct MemoryForecast {
   std::size_t period = 0;
   bool period_found = false;    // by autocorrelation, not given
+  // What is called a step in this struct, as people should read it: a period that was found may be less than a step.
+  const char* unit() const { return period_found ? "period" : "step"; }
   std::size_t whole_steps = 0;  // in the series; the forecast begins after its last sample
   std::vector<StepForecast> steps;
   double coverage = 0.9;

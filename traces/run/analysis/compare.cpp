@@ -78,7 +78,11 @@ void compare_tiers(const Run& base, const Run& other, Comparison& out) {
     const TierResult before = b >= 0 ? base.result.tiers[in_base] : TierResult{};
     const TierResult after = o >= 0 ? other.result.tiers[in_other] : TierResult{};
     TierDifference d;
-    d.name = b >= 0 ? base.machine.tiers[in_base].name : other.machine.tiers[in_other].name;
+    const Tier& tier = b >= 0 ? base.machine.tiers[in_base] : other.machine.tiers[in_other];
+    d.name = tier.name;
+    d.on_device = tier.tier_class == TierClass::device;
+    d.base_missing = before.missing;
+    d.other_missing = after.missing;
     d.in_base = b >= 0;
     d.in_other = o >= 0;
     d.base_allocated = before.peak_allocated;
@@ -98,6 +102,12 @@ void compare_links(const Run& base, const Run& other, Comparison& out) {
     const std::string& name = b >= 0 ? base.machine.links[in_base].name : other.machine.links[in_other].name;
     out.links.push_back({name, b >= 0, o >= 0, before.bytes, after.bytes, before.busy, after.busy});
   }
+}
+
+// As step_windows() has them.
+std::uint64_t windows_of(const Run& run) {
+  const std::size_t steps = run.trace->steps.size();
+  return steps > 0 ? steps : std::max<std::size_t>(1, run.trace->rank_table.size());
 }
 
 }  // namespace
@@ -189,6 +199,8 @@ Comparison compare_small_parts(const Run& base, const Run& other, const StepFigu
   out.other_settings = settings_text(other.changes, other.pager, other.allocator, other.allocator_settings);
   out.base_fits = base.result.fits;
   out.other_fits = other.result.fits;
+  out.base_steps = windows_of(base);
+  out.other_steps = windows_of(other);
   out.same_lineage = same_lineage(base, other);
   out.base_energy_price = base_figures.energy_price;
   out.other_energy_price = other_figures.energy_price;

@@ -36,6 +36,8 @@ struct TierDifference {
   bool in_base = false, in_other = false;         // tiers are matched by name
   Bytes base_allocated = 0, other_allocated = 0;  // peaks
   Bytes base_reserved = 0, other_reserved = 0;
+  bool on_device = true;                          // GPU memory
+  Bytes base_missing = 0, other_missing = 0;      // 0 = it fits
   std::array<Bytes, kStorageKinds> by_kind{};  // at the peaks: other less base
 };
 
@@ -63,7 +65,8 @@ struct Comparison {
   bool base_memory_recorded = true, other_memory_recorded = true;  // else the tiers' figures say nothing
   bool same_lineage = false;                              // else ops are matched by thread, kind, name and order alone
   StepEnergyPrice base_energy_price, other_energy_price;  // of one step
-  Duration base_time{}, other_time{};       // all steps together; without steps, the whole run
+  Duration base_time{}, other_time{};       // all steps of all ranks together; without steps, the whole run
+  std::uint64_t base_steps = 1, other_steps = 1;  // that these are of, those of all ranks
   ClassTimes base_classes, other_classes;
   // The waterfall: other_classes less base_classes. Adds up to other_time - base_time exactly.
   ClassTimes waterfall;
@@ -104,8 +107,9 @@ std::vector<LagPoint> lag_points(const Run& base, const Run& other, const std::v
 Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>& pairs, const ClassTimes& base_classes,
                    const ClassTimes& other_classes, const std::vector<LagPoint>& lag);
 
-// How much longer the other run takes and which classes of time make that, what its peak in hbm is instead and which
-// kinds of storages make that, and which of the two fit. In words; every figure stands in the comparison.
+// How much longer a step of the other run takes in the mean and which classes of time make that, what its peak is
+// instead, in the GPU memory that lacks most or else is fullest, which kinds of storages make that, and which of the two
+// fit. In words; every figure stands in the comparison.
 std::vector<std::string> verdict_of(const Comparison& comparison);
 
 std::string to_json(const Comparison& comparison);

@@ -27,7 +27,7 @@ TEST(CompareVerdict, NamesTheTwoLargestChangesOfTime) {
   const std::vector<std::string> verdict = verdict_of(slower_and_smaller());
   ASSERT_EQ(verdict.size(), 3u);
   EXPECT_EQ(verdict[0],
-            "The other run takes 120.0 us instead of 100.0 us (+20 %), all steps together: recompute "
+            "The other run takes 120.0 us instead of 100.0 us (+20 %): recompute "
             "+30.00 us and host -11.00 us.");
   EXPECT_EQ(verdict[1], "Its peak in hbm is 4.000 GB instead of 10.00 GB (-60 %): activations -6.000 GB.");
   EXPECT_EQ(verdict[2], "Both fit.");
@@ -45,7 +45,41 @@ TEST(CompareVerdict, OfEqualRunsSaysSo) {
   Comparison c;
   c.same_lineage = true;
   c.base_time = c.other_time = microseconds(100);
-  EXPECT_EQ(verdict_of(c).front(), "The other run takes 100.0 us, as before, all steps together.");
+  EXPECT_EQ(verdict_of(c).front(), "The other run takes 100.0 us, as before.");
+}
+
+TEST(CompareVerdict, OfSeveralStepsAndRanksSaysTheMeanOfAStep) {
+  Comparison c = slower_and_smaller();
+  c.base_steps = c.other_steps = 4;  // two steps of two ranks
+  EXPECT_EQ(verdict_of(c)[0],
+            "A step of the other run takes 30.00 us instead of 25.00 us (+20 %) in the mean: recompute +7.500 us and "
+            "host -2.750 us.");
+  c.other_steps = 8;
+  c.base_classes[TimeClass::compute] = microseconds(100);
+  c.other_classes[TimeClass::compute] = microseconds(120);
+  EXPECT_EQ(verdict_of(c)[0],
+            "A step of the other run takes 15.00 us instead of 25.00 us (-40 %) in the mean: compute -10.00 us.");
+}
+
+TEST(CompareVerdict, NamesTheFullestGpuMemoryOrTheOneThatLacksSome) {
+  Comparison c = slower_and_smaller();
+  c.tiers[0].name = "hbm rank 0";
+  TierDifference fuller = c.tiers[0], host = c.tiers[0];
+  fuller.name = "hbm rank 3";
+  fuller.base_reserved = 12'000'000'000;
+  host.name = "host";
+  host.on_device = false;
+  host.base_reserved = 500'000'000'000;
+  c.tiers = {c.tiers[0], fuller, host};
+  EXPECT_EQ(verdict_of(c)[1], "Its peak in hbm rank 3 is 4.000 GB instead of 10.00 GB (-60 %): activations -6.000 GB.");
+  c.tiers[0].base_missing = 2'000'000'000;
+  c.base_fits = false;
+  EXPECT_EQ(verdict_of(c)[1].substr(0, 24), "Its peak in hbm rank 0 i");
+  EXPECT_EQ(verdict_of(c)[2],
+            "The base run does not fit (2.000 GB are missing in hbm rank 0), the other does.");
+  c = slower_and_smaller();
+  c.tiers[0].name = "gddr";
+  EXPECT_EQ(verdict_of(c)[1].substr(0, 20), "Its peak in gddr is ");
 }
 
 TEST(CompareVerdict, OfDifferentStepsSaysByWhatOpsWereMatched) {

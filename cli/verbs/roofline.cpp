@@ -16,6 +16,7 @@
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "study/fusion_effect.h"
+#include "study/idle_settings.h"
 #include "study/study.h"
 #include "traces/figure/svg.h"
 #include "traces/run/run.h"
@@ -41,6 +42,24 @@ void check_picture(const std::string& path) {
   throw UsageError(fmt::format("--svg {}: the picture is written as .svg; give it that ending.", path));
 }
 
+// Overrides without which every figure is the same.
+void tell_idle_settings(const RooflineOptions& o, const Scenario& scenario, const std::vector<Table>& tables,
+                        Study& study) {
+  const auto figures_under = [&](const std::vector<std::string>& settings) {
+    Scenario other = scenario;
+    other.settings = settings;
+    const PreparedStep step = study.prepare(other);
+    return to_text(roofline_tables(roofline(step.trace, *step.machine),
+                                   fusion_effect(step.trace, *step.machine, o.fusion), o.most, ""),
+                   Format::json);
+  };
+  std::vector<Table> untitled = tables;
+  untitled.front().title.clear();
+  for (const std::string& sentence :
+       idle_settings(o.settings, to_text(untitled, Format::json), "every figure", figures_under))
+    print_error("memwall roofline: {}\n", sentence);
+}
+
 int show(const RooflineOptions& o) {
   const Format format = format_of(o);
   check_picture(o.picture);
@@ -63,7 +82,9 @@ int show(const RooflineOptions& o) {
   }
   std::string title = fmt::format("{} on {}", step.trace->name, machine_text(step.machine->name, o.settings));
   for (const std::string& policy : o.policies) title += ", " + policy;
-  print(screen_text(roofline_tables(analysis, fusion, o.most, title), format, o.full));
+  std::vector<Table> tables = roofline_tables(analysis, fusion, o.most, title);
+  tell_idle_settings(o, scenario, tables, study);
+  print(screen_text(std::move(tables), format, o.full));
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/trace/ranks.h"
+#include "study/idle_settings.h"
 #include "study/study.h"
 #include "validate/replay/recorded_moves.h"
 #include "validate/replay/schedule.h"
@@ -76,6 +77,20 @@ Trace with_moves_of(const Outcome& outcome, const Machine& machine) {
   return trace;
 }
 
+Trace schedule_under(const Scenario& scenario, const std::string& name, const ScheduleScale& scale, Study& study) {
+  PreparedStep step = study.prepare(scenario);
+  if (rank_count(step.trace) > 1)
+    throw UsageError(
+        fmt::format("{}: it holds {} ranks, and a schedule is what one GPU does; expected a step of one rank.", name,
+                    rank_count(step.trace)));
+  if (step.pager) {
+    SimulationProgress progress;
+    const RunOptions options{.record = false, .observer = &progress};
+    step.trace = with_moves_of(study.run(scenario, options), *step.machine);
+  }
+  return schedule_of(step.trace, scale);
+}
+
 int write(const ScheduleOptions& o) {
   const Format format = parse_format(o.format);
   const ScheduleScale scale = parse_scale(o.scale);
@@ -89,19 +104,16 @@ int write(const ScheduleOptions& o) {
   TerminalWatch watch;
   Study study(&watch);
   require_harmless(o.output, study.load(scenario).files);
-  PreparedStep step = study.prepare(scenario);
-  if (rank_count(step.trace) > 1)
-    throw UsageError(
-        fmt::format("{}: it holds {} ranks, and a schedule is what one GPU does; expected a step of one rank.", o.step,
-                    rank_count(step.trace)));
-  if (step.pager) {
-    SimulationProgress progress;
-    const RunOptions options{.record = false, .observer = &progress};
-    step.trace = with_moves_of(study.run(scenario, options), *step.machine);
-  }
-  const Trace schedule = schedule_of(step.trace, scale);
-  const std::string report = to_text(schedule_tables(schedule), format);
-  write_output(o.output, [&](std::ostream& out) { out << schedule_text(schedule); });
+  const Trace schedule = schedule_under(scenario, o.step, scale, study);
+  const std::string text = schedule_text(schedule), report = to_text(schedule_tables(schedule), format);
+  write_output(o.output, [&](std::ostream& out) { out << text; });
+  const auto text_under = [&](const std::vector<std::string>& settings) {
+    Scenario other = scenario;
+    other.settings = settings;
+    return schedule_text(schedule_under(other, o.step, scale, study));
+  };
+  for (const std::string& sentence : idle_settings(o.settings, text, "the schedule", text_under))
+    print_error("memwall schedule: {}\n", sentence);
   print_beside(o.output, report);
   return 0;
 }

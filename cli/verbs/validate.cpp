@@ -15,6 +15,7 @@
 #include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
 #include "sim/files/data_folder.h"
+#include "study/idle_settings.h"
 #include "validate/report/validation.h"
 
 namespace memwall {
@@ -43,9 +44,7 @@ int verdict(const std::vector<ValidationRow>& rows) {
   return sentences.empty() ? 0 : kOutside;
 }
 
-int validate_committed(const ValidateOptions& o) {
-  const Format format = parse_format(o.format);
-  const ValidationSettings settings = settings_of(o);
+std::vector<ValidationRow> committed_rows(const ValidateOptions& o, const ValidationSettings& settings) {
   std::vector<ValidationRow> rows;
   if (o.folders.empty()) {
     if (!fs::is_directory(measurement_folder()))
@@ -58,6 +57,26 @@ int validate_committed(const ValidateOptions& o) {
     const std::vector<ValidationRow> more = validate_folder(folder, settings);
     rows.insert(rows.end(), more.begin(), more.end());
   }
+  return rows;
+}
+
+// Overrides without which every row is the same.
+void tell_idle_settings(const ValidateOptions& o, const std::vector<ValidationRow>& rows) {
+  const auto rows_under = [&](const std::vector<std::string>& settings) {
+    ValidationSettings other = settings_of(o);
+    other.machine_settings = settings;
+    other.runs.clear();
+    return to_text(validation_table(committed_rows(o, other)), Format::json);
+  };
+  for (const std::string& sentence :
+       idle_settings(o.settings, to_text(validation_table(rows), Format::json), "every row", rows_under))
+    print_error("memwall validate: {}\n", sentence);
+}
+
+int validate_committed(const ValidateOptions& o) {
+  const Format format = parse_format(o.format);
+  const std::vector<ValidationRow> rows = committed_rows(o, settings_of(o));
+  tell_idle_settings(o, rows);
   if (o.readme) {
     const fs::path readme = measurement_folder() / ".." / "README.md";
     print(with_validation_table(read_file_text(readme), rows, readme.filename().string()));

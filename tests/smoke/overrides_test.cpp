@@ -47,6 +47,17 @@ TEST_F(Overrides, AnIdleOneIsTheFirstNoteAndStandsOnStderr) {
   EXPECT_EQ(json.substr(first + 16, kIdle.size()), kIdle);
 }
 
+TEST_F(Overrides, AnIdleOneIsToldByScheduleAndRoofline) {
+  const std::string idle = " --set link.pcie_h2d.bandwidth=50GB/s";
+  const std::string told = ": link.pcie_h2d.bandwidth=50GB/s changes nothing: ";
+  out("schedule '" + kSample + "' --machine a100-sxm-80gb -o a.schedule" + idle);
+  EXPECT_TRUE(has(err_, "memwall schedule" + told + "the schedule is the same without it.")) << err_;
+  out("roofline '" + kSample + "' --machine a100-sxm-80gb" + idle);
+  EXPECT_TRUE(has(err_, "memwall roofline" + told + "every figure is the same without it.")) << err_;
+  out("roofline '" + kSample + "' --machine a100-sxm-80gb --set gpu.hbm.bandwidth=1TB/s");
+  EXPECT_EQ(err_, "");
+}
+
 TEST_F(Overrides, AnEffectiveOneIsInEveryHeadline) {
   const std::string policy = " --policy offload:what=activations,to=host";
   out("run '" + kSample + "' --machine a100-sxm-80gb --no-provenance -o base.h5" + policy);

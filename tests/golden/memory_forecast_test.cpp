@@ -93,7 +93,8 @@ TEST_F(ForecastCommand, WhatWillNotFitIsCode3AndOnlyThen) {
 
 TEST_F(ForecastCommand, TheFirstSentenceSaysWhetherItFitsAndNoFoundPeriodIsAStep) {
   const CommandOutcome o = run("forecast leak.csv --capacity 4GB --steps-ahead 6 --format csv");
-  EXPECT_NE(o.out.find("verdict,1,answer,Out of memory ahead: the expected peak of period 6 from now"), std::string::npos)
+  EXPECT_NE(o.out.find("verdict,1,answer,Out of memory ahead: the expected peak of period 6 from now"),
+            std::string::npos)
       << o.out;
   EXPECT_NE(o.out.find("The next period is expected to hold"), std::string::npos) << o.out;
   EXPECT_NE(o.out.find("the recording's own peak is 3.750 GB"), std::string::npos) << o.out;

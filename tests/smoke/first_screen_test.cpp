@@ -70,7 +70,8 @@ TEST(FirstScreen, OfAComparisonSaysWhatChangedMost) {
   ASSERT_EQ(memwall_in(folder, "run " + sample() + " -o a.h5").code, 0);
   ASSERT_EQ(memwall_in(folder, "run " + sample() + " --policy checkpoint:mode=full -o b.h5").code, 0);
   expect_answer_first(folder, "compare a.h5 b.h5",
-                      {"of the other run takes", "in the mean", "recompute +", "Its peak in hbm is", "activations -", "Both fit."});
+                      {"of the other run takes", "in the mean", "recompute +", "Its peak in hbm is", "activations -",
+                       "Both fit."});
   expect_answer_first(folder, "compare a.h5 a.h5", {", as before", "Both fit."});
 }
 

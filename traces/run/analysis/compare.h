@@ -108,8 +108,8 @@ Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>&
                    const ClassTimes& other_classes, const std::vector<LagPoint>& lag);
 
 // How much longer a step of the other run takes in the mean and which classes of time make that, what its peak is
-// instead, in the GPU memory that lacks most or else is fullest, which kinds of storages make that, and which of the two
-// fit. In words; every figure stands in the comparison.
+// instead, in the GPU memory that lacks most or else is fullest, which kinds of storages make that, and which of the
+// two fit. In words; every figure stands in the comparison.
 std::vector<std::string> verdict_of(const Comparison& comparison);
 
 std::string to_json(const Comparison& comparison);

@@ -90,7 +90,8 @@ std::string fit_sentence(const Comparison& c) {
   if (!c.base_memory_recorded || !c.other_memory_recorded)
     return "Memory is not compared: a capture does not say what takes it.";
   if (c.base_fits && c.other_fits) return "Both fit.";
-  const std::string base = lacking(c, &TierDifference::base_missing), other = lacking(c, &TierDifference::other_missing);
+  const std::string base = lacking(c, &TierDifference::base_missing);
+  const std::string other = lacking(c, &TierDifference::other_missing);
   if (c.base_fits) return "The base run fits, the other does not" + other + "; its times take memory as unlimited.";
   if (c.other_fits) return "The base run does not fit" + base + ", the other does.";
   return "Neither fits" + (base.empty() ? other : base) + "; their times take memory as unlimited.";

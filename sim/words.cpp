@@ -12,7 +12,7 @@ std::string share_words(double share) {
 }
 
 std::string changed_words(const std::string& now, const std::string& before, double now_value, double before_value) {
-  if (now_value == before_value) return now + ", as before";
+  if (now_value == before_value || now == before) return now + ", as before";
   std::string text = now + " instead of " + before;
   if (before_value <= 0) return text;
   const double change = now_value / before_value - 1;

@@ -21,6 +21,8 @@ constexpr int kGpusPerNode = 8;
 
 const char* const kCheckpoint = "checkpoint:mode=full";
 const char* const kOffloadOptimizer = "offload:what=optimizer,to=host";
+const char* const kOffloadParameters = "offload:what=parameters,to=host";
+const char* const kExpandable = "expandable_segments:True";
 const char* const kOffloadActivations = "offload:what=activations,to=host";
 
 struct Remedy {
@@ -41,18 +43,14 @@ class Remedies {
   // Each of them alone.
   std::vector<Remedy> single() const {
     std::vector<Remedy> all;
-    if (scenario_.allocator == "pytorch" && scenario_.allocator_settings.empty()) {
-      Remedy settings{scenario_, "--alloc-conf expandable_segments:True"};
-      settings.scenario.allocator_settings = "expandable_segments:True";
-      all.push_back(std::move(settings));
-    }
+    if (expands()) add(all, {}, true, true);
     if (!run_.trace->knowledge.dataflow) return all;
     add(all, {kCheckpoint});
     for (const char* fraction : {",fraction=0.25", ",fraction=0.5", ""})
       add(all, {std::string(kOffloadActivations) + fraction});
     add(all, {kOffloadOptimizer});
     if (const auto half = half_batch()) add(all, {*half}, false);
-    for (int stage = 1; stage <= 3 && run_.trace->ranks <= 1 && run_.trace->rank_table.empty(); ++stage)
+    for (int stage = 1; stage <= 3 && runs_on_one_gpu(); ++stage)
       add(all, {fmt::format("zero:stage={},ranks={}", stage, kGpusPerNode)}, false);
     return all;
   }
@@ -63,6 +61,13 @@ class Remedies {
     add(all, {kCheckpoint, kOffloadOptimizer});
     add(all, {kCheckpoint, kOffloadActivations});
     add(all, {kCheckpoint, kOffloadActivations, kOffloadOptimizer});
+    add(all, {kCheckpoint, kOffloadParameters, kOffloadOptimizer});
+    if (expands()) add(all, {kCheckpoint}, true, true);
+    if (const auto half = half_batch()) add(all, {kCheckpoint, *half}, false);
+    if (!runs_on_one_gpu()) return all;
+    const std::string sharded = fmt::format("zero:stage=3,ranks={}", kGpusPerNode);
+    add(all, {kCheckpoint, sharded}, false);
+    add(all, {kCheckpoint, sharded, kOffloadOptimizer}, false);
     return all;
   }
 
@@ -75,15 +80,24 @@ class Remedies {
   }
 
   // Unless the scenario has one of them already.
-  void add(std::vector<Remedy>& all, const std::vector<std::string>& policies, bool same_gpu = true) const {
+  void add(std::vector<Remedy>& all, const std::vector<std::string>& policies, bool same_gpu = true,
+           bool expandable = false) const {
     Remedy remedy{scenario_, "", same_gpu};
     for (const std::string& policy : policies) {
       if (has(name_of(policy))) return;
       remedy.scenario.policies.push_back(policy);
       remedy.options += (remedy.options.empty() ? "--policy " : " --policy ") + policy;
     }
+    if (expandable) {
+      remedy.scenario.allocator_settings = kExpandable;
+      remedy.options += std::string(remedy.options.empty() ? "" : " ") + "--alloc-conf " + kExpandable;
+    }
     all.push_back(std::move(remedy));
   }
+
+  // The allocator has a setting that nobody has set.
+  bool expands() const { return scenario_.allocator == "pytorch" && scenario_.allocator_settings.empty(); }
+  bool runs_on_one_gpu() const { return run_.trace->ranks <= 1 && run_.trace->rank_table.empty(); }
 
   std::optional<std::string> half_batch() const {
     const auto samples = static_cast<std::int64_t>(run_.trace->samples_per_step);

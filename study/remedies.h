@@ -1,7 +1,8 @@
 // What may make a step fit that does not: a few changes that people try first, each simulated like the step itself.
 //
 // On the same GPU: allocator settings, checkpointing, offload of activations (a quarter, half, all) and of the
-// optimizer, two of these together where none does alone. Else: half the batch, ZeRO over the GPUs of a node. Policies
+// optimizer. Else: half the batch, ZeRO over the GPUs of a node. Where none does alone, several together, of
+// parameters too. Policies
 // that refuse the step are left out, as is what the scenario has already.
 #pragma once
 

@@ -38,12 +38,16 @@ std::string capacity_sentence(const MemoryStudy& study) {
   const std::string peak = fmt::format("{} are reserved at most, {} in use", human_bytes(asked.peak_reserved),
                                        human_bytes(asked.peak.active_bytes));
   if (asked.missing > 0)
-    return fmt::format("It does not fit{}: without a limit {} are reserved at most, {} more; {} are in use. {}",
-                       study.capacity ? " in " + human_bytes(*study.capacity) : std::string(),
-                       human_bytes(asked.peak_reserved), human_bytes(asked.missing),
-                       human_bytes(asked.peak.active_bytes),
-                       settings_may_help(study) ? "What lives would fit: fragmentation and rounding are why."
-                                                : "What lives is why, not fragmentation.");
+    return fmt::format(
+        "It does not fit{}: taken as unlimited from the refused request on, {} are reserved at most, {} more; {} "
+        "are in use. {}",
+        study.capacity ? " in " + human_bytes(*study.capacity) : std::string(), human_bytes(asked.peak_reserved),
+        human_bytes(asked.missing), human_bytes(asked.peak.active_bytes),
+        settings_may_help(study)
+            ? fmt::format("The {} that are requested at once would fit: fragmentation and rounding are "
+                          "why.",
+                          human_bytes(asked.peak.requested_bytes))
+            : "What lives is why, not fragmentation.");
   if (study.capacity && !study.capacity_from_refusal)
     return fmt::format("It fits in {}: {}.", human_bytes(*study.capacity), peak);
   return study.refused.empty() ? fmt::format("It never ran out of memory: {}.", peak)

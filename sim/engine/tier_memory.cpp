@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "sim/error.h"
 
@@ -39,7 +42,7 @@ TierMemory::TierMemory(const Trace& trace, const RankMachine& ranks, const TierA
     if (state.untracked > state.capacity) {
       state.result.missing = state.untracked - state.capacity;
       state.unlimited = true;
-      state.main->set_capacity(kUnlimited);
+      state.main->lift_limits();
     }
     // Address space only: what is never written to takes no memory.
     if (tier.tier_class == TierClass::device) state.changes.reserve(trace.storages.size() * 2);
@@ -100,14 +103,17 @@ void TierMemory::place_unlimited(Time now, StorageId storage, int tier) {
     std::copy(std::begin(state.by_kind), std::end(state.by_kind), state.result.refused.by_kind);
     // An arena is reserved as a whole, and may be larger than the tier before anything is in it.
     const Bytes over = std::max(used.allocated + trace_.storages[storage].bytes, used.reserved) - state.capacity;
-    // Where enough bytes are free but in pieces, as much as was asked for is missing in one piece.
+    // Where enough bytes are free but in pieces, as much as was asked for is missing in one piece: unless more than
+    // fits lives later on.
+    state.missing_in_one_piece = over <= 0;
     state.result.missing =
         std::max(state.result.missing, over > 0 ? over : std::max<Bytes>(1, trace_.storages[storage].bytes));
-    state.main->set_capacity(kUnlimited);
-    if (state.pinned) state.pinned->set_capacity(kUnlimited);
+    state.main->lift_limits();
+    if (state.pinned) state.pinned->lift_limits();
   }
-  [[maybe_unused]] const bool placed = place(now, storage, tier);
-  assert(placed);
+  if (!place(now, storage, tier))
+    throw std::logic_error("An allocator without limits refuses storage " + std::to_string(storage) + " of trace '" +
+                           trace_.name + "'.");
 }
 
 void TierMemory::remove(Time now, StorageId storage) {
@@ -134,7 +140,10 @@ void TierMemory::note(Time now, StorageId storage, int tier, bool begins) {
       result.pressure.at_peak_reserved = used;
       result.pressure.peak_reserved_time = now;
     }
-    if (state.unlimited) result.missing = std::max(result.missing, used.allocated - state.capacity);
+    if (state.unlimited && used.allocated > state.capacity) {
+      if (std::exchange(state.missing_in_one_piece, false)) result.missing = 0;
+      result.missing = std::max(result.missing, used.allocated - state.capacity);
+    }
     if (used.allocated > result.peak_allocated) {
       result.peak_allocated = used.allocated;
       result.peak_usage = used;

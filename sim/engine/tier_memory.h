@@ -52,7 +52,7 @@ class TierMemory {
   struct TierState {
     std::unique_ptr<Allocator> main, pinned;  // pinned: host tiers only
     Bytes capacity = 0, untracked = 0;
-    bool unlimited = false;
+    bool unlimited = false, missing_in_one_piece = false;
     Bytes by_kind[kStorageKinds] = {};
     // Begins and ends of storages here, in their order: the storage's number, doubled, and 1 where it begins.
     std::vector<std::uint32_t> changes;

@@ -39,6 +39,8 @@ class Allocator {
   virtual const AllocatorEvents& events() const = 0;
   // From now on at most `capacity` bytes are reserved. May be raised after a failure, to go on.
   virtual void set_capacity(Bytes capacity) = 0;
+  // After a failure, to go on: every request is served from now on, whatever the settings limit.
+  virtual void lift_limits() { set_capacity(Bytes{1} << 60); }
 };
 
 // Counts bytes; nothing is lost to rounding or fragmentation.

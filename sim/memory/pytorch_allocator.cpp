@@ -19,6 +19,11 @@ PytorchAllocator::PytorchAllocator(Bytes capacity, SegmentSource* source, const 
 
 void PytorchAllocator::set_capacity(Bytes capacity) { capacity_ = std::min(capacity, FreeBlocks::kLargest); }
 
+void PytorchAllocator::lift_limits() {
+  set_capacity(FreeBlocks::kLargest);
+  lifted_ = true;
+}
+
 void PytorchAllocator::set_device_total(Bytes total) {
   device_total_ = std::min(total, FreeBlocks::kLargest);
   derive_rules();

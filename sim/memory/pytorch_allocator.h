@@ -50,6 +50,7 @@ class PytorchAllocator final : public Allocator {
   Bytes active_bytes() const { return counters_.active_bytes(); }
   // At most 2^60 bytes count.
   void set_capacity(Bytes capacity) override;
+  void lift_limits() override;
   // The device's whole memory: what fractions refer to, and 9/8 of it is what an expandable segment reserves unless the
   // settings say less (of at most 2^50 bytes, so that address space suffices where capacity is meant to be unlimited).
   // Default: the capacity given at construction.
@@ -162,6 +163,7 @@ class PytorchAllocator final : public Allocator {
 
   // What follows from the settings, so that the default path asks as little as possible.
   Bytes limit_ = AllocatorSettings::kNoLimit;        // per_process_memory_fraction of the device
+  bool lifted_ = false;  // neither the limit nor an expandable segment's address space holds any more
   Bytes split_below_ = AllocatorSettings::kNoLimit;  // requests of this size or more take a whole block
   Bytes least_rest_[2] = {0, 0};                     // what is worth splitting off, of small and large blocks
   bool rounds_plainly_ = true;                       // no roundup_power2_divisions

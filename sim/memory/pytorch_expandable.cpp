@@ -49,6 +49,7 @@ std::uint32_t PytorchAllocator::new_expandable(Bytes size, std::uint32_t pool_nu
   ExpandableSegment segment;
   segment.page = pool.large ? settings_.large_segment_size : kSmallSegment;
   segment.size = address_space(segment.page);
+  if (lifted_) segment.size = std::max(segment.size, round_up(size, segment.page));
   if (size > segment.size) return kNone;
   const std::optional<Address> address =
       source_ != nullptr ? source_->reserve(segment.size) : fresh_addresses(segment.size);

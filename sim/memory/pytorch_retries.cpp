@@ -37,7 +37,7 @@ std::uint32_t PytorchAllocator::try_device(Bytes size, std::uint32_t pool_number
   const Bytes segment = size <= kSmallRequest ? kSmallSegment
                         : size < kOwnSegment  ? settings_.large_segment_size
                                               : round_up(size, kSegmentQuantum);
-  if (segment > limit_ - usage().reserved) {
+  if (!lifted_ && segment > limit_ - usage().reserved) {
     tell(RetryStep::device_refused, segment);
     return kNone;
   }

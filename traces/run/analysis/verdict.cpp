@@ -18,6 +18,7 @@ constexpr double kMuch = 0.05;          // of what is reserved, of a step: then 
 constexpr double kTight = 0.95;         // of what is usable: then what is left is named
 constexpr double kMostlyHost = 0.8;     // of a step: then nothing else is worth a change
 constexpr double kOftenHost = 0.2;      // of a step: waits for the host that are worth advice although kernels bind
+constexpr double kMostlyHidden = 0.5;   // of a step: kernels that run in more of it and still do not bound it
 constexpr double kMostlyOneRank = 0.5;  // of all that ranks hold each other up
 
 double share_of_time(Duration part, Duration whole) {
@@ -161,10 +162,24 @@ const RankSummary* straggler(const RunSummary& s) {
   return worst != nullptr && all > 0 && worst->held_up.seconds() > kMostlyOneRank * all ? worst : nullptr;
 }
 
+// What the critical path is most of: what kernels do behind the host, a copy or a collective takes no time.
+TimeClass most_of_path(const RunSummary& s, const Shares& shares) {
+  const Duration kernels = s.path[TimeClass::compute] + s.path[TimeClass::recompute];
+  auto first = TimeClass::compute;
+  for (int c = static_cast<int>(TimeClass::copy); c < kTimeClasses; ++c) {
+    const auto time_class = static_cast<TimeClass>(c);
+    const Duration longest = first == TimeClass::compute ? kernels : s.path[first];
+    if (time_class != TimeClass::idle && s.path[time_class] > longest) first = time_class;
+  }
+  const bool stands_still = !shares.kernels_bind() && shares.waits.front().second == TimeClass::idle;
+  return stands_still ? TimeClass::idle : first;
+}
+
 std::string bound_by(const RunSummary& s, const Shares& shares) {
   if (s.times.total().count() == 0 || s.device_ops == 0) return "";
-  if (shares.kernels_bind()) return "compute";
-  const TimeClass first = shares.waits.front().second;
+  if (!s.by_rank.empty() && shares.kernels_bind()) return "compute";
+  // Of several ranks the path lies on the slowest: what the others wait for is in their times.
+  const TimeClass first = s.by_rank.empty() ? most_of_path(s, shares) : shares.waits.front().second;
   if (first == TimeClass::collective)
     if (const RankSummary* rank = straggler(s)) return "rank " + std::to_string(rank->number);
   return std::string(to_string(first));
@@ -215,7 +230,9 @@ std::string time_sentence(const RunSummary& s, const Shares& shares, const std::
     return "It spans " + human_time(s.step_time) +
            " of the host and knows no work of the device: what bounds the step is not known.";
   std::string text = (s.step_count > 1 ? "A step takes " : "The step takes ") + human_time(s.step_time) + rates(s) +
-                     ", bound by " + bound_words(bound) + ": kernels run in " + share_words(shares.kernels) + " of it";
+                     ", bound by " + bound_words(bound) +
+                     (bound != "compute" && shares.kernels > kMostlyHidden ? ", behind which kernels hide" : "") +
+                     ": kernels run in " + share_words(shares.kernels) + " of it";
   if (shares.recompute > 0) text += " (" + share_words(shares.recompute) + " compute again)";
   std::vector<std::string> waits;
   for (const auto& [share, time_class] : shares.waits)
@@ -263,20 +280,26 @@ std::string effect_sentence(const RunSummary& s, const Filled& filled) {
 std::string changes_sentence(const RunSummary& s) {
   if (s.changes.step_without.count() == 0) return "";
   std::vector<std::string> changes = s.changes.overrides;
-  for (const std::string& scale : s.changes.scale) changes.push_back("scale " + scale);
+  for (const std::string& scale : s.changes.scale) changes.push_back("--scale " + scale);
   return "With " + enumerated(changes) + (s.step_count > 1 ? " a step takes " : " the step takes ") +
          changed_words(human_time(s.step_time), human_time(s.changes.step_without), to_seconds(s.step_time),
                        to_seconds(s.changes.step_without)) +
-         ".";
+         (s.changes.scale.empty() || s.policies.empty() ? "." : "; what policies add is not scaled.");
+}
+
+// `samples` per step; 0 = unknown, then nobody can search.
+std::string smaller_or_larger(double samples) {
+  if (samples == 1) return "Try a GPU with more memory.";
+  return std::string("Try a smaller batch") + (samples > 1 ? " (--find-largest-batch says which fits)" : "") +
+         ", or a GPU with more memory.";
 }
 
 // What of all that was tried is best.
-std::string tried_sentence(const RunSummary& s) {
+std::string tried_sentence(const RunSummary& s, double samples) {
   const TriedChange& best = s.tried.front();
   if (!best.fits)
     return "Nothing that was tried makes it fit: with " + best.options + " " + human_bytes(best.missing) +
-           " are missing in " + best.missing_in +
-           ". Try a smaller batch (--find-largest-batch says which fits), or a GPU with more memory.";
+           " are missing in " + best.missing_in + ". " + smaller_or_larger(samples);
   return "It fits with " + best.options + ": " + human_bytes(best.peak_reserved) + " are reserved, a step takes " +
          changed_words(human_time(best.step_time), human_time(s.step_time), to_seconds(best.step_time),
                        to_seconds(s.step_time)) +
@@ -287,7 +310,7 @@ std::string tried_sentence(const RunSummary& s) {
 std::string room_to_try(const Run& run, const RunSummary& s, const Filled& filled) {
   const TierSummary& tier = *filled.tier;
   if (tier.tier_class != TierClass::device) return "Try a machine with more memory in " + tier.name + ".";
-  if (!s.pager.empty()) return "Try a smaller batch, or a GPU with more memory.";
+  if (!s.pager.empty()) return smaller_or_larger(run.trace->samples_per_step);
   // Blocks in use cannot be packed: only what lies between them.
   const bool in_pieces = tier.missing_cause == MissingCause::in_one_piece || tier.peak_allocated <= tier.usable;
   if (s.allocator == "pytorch" && in_pieces && s.allocator_settings.find("expandable_segments") == std::string::npos)
@@ -307,7 +330,7 @@ std::string room_to_try(const Run& run, const RunSummary& s, const Filled& fille
       return std::string("Try --policy zero:stage=3,ranks=N over N GPUs: ") + plural(kind) + " take " +
              human_bytes(bytes) + " of the peak.";
   }
-  return "Try a smaller batch (--find-largest-batch says which fits), or a GPU with more memory.";
+  return smaller_or_larger(run.trace->samples_per_step);
 }
 
 // Is there a link of a slower generation, which nobody has overridden?
@@ -369,7 +392,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   if (const std::string changes = changes_sentence(summary); !changes.empty()) verdict.sentences.push_back(changes);
   const std::string next = summary.fits            ? time_to_try(run, summary, shares, verdict.bound_by)
                            : summary.tried.empty() ? room_to_try(run, summary, filled)
-                                                   : tried_sentence(summary);
+                                                   : tried_sentence(summary, run.trace->samples_per_step);
   if (!next.empty()) verdict.sentences.push_back(next);
   return verdict;
 }

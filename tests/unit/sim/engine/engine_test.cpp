@@ -352,6 +352,25 @@ TEST_F(EngineTest, MemoryInPiecesIsMissingAsMuchAsWasAskedFor) {
   EXPECT_TRUE(run("ideal").fits);
 }
 
+// Then no allocator could have made it fit, and what lives beyond the capacity is what is missing.
+TEST_F(EngineTest, MoreThanFitsAfterARequestFoundNoPieceIsMissingByWhatLives) {
+  const int hbm = machine_.tier("hbm");
+  machine_.tiers[hbm].capacity = MiB(100);
+  std::vector<StorageId> s;
+  for (const Bytes mib : {60, 30, 20, 20, 45, 20})
+    s.push_back(builder_.add_storage(MiB(mib), StorageKind::activation, "hbm", ""));
+  builder_.alloc(s[0], main_);
+  builder_.alloc(s[1], main_);
+  builder_.free(s[0], main_);
+  builder_.alloc(s[2], main_);
+  builder_.alloc(s[3], main_);
+  builder_.free(s[2], main_);
+  builder_.alloc(s[4], main_);
+  builder_.alloc(s[5], main_);  // 30, 20, 45 and 20
+  EXPECT_EQ(run("pytorch").tiers[hbm].missing, MiB(15));
+  EXPECT_EQ(run("ideal").tiers[hbm].missing, MiB(15));
+}
+
 TEST_F(EngineTest, StepsRunFromBoundaryToBoundary) {
   Op mark;
   mark.kind = OpKind::mark;

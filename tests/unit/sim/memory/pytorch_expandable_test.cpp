@@ -22,6 +22,29 @@ std::vector<std::tuple<Bytes, Bytes, Use>> layout(const SegmentState& segment) {
   return blocks;
 }
 
+// A simulation goes on after a refusal: also with a request for which no segment has the address space.
+TEST(PytorchExpandable, WithoutLimitsEveryRequestIsServed) {
+  PytorchAllocator a(100 * M, nullptr, expandable());
+  EXPECT_FALSE(a.allocate(300 * M, 0));
+  a.lift_limits();
+  EXPECT_TRUE(a.allocate(300 * M, 0));
+  EXPECT_TRUE(a.allocate(500 * M, 0));
+  EXPECT_EQ(a.usage().allocated, 800 * M);
+}
+
+TEST(PytorchExpandable, WithoutLimitsNoShareOfTheDeviceHoldsEither) {
+  for (const bool expands : {false, true}) {
+    AllocatorSettings settings;
+    settings.expandable_segments = expands;
+    settings.per_process_memory_fraction = 0.2;
+    PytorchAllocator a(100 * M, nullptr, settings);
+    EXPECT_FALSE(a.allocate(30 * M, 0));
+    a.lift_limits();
+    EXPECT_TRUE(a.allocate(30 * M, 0));
+    EXPECT_TRUE(a.allocate(300 * M, 0));
+  }
+}
+
 // Golden vector 4: what fragmentation refuses with segments of fixed size fits here.
 TEST(PytorchExpandable, UnmapsHolesAndMapsThemAtTheEnd) {
   PytorchAllocator a(120 * M, nullptr, expandable());

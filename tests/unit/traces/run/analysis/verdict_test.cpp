@@ -142,6 +142,38 @@ TEST(Verdict, WithoutDeviceWorkNothingIsKnownOfWhatBounds) {
   EXPECT_TRUE(says(summary.verdict, "what bounds the step is not known")) << all(summary.verdict);
 }
 
+// Kernels run in most of the step and decide nothing: the path is the host's.
+TEST(Verdict, KernelsThatHideBehindTheHostDoNotBindTheStep) {
+  memwall::Run run = host_then_kernel(2);
+  RunSummary summary = summarize(run);
+  const auto of = [](ClassTimes& times, TimeClass c) -> Duration& { return times.by_class[static_cast<int>(c)]; };
+  summary.times = summary.path = {};
+  of(summary.times, TimeClass::compute) = microseconds(60);
+  of(summary.times, TimeClass::host) = microseconds(40);
+  of(summary.path, TimeClass::compute) = microseconds(5);
+  of(summary.path, TimeClass::host) = microseconds(95);
+  const Verdict hidden = verdict_of(run, summary);
+  EXPECT_EQ(hidden.bound_by, "host");
+  EXPECT_TRUE(says(hidden, "bound by the host, behind which kernels hide: kernels run in 60 % of it")) << all(hidden);
+  std::swap(of(summary.path, TimeClass::compute), of(summary.path, TimeClass::host));
+  EXPECT_EQ(verdict_of(run, summary).bound_by, "compute");
+}
+
+TEST(Verdict, WithScalesAndPoliciesSaysWhatIsNotScaled) {
+  memwall::Run run = host_then_kernel(2);
+  RunSummary summary = summarize(run);
+  EXPECT_FALSE(says(verdict_of(run, summary), "With "));
+  summary.changes.scale = {"kernels=2"};
+  summary.changes.step_without = summary.step_time / 2;
+  EXPECT_TRUE(says(verdict_of(run, summary), "With --scale kernels=2 ")) << all(verdict_of(run, summary));
+  EXPECT_FALSE(says(verdict_of(run, summary), "not scaled"));
+  summary.policies = {"offload:what=optimizer"};
+  EXPECT_TRUE(says(verdict_of(run, summary), "what policies add is not scaled"));
+  summary.changes = {.overrides = {"pcie=gen5"}, .scale = {}, .step_without = summary.step_time};
+  EXPECT_TRUE(says(verdict_of(run, summary), "With pcie=gen5 ")) << all(verdict_of(run, summary));
+  EXPECT_TRUE(says(verdict_of(run, summary), ", as before.")) << all(verdict_of(run, summary));
+}
+
 TEST(Verdict, WithoutDataflowSaysHowToHaveIt) {
   Tight tight;
   tight.run.trace.edit().knowledge.dataflow = false;

@@ -39,7 +39,7 @@ std::string capacity_sentence(const MemoryStudy& study) {
                                        human_bytes(asked.peak.active_bytes));
   if (asked.missing > 0)
     return fmt::format(
-        "It does not fit{}: taken as unlimited from the refused request on, {} are reserved at most, {} more; {} "
+        "It does not fit{}: with no limit from the refused request on, {} are reserved at most, {} more; {} "
         "are in use. {}",
         study.capacity ? " in " + human_bytes(*study.capacity) : std::string(), human_bytes(asked.peak_reserved),
         human_bytes(asked.missing), human_bytes(asked.peak.active_bytes),

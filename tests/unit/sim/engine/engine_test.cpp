@@ -367,7 +367,7 @@ TEST_F(EngineTest, MoreThanFitsAfterARequestFoundNoPieceIsMissingByWhatLives) {
   builder_.free(s[2], main_);
   builder_.alloc(s[4], main_);
   builder_.alloc(s[5], main_);  // 30, 20, 45 and 20
-  EXPECT_EQ(run("pytorch").tiers[hbm].missing, MiB(15));
+  EXPECT_EQ(run("pytorch").tiers[hbm].missing, MiB(16)) << "a segment of 46 MiB has no rest worth splitting off";
   EXPECT_EQ(run("ideal").tiers[hbm].missing, MiB(15));
 }
 

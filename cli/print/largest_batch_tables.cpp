@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/print/table_cells.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -56,12 +57,12 @@ Table answer_table(const LargestBatch& found) {
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 Table limit_table(const BatchLimit& limit, std::int64_t samples) {
-  Table t{
-      .name = "stops",
-      .title = fmt::format("What stops {} samples: the first request for {} that found no memory", samples, limit.tier),
-      .columns = {"what", "value", "meaning"},
-      .headings = {"", "", ""},
-      .rows = {}};
+  Table t{.name = "stops",
+          .title = fmt::format("What stops {}: the first request for {} that found no memory",
+                               counted_text(static_cast<std::uint64_t>(samples), "sample"), limit.tier),
+          .columns = {"what", "value", "meaning"},
+          .headings = {"", "", ""},
+          .rows = {}};
   const auto row = [&](const char* what, Cell value, std::string meaning) {
     value.right = true;
     t.rows.push_back({cell(what), std::move(value), cell(std::move(meaning))});

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "models/hw/machine_file.h"
@@ -38,7 +37,10 @@ struct ReadStep {
 };
 
 // What a base step does without policies and pager: Run::unchanged and Run::unchanged_step.
-using BaseResult = std::tuple<std::vector<TierResult>, Duration>;
+struct BaseResult {
+  std::vector<TierResult> tiers;
+  Duration step_time{};
+};
 
 struct BaseStep {
   SharedTrace trace;
@@ -286,8 +288,11 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
   if (options.record && !scenario.settings.empty())
     outcome.run.warnings = implementation_->warnings(scenario, outcome.run);
   const bool is_changed = !same(step.trace, step.base) || step.pager;
-  if (options.compare_to_base && is_changed)
-    std::tie(outcome.run.unchanged, outcome.run.unchanged_step) = implementation_->base_result(scenario, step);
+  if (options.compare_to_base && is_changed) {
+    BaseResult base = implementation_->base_result(scenario, step);
+    outcome.run.unchanged = std::move(base.tiers);
+    outcome.run.unchanged_step = base.step_time;
+  }
   if (options.compare_to_base && !(scenario.settings.empty() && scenario.scale.empty())) {
     Scenario without = scenario;
     without.settings.clear();

@@ -55,8 +55,8 @@ struct RunOptions {
   bool compare_to_base = false;
   // Run::step_bounds, where they say more than the critical path: two more simulations.
   bool bound_step = false;
-  // Run::tried, where the step does not fit and has at most kOpsTriedUnasked ops (study/remedies.h): a
-  // dozen more simulations.
+  // Run::tried, where the step does not fit and has at most kOpsTriedUnasked ops (study/remedies.h): a dozen
+  // more simulations, or two.
   bool try_remedies = false;
   Observer* observer = nullptr;  // of the simulation itself; not owned
 };

@@ -38,7 +38,6 @@ class RemediesTest : public ::testing::Test {
     }
     Scenario s;
     s.step = {"step"};
-    s.measured_on = "";
     s.machine = name;
     s.allocator = "ideal";
     s.policies = policies;

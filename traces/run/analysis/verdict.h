@@ -14,7 +14,8 @@ namespace memwall {
 struct RunSummary;
 
 struct Verdict {
-  // What most of a step's time goes to: "compute" (kernels, recomputed ones included), another TimeClass by its name,
+  // What the critical path of one program is most of; of several ranks, what most of their steps' time goes to, for
+  // their path lies on the slowest. "compute" (kernels, recomputed ones included), another TimeClass by its name,
   // or "rank 3" where the ranks wait for each other and that one holds up the others most. "" for a run without
   // duration.
   std::string bound_by;

@@ -22,6 +22,7 @@
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
 #include "study/base_step.h"
+#include "study/idle_settings.h"
 #include "study/study.h"
 #include "traces/run/analysis/summary.h"
 #include "traces/run/file/run_file.h"
@@ -132,12 +133,33 @@ class BatchSearch {
   int probes_ = 0;
 };
 
+// What is said of the largest size that fits and of the smallest that does not, under other overrides.
+std::string edge_of(const RunVerbOptions& o, const LargestBatch& found, Study& study, TerminalWatch& watch) {
+  BatchSearch search(o, study, watch);
+  LargestBatch edge;
+  for (const std::int64_t samples : {found.largest, found.refused})
+    if (samples > 0) edge.probes.push_back(search(samples, &edge.limit));
+  return to_text(largest_batch_tables(edge, ""), Format::json);
+}
+
+std::vector<std::string> idle_settings_of(const RunVerbOptions& o, const LargestBatch& found, Study& study,
+                                          TerminalWatch& watch) {
+  if (o.settings.empty()) return {};
+  return idle_settings(o.settings, edge_of(o, found, study, watch), "the result of the search",
+                       [&](const std::vector<std::string>& settings) {
+                         RunVerbOptions other = o;
+                         other.settings = settings;
+                         return edge_of(other, found, study, watch);
+                       });
+}
+
 int find_largest(const RunVerbOptions& o, Format format) {
   if (!o.output.empty())
     throw UsageError("--find-largest-batch makes many runs and writes none; leave out -o, and run the size it finds.");
   constexpr std::int64_t kMostSamples = std::int64_t{1} << 30;
   LargestBatch found;
   LoadedStep loaded;
+  std::vector<std::string> idle;
   {
     TerminalWatch watch;
     Study study(&watch);
@@ -145,7 +167,9 @@ int find_largest(const RunVerbOptions& o, Format format) {
     BatchSearch search(o, study, watch);
     search.require_samples(*loaded.trace);
     found = find_largest_batch(passes_per_step(loaded.trace), kMostSamples, std::ref(search));
+    idle = idle_settings_of(o, found, study, watch);
   }
+  for (const std::string& sentence : idle) print_error("memwall run: {}\n", sentence);
   std::string title = fmt::format("{} on {}", loaded.trace->name, machine_text(loaded.machine->name, o.settings));
   for (const std::string& policy : o.policies) title += ", " + policy;
   const RunChanges changes{o.settings, o.scales, o.transfer_host};
@@ -171,7 +195,9 @@ int run(const RunVerbOptions& o) {
   require_harmless(o.output, study.load(scenario).files);
   if (!o.output.empty()) (void)FileWriter(o.output);  // a place that cannot be written is told before a long simulation
   SimulationProgress progress;
-  Run result = study.run(scenario, {.compare_to_base = true, .bound_step = true, .try_remedies = true, .observer = &progress}).run;
+  Run result =
+      study.run(scenario, {.compare_to_base = true, .bound_step = true, .try_remedies = true, .observer = &progress})
+          .run;
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
   std::exception_ptr not_written;  // a full disk: the result is told all the same
   try {

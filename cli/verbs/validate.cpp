@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "cli/live/live_validation.h"
@@ -60,13 +61,14 @@ std::vector<ValidationRow> committed_rows(const ValidateOptions& o, const Valida
   return rows;
 }
 
-// Overrides without which every row is the same.
-void tell_idle_settings(const ValidateOptions& o, const std::vector<ValidationRow>& rows) {
+// Overrides without which every row is the same. `rows_of` makes them anew.
+void tell_idle_settings(const ValidateOptions& o, const std::vector<ValidationRow>& rows,
+                        const std::function<std::vector<ValidationRow>(const ValidationSettings&)>& rows_of) {
   const auto rows_under = [&](const std::vector<std::string>& settings) {
     ValidationSettings other = settings_of(o);
     other.machine_settings = settings;
     other.runs.clear();
-    return to_text(validation_table(committed_rows(o, other)), Format::json);
+    return to_text(validation_table(rows_of(other)), Format::json);
   };
   for (const std::string& sentence :
        idle_settings(o.settings, to_text(validation_table(rows), Format::json), "every row", rows_under))
@@ -76,7 +78,7 @@ void tell_idle_settings(const ValidateOptions& o, const std::vector<ValidationRo
 int validate_committed(const ValidateOptions& o) {
   const Format format = parse_format(o.format);
   const std::vector<ValidationRow> rows = committed_rows(o, settings_of(o));
-  tell_idle_settings(o, rows);
+  tell_idle_settings(o, rows, [&](const ValidationSettings& settings) { return committed_rows(o, settings); });
   if (o.readme) {
     const fs::path readme = measurement_folder() / ".." / "README.md";
     print(with_validation_table(read_file_text(readme), rows, readme.filename().string()));
@@ -90,6 +92,8 @@ int validate_live(const ValidateOptions& o) {
   const Format format = parse_format(o.format);
   const LiveResult result = measure_and_execute(o.measured);
   std::vector<ValidationRow> rows = validate_folder(result.folder, settings_of(o));
+  tell_idle_settings(o, rows,
+                     [&](const ValidationSettings& settings) { return validate_folder(result.folder, settings); });
   std::vector<Table> tables{live_table(rows), validation_table(rows)};
   print(format == Format::table || format == Format::md ? to_text(tables, format) : to_text(tables[1], format));
   for (const std::string& note : result.notes) print_error("memwall validate: {}\n", note);

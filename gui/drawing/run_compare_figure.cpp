@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "gui/drawing/run_figure_parts.h"
+#include "gui/model/run_label.h"
 #include "traces/figure/compare_figure.h"
 #include "traces/run/analysis/compare.h"
 #include "traces/run/analysis/summary.h"
@@ -65,9 +66,8 @@ Waterfall waterfall(const Run& base, const Run& other, const std::string& base_l
 Figure comparison_figure(const std::vector<const Run*>& runs, std::vector<std::string> labels) {
   // What the others are compared with.
   if (labels.size() > 1) labels.front() = "base: " + labels.front();
-  const Run& base = *runs.front();
   CompareChart chart{.title = "Comparison",
-                     .subtitle = base.trace->name + " on " + base.machine.name,
+                     .subtitle = shared_headline(runs),
                      .panels = {time_panel(runs, labels), memory_panel(runs, labels)},
                      .waterfalls = {}};
   for (std::size_t i = 1; i < runs.size(); ++i)

@@ -58,6 +58,22 @@ TEST_F(Overrides, AnIdleOneIsToldByScheduleAndRoofline) {
   EXPECT_EQ(err_, "");
 }
 
+TEST_F(Overrides, AnIdleOneIsToldByTheSearchForABatchAndByValidate) {
+  out("generate gpt2-124m --batch 2 --seq 128 --set layers=2 -o step.mwt");
+  const std::string search = "run step.mwt --machine v100-sxm2-16gb --find-largest-batch";
+  out(search + " --set link.pcie_h2d.bandwidth=50GB/s --set gpu.hbm.capacity=6GB");
+  EXPECT_EQ(err_,
+            "memwall run: link.pcie_h2d.bandwidth=50GB/s changes nothing: the result of the search is the same "
+            "without it.\n");
+  const std::string rows = std::string(MEMWALL_SOURCE) + "/validate/data/two-core-epyc";
+  const auto errors = [&](const std::string& setting) {
+    return run_memwall(folder_, "validate '" + rows + "' --set " + setting).err;
+  };
+  EXPECT_TRUE(has(errors("gpu.hbm.capacity=64GiB"),
+                  "memwall validate: gpu.hbm.capacity=64GiB changes nothing: every row is the same without it."));
+  EXPECT_FALSE(has(errors("gpu.hbm.bandwidth=1TB/s"), "changes nothing"));
+}
+
 TEST_F(Overrides, AnEffectiveOneIsInEveryHeadline) {
   const std::string policy = " --policy offload:what=activations,to=host";
   out("run '" + kSample + "' --machine a100-sxm-80gb --no-provenance -o base.h5" + policy);
@@ -75,6 +91,8 @@ TEST_F(Overrides, AnEffectiveOneIsInEveryHeadline) {
   EXPECT_TRUE(has(compared.substr(0, 400), "scale kernels=1.1, allocator ideal"));
   const std::string json = out("export run.h5 --to json -o -");
   EXPECT_TRUE(has(json, "\"pcie=gen5\"") && has(json, "\"transfer_host\": true")) << json.substr(0, 400);
+  out("render base.h5 run.h5 --view compare -o both.svg");
+  EXPECT_TRUE(has(content_of(folder_ / "both.svg"), "a100-sxm-80gb + pcie=gen5"));
   out("render run.h5 --view memory -o memory.svg");
   EXPECT_TRUE(has(content_of(folder_ / "memory.svg"), "a100-sxm-80gb + pcie=gen5"));
 }

@@ -48,6 +48,19 @@ TEST(RunLabel, NamesTheFileWhereNothingElseTellsApart) {
   EXPECT_EQ(run_labels({&one, &two}, {"x/a.h5", "y/a.h5"}), (Labels{"no policy (x/a.h5)", "no policy (y/a.h5)"}));
 }
 
+TEST(RunLabel, NamesWhatWasChangedAndTheHeadlineWhatAllShare) {
+  memwall::Run base = run_with({}, "", "h100"), fast = run_with({}, "", "h100");
+  const std::string step = base.trace->name;
+  fast.changes.overrides = {"pcie=gen5"};
+  fast.changes.scale = {"kernels=1.1"};
+  EXPECT_EQ(run_labels({&base, &fast}, {"a.h5", "b.h5"}),
+            (Labels{"h100, no policy", "h100 + pcie=gen5, no policy, scale kernels=1.1"}));
+  EXPECT_EQ(shared_headline({&base, &fast}), step);
+  base.changes = fast.changes;
+  EXPECT_EQ(run_labels({&base, &fast}, {"a.h5", "b.h5"}), (Labels{"no policy (a)", "no policy (b)"}));
+  EXPECT_EQ(shared_headline({&base, &fast}), step + " on h100 + pcie=gen5, scale kernels=1.1");
+}
+
 TEST(RunLabel, OfOneRunIsItsPolicies) {
   const memwall::Run run = run_with({});
   EXPECT_EQ(run_labels({&run}, {"a.h5"}), Labels{"no policy"});

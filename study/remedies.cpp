@@ -45,14 +45,24 @@ class Remedies {
     std::vector<Remedy> all;
     if (expands()) add(all, {}, true, true);
     if (!run_.trace->knowledge.dataflow) return all;
-    add(all, {kCheckpoint});
-    for (const char* fraction : {",fraction=0.25", ",fraction=0.5", ""})
-      add(all, {std::string(kOffloadActivations) + fraction});
     add(all, {kOffloadOptimizer});
     if (const auto half = half_batch()) add(all, {*half}, false);
     for (int stage = 1; stage <= 3 && runs_on_one_gpu(); ++stage)
       add(all, {fmt::format("zero:stage={},ranks={}", stage, kGpusPerNode)}, false);
     return all;
+  }
+
+  // What may be done to a part of the step: of these the least part that is enough.
+  std::vector<std::string> divisible() const {
+    if (!run_.trace->knowledge.dataflow) return {};
+    return {kCheckpoint, kOffloadActivations};
+  }
+
+  // With `fraction` of it. Nothing where the scenario has that policy already.
+  std::optional<Remedy> part_of(const std::string& policy, double fraction) const {
+    std::vector<Remedy> one;
+    add(one, {fraction < 1 ? fmt::format("{},fraction={}", policy, fraction) : policy});
+    return one.empty() ? std::nullopt : std::optional(one.front());
   }
 
   std::vector<Remedy> together() const {
@@ -63,7 +73,10 @@ class Remedies {
     add(all, {kCheckpoint, kOffloadActivations, kOffloadOptimizer});
     add(all, {kCheckpoint, kOffloadParameters, kOffloadOptimizer});
     if (expands()) add(all, {kCheckpoint}, true, true);
-    if (const auto half = half_batch()) add(all, {kCheckpoint, *half}, false);
+    if (const auto half = half_batch()) {
+      add(all, {kCheckpoint, *half}, false);
+      add(all, {kCheckpoint, kOffloadActivations, *half}, false);
+    }
     if (!runs_on_one_gpu()) return all;
     const std::string sharded = fmt::format("zero:stage=3,ranks={}", kGpusPerNode);
     add(all, {kCheckpoint, sharded}, false);
@@ -112,7 +125,9 @@ class Remedies {
 };
 
 TriedChange tried(const std::string& options, const Run& run) {
-  TriedChange change{options, run.result.fits, 0, "", 0, mean_step(run)};
+  TriedChange change{options, run.result.fits, 0, "", 0, mean_step(run), 0};
+  if (change.step_time.count() > 0)
+    change.samples_per_second = run.trace->samples_per_step * run.trace->ranks / to_seconds(change.step_time);
   for (std::size_t t = 0; t < run.result.tiers.size(); ++t) {
     const TierResult& result = run.result.tiers[t];
     if (run.machine.tiers[t].tier_class == TierClass::device)
@@ -129,6 +144,32 @@ bool any_fits_here(const std::vector<TriedRemedy>& all) {
   return std::any_of(all.begin(), all.end(), [](const TriedRemedy& r) { return r.same_gpu && r.change.fits; });
 }
 
+// All of it, and the least part that fits, to a sixteenth: by halving where all of it fits. Where it does not (all that
+// leaves the GPU may be too much for the host) four parts are looked at, and then between the last two.
+template <typename Try>
+void try_parts(const Try& fits_with) {
+  constexpr double kLeast = 1.0 / 16;
+  double enough = fits_with(1.0) ? 1.0 : 0, too_little = 0;
+  for (const double part : {0.75, 0.5, 0.25}) {
+    if (enough > 0) break;
+    if (fits_with(part)) enough = part;
+  }
+  while (enough > 0 && enough - too_little > kLeast) {
+    const double middle = (enough + too_little) / 2;
+    (fits_with(middle) ? enough : too_little) = middle;
+  }
+}
+
+// Of the parts of one policy those that do not fit tell nothing beside one that does, nor does a larger one, but for
+// all.
+void keep_least_part(std::vector<TriedRemedy>& parts) {
+  std::stable_sort(parts.begin(), parts.end(), [](const TriedRemedy& a, const TriedRemedy& b) {
+    return std::tuple(!a.change.fits, a.change.fits ? a.change.step_time.count() : a.change.missing) <
+           std::tuple(!b.change.fits, b.change.fits ? b.change.step_time.count() : b.change.missing);
+  });
+  if (parts.size() > 1) parts.erase(parts.begin() + 1, parts.end());
+}
+
 }  // namespace
 
 std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenario,
@@ -143,6 +184,24 @@ std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenar
   };
   const Remedies remedies(refused, scenario);
   try_all(remedies.single());
+  for (const std::string& policy : remedies.divisible()) {
+    std::vector<TriedRemedy> parts;
+    try_parts([&](double part) {
+      const std::optional<Remedy> remedy = remedies.part_of(policy, part);
+      if (!remedy) return false;
+      try {
+        parts.push_back({tried(remedy->options, run_changed(remedy->scenario)), true});
+      } catch (const UsageError&) {
+        return false;
+      }
+      return parts.back().change.fits;
+    });
+    if (parts.empty()) continue;
+    const TriedRemedy whole = parts.front();
+    keep_least_part(parts);
+    all.push_back(parts.front());
+    if (parts.front().change.options != whole.change.options) all.push_back(whole);
+  }
   if (!any_fits_here(all)) try_all(remedies.together());
   std::stable_sort(all.begin(), all.end(), [](const TriedRemedy& a, const TriedRemedy& b) {
     const auto rank = [](const TriedRemedy& r) {

@@ -30,6 +30,7 @@ std::optional<SharedTrace> stretched(const Run& run, bool longer) {
 }  // namespace
 
 StepBounds step_bounds(const Run& run, const std::function<Run(SharedTrace)>& run_again) {
+  if (!run.pager.empty()) return {};  // when what is moved follows from times: the ends of an interval bound nothing
   const Duration own = mean_step(run);
   const auto interval = step_interval(run, critical_path(run), own);
   if (interval && interval->known_share >= kPathDecides) return {};

@@ -12,7 +12,8 @@
 
 namespace memwall {
 
-// {} where the path's own interval is good enough, or no op has an error. `run_again`: as `run` was, not recorded.
+// {} where the path's own interval is good enough, no op has an error, or a pager decides. `run_again`: as `run` was,
+// not recorded.
 StepBounds step_bounds(const Run& run, const std::function<Run(SharedTrace)>& run_again);
 
 }  // namespace memwall

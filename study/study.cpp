@@ -17,6 +17,7 @@
 #include "study/remedies.h"
 #include "study/scale_text.h"
 #include "study/shared_values.h"
+#include "study/speedups.h"
 #include "study/step_bounds.h"
 #include "study/workload_file.h"
 #include "traces/run/run_recorder.h"
@@ -275,16 +276,16 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
                        .record = options.record};
   if (options.record) settings.inputs = implementation_->inputs(step.files);
   Outcome outcome{scenario, simulate_and_record(step.trace, *step.machine, settings), step.files};
-  if (options.bound_step) {
-    outcome.run.step_bounds = step_bounds(outcome.run, [&](SharedTrace trace) {
-      const std::unique_ptr<Pager> pager = make_pager(scenario.pager);
-      RunSettings alone = settings;
-      alone.pager = pager.get();
-      alone.observer = nullptr;
-      alone.record = false;
-      return simulate_and_record(std::move(trace), *step.machine, alone);
-    });
-  }
+  const auto run_again_on = [&](SharedTrace trace, const Machine& machine) {
+    const std::unique_ptr<Pager> pager = make_pager(scenario.pager);
+    RunSettings alone = settings;
+    alone.pager = pager.get();
+    alone.observer = nullptr;
+    alone.record = false;
+    return simulate_and_record(std::move(trace), machine, alone);
+  };
+  const auto run_again = [&](SharedTrace trace) { return run_again_on(std::move(trace), *step.machine); };
+  if (options.bound_step) outcome.run.step_bounds = step_bounds(outcome.run, run_again);
   if (options.record && !scenario.settings.empty())
     outcome.run.warnings = implementation_->warnings(scenario, outcome.run);
   const bool is_changed = !same(step.trace, step.base) || step.pager;
@@ -302,7 +303,10 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
     } catch (const UsageError&) {  // refused without what was changed: nothing to compare with
     }
   }
-  if (options.try_remedies && !outcome.run.result.fits && outcome.run.trace->ops.size() <= kOpsTriedUnasked)
+  const bool is_short = outcome.run.trace->ops.size() <= kOpsTriedUnasked;
+  if (options.try_speedups && outcome.run.result.fits && is_short)
+    outcome.run.speedups = try_speedups(outcome.run, run_again_on);
+  if (options.try_remedies && !outcome.run.result.fits && is_short)
     outcome.run.tried = try_remedies(outcome.run, scenario, [this](const Scenario& changed) {
       return run(changed, {.record = false}).run;
     });

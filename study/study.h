@@ -58,6 +58,8 @@ struct RunOptions {
   // Run::tried, where the step does not fit and has at most kOpsTriedUnasked ops (study/remedies.h): a dozen
   // more simulations, or two.
   bool try_remedies = false;
+  // Run::speedups, where it fits and has as few ops (study/speedups.h): four more simulations at most.
+  bool try_speedups = false;
   Observer* observer = nullptr;  // of the simulation itself; not owned
 };
 

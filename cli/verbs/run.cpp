@@ -195,9 +195,9 @@ int run(const RunVerbOptions& o) {
   require_harmless(o.output, study.load(scenario).files);
   if (!o.output.empty()) (void)FileWriter(o.output);  // a place that cannot be written is told before a long simulation
   SimulationProgress progress;
-  Run result =
-      study.run(scenario, {.compare_to_base = true, .bound_step = true, .try_remedies = true, .observer = &progress})
-          .run;
+  const RunOptions options{
+      .compare_to_base = true, .bound_step = true, .try_remedies = true, .try_speedups = true, .observer = &progress};
+  Run result = study.run(scenario, options).run;
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
   std::exception_ptr not_written;  // a full disk: the result is told all the same
   try {

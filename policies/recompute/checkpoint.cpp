@@ -24,6 +24,7 @@ struct Settings {
   std::size_t every = 1;
   std::vector<std::string> patterns;
   bool keep_last = false;
+  double fraction = 1;  // of the units of a forward, the first ones
   RecomputeRules rules;
 };
 
@@ -50,6 +51,7 @@ Settings settings_of(const PolicyArguments& a) {
   s.every = static_cast<std::size_t>(a.integer_or("every", 1));
   if (s.mode == "modules" || s.mode == "ops") s.patterns = a.list(s.mode);
   s.keep_last = a.choice("last") == "keep";
+  s.fraction = a.number("fraction");
   s.rules.early_stop = a.flag("early_stop");
   s.rules.allow_collectives = a.flag("allow_collectives");
   const std::string& outputs = a.choice("outputs");
@@ -79,6 +81,8 @@ class Checkpoint : public Rewriter {
     for (const Pass& pass : all) {
       std::vector<RecomputeUnit> units = units_of(trace, flow, pass);
       if (s_.keep_last && !units.empty()) units.pop_back();
+      const double taken = std::round(s_.fraction * static_cast<double>(units.size()));
+      units.resize(std::min(units.size(), std::max<std::size_t>(1, static_cast<std::size_t>(taken))));
       plan_recompute(trace, flow, pass, units, s_.rules, plan);
     }
     refuse_if_nothing_is_left(trace, plan);
@@ -204,6 +208,9 @@ const RegisterPolicy registered_checkpoint{
           choice("outputs", "auto", {"auto", "keep", "drop"},
                  "keep: what later ops outside of the unit read stays, as torch.utils.checkpoint does; drop: that goes "
                  "too, as selective checkpointing by op does. auto: drop for ops, else keep."),
+          number("fraction", 1, {0.001, 1}, "",
+                 "share of the units that is computed again, from the first on; the others keep what they made. What "
+                 "comes first is dropped longest, and computed again when little else is left."),
           flag("early_stop", true, "1: stop the re-run once all that is needed is back; 0: re-run the whole unit."),
           choice("last", "recompute", {"recompute", "keep"},
                  "the last unit, which backward needs at once: recompute (as PyTorch does) or keep."),

@@ -72,6 +72,28 @@ void append_new_routes(const RankView& view, std::vector<Route>& routes) {
       routes.push_back(route);
 }
 
+// GPUs that have a tier of the host or of storage in common: those behind its memory, else behind what leads there.
+std::uint32_t sharers_of(const Machine& machine, std::size_t tier) {
+  if (const std::int32_t link = machine.tiers[tier].memory_link; link >= 0)
+    return machine.links[static_cast<std::size_t>(link)].sharers;
+  std::uint32_t most = 1;
+  for (const Route& route : machine.routes)
+    if (route.from == tier || route.to == tier)
+      for (const std::uint16_t link : route.links) most = std::max(most, machine.links[link].sharers);
+  return most;
+}
+
+// Ranks that run one program each fill as much of what they share: one of them has its part.
+void divide_shared_tiers(RankMachine& ranks, std::uint32_t folded) {
+  for (std::size_t t = 0; t < ranks.tiers.size(); ++t) {
+    Tier& tier = ranks.tiers[t];
+    if (tier.tier_class == TierClass::device) continue;
+    const Bytes parts = std::max(1u, std::min(folded, sharers_of(ranks.one, t)));
+    tier.capacity /= parts;
+    tier.unavailable /= parts;
+  }
+}
+
 RankView first_view(const Machine& one) {
   RankView view;
   for (std::size_t t = 0; t < one.tiers.size(); ++t) view.tier.push_back(static_cast<std::uint8_t>(t));
@@ -88,6 +110,7 @@ RankMachine machine_of_ranks(const Machine& one, const Trace& trace) {
   ranks.one = one;
   ranks.views.reserve(rank_count(trace));
   ranks.views.push_back(first_view(ranks.one));
+  if (trace.rank_table.empty()) divide_shared_tiers(ranks, trace.ranks);
   for (std::size_t rank = 1; rank < rank_count(trace); ++rank) {
     RankView view;
     add_links(ranks, view, trace, rank);

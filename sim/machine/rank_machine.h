@@ -3,7 +3,8 @@
 // The first rank has the tiers and links of the file under their names. Every further rank has device tiers of its own
 // ("hbm rank 3", by its number in the job) and links of its own; a link with several sharers is common to as many ranks
 // in the order of their numbers, so ranks 0 and 1, 2 and 3, ... share where there are two. Host and storage tiers are
-// there once.
+// there once. Where one program stands for several ranks (Trace::ranks), these tiers are as large as the part of one of
+// the ranks that share them: links with several sharers are counted likewise, by the engine.
 #pragma once
 
 #include <cstdint>

@@ -68,6 +68,13 @@ struct TriedChange {
   std::string missing_in;   // the tier that lacks most; "" where it fits
   Bytes missing = 0;        // there
   Duration step_time{};     // mean over the steps
+  double samples_per_second = 0;  // of all ranks; 0 = unknown
+};
+
+// The step once more, with one part of its work twice as fast. Simulated, policies' ops included.
+struct Speedup {
+  std::string what;      // "kernels", "host", "copies", "collectives"
+  Duration step_time{};  // mean over the steps
 };
 
 struct Run {
@@ -87,6 +94,7 @@ struct Run {
   std::vector<TierResult> unchanged;
   Duration unchanged_step{};       // its mean step time; 0 where there were none
   std::vector<TriedChange> tried;  // what may make it fit, best first (study/remedies.h); empty where it fits
+  std::vector<Speedup> speedups;   // where it fits (study/speedups.h); empty where nobody asked
   std::vector<std::vector<MemoryPoint>> memory;     // per tier, ascending in time
   std::vector<std::vector<RatePoint>> link_rates;   // per link, ascending in time
   std::vector<Residency> residency;                 // ascending in begin

@@ -52,6 +52,7 @@ Run small_parts(const Run& run) {
   out.unchanged = run.unchanged;
   out.unchanged_step = run.unchanged_step;
   out.tried = run.tried;
+  out.speedups = run.speedups;
   out.provenance = run.provenance;
   return out;
 }

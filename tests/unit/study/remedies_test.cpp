@@ -96,6 +96,26 @@ TEST_F(RemediesTest, WhatFitsStandsFirstTheFastestOfThisGpuBeforeAll) {
   }
 }
 
+// Of what can be done to a part of the step no more is done than needs be.
+TEST_F(RemediesTest, TheLeastPartThatFitsIsFound) {
+  const Bytes capacity = needs_ * 97 / 100;
+  const std::vector<TriedChange> tried = run(scenario(capacity), true).tried;
+  const auto fraction_of = [](const TriedChange& change) {
+    const std::size_t at = change.options.find("fraction=");
+    return at == std::string::npos ? 1.0 : std::stod(change.options.substr(at + 9));
+  };
+  std::size_t parts = 0;
+  for (const TriedChange& change : tried) {
+    if (change.options.find("fraction=") == std::string::npos || !change.fits) continue;
+    ++parts;
+    const double less = fraction_of(change) - 1.0 / 16;
+    const std::string policy = change.options.substr(9, change.options.find(",fraction") - 9);
+    if (less <= 0) continue;
+    EXPECT_FALSE(run(scenario(capacity, {policy + ",fraction=" + std::to_string(less)})).result.fits) << change.options;
+  }
+  EXPECT_GE(parts, 1u);
+}
+
 TEST_F(RemediesTest, WhereNothingFitsTheNearestIsNamedWithWhatItLacks) {
   const std::vector<TriedChange> tried = run(scenario(1 << 16), true).tried;
   ASSERT_EQ(tried.size(), 2u);

@@ -41,6 +41,8 @@ std::vector<TierSummary> tiers_of(const Run& run, std::vector<Peak> peaks) {
     summary.tier_class = tier.tier_class;
     summary.capacity = tier.capacity;
     summary.usable = tier.holds();
+    if (t < run.machine.one.tiers.size() && run.machine.one.tiers[t].capacity != tier.capacity)
+      summary.shared = run.machine.one.tiers[t].holds();
     summary.peak = std::move(peaks[t]);
     if (t < run.result.tiers.size()) {
       const TierResult& result = run.result.tiers[t];
@@ -153,6 +155,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   summary.step_time = all_steps / summary.step_count;
   summary.unchanged_step_time = run.unchanged_step;
   summary.tried = run.tried;
+  summary.speedups = run.speedups;
   summary.step_interval = step_interval(run, path, summary.step_time, all.survey.all_modelled());
   if (all_steps.count() > 0) {
     const double steps_per_second = summary.step_count / to_seconds(all_steps);

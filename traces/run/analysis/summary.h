@@ -63,7 +63,8 @@ MissingCause cause_of_missing(const TierResult& result, Bytes usable);
 struct TierSummary {
   std::string name;
   TierClass tier_class = TierClass::device;
-  Bytes capacity = 0;        // of the machine
+  Bytes capacity = 0;        // of the machine; of what folded ranks share, the part of one
+  Bytes shared = 0;          // what they share; 0 = it is this rank's alone
   Bytes usable = 0;          // less context, driver, operating system; times the compression: bytes of tensors that fit
   Bytes peak_allocated = 0;  // blocks in use, rounding included
   Bytes peak_reserved = 0;   // obtained from the device, cached blocks included
@@ -113,6 +114,7 @@ struct RunSummary {
   Duration step_time{};
   Duration unchanged_step_time{};             // of the step before policies and without a pager; 0 where there are none
   std::vector<TriedChange> tried;             // as Run::tried
+  std::vector<Speedup> speedups;              // as Run::speedups
   std::optional<StepInterval> step_interval;  // of step_time, where part of it is modelled
   Duration gpu_span{};                        // of the whole run: first GPU start to last GPU end
   Duration total{};                           // 0 to the end of everything

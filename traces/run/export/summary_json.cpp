@@ -40,8 +40,18 @@ void write_tried(JsonText& json, const std::vector<TriedChange>& tried) {
   for (const TriedChange& change : tried) {
     json.begin_object().field("options", change.options).field("fits", change.fits);
     json.field("peak_reserved_bytes", change.peak_reserved).field("missing_bytes", change.missing);
-    json.field("missing_in", change.missing_in).seconds("step_time_s", change.step_time).end_object();
+    json.field("missing_in", change.missing_in).seconds("step_time_s", change.step_time);
+    if (change.samples_per_second > 0) json.field("samples_per_s", change.samples_per_second);
+    json.end_object();
   }
+  json.end_array();
+}
+
+void write_speedups(JsonText& json, const std::vector<Speedup>& speedups) {
+  if (speedups.empty()) return;
+  json.key("twice_as_fast").begin_array();
+  for (const Speedup& speedup : speedups)
+    json.begin_object().field("what", speedup.what).seconds("step_time_s", speedup.step_time).end_object();
   json.end_array();
 }
 
@@ -321,6 +331,7 @@ std::string to_json(const RunSummary& summary) {
   write_ranks(json, summary);
   write_steps(json, summary.steps);
   write_tried(json, summary.tried);
+  write_speedups(json, summary.speedups);
   write_tiers(json, summary.tiers, summary.memory_recorded);
   write_links(json, summary.links);
   write_routes(json, summary.routes);

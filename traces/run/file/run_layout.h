@@ -347,6 +347,13 @@ void fields(F&& f, Row<TriedChange>) {
   f("missing_in", &TriedChange::missing_in);
   f("missing", &TriedChange::missing);
   f("step_time_ps", &TriedChange::step_time);
+  f("samples_per_second", &TriedChange::samples_per_second);
+}
+
+template <class F>
+void fields(F&& f, Row<Speedup>) {
+  f("what", &Speedup::what);
+  f("step_time_ps", &Speedup::step_time);
 }
 
 template <class F>

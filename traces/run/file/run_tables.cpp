@@ -34,6 +34,7 @@ class SmallParts : private TableReader {
       context_.refuse(fmt::format("table '/unchanged_tiers' has {} rows, but its machine has {} tiers.",
                                   run.unchanged.size(), run.machine.tiers.size()));
     list("tried", run.tried);
+    list("speedups", run.speedups);
     if (has("provenance")) one("provenance", run.provenance.emplace());
   }
 

@@ -154,6 +154,7 @@ void write_tables(hid_t file, const Run& run, const Hdf5Output& output) {
   write_result(file, run.result);
   write_list(file, "unchanged_tiers", run.unchanged);
   write_list(file, "tried", run.tried);
+  write_list(file, "speedups", run.speedups);
   output.require_written();
   write_series(file, run);
   output.require_written();

@@ -41,7 +41,18 @@ TEST(Verdict, IsBoundByWhatTakesMostOfTheStep) {
   EXPECT_EQ(by_host.verdict.bound_by, "host");
   EXPECT_TRUE(says(by_host.verdict, "kernels run in 20 % of it")) << all(by_host.verdict);
   EXPECT_TRUE(says(by_host.verdict, "aten::mm")) << "whose call the GPU waits for\n" << all(by_host.verdict);
-  EXPECT_TRUE(says(by_host.verdict, "Without any wait for the host a step takes 2.000 us")) << all(by_host.verdict);
+  EXPECT_TRUE(says(by_host.verdict, "Try fewer, larger calls")) << all(by_host.verdict);
+}
+
+TEST(Verdict, SaysWhatTwiceAsFastWouldSaveTheLargestFirst) {
+  memwall::Run run = host_then_kernel(8);
+  EXPECT_FALSE(says(summarize(run).verdict, "wice as fast")) << "nobody tried";
+  run.speedups = {{"kernels", microseconds(9)}, {"host", microseconds(6)}, {"copies", microseconds(10)}};
+  EXPECT_TRUE(says(summarize(run).verdict,
+                   "Twice as fast, the host would save 40 % and the GPU's kernels would save 10.0 % of the step."))
+      << all(summarize(run).verdict);
+  run.speedups = {{"copies", microseconds(10)}};
+  EXPECT_TRUE(says(summarize(run).verdict, "Nothing that is twice as fast saves 1 %"));
 }
 
 TEST(Verdict, OfARunWithoutDurationIsBoundByNothing) {

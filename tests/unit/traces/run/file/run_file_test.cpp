@@ -1,5 +1,6 @@
 // Does a run file give back what was written, byte for byte the same each time, and refuse what is not one?
 #include "traces/run/file/run_file.h"
+#include "traces/run/file/user_block.h"
 
 #include <fmt/format.h>
 #include <chrono>
@@ -95,7 +96,8 @@ TEST(RunFile, GivesBackTheUnchangedStepAndTheAllocator) {
   run.unchanged_step = microseconds(7000);
   run.changes.step_without = microseconds(8000);
   run.tried = {{"--policy zero:stage=3,ranks=8", true, 5, "", 0, microseconds(3000)},
-               {"--policy checkpoint:mode=full", false, 9, "hbm", 4, microseconds(2000)}};
+               {"--policy checkpoint:mode=full", false, 9, "hbm", 4, microseconds(2000), 12.5}};
+  run.speedups = {{"host", microseconds(900)}};
   write_run(run, folder / "run.h5");
   const memwall::Run back = read_run(folder / "run.h5");
   EXPECT_EQ(back.allocator_settings, "max_split_size_mb:200");
@@ -105,6 +107,10 @@ TEST(RunFile, GivesBackTheUnchangedStepAndTheAllocator) {
   EXPECT_EQ(back.tried[1].options, "--policy checkpoint:mode=full");
   EXPECT_EQ(back.tried[1].missing_in, "hbm");
   EXPECT_TRUE(back.tried[0].fits);
+  EXPECT_EQ(back.tried[1].samples_per_second, 12.5);
+  ASSERT_EQ(back.speedups.size(), 1u);
+  EXPECT_EQ(back.speedups[0].what, "host");
+  EXPECT_EQ(back.speedups[0].step_time, microseconds(900));
   EXPECT_EQ(back.tried[0].step_time, microseconds(3000));
   EXPECT_EQ(to_json(summarize(back)), to_json(summarize(run)));
   EXPECT_NE(to_json(summarize(back)).find("12345"), std::string::npos);
@@ -284,7 +290,8 @@ TEST(RunFile, RefusesAnotherVersionByName) {
     bytes[16] = version;
     reseal(bytes);
     write_content(folder / "other.h5", bytes);
-    expect_refused(folder / "other.h5", fmt::format("format version is {}, expected 3; run it again", +version));
+    expect_refused(folder / "other.h5",
+                   fmt::format("format version is {}, expected {}; run it again", +version, kRunFormatVersion));
   }
 }
 

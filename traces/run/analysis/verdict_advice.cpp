@@ -1,0 +1,179 @@
+#include "traces/run/analysis/verdict_advice.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <tuple>
+
+#include "sim/human_text.h"
+#include "sim/trace/kind_words.h"
+#include "sim/words.h"
+
+namespace memwall {
+namespace {
+
+constexpr double kMostlyHost = 0.8;  // of a step: then nothing else is worth a change
+constexpr double kOftenHost = 0.2;   // of a step: waits for the host that are worth advice although kernels bind
+
+// What would gain most from being faster, largest gain first; nothing where nobody tried.
+std::vector<std::pair<double, std::string>> gains(const RunSummary& s) {
+  std::vector<std::pair<double, std::string>> all;
+  for (const Speedup& speedup : s.speedups)
+    if (const double gain = 1 - share_of_time(speedup.step_time, s.step_time); gain >= kWorthSaying)
+      all.emplace_back(gain, speedup.what == "kernels" ? "the GPU's kernels"
+                             : speedup.what == "host"  ? "the host"
+                                                       : speedup.what);
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  return all;
+}
+
+double gain_of(const RunSummary& s, std::string_view what) {
+  for (const auto& [gain, name] : gains(s))
+    if (name == what) return gain;
+  return 0;
+}
+
+// `samples` per step; 0 = unknown, then nobody can search.
+std::string smaller_or_larger(double samples) {
+  if (samples == 1) return "Try a GPU with more memory.";
+  return std::string("Try a smaller batch") + (samples > 1 ? " (--find-largest-batch says which fits)" : "") +
+         ", or a GPU with more memory.";
+}
+
+std::string samples_words(double per_second) {
+  char text[48] = "";
+  if (per_second > 0) std::snprintf(text, sizeof text, ", %.4g samples/s", per_second);
+  return text;
+}
+
+// What of all that was tried is best.
+std::string tried_sentence(const RunSummary& s, double samples) {
+  const TriedChange& best = s.tried.front();
+  if (!best.fits)
+    return "Nothing that was tried makes it fit: with " + best.options + " " + human_bytes(best.missing) +
+           " are missing in " + best.missing_in + ". " + smaller_or_larger(samples);
+  return "It fits with " + best.options + ": " + human_bytes(best.peak_reserved) + " are reserved, a step takes " +
+         changed_words(human_time(best.step_time), human_time(s.step_time), to_seconds(best.step_time),
+                       to_seconds(s.step_time)) +
+         samples_words(best.samples_per_second) + (s.tried.size() > 1 ? "; the best of what was tried." : ".");
+}
+
+// Of a step that does not fit.
+std::string room_to_try(const Run& run, const RunSummary& s, const Filled& filled) {
+  const TierSummary& tier = *filled.tier;
+  if (tier.tier_class != TierClass::device) return "Try a machine with more memory in " + tier.name + ".";
+  if (!s.pager.empty()) return smaller_or_larger(run.trace->samples_per_step);
+  // Blocks in use cannot be packed: only what lies between them.
+  const bool in_pieces = tier.missing_cause == MissingCause::in_one_piece || tier.peak_allocated <= tier.usable;
+  if (s.allocator == "pytorch" && in_pieces && s.allocator_settings.find("expandable_segments") == std::string::npos)
+    return "Try --alloc-conf expandable_segments:True: what is cached or fragmented is more than what is missing.";
+  if (!run.trace->knowledge.dataflow)
+    return "Policies need to know which op uses what: memwall inspect says how to capture that.";
+  const bool too_large = !tier.peak.largest.empty() && tier.peak.largest.front().bytes > tier.usable;
+  for (const auto& [bytes, kind] : filled.kinds) {
+    if (too_large || bytes < tier.missing) break;  // no policy can make up for it
+    if (kind == StorageKind::activation && !has_policy(s, "checkpoint"))
+      return "Try --policy checkpoint:mode=full: activations take " + human_bytes(bytes) + " of the peak.";
+    if (kind == StorageKind::optimizer_state && !has_policy(s, "offload") && !has_policy(s, "zero"))
+      return "Try --policy offload:what=optimizer,to=host, or --policy zero:stage=1,ranks=N over N GPUs: optimizer "
+             "states take " +
+             human_bytes(bytes) + " of the peak.";
+    if ((kind == StorageKind::parameter || kind == StorageKind::gradient) && !has_policy(s, "zero"))
+      return std::string("Try --policy zero:stage=3,ranks=N over N GPUs: ") + plural(kind) + " take " +
+             human_bytes(bytes) + " of the peak.";
+  }
+  return smaller_or_larger(run.trace->samples_per_step);
+}
+
+// Is there a link of a slower generation, which nobody has overridden?
+bool has_a_slow_bus(const RunSummary& s) {
+  constexpr double kGen5 = 50e9;  // bytes per second, and a little less than x16 carries
+  const bool overridden = std::any_of(s.changes.overrides.begin(), s.changes.overrides.end(), [](const std::string& o) {
+    return o.starts_with("pcie") || o.starts_with("link.");
+  });
+  return !overridden && std::any_of(s.links.begin(), s.links.end(), [](const LinkSummary& link) {
+    return link.name.starts_with("pcie") && link.bytes > 0 && link.bandwidth < kGen5;
+  });
+}
+
+// By what the host does most there.
+std::string host_advice(const RunSummary& s, bool nothing_else) {
+  const std::string first = s.top.host.empty() ? "" : s.top.host.front().name;
+  const std::string begin = nothing_else ? "No faster GPU or link helps much. " : "";
+  if (first.find("DataLoader") != std::string::npos)
+    return begin + "Try to load ahead: more workers of the data loader, prefetching.";
+  if (first == "CPU Adam") return begin + "The optimizer runs on the CPU; on the GPU it needs its states there.";
+  return begin + "Try fewer, larger calls: torch.compile, CUDA graphs, a larger batch.";
+}
+
+// Of a step that fits, or of which nobody knows: what its time is bound by.
+std::string time_to_try(const Run& run, const RunSummary& s, const Filled& filled, const Shares& shares,
+                        const std::string& bound) {
+  const double host = share_of_time(s.times[TimeClass::host], s.times.total());
+  if (bound == "host" || (bound == "compute" && (host > kOftenHost || gain_of(s, "the host") > kMuch))) {
+    return host_advice(s, host > kMostlyHost && gain_of(s, "the GPU's kernels") < kMuch);
+  }
+  if (bound == "copy" || (bound == "allocator" && !s.pager.empty()))
+    return has_a_slow_bus(s) ? "Try a faster link (--set pcie=gen5), or move less." : "";
+  if (bound == "collective" || bound.starts_with("rank")) return "";
+  const bool roomy =
+      filled.tier != nullptr && filled.tier->peak_reserved > 0 && filled.tier->peak_reserved < filled.tier->usable / 2;
+  if (bound == "compute" && shares.recompute >= 0.1 && roomy && s.fits)
+    return "Memory is left: checkpoint less, and save up to " +
+           human_time(s.times[TimeClass::recompute] / s.step_count) + " of recomputation per step.";
+  if (bound == "compute" && roomy && s.fits && run.trace->samples_per_step > 0 && run.trace->knowledge.dataflow)
+    return "Memory is left for a larger batch: --find-largest-batch says how large; memwall roofline says what holds "
+           "the kernels.";
+  return bound == "compute" ? "memwall roofline says what holds the kernels." : "";
+}
+
+}  // namespace
+
+Filled fullest(const RunSummary& s) {
+  Filled filled;
+  const auto rank = [](const TierSummary& t) {
+    return std::tuple(t.missing > 0, t.name.starts_with("hbm"), t.tier_class == TierClass::device, t.missing,
+                      t.peak_reserved);
+  };
+  for (const TierSummary& tier : s.tiers)
+    if ((tier.tier_class == TierClass::device || tier.missing > 0) &&
+        (filled.tier == nullptr || rank(tier) > rank(*filled.tier)))
+      filled.tier = &tier;
+  if (filled.tier == nullptr) return filled;
+  for (int k = 0; k < kStorageKinds; ++k)
+    if (const Bytes bytes = filled.tier->peak.by_kind[static_cast<std::size_t>(k)]; bytes > 0)
+      filled.kinds.emplace_back(bytes, static_cast<StorageKind>(k));
+  std::stable_sort(filled.kinds.begin(), filled.kinds.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  return filled;
+}
+
+Shares::Shares(const RunSummary& s) {
+  const Duration all = s.times.total();
+  recompute = share_of_time(s.times[TimeClass::recompute], all);
+  kernels = share_of_time(s.times[TimeClass::compute], all) + recompute;
+  for (int c = static_cast<int>(TimeClass::copy); c < kTimeClasses; ++c) {
+    const auto time_class = static_cast<TimeClass>(c);
+    if (const double share = share_of_time(s.times[time_class], all); share > 0) waits.emplace_back(share, time_class);
+  }
+  std::stable_sort(waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+}
+
+bool has_policy(const RunSummary& s, std::string_view name) {
+  return std::any_of(s.policies.begin(), s.policies.end(), [&](const std::string& p) { return p.starts_with(name); });
+}
+
+std::string gains_sentence(const RunSummary& s) {
+  if (s.speedups.empty() || s.step_time.count() == 0) return "";
+  std::vector<std::string> parts;
+  for (const auto& [gain, what] : gains(s)) parts.push_back(what + " would save " + share_words(gain));
+  if (parts.empty()) return "Nothing that is twice as fast saves 1 % of the step by itself.";
+  return "Twice as fast, " + enumerated(parts) + " of the step.";
+}
+
+std::string what_to_try(const Run& run, const RunSummary& s, const Filled& filled, const Shares& shares,
+                        const std::string& bound) {
+  if (s.fits) return time_to_try(run, s, filled, shares, bound);
+  return s.tried.empty() ? room_to_try(run, s, filled) : tried_sentence(s, run.trace->samples_per_step);
+}
+
+}  // namespace memwall

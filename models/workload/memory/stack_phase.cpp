@@ -27,7 +27,8 @@ struct FrameFacts {
   Maker maker = Maker::none;
   bool python = false, evaluates = false, recomputes = false, accumulates = false, communication = false;
   bool reducer = false, replaces_data = false, library_workspace = false, from_host = false, inference = false;
-  bool constructor = false;  // __init__, outside of PyTorch: whose class it is the next method tells
+  bool constructor = false;     // __init__, outside of PyTorch: whose class it is the next method tells
+  bool optimizer_file = false;  // or, where the file shows no method, its name
 };
 
 // Functions of torch/nn/modules/module.py that make or replace parameters and buffers.
@@ -39,6 +40,17 @@ bool makes_parameters(string_view function) {
 bool is_optimizer_file(string_view file) {
   if (file.ends_with("lr_scheduler.py") || file.ends_with("swa_utils.py")) return false;
   return contains_any(file, {"optim", "adam", "Adam", "sgd", "lion.py", "lamb.py", "muon", "adafactor", "/zero/"});
+}
+
+// Named after optimizers or one of them, it holds hardly anything else: "my/optimizer.py", "fused_adam.py". A folder
+// alone says less: there are models below "optimum/".
+bool is_named_after_optimizers(string_view file) {
+  if (!is_optimizer_file(file) || !file.ends_with(".py")) return false;
+  string_view word = file.substr(0, file.size() - 3);
+  const auto before = word.find_last_of("/\\_");
+  if (before != word.npos) word.remove_prefix(before + 1);
+  return any_of(word, {"optimizer", "optimizers", "optim", "adam", "adamw", "Adam", "AdamW", "sgd", "lion", "lamb",
+                       "muon", "adafactor"});
 }
 
 bool is_fsdp_or_zero(string_view file) { return contains_any(file, {"/fsdp/", "/deepspeed/"}); }
@@ -76,6 +88,7 @@ FrameFacts python_facts(string_view function, string_view file) {
   facts.mark = python_mark(function, file);
   facts.maker = python_maker(function, file);
   facts.constructor = function == "__init__" && !is_torch_file(file);
+  facts.optimizer_file = facts.constructor && is_named_after_optimizers(file);
   facts.recomputes =
       file.ends_with("torch/utils/checkpoint.py") &&
       any_of(function, {"recompute_fn", "unpack_hook", "backward", "inner_unpack", "_run_fn_with_dynamo_disabled"});
@@ -103,12 +116,13 @@ FrameFacts cpp_facts(string_view function) {
 }
 
 // A class without a name: its constructor stands before its methods, so the next `forward` or `step` below it in the
-// file says what it is; where none is below, any in the file does.
+// file says what it is; where none is below, any in the file does; where there is none, the file's name may.
 class Classes {
  public:
   void note(StringId file, int line, Maker maker) { methods_[file][line] = maker; }
-  Maker of(StringId file, int line) const {
+  Maker of(StringId file, int line, bool optimizer_file) const {
     const auto found = methods_.find(file);
+    if (found == methods_.end() && optimizer_file) return Maker::optimizer;
     if (found == methods_.end()) return any_forward() ? Maker::none : Maker::module;
     const auto below = found->second.upper_bound(line);
     return below != found->second.end() ? below->second : found->second.rbegin()->second;
@@ -172,7 +186,8 @@ Maker StackReader::maker_of(const std::vector<std::uint32_t>& stack) const {
     if (frames_[id].maker != Maker::none) return frames_[id].maker;
     if (!frames_[id].constructor) continue;
     const SourceFrame& frame = recording_.frames[id];
-    if (const Maker maker = classes_.of(frame.file, frame.line); maker != Maker::none) return maker;
+    const Maker maker = classes_.of(frame.file, frame.line, frames_[id].optimizer_file);
+    if (maker != Maker::none) return maker;
   }
   return Maker::none;
 }

@@ -345,6 +345,27 @@ TEST(Allocations, AConstructorBelongsToTheClassWhoseMethodsFollow) {
   EXPECT_EQ(made_at(table, half).kind, Kind::workspace) << "replaced before it was used";
 }
 
+// The first step runs out of memory, or the construction does: no `step` shows yet whose constructor it is.
+TEST(Allocations, BeforeItsFirstStepAnOptimizerIsKnownByItsFile) {
+  using S = TrainingScene;
+  for (const bool forward : {true, false}) {
+    SCOPED_TRACE(forward);
+    RecordingBuilder b;  // a scene has stacks of every phase
+    const auto made_in = [&](const std::string& file) {
+      return b.alloc(1000, b.stack({S::allocator(), {"__init__", file, 27}, S::script(2)}));
+    };
+    const Address parameter = made_in("/home/me/linear.py");
+    const Address state = made_in("/home/me/optimizer.py"), other = made_in("/home/me/fused_adamw.py");
+    const Address model = made_in("/env/optimum/bert.py");
+    if (forward) b.alloc(10, b.stack({S::allocator(), {"forward", "/home/me/linear.py", 36}, S::script(5)}));
+    const AllocationTable table = table_of(b);
+    EXPECT_EQ(made_at(table, parameter).kind, Kind::parameter);
+    EXPECT_EQ(made_at(table, state).kind, Kind::optimizer_state);
+    EXPECT_EQ(made_at(table, other).kind, Kind::optimizer_state);
+    EXPECT_NE(made_at(table, model).kind, Kind::optimizer_state) << "models stand below optimum/";
+  }
+}
+
 TEST(Allocations, AParameterThatTheOptimizerReplacesStaysOne) {
   using S = TrainingScene;
   TrainingScene s;

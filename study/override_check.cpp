@@ -196,13 +196,20 @@ class OverrideEffect {
     return links_.empty() && with_.tiers != without_.tiers && with_.gpu == without_.gpu && with_.host == without_.host;
   }
 
+  // A capture without allocations leaves open what its GPU holds.
+  bool is_unrecorded(const Tier& tier, std::size_t index) const {
+    return tier.name == "hbm" && !run_.trace->knowledge.allocations && figures_.peak_reserved(index) == 0;
+  }
+
   Idle tiers() const {
     std::string reasons;
     for (std::size_t t = 0; t < with_.tiers.size(); ++t) {
       const Tier &now = with_.tiers[t], &before = without_.tiers[t];
       if (now == before) continue;
       std::string reason;
-      if (!figures_.is_used(t))
+      if (is_unrecorded(now, t) && same_but_size(now, before))
+        reason = fmt::format("what {} holds is not recorded here, and nothing is taken to be there", now.name);
+      else if (!figures_.is_used(t))
         reason = fmt::format("nothing in this run is kept in {}", now.name);
       else if (same_but_size(now, before) && figures_.fits_in(t, std::min(now.holds(), before.holds())))
         reason = fmt::format("{} holds at most {} here, which fits into {} too", now.name,

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "study/study.h"
+#include "tests/support/scratch_folder.h"
 
 namespace memwall {
 namespace {
@@ -81,6 +82,19 @@ TEST(OverrideCheck, TellsOfMemoryThatIsNeverFull) {
   EXPECT_TRUE(says(larger, "gpu.hbm.capacity=200GB changes no time: hbm holds at most")) << larger;
   EXPECT_TRUE(says(told({"h100-sxm-80gb", {"tier.nvme.capacity=1TB"}}), "nothing in this run is kept in nvme"));
   EXPECT_EQ(told({"h100-sxm-80gb", {"gpu.hbm.capacity=1GB"}}), "") << "too little";
+}
+
+TEST(OverrideCheck, ClaimsNothingOfMemoryThatIsNotRecorded) {
+  const ScratchFolder folder;
+  write_content(folder / "kernels.json", R"({"traceEvents":[
+{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":5,"ts":100,"dur":60},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":5,"ts":110,"dur":5,"args":{"correlation":1}},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":130,"dur":20,"args":{"stream":7,"device":0,"correlation":1}}
+]})");
+  const std::string step = (folder / "kernels.json").string();
+  const std::string text = told({"h100-sxm-80gb", {"gpu.hbm.capacity=1GB"}, {}, "", step});
+  EXPECT_TRUE(says(text, "what hbm holds is not recorded here")) << text;
+  EXPECT_FALSE(says(text, "0 B")) << text;
 }
 
 TEST(OverrideCheck, IsSilentWhereKernelsArePriced) {

@@ -15,6 +15,7 @@
 #include "models/workload/import/bytes/byte_source.h"
 #include "models/workload/import/snapshot/snapshot_reader.h"
 #include "models/workload/memory/allocations.h"
+#include "models/workload/memory/recording_replay.h"
 #include "models/workload/memory/start_state.h"
 #include "sim/error.h"
 #include "traces/run/analysis/accounting.h"
@@ -58,6 +59,10 @@ JobMemory of_run(const fs::path& path, std::size_t period) {
   refuse_period(path, period);
   const Run run = read_run(path);
   JobMemory job{.name = path.filename().string(), .series = {}, .gpu_busy = {}, .notes = {}};
+  if (!run.trace->knowledge.allocations)
+    throw InputError(fmt::format(
+        "{}: what its memory holds is not recorded, for its capture has no allocations; there is nothing to forecast.",
+        path.string()));
   const int hbm = run.machine.tier("hbm");
   if (hbm < 0 || run.memory[static_cast<std::size_t>(hbm)].empty())
     throw InputError(fmt::format("{}: the run has no memory of a GPU; expected a step that allocates.", path.string()));
@@ -116,7 +121,16 @@ void set_steps(const MemoryRecording& recording, const DeviceRecording& device, 
     job.seconds_per_step = static_cast<double>(span) * 1e-6 / static_cast<double>(table.steps.size());
 }
 
-JobMemory of_snapshot(const fs::path& path, std::size_t period, std::optional<int> asked) {
+Bytes missing_in(Bytes capacity, const MemoryRecording& recording, const DeviceRecording& device,
+                 const StartState& start) {
+  ReplayVariant variant;
+  variant.settings = recording.settings;
+  variant.capacity = capacity;
+  if (variant.settings.backend == AllocatorSettings::Backend::cuda_malloc_async) variant.allocator = "cuda_async";
+  return replay_variant(recording, device, start, variant).missing;
+}
+
+JobMemory of_snapshot(const fs::path& path, std::size_t period, std::optional<int> asked, Bytes capacity) {
   const MemoryRecording recording = [&] {
     const ReadingProgress progress(path);
     return read_snapshot(path);
@@ -135,12 +149,13 @@ JobMemory of_snapshot(const fs::path& path, std::size_t period, std::optional<in
   job.cache_on_top = true;
   for (const RecordedSegment& segment : device.segments) job.reserved += segment.size;
   job.reserved_where = "at the snapshot's end";
+  const StartState start = find_start_state(device, recording.settings);
+  if (capacity >= job.highest) job.missing = missing_in(capacity, recording, device, start);
   if (period > 0) {
     job.series.bytes = std::move(bytes);
     job.series.period = period;
     return job;
   }
-  const StartState start = find_start_state(device, recording.settings);
   set_steps(recording, device, tabulate_allocations(recording, device, start), std::move(bytes), job);
   return job;
 }
@@ -154,10 +169,10 @@ JobMemory of_snapshot(const fs::path& path, std::size_t period, std::optional<in
 
 }  // namespace
 
-JobMemory read_job_memory(const fs::path& path, std::size_t period, std::optional<int> device) {
+JobMemory read_job_memory(const fs::path& path, std::size_t period, std::optional<int> device, Bytes capacity) {
   readable_path(path, "a memory snapshot (.pickle), a run (.h5) or a log of samples (.csv)");
   if (is_run_file(path)) return of_run(path, period);
-  if (is_pickle(path)) return of_snapshot(path, period, device);
+  if (is_pickle(path)) return of_snapshot(path, period, device, capacity);
   if (is_sample_log(path)) return of_samples(path, period);
   refuse_workload(path);
 }

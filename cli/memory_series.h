@@ -24,12 +24,15 @@ struct JobMemory {
   bool cache_on_top = false;
   Bytes reserved = 0;
   std::string reserved_where{};
+  Bytes missing = 0;  // of a snapshot whose bytes fit: what its allocator, replayed in the capacity, lacks there
 };
 
-// `period` 0 = as the file says, or to be found; `device` of a snapshot: as snapshot_device takes it.
+// `period` 0 = as the file says, or to be found; `device` of a snapshot: as snapshot_device takes it; `capacity`: to
+// replay a snapshot in, 0 = none.
 // Throws InputError, and UsageError for a period where the file has steps of its own, for a device that is not there
 // and for a trace, which has no memory before it is run.
-JobMemory read_job_memory(const std::filesystem::path& path, std::size_t period, std::optional<int> device = {});
+JobMemory read_job_memory(const std::filesystem::path& path, std::size_t period, std::optional<int> device = {},
+                          Bytes capacity = 0);
 
 // Seconds of one step, from the period that was found. 0 = unknown.
 double seconds_per_step(const JobMemory& job, const MemoryForecast& forecast);

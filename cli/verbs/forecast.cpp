@@ -45,14 +45,19 @@ Bytes capacity_of(const ForecastOptions& o, const std::optional<Machine>& machin
 Bytes highest_to_come_again(const JobMemory& job) { return job.steps_told ? 0 : job.highest; }
 
 // Whether and when the capacity is reached: a sentence without its end; "none" where it is not.
-std::string warning_of(const MemoryForecast& f, Bytes highest, Bytes capacity) {
+std::string warning_of(const JobMemory& job, const MemoryForecast& f, Bytes capacity) {
   const std::string whole = human_bytes(capacity), unit = f.unit();
+  const Bytes highest = highest_to_come_again(job);
   if (f.steps_to_capacity && *f.steps_to_capacity <= static_cast<std::int64_t>(f.steps.size()))
     return fmt::format("out of memory ahead: the expected peak of {} {} from now passes {}", unit, *f.steps_to_capacity,
                        whole);
   if (highest > capacity)
     return fmt::format("the recording itself came to {}, more than {}, and shows too few whole steps to say when again",
                        human_bytes(highest), whole);
+  if (job.missing > 0)
+    return fmt::format(
+        "does not fit: replayed with its allocator in {}, the recording itself lacks {}, though {} stay below", whole,
+        human_bytes(job.missing), job.counted);
   if (f.steps_to_limit)
     return fmt::format("out of memory possible: the interval of {} {} from now passes {}", unit, *f.steps_to_limit,
                        whole);
@@ -65,7 +70,7 @@ std::string warning_of(const MemoryForecast& f, Bytes highest, Bytes capacity) {
 // The answer to whether it fits, first of all.
 std::string fit_sentence(const JobMemory& job, const MemoryForecast& f, Bytes capacity) {
   if (capacity == 0) return "Whether it fits is not asked: give --capacity or --machine.";
-  std::string warning = warning_of(f, highest_to_come_again(job), capacity);
+  std::string warning = warning_of(job, f, capacity);
   if (warning != "none") {
     warning.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(warning.front())));
     return warning + ".";
@@ -178,7 +183,7 @@ Table notes_of(const std::vector<std::string>& sentences) {
 }
 
 int forecast_one(const ForecastOptions& o, Format format, Bytes capacity) {
-  const JobMemory job = read_job_memory(o.file, o.period, o.device);
+  const JobMemory job = read_job_memory(o.file, o.period, o.device, capacity);
   const MemoryForecast f = forecast_memory(job.series, o.steps_ahead, capacity, o.coverage);
   std::vector<std::string> notes{fmt::format("Continued by: {}.", f.method)};
   const Bytes highest = highest_to_come_again(job);
@@ -194,8 +199,8 @@ int forecast_one(const ForecastOptions& o, Format format, Bytes capacity) {
   tables[3].screen_rows = 7;
   print(screen_text(std::move(tables), format, o.full));
   const bool passes = f.steps_to_capacity && *f.steps_to_capacity <= o.steps_ahead;
-  if (!passes && (capacity == 0 || highest <= capacity)) return 0;
-  print_error("memwall forecast: {}: {}.\n", o.file, warning_of(f, highest, capacity));
+  if (!passes && job.missing <= 0 && (capacity == 0 || highest <= capacity)) return 0;
+  print_error("memwall forecast: {}: {}.\n", o.file, warning_of(job, f, capacity));
   return 3;
 }
 
@@ -292,9 +297,9 @@ Verb add_forecast(CLI::App& parent) {
   add_forecast_options(*app, *o);
   app->footer(
       "The method, and how well it does, is in docs/forecast.md. Exit code 3 means: the expected peak of one of\n"
-      "the next steps passes the capacity (that only its interval does is a warning), or, of a snapshot that shows\n"
-      "fewer than two whole steps, its own highest does; with --share, that no way of sharing lets all jobs run. The\n"
-      "result is printed in full either way.\n\n"
+      "the next steps passes the capacity (that only its interval does is a warning), or, of a snapshot, that its\n"
+      "own highest does where it shows fewer than two whole steps, or that its allocator, replayed there, finds no\n"
+      "memory; with --share, that no way of sharing lets all jobs run. The result is printed in full either way.\n\n"
       "Examples:\n"
       "  memwall forecast snapshot.pickle --capacity 40GiB\n"
       "  nvidia-smi --query-gpu=timestamp,memory.used --format=csv -lms 200 > log.csv\n"

@@ -170,6 +170,46 @@ TEST_F(ForecastCommand, APeriodThatMayBeAPartOfAStepHidesNoPeakOfTheRecording) {
   EXPECT_NE(shared.out.find("ways,static_by_peak,all_fit,false\n"), std::string::npos) << shared.out;
 }
 
+// Two blocks of 11 MiB, each in a segment of 12, over and over.
+Plain snapshot_of_rounded_segments() {
+  constexpr std::uint64_t kFirst = 0x7f0000000000, kSecond = 0x7f1000000000;
+  constexpr std::int64_t kMiB = 1 << 20;
+  std::vector<Plain> trace;
+  for (int i = 0; i < 60; ++i) {
+    for (const std::uint64_t at : {kFirst, kSecond}) {
+      if (i == 0) trace.push_back(snapshot_entry("segment_alloc", at, 12 * kMiB));
+      trace.push_back(snapshot_entry("alloc", at, 11 * kMiB));
+    }
+    for (const std::uint64_t at : {kFirst, kSecond})
+      for (const char* action : {"free_requested", "free_completed"})
+        trace.push_back(snapshot_entry(action, at, 11 * kMiB));
+  }
+  return snapshot_of({snapshot_segment(kFirst, {snapshot_block(kFirst, 12 * kMiB, 0, "inactive")}),
+                      snapshot_segment(kSecond, {snapshot_block(kSecond, 12 * kMiB, 0, "inactive")})},
+                     {Plain::list(std::move(trace))});
+}
+
+TEST_F(ForecastCommand, WhatTheAllocatorCannotPlaceDoesNotFitThoughRequestedBytesWould) {
+  write_content(folder_ / "tight.pickle", pickled(snapshot_of_rounded_segments()));
+  const CommandOutcome o = run("forecast tight.pickle --capacity 23MiB --format csv");
+  EXPECT_EQ(o.code, 3) << o.out;
+  EXPECT_NE(o.out.find("Does not fit: replayed with its allocator in 24.12 MB"), std::string::npos) << o.out;
+  EXPECT_NE(o.err.find("the recording itself lacks 1.049 MB, though requested bytes stay below"), std::string::npos)
+      << o.err;
+  EXPECT_EQ(run("memory tight.pickle --capacity 23MiB").code, 3) << "both verbs say the same";
+  EXPECT_EQ(run("forecast tight.pickle --capacity 24MiB").code, 0);
+}
+
+TEST_F(ForecastCommand, ARunWhoseMemoryIsNotRecordedIsNotForecastAsEmpty) {
+  write_content(folder_ / "kernels.json", R"({"traceEvents":[
+{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":5,"ts":100,"dur":60},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":5,"ts":110,"dur":5,"args":{"correlation":1}},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":130,"dur":20,"args":{"stream":7,"device":0,"correlation":1}}
+]})");
+  ASSERT_EQ(run("run kernels.json --machine h100-sxm-80gb -o unknown.h5").code, 0);
+  refuses("forecast unknown.h5 --capacity 80GB", 6, "unknown.h5: what its memory holds is not recorded");
+}
+
 TEST_F(ForecastCommand, SharingATable) {
   prints("forecast_share_table", "forecast --share leak.csv steady.csv --machine a100-sxm-40gb --steps 4");
   prints("forecast_share_json", "forecast --share leak.csv steady.csv --capacity 6.4GB --steps 4 --format json");

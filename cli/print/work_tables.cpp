@@ -71,12 +71,12 @@ Table kernel_table(const RunSummary& s) {
 }
 
 Table host_table(const RunSummary& s) {
-  Table t{
-      .name = "host",
-      .title = fmt::format("The host on the critical path: what the GPU waits for there{}", of_all_steps(s, "times")),
-      .columns = {"name", "work", "seconds", "share", "count"},
-      .headings = {"", "", "per step", "of the path", "times"},
-      .rows = {}};
+  Table t{.name = "host",
+          .title = s.device_ops > 0 ? "The host on the whole run's critical path: what the GPU waits for there"
+                                    : "The host on the whole run's critical path; no work of the device is known",
+          .columns = {"name", "work", "seconds", "share", "count"},
+          .headings = {"", "", "total", "of the path", "times"},
+          .rows = {}};
   t.screen_rows = kRowsShown;
   const Duration path = s.path.total();
   if (share_of_path(s.path[TimeClass::host], path) < 0.05) t.detail = true;
@@ -86,8 +86,7 @@ Table host_table(const RunSummary& s) {
                              : total.work == HostWork::latency ? "latencies"
                                                                : "outside of any operator";
     t.rows.push_back({cell(name, total.name), cell(host_work_meaning(total.work), std::string(to_string(total.work))),
-                      time_cell(total.time / s.step_count), share_cell(share_of_path(total.time, path)),
-                      count_cell(total.count)});
+                      time_cell(total.time), share_cell(share_of_path(total.time, path)), count_cell(total.count)});
   }
   return t;
 }

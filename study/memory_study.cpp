@@ -25,6 +25,12 @@ Bytes largest_free_block(const std::vector<SegmentState>& segments) {
   return largest;
 }
 
+// A segment is at most a page, or what is obtained for several requests, larger than what it is for.
+bool has_room(const AllocatorSettings& settings, Bytes device_free, Bytes request) {
+  const Bytes page = std::max<Bytes>(settings.large_segment_size, 1);
+  return device_free >= (round_request(settings, request) + page - 1) / page * page;
+}
+
 std::vector<RecordedOutOfMemory> refusals(const MemoryStudy& study, std::size_t limit) {
   std::vector<RecordedOutOfMemory> found;
   const auto& events = study.of_device().events;
@@ -34,6 +40,7 @@ std::vector<RecordedOutOfMemory> refusals(const MemoryStudy& study, std::size_t 
     refused.event = i;
     refused.request = events[i].size;
     refused.device_free = static_cast<Bytes>(events[i].address);
+    refused.despite_device = has_room(study.recording.settings, refused.device_free, refused.request);
     refused.at = study.recorded.points[i];
     refused.largest_free = largest_free_block(segments_after(study.recording, study.of_device(), study.start, i));
     refused.live = live_set_at(study.recording, study.table, i, limit);
@@ -88,11 +95,13 @@ std::vector<MemoryStretch> stretches_of(const AllocationTable& table, const Reco
   return stretches;
 }
 
-// What the device had when the recorded program ran out of memory: the most that was ever reserved or free then.
-std::optional<Bytes> capacity_at_refusal(const std::vector<RecordedOutOfMemory>& refused) {
+// What there was when the recorded program ran out of memory: reserved and free then. Of a limit of the process no more
+// is known than that the program once reserved so much.
+std::optional<Bytes> capacity_at_refusal(const MemoryStudy& study) {
   std::optional<Bytes> capacity;
-  for (const RecordedOutOfMemory& r : refused)
-    capacity = std::max(capacity.value_or(0), r.at.reserved + std::max<Bytes>(0, r.device_free));
+  for (const RecordedOutOfMemory& r : study.refused)
+    capacity = std::max(
+        {capacity.value_or(0), r.at.reserved + left_to_obtain(r), r.despite_device ? study.recorded.peak_reserved : 0});
   return capacity;
 }
 
@@ -106,14 +115,17 @@ void ask_otherwise(MemoryStudy& study, const MemoryQuestion& question) {
   ReplayVariant variant;
   variant.settings = question.settings ? parse_allocator_settings(*question.settings) : study.recording.settings;
   variant.allocator = question.allocator;
-  variant.capacity = question.capacity.value_or(kUnlimited);
+  variant.capacity = study.capacity.value_or(kUnlimited);
   variant.device_total = question.device_total;
   if (variant.allocator == "pytorch" && variant.settings.backend == AllocatorSettings::Backend::cuda_malloc_async)
     variant.allocator = "cuda_async";
   study.other = replay_variant(study.recording, study.of_device(), study.start, variant);
   study.asked_for = variant.allocator;
   if (variant.allocator == "pytorch") study.asked_for += ", " + words_of(variant.settings);
-  if (question.capacity) study.asked_for += fmt::format(", {} for segments", scaled_text(static_cast<double>(*question.capacity), kDecimalBytes, 4));
+  if (!study.capacity) return;
+  study.asked_for +=
+      fmt::format(", {} for segments{}", scaled_text(static_cast<double>(*study.capacity), kDecimalBytes, 4),
+                  study.capacity_from_refusal ? " (what the recording had)" : "");
 }
 
 void check(const MemoryQuestion& question) {
@@ -129,16 +141,29 @@ void check(const MemoryQuestion& question) {
 
 }  // namespace
 
+Bytes left_to_obtain(const RecordedOutOfMemory& refused) {
+  return refused.despite_device ? 0 : std::max<Bytes>(0, refused.device_free);
+}
+
+std::optional<Bytes> recorded_missing(const MemoryStudy& study) {
+  Bytes missing = 0;
+  for (const RecordedOutOfMemory& r : study.refused) {
+    if (r.despite_device) return std::nullopt;
+    missing = std::max(missing, r.request - r.device_free);
+  }
+  if (missing <= 0 && !study.refused.empty()) return std::nullopt;
+  return missing;
+}
+
 bool is_fragmentation(const RecordedOutOfMemory& refused) {
-  return refused.at.reserved - refused.at.active + refused.device_free >= refused.request;
+  return refused.at.reserved - refused.at.active + left_to_obtain(refused) >= refused.request;
 }
 
 bool settings_may_help(const MemoryStudy& study) {
-  if (!study.capacity || study.capacity_from_refusal)
-    return !study.refused.empty() && is_fragmentation(study.refused.back());
+  if (!study.other) return !study.refused.empty() && is_fragmentation(study.refused.back());
   // No setting needs less than what is requested at once; rounding and pieces are the allocator's.
   const RecordingReplay& asked = study.asked();
-  return asked.missing > 0 && asked.peak.requested_bytes <= *study.capacity;
+  return study.capacity && asked.missing > 0 && asked.peak.requested_bytes <= *study.capacity;
 }
 
 std::vector<std::string> study_notes(const MemoryStudy& study) {
@@ -180,12 +205,12 @@ MemoryStudy study_memory(const MemoryQuestion& question, Watch* watch) {
   study.leaks = find_leaks(study.recording, study.table);
   study.held = find_late_frees(study.table, peak);
   study.refused = refusals(study, question.limit);
-  study.capacity = question.capacity;
+  study.capacity = question.capacity ? question.capacity : capacity_at_refusal(study);
+  study.capacity_from_refusal = study.capacity && !question.capacity;
   ask_otherwise(study, question);
   study.stretches = stretches_of(study.table, study.asked());
   const bool is_short = device.events.size() <= kEventsSearchedUnasked;
   if (!question.search && !(is_short && settings_may_help(study))) return study;
-  if (!study.capacity && (study.capacity = capacity_at_refusal(study.refused))) study.capacity_from_refusal = true;
   study.search = search_settings(study.recording, device, study.start, study.capacity.value_or(kUnlimited),
                                  [&](double share) {
                                    if (watch != nullptr) watch->searched(share);

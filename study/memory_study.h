@@ -28,6 +28,8 @@ struct MemoryQuestion {
 struct RecordedOutOfMemory {
   std::uint32_t event = 0;
   Bytes request = 0, device_free = 0;  // as the file says
+  // The device had room for it: a limit of the process was reached, or another process had that memory just before.
+  bool despite_device = false;
   MemoryLevels at;                     // replayed
   Bytes largest_free = 0;              // largest free block of any pool
   LiveSet live;
@@ -56,13 +58,17 @@ struct MemoryStudy {
   std::vector<RecordedOutOfMemory> refused;
   std::vector<MemoryStretch> stretches;  // of the replay that was asked for
   std::optional<Bytes> capacity;
-  bool capacity_from_refusal = false;  // not given: what was reserved and free when the recording ran out of memory
+  bool capacity_from_refusal = false;  // not given: what the recording had when it ran out of memory
   std::vector<SearchRow> search;
 
   const DeviceRecording& of_device() const { return recording.devices[device]; }
   const RecordingReplay& asked() const { return other ? *other : recorded; }
 };
 
+// That the process could still have obtained, as far as is known.
+Bytes left_to_obtain(const RecordedOutOfMemory& refused);
+// What the device lacked of the requests that were refused as it was recorded: 0 = none was; none = not known.
+std::optional<Bytes> recorded_missing(const MemoryStudy& study);
 // A cache that had enough, in pieces too small.
 bool is_fragmentation(const RecordedOutOfMemory& refused);
 // Memory was missing, though not more than an allocator can make up for: what is requested at once would fit.

@@ -18,7 +18,8 @@ void write_totals(JsonText& json, const char* name, const MemoryTotals& m) {
   json.field("segments", m.segments).field("blocks", m.blocks).end_object();
 }
 
-void write_replayed(JsonText& json, const RecordingReplay& r) {
+// `missing`: 0 = it fits; none = it does not, and nobody knows by how much.
+void write_replayed(JsonText& json, const RecordingReplay& r, std::optional<Bytes> missing) {
   write_totals(json, "start", r.start);
   write_totals(json, "peak", r.peak);
   write_totals(json, "end", r.end);
@@ -26,7 +27,8 @@ void write_replayed(JsonText& json, const RecordingReplay& r) {
   r.peak_at_start ? json.null() : json.value(r.peak_event);
   json.field("peak_reserved_bytes", r.peak_reserved).field("peak_active_bytes", r.peak_active);
   json.field("num_alloc_retries", r.statistics.num_alloc_retries).field("num_ooms", r.statistics.num_ooms);
-  json.field("fits", r.missing <= 0).field("missing_bytes", r.missing);
+  json.field("fits", missing && *missing <= 0).key("missing_bytes");
+  missing ? json.value(*missing) : json.null();
 }
 
 void write_check(JsonText& json, const ReplayCheck& c) {
@@ -178,11 +180,11 @@ std::string memory_json(const MemoryStudy& study, const std::string& file) {
   json.key("verdict").begin_array();
   for (const std::string& sentence : verdict_of(study)) json.value(sentence);
   json.end_array();
-  write_replayed(json, study.asked());
+  write_replayed(json, study.asked(), study.other ? study.other->missing : recorded_missing(study));
   write_check(json, study.recorded.check.value_or(ReplayCheck{}));
   if (study.other) {
     json.key("recorded").begin_object();
-    write_replayed(json, study.recorded);
+    write_replayed(json, study.recorded, recorded_missing(study));
     json.end_object();
   }
   json.key("statistics").begin_object();

@@ -211,9 +211,10 @@ Table refusals(const MemoryStudy& study) {
           .wrap = true};
   for (const RecordedOutOfMemory& r : study.refused) {
     const Bytes cached = r.at.reserved - r.at.active;
-    const char* why = cached >= r.request                   ? "enough was cached, but in pieces: fragmentation"
-                      : cached + r.device_free >= r.request ? "cache and device together had enough, in pieces"
-                                                            : "what lives does not leave that much";
+    const char* why = cached >= r.request   ? "enough was cached, but in pieces: fragmentation"
+                      : r.despite_device    ? "a limit of the process, or another process: the device had enough"
+                      : is_fragmentation(r) ? "cache and device together had enough, in pieces"
+                                            : "what lives does not leave that much";
     t.rows.push_back({count_cell(r.event), bytes_cell(r.request), bytes_cell(r.device_free), bytes_cell(r.at.reserved),
                       bytes_cell(r.at.active), bytes_cell(cached), bytes_cell(r.largest_free), cell(why)});
   }
@@ -267,8 +268,9 @@ std::string verdict(const MemoryStudy& study) {
     ++tried;
     if (row.missing <= 0) ++fitting;
   }
-  return fmt::format("; memory for {} of segments{}: {} of {} fit", human_bytes(*study.capacity),
-                     study.capacity_from_refusal ? " (what the recording had)" : "", fitting, tried);
+  return fmt::format("; memory for {} of segments{}: {} of {} fit{}", human_bytes(*study.capacity),
+                     study.capacity_from_refusal ? " (what the recording had)" : "", fitting, tried,
+                     study.start.empty ? "" : " from a clean start");
 }
 
 // Settings of several keys are long: they stand last, and may be broken between keys.

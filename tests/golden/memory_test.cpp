@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 // In 100 MiB: 60 and 30 MiB are taken, the 60 go back and make two of 20 MiB, of which the first goes back too. 40 MiB
 // are cached then, and 45 MiB are refused (the third golden vector of the allocator).
-Plain refused_snapshot() {
+Plain refused_snapshot(std::int64_t device_free = 10 << 20) {
   constexpr std::uint64_t kA = 0x7f0000000000, kB = 0x7f0010000000;
   constexpr std::int64_t kMiB = 1 << 20, kTime = 1'700'000'000'000'000;
   const Plain frames =
@@ -31,7 +31,7 @@ Plain refused_snapshot() {
     return snapshot_entry(action, address, mebibytes * kMiB, frames, kTime);
   };
   Plain refusal = snapshot_entry("oom", 0, 45 * kMiB, frames, kTime);
-  refusal.set("device_free", 10 * kMiB);
+  refusal.set("device_free", device_free);
   std::vector<Plain> trace = {entry("segment_alloc", kA, 60),
                               entry("alloc", kA, 60),
                               entry("segment_alloc", kB, 30),
@@ -47,6 +47,22 @@ Plain refused_snapshot() {
                                             snapshot_block(kA + 20 * kMiB, 20 * kMiB, 20 * kMiB),
                                             snapshot_block(kA + 40 * kMiB, 20 * kMiB, 0, "inactive")}),
                       snapshot_segment(kB, {snapshot_block(kB, 30 * kMiB, 30 * kMiB)})},
+                     {Plain::list(std::move(trace))});
+}
+
+// A parameter of 40 MiB and activations of 60, each in a segment of its own.
+Plain snapshot_of_two_kinds() {
+  constexpr std::uint64_t kA = 0x7f0000000000, kB = 0x7f0010000000;
+  constexpr std::int64_t kMiB = 1 << 20, kTime = 1'700'000'000'000'000;
+  const Plain made = Plain::list({snapshot_frame("reset_parameters", "model.py", 5)});
+  const Plain forward = Plain::list({snapshot_frame("forward", "model.py", 12)});
+  std::vector<Plain> trace;
+  trace.push_back(snapshot_entry("segment_alloc", kA, 40 * kMiB, made, kTime));
+  trace.push_back(snapshot_entry("alloc", kA, 40 * kMiB, made, kTime));
+  trace.push_back(snapshot_entry("segment_alloc", kB, 60 * kMiB, forward, kTime));
+  trace.push_back(snapshot_entry("alloc", kB, 60 * kMiB, forward, kTime));
+  return snapshot_of({snapshot_segment(kA, {snapshot_block(kA, 40 * kMiB, 40 * kMiB)}),
+                      snapshot_segment(kB, {snapshot_block(kB, 60 * kMiB, 60 * kMiB)})},
                      {Plain::list(std::move(trace))});
 }
 
@@ -146,6 +162,57 @@ TEST_F(MemoryVerb, WhatASettingMayMendIsSearchedUnasked) {
   EXPECT_EQ(run("small.pickle").out.find("Settings tried"), std::string::npos) << "it never ran out of memory";
   const std::string lives = run("refused.pickle --capacity 70MiB").out;
   EXPECT_NE(lives.find("What lives is why, not fragmentation."), std::string::npos) << lives;
+}
+
+TEST_F(MemoryVerb, AdvisesOnlyWhatCanBeEnough) {
+  write_content(folder_ / "kinds.pickle", pickled(snapshot_of_two_kinds()));
+  const auto advice = [&](const std::string& capacity) {
+    std::string text;  // lines are broken anywhere
+    for (const char c : run("kinds.pickle --capacity " + capacity).out)
+      if (c != ' ' || text.empty() || text.back() != ' ') text += c == '\n' ? ' ' : c;
+    return text;
+  };
+  const auto says = [&](const std::string& capacity, const std::string& part) {
+    EXPECT_NE(advice(capacity).find(part), std::string::npos) << capacity << "\n" << advice(capacity);
+  };
+  says("50MiB",
+       "Make the batch smaller or checkpoint: without any activations at most 41.94 MB are requested at once.");
+  says("30MiB",
+       "It takes several changes together: make the batch smaller or checkpoint; shard the parameters over GPUs "
+       "(ZeRO-3, FSDP): without any activations and parameters at most 0 B");
+  // The parameters alone take what there is: activations are not the remedy, however many they are.
+  write_content(folder_ / "refused_more.pickle", pickled(refused_snapshot(1 << 20)));
+  EXPECT_NE(run("refused_more.pickle --capacity 10MiB").out.find("without any activations"), std::string::npos);
+}
+
+TEST_F(MemoryVerb, WhatRanOutOfMemoryDoesNotFit) {
+  const std::string json = run("refused.pickle --format json").out;
+  EXPECT_NE(json.find("\"fits\": false,\n  \"missing_bytes\": 36700160"), std::string::npos) << json.substr(0, 2000);
+  EXPECT_NE(json.find("\"capacity_bytes\": 104857600"), std::string::npos) << "90 MiB reserved, 10 left";
+  const std::string fits = run("small.pickle --format json").out;
+  EXPECT_NE(fits.find("\"fits\": true,\n  \"missing_bytes\": 0"), std::string::npos) << fits.substr(0, 2000);
+}
+
+TEST_F(MemoryVerb, OtherSettingsAreReplayedInWhatTheRecordingHad) {
+  const CommandOutcome o = run("refused.pickle --alloc-conf garbage_collection_threshold:0.6");
+  EXPECT_EQ(o.code, 3);
+  EXPECT_NE(o.out.find("It does not fit in the 104.9 MB that the recording had"), std::string::npos) << o.out;
+  const CommandOutcome fits = run("refused.pickle --alloc-conf backend:cudaMallocAsync");
+  EXPECT_EQ(fits.code, 0) << fits.err;
+  EXPECT_NE(fits.out.find("Replayed as asked, it fits in the 104.9 MB that the recording had"), std::string::npos)
+      << fits.out;
+}
+
+TEST_F(MemoryVerb, ARefusalDespiteRoomOnTheDeviceIsALimitOfTheProcess) {
+  write_content(folder_ / "limited.pickle", pickled(refused_snapshot(70 << 20)));
+  const CommandOutcome o = run("limited.pickle");
+  EXPECT_NE(o.out.find("which is more: a limit of the process was reached"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("less than that"), std::string::npos) << o.out;
+  EXPECT_EQ(o.out.find("Fragmentation is why"), std::string::npos) << "40 MiB lie in the cache, 45 were asked for";
+  EXPECT_NE(run("limited.pickle --format json").out.find("\"fits\": false,\n  \"missing_bytes\": null"),
+            std::string::npos);
+  // Cache and device together had enough, and the sentence adds them up.
+  EXPECT_NE(run("refused.pickle").out.find("52.43 MB with what the device had"), std::string::npos);
 }
 
 TEST_F(MemoryVerb, RefusesWhatMakesNoSense) {

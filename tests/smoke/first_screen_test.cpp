@@ -101,6 +101,37 @@ TEST(FirstScreen, OfASnapshotSaysWhatFillsTheMemory) {
   expect_answer_first(folder, "memory " + snapshot, {"It never ran out of memory", "activation takes", "model.py:39"});
   expect_answer_first(folder, "memory " + snapshot + " --capacity 8GB --search",
                       {"It does not fit in 8.000 GB", "No allocator setting lets it run"});
+  // Without any activation 5.2 GB are left at the peak, and the start alone has 5.1.
+  expect_answer_first(
+      folder, "memory " + snapshot + " --capacity 3GB",
+      {"5.101 GB that live at its start are more already", "It takes several changes together", "were made before"});
+}
+
+// What the default settings give from a clean start, no other setting is to be praised for.
+TEST(FirstScreen, OfASnapshotPraisesNoSettingForACleanStart) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED has no captures";
+  const std::string snapshot = "'" + (*data / "traces/snapshots/lm_medium_ctx128_train.pickle").string() + "'";
+  const ScratchFolder folder;
+  const std::string memory = memwall_in(folder, "memory " + snapshot + " --capacity 7.15GB").out;
+  EXPECT_EQ(answer_in(memory).find("let it run"), std::string::npos) << memory;
+  expect_answer_first(folder, "memory " + snapshot + " --capacity 7.15GB",
+                      {"From a clean start the default settings fit as well", "33.55 MB more", "2 of 14 settings"});
+  const CommandOutcome forecast = memwall_in(folder, "forecast " + snapshot + " --capacity 7.15GB");
+  EXPECT_EQ(forecast.code, 3) << "as `memory` says";
+  EXPECT_NE(answer_in(forecast.out).find("Does not fit"), std::string::npos) << forecast.out;
+}
+
+// Its path is longer than its steps, for it begins before them; and no device is there to wait.
+TEST(FirstScreen, OfASnapshotsRunNamesNoWaitOfTheGpu) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED has no captures";
+  const std::string snapshot =
+      "'" + (*data / "traces/snapshots/lm_small_ctx100_train_from_empty.pickle").string() + "'";
+  const std::string run = memwall_in(ScratchFolder(), "run " + snapshot + " --machine t4").out;
+  EXPECT_EQ(run.find("what the GPU waits for"), std::string::npos) << run;
+  EXPECT_NE(run.find("critical path; no work of the device is known"), std::string::npos) << run;
+  EXPECT_EQ(run.find("277.9 ms"), std::string::npos) << "a third of 834 ms, of which the steps are 402: " << run;
 }
 
 TEST(FirstScreen, JsonHoldsTheVerdictAndCsvEveryTable) {

@@ -141,6 +141,19 @@ LiveSet live_set_at(const MemoryRecording& recording, const AllocationTable& tab
   return set;
 }
 
+Bytes highest_without(const AllocationTable& table, const std::vector<StorageKind>& kinds) {
+  std::vector<Bytes> change(table.phases.size());
+  Bytes live = 0;
+  for (const Allocation& a : table.allocations) {
+    if (std::find(kinds.begin(), kinds.end(), a.kind) != kinds.end()) continue;
+    (a.begin == Allocation::kBefore ? live : change[a.begin]) += a.requested;
+    if (a.end != Allocation::kAfter) change[a.end] -= a.requested;
+  }
+  Bytes highest = live;
+  for (const Bytes bytes : change) highest = std::max(highest, live += bytes);
+  return highest;
+}
+
 Fragmentation fragmentation_of(const std::vector<SegmentState>& segments, std::size_t limit,
                                const AllocatorSettings& settings) {
   FragmentationSum sum(settings);

@@ -29,6 +29,9 @@ struct LiveSet {
 LiveSet live_set_at(const MemoryRecording& recording, const AllocationTable& table, std::uint32_t event,
                     std::size_t limit = 15);
 
+// The most that is requested at once where nothing of `kinds` lives: what is left when these go elsewhere.
+Bytes highest_without(const AllocationTable& table, const std::vector<StorageKind>& kinds);
+
 // At one instant, from segments and blocks.
 struct Fragmentation {
   Bytes internal = 0;  // allocated - requested: rounding, and remainders too small to split off

@@ -71,6 +71,22 @@ TEST(LiveSet, LinesBeyondTheLimitAreOneGroup) {
 
 using Use = BlockState::Use;
 
+// Without activations another instant is the highest.
+TEST(LiveSet, WhatIsLeftWithoutAKind) {
+  TrainingScene s;
+  s.b.alloc(1000, s.construction);
+  const Address saved = s.b.alloc(5000, s.forward);
+  s.b.alloc(1000, s.accumulate);
+  s.b.free(saved, s.backward);
+  s.b.alloc(2000, s.optimizer);
+  StartState start;
+  start.segments.push_back({0, 4096, 0, false, false, 0, {{512, 1024, 700, BlockState::Use::in_use}}});
+  const AllocationTable table = table_of(s.b, start);
+  EXPECT_EQ(highest_without(table, {}), 700 + 1000 + 5000 + 1000);
+  EXPECT_EQ(highest_without(table, {StorageKind::activation}), 700 + 1000 + 1000 + 2000);
+  EXPECT_EQ(highest_without(table, {StorageKind::gradient}), 700 + 1000 + 5000);
+}
+
 TEST(Fragmentation, InternalExternalAndHoles) {
   const SegmentState split{MiB(100),
                            MiB(20),

@@ -55,7 +55,7 @@ class OverrideEffect {
     }
     if (!priced_alike(run_.trace, with_, without_, times_.measured)) return "";
     if (reasons.empty()) reasons = "no op of this run is priced by it";
-    return fmt::format("{} changes {}: {}{}.", setting_, only_memory() ? "no time" : "nothing", reasons, remedy());
+    return fmt::format("{} changes {}: {}{}.", setting_, only_memory() || only_peaks() ? "no time" : "nothing", reasons, remedy());
   }
 
  private:
@@ -125,10 +125,13 @@ class OverrideEffect {
   std::string remedy() const {
     std::set<std::string> paths;
     std::string bus;
+    const bool used = !unused_links();  // then what nothing takes is nobody's concern
     for (const std::uint16_t l : links_) {
       if (with_.links[l].bandwidth <= without_.links[l].bandwidth || is_derived(l)) continue;
-      for (const Route& route : with_.routes) {
+      for (std::size_t r = 0; r < with_.routes.size(); ++r) {
+        const Route& route = with_.routes[r];
         if (!crosses(route, l) || route.from == route.to || route.pageable) continue;
+        if (used && figures_.route_bytes(r) == 0) continue;
         const RouteBound bound = bound_of(with_, route);
         if (is_in(bound.links, l)) return "";
         for (const std::uint16_t other : bound.links)
@@ -199,6 +202,13 @@ class OverrideEffect {
   // A capture without allocations leaves open what its GPU holds.
   bool is_unrecorded(const Tier& tier, std::size_t index) const {
     return tier.name == "hbm" && !run_.trace->knowledge.allocations && figures_.peak_reserved(index) == 0;
+  }
+
+  // MFU is held against them all the same.
+  bool only_peaks() const {
+    Gpu gpu = without_.gpu;
+    gpu.peaks = with_.gpu.peaks;
+    return with_.gpu.peaks != without_.gpu.peaks && gpu == with_.gpu && with_.tiers == without_.tiers;
   }
 
   Idle tiers() const {
@@ -290,6 +300,17 @@ class OverrideEffect {
   std::vector<std::uint16_t> links_;  // that differ
 };
 
+// "gen5" where a later --set of the same number makes it that; "" = none does.
+std::string set_later(const std::vector<std::string>& settings, std::size_t i) {
+  for (std::size_t later = settings.size(); --later > i;)
+    if (path_of(settings[later]) == path_of(settings[i])) return value_of(settings[later]);
+  return "";
+}
+
+std::string overridden_later(const std::string& setting, const std::string& value) {
+  return fmt::format("{} changes nothing: a later --set makes it {}.", setting, value);
+}
+
 // Of an override that leaves the machine as it is.
 std::string no_change(const std::string& setting, const std::vector<MachineNumber>& with,
                       const std::vector<MachineNumber>& without) {
@@ -300,7 +321,7 @@ std::string no_change(const std::string& setting, const std::vector<MachineNumbe
   };
   const std::string now = at(with), before = at(without);
   if (now.empty()) return fmt::format("{} changes nothing: its links have those rates without it.", setting);
-  if (now != value_of(setting)) return fmt::format("{} changes nothing: a later --set makes it {}.", setting, now);
+  if (now != value_of(setting)) return overridden_later(setting, now);
   const bool same = std::any_of(without.begin(), without.end(), [&](const MachineNumber& n) {
     return n.path == path_of(setting) && same_quantity(n.value, value_of(setting));
   });
@@ -318,6 +339,10 @@ std::vector<std::string> override_warnings(const Run& run, MachineTimes times, c
   for (std::size_t i = 0; i < settings.size(); ++i) {
     std::vector<std::string> others = settings;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    if (const std::string value = set_later(settings, i); !value.empty()) {
+      warnings.push_back(overridden_later(settings[i], value));
+      continue;
+    }
     std::shared_ptr<const Machine> without;
     try {
       without = source.machine(others);

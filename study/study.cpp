@@ -14,6 +14,7 @@
 #include "sim/trace/trace_check.h"
 #include "study/base_step.h"
 #include "study/override_check.h"
+#include "study/override_effect.h"
 #include "study/remedies.h"
 #include "study/scale_text.h"
 #include "study/shared_values.h"
@@ -263,6 +264,22 @@ LoadedStep Study::load(const Scenario& scenario) {
 
 PreparedStep Study::prepare(const Scenario& scenario) { return implementation_->prepare(scenario); }
 
+// Adds to what is said of overrides those without which the run is the same. `unset`: without any of them, and unscaled.
+void Study::add_effectless(const Scenario& scenario, const std::optional<Run>& unset, Run& run) {
+  const auto under = [&](const std::vector<std::string>& settings, bool with_bounds) -> std::optional<Run> {
+    if (settings.empty() && scenario.scale.empty() && !with_bounds) return unset;
+    if (run.trace->ops.size() > kOpsTriedUnasked) return {};
+    Scenario other = scenario;
+    other.settings = settings;
+    try {
+      return this->run(other, {.record = false, .bound_step = with_bounds}).run;
+    } catch (const UsageError&) {
+      return {};
+    }
+  };
+  for (std::string& sentence : effectless_overrides(run, under)) run.warnings.push_back(std::move(sentence));
+}
+
 Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
   PreparedStep step = implementation_->prepare(scenario);
   RunSettings settings{.policies = scenario.policies,
@@ -298,10 +315,13 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
     Scenario without = scenario;
     without.settings.clear();
     without.scale.clear();
+    std::optional<Run> unset;
     try {
-      outcome.run.changes.step_without = mean_step(run(without, {.record = false}).run);
+      unset = run(without, {.record = false}).run;
+      outcome.run.changes.step_without = mean_step(*unset);
     } catch (const UsageError&) {  // refused without what was changed: nothing to compare with
     }
+    if (options.record) add_effectless(scenario, unset, outcome.run);
   }
   const bool is_short = outcome.run.trace->ops.size() <= kOpsTriedUnasked;
   if (options.try_speedups && outcome.run.result.fits && is_short)

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,8 @@ class Study {
   Outcome run(const Scenario& scenario, const RunOptions& options = {});
 
  private:
+  void add_effectless(const Scenario& scenario, const std::optional<Run>& unset, Run& run);
+
   class Implementation;
   std::unique_ptr<Implementation> implementation_;
 };

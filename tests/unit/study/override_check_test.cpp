@@ -77,6 +77,17 @@ TEST(OverrideCheck, TellsWhatIsThatAlready) {
   EXPECT_TRUE(says(told({"h100-sxm-80gb", {"calibration.products_bf16.limit=0.3"}}), "is not computed from it"));
 }
 
+TEST(OverrideCheck, TellsThatALaterOneCounts) {
+  const std::string text = told({"h100-sxm-80gb", {"pcie=gen4", "pcie=gen5"}});
+  EXPECT_TRUE(text.starts_with("pcie=gen4 changes nothing: a later --set makes it gen5.\n")) << text;
+}
+
+TEST(OverrideCheck, AdvisesOnlyWhatIsUsed) {
+  const std::string text = told({"h100-sxm-80gb", {"host.dram.bandwidth=1TB/s"}, {kOffload}});
+  EXPECT_TRUE(says(text, "(set link.pcie_d2h.bandwidth and link.pcie_h2d.bandwidth as well")) << text;
+  EXPECT_FALSE(says(text, "nvme")) << text;
+}
+
 TEST(OverrideCheck, TellsOfMemoryThatIsNeverFull) {
   const std::string larger = told({"h100-sxm-80gb", {"gpu.hbm.capacity=200GB"}});
   EXPECT_TRUE(says(larger, "gpu.hbm.capacity=200GB changes no time: hbm holds at most")) << larger;

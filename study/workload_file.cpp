@@ -153,6 +153,15 @@ Workload load_import(const Importer& importer, const fs::path& path, const Impor
   return workload_of(std::move(step), importer.name, measured_on);
 }
 
+// What was left out is told with every result: a damaged capture of a rank may be among it.
+void tell_of_files(const JobFiles& job, Workload& workload) {
+  workload.report.insert(workload.report.begin(), job.left_out.begin(), job.left_out.end());
+  workload.report.insert(workload.report.begin(), job.notes.begin(), job.notes.end());
+  if (job.left_out.empty()) return;
+  std::vector<std::string>& notes = workload.trace.notes;
+  notes.insert(notes.begin(), job.left_out.begin(), job.left_out.end());
+}
+
 Workload load_ranks(const JobFiles& job, const std::string& step_range, const std::string& measured_on, Watch* watch) {
   std::vector<ImportedStep> steps;
   std::string kind;
@@ -168,7 +177,7 @@ Workload load_ranks(const JobFiles& job, const std::string& step_range, const st
   }
   Workload workload =
       workload_of(joined_steps(std::move(steps)), fmt::format("{} ranks, {}", job.files.size(), kind), measured_on);
-  workload.report.insert(workload.report.begin(), job.notes.begin(), job.notes.end());
+  tell_of_files(job, workload);
   return workload;
 }
 
@@ -213,9 +222,12 @@ Workload load_workload(const std::vector<fs::path>& paths, const std::vector<fs:
   if (job.files.empty())
     throw UsageError(fmt::format(
         "{}: these are ExecutionTraces alone; expected the captures of their ranks beside them.", title_of(paths)));
-  if (job.files.size() == 1)
-    return load_workload(job.files.front().capture, {job.files.front().execution_trace, step_range}, measured_on,
-                         watch);
+  if (job.files.size() == 1) {
+    Workload workload =
+        load_workload(job.files.front().capture, {job.files.front().execution_trace, step_range}, measured_on, watch);
+    tell_of_files(job, workload);
+    return workload;
+  }
   return load_ranks(job, step_range, measured_on, watch);
 }
 

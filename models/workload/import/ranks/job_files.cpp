@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <optional>
 
-#include "models/workload/import/execution_trace/execution_trace.h"
 #include "models/workload/import/bytes/file_head.h"
-#include "models/workload/import/importer.h"
 #include "models/workload/import/cupti/inject_import.h"
 #include "models/workload/import/execution_trace/capture_rank.h"
+#include "models/workload/import/execution_trace/execution_trace.h"
+#include "models/workload/import/importer.h"
 #include "models/workload/import/kineto/kineto_step.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -54,6 +55,9 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 // A folder may be one capture of another format, as TrioSim and G10 write them: which of its files to give.
 std::string other_format_hint(const std::vector<fs::path>& files) {
   for (const fs::path& file : files) {
+    if (file.filename() == "config.json")
+      return fmt::format(", or, of a network that is to be generated, its configuration by its own path: {}",
+                         file.string());
     try {
       FileHead head = read_file_head(file);
       if (const Importer* importer = find_importer(head))
@@ -63,6 +67,15 @@ std::string other_format_hint(const std::vector<fs::path>& files) {
     }
   }
   return "";
+}
+
+// "notes.txt, rank1.json and 3 others".
+std::string names_of(const std::vector<fs::path>& files) {
+  constexpr std::size_t kNamed = 5;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kNamed, files.size()); ++i)
+    names += (i == 0 ? "" : i + 1 == files.size() ? " and " : ", ") + files[i].filename().string();
+  return files.size() <= kNamed ? names : fmt::format("{} and {} others", names, files.size() - kNamed);
 }
 
 class Sorter {
@@ -109,8 +122,11 @@ class Sorter {
           fmt::format("{}: the folder holds no capture of a rank ({} ExecutionTraces, {} other files); "
                       "expected Kineto captures or captured CUDA programs{}.",
                       folder.string(), traces, others.size(), other_format_hint(others)));
-    out_.notes.push_back(fmt::format("{}: {} captures and {} ExecutionTraces; {} other files are left out.",
-                                     folder.string(), captures, traces, others.size()));
+    out_.notes.push_back(fmt::format("{}: {} and {}.", folder.string(), counted_text(captures, "capture"),
+                                     counted_text(traces, "ExecutionTrace")));
+    if (!others.empty())
+      out_.left_out.push_back(
+          fmt::format("{}: left out, as no capture of a rank: {}.", folder.string(), names_of(others)));
   }
 
   void give(std::size_t index) {

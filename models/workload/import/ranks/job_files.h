@@ -14,7 +14,8 @@ struct JobFile {
 
 struct JobFiles {
   std::vector<JobFile> files;      // in the order given, of a folder by name
-  std::vector<std::string> notes;  // what was left out of a folder, how ExecutionTraces were matched
+  std::vector<std::string> notes;  // what a folder holds, how ExecutionTraces were matched
+  std::vector<std::string> left_out;  // sentences: which files of a folder are no captures
 };
 
 // A folder stands for the captures directly in it, Kineto and .mwi, and for the ExecutionTraces there; what else it

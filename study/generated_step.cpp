@@ -23,7 +23,11 @@ void count_storages(const Trace& t, GeneratedFigures& f) {
 
 void follow_ops(const Trace& t, GeneratedFigures& f) {
   Bytes live = 0, activations = 0;
-  for (const Storage& s : t.storages) live += s.preexisting && on_device(t, s) ? s.bytes : 0;
+  for (const Storage& s : t.storages) {
+    if (!s.preexisting || !on_device(t, s)) continue;
+    live += s.bytes;
+    if (s.kind == StorageKind::activation) activations += s.bytes;  // of programs that allocate once for all steps
+  }
   f.peak_bytes = live;
   bool in_forward = true;
   for (const Op& op : t.ops) {

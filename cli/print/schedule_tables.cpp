@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "cli/print/table_cells.h"
+#include "sim/human_text.h"
 #include "sim/memory/pytorch_allocator.h"
 #include "validate/replay/executor_places.h"
 
@@ -72,36 +74,66 @@ Table work_table(const Trace& schedule) {
   return table;
 }
 
-Table notes_table(const Trace& schedule) {
+Table notes_table(const Trace& schedule, const std::string& shortage) {
   Table table{.name = "notes", .title = "Notes", .columns = {"note"}, .headings = {}, .rows = {}, .prose = true};
+  if (!shortage.empty()) table.rows.push_back({cell(shortage)});
   for (const std::string& note : schedule.notes) table.rows.push_back({cell(note)});
   return table;
 }
 
-}  // namespace
-
-DeviceNeeds device_needs(const Trace& schedule) {
-  PytorchAllocator allocator(Bytes{1} << 60);
+// What its allocations come to on a GPU of that many bytes; nothing where one of them finds no memory.
+struct DeviceCourse {
+  DeviceNeeds needs;
+  std::uint64_t retries = 0;
+};
+std::optional<DeviceCourse> device_course(const Trace& schedule, Bytes capacity) {
+  PytorchAllocator allocator(capacity);
   std::vector<Address> addresses(schedule.storages.size());
   DeviceNeeds needs;
+  bool served = true;
   const auto on_device = [&](StorageId id) { return schedule.places[schedule.storages[id].place] == "hbm"; };
   const auto place = [&](StorageId id) {
-    addresses[id] = *allocator.allocate(schedule.storages[id].bytes, schedule.storages[id].stream);
+    const auto address = allocator.allocate(schedule.storages[id].bytes, schedule.storages[id].stream);
+    served = served && address;
+    if (!served) return;
+    addresses[id] = *address;
     needs.allocated = std::max(needs.allocated, allocator.usage().allocated);
     needs.reserved = std::max(needs.reserved, allocator.usage().reserved);
   };
   for (StorageId id = 0; id < schedule.storages.size(); ++id)
     if (schedule.storages[id].preexisting && on_device(id)) place(id);
   for (const Op& op : schedule.ops) {
+    if (!served) return {};
     if (op.kind == OpKind::alloc && on_device(op.target)) place(op.target);
     if (op.kind == OpKind::free && on_device(op.target)) allocator.free(addresses[op.target]);
   }
-  return needs;
+  if (!served) return {};
+  return DeviceCourse{needs, allocator.events().retries};
 }
 
-std::vector<Table> schedule_tables(const Trace& schedule) {
+}  // namespace
+
+DeviceNeeds device_needs(const Trace& schedule) { return device_course(schedule, Bytes{1} << 60)->needs; }
+
+std::string device_shortage(const Trace& schedule, const Machine& machine) {
+  const Bytes usable = machine.tiers[static_cast<std::size_t>(machine.tier("hbm"))].holds();
+  const DeviceNeeds needs = device_needs(schedule);
+  if (needs.reserved <= usable) return "";
+  const auto limited = device_course(schedule, usable);
+  if (!limited)
+    return fmt::format(
+        "A replay does not fit {}: its allocations come to {} in use and {} reserved in hbm, of {} usable. It needs a "
+        "larger GPU, or --scale bytes.",
+        machine.name, human_bytes(needs.allocated), human_bytes(needs.reserved), human_bytes(usable));
+  return fmt::format(
+      "A replay fits {} only because the allocator gives its cache back ({}): left alone, {} would be reserved in hbm, "
+      "of {} usable.",
+      machine.name, counted_text(limited->retries, "time"), human_bytes(needs.reserved), human_bytes(usable));
+}
+
+std::vector<Table> schedule_tables(const Trace& schedule, const std::string& shortage) {
   return {ops_table(schedule), transfers_table(schedule), work_table(schedule), memory_table(schedule),
-          notes_table(schedule)};
+          notes_table(schedule, shortage)};
 }
 
 }  // namespace memwall

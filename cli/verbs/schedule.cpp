@@ -103,9 +103,11 @@ int write(const ScheduleOptions& o) {
                           .pager = o.pager};
   TerminalWatch watch;
   Study study(&watch);
-  require_harmless(o.output, study.load(scenario).files);
+  const LoadedStep loaded = study.load(scenario);
+  require_harmless(o.output, loaded.files);
   const Trace schedule = schedule_under(scenario, o.step, scale, study);
-  const std::string text = schedule_text(schedule), report = to_text(schedule_tables(schedule), format);
+  const std::string shortage = device_shortage(schedule, *loaded.machine);
+  const std::string text = schedule_text(schedule), report = to_text(schedule_tables(schedule, shortage), format);
   write_output(o.output, [&](std::ostream& out) { out << text; });
   const auto text_under = [&](const std::vector<std::string>& settings) {
     Scenario other = scenario;
@@ -114,6 +116,7 @@ int write(const ScheduleOptions& o) {
   };
   for (const std::string& sentence : idle_settings(o.settings, text, "the schedule", text_under))
     print_error("memwall schedule: {}\n", sentence);
+  if (!shortage.empty()) print_error("memwall schedule: {}\n", shortage);
   print_beside(o.output, report);
   return 0;
 }

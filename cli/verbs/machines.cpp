@@ -12,7 +12,9 @@
 #include "cli/print/table.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/machine_file.h"
+#include "sim/byte_units.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -79,6 +81,12 @@ int check_machines(const MachinesOptions& o, Format format) {
   return code;
 }
 
+// Sizes in one unit, whichever their source has: "450 MiB" is "471.9 MB" among others. Programs get what the file says.
+Cell value_cell(const std::string& value) {
+  const std::optional<Bytes> bytes = value.ends_with('B') ? parse_bytes(value) : std::nullopt;
+  return bytes ? cell(human_bytes(*bytes), value) : cell(value);
+}
+
 std::vector<Table> machine_tables(const MachinesOptions& o) {
   const Machine machine = load_machine(o.machine, o.settings);
   Table t{.name = "numbers",
@@ -88,7 +96,7 @@ std::vector<Table> machine_tables(const MachinesOptions& o) {
           .rows = {},
           .wrap = true};
   for (const MachineNumber& n : machine_numbers(o.machine, o.settings))
-    t.rows.push_back({cell(n.path), cell(n.value), cell(n.source)});
+    t.rows.push_back({cell(n.path), value_cell(n.value), cell(n.source)});
   std::vector<Table> tables{std::move(t)};
   for (Table& more : machine_route_tables(machine)) tables.push_back(std::move(more));
   return tables;

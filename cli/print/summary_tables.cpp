@@ -22,10 +22,12 @@ double share_of(Duration part, Duration whole) {
   return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
 }
 
-// Then what the recipe says of checkpointing is no longer so.
-bool checkpoints(const RunSummary& s) {
-  return std::any_of(s.policies.begin(), s.policies.end(),
-                     [](const std::string& policy) { return policy.starts_with("checkpoint"); });
+// A policy stands in for what the recipe says: zero takes over the step's own data parallelism.
+bool is_replaced(const RecipeItem& item, const RunSummary& s) {
+  const std::string policy = item.what == "data_parallel" ? "zero" : item.what;
+  return (policy == "zero" || policy == "checkpoint") &&
+         std::any_of(s.policies.begin(), s.policies.end(),
+                     [&](const std::string& given) { return given.starts_with(policy); });
 }
 
 std::string machine_line(const RunSummary& s) {
@@ -37,7 +39,7 @@ std::string machine_line(const RunSummary& s) {
     line += ", " + setting;
   if (!s.fits) line += ", memory taken as unlimited";
   std::vector<RecipeItem> recipe = s.recipe;
-  if (checkpoints(s)) std::erase_if(recipe, [](const RecipeItem& item) { return item.what == "checkpoint"; });
+  std::erase_if(recipe, [&](const RecipeItem& item) { return is_replaced(item, s); });
   return line + (recipe.empty() ? "" : ";\n" + recipe_text(recipe));
 }
 
@@ -164,7 +166,7 @@ const char* class_meaning(TimeClass c) {
     case TimeClass::recompute:
       return "a recomputed kernel runs, and no other";
     case TimeClass::copy:
-      return "no kernel runs; waiting for a transfer between tiers";
+      return "no kernel runs; waiting for a copy, between tiers or within the GPU";
     case TimeClass::collective:
       return "no kernel runs; waiting for communication between ranks";
     case TimeClass::storage:

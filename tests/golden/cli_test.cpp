@@ -489,6 +489,56 @@ TEST_F(CommandLine, DamagedCapturesEndIn6WithoutOutput) {
   fs::create_directory(folder_ / "g10");
   write_content(folder_ / "g10/tiny-4.kernels.csv", kKernels);
   refuses("run g10", 6, {"the folder holds no capture of a rank", "g10/tiny-4.kernels.csv (G10 workload)"});
+  fs::create_directory(folder_ / "model");
+  write_content(folder_ / "model/config.json", "{}");
+  refuses("run model", 6,
+          {"the folder holds no capture of a rank", "its configuration by its own path: model/config.json"});
+}
+
+TEST_F(CommandLine, SizesOfAMachineAreInOneUnit) {
+  const std::string out = run("machines show a100-sxm-40gb").out;
+  EXPECT_NE(out.find("42.30 GB"), std::string::npos) << out;
+  EXPECT_NE(out.find("471.9 MB"), std::string::npos) << "450 MiB";
+  EXPECT_NE(out.find("1555 GB/s"), std::string::npos) << "rates stay as their source has them";
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_EQ(line.substr(0, 80).find("iB "), std::string::npos) << line;
+  EXPECT_NE(run("machines show a100-sxm-40gb --format csv").out.find(",42297524224 B,"), std::string::npos);
+}
+
+TEST_F(CommandLine, AScheduleSaysThatAReplayNeedsMoreThanThereIs) {
+  const std::string sample = "'" MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt'";
+  const CommandOutcome paged = run("schedule " + sample + " --pager lru --set gpu.hbm.capacity=6GB -o paged.schedule");
+  EXPECT_NE(paged.err.find("memwall schedule: A replay "), std::string::npos) << paged.err;
+  EXPECT_NE(paged.out.find("- A replay does not fit a100-sxm-40gb: "), std::string::npos) << paged.out;
+  EXPECT_EQ(run("schedule " + sample + " -o whole.schedule").err.find("A replay "), std::string::npos);
+}
+
+TEST_F(CommandLine, ZeroStandsInForTheRecipesDataParallelism) {
+  const std::string step = "run gpt2-124m:layers=1,batch=1,sequence=64,data_parallel=4 --machine a100-sxm-40gb ";
+  const auto headline = [&](const std::string& policy) {
+    const std::string out = run(step + policy).out;
+    return out.substr(0, out.find("\n  "));
+  };
+  EXPECT_NE(headline("").find("(data_parallel=4)"), std::string::npos);
+  EXPECT_EQ(headline("--policy zero:stage=2,ranks=8").find("data_parallel"), std::string::npos);
+}
+
+TEST_F(CommandLine, ActivationsThatAreAllocatedOnceCount) {
+  const std::string out = run("generate gpt2-llmc --format csv").out;
+  const std::string before = "step,activations at the start of backward,value,";
+  ASSERT_NE(out.find(before), std::string::npos) << out;
+  EXPECT_GT(std::stod(out.substr(out.find(before) + before.size())), 1e9) << out;
+}
+
+TEST_F(CommandLine, AFolderSaysWhatOfItIsLeftOut) {
+  fs::create_directory(folder_ / "job");
+  write_content(folder_ / "job/rank0.json", kCapture);
+  const std::string whole = run("run job --no-provenance --full").out;
+  EXPECT_EQ(whole.find("left out, as no capture"), std::string::npos) << whole;
+  write_content(folder_ / "job/rank1.json", R"({"a": 1})");
+  const std::string out = run("run job --no-provenance --full").out;
+  EXPECT_NE(out.find("job: left out, as no capture of a rank: rank1.json."), std::string::npos) << out;
 }
 
 TEST_F(CommandLine, ImpossibleValuesEndIn6) {

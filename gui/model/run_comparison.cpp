@@ -171,6 +171,8 @@ std::shared_ptr<const RunComparison> compare_runs(const RunAnalysis& base, const
   made->lag_blocks = blocks_of(made->lag);
   reach(progress, 0.6);
   made->comparison = compare(*base.run, *other.run, made->pairs, base.summary.times, other.summary.times, made->lag);
+  made->comparison.base_bound_by = base.summary.verdict.bound_by;
+  made->comparison.other_bound_by = other.summary.verdict.bound_by;
   reach(progress, 1);
   return made;
 }

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "traces/run/analysis/compare_parts.h"
+#include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {
@@ -219,10 +220,23 @@ Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>&
   return out;
 }
 
+std::string bound_of(const Run& run, const ClassTimes& times, const std::vector<PathSegment>& path) {
+  RunSummary summary;  // what bounds a step rests on times, path and ranks: the rest is left empty
+  summary.memory_recorded = false;
+  summary.times = times;
+  for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;
+  summary.by_rank = rank_summaries(run);
+  for (const OpRecord& record : run.result.records) summary.device_ops += record.start != kNever;
+  return verdict_of(run, summary).bound_by;
+}
+
 Comparison compare(const Run& base, const Run& other) {
   const std::vector<OpPair> pairs = align(base, other);
-  return compare(base, other, pairs, classes_of_steps(account(base)), classes_of_steps(account(other)),
-                 lag_points(base, other, pairs));
+  const ClassTimes base_classes = classes_of_steps(account(base)), other_classes = classes_of_steps(account(other));
+  Comparison out = compare(base, other, pairs, base_classes, other_classes, lag_points(base, other, pairs));
+  out.base_bound_by = bound_of(base, base_classes, critical_path(base));
+  out.other_bound_by = bound_of(other, other_classes, critical_path(other));
+  return out;
 }
 
 }  // namespace memwall

@@ -61,6 +61,7 @@ struct Comparison {
   std::vector<std::string> base_policies, other_policies;
   std::vector<std::string> base_overrides, other_overrides;  // as RunChanges::overrides
   std::vector<std::string> base_settings, other_settings;    // as settings_text()
+  std::string base_bound_by, other_bound_by;                 // as Verdict::bound_by
   bool base_fits = true, other_fits = true;
   bool base_memory_recorded = true, other_memory_recorded = true;  // else the tiers' figures say nothing
   bool same_lineage = false;                              // else ops are matched by thread, kind, name and order alone
@@ -102,8 +103,8 @@ std::vector<OpPair> align(const Run& base, const Run& other);
 // At the ends of all aligned device ops, ascending in time of base. `pairs` as from align().
 std::vector<LagPoint> lag_points(const Run& base, const Run& other, const std::vector<OpPair>& pairs);
 
-// The same as compare(base, other) for whoever has these at hand: what align() gives, the classes of all steps together
-// (RunSummary::times), and what lag_points() gives.
+// The same as compare(base, other), but for bound_by of both, for whoever has these at hand: what align() gives, the
+// classes of all steps together (RunSummary::times), and what lag_points() gives.
 Comparison compare(const Run& base, const Run& other, const std::vector<OpPair>& pairs, const ClassTimes& base_classes,
                    const ClassTimes& other_classes, const std::vector<LagPoint>& lag);
 

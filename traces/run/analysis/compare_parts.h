@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "traces/run/analysis/compare.h"
+#include "traces/run/analysis/critical_path.h"
 
 namespace memwall {
 
@@ -46,6 +47,9 @@ struct StepFigures {
   StepEnergyPrice energy_price;
 };
 ClassTimes classes_of_steps(const TimeAccounting& accounting);
+// As Verdict::bound_by of the run's summary. `times`: of all steps. `path`: the critical path; of several ranks it is
+// not asked for.
+std::string bound_of(const Run& run, const ClassTimes& times, const std::vector<PathSegment>& path);
 // Everything but ops and lag. Only the small parts of the runs are looked at.
 Comparison compare_small_parts(const Run& base, const Run& other, const StepFigures& base_figures,
                                const StepFigures& other_figures);

@@ -55,6 +55,7 @@ void work_out_steps(const Run& run, ComparedRun& out) {
   if (rank_count(run.trace) > 1) {
     out.classes = classes_of_steps(account(run));
     out.energy_price = step_energy_price(run);
+    out.bound_by = bound_of(run, out.classes, {});
     return;
   }
   PathSurvey survey(run);
@@ -62,7 +63,9 @@ void work_out_steps(const Run& run, ComparedRun& out) {
   LoadCollector load(run);
   scan(run, survey, busy, load);
   out.energy_price = step_energy_price(run, load);
-  out.classes = classes_of_steps(account(run, critical_path(run, survey), busy.take().front()));
+  const std::vector<PathSegment> path = critical_path(run, survey);
+  out.classes = classes_of_steps(account(run, path, busy.take().front()));
+  out.bound_by = bound_of(run, out.classes, path);
 }
 
 std::vector<KeyedOps> threads_of(const ComparedRun& run, bool lineage) {
@@ -160,6 +163,8 @@ Comparison compare(const ComparedRun& base, const ComparedRun& other) {
   const std::vector<OpPair> pairs =
       align(base.run.trace->threads, threads_of(base, out.same_lineage), other.run.trace->threads,
             threads_of(other, out.same_lineage), out.same_lineage);
+  out.base_bound_by = base.bound_by;
+  out.other_bound_by = other.bound_by;
   compare_grouped_ops(base, other, pairs, out);
   out.lag = sampled(lag_of(base, other, pairs));
   return out;

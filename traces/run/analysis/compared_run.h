@@ -28,6 +28,7 @@ struct ComparedRun {
   Run run;  // what of it does not grow
   ClassTimes classes;
   StepEnergyPrice energy_price;
+  std::string bound_by;  // as Verdict::bound_by
   std::vector<Group> groups;
   std::vector<ComparedOp> ops;
 };

@@ -8,6 +8,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
 #include "tests/support/varied_runs.h"
+#include "traces/run/analysis/summary.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
 
@@ -64,6 +65,7 @@ TEST(ComparedRun, SaysWhatTheRunsSay) {
     const memwall::Run parts = read_run_ops(folder / "run.h5");
     expect_parts(parts, named.run);
     read.push_back(compared(parts));
+    EXPECT_EQ(read.back().bound_by, summarize(named.run).verdict.bound_by) << named.name;
   }
   for (std::size_t i = 0; i < runs.size(); ++i)
     for (std::size_t j = 0; j < runs.size(); ++j) {

@@ -4,33 +4,59 @@
 
 #include <algorithm>
 
+#include "cli/print/answer.h"
 #include "cli/print/table_cells.h"
 #include "sim/human_text.h"
 
 namespace memwall {
 namespace {
 
-Table probe_table(const LargestBatch& found, const std::string& title) {
+double samples_per_second(const BatchProbe& p) {
+  const double seconds = to_seconds(p.step_time);
+  return p.fits && seconds > 0 ? p.ranks * static_cast<double>(p.samples) / seconds : 0;
+}
+
+// Which size is largest and what it gives, and what stops the next.
+std::vector<std::string> batch_sentences(const LargestBatch& found) {
+  const std::uint32_t ranks = found.probes.empty() ? 1 : found.probes.front().ranks;
+  const auto samples = [](std::int64_t n) { return counted_text(static_cast<std::uint64_t>(n), "sample"); };
+  const std::string each = ranks > 1 ? " per step and rank" : " per step";
+  const std::string missing =
+      found.limit ? fmt::format("{} are missing in {}", human_bytes(found.limit->missing), found.limit->tier) : "";
+  if (found.largest == 0)
+    return {fmt::format("Not even the smallest size fits, {}{}: {}.", samples(found.refused), each, missing)};
+  std::vector<std::string> sentences{
+      fmt::format("The largest batch that fits is {}{}{}{}.", samples(found.largest), each,
+                  ranks > 1 ? fmt::format(", {} on {} ranks together", found.largest * ranks, ranks) : "",
+                  found.refused == 0 ? ": nothing stops it up to the largest size that was tried"
+                                     : fmt::format("; with {} {}", samples(found.refused), missing))};
+  for (const BatchProbe& p : found.probes)
+    if (p.samples == found.largest)
+      sentences.push_back(fmt::format("A step then takes {} ({:.4g} samples/s{}).", human_time(p.step_time),
+                                      samples_per_second(p), ranks > 1 ? " of all ranks" : ""));
+  return sentences;
+}
+
+Table probe_table(const LargestBatch& found) {
   const std::uint32_t ranks = found.probes.empty() ? 1 : found.probes.front().ranks;
   Table t{.name = "probes",
-          .title = title,
+          .title = ranks > 1 ? "The sizes that were tried (samples per step and rank)" : "The sizes that were tried",
           .columns = {"samples", "fits", "peak_allocated_bytes", "peak_reserved_bytes", "missing_bytes", "step_time_s",
                       "samples_per_second"},
           .headings = {"samples", "fits", "peak", "reserved", "missing", "step time",
                        ranks > 1 ? fmt::format("samples/s, {} ranks", ranks) : "samples/s"},
           .rows = {}};
   for (const BatchProbe& p : found.probes) {
-    const double seconds = to_seconds(p.step_time);
-    const double rate = p.fits && seconds > 0 ? p.ranks * static_cast<double>(p.samples) / seconds : 0;
+    const double rate = samples_per_second(p);
     t.rows.push_back({count_cell(static_cast<std::uint64_t>(p.samples)), cell(p.fits ? "yes" : "no"),
                       bytes_cell(p.peak_allocated), bytes_cell(p.peak_reserved), bytes_cell(p.missing),
                       time_cell(p.step_time),
-                      number_cell(rate > 0 ? fmt::format("{:.1f}", rate) : "-", plain_number(rate))});
+                      rate > 0 ? number_cell(fmt::format("{:.1f}", rate), plain_number(rate)) : unrecorded_cell("-")});
   }
   return t;
 }
 
-Table answer_table(const LargestBatch& found) {
+Table size_table(const LargestBatch& found) {
   Table t{.name = "largest_batch",
           .title = "Largest batch",
           .columns = {"what", "value", "meaning"},
@@ -41,9 +67,10 @@ Table answer_table(const LargestBatch& found) {
     t.rows.push_back({cell(what), std::move(value), cell(std::move(meaning))});
   };
   const auto samples = [](std::int64_t n) { return count_cell(static_cast<std::uint64_t>(n)); };
+  const bool several = !found.probes.empty() && found.probes.front().ranks > 1;
   row("largest", samples(found.largest),
-      found.largest == 0 ? "samples per step: not even the smallest fits"
-                         : "samples per step that fit, if what fits at N fits at less");
+      fmt::format("samples per step{}{}", several ? " and rank" : "",
+                  found.largest == 0 ? ": not even the smallest fits" : " that fit, if what fits at N fits at less"));
   if (found.refused == 0)
     row("refused", samples(0), "none: nothing stops it up to the largest size that was tried");
   else
@@ -110,7 +137,7 @@ Table kind_table(const BatchLimit& limit) {
 }  // namespace
 
 std::vector<Table> largest_batch_tables(const LargestBatch& found, const std::string& title) {
-  std::vector<Table> tables = {probe_table(found, title), answer_table(found)};
+  std::vector<Table> tables = {answer_table(title, batch_sentences(found)), probe_table(found), size_table(found)};
   if (!found.limit) return tables;
   tables.push_back(limit_table(*found.limit, found.refused));
   if (found.limit->request.storage != kNoStorage) tables.push_back(kind_table(*found.limit));

@@ -27,14 +27,14 @@ std::string human_intensity(double intensity) {
 }
 
 Cell flops_cell(double rate) {
-  return rate > 0 ? number_cell(human_flops(rate), plain_number(rate)) : number_cell("-", "0");
+  return rate > 0 ? number_cell(human_flops(rate), plain_number(rate)) : unrecorded_cell("-");
 }
 
 Cell rate_cell(double rate) { return number_cell(human_rate(rate), plain_number(rate)); }
 
-// Infinite (nothing crosses that level) and unknown are no numbers of JSON: 0.
+// Infinite (nothing crosses that level) and unknown are no numbers of JSON.
 Cell intensity_cell(double intensity) {
-  if (!std::isfinite(intensity) || intensity <= 0) return number_cell(intensity > 0 ? "no traffic" : "-", "0");
+  if (!std::isfinite(intensity) || intensity <= 0) return unrecorded_cell(intensity > 0 ? "no traffic" : "-");
   return number_cell(human_intensity(intensity), plain_number(intensity));
 }
 
@@ -66,7 +66,7 @@ Table roofs(const Roofline& r) {
   for (const MemoryRoof& m : r.memory) t.headings.push_back("ridge at " + m.name);
   for (const MemoryRoof& m : r.memory) {
     t.rows.push_back({cell(m.name), cell("memory"), rate_cell(m.bandwidth)});
-    t.rows.back().resize(t.columns.size(), number_cell("-", "0"));
+    t.rows.back().resize(t.columns.size(), unrecorded_cell("-"));
   }
   for (const ComputeRoof& c : r.compute) {
     t.rows.push_back({cell(std::string(to_string(c.data_type))), cell("compute"), flops_cell(c.flops)});
@@ -131,7 +131,8 @@ Table operators(const Roofline& r, std::size_t most) {
                       cell(std::string(to_string(o.phase))), cell(std::string(to_string(o.operator_class))),
                       count_cell(o.ops), time_cell(o.duration), share_cell(share(o.duration, r.kernel_time)),
                       intensity_cell(o.intensity_at_l2()), intensity_cell(o.intensity_at_hbm()),
-                      flops_cell(o.achieved()), flops_cell(o.attainable()), share_cell(o.share_of_roof()),
+                      flops_cell(o.achieved()), flops_cell(o.attainable()),
+                      o.share_of_roof() > 0 ? share_cell(o.share_of_roof()) : unrecorded_cell("-"),
                       cell(std::string(to_string(o.bound())))});
   }
   return t;
@@ -150,8 +151,10 @@ Table transfers(const Roofline& r) {
   t.headings = {"transfer", "ops", "bytes", "time", "achieved", "bandwidth", "of roof"};
   for (const RooflineTransfer& x : r.transfers) {
     const double rate = x.duration.count() > 0 ? static_cast<double>(x.bytes) / to_seconds(x.duration) : 0;
-    t.rows.push_back({cell(x.name), count_cell(x.ops), bytes_cell(x.bytes), time_cell(x.duration), rate_cell(rate),
-                      rate_cell(x.bandwidth), share_cell(share_of_bandwidth(x))});
+    t.rows.push_back({cell(x.name), count_cell(x.ops), bytes_cell(x.bytes), time_cell(x.duration),
+                      rate > 0 ? rate_cell(rate) : unrecorded_cell("-"),
+                      x.bandwidth > 0 ? rate_cell(x.bandwidth) : unrecorded_cell("-"),
+                      x.bandwidth > 0 ? share_cell(share_of_bandwidth(x)) : unrecorded_cell("-")});
   }
   return t;
 }
@@ -278,6 +281,12 @@ std::vector<Table> roofline_tables(const Roofline& r, const FusionEffect& fusion
   if (Table t = above_roof(r); !t.rows.empty()) all.push_back(std::move(t));
   all.push_back(fusion_table(fusion));
   return all;
+}
+
+JsonField bound_field(const Roofline& r) {
+  if (r.kernel_time.count() == 0) return {"bound_by", "null"};
+  const auto most = std::max_element(r.by_bound.begin(), r.by_bound.end());
+  return text_field("bound_by", std::string(to_string(static_cast<RooflineBound>(most - r.by_bound.begin()))));
 }
 
 RooflineChart roofline_chart(const Roofline& r, const std::string& step, const std::string& machine) {

@@ -16,6 +16,9 @@ namespace memwall {
 std::vector<Table> roofline_tables(const Roofline& roofline, const FusionEffect& fusion, std::size_t most,
                                    const std::string& title);
 
+// "bound_by" of JSON: what bounds the kernels for most of their time; null of a step without any.
+JsonField bound_field(const Roofline& roofline);
+
 // Operators below a thousandth of the time are left out.
 RooflineChart roofline_chart(const Roofline& roofline, const std::string& step, const std::string& machine);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/print/style.h"
 #include "sim/csv.h"
@@ -33,6 +34,22 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
       lines.emplace_back();
     lines.back() += (lines.back().empty() ? "" : " ") + word;
     at = end + 1;
+  }
+  return lines;
+}
+
+// As lines_of, but words that are longer than a line are broken.
+std::vector<std::string> broken_lines_of(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines;
+  for (const std::string& line : lines_of(text, width)) {
+    std::string piece;
+    for (std::size_t at = 0; at < line.size();) {
+      if (count_characters(piece) == width) lines.push_back(std::exchange(piece, ""));
+      const std::size_t length = std::max<std::size_t>(1, utf8_length(std::string_view(line).substr(at)));
+      piece += line.substr(at, length);
+      at += length;
+    }
+    lines.push_back(piece);
   }
   return lines;
 }
@@ -70,69 +87,102 @@ bool is_right(const Table& t, std::size_t column) {
   return first.number || first.right;
 }
 
-// What a column takes unwrapped, and what it must have so that no word and no number is cut.
+// What a column takes unwrapped, what it must have so that no word is broken, and so that no number is.
 struct ColumnWidth {
-  std::size_t own = 0, least = 0;
+  std::size_t own = 0, words = 0, least = 0;
 };
 
 std::vector<ColumnWidth> column_widths(const Table& t) {
+  constexpr std::size_t kUnbroken = 30;  // names of kernels are longer than any column can be
   std::vector<ColumnWidth> widths;
   for (const std::string& heading : headings_of(t))
-    widths.push_back({count_characters(heading), longest_word(heading)});
+    widths.push_back({count_characters(heading), longest_word(heading), std::min(kUnbroken, longest_word(heading))});
   for (const auto& row : t.rows)
     for (std::size_t c = 0; c < row.size(); ++c) {
       const std::size_t own = count_characters(row[c].text);
+      const std::size_t words = is_right(t, c) ? own : longest_word(row[c].text);
       widths[c].own = std::max(widths[c].own, own);
-      widths[c].least = std::max(widths[c].least, is_right(t, c) ? own : longest_word(row[c].text));
+      widths[c].words = std::max(widths[c].words, words);
+      widths[c].least = std::max(widths[c].least, is_right(t, c) ? own : std::min(kUnbroken, words));
     }
   return widths;
 }
 
-// Widths with which the lines fit a terminal, if they can: the last column gives way where enough is left of it to
-// read, else one character after the other whichever is widest.
-std::vector<std::size_t> fitting_widths(const Table& t) {
-  constexpr std::size_t kReadable = 30;
-  const std::size_t terminal = terminal_width();
-  const std::vector<ColumnWidth> columns = column_widths(t);
+// Columns whose cells stand side by side: from `first` on, so wide each.
+struct ColumnGroup {
+  std::size_t first = 0, indent = 0;
   std::vector<std::size_t> widths;
+};
+
+// Takes characters from whichever column is widest and has more than its `least`, until all fit `room`, if they can.
+void take_from_widest(ColumnGroup& group, const std::vector<ColumnWidth>& columns, std::size_t ColumnWidth::*least,
+                      std::size_t room) {
   std::size_t all = 0;
-  for (const ColumnWidth& column : columns) {
-    widths.push_back(column.own);
-    all += column.own + 2;
+  for (const std::size_t width : group.widths) all += width + 2;
+  for (; all > room; --all) {
+    std::size_t* widest = nullptr;
+    for (std::size_t c = 0; c < group.widths.size(); ++c)
+      if (group.widths[c] > columns[group.first + c].*least && (!widest || group.widths[c] > *widest))
+        widest = &group.widths[c];
+    if (!widest) return;
+    --*widest;
   }
-  if (!t.wrap || all <= terminal) return widths;
-  const std::size_t last = widths.size() - 1, before = all - widths[last];
-  if (before + std::max(kReadable, columns[last].least) <= terminal) {
-    widths[last] = terminal - before;
-    return widths;
+}
+
+// Lets the columns of a group fit a terminal, if they can: the last gives way where enough is left of it to read, else
+// whichever is widest, and words are broken only where that is not enough.
+void fit(ColumnGroup& group, const std::vector<ColumnWidth>& columns) {
+  constexpr std::size_t kReadable = 30;
+  const std::size_t room = terminal_width() - group.indent;
+  std::size_t all = 0;
+  for (const std::size_t width : group.widths) all += width + 2;
+  if (all <= room) return;
+  std::size_t& last = group.widths.back();
+  const std::size_t before = all - last;
+  if (before + std::max(kReadable, columns[group.first + group.widths.size() - 1].words) <= room) {
+    last = room - before;
+    return;
   }
-  for (; all > terminal; --all) {
-    std::size_t widest = columns.size();
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      if (widths[c] > columns[c].least && (widest == columns.size() || widths[c] > widths[widest])) widest = c;
-    if (widest == columns.size()) break;
-    --widths[widest];
+  take_from_widest(group, columns, &ColumnWidth::words, room);
+  take_from_widest(group, columns, &ColumnWidth::least, room);
+}
+
+// One group; where numbers alone are wider than the terminal, several, one below the other.
+std::vector<ColumnGroup> fitting_groups(const Table& t) {
+  constexpr std::size_t kIndent = 4;
+  const std::vector<ColumnWidth> columns = column_widths(t);
+  std::vector<ColumnGroup> groups(1);
+  std::size_t least = 0;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    least += columns[c].least + 2;
+    if (t.wrap && least > terminal_width() && !groups.back().widths.empty()) {
+      groups.push_back({c, kIndent, {}});
+      least = kIndent + columns[c].least + 2;
+    }
+    groups.back().widths.push_back(columns[c].own);
   }
-  return widths;
+  if (t.wrap)
+    for (ColumnGroup& group : groups) fit(group, columns);
+  return groups;
 }
 
 enum class RowStyle { heading, values };
 
-// One row, on as many lines as its cells need.
-std::string row_text(const Table& t, const std::vector<std::size_t>& widths, const std::vector<std::string>& cells,
-                     RowStyle style) {
+// A group's part of one row, on as many lines as its cells need.
+std::string row_text(const Table& t, const ColumnGroup& group, const std::vector<std::string>& cells, RowStyle style) {
   std::vector<std::vector<std::string>> columns;
   std::size_t height = 1;
-  for (std::size_t c = 0; c < cells.size(); ++c) {
-    const bool whole = count_characters(cells[c]) <= widths[c];  // its blanks are kept
-    columns.push_back(whole ? std::vector<std::string>{cells[c]} : lines_of(cells[c], widths[c]));
+  for (std::size_t c = 0; c < group.widths.size(); ++c) {
+    const std::string& text = cells[group.first + c];
+    const bool whole = count_characters(text) <= group.widths[c];  // its blanks are kept
+    columns.push_back(whole ? std::vector<std::string>{text} : broken_lines_of(text, group.widths[c]));
     height = std::max(height, columns.back().size());
   }
   std::string text;
   for (std::size_t l = 0; l < height; ++l) {
-    std::string line;
-    for (std::size_t c = 0; c < cells.size(); ++c)
-      line += "  " + padded(l < columns[c].size() ? columns[c][l] : "", widths[c], is_right(t, c));
+    std::string line(group.indent, ' ');
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      line += "  " + padded(l < columns[c].size() ? columns[c][l] : "", group.widths[c], is_right(t, group.first + c));
     line.erase(line.find_last_not_of(' ') + 1);
     text += (style == RowStyle::heading ? styled(line, Style::heading) : with_alarms(line)) + "\n";
   }
@@ -144,13 +194,14 @@ std::string plain_table(const Table& t) {
   std::string text = title_of(t);
   if (t.rows.empty()) return text + "  (none)\n";
   const auto& headings = headings_of(t);
-  const std::vector<std::size_t> widths = fitting_widths(t);
+  const std::vector<ColumnGroup> groups = fitting_groups(t);
   const bool named = std::any_of(headings.begin(), headings.end(), [](const std::string& h) { return !h.empty(); });
-  if (named) text += row_text(t, widths, headings, RowStyle::heading);
+  if (named)
+    for (const ColumnGroup& group : groups) text += row_text(t, group, headings, RowStyle::heading);
   for (const auto& row : t.rows) {
     std::vector<std::string> cells;
     for (const Cell& c : row) cells.push_back(c.text);
-    text += row_text(t, widths, cells, RowStyle::values);
+    for (const ColumnGroup& group : groups) text += row_text(t, group, cells, RowStyle::values);
   }
   return text;
 }
@@ -193,7 +244,16 @@ std::string csv(const Table& t) {
   return text;
 }
 
+// The answer in sentences: strings, whichever verb says it.
+std::string json_sentences(const Table& t, const std::string& indent) {
+  std::string text = "[";
+  for (std::size_t r = 0; r < t.rows.size(); ++r)
+    text += (r ? ",\n" : "\n") + indent + "  " + json_quoted(t.rows[r].front().raw);
+  return text + (t.rows.empty() ? "]" : "\n" + indent + "]");
+}
+
 std::string json(const Table& t, const std::string& indent) {
+  if (t.prose && t.name == "verdict") return json_sentences(t, indent);
   std::string text = "[";
   for (std::size_t r = 0; r < t.rows.size(); ++r) {
     text += (r ? ",\n" : "\n") + indent + "  {";
@@ -250,17 +310,31 @@ std::string to_text(const Table& table, Format format) {
   return "";
 }
 
+JsonField text_field(std::string key, const std::string& text) { return {std::move(key), json_quoted(text)}; }
+
+JsonField texts_field(std::string key, const std::vector<std::string>& texts) {
+  std::string raw;
+  for (const std::string& text : texts) raw += (raw.empty() ? "" : ", ") + json_quoted(text);
+  return {std::move(key), "[" + raw + "]"};
+}
+
+std::string to_json(const std::vector<JsonField>& first, const std::vector<Table>& tables) {
+  std::string text;
+  const auto add = [&](const std::string& key, const std::string& raw) {
+    text += (text.empty() ? "{\n  " : ",\n  ") + json_quoted(key) + ": " + raw;
+  };
+  for (const JsonField& field : first) add(field.key, field.raw);
+  for (const Table& t : tables) add(t.name, json(t, "  "));
+  return text + "\n}\n";
+}
+
 std::string to_text(const std::vector<Table>& tables, Format format) {
   std::string text;
   if (format == Format::table || format == Format::md) {
     for (const Table& t : tables) text += (text.empty() ? "" : "\n") + to_text(t, format);
     return text;
   }
-  if (format == Format::json) {
-    for (const Table& t : tables)
-      text += (text.empty() ? "{\n  " : ",\n  ") + json_quoted(t.name) + ": " + json(t, "  ");
-    return text + "\n}\n";
-  }
+  if (format == Format::json) return to_json({}, tables);
   text = "table,row,column,value\n";
   for (const Table& t : tables)
     for (std::size_t r = 0; r < t.rows.size(); ++r) {

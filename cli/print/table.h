@@ -37,8 +37,8 @@ struct Table {
   std::vector<std::vector<Cell>> rows;
   bool prose = false;  // one column of sentences: wrapped on a terminal, a list in Markdown
   // Where lines would not fit a terminal: the title wraps, and the last column, or all that hold words if that alone
-  // leaves too little of it to read.
-  bool wrap = false;
+  // leaves too little of it to read; where numbers alone are too wide, a row goes on below itself.
+  bool wrap = true;
   bool bullets = true;          // prose: a list; else paragraphs
   bool detail = false;          // shown to people with --full alone (cli/print/screen.h)
   std::size_t screen_rows = 0;  // rows shown without --full; 0 = all
@@ -52,7 +52,17 @@ std::string wrapped(const std::string& text, std::size_t width, const std::strin
 std::string to_text(const Table& table, Format format);
 
 // Several: table and md one after the other; csv as table,row,column,value (the row's name is
-// its first cell, or its number where the table is prose); json an object of arrays.
+// its first cell, or its number where the table is prose); json an object of arrays, of strings where the table is
+// the verdict.
 std::string to_text(const std::vector<Table>& tables, Format format);
+
+// A field of a JSON object.
+struct JsonField {
+  std::string key, raw;  // raw: JSON as it is
+};
+JsonField text_field(std::string key, const std::string& text);
+JsonField texts_field(std::string key, const std::vector<std::string>& texts);
+// The tables as an object, behind these fields.
+std::string to_json(const std::vector<JsonField>& first, const std::vector<Table>& tables);
 
 }  // namespace memwall

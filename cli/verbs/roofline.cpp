@@ -84,7 +84,10 @@ int show(const RooflineOptions& o) {
   for (const std::string& policy : o.policies) title += ", " + policy;
   std::vector<Table> tables = roofline_tables(analysis, fusion, o.most, title);
   tell_idle_settings(o, scenario, tables, study);
-  print(screen_text(std::move(tables), format, o.full));
+  print(format == Format::json ? to_json({text_field("trace", step.trace->name),
+                                          text_field("machine", step.machine->name), bound_field(analysis)},
+                                         tables)
+                               : screen_text(std::move(tables), format, o.full));
   return 0;
 }
 

@@ -175,7 +175,13 @@ int find_largest(const RunVerbOptions& o, Format format) {
   const RunChanges changes{o.settings, o.scales, o.transfer_host};
   for (const std::string& setting : settings_text(changes, o.pager, Scenario{}.allocator, o.allocator_settings))
     title += ", " + setting;
-  print(to_text(largest_batch_tables(found, fmt::format("{}, allocator {}", title, o.allocator)), format));
+  const std::vector<Table> tables = largest_batch_tables(found, fmt::format("{}, allocator {}", title, o.allocator));
+  print(format == Format::json
+            ? to_json({text_field("trace", loaded.trace->name), text_field("machine", loaded.machine->name),
+                       texts_field("overrides", o.settings), texts_field("policies", o.policies),
+                       text_field("allocator", o.allocator)},
+                      tables)
+            : to_text(tables, format));
   if (found.largest > 0) return 0;
   print_error("memwall run: {} does not fit with {} either, the smallest size; {} bytes of {} are missing.\n", o.step,
               counted_text(static_cast<std::uint64_t>(found.refused), "sample"), found.limit->missing,

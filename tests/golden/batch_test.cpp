@@ -85,7 +85,8 @@ class BatchCommands : public ::testing::Test {
     std::istringstream lines(csv);
     std::string kept;
     for (std::string line; std::getline(lines, line);)
-      if (line.find(",step_time_s,") == std::string::npos && line.find(",samples_per_second,") == std::string::npos)
+      if (line.find(",step_time_s,") == std::string::npos && line.find(",samples_per_second,") == std::string::npos &&
+          line.find("A step then takes") == std::string::npos)
         kept += line + "\n";
     return kept;
   }
@@ -174,6 +175,23 @@ TEST_F(BatchCommands, WhatFitsIsWhatRunSays) {
   EXPECT_EQ(code(samples("largest")), 0);
   EXPECT_EQ(code(samples("refused")), 3);
   EXPECT_EQ(samples("refused"), samples("largest") + 1);
+}
+
+TEST_F(BatchCommands, BeginsWithAnAnswer) {
+  const CommandOutcome o = run("2.mwc --find-largest-batch --set gpu.hbm.capacity=2GB");
+  EXPECT_NE(o.out.find("\n  The largest batch that fits is "), std::string::npos) << o.out;
+  EXPECT_LT(o.out.find("The largest batch"), o.out.find("The sizes that were tried"));
+  const std::string zero =
+      run("2.mwc --find-largest-batch --set gpu.hbm.capacity=2GB --policy zero:stage=1,ranks=8").out;
+  EXPECT_NE(zero.find(" per step and rank, "), std::string::npos) << zero;
+  EXPECT_NE(zero.find("samples per step and rank that fit"), std::string::npos) << zero;
+  const std::string json = run("2.mwc --find-largest-batch --set gpu.hbm.capacity=2GB --format json").out;
+  EXPECT_TRUE(json.starts_with("{\n  \"trace\": \"")) << json.substr(0, 200);
+  EXPECT_NE(json.find("\"machine\": \"h100-sxm-80gb\",\n  \"overrides\": [\"gpu.hbm.capacity=2GB\"]"),
+            std::string::npos)
+      << json;
+  EXPECT_NE(json.find("\"verdict\": [\n    \"The largest batch that fits is "), std::string::npos) << json;
+  EXPECT_NE(json.find("\"samples_per_second\": null"), std::string::npos) << "of what does not fit";
 }
 
 TEST_F(BatchCommands, NotEvenOneSample) {

@@ -5,9 +5,12 @@
 #include <sstream>
 #include <string>
 
+#include "sim/utf8.h"
+#include "tests/support/pickle_writer.h"
 #include "tests/support/program.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tests/support/small_capture.h"
+#include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {
 namespace {
@@ -65,6 +68,29 @@ TEST_F(TerminalOutput, ColumnsDecideEverywhereAndTheLeastIsSixty) {
   for (const char* nonsense : {"COLUMNS=", "COLUMNS=0", "COLUMNS=-5", "COLUMNS=wide", "COLUMNS=80x"})
     EXPECT_EQ(piped(table, nonsense).out, piped(table).out) << nonsense;
   EXPECT_EQ(piped("policies --format json", "COLUMNS=60").out, piped("policies --format json").out);
+}
+
+// Also of tables whose numbers alone are wider: those go on below themselves.
+TEST_F(TerminalOutput, NoTableOfAnyVerbIsWiderThanColumns) {
+  const std::string sample = "'" MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt'";
+  const std::string capture = "'" MEMWALL_SOURCE "/traces/samples/captures/gpt2_124m.mwc.gz' --machine a100-sxm-40gb";
+  write_content(folder_ / "small.pickle", pickled(small_snapshot()));
+  ASSERT_EQ(piped("run " + sample + " --no-provenance -o base.h5").code, 0);
+  ASSERT_EQ(piped("run " + sample + " --policy checkpoint --no-provenance -o run.h5").code, 0);
+  for (const std::string& arguments :
+       {"run " + sample + " --full --no-provenance", "run " + capture + " --policy zero:stage=2,ranks=8 --full",
+        "run " + sample + " --set gpu.hbm.capacity=6GB", std::string("compare base.h5 run.h5 --full"),
+        "roofline " + capture + " --full", std::string("memory small.pickle --full --search --capacity 1MiB"),
+        std::string("inspect '" MEMWALL_SOURCE "/traces/samples/captures/gpt2_124m.mwc.gz' --full"),
+        std::string("machines show a100-sxm-40gb"), std::string("machines"), std::string("forecast base.h5 --full"),
+        std::string("policies show offload"), "run " + capture + " --find-largest-batch --set gpu.hbm.capacity=4GB"})
+    for (const std::size_t columns : {80u, 60u}) {
+      std::istringstream lines(piped(arguments, "COLUMNS=" + std::to_string(columns)).out);
+      std::size_t count = 0;
+      for (std::string line; std::getline(lines, line); ++count)
+        EXPECT_LE(count_characters(line), columns) << arguments << ": " << line;
+      EXPECT_GT(count, 5u) << arguments;
+    }
 }
 
 TEST_F(TerminalOutput, HeadingsAreBoldOnATerminalAlone) {

@@ -219,6 +219,36 @@ std::string name_of_verb(const ::testing::TestParamInfo<std::string>& verb) {
 
 INSTANTIATE_TEST_SUITE_P(Verb, JsonOutputs, ::testing::ValuesIn(requested_verbs()), name_of_verb);
 
+// The same fields mean the same in every verb: the answer is a list of sentences, what is not known is null.
+TEST_F(FormattedOutputs, VerbsAgreeOnTheirAnswer) {
+  simdjson::dom::parser parser;
+  const auto answer = [&](const std::string& line) {
+    simdjson::dom::object object;
+    EXPECT_EQ(parser.parse(run_memwall(folder_, line + " --format json").out).get(object), simdjson::SUCCESS) << line;
+    return object;
+  };
+  for (const std::string line : {"run step.mwt", "run step.mwt --find-largest-batch", "compare base.h5 run.h5",
+                                 "memory small.pickle", "inspect step.mwt", "roofline step.mwt", "forecast log.csv",
+                                 "forecast --share base.h5 run.h5 --capacity 80GiB"}) {
+    simdjson::dom::array sentences;
+    ASSERT_EQ(answer(line)["verdict"].get(sentences), simdjson::SUCCESS) << line;
+    EXPECT_GT(sentences.size(), 0u) << line;
+    for (const simdjson::dom::element sentence : sentences) EXPECT_TRUE(sentence.is_string()) << line;
+  }
+  const auto bound = [&](const simdjson::dom::object& object) {
+    std::string_view text;
+    EXPECT_EQ(object["bound_by"].get(text), simdjson::SUCCESS);
+    return std::string(text);
+  };
+  const std::string base = bound(answer("run step.mwt"));
+  EXPECT_EQ(bound(answer("compare base.h5 run.h5")["base"].get_object()), base);
+  EXPECT_NE(bound(answer("roofline step.mwt")), "");
+  const std::string roofline = run_memwall(folder_, "roofline step.mwt --format json --top 100").out;
+  EXPECT_NE(roofline.find("\"achieved\": null"), roofline.npos);
+  for (const char* field : {"achieved", "attainable", "at_hbm", "at_l2", "ridge_hbm"})
+    EXPECT_EQ(roofline.find("\"" + std::string(field) + "\": 0,"), roofline.npos) << field;
+}
+
 TEST_F(FormattedOutputs, WithoutTheOption) {
   expect_readable("export run.h5 --to json", 0, kFormats[0]);
   expect_readable("export run.h5 --to chrome", 0, kFormats[0]);

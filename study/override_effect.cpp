@@ -17,16 +17,18 @@ namespace {
 
 auto times_of(const OpRecord& r) { return std::tie(r.host_start, r.host_end, r.start, r.end); }
 
-// All that tables say of a tier: how full it gets, and of how much.
+// All that matters of a tier: how full it gets, and of how much where it holds anything.
 bool same_memory(const Run& a, const Run& b) {
   const auto figures = [](const TierResult& t) {
     return std::tuple(t.peak_allocated, t.peak_reserved, t.missing, t.peak_time, t.allocator.device_mallocs,
                       t.allocator.retries);
   };
-  for (std::size_t t = 0; t < a.result.tiers.size(); ++t)
+  for (std::size_t t = 0; t < a.result.tiers.size(); ++t) {
+    const bool holds_any = a.machine.tiers[t].tier_class == TierClass::device || a.result.tiers[t].peak_reserved > 0;
     if (figures(a.result.tiers[t]) != figures(b.result.tiers[t]) ||
-        a.machine.tiers[t].holds() != b.machine.tiers[t].holds())
+        (holds_any && a.machine.tiers[t].holds() != b.machine.tiers[t].holds()))
       return false;
+  }
   return true;
 }
 

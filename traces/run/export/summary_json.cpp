@@ -317,7 +317,10 @@ std::string to_json(const RunSummary& summary) {
   if (summary.changes.step_without.count() > 0)
     json.seconds("step_time_without_changes_s", summary.changes.step_without);
   if (summary.unchanged_step_time.count() > 0) json.seconds("unchanged_step_time_s", summary.unchanged_step_time);
-  json.field("fits", summary.fits);
+  if (summary.memory_recorded || !summary.fits)
+    json.field("fits", summary.fits);
+  else
+    json.key("fits").null();  // nobody knows
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   if (summary.step_interval) write_interval(json, *summary.step_interval);
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);

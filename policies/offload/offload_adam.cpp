@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "policies/offload/offload_staging_copies.h"
+#include "policies/plan/staging_copies.h"
 #include "policies/trace/optimizer_step.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/error.h"
@@ -51,7 +51,7 @@ class CpuOptimizer {
         flow_(trace),
         optimizer_(find_optimizer(trace, flow_)),
         edit_(trace, machine.host),
-        staging_copies_(edit_, pricer, work_settings_, largest_transfer(trace)) {}
+        staging_copies_(edit_, pricer, work_settings_.style(), largest_transfer(trace)) {}
 
   Trace run() {
     refuse_unsuitable();
@@ -95,7 +95,7 @@ class CpuOptimizer {
 
   // Where the states live from now on, and what the host keeps of each parameter.
   void make_homes() {
-    StagingCopies far(edit_, pricer_, settings_, 0);
+    StagingCopies far(edit_, pricer_, settings_.style(), 0);
     for (StorageId id = 0; id < t_.storages.size(); ++id)
       if (t_.storages[id].kind == StorageKind::optimizer_state && t_.places[t_.storages[id].place] == "hbm")
         far.move_to_far_tier(id);

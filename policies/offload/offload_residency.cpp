@@ -5,6 +5,7 @@
 #include <set>
 
 #include "policies/offload/offload_transfer_schedule.h"
+#include "policies/plan/staging_copies.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policies/plan/memory_plan.h"
 #include "sim/machine/machine.h"
 #include "sim/policy/registry.h"
 
@@ -39,6 +40,8 @@ struct OffloadSettings {
   bool is_given(std::string_view key) const;
   // Of a storage at `to`.
   bool pins_memory() const { return tier_class == TierClass::host && pinned; }
+  // How copies to `to` are carried out.
+  TransferStyle style() const { return {to, through, pinned, side_streams, staging, tier_class}; }
   // Where an optimizer step off the GPU finds gradients and leaves parameters.
   std::string work_tier() const;
 };

@@ -1,73 +1,60 @@
 #include "policies/offload/offload_transfer_schedule.h"
 
 #include <algorithm>
-#include <cassert>
 #include <deque>
 #include <set>
 #include <tuple>
 
+#include "policies/plan/plan_writer.h"
 #include "sim/human_text.h"
 
 namespace memwall {
 namespace {
 
-constexpr std::uint32_t kNone = StagingCopies::kNone;
-
-// What has to happen at a point; in this order where spots are equal.
+// What has to happen at a point; in this order where points are equal.
 struct Action {
-  enum class Kind : std::uint8_t { leave, refresh, fetch, arrive };
+  enum class Kind : std::uint8_t { leave, refresh, fetch };
   InsertionPoint point;
   Kind kind = Kind::leave;
   std::uint32_t schedule = 0, interval = 0;  // refresh: index of the refresh
-  std::uint16_t stream = 0;                  // arrive: who waits
 
-  auto key() const { return std::tuple(point.op, point.after, kind, schedule, interval, stream); }
+  auto key() const { return std::tuple(point.op, point.after, kind, schedule, interval); }
 };
 
-class TransferScheduler {
+// Turns schedules into a memory plan: whose copies leave when, when memory is given up, when fetches are issued.
+class TransferPlanner {
  public:
-  TransferScheduler(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings, const Dataflow& flow,
-                    std::vector<TransferSchedule> schedules, bool keep_last)
+  TransferPlanner(const TraceEdit& edit, const OffloadSettings& settings, const Dataflow& flow,
+                  const std::vector<TransferSchedule>& schedules, bool keep_last)
       : edit_(edit),
         settings_(settings),
         flow_(flow),
-        schedules_(std::move(schedules)),
+        schedules_(schedules),
         keep_last_(keep_last),
-        states_(schedules_.size()),
-        staging_copies_(edit, pricer, settings, largest()) {}
+        states_(schedules_.size()) {}
 
-  ScheduledTransfers run() {
+  MemoryPlan run(ScheduledTransfers& summary) {
     plan_offloads();
     plan_fetches();
     for (std::uint32_t j = 0; j < schedules_.size(); ++j)
       for (std::uint32_t i = 0; i < schedules_[j].refreshes.size(); ++i)
-        actions_.push_back({{schedules_[j].refreshes[i].op, true}, Action::Kind::refresh, j, i, 0});
+        actions_.push_back({{schedules_[j].refreshes[i].op, true}, Action::Kind::refresh, j, i});
     std::sort(actions_.begin(), actions_.end(), [](const Action& a, const Action& b) { return a.key() < b.key(); });
-    for (std::uint32_t j = 0; j < schedules_.size(); ++j) begin(j);
+    begin();
     for (const Action& action : actions_) perform(action);
-    for (std::uint32_t j = 0; j < schedules_.size(); ++j) finish(j);
-    return summary();
+    MemoryPlan plan;
+    plan.tiers.push_back(settings_.style());
+    for (std::uint32_t j = 0; j < schedules_.size(); ++j)
+      if (!states_[j].kept) plan.storages.push_back(std::move(decisions_[j]));
+    count(summary);
+    return plan;
   }
 
  private:
   struct State {
     bool kept = false;
-    StorageId device = kNoStorage;  // the present device storage, while one exists
-    StorageId far = kNoStorage;
-    bool far_valid = false;            // its content is the newest
-    std::uint32_t fetch_done = kNone;  // event of the last fetch
+    bool far_valid = false;  // what lies far is the newest content
   };
-  // Device memory that is given up once `events` have happened.
-  struct PendingFree {
-    StorageId storage = kNoStorage;
-    std::vector<std::uint32_t> events;
-  };
-
-  Bytes largest() const {
-    Bytes bytes = 0;
-    for (const TransferSchedule& j : schedules_) bytes = std::max(bytes, edit_.base().storages[j.storage].bytes);
-    return bytes;
-  }
 
   std::span<const Touch> touches(std::uint32_t j) const { return flow_.touches(schedules_[j].storage); }
   OpId first_op(std::uint32_t j, std::size_t v) const { return touches(j)[schedules_[j].intervals[v].first].op; }
@@ -79,7 +66,7 @@ class TransferScheduler {
   void plan_offloads() {
     for (std::uint32_t j = 0; j < schedules_.size(); ++j)
       for (std::uint32_t v = 0; v < schedules_[j].intervals.size(); ++v)
-        if (offloads_after(j, v)) actions_.push_back({{last_op(j, v), true}, Action::Kind::leave, j, v, 0});
+        if (offloads_after(j, v)) actions_.push_back({{last_op(j, v), true}, Action::Kind::leave, j, v});
     std::sort(actions_.begin(), actions_.end(), [](const Action& a, const Action& b) { return a.key() < b.key(); });
     for (std::size_t i = 0; i < actions_.size(); ++i) {
       const std::uint32_t run = flow_.phases().of(actions_[i].point.op);
@@ -124,8 +111,7 @@ class TransferScheduler {
       InsertionPoint point{unit >= settings_.prefetch ? order[unit - settings_.prefetch] : run_begin, false};
       if (schedules_[j].home == Home::device && point.op < run_begin) point.op = run_begin;
       point = clamp(point, j, v, needed);
-      actions_.push_back({point, Action::Kind::fetch, j, v, 0});
-      plan_waits(j, v, point);
+      actions_.push_back({point, Action::Kind::fetch, j, v});
     }
   }
 
@@ -157,81 +143,59 @@ class TransferScheduler {
     return point;
   }
 
-  void plan_waits(std::uint32_t j, std::uint32_t v, InsertionPoint fetched) {
-    std::set<std::uint16_t> seen;
-    const ResidencyInterval& interval = schedules_[j].intervals[v];
-    for (std::size_t i = interval.first; i <= interval.last; ++i) {
-      const Op& op = edit_.base().ops[touches(j)[i].op];
-      if (edit_.removed(touches(j)[i].op) || !runs_on_device(op.kind) || !seen.insert(op.stream).second) continue;
-      InsertionPoint point{touches(j)[i].op, false};
-      if (point.op < fetched.op) point = fetched;
-      actions_.push_back({point, Action::Kind::arrive, j, v, op.stream});
+  void begin() {
+    decisions_.resize(schedules_.size());
+    for (std::uint32_t j = 0; j < schedules_.size(); ++j) {
+      StorageDecision& d = decisions_[j];
+      d.storage = schedules_[j].storage;
+      d.taken_away = schedules_[j].home == Home::gone;
+      if (schedules_[j].home == Home::far) d.home = 0;
+      states_[j].far_valid = schedules_[j].home == Home::far;
     }
   }
 
-  void begin(std::uint32_t j) {
-    State& s = states_[j];
-    const StorageId storage = schedules_[j].storage;
-    if (schedules_[j].home == Home::far) {
-      staging_copies_.move_to_far_tier(storage);
-      s.far = storage;
-      s.far_valid = true;
-    } else {
-      s.device = storage;
-    }
+  // The next place of its own at the point.
+  PlanPoint next_at(InsertionPoint point) {
+    if (point.op != last_point_.op || point.after != last_point_.after) order_ = 0;
+    last_point_ = point;
+    return {point.op, point.after, ++order_};
   }
 
   void perform(const Action& action) {
+    const std::uint32_t j = action.schedule;
     switch (action.kind) {
-      case Action::Kind::fetch:
-        fetch(action);
-        break;
-      case Action::Kind::arrive:
-        arrive(action);
-        break;
       case Action::Kind::leave:
-        leave(action);
-        break;
-      case Action::Kind::refresh:
-        staging_copies_.write_from_staging(action.point, schedules_[action.schedule].refreshes[action.interval].host,
-                                           schedules_[action.schedule].storage);
-        break;
+        return leave(action);
+      case Action::Kind::refresh: {
+        const Refresh& refresh = schedules_[j].refreshes[action.interval];
+        decisions_[j].updates.push_back({refresh.op, refresh.host});
+        return;
+      }
+      case Action::Kind::fetch: {
+        if (stays(j)) return;
+        const bool fresh = schedules_[j].intervals[action.interval].fresh;
+        decisions_[j].fetches.push_back({next_at(action.point), fresh ? PlannedFetch::kNoTier : std::uint8_t{0}});
+        return;
+      }
     }
   }
 
-  void fetch(const Action& action) {
-    State& s = states_[action.schedule];
-    const TransferSchedule& schedule = schedules_[action.schedule];
-    const ResidencyInterval& interval = schedule.intervals[action.interval];
-    s.device = new_device_storage(schedule.storage);
-    edit_.alloc(action.point, s.device);
-    s.fetch_done = interval.fresh ? kNone : staging_copies_.fetch(action.point, s.far, s.device);
-    for (std::size_t i = interval.first; i <= interval.last; ++i)
-      edit_.repoint(touches(action.schedule)[i].op, schedule.storage, s.device);
+  // Needed again before its memory was to be given up: then it is not.
+  bool stays(std::uint32_t j) {
+    const auto leaving = std::find(leaving_.begin(), leaving_.end(), j);
+    if (leaving == leaving_.end()) return false;
+    *leaving = kStays;
+    return true;
   }
 
-  StorageId new_device_storage(StorageId model) {
-    const Storage like = edit_.base().storages[model];
-    const StorageId replica = edit_.builder().add_storage(like.bytes, like.kind, edit_.base().places[like.place], "");
-    edit_.tables().storages[replica].label = like.label;
-    edit_.tables().storages[replica].stream = like.stream;
-    return replica;
-  }
-
-  void arrive(const Action& action) {
-    const State& s = states_[action.schedule];
-    if (s.fetch_done != kNone && action.stream != staging_copies_.in_stream(s.device))
-      edit_.wait(action.point, s.fetch_done, action.stream);
-  }
-
-  std::vector<std::uint16_t> users(std::uint32_t j, std::uint32_t v) const {
+  std::set<std::uint16_t> users(std::uint32_t j, std::uint32_t v) const {
     std::set<std::uint16_t> streams;
     const ResidencyInterval& interval = schedules_[j].intervals[v];
     for (std::size_t i = interval.first; i <= interval.last; ++i) {
       const OpId id = touches(j)[i].op;
       if (runs_on_device(edit_.base().ops[id].kind) && !edit_.removed(id)) streams.insert(edit_.base().ops[id].stream);
     }
-    return {streams.begin(), streams.end()};
+    return streams;
   }
 
   bool writes(std::uint32_t j, std::uint32_t v) const {
@@ -248,88 +212,66 @@ class TransferScheduler {
     return schedule.home == Home::far;
   }
 
+  // Memory is given up when so many later storages have left: those that stay count, too.
   void leave(const Action& action) {
-    State& s = states_[action.schedule];
-    if (s.kept) {
-      pending_frees_.push_back({});
-    } else {
-      start_offload(action, s);
-    }
-    while (pending_frees_.size() > settings_.buffers) free_oldest_pending(action.point);
+    if (states_[action.schedule].kept)
+      leaving_.push_back(kStays);
+    else
+      start_offload(action);
+    while (leaving_.size() > settings_.buffers) drop_oldest(action.point);
     if (!keep_last_ && last_offload_.contains(action.key()))
-      while (!pending_frees_.empty()) free_oldest_pending(action.point);
+      while (!leaving_.empty()) drop_oldest(action.point);
   }
 
-  void start_offload(const Action& action, State& s) {
-    const std::vector<std::uint16_t> streams = users(action.schedule, action.interval);
-    const std::uint16_t pool = edit_.tables().storages[s.device].stream;
-    if (writes(action.schedule, action.interval)) s.far_valid = false;
-    PendingFree pending_free{s.device, {}};
-    if (wanted(action.schedule, action.interval) && !s.far_valid) {
-      if (s.far == kNoStorage) {
-        s.far = staging_copies_.new_far_storage(schedules_[action.schedule].storage, false);
-        edit_.alloc(action.point, s.far);
-      }
-      const std::uint32_t left = staging_copies_.send(action.point, s.device, s.far, streams);
-      if (staging_copies_.out_stream(s.device) != pool) pending_free.events.push_back(left);
+  void start_offload(const Action& action) {
+    const std::uint32_t j = action.schedule;
+    State& s = states_[j];
+    if (writes(j, action.interval)) s.far_valid = false;
+    const bool copies = wanted(j, action.interval) && !s.far_valid;
+    if (copies) {
+      decisions_[j].copies.push_back({next_at(action.point), 0});
       s.far_valid = true;
-    } else {
-      for (const std::uint16_t stream : streams)
-        if (stream != pool) pending_free.events.push_back(edit_.record(action.point, stream));
     }
-    s.device = kNoStorage;
-    if (pending_free.events.empty())
-      return edit_.free(action.point, pending_free.storage);  // reusable at once, in its pool's order
-    pending_frees_.push_back(std::move(pending_free));
+    // In its pool's order the memory is reusable at once.
+    const std::uint16_t pool = edit_.base().storages[schedules_[j].storage].stream;
+    const std::set<std::uint16_t> streams = users(j, action.interval);
+    const bool elsewhere =
+        copies ? settings_.side_streams
+               : std::any_of(streams.begin(), streams.end(), [&](auto stream) { return stream != pool; });
+    if (elsewhere)
+      leaving_.push_back(j);
+    else
+      decisions_[j].drops.push_back({next_at(action.point)});
   }
 
-  void free_oldest_pending(InsertionPoint point) {
-    const PendingFree oldest = std::move(pending_frees_.front());
-    pending_frees_.pop_front();
-    if (oldest.storage == kNoStorage) return;
-    for (const std::uint32_t event : oldest.events)
-      edit_.wait(point, event, edit_.tables().storages[oldest.storage].stream);
-    edit_.free(point, oldest.storage);
+  void drop_oldest(InsertionPoint point) {
+    const std::uint32_t j = leaving_.front();
+    leaving_.pop_front();
+    if (j != kStays) decisions_[j].drops.push_back({next_at(point)});
   }
 
-  // What the base trace frees at the end of the schedule.
-  void finish(std::uint32_t j) {
-    const State& s = states_[j];
-    const TransferSchedule& schedule = schedules_[j];
-    if (s.kept || schedule.home == Home::far) return;
-    const OpId freed = flow_.free(schedule.storage);
-    const InsertionPoint end{freed != kNoOp ? freed : touches(j).back().op, true};
-    if (schedule.home == Home::gone) {
-      if (freed != kNoOp) edit_.remove(freed);
-    } else if (freed != kNoOp && s.device != schedule.storage) {
-      edit_.repoint(freed, schedule.storage, s.device);
-    }
-    if (s.far != kNoStorage) edit_.free(end, s.far);
-  }
-
-  ScheduledTransfers summary() const {
-    ScheduledTransfers result;
+  void count(ScheduledTransfers& result) const {
     for (std::uint32_t j = 0; j < schedules_.size(); ++j) {
       const Bytes bytes = edit_.base().storages[schedules_[j].storage].bytes;
       (states_[j].kept ? result.kept : result.storages) += 1;
       (states_[j].kept ? result.kept_bytes : result.bytes) += bytes;
       result.sent_before += schedules_[j].home == Home::gone ? 1 : 0;
     }
-    result.bytes_out = staging_copies_.bytes_out();
-    result.bytes_in = staging_copies_.bytes_in();
-    return result;
   }
 
-  TraceEdit& edit_;
+  const TraceEdit& edit_;
   const OffloadSettings& settings_;
   const Dataflow& flow_;
-  std::vector<TransferSchedule> schedules_;
+  const std::vector<TransferSchedule>& schedules_;
   bool keep_last_;
   std::vector<State> states_;
-  StagingCopies staging_copies_;
+  std::vector<StorageDecision> decisions_;  // by schedule
   std::vector<Action> actions_;
-  std::set<std::tuple<OpId, bool, Action::Kind, std::uint32_t, std::uint32_t, std::uint16_t>> last_offload_;
-  std::deque<PendingFree> pending_frees_;
+  std::set<std::tuple<OpId, bool, Action::Kind, std::uint32_t, std::uint32_t>> last_offload_;
+  static constexpr std::uint32_t kStays = 0xffffffff;
+  std::deque<std::uint32_t> leaving_;  // schedules whose memory is to be given up; kStays: not after all
+  InsertionPoint last_point_{kNoOp, false};
+  std::uint32_t order_ = 0;
 };
 
 }  // namespace
@@ -351,8 +293,14 @@ std::string ScheduledTransfers::sentence(const std::string& what, const std::str
 }
 
 ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
-                                    const Dataflow& flow, std::vector<TransferSchedule> schedules, bool keep_last) {
-  return TransferScheduler(edit, pricer, settings, flow, std::move(schedules), keep_last).run();
+                                    const Dataflow& flow, const std::vector<TransferSchedule>& schedules,
+                                    bool keep_last) {
+  ScheduledTransfers summary;
+  const MemoryPlan plan = TransferPlanner(edit, settings, flow, schedules, keep_last).run(summary);
+  const WrittenPlan written = write_plan(plan, flow, pricer, edit);
+  summary.bytes_out = written.bytes_out;
+  summary.bytes_in = written.bytes_in;
+  return summary;
 }
 
 }  // namespace memwall

@@ -1,20 +1,19 @@
-// The transfer schedule of a storage between device memory and the tier it is offloaded to: when it moves
-// to the device, and the copies, waits, allocations and frees that this takes.
+// The transfer schedule of a storage between device memory and the tier it is offloaded to: during which of its uses it
+// is on the device, and the memory plan that this makes.
 //
-// Leaving follows torchtune's OffloadActivations (torchtune/training/_activation_offloading.py):
-// after the last use a copy starts on a side stream, and the device memory is given up once so
-// many (`buffers`) later storages have left too: the compute stream then waits for the copy's
-// event. Coming back follows TransformerEngine (transformer_engine/pytorch/cpu_offload.py): device
-// memory comes from the compute stream's pool, `prefetch` consuming ops ahead, and the copy waits
-// for the compute stream up to there, so that reused memory is never overwritten too early.
+// Leaving follows torchtune's OffloadActivations (torchtune/training/_activation_offloading.py): after the last use a
+// copy starts, and the device memory is given up once so many (`buffers`) later storages have left too. Coming back
+// follows TransformerEngine (transformer_engine/pytorch/cpu_offload.py): `prefetch` consuming ops ahead. How copies are
+// carried out is policies/plan/plan_writer.h.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "policies/offload/offload_staging_copies.h"
+#include "policies/offload/offload_settings.h"
 #include "policies/trace/dataflow.h"
 #include "policies/trace/trace_edit.h"
+#include "sim/machine/pricer.h"
 
 namespace memwall {
 
@@ -58,6 +57,7 @@ struct ScheduledTransfers {
 // Adds to `edit` what the schedules need. With `keep_last`, the last `settings.buffers` departures of
 // a run stay on the device. REQUIRES: the schedules' storages are distinct, `flow` is of edit.base().
 ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
-                                 const Dataflow& flow, std::vector<TransferSchedule> schedules, bool keep_last);
+                                    const Dataflow& flow, const std::vector<TransferSchedule>& schedules,
+                                    bool keep_last);
 
 }  // namespace memwall

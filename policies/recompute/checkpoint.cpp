@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "policies/plan/plan_writer.h"
 #include "policies/recompute/recompute.h"
 #include "policies/trace/operator_name.h"
 #include "policies/trace/segments.h"
@@ -71,7 +72,7 @@ class Checkpoint : public Rewriter {
 
   Knowledge needs() const override { return {.modules = s_.mode == "modules"}; }
 
-  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer&) const override {
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     const std::vector<Pass> all = passes(trace);
     if (const std::string refusal = refusal_without_passes(trace, all); !refusal.empty()) throw UsageError(refusal);
     const Dataflow flow(trace);
@@ -86,7 +87,9 @@ class Checkpoint : public Rewriter {
       plan_recompute(trace, flow, pass, units, s_.rules, plan);
     }
     refuse_if_nothing_is_left(trace, plan);
-    Trace result = with_recompute(trace, flow, plan, machine);
+    TraceEdit edit(trace, machine.host);
+    write_plan(memory_plan_of(trace, flow, plan), flow, pricer, edit);
+    Trace result = std::move(edit).apply();
     explain(trace, plan, all.size(), result.notes);
     return result;
   }

@@ -75,8 +75,9 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"models/workload/forecast", {"sim", "sim/machine", "models/workload/import/bytes", "models/workload/memory"}},
 
     {"policies/trace", {"sim", "sim/trace", "sim/machine"}},
-    {"policies/recompute", kPolicy},
-    {"policies/offload", kPolicy},
+    {"policies/plan", kPolicy},
+    {"policies/recompute", all_of({kPolicy, {"policies/plan"}})},
+    {"policies/offload", all_of({kPolicy, {"policies/plan"}})},
     {"policies/sharding", kPolicy},
     {"policies/batch", kPolicy},
     {"policies/fusion", kPolicy},

@@ -1,31 +1,31 @@
-#include "policies/offload/offload_staging_copies.h"
+#include "policies/plan/staging_copies.h"
 
 #include <algorithm>
 
 namespace memwall {
 
-StagingCopies::StagingCopies(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings, Bytes largest)
-    : edit_(edit), pricer_(pricer), settings_(settings), largest_(largest) {
-  if (settings.through.empty()) return;
-  write_ring_.resize(settings.staging);
-  read_ring_.resize(settings.staging);
+StagingCopies::StagingCopies(TraceEdit& edit, const Pricer& pricer, const TransferStyle& style, Bytes largest)
+    : edit_(edit), pricer_(pricer), style_(style), largest_(largest) {
+  if (style.through.empty()) return;
+  write_ring_.resize(style.staging);
+  read_ring_.resize(style.staging);
 }
 
 StorageId StagingCopies::new_far_storage(StorageId model, bool preexisting) {
   const Storage like = edit_.tables().storages[model];
-  const StorageId replica = edit_.builder().add_storage(like.bytes, like.kind, settings_.to, "", preexisting);
+  const StorageId replica = edit_.builder().add_storage(like.bytes, like.kind, style_.tier, "", preexisting);
   Storage& s = edit_.tables().storages[replica];
   s.label = like.label;
-  s.pinned = settings_.pins_memory();
+  s.pinned = style_.pins_memory();
   s.stream = like.stream;
   return replica;
 }
 
 void StagingCopies::move_to_far_tier(StorageId storage) {
-  const std::uint8_t place = edit_.tables().place(settings_.to);
+  const std::uint8_t place = edit_.tables().place(style_.tier);
   Storage& s = edit_.tables().storages[storage];
   s.place = place;
-  s.pinned = settings_.pins_memory();
+  s.pinned = style_.pins_memory();
 }
 
 std::uint16_t StagingCopies::device_of(StorageId storage) {
@@ -35,7 +35,7 @@ std::uint16_t StagingCopies::device_of(StorageId storage) {
 }
 
 std::uint16_t StagingCopies::out_stream(StorageId device) {
-  if (!settings_.side_streams) return edit_.tables().storages[device].stream;
+  if (!style_.side_streams) return edit_.tables().storages[device].stream;
   return edit_.stream("offload out", StreamRole::copy, device_of(device));
 }
 
@@ -45,20 +45,20 @@ std::uint16_t StagingCopies::arrival_stream(StorageId device) {
 }
 
 std::uint16_t StagingCopies::in_stream(StorageId device) {
-  if (!settings_.side_streams) return edit_.tables().storages[device].stream;
+  if (!style_.side_streams) return edit_.tables().storages[device].stream;
   return edit_.stream("offload in", StreamRole::copy, device_of(device));
 }
 
 StagingCopies::Slot& StagingCopies::next_slot(std::vector<Slot>& ring, std::size_t& turn, const char* label) {
   Slot& slot = ring[turn];
   turn = (turn + 1) % ring.size();
-  if (slot.storage == kNoStorage) slot.storage = buffer(settings_.through, largest_, StorageKind::workspace, label);
+  if (slot.storage == kNoStorage) slot.storage = buffer(style_.through, largest_, StorageKind::workspace, label);
   return slot;
 }
 
 StorageId StagingCopies::buffer(const std::string& tier, Bytes bytes, StorageKind kind, std::string_view label) {
   const StorageId id = edit_.builder().add_storage(bytes, kind, tier, label, true);
-  edit_.tables().storages[id].pinned = tier != settings_.to || settings_.pins_memory();
+  edit_.tables().storages[id].pinned = tier != style_.tier || style_.pins_memory();
   return id;
 }
 
@@ -67,16 +67,16 @@ void StagingCopies::add_copy(InsertionPoint point, StorageId from, StorageId to,
   const Storage &a = t.storages[from], &b = t.storages[to];
   const std::string &from_place = t.places[a.place], &to_place = t.places[b.place];
   Op op;
-  const bool at_far_end = from_place == settings_.to || to_place == settings_.to;
-  op.kind = at_far_end && settings_.tier_class == TierClass::storage ? OpKind::storage_io : OpKind::copy;
+  const bool at_far_end = from_place == style_.tier || to_place == style_.tier;
+  op.kind = at_far_end && style_.tier_class == TierClass::storage ? OpKind::storage_io : OpKind::copy;
   op.stream = stream;
   op.name = t.strings.intern("offload " + from_place + " to " + to_place);
   op.from = a.place;
   op.to = b.place;
   op.bytes = std::min(a.bytes, b.bytes);  // a staging buffer is larger than what it carries
-  op.pageable = !settings_.pinned;
+  op.pageable = !style_.pinned;
   // In the compute stream, a copy that leaves is waited for; one that comes back only if its source is pageable.
-  const bool blocks = !settings_.pinned || (!settings_.side_streams && to_place == settings_.to);
+  const bool blocks = !style_.pinned || (!style_.side_streams && to_place == style_.tier);
   op.wait_for = blocks ? WaitFor::own_op : WaitFor::nothing;
   op.return_delay = blocks ? edit_.costs().synchronize_return : Duration{};
   op.host_cost = edit_.costs().copy_call;

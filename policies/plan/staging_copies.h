@@ -1,7 +1,7 @@
 // Copies storages between device memory and the tier they are offloaded to, through staging buffers where it takes
 // them.
 //
-// To the host or a peer it is one copy; to NVMe, and wherever the settings stage copies on their way, a copy into
+// To the host or a peer it is one copy; to NVMe, and wherever the style stages copies on their way, a copy into
 // pinned host memory and a write, and the reverse on the way back. Pinned copies run on streams of their own, one per
 // direction, and meet the compute stream at events; pageable ones, and with stream=compute pinned ones too, run on the
 // compute stream and block the host, as PyTorch's save_on_cpu does. The staged way reuses a ring of host buffers,
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/offload/offload_settings.h"
+#include "policies/plan/memory_plan.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/machine/pricer.h"
 
@@ -22,8 +22,8 @@ namespace memwall {
 class StagingCopies {
  public:
   // `largest`: the biggest storage that will travel, in bytes: the size of a staging buffer.
-  // All references must outlive it.
-  StagingCopies(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings, Bytes largest);
+  // `edit` and `pricer` must outlive it.
+  StagingCopies(TraceEdit& edit, const Pricer& pricer, const TransferStyle& style, Bytes largest);
 
   // A new storage like `model`, at the far tier.
   StorageId new_far_storage(StorageId model, bool preexisting);
@@ -66,7 +66,7 @@ class StagingCopies {
 
   TraceEdit& edit_;
   const Pricer& pricer_;
-  const OffloadSettings& settings_;
+  const TransferStyle style_;
   Bytes largest_;
   Bytes bytes_out_ = 0, bytes_in_ = 0;
   std::vector<Slot> write_ring_, read_ring_;

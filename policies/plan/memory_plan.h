@@ -1,0 +1,96 @@
+// A memory plan: when the storages of a step leave device memory, and what brings them back.
+//
+// Data only. Policies and planners make plans for one trace; check_plan (plan_check.h) says whether a plan can be carried
+// out, write_plan (plan_writer.h) puts it into the trace.
+//
+// Copying, dropping and fetching are decisions of their own: a storage may be copied to another tier long before its
+// memory is needed, and dropped later for nothing, as long as the copy holds the newest version of its content.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/machine/machine.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// A point of the host program: right before or right after an op of the trace that the plan is for. At one point what has
+// the lower `order` goes first; between equals copies, drops, fetches, re-runs, and then the order of the plan.
+struct PlanPoint {
+  OpId op = kNoOp;
+  bool after = false;
+  std::uint32_t order = 0;
+
+  friend bool operator<(const PlanPoint& a, const PlanPoint& b) {
+    return std::tuple(a.op, a.after, a.order) < std::tuple(b.op, b.after, b.order);
+  }
+};
+
+// How copies between device memory and a tier are carried out.
+struct TransferStyle {
+  std::string tier;        // "host", "nvme", "peer_hbm", or another of the machine
+  std::string through;     // the tier in which they are staged on their way; "" = they go straight
+  bool pinned = true;      // host memory page-locked; false: every copy blocks the host
+  bool side_streams = true;    // on streams of their own; false: on the compute stream, where a copy out blocks the host
+  std::uint32_t staging = 2;   // buffers per direction where copies are staged
+  TierClass tier_class = TierClass::host;  // of `tier`
+
+  // Of a storage at `tier`.
+  bool pins_memory() const { return tier_class == TierClass::host && pinned; }
+};
+
+// The newest content is copied to a tier; the storage stays.
+struct PlannedCopy {
+  PlanPoint at;
+  std::uint8_t tier = 0;  // index into MemoryPlan::tiers
+};
+
+// Device memory is given back: once copies that have begun have ended, and what other streams still do with it.
+struct PlannedDrop {
+  PlanPoint at;
+};
+
+// Device memory is allocated again and, unless what follows overwrites all of it, filled from a tier.
+struct PlannedFetch {
+  static constexpr std::uint8_t kNoTier = 0xff;  // allocate only
+  PlanPoint at;
+  std::uint8_t tier = 0;
+};
+
+// Other content came to the home tier of a storage by way of `host`, which lies in the tier that copies are staged in:
+// it is written on from there, after op `op`.
+struct HomeUpdate {
+  OpId op = kNoOp;
+  StorageId host = kNoStorage;
+};
+
+// Everything about one storage of device memory. Copies, drops and fetches ascend.
+struct StorageDecision {
+  static constexpr std::uint8_t kDevice = 0xff;
+
+  StorageId storage = kNoStorage;
+  std::uint8_t home = kDevice;  // index into MemoryPlan::tiers: it lives there from the start, and is lent to the device
+  bool taken_away = false;      // an op of the trace copies its content away; its last drop is its end
+  std::vector<PlannedCopy> copies;
+  std::vector<PlannedDrop> drops;
+  std::vector<PlannedFetch> fetches;
+  std::vector<HomeUpdate> updates;
+};
+
+// Ops of the trace are run again, as the host program issued them. What they write and the plan has dropped is back
+// afterwards; whatever else they make is given back at their end.
+struct PlannedRerun {
+  PlanPoint at;
+  std::vector<OpId> ops;  // ascending, at least one; all before `at`
+};
+
+struct MemoryPlan {
+  std::vector<TransferStyle> tiers;
+  std::vector<StorageDecision> storages;  // distinct
+  std::vector<PlannedRerun> reruns;
+};
+
+}  // namespace memwall

@@ -1,0 +1,218 @@
+#include "policies/plan/rerun_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace memwall {
+
+RerunWriter::RerunWriter(TraceEdit& edit, const Dataflow& flow)
+    : edit_(edit), t_(edit.base()), flow_(flow), clone_(edit.base().storages.size(), kNoStorage) {}
+
+void RerunWriter::leave_out(OpId id) {
+  const Op& op = t_.ops[id];
+  if (op.host_gap.count() == 0) return edit_.remove(id);
+  Op mark;
+  mark.phase = op.phase;
+  mark.thread = op.thread;
+  mark.host_gap = op.host_gap;
+  edit_.replace(id, mark);
+}
+
+void RerunWriter::free(StorageId original, StorageId device, InsertionPoint point) {
+  Op op;
+  op.kind = OpKind::free;
+  op.target = device;
+  op.stream = t_.storages[original].stream;
+  const OpId alloc = flow_.alloc(original);
+  const Op& neighbour = t_.ops[point.op];
+  op.thread = neighbour.graph_member || neighbour.placed ? t_.ops[alloc].thread : neighbour.thread;
+  op.phase = neighbour.phase;
+  op.module = neighbour.module;
+  op.origin = Origin::modelled;
+  op.added = true;
+  if (const OpId was = flow_.free(original); was != kNoOp) op.host_cost = t_.ops[was].host_cost;
+  edit_.insert_complete(point, op);
+}
+
+bool RerunWriter::is_listed(OpId op) const {
+  return std::binary_search(rerun_->ops.begin(), rerun_->ops.end(), op);
+}
+
+bool RerunWriter::is_awaited(StorageId storage) const {
+  return std::binary_search(awaited_->begin(), awaited_->end(), storage);
+}
+
+// A workspace without dataflow of its own that forward gives back at once.
+bool RerunWriter::is_scratch(StorageId s) const { return flow_.touches(s).empty() && flow_.free(s) < rerun_->at.op; }
+
+void RerunWriter::append(const Op& op, std::span<const Use> uses) { edit_.insert_complete(point(), op, uses); }
+
+Duration RerunWriter::take_gap() { return std::exchange(gap_, Duration{}); }
+
+std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span<const StorageId> present,
+                                            const std::vector<StorageId>& awaited) {
+  rerun_ = &rerun;
+  awaited_ = &awaited;
+  thread_ = t_.ops[rerun.at.op].thread;
+  gap_ = {};
+  made_.clear();
+  events_.clear();
+  outputs_.clear();
+  streams_.clear();
+  for (const OpId id : rerun.ops)
+    for (const Use& use : t_.uses_of(t_.ops[id]))
+      if (use.access == Access::write) outputs_.insert(use.storage);
+  const std::uint16_t source_thread = t_.ops[rerun.ops.front()].thread;
+  auto next = rerun.ops.begin();
+  for (OpId id = first_alloc(); id <= rerun.ops.back(); ++id) {
+    if (next != rerun.ops.end() && *next == id) {
+      ++next;
+      repeat(id, present);
+      if (runs_on_device(t_.ops[id].kind)) streams_.insert(t_.ops[id].stream);
+    } else if (t_.ops[id].thread == source_thread) {
+      accompany(id);
+    }
+  }
+  std::vector<BroughtBack> back;
+  give_up_or_keep(back);
+  join_streams(back);
+  return back;
+}
+
+void RerunWriter::give_up_or_keep(std::vector<BroughtBack>& back) {
+  for (const StorageId s : made_) {
+    if (clone_[s] == kNoStorage) continue;  // freed by the re-run
+    if (is_awaited(s))
+      back.push_back({s, clone_[s]});
+    else
+      free(s, clone_[s], point());
+    clone_[s] = kNoStorage;
+  }
+}
+
+// Where the re-run begins: its first op, or the allocs right before that are its own.
+OpId RerunWriter::first_alloc() const {
+  OpId first = rerun_->ops.front();
+  const std::uint16_t thread = t_.ops[first].thread;
+  for (OpId id = first; id-- > 0;) {
+    const Op& op = t_.ops[id];
+    if (op.thread != thread) continue;
+    if (op.kind != OpKind::alloc || !(outputs_.contains(op.target) || is_scratch(op.target))) break;
+    first = id;
+  }
+  return first;
+}
+
+// The clone's alloc, like the original's. `like`: null where the re-run has not come by it.
+void RerunWriter::alloc_clone(StorageId s, const Op* like, const Op& beside) {
+  Op op;
+  if (like != nullptr) {
+    op = *like;
+    op.host_gap += take_gap();
+  } else {
+    op.kind = OpKind::alloc;
+    op.stream = t_.storages[s].stream;
+    op.module = beside.module;
+    if (const OpId was = flow_.alloc(s); was != kNoOp) op.host_cost = t_.ops[was].host_cost;
+  }
+  Storage storage = t_.storages[s];
+  if (storage.preexisting) storage.kind = StorageKind::workspace;
+  storage.preexisting = false;
+  edit_.tables().storages.push_back(storage);
+  clone_[s] = static_cast<StorageId>(edit_.tables().storages.size() - 1);
+  made_.push_back(s);
+  op.target = clone_[s];
+  op.thread = thread_;
+  op.phase = Phase::recompute;
+  op.origin = Origin::modelled;
+  op.added = true;
+  append(op);
+}
+
+void RerunWriter::repeat(OpId id, std::span<const StorageId> present) {
+  const Op& original = t_.ops[id];
+  std::vector<Use> uses(t_.uses_of(original).begin(), t_.uses_of(original).end());
+  for (Use& use : uses) {
+    if (use.access == Access::write) {
+      if (clone_[use.storage] == kNoStorage) alloc_clone(use.storage, nullptr, original);
+      continue;
+    }
+    const OpId writer = flow_.writer(use.storage, use.version);
+    use.storage = writer != kNoOp && is_listed(writer) ? clone_[use.storage] : present[use.storage];
+  }
+  for (Use& use : uses)
+    if (use.access == Access::write) use.storage = clone_[use.storage];
+  Op op = original;
+  op.phase = Phase::recompute;
+  op.thread = thread_;
+  op.source = id;
+  op.host_gap += take_gap();
+  append(op, uses);
+}
+
+// What stands between the re-run ops on the host: allocs, frees, events, host work.
+void RerunWriter::accompany(OpId id) {
+  Op op = t_.ops[id];
+  switch (op.kind) {
+    case OpKind::alloc:
+      if (outputs_.contains(op.target) || is_scratch(op.target)) return alloc_clone(op.target, &op, op);
+      break;
+    case OpKind::free:
+      if (clone_[op.target] == kNoStorage || is_awaited(op.target)) break;
+      op.target = std::exchange(clone_[op.target], kNoStorage);
+      return repeat_call(op);
+    case OpKind::event_record:
+      op.target = events_[op.target] = edit_.builder().add_event();
+      return repeat_call(op);
+    case OpKind::event_wait:
+      if (!events_.contains(op.target)) break;  // recorded before the unit: long since waited for
+      op.target = events_[op.target];
+      return repeat_call(op);
+    case OpKind::host_work:
+      op.source = id;
+      return repeat_call(op);
+    case OpKind::mark:
+      break;
+    default:
+      return;  // device work that nobody needs again, with the time of its call
+  }
+  gap_ += t_.ops[id].host_gap;  // the host still comes by here
+}
+
+void RerunWriter::repeat_call(Op op) {
+  op.thread = thread_;
+  op.phase = Phase::recompute;
+  op.host_gap += take_gap();
+  op.added = op.kind != OpKind::host_work;
+  append(op);
+}
+
+// Later ops of other streams wait for the re-run.
+void RerunWriter::join_streams(const std::vector<BroughtBack>& back) {
+  std::set<std::uint16_t> readers;
+  for (const BroughtBack& one : back)
+    for (const Touch& touch : flow_.touches(one.storage))
+      if (touch.op >= rerun_->at.op && runs_on_device(t_.ops[touch.op].kind)) readers.insert(t_.ops[touch.op].stream);
+  for (const std::uint16_t writer : streams_) {
+    if (readers.empty() || (readers.size() == 1 && readers.contains(writer))) continue;
+    const std::uint32_t event = edit_.builder().add_event();
+    event_call(OpKind::event_record, event, writer);
+    for (const std::uint16_t reader : readers)
+      if (reader != writer) event_call(OpKind::event_wait, event, reader);
+  }
+}
+
+void RerunWriter::event_call(OpKind kind, std::uint32_t event, std::uint16_t stream) {
+  Op op;
+  op.kind = kind;
+  op.target = event;
+  op.stream = stream;
+  op.thread = thread_;
+  op.phase = Phase::recompute;
+  op.origin = Origin::modelled;
+  op.added = true;
+  op.host_cost = edit_.costs().event_call;
+  append(op);
+}
+
+}  // namespace memwall

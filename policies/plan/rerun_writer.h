@@ -1,0 +1,65 @@
+// Writes re-runs of forward ops into a trace, one after the other. Internal to policies/plan.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "policies/plan/memory_plan.h"
+#include "policies/trace/dataflow.h"
+#include "policies/trace/trace_edit.h"
+
+namespace memwall {
+
+// A storage of the base and what stands for it from now on.
+struct BroughtBack {
+  StorageId storage = kNoStorage, device = kNoStorage;
+};
+
+class RerunWriter {
+ public:
+  // Both must outlive it.
+  RerunWriter(TraceEdit& edit, const Dataflow& flow);
+
+  // `present`: by storage of the base, what stands for it at that point. `awaited`: those that are absent and that later
+  // ops use; ascending. Returns what came back, in the order of making.
+  std::vector<BroughtBack> write(const PlannedRerun& rerun, std::span<const StorageId> present,
+                                 const std::vector<StorageId>& awaited);
+  // Frees `device`, which stands for `storage`, as the program itself frees that.
+  void free(StorageId storage, StorageId device, InsertionPoint point);
+  // The op's call is gone, the host time before it is not.
+  void leave_out(OpId op);
+
+ private:
+  InsertionPoint point() const { return {rerun_->at.op, rerun_->at.after}; }
+  bool is_listed(OpId op) const;
+  bool is_awaited(StorageId storage) const;
+  bool is_scratch(StorageId storage) const;
+  OpId first_alloc() const;
+  void append(const Op& op, std::span<const Use> uses = {});
+  void alloc_clone(StorageId storage, const Op* like, const Op& beside);
+  Duration take_gap();
+  void repeat(OpId id, std::span<const StorageId> present);
+  void accompany(OpId id);
+  void repeat_call(Op op);
+  void give_up_or_keep(std::vector<BroughtBack>& back);
+  void join_streams(const std::vector<BroughtBack>& back);
+  void event_call(OpKind kind, std::uint32_t event, std::uint16_t stream);
+
+  TraceEdit& edit_;
+  const Trace& t_;
+  const Dataflow& flow_;
+  std::vector<StorageId> clone_;           // by storage of the base, during a re-run
+  const PlannedRerun* rerun_ = nullptr;    // the present one, as all below
+  const std::vector<StorageId>* awaited_ = nullptr;
+  std::uint16_t thread_ = 0;
+  Duration gap_{};  // host time of calls that the re-run leaves out
+  std::vector<StorageId> made_;
+  std::set<StorageId> outputs_;
+  std::set<std::uint16_t> streams_;
+  std::map<std::uint32_t, std::uint32_t> events_;
+};
+
+}  // namespace memwall

@@ -16,11 +16,11 @@ constexpr std::uint32_t kLast = std::numeric_limits<std::uint32_t>::max();
 
 // What has to happen at a point; in this order where points are equal.
 struct Action {
-  enum class Kind : std::uint8_t { release, copy, drop, update, fetch, arrive, rerun };
+  enum class Kind : std::uint8_t { release, copy, drop, update, fetch, arrive, guard, rerun };
   PlanPoint at;
   Kind kind = Kind::copy;
   std::uint32_t decision = 0, index = 0;  // of MemoryPlan::storages, and in its list; rerun: of MemoryPlan::reruns
-  std::uint16_t stream = 0;               // arrive: who waits; release: whose work is waited for
+  std::uint16_t stream = 0;               // arrive, guard: who waits; release: whose work is waited for
 
   InsertionPoint point() const { return {at.op, at.after}; }
   auto key() const { return std::tuple(at.op, at.after, at.order, kind, decision, index, stream); }
@@ -64,6 +64,8 @@ class PlanWriter {
     StorageId device = kNoStorage;      // the present device storage, while there is one
     PlanPoint since;                    // it stands since then
     std::vector<StorageId> far;         // by tier: the copy there
+    std::vector<bool> unread;           // by tier: no fetch has waited for the newest copy there
+    std::vector<std::uint32_t> left_by_copy;  // event behind which a copy has left
     std::uint32_t left = kNone;         // event of the newest copy that took from it
     std::uint32_t fetched = kNone;      // event of the copy that filled it
     std::vector<std::uint32_t> releases;  // events behind the last work of other streams with it
@@ -75,7 +77,7 @@ class PlanWriter {
 
   // Which re-run reads what, and until when what a re-run reads must live.
   void gather_reruns() {
-    kept_until_.assign(t_.storages.size(), 0);
+    kept_until_.assign(t_.storages.size(), {});
     for (std::uint32_t r = 0; r < plan_.reruns.size(); ++r) {
       const PlannedRerun& rerun = plan_.reruns[r];
       actions_.push_back({{rerun.at.op, rerun.at.after, kLast}, Action::Kind::rerun, 0, r, 0});
@@ -84,7 +86,8 @@ class PlanWriter {
           if (use.access == Access::write) continue;
           const OpId writer = flow_.writer(use.storage, use.version);
           if (writer != kNoOp && std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer)) continue;
-          kept_until_[use.storage] = std::max(kept_until_[use.storage], rerun.at.op);
+          PlanPoint& until = kept_until_[use.storage];
+          if (until.op == kNoOp || until < rerun.at) until = rerun.at;
           if (const std::uint32_t j = decision_of_[use.storage]; j != kLast && runs_on_device(t_.ops[id].kind))
             reads_.push_back({j, rerun.at, t_.ops[id].stream});
         }
@@ -98,8 +101,10 @@ class PlanWriter {
   void gather_moves() {
     for (std::uint32_t j = 0; j < plan_.storages.size(); ++j) {
       const StorageDecision& d = plan_.storages[j];
-      for (std::uint32_t i = 0; i < d.copies.size(); ++i)
+      for (std::uint32_t i = 0; i < d.copies.size(); ++i) {
         actions_.push_back({d.copies[i].at, Action::Kind::copy, j, i, 0});
+        gather_guards(j, i);
+      }
       for (std::uint32_t i = 0; i < d.drops.size(); ++i) {
         actions_.push_back({d.drops[i].at, Action::Kind::drop, j, i, 0});
         if (moves(d)) gather_releases(j, i);
@@ -127,6 +132,17 @@ class PlanWriter {
     const std::span<const Touch> all = touches(j);
     auto touch = std::partition_point(all.begin(), all.end(), [&](const Touch& t) { return !is_behind(t.op, begin); });
     for (; touch != all.end() && (end.op == kNoOp || !is_behind(touch->op, end)); ++touch) take(*touch);
+  }
+
+  // Nobody writes over what a copy is still taking away.
+  void gather_guards(std::uint32_t j, std::uint32_t index) {
+    const PlanPoint& copied = plan_.storages[j].copies[index].at;
+    std::set<std::uint16_t> guarded;
+    each_touch(j, copied, next_drop(j, copied), [&](const Touch& touch) {
+      const Op& op = t_.ops[touch.op];
+      if (touch.writes && !edit_.removed(touch.op) && runs_on_device(op.kind) && guarded.insert(op.stream).second)
+        actions_.push_back({{touch.op, false, kLast}, Action::Kind::guard, j, index, op.stream});
+    });
   }
 
   // Memory is given up behind what streams other than its pool's do with it last: after the newest copy, which waited
@@ -184,6 +200,8 @@ class PlanWriter {
     const StorageDecision& d = plan_.storages[j];
     State& s = states_[j];
     s.far.assign(plan_.tiers.size(), kNoStorage);
+    s.unread.assign(plan_.tiers.size(), false);
+    s.left_by_copy.assign(d.copies.size(), kNone);
     s.since = {0, false, 0};
     if (d.home == StorageDecision::kDevice) {
       s.device = d.storage;
@@ -200,7 +218,7 @@ class PlanWriter {
       case Action::Kind::release:
         return states_[action.decision].releases.push_back(edit_.record(action.point(), action.stream));
       case Action::Kind::copy:
-        return copy(action, d->copies[action.index].tier);
+        return copy(action);
       case Action::Kind::drop:
         return drop(action);
       case Action::Kind::update:
@@ -209,6 +227,8 @@ class PlanWriter {
         return fetch(action, d->fetches[action.index].tier);
       case Action::Kind::arrive:
         return arrive(action, d->fetches[action.index].tier);
+      case Action::Kind::guard:
+        return guard(action, d->copies[action.index].tier);
       case Action::Kind::rerun:
         return rerun(action);
     }
@@ -224,16 +244,23 @@ class PlanWriter {
     return last;
   }
 
-  void copy(const Action& action, std::uint8_t tier) {
+  void copy(const Action& action) {
+    const std::uint8_t tier = plan_.storages[action.decision].copies[action.index].tier;
     State& s = states_[action.decision];
     StagingCopies& copies = *copies_[tier];
+    std::vector<std::uint16_t> streams;
+    for (const auto& [stream, last] : users(action.decision, s.since, action.at)) streams.push_back(stream);
+    if (streams.empty() && s.fetched != kNone)  // nobody has waited for its content yet
+      edit_.wait(action.point(), s.fetched, copies.out_stream(s.device));
     if (s.far[tier] == kNoStorage) {
       s.far[tier] = copies.new_far_storage(storage(action.decision), false);
       edit_.alloc(action.point(), s.far[tier]);
+      // What had that memory before is ordered by the pool's stream.
+      if (std::find(streams.begin(), streams.end(), pool_of(s)) == streams.end()) streams.push_back(pool_of(s));
     }
-    std::vector<std::uint16_t> streams;
-    for (const auto& [stream, last] : users(action.decision, s.since, action.at)) streams.push_back(stream);
+    s.unread[tier] = true;
     const std::uint32_t left = copies.send(action.point(), s.device, s.far[tier], streams);
+    s.left_by_copy[action.index] = left;
     if (copies.out_stream(s.device) != pool_of(s)) s.left = left;
   }
 
@@ -248,7 +275,7 @@ class PlanWriter {
     State& s = states_[action.decision];
     const StorageId original = storage(action.decision);
     if (moves(plan_.storages[action.decision])) {
-      if (s.left != kNone) edit_.wait(action.point(), s.left, pool_of(s));
+      wait_for_copies(action.decision, action.at);
       for (const std::uint32_t event : s.releases) edit_.wait(action.point(), event, pool_of(s));
       edit_.free(action.point(), s.device);
     } else {
@@ -259,12 +286,23 @@ class PlanWriter {
     s.releases.clear();
   }
 
+  // Memory is given back behind the newest copy out of it, or the one that filled it where nobody has waited for that.
+  void wait_for_copies(std::uint32_t j, const PlanPoint& at) {
+    const State& s = states_[j];
+    if (s.left != kNone)
+      edit_.wait({at.op, at.after}, s.left, pool_of(s));
+    else if (s.fetched != kNone && users(j, s.since, at).empty())
+      edit_.wait({at.op, at.after}, s.fetched, pool_of(s));
+  }
+
   void fetch(const Action& action, std::uint8_t tier) {
-    State& s = states_[action.decision];
     const StorageId device = new_device_storage(storage(action.decision));
     edit_.alloc(action.point(), device);
     bring(action.decision, device, action.at);
-    if (tier != PlannedFetch::kNoTier) s.fetched = copies_[tier]->fetch(action.point(), s.far[tier], device);
+    if (tier == PlannedFetch::kNoTier) return;
+    State& s = states_[action.decision];
+    s.unread[tier] = false;
+    s.fetched = copies_[tier]->fetch(action.point(), s.far[tier], device);
   }
 
   StorageId new_device_storage(StorageId model) {
@@ -282,6 +320,12 @@ class PlanWriter {
     s.since = at;
     s.left = s.fetched = kNone;
     each_touch(j, at, next_drop(j, at), [&](const Touch& t) { edit_.repoint(t.op, storage(j), device); });
+  }
+
+  void guard(const Action& action, std::uint8_t tier) {
+    const State& s = states_[action.decision];
+    if (action.stream != copies_[tier]->out_stream(s.device))
+      edit_.wait(action.point(), s.left_by_copy[action.index], action.stream);
   }
 
   void arrive(const Action& action, std::uint8_t tier) {
@@ -321,21 +365,27 @@ class PlanWriter {
     if (d.home != StorageDecision::kDevice) return;
     const OpId freed = flow_.free(d.storage);
     const InsertionPoint end{freed != kNoOp ? freed : touches(j).back().op, true};
-    if (freed != kNoOp && s.device == kNoStorage)
+    if (freed != kNoOp && s.device == kNoStorage) {
       d.taken_away ? edit_.remove(freed) : reruns_.leave_out(freed);
-    else if (freed != kNoOp && s.device != d.storage)
-      edit_.repoint(freed, d.storage, s.device);
-    for (const StorageId far : s.far)
-      if (far != kNoStorage) edit_.free(end, far);
+    } else if (freed != kNoOp) {
+      wait_for_copies(j, {freed, false, kLast});
+      if (s.device != d.storage) edit_.repoint(freed, d.storage, s.device);
+    }
+    for (std::size_t tier = 0; tier < s.far.size(); ++tier) {
+      if (s.far[tier] == kNoStorage) continue;
+      if (s.unread[tier]) edit_.wait(end, copies_[tier]->arrival(s.far[tier]), t_.storages[d.storage].stream);
+      edit_.free(end, s.far[tier]);
+    }
   }
 
   // What a re-run starts from lives until then, where the program frees it before.
   void put_off_frees() {
     for (StorageId s = 0; s < kept_until_.size(); ++s) {
+      const PlanPoint& until = kept_until_[s];
       const OpId freed = flow_.free(s);
-      if (kept_until_[s] == 0 || freed >= kept_until_[s] || decision_of_[s] != kLast) continue;
+      if (until.op == kNoOp || freed == kNoOp || is_behind(freed, until) || decision_of_[s] != kLast) continue;
       reruns_.leave_out(freed);
-      reruns_.free(s, s, {kept_until_[s], false});
+      reruns_.free(s, s, {until.op, until.after});
     }
   }
 
@@ -350,7 +400,7 @@ class PlanWriter {
   std::vector<RerunRead> reads_;       // ascending by decision, point and stream
   std::vector<StorageId> present_;            // by storage of the base: what stands for it
   std::vector<std::uint32_t> decision_of_;    // by storage of the base; kLast: none
-  std::vector<OpId> kept_until_;              // by storage of the base: the last re-run that reads it, 0 = none
+  std::vector<PlanPoint> kept_until_;         // by storage of the base: the last re-run that reads it; kNoOp: none
 };
 
 }  // namespace

@@ -51,6 +51,9 @@ class StagingCopies {
   // The stream after whose work what was sent from a device storage lies at the far tier.
   std::uint16_t arrival_stream(StorageId device);
 
+  // The event behind which a far storage has the content last sent to it. REQUIRES: something was sent.
+  std::uint32_t arrival(StorageId far) const { return arrived_.at(far); }
+
   Bytes bytes_out() const { return bytes_out_; }
   Bytes bytes_in() const { return bytes_in_; }
 

@@ -1,0 +1,295 @@
+#include "policies/plan/plan_check.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "policies/trace/operator_name.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::size_t kMostProblems = 10;
+
+class PlanCheck {
+ public:
+  PlanCheck(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow) : plan_(plan), t_(trace), flow_(flow) {}
+
+  std::vector<std::string> run() {
+    check_numbers();
+    if (!problems_.empty()) return problems_;
+    gather();
+    for (const Event& event : events_) {
+      play(event);
+      if (problems_.size() >= kMostProblems) return problems_;
+    }
+    for (std::size_t j = 0; j < states_.size(); ++j) check_end(j);
+    return problems_;
+  }
+
+ private:
+  // What happens to planned storages, in the order of the host program. Uses by an op stand between what is planned before
+  // it and after it.
+  struct Event {
+    enum class Kind : std::uint8_t { copy, drop, update, fetch, rerun, use, gone };
+    OpId op = 0;
+    int place = 0;  // 0 before the op, 1 the op itself, 2 after it
+    std::uint32_t order = 0;
+    Kind kind = Kind::use;
+    std::size_t decision = 0, index = 0;  // rerun: index alone
+    auto key() const { return std::tuple(op, place, order, kind, decision, index); }
+  };
+  struct State {
+    bool present = false;
+    std::uint32_t version = 0;                      // of the content in device memory
+    std::map<std::uint8_t, std::uint32_t> far;      // by tier: the version of the copy there
+    bool unwritten = false;                         // allocated again, and nothing has been written yet
+  };
+
+  std::string describe_op(OpId id) const {
+    const std::string& name = operator_of(t_, t_.ops[id]);
+    return name.empty() ? fmt::format("op {} ({})", id, to_string(t_.ops[id].kind)) : fmt::format("op {} '{}'", id, name);
+  }
+  std::string describe(StorageId id) const {
+    const std::string& label = t_.strings[t_.storages[id].label];
+    return label.empty() ? fmt::format("storage {}", id) : fmt::format("storage {} '{}'", id, label);
+  }
+  std::string tier_name(std::uint8_t tier) const { return plan_.tiers[tier].tier; }
+  void problem(std::string sentence) { problems_.push_back(std::move(sentence)); }
+
+  // --- numbers that name nothing, and lists that do not ascend
+
+  template <typename Item>
+  void check_points(StorageId storage, const std::vector<Item>& items, const char* what) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (items[i].at.op >= t_.ops.size())
+        problem(fmt::format("{}: {} {} is at op {}; the trace has {} ops.", describe(storage), what, i, items[i].at.op,
+                            t_.ops.size()));
+      if (i > 0 && !(items[i - 1].at < items[i].at))
+        problem(fmt::format("{}: {} {} does not stand behind the one before it.", describe(storage), what, i));
+    }
+  }
+
+  bool names_tier(std::uint8_t tier) const { return tier < plan_.tiers.size(); }
+
+  void check_numbers() {
+    std::set<StorageId> seen;
+    for (const StorageDecision& d : plan_.storages) {
+      if (problems_.size() >= kMostProblems) return;
+      if (d.storage >= t_.storages.size()) {
+        problem(fmt::format("It names storage {}; the trace has {}.", d.storage, t_.storages.size()));
+        continue;
+      }
+      if (!seen.insert(d.storage).second) problem(describe(d.storage) + " has two decisions.");
+      if (t_.places[t_.storages[d.storage].place] != "hbm")
+        problem(fmt::format("{} lies in {}, not in device memory.", describe(d.storage),
+                            t_.places[t_.storages[d.storage].place]));
+      check_points(d.storage, d.copies, "copy");
+      check_points(d.storage, d.drops, "drop");
+      check_points(d.storage, d.fetches, "fetch");
+      bool known = d.home == StorageDecision::kDevice || names_tier(d.home);
+      for (const PlannedCopy& copy : d.copies) known = known && names_tier(copy.tier);
+      for (const PlannedFetch& fetch : d.fetches)
+        known = known && (fetch.tier == PlannedFetch::kNoTier || names_tier(fetch.tier));
+      if (!known)
+        problem(fmt::format("{} names a tier by a number that is not below {}.", describe(d.storage),
+                            plan_.tiers.size()));
+    }
+    for (const PlannedRerun& rerun : plan_.reruns) check_rerun_numbers(rerun);
+  }
+
+  void check_rerun_numbers(const PlannedRerun& rerun) {
+    if (problems_.size() >= kMostProblems) return;
+    if (rerun.ops.empty()) return problem("A re-run has no ops.");
+    if (rerun.at.op >= t_.ops.size() || rerun.ops.back() >= rerun.at.op)
+      return problem(fmt::format("A re-run at op {} repeats op {}, which does not stand before it.", rerun.at.op,
+                                 rerun.ops.back()));
+    for (std::size_t i = 1; i < rerun.ops.size(); ++i)
+      if (rerun.ops[i] <= rerun.ops[i - 1]) return problem("The ops of a re-run do not ascend.");
+  }
+
+  // --- the plan, played
+
+  void gather() {
+    decision_of_.assign(t_.storages.size(), kNone);
+    states_.resize(plan_.storages.size());
+    for (std::size_t j = 0; j < plan_.storages.size(); ++j) {
+      const StorageDecision& d = plan_.storages[j];
+      decision_of_[d.storage] = j;
+      states_[j].present = d.home == StorageDecision::kDevice;
+      if (!states_[j].present) states_[j].far[d.home] = 0;
+      add(d.copies, Event::Kind::copy, j);
+      add(d.drops, Event::Kind::drop, j);
+      add(d.fetches, Event::Kind::fetch, j);
+      for (std::size_t i = 0; i < d.updates.size(); ++i)
+        events_.push_back({d.updates[i].op, 2, 0, Event::Kind::update, j, i});
+      const std::span<const Touch> touches = flow_.touches(d.storage);
+      for (std::size_t i = 0; i < touches.size(); ++i)
+        events_.push_back({touches[i].op, 1, 0, Event::Kind::use, j, i});
+      if (flow_.free(d.storage) != kNoOp)
+        events_.push_back({flow_.free(d.storage), 1, 0, Event::Kind::gone, j, 0});
+    }
+    for (std::size_t r = 0; r < plan_.reruns.size(); ++r) {
+      const PlanPoint& at = plan_.reruns[r].at;
+      events_.push_back({at.op, at.after ? 2 : 0, 0xffffffff, Event::Kind::rerun, 0, r});
+    }
+    std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.key() < b.key(); });
+    gone_.assign(plan_.storages.size(), false);
+  }
+
+  template <typename Item>
+  void add(const std::vector<Item>& items, Event::Kind kind, std::size_t j) {
+    for (std::size_t i = 0; i < items.size(); ++i)
+      events_.push_back({items[i].at.op, items[i].at.after ? 2 : 0, items[i].at.order, kind, j, i});
+  }
+
+  void play(const Event& event) {
+    if (event.kind == Event::Kind::rerun) return rerun(plan_.reruns[event.index]);
+    const StorageDecision& d = plan_.storages[event.decision];
+    State& s = states_[event.decision];
+    switch (event.kind) {
+      case Event::Kind::copy:
+        if (!lives(event, d)) return problem(fmt::format("{} is copied at {}, where it does not live.",
+                                                         describe(d.storage), describe_op(event.op)));
+        if (!s.present || s.unwritten)
+          return problem(fmt::format("{} is copied at {}, where it is not in device memory.", describe(d.storage),
+                                     describe_op(event.op)));
+        if (s.version == 0 && !t_.storages[d.storage].preexisting)
+          return problem(fmt::format("{} is copied at {}, before anything is written to it.", describe(d.storage),
+                                     describe_op(event.op)));
+        s.far[d.copies[event.index].tier] = s.version;
+        return;
+      case Event::Kind::drop:
+        if (!s.present || !lives(event, d))
+          return problem(fmt::format("{} is dropped at {}, where it is not in device memory.", describe(d.storage),
+                                     describe_op(event.op)));
+        s.present = false;
+        return;
+      case Event::Kind::update:
+        if (d.home != StorageDecision::kDevice)
+          s.far[d.home] = flow_.version_before(d.storage, d.updates[event.index].op + 1);
+        return;
+      case Event::Kind::fetch:
+        return fetch(event, d, s);
+      case Event::Kind::use:
+        return use(flow_.touches(d.storage)[event.index], d, s);
+      case Event::Kind::gone:
+        gone_[event.decision] = true;
+        return;
+      case Event::Kind::rerun:
+        return;
+    }
+  }
+
+  bool lives(const Event& event, const StorageDecision& d) const {
+    const OpId alloc = flow_.alloc(d.storage);
+    return !gone_[event.decision] && (alloc == kNoOp || alloc < event.op || (alloc == event.op && event.place == 2));
+  }
+
+  void fetch(const Event& event, const StorageDecision& d, State& s) {
+    const std::uint8_t tier = d.fetches[event.index].tier;
+    if (s.present)
+      return problem(fmt::format("{} is fetched at {}, where it is in device memory already.", describe(d.storage),
+                                 describe_op(event.op)));
+    s.present = true;
+    s.unwritten = tier == PlannedFetch::kNoTier;
+    if (s.unwritten) return;
+    const auto copy = s.far.find(tier);
+    const std::uint32_t wanted = version_at(d.storage, event);
+    if (copy == s.far.end() || copy->second != wanted)
+      return problem(fmt::format("{} is fetched from {} at {}, which does not have its newest content.",
+                                 describe(d.storage), tier_name(tier), describe_op(event.op)));
+    s.version = copy->second;
+  }
+
+  // The newest content that ops before the event have made.
+  std::uint32_t version_at(StorageId storage, const Event& event) const {
+    return flow_.version_before(storage, event.place == 0 ? event.op : event.op + 1);
+  }
+
+  void use(const Touch& touch, const StorageDecision& d, State& s) {
+    if (!s.present)
+      return problem(fmt::format("{} uses {}, which the plan has dropped.", describe_op(touch.op), describe(d.storage)));
+    if (touch.reads && s.unwritten)
+      return problem(fmt::format("{} reads {}, which was only allocated again.", describe_op(touch.op),
+                                 describe(d.storage)));
+    if (!touch.writes) return;
+    s.version = flow_.version_before(d.storage, touch.op + 1);
+    s.unwritten = false;
+  }
+
+  void rerun(const PlannedRerun& rerun) {
+    std::map<StorageId, std::uint32_t> made;
+    for (const OpId id : rerun.ops)
+      for (const Use& use : t_.uses_of(t_.ops[id])) {
+        if (use.access == Access::write) continue;
+        const OpId writer = flow_.writer(use.storage, use.version);
+        if (writer != kNoOp && std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer)) continue;
+        check_input(rerun, id, use);
+      }
+    for (const OpId id : rerun.ops)
+      for (const Use& use : t_.uses_of(t_.ops[id]))
+        if (use.access == Access::write) made[use.storage] = use.version;
+    for (const auto& [storage, version] : made) {
+      const std::size_t j = decision_of_[storage];
+      if (j == kNone || states_[j].present || gone_[j]) continue;
+      if (version != flow_.version_before(storage, rerun.at.op)) continue;  // an earlier content: of no use later
+      states_[j].present = true;
+      states_[j].unwritten = false;
+      states_[j].version = version;
+    }
+  }
+
+  void check_input(const PlannedRerun& rerun, OpId id, const Use& use) {
+    const std::size_t j = decision_of_[use.storage];
+    const std::string head = fmt::format("The re-run at {} of {} reads {}", describe_op(rerun.at.op), describe_op(id),
+                                         describe(use.storage));
+    if (j != kNone && (!states_[j].present || gone_[j])) return problem(head + ", which is not in device memory then.");
+    // Running statistics: onto a scratch copy.
+    const bool updates_itself = t_.storages[use.storage].preexisting && writes(id, use.storage);
+    if (!updates_itself && flow_.version_before(use.storage, rerun.at.op) != use.version)
+      return problem(head + ", which is overwritten before.");
+  }
+
+  bool writes(OpId id, StorageId storage) const {
+    const auto uses = t_.uses_of(t_.ops[id]);
+    return std::any_of(uses.begin(), uses.end(),
+                       [&](const Use& u) { return u.storage == storage && u.access == Access::write; });
+  }
+
+  // What lives on behind the trace must be where the next step expects it.
+  void check_end(std::size_t j) {
+    const StorageDecision& d = plan_.storages[j];
+    const State& s = states_[j];
+    if (flow_.free(d.storage) != kNoOp || d.taken_away) return;
+    const std::uint32_t newest = static_cast<std::uint32_t>(flow_.writers(d.storage).size());
+    if (d.home == StorageDecision::kDevice && !s.present)
+      return problem(describe(d.storage) + " is not in device memory at the end, where the next step expects it.");
+    if (d.home == StorageDecision::kDevice) return;
+    const auto home = s.far.find(d.home);
+    if (d.updates.empty() && (home == s.far.end() || home->second != newest))
+      problem(fmt::format("{} does not have its newest content in {} at the end.", describe(d.storage),
+                          tier_name(d.home)));
+  }
+
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  const MemoryPlan& plan_;
+  const Trace& t_;
+  const Dataflow& flow_;
+  std::vector<Event> events_;
+  std::vector<State> states_;               // by decision
+  std::vector<bool> gone_;                  // by decision: the program has freed it
+  std::vector<std::size_t> decision_of_;    // by storage
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_plan(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow) {
+  return PlanCheck(plan, trace, flow).run();
+}
+
+}  // namespace memwall

@@ -1,0 +1,224 @@
+// Does whatever plan the check takes give a sound trace, free of races, in which every kernel computes what it did? And
+// does the check take every plan that is valid by the way it was made?
+//
+// Plans of random moves are valid by construction; re-runs of random units, mixed with moves and then damaged, are not
+// always, and whatever of them the check takes must come out right.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "policies/plan/plan_check.h"
+#include "policies/plan/plan_writer.h"
+#include "policies/recompute/recompute.h"
+#include "tests/support/races.h"
+#include "tests/support/random_step.h"
+#include "tests/support/rewrite_checks.h"
+
+namespace memwall {
+namespace {
+
+std::vector<TransferStyle> tiers() {
+  TransferStyle host, peer, drive;
+  host.tier = "host";
+  peer.tier = "peer_hbm";
+  peer.tier_class = TierClass::device;
+  drive.tier = "nvme";
+  drive.through = "host";
+  drive.tier_class = TierClass::storage;
+  return {host, peer, drive};
+}
+
+bool writes_between(std::span<const Touch> touches, std::size_t first, std::size_t last) {
+  return std::any_of(touches.begin() + static_cast<std::ptrdiff_t>(first),
+                     touches.begin() + static_cast<std::ptrdiff_t>(last) + 1, [](const Touch& t) { return t.writes; });
+}
+
+// Moves in random gaps between uses. A copy leaves anywhere between the last write and the drop, or did before.
+StorageDecision random_moves(std::span<const Touch> touches, StorageId storage) {
+  StorageDecision d;
+  d.storage = storage;
+  std::size_t copied = 0;  // touches before it are in the copy
+  std::uint8_t tier = 0;
+  for (std::size_t i = 0; i + 1 < touches.size(); ++i) {
+    const OpId begin = touches[i].op, end = touches[i + 1].op;
+    if (end <= begin + 1) continue;
+    if (*rc::gen::arbitrary<bool>()) {  // it stays; perhaps a copy leaves that later writes make stale
+      if (*rc::gen::inRange(0, 3) != 0 || !touches[i].writes) continue;
+      tier = *rc::gen::inRange<std::uint8_t>(0, 3);
+      d.copies.push_back({{*rc::gen::inRange<OpId>(begin, end), true, 0}, tier});
+      copied = i + 1;
+      continue;
+    }
+    const auto dropped = *rc::gen::inRange<OpId>(begin, end);
+    const bool has_copy = !d.copies.empty() && !writes_between(touches, copied, i);
+    if (!has_copy || *rc::gen::inRange(0, 3) == 0) {
+      tier = *rc::gen::inRange<std::uint8_t>(0, 3);
+      const OpId after = std::max(begin, d.fetches.empty() ? begin : d.fetches.back().at.op);
+      d.copies.push_back({{*rc::gen::inRange<OpId>(std::min(after, dropped), dropped + 1), true, 0}, tier});
+      copied = i + 1;
+    }
+    d.drops.push_back({{dropped, true, 1}});
+    d.fetches.push_back({{*rc::gen::inRange<OpId>(dropped + 1, end + 1), false, 0}, tier});
+  }
+  return d;
+}
+
+MemoryPlan random_move_plan(const Trace& trace, const Dataflow& flow, std::size_t one_in) {
+  MemoryPlan plan;
+  plan.tiers = tiers();
+  for (StorageId s = 0; s < trace.storages.size(); ++s) {
+    if (*rc::gen::inRange<std::size_t>(0, one_in) != 0) continue;
+    StorageDecision d = random_moves(flow.touches(s), s);
+    if (!d.drops.empty()) plan.storages.push_back(std::move(d));
+  }
+  return plan;
+}
+
+struct Applied {
+  Trace trace;
+  WrittenPlan written;
+};
+
+Applied apply(const Trace& before, const Dataflow& flow, const MemoryPlan& plan) {
+  const Machine machine = test_machine();
+  TraceEdit edit(before, machine.host);
+  const WrittenPlan written = write_plan(plan, flow, *test_pricer(machine), edit);
+  return {std::move(edit).apply(), written};
+}
+
+// What kernels compute that are not re-run, in their order; and is every re-run op its original again?
+void assert_same_contents(const Trace& before, const Trace& after) {
+  const std::vector<std::uint64_t> hashes = producer_hashes(after), originals = producer_hashes(before);
+  std::vector<std::uint64_t> kept, expected;
+  for (OpId id = 0; id < after.ops.size(); ++id) {
+    if (after.ops[id].kind != OpKind::kernel) continue;
+    if (after.ops[id].phase == Phase::recompute)
+      RC_ASSERT(hashes[id] == hashes[after.ops[id].source]);
+    else
+      kept.push_back(hashes[id]);
+  }
+  for (OpId id = 0; id < before.ops.size(); ++id)
+    if (before.ops[id].kind == OpKind::kernel) expected.push_back(originals[id]);
+  RC_ASSERT(kept == expected);
+}
+
+void assert_carried_out(const Trace& before, const Trace& after) {
+  RC_ASSERT(check(after) == std::vector<std::string>{});
+  RC_ASSERT(races(after, 2) == std::vector<std::string>{});
+  assert_same_contents(before, after);
+}
+
+RC_GTEST_PROP(PlanProperty, MovesInGapsAreTakenAndCarriedOut, ()) {
+  const Trace before = random_step(*rc::gen::inRange<std::size_t>(1, 3));
+  const Dataflow flow(before);
+  const MemoryPlan plan = random_move_plan(before, flow, 2);
+  RC_ASSERT(check_plan(plan, before, flow) == std::vector<std::string>{});
+  const Applied applied = apply(before, flow, plan);
+  assert_carried_out(before, applied.trace);
+  Bytes out = 0, in = 0;
+  for (const StorageDecision& d : plan.storages) {
+    out += before.storages[d.storage].bytes * static_cast<Bytes>(d.copies.size());
+    in += before.storages[d.storage].bytes * static_cast<Bytes>(d.fetches.size());
+  }
+  RC_ASSERT(applied.written.bytes_out == out);
+  RC_ASSERT(applied.written.bytes_in == in);
+}
+
+MemoryPlan random_rerun_plan(const Trace& trace, const Dataflow& flow) {
+  RecomputePlan plan;
+  plan.kept_until.assign(trace.storages.size(), 0);
+  RecomputeRules rules;
+  rules.early_stop = *rc::gen::arbitrary<bool>();
+  for (const Pass& pass : passes(trace)) {
+    std::vector<RecomputeUnit> units = random_units(trace, flow, pass);
+    std::erase_if(units, [](const RecomputeUnit&) { return *rc::gen::inRange(0, 3) == 0; });
+    plan_recompute(trace, flow, pass, units, rules, plan);
+  }
+  return memory_plan_of(trace, flow, plan);
+}
+
+RC_GTEST_PROP(PlanProperty, RerunsOfUnitsAreTakenAndCarriedOut, ()) {
+  const Trace before = random_step(*rc::gen::inRange<std::size_t>(1, 3));
+  const Dataflow flow(before);
+  const MemoryPlan plan = random_rerun_plan(before, flow);
+  RC_ASSERT(check_plan(plan, before, flow) == std::vector<std::string>{});
+  assert_carried_out(before, apply(before, flow, plan).trace);
+}
+
+template <typename Item>
+void damage_one(std::vector<Item>& items, OpId ops) {
+  if (items.empty()) return;
+  const auto i = *rc::gen::inRange<std::size_t>(0, items.size());
+  if (*rc::gen::inRange(0, 3) == 0) {
+    items.erase(items.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+  const auto shifted = static_cast<std::int64_t>(items[i].at.op) + *rc::gen::inRange<std::int64_t>(-3, 4);
+  items[i].at.op = static_cast<OpId>(std::clamp<std::int64_t>(shifted, 0, ops - 1));
+  if (*rc::gen::inRange(0, 4) == 0) items[i].at.after = !items[i].at.after;
+}
+
+void damage(MemoryPlan& plan, OpId ops) {
+  if (!plan.storages.empty()) {
+    StorageDecision& d = plan.storages[*rc::gen::inRange<std::size_t>(0, plan.storages.size())];
+    switch (*rc::gen::inRange(0, 4)) {
+      case 0:
+        return damage_one(d.copies, ops);
+      case 1:
+        return damage_one(d.drops, ops);
+      case 2:
+        return damage_one(d.fetches, ops);
+      default:
+        break;
+    }
+  }
+  damage_one(plan.reruns, ops);
+  if (plan.reruns.empty() || *rc::gen::arbitrary<bool>()) return;
+  std::vector<OpId>& rerun = plan.reruns[*rc::gen::inRange<std::size_t>(0, plan.reruns.size())].ops;
+  if (!rerun.empty()) rerun.erase(rerun.begin() + *rc::gen::inRange<std::ptrdiff_t>(0, rerun.size()));
+}
+
+// For who reads a counterexample.
+std::string text_of(const MemoryPlan& plan) {
+  std::string text;
+  const auto add = [&](const char* what, const PlanPoint& at) {
+    text += fmt::format(" {} {} {}", what, at.after ? "after" : "before", at.op);
+  };
+  for (const StorageDecision& d : plan.storages) {
+    text += fmt::format("storage {}:", d.storage);
+    for (const PlannedCopy& copy : d.copies) add(plan.tiers[copy.tier].tier.c_str(), copy.at);
+    for (const PlannedDrop& drop : d.drops) add("drop", drop.at);
+    for (const PlannedFetch& fetch : d.fetches) add("fetch", fetch.at);
+    text += "\n";
+  }
+  for (const PlannedRerun& rerun : plan.reruns) {
+    add("re-run", rerun.at);
+    text += fmt::format(": {}\n", fmt::join(rerun.ops, " "));
+  }
+  return text;
+}
+
+RC_GTEST_PROP(PlanProperty, WhateverIsTakenIsCarriedOut, ()) {
+  const Trace before = random_step(*rc::gen::inRange<std::size_t>(1, 3));
+  const Dataflow flow(before);
+  MemoryPlan plan = random_rerun_plan(before, flow);
+  plan.tiers = tiers();
+  for (StorageDecision& d : random_move_plan(before, flow, 3).storages)
+    if (std::none_of(plan.storages.begin(), plan.storages.end(),
+                     [&](const StorageDecision& other) { return other.storage == d.storage; }))
+      plan.storages.push_back(std::move(d));
+  const auto faults = *rc::gen::inRange(0, 3);
+  for (int i = 0; i < faults; ++i) damage(plan, static_cast<OpId>(before.ops.size()));
+  RC_LOG() << text_of(plan);
+  const bool taken = check_plan(plan, before, flow).empty();
+  RC_CLASSIFY(taken, "taken");
+  RC_CLASSIFY(!taken, "refused");
+  if (taken) assert_carried_out(before, apply(before, flow, plan).trace);
+}
+
+}  // namespace
+}  // namespace memwall

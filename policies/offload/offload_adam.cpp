@@ -55,7 +55,8 @@ class CpuOptimizer {
 
   Trace run() {
     refuse_unsuitable();
-    count_ = count_parameters(t_, flow_, optimizer_.steps.front());
+    whole_ = all_together(optimizer_.steps);
+    count_ = count_parameters(t_, flow_, whole_);
     make_homes();
     remove_device_step();
     send_gradients();
@@ -86,6 +87,13 @@ class CpuOptimizer {
           throw UsageError(
               "Policy 'offload': the parameters that the optimizer updates are offloaded already; expected "
               "what=optimizer+parameters in one policy.");
+      if (const StorageId late = late_gradient(t_, flow_, step); late != kNoStorage)
+        throw UsageError(fmt::format(
+            "Policy 'offload': what=optimizer: trace '{}': gradient {} ('{}') is made only after op {} ('{}') has "
+            "begun the update that uses it; expected all gradients of an update before it. cpu_adam=0 leaves the "
+            "update on the GPU.",
+            t_.name, late, t_.strings[t_.storages[late].label], step.ops.front(),
+            t_.strings[t_.ops[step.ops.front()].name]));
     }
   }
 
@@ -223,7 +231,9 @@ class CpuOptimizer {
   // Cuts the step into sub-groups of at most settings.group parameters. What belongs together is
   // told by its share of the sum of sizes: states, gradients and parameters stand in one order.
   std::vector<SubGroup> divide(const OptimizerStep& step) {
-    const double number = swaps_states() ? std::ceil(count_.parameters / static_cast<double>(settings_.group)) : 1;
+    const double all = total_bytes(t_, whole_.states), part = all > 0 ? total_bytes(t_, step.states) / all : 1;
+    const double number =
+        swaps_states() ? std::ceil(count_.parameters * part / static_cast<double>(settings_.group)) : 1;
     constexpr double kMostGroups = 100'000;  // each is several ops
     if (number > kMostGroups)
       throw UsageError("Policy 'offload': group=" + std::to_string(settings_.group) + " divides " +
@@ -240,21 +250,19 @@ class CpuOptimizer {
       for (const StorageId id : group.states) group.state_bytes += edit_.tables().storages[id].bytes;
     }
     std::erase_if(groups, [](const SubGroup& g) { return g.states.empty() && g.parameters.empty(); });
-    Bytes own = 0;
-    for (const StorageId id : step.states) own += t_.storages[id].bytes;
     for (SubGroup& group : groups) {
       double bytes = 0;
       for (const StorageId id : group.states)
         if (id < t_.storages.size()) bytes += static_cast<double>(t_.storages[id].bytes);
-      group.count = own == 0 ? 0 : count_.parameters * bytes / static_cast<double>(own);
+      group.count = all > 0 ? count_.parameters * bytes / all : 0;
     }
     return groups;
   }
 
   void distribute(const std::vector<StorageId>& storages, std::vector<SubGroup>& groups,
                   std::vector<StorageId> SubGroup::*member) const {
-    double total = 0, sum = 0;
-    for (const StorageId id : storages) total += static_cast<double>(t_.storages[id].bytes);
+    const double total = total_bytes(t_, storages);
+    double sum = 0;
     for (const StorageId id : storages) {
       const double middle = sum + static_cast<double>(t_.storages[id].bytes) / 2;
       const auto index = total > 0 ? static_cast<std::size_t>(middle / total * static_cast<double>(groups.size())) : 0;
@@ -382,7 +390,8 @@ class CpuOptimizer {
   Optimizer optimizer_;
   TraceEdit edit_;
   StagingCopies staging_copies_;  // between device and host
-  ParameterCount count_;
+  OptimizerStep whole_;
+  ParameterCount count_;  // of the whole
   std::map<StorageId, StorageId> sent_from_, masters_;   // parameter -> its host copy; -> its fp32 master on nvme
   std::map<Bytes, std::vector<StorageId>> buffers_;      // of gradients on the host, by size
   std::vector<std::map<StorageId, StorageId>> on_host_;  // by step: gradient -> its buffer

@@ -3,10 +3,92 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace memwall {
 namespace {
+
+// Ops of an optimizer that share a state, a temporary or a parameter that they write: one update, which cannot be cut.
+struct Update {
+  std::vector<OpId> ops;
+  std::set<StorageId> gradients, parameters;
+};
+
+// Cuts one run of the phase optimizer into steps. Where the optimizer runs in backward, the phase may cover what
+// backward still does between two updates; an update then cannot stand where an earlier one does.
+class StepCutter {
+ public:
+  StepCutter(const Trace& trace, const Dataflow& flow, const std::vector<bool>& member,
+             const std::set<StorageId>& temporaries)
+      : t_(trace), flow_(flow), member_(member), temporaries_(temporaries) {}
+
+  std::vector<std::vector<OpId>> cut(const std::vector<OpId>& ops) const {
+    std::vector<std::vector<OpId>> steps;
+    for (const Update& update : updates(ops)) {
+      if (steps.empty() || touched_between(update, steps.back().front())) steps.emplace_back();
+      steps.back().insert(steps.back().end(), update.ops.begin(), update.ops.end());
+    }
+    for (std::vector<OpId>& step : steps) std::sort(step.begin(), step.end());
+    return steps;
+  }
+
+ private:
+  // In the order of their first ops.
+  std::vector<Update> updates(const std::vector<OpId>& ops) const {
+    std::vector<std::size_t> parent(ops.size());
+    std::iota(parent.begin(), parent.end(), 0);
+    const auto root = [&](std::size_t i) {
+      while (parent[i] != i) i = parent[i] = parent[parent[i]];
+      return i;
+    };
+    std::map<StorageId, std::size_t> first_user;
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      for (const Use& use : t_.uses_of(t_.ops[ops[i]])) {
+        if (!ties(use)) continue;
+        const std::size_t a = root(first_user.try_emplace(use.storage, i).first->second), b = root(i);
+        parent[std::max(a, b)] = std::min(a, b);
+      }
+    std::map<std::size_t, Update> found;
+    for (std::size_t i = 0; i < ops.size(); ++i) add(ops[i], found[root(i)]);
+    std::vector<Update> all;
+    for (auto& [first, update] : found) all.push_back(std::move(update));
+    return all;
+  }
+
+  bool ties(const Use& use) const {
+    const StorageKind kind = t_.storages[use.storage].kind;
+    return kind == StorageKind::optimizer_state || kind == StorageKind::parameter ||
+           temporaries_.contains(use.storage);
+  }
+
+  void add(OpId id, Update& update) const {
+    update.ops.push_back(id);
+    for (const Use& use : t_.uses_of(t_.ops[id])) {
+      const StorageKind kind = t_.storages[use.storage].kind;
+      if (kind == StorageKind::parameter) update.parameters.insert(use.storage);
+      if (!ties(use) && kind != StorageKind::input && use.access == Access::read) update.gradients.insert(use.storage);
+    }
+  }
+
+  // From `begin` to the update, does anything but an optimizer make one of its gradients or use its parameters?
+  bool touched_between(const Update& update, OpId begin) const {
+    const auto touched = [&](StorageId id, bool reads_too) {
+      const auto touches = flow_.touches(id);
+      return std::any_of(touches.begin(), touches.end(), [&](const Touch& touch) {
+        return touch.op > begin && touch.op < update.ops.back() && !member_[touch.op] &&
+               runs_on_device(t_.ops[touch.op].kind) && (touch.writes || reads_too);
+      });
+    };
+    return std::any_of(update.gradients.begin(), update.gradients.end(), [&](auto id) { return touched(id, false); }) ||
+           std::any_of(update.parameters.begin(), update.parameters.end(), [&](auto id) { return touched(id, true); });
+  }
+
+  const Trace& t_;
+  const Dataflow& flow_;
+  const std::vector<bool>& member_;
+  const std::set<StorageId>& temporaries_;
+};
 
 class OptimizerFinder {
  public:
@@ -65,27 +147,33 @@ class OptimizerFinder {
   }
 
   void collect(Optimizer& result) const {
-    std::map<std::uint32_t, OptimizerStep> by_run;
+    std::map<std::uint32_t, std::vector<OpId>> by_run;
     for (OpId id = 0; id < t_.ops.size(); ++id)
-      if (member_[id]) by_run[flow_.phases().of(id)].ops.push_back(id);
-    for (auto& [run, step] : by_run) {
-      std::set<StorageId> states, parameters, gradients;
-      for (const OpId id : step.ops)
-        for (const Use& use : t_.uses_of(t_.ops[id])) {
-          const StorageKind kind = t_.storages[use.storage].kind;
-          if (kind == StorageKind::optimizer_state)
-            states.insert(use.storage);
-          else if (kind == StorageKind::parameter && use.access == Access::write)
-            parameters.insert(use.storage);
-          else if (kind != StorageKind::parameter && kind != StorageKind::input && use.access == Access::read &&
-                   !temporaries_.contains(use.storage))
-            gradients.insert(use.storage);
-        }
-      step.states.assign(states.begin(), states.end());
-      step.parameters.assign(parameters.begin(), parameters.end());
-      step.gradients.assign(gradients.begin(), gradients.end());
-      if (!step.states.empty()) result.steps.push_back(std::move(step));
-    }
+      if (member_[id]) by_run[flow_.phases().of(id)].push_back(id);
+    const StepCutter cutter(t_, flow_, member_, temporaries_);
+    for (const auto& [run, ops] : by_run)
+      for (std::vector<OpId>& of_step : cutter.cut(ops))
+        if (OptimizerStep step = step_of(std::move(of_step)); !step.states.empty())
+          result.steps.push_back(std::move(step));
+  }
+
+  OptimizerStep step_of(std::vector<OpId> ops) const {
+    std::set<StorageId> states, parameters, gradients;
+    for (const OpId id : ops)
+      for (const Use& use : t_.uses_of(t_.ops[id])) {
+        const StorageKind kind = t_.storages[use.storage].kind;
+        if (kind == StorageKind::optimizer_state)
+          states.insert(use.storage);
+        else if (kind == StorageKind::parameter && use.access == Access::write)
+          parameters.insert(use.storage);
+        else if (kind != StorageKind::parameter && kind != StorageKind::input && use.access == Access::read &&
+                 !temporaries_.contains(use.storage))
+          gradients.insert(use.storage);
+      }
+    return {.ops = std::move(ops),
+            .states = {states.begin(), states.end()},
+            .parameters = {parameters.begin(), parameters.end()},
+            .gradients = {gradients.begin(), gradients.end()}};
   }
 
   const Trace& t_;
@@ -95,10 +183,27 @@ class OptimizerFinder {
   std::set<StorageId> temporaries_;
 };
 
+// The parameters, and what copies and gathers make of them: where the ranks shard them, kernels read that.
+std::set<StorageId> with_copies(const Trace& t, const Dataflow& flow, const std::vector<StorageId>& parameters) {
+  std::set<StorageId> all(parameters.begin(), parameters.end());
+  std::vector<StorageId> pending(parameters);
+  while (!pending.empty()) {
+    const StorageId id = pending.back();
+    pending.pop_back();
+    for (const Touch& touch : flow.touches(id)) {
+      const Op& op = t.ops[touch.op];
+      if (!touch.reads || (op.kind != OpKind::copy && op.collective != CollectiveKind::all_gather)) continue;
+      for (const Use& use : t.uses_of(op))
+        if (use.access == Access::write && all.insert(use.storage).second) pending.push_back(use.storage);
+    }
+  }
+  return all;
+}
+
 // 2 or 4 by the data type of the kernels that read the parameters in forward; 0 if none says.
 int element_size(const Trace& t, const Dataflow& flow, const std::vector<StorageId>& parameters) {
   int half = 0, full = 0;
-  for (const StorageId id : parameters)
+  for (const StorageId id : with_copies(t, flow, parameters))
     for (const Touch& touch : flow.touches(id)) {
       const Op& op = t.ops[touch.op];
       if (op.phase != Phase::forward || !touch.reads) continue;
@@ -124,15 +229,40 @@ double updated_share(const Trace& t, const OptimizerStep& step) {
   return 1;
 }
 
+}  // namespace
+
 double total_bytes(const Trace& t, const std::vector<StorageId>& storages) {
   double sum = 0;
   for (const StorageId id : storages) sum += static_cast<double>(t.storages[id].bytes);
   return sum;
 }
 
-}  // namespace
-
 Optimizer find_optimizer(const Trace& trace, const Dataflow& flow) { return OptimizerFinder(trace, flow).run(); }
+
+OptimizerStep all_together(const std::vector<OptimizerStep>& steps) {
+  std::set<StorageId> states, parameters, gradients;
+  for (const OptimizerStep& step : steps) {
+    states.insert(step.states.begin(), step.states.end());
+    parameters.insert(step.parameters.begin(), step.parameters.end());
+    gradients.insert(step.gradients.begin(), step.gradients.end());
+  }
+  return {.ops = steps.front().ops,
+          .states = {states.begin(), states.end()},
+          .parameters = {parameters.begin(), parameters.end()},
+          .gradients = {gradients.begin(), gradients.end()}};
+}
+
+StorageId late_gradient(const Trace& trace, const Dataflow& flow, const OptimizerStep& step) {
+  const OpId begin = step.ops.front();
+  for (const StorageId id : step.gradients) {
+    const bool made_late = std::ranges::any_of(flow.touches(id), [&](const Touch& touch) {
+      return touch.op > begin && touch.op < step.ops.back() && touch.writes && runs_on_device(trace.ops[touch.op].kind) &&
+             !std::ranges::binary_search(step.ops, touch.op);
+    });
+    if (made_late || (flow.alloc(id) != kNoOp && flow.alloc(id) > begin)) return id;
+  }
+  return kNoStorage;
+}
 
 double ParameterCount::update_bytes() const {
   const double copy = master ? 4 : bytes_per_parameter;

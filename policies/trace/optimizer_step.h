@@ -22,8 +22,19 @@ struct Optimizer {
 };
 
 // Ops of phase optimizer that touch a state or write a parameter, and those that they share
-// temporaries with (the pieces of a foreach implementation). `steps` is empty if there are none.
+// temporaries with (the pieces of a foreach implementation). `steps` is empty if there are none. Where the optimizer
+// runs in backward there are several: all gradients of one are there when it begins, unless one op updates what has
+// gradients from both sides of it.
 Optimizer find_optimizer(const Trace& trace, const Dataflow& flow);
+
+// What the steps update in all, with the ops of the first: each is a part of it where the optimizer runs in backward.
+// REQUIRES: there is one.
+OptimizerStep all_together(const std::vector<OptimizerStep>& steps);
+
+// A gradient that is made (or allocated) by something else once the step has begun; kNoStorage if there is none.
+StorageId late_gradient(const Trace& trace, const Dataflow& flow, const OptimizerStep& step);
+
+double total_bytes(const Trace& trace, const std::vector<StorageId>& storages);
 
 // How many parameters a step updates, and what it keeps of each.
 struct ParameterCount {
@@ -39,7 +50,7 @@ struct ParameterCount {
   double update_bytes() const;
 };
 // Parameters are counted by their own bytes. The element size is that of the kernels which read them in forward; where
-// no data type is known, states of more than 3.5 times the parameters' bytes mean 16-bit parameters. An update of a
+// no data type is known (nor of those that read what a copy or an all-gather made of them), states of more than 3.5 times the parameters' bytes mean 16-bit parameters. An update of a
 // share is told by the all-gather of the parameters behind it. States of 16-bit parameters hold a master copy where
 // they are more than 10 bytes per parameter. Where they are more than 16 the trace cannot show every parameter, and
 // the states are counted instead, as 8 bytes each or 12 with a master copy.

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -24,11 +26,19 @@ Trace generated(const std::string& network, const std::vector<std::string>& sett
 }
 
 const std::vector<std::string>& step_names() {
-  static const std::vector<std::string> names = {"two_steps", "kept_gradients", "llama", "llama_scaled", "gpt2", "vit"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"two_steps", "kept_gradients", "llama", "llama_scaled", "gpt2", "vit"};
+    const auto generated_steps = static_cast<std::ptrdiff_t>(all.size());
+    const std::filesystem::path captures(std::string(MEMWALL_SOURCE) + "/traces/samples/captures/variants");
+    for (const auto& entry : std::filesystem::directory_iterator(captures))
+      if (entry.path().extension() == ".gz") all.push_back(entry.path().string());
+    std::sort(all.begin() + generated_steps, all.end());
+    return all;
+  }();
   return names;
 }
 
-// Small steps of every kind, read once.
+// Small steps of every kind, read once: generated ones, and captures of programs that do what these do not.
 Study& study_of_small_steps() {
   static Study study;
   static const bool added = [] {
@@ -103,7 +113,7 @@ std::string random_call(const PolicyInfo& policy) {
   for (const ParameterInfo& parameter : policy.parameters) {
     const bool small_steps_need_it = parameter.name == "min_bytes";
     if (!parameter.required() && !small_steps_need_it && *rc::gen::inRange(0, 8) != 0) continue;
-    text += between + parameter.name + "=" + (small_steps_need_it ? "1" : random_value(parameter));
+    text += between + parameter.name + "=" + (small_steps_need_it ? any_of({"0", "1", "4KiB"}) : random_value(parameter));
     between = ',';
   }
   return text;

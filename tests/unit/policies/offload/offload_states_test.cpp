@@ -109,6 +109,60 @@ TEST(OffloadOptimizer, ARankOfSeveralUpdatesItsPart) {
   }
 }
 
+// Behind ZeRO's third stage kernels read what was gathered; a parameter is as wide as that.
+TEST(OffloadOptimizer, AShardIsAsWideAsWhatIsGatheredOfIt) {
+  const Machine machine = test_machine();
+  const Trace trace = apply_rewriters(training_step(2, kGB, true, 2),
+                                      {parse_policy("zero:stage=3,ranks=4"), parse_policy("offload:what=optimizer")},
+                                      machine, *test_pricer(machine));
+  EXPECT_TRUE(has_note(trace, "250,000,000 parameters of 2 bytes, 4 bytes of states each")) << trace.notes.back();
+}
+
+// Each layer is updated as soon as its gradient is there. `one_phase`: a recorder that cannot tell calls all of it
+// optimizer from the first update on.
+Trace updated_in_backward(int layers, bool one_phase) {
+  Chain c;
+  std::vector<StorageId> p, m;
+  for (int i = 0; i < layers; ++i) {
+    p.push_back(c.b.add_storage((i + 1) * kGB, StorageKind::parameter, "hbm", numbered('p', i), true));
+    m.push_back(c.b.add_storage((i + 1) * 2 * kGB, StorageKind::optimizer_state, "hbm", numbered('m', i), true));
+    c.kernel(Phase::forward, {p[i]}, {});
+  }
+  for (int i = layers - 1; i >= 0; --i) {
+    const Phase phase = one_phase && i < layers - 1 ? Phase::optimizer : Phase::backward;
+    const StorageId g = c.make((i + 1) * kGB, StorageKind::gradient, phase, numbered('g', i));
+    c.kernel(phase, {p[i]}, {g});
+    c.kernel(Phase::optimizer, {p[i], g, m[i]}, {p[i], m[i]}, milliseconds(50));
+    c.drop(g, Phase::optimizer);
+  }
+  return c.finish();
+}
+
+TEST(OffloadOptimizer, InBackwardEachUpdateStandsWhereItsGradientIsMade) {
+  const Machine machine = test_machine();
+  for (const bool one_phase : {false, true}) {
+    const Trace trace = offloaded(updated_in_backward(3, one_phase), "offload:what=optimizer");
+    EXPECT_TRUE(has_note(trace, "1,500,000,000 parameters of 4 bytes, 8 bytes of states each")) << trace.notes.back();
+    EXPECT_EQ(bytes_of_host_work(trace), 1'500'000'000 * Bytes{28});
+    EXPECT_EQ(std::ranges::count(trace.ops, OpKind::host_work, &Op::kind), 3);
+    EXPECT_EQ(link_bytes(run(trace), machine, "pcie_h2d"), 6 * kGB);
+  }
+}
+
+TEST(OffloadOptimizer, RefusesAnUpdateThatBeginsBeforeItsGradient) {
+  Chain c;
+  const StorageId p = c.b.add_storage(kGB, StorageKind::parameter, "hbm", "p", true);
+  const StorageId m = c.b.add_storage(2 * kGB, StorageKind::optimizer_state, "hbm", "m", true);
+  c.kernel(Phase::forward, {p}, {});
+  c.kernel(Phase::optimizer, {m}, {m});
+  const StorageId g = c.make(kGB, StorageKind::gradient, Phase::optimizer, "g");
+  c.kernel(Phase::optimizer, {p}, {g});
+  c.kernel(Phase::optimizer, {p, g, m}, {p, m});
+  c.drop(g, Phase::optimizer);
+  const std::string sentence = refusal(c.finish(), "offload:what=optimizer");
+  EXPECT_NE(sentence.find("('g') is made only after op"), std::string::npos) << sentence;
+}
+
 TEST(OffloadOptimizer, GradientsLeaveTheGpuOnceTheyAreSent) {
   const Machine machine = test_machine();
   for (const Bytes bytes : {kGB, Bytes{1000}}) {  // whatever min_bytes says

@@ -9,6 +9,7 @@
 // Captures at two sizes show those: policies/batch/two_sizes.h.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -196,6 +197,31 @@ class Growing {
   const BatchAnalysis analysis_;
 };
 
+BatchSize size_of_pass(const Trace& trace, std::int64_t samples, std::int64_t passes) {
+  return {.samples = samples / passes,
+          .tokens = std::llround(trace.tokens_per_step / static_cast<double>(passes))};
+}
+
+// Why the trace has no other batch, as far as the analysis tells; "" if it has.
+std::string refusal_of(const Trace& trace, const BatchAnalysis& analysis, std::int64_t samples) {
+  const std::string head = fmt::format("Policy 'batch' has no meaning for trace '{}': ", trace.name);
+  if (!analysis.any())
+    return head + fmt::format(
+                      "no storage of kind input has a size that is a multiple of {} samples. An input lives before the "
+                      "step or is copied to the GPU in it; a batch that the step itself makes on the GPU is not one.",
+                      samples);
+  const std::set<StorageId> parameters = analysis.parameters_that_hold_the_batch();
+  if (parameters.empty()) return "";
+  Bytes bytes = 0;
+  for (const StorageId id : parameters) bytes += trace.storages[id].bytes;
+  return head + fmt::format(
+                    "shapes are not recorded, and {} of {} (the first is '{}') {} an element for each of an "
+                    "activation that grows with the batch: the batch is in parameters, so what grows and what stays "
+                    "cannot be told. Give a capture of the same program at another batch beside it (--second-size).",
+                    counted_text(parameters.size(), "parameter"), human_bytes(bytes),
+                    trace.strings[trace.storages[*parameters.begin()].label], parameters.size() == 1 ? "has" : "have");
+}
+
 class Batch : public Rewriter {
  public:
   explicit Batch(const BatchRequest& request) : r_(request) {}
@@ -205,15 +231,9 @@ class Batch : public Rewriter {
     const std::int64_t from = samples_of(trace), passes = passes_per_step(trace);
     require_whole(trace, from, passes);
     if (from == r_.samples) return unchanged(trace, from);
-    const BatchSize size{.samples = from / passes,
-                         .tokens = std::llround(trace.tokens_per_step / static_cast<double>(passes))};
-    Growing growing(trace, size, r_.samples / passes, pricer, machine.host);
-    if (!growing.analysis().any())
-      throw UsageError(fmt::format(
-          "Policy 'batch' has no meaning for trace '{}': no storage of kind input has a size that is a multiple of {} "
-          "samples. An input lives before the step or is copied to the GPU in it; a batch that the step itself makes "
-          "on the GPU is not one.",
-          trace.name, size.samples));
+    Growing growing(trace, size_of_pass(trace, from, passes), r_.samples / passes, pricer, machine.host);
+    if (const std::string refusal = refusal_of(trace, growing.analysis(), from / passes); !refusal.empty())
+      throw UsageError(refusal);
     Trace result = std::move(growing).run();
     if (trace.samples_per_step == 0) result.samples_per_step = static_cast<double>(r_.samples);
     explain(trace, growing, from, passes, result.notes);
@@ -297,7 +317,13 @@ class Batch : public Rewriter {
 };
 
 PolicyAnswer answer_of_batch(const Trace& trace) {
-  if (trace.samples_per_step != 0) return {};
+  if (trace.samples_per_step != 0) {
+    const auto samples = static_cast<std::int64_t>(trace.samples_per_step);
+    const std::int64_t passes = passes_per_step(trace);
+    if (samples < 1 || samples % passes != 0) return {};
+    const BatchAnalysis analysis(trace, size_of_pass(trace, samples, passes));
+    return {.refusal = refusal_of(trace, analysis, samples / passes), .setting = {}, .reason = {}};
+  }
   return {.refusal = {}, .setting = "from=N", .reason = "the step does not say how many samples it has: N"};
 }
 

@@ -68,6 +68,24 @@ BatchAnalysis::BatchAnalysis(const Trace& trace, const BatchSize& size)
 
 bool BatchAnalysis::any() const { return std::find(grows_.begin(), grows_.end(), true) != grows_.end(); }
 
+std::set<StorageId> BatchAnalysis::parameters_that_hold_the_batch() const {
+  std::set<StorageId> found;
+  if (size_.samples == 1) return found;
+  for (const Op& op : t_.ops) {
+    if (op.phase != Phase::forward || op.operator_class != OperatorClass::elementwise) continue;
+    const auto uses = t_.uses_of(op);
+    for (const Use& use : uses) {
+      const Storage& own = t_.storages[use.storage];
+      if (own.kind != StorageKind::parameter || elements(use.storage) != 0 || own.bytes <= kScalar) continue;
+      if (std::any_of(uses.begin(), uses.end(), [&](const Use& other) {
+            return grows_[other.storage] && t_.storages[other.storage].bytes == own.bytes;
+          }))
+        found.insert(use.storage);
+    }
+  }
+  return found;
+}
+
 void BatchAnalysis::find_parameters() {
   for (StorageId s = 0; s < t_.storages.size(); ++s) {
     const StorageKind kind = t_.storages[s].kind;
@@ -130,7 +148,9 @@ void BatchAnalysis::gather_reads(const Op& op) {
   other_reads_.clear();
   growing_amounts_.clear();
   for (const Use& use : t_.uses_of(op)) {
-    if (use.access != Access::read) continue;
+    // What comes from outside counts as written by the op that first reads it, where nothing says how it came.
+    const bool arrives = use.access == Access::write && t_.storages[use.storage].kind == StorageKind::input;
+    if (use.access != Access::read && !(arrives && op.kind == OpKind::kernel)) continue;
     (grows_[use.storage] ? growing_reads_ : other_reads_).push_back(use.storage);
     if (grows_[use.storage])
       growing_amounts_.push_back(elements(use.storage) != 0 ? elements(use.storage) : t_.storages[use.storage].bytes);

@@ -45,6 +45,10 @@ class BatchAnalysis {
   bool any() const;
   // Storages made from growing ones of which neither operator nor shape says whether they grow.
   const std::set<StorageId>& guessed() const { return guessed_; }
+  // Parameters of unknown shape that an element-wise op reads beside something that grows and is as large: they have
+  // an element for each of it, so the batch is in them too (G10's broadcast constants), and what else it is in cannot
+  // be told. Not asked of a batch of one, where position embeddings are as large as the activations.
+  std::set<StorageId> parameters_that_hold_the_batch() const;
   // Does the op read or write anything that grows?
   bool touches_growing(const Op& op) const;
   // The extent of `op.shape` that holds the batch; nothing if no extent can.

@@ -222,6 +222,7 @@ void Workload::follow_contents() {
     for (const std::size_t i : kernel.outputs) {
       require_alive(kernel, number, tensors_[i]);
       tensors_[i].written = true;
+      if (layer_of(kernel.name) == "LoadData") tensors_[i].from_outside = true;  // the batch
     }
   }
 }

@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 
 #include "models/workload/generate/generate.h"
+#include "models/workload/import/tables/g10_csv.h"
 #include "policies/batch/batch_analysis.h"
 #include "policies/batch/batch_request.h"
 #include "policies/batch/two_sizes.h"
 #include "sim/trace/trace_builder.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rewrite_checks.h"
+#include "tests/support/shared_data.h"
 
 namespace memwall {
 namespace {
@@ -49,6 +52,65 @@ void expect_same_sizes(const Trace& found, const Trace& expected) {
 
 TEST(Batch, WithoutShapesWhatDependsOnTheInputsGrows) {
   for (const int to : {1, 3, 16, 1000}) expect_same_sizes(rewritten(gpt(2), "batch:" + std::to_string(to)), gpt(to));
+}
+
+// A batch of 8 without shapes: an input that its first reader brings, and two operands of one size added.
+Trace step_of_eight(StorageKind kind_of_operand, Bytes operand) {
+  TraceBuilder b;
+  b.trace().name = "eight";
+  b.trace().knowledge = {.timing = true, .dataflow = true};
+  b.trace().samples_per_step = 8;
+  b.add_thread("main");
+  b.add_stream("compute", StreamRole::compute);
+  const StorageId input = b.add_storage(64, StorageKind::input, "hbm", "tokens", true);
+  const StorageId rows = b.add_storage(8000, StorageKind::activation, "hbm", "rows");
+  const StorageId sum = b.add_storage(8000, StorageKind::activation, "hbm", "sum");
+  const StorageId other = b.add_storage(operand, kind_of_operand, "hbm", "operand", true);
+  for (const StorageId id : {rows, sum}) b.alloc(id, 0);
+  Op op;
+  op.kind = OpKind::kernel;
+  op.phase = Phase::forward;
+  op.duration = microseconds(10);
+  op.operator_class = OperatorClass::embedding;
+  b.append(op, std::vector<Use>{{input, 0, Access::write}, {rows, 0, Access::write}});
+  op.operator_class = OperatorClass::elementwise;
+  b.append(op, std::vector<Use>{{rows, TraceBuilder::kLatest, Access::read},
+                                {other, TraceBuilder::kLatest, Access::read},
+                                {sum, 0, Access::write}});
+  return std::move(b).finish();
+}
+
+TEST(Batch, WhatItsFirstReaderBringsFlowsIntoThatOpsResults) {
+  const Trace half = rewritten(step_of_eight(StorageKind::parameter, 1000), "batch:4");
+  EXPECT_EQ(half.storages[1].bytes, 4000);
+  EXPECT_EQ(half.storages[2].bytes, 4000);
+  EXPECT_EQ(half.storages[3].bytes, 1000);
+}
+
+TEST(Batch, RefusesParametersThatHoldTheBatch) {
+  const Trace trace = step_of_eight(StorageKind::parameter, 8000);
+  const std::string sentence = refusal(trace, "batch:4");
+  EXPECT_NE(sentence.find("1 parameter of 8.000 kB (the first is 'operand') has an element for each"),
+            std::string::npos)
+      << sentence;
+  EXPECT_NE(sentence.find("--second-size"), std::string::npos);
+  EXPECT_EQ(policy_named("batch").answer(trace).refusal, sentence) << "inspect says so";
+}
+
+// The same program at both batches, as others captured it.
+TEST(Batch, OfAG10WorkloadHasTheMemoryOfTheOtherBatchOrIsRefused) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
+  const auto step = [&](const std::string& name) { return import_g10(*data / "g10" / (name + ".kernels.csv")); };
+  const auto peak = [](const Trace& trace) {
+    Bytes most = 0;
+    for (const LiveBytes& live : live_bytes(trace)) most = std::max(most, std::accumulate(live.begin(), live.end(), Bytes{0}));
+    return static_cast<double>(most);
+  };
+  const double expected = peak(step("ResNet152-256"));
+  EXPECT_NEAR(peak(rewritten(step("ResNet152-512"), "batch:256")), expected, 0.002 * expected);
+  for (const char* name : {"BERT-128", "BERT-512", "VIT-1024"})
+    EXPECT_NE(refusal(step(name), "batch:64").find("the batch is in parameters"), std::string::npos) << name;
 }
 
 TEST(Batch, TheNameOfItsFirstParameterMayBeLeftOut) {

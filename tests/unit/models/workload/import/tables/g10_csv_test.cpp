@@ -107,6 +107,11 @@ TEST(G10Csv, KindsAndPhasesFollowFromUseAndName) {
   EXPECT_EQ(phases, (std::vector<Phase>{Phase::forward, Phase::forward, Phase::backward, Phase::optimizer}));
 }
 
+TEST(G10Csv, WhatIsLoadedIsTheInput) {
+  const Trace trace = read(replaced(kKernels, "0,Conv2d_Forward,", "0,LoadData_A0,"), kTensors);
+  EXPECT_EQ(trace.storages[2].kind, StorageKind::input);
+}
+
 TEST(G10Csv, ATensorThatItsBirthKernelOnlyReadsIsWrittenByThatKernel) {
   const Trace trace = read(kKernels, kTensors);
   const auto kernel =

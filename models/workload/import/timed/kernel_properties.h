@@ -15,6 +15,8 @@ bool is_collective(const CapturedDeviceOp& op, std::string_view name);
 // Does a kernel's name say that it computes in TF32? As cuDNN, cuBLAS and CUTLASS name them:
 // "sm80_xmma_fprop_implicit_gemm_tf32f32_...". Tensors of fp32 say nothing about that (torch.backends.cudnn.allow_tf32).
 bool is_in_tf32(std::string_view kernel_name);
+// Does its name say that it only brings tensors into another layout: "nchwToNhwcKernel", "im2col_kernel"?
+bool only_moves_data(std::string_view kernel_name);
 // From a kernel's name ("ncclKernel_AllReduce_RING_LL_Sum_float(...)") or, where that is generic,
 // from the annotation around its launch ("nccl:all_to_all"); `none` where neither says.
 CollectiveKind collective_kind(std::string_view kernel_name, std::string_view annotation);

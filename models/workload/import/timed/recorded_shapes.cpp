@@ -62,7 +62,7 @@ class Shapes {
   }
 
   struct Share {
-    Duration duration{};
+    Duration duration{}, computing{};  // of all its kernels; of those that do more than move data
     std::uint32_t kernels = 0;
     bool in_tf32 = false;  // as the name of one of its kernels says
   };
@@ -73,6 +73,7 @@ class Shapes {
       const std::uint32_t index = imported_.operator_of_op[id];
       if (imported_.trace.ops[id].kind != OpKind::kernel || index == kNoIndex) continue;
       shares_[index].duration += imported_.trace.ops[id].duration;
+      if (!moves(imported_.trace.ops[id].name)) shares_[index].computing += imported_.trace.ops[id].duration;
       ++shares_[index].kernels;
       shares_[index].in_tf32 |= says_tf32(imported_.trace.ops[id].name);
     }
@@ -82,6 +83,22 @@ class Shapes {
     const auto [found, is_new] = tf32_names_.try_emplace(kernel, false);
     if (is_new) found->second = is_in_tf32(imported_.trace.strings[kernel]);
     return found->second;
+  }
+
+  bool moves(StringId kernel) {
+    const auto [found, is_new] = moving_names_.try_emplace(kernel, false);
+    if (is_new) found->second = only_moves_data(imported_.trace.strings[kernel]);
+    return found->second;
+  }
+
+  // Of a product whose other kernels compute, one that changes a layout has no FLOPs: it is a copy.
+  void make_copy(Op& op, const RecordedWork& w, double share) {
+    op.operator_class = OperatorClass::memory;
+    op.bytes = static_cast<Bytes>(static_cast<double>(w.cost.bytes) * share);
+    op.data_type = w.cost.data_type;
+    counts_.with_bytes += op.bytes > 0;
+    if (op.bytes > 0) counts_.time_with_bytes += op.duration;
+    --counts_.products;
   }
 
   const RecordedWork& work(std::uint32_t index, const Op& op) {
@@ -109,7 +126,9 @@ class Shapes {
     const Share& all = shares_[index];
     const double share =
         all.duration.count() > 0 ? to_seconds(op.duration) / to_seconds(all.duration) : 1.0 / all.kernels;
-    op.flops = w.cost.flops * share;
+    const bool computes = all.computing.count() > 0;
+    if (product && computes && moves(op.name)) return make_copy(op, w, share);
+    op.flops = w.cost.flops * (product && computes ? to_seconds(op.duration) / to_seconds(all.computing) : share);
     op.bytes = static_cast<Bytes>(static_cast<double>(w.cost.bytes) * share);
     op.data_type = product && all.in_tf32 && w.cost.data_type == DataType::fp32 ? DataType::tf32 : w.cost.data_type;
     op.shape = imported_.trace.shapes.intern(w.shape);
@@ -127,7 +146,7 @@ class Shapes {
   ConvolutionResults convolutions_;
   std::set<CallKey> learned_;
   std::vector<Share> shares_;  // by operator
-  std::map<StringId, bool> tf32_names_;
+  std::map<StringId, bool> tf32_names_, moving_names_;
   std::map<std::tuple<CallKey, StringId, OperatorClass, DataType>, RecordedWork> works_;
 };
 

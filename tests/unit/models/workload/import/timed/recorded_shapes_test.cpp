@@ -134,14 +134,34 @@ TEST(RecordedCall, WhatIsNotKnownOrHostileHasNoWork) {
   }
 }
 
-TEST(RecordedShapes, SeveralKernelsShareWhatTheirOperatorDoes) {
-  // The small capture with a second kernel, half as long, inside aten::mm ([16,32] times [32,8]).
+// The small capture with a second kernel, much shorter, inside aten::mm ([16,32] times [32,8]).
+std::string with_second_kernel(const std::string& name) {
   std::string text = small_capture();
   const std::string after = R"("est. achieved occupancy %":50}},)";
-  text.insert(text.find(after) + after.size(),
-              R"(
+  text.insert(text.find(after) + after.size(), R"(
   {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":100,"ts":1669783687001130,"dur":10,"args":{"correlation":77}},
-  {"ph":"X","cat":"kernel","name":"splitKreduce","pid":0,"tid":7,"ts":1669783687001324,"dur":0.5,"args":{"device":0,"stream":7,"correlation":77}},)");
+  {"ph":"X","cat":"kernel","name":")" + name + R"(","pid":0,"tid":7,"ts":1669783687001324,"dur":0.5,"args":{"device":0,"stream":7,"correlation":77}},)");
+  return text;
+}
+
+TEST(RecordedShapes, AKernelThatChangesALayoutHasNoFlops) {
+  const ScratchFolder folder;
+  write_content(folder / "a.json", with_second_kernel("void nchwToNhwcKernel<float, float>"));
+  const TimedCapture capture = read_kineto(folder / "a.json");
+  ImportedTrace imported = import_timed_capture(capture);
+  add_recorded_shapes(capture, imported);
+  std::vector<const Op*> kernels;
+  for (const Op& op : imported.trace.ops)
+    if (op.kind == OpKind::kernel && imported.trace.strings[op.operator_name] == "aten::mm") kernels.push_back(&op);
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0]->flops, 2.0 * 16 * 32 * 8);
+  EXPECT_EQ(kernels[1]->flops, 0);
+  EXPECT_EQ(kernels[1]->operator_class, OperatorClass::memory);
+  EXPECT_GT(kernels[1]->bytes, 0);
+}
+
+TEST(RecordedShapes, SeveralKernelsShareWhatTheirOperatorDoes) {
+  const std::string text = with_second_kernel("splitKreduce");
   const ScratchFolder folder;
   write_content(folder / "a.json", text);
   const TimedCapture capture = read_kineto(folder / "a.json");

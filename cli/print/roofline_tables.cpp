@@ -118,9 +118,8 @@ Table operators(const Roofline& r, std::size_t most) {
   t.name = "operators";
   const std::size_t shown = std::min(most, r.operators.size());
   t.title = fmt::format(
-      "The {} operators of the most time, of {} (numbers in module paths folded; of roof: attained of "
-      "what is attainable)",
-      shown, r.operators.size());
+      "Operators by their time, {} in all (numbers in module paths folded; of roof: attained of what is attainable)",
+      r.operators.size());
   t.columns = {"rank",  "operator", "module", "phase",    "class",      "ops",     "time_s",
                "share", "at_l2",    "at_hbm", "achieved", "attainable", "of_roof", "bound"};
   t.headings = {"",      "operator",  "module",     "phase",    "class",      "ops",     "time",
@@ -138,11 +137,6 @@ Table operators(const Roofline& r, std::size_t most) {
   return t;
 }
 
-double share_of_bandwidth(const RooflineTransfer& x) {
-  const double seconds = to_seconds(x.duration);
-  return seconds > 0 && x.bandwidth > 0 ? static_cast<double>(x.bytes) / seconds / x.bandwidth : 0;
-}
-
 Table transfers(const Roofline& r) {
   Table t;
   t.name = "transfers";
@@ -154,13 +148,48 @@ Table transfers(const Roofline& r) {
     t.rows.push_back({cell(x.name), count_cell(x.ops), bytes_cell(x.bytes), time_cell(x.duration),
                       rate > 0 ? rate_cell(rate) : unrecorded_cell("-"),
                       x.bandwidth > 0 ? rate_cell(x.bandwidth) : unrecorded_cell("-"),
-                      x.bandwidth > 0 ? share_cell(share_of_bandwidth(x)) : unrecorded_cell("-")});
+                      x.bandwidth > 0 ? share_cell(x.share_of_roof()) : unrecorded_cell("-")});
   }
   return t;
 }
 
-// Nothing is faster than its roof: what says so has a reason.
-Table above_roof(const Roofline& r) {
+// Why a kernel may take less than its FLOPs or bytes allow, where it was measured.
+std::string reason_of_kernel(const RooflineOperator& o) {
+  if (o.bound() == RooflineBound::compute)
+    return fmt::format("needed fewer operations (convolutions by Winograd's algorithm or FFT) or computed in another "
+                       "type than {}",
+                       to_string(o.data_type));
+  return "had more of its bytes from L2 than is taken for granted, or moved fewer than its tensors hold";
+}
+
+std::string above_roof(const RooflineOperator& o, const std::string& stranger) {
+  const std::string head =
+      fmt::format("{} ({}, {}): {} of the roof. ", o.name, o.module.empty() ? "-" : o.module, to_string(o.phase),
+                  percent_text(o.share_of_roof()));
+  if (o.origin == Origin::transferred)
+    return head + fmt::format(
+                      "Nothing ran on this machine: its time is a transfer of one that was measured on another, where "
+                      "it was above the roof as well. The kernel {}.",
+                      reason_of_kernel(o));
+  if (!stranger.empty()) return head + stranger;
+  return head + fmt::format("It took less time than its {} allow on this machine: it {}.",
+                            o.bound() == RooflineBound::compute ? "FLOPs" : "bytes", reason_of_kernel(o));
+}
+
+std::string above_roof(const RooflineTransfer& x, const std::string& stranger) {
+  const std::string head =
+      fmt::format("{}: {} of the bandwidth that the machine file has. ", x.name, percent_text(x.share_of_roof()));
+  if (x.origin == Origin::transferred)
+    return head +
+           "Nothing ran on this machine: its time is a transfer of one that was measured on another, where it was "
+           "above its machine's file as well.";
+  if (!stranger.empty()) return head + stranger;
+  return head + "The capture was made on a machine with a faster link; calibrate a file of your own.";
+}
+
+// Nothing is faster than its roof: what says so has a reason. `stranger`: that of measured times which may be another
+// machine's, "" where they are this one's.
+Table above_roof(const Roofline& r, const std::string& stranger) {
   constexpr double kRounding = 1e-6;
   Table t{.name = "above_roof",
           .title = "Above 100 % of the roof",
@@ -169,18 +198,9 @@ Table above_roof(const Roofline& r) {
           .rows = {},
           .prose = true};
   for (const RooflineOperator& o : r.operators)
-    if (o.share_of_roof() > 1 + kRounding)
-      t.rows.push_back({cell(fmt::format(
-          "{} ({}, {}): {} of the roof. It took less time than its {} allow on this machine: either L2 served more of "
-          "its bytes than is taken for granted, or it computed in another type than {}.",
-          o.name, o.module.empty() ? "-" : o.module, to_string(o.phase), percent_text(o.share_of_roof()),
-          o.bound() == RooflineBound::compute ? "FLOPs" : "bytes", to_string(o.data_type)))});
+    if (o.share_of_roof() > 1 + kRounding) t.rows.push_back({cell(above_roof(o, stranger))});
   for (const RooflineTransfer& x : r.transfers)
-    if (share_of_bandwidth(x) > 1 + kRounding)
-      t.rows.push_back(
-          {cell(fmt::format("{}: {} of the bandwidth that the machine file has. The capture was made on a "
-                            "machine with a faster link; calibrate a file of your own.",
-                            x.name, percent_text(share_of_bandwidth(x))))});
+    if (x.share_of_roof() > 1 + kRounding) t.rows.push_back({cell(above_roof(x, stranger))});
   return t;
 }
 
@@ -267,7 +287,7 @@ std::string short_name(const std::string& name) {
 }  // namespace
 
 std::vector<Table> roofline_tables(const Roofline& r, const FusionEffect& fusion, std::size_t most,
-                                   const std::string& title) {
+                                   const std::string& title, const std::string& stranger) {
   std::vector<Table> all{answer_table(title, roofline_sentences(r, fusion)), bounds(r), operators(r, most)};
   all.back().screen_rows = 10;
   for (Table& detail : std::vector<Table>{roofs(r), classes(r)}) {
@@ -278,7 +298,7 @@ std::vector<Table> roofline_tables(const Roofline& r, const FusionEffect& fusion
     all.push_back(transfers(r));
     all.back().detail = true;
   }
-  if (Table t = above_roof(r); !t.rows.empty()) all.push_back(std::move(t));
+  if (Table t = above_roof(r, stranger); !t.rows.empty()) all.push_back(std::move(t));
   all.push_back(fusion_table(fusion));
   return all;
 }

@@ -12,9 +12,10 @@
 
 namespace memwall {
 
-// `most`: operators shown. `title`: of the answer, which stands first.
+// `most`: operators shown. `title`: of the answer, which stands first. `stranger`: a sentence on measured times that
+// need not be this machine's, which is the reason where they are above its roofs; "" = they are its own.
 std::vector<Table> roofline_tables(const Roofline& roofline, const FusionEffect& fusion, std::size_t most,
-                                   const std::string& title);
+                                   const std::string& title, const std::string& stranger = "");
 
 // "bound_by" of JSON: what bounds the kernels for most of their time; null of a step without any.
 JsonField bound_field(const Roofline& roofline);

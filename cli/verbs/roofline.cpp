@@ -12,6 +12,7 @@
 #include "cli/print/table.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
+#include "models/hw/modelled_step.h"
 #include "models/hw/roofline.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -26,7 +27,7 @@ namespace {
 
 struct RooflineOptions {
   std::vector<std::string> execution_traces;
-  std::string step, machine, picture, fusion = policy_of(PolicyKind::fusion).name, format = "table";
+  std::string step, machine, measured_on, picture, fusion = policy_of(PolicyKind::fusion).name, format = "table";
   std::vector<std::string> settings, policies;
   std::size_t most = 20;
   bool json = false, csv = false, full = false;
@@ -42,15 +43,24 @@ void check_picture(const std::string& path) {
   throw UsageError(fmt::format("--svg {}: the picture is written as .svg; give it that ending.", path));
 }
 
+// Of a capture that does not say its GPU: whose times these are; else "".
+std::string whose_times(const LoadedStep& loaded) {
+  if (!loaded.trace->machine.empty() || measured_nowhere(*loaded.trace)) return "";
+  return fmt::format(
+      "The capture does not say which GPU it was measured on, so its times are taken as {0}'s, which they need not "
+      "be. --measured-on NAME says whose they are, and transfers them to {0}.",
+      loaded.machine->name);
+}
+
 // Overrides without which every figure is the same.
 void tell_idle_settings(const RooflineOptions& o, const Scenario& scenario, const std::vector<Table>& tables,
-                        Study& study) {
+                        const std::string& stranger, Study& study) {
   const auto figures_under = [&](const std::vector<std::string>& settings) {
     Scenario other = scenario;
     other.settings = settings;
     const PreparedStep step = study.prepare(other);
     return to_text(roofline_tables(roofline(step.trace, *step.machine),
-                                   fusion_effect(step.trace, *step.machine, o.fusion), o.most, ""),
+                                   fusion_effect(step.trace, *step.machine, o.fusion), o.most, "", stranger),
                    Format::json);
   };
   std::vector<Table> untitled = tables;
@@ -65,12 +75,15 @@ int show(const RooflineOptions& o) {
   check_picture(o.picture);
   const Scenario scenario{.step = {o.step},
                           .execution_traces = o.execution_traces,
+                          .measured_on = o.measured_on,
                           .machine = o.machine,
                           .settings = o.settings,
                           .policies = o.policies};
   TerminalWatch watch;
   Study study(&watch);
-  require_harmless(o.picture, study.load(scenario).files);
+  const LoadedStep loaded = study.load(scenario);
+  require_harmless(o.picture, loaded.files);
+  const std::string stranger = whose_times(loaded);
   const PreparedStep step = study.prepare(scenario);
   const Roofline analysis = roofline(step.trace, *step.machine);
   const FusionEffect fusion = fusion_effect(step.trace, *step.machine, o.fusion);
@@ -82,8 +95,8 @@ int show(const RooflineOptions& o) {
   }
   std::string title = fmt::format("{} on {}", step.trace->name, machine_text(step.machine->name, o.settings));
   for (const std::string& policy : o.policies) title += ", " + policy;
-  std::vector<Table> tables = roofline_tables(analysis, fusion, o.most, title);
-  tell_idle_settings(o, scenario, tables, study);
+  std::vector<Table> tables = roofline_tables(analysis, fusion, o.most, title, stranger);
+  tell_idle_settings(o, scenario, tables, stranger, study);
   print(format == Format::json ? to_json({text_field("trace", step.trace->name),
                                           text_field("machine", step.machine->name), bound_field(analysis)},
                                          tables)
@@ -95,6 +108,8 @@ void add_roofline_options(CLI::App& app, RooflineOptions& o) {
   app.add_option("step", o.step, "A trace file (.mwt), or a capture, as for `memwall run`")->required();
   app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")->expected(1);
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
+  app.add_option("--measured-on", o.measured_on,
+                 "The machine of the durations, a name or a file, where a capture does not say its GPU");
   app.add_option("--set", o.settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable")
       ->allow_extra_args(false);
   app.add_option("--policy", o.policies, "Rewrite the step beforehand: NAME:key=value; repeatable, they compose")

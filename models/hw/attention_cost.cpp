@@ -9,7 +9,6 @@
 namespace memwall {
 namespace {
 
-constexpr double kBackwardProducts = 2.5;  // five products of this size against two
 constexpr double kQueriesPerBlock = 128;   // as FlashAttention-2 cuts the queries
 
 struct Extents {
@@ -20,13 +19,6 @@ struct Extents {
   bool causal;
 };
 
-// Query i of a causal mask sees keys - queries + i + 1 of them.
-double pairs(const Extents& e) {
-  if (!e.causal) return e.queries * e.keys;
-  const double seen = std::min(e.queries, e.keys);
-  return seen * e.keys - seen * (seen - 1) / 2;
-}
-
 // The last block of queries, and the last wave of blocks, are paid in full: 129 queries take what 256 of as many keys
 // do.
 double wave_share(const Gpu& gpu, const Extents& e) {
@@ -35,25 +27,10 @@ double wave_share(const Gpu& gpu, const Extents& e) {
   return waves / std::ceil(waves) * (blocks / std::ceil(blocks));
 }
 
-bool is_attention(const Op& op, const Shape& shape) {
-  return op.operator_class == OperatorClass::attention && shape.size() == 7 && (shape[6] == 0 || shape[6] == 1) &&
-         std::all_of(shape.begin(), shape.end() - 1, [](std::int64_t extent) { return extent > 0; });
-}
-
 }  // namespace
 
 bool prices_attention(const Gpu& gpu, const Op& op, const Shape& shape) {
-  return !gpu.attention.forward.points.empty() && gpu.multiprocessors > 0 && is_attention(op, shape);
-}
-
-double performed_flops(const Op& op, const Shape& shape) {
-  if (op.flops <= 0 || !is_attention(op, shape)) return op.flops;
-  return std::min(op.flops, attention_flops(shape) * (op.phase == Phase::backward ? kBackwardProducts : 1));
-}
-
-double attention_flops(const Shape& shape) {
-  const Extents e(shape);
-  return 4 * e.batch * e.heads * pairs(e) * e.head_size;
+  return !gpu.attention.forward.points.empty() && gpu.multiprocessors > 0 && is_fused_attention(op, shape);
 }
 
 double attention_seconds(const Machine& machine, const Op& op, const Shape& shape) {
@@ -62,7 +39,7 @@ double attention_seconds(const Machine& machine, const Op& op, const Shape& shap
   const Extents e(shape);
   const bool backward = op.phase == Phase::backward;
   const double share = cost.forward.at(e.head_size * element_bytes(op.data_type)) * (backward ? cost.backward : 1);
-  const double flops = attention_flops(shape) * (backward ? kBackwardProducts : 1);
+  const double flops = attention_flops(shape) * (backward ? kAttentionBackward : 1);
   const double start_up = (e.causal ? cost.causal_start_up : cost.start_up) / e.keys;
   const double rate = peak_flops(machine.gpu, op.data_type, OperatorClass::attention) * share;
   return flops / rate * (1 + start_up) / wave_share(machine.gpu, e);

@@ -11,6 +11,7 @@
 // FLOPs as the benchmarks of FlashAttention count them (Dao 2023, "FlashAttention-2", section 4.1).
 #pragma once
 
+#include "sim/machine/arithmetic.h"
 #include "sim/machine/machine.h"
 #include "sim/trace/op.h"
 
@@ -19,13 +20,6 @@ namespace memwall {
 // {batch, heads, heads of keys and values, queries, keys, head size, 1 if causal else 0}, on a machine that
 // has gpu.attention?
 bool prices_attention(const Gpu& gpu, const Op& op, const Shape& shape);
-
-// FLOPs of the forward. REQUIRES: a shape of seven extents above 0, the last 0 or 1.
-double attention_flops(const Shape& shape);
-
-// The FLOPs that a kernel performs, where its shape tells that they are fewer than Op::flops, which counts every pair
-// of query and key (models/workload/flops.h): fused attention leaves out what a causal mask hides.
-double performed_flops(const Op& op, const Shape& shape);
 
 // Seconds of arithmetic. REQUIRES: prices_attention().
 double attention_seconds(const Machine& machine, const Op& op, const Shape& shape);

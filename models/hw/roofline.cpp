@@ -84,6 +84,7 @@ class Analysis {
     if (g.ops > 1 && op.duration <= longest) return;
     longest = op.duration;
     g.operator_class = op.operator_class;
+    g.origin = op.origin;
     g.data_type = p.arithmetic;
   }
 
@@ -103,7 +104,17 @@ class Analysis {
   void add_copy(const Op& op) {
     const std::string &from = t_.places[op.from], &to = t_.places[op.to];
     const Route* route = machine_.route(machine_.tier(from), machine_.tier(to), op.pageable);
-    add_transfer(from + " to " + to + (op.pageable ? ", pageable" : ""), op, route ? route->bandwidth : 0);
+    const double bandwidth = from == to ? bandwidth_within_gpu(op) : route != nullptr ? route->bandwidth : 0;
+    add_transfer(from + " to " + to + (op.pageable ? ", pageable" : ""), op, bandwidth);
+  }
+
+  // A copy within the GPU is a kernel that reads and writes its bytes; L2 serves those of a small one.
+  double bandwidth_within_gpu(const Op& op) const {
+    Op kernel = op;
+    kernel.bytes = 2 * op.bytes;
+    const Placed p = place(kernel, Shape(), machine_);
+    const double seconds = std::max(p.l2, p.hbm);
+    return seconds > 0 ? static_cast<double>(op.bytes) / seconds : 0;
   }
 
   void add_collective(const Op& op) {
@@ -118,7 +129,12 @@ class Analysis {
     ++t.ops;
     t.bytes += op.bytes;
     t.duration += op.duration;
-    t.bandwidth = bandwidth;
+    if (bandwidth > 0) t.roof_seconds += static_cast<double>(op.bytes) / bandwidth;
+    t.bandwidth = t.roof_seconds > 0 ? static_cast<double>(t.bytes) / t.roof_seconds : bandwidth;
+    Duration& longest = longest_transfer_[&t];
+    if (t.ops > 1 && op.duration <= longest) return;
+    longest = op.duration;
+    t.origin = op.origin;
   }
 
   void add_roofs() {
@@ -134,6 +150,7 @@ class Analysis {
   Roofline result_;
   std::map<std::tuple<std::string, std::string, Phase>, RooflineOperator> groups_;
   std::map<const RooflineOperator*, Duration> longest_;  // of its ops; nodes of groups_ do not move
+  std::map<const RooflineTransfer*, Duration> longest_transfer_;  // likewise
   std::map<StringId, std::string> folded_;
   std::map<std::string, RooflineTransfer> transfers_;
   std::map<DataType, FlopsPerSecond> used_;
@@ -164,6 +181,9 @@ RooflineBound RooflineOperator::bound() const {
 double RooflineOperator::achieved() const { return duration.count() > 0 ? flops / to_seconds(duration) : 0; }
 double RooflineOperator::attainable() const { return roof_seconds > 0 ? flops / roof_seconds : 0; }
 double RooflineOperator::share_of_roof() const {
+  return duration.count() > 0 ? roof_seconds / to_seconds(duration) : 0;
+}
+double RooflineTransfer::share_of_roof() const {
   return duration.count() > 0 ? roof_seconds / to_seconds(duration) : 0;
 }
 double RooflineOperator::intensity_at_l2() const { return l2_bytes > 0 ? flops / l2_bytes : 0; }

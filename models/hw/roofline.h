@@ -52,6 +52,7 @@ struct RooflineOperator {
   Phase phase = Phase::unknown;
   OperatorClass operator_class = OperatorClass::other;  // of the most time, as data_type
   DataType data_type = DataType::unknown;               // of the arithmetic
+  Origin origin = Origin::measured;                     // of the duration of the longest op
   std::uint64_t ops = 0, kernels = 0;
   Duration duration{};
   double flops = 0, l2_bytes = 0, hbm_bytes = 0;
@@ -72,7 +73,11 @@ struct RooflineTransfer {
   std::uint64_t ops = 0;
   Bytes bytes = 0;
   Duration duration{};
-  BytesPerSecond bandwidth = 0;  // of the route or the fabric; 0 = the machine has none
+  BytesPerSecond bandwidth = 0;  // of the route or the fabric; 0 = the machine has none. Within the GPU, where each
+                                 // byte is read and written: what L2 and HBM allow for these sizes
+  double roof_seconds = 0;
+  Origin origin = Origin::measured;  // of the longest one's duration
+  double share_of_roof() const;      // roof time / duration
 };
 
 struct Roofline {

@@ -11,6 +11,7 @@
 #include "models/hw/transferred_duration.h"
 #include "models/hw/transferred_host.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -42,10 +43,14 @@ class Transfer {
     if (result.duration == op.duration && result.error == 0) return;  // alike in what this op needs
     op.duration = result.duration;
     op.origin = Origin::transferred;
+    const DataType type = transferred_type(op, from_->gpu, to_.gpu);
+    in_tf32_ += type != op.data_type;
+    op.data_type = type;
     op.error_permille = static_cast<std::uint16_t>(std::lround(std::clamp(result.error * 1000, 1.0, kLargestPermille)));
   }
 
   const TransferCounts& counts() const { return counts_; }
+  std::size_t in_tf32() const { return in_tf32_; }
 
  private:
   void price(Op& op) const {
@@ -87,6 +92,7 @@ class Transfer {
   const Machine& to_;
   std::unique_ptr<Pricer> new_prices_, old_prices_;
   TransferCounts counts_;
+  std::size_t in_tf32_ = 0;
 };
 
 // Prices the same ops on two machines.
@@ -146,6 +152,11 @@ Trace transferred(Trace trace, const Machine* from, const Machine& to, const Tra
                     from->name, from->name == to.name ? to.name + " with the given settings" : to.name,
                     settings.host ? "" : "; host time is unchanged"));
     for (std::string& line : transfer.counts().lines()) trace.notes.push_back(std::move(line));
+    if (transfer.in_tf32() > 0)
+      trace.notes.push_back(fmt::format(
+          "Transferred: {} in fp32, which {} has no TF32 for, {} taken to run in TF32 on {}, as is PyTorch's default.",
+          counted_text(transfer.in_tf32(), "convolution"), from->name, transfer.in_tf32() == 1 ? "is" : "are",
+          to.name));
   }
   if (from && settings.host) transfer_host_time(trace, from->host, to.host);
   trace.machine = to.name;

@@ -150,17 +150,6 @@ TransferredDuration between_roofs(double measured, const MachineWork& from, cons
                 std::hypot(reach, kernel_transfer_error(TransferRule::between, c)), distance(from, to));
 }
 
-// The op in the type in which the new machine's libraries compute it by default.
-DataType default_type(const MachineWork& from, const MachineWork& to) {
-  const DataType type = to.op.data_type;
-  const bool single = type == DataType::fp32 || type == DataType::unknown;
-  const auto in_tf32 = [](const Gpu& gpu) {
-    return arithmetic_type(gpu, DataType::tf32, OperatorClass::convolution) == DataType::tf32;
-  };
-  const bool changes = to.op.operator_class == OperatorClass::convolution && single && !in_tf32(from.machine.gpu);
-  return changes && in_tf32(to.machine.gpu) ? DataType::tf32 : type;
-}
-
 TransferredDuration by_work(double measured, const MachineWork& from, const MachineWork& to) {
   // Arithmetic is priced alike on both sides, by shape or by FLOPs: only then does what the prices have wrong cancel.
   const bool by_shape =
@@ -175,7 +164,7 @@ TransferredDuration by_work(double measured, const MachineWork& from, const Mach
   Split s = split(measured, old, now);
   const double roof = roof_seconds(from);
   const double least = roof > 0 ? roof_seconds(to) * std::min(1.0, measured / roof) : 0;
-  if (!s.launch && s.fixed + s.work < least) s.work = least - s.fixed;
+  if (s.fixed + s.work < least) s.work = least - s.fixed;
   const double error = kernel_transfer_error(TransferRule::work, from.op.operator_class);
   return result(s, TransferRule::work, std::hypot(error, reach), distance(from, to));
 }
@@ -187,13 +176,19 @@ TransferredDuration over_links(double measured, const Price& old, const Price& n
   return {from_seconds(s.seconds()), std::min(1.0, far) * error, s.launch ? TransferRule::launch : rule};
 }
 
+// The bytes at the rate of the whole route; 0 where there is none.
+double route_seconds(const Machine& machine, const Op& op, const std::string& source, const std::string& target) {
+  const Route* route = machine.route(machine.tier(source), machine.tier(target), op.pageable);
+  return route != nullptr && route->bandwidth > 0 ? static_cast<double>(op.bytes) / route->bandwidth : 0;
+}
+
 // FLOPs that a shape implies where the op states none.
 Op with_flops(Op op, const Shape& shape) {
   if (op.flops > 0 || std::any_of(shape.begin(), shape.end(), [](std::int64_t e) { return e < 0; })) return op;
   const auto at = [&](std::size_t i) { return static_cast<double>(shape[i]); };
   if (op.operator_class == OperatorClass::gemm && shape.size() == 4) op.flops = 2 * at(0) * at(1) * at(2) * at(3);
   if (op.operator_class == OperatorClass::attention && shape.size() == 7 && at(4) > 0)
-    op.flops = attention_flops(shape) * (op.phase == Phase::backward ? 2.5 : 1);
+    op.flops = attention_flops(shape) * (op.phase == Phase::backward ? kAttentionBackward : 1);
   return op;
 }
 
@@ -205,12 +200,21 @@ std::string_view to_string(TransferRule rule) {
   return kNames[static_cast<std::size_t>(rule)];
 }
 
+DataType transferred_type(const Op& op, const Gpu& from, const Gpu& to) {
+  const bool single = op.data_type == DataType::fp32 || op.data_type == DataType::unknown;
+  const auto in_tf32 = [](const Gpu& gpu) {
+    return arithmetic_type(gpu, DataType::tf32, OperatorClass::convolution) == DataType::tf32;
+  };
+  const bool changes = op.operator_class == OperatorClass::convolution && single && !in_tf32(from);
+  return changes && in_tf32(to) ? DataType::tf32 : op.data_type;
+}
+
 TransferredDuration transferred_kernel(Duration measured, const MachineWork& from, const MachineWork& to) {
   const double seconds = to_seconds(measured);
   if (seconds <= 0) return {measured, 0, TransferRule::unchanged};
   const Op here = with_flops(from.op, from.shape);
   Op there = with_flops(to.op, to.shape);
-  there.data_type = default_type(from, to);
+  there.data_type = transferred_type(there, from.machine.gpu, to.machine.gpu);
   const MachineWork old{from.machine, here, from.shape}, now{to.machine, there, to.shape};
   const bool memory = memory_bound(here.operator_class);
   const bool known = memory ? here.bytes > 0 && there.bytes > 0
@@ -236,7 +240,12 @@ TransferredDuration transferred_copy(Duration measured, const Op& op, std::strin
     const double latency = to_seconds(pricer.copy(a, b, 0, op.pageable));
     return Price{latency, to_seconds(pricer.copy(a, b, std::max<Bytes>(op.bytes, 1), op.pageable)) - latency};
   };
-  return over_links(seconds, price(from.prices), price(to.prices), TransferRule::route, copy_transfer_error());
+  TransferredDuration copy =
+      over_links(seconds, price(from.prices), price(to.prices), TransferRule::route, copy_transfer_error());
+  const double roof = route_seconds(from.machine, op, a, b);
+  const double least = roof > 0 ? route_seconds(to.machine, op, a, b) * std::min(1.0, seconds / roof) : 0;
+  if (copy.rule != TransferRule::unchanged) copy.duration = std::max(copy.duration, from_seconds(least));
+  return copy;
 }
 
 namespace {

@@ -18,6 +18,8 @@
 //
 // A convolution in fp32 on a GPU without TF32 runs in TF32 on one that has it: PyTorch's default for convolutions, not
 // for products (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32).
+//
+// Copies, too, are no faster than their route, or by no more than the measurement was.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +64,9 @@ struct PricedMachine {
 
 // Of kernels and memsets. What was measured is `from`; `to` is the same work, or the same kind at another size.
 TransferredDuration transferred_kernel(Duration measured, const MachineWork& from, const MachineWork& to);
+
+// The type in which the new machine's libraries compute the op by default: its own, or TF32 as said above.
+DataType transferred_type(const Op& op, const Gpu& from, const Gpu& to);
 
 // Between places of those names. Within the device: as a kernel that reads and writes the bytes. Throws UsageError
 // where a machine has no such tier or route.

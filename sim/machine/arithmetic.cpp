@@ -1,5 +1,6 @@
 #include "sim/machine/arithmetic.h"
 
+#include <algorithm>
 #include <span>
 
 namespace memwall {
@@ -55,6 +56,24 @@ FlopsPerSecond peak_flops(const Gpu& gpu, DataType type, OperatorClass operator_
   const DataType used = arithmetic_type(gpu, type, operator_class);
   if (used != DataType::unknown) return listed(gpu, used);
   return gpu.peaks.empty() ? 0 : gpu.peaks.front().flops;
+}
+
+bool is_fused_attention(const Op& op, const Shape& shape) {
+  return op.operator_class == OperatorClass::attention && shape.size() == 7 && (shape[6] == 0 || shape[6] == 1) &&
+         std::all_of(shape.begin(), shape.end() - 1, [](std::int64_t extent) { return extent > 0; });
+}
+
+double attention_flops(const Shape& shape) {
+  const auto at = [&](std::size_t i) { return static_cast<double>(shape[i]); };
+  const double queries = at(3), keys = at(4), seen = std::min(queries, keys);
+  // Query i of a causal mask sees keys - queries + i + 1 of them.
+  const double pairs = shape[6] != 0 ? seen * keys - seen * (seen - 1) / 2 : queries * keys;
+  return 4 * at(0) * at(1) * pairs * at(5);
+}
+
+double performed_flops(const Op& op, const Shape& shape) {
+  if (op.flops <= 0 || !is_fused_attention(op, shape)) return op.flops;
+  return std::min(op.flops, attention_flops(shape) * (op.phase == Phase::backward ? kAttentionBackward : 1));
 }
 
 }  // namespace memwall

@@ -60,6 +60,38 @@ TEST(Roofs, HoldForConvolutionsInTf32) {
     }
 }
 
+// What no machine but the V100 ever ran is no faster than they could run it.
+TEST(Roofs, HoldForWhatIsTransferred) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED is absent";
+  const fs::path capture = *data / "traces/kineto/resnet50_v100_bs32_2021.json.gz";
+  for (const char* machine : {"h100-sxm-80gb", "b200-sxm-180gb", "a100-sxm-40gb"}) {
+    Study study;
+    const PreparedStep step = study.prepare({.step = {capture.string()}, .machine = machine});
+    EXPECT_LE(highest_share(roofline(step.trace, *step.machine)), 1 + 1e-6) << machine;
+  }
+}
+
+TEST(Roofs, AreExceededForAReasonThatIsTrue) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED is absent";
+  const std::string capture = "roofline '" + (*data / "traces/triosim/resnet50_h100_bs128/trace.csv").string() + "' ";
+  const ScratchFolder folder;
+  const auto says = [&](const std::string& arguments, const std::string& part) {
+    const CommandOutcome o = run_memwall(folder, capture + arguments + " --format json");
+    EXPECT_EQ(o.code, 0) << o.err;
+    return o.out.find(part) != std::string::npos;
+  };
+  const std::string stranger = "The capture does not say which GPU it was measured on, so its times are taken as t4's",
+                    elsewhere = "Nothing ran on this machine: its time is a transfer",
+                    here = "It took less time than its FLOPs allow on this machine: it needed fewer operations";
+  EXPECT_TRUE(says("--machine t4", stranger));
+  EXPECT_FALSE(says("--machine t4", elsewhere));
+  EXPECT_TRUE(says("--machine t4 --measured-on h100-sxm-80gb", elsewhere));
+  EXPECT_FALSE(says("--machine t4 --measured-on h100-sxm-80gb", stranger));
+  EXPECT_TRUE(says("--measured-on h100-sxm-80gb", here));
+}
+
 TEST(Roofs, AreToldAboutWhereMeasurementsExceedThem) {
   const auto data = shared_data();
   if (!data) GTEST_SKIP() << "MEMWALL_SHARED is absent";

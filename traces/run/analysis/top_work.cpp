@@ -107,10 +107,11 @@ void WorkCollector::add(OpId first, OpId last) {
     const Op& op = trace.ops[id];
     const Duration time = record.end - record.start;
     device_ += time;
+    const double flops = performed_flops(op, trace.shapes[op.shape]);
     for (Sum* sum : {&operators_[operator_of(op)], &kernels_[op.name]}) {
       ++sum->count;
       sum->time += time;
-      sum->flops += op.flops;
+      sum->flops += flops;
     }
     if (op.kind == OpKind::kernel && record.start >= begin_) add_flops(op, to_seconds(time));
   }

@@ -18,7 +18,7 @@ struct WorkTotal {
   std::string name;
   std::uint64_t count = 0;
   DurationSum time;  // of the ops as they ran, each from its start to its end; several may run at once
-  double flops = 0;
+  double flops = 0;  // performed: fused attention leaves out what a causal mask hides (sim/machine/arithmetic.h)
 };
 
 // What the host does while the critical path lies there (TimeClass::host).
@@ -40,7 +40,8 @@ struct HostTotal {
 
 // The FLOPs of a run against what its GPUs could have done in the time of its steps. The model's FLOPs: what is
 // computed again does not count ("model FLOPs utilization", PaLM, Chowdhery et al. 2022, appendix B); those of each op
-// are Op::flops.
+// are Op::flops, which count attention whole, as that definition does, whatever a causal mask hides: MFU may come near
+// 100 % where the kernels reach half of it.
 struct FlopsUse {
   double flops = 0;                         // of all steps and ranks of the trace
   double recomputed = 0;                    // beside them

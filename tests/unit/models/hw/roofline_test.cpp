@@ -148,6 +148,23 @@ TEST(Roofline, CopiesAreHeldAgainstTheirRoute) {
   EXPECT_EQ(r.kernel_time.count(), 0);
 }
 
+TEST(Roofline, CopiesWithinTheGpuAreHeldAgainstL2AndHbm) {
+  Step step;
+  Op copy;
+  copy.kind = OpKind::copy;
+  const OpId id = step.op("copy", {}, {}, copy);
+  Op& made = step.builder().trace().ops[id];
+  made.bytes = 1'000'000'000;
+  made.duration = microseconds(4000);
+  made.origin = Origin::transferred;
+  const Roofline r = roofline(std::move(step).finish(), machine_with_l2());
+  ASSERT_EQ(r.transfers.size(), 1u);
+  EXPECT_EQ(r.transfers[0].name, "hbm to hbm");
+  EXPECT_NEAR(r.transfers[0].bandwidth, 1e12 / 2, 1e6) << "read and written at 1 TB/s";
+  EXPECT_NEAR(r.transfers[0].share_of_roof(), 0.5, 1e-6);
+  EXPECT_EQ(r.transfers[0].origin, Origin::transferred);
+}
+
 // --- the drawing
 
 TEST(LogAxis, EqualFactorsAreEqualLengths) {

@@ -59,6 +59,22 @@ TEST_F(TransferTest, AnOpCarriesItsErrorAndTheNotesSayHow) {
   EXPECT_NE(note_with(t, "1 kernels of no known class").find("taken as memory-bound"), std::string::npos);
 }
 
+// So that its rate is held against the peak that it was transferred by.
+TEST_F(TransferTest, AConvolutionBecomesOneOfTf32) {
+  const OpId convolution = add(OpKind::kernel, 0, 1e12), product = add(OpKind::kernel, 0, 1e12);
+  for (const OpId id : {convolution, product}) builder_.trace().ops[id].data_type = DataType::fp32;
+  builder_.trace().ops[convolution].operator_class = OperatorClass::convolution;
+  builder_.trace().ops[product].operator_class = OperatorClass::gemm;
+  const Machine volta = load_machine("v100-sxm2-32gb");
+  const Trace t = transferred(builder_.trace(), &volta, there_);
+  EXPECT_EQ(t.ops[convolution].data_type, DataType::tf32);
+  EXPECT_EQ(t.ops[product].data_type, DataType::fp32);
+  EXPECT_NE(note_with(t, "in TF32").find("1 convolution in fp32, which v100-sxm2-32gb has no TF32 for, is taken"),
+            std::string::npos);
+  EXPECT_EQ(transferred(builder_.trace(), &here_, there_).ops[convolution].data_type, DataType::fp32)
+      << "an A100 has TF32 and did not use it";
+}
+
 TEST_F(TransferTest, ACopyMovesByTheLink) {
   const OpId c = add(OpKind::copy, 1'000'000'000, 0);
   const Trace t = transferred(builder_.trace(), &here_, there_);

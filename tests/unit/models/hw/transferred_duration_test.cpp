@@ -163,6 +163,22 @@ TEST(TransferredDuration, CopiesMoveByLatencyOrByBandwidth) {
   }
 }
 
+TEST(TransferredDuration, ACopyIsNoFasterThanItsRouteOrByNoMoreThanItWas) {
+  const Machine a = load_machine("v100-sxm2-16gb"), h = load_machine("h100-sxm-80gb");
+  const auto old = make_pricer(a), now = make_pricer(h);
+  Op op;
+  op.kind = OpKind::copy;
+  op.bytes = 10'000'000;
+  const auto at_route = [&](const Machine& m) {
+    return static_cast<double>(op.bytes) / m.route(m.tier("host"), m.tier("hbm"), false)->bandwidth;
+  };
+  for (const double share : {1.0, 0.8}) {
+    const Duration measured = from_seconds(share * at_route(a));
+    const TransferredDuration c = transferred_copy(measured, op, "host", "hbm", {a, *old}, {h, *now});
+    EXPECT_GE(to_seconds(c.duration), share * at_route(h) * (1 - 1e-6)) << share;
+  }
+}
+
 TEST(TransferredDuration, ACollectiveOfUnknownBytesMovesAsTheMessageThatWouldHaveTakenAsLong) {
   const Machine a = load_machine("a100-sxm-80gb"), h = load_machine("h200-sxm-141gb");
   const auto old = make_pricer(a), now = make_pricer(h);

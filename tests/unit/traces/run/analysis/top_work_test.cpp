@@ -44,9 +44,11 @@ TEST(TopWork, AddsUpToTheDeviceTimeAndToTheHostsPartOfThePath) {
 }
 
 // One kernel of 8 us that does a tenth of what the machine could.
-memwall::Run one_product(double flops, OperatorClass operator_class, Phase phase = Phase::forward) {
+memwall::Run one_product(double flops, OperatorClass operator_class, Phase phase = Phase::forward,
+                         const Shape& shape = {}) {
   HandmadeRun hand;
   const OpId id = hand.device(OpKind::kernel, "gemm", 0, 0, 1, 2, 10);
+  if (!shape.empty()) hand.run.trace.edit().ops[id].shape = hand.run.trace.edit().shapes.intern(shape);
   Op& op = hand.run.trace.edit().ops[id];
   op.flops = flops;
   op.operator_class = operator_class;
@@ -69,6 +71,19 @@ TEST(TopWork, WhatIsComputedAgainDoesNotCount) {
   ASSERT_TRUE(use);
   EXPECT_EQ(use->flops, 0);
   EXPECT_EQ(use->recomputed, 1e9);
+}
+
+// Its rate is what the kernel did; the MFU counts attention whole, as its definition does.
+TEST(TopWork, AttentionDoesWhatItsMaskLeaves) {
+  const double all = 4.0 * 8 * 1024 * 1024 * 64;
+  for (const bool causal : {false, true}) {
+    const TopWork top = summarize(one_product(all, OperatorClass::attention, Phase::forward,
+                                              {2, 4, 4, 1024, 1024, 64, causal ? 1 : 0}))
+                            .top;
+    EXPECT_NEAR(top.operators.at(0).flops, causal ? all * 0.5 * 1025 / 1024 : all, 1e-3);
+    ASSERT_TRUE(top.flops);
+    EXPECT_EQ(top.flops->flops, all);
+  }
 }
 
 TEST(TopWork, WithoutFlopsThereIsNoMfu) {

@@ -156,16 +156,16 @@ Table transfers(const Roofline& r) {
 // Why a kernel may take less than its FLOPs or bytes allow, where it was measured.
 std::string reason_of_kernel(const RooflineOperator& o) {
   if (o.bound() == RooflineBound::compute)
-    return fmt::format("needed fewer operations (convolutions by Winograd's algorithm or FFT) or computed in another "
-                       "type than {}",
-                       to_string(o.data_type));
+    return fmt::format(
+        "needed fewer operations (convolutions by Winograd's algorithm or FFT) or computed in another "
+        "type than {}",
+        to_string(o.data_type));
   return "had more of its bytes from L2 than is taken for granted, or moved fewer than its tensors hold";
 }
 
 std::string above_roof(const RooflineOperator& o, const std::string& stranger) {
-  const std::string head =
-      fmt::format("{} ({}, {}): {} of the roof. ", o.name, o.module.empty() ? "-" : o.module, to_string(o.phase),
-                  percent_text(o.share_of_roof()));
+  const std::string head = fmt::format("{} ({}, {}): {} of the roof. ", o.name, o.module.empty() ? "-" : o.module,
+                                       to_string(o.phase), percent_text(o.share_of_roof()));
   if (o.origin == Origin::transferred)
     return head + fmt::format(
                       "Nothing ran on this machine: its time is a transfer of one that was measured on another, where "

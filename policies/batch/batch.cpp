@@ -198,8 +198,7 @@ class Growing {
 };
 
 BatchSize size_of_pass(const Trace& trace, std::int64_t samples, std::int64_t passes) {
-  return {.samples = samples / passes,
-          .tokens = std::llround(trace.tokens_per_step / static_cast<double>(passes))};
+  return {.samples = samples / passes, .tokens = std::llround(trace.tokens_per_step / static_cast<double>(passes))};
 }
 
 // Why the trace has no other batch, as far as the analysis tells; "" if it has.

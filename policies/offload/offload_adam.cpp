@@ -391,7 +391,7 @@ class CpuOptimizer {
   TraceEdit edit_;
   StagingCopies staging_copies_;  // between device and host
   OptimizerStep whole_;
-  ParameterCount count_;  // of the whole
+  ParameterCount count_;                                 // of the whole
   std::map<StorageId, StorageId> sent_from_, masters_;   // parameter -> its host copy; -> its fp32 master on nvme
   std::map<Bytes, std::vector<StorageId>> buffers_;      // of gradients on the host, by size
   std::vector<std::map<StorageId, StorageId>> on_host_;  // by step: gradient -> its buffer

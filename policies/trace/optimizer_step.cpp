@@ -58,8 +58,7 @@ class StepCutter {
 
   bool ties(const Use& use) const {
     const StorageKind kind = t_.storages[use.storage].kind;
-    return kind == StorageKind::optimizer_state || kind == StorageKind::parameter ||
-           temporaries_.contains(use.storage);
+    return kind == StorageKind::optimizer_state || kind == StorageKind::parameter || temporaries_.contains(use.storage);
   }
 
   void add(OpId id, Update& update) const {
@@ -256,8 +255,8 @@ StorageId late_gradient(const Trace& trace, const Dataflow& flow, const Optimize
   const OpId begin = step.ops.front();
   for (const StorageId id : step.gradients) {
     const bool made_late = std::ranges::any_of(flow.touches(id), [&](const Touch& touch) {
-      return touch.op > begin && touch.op < step.ops.back() && touch.writes && runs_on_device(trace.ops[touch.op].kind) &&
-             !std::ranges::binary_search(step.ops, touch.op);
+      return touch.op > begin && touch.op < step.ops.back() && touch.writes &&
+             runs_on_device(trace.ops[touch.op].kind) && !std::ranges::binary_search(step.ops, touch.op);
     });
     if (made_late || (flow.alloc(id) != kNoOp && flow.alloc(id) > begin)) return id;
   }

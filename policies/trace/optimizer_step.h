@@ -50,10 +50,11 @@ struct ParameterCount {
   double update_bytes() const;
 };
 // Parameters are counted by their own bytes. The element size is that of the kernels which read them in forward; where
-// no data type is known (nor of those that read what a copy or an all-gather made of them), states of more than 3.5 times the parameters' bytes mean 16-bit parameters. An update of a
-// share is told by the all-gather of the parameters behind it. States of 16-bit parameters hold a master copy where
-// they are more than 10 bytes per parameter. Where they are more than 16 the trace cannot show every parameter, and
-// the states are counted instead, as 8 bytes each or 12 with a master copy.
+// no data type is known (nor of those that read what a copy or an all-gather made of them), states of more than 3.5
+// times the parameters' bytes mean 16-bit parameters. An update of a share is told by the all-gather of the parameters
+// behind it. States of 16-bit parameters hold a master copy where they are more than 10 bytes per parameter. Where they
+// are more than 16 the trace cannot show every parameter, and the states are counted instead, as 8 bytes each or 12
+// with a master copy.
 ParameterCount count_parameters(const Trace& trace, const Dataflow& flow, const OptimizerStep& step);
 
 }  // namespace memwall

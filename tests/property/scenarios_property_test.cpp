@@ -113,7 +113,8 @@ std::string random_call(const PolicyInfo& policy) {
   for (const ParameterInfo& parameter : policy.parameters) {
     const bool small_steps_need_it = parameter.name == "min_bytes";
     if (!parameter.required() && !small_steps_need_it && *rc::gen::inRange(0, 8) != 0) continue;
-    text += between + parameter.name + "=" + (small_steps_need_it ? any_of({"0", "1", "4KiB"}) : random_value(parameter));
+    text +=
+        between + parameter.name + "=" + (small_steps_need_it ? any_of({"0", "1", "4KiB"}) : random_value(parameter));
     between = ',';
   }
   return text;

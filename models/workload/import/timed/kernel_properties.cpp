@@ -36,7 +36,7 @@ bool is_collective(const CapturedDeviceOp& op, std::string_view name) {
 bool is_in_tf32(std::string_view kernel_name) { return kernel_name.find("tf32") != std::string_view::npos; }
 
 bool only_moves_data(std::string_view kernel_name) {
-  static constexpr std::string_view kNames[] = {"nchwToNhwc", "nhwcToNchw",      "ToFoldedNhwc",     "AddPadding",
+  static constexpr std::string_view kNames[] = {"nchwToNhwc", "nhwcToNchw",      "ToFoldedNhwc",       "AddPadding",
                                                 "im2col",     "tensorTransform", "transpose_readWrite"};
   return std::any_of(std::begin(kNames), std::end(kNames),
                      [&](std::string_view name) { return kernel_name.find(name) != std::string_view::npos; });

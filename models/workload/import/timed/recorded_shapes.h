@@ -25,7 +25,8 @@ struct RecordedShapes {
 };
 
 // Sets flops, bytes, data_type and shape of kernels; an operator of several shares its FLOPs and bytes among them by
-// duration; a kernel that only changes a layout beside those that compute is a copy, without FLOPs. Knowledge::shapes is set where nine tenths of the kernels' time have bytes.
+// duration; a kernel that only changes a layout beside those that compute is a copy, without FLOPs. Knowledge::shapes
+// is set where nine tenths of the kernels' time have bytes.
 RecordedShapes add_recorded_shapes(const TimedCapture& capture, ImportedTrace& imported);
 
 }  // namespace memwall

@@ -104,7 +104,8 @@ TEST(Batch, OfAG10WorkloadHasTheMemoryOfTheOtherBatchOrIsRefused) {
   const auto step = [&](const std::string& name) { return import_g10(*data / "g10" / (name + ".kernels.csv")); };
   const auto peak = [](const Trace& trace) {
     Bytes most = 0;
-    for (const LiveBytes& live : live_bytes(trace)) most = std::max(most, std::accumulate(live.begin(), live.end(), Bytes{0}));
+    for (const LiveBytes& live : live_bytes(trace))
+      most = std::max(most, std::accumulate(live.begin(), live.end(), Bytes{0}));
     return static_cast<double>(most);
   };
   const double expected = peak(step("ResNet152-256"));

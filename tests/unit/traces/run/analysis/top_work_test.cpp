@@ -77,9 +77,9 @@ TEST(TopWork, WhatIsComputedAgainDoesNotCount) {
 TEST(TopWork, AttentionDoesWhatItsMaskLeaves) {
   const double all = 4.0 * 8 * 1024 * 1024 * 64;
   for (const bool causal : {false, true}) {
-    const TopWork top = summarize(one_product(all, OperatorClass::attention, Phase::forward,
-                                              {2, 4, 4, 1024, 1024, 64, causal ? 1 : 0}))
-                            .top;
+    const TopWork top =
+        summarize(one_product(all, OperatorClass::attention, Phase::forward, {2, 4, 4, 1024, 1024, 64, causal ? 1 : 0}))
+            .top;
     EXPECT_NEAR(top.operators.at(0).flops, causal ? all * 0.5 * 1025 / 1024 : all, 1e-3);
     ASSERT_TRUE(top.flops);
     EXPECT_EQ(top.flops->flops, all);

@@ -138,9 +138,13 @@ TEST(RecordedCall, WhatIsNotKnownOrHostileHasNoWork) {
 std::string with_second_kernel(const std::string& name) {
   std::string text = small_capture();
   const std::string after = R"("est. achieved occupancy %":50}},)";
-  text.insert(text.find(after) + after.size(), R"(
+  text.insert(
+      text.find(after) + after.size(),
+      R"(
   {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":100,"ts":1669783687001130,"dur":10,"args":{"correlation":77}},
-  {"ph":"X","cat":"kernel","name":")" + name + R"(","pid":0,"tid":7,"ts":1669783687001324,"dur":0.5,"args":{"device":0,"stream":7,"correlation":77}},)");
+  {"ph":"X","cat":"kernel","name":")" +
+          name +
+          R"(","pid":0,"tid":7,"ts":1669783687001324,"dur":0.5,"args":{"device":0,"stream":7,"correlation":77}},)");
   return text;
 }
 

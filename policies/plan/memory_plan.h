@@ -1,7 +1,7 @@
 // A memory plan: when the storages of a step leave device memory, and what brings them back.
 //
-// Data only. Policies and planners make plans for one trace; check_plan (plan_check.h) says whether a plan can be carried
-// out, write_plan (plan_writer.h) puts it into the trace.
+// Data only. Policies and planners make plans for one trace; check_plan (plan_check.h) says whether a plan can be
+// carried out, write_plan (plan_writer.h) puts it into the trace.
 //
 // Copying, dropping and fetching are decisions of their own: a storage may be copied to another tier long before its
 // memory is needed, and dropped later for nothing, as long as the copy holds the newest version of its content.
@@ -17,8 +17,8 @@
 
 namespace memwall {
 
-// A point of the host program: right before or right after an op of the trace that the plan is for. At one point what has
-// the lower `order` goes first; between equals copies, drops, fetches, re-runs, and then the order of the plan.
+// A point of the host program: right before or right after an op of the trace that the plan is for. At one point what
+// has the lower `order` goes first; between equals copies, drops, fetches, re-runs, and then the order of the plan.
 struct PlanPoint {
   OpId op = kNoOp;
   bool after = false;
@@ -31,11 +31,11 @@ struct PlanPoint {
 
 // How copies between device memory and a tier are carried out.
 struct TransferStyle {
-  std::string tier;        // "host", "nvme", "peer_hbm", or another of the machine
-  std::string through;     // the tier in which they are staged on their way; "" = they go straight
-  bool pinned = true;      // host memory page-locked; false: every copy blocks the host
-  bool side_streams = true;    // on streams of their own; false: on the compute stream, where a copy out blocks the host
-  std::uint32_t staging = 2;   // buffers per direction where copies are staged
+  std::string tier;           // "host", "nvme", "peer_hbm", or another of the machine
+  std::string through;        // the tier in which they are staged on their way; "" = they go straight
+  bool pinned = true;         // host memory page-locked; false: every copy blocks the host
+  bool side_streams = true;   // on streams of their own; false: on the compute stream, where a copy out blocks the host
+  std::uint32_t staging = 2;  // buffers per direction where copies are staged
   TierClass tier_class = TierClass::host;  // of `tier`
 
   // Of a storage at `tier`.
@@ -72,8 +72,9 @@ struct StorageDecision {
   static constexpr std::uint8_t kDevice = 0xff;
 
   StorageId storage = kNoStorage;
-  std::uint8_t home = kDevice;  // index into MemoryPlan::tiers: it lives there from the start, and is lent to the device
-  bool taken_away = false;      // an op of the trace copies its content away; its last drop is its end
+  std::uint8_t home =
+      kDevice;              // index into MemoryPlan::tiers: it lives there from the start, and is lent to the device
+  bool taken_away = false;  // an op of the trace copies its content away; its last drop is its end
   std::vector<PlannedCopy> copies;
   std::vector<PlannedDrop> drops;
   std::vector<PlannedFetch> fetches;

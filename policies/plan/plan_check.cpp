@@ -31,8 +31,8 @@ class PlanCheck {
   }
 
  private:
-  // What happens to planned storages, in the order of the host program. Uses by an op stand between what is planned before
-  // it and after it.
+  // What happens to planned storages, in the order of the host program. Uses by an op stand between what is planned
+  // before it and after it.
   struct Event {
     enum class Kind : std::uint8_t { copy, drop, update, fetch, rerun, use, gone };
     OpId op = 0;
@@ -44,14 +44,15 @@ class PlanCheck {
   };
   struct State {
     bool present = false;
-    std::uint32_t version = 0;                      // of the content in device memory
-    std::map<std::uint8_t, std::uint32_t> far;      // by tier: the version of the copy there
-    bool unwritten = false;                         // allocated again, and nothing has been written yet
+    std::uint32_t version = 0;                  // of the content in device memory
+    std::map<std::uint8_t, std::uint32_t> far;  // by tier: the version of the copy there
+    bool unwritten = false;                     // allocated again, and nothing has been written yet
   };
 
   std::string describe_op(OpId id) const {
     const std::string& name = operator_of(t_, t_.ops[id]);
-    return name.empty() ? fmt::format("op {} ({})", id, to_string(t_.ops[id].kind)) : fmt::format("op {} '{}'", id, name);
+    return name.empty() ? fmt::format("op {} ({})", id, to_string(t_.ops[id].kind))
+                        : fmt::format("op {} '{}'", id, name);
   }
   std::string describe(StorageId id) const {
     const std::string& label = t_.strings[t_.storages[id].label];
@@ -95,8 +96,8 @@ class PlanCheck {
       for (const PlannedFetch& fetch : d.fetches)
         known = known && (fetch.tier == PlannedFetch::kNoTier || names_tier(fetch.tier));
       if (!known)
-        problem(fmt::format("{} names a tier by a number that is not below {}.", describe(d.storage),
-                            plan_.tiers.size()));
+        problem(
+            fmt::format("{} names a tier by a number that is not below {}.", describe(d.storage), plan_.tiers.size()));
     }
     for (const PlannedRerun& rerun : plan_.reruns) check_rerun_numbers(rerun);
   }
@@ -127,10 +128,8 @@ class PlanCheck {
       for (std::size_t i = 0; i < d.updates.size(); ++i)
         events_.push_back({d.updates[i].op, 2, 0, Event::Kind::update, j, i});
       const std::span<const Touch> touches = flow_.touches(d.storage);
-      for (std::size_t i = 0; i < touches.size(); ++i)
-        events_.push_back({touches[i].op, 1, 0, Event::Kind::use, j, i});
-      if (flow_.free(d.storage) != kNoOp)
-        events_.push_back({flow_.free(d.storage), 1, 0, Event::Kind::gone, j, 0});
+      for (std::size_t i = 0; i < touches.size(); ++i) events_.push_back({touches[i].op, 1, 0, Event::Kind::use, j, i});
+      if (flow_.free(d.storage) != kNoOp) events_.push_back({flow_.free(d.storage), 1, 0, Event::Kind::gone, j, 0});
     }
     for (std::size_t r = 0; r < plan_.reruns.size(); ++r) {
       const PlanPoint& at = plan_.reruns[r].at;
@@ -152,8 +151,9 @@ class PlanCheck {
     State& s = states_[event.decision];
     switch (event.kind) {
       case Event::Kind::copy:
-        if (!lives(event, d)) return problem(fmt::format("{} is copied at {}, where it does not live.",
-                                                         describe(d.storage), describe_op(event.op)));
+        if (!lives(event, d))
+          return problem(
+              fmt::format("{} is copied at {}, where it does not live.", describe(d.storage), describe_op(event.op)));
         if (!s.present || s.unwritten)
           return problem(fmt::format("{} is copied at {}, where it is not in device memory.", describe(d.storage),
                                      describe_op(event.op)));
@@ -212,10 +212,11 @@ class PlanCheck {
 
   void use(const Touch& touch, const StorageDecision& d, State& s) {
     if (!s.present)
-      return problem(fmt::format("{} uses {}, which the plan has dropped.", describe_op(touch.op), describe(d.storage)));
+      return problem(
+          fmt::format("{} uses {}, which the plan has dropped.", describe_op(touch.op), describe(d.storage)));
     if (touch.reads && s.unwritten)
-      return problem(fmt::format("{} reads {}, which was only allocated again.", describe_op(touch.op),
-                                 describe(d.storage)));
+      return problem(
+          fmt::format("{} reads {}, which was only allocated again.", describe_op(touch.op), describe(d.storage)));
     if (!touch.writes) return;
     s.version = flow_.version_before(d.storage, touch.op + 1);
     s.unwritten = false;
@@ -271,8 +272,8 @@ class PlanCheck {
     if (d.home == StorageDecision::kDevice) return;
     const auto home = s.far.find(d.home);
     if (d.updates.empty() && (home == s.far.end() || home->second != newest))
-      problem(fmt::format("{} does not have its newest content in {} at the end.", describe(d.storage),
-                          tier_name(d.home)));
+      problem(
+          fmt::format("{} does not have its newest content in {} at the end.", describe(d.storage), tier_name(d.home)));
   }
 
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -280,9 +281,9 @@ class PlanCheck {
   const Trace& t_;
   const Dataflow& flow_;
   std::vector<Event> events_;
-  std::vector<State> states_;               // by decision
-  std::vector<bool> gone_;                  // by decision: the program has freed it
-  std::vector<std::size_t> decision_of_;    // by storage
+  std::vector<State> states_;             // by decision
+  std::vector<bool> gone_;                // by decision: the program has freed it
+  std::vector<std::size_t> decision_of_;  // by storage
   std::vector<std::string> problems_;
 };
 

@@ -61,14 +61,14 @@ class PlanWriter {
 
  private:
   struct State {
-    StorageId device = kNoStorage;      // the present device storage, while there is one
-    PlanPoint since;                    // it stands since then
-    std::vector<StorageId> far;         // by tier: the copy there
-    std::vector<bool> unread;           // by tier: no fetch has waited for the newest copy there
+    StorageId device = kNoStorage;            // the present device storage, while there is one
+    PlanPoint since;                          // it stands since then
+    std::vector<StorageId> far;               // by tier: the copy there
+    std::vector<bool> unread;                 // by tier: no fetch has waited for the newest copy there
     std::vector<std::uint32_t> left_by_copy;  // event behind which a copy has left
-    std::uint32_t left = kNone;         // event of the newest copy that took from it
-    std::uint32_t fetched = kNone;      // event of the copy that filled it
-    std::vector<std::uint32_t> releases;  // events behind the last work of other streams with it
+    std::uint32_t left = kNone;               // event of the newest copy that took from it
+    std::uint32_t fetched = kNone;            // event of the copy that filled it
+    std::vector<std::uint32_t> releases;      // events behind the last work of other streams with it
   };
   static constexpr std::uint32_t kNone = StagingCopies::kNone;
 
@@ -170,7 +170,9 @@ class PlanWriter {
       const Op& op = t_.ops[touch.op];
       if (!edit_.removed(touch.op) && runs_on_device(op.kind)) uses(op.stream, {touch.op, false, kLast});
     });
-    each_read(j, fetched, dropped, [&](const RerunRead& read) { uses(read.stream, {read.at.op, read.at.after, kLast}); });
+    each_read(j, fetched, dropped, [&](const RerunRead& read) {
+      uses(read.stream, {read.at.op, read.at.after, kLast});
+    });
     for (auto& [stream, point] : first) {
       if (std::tuple(point.op, point.after) < std::tuple(fetched.op, fetched.after))
         point = {fetched.op, fetched.after, kLast};
@@ -186,8 +188,7 @@ class PlanWriter {
 
   template <typename Take>
   void each_read(std::uint32_t j, const PlanPoint& begin, const PlanPoint& end, Take take) const {
-    auto read = std::partition_point(reads_.begin(), reads_.end(),
-                                     [&](const RerunRead& r) { return r.decision < j; });
+    auto read = std::partition_point(reads_.begin(), reads_.end(), [&](const RerunRead& r) { return r.decision < j; });
     for (; read != reads_.end() && read->decision == j; ++read) {
       const auto at = std::tuple(read->at.op, read->at.after);
       if (at < std::tuple(begin.op, begin.after)) continue;
@@ -396,11 +397,11 @@ class PlanWriter {
   RerunWriter reruns_;
   std::vector<std::unique_ptr<StagingCopies>> copies_;  // by tier of the plan
   std::vector<Action> actions_;
-  std::vector<State> states_;                 // by decision
-  std::vector<RerunRead> reads_;       // ascending by decision, point and stream
-  std::vector<StorageId> present_;            // by storage of the base: what stands for it
-  std::vector<std::uint32_t> decision_of_;    // by storage of the base; kLast: none
-  std::vector<PlanPoint> kept_until_;         // by storage of the base: the last re-run that reads it; kNoOp: none
+  std::vector<State> states_;               // by decision
+  std::vector<RerunRead> reads_;            // ascending by decision, point and stream
+  std::vector<StorageId> present_;          // by storage of the base: what stands for it
+  std::vector<std::uint32_t> decision_of_;  // by storage of the base; kLast: none
+  std::vector<PlanPoint> kept_until_;       // by storage of the base: the last re-run that reads it; kNoOp: none
 };
 
 }  // namespace

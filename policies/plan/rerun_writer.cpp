@@ -34,9 +34,7 @@ void RerunWriter::free(StorageId original, StorageId device, InsertionPoint poin
   edit_.insert_complete(point, op);
 }
 
-bool RerunWriter::is_listed(OpId op) const {
-  return std::binary_search(rerun_->ops.begin(), rerun_->ops.end(), op);
-}
+bool RerunWriter::is_listed(OpId op) const { return std::binary_search(rerun_->ops.begin(), rerun_->ops.end(), op); }
 
 bool RerunWriter::is_awaited(StorageId storage) const {
   return std::binary_search(awaited_->begin(), awaited_->end(), storage);

@@ -23,8 +23,8 @@ class RerunWriter {
   // Both must outlive it.
   RerunWriter(TraceEdit& edit, const Dataflow& flow);
 
-  // `present`: by storage of the base, what stands for it at that point. `awaited`: those that are absent and that later
-  // ops use; ascending. Returns what came back, in the order of making.
+  // `present`: by storage of the base, what stands for it at that point. `awaited`: those that are absent and that
+  // later ops use; ascending. Returns what came back, in the order of making.
   std::vector<BroughtBack> write(const PlannedRerun& rerun, std::span<const StorageId> present,
                                  const std::vector<StorageId>& awaited);
   // Frees `device`, which stands for `storage`, as the program itself frees that.
@@ -51,8 +51,8 @@ class RerunWriter {
   TraceEdit& edit_;
   const Trace& t_;
   const Dataflow& flow_;
-  std::vector<StorageId> clone_;           // by storage of the base, during a re-run
-  const PlannedRerun* rerun_ = nullptr;    // the present one, as all below
+  std::vector<StorageId> clone_;         // by storage of the base, during a re-run
+  const PlannedRerun* rerun_ = nullptr;  // the present one, as all below
   const std::vector<StorageId>* awaited_ = nullptr;
   std::uint16_t thread_ = 0;
   Duration gap_{};  // host time of calls that the re-run leaves out

@@ -23,10 +23,11 @@ bool has_host_time(const Trace& trace) {
   });
 }
 
-Machine with_faster_links(Machine machine) {
-  for (std::size_t l = 0; l < machine.links.size(); ++l)
-    if (static_cast<int>(l) != machine.hbm_link && static_cast<int>(l) != machine.dram_link)
-      machine.links[l].bandwidth /= kTwiceAsFast;
+// The same machine with those links twice as fast: work that already fills one would be no faster by itself.
+template <typename Is>
+Machine with_faster_links(Machine machine, Is is) {
+  for (std::uint16_t l = 0; l < machine.links.size(); ++l)
+    if (is(l)) machine.links[l].bandwidth /= kTwiceAsFast;
   return machine;
 }
 
@@ -41,11 +42,15 @@ std::vector<Speedup> try_speedups(const Run& run, const std::function<Run(Shared
   const Machine& machine = run.machine.one;
   const Trace& trace = run.trace;
   const bool communicates = has_any(trace, {OpKind::collective});
+  const auto is_device_memory = [&](std::uint16_t link) { return link == machine.hbm_link; };
+  const auto is_host_memory = [&](std::uint16_t link) { return link == machine.dram_link; };
+  const auto is_between = [&](std::uint16_t link) { return !is_device_memory(link) && !is_host_memory(link); };
   if (has_any(trace, {OpKind::kernel, OpKind::memset}))
-    add("kernels", {.kernels = kTwiceAsFast, .collectives = communicates ? std::optional(1.0) : std::nullopt}, machine);
-  if (has_host_time(trace)) add("host", {.host = kTwiceAsFast}, machine);
+    add("kernels", {.kernels = kTwiceAsFast, .collectives = communicates ? std::optional(1.0) : std::nullopt},
+        with_faster_links(machine, is_device_memory));
+  if (has_host_time(trace)) add("host", {.host = kTwiceAsFast}, with_faster_links(machine, is_host_memory));
   if (has_any(trace, {OpKind::copy, OpKind::storage_io}))
-    add("copies", {.copies = kTwiceAsFast}, with_faster_links(machine));
+    add("copies", {.copies = kTwiceAsFast}, with_faster_links(machine, is_between));
   if (communicates) add("collectives", {.collectives = kTwiceAsFast}, machine);
   return all;
 }

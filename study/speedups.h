@@ -11,8 +11,8 @@
 namespace memwall {
 
 // Of each part that the step has; none with a pager, whose moves follow from times: half of something is then as often
-// slower as faster. Copies are faster with the links that they cross, memories excepted. `run_again`: as
-// `run` was, on a machine of one GPU, not recorded.
+// slower as faster. Kernels are faster with the device's memory, the host with its own, copies with the links between
+// memories. `run_again`: as `run` was, on a machine of one GPU, not recorded.
 std::vector<Speedup> try_speedups(const Run& run, const std::function<Run(SharedTrace, const Machine&)>& run_again);
 
 }  // namespace memwall

@@ -16,13 +16,21 @@ class SpeedupsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     Trace step = gpt_step({.layers = 4, .hidden = 64, .sequence = 64, .batch = 8});
-    step.machine = "gpu";
     for (Op& op : step.ops) op.host_gap = microseconds(2);
-    study_.add_step("step", step);
+    for (const char* machine : {"gpu", "kernels", "host"}) {  // measured there
+      step.machine = machine;
+      study_.add_step(machine, step);
+    }
     Machine machine = test_machine();
     machine.name = "gpu";
     study_.add_machine("gpu", machine);
-    scenario_.step = {"step"};
+    for (const std::uint16_t link : {machine.hbm_link, machine.dram_link}) {
+      Machine faster = machine;
+      faster.name = link == machine.hbm_link ? "kernels" : "host";
+      faster.links[link].bandwidth *= 2;
+      study_.add_machine(faster.name, faster);
+    }
+    scenario_.step = {"gpu"};
     scenario_.machine = "gpu";
   }
 
@@ -45,6 +53,8 @@ TEST_F(SpeedupsTest, AreTheRunsWithTheseScales) {
     if (what == "copies") continue;  // with their links: below
     Scenario scaled = scenario_;
     scaled.scale = {what + "=0.5"};
+    scaled.step = {what};
+    scaled.machine = what;
     EXPECT_EQ(step_time, mean_step(study_.run(scaled, {}).run)) << what;
   }
 }

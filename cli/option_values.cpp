@@ -120,6 +120,8 @@ const std::map<std::string, KnownOption>& known_options() {
       {"--pager", {policy, [] { return names_of_policies(false, true); }}},
 
       {"--output", {output_file}},
+      {"--plan", {input}},
+      {"--plan-out", {output_file}},
       {"--svg", {output_file}},
       {"--timeline", {output_file}},
 

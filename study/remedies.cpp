@@ -174,7 +174,8 @@ void keep_least_part(std::vector<TriedRemedy>& parts) {
 
 std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenario,
                                       const std::function<Run(const Scenario&)>& run_changed) {
-  if (!scenario.pager.empty() || !refused.trace->knowledge.allocations) return {};
+  // A plan is for the step as it is: with another policy there is none.
+  if (!scenario.pager.empty() || !scenario.plan.empty() || !refused.trace->knowledge.allocations) return {};
   std::vector<TriedRemedy> all;
   const auto try_all = [&](const std::vector<Remedy>& remedies) {
     for (const Remedy& remedy : remedies) try {

@@ -33,6 +33,7 @@ constexpr ListKey kLists[] = {{"step", &Scenario::step},
 constexpr TextKey kTexts[] = {{"second_size", &Scenario::second_size, ""},
                               {"measured_on", &Scenario::measured_on, ""},
                               {"machine", &Scenario::machine, ""},
+                              {"plan", &Scenario::plan, ""},
                               {"pager", &Scenario::pager, ""},
                               {"allocator", &Scenario::allocator, "pytorch"},
                               {"allocator_settings", &Scenario::allocator_settings, ""}};

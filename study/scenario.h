@@ -29,6 +29,7 @@ struct Scenario {
   std::vector<std::string> scale{};     // of durations: "kernels=1.1,rank=2"; they multiply
   std::uint32_t repeat = 1;           // how many times the step runs in a row; at least 1
   std::vector<std::string> policies{};  // rewriters: "checkpoint:mode=full"
+  std::string plan{};                   // file of a memory plan for the step after its policies; "" = none
   std::string pager{};                  // "" = none
 
   std::string allocator = "pytorch";  // of run_allocator_names()

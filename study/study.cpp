@@ -15,6 +15,7 @@
 #include "study/base_step.h"
 #include "study/override_check.h"
 #include "study/override_effect.h"
+#include "study/planned_trace.h"
 #include "study/remedies.h"
 #include "study/scale_text.h"
 #include "study/shared_values.h"
@@ -81,7 +82,7 @@ std::string load_key(const Scenario& s) {
 }
 std::string base_key(const Scenario& s) {
   Scenario key = s;
-  key.pager = key.allocator_settings = "";
+  key.pager = key.plan = key.allocator_settings = "";
   key.allocator = Scenario{}.allocator;
   if (s.second_size.empty()) key.policies.clear();  // else the size that one of them asks for
   return to_text(key);
@@ -190,8 +191,21 @@ class Study::Implementation : public MachineSource {
     if (!s.pager.empty()) require_knowledge(parse_policy(s.pager), step.base);
     std::vector<PolicySpec> specs = parse_rewriters(s.policies);
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
-    if (!specs.empty()) step.trace = apply_rewriters(step.base, specs, *step.machine, *make_pricer(*step.machine));
+    const std::unique_ptr<Pricer> pricer = make_pricer(*step.machine);
+    if (!specs.empty()) step.trace = apply_rewriters(step.base, specs, *step.machine, *pricer);
+    if (!s.plan.empty()) {
+      step.trace = planned_trace(step.trace, s.plan, *step.machine, *pricer);
+      step.files.emplace_back(s.plan);
+    }
     return step;
+  }
+
+  PlannedStep plan(const Scenario& s) {
+    check(s);
+    const auto base_step = base(s);
+    std::vector<PolicySpec> specs = parse_rewriters(s.policies);
+    if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
+    return plan_rewriters(base_step->trace, specs, *base_step->machine, *make_pricer(*base_step->machine));
   }
 
   std::vector<InputFile> inputs(const std::vector<fs::path>& files) {
@@ -215,7 +229,7 @@ class Study::Implementation : public MachineSource {
   // What the base step does, alone.
   BaseResult base_result(const Scenario& s, const PreparedStep& step) {
     Scenario key = s;
-    key.pager = "";
+    key.pager = key.plan = "";
     if (s.second_size.empty()) key.policies.clear();
     return *base_results_.get(to_text(key), [&] {
       Run run = simulate_and_record(step.base, *step.machine,
@@ -254,6 +268,7 @@ LoadedStep Study::load(const Scenario& scenario) {
   implementation_->check(scenario);
   const auto step = implementation_->load(scenario);
   LoadedStep loaded{step->trace, choose_machine(scenario, step->trace, *implementation_), step->files};
+  if (!scenario.plan.empty()) loaded.files.emplace_back(scenario.plan);
   for (const std::string& machine : {scenario.machine, scenario.measured_on})
     if (std::error_code error; fs::is_regular_file(machine, error)) loaded.files.emplace_back(machine);
   if (scenario.second_size.empty()) return loaded;
@@ -261,6 +276,8 @@ LoadedStep Study::load(const Scenario& scenario) {
   loaded.files.insert(loaded.files.end(), second->files.begin(), second->files.end());
   return loaded;
 }
+
+PlannedStep Study::plan(const Scenario& scenario) { return implementation_->plan(scenario); }
 
 PreparedStep Study::prepare(const Scenario& scenario) { return implementation_->prepare(scenario); }
 
@@ -282,7 +299,9 @@ void Study::add_effectless(const Scenario& scenario, const std::optional<Run>& u
 
 Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
   PreparedStep step = implementation_->prepare(scenario);
-  RunSettings settings{.policies = scenario.policies,
+  std::vector<std::string> policies = scenario.policies;
+  if (!scenario.plan.empty()) policies.push_back("plan " + fs::path(scenario.plan).filename().string());
+  RunSettings settings{.policies = std::move(policies),
                        .pager_text = scenario.pager,
                        .allocator = scenario.allocator,
                        .allocator_settings = parse_allocator_settings(scenario.allocator_settings),

@@ -19,6 +19,7 @@
 
 #include "sim/machine/machine.h"
 #include "sim/policy/pager.h"
+#include "sim/policy/registry.h"
 #include "sim/trace/shared_trace.h"
 #include "study/scenario.h"
 #include "study/watch.h"
@@ -90,6 +91,10 @@ class Study {
 
   // Throws UsageError and InputError; names of policies, machines and allocators are looked up before a long import.
   PreparedStep prepare(const Scenario& scenario);
+
+  // What the last of the scenario's policies decides, as a memory plan, and the trace that it is for. Throws as
+  // prepare() does, and UsageError where that policy makes none (sim/policy/registry.h).
+  PlannedStep plan(const Scenario& scenario);
 
   // Where the step does not fit, Outcome::run.result says so, with memory taken as unlimited. Throws as prepare() does,
   // and what simulate() throws.

@@ -24,6 +24,7 @@
 #include "study/base_step.h"
 #include "study/idle_settings.h"
 #include "study/study.h"
+#include "traces/plan/plan_file.h"
 #include "traces/run/analysis/summary.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run.h"
@@ -33,8 +34,8 @@ namespace {
 
 struct RunVerbOptions {
   std::vector<std::string> files, execution_traces;
-  std::string step, second_size, machine, measured_on, pager, allocator = "pytorch", allocator_settings, output,
-                                                              format = "table";
+  std::string step, second_size, machine, measured_on, plan, plan_output, pager,
+      allocator = "pytorch", allocator_settings, output, format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
   bool no_provenance = false, find_largest_batch = false, transfer_host = false, full = false;
@@ -77,6 +78,7 @@ Scenario scenario_of(const RunVerbOptions& o) {
           .scale = o.scales,
           .repeat = o.steps,
           .policies = o.policies,
+          .plan = o.plan,
           .pager = o.pager,
           .allocator = o.allocator,
           .allocator_settings = o.allocator_settings};
@@ -189,6 +191,15 @@ int find_largest(const RunVerbOptions& o, Format format) {
   return 3;
 }
 
+void write_planned(const RunVerbOptions& o, Study& study, const Scenario& scenario) {
+  if (!o.plan.empty())
+    throw UsageError("--plan-out writes what a policy decides; leave out --plan, whose file holds the plan already.");
+  require_harmless(o.plan_output, study.load(scenario).files);
+  const PlannedStep planned = study.plan(scenario);
+  const std::string text = to_json(planned.plan, planned.trace, planned.made_by);
+  write_output(o.plan_output, [&](std::ostream& out) { out << text; });
+}
+
 int run(const RunVerbOptions& o) {
   const auto start = std::chrono::steady_clock::now();
   const Format format = parse_format(o.format);
@@ -200,6 +211,7 @@ int run(const RunVerbOptions& o) {
   Study study(&watch, is_changed ? StudyMemory::everything : StudyMemory::base_steps);
   require_harmless(o.output, study.load(scenario).files);
   if (!o.output.empty()) (void)FileWriter(o.output);  // a place that cannot be written is told before a long simulation
+  if (!o.plan_output.empty()) write_planned(o, study, scenario);
   SimulationProgress progress;
   const RunOptions options{
       .compare_to_base = true, .bound_step = true, .try_remedies = true, .try_speedups = true, .observer = &progress};
@@ -239,6 +251,11 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
   app.add_option("--policy", o.policies,
                  "Rewrite the step beforehand: NAME:key=value,key=value; repeatable, they compose")
       ->allow_extra_args(false);
+  app.add_option("--plan", o.plan,
+                 "Carry out the memory plan of this file, made for the step after its policies; by --plan-out, or by "
+                 "another program (traces/plan/FORMAT.md)");
+  app.add_option("--plan-out", o.plan_output,
+                 "Write here (JSON) what the last policy decides: when which storage leaves and what brings it back");
   app.add_option("--pager", o.pager, "Decide online what leaves a full GPU: NAME:key=value; at most one");
   app.add_option("--allocator", o.allocator,
                  "Of GPU memory: pytorch (the caching allocator), ideal (bytes), cuda_async (cudaMallocAsync), "

@@ -44,6 +44,13 @@ class Offload : public Rewriter {
     return result ? *std::move(result) : trace;
   }
 
+  // Of activations alone: elsewhere an optimizer moves, too, or homes change.
+  std::optional<MemoryPlan> memory_plan(const Trace& trace, const Machine& machine,
+                                        const Pricer& pricer) const override {
+    if (settings_.optimizer || settings_.gradients || settings_.parameters) return std::nullopt;
+    return offload_activations(trace, machine, pricer, settings_on(machine, settings_)).plan;
+  }
+
  private:
   // Two offloads may share what there is (fraction=0.5 to the host, the rest to a peer). Where the first has
   // taken everything, the second contradicts it: the order of their texts would decide who wins.

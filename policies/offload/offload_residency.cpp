@@ -84,11 +84,13 @@ OffloadedStep transfer(const StepAnalysis& analysis, Candidates candidates, cons
   take_fraction(analysis, candidates.schedules, settings.fraction);
   TraceEdit edit(analysis.trace, analysis.machine.host);
   if (prepare) prepare(edit, candidates.schedules);
-  const ScheduledTransfers summary =
+  ScheduledTransfers summary =
       insert_transfers(edit, analysis.pricer, settings, analysis.flow, std::move(candidates.schedules), keep_last);
   give_back_reserved(edit);
   edit.tables().notes.push_back(summary.sentence(what, settings.to, analysis.trace.steps.size()));
-  return {std::move(edit).apply(), summary.storages};
+  OffloadedStep step{std::move(edit).apply(), summary.storages, {}};
+  if (!prepare) step.plan = std::move(summary.plan);
+  return step;
 }
 
 // The intervals of a storage whose touches are cut where the run changes.
@@ -285,7 +287,7 @@ OffloadedStep offload_gradients(const Trace& trace, const Machine& machine, cons
     candidates.add(analysis, {id, taken ? Home::gone : Home::device, std::move(intervals), {}},
                    taken ? 0 : settings.min_bytes);
   }
-  if (candidates.schedules.empty() && released > 0) return {trace, released};
+  if (candidates.schedules.empty() && released > 0) return {trace, released, {}};
   return transfer(analysis, std::move(candidates), "gradients",
                   "gradients that backward allocates (zero_grad(set_to_none=True)) and an optimizer reads", false,
                   [&](TraceEdit& edit, auto&) {

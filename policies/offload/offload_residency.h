@@ -3,6 +3,8 @@
 // optimizer states except while ops use them.
 #pragma once
 
+#include <optional>
+
 #include "policies/offload/offload_settings.h"
 #include "sim/machine/pricer.h"
 #include "sim/trace/trace.h"
@@ -12,6 +14,7 @@ namespace memwall {
 struct OffloadedStep {
   Trace trace;
   std::size_t storages = 0;  // that travel; those that stay because a copy would still be in flight are none
+  std::optional<MemoryPlan> plan{};  // where the step is what a plan makes of the trace that was given
 };
 
 // Each offloads what it names, and throws UsageError if the trace has nothing of the kind (of at least

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "policies/plan/memory_plan.h"
 #include "sim/machine/machine.h"
+#include "sim/policy/memory_plan.h"
 #include "sim/policy/registry.h"
 
 namespace memwall {

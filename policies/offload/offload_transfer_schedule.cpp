@@ -296,8 +296,8 @@ ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const
                                     const Dataflow& flow, const std::vector<TransferSchedule>& schedules,
                                     bool keep_last) {
   ScheduledTransfers summary;
-  const MemoryPlan plan = TransferPlanner(edit, settings, flow, schedules, keep_last).run(summary);
-  const WrittenPlan written = write_plan(plan, flow, pricer, edit);
+  summary.plan = TransferPlanner(edit, settings, flow, schedules, keep_last).run(summary);
+  const WrittenPlan written = write_plan(summary.plan, flow, pricer, edit);
   summary.bytes_out = written.bytes_out;
   summary.bytes_in = written.bytes_in;
   return summary;

@@ -49,6 +49,7 @@ struct ScheduledTransfers {
   Bytes bytes_out = 0, bytes_in = 0;
   std::size_t kept = 0;  // the last of a run, still in flight when it ends: not worth a copy
   Bytes kept_bytes = 0;
+  MemoryPlan plan;              // that was written
   std::size_t sent_before = 0;  // of these storages: whose content somebody else has taken away (Home::gone)
   // `steps`: whose figures these are, together. REQUIRES: `what` is a plural with an s.
   std::string sentence(const std::string& what, const std::string& to, std::size_t steps) const;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "policies/plan/memory_plan.h"
 #include "policies/trace/dataflow.h"
+#include "sim/policy/memory_plan.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {

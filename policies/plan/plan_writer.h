@@ -11,10 +11,10 @@
 // that did not before.
 #pragma once
 
-#include "policies/plan/memory_plan.h"
 #include "policies/trace/dataflow.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/machine/pricer.h"
+#include "sim/policy/memory_plan.h"
 
 namespace memwall {
 

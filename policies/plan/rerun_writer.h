@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "policies/plan/memory_plan.h"
 #include "policies/trace/dataflow.h"
 #include "policies/trace/trace_edit.h"
+#include "sim/policy/memory_plan.h"
 
 namespace memwall {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "policies/plan/memory_plan.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/machine/pricer.h"
+#include "sim/policy/memory_plan.h"
 
 namespace memwall {
 

@@ -74,8 +74,23 @@ class Checkpoint : public Rewriter {
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     const std::vector<Pass> all = passes(trace);
-    if (const std::string refusal = refusal_without_passes(trace, all); !refusal.empty()) throw UsageError(refusal);
     const Dataflow flow(trace);
+    const RecomputePlan plan = decide(trace, flow, all);
+    TraceEdit edit(trace, machine.host);
+    write_plan(memory_plan_of(trace, flow, plan), flow, pricer, edit);
+    Trace result = std::move(edit).apply();
+    explain(trace, plan, all.size(), result.notes);
+    return result;
+  }
+
+  std::optional<MemoryPlan> memory_plan(const Trace& trace, const Machine&, const Pricer&) const override {
+    const Dataflow flow(trace);
+    return memory_plan_of(trace, flow, decide(trace, flow, passes(trace)));
+  }
+
+ private:
+  RecomputePlan decide(const Trace& trace, const Dataflow& flow, const std::vector<Pass>& all) const {
+    if (const std::string refusal = refusal_without_passes(trace, all); !refusal.empty()) throw UsageError(refusal);
     refuse_idle_patterns(trace, all);
     RecomputePlan plan;
     plan.kept_until.assign(trace.storages.size(), 0);
@@ -87,14 +102,9 @@ class Checkpoint : public Rewriter {
       plan_recompute(trace, flow, pass, units, s_.rules, plan);
     }
     refuse_if_nothing_is_left(trace, plan);
-    TraceEdit edit(trace, machine.host);
-    write_plan(memory_plan_of(trace, flow, plan), flow, pricer, edit);
-    Trace result = std::move(edit).apply();
-    explain(trace, plan, all.size(), result.notes);
-    return result;
+    return plan;
   }
 
- private:
   std::vector<RecomputeUnit> units_of(const Trace& trace, const Dataflow& flow, const Pass& pass) const {
     if (s_.mode == "modules") return module_units(trace, pass, s_.patterns);
     if (s_.mode == "ops") return operator_units(trace, pass, s_.patterns);

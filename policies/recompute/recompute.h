@@ -2,9 +2,9 @@
 // before backward needs them.
 #pragma once
 
-#include "policies/plan/memory_plan.h"
 #include "policies/recompute/recompute_plan.h"
 #include "policies/trace/dataflow.h"
+#include "sim/policy/memory_plan.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {

@@ -62,10 +62,8 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
   return joined;
 }
 
-}  // namespace
-
-Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
-                      const Pricer& pricer) {
+// In the order in which they are applied.
+ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs) {
   ChosenRewriters rewriters;
   std::set<std::string> seen;
   for (const PolicySpec& spec : specs) {
@@ -84,9 +82,38 @@ Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, 
     };
     return place(one, *a.first) < place(other, *b.first);  // the order of flags decides nothing
   });
+  return rewriters;
+}
+
+}  // namespace
+
+Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
+                      const Pricer& pricer) {
+  const ChosenRewriters rewriters = chosen_of(specs);
   if (rewriters.empty()) return trace;
   return rank_count(trace) == 1 ? rewritten(trace, rewriters, machine, pricer, 0)
                                 : rewritten_by_rank(trace, rewriters, machine, pricer);
+}
+
+PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
+                           const Pricer& pricer) {
+  ChosenRewriters rewriters = chosen_of(specs);
+  if (rewriters.empty())
+    throw UsageError("A memory plan is made by a policy; expected --policy checkpoint or --policy offload.");
+  if (rank_count(trace) > 1)
+    throw UsageError("Trace '" + trace.name + "' holds programs of " + std::to_string(rank_count(trace)) +
+                     " ranks; a memory plan is for one.");
+  const auto [planner, spec] = std::move(rewriters.back());
+  rewriters.pop_back();
+  PlannedStep step{rewriters.empty() ? trace : rewritten(trace, rewriters, machine, pricer, 0), {}, spec->text};
+  require_knowledge(*spec, step.trace, planner->needs());
+  std::optional<MemoryPlan> plan = planner->memory_plan(step.trace, machine, pricer);
+  if (!plan)
+    throw UsageError("Policy '" + spec->text +
+                     "', the last that is applied, makes no memory plan; expected checkpoint, or offload of "
+                     "activations alone.");
+  step.plan = *std::move(plan);
+  return step;
 }
 
 }  // namespace memwall

@@ -87,4 +87,16 @@ void require_knowledge(const PolicySpec& spec, const Trace& trace, const Knowled
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                       const Pricer& pricer);
 
+// A trace and a memory plan for it.
+struct PlannedStep {
+  Trace trace;  // after all rewriters but the last
+  MemoryPlan plan;
+  std::string made_by;  // the last, as given
+};
+
+// What apply_rewriters would do last, as a plan. Throws as that does, and where the last of them makes no memory plan
+// or the trace holds programs of several ranks.
+PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
+                           const Pricer& pricer);
+
 }  // namespace memwall

@@ -3,8 +3,11 @@
 // result can be saved, read, compared, simulated and executed on a real GPU.
 #pragma once
 
+#include <optional>
+
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
+#include "sim/policy/memory_plan.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
@@ -21,6 +24,10 @@ class Rewriter {
   // Appends to Trace::notes what it decided.
   // Throws UsageError with a sentence where the policy has no meaning for this trace.
   virtual Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const = 0;
+  // What rewrite() carries out, where that is a memory plan for this trace and nothing else. Throws as rewrite() does.
+  virtual std::optional<MemoryPlan> memory_plan(const Trace&, const Machine&, const Pricer&) const {
+    return std::nullopt;
+  }
 };
 
 }  // namespace memwall

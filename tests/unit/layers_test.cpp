@@ -24,7 +24,7 @@ Rooms all_of(std::initializer_list<Rooms> parts) {
 const Rooms kSim = {"sim", "sim/files", "sim/trace", "sim/machine", "sim/memory", "sim/engine", "sim/policy"};
 const Rooms kPolicy = {"sim", "sim/trace", "sim/machine", "sim/policy", "policies/trace"};
 const Rooms kRun = {"traces/run", "traces/run/analysis", "traces/run/export", "traces/run/file"};
-const Rooms kFiles = all_of({kRun, {"traces/trace", "traces/figure"}});
+const Rooms kFiles = all_of({kRun, {"traces/trace", "traces/plan", "traces/figure"}});
 // models/workload/import: what every format stands on, what reads captures with times or a profiler's dataflow, and what
 // others ask.
 const Rooms kImported = {"sim", "sim/files", "sim/trace", "models/workload", "models/workload/import/bytes"};
@@ -84,13 +84,18 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"policies/pagers", kPolicy},
 
     {"traces/trace", {"sim", "sim/files", "sim/trace"}},
+    {"traces/plan", {"sim", "sim/files", "sim/trace", "sim/machine", "sim/policy"}},
     {"traces/figure", {"sim", "sim/memory"}},
     {"traces/run", kSim},
     {"traces/run/analysis", all_of({kSim, {"traces/run"}})},
     {"traces/run/file", all_of({kSim, {"traces/run"}})},
     {"traces/run/export", all_of({kSim, {"traces/run", "traces/run/analysis"}})},
 
-    {"study", all_of({kSim, kRun, kImport, kStudied, {"policies/batch", "traces/trace"}})},
+    {"study", all_of({kSim,
+                      kRun,
+                      kImport,
+                      kStudied,
+                      {"policies/batch", "policies/plan", "policies/trace", "traces/plan", "traces/trace"}})},
 
     {"gui/model", all_of({kSim, kRun, {"traces/figure"}})},
     {"gui/drawing", all_of({kSim, kRun, {"traces/figure", "gui/model"}})},

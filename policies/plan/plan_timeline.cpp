@@ -1,0 +1,148 @@
+#include "policies/plan/plan_timeline.h"
+
+#include <algorithm>
+#include <set>
+
+namespace memwall {
+namespace {
+
+constexpr std::uint32_t kLast = PlanTimeline::kNone;  // behind everything else at its point
+
+}  // namespace
+
+PlanTimeline::PlanTimeline(const MemoryPlan& plan, const Dataflow& flow, const TraceEdit& edit)
+    : plan_(plan),
+      flow_(flow),
+      edit_(edit),
+      t_(edit.base()),
+      decision_of_(t_.storages.size(), kNone),
+      kept_until_(t_.storages.size()) {
+  for (std::uint32_t j = 0; j < plan.storages.size(); ++j) decision_of_[plan.storages[j].storage] = j;
+  gather_reruns();
+  gather_moves();
+  std::sort(actions_.begin(), actions_.end(),
+            [](const PlanAction& a, const PlanAction& b) { return a.key() < b.key(); });
+}
+
+PlanPoint PlanTimeline::next_drop(std::uint32_t j, const PlanPoint& point) const {
+  const std::vector<PlannedDrop>& drops = plan_.storages[j].drops;
+  const auto next = std::upper_bound(drops.begin(), drops.end(), point,
+                                     [](const PlanPoint& p, const PlannedDrop& d) { return p < d.at; });
+  return next == drops.end() ? PlanPoint{} : next->at;
+}
+
+std::span<const Touch> PlanTimeline::touches(std::uint32_t j, const PlanPoint& begin, const PlanPoint& end) const {
+  const std::span<const Touch> all = flow_.touches(plan_.storages[j].storage);
+  const auto first =
+      std::partition_point(all.begin(), all.end(), [&](const Touch& t) { return !is_behind(t.op, begin); });
+  const auto last = end.op == kNoOp
+                        ? all.end()
+                        : std::partition_point(first, all.end(), [&](const Touch& t) { return !is_behind(t.op, end); });
+  return {first, last};
+}
+
+std::span<const RerunRead> PlanTimeline::reads(std::uint32_t j, const PlanPoint& begin, const PlanPoint& end) const {
+  const auto key = [](const RerunRead& r) { return std::tuple(r.decision, r.at.op, r.at.after); };
+  const auto first = std::partition_point(
+      reads_.begin(), reads_.end(), [&](const RerunRead& r) { return key(r) < std::tuple(j, begin.op, begin.after); });
+  const OpId last_op = end.op;  // kNoOp is the highest
+  const auto last = std::partition_point(first, reads_.end(), [&](const RerunRead& r) {
+    return key(r) <= std::tuple(j, last_op, end.op == kNoOp || end.after);
+  });
+  return {first, last};
+}
+
+std::map<std::uint16_t, OpId> PlanTimeline::users(std::uint32_t j, const PlanPoint& begin, const PlanPoint& end) const {
+  std::map<std::uint16_t, OpId> last;
+  for (const Touch& touch : touches(j, begin, end))
+    if (uses_device(touch.op)) last[t_.ops[touch.op].stream] = touch.op;
+  return last;
+}
+
+bool PlanTimeline::is_used_before_fetch(std::uint32_t j, const PlanPoint& point) const {
+  const std::vector<PlannedFetch>& fetches = plan_.storages[j].fetches;
+  const auto next = std::upper_bound(fetches.begin(), fetches.end(), point,
+                                     [](const PlanPoint& p, const PlannedFetch& f) { return p < f.at; });
+  const PlanPoint end = next == fetches.end() ? PlanPoint{} : next->at;
+  const auto used = touches(j, point, end);
+  const auto read = reads(j, point, end);
+  return std::any_of(used.begin(), used.end(), [&](const Touch& t) { return !edit_.removed(t.op); }) ||
+         std::any_of(read.begin(), read.end(), [&](const RerunRead& r) { return point < r.at; });
+}
+
+// Which re-run reads what, and until when what it reads must live.
+void PlanTimeline::gather_reruns() {
+  for (std::uint32_t r = 0; r < plan_.reruns.size(); ++r) {
+    const PlannedRerun& rerun = plan_.reruns[r];
+    actions_.push_back({{rerun.at.op, rerun.at.after, kLast}, PlanAction::Kind::rerun, 0, r, 0});
+    for (const OpId id : rerun.ops)
+      for (const Use& use : t_.uses_of(t_.ops[id])) {
+        if (use.access == Access::write) continue;
+        const OpId writer = flow_.writer(use.storage, use.version);
+        if (writer != kNoOp && std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer)) continue;
+        PlanPoint& until = kept_until_[use.storage];
+        if (until.op == kNoOp || until < rerun.at) until = rerun.at;
+        if (const std::uint32_t j = decision_of_[use.storage]; j != kNone && runs_on_device(t_.ops[id].kind))
+          reads_.push_back({j, rerun.at, t_.ops[id].stream});
+      }
+  }
+  std::sort(reads_.begin(), reads_.end(), [](const RerunRead& a, const RerunRead& b) {
+    return std::tuple(a.decision, a.at.op, a.at.after, a.stream) <
+           std::tuple(b.decision, b.at.op, b.at.after, b.stream);
+  });
+}
+
+void PlanTimeline::gather_moves() {
+  for (std::uint32_t j = 0; j < plan_.storages.size(); ++j) {
+    const StorageDecision& d = plan_.storages[j];
+    for (std::uint32_t i = 0; i < d.copies.size(); ++i) {
+      actions_.push_back({d.copies[i].at, PlanAction::Kind::copy, j, i, 0});
+      gather_guards(j, i);
+    }
+    for (std::uint32_t i = 0; i < d.drops.size(); ++i) {
+      actions_.push_back({d.drops[i].at, PlanAction::Kind::drop, j, i, 0});
+      if (moves(d)) gather_releases(j, i);
+    }
+    for (std::uint32_t i = 0; i < d.updates.size(); ++i)
+      actions_.push_back({{d.updates[i].op, true, 0}, PlanAction::Kind::update, j, i, 0});
+    for (std::uint32_t i = 0; i < d.fetches.size(); ++i) {
+      actions_.push_back({d.fetches[i].at, PlanAction::Kind::fetch, j, i, 0});
+      if (d.fetches[i].tier != PlannedFetch::kNoTier) gather_arrivals(j, i);
+    }
+  }
+}
+
+void PlanTimeline::gather_guards(std::uint32_t j, std::uint32_t index) {
+  const PlanPoint& copied = plan_.storages[j].copies[index].at;
+  std::set<std::uint16_t> guarded;
+  for (const Touch& touch : touches(j, copied, next_drop(j, copied)))
+    if (touch.writes && uses_device(touch.op) && guarded.insert(t_.ops[touch.op].stream).second)
+      actions_.push_back({{touch.op, false, kLast}, PlanAction::Kind::guard, j, index, t_.ops[touch.op].stream});
+}
+
+// What streams other than the pool's do with it last: after the newest copy, which waited for what was before.
+void PlanTimeline::gather_releases(std::uint32_t j, std::uint32_t index) {
+  const StorageDecision& d = plan_.storages[j];
+  const PlanPoint& dropped = d.drops[index].at;
+  PlanPoint known = index > 0 ? d.drops[index - 1].at : PlanPoint{0, false, 0};
+  for (const PlannedCopy& copy : d.copies)
+    if (known < copy.at && copy.at < dropped) known = copy.at;
+  for (const auto& [stream, last] : users(j, known, dropped))
+    if (stream != t_.storages[d.storage].stream)
+      actions_.push_back({{last, true, 0}, PlanAction::Kind::release, j, index, stream});
+}
+
+void PlanTimeline::gather_arrivals(std::uint32_t j, std::uint32_t index) {
+  const PlanPoint fetched = plan_.storages[j].fetches[index].at, dropped = next_drop(j, fetched);
+  std::map<std::uint16_t, PlanPoint> first;
+  const auto uses = [&](std::uint16_t stream, PlanPoint point) {
+    const auto [at, is_new] = first.try_emplace(stream, point);
+    if (!is_new && point < at->second) at->second = point;
+  };
+  for (const Touch& touch : touches(j, fetched, dropped))
+    if (uses_device(touch.op)) uses(t_.ops[touch.op].stream, {touch.op, false, kLast});
+  for (const RerunRead& read : reads(j, fetched, dropped)) uses(read.stream, {read.at.op, read.at.after, kLast});
+  for (const auto& [stream, point] : first) actions_.push_back({point, PlanAction::Kind::arrive, j, index, stream});
+}
+
+}  // namespace memwall

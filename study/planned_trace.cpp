@@ -1,0 +1,51 @@
+#include "study/planned_trace.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "policies/plan/plan_check.h"
+#include "policies/plan/plan_writer.h"
+#include "policies/plan/staging_copies.h"
+#include "sim/error.h"
+#include "sim/human_text.h"
+#include "sim/trace/ranks.h"
+#include "sim/trace/trace_check.h"
+#include "traces/plan/plan_file.h"
+
+namespace memwall {
+namespace {
+
+void require_plannable(const Trace& trace) {
+  if (rank_count(trace) > 1)
+    throw UsageError(
+        fmt::format("Trace '{}' holds programs of {} ranks; a memory plan is for one.", trace.name, rank_count(trace)));
+  if (!trace.knowledge.allocations || !trace.knowledge.dataflow)
+    throw UsageError(
+        fmt::format("Trace '{}' does not know {}; a memory plan needs both. memwall inspect says how to "
+                    "capture it.",
+                    trace.name, trace.knowledge.allocations ? "what its ops use" : "what its ops allocate"));
+}
+
+}  // namespace
+
+Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const Machine& machine,
+                    const Pricer& pricer) {
+  require_plannable(trace);
+  const MemoryPlan plan = read_plan(path, trace, machine);
+  const Dataflow flow(trace);
+  if (const std::vector<std::string> problems = check_plan(plan, trace, flow); !problems.empty())
+    throw InputError(fmt::format("{}: the plan cannot be carried out. {}", path.string(), fmt::join(problems, " ")));
+  TraceEdit edit(trace, machine.host);
+  const WrittenPlan written = write_plan(plan, flow, pricer, edit);
+  give_back_reserved(edit);
+  Trace planned = std::move(edit).apply();
+  require_made_sound(planned, "plan '" + path.string() + "'");
+  planned.notes.push_back(
+      fmt::format("plan {}: decisions about {}, {}; {} are copied out, {} back{}.", path.filename().string(),
+                  counted_text(plan.storages.size(), "storage"), counted_text(plan.reruns.size(), "re-run"),
+                  human_bytes(written.bytes_out), human_bytes(written.bytes_in),
+                  trace.steps.size() > 1 ? fmt::format("; all {} steps together", trace.steps.size()) : ""));
+  return planned;
+}
+
+}  // namespace memwall

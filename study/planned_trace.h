@@ -1,0 +1,17 @@
+// A step as a memory plan from a file makes it.
+#pragma once
+
+#include <filesystem>
+
+#include "sim/machine/machine.h"
+#include "sim/machine/pricer.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// Throws InputError where the file is no plan for this trace and machine (traces/plan/plan_file.h) or cannot be carried
+// out, with the first reasons; UsageError where the trace does not know what its ops use or allocate.
+Trace planned_trace(const Trace& trace, const std::filesystem::path& plan, const Machine& machine,
+                    const Pricer& pricer);
+
+}  // namespace memwall

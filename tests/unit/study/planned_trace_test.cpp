@@ -1,0 +1,79 @@
+// Does a plan from a file give what the policy gave that made it, and is one that cannot be carried out refused?
+#include "study/planned_trace.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/error.h"
+#include "study/study.h"
+#include "tests/support/gpt_trace.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/test_machine.h"
+#include "traces/plan/plan_file.h"
+
+namespace memwall {
+namespace {
+
+class PlannedTraceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Trace step = gpt_step({.layers = 4, .hidden = 64, .sequence = 64, .batch = 8});
+    step.machine = "gpu";
+    study_.add_step("step", step);
+    Machine machine = test_machine();
+    machine.name = "gpu";
+    study_.add_machine("gpu", machine);
+  }
+
+  Scenario scenario(const std::vector<std::string>& policies, const std::string& plan = "") {
+    Scenario s;
+    s.step = {"step"};
+    s.machine = "gpu";
+    s.policies = policies;
+    s.plan = plan;
+    return s;
+  }
+
+  std::string file_of(const Scenario& s) {
+    const PlannedStep planned = study_.plan(s);
+    const auto file = folder_ / "a.plan";
+    write_content(file, to_json(planned.plan, planned.trace, planned.made_by));
+    return file.string();
+  }
+
+  Study study_;
+  ScratchFolder folder_;
+};
+
+TEST_F(PlannedTraceTest, IsTheStepOfThePolicyThatMadeThePlan) {
+  const std::vector<std::string> sharded = {"zero:stage=1,ranks=2"};
+  for (const std::string policy : {"checkpoint:mode=full", "offload:what=activations,to=host,min_bytes=0"}) {
+    const memwall::Run by_policy = study_.run(scenario({policy}), {}).run;
+    const memwall::Run by_plan = study_.run(scenario({}, file_of(scenario({policy}))), {}).run;
+    EXPECT_EQ(by_plan.trace->ops.size(), by_policy.trace->ops.size());
+    EXPECT_EQ(by_plan.result.end, by_policy.result.end) << policy;
+    EXPECT_EQ(by_plan.result.tiers[0].peak_reserved, by_policy.result.tiers[0].peak_reserved);
+    EXPECT_EQ(by_plan.policies, std::vector<std::string>{"plan a.plan"});
+  }
+  // Behind other policies the plan is for what these have made of the step.
+  const std::string offload = "offload:what=activations,to=host,min_bytes=0";
+  const std::string file = file_of(scenario({sharded[0], offload}));
+  EXPECT_EQ(study_.run(scenario(sharded, file), {}).run.result.end,
+            study_.run(scenario({sharded[0], offload}), {}).run.result.end);
+  EXPECT_THROW(study_.run(scenario({}, file), {}), InputError);
+}
+
+TEST_F(PlannedTraceTest, APlanThatCannotBeCarriedOutIsRefusedWithTheReason) {
+  PlannedStep planned = study_.plan(scenario({"offload:what=activations,to=host,min_bytes=0"}));
+  planned.plan.storages.front().fetches.clear();
+  write_content(folder_ / "b.plan", to_json(planned.plan, planned.trace, "a fault"));
+  try {
+    study_.run(scenario({}, (folder_ / "b.plan").string()), {});
+    FAIL() << "taken";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("b.plan: the plan cannot be carried out. "), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("which the plan has dropped."), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace memwall

@@ -1,0 +1,29 @@
+// A memory plan as a file: JSON that memwall writes, and that other programs may write, too. See FORMAT.md.
+//
+// A plan names storages and ops by their numbers in one trace. The file says which: its numbers of ops and storages and
+// a fingerprint of its program. A plan for another trace is refused.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "sim/machine/machine.h"
+#include "sim/policy/memory_plan.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// Of what a plan depends on: kinds, threads and streams of ops, what they use and in which version, sizes and places of
+// storages. Not of times and names: FNV-1a, 64 bits.
+std::uint64_t program_fingerprint(const Trace& trace);
+
+// `made_by`: a policy's text, or a planner's name. Same plan, same bytes.
+std::string to_json(const MemoryPlan& plan, const Trace& trace, const std::string& made_by);
+
+// Throws InputError naming file, place in it, what was found and what was expected, where it is no plan, of another
+// version, for another trace, or names what that or `machine` does not have. Whether the plan can be carried out is for
+// policies/plan/plan_check.h to say.
+MemoryPlan read_plan(const std::filesystem::path& path, const Trace& trace, const Machine& machine);
+
+}  // namespace memwall

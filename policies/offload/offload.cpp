@@ -32,6 +32,8 @@ class Offload : public Rewriter {
       require_something_moved(step, trace, kind);
       result = std::move(step.trace);
     };
+    if (settings.optimizer && settings.cpu_adam && moved_before(trace, StorageKind::optimizer_state))
+      refuse_moved(StorageKind::optimizer_state);
     if (settings.optimizer)
       result = settings.cpu_adam ? offload_optimizer_to_cpu(trace, machine, pricer, settings)
                                  : stream_optimizer_states(trace, machine, pricer, settings).trace;
@@ -55,9 +57,12 @@ class Offload : public Rewriter {
   // Two offloads may share what there is (fraction=0.5 to the host, the rest to a peer). Where the first has
   // taken everything, the second contradicts it: the order of their texts would decide who wins.
   static void require_something_moved(const OffloadedStep& part, const Trace& before, StorageKind kind) {
-    if (part.storages == 0 && moved_before(before, kind))
-      throw UsageError("Policy 'offload': an earlier offload has moved every " + std::string(to_string(kind)) +
-                       "; nothing is left for the second. Give it once, or the first a fraction=.");
+    if (part.storages == 0 && moved_before(before, kind)) refuse_moved(kind);
+  }
+
+  [[noreturn]] static void refuse_moved(StorageKind kind) {
+    throw UsageError("Policy 'offload': an earlier offload has moved every " + std::string(to_string(kind)) +
+                     "; nothing is left for the second. Give it once, or the first a fraction=.");
   }
 
   OffloadSettings settings_;

@@ -221,6 +221,21 @@ TEST(Offload, RefusesASecondPolicyForWhatTheFirstHasTaken) {
 }
 
 // Whatever the order of flags and texts: the optimizer, then gradients, parameters, activations, as in one policy.
+// States that one policy streams through the GPU are not another's to update on the CPU.
+TEST(Offload, RefusesAnOptimizerOnTheCpuWhoseStatesAreStreamed) {
+  const Machine machine = test_machine();
+  const std::vector<PolicySpec> specs = {
+      parse_policy("offload:what=activations+optimizer,to=host,min_bytes=1,cpu_adam=0"),
+      parse_policy("offload:what=optimizer+gradients,to=host,min_bytes=1")};
+  try {
+    apply_rewriters(gpt_step({}), specs, machine, *test_pricer(machine));
+    FAIL() << "taken";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("an earlier offload has moved every optimizer_state"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Offload, PartsInPoliciesOfTheirOwnAreThePartsOfOne) {
   const Machine machine = test_machine();
   const Trace step = training_step(2, kGB, false);

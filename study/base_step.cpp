@@ -25,10 +25,32 @@ std::string machine_names() {
   return names;
 }
 
+// A type that the GPU's matrix units do not take is slow there, and another fast: a generated step may not mean it.
+void note_slow_types(Trace& trace, const Machine& machine) {
+  const auto has_peak = [&](DataType type) {
+    return std::any_of(machine.gpu.peaks.begin(), machine.gpu.peaks.end(),
+                       [&](const PeakRate& peak) { return peak.data_type == type; });
+  };
+  if (has_peak(DataType::bf16) || !has_peak(DataType::fp16)) return;
+  const bool uses_bf16 = std::any_of(trace.ops.begin(), trace.ops.end(), [](const Op& op) {
+    return op.data_type == DataType::bf16 &&
+           (op.operator_class == OperatorClass::gemm || op.operator_class == OperatorClass::convolution);
+  });
+  if (uses_bf16)
+    trace.notes.push_back(
+        fmt::format("Products in bf16 run without matrix units on {}, which has them for fp16: a step "
+                    "that is generated with precision=amp_fp16 (or fp16) uses them.",
+                    machine.name));
+}
+
 // Times for a step that has none are modelled. On another machine than the trace's own, or on its own with settings,
 // durations are transferred by the cost model.
 SharedTrace on_machine(SharedTrace trace, const Scenario& s, const Machine& machine, MachineSource& machines) {
-  if (measured_nowhere(trace)) return modelled_on(std::move(trace).take(), machine);
+  if (measured_nowhere(trace)) {
+    SharedTrace modelled = modelled_on(std::move(trace).take(), machine);
+    note_slow_types(modelled.edit(), machine);
+    return modelled;
+  }
   const bool own_machine = s.machine.empty() || s.machine == trace->machine || trace->machine == machine.name;
   if (own_machine && s.settings.empty()) return trace;
   if (machines.knows(trace->machine)) {

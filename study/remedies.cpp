@@ -72,6 +72,8 @@ class Remedies {
     add(all, {kCheckpoint, kOffloadActivations});
     add(all, {kCheckpoint, kOffloadActivations, kOffloadOptimizer});
     add(all, {kCheckpoint, kOffloadParameters, kOffloadOptimizer});
+    if (half_batch())
+      add(all, {kCheckpoint, kOffloadParameters, kOffloadOptimizer, batch_policy({.samples = 1})}, false);
     if (expands()) add(all, {kCheckpoint}, true, true);
     if (const auto half = half_batch()) {
       add(all, {kCheckpoint, *half}, false);

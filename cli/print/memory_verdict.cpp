@@ -97,8 +97,9 @@ std::string contents_sentence(const MemoryStudy& study) {
     if (colon + 1 >= group.name.size() || group.name[colon + 1] < '0' || group.name[colon + 1] > '9') continue;
     const std::string line = fmt::format("{} ({})", group.name, human_bytes(group.requested));
     if (older == 0) return text + "; the source line that holds most is " + line + ".";
-    return text + fmt::format("; {} were made before the recording, without a source line; of the rest {} holds most.",
-                              human_bytes(older), line);
+    return text +
+           fmt::format("; {} were made before the recording, without a source line; of what has one {} holds most.",
+                       human_bytes(older), line);
   }
   if (older > 0) text += fmt::format("; {} were made before the recording, without a source line", human_bytes(older));
   return text + ".";

@@ -11,7 +11,7 @@ namespace {
 
 // Then a shorter step is no gain by itself.
 const char* what_else_changes(const std::string& options) {
-  if (options.find("batch:") != std::string::npos) return " (half the samples)";
+  if (options.find("batch:") != std::string::npos) return " (fewer samples)";
   return options.find("zero:") != std::string::npos ? " (8 GPUs)" : "";
 }
 

@@ -264,9 +264,10 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
   app.add_option("--alloc-conf", o.allocator_settings,
                  "Settings of the caching allocator, as PYTORCH_ALLOC_CONF: "
                  "expandable_segments:True,max_split_size_mb:256");
-  app.add_option("--scale", o.scales,
-                 "Multiply durations: kernels=1.1,copies=1,host=0.5,collectives=1; of one rank of several with rank=2; "
-                 "repeatable, they multiply")
+  app.add_option(
+         "--scale", o.scales,
+         "Multiply durations: kernels=1.1,copies=1,host=0.5,collectives=1 (as kernels where it is not said); of "
+         "one rank of several with rank=2; repeatable, they multiply")
       ->allow_extra_args(false);
   app.add_flag("--transfer-host", o.transfer_host,
                "On another machine than the capture's: host time too, by what both machine files say of calls and of "

@@ -66,6 +66,15 @@ TEST(FirstScreen, OfARunSaysWhetherItFitsAndWhatBoundsIt) {
                       {"waits for the host in", "CPU Adam"});
 }
 
+TEST(FirstScreen, OfAGeneratedStepSaysThatItsTypeHasNoMatrixUnitsThere) {
+  const ScratchFolder folder;
+  const std::string step = "run gpt2-124m:layers=1,batch=1,sequence=32";
+  const std::string note = "Products in bf16 run without matrix units on t4";
+  EXPECT_NE(memwall_in(folder, step + " --machine t4").out.find(note), std::string::npos);
+  EXPECT_EQ(memwall_in(folder, step + ",precision=amp_fp16 --machine t4").out.find("matrix units"), std::string::npos);
+  EXPECT_EQ(memwall_in(folder, step + " --machine a100-sxm-40gb").out.find("matrix units"), std::string::npos);
+}
+
 TEST(FirstScreen, OfAComparisonSaysWhatChangedMost) {
   const ScratchFolder folder;
   ASSERT_EQ(memwall_in(folder, "run " + sample() + " -o a.h5").code, 0);

@@ -45,12 +45,18 @@ std::string samples_words(double per_second) {
   return text;
 }
 
+// Is a step of another batch among what was tried? Else nobody knows whether it can have one.
+bool can_search(const RunSummary& s) {
+  return std::any_of(s.tried.begin(), s.tried.end(),
+                     [](const TriedChange& change) { return change.options.find("batch:") != std::string::npos; });
+}
+
 // What of all that was tried is best.
 std::string tried_sentence(const RunSummary& s, double samples) {
   const TriedChange& best = s.tried.front();
   if (!best.fits)
     return "Nothing that was tried makes it fit: with " + best.options + " " + human_bytes(best.missing) +
-           " are missing in " + best.missing_in + ". " + smaller_or_larger(samples);
+           " are missing in " + best.missing_in + ". " + smaller_or_larger(samples == 1 || can_search(s) ? samples : 0);
   return "It fits with " + best.options + ": " + human_bytes(best.peak_reserved) + " are reserved, a step takes " +
          changed_words(human_time(best.step_time), human_time(s.step_time), to_seconds(best.step_time),
                        to_seconds(s.step_time)) +

@@ -44,6 +44,17 @@ TEST(Verdict, IsBoundByWhatTakesMostOfTheStep) {
   EXPECT_TRUE(says(by_host.verdict, "Try fewer, larger calls")) << all(by_host.verdict);
 }
 
+// A search that the step's batch policy refuses is not advised.
+TEST(Verdict, AdvisesTheSearchForABatchWhereABatchWasTried) {
+  memwall::Run run = host_then_kernel(2);
+  run.trace.edit().samples_per_step = 8;
+  run.result.fits = false;
+  run.tried = {{"--policy checkpoint:mode=full", false, kGB, "hbm", kGB, microseconds(9), 0}};
+  EXPECT_TRUE(says(summarize(run).verdict, "Try a smaller batch, or a GPU")) << all(summarize(run).verdict);
+  run.tried.push_back({"--policy batch:4", false, kGB, "hbm", kGB, microseconds(9), 0});
+  EXPECT_TRUE(says(summarize(run).verdict, "Try a smaller batch (--find-largest-batch says which fits), or a GPU"));
+}
+
 TEST(Verdict, SaysWhatTwiceAsFastWouldSaveTheLargestFirst) {
   memwall::Run run = host_then_kernel(8);
   EXPECT_FALSE(says(summarize(run).verdict, "wice as fast")) << "nobody tried";

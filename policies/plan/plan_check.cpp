@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "policies/trace/operator_name.h"
+#include "policies/trace/described.h"
 
 namespace memwall {
 namespace {
@@ -49,15 +49,8 @@ class PlanCheck {
     bool unwritten = false;                     // allocated again, and nothing has been written yet
   };
 
-  std::string describe_op(OpId id) const {
-    const std::string& name = operator_of(t_, t_.ops[id]);
-    return name.empty() ? fmt::format("op {} ({})", id, to_string(t_.ops[id].kind))
-                        : fmt::format("op {} '{}'", id, name);
-  }
-  std::string describe(StorageId id) const {
-    const std::string& label = t_.strings[t_.storages[id].label];
-    return label.empty() ? fmt::format("storage {}", id) : fmt::format("storage {} '{}'", id, label);
-  }
+  std::string describe_op(OpId id) const { return described_op(t_, id); }
+  std::string describe(StorageId id) const { return described_storage(t_, id); }
   std::string tier_name(std::uint8_t tier) const { return plan_.tiers[tier].tier; }
   void problem(std::string sentence) { problems_.push_back(std::move(sentence)); }
 

@@ -3,22 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "policies/trace/described.h"
 #include "policies/trace/operator_name.h"
 
 namespace memwall {
 
 namespace {
-
-std::string describe(const Trace& trace, OpId id) {
-  const Op& op = trace.ops[id];
-  const std::string& name = operator_of(trace, op);
-  return "op " + std::to_string(id) + (name.empty() ? " (" + std::string(to_string(op.kind)) + ")" : " '" + name + "'");
-}
-
-std::string describe_storage(const Trace& trace, StorageId id) {
-  const std::string& label = trace.strings[trace.storages[id].label];
-  return "storage " + std::to_string(id) + (label.empty() ? "" : " '" + label + "'");
-}
 
 // Plans one unit. `kept_until[s]`: the op until which a later unit's re-run needs `s`, 0 = none does.
 class UnitPlanner {
@@ -125,7 +115,7 @@ class UnitPlanner {
       if (writer >= pass_.begin && writer < pass_.backward && t_.ops[writer].phase == Phase::forward)
         want(writer);
       else
-        refuse(describe_storage(t_, s) + " is also written by " + describe(t_, writer) +
+        refuse(described_storage(t_, s) + " is also written by " + described_op(t_, writer) +
                ", which is not of this forward pass");
     }
   }
@@ -142,7 +132,8 @@ class UnitPlanner {
     if (current) return false;  // can be kept
     if (t_.storages[s].preexisting) {
       if (!updates_itself(id, s))
-        refuse(describe(t_, id) + " reads " + describe_storage(t_, s) + ", which is overwritten before the recompute");
+        refuse(described_op(t_, id) + " reads " + described_storage(t_, s) +
+               ", which is overwritten before the recompute");
       return false;
     }
     return true;
@@ -165,9 +156,10 @@ class UnitPlanner {
       const Op& op = t_.ops[id];
       const std::string& name = operator_of(t_, op);
       if (op.kind == OpKind::collective && !rules_.allow_collectives)
-        refuse(describe(t_, id) + " communicates with other ranks, and would again (allow_collectives=1 permits it)");
-      if (op.graph_member) refuse(describe(t_, id) + " is a node of a CUDA graph and cannot be re-run alone");
-      if (op.placed) refuse(describe(t_, id) + " was launched before the capture began");
+        refuse(described_op(t_, id) +
+               " communicates with other ranks, and would again (allow_collectives=1 permits it)");
+      if (op.graph_member) refuse(described_op(t_, id) + " is a node of a CUDA graph and cannot be re-run alone");
+      if (op.placed) refuse(described_op(t_, id) + " was launched before the capture began");
       if (draws_random_numbers(op, t_)) random.insert(name);
       for (const Use& use : t_.uses_of(op))
         if (use.access == Access::write && t_.storages[use.storage].preexisting) statistics.insert(name);
@@ -184,7 +176,7 @@ class UnitPlanner {
       const Op& op = t_.ops[id];
       const bool upload = op.kind == OpKind::copy && op.from != op.to && t_.places[op.to] == "hbm";
       if (op.thread == thread && op.wait_for != WaitFor::nothing && !upload && !op.graph_member && !op.placed)
-        refuse(describe(t_, id) + " makes the host wait for the device, as .item() does");
+        refuse(described_op(t_, id) + " makes the host wait for the device, as .item() does");
     }
   }
 

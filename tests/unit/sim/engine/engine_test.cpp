@@ -331,44 +331,41 @@ TEST_F(EngineTest, WhatDoesNotFitIsCountedAndTheRunGoesOn) {
   EXPECT_EQ(r.records[k].end, us(100));
 }
 
-TEST_F(EngineTest, MemoryInPiecesIsMissingAsMuchAsWasAskedFor) {
-  // A limit of 100 MiB: 60 and 30 are taken, 60 is given back and cut into 20 + 20 + 20 free, of which the
-  // middle one is in use: 45 find no piece although 40 are free.
-  const int hbm = machine_.tier("hbm");
-  machine_.tiers[hbm].capacity = MiB(100);
-  std::vector<StorageId> s;
-  for (const Bytes mib : {60, 30, 20, 20, 45})
-    s.push_back(builder_.add_storage(MiB(mib), StorageKind::activation, "hbm", ""));
-  builder_.alloc(s[0], main_);
-  builder_.alloc(s[1], main_);
-  builder_.free(s[0], main_);
-  builder_.alloc(s[2], main_);
-  builder_.alloc(s[3], main_);
-  builder_.free(s[2], main_);
-  builder_.alloc(s[4], main_);
+// A limit of 100 MiB: 60 and 30 are taken, 60 is given back and cut into 20 + 20 + 20 free, of which the middle one is
+// in use: 45 find no piece although 40 are free.
+class MemoryInPieces : public EngineTest {
+ protected:
+  StorageId alloc(Bytes mib) {
+    const StorageId storage = builder_.add_storage(MiB(mib), StorageKind::activation, "hbm", "");
+    builder_.alloc(storage, main_);
+    return storage;
+  }
+  void SetUp() override {
+    machine_.tiers[hbm_].capacity = MiB(100);
+    const StorageId large = alloc(60);
+    alloc(30);
+    builder_.free(large, main_);
+    const StorageId small = alloc(20);
+    alloc(20);
+    builder_.free(small, main_);
+    alloc(45);
+  }
+
+  const int hbm_ = machine_.tier("hbm");
+};
+
+TEST_F(MemoryInPieces, AreMissingAsMuchAsWasAskedFor) {
   const auto r = run("pytorch");
   EXPECT_FALSE(r.fits);
-  EXPECT_EQ(r.tiers[hbm].missing, MiB(45));
+  EXPECT_EQ(r.tiers[hbm_].missing, MiB(45));
   EXPECT_TRUE(run("ideal").fits);
 }
 
 // Then no allocator could have made it fit, and what lives beyond the capacity is what is missing.
-TEST_F(EngineTest, MoreThanFitsAfterARequestFoundNoPieceIsMissingByWhatLives) {
-  const int hbm = machine_.tier("hbm");
-  machine_.tiers[hbm].capacity = MiB(100);
-  std::vector<StorageId> s;
-  for (const Bytes mib : {60, 30, 20, 20, 45, 20})
-    s.push_back(builder_.add_storage(MiB(mib), StorageKind::activation, "hbm", ""));
-  builder_.alloc(s[0], main_);
-  builder_.alloc(s[1], main_);
-  builder_.free(s[0], main_);
-  builder_.alloc(s[2], main_);
-  builder_.alloc(s[3], main_);
-  builder_.free(s[2], main_);
-  builder_.alloc(s[4], main_);
-  builder_.alloc(s[5], main_);  // 30, 20, 45 and 20
-  EXPECT_EQ(run("pytorch").tiers[hbm].missing, MiB(16)) << "a segment of 46 MiB has no rest worth splitting off";
-  EXPECT_EQ(run("ideal").tiers[hbm].missing, MiB(15));
+TEST_F(MemoryInPieces, AreMissingByWhatLivesWhereMoreThanFitsDoes) {
+  alloc(20);  // 30, 20, 45 and 20
+  EXPECT_EQ(run("pytorch").tiers[hbm_].missing, MiB(16)) << "a segment of 46 MiB has no rest worth splitting off";
+  EXPECT_EQ(run("ideal").tiers[hbm_].missing, MiB(15));
 }
 
 TEST_F(EngineTest, StepsRunFromBoundaryToBoundary) {

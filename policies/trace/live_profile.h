@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "sim/trace/trace.h"
@@ -14,16 +15,25 @@ class LiveProfile {
  public:
   // Of the storages whose place is "hbm"; all, if the trace has no such place.
   explicit LiveProfile(const Trace& trace);
+  // Of the same storages, each of so many bytes: `held` is by storage.
+  LiveProfile(const Trace& trace, std::span<const Bytes> held);
 
   // `bytes` more (or less) live after each op from `first` to `last`, inclusive; nothing if first > last.
   void add(OpId first, OpId last, Bytes bytes);
+  // The same before the first op.
+  void add_at_start(Bytes bytes) { at_start_ += bytes; }
   // The most that lives after any op, or before the first.
   Bytes peak() const;
+  // The most that lives after any op from `first` to `last`, inclusive; 0 if first > last.
+  Bytes peak(OpId first, OpId last) const;
+  // The first op after which most lives; kNoOp where that is before the first.
+  OpId peak_op() const;
   // Is the storage one of those that count?
   bool counts(StorageId storage) const;
 
  private:
   void add_to_node(std::size_t node, Bytes bytes);
+  Bytes peak_in(std::size_t node, std::size_t from, std::size_t to, std::size_t first, std::size_t last) const;
   void renew_above(std::size_t first, std::size_t last);
 
   const Trace& trace_;

@@ -24,6 +24,7 @@ struct PlanPoint {
   bool after = false;
   std::uint32_t order = 0;
 
+  bool operator==(const PlanPoint&) const = default;
   friend bool operator<(const PlanPoint& a, const PlanPoint& b) {
     return std::tuple(a.op, a.after, a.order) < std::tuple(b.op, b.after, b.order);
   }
@@ -40,17 +41,20 @@ struct TransferStyle {
 
   // Of a storage at `tier`.
   bool pins_memory() const { return tier_class == TierClass::host && pinned; }
+  bool operator==(const TransferStyle&) const = default;
 };
 
 // The newest content is copied to a tier; the storage stays.
 struct PlannedCopy {
   PlanPoint at;
   std::uint8_t tier = 0;  // index into MemoryPlan::tiers
+  bool operator==(const PlannedCopy&) const = default;
 };
 
 // Device memory is given back: once copies that have begun have ended, and what other streams still do with it.
 struct PlannedDrop {
   PlanPoint at;
+  bool operator==(const PlannedDrop&) const = default;
 };
 
 // Device memory is allocated again and, unless what follows overwrites all of it, filled from a tier.
@@ -58,6 +62,7 @@ struct PlannedFetch {
   static constexpr std::uint8_t kNoTier = 0xff;  // allocate only
   PlanPoint at;
   std::uint8_t tier = 0;
+  bool operator==(const PlannedFetch&) const = default;
 };
 
 // Other content came to the home tier of a storage by way of `host`, which lies in the tier that copies are staged in:
@@ -65,6 +70,7 @@ struct PlannedFetch {
 struct HomeUpdate {
   OpId op = kNoOp;
   StorageId host = kNoStorage;
+  bool operator==(const HomeUpdate&) const = default;
 };
 
 // Everything about one storage of device memory. Copies, drops and fetches ascend.
@@ -79,6 +85,7 @@ struct StorageDecision {
   std::vector<PlannedDrop> drops;
   std::vector<PlannedFetch> fetches;
   std::vector<HomeUpdate> updates;
+  bool operator==(const StorageDecision&) const = default;
 };
 
 // Ops of the trace are run again, as the host program issued them. What they write and the plan has dropped is back
@@ -86,12 +93,14 @@ struct StorageDecision {
 struct PlannedRerun {
   PlanPoint at;
   std::vector<OpId> ops;  // ascending, at least one; all before `at`
+  bool operator==(const PlannedRerun&) const = default;
 };
 
 struct MemoryPlan {
   std::vector<TransferStyle> tiers;
   std::vector<StorageDecision> storages;  // distinct
   std::vector<PlannedRerun> reruns;
+  bool operator==(const MemoryPlan&) const = default;
 };
 
 }  // namespace memwall

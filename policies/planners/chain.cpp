@@ -1,0 +1,46 @@
+#include "policies/planners/chain.h"
+
+#include <utility>
+
+namespace memwall {
+namespace {
+
+Bytes saved_by(const StepProfile& p, const Pass& pass, const RecomputeUnit& unit) {
+  Bytes bytes = 0;
+  for (const OpId id : unit.ops)
+    for (const Use& use : p.trace().uses_of(p.trace().ops[id]))
+      if (use.access == Access::write && use.version == 1 &&
+          is_saved_activation(p.trace(), p.flow(), pass, use.storage))
+        bytes += p.held(use.storage);
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<Chain> chains_of(const StepProfile& p) {
+  std::vector<Chain> chains;
+  for (const Pass& pass : passes(p.trace())) {
+    Chain chain{pass, segment_units(p.trace(), p.flow(), pass), {}};
+    if (p.trace().knowledge.modules) {
+      std::vector<RecomputeUnit> blocks = block_units(p.trace(), p.flow(), pass);
+      if (blocks.size() > chain.units.size()) chain.units = std::move(blocks);
+    }
+    for (const RecomputeUnit& unit : chain.units) chain.saved.push_back(saved_by(p, pass, unit));
+    chains.push_back(std::move(chain));
+  }
+  return chains;
+}
+
+std::vector<RecomputeUnit> joined_units(const StepProfile& p, const Chain& chain,
+                                        const std::vector<std::size_t>& sizes) {
+  std::vector<RecomputeUnit> joined;
+  auto next = chain.units.begin();
+  for (const std::size_t size : sizes) {
+    const std::vector<RecomputeUnit> part(next, next + static_cast<std::ptrdiff_t>(size));
+    joined.push_back(std::move(grouped(p.trace(), chain.pass, part, size).front()));
+    next += static_cast<std::ptrdiff_t>(size);
+  }
+  return joined;
+}
+
+}  // namespace memwall

@@ -1,0 +1,25 @@
+// A forward pass as a chain of units that can be computed again, with what each holds for backward.
+#pragma once
+
+#include <vector>
+
+#include "policies/profile/step_profile.h"
+#include "policies/trace/segments.h"
+
+namespace memwall {
+
+struct Chain {
+  Pass pass;
+  std::vector<RecomputeUnit> units;
+  std::vector<Bytes> saved;  // by unit: blocks that it makes and that live until backward
+};
+
+// One per pass that has a backward. Units are the segments between articulation points of the dataflow, or the repeated
+// modules, whichever are more.
+std::vector<Chain> chains_of(const StepProfile& profile);
+
+// As many neighbours as `sizes` says become one unit each. REQUIRES: they add up to the chain's units; none is 0.
+std::vector<RecomputeUnit> joined_units(const StepProfile& profile, const Chain& chain,
+                                        const std::vector<std::size_t>& sizes);
+
+}  // namespace memwall

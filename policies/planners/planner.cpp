@@ -1,0 +1,100 @@
+#include "policies/planners/planner.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "policies/plan/plan_check.h"
+#include "policies/plan/plan_writer.h"
+#include "policies/planners/repair.h"
+#include "sim/error.h"
+#include "sim/human_text.h"
+
+namespace memwall {
+namespace {
+
+// All that the device holds beside what is not the step's own.
+Bytes whole_device(const Trace& trace, const Machine& machine) {
+  const int tier = machine.tier("hbm");
+  if (tier < 0) throw UsageError("Machine '" + machine.name + "' has no memory 'hbm', which memory plans are for.");
+  return machine.tiers[static_cast<std::size_t>(tier)].holds() - trace.untracked_bytes;
+}
+
+class PlannedStepRewriter : public Rewriter {
+ public:
+  PlannedStepRewriter(std::string name, Planner planner, Bytes budget)
+      : name_(std::move(name)), planner_(std::move(planner)), budget_(budget) {}
+
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
+    const StepProfile profile(trace, machine);
+    const RepairedPlan repaired = settle(profile, pricer);
+    TraceEdit edit(trace, machine.host);
+    write_plan(repaired.plan, profile.flow(), pricer, edit);
+    Trace result = std::move(edit).apply();
+    result.notes.push_back(note(profile, repaired));
+    return result;
+  }
+
+  std::optional<MemoryPlan> memory_plan(const Trace& trace, const Machine& machine,
+                                        const Pricer& pricer) const override {
+    const StepProfile profile(trace, machine);
+    return settle(profile, pricer).plan;
+  }
+
+ private:
+  Budget budget(const StepProfile& profile) const {
+    return {budget_ > 0 ? budget_ : whole_device(profile.trace(), profile.machine())};
+  }
+
+  RepairedPlan settle(const StepProfile& profile, const Pricer& pricer) const {
+    RepairedPlan repaired = repaired_plan(planner_, profile, budget(profile), pricer);
+    const std::vector<std::string> problems = check_plan(repaired.plan, profile.trace(), profile.flow());
+    if (!problems.empty())
+      throw UsageError("Planner '" + name_ + "' made a plan that cannot be carried out: " + problems.front());
+    return repaired;
+  }
+
+  std::string note(const StepProfile& profile, const RepairedPlan& repaired) const {
+    Bytes moved = 0;
+    std::size_t movers = 0;
+    for (const StorageDecision& d : repaired.plan.storages) {
+      if (d.copies.empty()) continue;
+      ++movers;
+      moved += profile.trace().storages[d.storage].bytes;
+    }
+    std::string text =
+        fmt::format("{}: budget {}; {} ({}) leave by copies, {} out and {} back; {} of {} run again.", name_,
+                    human_bytes(budget(profile).device), counted_text(movers, "storage"), human_bytes(moved),
+                    human_bytes(repaired.estimate.bytes_out), human_bytes(repaired.estimate.bytes_in),
+                    counted_text(repaired.estimate.rerun_ops, "op"), human_time(repaired.estimate.rerun_time));
+    if (repaired.over > 0)
+      text += " No plan was found that keeps to the budget: " + human_bytes(repaired.over) + " more are needed.";
+    return text;
+  }
+
+  std::string name_;
+  Planner planner_;
+  Bytes budget_;
+};
+
+}  // namespace
+
+RegisterPlanner::RegisterPlanner(PlannerInfo info) {
+  PolicyInfo policy;
+  policy.name = info.name;
+  policy.sentence = std::move(info.sentence);
+  policy.kind = PolicyKind::offload;
+  policy.needs = {.timing = true, .allocations = true, .dataflow = true};
+  policy.parameters = std::move(info.parameters);
+  policy.parameters.push_back(bytes("budget", Unset{"device"}, 1,
+                                    "device memory that the step's storages may take at once; device: all that the "
+                                    "machine has for them."));
+  policy.make_rewriter = [name = info.name, make = std::move(info.make)](const PolicyArguments& arguments) {
+    const Bytes budget = arguments.is_set("budget") ? arguments.bytes("budget") : 0;
+    return std::make_unique<PlannedStepRewriter>(name, make(arguments), budget);
+  };
+  RegisterPolicy registered{std::move(policy)};
+}
+
+}  // namespace memwall

@@ -1,0 +1,89 @@
+#include "policies/planners/rerun_chain.h"
+
+#include <algorithm>
+#include <set>
+
+namespace memwall {
+namespace {
+
+class ChainSearch {
+ public:
+  ChainSearch(const StepProfile& profile, OpId at, const std::function<bool(StorageId)>& absent, std::size_t most_ops)
+      : t_(profile.trace()), flow_(profile.flow()), at_(at), absent_(absent), most_(most_ops) {}
+
+  std::optional<RerunChain> run(StorageId storage) {
+    want_content(storage, flow_.version_before(storage, at_));
+    while (possible_ && !open_.empty()) {
+      const OpId id = open_.back();
+      open_.pop_back();
+      for (const Use& use : t_.uses_of(t_.ops[id])) {
+        if (use.access == Access::write)
+          want_content(use.storage, use.version - 1);  // in place, or into a part: on top of what was there
+        else
+          read(id, use);
+      }
+    }
+    if (!possible_ || ops_.empty()) return std::nullopt;
+    RerunChain chain;
+    chain.ops.assign(ops_.begin(), ops_.end());
+    for (const StorageId input : inputs_)
+      if (!made_.contains(input)) chain.inputs.push_back(input);
+    for (const OpId id : chain.ops) chain.time += t_.ops[id].duration;
+    return chain;
+  }
+
+ private:
+  void want(OpId id) {
+    const Op& op = t_.ops[id];
+    if (id >= at_ || op.phase != Phase::forward || op.kind == OpKind::collective || op.graph_member || op.placed ||
+        op.wait_for != WaitFor::nothing)
+      possible_ = false;
+    if (ops_.insert(id).second) open_.push_back(id);
+    if (ops_.size() > most_) possible_ = false;
+  }
+
+  void want_content(StorageId s, std::uint32_t version) {
+    if (t_.storages[s].preexisting) return;  // a re-run writes to a scratch copy
+    made_.insert(s);
+    for (std::uint32_t v = 1; v <= version; ++v) want(flow_.writer(s, v));
+  }
+
+  void read(OpId id, const Use& use) {
+    const StorageId s = use.storage;
+    if (made_.contains(s)) return want_content(s, use.version);
+    const OpId freed = flow_.free(s);
+    const bool current = flow_.version_before(s, at_) == use.version && !(freed != kNoOp && freed < at_);
+    if (current && !absent_(s)) {
+      inputs_.insert(s);
+    } else if (t_.storages[s].preexisting) {
+      possible_ = possible_ && !absent_(s) && writes(id, s);  // running statistics: onto a scratch copy
+    } else {
+      want_content(s, use.version);
+    }
+  }
+
+  bool writes(OpId id, StorageId s) const {
+    const auto uses = t_.uses_of(t_.ops[id]);
+    return std::any_of(uses.begin(), uses.end(),
+                       [&](const Use& use) { return use.storage == s && use.access == Access::write; });
+  }
+
+  const Trace& t_;
+  const Dataflow& flow_;
+  const OpId at_;
+  const std::function<bool(StorageId)>& absent_;
+  const std::size_t most_;
+  std::set<OpId> ops_;
+  std::vector<OpId> open_;
+  std::set<StorageId> made_, inputs_;
+  bool possible_ = true;
+};
+
+}  // namespace
+
+std::optional<RerunChain> rerun_chain(const StepProfile& profile, StorageId storage, OpId at,
+                                      const std::function<bool(StorageId)>& absent, std::size_t most_ops) {
+  return ChainSearch(profile, at, absent, most_ops).run(storage);
+}
+
+}  // namespace memwall

@@ -1,0 +1,159 @@
+#include "policies/profile/ledger.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+#include "sim/machine/rank_machine.h"
+
+namespace memwall {
+
+Ledger::Ledger(const StepProfile& profile, std::size_t slots)
+    : profile_(profile),
+      machine_(profile.machine()),
+      slot_(std::max<std::int64_t>(1, profile.step_time().count() / static_cast<std::int64_t>(slots) + 1)),
+      slots_(slots),
+      held_(machine_.tiers.size(), std::vector<Bytes>(slots, 0)) {
+  const std::uint32_t ranks = std::max(1u, profile.trace().ranks);
+  for (const Link& link : machine_.links) {
+    const auto sharers = static_cast<double>(std::min(std::max(1u, link.sharers), ranks));
+    capacity_.push_back(link.bandwidth / sharers * to_seconds(slot_));
+    left_.emplace_back(slots_, capacity_.back());
+  }
+  // Ranks of one host have a part of its memory each.
+  const RankMachine of_ranks = machine_of_ranks(machine_, profile.trace());
+  for (std::size_t t = 0; t < machine_.tiers.size(); ++t) room_.push_back(of_ranks.tiers[t].holds());
+  for (const Storage& storage : profile.trace().storages)
+    if (const int tier = machine_.tier(profile.trace().places[storage.place]); tier >= 0)
+      room_[static_cast<std::size_t>(tier)] -= storage.bytes;
+  take_own_traffic();
+}
+
+const Route& Ledger::route(int from, int to) const {
+  const Route* found = machine_.route(from, to, false);
+  assert(found != nullptr);
+  return *found;
+}
+
+std::size_t Ledger::slot_of(Time time) const {
+  return std::min(slots_ - 1, static_cast<std::size_t>(std::max(Time{}, time) / slot_));
+}
+
+void Ledger::take_evenly(const std::vector<std::uint16_t>& links, Bytes bytes, Time begin, Time end) {
+  const std::size_t first = slot_of(begin), last = std::max(first, slot_of(end - Time(1)));
+  const double each = static_cast<double>(bytes) / static_cast<double>(last - first + 1);
+  for (const std::uint16_t link : links)
+    for (std::size_t i = first; i <= last; ++i) left_[link][i] = std::max(0.0, left_[link][i] - each);
+}
+
+void Ledger::take_own_traffic() {
+  const Trace& t = profile_.trace();
+  for (OpId id = 0; id < t.ops.size(); ++id) {
+    const Op& op = t.ops[id];
+    if (op.bytes == 0) continue;
+    if (op.kind == OpKind::copy || op.kind == OpKind::storage_io) {
+      const int from = machine_.tier(t.places[op.from]), to = machine_.tier(t.places[op.to]);
+      const Route* crossed = from < 0 || to < 0 ? nullptr : machine_.route(from, to, op.pageable);
+      if (crossed != nullptr) take_evenly(crossed->links, op.bytes, profile_.start(id), profile_.end(id));
+    } else if (op.kind == OpKind::collective) {
+      const Fabric* fabric = machine_.fabric(t.groups.size() > op.group ? t.groups[op.group].ranks : t.ranks);
+      if (fabric != nullptr) take_evenly(fabric->links, op.bytes, profile_.start(id), profile_.end(id));
+    } else if (op.kind == OpKind::host_work) {
+      take_evenly({machine_.dram_link}, op.bytes, profile_.start(id), profile_.end(id));
+    }
+  }
+}
+
+// Bytes of one copy that the slot still carries.
+double Ledger::left(const Route& route, std::size_t slot) const {
+  double least = route.bandwidth * to_seconds(slot_);
+  for (const std::uint16_t link : route.links) {
+    const double share = route.share_of(link);
+    if (share > 0) least = std::min(least, left_[link][slot] / share);
+  }
+  return least;
+}
+
+Duration Ledger::alone(int from, int to, Bytes bytes) const {
+  const Route& crossed = route(from, to);
+  const double rate = crossed.bandwidth * crossed.efficiency.at(static_cast<double>(bytes));
+  return crossed.latency + from_seconds(static_cast<double>(bytes) / rate);
+}
+
+std::optional<Ledger::Span> Ledger::earliest(int from, int to, Bytes bytes, Time ready) const {
+  const Route& crossed = route(from, to);
+  auto open = static_cast<double>(bytes);
+  const double whole = crossed.bandwidth * to_seconds(slot_);
+  std::optional<Time> begin;
+  for (std::size_t i = slot_of(ready); i < slots_; ++i) {
+    const Time slot_begin = slot_ * static_cast<std::int64_t>(i), from_time = std::max(slot_begin, ready);
+    const double share = to_seconds(slot_begin + slot_ - from_time) / to_seconds(slot_);
+    const double carried = std::min(left(crossed, i), whole * share);
+    if (carried <= 0) continue;
+    if (!begin) begin = from_time;
+    if (carried >= open) return Span{*begin, from_time + from_seconds(open / crossed.bandwidth) + crossed.latency};
+    open -= carried;
+  }
+  return std::nullopt;
+}
+
+std::optional<Ledger::Span> Ledger::latest(int from, int to, Bytes bytes, Time deadline) const {
+  const Route& crossed = route(from, to);
+  deadline -= crossed.latency;
+  if (deadline <= Time{}) return std::nullopt;
+  auto open = static_cast<double>(bytes);
+  const double whole = crossed.bandwidth * to_seconds(slot_);
+  std::optional<Time> end;
+  for (std::size_t i = slot_of(deadline - Time(1)) + 1; i-- > 0;) {
+    const Time slot_begin = slot_ * static_cast<std::int64_t>(i), to_time = std::min(slot_begin + slot_, deadline);
+    const double share = to_seconds(to_time - slot_begin) / to_seconds(slot_);
+    const double carried = std::min(left(crossed, i), whole * share);
+    if (carried <= 0) continue;
+    if (!end) end = to_time;
+    if (carried >= open) return Span{to_time - from_seconds(open / crossed.bandwidth), *end + crossed.latency};
+    open -= carried;
+  }
+  return std::nullopt;
+}
+
+void Ledger::reserve(int from, int to, Bytes bytes, const Span& span) {
+  const Route& crossed = route(from, to);
+  const Time end = span.end - crossed.latency;
+  const double whole = crossed.bandwidth * to_seconds(slot_);
+  auto open = static_cast<double>(bytes);
+  for (std::size_t i = slot_of(span.begin); i <= slot_of(end) && open > 0; ++i) {
+    const Time slot_begin = slot_ * static_cast<std::int64_t>(i);
+    const Time first = std::max(slot_begin, span.begin), last = std::min(slot_begin + slot_, end);
+    const double share = std::max(0.0, to_seconds(last - first) / to_seconds(slot_));
+    const double carried = std::min({left(crossed, i), whole * share, open});
+    for (const std::uint16_t link : crossed.links)
+      left_[link][i] = std::max(0.0, left_[link][i] - carried * crossed.share_of(link));
+    open -= carried;
+  }
+}
+
+// As PyTorch's pinned host allocator rounds (sim/memory/pinned_allocator.cpp).
+Bytes Ledger::rounded(int tier, Bytes bytes) const {
+  if (machine_.tiers[static_cast<std::size_t>(tier)].tier_class != TierClass::host || bytes <= 0) return bytes;
+  return static_cast<Bytes>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+}
+
+bool Ledger::has_room(int tier, Bytes bytes, Time begin, Time end) const {
+  const auto t = static_cast<std::size_t>(tier);
+  Bytes most = 0;
+  for (std::size_t i = slot_of(begin); i <= slot_of(end); ++i) most = std::max(most, held_[t][i]);
+  return most + rounded(tier, bytes) <= room_[t];
+}
+
+void Ledger::hold(int tier, Bytes bytes, Time begin, Time end) {
+  for (std::size_t i = slot_of(begin); i <= slot_of(end); ++i)
+    held_[static_cast<std::size_t>(tier)][i] += rounded(tier, bytes);
+}
+
+double Ledger::load(std::size_t link) const {
+  double taken = 0;
+  for (const double bytes : left_[link]) taken += capacity_[link] - bytes;
+  return taken / (capacity_[link] * static_cast<double>(slots_));
+}
+
+}  // namespace memwall

@@ -1,0 +1,64 @@
+// What a step leaves of each link and of the memory of slower tiers, over time, while planned copies take their part.
+//
+// Time is cut into equal slots. Of a link a slot has what its rate gives less what the step's own copies, collectives
+// and host work move there (kernels' traffic in HBM is left out: it bounds no copy to a slower tier). A copy takes of
+// each slot what the scarcest link of its route has left, not more than its route carries: a fluid, as the engine shares
+// links, of what is in truth a queue of copies.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "policies/profile/step_profile.h"
+#include "sim/machine/machine.h"
+
+namespace memwall {
+
+class Ledger {
+ public:
+  struct Span {
+    Time begin{}, end{};
+  };
+
+  // `slots`: into which the step is cut. `profile` must outlive it.
+  explicit Ledger(const StepProfile& profile, std::size_t slots = 4096);
+
+  // When `bytes` between two tiers are over at the earliest, not begun before `ready`; latest: how late they may begin to
+  // be over at `deadline`. Nothing where the rest of the step has no room for them. Both tiers are indices into
+  // Machine::tiers, with a route between them.
+  std::optional<Span> earliest(int from, int to, Bytes bytes, Time ready) const;
+  std::optional<Span> latest(int from, int to, Bytes bytes, Time deadline) const;
+  // One copy alone on idle links.
+  Duration alone(int from, int to, Bytes bytes) const;
+
+  // The copy takes what it needs of its links within the span. REQUIRES: earliest or latest gave it, and nothing was
+  // reserved since.
+  void reserve(int from, int to, Bytes bytes, const Span& span);
+
+  // Is there room for so much more in the tier, all the time from `begin` to `end`? Pinned memory of the host is
+  // rounded up to a power of two.
+  bool has_room(int tier, Bytes bytes, Time begin, Time end) const;
+  void hold(int tier, Bytes bytes, Time begin, Time end);
+
+  // Share of the link's time that is taken, from 0 to 1. `link`: an index into Machine::links.
+  double load(std::size_t link) const;
+
+ private:
+  const Route& route(int from, int to) const;
+  std::size_t slot_of(Time time) const;
+  double left(const Route& route, std::size_t slot) const;
+  void take_own_traffic();
+  void take_evenly(const std::vector<std::uint16_t>& links, Bytes bytes, Time begin, Time end);
+  Bytes rounded(int tier, Bytes bytes) const;
+
+  const StepProfile& profile_;
+  const Machine& machine_;
+  Duration slot_;                                 // of one slot
+  std::size_t slots_;
+  std::vector<double> capacity_;                  // by link: bytes per slot, of one rank of those that share it
+  std::vector<std::vector<double>> left_;         // by link and slot: bytes
+  std::vector<std::vector<Bytes>> held_;          // by tier and slot: what copies take there
+  std::vector<Bytes> room_;                       // by tier: what the step itself leaves
+};
+
+}  // namespace memwall

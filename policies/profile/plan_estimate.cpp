@@ -1,0 +1,46 @@
+#include "policies/profile/plan_estimate.h"
+
+#include "policies/plan/plan_writer.h"
+#include "sim/engine/tier_memory.h"
+
+namespace memwall {
+namespace {
+
+std::vector<TierResult> allocated(const Trace& trace, const RankMachine& machine, const std::string& allocator) {
+  TierMemory memory(trace, machine, tier_allocators(machine, allocator), nullptr);
+  const auto place = [&](StorageId s) {
+    const int tier = machine.tier(trace.places[trace.storages[s].place]);
+    if (!memory.place({}, s, tier)) memory.place_unlimited({}, s, tier);
+  };
+  for (StorageId s = 0; s < trace.storages.size(); ++s)
+    if (trace.storages[s].preexisting) place(s);
+  for (const Op& op : trace.ops) {
+    if (op.kind == OpKind::alloc) place(op.target);
+    if (op.kind == OpKind::free) memory.remove({}, op.target);
+  }
+  return memory.results();
+}
+
+}  // namespace
+
+PlanEstimate estimate_plan(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
+                           const Pricer& pricer, const std::string& allocator) {
+  const Trace& trace = profile.trace();
+  TraceEdit edit(trace, machine.host);
+  const WrittenPlan written = write_plan(plan, profile.flow(), pricer, edit);
+  const Trace planned = std::move(edit).apply();
+  PlanEstimate estimate;
+  estimate.bytes_out = written.bytes_out;
+  estimate.bytes_in = written.bytes_in;
+  for (const PlannedRerun& rerun : plan.reruns)
+    for (const OpId id : rerun.ops) {
+      if (!runs_on_device(trace.ops[id].kind)) continue;
+      ++estimate.rerun_ops;
+      estimate.rerun_time += trace.ops[id].duration;
+    }
+  estimate.tiers = allocated(planned, machine_of_ranks(machine, planned), allocator);
+  for (const TierResult& tier : estimate.tiers) estimate.fits = estimate.fits && tier.missing == 0;
+  return estimate;
+}
+
+}  // namespace memwall

@@ -1,0 +1,30 @@
+// What a step takes under a memory plan: the plan is written, and its allocs and frees go through the real allocators in
+// the order of the host program. No times: what the plan costs, a simulation says.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "policies/profile/step_profile.h"
+#include "sim/engine/simulation.h"
+#include "sim/machine/pricer.h"
+#include "sim/policy/memory_plan.h"
+
+namespace memwall {
+
+struct PlanEstimate {
+  std::vector<TierResult> tiers;      // as Machine::tiers; without times
+  bool fits = true;                   // all of them
+  Bytes bytes_out = 0, bytes_in = 0;  // of device memory, that the plan copies
+  std::size_t rerun_ops = 0;          // that run on the device
+  Duration rerun_time{};              // of these alone
+};
+
+// `machine`: the profile's, or one with other capacities.
+// REQUIRES: the plan can be carried out on the profile's trace (policies/plan/plan_check.h). `allocator`: a name of
+// make_allocator (sim/memory/allocator.h). Throws UsageError where the machine lacks a tier of the plan.
+PlanEstimate estimate_plan(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
+                           const Pricer& pricer, const std::string& allocator = "pytorch");
+
+}  // namespace memwall

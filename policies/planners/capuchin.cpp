@@ -73,7 +73,7 @@ class Capuchin {
   // Nothing is decided about the storage, no chosen re-run starts from it within the gap, and that is worth it.
   bool is_useful(const Gap& gap) const {
     const std::vector<OpId>& needed = needed_[gap.storage];
-    return away_[gap.storage].storage == kNoStorage && schedule_.is_over(gap.after, gap.before - 1) &&
+    return away_[gap.storage].storage == kNoStorage && schedule_.is_over(gap.after + 1, gap.before - 1) &&
            std::none_of(needed.begin(), needed.end(), [&](OpId at) { return gap.after < at && at <= gap.before; });
   }
 
@@ -110,7 +110,7 @@ class Capuchin {
 
   void commit(const Gap& gap, const RerunChain& chain) {
     const OpId at = rerun_point(gap);
-    schedule_.memory().remove(gap.storage, gap.after, at - 2);
+    schedule_.memory().remove(gap.storage, gap.after + 1, at - 2);
     away_[gap.storage] = gap;
     StorageDecision d;
     d.storage = gap.storage;
@@ -196,7 +196,7 @@ class Capuchin {
     for (const OpRecord& record : simulate(planned, p_.machine(), options).records)
       if (record.device_reason == WaitReason::event) waited_for.insert(record.device_cause);
     bool moved = false;
-    const std::vector<std::size_t> next = fetch_order();
+    const std::vector<std::size_t> next = schedule_.fetch_order();
     std::size_t found = 0;
     for (OpId id = 0; id < planned.ops.size() && found < next.size(); ++id) {
       if (!brings_back(planned, planned.ops[id])) continue;
@@ -213,16 +213,6 @@ class Capuchin {
            std::any_of(planned.uses_of(op).begin(), planned.uses_of(op).end(), [&](const Use& use) {
              return use.access == Access::write && use.storage >= p_.trace().storages.size();
            });
-  }
-
-  // Swaps as their copies back stand in the host program.
-  std::vector<std::size_t> fetch_order() const {
-    std::vector<std::size_t> order(schedule_.swaps().size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return std::tuple(schedule_.swaps()[a].fetched, a) < std::tuple(schedule_.swaps()[b].fetched, b);
-    });
-    return order;
   }
 
   const StepProfile& p_;
@@ -249,7 +239,13 @@ const RegisterPlanner registered_capuchin{
          if (host < 0 || machine.route(device, host, false) == nullptr || machine.route(host, device, false) == nullptr)
            throw UsageError("Policy 'capuchin' needs a tier 'host' with ways to it and back; machine '" + machine.name +
                             "' has none.");
-         return Capuchin(profile, budget, settings).run(pricer);
+         MemoryPlan plan = Capuchin(profile, budget, settings).run(pricer);
+         if (!settings.reruns || planned_peak(profile, plan) <= budget.device) return plan;
+         // What a re-run starts from cannot be swapped: where that is too much, copies alone may do.
+         CapuchinSettings copies_alone = settings;
+         copies_alone.reruns = false;
+         MemoryPlan swaps = Capuchin(profile, budget, copies_alone).run(pricer);
+         return planned_peak(profile, swaps) < planned_peak(profile, plan) ? swaps : plan;
        };
      }}};
 

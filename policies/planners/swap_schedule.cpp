@@ -1,6 +1,9 @@
 #include "policies/planners/swap_schedule.h"
 
 #include <algorithm>
+#include <tuple>
+
+#include "policies/trace/rerun_rules.h"
 
 namespace memwall {
 
@@ -23,9 +26,15 @@ std::optional<Swap> SwapSchedule::place(const Gap& gap) const {
   if (out && (!back || back->begin < out->end)) back = ledger_.earliest(host_, device_, bytes(gap), out->end);
   if (!out || !back) return without_room(gap);
   Swap swap{gap, *out, *back, kNoOp, kNoOp, std::max(Duration{}, back->end - gap.end)};
-  swap.dropped = std::clamp(profile_.op_at(out->end), gap.after + 1, gap.before);
+  swap.dropped = drop_point(gap, out->end, gap.before);
   swap.fetched = std::clamp(profile_.op_running_at(back->begin), swap.dropped, gap.before);
   return is_away_when_over(swap) ? swap : without_room(gap);
+}
+
+// Before the first op that begins once a copy has left, and before the allocs that it makes.
+OpId SwapSchedule::drop_point(const Gap& gap, Time left, OpId latest) const {
+  const OpId op = std::clamp(profile_.op_at(left), gap.after + 1, latest);
+  return std::max(gap.after + 1, insertion_point(profile_.trace(), op));
 }
 
 // The device waits for both copies.
@@ -51,7 +60,7 @@ void SwapSchedule::queue_copies() {
   Time left{};
   for (Swap* swap : order) {
     left = std::max(left, swap->gap.begin) + ledger_.alone(device_, host_, bytes(swap->gap));
-    shift(*swap, std::clamp(profile_.op_at(left), swap->gap.after + 1, swap->fetched), swap->fetched);
+    shift(*swap, drop_point(swap->gap, left, swap->fetched), swap->fetched);
   }
   std::stable_sort(order.begin(), order.end(), [](const Swap* a, const Swap* b) { return a->gap.end > b->gap.end; });
   Time next = kNever;
@@ -68,15 +77,15 @@ void SwapSchedule::keep_to_budget() {
     Swap* nearest = nullptr;
     Duration least = kNever;
     for (Swap& swap : swaps_) {
-      const bool early = peak >= swap.gap.after && peak + 1 < swap.dropped;
-      const bool late = peak + 2 > swap.fetched && peak + 1 < swap.gap.before;
+      const bool early = peak > swap.gap.after && peak < swap.dropped;
+      const bool late = peak + 2 > swap.fetched && peak + 2 <= swap.gap.before;
       if (!early && !late) continue;
       const Duration distance = early ? profile_.start(swap.dropped) - profile_.start(peak)
                                       : profile_.start(peak) - profile_.start(swap.fetched);
       if (distance < least) nearest = &swap, least = distance;
     }
     if (nearest == nullptr) return;
-    move(*nearest, std::min(nearest->dropped, peak + 1), std::max(nearest->fetched, peak + 2));
+    move(*nearest, std::min(nearest->dropped, peak), std::max(nearest->fetched, peak + 2));
   }
 }
 
@@ -93,7 +102,7 @@ bool SwapSchedule::shift(Swap& swap, OpId dropped, OpId fetched) {
   if (dropped == was_dropped && fetched == was_fetched) return false;
   move(swap, dropped, fetched);
   // Where it is there and was not before.
-  if (!is_over(was_dropped - 1, dropped - 1) && !is_over(fetched - 1, was_fetched - 1)) return true;
+  if (!is_over(was_dropped, dropped) && !is_over(fetched - 1, was_fetched - 1)) return true;
   move(swap, was_dropped, was_fetched);
   return false;
 }
@@ -104,15 +113,26 @@ bool SwapSchedule::fetch_earlier(std::size_t index, Duration by) {
   return shift(swap, swap.dropped, std::clamp(earlier, swap.dropped, swap.fetched));
 }
 
+// At one op what is needed first comes first.
+std::vector<std::size_t> SwapSchedule::fetch_order() const {
+  std::vector<std::size_t> order(swaps_.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::tuple(swaps_[a].fetched, swaps_[a].gap.before, a) < std::tuple(swaps_[b].fetched, swaps_[b].gap.before, b);
+  });
+  return order;
+}
+
 std::vector<StorageDecision> SwapSchedule::decisions() const {
-  std::vector<StorageDecision> all;
-  for (const Swap& swap : swaps_) {
-    StorageDecision d;
+  std::vector<StorageDecision> all(swaps_.size());
+  std::uint32_t order = 0;
+  for (const std::size_t i : fetch_order()) {
+    const Swap& swap = swaps_[i];
+    StorageDecision& d = all[i];
     d.storage = swap.gap.storage;
     d.copies.push_back({{swap.gap.after, true, 0}, 0});
     d.drops.push_back({{swap.dropped, false, 0}});
-    d.fetches.push_back({{swap.fetched, false, 1}, 0});
-    all.push_back(std::move(d));
+    d.fetches.push_back({{swap.fetched, false, ++order}, 0});
   }
   return all;
 }

@@ -46,15 +46,18 @@ class SwapSchedule {
   bool fetch_earlier(std::size_t swap, Duration by);
 
   const std::vector<Swap>& swaps() const { return swaps_; }
+  // Indices into swaps(), as their copies back follow each other in the host program.
+  std::vector<std::size_t> fetch_order() const;
   // A decision per swap, in their order; copies go to the first tier of a plan.
   std::vector<StorageDecision> decisions() const;
 
  private:
   Bytes bytes(const Gap& gap) const { return profile_.trace().storages[gap.storage].bytes; }
-  bool is_away_when_over(const Swap& swap) const { return is_over(swap.dropped - 1, swap.fetched - 1); }
+  bool is_away_when_over(const Swap& swap) const { return is_over(swap.dropped, swap.fetched - 1); }
+  OpId drop_point(const Gap& gap, Time left, OpId latest) const;
   Swap without_room(const Gap& gap) const;
-  void take_away(const Swap& swap) { memory_.remove(swap.gap.storage, swap.dropped - 1, swap.fetched - 2); }
-  void take_back(const Swap& swap) { memory_.restore(swap.gap.storage, swap.dropped - 1, swap.fetched - 2); }
+  void take_away(const Swap& swap) { memory_.remove(swap.gap.storage, swap.dropped, swap.fetched - 2); }
+  void take_back(const Swap& swap) { memory_.restore(swap.gap.storage, swap.dropped, swap.fetched - 2); }
   void move(Swap& swap, OpId dropped, OpId fetched);
   bool shift(Swap& swap, OpId dropped, OpId fetched);
   void keep_to_budget();

@@ -40,14 +40,15 @@ std::vector<Gap> layer_inputs(const StepProfile& p, const Pass& pass, const Vdnn
   return chosen;
 }
 
-StorageDecision moved_between(const StepProfile& p, const Gap& gap, OpId fetched) {
+// `order`: of the fetch, among those at one op.
+StorageDecision moved_between(const StepProfile& p, const Gap& gap, OpId fetched, std::uint32_t order) {
   const Touch& last = p.flow().touches(gap.storage)[gap.touch];
   StorageDecision d;
   d.storage = gap.storage;
   // While the layer computes; behind it where it changes what it reads.
   d.copies.push_back({{last.op, last.writes, 0}, 0});
   d.drops.push_back({{last.op, true, 1}});
-  d.fetches.push_back({{fetched, false, 0}, 0});
+  d.fetches.push_back({{fetched, false, order}, 0});
   return d;
 }
 
@@ -59,7 +60,9 @@ MemoryPlan vdnn(const StepProfile& p, const VdnnSettings& settings) {
     for (const Gap& gap : layer_inputs(p, pass, settings)) by_consumer[gap.before].push_back(gap);
     OpId before = kNoOp;  // the layer whose backward comes before
     for (const auto& [consumer, gaps] : by_consumer) {
-      for (const Gap& gap : gaps) plan.storages.push_back(moved_between(p, gap, before == kNoOp ? consumer : before));
+      // The first layer's come when it needs them, before what the next one needs.
+      for (const Gap& gap : gaps)
+        plan.storages.push_back(before == kNoOp ? moved_between(p, gap, consumer, 0) : moved_between(p, gap, before, 1));
       before = consumer;
     }
   }

@@ -6,8 +6,11 @@
 namespace memwall {
 namespace {
 
-// The op after which what happens at the point has happened: what is dropped right before op 7 is gone after op 6.
-OpId slot(const PlanPoint& point) { return point.after || point.op == 0 ? point.op : point.op - 1; }
+// The first op behind which what is dropped at the point is gone: dropped right before op 7 it still is there when op 6
+// has allocated.
+OpId first_without(const PlanPoint& point) { return point.after ? point.op + 1 : point.op; }
+// The first op behind which what is brought back at the point is there again.
+OpId first_with(const PlanPoint& point) { return point.after || point.op == 0 ? point.op : point.op - 1; }
 
 class PlannedLifetimes {
  public:
@@ -62,8 +65,8 @@ class PlannedLifetimes {
     const auto next = begin.op == kNoOp ? back.begin() : std::upper_bound(back.begin(), back.end(), begin);
     const OpId freed = p_.flow().free(storage);
     OpId end = freed == kNoOp ? static_cast<OpId>(p_.trace().ops.size()) : freed;
-    if (next != back.end()) end = std::min(end, slot(*next));
-    const OpId first = begin.op == kNoOp ? 0 : slot(begin);
+    if (next != back.end()) end = std::min(end, first_with(*next));
+    const OpId first = begin.op == kNoOp ? 0 : first_without(begin);
     if (end > first) memory_.remove(storage, first, end - 1);
   }
 

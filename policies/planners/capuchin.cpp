@@ -70,7 +70,7 @@ class Capuchin {
     }
   }
 
-  // Nothing is decided about the storage, no chosen re-run starts from it within the gap, and that is worth it.
+  // Nothing is decided about the storage, no chosen re-run reads or makes it within the gap, and that is worth it.
   bool is_useful(const Gap& gap) const {
     const std::vector<OpId>& needed = needed_[gap.storage];
     return away_[gap.storage].storage == kNoStorage && schedule_.is_over(gap.after + 1, gap.before - 1) &&
@@ -102,10 +102,17 @@ class Capuchin {
     const OpId at = rerun_point(gap);
     if (!settings_.reruns || p_.trace().ops[gap.before].phase == Phase::forward || at <= gap.after + 1)
       return std::nullopt;
-    // Of what is swapped the whole gap counts: copies may still move in it.
-    return rerun_chain(p_, gap.storage, at, [&](StorageId s) {
-      return s != gap.storage && away_[s].storage != kNoStorage && away_[s].after < at && at <= away_[s].before;
-    });
+    auto chain = rerun_chain(p_, gap.storage, at, [&](StorageId s) { return s != gap.storage && is_away(s, at); });
+    // What it would make again beside its storage is not to be fetched later.
+    if (chain && std::any_of(chain->outputs.begin(), chain->outputs.end(),
+                             [&](StorageId s) { return s != gap.storage && is_away(s, at); }))
+      return std::nullopt;
+    return chain;
+  }
+
+  // Of what is swapped the whole gap counts: copies may still move in it.
+  bool is_away(StorageId s, OpId at) const {
+    return away_[s].storage != kNoStorage && away_[s].after < at && at <= away_[s].before;
   }
 
   void commit(const Gap& gap, const RerunChain& chain) {
@@ -118,6 +125,7 @@ class Capuchin {
     dropped_.push_back(std::move(d));
     reruns_.push_back({{at, false, 0}, chain.ops});
     for (const StorageId input : chain.inputs) needed_[input].push_back(at);
+    for (const StorageId output : chain.outputs) needed_[output].push_back(at);
   }
 
   double bytes_of(std::uint32_t candidate) const {
@@ -220,7 +228,7 @@ class Capuchin {
   SwapSchedule schedule_;
   std::vector<Gap> candidates_;
   std::vector<Gap> away_;                  // by storage: where it is away; storage kNoStorage: nowhere
-  std::vector<std::vector<OpId>> needed_;  // by storage: the re-runs that start from it
+  std::vector<std::vector<OpId>> needed_;  // by storage: the re-runs that read or make it
   std::vector<StorageDecision> dropped_;   // to be made again
   std::vector<PlannedRerun> reruns_;
 };

@@ -28,7 +28,13 @@ class ChainSearch {
     chain.ops.assign(ops_.begin(), ops_.end());
     for (const StorageId input : inputs_)
       if (!made_.contains(input)) chain.inputs.push_back(input);
-    for (const OpId id : chain.ops) chain.time += t_.ops[id].duration;
+    std::set<StorageId> outputs;
+    for (const OpId id : chain.ops) {
+      chain.time += t_.ops[id].duration;
+      for (const Use& use : t_.uses_of(t_.ops[id]))
+        if (use.access == Access::write) outputs.insert(use.storage);
+    }
+    chain.outputs.assign(outputs.begin(), outputs.end());
     return chain;
   }
 

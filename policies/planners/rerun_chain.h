@@ -10,9 +10,9 @@
 namespace memwall {
 
 struct RerunChain {
-  std::vector<OpId> ops;           // ascending
-  std::vector<StorageId> inputs;   // that they start from, which must be there; ascending
-  Duration time{};                 // of the ops alone
+  std::vector<OpId> ops;                   // ascending
+  std::vector<StorageId> inputs, outputs;  // that they start from, which must be there, and that they write; ascending
+  Duration time{};                         // of the ops alone
 };
 
 // What a re-run right before op `at` repeats so that `storage` has its content there: all that wrote it and, where what

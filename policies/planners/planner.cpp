@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -78,7 +79,21 @@ class PlannedStepRewriter : public Rewriter {
   Bytes budget_;
 };
 
+// By name: what makes them. Constructed on first use.
+std::map<std::string, std::function<Planner(const PolicyArguments&)>>& makers() {
+  static std::map<std::string, std::function<Planner(const PolicyArguments&)>> all;
+  return all;
+}
+
 }  // namespace
+
+Planner planner_named(const std::string& text) {
+  const PolicySpec spec = parse_policy(text);
+  const auto maker = makers().find(spec.info->name);
+  if (maker == makers().end())
+    throw UsageError("Policy '" + spec.info->name + "' is no planner of memory plans.");
+  return maker->second(spec.arguments);
+}
 
 RegisterPlanner::RegisterPlanner(PlannerInfo info) {
   PolicyInfo policy;
@@ -90,6 +105,7 @@ RegisterPlanner::RegisterPlanner(PlannerInfo info) {
   policy.parameters.push_back(bytes("budget", Unset{"device"}, 1,
                                     "device memory that the step's storages may take at once; device: all that the "
                                     "machine has for them."));
+  makers()[info.name] = info.make;
   policy.make_rewriter = [name = info.name, make = std::move(info.make)](const PolicyArguments& arguments) {
     const Bytes budget = arguments.is_set("budget") ? arguments.bytes("budget") : 0;
     return std::make_unique<PlannedStepRewriter>(name, make(arguments), budget);

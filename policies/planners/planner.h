@@ -41,4 +41,7 @@ struct RegisterPlanner {
   explicit RegisterPlanner(PlannerInfo info);
 };
 
+// As a --policy value names it: "capuchin:use=swaps". Throws UsageError where it names no planner.
+Planner planner_named(const std::string& text);
+
 }  // namespace memwall

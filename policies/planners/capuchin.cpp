@@ -1,26 +1,28 @@
 // Swaps what is free for longest, and computes again where that is cheaper than waiting for a copy.
 //
 // Peng et al. 2020, "Capuchin: Tensor-based GPU Memory Management for Deep Learning" (ASPLOS 2020):
-//   free time  of two uses that follow each other: from the end of the copy out, begun behind the first, to the begin of
-//              the copy back, ended at the second. Swapped are those of the longest, while copies have links to themselves.
+//   free time  of two uses that follow each other: from the end of the copy out, begun behind the first, to the begin
+//   of
+//              the copy back, ended at the second. Swapped are those of the longest, while copies have links to
+//              themselves.
 //   MSPS       memory saving per second: bytes of a storage / time of what must run to make it again. Where free times
 //              do not suffice, the best swap and the best re-run are compared, by the seconds that each adds per byte.
-//   feedback   where the second use found its copy still under way, the copy back is issued earlier, by 5 % of its time.
-// Written from the paper's abstract and public descriptions. Deviations: uses come from the trace, not from a passive run;
-// copies are placed in a ledger of links, and queue (swap_schedule.h); parameters and optimizer states stay; what a chosen
-// re-run starts from stays until then, instead of being made again itself.
+//   feedback   where the second use found its copy still under way, the copy back is issued earlier, by 5 % of its
+//   time.
+// Written from the paper's abstract and public descriptions. Deviations: uses come from the trace, not from a passive
+// run; copies are placed in a ledger of links, and queue (swap_schedule.h); parameters and optimizer states stay; what
+// a chosen re-run starts from stays until then, instead of being made again itself.
 #include <algorithm>
 #include <limits>
 #include <queue>
 #include <set>
 #include <tuple>
 
-#include "policies/plan/plan_writer.h"
 #include "policies/planners/planner.h"
 #include "policies/planners/rerun_chain.h"
 #include "policies/planners/swap_schedule.h"
+#include "policies/profile/plan_estimate.h"
 #include "policies/trace/rerun_rules.h"
-#include "sim/engine/simulation.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -195,13 +197,10 @@ class Capuchin {
 
   // Issues copies back earlier that their use has waited for. Were there any that could be?
   bool fetch_late_ones_earlier(const Pricer& pricer) {
-    TraceEdit edit(p_.trace(), p_.machine().host);
-    write_plan(plan(), p_.flow(), pricer, edit);
-    const Trace planned = std::move(edit).apply();
-    SimulationOptions options;
-    options.allocator = "ideal";
+    const SimulatedPlan simulated = simulate_plan(p_, plan(), pricer);
+    const Trace& planned = simulated.trace;
     std::set<OpId> waited_for;
-    for (const OpRecord& record : simulate(planned, p_.machine(), options).records)
+    for (const OpRecord& record : simulated.result.records)
       if (record.device_reason == WaitReason::event) waited_for.insert(record.device_cause);
     bool moved = false;
     const std::vector<std::size_t> next = schedule_.fetch_order();
@@ -238,11 +237,13 @@ const RegisterPlanner registered_capuchin{
      .sentence = "swaps what rests longest to the host, and computes again what is cheaper that way (Peng et al. 2020)",
      .parameters = {choice("use", "both", {"both", "swaps"}, "both: copies and re-runs; swaps: copies alone."),
                     bytes("min_bytes", "1MiB", 0, "smaller storages stay."),
-                    integer("feedback", 3, {0, 100}, "rounds", "of simulations after which late copies leave earlier.")},
+                    integer("feedback", 3, {0, 100}, "rounds",
+                            "of simulations after which late copies leave earlier.")},
      .make = [](const PolicyArguments& arguments) -> Planner {
        const CapuchinSettings settings{arguments.bytes("min_bytes"), arguments.choice("use") == "both",
                                        static_cast<int>(arguments.integer("feedback"))};
-       return [settings](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer& pricer) {
+       return [settings](const StepProfile& profile, const Budget& budget, const Machine& machine,
+                         const Pricer& pricer) {
          const int host = machine.tier("host"), device = machine.tier("hbm");
          if (host < 0 || machine.route(device, host, false) == nullptr || machine.route(host, device, false) == nullptr)
            throw UsageError("Policy 'capuchin' needs a tier 'host' with ways to it and back; machine '" + machine.name +

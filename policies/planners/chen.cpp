@@ -2,12 +2,13 @@
 //
 // Chen, Xu, Zhang, Guestrin 2016, "Training Deep Nets with Sublinear Memory Cost" (arXiv 1604.06174), section 4:
 //   greedy  Algorithm 3, memory planning with a budget b per segment: a segment ends once what it makes exceeds b. b is
-//           searched as they propose, around sqrt(x y) of a first pass (x: bytes that are kept, y: the largest segment);
-//           of all b the plan of the lowest peak is taken.
+//           searched as they propose, around sqrt(x y) of a first pass (x: bytes that are kept, y: the largest
+//           segment); of all b the plan of the lowest peak is taken.
 //   sqrt    section 4.1: segments of sqrt(n) of the n units each.
-// Their figure: memory in O(sqrt n) of n equal layers, for one more forward (tests/unit/policies/planners/chen_test.cpp).
-// Deviations: what is kept or dropped is decided per storage by what backward reads (policies/recompute), not per node of
-// a graph; all segments are computed again, whatever the budget is.
+// Their figure: memory in O(sqrt n) of n equal layers, for one more forward
+// (tests/unit/policies/planners/chen_test.cpp). Deviations: what is kept or dropped is decided per storage by what
+// backward reads (policies/recompute), not per node of a graph; all segments are computed again, whatever the budget
+// is.
 #include <algorithm>
 #include <cmath>
 

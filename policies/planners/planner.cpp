@@ -90,8 +90,7 @@ std::map<std::string, std::function<Planner(const PolicyArguments&)>>& makers() 
 Planner planner_named(const std::string& text) {
   const PolicySpec spec = parse_policy(text);
   const auto maker = makers().find(spec.info->name);
-  if (maker == makers().end())
-    throw UsageError("Policy '" + spec.info->name + "' is no planner of memory plans.");
+  if (maker == makers().end()) throw UsageError("Policy '" + spec.info->name + "' is no planner of memory plans.");
   return maker->second(spec.arguments);
 }
 

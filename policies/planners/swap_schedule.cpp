@@ -118,7 +118,8 @@ std::vector<std::size_t> SwapSchedule::fetch_order() const {
   std::vector<std::size_t> order(swaps_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::tuple(swaps_[a].fetched, swaps_[a].gap.before, a) < std::tuple(swaps_[b].fetched, swaps_[b].gap.before, b);
+    return std::tuple(swaps_[a].fetched, swaps_[a].gap.before, a) <
+           std::tuple(swaps_[b].fetched, swaps_[b].gap.before, b);
   });
   return order;
 }

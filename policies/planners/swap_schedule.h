@@ -1,8 +1,8 @@
-// Storages that wait on the host within a gap between two uses: when their copies run, at which ops their memory is given
-// up and asked for again, and what then lives on the device.
+// Storages that wait on the host within a gap between two uses: when their copies run, at which ops their memory is
+// given up and asked for again, and what then lives on the device.
 //
-// Copies are placed in a ledger of links while they are chosen, and queue up in the end as copy engines serve them. A copy
-// for which links have no time left, or whose memory is needed before it has left, makes the device wait.
+// Copies are placed in a ledger of links while they are chosen, and queue up in the end as copy engines serve them. A
+// copy for which links have no time left, or whose memory is needed before it has left, makes the device wait.
 #pragma once
 
 #include <optional>

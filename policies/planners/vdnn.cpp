@@ -1,8 +1,9 @@
 // Inputs of layers wait on the host between forward and backward.
 //
-// Rhu, Gimelshein, Clemons, Zulfiqar, Keckler 2016, "vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient
-// Neural Network Design" (MICRO 2016), section 3:
-//   conv  offloads what convolutions read, all what every layer reads. The copy leaves while the last layer that reads it
+// Rhu, Gimelshein, Clemons, Zulfiqar, Keckler 2016, "vDNN: Virtualized Deep Neural Networks for Scalable,
+// Memory-Efficient Neural Network Design" (MICRO 2016), section 3:
+//   conv  offloads what convolutions read, all what every layer reads. The copy leaves while the last layer that reads
+//   it
 //         in forward computes, and the layer after waits for it, so that the memory is free from there on.
 //   back  while backward of a layer computes, what the nearest layer before it needs is fetched (their search stops at
 //         the nearest convolution); a layer waits for its own.
@@ -33,7 +34,8 @@ std::vector<Gap> layer_inputs(const StepProfile& p, const Pass& pass, const Vdnn
       continue;
     const auto touches = p.flow().touches(gap.storage).first(gap.touch + 1);
     const bool read = std::any_of(touches.begin(), touches.end(), [&](const Touch& touch) {
-      return touch.reads && (!settings.only_convolutions || t.ops[touch.op].operator_class == OperatorClass::convolution);
+      return touch.reads &&
+             (!settings.only_convolutions || t.ops[touch.op].operator_class == OperatorClass::convolution);
     });
     if (read && runs_on_device(t.ops[gap.after].kind)) chosen.push_back(gap);
   }
@@ -62,7 +64,8 @@ MemoryPlan vdnn(const StepProfile& p, const VdnnSettings& settings) {
     for (const auto& [consumer, gaps] : by_consumer) {
       // The first layer's come when it needs them, before what the next one needs.
       for (const Gap& gap : gaps)
-        plan.storages.push_back(before == kNoOp ? moved_between(p, gap, consumer, 0) : moved_between(p, gap, before, 1));
+        plan.storages.push_back(before == kNoOp ? moved_between(p, gap, consumer, 0)
+                                                : moved_between(p, gap, before, 1));
       before = consumer;
     }
   }

@@ -2,8 +2,8 @@
 //
 // Time is cut into equal slots. Of a link a slot has what its rate gives less what the step's own copies, collectives
 // and host work move there (kernels' traffic in HBM is left out: it bounds no copy to a slower tier). A copy takes of
-// each slot what the scarcest link of its route has left, not more than its route carries: a fluid, as the engine shares
-// links, of what is in truth a queue of copies.
+// each slot what the scarcest link of its route has left, not more than its route carries: a fluid, as the engine
+// shares links, of what is in truth a queue of copies.
 #pragma once
 
 #include <optional>
@@ -23,8 +23,8 @@ class Ledger {
   // `slots`: into which the step is cut. `profile` must outlive it.
   explicit Ledger(const StepProfile& profile, std::size_t slots = 4096);
 
-  // When `bytes` between two tiers are over at the earliest, not begun before `ready`; latest: how late they may begin to
-  // be over at `deadline`. Nothing where the rest of the step has no room for them. Both tiers are indices into
+  // When `bytes` between two tiers are over at the earliest, not begun before `ready`; latest: how late they may begin
+  // to be over at `deadline`. Nothing where the rest of the step has no room for them. Both tiers are indices into
   // Machine::tiers, with a route between them.
   std::optional<Span> earliest(int from, int to, Bytes bytes, Time ready) const;
   std::optional<Span> latest(int from, int to, Bytes bytes, Time deadline) const;
@@ -53,12 +53,12 @@ class Ledger {
 
   const StepProfile& profile_;
   const Machine& machine_;
-  Duration slot_;                                 // of one slot
+  Duration slot_;  // of one slot
   std::size_t slots_;
-  std::vector<double> capacity_;                  // by link: bytes per slot, of one rank of those that share it
-  std::vector<std::vector<double>> left_;         // by link and slot: bytes
-  std::vector<std::vector<Bytes>> held_;          // by tier and slot: what copies take there
-  std::vector<Bytes> room_;                       // by tier: what the step itself leaves
+  std::vector<double> capacity_;           // by link: bytes per slot, of one rank of those that share it
+  std::vector<std::vector<double>> left_;  // by link and slot: bytes
+  std::vector<std::vector<Bytes>> held_;   // by tier and slot: what copies take there
+  std::vector<Bytes> room_;                // by tier: what the step itself leaves
 };
 
 }  // namespace memwall

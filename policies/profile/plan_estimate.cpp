@@ -21,14 +21,29 @@ std::vector<TierResult> allocated(const Trace& trace, const RankMachine& machine
   return memory.results();
 }
 
+Trace planned_trace_of(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine, const Pricer& pricer,
+                       WrittenPlan& written) {
+  TraceEdit edit(profile.trace(), machine.host);
+  written = write_plan(plan, profile.flow(), pricer, edit);
+  return std::move(edit).apply();
+}
+
 }  // namespace
+
+SimulatedPlan simulate_plan(const StepProfile& profile, const MemoryPlan& plan, const Pricer& pricer) {
+  WrittenPlan written;
+  SimulatedPlan simulated{planned_trace_of(profile, plan, profile.machine(), pricer, written), {}};
+  SimulationOptions options;
+  options.allocator = "ideal";
+  simulated.result = simulate(simulated.trace, profile.machine(), options);
+  return simulated;
+}
 
 PlanEstimate estimate_plan(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
                            const Pricer& pricer, const std::string& allocator) {
   const Trace& trace = profile.trace();
-  TraceEdit edit(trace, machine.host);
-  const WrittenPlan written = write_plan(plan, profile.flow(), pricer, edit);
-  const Trace planned = std::move(edit).apply();
+  WrittenPlan written;
+  const Trace planned = planned_trace_of(profile, plan, machine, pricer, written);
   PlanEstimate estimate;
   estimate.bytes_out = written.bytes_out;
   estimate.bytes_in = written.bytes_in;

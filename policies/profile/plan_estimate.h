@@ -1,5 +1,5 @@
-// What a step takes under a memory plan: the plan is written, and its allocs and frees go through the real allocators in
-// the order of the host program. No times: what the plan costs, a simulation says.
+// What a step takes under a memory plan: the plan is written, and its allocs and frees go through the real allocators
+// in the order of the host program. No times: what the plan costs, a simulation says (simulate_plan).
 #pragma once
 
 #include <cstddef>
@@ -26,5 +26,13 @@ struct PlanEstimate {
 // make_allocator (sim/memory/allocator.h). Throws UsageError where the machine lacks a tier of the plan.
 PlanEstimate estimate_plan(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
                            const Pricer& pricer, const std::string& allocator = "pytorch");
+
+// The step with the plan in it, and what it does with unlimited memory.
+struct SimulatedPlan {
+  Trace trace;
+  SimulationResult result;
+};
+// REQUIRES: as estimate_plan.
+SimulatedPlan simulate_plan(const StepProfile& profile, const MemoryPlan& plan, const Pricer& pricer);
 
 }  // namespace memwall

@@ -28,8 +28,7 @@ class PlannedLifetimes {
     for (const PlannedRerun& rerun : plan_.reruns) read_by(rerun, kept);
     for (const StorageDecision& decision : plan_.storages) absent(decision);
     for (StorageId s = 0; s < kept.size(); ++s)
-      if (const OpId freed = p_.flow().free(s); kept[s] > freed && !decided_[s])
-        memory_.restore(s, freed, kept[s] - 1);
+      if (const OpId freed = p_.flow().free(s); kept[s] > freed && !decided_[s]) memory_.restore(s, freed, kept[s] - 1);
     return memory_.peak();
   }
 
@@ -74,7 +73,7 @@ class PlannedLifetimes {
   const MemoryPlan& plan_;
   PlannedMemory memory_;
   std::vector<std::vector<PlanPoint>> back_;  // by storage: where it is brought back
-  std::vector<bool> decided_;                   // by storage: has it a decision?
+  std::vector<bool> decided_;                 // by storage: has it a decision?
 };
 
 }  // namespace

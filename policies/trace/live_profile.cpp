@@ -52,8 +52,8 @@ Bytes LiveProfile::peak_in(std::size_t node, std::size_t from, std::size_t to, s
   const std::size_t middle = from + (to - from) / 2;
   if (last <= middle) return added_[node] + peak_in(2 * node, from, middle, first, last);
   if (first > middle) return added_[node] + peak_in(2 * node + 1, middle + 1, to, first, last);
-  return added_[node] + std::max(peak_in(2 * node, from, middle, first, last),
-                                 peak_in(2 * node + 1, middle + 1, to, first, last));
+  return added_[node] +
+         std::max(peak_in(2 * node, from, middle, first, last), peak_in(2 * node + 1, middle + 1, to, first, last));
 }
 
 OpId LiveProfile::peak_op() const {

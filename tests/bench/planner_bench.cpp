@@ -1,7 +1,7 @@
 // How long do a step's profile, the writer and the planners take, and do they grow with the step alone?
 //
-// GPT steps of 8 to 8,000 layers (1.2 k to 1.2 M ops). Planners get three quarters of the memory that the step takes, and
-// are asked once: without repair.
+// GPT steps of 8 to 8,000 layers (1.2 k to 1.2 M ops). Planners get three quarters of the memory that the step takes,
+// and are asked once: without repair.
 #include <benchmark/benchmark.h>
 
 #include "models/hw/machine_file.h"
@@ -31,7 +31,8 @@ struct Bench {
 
 void count_ops(benchmark::State& state, const Trace& trace) {
   state.counters["ops"] = static_cast<double>(trace.ops.size());
-  state.counters["ops/s"] = benchmark::Counter(static_cast<double>(trace.ops.size()), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["ops/s"] =
+      benchmark::Counter(static_cast<double>(trace.ops.size()), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void profile(benchmark::State& state) {

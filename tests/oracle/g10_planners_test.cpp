@@ -16,7 +16,7 @@
 namespace memwall {
 namespace {
 
-const std::vector<std::string> kWorkloads = {"BERT-128",       "BERT-256",      "BERT-512", "VIT-1024",
+const std::vector<std::string> kWorkloads = {"BERT-128",        "BERT-256",      "BERT-512",     "VIT-1024",
                                              "Inceptionv3-512", "ResNet152-256", "ResNet152-512"};
 const std::vector<std::string> kPlanners = {"capuchin", "capuchin:use=swaps", "vdnn", "vdnn:layers=conv", "chen"};
 
@@ -53,7 +53,7 @@ class G10Planners : public testing::Test {
     const auto carried = [&](const char* link) {
       return run.result.links[static_cast<std::size_t>(machine.link(link))].bytes;
     };
-    return {to_seconds(run.result.end), run.result.fits,       hbm.missing,
+    return {to_seconds(run.result.end), run.result.fits,     hbm.missing,
             hbm.peak_reserved,          carried("pcie_d2h"), carried("pcie_h2d")};
   }
 

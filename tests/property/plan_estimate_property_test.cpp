@@ -21,8 +21,7 @@ MemoryPlan random_plan(const StepProfile& p) {
   recompute.kept_until.assign(p.trace().storages.size(), 0);
   const bool moves_alone = *rc::gen::arbitrary<bool>();
   for (const Pass& pass : passes(p.trace()))
-    if (!moves_alone)
-      plan_recompute(p.trace(), p.flow(), pass, random_units(p.trace(), p.flow(), pass), {}, recompute);
+    if (!moves_alone) plan_recompute(p.trace(), p.flow(), pass, random_units(p.trace(), p.flow(), pass), {}, recompute);
   MemoryPlan plan = memory_plan_of(p.trace(), p.flow(), recompute);
   TransferStyle host;
   host.tier = "host";
@@ -68,7 +67,9 @@ RC_GTEST_PROP(PlanEstimateProperty, IsWhatTheSimulationShows, ()) {
     RC_ASSERT(estimate.tiers[t].peak_reserved == simulated.tiers[t].peak_reserved);
     RC_ASSERT(estimate.tiers[t].missing == simulated.tiers[t].missing);
   }
-  const auto link = [&](const char* name) { return simulated.links[static_cast<std::size_t>(machine.link(name))].bytes; };
+  const auto link = [&](const char* name) {
+    return simulated.links[static_cast<std::size_t>(machine.link(name))].bytes;
+  };
   RC_ASSERT(estimate.bytes_out == link("pcie_d2h"));
   RC_ASSERT(estimate.bytes_in == link("pcie_h2d"));
   RC_ASSERT(estimate.rerun_ops == count(written, Phase::recompute));

@@ -39,16 +39,15 @@ Trace planned(const Trace& before, const std::string& policy, Bytes& budget) {
 
 RC_GTEST_PROP(PlannerProperty, PlansAreCarriedOut, ()) {
   const Trace before = random_step(*rc::gen::inRange<std::size_t>(1, 3));
-  const std::string policy =
-      *rc::gen::element<std::string>("chen:mode=greedy", "chen:mode=sqrt", "vdnn:min_bytes=0",
-                                     "capuchin:min_bytes=0", "capuchin:min_bytes=0,use=swaps");
+  const std::string policy = *rc::gen::element<std::string>("chen:mode=greedy", "chen:mode=sqrt", "vdnn:min_bytes=0",
+                                                            "capuchin:min_bytes=0", "capuchin:min_bytes=0,use=swaps");
   RC_TAG(policy);
   Bytes budget = 0;
   planned(before, policy, budget);
 }
 
-// Blocks are of 512 bytes and segments of 2 MiB, so that the bytes of small steps tell nothing of what is reserved: held
-// against the blocks.
+// Blocks are of 512 bytes and segments of 2 MiB, so that the bytes of small steps tell nothing of what is reserved:
+// held against the blocks.
 RC_GTEST_PROP(PlannerProperty, CapuchinKeepsToItsBudgetOrSaysSo, ()) {
   const Trace before = random_step(1);
   Bytes budget = 0;

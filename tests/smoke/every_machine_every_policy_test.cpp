@@ -19,12 +19,15 @@ namespace {
 // At least one way to call each policy.
 const std::map<std::string, std::vector<std::string>> kCalls = {
     {"batch", {"batch:1", "batch:2", "batch:to=48"}},
+    {"capuchin", {"capuchin:budget=1MB,min_bytes=0", "capuchin:use=swaps,budget=1MB,min_bytes=0"}},
+    {"chen", {"chen", "chen:mode=sqrt"}},
     {"checkpoint", {"checkpoint:mode=full", "checkpoint:mode=sqrt", "checkpoint:mode=every,every=2"}},
     {"fusion", {}},  // needs elements, which this step does not know: tests/unit/policies/fusion/fusion_test.cpp
     {"offload",
      {"offload:what=activations,to=host,min_bytes=0", "offload:what=activations,to=peer,min_bytes=0",
       "offload:what=optimizer,to=host", "offload:what=optimizer,to=nvme", "offload:what=parameters,to=host,min_bytes=0",
       "offload:what=gradients,to=host,min_bytes=0"}},
+    {"vdnn", {"vdnn:min_bytes=0", "vdnn:layers=conv,min_bytes=0"}},
     {"zero", {"zero:stage=0,ranks=2", "zero:stage=1,ranks=2", "zero:stage=2,ranks=2", "zero:stage=3,ranks=2"}},
     {"lru", {"lru:clock=host", "lru:clock=device"}},
 };

@@ -10,9 +10,8 @@ namespace {
 Bytes device_peak(const Trace& t) { return simulated(t).tiers[0].peak_allocated; }
 
 std::size_t copies_out(const Trace& t) {
-  return static_cast<std::size_t>(std::count_if(t.ops.begin(), t.ops.end(), [&](const Op& op) {
-    return op.kind == OpKind::copy && t.places[op.from] == "hbm";
-  }));
+  return static_cast<std::size_t>(std::count_if(
+      t.ops.begin(), t.ops.end(), [&](const Op& op) { return op.kind == OpKind::copy && t.places[op.from] == "hbm"; }));
 }
 
 // `a` rests while `between` ops of 1 us run, the middle one beside 40,000 bytes.

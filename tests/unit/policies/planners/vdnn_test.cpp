@@ -40,9 +40,8 @@ Trace chain(std::size_t count) {
 Bytes device_peak(const Trace& t) { return simulated(t).tiers[0].peak_allocated; }
 
 std::size_t copies(const Trace& t, const std::string& from) {
-  return static_cast<std::size_t>(std::count_if(t.ops.begin(), t.ops.end(), [&](const Op& op) {
-    return op.kind == OpKind::copy && t.places[op.from] == from;
-  }));
+  return static_cast<std::size_t>(std::count_if(
+      t.ops.begin(), t.ops.end(), [&](const Op& op) { return op.kind == OpKind::copy && t.places[op.from] == from; }));
 }
 
 TEST(Vdnn, AllInputsLeaveAndComeBackOneLayerAhead) {

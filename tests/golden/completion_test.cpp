@@ -163,7 +163,7 @@ TEST_F(Completion, OffersTheWordsThatAreTaken) {
 TEST_F(Completion, OfFishOffersTheSame) {
   if (!has("fish")) GTEST_SKIP() << "fish was not found";
   EXPECT_EQ(in_fish("ru"), Words{"run"});
-  EXPECT_EQ(in_fish("run step.mwt --policy ch"), Words{"checkpoint"});
+  EXPECT_EQ(in_fish("run step.mwt --policy checkp"), Words{"checkpoint"});
   EXPECT_EQ(in_fish("run --format=j"), Words{"--format=json"});
   EXPECT_EQ(in_fish("machines show t4"), Words{"t4"});
   EXPECT_EQ(in_fish("run ste"), Words{"step.mwt"});
@@ -189,7 +189,7 @@ print -r -- "$out"
     const char *typed, *line;
   } cases[] = {{"memwall gen", "<<memwall generate >>"},
                {"memwall run step.mwt --poli", "<<memwall run step.mwt --policy=>>"},
-               {"memwall run step.mwt --policy che", "<<memwall run step.mwt --policy checkpoint >>"},
+               {"memwall run step.mwt --policy checkp", "<<memwall run step.mwt --policy checkpoint >>"},
                {"memwall run ste", "<<memwall run step.mwt >>"},
                {"memwall machines show t4 --form", "<<memwall machines show t4 --format=>>"},
                {"memwall run --machine b200", "<<memwall run --machine b200-sxm-180gb >>"}};

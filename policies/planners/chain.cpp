@@ -1,5 +1,6 @@
 #include "policies/planners/chain.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace memwall {
@@ -20,7 +21,7 @@ Bytes saved_by(const StepProfile& p, const Pass& pass, const RecomputeUnit& unit
 std::vector<Chain> chains_of(const StepProfile& p) {
   std::vector<Chain> chains;
   for (const Pass& pass : passes(p.trace())) {
-    Chain chain{pass, segment_units(p.trace(), p.flow(), pass), {}};
+    Chain chain{pass, forward_ops(p.trace(), pass), segment_units(p.trace(), p.flow(), pass), {}};
     if (p.trace().knowledge.modules) {
       std::vector<RecomputeUnit> blocks = block_units(p.trace(), p.flow(), pass);
       if (blocks.size() > chain.units.size()) chain.units = std::move(blocks);
@@ -31,14 +32,17 @@ std::vector<Chain> chains_of(const StepProfile& p) {
   return chains;
 }
 
-std::vector<RecomputeUnit> joined_units(const StepProfile& p, const Chain& chain,
-                                        const std::vector<std::size_t>& sizes) {
+std::vector<RecomputeUnit> joined_units(const Chain& chain, const std::vector<std::size_t>& sizes) {
   std::vector<RecomputeUnit> joined;
-  auto next = chain.units.begin();
+  std::size_t next = 0;
   for (const std::size_t size : sizes) {
-    const std::vector<RecomputeUnit> part(next, next + static_cast<std::ptrdiff_t>(size));
-    joined.push_back(std::move(grouped(p.trace(), chain.pass, part, size).front()));
-    next += static_cast<std::ptrdiff_t>(size);
+    const RecomputeUnit &first = chain.units[next], &last = chain.units[next + size - 1];
+    next += size;
+    RecomputeUnit unit;
+    unit.name = size == 1 ? first.name : first.name + ".." + last.name;
+    unit.ops.assign(std::lower_bound(chain.ops.begin(), chain.ops.end(), first.ops.front()),
+                    std::upper_bound(chain.ops.begin(), chain.ops.end(), last.ops.back()));
+    joined.push_back(std::move(unit));
   }
   return joined;
 }

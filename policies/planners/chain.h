@@ -10,6 +10,7 @@ namespace memwall {
 
 struct Chain {
   Pass pass;
+  std::vector<OpId> ops;  // of forward that compute, ascending
   std::vector<RecomputeUnit> units;
   std::vector<Bytes> saved;  // by unit: blocks that it makes and that live until backward
 };
@@ -18,8 +19,8 @@ struct Chain {
 // modules, whichever are more.
 std::vector<Chain> chains_of(const StepProfile& profile);
 
-// As many neighbours as `sizes` says become one unit each. REQUIRES: they add up to the chain's units; none is 0.
-std::vector<RecomputeUnit> joined_units(const StepProfile& profile, const Chain& chain,
-                                        const std::vector<std::size_t>& sizes);
+// As many neighbours as `sizes` says become one unit each, with what stands between them. REQUIRES: they add up to the
+// chain's units; none is 0.
+std::vector<RecomputeUnit> joined_units(const Chain& chain, const std::vector<std::size_t>& sizes);
 
 }  // namespace memwall

@@ -48,7 +48,7 @@ MemoryPlan plan_of(const StepProfile& p, const std::vector<Chain>& chains, Cut c
   RecomputePlan plan;
   plan.kept_until.assign(p.trace().storages.size(), 0);
   for (const Chain& chain : chains)
-    plan_recompute(p.trace(), p.flow(), chain.pass, joined_units(p, chain, cut(chain)), {}, plan);
+    plan_recompute(p.trace(), p.flow(), chain.pass, joined_units(chain, cut(chain)), {}, plan);
   return memory_plan_of(p.trace(), p.flow(), plan);
 }
 

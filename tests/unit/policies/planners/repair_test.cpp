@@ -1,0 +1,95 @@
+// Is a planner asked for less until its plan keeps to the budget with the real allocator, and is the best plan taken?
+#include "policies/planners/repair.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/step_program.h"
+#include "tests/support/test_machine.h"
+
+namespace memwall {
+namespace {
+
+constexpr Bytes kStorage = MiB(20);  // a segment of its own in PyTorch's allocator
+
+// Four storages made in forward, read in backward: 80 MiB.
+struct FourStorages {
+  FourStorages() {
+    StepProgram p;
+    std::vector<StorageId> all;
+    for (int i = 0; i < 4; ++i) {
+      all.push_back(p.make(kStorage, "a"));
+      p.op("f", {}, {all.back()});
+    }
+    p.backward();
+    for (std::size_t i = all.size(); i-- > 0;) {
+      p.op("back", {all[i]}, {});
+      p.drop(all[i]);
+    }
+    p.optimizer();
+    p.op("update", {}, {});
+    trace = std::move(p).finish();
+    machine = test_machine();
+    profile.emplace(trace, machine);
+    pricer = test_pricer(machine);
+  }
+
+  // The first `count` storages wait on the host.
+  MemoryPlan plan_of(std::size_t count) const {
+    MemoryPlan plan;
+    plan.tiers.push_back(to_host());
+    for (const Gap& gap : profile->gaps()) {
+      if (plan.storages.size() == count) break;
+      StorageDecision d;
+      d.storage = gap.storage;
+      d.copies.push_back({{gap.after, true, 0}, 0});
+      d.drops.push_back({{gap.after, true, 1}});
+      d.fetches.push_back({{gap.before, false, 0}, 0});
+      plan.storages.push_back(d);
+    }
+    return plan;
+  }
+
+  // Leaves so many storages on the device as the budget that it is asked for has room for, and `too_many` more.
+  RepairedPlan repaired(Bytes budget, Bytes too_many) {
+    const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {
+      budgets.push_back(asked.device);
+      const Bytes stay = std::min<Bytes>(4, std::max<Bytes>(0, asked.device / kStorage) + too_many);
+      return plan_of(static_cast<std::size_t>(4 - stay));
+    };
+    return repaired_plan(planner, *profile, {budget}, *pricer);
+  }
+
+  Trace trace;
+  Machine machine;
+  std::optional<StepProfile> profile;
+  std::unique_ptr<Pricer> pricer;
+  std::vector<Bytes> budgets;  // that the planner was asked for
+};
+
+TEST(Repair, AsksForLessUntilItFits) {
+  FourStorages step;
+  const RepairedPlan repaired = step.repaired(3 * kStorage, 1);
+  EXPECT_EQ(repaired.over, 0);
+  EXPECT_TRUE(repaired.estimate.fits);
+  EXPECT_EQ(repaired.plan.storages.size(), 1u);
+  ASSERT_EQ(step.budgets.size(), 2u);
+  EXPECT_EQ(step.budgets[1], step.budgets[0] - kStorage) << "by what the first plan took too much";
+}
+
+TEST(Repair, TakesTheFirstPlanThatFits) {
+  FourStorages step;
+  EXPECT_EQ(step.repaired(4 * kStorage, 0).plan.storages.size(), 0u);
+  EXPECT_EQ(step.budgets.size(), 1u);
+}
+
+TEST(Repair, EndsWithTheBestWhereNothingFits) {
+  FourStorages step;
+  const RepairedPlan repaired = step.repaired(kStorage / 2, 0);  // less than one storage
+  EXPECT_GT(repaired.over, 0);
+  EXPECT_FALSE(repaired.estimate.fits);
+  EXPECT_EQ(repaired.plan.storages.size(), 3u) << "the fourth never rests";
+  EXPECT_LE(step.budgets.size(), 3u) << "the same plan a second time ends it";
+}
+
+}  // namespace
+}  // namespace memwall

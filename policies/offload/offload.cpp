@@ -18,10 +18,10 @@ class Offload : public Rewriter {
  public:
   explicit Offload(const PolicyArguments& arguments) : settings_(offload_settings(arguments)) {}
 
-  // The optimizer goes first: it decides whether gradients come back and who updates parameters. So it does where each
-  // has a policy of its own.
+  // Behind what is re-run. The optimizer goes first: it decides whether gradients come back and who updates parameters.
+  // So it does where each has a policy of its own.
   int precedence() const override {
-    return settings_.optimizer ? 0 : settings_.gradients ? 1 : settings_.parameters ? 2 : 3;
+    return settings_.optimizer ? 1 : settings_.gradients ? 2 : settings_.parameters ? 3 : 4;
   }
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
@@ -73,7 +73,7 @@ const RegisterPolicy registered_offload{
      .sentence =
          "moves activations, optimizer states, gradients or parameters to the host, NVMe, a peer GPU or another "
          "tier while they rest",
-     .kind = PolicyKind::offload,
+     .kind = PolicyKind::memory_plan,
      .needs = {.allocations = true, .dataflow = true},
      .may_repeat = true,
      .parameters = offload_parameters(),

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "policies/trace/described.h"
+#include "policies/trace/parameter_gathers.h"
 
 namespace memwall {
 namespace {
@@ -16,7 +17,8 @@ constexpr std::size_t kMostProblems = 10;
 
 class PlanCheck {
  public:
-  PlanCheck(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow) : plan_(plan), t_(trace), flow_(flow) {}
+  PlanCheck(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow)
+      : plan_(plan), t_(trace), flow_(flow), gathers_(trace, flow) {}
 
   std::vector<std::string> run() {
     check_numbers();
@@ -238,6 +240,7 @@ class PlanCheck {
   }
 
   void check_input(const PlannedRerun& rerun, OpId id, const Use& use) {
+    if (gathers_.is_there_again(use.storage, rerun.at.op + (rerun.at.after ? 1 : 0))) return;
     const std::size_t j = decision_of_[use.storage];
     const std::string head = fmt::format("The re-run at {} of {} reads {}", describe_op(rerun.at.op), describe_op(id),
                                          describe(use.storage));
@@ -273,6 +276,7 @@ class PlanCheck {
   const MemoryPlan& plan_;
   const Trace& t_;
   const Dataflow& flow_;
+  const ParameterGathers gathers_;
   std::vector<Event> events_;
   std::vector<State> states_;             // by decision
   std::vector<bool> gone_;                // by decision: the program has freed it

@@ -10,7 +10,8 @@ constexpr std::uint32_t kLast = PlanTimeline::kNone;  // behind everything else 
 
 }  // namespace
 
-PlanTimeline::PlanTimeline(const MemoryPlan& plan, const Dataflow& flow, const TraceEdit& edit)
+PlanTimeline::PlanTimeline(const MemoryPlan& plan, const Dataflow& flow, const ParameterGathers& gathers,
+                           const TraceEdit& edit)
     : plan_(plan),
       flow_(flow),
       edit_(edit),
@@ -18,7 +19,7 @@ PlanTimeline::PlanTimeline(const MemoryPlan& plan, const Dataflow& flow, const T
       decision_of_(t_.storages.size(), kNone),
       kept_until_(t_.storages.size()) {
   for (std::uint32_t j = 0; j < plan.storages.size(); ++j) decision_of_[plan.storages[j].storage] = j;
-  gather_reruns();
+  gather_reruns(gathers);
   gather_moves();
   std::sort(actions_.begin(), actions_.end(),
             [](const PlanAction& a, const PlanAction& b) { return a.key() < b.key(); });
@@ -71,7 +72,7 @@ bool PlanTimeline::is_used_before_fetch(std::uint32_t j, const PlanPoint& point)
 }
 
 // Which re-run reads what, and until when what it reads must live.
-void PlanTimeline::gather_reruns() {
+void PlanTimeline::gather_reruns(const ParameterGathers& gathers) {
   for (std::uint32_t r = 0; r < plan_.reruns.size(); ++r) {
     const PlannedRerun& rerun = plan_.reruns[r];
     actions_.push_back({{rerun.at.op, rerun.at.after, kLast}, PlanAction::Kind::rerun, 0, r, 0});
@@ -80,6 +81,7 @@ void PlanTimeline::gather_reruns() {
         if (use.access == Access::write) continue;
         const OpId writer = flow_.writer(use.storage, use.version);
         if (writer != kNoOp && std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer)) continue;
+        if (gathers.is_there_again(use.storage, rerun.at.op + (rerun.at.after ? 1 : 0))) continue;
         PlanPoint& until = kept_until_[use.storage];
         if (until.op == kNoOp || until < rerun.at) until = rerun.at;
         if (const std::uint32_t j = decision_of_[use.storage]; j != kNone && runs_on_device(t_.ops[id].kind))

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "policies/trace/dataflow.h"
+#include "policies/trace/parameter_gathers.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/policy/memory_plan.h"
 
@@ -48,7 +49,7 @@ class PlanTimeline {
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
   // All must outlive it. Ops that `edit` has removed use nothing.
-  PlanTimeline(const MemoryPlan& plan, const Dataflow& flow, const TraceEdit& edit);
+  PlanTimeline(const MemoryPlan& plan, const Dataflow& flow, const ParameterGathers& gathers, const TraceEdit& edit);
 
   const std::vector<PlanAction>& actions() const { return actions_; }
   // By storage of the base: the last re-run that reads it; kNoOp: none does.
@@ -68,7 +69,7 @@ class PlanTimeline {
 
  private:
   bool uses_device(OpId op) const { return runs_on_device(t_.ops[op].kind) && !edit_.removed(op); }
-  void gather_reruns();
+  void gather_reruns(const ParameterGathers& gathers);
   void gather_moves();
   void gather_guards(std::uint32_t decision, std::uint32_t index);
   void gather_releases(std::uint32_t decision, std::uint32_t index);

@@ -18,8 +18,9 @@ class PlanWriter {
         flow_(flow),
         edit_(edit),
         t_(edit.base()),
-        timeline_(plan, flow, edit),
-        reruns_(edit, flow),
+        gathers_(edit.base(), flow),
+        timeline_(plan, flow, gathers_, edit),
+        reruns_(edit, flow, gathers_),
         states_(plan.storages.size()) {
     Bytes largest = 0;
     for (const StorageDecision& d : plan.storages) largest = std::max(largest, t_.storages[d.storage].bytes);
@@ -234,6 +235,7 @@ class PlanWriter {
   const Dataflow& flow_;
   TraceEdit& edit_;
   const Trace& t_;
+  const ParameterGathers gathers_;
   const PlanTimeline timeline_;
   RerunWriter reruns_;
   std::vector<std::unique_ptr<StagingCopies>> copies_;  // by tier of the plan

@@ -1,12 +1,17 @@
 #include "policies/plan/rerun_writer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace memwall {
 
-RerunWriter::RerunWriter(TraceEdit& edit, const Dataflow& flow)
-    : edit_(edit), t_(edit.base()), flow_(flow), clone_(edit.base().storages.size(), kNoStorage) {}
+RerunWriter::RerunWriter(TraceEdit& edit, const Dataflow& flow, const ParameterGathers& gathers)
+    : edit_(edit),
+      t_(edit.base()),
+      flow_(flow),
+      gathers_(edit, flow, gathers),
+      clone_(edit.base().storages.size(), kNoStorage) {}
 
 void RerunWriter::leave_out(OpId id) {
   const Op& op = t_.ops[id];
@@ -34,7 +39,7 @@ void RerunWriter::free(StorageId original, StorageId device, InsertionPoint poin
   edit_.insert_complete(point, op);
 }
 
-bool RerunWriter::is_listed(OpId op) const { return std::binary_search(rerun_->ops.begin(), rerun_->ops.end(), op); }
+bool RerunWriter::is_listed(OpId op) const { return std::binary_search(ops_.begin(), ops_.end(), op); }
 
 bool RerunWriter::is_awaited(StorageId storage) const {
   return std::binary_search(awaited_->begin(), awaited_->end(), storage);
@@ -57,15 +62,22 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
   events_.clear();
   outputs_.clear();
   streams_.clear();
-  for (const OpId id : rerun.ops)
+  ops_.clear();
+  std::ranges::copy_if(rerun.ops, std::back_inserter(ops_),
+                       [this](OpId id) { return !gathers_parameters(t_, t_.ops[id]); });
+  if (ops_.empty()) return {};
+  for (const OpId id : ops_)
     for (const Use& use : t_.uses_of(t_.ops[id]))
       if (use.access == Access::write) outputs_.insert(use.storage);
-  const std::uint16_t source_thread = t_.ops[rerun.ops.front()].thread;
-  auto next = rerun.ops.begin();
-  for (OpId id = first_alloc(); id <= rerun.ops.back(); ++id) {
-    if (next != rerun.ops.end() && *next == id) {
+  gathers_.begin(rerun);
+  const std::uint16_t source_thread = t_.ops[ops_.front()].thread;
+  auto next = ops_.begin();
+  for (OpId id = first_alloc(); id <= ops_.back(); ++id) {
+    if (next != ops_.end() && *next == id) {
       ++next;
+      gathers_.before(id);
       repeat(id, present);
+      gathers_.after(id);
       if (runs_on_device(t_.ops[id].kind)) streams_.insert(t_.ops[id].stream);
     } else if (t_.ops[id].thread == source_thread) {
       accompany(id);
@@ -73,6 +85,7 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
   }
   std::vector<BroughtBack> back;
   give_up_or_keep(back);
+  gathers_.end();
   join_streams(back);
   return back;
 }
@@ -90,7 +103,7 @@ void RerunWriter::give_up_or_keep(std::vector<BroughtBack>& back) {
 
 // Where the re-run begins: its first op, or the allocs right before that are its own.
 OpId RerunWriter::first_alloc() const {
-  OpId first = rerun_->ops.front();
+  OpId first = ops_.front();
   const std::uint16_t thread = t_.ops[first].thread;
   for (OpId id = first; id-- > 0;) {
     const Op& op = t_.ops[id];
@@ -136,7 +149,10 @@ void RerunWriter::repeat(OpId id, std::span<const StorageId> present) {
       continue;
     }
     const OpId writer = flow_.writer(use.storage, use.version);
-    use.storage = writer != kNoOp && is_listed(writer) ? clone_[use.storage] : present[use.storage];
+    if (const StorageId gathered = gathers_.present(use.storage); gathered != kNoStorage)
+      use.storage = gathered;
+    else
+      use.storage = writer != kNoOp && is_listed(writer) ? clone_[use.storage] : present[use.storage];
   }
   for (Use& use : uses)
     if (use.access == Access::write) use.storage = clone_[use.storage];
@@ -160,6 +176,7 @@ void RerunWriter::accompany(OpId id) {
       op.target = std::exchange(clone_[op.target], kNoStorage);
       return repeat_call(op);
     case OpKind::event_record:
+      if (op.added) break;  // what sharding ties to its gathers, which gathers_ writes
       op.target = events_[op.target] = edit_.builder().add_event();
       return repeat_call(op);
     case OpKind::event_wait:

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "policies/plan/gather_writer.h"
 #include "policies/trace/dataflow.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/policy/memory_plan.h"
@@ -20,8 +21,8 @@ struct BroughtBack {
 
 class RerunWriter {
  public:
-  // Both must outlive it.
-  RerunWriter(TraceEdit& edit, const Dataflow& flow);
+  // All must outlive it.
+  RerunWriter(TraceEdit& edit, const Dataflow& flow, const ParameterGathers& gathers);
 
   // `present`: by storage of the base, what stands for it at that point. `awaited`: those that are absent and that
   // later ops use; ascending. Returns what came back, in the order of making.
@@ -51,8 +52,10 @@ class RerunWriter {
   TraceEdit& edit_;
   const Trace& t_;
   const Dataflow& flow_;
+  GatherWriter gathers_;
   std::vector<StorageId> clone_;         // by storage of the base, during a re-run
   const PlannedRerun* rerun_ = nullptr;  // the present one, as all below
+  std::vector<OpId> ops_;                // of it, without gathers of parameters
   const std::vector<StorageId>* awaited_ = nullptr;
   std::uint16_t thread_ = 0;
   Duration gap_{};  // host time of calls that the re-run leaves out

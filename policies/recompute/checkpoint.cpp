@@ -188,6 +188,7 @@ class Checkpoint : public Rewriter {
         plan.units.size() == 1 ? plan.units.front().name : plan.units.front().name + " to " + plan.units.back().name,
         human_bytes(dropped), human_bytes(kept), counted_text(ops, "op"), human_time(again),
         forwards > 1 ? "; all of " + std::to_string(forwards) + " forwards together" : ""));
+    explain_gathers(trace, plan, notes);
     if (idle > 0)
       notes.push_back("checkpoint: " + counted_text(idle, "unit") + by_number(idle, " has", " have") +
                       " nothing to drop and" + by_number(idle, " is", " are") + " not re-run.");
@@ -201,13 +202,40 @@ class Checkpoint : public Rewriter {
                       "a second time, here the second update goes to a scratch copy.");
   }
 
+  // Where a re-run starts from parameters that sharding has given back.
+  static void explain_gathers(const Trace& trace, const RecomputePlan& plan, std::vector<std::string>& notes) {
+    Bytes sent = 0, avoidable = 0, distance = 0;
+    std::size_t gathers = 0;
+    for (const UnitPlan& unit : plan.units)
+      for (const RepeatedGather& repeated : unit.gathers) {
+        ++gathers;
+        sent += trace.ops[repeated.gather].bytes;
+        if (repeated.distance > 0) avoidable += trace.ops[repeated.gather].bytes;
+        distance = std::max(distance, repeated.distance);
+      }
+    if (gathers == 0) return;
+    std::string note =
+        fmt::format("checkpoint: {} of parameters for re-runs, {} sent per rank besides those for backward",
+                    counted_text(gathers, "gather"), human_bytes(sent));
+    if (avoidable > 0)
+      note += fmt::format("; with zero's reuse_distance={} backward finds what the re-run has gathered: {} fewer",
+                          distance_text(distance), human_bytes(avoidable));
+    notes.push_back(note + ".");
+  }
+
+  // As the option is typed, in whole megabytes where it is more than one: "1B", "437MB".
+  static std::string distance_text(Bytes distance) {
+    constexpr Bytes kMB = 1'000'000;
+    return distance <= kMB ? fmt::format("{}B", distance) : fmt::format("{}MB", (distance + kMB - 1) / kMB);
+  }
+
   Settings s_;
 };
 
 const RegisterPolicy registered_checkpoint{
     {.name = "checkpoint",
      .sentence = "drops activations in forward and computes them again in backward, unit by unit",
-     .kind = PolicyKind::recompute,
+     .kind = PolicyKind::memory_plan,
      .needs = {.timing = true, .allocations = true, .dataflow = true},
      .parameters =
          {choice(

@@ -1,5 +1,8 @@
 #include "policies/recompute/recompute.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace memwall {
 namespace {
 
@@ -29,7 +32,11 @@ MemoryPlan memory_plan_of(const Trace& trace, const Dataflow& flow, const Recomp
       decision.drops.push_back({last_use(trace, flow, unit, s)});
       memory.storages.push_back(std::move(decision));
     }
-    if (!unit.rerun.empty()) memory.reruns.push_back({{unit.position, false, 0}, unit.rerun});
+    if (unit.rerun.empty()) continue;
+    std::vector<OpId> ops = unit.rerun;
+    for (const RepeatedGather& repeated : unit.gathers) ops.push_back(repeated.gather);
+    std::ranges::sort(ops);
+    memory.reruns.push_back({{unit.position, false, 0}, std::move(ops)});
   }
   return memory;
 }

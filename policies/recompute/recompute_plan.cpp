@@ -14,8 +14,8 @@ namespace {
 class UnitPlanner {
  public:
   UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& pass, const RecomputeUnit& unit,
-              const RecomputeRules& rules, std::vector<OpId>& kept_until)
-      : t_(trace), flow_(flow), pass_(pass), unit_(unit), rules_(rules), kept_until_(kept_until) {
+              const RecomputeRules& rules, const ParameterGathers& gathers, std::vector<OpId>& kept_until)
+      : t_(trace), flow_(flow), gathers_(gathers), pass_(pass), unit_(unit), rules_(rules), kept_until_(kept_until) {
     plan_.name = unit.name;
   }
 
@@ -32,6 +32,7 @@ class UnitPlanner {
       return refused;
     }
     plan_.rerun.assign(rerun_.begin(), rerun_.end());
+    plan_.gathers = gathers_to_repeat(t_, gathers_, rerun_, plan_.position);
     for (const StorageId s : plan_.dropped) plan_.dropped_bytes += t_.storages[s].bytes;
     keep_inputs();
     return std::move(plan_);
@@ -124,6 +125,7 @@ class UnitPlanner {
   bool must_rerun_for(OpId id, const Use& use) {
     const StorageId s = use.storage;
     if (is_dropped(s)) return true;
+    if (gathers_.gather_of(s) != kNoOp) return false;  // gathers_to_repeat says which are gathered again
     const bool current = flow_.version_before(s, plan_.position) == use.version;
     const OpId free = flow_.free(s);
     if (current && (free == kNoOp || free >= plan_.position || kept_until_[s] >= plan_.position)) return false;
@@ -183,7 +185,7 @@ class UnitPlanner {
   void keep_inputs() {
     for (const OpId id : plan_.rerun)
       for (const Use& use : t_.uses_of(t_.ops[id])) {
-        if (use.access == Access::write) continue;
+        if (use.access == Access::write || gathers_.gather_of(use.storage) != kNoOp) continue;
         const OpId writer = flow_.writer(use.storage, use.version);
         if (writer != kNoOp && rerun_.contains(writer)) continue;
         OpId& until = kept_until_[use.storage];
@@ -194,6 +196,7 @@ class UnitPlanner {
 
   const Trace& t_;
   const Dataflow& flow_;
+  const ParameterGathers& gathers_;
   const Pass& pass_;
   const RecomputeUnit& unit_;
   const RecomputeRules& rules_;
@@ -210,8 +213,9 @@ void plan_recompute(const Trace& trace, const Dataflow& flow, const Pass& pass, 
   // Later units first: what their re-run starts from, an earlier unit must not drop.
   const std::size_t first = plan.units.size();
   plan.units.resize(first + units.size());
+  const ParameterGathers gathers(trace, flow);
   for (std::size_t i = units.size(); i-- > 0;)
-    plan.units[first + i] = UnitPlanner(trace, flow, pass, units[i], rules, plan.kept_until).run();
+    plan.units[first + i] = UnitPlanner(trace, flow, pass, units[i], rules, gathers, plan.kept_until).run();
 }
 
 }  // namespace memwall

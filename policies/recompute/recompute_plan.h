@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/recompute/rerun_gathers.h"
 #include "policies/trace/dataflow.h"
 #include "policies/trace/rerun_rules.h"
 #include "policies/trace/segments.h"
@@ -29,6 +30,7 @@ struct UnitPlan {
   std::vector<StorageId> dropped;       // freed after their last forward use
   std::vector<OpId> rerun;              // ascending; empty if backward reads nothing that was dropped
   OpId position = kNoOp;                // the re-run stands before this op
+  std::vector<RepeatedGather> gathers;  // of parameters, which the re-run repeats
   std::vector<std::string> random;      // re-run operators that draw random numbers
   std::vector<std::string> statistics;  // re-run operators that update running statistics
   Bytes dropped_bytes = 0;              // of storages dropped

@@ -47,6 +47,7 @@ class Zero : public Rewriter {
       gathered = gather_updated(edit, analysis, messages, settings_, pricer);
     if (settings_.stage == 3) gathered = gather_before_use(edit, analysis, messages, settings_, pricer);
     edit.tables().ranks = settings_.ranks;
+    edit.tables().reuse_distance = settings_.stage == 3 ? settings_.reuse_distance : 0;
     note(edit.tables(), trace, split, analysis, reduced, gathered);
     return std::move(edit).apply();
   }
@@ -80,7 +81,8 @@ class Zero : public Rewriter {
                       human_bytes(gathered.largest_unit)));
     if (gathered.kept_distance > 0)
       add(
-          fmt::format("parameters are gathered for forward, for recompute and for backward. With reuse_distance={} "
+          fmt::format("parameters are gathered for forward, for recompute and for backward where these are apart. With "
+                      "reuse_distance={} "
                       "backward finds what recompute has gathered: {} sent per rank instead of {}",
                       typed_bytes(gathered.kept_distance), human_bytes(gathered.kept_bytes_sent),
                       human_bytes(gathered.bytes_sent)));

@@ -175,14 +175,18 @@ class Planner {
     if (now.phase == Phase::recompute && now.whole && now.turn == 0) rerun[p] = v;
     const auto found = rerun.find(p);
     if (now.phase != Phase::backward || found == rerun.end()) return;
-    plan_.distance_over_recompute = std::max(plan_.distance_over_recompute, before[v] - before[found->second + 1] + 1);
+    const Bytes between = before[v] - before[found->second + 1];
+    if (between > 0) plan_.distance_over_recompute = std::max(plan_.distance_over_recompute, between + 1);
     rerun.erase(found);
   }
 
   bool keeps(const std::vector<UnitExecution>& executions, const std::vector<Bytes>& before, std::size_t last,
              std::size_t now) const {
     const bool one_turn = executions[last].turn != 0 && executions[last].turn == executions[now].turn;
-    return (one_turn || before[now] - before[last + 1] < settings_.reuse_distance) &&
+    // A unit's re-run right before its backward: FSDP2 and DeepSpeed gather once, before the two.
+    const bool rerun_for_backward = executions[last].phase == Phase::recompute &&
+                                    executions[now].phase == Phase::backward && before[now] == before[last + 1];
+    return (one_turn || rerun_for_backward || before[now] - before[last + 1] < settings_.reuse_distance) &&
            !analysis_.updates_between(executions[last].ops.back(), executions[now].ops.front());
   }
 

@@ -37,8 +37,8 @@ struct GatherPlan {
   std::vector<UnitExecution> executions;
   std::vector<GatheredLifetime> lifetimes;  // by first execution, then parameter
   std::size_t units = 0;
-  // The reuse distance from which on backward finds what the re-run of a unit before it has gathered; 0: no
-  // unit is re-run.
+  // The reuse distance from which on backward finds what the re-run of a unit before it has gathered; 0: no unit is
+  // re-run, or each right before its backward.
   Bytes distance_over_recompute = 0;
 };
 

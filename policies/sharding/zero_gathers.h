@@ -9,9 +9,12 @@
 // read, and a unit's backward that they interrupt keeps its parameters.
 //
 // Every parameter is thus gathered twice per step (forward, backward: with the reduce-scatter of
-// gradients 3 parameters' worth of traffic); with checkpointing of whole units three times, unless the reuse distance
-// spans recompute and backward (GatherSummary::kept_distance). Source: Rajbhandari et al. 2020, "ZeRO", section 7;
-// Rajbhandari et al. 2021, "ZeRO-Infinity", section 4; deepspeedai/DeepSpeed, partitioned_param_coordinator.py.
+// gradients 3 parameters' worth of traffic). Where the step itself re-runs whole units, a unit's re-run right before
+// its backward shares a gather with it; one that stands further away gathers once more, unless the reuse distance spans
+// what lies between (GatherSummary::kept_distance). Policies that re-run ops come later and keep to the same rule
+// (policies/recompute/rerun_gathers.h); Trace::reuse_distance tells them the setting. Source: Rajbhandari et al. 2020,
+// "ZeRO", section 7; Rajbhandari et al. 2021, "ZeRO-Infinity", section 4; deepspeedai/DeepSpeed,
+// partitioned_param_coordinator.py.
 #pragma once
 
 #include "policies/sharding/zero_analysis.h"

@@ -18,7 +18,7 @@ std::vector<ParameterInfo> zero_parameters() {
           flag("prefetch", true, "stage 3: 1 = gather the next unit while this one computes; needs overlap=1"),
           bytes("reuse_distance", 0, 0,
                 "stage 3: a gathered parameter is kept if less than this of other parameters is used before it is "
-                "needed again"),
+                "needed again; backward finds what the re-run of its own layer (checkpoint) has gathered in any case"),
           choice("mode", "paper", {"paper"}, "paper = the volumes of Rajbhandari et al. 2020")};
 }
 

@@ -8,6 +8,7 @@
 
 #include "policies/trace/module_blocks.h"
 #include "policies/trace/operator_name.h"
+#include "policies/trace/parameter_gathers.h"
 
 namespace memwall {
 namespace {
@@ -132,7 +133,7 @@ std::string segment_name(const Trace& trace, const std::vector<OpId>& ops, std::
 std::vector<OpId> forward_ops(const Trace& trace, const Pass& pass) {
   std::vector<OpId> ops;
   for (OpId id = pass.begin; id < pass.backward; ++id)
-    if (computes(trace.ops[id])) ops.push_back(id);
+    if (computes(trace.ops[id]) && !gathers_parameters(trace, trace.ops[id])) ops.push_back(id);
   return ops;
 }
 

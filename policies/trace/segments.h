@@ -15,7 +15,8 @@ struct RecomputeUnit {
   std::vector<OpId> ops;  // its forward ops that compute: ascending
 };
 
-// The ops of a pass that a unit can be made of: forward, on the device or host work with dataflow.
+// The ops of a pass that a unit can be made of: forward, on the device or host work with dataflow; no gathers of
+// parameters.
 std::vector<OpId> forward_ops(const Trace& trace, const Pass& pass);
 
 // Does `text` match `pattern`, in which '*' stands for any letters?

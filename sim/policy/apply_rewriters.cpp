@@ -2,6 +2,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -70,10 +71,12 @@ ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs) {
     const PolicyInfo& info = *spec.info;
     if (!info.make_rewriter) throw UsageError("'" + info.name + "' is a pager: give it with --pager, not --policy.");
     const std::string kind(to_string(info.kind));
-    if (!seen.insert(info.may_repeat ? spec.text : kind).second)
+    std::unique_ptr<Rewriter> rewriter = info.make_rewriter(spec.arguments);
+    const std::string place = kind + " " + std::to_string(rewriter->precedence());
+    if (!seen.insert(info.may_repeat ? spec.text : place).second)
       throw UsageError("Policy '" + spec.text + "' and an earlier one are both of the kind '" + kind +
                        "'; their combination has no defined meaning.");
-    rewriters.emplace_back(info.make_rewriter(spec.arguments), &spec);
+    rewriters.emplace_back(std::move(rewriter), &spec);
   }
   std::stable_sort(rewriters.begin(), rewriters.end(), [](const auto& a, const auto& b) {
     const PolicySpec &one = *a.second, &other = *b.second;

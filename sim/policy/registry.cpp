@@ -17,8 +17,8 @@ std::map<std::string, PolicyInfo>& registered() {
 }  // namespace
 
 std::string_view to_string(PolicyKind kind) {
-  static constexpr std::string_view words[] = {
-      "precision", "batch", "fusion", "model_parallelism", "recompute", "sharding", "offload", "buckets", "pager"};
+  static constexpr std::string_view words[] = {"precision", "batch",       "fusion",  "model_parallelism",
+                                               "sharding",  "memory_plan", "buckets", "pager"};
   return word_of(words, kind);
 }
 

@@ -20,9 +20,8 @@ enum class PolicyKind : std::uint8_t {
   batch,
   fusion,
   model_parallelism,
-  recompute,
   sharding,
-  offload,
+  memory_plan,  // what is re-run, then what is moved
   buckets,
   pager  // decides while the step runs
 };
@@ -48,7 +47,8 @@ struct PolicyInfo {
   PolicyKind kind = PolicyKind::precision;
   Knowledge needs{};  // what the trace must know, whatever the arguments
   RankRule ranks = RankRule::each_alone;
-  bool may_repeat = false;  // several with different arguments compose; else one of a kind has a meaning
+  // Several with different arguments compose; else one of a kind, and in it of a Rewriter::precedence, has a meaning.
+  bool may_repeat = false;
   std::vector<ParameterInfo> parameters{};
   std::function<PolicyAnswer(const Trace&)> answer{};  // to its defaults; empty: whatever knows enough is taken
   // By kind, one of the two is set.
@@ -83,7 +83,8 @@ std::vector<std::string> missing_knowledge(const Knowledge& needs, const Knowled
 void require_knowledge(const PolicySpec& spec, const Trace& trace, const Knowledge& more = {});
 
 // Applies rewriters in the fixed order of kinds, checking knowledge before and the trace after each.
-// Throws UsageError for two of one kind, unless they may repeat and differ, and where a rank rule forbids the trace.
+// Throws UsageError for two of one kind and precedence, unless they may repeat and differ, and where a rank rule
+// forbids the trace.
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                       const Pricer& pricer);
 

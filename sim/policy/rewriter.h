@@ -17,7 +17,8 @@ class Rewriter {
   virtual ~Rewriter() = default;
   // What the trace must know with these arguments, beyond what the policy declares (PolicyInfo::needs).
   virtual Knowledge needs() const { return {}; }
-  // Of several rewriters of one kind the lower goes first; between equals their texts decide.
+  // Of several rewriters of one kind the lower goes first; between equals their texts decide. Of memory plans: 0
+  // re-runs ops, what only moves storages is higher.
   virtual int precedence() const { return 0; }
   // A pure function. Added ops have Op::added set and an origin other than measured. A recomputed op
   // is not `added`: it stands in its original's stream, with its original's time, origin and overlap.

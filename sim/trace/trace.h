@@ -132,6 +132,8 @@ struct Trace {
   double tokens_per_step = 0;        // 0 = unknown
   Bytes untracked_bytes = 0;         // on the device at the start, not visible as storages
   Bytes reserved_at_start = 0;       // what the caching allocator held at the start, 0 = unknown
+  Bytes reuse_distance = 0;          // a gathered parameter (sharding) is kept if less than this of others is read
+                                     // until it is needed again
   std::vector<std::string> notes;    // joins, defaults, inferences: lines of the summary
   std::vector<RecipeItem> recipe;    // most important first; empty = nothing is known
 

@@ -26,6 +26,7 @@ TraceBuilder TraceBuilder::like(const Trace& base) {
   t.tokens_per_step = base.tokens_per_step;
   t.untracked_bytes = base.untracked_bytes;
   t.reserved_at_start = base.reserved_at_start;
+  t.reuse_distance = base.reuse_distance;
   t.notes = base.notes;
   t.recipe = base.recipe;
   builder.versions_.assign(t.storages.size(), 0);

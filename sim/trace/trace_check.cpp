@@ -92,6 +92,8 @@ class Checker {
             " ops.");
     if (t_.untracked_bytes < 0 || t_.untracked_bytes > kLargestStorage)
       fault("The bytes held before the window are " + std::to_string(t_.untracked_bytes) + "; expected 0 to 2^50.");
+    if (t_.reuse_distance < 0)
+      fault("The reuse distance is " + std::to_string(t_.reuse_distance) + " bytes; expected 0 or more.");
     if (t_.ranks == 0) fault("The trace has 0 ranks; expected 1 or more.");
   }
 

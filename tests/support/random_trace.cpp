@@ -59,6 +59,7 @@ class Author {
     t.tokens_per_step = static_cast<double>(below(1'000'000)) / 7;
     t.untracked_bytes = static_cast<Bytes>(below(1u << 30));
     t.reserved_at_start = static_cast<Bytes>(below(1u << 30));
+    t.reuse_distance = t.reserved_at_start / 3;
     t.notes = {word("note "), "a line with \"quotes\", \t and \xc3\xa9", ""};
     for (std::uint64_t i = 0; i <= below(5); ++i) live_.push_back(storage(true));
   }

@@ -189,6 +189,8 @@ void decode(const file::Header& in, Trace& trace) {
   trace.untracked_bytes = in.untracked_bytes();
   trace.reserved_at_start = in.reserved_at_start();
   require(trace.reserved_at_start >= 0, "has a negative number of reserved bytes");
+  trace.reuse_distance = in.reuse_distance();
+  require(trace.reuse_distance >= 0, "has a negative reuse distance");
   trace.notes.assign(in.note().begin(), in.note().end());
   for (const file::RecipeItem& item : in.recipe()) trace.recipe.push_back({item.what(), item.value(), item.setting()});
 }

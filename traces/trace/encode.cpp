@@ -105,6 +105,7 @@ void encode(const Trace& trace, file::Header* out) {
   out->set_tokens_per_step(trace.tokens_per_step);
   out->set_untracked_bytes(trace.untracked_bytes);
   out->set_reserved_at_start(trace.reserved_at_start);
+  out->set_reuse_distance(trace.reuse_distance);
   for (const std::string& note : trace.notes) out->add_note(note);
   for (const RecipeItem& item : trace.recipe) {
     file::RecipeItem* row = out->add_recipe();

@@ -179,52 +179,52 @@ TEST(Zero, StageThreeGathersASharedWeightAtEachOfItsUnits) {
   EXPECT_EQ(sent(result, CollectiveKind::all_gather), (2 * P + E) / N * (N - 1));
 }
 
-TEST(Zero, WithCheckpointingStageThreeGathersOnceMoreUnlessTheParametersAreKept) {
+// A layer's re-run and its backward share a gather, whether a policy re-runs it or the trace itself; a re-run of
+// several layers gathers again for all but the last, unless their parameters are kept.
+TEST(Zero, WithCheckpointingStageThreeGathersOnceMoreWhereBackwardIsFar) {
   GptShape gpt;
   gpt.layers = 4;
   const Trace trace = gpt_step(gpt);
-  const Bytes N = 8;
-  const Trace checkpointed = rewritten(trace, {"checkpoint:mode=full"});
-  ASSERT_TRUE(std::any_of(checkpointed.ops.begin(), checkpointed.ops.end(),
-                          [](const Op& op) { return op.phase == Phase::recompute; }));
-  const Bytes plain = sent(rewritten(trace, {zero(3, N)}), CollectiveKind::all_gather);
-  const Trace often = rewritten(trace, {"checkpoint:mode=full", zero(3, N)});
-  const Trace kept = rewritten(trace, {"checkpoint:mode=full", zero(3, N, ",reuse_distance=1B")});
-  const Bytes h = gpt.hidden, layer = 2 * (12 * h * h + 13 * h);
-  // Recompute and backward of a layer follow each other: kept, they share one gather. So do the last
-  // layers' neighbours in forward and backward: the output layer.
-  const Bytes head = 2 * ((gpt.vocabulary + gpt.sequence) * h + 2 * h);
-  EXPECT_EQ(sent(often, CollectiveKind::all_gather), plain + gpt.layers * layer / N * (N - 1));
-  EXPECT_EQ(sent(kept, CollectiveKind::all_gather), plain - head / N * (N - 1));
-  EXPECT_EQ(sent(often, CollectiveKind::reduce_scatter), sent(kept, CollectiveKind::reduce_scatter));
+  const Bytes N = 8, h = gpt.hidden, layer = 2 * (12 * h * h + 13 * h) / N * (N - 1);
+  const auto gathered = [&](const std::vector<std::string>& policies) {
+    return sent(rewritten(trace, policies), CollectiveKind::all_gather);
+  };
+  const Bytes plain = gathered({zero(3, N)});
+  for (const char* more : {"", ",prefetch=0", ",overlap=0"}) {
+    EXPECT_EQ(gathered({"checkpoint:mode=full", zero(3, N, more)}), plain) << more;
+    const Trace rerun = rewritten(trace, {"checkpoint:mode=full"});
+    EXPECT_EQ(sent(rewritten(rerun, {zero(3, N, more)}), CollectiveKind::all_gather), plain) << more;
+  }
+  EXPECT_EQ(gathered({"checkpoint:every=2", zero(3, N, ",prefetch=0")}), plain + 2 * layer);
+  EXPECT_EQ(gathered({"checkpoint:every=4", zero(3, N, ",prefetch=0")}), plain + 3 * layer);
+  const std::string kept = ",prefetch=0,reuse_distance=" + std::to_string(4 * 2 * (12 * h * h + 13 * h));
+  EXPECT_EQ(gathered({"checkpoint:every=2", zero(3, N, kept)}), gathered({zero(3, N, kept)}));
+  EXPECT_EQ(sent(rewritten(trace, {"checkpoint:every=2", zero(3, N)}), CollectiveKind::reduce_scatter),
+            sent(rewritten(trace, {zero(3, N)}), CollectiveKind::reduce_scatter));
 }
 
 // The note's figures are those of the run that follows its advice, also where re-runs of several layers come together.
 TEST(Zero, SaysWhatAReuseDistanceSavesUnderCheckpointing) {
   GptShape gpt;
   gpt.layers = 6;
-  const Trace trace = gpt_step(gpt);
   const auto advice = [](const Trace& t) {
     for (const std::string& note : t.notes)
       if (note.find("With reuse_distance=") != std::string::npos) return note;
     return std::string();
   };
-  for (const char* checkpoint : {"checkpoint:mode=full", "checkpoint:every=3"}) {
-    const Trace often = rewritten(trace, {checkpoint, zero(3, 8)});
-    const std::string note = advice(often);
-    const std::size_t begin = note.find("reuse_distance=");
-    ASSERT_NE(begin, std::string::npos) << checkpoint;
-    const std::string setting = note.substr(begin, note.find(' ', begin) - begin);
-    EXPECT_EQ(setting == "reuse_distance=1B", std::string(checkpoint) == "checkpoint:mode=full") << setting;
-    const Trace kept = rewritten(trace, {checkpoint, zero(3, 8, "," + setting)});
-    const Bytes less = sent(kept, CollectiveKind::all_gather), more = sent(often, CollectiveKind::all_gather);
-    EXPECT_LT(less, more);
-    EXPECT_NE(note.find(human_bytes(less) + " sent per rank instead of " + human_bytes(more)), std::string::npos)
-        << note;
-    EXPECT_EQ(advice(kept), "") << "nothing is left to advise";
-  }
-  EXPECT_EQ(advice(rewritten(trace, {zero(3, 8)})), "") << "nothing is re-run";
-  EXPECT_EQ(advice(rewritten(trace, {"checkpoint:ops=layer_norm", zero(3, 8)})), "") << "no unit is re-run";
+  const Trace trace = rewritten(gpt_step(gpt), {"checkpoint:every=3"});  // re-runs that the step has already
+  const Trace often = rewritten(trace, {zero(3, 8)});
+  const std::string note = advice(often);
+  const std::size_t begin = note.find("reuse_distance=");
+  ASSERT_NE(begin, std::string::npos);
+  const Trace kept = rewritten(trace, {zero(3, 8, "," + note.substr(begin, note.find(' ', begin) - begin))});
+  const Bytes less = sent(kept, CollectiveKind::all_gather), more = sent(often, CollectiveKind::all_gather);
+  EXPECT_LT(less, more);
+  EXPECT_NE(note.find(human_bytes(less) + " sent per rank instead of " + human_bytes(more)), std::string::npos) << note;
+  EXPECT_EQ(advice(kept), "") << "nothing is left to advise";
+  for (const char* checkpoint : {"checkpoint:mode=full", "checkpoint:ops=layer_norm"})
+    EXPECT_EQ(advice(rewritten(rewritten(gpt_step(gpt), {checkpoint}), {zero(3, 8)})), "") << checkpoint;
+  EXPECT_EQ(advice(rewritten(gpt_step(gpt), {zero(3, 8)})), "") << "nothing is re-run";
 }
 
 // The re-run of a norm reads the norm's weight and bias, and backward keeps what it has: not a byte more than without.
@@ -236,6 +236,7 @@ TEST(Zero, ARerunOfANormGathersTheNormAlone) {
   ASSERT_TRUE(std::ranges::any_of(rerun.ops, [](const Op& op) { return op.phase == Phase::recompute; }));
   const Bytes plain = sent(rewritten(trace, {zero(3, N)}), CollectiveKind::all_gather);
   const Bytes with = sent(rewritten(rerun, {zero(3, N)}), CollectiveKind::all_gather);
+  EXPECT_EQ(sent(rewritten(trace, {"checkpoint:ops=layer_norm", zero(3, N)}), CollectiveKind::all_gather), plain);
   EXPECT_GE(with, plain);
   EXPECT_LE(with, plain + (2 * gpt.layers + 1) * norm / N * (N - 1)) << "a layer is " << layer;
 }

@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/error.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
 
 namespace memwall {
 namespace {
+
+bool policies_named(const std::string& name) { return policies().contains(name); }
 
 std::string message_of(const std::function<void()>& body) {
   try {
@@ -73,6 +77,37 @@ TEST(ApplyRewriters, TwoOfOneKindHaveNoMeaning) {
   const std::vector<PolicySpec> twice = {parse_policy("checkpoint:mode=full"), parse_policy("checkpoint:mode=sqrt")};
   EXPECT_NE(message_of([&] { apply_rewriters(gpt_step({}), twice, machine, *pricer); }).find("no defined meaning"),
             std::string::npos);
+}
+
+// What re-runs ops goes before what moves storages, behind sharding; the optimizer's offload decides for the others.
+TEST(ApplyRewriters, MemoryPlansComeBehindShardingReRunsFirst) {
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  GptShape shape;
+  shape.layers = 4;
+  const auto notes_of = [&](const std::vector<std::string>& policies) {
+    std::vector<PolicySpec> specs;
+    for (const std::string& policy : policies) specs.push_back(parse_policy(policy));
+    std::string order;
+    for (const std::string& note : apply_rewriters(gpt_step(shape), specs, machine, *pricer).notes) {
+      const std::string name = note.substr(0, note.find(':'));
+      if (policies_named(name) && !order.ends_with(name)) order += " " + name;
+    }
+    return order;
+  };
+  const std::string offload = "offload:what=activations,to=host,min_bytes=0";
+  EXPECT_EQ(notes_of({offload, "checkpoint:every=2", "zero:stage=3,ranks=2"}), " zero checkpoint offload");
+  EXPECT_EQ(policies().at("checkpoint").kind, PolicyKind::memory_plan);
+  EXPECT_EQ(policies().at("offload").kind, PolicyKind::memory_plan);
+  const auto precedence = [](const std::string& text) {
+    const PolicySpec spec = parse_policy(text);
+    return spec.info->make_rewriter(spec.arguments)->precedence();
+  };
+  std::vector<int> order = {precedence("checkpoint:mode=full")};
+  for (const char* what : {"optimizer", "gradients", "parameters", "activations"})
+    order.push_back(precedence("offload:to=host,what=" + std::string(what)));
+  EXPECT_TRUE(std::ranges::is_sorted(order));
+  EXPECT_EQ(std::ranges::adjacent_find(order), order.end());
 }
 
 TEST(ApplyRewriters, ATraceTooPoorIsRefusedWithWhatIsMissing) {

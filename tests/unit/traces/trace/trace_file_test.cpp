@@ -67,9 +67,9 @@ std::string difference(const Trace& a, const Trace& b) {
   if (fields(a.knowledge) != fields(b.knowledge)) found += "knowledge differs";
   if (a.job_ranks != b.job_ranks) found += "the job's ranks differ";
   if (std::tie(a.name, a.machine, a.places, a.event_count, a.ranks, a.samples_per_step, a.tokens_per_step,
-               a.untracked_bytes, a.reserved_at_start,
-               a.notes) != std::tie(b.name, b.machine, b.places, b.event_count, b.ranks, b.samples_per_step,
-                                    b.tokens_per_step, b.untracked_bytes, b.reserved_at_start, b.notes))
+               a.untracked_bytes, a.reserved_at_start, a.reuse_distance, a.notes) !=
+      std::tie(b.name, b.machine, b.places, b.event_count, b.ranks, b.samples_per_step, b.tokens_per_step,
+               b.untracked_bytes, b.reserved_at_start, b.reuse_distance, b.notes))
     found += "a single value differs";
   const ReplayConstants &c = a.constants, &d = b.constants;
   for (int i = 0; i < kLaunchKinds; ++i) {

@@ -227,7 +227,8 @@ PolicyInfo policy(const char* name, PolicyKind kind, RankRule ranks, std::functi
 }
 
 const RegisterPolicy halving{policy("test_halve", PolicyKind::precision, RankRule::each_alone, halve)};
-const RegisterPolicy repeating{policy("test_repeat", PolicyKind::recompute, RankRule::each_alone, repeat_collectives)};
+const RegisterPolicy repeating{
+    policy("test_repeat", PolicyKind::memory_plan, RankRule::each_alone, repeat_collectives)};
 const RegisterPolicy sharding{policy("test_shard", PolicyKind::sharding, RankRule::one_program, halve)};
 
 Trace with_policy(const char* name) {

@@ -18,7 +18,7 @@ const char* wait_meaning(const LaneWait& wait) {
     case WaitReason::launch_queue:
       return "too many calls are submitted";
     case WaitReason::memory:
-      return "an allocation does not fit yet";
+      return "an allocation does not fit yet: a pager makes room, or the allocator empties its cache";
     case WaitReason::launch:
       return "the host has not launched the next op yet";
     case WaitReason::stream_order:

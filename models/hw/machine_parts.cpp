@@ -5,6 +5,10 @@
 namespace memwall {
 namespace {
 
+// Where a file does not say: as machine.proto has it.
+constexpr Duration kPageCall = microseconds(60);
+constexpr BytesPerSecond kPinning = 3e9;
+
 DataType data_type(schema::Peak::DataType t) {
   switch (t) {
     case schema::Peak::fp64:
@@ -102,6 +106,9 @@ HostCosts read_host(const schema::Host& from) {
   host.allocator_call = time_of(calls.allocator());
   host.device_malloc = time_of(calls.device_malloc());
   host.device_free = time_of(calls.device_free());
+  host.page_map = calls.has_page_map() ? time_of(calls.page_map()) : kPageCall;
+  host.page_unmap = calls.has_page_unmap() ? time_of(calls.page_unmap()) : kPageCall;
+  host.pinning = calls.has_pinning() ? rate_of(calls.pinning()) : kPinning;
   host.synchronize_return = time_of(calls.synchronize_return());
   if (calls.has_framework()) {
     host.eager_forward = time_of(calls.framework().eager_forward());

@@ -18,6 +18,7 @@ Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationO
       options_(options),
       activities_(machine, trace.ranks, rank_count(trace), queue_, kEnd, kSolve, options.observer),
       memory_(trace, machine, allocators, options.observer),
+      device_calls_(trace, machine.one.host),
       is_allocated_(trace.storages.size(), 0),
       threads_(trace.threads.size()),
       thread_clock_(trace.threads.size()),

@@ -13,15 +13,16 @@
 #include <vector>
 
 #include "sim/engine/activities.h"
+#include "sim/engine/device_calls.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/pending_producers.h"
 #include "sim/engine/ring_queue.h"
-#include "sim/trace/rendezvous.h"
-#include "sim/machine/rank_machine.h"
 #include "sim/engine/simulation.h"
 #include "sim/engine/thread_clock.h"
-#include "sim/engine/waiters.h"
 #include "sim/engine/tier_memory.h"
+#include "sim/engine/waiters.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/trace/rendezvous.h"
 
 namespace memwall {
 
@@ -57,6 +58,7 @@ class Engine {
     std::uint32_t pending = 0;  // device ops still awaited
     Time latest_end{};          // of those that ended
     OpId latest_op = kNoOp;
+    Duration device_calls{};      // of the allocation that it is at
     bool returned_early = false;  // a negative return delay let the call return before the end
   };
 
@@ -147,8 +149,13 @@ class Engine {
   void launch(Thread& thread, std::uint16_t index, OpId id);
   [[gnu::noinline]] void launch_graph_member(Thread& thread, OpId id);
   [[gnu::noinline]] void await(Thread& thread, std::uint16_t index, OpId id);
+  void await_op_end(Thread& thread, std::uint16_t index, OpId awaited);
+  void await_stream(Thread& thread, std::uint16_t index, const StreamState& stream);
+  void await_device(Thread& thread, std::uint16_t index);
   [[gnu::noinline]] void begin_host_work(Thread& thread, std::uint16_t index, OpId id);
   void allocate(Thread& thread, std::uint16_t index, OpId id);
+  [[gnu::noinline]] void call_device(Thread& thread, std::uint16_t index, const DeviceCalls::Cost& cost);
+  void return_from_device_calls(Thread& thread);
   void release(StorageId storage);
   [[gnu::noinline]] void record_event(const Op& op);
   [[gnu::noinline]] void wait_event(const Op& op);
@@ -187,6 +194,7 @@ class Engine {
   EventQueue queue_;
   Activities activities_;
   TierMemory memory_;
+  DeviceCalls device_calls_;
   std::unique_ptr<Paging> paging_;  // null without a pager
 
   Time now_{};

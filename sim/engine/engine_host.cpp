@@ -205,6 +205,22 @@ void Engine::await_op(Thread& thread, std::uint16_t index, OpId id) {
   waiters_.add({id, true, index});
 }
 
+void Engine::await_op_end(Thread& thread, std::uint16_t index, OpId awaited) {
+  if (awaited == kNoOp || has_ended(awaited) || waiters_.thread_awaits(index, awaited)) return;
+  waiters_.add({awaited, true, index});
+  ++thread.pending;
+}
+
+void Engine::await_stream(Thread& thread, std::uint16_t index, const StreamState& stream) {
+  await_op_end(thread, index, stream.last_submitted);
+  for (const OpId producer : stream.pending_producers.list()) await_op_end(thread, index, producer);
+}
+
+void Engine::await_device(Thread& thread, std::uint16_t index) {
+  for (const StreamState& stream : streams_)
+    if (!stream.is_storage && stream.rank == thread.rank) await_stream(thread, index, stream);
+}
+
 void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
   const Op& op = trace_.ops[id];
   thread.call_start = now_;
@@ -212,28 +228,17 @@ void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
   thread.latest_end = Time{};
   thread.latest_op = kNoOp;
   thread.returned_early = false;
-  const auto wait_for = [&](OpId awaited) {
-    if (awaited == kNoOp || has_ended(awaited) || waiters_.thread_awaits(index, awaited)) return;
-    waiters_.add({awaited, true, index});
-    ++thread.pending;
-  };
-  const auto wait_for_stream = [&](const StreamState& stream) {
-    wait_for(stream.last_submitted);
-    for (const OpId producer : stream.pending_producers.list()) wait_for(producer);
-  };
   switch (op.wait_for) {
     case WaitFor::stream:
-      wait_for_stream(streams_[op.stream]);
+      await_stream(thread, index, streams_[op.stream]);
       break;
     case WaitFor::event:
-      wait_for(event_op_[op.target]);
+      await_op_end(thread, index, event_op_[op.target]);
       if (const auto waits = event_waits_.find(op.target); waits != event_waits_.end())
-        for (const OpId producer : waits->second) wait_for(producer);
+        for (const OpId producer : waits->second) await_op_end(thread, index, producer);
       break;
     case WaitFor::device:
-      for (std::size_t s = 0; s < streams_.size(); ++s)
-        if (trace_.streams[s].role != StreamRole::storage && trace_.streams[s].rank == trace_.threads[op.thread].rank)
-          wait_for_stream(streams_[s]);
+      await_device(thread, index);
       break;
     default:
       break;
@@ -257,6 +262,7 @@ void Engine::return_call(Thread& thread) {
   const OpId id = thread.current;
   const Op& op = trace_.ops[id];
   if (op.kind == OpKind::host_work) return begin_host_work(thread, op.thread, id);
+  if (op.kind == OpKind::alloc) return return_from_device_calls(thread);
   const Time own = thread.call_start + op.host_cost;
   const Time waited = thread.latest_end + op.return_delay;
   // Never into the past: other threads and streams have already moved on to now.
@@ -294,16 +300,41 @@ void Engine::release(StorageId storage) {
 void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
   const Op& op = trace_.ops[id];
   const int tier = tier_of_storage_[op.target];
+  DeviceCalls::Cost cost;
   if (paging_) {
     if (!paging_->allocate(index, op.target, tier)) return block(thread, Block::room);
-  } else if (!memory_.place(now_, op.target, tier)) {
-    memory_.place_unlimited(now_, op.target, tier);
+  } else {
+    const AllocatorEvents before = memory_.events(tier);
+    if (!memory_.place(now_, op.target, tier)) memory_.place_unlimited(now_, op.target, tier);
+    const AllocatorEvents& after = memory_.events(tier);
+    if (after.device_mallocs != before.device_mallocs || after.device_frees != before.device_frees)
+      cost = device_calls_.charge(before, after);
   }
   is_allocated_[op.target] = 1;
   if (!freed_early_.empty() && freed_early_.erase(op.target) > 0) release(op.target);
+  if (cost.waits_for_device || cost.calls.count() > 0) return call_device(thread, index, cost);
   const bool waited = now_ > records_[id].host_start;
   if (waited) thread.latest_op = kNoOp;
   finish_host(thread, now_ + op.host_cost, waited ? WaitReason::memory : WaitReason::none);
+}
+
+void Engine::call_device(Thread& thread, std::uint16_t index, const DeviceCalls::Cost& cost) {
+  thread.call_start = now_;
+  thread.device_calls = cost.calls;
+  thread.pending = 0;
+  thread.latest_end = Time{};
+  thread.latest_op = kNoOp;
+  thread.returned_early = false;
+  if (cost.waits_for_device) await_device(thread, index);
+  if (thread.pending == 0) return return_from_device_calls(thread);
+  block(thread, Block::device_work);
+}
+
+void Engine::return_from_device_calls(Thread& thread) {
+  const Op& op = trace_.ops[thread.current];
+  const Time end = now_ + thread.device_calls;
+  memory_.add_device_calls(tier_of_storage_[op.target], end - thread.call_start);
+  finish_host(thread, end + op.host_cost, WaitReason::memory);
 }
 
 }  // namespace memwall

@@ -80,6 +80,9 @@ struct TierResult {
   Time peak_time{};
   std::vector<StorageId> largest_at_peak;  // ten, largest first
   AllocatorEvents allocator;
+  // That host threads spent in the allocator's calls to the device, waiting for it included
+  // (sim/engine/device_calls.h).
+  Duration device_calls{};
   TierPressure pressure;
   RefusedRequest refused;  // run files keep its storage and usage.allocated
 };
@@ -110,8 +113,8 @@ struct SimulationResult {
 
 struct SimulationOptions {
   // Of device tiers: a name of make_allocator, or "arena": every storage has an offset that was planned ahead. The
-  // lifetimes for that come from a simulation before this one, with "ideal": an allocator changes no times here, so
-  // they are the same. What is reserved is the size of the plan, from the start on.
+  // lifetimes for that come from a simulation before this one, with "ideal": neither calls the device while a step
+  // runs, so they are the same. What is reserved is the size of the plan, from the start on.
   std::string allocator = "pytorch";
   Pager* pager = nullptr;                  // not owned; null = none
   Observer* observer = nullptr;            // not owned; null = none

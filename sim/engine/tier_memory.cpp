@@ -176,6 +176,10 @@ std::vector<TierResult> TierMemory::results() const {
       result.allocator.device_mallocs += e.device_mallocs;
       result.allocator.device_frees += e.device_frees;
       result.allocator.retries += e.retries;
+      result.allocator.maps += e.maps;
+      result.allocator.unmaps += e.unmaps;
+      result.allocator.pages_mapped += e.pages_mapped;
+      result.allocator.pages_unmapped += e.pages_unmapped;
     };
     add(state.main->events());
     if (state.pinned) add(state.pinned->events());

@@ -40,6 +40,9 @@ class TierMemory {
   // REQUIRES: the storage is in a tier.
   void remove(Time now, StorageId storage);
   Bytes free_bytes(int tier) const;
+  // What the tier's allocator has done so far; page-locked memory aside.
+  const AllocatorEvents& events(int tier) const { return tiers_[static_cast<std::size_t>(tier)].main->events(); }
+  void add_device_calls(int tier, Duration time) { tiers_[static_cast<std::size_t>(tier)].result.device_calls += time; }
   bool fits() const;
   // Peaks, with the largest storages at each.
   std::vector<TierResult> results() const;

@@ -1,5 +1,6 @@
 // Hands out memory of one tier, as a real allocator would: with rounding,
-// caching and fragmentation. Time is not its business; the engine charges it.
+// caching and fragmentation. Time is not its business; the engine charges it
+// (sim/engine/device_calls.h).
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,8 @@ struct AllocatorEvents {
   std::uint64_t device_mallocs = 0;  // segments obtained (cudaMalloc), or mapped where pages are
   std::uint64_t device_frees = 0;    // segments returned (cudaFree), or unmapped
   std::uint64_t retries = 0;         // allocations that had to flush the cache first
+  // Of the first two, the calls for pages of expandable segments, and how many pages they mapped and unmapped.
+  std::uint64_t maps = 0, unmaps = 0, pages_mapped = 0, pages_unmapped = 0;
 };
 
 class Allocator {

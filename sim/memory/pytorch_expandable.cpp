@@ -97,6 +97,8 @@ std::uint32_t PytorchAllocator::map_pages(std::uint32_t id, Bytes bytes) {
   }
   insert_free(id);
   ++events_.device_mallocs;
+  ++events_.maps;
+  events_.pages_mapped += static_cast<std::uint64_t>(mapped / expandable_[blocks_[id].expandable].page);
   counters_.reserve(pool.large, mapped);
   if (observer_ != nullptr) observer_->on_segment_map(address, mapped, pool.stream);
   return id;
@@ -139,6 +141,8 @@ void PytorchAllocator::unmap_pages(std::uint32_t id) {
   const AllocatorPools::Pool& pool = pools_[block.pool];
   const Address address = blocks_[id].address;
   ++events_.device_frees;
+  ++events_.unmaps;
+  events_.pages_unmapped += static_cast<std::uint64_t>((end - begin) / segment.page);
   counters_.reserve(pool.large, begin - end);
   id = become_unmapped(id);
   if (observer_ != nullptr) observer_->on_segment_unmap(address, end - begin, pool.stream);

@@ -198,8 +198,10 @@ void StitchingAllocator::update_usage() {
   const Usage& small = small_.usage();
   usage_ = {large_.allocated + small.allocated, large_.requested + small.requested, large_.reserved + small.reserved};
   const AllocatorEvents& events = small_.events();
-  events_ = {large_events_.device_mallocs + events.device_mallocs, large_events_.device_frees + events.device_frees,
-             large_events_.retries + events.retries};
+  events_ = events;  // it has no pages of expandable segments
+  events_.device_mallocs += large_events_.device_mallocs;
+  events_.device_frees += large_events_.device_frees;
+  events_.retries += large_events_.retries;
 }
 
 std::vector<RangeSet::Range> StitchingAllocator::pieces(Address address) const {

@@ -206,6 +206,23 @@ std::string rank_sentence(const RunSummary& s) {
          (s.job_ranks > s.by_rank.size() ? ", of the ranks that were captured." : ".");
 }
 
+// Where the allocator's cache does not fit beside what lives, and emptying it takes time worth naming. Under a pager
+// the waits are the pager's.
+std::string cache_sentence(const RunSummary& s) {
+  constexpr double kWorthNaming = 0.01;  // of the run
+  if (!s.fits || !s.pager.empty() || s.total.count() == 0) return "";
+  Duration longest{};
+  for (const LaneWait& wait : s.waits.lanes)
+    if (wait.on_host && wait.reason == WaitReason::memory) longest = std::max(longest, wait.time);
+  std::uint64_t given_back = 0;
+  for (const TierSummary& tier : s.tiers) given_back += tier.memory.events.device_frees;
+  const double share = to_seconds(longest) / to_seconds(s.total);
+  if (share < kWorthNaming || given_back == 0) return "";
+  return "To make room the allocator waits for the device, gives cached memory back (" +
+         counted_text(given_back, "segment") + ") and obtains it anew: that holds the host for " + human_time(longest) +
+         ", " + share_words(share) + " of the run.";
+}
+
 // What policies and a pager changed.
 std::string effect_sentence(const RunSummary& s, const Filled& filled) {
   const bool pager_failed = !s.pager.empty() && !s.fits;
@@ -243,6 +260,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   verdict.sentences.push_back(memory_sentence(summary, filled));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
   if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
+  if (const std::string cache = cache_sentence(summary); !cache.empty()) verdict.sentences.push_back(cache);
   if (const std::string effect = effect_sentence(summary, filled); !effect.empty()) verdict.sentences.push_back(effect);
   if (const std::string changes = changes_sentence(summary); !changes.empty()) verdict.sentences.push_back(changes);
   if (const std::string gain = gains_sentence(summary); !gain.empty()) verdict.sentences.push_back(gain);

@@ -1,0 +1,54 @@
+#include "sim/engine/device_calls.h"
+
+#include <algorithm>
+#include <string>
+
+namespace memwall {
+namespace {
+
+// What is left of `calls`; `pool` pays for the others.
+std::uint64_t take_from(std::uint64_t& pool, std::uint64_t calls) {
+  const std::uint64_t paid = std::min(pool, calls);
+  pool -= paid;
+  return calls - paid;
+}
+
+}  // namespace
+
+std::uint64_t DeviceCalls::Balance::charge_obtained(std::uint64_t calls) {
+  const std::uint64_t replacing = std::min(missing, calls);
+  missing -= replacing;
+  return take_from(shown_obtained, replacing);
+}
+
+std::uint64_t DeviceCalls::Balance::charge_returned(std::uint64_t calls) {
+  missing += calls;
+  return take_from(shown_returned, calls);
+}
+
+DeviceCalls::DeviceCalls(const Trace& trace, const HostCosts& costs) : costs_(costs) {
+  for (const Op& op : trace.ops) {
+    if (op.kind != OpKind::host_work || op.added) continue;
+    const std::string& name = trace.strings[op.name];
+    if (name == "cudaMalloc" || name == "hipMalloc") ++segments_.shown_obtained;
+    if (name == "cudaFree" || name == "hipFree") ++segments_.shown_returned;
+    if (name == "cuMemMap" || name == "hipMemMap") ++pages_.shown_obtained;
+    if (name == "cuMemUnmap" || name == "hipMemUnmap") ++pages_.shown_returned;
+  }
+}
+
+DeviceCalls::Cost DeviceCalls::charge(const AllocatorEvents& before, const AllocatorEvents& after) {
+  const std::uint64_t maps = after.maps - before.maps, unmaps = after.unmaps - before.unmaps;
+  const auto times = [](std::uint64_t count, Duration each) { return static_cast<std::int64_t>(count) * each; };
+  Cost cost;
+  const std::uint64_t returned = segments_.charge_returned(after.device_frees - before.device_frees - unmaps);
+  const std::uint64_t unmapped = pages_.charge_returned(after.pages_unmapped - before.pages_unmapped);
+  const std::uint64_t obtained = segments_.charge_obtained(after.device_mallocs - before.device_mallocs - maps);
+  const std::uint64_t mapped = pages_.charge_obtained(after.pages_mapped - before.pages_mapped);
+  cost.waits_for_device = returned + unmapped > 0;
+  cost.calls = times(returned, costs_.device_free) + times(unmapped, costs_.page_unmap) +
+               times(obtained, costs_.device_malloc) + times(mapped, costs_.page_map);
+  return cost;
+}
+
+}  // namespace memwall

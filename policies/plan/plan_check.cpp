@@ -24,8 +24,8 @@ class PlanCheck {
     check_numbers();
     if (!problems_.empty()) return problems_;
     gather();
-    for (const Event& event : events_) {
-      play(event);
+    for (std::size_t e = 0; e < events_.size(); ++e) {
+      play(e);
       if (problems_.size() >= kMostProblems) return problems_;
     }
     for (std::size_t j = 0; j < states_.size(); ++j) check_end(j);
@@ -49,6 +49,16 @@ class PlanCheck {
     std::uint32_t version = 0;                  // of the content in device memory
     std::map<std::uint8_t, std::uint32_t> far;  // by tier: the version of the copy there
     bool unwritten = false;                     // allocated again, and nothing has been written yet
+  };
+  // What a re-run starts from, with the op that reads it, and what it makes whose content is the newest then.
+  struct Rerun {
+    std::vector<std::pair<OpId, Use>> inputs;
+    std::set<StorageId> made;
+  };
+  // Something that decides whether a storage that a re-run makes is kept.
+  struct Happening {
+    std::size_t event = 0;
+    bool use = false;
   };
 
   std::string describe_op(OpId id) const { return described_op(t_, id); }
@@ -128,10 +138,50 @@ class PlanCheck {
     }
     for (std::size_t r = 0; r < plan_.reruns.size(); ++r) {
       const PlanPoint& at = plan_.reruns[r].at;
-      events_.push_back({at.op, at.after ? 2 : 0, 0xffffffff, Event::Kind::rerun, 0, r});
+      events_.push_back({at.op, at.after ? 2 : 0, at.order, Event::Kind::rerun, 0, r});
+      gather_rerun(plan_.reruns[r]);
     }
     std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.key() < b.key(); });
     gone_.assign(plan_.storages.size(), false);
+    gather_happenings();
+  }
+
+  void gather_rerun(const PlannedRerun& rerun) {
+    Rerun& touched = reruns_.emplace_back();
+    const OpId behind = rerun.at.op + (rerun.at.after ? 1 : 0);
+    for (const OpId id : rerun.ops)
+      for (const Use& use : t_.uses_of(t_.ops[id])) {
+        const OpId writer = flow_.writer(use.storage, use.version);
+        if (use.access == Access::write) {
+          if (use.version == flow_.version_before(use.storage, behind)) touched.made.insert(use.storage);
+        } else if (writer == kNoOp || !std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer)) {
+          touched.inputs.emplace_back(id, use);
+        }
+      }
+  }
+
+  void gather_happenings() {
+    happenings_.resize(plan_.storages.size());
+    for (std::size_t e = 0; e < events_.size(); ++e) {
+      const Event& event = events_[e];
+      if (event.kind == Event::Kind::copy || event.kind == Event::Kind::update) continue;
+      if (event.kind != Event::Kind::rerun) {
+        happenings_[event.decision].push_back({e, event.kind == Event::Kind::use});
+        continue;
+      }
+      for (const auto& [id, use] : reruns_[event.index].inputs)
+        if (decision_of_[use.storage] != kNone) happenings_[decision_of_[use.storage]].push_back({e, true});
+      for (const StorageId storage : reruns_[event.index].made)
+        if (decision_of_[storage] != kNone) happenings_[decision_of_[storage]].push_back({e, false});
+    }
+  }
+
+  // Is a use the next that happens to it behind the event?
+  bool is_used_next(std::size_t j, std::size_t e) const {
+    const std::vector<Happening>& all = happenings_[j];
+    const auto next = std::upper_bound(all.begin(), all.end(), e,
+                                       [](std::size_t event, const Happening& h) { return event < h.event; });
+    return next != all.end() && next->use;
   }
 
   template <typename Item>
@@ -140,8 +190,9 @@ class PlanCheck {
       events_.push_back({items[i].at.op, items[i].at.after ? 2 : 0, items[i].at.order, kind, j, i});
   }
 
-  void play(const Event& event) {
-    if (event.kind == Event::Kind::rerun) return rerun(plan_.reruns[event.index]);
+  void play(std::size_t e) {
+    const Event& event = events_[e];
+    if (event.kind == Event::Kind::rerun) return rerun(e);
     const StorageDecision& d = plan_.storages[event.decision];
     State& s = states_[event.decision];
     switch (event.kind) {
@@ -158,7 +209,7 @@ class PlanCheck {
         s.far[d.copies[event.index].tier] = s.version;
         return;
       case Event::Kind::drop:
-        if (!s.present || !lives(event, d))
+        if (!s.present || !is_allocated(event, d))
           return problem(fmt::format("{} is dropped at {}, where it is not in device memory.", describe(d.storage),
                                      describe_op(event.op)));
         s.present = false;
@@ -173,6 +224,7 @@ class PlanCheck {
         return use(flow_.touches(d.storage)[event.index], d, s);
       case Event::Kind::gone:
         gone_[event.decision] = true;
+        s.present = false;
         return;
       case Event::Kind::rerun:
         return;
@@ -180,8 +232,12 @@ class PlanCheck {
   }
 
   bool lives(const Event& event, const StorageDecision& d) const {
+    return !gone_[event.decision] && is_allocated(event, d);
+  }
+
+  bool is_allocated(const Event& event, const StorageDecision& d) const {
     const OpId alloc = flow_.alloc(d.storage);
-    return !gone_[event.decision] && (alloc == kNoOp || alloc < event.op || (alloc == event.op && event.place == 2));
+    return alloc == kNoOp || alloc < event.op || (alloc == event.op && event.place == 2);
   }
 
   void fetch(const Event& event, const StorageDecision& d, State& s) {
@@ -189,6 +245,9 @@ class PlanCheck {
     if (s.present)
       return problem(fmt::format("{} is fetched at {}, where it is in device memory already.", describe(d.storage),
                                  describe_op(event.op)));
+    if (!lives(event, d))
+      return problem(
+          fmt::format("{} is fetched at {}, where it does not live.", describe(d.storage), describe_op(event.op)));
     s.present = true;
     s.unwritten = tier == PlannedFetch::kNoTier;
     if (s.unwritten) return;
@@ -217,37 +276,29 @@ class PlanCheck {
     s.unwritten = false;
   }
 
-  void rerun(const PlannedRerun& rerun) {
-    std::map<StorageId, std::uint32_t> made;
-    for (const OpId id : rerun.ops)
-      for (const Use& use : t_.uses_of(t_.ops[id])) {
-        if (use.access == Access::write) continue;
-        const OpId writer = flow_.writer(use.storage, use.version);
-        if (writer != kNoOp && std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer)) continue;
-        check_input(rerun, id, use);
-      }
-    for (const OpId id : rerun.ops)
-      for (const Use& use : t_.uses_of(t_.ops[id]))
-        if (use.access == Access::write) made[use.storage] = use.version;
-    for (const auto& [storage, version] : made) {
+  void rerun(std::size_t e) {
+    const PlannedRerun& rerun = plan_.reruns[events_[e].index];
+    const Rerun& touched = reruns_[events_[e].index];
+    for (const auto& [id, use] : touched.inputs) check_input(events_[e], rerun, id, use);
+    for (const StorageId storage : touched.made) {
       const std::size_t j = decision_of_[storage];
-      if (j == kNone || states_[j].present || gone_[j]) continue;
-      if (version != flow_.version_before(storage, rerun.at.op)) continue;  // an earlier content: of no use later
+      if (j == kNone || states_[j].present || !is_used_next(j, e)) continue;
       states_[j].present = true;
       states_[j].unwritten = false;
-      states_[j].version = version;
+      states_[j].version = version_at(storage, events_[e]);
     }
   }
 
-  void check_input(const PlannedRerun& rerun, OpId id, const Use& use) {
+  void check_input(const Event& event, const PlannedRerun& rerun, OpId id, const Use& use) {
     if (gathers_.is_there_again(use.storage, rerun.at.op + (rerun.at.after ? 1 : 0))) return;
     const std::size_t j = decision_of_[use.storage];
     const std::string head = fmt::format("The re-run at {} of {} reads {}", describe_op(rerun.at.op), describe_op(id),
                                          describe(use.storage));
-    if (j != kNone && (!states_[j].present || gone_[j])) return problem(head + ", which is not in device memory then.");
+    if (j != kNone && !states_[j].present) return problem(head + ", which is not in device memory then.");
+    if (j != kNone && states_[j].unwritten) return problem(head + ", which was only allocated again.");
     // Running statistics: onto a scratch copy.
     const bool updates_itself = t_.storages[use.storage].preexisting && writes(id, use.storage);
-    if (!updates_itself && flow_.version_before(use.storage, rerun.at.op) != use.version)
+    if (!updates_itself && version_at(use.storage, event) != use.version)
       return problem(head + ", which is overwritten before.");
   }
 
@@ -261,6 +312,8 @@ class PlanCheck {
   void check_end(std::size_t j) {
     const StorageDecision& d = plan_.storages[j];
     const State& s = states_[j];
+    if (gone_[j] && s.present)
+      problem(describe(d.storage) + " is made again behind the program's free of it, and never dropped.");
     if (flow_.free(d.storage) != kNoOp || d.taken_away) return;
     const std::uint32_t newest = static_cast<std::uint32_t>(flow_.writers(d.storage).size());
     if (d.home == StorageDecision::kDevice && !s.present)
@@ -278,6 +331,8 @@ class PlanCheck {
   const Dataflow& flow_;
   const ParameterGathers gathers_;
   std::vector<Event> events_;
+  std::vector<Rerun> reruns_;                       // as MemoryPlan::reruns
+  std::vector<std::vector<Happening>> happenings_;  // by decision, ascending
   std::vector<State> states_;             // by decision
   std::vector<bool> gone_;                // by decision: the program has freed it
   std::vector<std::size_t> decision_of_;  // by storage

@@ -42,13 +42,13 @@ std::span<const Touch> PlanTimeline::touches(std::uint32_t j, const PlanPoint& b
   return {first, last};
 }
 
-std::span<const RerunRead> PlanTimeline::reads(std::uint32_t j, const PlanPoint& begin, const PlanPoint& end) const {
-  const auto key = [](const RerunRead& r) { return std::tuple(r.decision, r.at.op, r.at.after); };
-  const auto first = std::partition_point(
-      reads_.begin(), reads_.end(), [&](const RerunRead& r) { return key(r) < std::tuple(j, begin.op, begin.after); });
-  const OpId last_op = end.op;  // kNoOp is the highest
-  const auto last = std::partition_point(first, reads_.end(), [&](const RerunRead& r) {
-    return key(r) <= std::tuple(j, last_op, end.op == kNoOp || end.after);
+std::span<const RerunTouch> PlanTimeline::reads(std::uint32_t j, const PlanPlace& begin, const PlanPoint& end) const {
+  const auto first = std::partition_point(reads_.begin(), reads_.end(), [&](const RerunTouch& r) {
+    return std::tuple(r.decision, r.place) <= std::tuple(j, begin);
+  });
+  const PlanPlace last_place = place_of(end);  // kNoOp is the highest
+  const auto last = std::partition_point(first, reads_.end(), [&](const RerunTouch& r) {
+    return std::tuple(r.decision, r.place) < std::tuple(j, last_place);
   });
   return {first, last};
 }
@@ -60,38 +60,74 @@ std::map<std::uint16_t, OpId> PlanTimeline::users(std::uint32_t j, const PlanPoi
   return last;
 }
 
-bool PlanTimeline::is_used_before_fetch(std::uint32_t j, const PlanPoint& point) const {
-  const std::vector<PlannedFetch>& fetches = plan_.storages[j].fetches;
-  const auto next = std::upper_bound(fetches.begin(), fetches.end(), point,
-                                     [](const PlanPoint& p, const PlannedFetch& f) { return p < f.at; });
-  const PlanPoint end = next == fetches.end() ? PlanPoint{} : next->at;
-  const auto used = touches(j, point, end);
-  const auto read = reads(j, point, end);
-  return std::any_of(used.begin(), used.end(), [&](const Touch& t) { return !edit_.removed(t.op); }) ||
-         std::any_of(read.begin(), read.end(), [&](const RerunRead& r) { return point < r.at; });
+namespace {
+
+// The first of them behind the place; `otherwise` where that is nearer.
+PlanPlace next_of(const std::vector<RerunTouch>& touches, std::uint32_t j, const PlanPlace& here, PlanPlace otherwise) {
+  const auto next = std::partition_point(touches.begin(), touches.end(), [&](const RerunTouch& r) {
+    return std::tuple(r.decision, r.place) <= std::tuple(j, here);
+  });
+  return next != touches.end() && next->decision == j ? std::min(otherwise, next->place) : otherwise;
+}
+
+template <typename Move>
+PlanPlace next_of(const std::vector<Move>& moves, const PlanPlace& here, PlanPlace otherwise) {
+  const auto next =
+      std::partition_point(moves.begin(), moves.end(), [&](const Move& move) { return place_of(move.at) <= here; });
+  return next != moves.end() ? std::min(otherwise, place_of(next->at)) : otherwise;
+}
+
+}  // namespace
+
+bool PlanTimeline::is_awaited(std::uint32_t j, std::uint32_t rerun) const {
+  const StorageDecision& d = plan_.storages[j];
+  const PlanPlace here = place_of_rerun(rerun), never{kNoOp, 2, kLast, kLast};
+  PlanPlace used = next_of(reads_, j, here, never);
+  for (const Touch& touch : touches(j, plan_.reruns[rerun].at, {})) {
+    if (edit_.removed(touch.op)) continue;
+    used = std::min(used, {touch.op, 1, 0, 0});
+    break;
+  }
+  PlanPlace ended = next_of(d.fetches, here, next_of(d.drops, here, next_of(makes_, j, here, never)));
+  if (const PlanPlace freed{flow_.free(d.storage), 1, 0, 0}; freed > here) ended = std::min(ended, freed);
+  return used != never && used <= ended;
+}
+
+std::vector<std::uint32_t> PlanTimeline::made_by(std::uint32_t rerun) const {
+  const PlannedRerun& planned = plan_.reruns[rerun];
+  const OpId behind = planned.at.op + (planned.at.after ? 1 : 0);
+  std::set<std::uint32_t> made;
+  for (const OpId id : planned.ops)
+    for (const Use& use : t_.uses_of(t_.ops[id]))
+      if (use.access == Access::write && decision_of_[use.storage] != kNone &&
+          use.version == flow_.version_before(use.storage, behind))
+        made.insert(decision_of_[use.storage]);
+  return {made.begin(), made.end()};
 }
 
 // Which re-run reads what, and until when what it reads must live.
 void PlanTimeline::gather_reruns(const ParameterGathers& gathers) {
-  for (std::uint32_t r = 0; r < plan_.reruns.size(); ++r) {
-    const PlannedRerun& rerun = plan_.reruns[r];
-    actions_.push_back({{rerun.at.op, rerun.at.after, kLast}, PlanAction::Kind::rerun, 0, r, 0});
-    for (const OpId id : rerun.ops)
-      for (const Use& use : t_.uses_of(t_.ops[id])) {
-        if (use.access == Access::write) continue;
-        const OpId writer = flow_.writer(use.storage, use.version);
-        if (writer != kNoOp && std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer)) continue;
-        if (gathers.is_there_again(use.storage, rerun.at.op + (rerun.at.after ? 1 : 0))) continue;
-        PlanPoint& until = kept_until_[use.storage];
-        if (until.op == kNoOp || until < rerun.at) until = rerun.at;
-        if (const std::uint32_t j = decision_of_[use.storage]; j != kNone && runs_on_device(t_.ops[id].kind))
-          reads_.push_back({j, rerun.at, t_.ops[id].stream});
-      }
-  }
-  std::sort(reads_.begin(), reads_.end(), [](const RerunRead& a, const RerunRead& b) {
-    return std::tuple(a.decision, a.at.op, a.at.after, a.stream) <
-           std::tuple(b.decision, b.at.op, b.at.after, b.stream);
-  });
+  for (std::uint32_t r = 0; r < plan_.reruns.size(); ++r) gather_rerun(r, gathers);
+  for (std::vector<RerunTouch>* touches : {&reads_, &makes_})
+    std::sort(touches->begin(), touches->end(),
+              [](const RerunTouch& a, const RerunTouch& b) { return a.key() < b.key(); });
+}
+
+void PlanTimeline::gather_rerun(std::uint32_t r, const ParameterGathers& gathers) {
+  const PlannedRerun& rerun = plan_.reruns[r];
+  actions_.push_back({rerun.at, PlanAction::Kind::rerun, 0, r, 0});
+  for (const std::uint32_t j : made_by(r)) makes_.push_back({j, place_of_rerun(r), rerun.at, 0, true});
+  for (const OpId id : rerun.ops)
+    for (const Use& use : t_.uses_of(t_.ops[id])) {
+      if (use.access == Access::write) continue;
+      const OpId writer = flow_.writer(use.storage, use.version);
+      if (writer != kNoOp && std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer)) continue;
+      if (gathers.is_there_again(use.storage, rerun.at.op + (rerun.at.after ? 1 : 0))) continue;
+      PlanPoint& until = kept_until_[use.storage];
+      if (until.op == kNoOp || until < rerun.at) until = rerun.at;
+      if (const std::uint32_t j = decision_of_[use.storage]; j != kNone)
+        reads_.push_back({j, place_of_rerun(r), rerun.at, t_.ops[id].stream, runs_on_device(t_.ops[id].kind)});
+    }
 }
 
 void PlanTimeline::gather_moves() {
@@ -105,6 +141,8 @@ void PlanTimeline::gather_moves() {
       actions_.push_back({d.drops[i].at, PlanAction::Kind::drop, j, i, 0});
       if (moves(d)) gather_releases(j, i);
     }
+    if (const OpId freed = flow_.free(d.storage); freed != kNoOp && d.home == StorageDecision::kDevice && !d.taken_away)
+      actions_.push_back({{freed, false, kLast}, PlanAction::Kind::gone, j, 0, 0});
     for (std::uint32_t i = 0; i < d.updates.size(); ++i)
       actions_.push_back({{d.updates[i].op, true, 0}, PlanAction::Kind::update, j, i, 0});
     for (std::uint32_t i = 0; i < d.fetches.size(); ++i) {
@@ -143,7 +181,8 @@ void PlanTimeline::gather_arrivals(std::uint32_t j, std::uint32_t index) {
   };
   for (const Touch& touch : touches(j, fetched, dropped))
     if (uses_device(touch.op)) uses(t_.ops[touch.op].stream, {touch.op, false, kLast});
-  for (const RerunRead& read : reads(j, fetched, dropped)) uses(read.stream, {read.at.op, read.at.after, kLast});
+  for (const RerunTouch& read : reads(j, place_of(fetched), dropped))
+    if (read.on_device) uses(read.stream, read.at);
   for (const auto& [stream, point] : first) actions_.push_back({point, PlanAction::Kind::arrive, j, index, stream});
 }
 

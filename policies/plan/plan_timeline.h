@@ -2,6 +2,7 @@
 // it, and who uses a planned storage between two points. Internal to policies/plan.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -26,7 +27,8 @@ struct PlanAction {
     fetch,
     arrive,  // `stream` waits for what was fetched, before its first use
     guard,   // `stream` waits for a copy, before it writes over what that takes away
-    rerun
+    rerun,
+    gone  // the program frees the storage
   };
   PlanPoint at;
   Kind kind = Kind::copy;
@@ -37,11 +39,28 @@ struct PlanAction {
   auto key() const { return std::tuple(at.op, at.after, at.order, kind, decision, index, stream); }
 };
 
-// A re-run reads a planned storage on a stream.
-struct RerunRead {
+// Where something stands among all that happens: at one point what is moved before what is run again.
+struct PlanPlace {
+  OpId op = kNoOp;
+  std::uint8_t side = 0;    // 0 before the op, 1 the op itself, 2 behind it
+  std::uint32_t order = 0;  // PlanPoint::order
+  std::uint32_t turn = 0;   // 0: a move; else 1 + an index into MemoryPlan::reruns
+
+  auto operator<=>(const PlanPlace&) const = default;
+};
+inline PlanPlace place_of(const PlanPoint& at, std::uint32_t turn = 0) {
+  return {at.op, static_cast<std::uint8_t>(at.after ? 2 : 0), at.order, turn};
+}
+
+// A re-run starts from a planned storage, or makes its newest content.
+struct RerunTouch {
   std::uint32_t decision = 0;
+  PlanPlace place;
   PlanPoint at;
   std::uint16_t stream = 0;
+  bool on_device = true;  // else by work of the host: on no stream
+
+  auto key() const { return std::tuple(decision, place, stream, on_device); }
 };
 
 class PlanTimeline {
@@ -61,15 +80,21 @@ class PlanTimeline {
   // The first drop behind the point.
   PlanPoint next_drop(std::uint32_t decision, const PlanPoint& point) const;
   std::span<const Touch> touches(std::uint32_t decision, const PlanPoint& begin, const PlanPoint& end) const;
-  std::span<const RerunRead> reads(std::uint32_t decision, const PlanPoint& begin, const PlanPoint& end) const;
+  // Re-runs that start from it; `begin` is a re-run's place, or of a move.
+  std::span<const RerunTouch> reads(std::uint32_t decision, const PlanPlace& begin, const PlanPoint& end) const;
   // The streams that use the storage, ascending, with the last op of each. Re-runs left aside.
   std::map<std::uint16_t, OpId> users(std::uint32_t decision, const PlanPoint& begin, const PlanPoint& end) const;
-  // Is the storage used again behind the point before it is fetched?
-  bool is_used_before_fetch(std::uint32_t decision, const PlanPoint& point) const;
+  PlanPlace place_of_rerun(std::uint32_t rerun) const { return place_of(plan_.reruns[rerun].at, rerun + 1); }
+  // The decisions about what the re-run makes, each once, ascending.
+  std::vector<std::uint32_t> made_by(std::uint32_t rerun) const;
+  // Is a use, by an op or as what another re-run starts from, the next that happens to the storage behind the re-run?
+  // Not where it is fetched, dropped, freed or made again before.
+  bool is_awaited(std::uint32_t decision, std::uint32_t rerun) const;
 
  private:
   bool uses_device(OpId op) const { return runs_on_device(t_.ops[op].kind) && !edit_.removed(op); }
   void gather_reruns(const ParameterGathers& gathers);
+  void gather_rerun(std::uint32_t rerun, const ParameterGathers& gathers);
   void gather_moves();
   void gather_guards(std::uint32_t decision, std::uint32_t index);
   void gather_releases(std::uint32_t decision, std::uint32_t index);
@@ -80,7 +105,7 @@ class PlanTimeline {
   const TraceEdit& edit_;
   const Trace& t_;
   std::vector<PlanAction> actions_;
-  std::vector<RerunRead> reads_;            // ascending by decision, point and stream
+  std::vector<RerunTouch> reads_, makes_;   // ascending by decision, place and stream
   std::vector<std::uint32_t> decision_of_;  // by storage of the base
   std::vector<PlanPoint> kept_until_;       // likewise
 };

@@ -53,6 +53,7 @@ class PlanWriter {
     std::uint32_t left = kNone;               // event of the newest copy that took from it
     std::uint32_t fetched = kNone;            // event of the copy that filled it
     std::vector<std::uint32_t> releases;      // events behind the last work of other streams with it
+    std::uint32_t made_by = kNone;            // the re-run that made it
   };
   static constexpr std::uint32_t kNone = StagingCopies::kNone;
 
@@ -93,6 +94,8 @@ class PlanWriter {
         return guard(action, d->copies[action.index].tier);
       case PlanAction::Kind::rerun:
         return rerun(action);
+      case PlanAction::Kind::gone:
+        return gone(action);
     }
   }
 
@@ -102,6 +105,8 @@ class PlanWriter {
     StagingCopies& copies = *copies_[tier];
     std::vector<std::uint16_t> streams;
     for (const auto& [stream, last] : timeline_.users(action.decision, s.since, action.at)) streams.push_back(stream);
+    for (const std::uint16_t writer : makers(action.decision))
+      if (std::find(streams.begin(), streams.end(), writer) == streams.end()) streams.push_back(writer);
     if (streams.empty() && s.fetched != kNone)  // nobody has waited for its content yet
       edit_.wait(action.point(), s.fetched, copies.out_stream(s.device));
     if (s.far[tier] == kNoStorage) {
@@ -118,9 +123,45 @@ class PlanWriter {
 
   std::uint16_t pool_of(const State& s) const { return edit_.tables().storages[s.device].stream; }
 
+  // The streams on which a re-run has made what is there.
+  std::set<std::uint16_t> makers(std::uint32_t j) const {
+    std::set<std::uint16_t> streams;
+    if (states_[j].made_by == kNone) return streams;
+    for (const OpId id : plan_.reruns[states_[j].made_by].ops)
+      for (const Use& use : t_.uses_of(t_.ops[id]))
+        if (use.storage == storage(j) && use.access == Access::write && runs_on_device(t_.ops[id].kind))
+          streams.insert(t_.ops[id].stream);
+    return streams;
+  }
+
+  // The memory's next owner in its pool comes behind what other streams do with it, re-runs among them.
+  void wait_for_reruns(std::uint32_t j, const PlanPoint& at) {
+    const State& s = states_[j];
+    std::set<std::uint16_t> streams;
+    for (const RerunTouch& read : timeline_.reads(j, place_of(s.since, turn_of(s)), at))
+      if (read.on_device) streams.insert(read.stream);
+    for (const std::uint16_t stream : streams) wait_for(stream, j, at);
+  }
+
+  // Of what a re-run made, and the plan drops again: no free of the program's own orders its uses.
+  void wait_for_makers(std::uint32_t j, const PlanPoint& at) {
+    std::set<std::uint16_t> streams = makers(j);
+    for (const auto& [stream, last] : timeline_.users(j, states_[j].since, at)) streams.insert(stream);
+    for (const std::uint16_t stream : streams) wait_for(stream, j, at);
+  }
+
+  void wait_for(std::uint16_t stream, std::uint32_t j, const PlanPoint& at) {
+    const InsertionPoint point{at.op, at.after};
+    if (stream != pool_of(states_[j])) edit_.wait(point, edit_.record(point, stream), pool_of(states_[j]));
+  }
+
+  std::uint32_t turn_of(const State& s) const { return s.made_by == kNone ? 0 : s.made_by + 1; }
+
   void drop(const PlanAction& action) {
     State& s = states_[action.decision];
     const StorageId original = storage(action.decision);
+    wait_for_reruns(action.decision, action.at);
+    if (s.made_by != kNone) wait_for_makers(action.decision, action.at);
     if (moves(plan_.storages[action.decision])) {
       wait_for_copies(action.decision, action.at);
       for (const std::uint32_t event : s.releases) edit_.wait(action.point(), event, pool_of(s));
@@ -128,9 +169,36 @@ class PlanWriter {
     } else {
       reruns_.free(original, s.device, action.point());
     }
+    is_away(s, original);
+  }
+
+  void is_away(State& s, StorageId original) {
     s.device = present_[original] = kNoStorage;
-    s.left = s.fetched = kNone;
+    s.left = s.fetched = s.made_by = kNone;
     s.releases.clear();
+  }
+
+  // What is taken away may be dropped behind the program's own free.
+  void gone_at_the_end(std::uint32_t j, OpId freed) {
+    if (states_[j].device == kNoStorage)
+      edit_.remove(freed);
+    else
+      gone({{freed, false, kNone}, PlanAction::Kind::gone, j, 0, 0});
+  }
+
+  // The program's own free: of what stands for the storage, if anything does.
+  void gone(const PlanAction& action) {
+    const StorageDecision& d = plan_.storages[action.decision];
+    State& s = states_[action.decision];
+    const OpId freed = action.at.op;
+    if (s.device == kNoStorage) {
+      reruns_.leave_out(freed);
+    } else {
+      wait_for_copies(action.decision, action.at);
+      wait_for_reruns(action.decision, action.at);
+      if (s.device != d.storage) edit_.repoint(freed, d.storage, s.device);
+    }
+    is_away(s, d.storage);
   }
 
   // Memory is given back behind the newest copy out of it, or the one that filled it where nobody has waited for that.
@@ -165,7 +233,7 @@ class PlanWriter {
     State& s = states_[j];
     s.device = present_[storage(j)] = device;
     s.since = at;
-    s.left = s.fetched = kNone;
+    s.left = s.fetched = s.made_by = kNone;
     for (const Touch& touch : timeline_.touches(j, at, timeline_.next_drop(j, at)))
       edit_.repoint(touch.op, storage(j), device);
   }
@@ -183,34 +251,30 @@ class PlanWriter {
 
   void rerun(const PlanAction& action) {
     const PlannedRerun& rerun = plan_.reruns[action.index];
-    std::set<StorageId> awaited;
-    for (const OpId id : rerun.ops)
-      for (const Use& use : t_.uses_of(t_.ops[id]))
-        if (use.access == Access::write && is_awaited(use.storage, rerun.at)) awaited.insert(use.storage);
-    const std::vector<StorageId> list(awaited.begin(), awaited.end());
-    for (const BroughtBack& back : reruns_.write(rerun, present_, list))
+    std::vector<StorageId> awaited;
+    std::set<std::uint16_t> readers;
+    for (const std::uint32_t j : timeline_.made_by(action.index)) {
+      if (states_[j].device != kNoStorage || !timeline_.is_awaited(j, action.index)) continue;
+      awaited.push_back(storage(j));
+      const PlanPlace here = timeline_.place_of_rerun(action.index);
+      for (const RerunTouch& read : timeline_.reads(j, here, timeline_.next_drop(j, rerun.at)))
+        if (read.on_device) readers.insert(read.stream);
+    }
+    std::sort(awaited.begin(), awaited.end());
+    for (const BroughtBack& back : reruns_.write(rerun, present_, awaited, readers)) {
       bring(timeline_.decision_of(back.storage), back.device, rerun.at);
+      states_[timeline_.decision_of(back.storage)].made_by = action.index;
+    }
   }
 
-  // Is the storage absent, and used again before it is fetched?
-  bool is_awaited(StorageId id, const PlanPoint& at) const {
-    const std::uint32_t j = timeline_.decision_of(id);
-    return j != PlanTimeline::kNone && states_[j].device == kNoStorage && timeline_.is_used_before_fetch(j, at);
-  }
-
-  // What the base trace frees at the end.
+  // Copies that are left.
   void finish(std::uint32_t j) {
     const StorageDecision& d = plan_.storages[j];
     const State& s = states_[j];
     if (d.home != StorageDecision::kDevice) return;
     const OpId freed = flow_.free(d.storage);
     const InsertionPoint end{freed != kNoOp ? freed : flow_.touches(d.storage).back().op, true};
-    if (freed != kNoOp && s.device == kNoStorage) {
-      d.taken_away ? edit_.remove(freed) : reruns_.leave_out(freed);
-    } else if (freed != kNoOp) {
-      wait_for_copies(j, {freed, false, PlanTimeline::kNone});
-      if (s.device != d.storage) edit_.repoint(freed, d.storage, s.device);
-    }
+    if (freed != kNoOp && d.taken_away) gone_at_the_end(j, freed);
     for (std::size_t tier = 0; tier < s.far.size(); ++tier) {
       if (s.far[tier] == kNoStorage) continue;
       if (s.unread[tier]) edit_.wait(end, copies_[tier]->arrival(s.far[tier]), t_.storages[d.storage].stream);

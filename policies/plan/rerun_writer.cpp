@@ -53,7 +53,8 @@ void RerunWriter::append(const Op& op, std::span<const Use> uses) { edit_.insert
 Duration RerunWriter::take_gap() { return std::exchange(gap_, Duration{}); }
 
 std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span<const StorageId> present,
-                                            const std::vector<StorageId>& awaited) {
+                                            const std::vector<StorageId>& awaited,
+                                            const std::set<std::uint16_t>& readers) {
   rerun_ = &rerun;
   awaited_ = &awaited;
   thread_ = t_.ops[rerun.at.op].thread;
@@ -86,7 +87,7 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
   std::vector<BroughtBack> back;
   give_up_or_keep(back);
   gathers_.end();
-  join_streams(back);
+  join_streams(back, readers);
   return back;
 }
 
@@ -203,8 +204,7 @@ void RerunWriter::repeat_call(Op op) {
 }
 
 // Later ops of other streams wait for the re-run.
-void RerunWriter::join_streams(const std::vector<BroughtBack>& back) {
-  std::set<std::uint16_t> readers;
+void RerunWriter::join_streams(const std::vector<BroughtBack>& back, std::set<std::uint16_t> readers) {
   for (const BroughtBack& one : back)
     for (const Touch& touch : flow_.touches(one.storage))
       if (touch.op >= rerun_->at.op && runs_on_device(t_.ops[touch.op].kind)) readers.insert(t_.ops[touch.op].stream);

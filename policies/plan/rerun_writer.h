@@ -25,9 +25,10 @@ class RerunWriter {
   RerunWriter(TraceEdit& edit, const Dataflow& flow, const ParameterGathers& gathers);
 
   // `present`: by storage of the base, what stands for it at that point. `awaited`: those that are absent and that
-  // later ops use; ascending. Returns what came back, in the order of making.
+  // later ops or re-runs use; ascending. `readers`: the streams of these re-runs. Returns what came back, in the order
+  // of making.
   std::vector<BroughtBack> write(const PlannedRerun& rerun, std::span<const StorageId> present,
-                                 const std::vector<StorageId>& awaited);
+                                 const std::vector<StorageId>& awaited, const std::set<std::uint16_t>& readers);
   // Frees `device`, which stands for `storage`, as the program itself frees that.
   void free(StorageId storage, StorageId device, InsertionPoint point);
   // The op's call is gone, the host time before it is not.
@@ -46,7 +47,7 @@ class RerunWriter {
   void accompany(OpId id);
   void repeat_call(Op op);
   void give_up_or_keep(std::vector<BroughtBack>& back);
-  void join_streams(const std::vector<BroughtBack>& back);
+  void join_streams(const std::vector<BroughtBack>& back, std::set<std::uint16_t> readers);
   void event_call(OpKind kind, std::uint32_t event, std::uint16_t stream);
 
   TraceEdit& edit_;

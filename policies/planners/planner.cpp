@@ -27,6 +27,9 @@ class PlannedStepRewriter : public Rewriter {
   PlannedStepRewriter(std::string name, Planner planner, Bytes budget)
       : name_(std::move(name)), planner_(std::move(planner)), budget_(budget) {}
 
+  // Behind what `checkpoint` and `offload` do: the budget is for what they leave.
+  int precedence() const override { return 5; }
+
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     const StepProfile profile(trace, machine);
     const RepairedPlan repaired = settle(profile, pricer);
@@ -98,7 +101,7 @@ RegisterPlanner::RegisterPlanner(PlannerInfo info) {
   PolicyInfo policy;
   policy.name = info.name;
   policy.sentence = std::move(info.sentence);
-  policy.kind = PolicyKind::offload;
+  policy.kind = PolicyKind::memory_plan;
   policy.needs = {.timing = true, .allocations = true, .dataflow = true};
   policy.parameters = std::move(info.parameters);
   policy.parameters.push_back(bytes("budget", Unset{"device"}, 1,

@@ -88,8 +88,8 @@ struct StorageDecision {
   bool operator==(const StorageDecision&) const = default;
 };
 
-// Ops of the trace are run again, as the host program issued them. What they write and the plan has dropped is back
-// afterwards; whatever else they make is given back at their end.
+// Ops of the trace are run again, as the host program issued them. Of what the plan has dropped that is back afterwards
+// whose next event is a use by an op or another re-run; whatever else they make is given back at their end.
 struct PlannedRerun {
   PlanPoint at;
   std::vector<OpId> ops;  // ascending, at least one; all before `at`

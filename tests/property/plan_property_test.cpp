@@ -1,8 +1,8 @@
 // Does whatever plan the check takes give a sound trace, free of races, in which every kernel computes what it did? And
 // does the check take every plan that is valid by the way it was made?
 //
-// Plans of random moves are valid by construction; re-runs of random units, mixed with moves and then damaged, are not
-// always, and whatever of them the check takes must come out right.
+// Plans of random moves are valid by construction, and so are nested and repeated re-runs; re-runs of random units,
+// mixed with moves and then damaged, are not always, and whatever of them the check takes must come out right.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -15,6 +15,7 @@
 #include "policies/plan/plan_writer.h"
 #include "policies/recompute/recompute.h"
 #include "tests/support/races.h"
+#include "tests/support/random_reruns.h"
 #include "tests/support/random_step.h"
 #include "tests/support/rewrite_checks.h"
 
@@ -149,6 +150,52 @@ RC_GTEST_PROP(PlanProperty, RerunsOfUnitsAreTakenAndCarriedOut, ()) {
   assert_carried_out(before, apply(before, flow, plan).trace);
 }
 
+// For who reads a counterexample.
+std::string text_of(const MemoryPlan& plan) {
+  std::string text;
+  const auto add = [&](const char* what, const PlanPoint& at) {
+    text += fmt::format(" {} {} {}", what, at.after ? "after" : "before", at.op);
+  };
+  for (const StorageDecision& d : plan.storages) {
+    text += fmt::format("storage {}:", d.storage);
+    for (const PlannedCopy& copy : d.copies) add(plan.tiers[copy.tier].tier.c_str(), copy.at);
+    for (const PlannedDrop& drop : d.drops) add("drop", drop.at);
+    for (const PlannedFetch& fetch : d.fetches) add("fetch", fetch.at);
+    text += "\n";
+  }
+  for (const PlannedRerun& rerun : plan.reruns) {
+    add("re-run", rerun.at);
+    text += fmt::format(": {}\n", fmt::join(rerun.ops, " "));
+  }
+  return text;
+}
+
+// Does a re-run start from what only another has made?
+bool starts_from_another(const Trace& t, const Dataflow& flow, const MemoryPlan& plan) {
+  for (const PlannedRerun& rerun : plan.reruns)
+    for (const OpId id : rerun.ops)
+      for (const Use& use : t.uses_of(t.ops[id])) {
+        const OpId writer = flow.writer(use.storage, use.version), freed = flow.free(use.storage);
+        const bool inside = writer != kNoOp && std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer);
+        const bool planned = std::any_of(plan.storages.begin(), plan.storages.end(),
+                                         [&](const StorageDecision& d) { return d.storage == use.storage; });
+        if (use.access == Access::read && !inside && planned && freed < rerun.at.op) return true;
+      }
+  return false;
+}
+
+RC_GTEST_PROP(PlanProperty, NestedRerunsAreTakenAndCarriedOut, ()) {
+  const Trace before = random_step(*rc::gen::inRange<std::size_t>(1, 3));
+  const Dataflow flow(before);
+  const MemoryPlan plan = RandomReruns(before, flow).run();
+  RC_LOG() << text_of(plan);
+  RC_ASSERT(check_plan(plan, before, flow) == std::vector<std::string>{});
+  const auto again = [&](const StorageDecision& d) { return d.drops.size() > 1; };
+  RC_CLASSIFY(std::any_of(plan.storages.begin(), plan.storages.end(), again), "repeated");
+  RC_CLASSIFY(starts_from_another(before, flow, plan), "nested");
+  assert_carried_out(before, apply(before, flow, plan).trace);
+}
+
 template <typename Item>
 void damage_one(std::vector<Item>& items, OpId ops) {
   if (items.empty()) return;
@@ -176,36 +223,18 @@ void damage(MemoryPlan& plan, OpId ops) {
         break;
     }
   }
+  if (!plan.reruns.empty() && *rc::gen::arbitrary<bool>())
+    plan.reruns.push_back(plan.reruns[*rc::gen::inRange<std::size_t>(0, plan.reruns.size())]);
   damage_one(plan.reruns, ops);
   if (plan.reruns.empty() || *rc::gen::arbitrary<bool>()) return;
   std::vector<OpId>& rerun = plan.reruns[*rc::gen::inRange<std::size_t>(0, plan.reruns.size())].ops;
   if (!rerun.empty()) rerun.erase(rerun.begin() + *rc::gen::inRange<std::ptrdiff_t>(0, rerun.size()));
 }
 
-// For who reads a counterexample.
-std::string text_of(const MemoryPlan& plan) {
-  std::string text;
-  const auto add = [&](const char* what, const PlanPoint& at) {
-    text += fmt::format(" {} {} {}", what, at.after ? "after" : "before", at.op);
-  };
-  for (const StorageDecision& d : plan.storages) {
-    text += fmt::format("storage {}:", d.storage);
-    for (const PlannedCopy& copy : d.copies) add(plan.tiers[copy.tier].tier.c_str(), copy.at);
-    for (const PlannedDrop& drop : d.drops) add("drop", drop.at);
-    for (const PlannedFetch& fetch : d.fetches) add("fetch", fetch.at);
-    text += "\n";
-  }
-  for (const PlannedRerun& rerun : plan.reruns) {
-    add("re-run", rerun.at);
-    text += fmt::format(": {}\n", fmt::join(rerun.ops, " "));
-  }
-  return text;
-}
-
 RC_GTEST_PROP(PlanProperty, WhateverIsTakenIsCarriedOut, ()) {
   const Trace before = random_step(*rc::gen::inRange<std::size_t>(1, 3));
   const Dataflow flow(before);
-  MemoryPlan plan = random_rerun_plan(before, flow);
+  MemoryPlan plan = *rc::gen::arbitrary<bool>() ? random_rerun_plan(before, flow) : RandomReruns(before, flow).run();
   plan.tiers = tiers();
   for (StorageDecision& d : random_move_plan(before, flow, 3).storages)
     if (std::none_of(plan.storages.begin(), plan.storages.end(),

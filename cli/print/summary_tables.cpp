@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/print/decision_tables.h"
 #include "cli/print/device_clock_table.h"
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/missing_memory.h"
@@ -356,6 +357,8 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   if (!s.by_rank.empty()) tables.push_back(rank_table(s));
   tables.push_back(time_table(s));
   tables.push_back(tier_table(s));
+  std::vector<Table> decisions = decision_tables(s);
+  tables.push_back(std::move(decisions.front()));
   tables.push_back(operator_table(s));
   tables.push_back(host_table(s));
   if (!s.notes.empty()) tables.push_back(note_table(s));
@@ -365,6 +368,7 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   tables.push_back(fragmentation_table(s));
   for (const TierSummary& tier : s.tiers)
     if (tier.name == "hbm") tables.push_back(peak_table(tier));
+  tables.push_back(std::move(decisions.back()));
   tables.push_back(kernel_table(s));
   for (Table& t : std::vector<Table>{device_clock_table(s), link_table(s), run_route_table(s), energy_table(s),
                                      capacity_price_table(s), wait_table(s)})

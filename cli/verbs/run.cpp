@@ -7,6 +7,7 @@
 #include <ctime>
 #include <exception>
 #include <memory>
+#include <optional>
 
 #include "cli/output_file.h"
 #include "cli/print/largest_batch_tables.h"
@@ -23,8 +24,8 @@
 #include "sim/policy/registry.h"
 #include "study/base_step.h"
 #include "study/idle_settings.h"
+#include "study/plan_outcome.h"
 #include "study/study.h"
-#include "traces/plan/plan_file.h"
 #include "traces/run/analysis/summary.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run.h"
@@ -58,7 +59,10 @@ Provenance provenance_now(std::chrono::steady_clock::time_point start, const std
 }
 
 int report(const RunVerbOptions& o, const Run& run, Format format) {
-  const RunSummary summary = summarize(run);
+  RunSummary summary = summarize(run);
+  if (!o.plan.empty())
+    if (std::string difference = plan_difference(o.plan, run); !difference.empty())
+      summary.notes.push_back(std::move(difference));
   print_beside(o.output,
                format == Format::json ? to_json(summary) : screen_text(summary_tables(summary), format, o.full));
   if (summary.fits) return 0;
@@ -191,13 +195,15 @@ int find_largest(const RunVerbOptions& o, Format format) {
   return 3;
 }
 
-void write_planned(const RunVerbOptions& o, Study& study, const Scenario& scenario) {
+// What the last policy decides; what is wrong with that, or with the place of the file, is told before a long
+// simulation.
+std::optional<PlannedStep> plan_to_write(const RunVerbOptions& o, Study& study, const Scenario& scenario) {
+  if (o.plan_output.empty()) return std::nullopt;
   if (!o.plan.empty())
     throw UsageError("--plan-out writes what a policy decides; leave out --plan, whose file holds the plan already.");
   require_harmless(o.plan_output, study.load(scenario).files);
-  const PlannedStep planned = study.plan(scenario);
-  const std::string text = to_json(planned.plan, planned.trace, planned.made_by);
-  write_output(o.plan_output, [&](std::ostream& out) { out << text; });
+  if (o.plan_output != "-") (void)FileWriter(o.plan_output);
+  return study.plan(scenario);
 }
 
 int run(const RunVerbOptions& o) {
@@ -211,7 +217,7 @@ int run(const RunVerbOptions& o) {
   Study study(&watch, is_changed ? StudyMemory::everything : StudyMemory::base_steps);
   require_harmless(o.output, study.load(scenario).files);
   if (!o.output.empty()) (void)FileWriter(o.output);  // a place that cannot be written is told before a long simulation
-  if (!o.plan_output.empty()) write_planned(o, study, scenario);
+  const std::optional<PlannedStep> planned = plan_to_write(o, study, scenario);
   SimulationProgress progress;
   const RunOptions options{
       .compare_to_base = true, .bound_step = true, .try_remedies = true, .try_speedups = true, .observer = &progress};
@@ -220,6 +226,10 @@ int run(const RunVerbOptions& o) {
   std::exception_ptr not_written;  // a full disk: the result is told all the same
   try {
     if (!o.output.empty()) write_run(result, o.output);
+    if (planned) {
+      const std::string text = plan_text(*planned, result);
+      write_output(o.plan_output, [&](std::ostream& out) { out << text; });
+    }
   } catch (const UsageError&) {
     not_written = std::current_exception();
   }

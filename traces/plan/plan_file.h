@@ -6,11 +6,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "sim/machine/machine.h"
 #include "sim/policy/memory_plan.h"
+#include "sim/policy/plan_realization.h"
 #include "sim/trace/trace.h"
+#include "traces/plan/plan_expectation.h"
 
 namespace memwall {
 
@@ -18,8 +21,15 @@ namespace memwall {
 // storages. Not of times and names: FNV-1a, 64 bits.
 std::uint64_t program_fingerprint(const Trace& trace);
 
-// `made_by`: a policy's text, or a planner's name. Same plan, same bytes.
-std::string to_json(const MemoryPlan& plan, const Trace& trace, const std::string& made_by);
+// What a file may hold beside the decisions.
+struct PlanParts {
+  std::optional<PlanRealization> realization{};
+  std::optional<PlanExpectation> expected{};
+};
+
+// `made_by`: a policy's text, or a planner's name. Same plan and parts, same bytes.
+std::string to_json(const MemoryPlan& plan, const Trace& trace, const std::string& made_by,
+                    const PlanParts& parts = {});
 
 // Throws InputError naming file, place in it, what was found and what was expected, where it is no plan, of another
 // version, for another trace, or names what that or `machine` does not have. Whether the plan can be carried out is for

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <map>
+
 #include "sim/json_text.h"
 #include "traces/plan/plan_file.h"
 #include "traces/plan/plan_version.h"
+#include "traces/plan/realization_text.h"
 
 namespace memwall {
 namespace {
@@ -39,7 +42,7 @@ class PlanText {
  public:
   PlanText(const MemoryPlan& plan, const Trace& trace) : plan_(plan), t_(trace), producers_(producers(trace)) {}
 
-  std::string write(const std::string& made_by) {
+  std::string write(const std::string& made_by, const PlanParts& parts) {
     json_.begin_object().field("format", kPlanFormat).field("version", kPlanVersion).field("made_by", made_by);
     json_.key("trace").begin_object().field("name", t_.name);
     json_.field("ops", static_cast<std::uint64_t>(t_.ops.size()));
@@ -50,14 +53,11 @@ class PlanText {
     for (const StorageDecision& decision : plan_.storages) write(decision);
     json_.end_array();
     json_.key("reruns").begin_array();
-    for (const PlannedRerun& rerun : plan_.reruns) {
-      json_.begin_object();
-      write_point(json_, rerun.at);
-      json_.key("ops").begin_array();
-      for (const OpId id : rerun.ops) json_.value(id);
-      json_.end_array().end_object();
-    }
-    json_.end_array().end_object();
+    for (const PlannedRerun& rerun : plan_.reruns) write(rerun);
+    json_.end_array();
+    if (parts.realization) write_realization(json_.key("realization"), *parts.realization, plan_.tiers);
+    if (parts.expected) write_expectation(json_.key("expected"), *parts.expected);
+    json_.end_object();
     return json_.finish();
   }
 
@@ -111,6 +111,24 @@ class PlanText {
     json_.end_array().end_object();
   }
 
+  void write(const PlannedRerun& rerun) {
+    json_.begin_object();
+    write_point(json_, rerun.at);
+    json_.key("ops").begin_array();
+    std::map<std::string_view, std::uint64_t> modules;
+    for (const OpId id : rerun.ops) {
+      json_.value(id);
+      ++modules[t_.strings[t_.ops[id].module]];
+    }
+    json_.end_array();
+    if (t_.knowledge.modules) {
+      json_.key("modules").begin_object();
+      for (const auto& [module, ops] : modules) json_.field(module, ops);
+      json_.end_object();
+    }
+    json_.end_object();
+  }
+
   const MemoryPlan& plan_;
   const Trace& t_;
   const std::vector<OpId> producers_;
@@ -135,8 +153,8 @@ std::uint64_t program_fingerprint(const Trace& trace) {
   return print.value();
 }
 
-std::string to_json(const MemoryPlan& plan, const Trace& trace, const std::string& made_by) {
-  return PlanText(plan, trace).write(made_by);
+std::string to_json(const MemoryPlan& plan, const Trace& trace, const std::string& made_by, const PlanParts& parts) {
+  return PlanText(plan, trace).write(made_by, parts);
 }
 
 }  // namespace memwall

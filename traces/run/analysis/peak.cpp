@@ -87,8 +87,7 @@ Peak find_peak(const Run& run, int tier, std::size_t limit) {
   return find_peak_with(run, tier, limit, makers.take());
 }
 
-std::vector<Peak> find_peaks(const Run& run, MakerCollector& makers, std::size_t limit) {
-  const std::vector<OpId> made_by = makers.take();
+std::vector<Peak> find_peaks(const Run& run, const std::vector<OpId>& made_by, std::size_t limit) {
   std::vector<Peak> peaks;
   for (std::size_t t = 0; t < run.machine.tiers.size(); ++t)
     peaks.push_back(find_peak_with(run, static_cast<int>(t), limit, made_by));
@@ -98,7 +97,7 @@ std::vector<Peak> find_peaks(const Run& run, MakerCollector& makers, std::size_t
 std::vector<Peak> find_peaks(const Run& run, std::size_t limit) {
   MakerCollector makers(run);
   scan(run, makers);
-  return find_peaks(run, makers, limit);
+  return find_peaks(run, makers.take(), limit);
 }
 
 }  // namespace memwall

@@ -16,6 +16,7 @@
 #include "traces/run/analysis/device_occupancy.h"
 #include "traces/run/analysis/energy.h"
 #include "traces/run/analysis/interval_union.h"
+#include "traces/run/analysis/memory_decisions.h"
 #include "traces/run/analysis/peak.h"
 #include "traces/run/analysis/step_interval.h"
 #include "traces/run/analysis/top_work.h"
@@ -157,7 +158,30 @@ class MakerCollector {
   const Run& run_;
   std::vector<OpId> writer_, alloc_;
 };
-std::vector<Peak> find_peaks(const Run& run, MakerCollector& makers, std::size_t limit = 10);
+std::vector<Peak> find_peaks(const Run& run, const std::vector<OpId>& made_by, std::size_t limit = 10);
+
+// memory_decisions.
+class DecisionCollector {
+ public:
+  explicit DecisionCollector(const Run& run) : run_(run) {}
+  void add(OpId first, OpId last);
+  MemoryDecisions take(const std::vector<OpId>& made_by);  // once, after all ops
+
+ private:
+  void begin();
+  void add_copy(OpId id);
+  void add_rerun(OpId id);
+  void add_uses(OpId id);
+  void use_again(StorageReturn& back, OpId id) const;
+  void use_fetched(StorageReturn& back, OpId id) const;
+
+  const Run& run_;
+  std::vector<StorageId> origin_;         // by storage: the one that the program made; empty until something moves
+  std::vector<std::uint32_t> return_of_;  // by storage: its return, an index into returns_
+  std::vector<StorageDeparture> departures_;
+  std::vector<StorageReturn> returns_;
+  std::vector<OpId> reruns_;
+};
 
 // Where storages hold data on the device's clock: device_residency, device_peaks. Empty unless has_device_clock(run).
 class LifetimeCollector {

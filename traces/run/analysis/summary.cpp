@@ -103,10 +103,11 @@ struct SummaryScan {
         counter(run),
         work(run),
         lifetimes(run),
-        routes(run) {}
+        routes(run),
+        decisions(run) {}
   template <class... More>
   void over(const Run& run, More&... more) {
-    scan(run, survey, load, makers, waits, origins, counter, work, lifetimes, routes, more...);
+    scan(run, survey, load, makers, waits, origins, counter, work, lifetimes, routes, decisions, more...);
   }
   PathSurvey survey;
   LoadCollector load;
@@ -117,6 +118,7 @@ struct SummaryScan {
   WorkCollector work;
   LifetimeCollector lifetimes;
   RouteBytes routes;
+  DecisionCollector decisions;
 };
 
 void set_identity(const Run& run, RunSummary& summary) {
@@ -163,7 +165,9 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
     summary.tokens_per_second = run.trace->tokens_per_step * run.trace->ranks * steps_per_second;
   }
   summary.energy_price = step_energy_price(run, all.load);
-  summary.tiers = tiers_of(run, find_peaks(run, all.makers));
+  const std::vector<OpId> made_by = all.makers.take();
+  summary.tiers = tiers_of(run, find_peaks(run, made_by));
+  summary.decisions = all.decisions.take(made_by);
   const std::vector<DevicePeak> device = device_peaks(run, all.lifetimes);
   for (std::size_t t = 0; t < device.size(); ++t) summary.tiers[t].device_peak = device[t];
   summary.links = links_of(run);

@@ -13,6 +13,7 @@
 #include "traces/run/analysis/accounting.h"
 #include "traces/run/analysis/device_occupancy.h"
 #include "traces/run/analysis/energy.h"
+#include "traces/run/analysis/memory_decisions.h"
 #include "traces/run/analysis/peak.h"
 #include "traces/run/analysis/rank_summary.h"
 #include "traces/run/analysis/step_interval.h"
@@ -131,6 +132,7 @@ struct RunSummary {
   std::vector<RouteSummary> routes;  // of those between different tiers that carried anything, as Machine::routes
   ClassTimes path;                   // what the critical path is made of, 0 to the end
   TopWork top;
+  MemoryDecisions decisions;
   Waits waits;
   OriginShares origin;  // of device time
   std::uint64_t ops = 0, events = 0, device_ops = 0, moves = 0;

@@ -278,6 +278,27 @@ void write_top(JsonText& json, const TopWork& top) {
   json.end_array();
 }
 
+void write_decided(JsonText& json, const ModuleDecisions& decided) {
+  json.field("storages", decided.storages).field("copied_out_bytes", decided.copied_out);
+  json.field("copied_in_bytes", decided.copied_in).field("made_again_bytes", decided.made_again);
+  json.field("fetches", decided.fetches).field("late", decided.late).key("slack_s");
+  decided.slack ? json.value(static_cast<double>(decided.slack->count()) / 1e12) : json.null();
+  json.field("rerun_ops", decided.rerun_ops).seconds("rerun_time_s", decided.rerun_time);
+}
+
+void write_decisions(JsonText& json, const MemoryDecisions& decisions) {
+  if (decisions.empty()) return;
+  json.key("decisions").begin_object();
+  write_decided(json, decisions.total());
+  json.key("modules").begin_array();
+  for (const ModuleDecisions& module : decisions.modules) {
+    json.begin_object().field("module", module.module);
+    write_decided(json, module);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
 void write_counts(JsonText& json, const RunSummary& summary) {
   json.field("ops", summary.ops).field("device_ops", summary.device_ops).field("moves", summary.moves);
   json.field("events", summary.events).key("ops_by_kind").begin_object();
@@ -348,6 +369,7 @@ std::string to_json(const RunSummary& summary) {
   write_lane_waits(json, summary.waits.lanes);
   json.end_object();
   write_top(json, summary.top);
+  write_decisions(json, summary.decisions);
   write_origin(json, summary.origin);
   write_counts(json, summary);
   write_origin_of_run(json, summary);

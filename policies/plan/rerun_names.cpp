@@ -1,0 +1,150 @@
+#include "policies/plan/rerun_names.h"
+
+#include <algorithm>
+#include <set>
+
+#include "policies/trace/module_blocks.h"
+#include "policies/trace/rerun_rules.h"
+
+namespace memwall {
+namespace {
+
+bool is_within_one_of(const std::string& module, const std::vector<std::string>& paths) {
+  return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) { return is_within(module, path); });
+}
+
+bool brings_back(const NamedRerun& rerun, StorageId storage) {
+  return std::binary_search(rerun.back.begin(), rerun.back.end(), storage);
+}
+
+}  // namespace
+
+// Does the plan drop all that backward needs of the module's inside, as checkpointing it does?
+bool RerunNames::is_whole(const std::string& module, const NamedRerun& rerun) const {
+  if (forward_.is_list(module)) return false;
+  const auto saved = forward_.saved_in(module);
+  return std::all_of(saved.begin(), saved.end(), [&](StorageId s) {
+    return brings_back(rerun, s) || forward_.is_read_outside(s, {module});
+  });
+}
+
+// The outermost modules that are dropped whole and hold the makers of all that is brought back, in the order of
+// forward; none where there are no such modules.
+std::vector<std::string> RerunNames::covering(const NamedRerun& rerun) const {
+  std::set<OpId> makers;
+  for (const StorageId s : rerun.back)
+    for (const OpId writer : flow_.writers(s))
+      if (forward_.holds(writer)) makers.insert(writer);
+  std::vector<std::string> found;
+  for (const OpId maker : makers) {
+    const std::string& path = forward_.module_of(maker);
+    if (is_within_one_of(path, found)) continue;
+    const std::vector<std::string> parts = leading_parts(path);
+    const auto whole = std::find_if(parts.begin(), parts.end(),
+                                    [&](const std::string& part) { return !part.empty() && is_whole(part, rerun); });
+    if (whole == parts.end()) return {};
+    std::erase_if(found, [&](const std::string& other) { return is_within(other, *whole); });
+    found.push_back(*whole);
+  }
+  return found;
+}
+
+// Does a second call of the modules give what the re-run gives? Their results stay, and nothing else is run.
+bool RerunNames::can_be_called_again(const std::vector<std::string>& modules, const NamedRerun& rerun) const {
+  const bool outputs_stay = std::none_of(rerun.back.begin(), rerun.back.end(),
+                                         [&](StorageId s) { return forward_.is_read_outside(s, modules); });
+  return outputs_stay && std::all_of(rerun.rerun->ops.begin(), rerun.rerun->ops.end(), [&](OpId id) {
+           return is_within_one_of(forward_.module_of(id), modules);
+         });
+}
+
+// The innermost module around all ops of the re-run; "" where there is none.
+std::string RerunNames::common_module(const NamedRerun& rerun) const {
+  std::vector<std::string> parts = leading_parts(forward_.module_of(rerun.rerun->ops.front()));
+  for (const OpId id : rerun.rerun->ops)
+    std::erase_if(parts, [&](const std::string& part) { return !is_within(forward_.module_of(id), part); });
+  return parts.empty() ? "" : parts.back();
+}
+
+bool RerunNames::find_saved_operators(const std::string& module, const NamedRerun& rerun,
+                                      std::vector<std::string>& names) const {
+  std::set<std::string> again, kept;
+  for (const OpId id : rerun.rerun->ops) again.insert(forward_.operator_at(id));
+  for (const StorageId s : forward_.saved_in(module))
+    if (!brings_back(rerun, s) && !forward_.is_read_outside(s, {module}))
+      kept.insert(forward_.operator_at(flow_.writers(s).front()));
+  names.assign(kept.begin(), kept.end());
+  // A list of what stays that is longer than that of what is run again is not how one would write it; and an operator
+  // on both lists has no name.
+  return kept.size() <= again.size() && std::none_of(names.begin(), names.end(), [&](const std::string& name) {
+           return again.contains(name);
+         });
+}
+
+// Does the re-run end before the modules do, or with what it brings back?
+bool RerunNames::stops_early(const std::vector<std::string>& modules, const NamedRerun& rerun) const {
+  const auto last_of = [&](const auto& is_counted) {
+    OpId last = 0;
+    for (const OpId id : rerun.rerun->ops)
+      if (t_.ops[id].use_count > 0 && is_counted(id)) last = std::max(last, id);
+    return last;
+  };
+  const OpId last = last_of([](OpId) { return true; });
+  const OpId last_maker = last_of([&](OpId id) {
+    const auto uses = t_.uses_of(t_.ops[id]);
+    return std::any_of(uses.begin(), uses.end(),
+                       [&](const Use& use) { return use.access == Access::write && brings_back(rerun, use.storage); });
+  });
+  if (last == last_maker) return true;
+  for (OpId id = last + 1; id < forward_.pass().backward; ++id)
+    if (forward_.holds(id) && t_.ops[id].use_count > 0 && is_within_one_of(forward_.module_of(id), modules)) return true;
+  return false;
+}
+
+bool RerunNames::draws_random(const NamedRerun& rerun) const {
+  const std::vector<OpId>& ops = rerun.rerun->ops;
+  return std::any_of(ops.begin(), ops.end(), [&](OpId id) { return draws_random_numbers(t_.ops[id], t_); });
+}
+
+// Units that are treated alike stand together.
+void RerunNames::add_modules(std::vector<std::string> modules, std::vector<std::string> save, const NamedRerun& rerun,
+                             PlanRealization& realization) {
+  const bool early = stops_early(modules, rerun), random = draws_random(rerun);
+  units_.insert(units_.end(), modules.begin(), modules.end());
+  for (ModuleRecompute& like : realization.recompute)
+    if (like.early_stop == early && like.preserve_rng == random && like.save_operators == save)
+      return like.units.push_back(std::move(modules));
+  realization.recompute.push_back({{std::move(modules)}, early, random, std::move(save)});
+}
+
+void RerunNames::add_unnamed(const std::string& reason, const NamedRerun& rerun, PlanRealization& realization) const {
+  Bytes bytes = 0;
+  for (const StorageId s : rerun.back) bytes += t_.storages[s].bytes;
+  for (UnnamedDecisions& like : realization.unnamed)
+    if (like.what == "recompute" && like.reason == reason) {
+      like.storages += rerun.back.size();
+      like.bytes += bytes;
+      return;
+    }
+  realization.unnamed.push_back({"recompute", reason, rerun.back.size(), bytes});
+}
+
+void RerunNames::add(const NamedRerun& rerun, PlanRealization& realization) {
+  const std::vector<OpId>& ops = rerun.rerun->ops;
+  if (!t_.knowledge.modules) return add_unnamed("The trace does not know modules.", rerun, realization);
+  if (!std::all_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.holds(id); }))
+    return add_unnamed("It repeats ops that are not of this forward pass.", rerun, realization);
+  std::vector<std::string> modules = covering(rerun);
+  if (!modules.empty() && can_be_called_again(modules, rerun))
+    return add_modules(std::move(modules), {}, rerun, realization);
+  std::vector<std::string> save;
+  if (const std::string module = common_module(rerun); !module.empty() && !forward_.is_list(module) &&
+                                                      can_be_called_again({module}, rerun) &&
+                                                      find_saved_operators(module, rerun, save))
+    return add_modules({module}, std::move(save), rerun, realization);
+  if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.module_of(id).empty(); }))
+    return add_unnamed("It repeats ops outside of every module.", rerun, realization);
+  realization.lazy_operators.push_back({forward_.named(ops), draws_random(rerun)});
+}
+
+}  // namespace memwall

@@ -1,0 +1,101 @@
+#include "traces/plan/realization_text.h"
+
+namespace memwall {
+namespace {
+
+void write_names(JsonText& json, std::string_view key, const std::vector<std::string>& names) {
+  json.key(key).begin_array();
+  for (const std::string& name : names) json.value(name);
+  json.end_array();
+}
+
+// Members of the object that is open.
+void write_operator(JsonText& json, const NamedOperator& name) {
+  json.field("module", name.module).field("op", name.name);
+  if (name.calls.empty()) return;
+  json.key("calls").begin_array();
+  for (const std::uint32_t call : name.calls) json.value(call);
+  json.end_array();
+}
+
+void write_modules(JsonText& json, const ModuleRecompute& recompute) {
+  json.begin_object().key("units").begin_array();
+  for (const std::vector<std::string>& unit : recompute.units) {
+    json.begin_array();
+    for (const std::string& module : unit) json.value(module);
+    json.end_array();
+  }
+  json.end_array().field("early_stop", recompute.early_stop).field("preserve_rng", recompute.preserve_rng);
+  write_names(json, "save_ops", recompute.save_operators);
+  json.end_object();
+}
+
+void write_lazy(JsonText& json, const OperatorRecompute& lazy) {
+  json.begin_object().key("ops").begin_array();
+  for (const NamedOperator& name : lazy.operators) {
+    json.begin_object();
+    write_operator(json, name);
+    json.end_object();
+  }
+  json.end_array().field("preserve_rng", lazy.preserve_rng).end_object();
+}
+
+void write_offload(JsonText& json, const NamedOffload& offload, const TransferStyle& style) {
+  json.begin_object().field("tier", style.tier).field("through", style.through).field("pinned", style.pinned);
+  json.field("side_streams", style.side_streams).field("staging", style.staging);
+  json.field("storages", offload.storages).field("bytes", offload.bytes).field("min_bytes", offload.min_bytes);
+  if (offload.first) json.field("first", *offload.first);
+  json.field("buffers", offload.buffers).field("ahead", offload.ahead).key("saved").begin_array();
+  for (const NamedStorages& saved : offload.saved) {
+    json.begin_object();
+    write_operator(json, saved.made_by);
+    json.field("storages", saved.storages).field("bytes", saved.bytes).end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_home(JsonText& json, const NamedHome& home, const TransferStyle& style) {
+  json.begin_object().field("kind", to_string(home.kind)).field("tier", style.tier);
+  json.field("lives_there", home.lives_there).field("all", home.all);
+  write_names(json, "names", home.names);
+  json.field("storages", home.storages).field("bytes", home.bytes).end_object();
+}
+
+}  // namespace
+
+void write_realization(JsonText& json, const PlanRealization& realization, const std::vector<TransferStyle>& tiers) {
+  json.begin_object().field("forwards", realization.forwards).key("recompute").begin_array();
+  for (const ModuleRecompute& recompute : realization.recompute) write_modules(json, recompute);
+  json.end_array().key("lazy_ops").begin_array();
+  for (const OperatorRecompute& lazy : realization.lazy_operators) write_lazy(json, lazy);
+  json.end_array().key("offload").begin_array();
+  for (const NamedOffload& offload : realization.offload) write_offload(json, offload, tiers[offload.tier]);
+  json.end_array().key("homes").begin_array();
+  for (const NamedHome& home : realization.homes) write_home(json, home, tiers[home.tier]);
+  json.end_array().key("unnamed").begin_array();
+  for (const UnnamedDecisions& unnamed : realization.unnamed)
+    json.begin_object()
+        .field("what", unnamed.what)
+        .field("reason", unnamed.reason)
+        .field("storages", unnamed.storages)
+        .field("bytes", unnamed.bytes)
+        .end_object();
+  json.end_array().end_object();
+}
+
+void write_expectation(JsonText& json, const PlanExpectation& expected) {
+  json.begin_object().field("machine", expected.machine).field("allocator", expected.allocator);
+  json.field("fits", expected.fits).field("peak_requested_bytes", expected.peak_requested);
+  json.field("peak_reserved_bytes", expected.peak_reserved).seconds("step_time_s", expected.step_time);
+  json.field("recomputed_ops", expected.recomputed_ops).seconds("recompute_time_s", expected.recompute_time);
+  json.key("copied").begin_array();
+  for (const ExpectedCopies& copies : expected.copies)
+    json.begin_object()
+        .field("from", copies.from)
+        .field("to", copies.to)
+        .field("bytes", copies.bytes)
+        .end_object();
+  json.end_array().end_object();
+}
+
+}  // namespace memwall

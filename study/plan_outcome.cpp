@@ -63,10 +63,10 @@ std::vector<std::string> changes_of(const PlanExpectation& expected, const PlanE
   add_time(changes, "a step takes", expected.step_time, here.step_time);
   add_bytes(changes, "the peak is", expected.peak_requested, here.peak_requested);
   add_bytes(changes, "the most reserved is", expected.peak_reserved, here.peak_reserved);
-  add_change(changes, "ops run again are", static_cast<double>(expected.recomputed_ops),
+  add_change(changes, "the ops run again are", static_cast<double>(expected.recomputed_ops),
              static_cast<double>(here.recomputed_ops), std::to_string(expected.recomputed_ops),
              std::to_string(here.recomputed_ops));
-  add_time(changes, "for which they take", expected.recompute_time, here.recompute_time);
+  add_time(changes, "the time run again is", expected.recompute_time, here.recompute_time);
   std::vector<ExpectedCopies> ways = expected.copies;
   for (const ExpectedCopies& copies : here.copies)
     if (bytes_between(expected, copies.from, copies.to) == 0) ways.push_back(copies);

@@ -1,10 +1,11 @@
 // Whatever happens to a memory plan: is it read or refused with a sentence, is what is read checked, and does what
-// passes the check become a sound step?
+// passes the check become a sound step? And is what is read without its step compared?
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "policies/plan/plan_check.h"
+#include "policies/plan/plan_realization.h"
 #include "policies/plan/plan_writer.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -13,6 +14,7 @@
 #include "tests/support/gpt_trace.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
+#include "traces/plan/plan_compare.h"
 #include "traces/plan/plan_file.h"
 
 namespace memwall {
@@ -28,10 +30,17 @@ TEST(PlanFuzz, DamagedPlansAreCarriedOutOrRefusedInASentence) {
   int refused = 0, unsound = 0, carried_out = 0;
   for (const char* policy : {"checkpoint:mode=full", "offload:what=activations,to=host,min_bytes=0"}) {
     const PlannedStep planned = plan_rewriters(step, {parse_policy(policy)}, machine, *pricer);
-    const std::string text = to_json(planned.plan, step, planned.made_by);
+    PlanExpectation expected{.machine = "gpu", .allocator = "pytorch", .peak_requested = 1, .peak_reserved = 2};
+    expected.copies = {{"hbm", "host", 3}};
+    const std::string text = to_json(planned.plan, step, planned.made_by,
+                                     {realization_of(planned.plan, step, flow), std::move(expected)});
+    write_content(folder / "whole.plan", text);
+    const PlanDocument whole = read_plan_document(folder / "whole.plan");
     for (int round = 0; round < 1500; ++round) {
       write_content(folder / "fuzzed.plan", damaged(text, random));
       try {
+        const PlanDocument document = read_plan_document(folder / "fuzzed.plan");
+        if (document.fingerprint == whole.fingerprint) (void)compare(whole, document, "whole", "fuzzed");
         const MemoryPlan plan = read_plan(folder / "fuzzed.plan", step, machine);
         if (!check_plan(plan, step, flow).empty()) {
           ++unsound;

@@ -18,6 +18,7 @@ namespace memwall {
 // What is said of a decision besides what it is. Another program may leave any of it out: "" and nothing then.
 struct DecisionNotes {
   std::string label, kind, producer, module;
+  bool made_again = false;  // a re-run brings it back
   std::optional<Bytes> bytes{};
 };
 

@@ -132,7 +132,8 @@ class PlanReader {
     });
     document_.plan.storages.push_back(std::move(d));
     DecisionNotes notes{json_.text_or_nothing(from, "label", at), json_.text_or_nothing(from, "kind", at),
-                        json_.text_or_nothing(from, "producer", at), json_.text_or_nothing(from, "module", at)};
+                        json_.text_or_nothing(from, "producer", at), json_.text_or_nothing(from, "module", at),
+                        json_.flag(from, "made_again", at, false)};
     if (PlanJson::has(from, "bytes")) notes.bytes = json_.bytes(from, "bytes", at);
     document_.notes.push_back(std::move(notes));
   }

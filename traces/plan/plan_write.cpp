@@ -40,7 +40,13 @@ std::vector<OpId> producers(const Trace& trace) {
 
 class PlanText {
  public:
-  PlanText(const MemoryPlan& plan, const Trace& trace) : plan_(plan), t_(trace), producers_(producers(trace)) {}
+  PlanText(const MemoryPlan& plan, const Trace& trace)
+      : plan_(plan), t_(trace), producers_(producers(trace)), made_again_(trace.storages.size(), false) {
+    for (const PlannedRerun& rerun : plan.reruns)
+      for (const OpId id : rerun.ops)
+        for (const Use& use : trace.uses_of(trace.ops[id]))
+          if (use.access == Access::write) made_again_[use.storage] = true;
+  }
 
   std::string write(const std::string& made_by, const PlanParts& parts) {
     json_.begin_object().field("format", kPlanFormat).field("version", kPlanVersion).field("made_by", made_by);
@@ -89,6 +95,7 @@ class PlanText {
     }
     if (d.home != StorageDecision::kDevice) json_.field("home", tier(d.home));
     if (d.taken_away) json_.field("taken_away", true);
+    if (made_again_[d.storage] && d.copies.empty() && !d.drops.empty()) json_.field("made_again", true);
     json_.key("copies").begin_array();
     for (const PlannedCopy& copy : d.copies) {
       json_.begin_object();
@@ -132,6 +139,7 @@ class PlanText {
   const MemoryPlan& plan_;
   const Trace& t_;
   const std::vector<OpId> producers_;
+  std::vector<bool> made_again_;  // by storage: an op that is run again writes it
   JsonText json_;
 };
 

@@ -123,7 +123,7 @@ void DecisionCollector::use_fetched(StorageReturn& back, OpId id) const {
 
 MemoryDecisions DecisionCollector::take(const std::vector<OpId>& made_by) {
   MemoryDecisions decisions{std::move(departures_), std::move(returns_), {}};
-  std::erase_if(decisions.returns, [](const StorageReturn& back) { return back.use == kNoOp; });
+  std::erase_if(decisions.returns, [](const StorageReturn& back) { return back.is_rerun && back.use == kNoOp; });
   const Trace& trace = run_.trace;
   std::map<std::string, ModuleDecisions> modules;
   std::vector<bool> counted(origin_.size(), false);
@@ -144,6 +144,7 @@ MemoryDecisions DecisionCollector::take(const std::vector<OpId>& made_by) {
       continue;
     }
     m.copied_in += trace.ops[back.by].bytes;
+    if (back.use == kNoOp) continue;
     ++m.fetches;
     m.late += back.late ? 1 : 0;
     take_slack(m.slack, back.slack);

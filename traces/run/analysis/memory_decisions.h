@@ -47,7 +47,7 @@ struct ModuleDecisions {
 
 struct MemoryDecisions {
   std::vector<StorageDeparture> departures;  // in the order of the host
-  std::vector<StorageReturn> returns;        // likewise, those that nobody uses left out
+  std::vector<StorageReturn> returns;        // likewise; of re-runs what is used by others
   std::vector<ModuleDecisions> modules;      // by bytes moved, largest first, then by time run again, then by name
 
   bool empty() const { return modules.empty(); }

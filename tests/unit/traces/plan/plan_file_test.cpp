@@ -9,6 +9,7 @@
 #include "tests/support/gpt_trace.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
+#include "traces/plan/plan_document.h"
 
 namespace memwall {
 namespace {
@@ -63,6 +64,103 @@ TEST_F(PlanFileTest, IsReadAsItWasWritten) {
 TEST_F(PlanFileTest, NeedsNotWhatIsForPeople) {
   const std::string text = changed("\"label\"", "\"unknown to memwall\"");
   EXPECT_EQ(to_json(read(text, step_), step_, "a test"), text_);
+}
+
+// What a program executes and what is expected, with something in every member.
+PlanParts every_part() {
+  PlanParts parts;
+  parts.realization = PlanRealization{
+      .forwards = 2,
+      .recompute = {{{{"layers.0"}, {"layers.1", "layers.2"}}, false, true, {"aten::mm", "aten::bmm"}}},
+      .lazy_operators = {{{{"layers.0.mlp", "aten::gelu"}, {"layers.0", "aten::add", {0, 2}}}, true}},
+      .offload = {{.tier = 0,
+                   .storages = 7,
+                   .bytes = 7'000'000'000,
+                   .min_bytes = 1024,
+                   .first = 7,
+                   .buffers = 5,
+                   .ahead = 2,
+                   .saved = {{{"layers.0.mlp", "aten::linear", {1}}, 7, 7'000'000'000}}}},
+      .homes = {{.tier = 0,
+                 .kind = StorageKind::optimizer_state,
+                 .lives_there = true,
+                 .all = false,
+                 .names = {"layers.0.weight.exp_avg"},
+                 .storages = 1,
+                 .bytes = 64}},
+      .unnamed = {{"recompute", "The trace does not know modules.", 3, 12}}};
+  parts.expected = PlanExpectation{.machine = "gpu + pcie=gen5",
+                                   .allocator = "pytorch",
+                                   .fits = false,
+                                   .peak_requested = 1'234'567,
+                                   .peak_reserved = 2'097'152,
+                                   .step_time = microseconds(1234),
+                                   .recomputed_ops = 9,
+                                   .recompute_time = microseconds(77),
+                                   .copies = {{"hbm", "host", 11}, {"host", "hbm", 12}}};
+  return parts;
+}
+
+TEST_F(PlanFileTest, PartsForProgramsAndPeopleAreReadAsTheyWereWritten) {
+  const PlannedStep step = planned("offload:what=activations,to=host,min_bytes=0");
+  const PlanParts parts = every_part();
+  const std::string text = to_json(step.plan, step.trace, "a test", parts);
+  write_content(folder_ / "a.plan", text);
+  const PlanDocument document = read_plan_document(folder_ / "a.plan");
+  EXPECT_EQ(document.realization, parts.realization);
+  EXPECT_EQ(document.expected, parts.expected);
+  EXPECT_EQ(to_json(read(text, step_), step_, "a test"), text_) << "the decisions do not depend on the parts";
+}
+
+TEST_F(PlanFileTest, ADocumentNeedsNoTrace) {
+  const PlannedStep step = planned("checkpoint:mode=full");
+  write_content(folder_ / "a.plan", to_json(step.plan, step.trace, step.made_by));
+  ASSERT_TRUE(is_plan(folder_ / "a.plan"));
+  const PlanDocument document = read_plan_document(folder_ / "a.plan");
+  EXPECT_EQ(document.made_by, "checkpoint:mode=full");
+  EXPECT_EQ(document.trace, step_.name);
+  EXPECT_EQ(document.ops, step_.ops.size());
+  EXPECT_EQ(document.fingerprint.size(), 16u);
+  EXPECT_FALSE(document.realization);
+  EXPECT_FALSE(document.expected);
+  ASSERT_EQ(document.notes.size(), document.plan.storages.size());
+  EXPECT_EQ(document.notes.front().bytes, step_.storages[document.plan.storages.front().storage].bytes);
+  EXPECT_EQ(document.notes.front().kind, "activation");
+  EXPECT_TRUE(document.notes.front().made_again);
+  std::uint64_t ops = 0;
+  for (const auto& [module, count] : document.rerun_modules.front()) {
+    EXPECT_EQ(module.find("layers."), 0u);
+    ops += count;
+  }
+  EXPECT_EQ(ops, document.plan.reruns.front().ops.size());
+}
+
+TEST_F(PlanFileTest, APlanIsToldByItsContent) {
+  write_content(folder_ / "run.json", text_);
+  EXPECT_TRUE(is_plan(folder_ / "run.json"));
+  for (const std::string& other : {std::string(), std::string("{}"), std::string("[1]"),
+                                   std::string("{\"format\": \"memwall-capture\"}"), std::string("memwall-plan")}) {
+    write_content(folder_ / "a.plan", other);
+    EXPECT_FALSE(is_plan(folder_ / "a.plan")) << other;
+  }
+  EXPECT_FALSE(is_plan(folder_ / "nowhere.plan"));
+}
+
+TEST_F(PlanFileTest, PartsThatAreWrongAreRefusedByTheirPlace) {
+  const PlannedStep step = planned("offload:what=activations,to=host,min_bytes=0");
+  text_ = to_json(step.plan, step.trace, "a test", every_part());
+  const std::string file = (folder_ / "a.plan").string();
+  EXPECT_EQ(refusal(changed("\"forwards\": 2", "\"forwards\": -2"), step_),
+            file + ", realization.forwards: expected a whole number from 0 to 4294967295.");
+  EXPECT_EQ(refusal(changed("\"optimizer_state\"", "\"optimiser_state\""), step_)
+                .find(file + ", realization.homes[0].kind: found \"optimiser_state\"; expected one of unknown, "),
+            0u);
+  EXPECT_EQ(refusal(changed("\"peak_reserved_bytes\"", "\"peak\""), step_),
+            file + ", expected: \"peak_reserved_bytes\" is missing.");
+  EXPECT_EQ(refusal(changed("\"step_time_s\": 0", "\"step_time_s\": -1"), step_),
+            file + ", expected.step_time_s: expected seconds, from 0 to 1000000.");
+  EXPECT_EQ(refusal(changed("\"aten::mm\"", "17"), step_),
+            file + ", realization.recompute[0].save_ops[0]: expected a text.");
 }
 
 TEST_F(PlanFileTest, IsForOneProgramWhateverItsTimes) {

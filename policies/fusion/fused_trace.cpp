@@ -17,6 +17,7 @@ constexpr std::size_t kNamesShown = 8;
 // What a group does with one storage.
 struct Traffic {
   bool read_before = false;  // its content from outside is read
+  bool saved_before = false, saved = false;  // for backward: that, or what is there in the end
   bool written = false;
   Bytes moved = 0;                      // by the members one by one
   Bytes largest_read = 0, largest = 0;  // of a member: reads from outside, any access
@@ -51,9 +52,9 @@ class MergedOp {
   std::vector<Use> uses() const {
     std::vector<Use> all;
     for (const auto& [storage, traffic] : traffic_)
-      if (traffic.read_before) all.push_back({storage, 0, Access::read});
+      if (traffic.read_before) all.push_back({storage, 0, Access::read, traffic.saved_before});
     for (const auto& [storage, traffic] : traffic_)
-      if (traffic.written && !vanishes(storage)) all.push_back({storage, 0, Access::write});
+      if (traffic.written && !vanishes(storage)) all.push_back({storage, 0, Access::write, traffic.saved});
     return all;
   }
 
@@ -90,12 +91,12 @@ class MergedOp {
         if ((use.access == Access::write) != writes) continue;
         const Bytes bytes = bytes_touched(t_, use.storage, space);
         touched += bytes;
-        count(traffic_[use.storage], writes, bytes);
+        count(traffic_[use.storage], writes, use.saved, bytes);
       }
     parts_ += op.bytes > 0 ? op.bytes : touched;
   }
 
-  static void count(Traffic& traffic, bool writes, Bytes bytes) {
+  static void count(Traffic& traffic, bool writes, bool saved, Bytes bytes) {
     traffic.moved += bytes;
     traffic.largest = std::max(traffic.largest, bytes);
     if (!writes && !traffic.written) {
@@ -103,6 +104,7 @@ class MergedOp {
       traffic.largest_read = std::max(traffic.largest_read, bytes);
     }
     traffic.written |= writes;
+    (traffic.written ? traffic.saved : traffic.saved_before) |= saved;
   }
 
   Bytes bytes() const {

@@ -139,7 +139,9 @@ struct Use {
   StorageId storage = kNoStorage;
   std::uint32_t version = 0;  // the version read, or the version made
   Access access = Access::read;
+  bool saved = false;  // the framework keeps this version for the op's backward; false: it does not, or nobody knows
 };
+static_assert(sizeof(Use) <= 12, "a step has several uses per op; keep them small");
 
 struct Op {
   OpKind kind = OpKind::mark;

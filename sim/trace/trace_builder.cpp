@@ -85,7 +85,7 @@ OpId TraceBuilder::append_renewed(const Op& op, std::span<const Use> uses) {
     assert(use.storage < versions_.size());
     std::uint32_t& newest = versions_[use.storage];
     if (use.access == Access::write) ++newest;
-    trace_.uses.push_back({use.storage, newest, use.access});
+    trace_.uses.push_back({use.storage, newest, use.access, use.saved});
   }
   return id;
 }

@@ -53,11 +53,15 @@ class Writer {
     text_ += "\n";
   }
 
-  std::string list(const Op& op, Access access) const {
+  template <typename Which>
+  std::string list(const Op& op, Which which) const {
     std::string text;
     for (const Use& use : t_.uses_of(op))
-      if (use.access == access) text += (text.empty() ? "" : ",") + std::to_string(use.storage);
+      if (which(use)) text += (text.empty() ? "" : ",") + std::to_string(use.storage);
     return "[" + text + "]";
+  }
+  std::string list(const Op& op, Access access) const {
+    return list(op, [&](const Use& use) { return use.access == access; });
   }
 
   // A record: its own members, then those that all records of an op share.
@@ -76,6 +80,7 @@ class Writer {
     std::string text = fmt::format(R"("id":{},"stream":{},"reads":{},"writes":{},"flops":{},"class":"{}","dtype":"{}")",
                                    id, op.stream, list(op, Access::read), list(op, Access::write), op.flops,
                                    to_string(op.operator_class), to_string(op.data_type));
+    text += ",\"saves\":" + list(op, [](const Use& use) { return use.saved; });
     text += fmt::format(R"(,"kernels":{},"calls":{},"compiled":{})", op.kernels, op.framework_calls,
                         op.dispatch == Dispatch::compiled);
     if (op.source != kNoOp) text += fmt::format(",\"forward\":{}", op.source);
@@ -223,7 +228,8 @@ std::string difference(const Trace& a, const Trace& b, const Op& x, const Op& y)
   const auto u = a.uses_of(x), v = b.uses_of(y);
   if (u.size() != v.size()) return fmt::format("{} and {} uses", u.size(), v.size());
   for (std::size_t i = 0; i < u.size(); ++i)
-    if (u[i].storage != v[i].storage || u[i].version != v[i].version || u[i].access != v[i].access)
+    if (u[i].storage != v[i].storage || u[i].version != v[i].version || u[i].access != v[i].access ||
+        u[i].saved != v[i].saved)
       return fmt::format("use {}", i);
   return "";
 }

@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,14 +31,27 @@ inline void forget(StepProgram& p, std::vector<MadeStorage>& made, std::size_t r
   }
 }
 
+// Of what the op before uses and backward needs, autograd keeps some for that op.
+inline void save_some(StepProgram& p, const std::vector<MadeStorage>& made, const std::vector<StorageId>& reads,
+                      const std::vector<StorageId>& writes) {
+  for (const std::vector<StorageId>* list : {&reads, &writes})
+    for (const StorageId id : *list) {
+      const bool needed =
+          std::any_of(made.begin(), made.end(), [&](const MadeStorage& m) { return m.id == id && m.saved; });
+      if (needed && *rc::gen::arbitrary<bool>()) p.saves({id});
+    }
+}
+
 inline Trace random_step(std::size_t passes) {
   constexpr StorageId kParameters = 3;
   StepProgram p;
+  const bool says_what_is_kept = *rc::gen::arbitrary<bool>();
   for (StorageId i = 0; i < kParameters; ++i) p.preexisting(64, StorageKind::parameter, "weight");
   for (std::size_t pass = 0; pass < passes; ++pass) {
     if (pass > 0) p.forward();
     std::vector<MadeStorage> made;
     std::vector<StorageId> kept;
+    std::map<StorageId, std::string> module_of;
     const auto ops = *rc::gen::inRange<std::size_t>(1, 30);
     const auto block = *rc::gen::inRange<std::size_t>(1, 8);
     for (std::size_t i = 0; i < ops; ++i) {
@@ -53,12 +67,14 @@ inline Trace random_step(std::size_t passes) {
         for (int w = 0; w < (form == 1 ? 2 : 1); ++w) {
           const Bytes bytes = 100 * *rc::gen::inRange<Bytes>(1, 20);
           made.push_back({p.make(bytes, "a"), *rc::gen::inRange(0, 3) > 0});
+          module_of[made.back().id] = "blocks." + std::to_string(i / block);
           writes.push_back(made.back().id);
         }
       }
       Op cost;
       cost.duration = nanoseconds(*rc::gen::inRange(1, 1000));
       p.op("op" + std::to_string(i % 5), reads, writes, cost);
+      if (says_what_is_kept) save_some(p, made, reads, writes);
       forget(p, made, *rc::gen::inRange<std::size_t>(1, 5), kept);
     }
     p.module("");
@@ -67,9 +83,11 @@ inline Trace random_step(std::size_t passes) {
     for (std::size_t i = kept.size(); i-- > 0;) {
       std::vector<StorageId> reads = {kept[i]};
       if (i > 0 && *rc::gen::arbitrary<bool>()) reads.push_back(kept[*rc::gen::inRange<std::size_t>(0, i)]);
+      p.module(says_what_is_kept && *rc::gen::inRange(0, 4) > 0 ? module_of[kept[i]] : "");
       if (*rc::gen::inRange(0, 6) > 0) p.op("backward", reads, {});
       p.drop(kept[i]);
     }
+    p.module("");
     p.op("end_of_backward", {}, {});
   }
   p.optimizer();

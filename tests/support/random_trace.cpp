@@ -1,5 +1,6 @@
 #include "tests/support/random_trace.h"
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -138,6 +139,10 @@ class Author {
         uses.push_back({id, TraceBuilder::kLatest, Access::read});
       else
         uses.push_back({id, 0, Access::write});
+    }
+    for (Use& use : uses) {  // from what was drawn, so that traces stay what they were
+      const auto same = [&](const Use& other) { return other.storage == use.storage; };
+      use.saved = use.storage % 3 == 0 && std::count_if(uses.begin(), uses.end(), same) == 1;
     }
     return uses;
   }

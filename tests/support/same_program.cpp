@@ -64,7 +64,8 @@ bool ops_agree(const Trace& a, const Trace& b, OpId id, Renaming& events, Renami
   }
   for (std::uint32_t i = 0; i < x.use_count; ++i) {
     const Use &u = a.uses_of(x)[i], &v = b.uses_of(y)[i];
-    if (std::tie(u.storage, u.version, u.access) != std::tie(v.storage, v.version, v.access)) return false;
+    if (std::tie(u.storage, u.version, u.access, u.saved) != std::tie(v.storage, v.version, v.access, v.saved))
+      return false;
   }
   return true;
 }

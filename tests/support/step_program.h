@@ -81,6 +81,18 @@ class StepProgram {
     op.to = change.to;
     return builder_.append(op, uses);
   }
+  // Autograd keeps these for the backward of the op before; what it writes, as it is then.
+  void saves(const std::vector<StorageId>& storages) {
+    Trace& t = builder_.trace();
+    const Op& last = t.ops.back();
+    for (const StorageId id : storages)
+      for (std::uint32_t i = last.use_count; i-- > 0;) {
+        Use& use = t.uses[last.first_use + i];
+        if (use.storage != id) continue;
+        use.saved = true;
+        break;
+      }
+  }
   Op here(OpKind kind) {
     Op op;
     op.kind = kind;

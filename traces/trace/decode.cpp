@@ -263,6 +263,7 @@ void decode(const file::Uses& in, Trace& trace) {
   for (Use& use : uses.rows) previous = use.storage += previous;
   take(in.version(), uses, "version", [](Use& use, std::uint32_t value) { use.version = value; });
   take_up_to(1, in.access(), uses, "access", [](Use& use, char value) { use.access = static_cast<Access>(value); });
+  take_up_to(1, in.saved(), uses, "saved", [](Use& use, char value) { use.saved = value != 0; });
 }
 
 }  // namespace memwall

@@ -184,6 +184,7 @@ void encode(std::span<const Use> uses, file::Uses* out) {
                             [](std::int32_t jump) { return jump; });
   column::put<std::uint32_t>(out->mutable_version(), uses, [](const Use& use) { return use.version; });
   column::put_bytes(out->mutable_access(), uses, [](const Use& use) { return static_cast<unsigned char>(use.access); });
+  column::put_bytes(out->mutable_saved(), uses, [](const Use& use) { return static_cast<unsigned char>(use.saved); });
 }
 
 }  // namespace memwall

@@ -75,6 +75,8 @@ std::vector<Decision> mwc_decisions(const MwcCounts& counts) {
       kernels);
   add("first writers", "In-place operators on what nobody has written before: they do not read it.",
       counts.unwritten_reads, operators);
+  add("saved tensors left out", "What autograd keeps for an operator that does not use it itself.",
+      counts.saves_elsewhere, counts.saves + counts.saves_elsewhere);
   add("recomputing operators without original", "They count as part of backward.", counts.without_original, operators);
   add("waits left out", "For events that nothing in the file records.", counts.waits_without_event,
       counts.records[static_cast<std::size_t>(MwcRecordType::event)] +

@@ -22,6 +22,8 @@ struct MwcCounts {
   std::uint64_t measured = 0;             // device ops with a duration
   std::uint64_t unmeasured = 0;           // device ops without
   std::uint64_t unwritten_reads = 0;      // reads of what nobody has written, by ops that write it
+  std::uint64_t saves = 0;                // storages that ops keep for their backward, and use
+  std::uint64_t saves_elsewhere = 0;      // likewise, of which the op itself uses nothing
   std::uint64_t without_original = 0;     // ops of phase recompute that do not say what they repeat
   std::uint64_t waits_without_event = 0;  // for events that nothing has recorded
   std::uint64_t hand_overs = 0;

@@ -115,6 +115,8 @@ ImportedMwc MwcImporter::finish() {
   t_.knowledge.modules = std::any_of(t_.ops.begin(), t_.ops.end(), [](const Op& op) { return op.module != 0; });
   t_.knowledge.shapes = flops_ > 0 || bytes_ > 0;
   counts_.unwritten_reads = storages_.unwritten_reads();
+  counts_.saves = storages_.saves();
+  counts_.saves_elsewhere = storages_.saves_elsewhere();
   result.decisions = mwc_decisions(counts_);
   t_.notes = mwc_notes(reader_.header(), counts_, result.decisions);
   result.gpu = reader_.header().gpu;

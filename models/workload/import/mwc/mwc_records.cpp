@@ -128,6 +128,7 @@ class RecordParser {
   void five_letters(string_view key, od::value& value) {
     if (key == "alloc") is(Type::alloc), r_.storage = id(key, value);
     if (key == "reads") p_.numbers(key, value, r_.reads);
+    if (key == "saves") p_.numbers(key, value, r_.saves);
     if (key == "phase") r_.phase = p_.word<Phase>(key, value, 5), r_.has_phase = true;
     if (key == "bytes") r_.bytes = bytes(key, value);
     if (key == "flops") r_.flops = p_.real(key, value, kMostFlops);
@@ -275,10 +276,12 @@ class HeaderParser {
 void clear(MwcRecord& record) {
   MwcRecord fresh;
   std::swap(fresh.reads, record.reads);
+  std::swap(fresh.saves, record.saves);
   std::swap(fresh.writes, record.writes);
   std::swap(fresh.inputs, record.inputs);
   std::swap(fresh.outputs, record.outputs);
   fresh.reads.clear();
+  fresh.saves.clear();
   fresh.writes.clear();
   fresh.inputs.clear();
   fresh.outputs.clear();

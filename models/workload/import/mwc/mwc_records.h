@@ -79,7 +79,7 @@ struct MwcRecord : OperatorCall {
   std::uint64_t count = 0;              // end: records of the file, itself not among them
   bool preexisting = false, blocking = false, random = false, compiled = false;
   Duration duration = kNoDuration, host{}, gap{};
-  std::vector<std::uint32_t> reads;
+  std::vector<std::uint32_t> reads, saves;
 
   static constexpr Bytes kNoBytes = -1;
   static constexpr Duration kNoDuration{-1};

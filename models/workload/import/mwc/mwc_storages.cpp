@@ -101,7 +101,21 @@ void MwcStorages::collect_uses(const MwcRecord& r, AccessibleStorages reach, std
     const StorageId id = known(number);
     if (std::exchange(states_[id].written_by, 0) == line && reaches(reach, id)) uses.push_back({id, 0, Access::write});
   }
+  mark_saved(r, uses);
   if (uses.size() > kMostUsesOfAnOp) reader_.fail(fmt::format("the record uses more than {} storages.", kMostUsesOfAnOp));
+}
+
+// What an op writes of memory that the step made is kept as it is behind the op: autograd refuses a backward for which
+// the content before was kept and then overwritten.
+void MwcStorages::mark_saved(const MwcRecord& r, std::vector<Use>& uses) {
+  for (const std::uint32_t number : r.saves) {
+    const StorageId id = storage_of_.find(number);
+    Use* kept = nullptr;
+    for (Use& use : uses)
+      if (use.storage == id && (kept == nullptr || !storage(id).preexisting)) kept = &use;
+    if (kept != nullptr) kept->saved = true;
+    ++(kept != nullptr ? saves_ : saves_elsewhere_);
+  }
 }
 
 void MwcStorages::take_shapes(const MwcRecord& r) {

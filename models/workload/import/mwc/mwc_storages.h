@@ -34,6 +34,9 @@ class MwcStorages {
   void take_shapes(const MwcRecord& record);
 
   std::uint64_t unwritten_reads() const { return unwritten_reads_; }
+  // Storages that an op's record says autograd keeps for its backward: such as the op uses itself, and others.
+  std::uint64_t saves() const { return saves_; }
+  std::uint64_t saves_elsewhere() const { return saves_elsewhere_; }
 
  private:
   struct State {
@@ -49,13 +52,14 @@ class MwcStorages {
   StorageId live(std::uint32_t number, std::string_view does) const;
   bool has_content(std::uint32_t number, StorageId id);
   std::string describe(std::uint32_t number) const;
+  void mark_saved(const MwcRecord& record, std::vector<Use>& uses);
 
   TraceBuilder& builder_;
   const MwcReader& reader_;
   NumberTable storage_of_;
   std::vector<State> states_;
   double bytes_ = 0;
-  std::uint64_t unwritten_reads_ = 0;
+  std::uint64_t unwritten_reads_ = 0, saves_ = 0, saves_elsewhere_ = 0;
 };
 
 }  // namespace memwall

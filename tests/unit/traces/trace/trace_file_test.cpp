@@ -32,7 +32,7 @@ auto fields(const Op& op) {
 auto fields(const Storage& s) {
   return std::tie(s.bytes, s.kind, s.place, s.stream, s.label, s.preexisting, s.pinned, s.shape);
 }
-auto fields(const Use& u) { return std::tie(u.storage, u.version, u.access); }
+auto fields(const Use& u) { return std::tie(u.storage, u.version, u.access, u.saved); }
 auto fields(const Step& s) { return std::tie(s.name, s.first, s.last); }
 auto fields(const Stream& s) { return std::tie(s.name, s.device, s.role, s.rank); }
 auto fields(const HostThread& t) { return std::tie(t.name, t.rank); }

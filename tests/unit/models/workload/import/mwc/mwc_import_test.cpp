@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -154,6 +155,32 @@ TEST_F(MwcImport, AnInPlaceOperatorReadsWhatWasThere) {
   EXPECT_EQ(again[0].version, 1U);
   EXPECT_EQ(again[2].version, 2U);
   EXPECT_TRUE(notes_say(t, "First writers, 1 of "));
+}
+
+TEST_F(MwcImport, WhatAutogradKeepsIsMarkedOnTheUse) {
+  const Trace t = trace({R"({"alloc":1})", R"({"op":"aten::mm","reads":[0],"writes":[1],"saves":[0]})",
+                         R"({"op":"aten::relu_","reads":[1],"writes":[1],"saves":[1]})",
+                         R"({"op":"aten::batch_norm","reads":[0,1],"writes":[0],"saves":[0]})",
+                         R"({"op":"aten::mul","reads":[1],"writes":[0],"saves":[]})"});
+  std::vector<std::vector<bool>> saved;
+  for (const Op& op : t.ops) {
+    if (op.kind != OpKind::kernel) continue;
+    saved.emplace_back();
+    for (const Use& use : t.uses_of(op)) saved.back().push_back(use.saved);
+  }
+  // The weight that mm reads; relu_'s result, not what it overwrites; running statistics as they were read.
+  EXPECT_EQ(saved,
+            (std::vector<std::vector<bool>>{{true, false}, {false, true}, {true, false, false}, {false, false}}));
+}
+
+TEST_F(MwcImport, WhatIsKeptThatTheOpDoesNotUseIsCountedAndLeftOut) {
+  const ImportedMwc read_back =
+      read({R"({"alloc":1})", R"({"op":"aten::mm","reads":[0],"writes":[1],"saves":[0,2,99]})"});
+  const auto found = std::find_if(read_back.decisions.begin(), read_back.decisions.end(),
+                                  [](const Decision& d) { return d.subject == "saved tensors left out"; });
+  ASSERT_NE(found, read_back.decisions.end());
+  EXPECT_EQ(found->covered, 2u);
+  EXPECT_EQ(found->of, 3u);
 }
 
 TEST_F(MwcImport, SeveralKernelsAreOneOpAndNoneIsNone) {

@@ -19,11 +19,26 @@ class Lines:
         for storage in self.r.preexisting:
             if self._matters(storage):
                 lines.append(self._storage(storage, True))
-        for sequence, record in self.r.op_of_sequence.items():
-            record.saves = [s for s in self.r.saved.get(sequence, []) if s.place == "hbm"]
+        self._saves()
         for record in self.r.records:
             self._add(record, lines)
         return lines
+
+    def _saves(self):
+        """What is saved under an operator's number is the operator's if it uses it. A torch.autograd.Function of several
+        operators saves when it has run: then it is the last one's that used it."""
+        index = {id(record): i for i, record in enumerate(self.r.records)}
+        for sequence, first in self.r.op_of_sequence.items():
+            for storage, at in self.r.saved.get(sequence, {}).items():
+                if storage.place != "hbm":
+                    continue
+                owner = first
+                if storage not in first.reads and storage not in first.writes:
+                    for record in reversed(self.r.records[index[id(first)]:at]):
+                        if record.type in ("op", "copy", "collective") and storage in (*record.reads, *record.writes):
+                            owner = record
+                            break
+                owner.saves.append(storage)
 
     def _kinds(self):
         fed = {s for record in self.r.records if record.fields.get("phase") in ("forward", "recompute")

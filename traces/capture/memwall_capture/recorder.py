@@ -112,9 +112,8 @@ class Recorder:
         for plain in plain_tensors(tensor):
             storage = self.storages.of(plain)
             if storage.bytes:
-                saved = self.saved.setdefault(torch.autograd._get_sequence_nr() - 1, [])
-                if storage not in saved:
-                    saved.append(storage)
+                saved = self.saved.setdefault(torch.autograd._get_sequence_nr() - 1, {})
+                saved.setdefault(storage, len(self.records))
         return tensor
 
     # ---- operators ----

@@ -209,6 +209,39 @@ class Sums(CaptureTest):
 
 
 class Structure(CaptureTest):
+    def test_a_function_of_several_operators_saves_with_the_one_that_used_it(self):
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x * 2
+                z = y.exp()
+                ctx.save_for_backward(y, z)
+                return z.sin()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                y, z = ctx.saved_tensors
+                return gradient * y * z
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(8, 8)
+
+            def forward(self, x):
+                return Twice.apply(self.linear(x)).sum()
+
+        def step(net, optimizer):
+            net(torch.randn(4, 8, device="cuda")).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        c = self.capture(Net, step)
+        mul, exp, sin = (c.named(name, "forward")[0] for name in ("mul", "exp", "sin"))
+        self.assertEqual(mul["saves"], mul["writes"])
+        self.assertEqual(sin["saves"], exp["writes"])  # mul, with which the function begins, has never seen it
+        self.assertNotIn("saves", exp)
+
     def test_two_captures_are_the_same_bytes(self):
         files = []
         for _ in range(2):

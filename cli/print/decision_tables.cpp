@@ -12,7 +12,7 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kModulesShown = 4;
+constexpr std::size_t kModulesShown = 3;
 
 struct ModuleRow {
   ModuleDecisions decided;
@@ -26,7 +26,7 @@ std::vector<ModuleRow> grouped(const std::vector<ModuleDecisions>& modules) {
     const auto [place, first] = places.try_emplace(without_numbers(module.module), rows.size());
     if (first) rows.push_back({});
     ModuleRow& row = rows[place->second];
-    row.decided = MemoryDecisions{{}, {}, {row.decided, module}}.total();
+    row.decided = MemoryDecisions{{}, {}, {}, {row.decided, module}}.total();
     row.decided.module = ++row.modules == 1 ? module.module : place->first;
   }
   std::stable_sort(rows.begin(), rows.end(), [](const ModuleRow& a, const ModuleRow& b) {
@@ -41,8 +41,7 @@ std::string title_of(const RunSummary& s, const ModuleDecisions& all) {
     parts.push_back(fmt::format("{} copied out, {} back", human_bytes(all.copied_out), human_bytes(all.copied_in)));
   if (all.made_again > 0) parts.push_back(fmt::format("{} made again", human_bytes(all.made_again)));
   if (all.rerun_ops > 0)
-    parts.push_back(
-        fmt::format("{} run again for {}", counted_text(all.rerun_ops, "op"), human_time(all.rerun_time)));
+    parts.push_back(fmt::format("{} run again for {}", counted_text(all.rerun_ops, "op"), human_time(all.rerun_time)));
   if (all.fetches > 0) parts.push_back(fmt::format("{} of {} fetches late", all.late, all.fetches));
   if (s.step_count > 1) parts.push_back(fmt::format("all {} steps", s.step_count));
   return fmt::format("What leaves the GPU's memory and comes back, by module ({})", fmt::join(parts, "; "));
@@ -63,7 +62,8 @@ Table module_table(const char* name, std::string title, const ModuleDecisions& a
   if (all.copied_out + all.copied_in > 0) {
     for (const char* column : {"copied_out_bytes", "copied_in_bytes", "fetches", "late", "slack_s"})
       t.columns.emplace_back(column);
-    for (const char* heading : {"copied out", "back", "fetches", "late", "least slack"}) t.headings.emplace_back(heading);
+    for (const char* heading : {"copied out", "back", "fetches", "late", "least slack"})
+      t.headings.emplace_back(heading);
   }
   if (all.rerun_ops > 0) {
     for (const char* column : {"made_again_bytes", "rerun_ops", "rerun_time_s"}) t.columns.emplace_back(column);

@@ -38,8 +38,7 @@ std::string decisions_text(const std::array<std::uint64_t, kStorageFates>& stora
 }
 
 std::string difference_sentence(const PlanComparison& c, const PlanModuleDifference& all) {
-  if (c.different == 0 && c.rescheduled == 0 && c.base_ops() == c.other_ops())
-    return "They decide the same.";
+  if (c.different == 0 && c.rescheduled == 0 && c.base_ops() == c.other_ops()) return "They decide the same.";
   std::string text = c.different == 0
                          ? std::string("They decide the same of every storage")
                          : fmt::format("{} of {} fare differently: {} only base decides about, {} only other",
@@ -52,8 +51,8 @@ std::string difference_sentence(const PlanComparison& c, const PlanModuleDiffere
 }
 
 // "a step of 128.2 ms instead of 49.95 ms (+157 %)"; where they are equal, "the same step time".
-std::string expected_figure(const char* what, const char* same, double base, double other,
-                            const std::string& base_text, const std::string& other_text) {
+std::string expected_figure(const char* what, const char* same, double base, double other, const std::string& base_text,
+                            const std::string& other_text) {
   if (base == other) return fmt::format("the same {}", same);
   const double change = base > 0 ? 100 * (other / base - 1) : 0;
   return fmt::format("{} {} instead of {}{}", what, other_text, base_text,
@@ -65,10 +64,9 @@ std::string expected_sentence(const PlanComparison& c) {
     return c.base_expected || c.other_expected ? "Only one of them says what is expected of it."
                                                : "Neither says what is expected of it.";
   const PlanExpectation &base = *c.base_expected, &other = *c.other_expected;
-  const std::string where =
-      base.machine == other.machine
-          ? fmt::format("on {}", base.machine)
-          : fmt::format("on {}, where base was made for {}", other.machine, base.machine);
+  const std::string where = base.machine == other.machine
+                                ? fmt::format("on {}", base.machine)
+                                : fmt::format("on {}, where base was made for {}", other.machine, base.machine);
   return fmt::format("Expected of other, {}: {}, {}.", where,
                      expected_figure("a step of", "step time", static_cast<double>(base.step_time.count()),
                                      static_cast<double>(other.step_time.count()), human_time(base.step_time),
@@ -84,10 +82,10 @@ Table plan_answer(const PlanComparison& c, const PlanModuleDifference& all) {
       {fmt::format("Base decides {}.", decisions_text(all.base_storages, all.base_bytes, c.base_ops())),
        fmt::format("Other decides {}.", decisions_text(all.other_storages, all.other_bytes, c.other_ops())),
        difference_sentence(c, all), expected_sentence(c),
-       c.unknown_bytes > 0 ? fmt::format("The files do not say how large {} {}: they count with 0 bytes.",
-                                         counted_text(c.unknown_bytes, "storage"),
-                                         by_number(c.unknown_bytes, "is", "are"))
-                           : ""});
+       c.unknown_bytes > 0
+           ? fmt::format("The files do not say how large {} {}: they count with 0 bytes.",
+                         counted_text(c.unknown_bytes, "storage"), by_number(c.unknown_bytes, "is", "are"))
+           : ""});
 }
 
 Cell difference_of_bytes(Bytes b) { return number_cell((b > 0 ? "+" : "") + human_bytes(b), std::to_string(b)); }
@@ -108,19 +106,24 @@ Table expected_table(const PlanComparison& c) {
                           ? differing(figure(*c.other_expected) - figure(*c.base_expected))
                           : unrecorded_cell("")});
   };
-  const auto bytes_row = [&](const std::string& what, auto figure) { row(what, figure, bytes_cell, difference_of_bytes); };
+  const auto bytes_row = [&](const std::string& what, auto figure) {
+    row(what, figure, bytes_cell, difference_of_bytes);
+  };
   const auto shown_time = [](Duration d) { return time_cell(d); };
   const auto differing_time = [](Duration d) {
     return number_cell((d.count() > 0 ? "+" : "") + human_time(d), plain_seconds(d));
   };
   const auto shown_count = [](std::int64_t n) { return count_cell(static_cast<std::uint64_t>(n)); };
   const auto differing_count = [](std::int64_t n) { return number_cell(fmt::format("{:+}", n), std::to_string(n)); };
-  row("step time", [](const PlanExpectation& e) { return e.step_time; }, shown_time, differing_time);
+  row(
+      "step time", [](const PlanExpectation& e) { return e.step_time; }, shown_time, differing_time);
   bytes_row("peak as requested", [](const PlanExpectation& e) { return e.peak_requested; });
   bytes_row("peak reserved", [](const PlanExpectation& e) { return e.peak_reserved; });
-  row("ops run again", [](const PlanExpectation& e) { return static_cast<std::int64_t>(e.recomputed_ops); }, shown_count,
-      differing_count);
-  row("time run again", [](const PlanExpectation& e) { return e.recompute_time; }, shown_time, differing_time);
+  row(
+      "ops run again", [](const PlanExpectation& e) { return static_cast<std::int64_t>(e.recomputed_ops); },
+      shown_count, differing_count);
+  row(
+      "time run again", [](const PlanExpectation& e) { return e.recompute_time; }, shown_time, differing_time);
   std::map<std::pair<std::string, std::string>, bool> ways;
   for (const auto* expected : {&c.base_expected, &c.other_expected})
     if (*expected)

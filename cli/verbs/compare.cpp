@@ -38,8 +38,7 @@ ComparedRun read(const std::string& path) {
 }
 
 int compare_plans(const CompareOptions& o, Format format) {
-  const PlanComparison comparison =
-      compare(read_plan_document(o.base), read_plan_document(o.other), o.base, o.other);
+  const PlanComparison comparison = compare(read_plan_document(o.base), read_plan_document(o.other), o.base, o.other);
   print(format == Format::json ? plan_comparison_json(comparison)
                                : screen_text(plan_comparison_tables(comparison), format, o.full));
   return 0;
@@ -64,9 +63,12 @@ int compare_files(const CompareOptions& o) {
 
 Verb add_compare(CLI::App& parent) {
   auto o = std::make_shared<CompareOptions>();
-  CLI::App* app = parent.add_subcommand("compare", "Say what changed from one run to another, op by op, or from one memory plan to another");
-  app->add_option("base", o->base, "The run to compare with (.h5, from `memwall run -o`); or a memory plan (from `memwall run "
-                  "--plan-out`), told by its content")->required();
+  CLI::App* app = parent.add_subcommand(
+      "compare", "Say what changed from one run to another, op by op, or from one memory plan to another");
+  app->add_option("base", o->base,
+                  "The run to compare with (.h5, from `memwall run -o`); or a memory plan (from `memwall run "
+                  "--plan-out`), told by its content")
+      ->required();
   app->add_option("other", o->other, "The run, or plan, that differs")->required();
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->add_flag("--full", o->full, "Print every table and every row; json and csv hold all of them anyway");

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "gui/drawing/run_figure_parts.h"
+#include "sim/human_text.h"
 #include "traces/figure/memory_figure.h"
+#include "traces/figure/palette.h"
+#include "traces/run/analysis/memory_decisions.h"
 
 namespace memwall::gui {
 namespace {
@@ -59,6 +62,50 @@ Bytes most_in_blocks(const std::vector<MemoryPoint>& points) {
   return most;
 }
 
+std::string storage_text(const Run& run, StorageId storage) {
+  const Storage& made = run.trace->storages[storage];
+  const std::string& label = run.trace->strings[made.label];
+  return fmt::format("{} of {}", label.empty() ? fmt::format("storage {}", storage) : label, format_bytes(made.bytes));
+}
+
+void add_fetch(const Run& run, const StorageReturn& back, ActivityRow& row) {
+  const OpRecord& copy = run.result.records[back.by];
+  const Bytes bytes = run.trace->ops[back.by].bytes;
+  const std::string text = storage_text(run, back.storage);
+  if (back.use == kNoOp) {
+    row.spans.push_back({copy.start, copy.end, ActivityState::works, bytes, text + ": fetched"});
+    return;
+  }
+  const std::string when = back.late ? "its use waits for it" : human_time(back.slack) + " before its use";
+  const std::string sentence = fmt::format("{}: fetched, {}", text, when);
+  row.spans.push_back({copy.start, copy.end, back.late ? ActivityState::late : ActivityState::works, bytes, sentence});
+  if (back.slack > Duration{})
+    row.spans.push_back({copy.end, copy.end + back.slack, ActivityState::waits, bytes, sentence});
+}
+
+// What a policy or a plan sends away, fetches and runs again. Rows in which nothing happens are left out.
+std::vector<ActivityRow> activity_of(const Run& run) {
+  const MemoryDecisions decisions = memory_decisions(run);
+  ActivityRow sent{"sent", "sent", palette::color_of("copy"), {}}, fetched{"fetched", "fetched", sent.color, {}},
+      again{"run again", "ops run again", palette::color_of("recompute"), {}};
+  for (const StorageDeparture& gone : decisions.departures) {
+    const OpRecord& copy = run.result.records[gone.copy];
+    sent.spans.push_back({copy.start, copy.end, ActivityState::works, run.trace->ops[gone.copy].bytes,
+                          storage_text(run, gone.storage) + ": copied out"});
+  }
+  for (const StorageReturn& back : decisions.returns)
+    if (!back.is_rerun) add_fetch(run, back, fetched);
+  for (const OpId id : decisions.reruns) {
+    const Op& op = run.trace->ops[id];
+    const std::string& name = run.trace->strings[op.operator_name != 0 ? op.operator_name : op.name];
+    again.spans.push_back({run.result.records[id].start, run.result.records[id].end, ActivityState::works, 0,
+                           fmt::format("{} of {}: run again", name, run.trace->strings[op.module])});
+  }
+  std::vector<ActivityRow> rows{std::move(sent), std::move(fetched), std::move(again)};
+  std::erase_if(rows, [](const ActivityRow& row) { return row.spans.empty(); });
+  return rows;
+}
+
 }  // namespace
 
 Figure memory_figure(const Run& run, const RunFigureRequest& request) {
@@ -100,6 +147,8 @@ Figure memory_figure(const Run& run, const RunFigureRequest& request) {
     chart.outlines.push_back(std::move(reserved));
   }
   if (!run.trace->steps.empty()) chart.marks = step_marks(run);
+  if (name == "hbm") chart.activity = activity_of(run);
+  if (!chart.activity.empty() && !on_device) chart.subtitle += "; rows below: by the device's clock";
   return draw_memory(chart);
 }
 

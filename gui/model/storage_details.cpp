@@ -6,6 +6,7 @@
 #include "gui/model/detail_text.h"
 #include "gui/model/details.h"
 #include "gui/model/storage_name.h"
+#include "sim/human_text.h"
 
 namespace memwall::gui {
 namespace {
@@ -75,10 +76,43 @@ DetailSection uses_of(const OpenRun& run, StorageRef ref, std::optional<OpId> ma
   return section;
 }
 
+std::string return_text(const OpenRun& run, const StorageReturn& back) {
+  if (back.is_rerun) return "made again by " + describe_op(run, back.by);
+  const std::string when = back.use == kNoOp ? "not used in this run"
+                           : back.late       ? "its use waits for it"
+                                             : human_time(back.slack) + " before its use";
+  return fmt::format("fetched by {}, {}", describe_op(run, back.by), when);
+}
+
+// What a policy or a plan does with it, whether it is what the program made or what stands for that later.
+DetailSection decisions_about(const OpenRun& run, StorageRef ref) {
+  DetailSection section{"Decisions", {}};
+  if (!run.analysis) return section;
+  const MemoryDecisions& decisions = run.analysis->summary.decisions;
+  StorageId made = ref.storage;
+  for (const StorageReturn& back : decisions.returns)
+    if (back.replica == ref.storage) made = back.storage;
+  if (made != ref.storage) {
+    section.lines.push_back(line("stands for", describe_storage(run, made)));
+    section.lines.back().storage = StorageRef{ref.run, made};
+  }
+  const auto add = [&](std::string text, OpId op) {
+    section.lines.push_back(line("", std::move(text)));
+    section.lines.back().op = OpRef{ref.run, op, false};
+  };
+  for (const StorageDeparture& gone : decisions.departures)
+    if (gone.storage == made) add("copied out by " + describe_op(run, gone.copy), gone.copy);
+  for (const StorageReturn& back : decisions.returns)
+    if (back.storage == made) add(return_text(run, back), back.by);
+  return section;
+}
+
 }  // namespace
 
 std::vector<DetailSection> details_of(const OpenRun& run, StorageRef storage) {
   std::vector<DetailSection> sections{what_it_is(run, storage), life_of(run, storage)};
+  if (DetailSection decisions = decisions_about(run, storage); !decisions.lines.empty())
+    sections.push_back(std::move(decisions));
   DetailSection uses = uses_of(run, storage, maker_of(run, storage.storage));
   if (run.history && !run.history->life(storage.storage).empty()) {
     const Residency& last = run.history->residencies()[run.history->life(storage.storage).back()];

@@ -28,7 +28,9 @@ class ForwardNames {
   const std::string& module_of(OpId op) const { return t_.strings[t_.ops[op].module]; }
   const std::string& operator_at(OpId op) const;
   // An op of this forward that computes.
-  bool holds(OpId op) const { return op >= pass_.begin && op < pass_.backward && call_of_[op - pass_.begin] != kNoCall; }
+  bool holds(OpId op) const {
+    return op >= pass_.begin && op < pass_.backward && call_of_[op - pass_.begin] != kNoCall;
+  }
   // Made in this forward and read again from its backward on; ascending.
   const std::vector<StorageId>& saved() const { return saved_; }
   bool is_saved(StorageId storage) const;
@@ -54,7 +56,8 @@ class ForwardNames {
   const Trace& t_;
   const Dataflow& flow_;
   Pass pass_;
-  std::vector<std::uint32_t> call_of_;  // by op of the forward, from its first: which call of its operator in its module
+  std::vector<std::uint32_t>
+      call_of_;  // by op of the forward, from its first: which call of its operator in its module
   std::map<Key, std::uint32_t> calls_;
   std::vector<StorageId> saved_;
   std::map<std::string, std::vector<StorageId>> saved_in_;  // by module and what is around it

@@ -69,7 +69,8 @@ class Realization {
           const PlannedDrop* const drop = standing_drop(plan_.storages[decision_of_[use.storage]], again.rerun->at);
           if (drop == nullptr || !is_used_behind(use.storage, again.rerun->at)) continue;
           if (const auto [known, first] = undone.try_emplace(use.storage, drop); !first) {
-            if (known->second == drop && !back.contains(use.storage)) continue;  // an earlier re-run has brought it back
+            if (known->second == drop && !back.contains(use.storage))
+              continue;  // an earlier re-run has brought it back
             known->second = drop;
           }
           back.insert(use.storage);
@@ -131,7 +132,8 @@ class Realization {
     }
     if (sent.empty()) return;
     offload.storages = sent.size();
-    offload.first = are_first(forward, sent, offload.min_bytes) ? std::optional<std::uint64_t>(sent.size()) : std::nullopt;
+    offload.first =
+        are_first(forward, sent, offload.min_bytes) ? std::optional<std::uint64_t>(sent.size()) : std::nullopt;
     name_makers(forward, sent, offload, part);
     part.offload.push_back(std::move(offload));
   }

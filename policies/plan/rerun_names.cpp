@@ -23,9 +23,8 @@ bool brings_back(const NamedRerun& rerun, StorageId storage) {
 bool RerunNames::is_whole(const std::string& module, const NamedRerun& rerun) const {
   if (forward_.is_list(module)) return false;
   const auto saved = forward_.saved_in(module);
-  return std::all_of(saved.begin(), saved.end(), [&](StorageId s) {
-    return brings_back(rerun, s) || forward_.is_read_outside(s, {module});
-  });
+  return std::all_of(saved.begin(), saved.end(),
+                     [&](StorageId s) { return brings_back(rerun, s) || forward_.is_read_outside(s, {module}); });
 }
 
 // The outermost modules that are dropped whole and hold the makers of all that is brought back, in the order of
@@ -53,9 +52,8 @@ std::vector<std::string> RerunNames::covering(const NamedRerun& rerun) const {
 bool RerunNames::can_be_called_again(const std::vector<std::string>& modules, const NamedRerun& rerun) const {
   const bool outputs_stay = std::none_of(rerun.back.begin(), rerun.back.end(),
                                          [&](StorageId s) { return forward_.is_read_outside(s, modules); });
-  return outputs_stay && std::all_of(rerun.rerun->ops.begin(), rerun.rerun->ops.end(), [&](OpId id) {
-           return is_within_one_of(forward_.module_of(id), modules);
-         });
+  return outputs_stay && std::all_of(rerun.rerun->ops.begin(), rerun.rerun->ops.end(),
+                                     [&](OpId id) { return is_within_one_of(forward_.module_of(id), modules); });
 }
 
 // The innermost module around all ops of the re-run; "" where there is none.
@@ -76,9 +74,8 @@ bool RerunNames::find_saved_operators(const std::string& module, const NamedReru
   names.assign(kept.begin(), kept.end());
   // A list of what stays that is longer than that of what is run again is not how one would write it; and an operator
   // on both lists has no name.
-  return kept.size() <= again.size() && std::none_of(names.begin(), names.end(), [&](const std::string& name) {
-           return again.contains(name);
-         });
+  return kept.size() <= again.size() &&
+         std::none_of(names.begin(), names.end(), [&](const std::string& name) { return again.contains(name); });
 }
 
 // Does the re-run end before the modules do, or with what it brings back?
@@ -97,7 +94,8 @@ bool RerunNames::stops_early(const std::vector<std::string>& modules, const Name
   });
   if (last == last_maker) return true;
   for (OpId id = last + 1; id < forward_.pass().backward; ++id)
-    if (forward_.holds(id) && t_.ops[id].use_count > 0 && is_within_one_of(forward_.module_of(id), modules)) return true;
+    if (forward_.holds(id) && t_.ops[id].use_count > 0 && is_within_one_of(forward_.module_of(id), modules))
+      return true;
   return false;
 }
 
@@ -139,8 +137,8 @@ void RerunNames::add(const NamedRerun& rerun, PlanRealization& realization) {
     return add_modules(std::move(modules), {}, rerun, realization);
   std::vector<std::string> save;
   if (const std::string module = common_module(rerun); !module.empty() && !forward_.is_list(module) &&
-                                                      can_be_called_again({module}, rerun) &&
-                                                      find_saved_operators(module, rerun, save))
+                                                       can_be_called_again({module}, rerun) &&
+                                                       find_saved_operators(module, rerun, save))
     return add_modules({module}, std::move(save), rerun, realization);
   if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.module_of(id).empty(); }))
     return add_unnamed("It repeats ops outside of every module.", rerun, realization);

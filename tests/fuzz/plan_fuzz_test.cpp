@@ -32,8 +32,8 @@ TEST(PlanFuzz, DamagedPlansAreCarriedOutOrRefusedInASentence) {
     const PlannedStep planned = plan_rewriters(step, {parse_policy(policy)}, machine, *pricer);
     PlanExpectation expected{.machine = "gpu", .allocator = "pytorch", .peak_requested = 1, .peak_reserved = 2};
     expected.copies = {{"hbm", "host", 3}};
-    const std::string text = to_json(planned.plan, step, planned.made_by,
-                                     {realization_of(planned.plan, step, flow), std::move(expected)});
+    const std::string text =
+        to_json(planned.plan, step, planned.made_by, {realization_of(planned.plan, step, flow), std::move(expected)});
     write_content(folder / "whole.plan", text);
     const PlanDocument whole = read_plan_document(folder / "whole.plan");
     for (int round = 0; round < 1500; ++round) {

@@ -64,6 +64,9 @@ TEST(FirstScreen, OfARunSaysWhetherItFitsAndWhatBoundsIt) {
       {"It does not fit", "are missing in hbm", "It fits with --policy checkpoint:mode=full,fraction=0.75: "});
   expect_answer_first(folder, "run " + sample() + " --policy offload:what=optimizer,to=host",
                       {"waits for the host in", "CPU Adam"});
+  expect_answer_first(folder,
+                      "run " + sample() + " --policy checkpoint:mode=full --policy offload:what=activations,to=host",
+                      {"A step takes"});
 }
 
 TEST(FirstScreen, OfAGeneratedStepSaysThatItsTypeHasNoMatrixUnitsThere) {

@@ -46,6 +46,8 @@ const std::vector<Request> kRequests = {
     {"run", "data/traces/dlrm_8xv100 --full", 0, true},
     {"compare", "base.h5 run.h5"},
     {"compare", "base.h5 base.h5 --full"},
+    {"compare", "checkpoint.plan offload.plan"},
+    {"compare", "checkpoint.plan checkpoint.plan --full"},
     {"memory", "small.pickle"},
     {"memory", "small.pickle --full --alloc-conf expandable_segments:True"},
     {"memory", "small.pickle --search --capacity 40GiB"},
@@ -184,7 +186,11 @@ class FormattedOutputs : public ::testing::Test {
     write_content(folder_ / "log.csv", log_with_a_period());
     if (const auto data = shared_data()) fs::create_directory_symlink(*data, folder_ / "data");
     EXPECT_EQ(run_memwall(folder_, "run step.mwt -o base.h5").code, 0);
-    EXPECT_EQ(run_memwall(folder_, "run step.mwt --policy checkpoint:mode=full -o run.h5").code, 0);
+    EXPECT_EQ(
+        run_memwall(folder_, "run step.mwt --policy checkpoint:mode=full -o run.h5 --plan-out checkpoint.plan").code,
+        0);
+    EXPECT_EQ(
+        run_memwall(folder_, "run step.mwt --policy offload:what=activations,to=host --plan-out offload.plan").code, 0);
   }
   void expect_readable(const std::string& line, int code, const OutputFormat& format) {
     const CommandOutcome o = run_memwall(folder_, line);
@@ -227,9 +233,10 @@ TEST_F(FormattedOutputs, VerbsAgreeOnTheirAnswer) {
     EXPECT_EQ(parser.parse(run_memwall(folder_, line + " --format json").out).get(object), simdjson::SUCCESS) << line;
     return object;
   };
-  for (const std::string line : {"run step.mwt", "run step.mwt --find-largest-batch", "compare base.h5 run.h5",
-                                 "memory small.pickle", "inspect step.mwt", "roofline step.mwt", "forecast log.csv",
-                                 "forecast --share base.h5 run.h5 --capacity 80GiB"}) {
+  for (const std::string line :
+       {"run step.mwt", "run step.mwt --find-largest-batch", "compare base.h5 run.h5",
+        "compare checkpoint.plan offload.plan", "memory small.pickle", "inspect step.mwt", "roofline step.mwt",
+        "forecast log.csv", "forecast --share base.h5 run.h5 --capacity 80GiB"}) {
     simdjson::dom::array sentences;
     ASSERT_EQ(answer(line)["verdict"].get(sentences), simdjson::SUCCESS) << line;
     EXPECT_GT(sentences.size(), 0u) << line;

@@ -34,7 +34,8 @@ class MemoryDrawing {
     double y = draw_title(figure_, chart_.title, chart_.subtitle);
     y = draw_legend(figure_, kMargin, y, kFigureWidth - kMargin, legend());
     area_ = {kMargin + 62, y + 18, kFigureWidth - 2 * kMargin - 62 - 8, kMemoryHeight};
-    const double strip = chart_.phases.empty() ? 0 : kPhaseStrip;
+    const double phases = chart_.phases.empty() ? 0 : kPhaseStrip;
+    const double strip = phases + height_of_activity(chart_.activity);
     figure_.height = area_.bottom() + strip + kBelowInstants;
     const Bytes highest = highest_value();
     top_ = std::max<double>(1, static_cast<double>(highest) * 1.08);
@@ -42,6 +43,7 @@ class MemoryDrawing {
     draw_instant_axis(figure_, area_, chart_.unit, chart_.begin, chart_.end, strip);
     draw_value_axis(figure_, area_, top_, unit, fmt::format("memory ({})", unit.name), 7);
     draw_phase_strip(figure_, area_, chart_.unit, chart_.phases, chart_.begin, chart_.end);
+    draw_activity(figure_, area_, area_.bottom() + phases, chart_.activity, chart_.begin, chart_.end);
     draw_layers();
     for (std::size_t i = chart_.outlines.size(); i-- > 0;) draw_outline(chart_.outlines[i], i == 0);
     draw_instant_marks(figure_, area_, chart_.marks, chart_.begin, chart_.end);
@@ -61,6 +63,13 @@ class MemoryDrawing {
   }
   Bytes highest_value() const { return capacity_is_near() ? std::max(occupied(), chart_.capacity) : occupied(); }
 
+  bool has_activity(ActivityState state) const {
+    return std::any_of(chart_.activity.begin(), chart_.activity.end(), [&](const ActivityRow& row) {
+      return std::any_of(row.spans.begin(), row.spans.end(),
+                         [&](const ActivitySpan& span) { return span.state == state; });
+    });
+  }
+
   std::vector<LegendEntry> legend() const {
     std::vector<LegendEntry> entries;
     for (const MemoryLayer& layer : chart_.layers)
@@ -69,6 +78,8 @@ class MemoryDrawing {
     for (const MemoryOutline& outline : chart_.outlines)
       entries.push_back({outline.name, outline_color(&outline == &chart_.outlines.front()), LegendMark::line});
     if (capacity_is_near()) entries.push_back({"capacity", palette::kLimit, LegendMark::dashes});
+    if (has_activity(ActivityState::waits)) entries.push_back({"arrived, not used yet", palette::kLightGray});
+    if (has_activity(ActivityState::late)) entries.push_back({"its use waited for it", palette::kLimit});
     return entries;
   }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/units.h"
+#include "traces/figure/activity_rows.h"
 #include "traces/figure/figure.h"
 #include "traces/figure/instants.h"
 
@@ -43,6 +44,7 @@ struct MemoryChart {
   std::vector<InstantMark> marks{};   // ascending
   std::vector<InstantSpan> phases{};  // ascending, apart
   std::optional<MemoryPeak> peak{};   // default: the highest stack
+  std::vector<ActivityRow> activity{};  // below: what makes memory free, and what fills it
 };
 
 // Where one point of the drawing stands for several instants it shows the highest of them, so

@@ -156,10 +156,10 @@ std::uint64_t PlanComparison::other_ops() const {
 PlanComparison compare(const PlanDocument& base, const PlanDocument& other, const std::string& base_name,
                        const std::string& other_name) {
   if (base.fingerprint != other.fingerprint)
-    throw UsageError(fmt::format("{} is a plan for {} ({} ops, fingerprint {}), {} for {} ({} ops, {}): their numbers of "
-                                 "storages and ops mean different things. Expected two plans for one program.",
-                                 base_name, base.trace, base.ops, base.fingerprint, other_name, other.trace, other.ops,
-                                 other.fingerprint));
+    throw UsageError(fmt::format(
+        "{} is a plan for {} ({} ops, fingerprint {}), {} for {} ({} ops, {}): their numbers of "
+        "storages and ops mean different things. Expected two plans for one program.",
+        base_name, base.trace, base.ops, base.fingerprint, other_name, other.trace, other.ops, other.fingerprint));
   std::map<StorageId, std::pair<Decided, Decided>> both;
   for (auto& [storage, decided] : decided_in(base)) both[storage].first = decided;
   for (auto& [storage, decided] : decided_in(other)) both[storage].second = decided;

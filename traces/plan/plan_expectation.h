@@ -23,7 +23,7 @@ struct PlanExpectation {
   bool fits = true;                // else the figures take memory as unlimited
   Bytes peak_requested = 0;        // of the GPU's memory, as requested at the instant of the highest allocated
   Bytes peak_reserved = 0;
-  Duration step_time{};             // mean over the steps
+  Duration step_time{};              // mean over the steps
   std::uint64_t recomputed_ops = 0;  // on the device, in all steps
   Duration recompute_time{};         // of these, one after the other
   std::vector<ExpectedCopies> copies{};

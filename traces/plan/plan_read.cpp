@@ -74,8 +74,8 @@ class PlanReader {
     if (name.empty() || machine_ == nullptr || machine_->tier(name) >= 0) return;
     std::vector<std::string> known;
     for (const Tier& tier : machine_->tiers) known.push_back(tier.name);
-    json_.fail(at, fmt::format("machine {} has no tier \"{}\"; expected one of {}", machine_->name, name,
-                               listed(known)));
+    json_.fail(at,
+               fmt::format("machine {} has no tier \"{}\"; expected one of {}", machine_->name, name, listed(known)));
   }
 
   void read_tier(dom::object from, const std::string& at) {
@@ -152,8 +152,7 @@ class PlanReader {
     const std::string here = inside(at, "modules");
     for (const auto [module, count] : json_.object(json_.member(from, "modules", at), here)) {
       std::uint64_t number = 0;
-      if (count.get_uint64().get(number) || number > kMostOps)
-        json_.fail(here, "expected numbers of ops by module");
+      if (count.get_uint64().get(number) || number > kMostOps) json_.fail(here, "expected numbers of ops by module");
       modules[std::string(module)] = number;
     }
   }
@@ -172,9 +171,7 @@ MemoryPlan read_plan(const std::filesystem::path& path, const Trace& trace, cons
   return PlanReader(path, &trace, &machine).read().plan;
 }
 
-PlanDocument read_plan_document(const std::filesystem::path& path) {
-  return PlanReader(path, nullptr, nullptr).read();
-}
+PlanDocument read_plan_document(const std::filesystem::path& path) { return PlanReader(path, nullptr, nullptr).read(); }
 
 bool is_plan(const std::filesystem::path& path) {
   std::ifstream file(readable_path_or_none(path), std::ios::binary);
@@ -182,8 +179,7 @@ bool is_plan(const std::filesystem::path& path) {
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
   const std::size_t first = head.find_first_not_of(" \t\r\n");
-  return first != head.npos && head[first] == '{' &&
-         head.find(fmt::format("\"{}\"", kPlanFormat)) != head.npos;
+  return first != head.npos && head[first] == '{' && head.find(fmt::format("\"{}\"", kPlanFormat)) != head.npos;
 }
 
 }  // namespace memwall

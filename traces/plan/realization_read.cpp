@@ -41,21 +41,19 @@ class RealizationReader {
     NamedOperator name{json_.text(from, "module", at), json_.text(from, "op", at)};
     if (!PlanJson::has(from, "calls")) return name;
     const std::string calls = PlanJson::inside(at, "calls");
-    json_.each_item(json_.member(from, "calls", at), calls,
-                    [&](simdjson::dom::element item, const std::string& here) {
-                      std::uint64_t call = 0;
-                      if (item.get_uint64().get(call) || call > kMostStorages) json_.fail(here, "expected a whole number");
-                      name.calls.push_back(static_cast<std::uint32_t>(call));
-                    });
+    json_.each_item(json_.member(from, "calls", at), calls, [&](simdjson::dom::element item, const std::string& here) {
+      std::uint64_t call = 0;
+      if (item.get_uint64().get(call) || call > kMostStorages) json_.fail(here, "expected a whole number");
+      name.calls.push_back(static_cast<std::uint32_t>(call));
+    });
     return name;
   }
 
   ModuleRecompute modules(Object from, const std::string& at) const {
     ModuleRecompute found;
-    json_.each_item(json_.member(from, "units", at), PlanJson::inside(at, "units"),
-                    [&](simdjson::dom::element item, const std::string& here) {
-                      found.units.push_back(json_.texts(item, here));
-                    });
+    json_.each_item(
+        json_.member(from, "units", at), PlanJson::inside(at, "units"),
+        [&](simdjson::dom::element item, const std::string& here) { found.units.push_back(json_.texts(item, here)); });
     found.early_stop = json_.flag(from, "early_stop", at, true);
     found.preserve_rng = json_.flag(from, "preserve_rng", at, false);
     if (PlanJson::has(from, "save_ops"))
@@ -79,8 +77,8 @@ class RealizationReader {
     found.buffers = json_.count(from, "buffers", at);
     found.ahead = json_.count(from, "ahead", at);
     json_.each(from, "saved", at, [&](Object item, const std::string& here) {
-      found.saved.push_back({named(item, here), json_.number(item, "storages", here, kMostStorages),
-                             json_.bytes(item, "bytes", here)});
+      found.saved.push_back(
+          {named(item, here), json_.number(item, "storages", here, kMostStorages), json_.bytes(item, "bytes", here)});
     });
     return found;
   }
@@ -128,7 +126,8 @@ PlanExpectation read_expectation(const PlanJson& json, Object from) {
   found.recomputed_ops = json.number(from, "recomputed_ops", at, std::uint64_t{1} << 40);
   found.recompute_time = json.seconds(from, "recompute_time_s", at);
   json.each(from, "copied", at, [&](Object item, const std::string& here) {
-    found.copies.push_back({json.text(item, "from", here), json.text(item, "to", here), json.bytes(item, "bytes", here)});
+    found.copies.push_back(
+        {json.text(item, "from", here), json.text(item, "to", here), json.bytes(item, "bytes", here)});
   });
   return found;
 }

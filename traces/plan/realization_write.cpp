@@ -90,11 +90,7 @@ void write_expectation(JsonText& json, const PlanExpectation& expected) {
   json.field("recomputed_ops", expected.recomputed_ops).seconds("recompute_time_s", expected.recompute_time);
   json.key("copied").begin_array();
   for (const ExpectedCopies& copies : expected.copies)
-    json.begin_object()
-        .field("from", copies.from)
-        .field("to", copies.to)
-        .field("bytes", copies.bytes)
-        .end_object();
+    json.begin_object().field("from", copies.from).field("to", copies.to).field("bytes", copies.bytes).end_object();
   json.end_array().end_object();
 }
 

@@ -166,6 +166,29 @@ QString waits(const RunSummary& s) {
   return table.text();
 }
 
+QString decided(const RunSummary& s) {
+  constexpr std::size_t kMostModules = 20;
+  HtmlTable table(
+      tr("What leaves the GPU's memory and comes back"),
+      tr("By module. Late: the use of what was fetched waited for it; slack: how long before its use it had "
+         "arrived, the smallest."),
+      {{tr("module"), false},
+       {tr("copied out"), true},
+       {tr("back"), true},
+       {tr("late"), true},
+       {tr("slack"), true},
+       {tr("made again"), true},
+       {tr("ops run again"), true},
+       {tr("for"), true}});
+  for (const ModuleDecisions& m : s.decisions.modules) {
+    if (&m == s.decisions.modules.data() + kMostModules) break;
+    table.add({m.module.empty() ? tr("outside of modules") : escaped(m.module), bytes_text(m.copied_out),
+               bytes_text(m.copied_in), count_text(m.late), m.slack ? time_text(*m.slack) : QString(),
+               bytes_text(m.made_again), count_text(m.rerun_ops), time_text(m.rerun_time)});
+  }
+  return table.text();
+}
+
 QString origins(const RunSummary& s) {
   HtmlTable table(tr("Where the times on the device come from"), {}, {{{}, false}, {{}, true}, {{}, false}});
   const auto row = [&](const QString& name, Duration part, const QString& meaning) {
@@ -234,6 +257,7 @@ QString summary_html(const OpenRun& open, Duration shift) {
   html += steps(open, shift);
   if (s != nullptr) html += classes(*s);
   html += tiers_html(open, shift) + links(run);
+  if (s != nullptr && !s->decisions.empty()) html += decided(*s);
   if (s != nullptr) html += waits(*s) + origins(*s);
   return html + setting(run) + notes(run);
 }

@@ -122,7 +122,7 @@ void DecisionCollector::use_fetched(StorageReturn& back, OpId id) const {
 }
 
 MemoryDecisions DecisionCollector::take(const std::vector<OpId>& made_by) {
-  MemoryDecisions decisions{std::move(departures_), std::move(returns_), {}};
+  MemoryDecisions decisions{std::move(departures_), std::move(returns_), std::move(reruns_), {}};
   std::erase_if(decisions.returns, [](const StorageReturn& back) { return back.is_rerun && back.use == kNoOp; });
   const Trace& trace = run_.trace;
   std::map<std::string, ModuleDecisions> modules;
@@ -149,7 +149,7 @@ MemoryDecisions DecisionCollector::take(const std::vector<OpId>& made_by) {
     m.late += back.late ? 1 : 0;
     take_slack(m.slack, back.slack);
   }
-  for (const OpId id : reruns_) {
+  for (const OpId id : decisions.reruns) {
     ModuleDecisions& m = modules[trace.strings[trace.ops[id].module]];
     ++m.rerun_ops;
     m.rerun_time += run_.result.records[id].end - run_.result.records[id].start;

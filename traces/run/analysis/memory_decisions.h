@@ -26,8 +26,8 @@ struct StorageReturn {
   StorageId storage = kNoStorage, replica = kNoStorage;  // as the program made it; what stands for it from here on
   OpId by = kNoOp;                                       // the copy, or the op that is run again
   bool is_rerun = false;
-  OpId use = kNoOp;  // the first op on the device that uses it; kNoOp: none does
-  Duration slack{};  // of a copy: from its end to the start of that use; 0 where that waited for it
+  OpId use = kNoOp;   // the first op on the device that uses it; kNoOp: none does
+  Duration slack{};   // of a copy: from its end to the start of that use; 0 where that waited for it
   bool late = false;  // the use began when it did because of the copy
 };
 
@@ -48,6 +48,7 @@ struct ModuleDecisions {
 struct MemoryDecisions {
   std::vector<StorageDeparture> departures;  // in the order of the host
   std::vector<StorageReturn> returns;        // likewise; of re-runs what is used by others
+  std::vector<OpId> reruns;                  // ops on the device that are run again, likewise
   std::vector<ModuleDecisions> modules;      // by bytes moved, largest first, then by time run again, then by name
 
   bool empty() const { return modules.empty(); }

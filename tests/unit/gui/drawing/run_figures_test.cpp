@@ -8,12 +8,14 @@
 #include <sstream>
 
 #include "sim/error.h"
+#include "sim/policy/registry.h"
 #include "tests/support/figure_checks.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/handmade_run.h"
 #include "tests/support/test_machine.h"
 #include "traces/figure/axis.h"
 #include "traces/figure/svg.h"
+#include "traces/run/analysis/memory_decisions.h"
 #include "traces/run/analysis/peak.h"
 #include "traces/run/run_recorder.h"
 
@@ -66,6 +68,44 @@ std::string refusal(const std::string& range, const memwall::Run& run) {
 bool has_text(const Figure& figure, const std::string& part) {
   const std::vector<Text> texts = memwall::all_of<Text>(figure);
   return text_with(texts, part) != nullptr;
+}
+
+// --- what is sent away and comes back
+
+memwall::Run planned_run(const std::string& policy) {
+  const Machine machine = test_machine();
+  const Trace trace = gpt_step({.layers = 2, .hidden = 64, .sequence = 64, .batch = 8});
+  return simulate_and_record(apply_rewriters(trace, {parse_policy(policy)}, machine, *test_pricer(machine)), machine,
+                             {});
+}
+
+TEST(RunFigures, MemoryHasRowsOfWhatLeavesAndComesBack) {
+  const std::string offload = "offload:what=activations,to=host,min_bytes=0";
+  const Figure sent = figure_of(planned_run(offload), "memory");
+  EXPECT_TRUE(has_text(sent, "sent"));
+  EXPECT_TRUE(has_text(sent, "fetched"));
+  EXPECT_FALSE(has_text(sent, "run again"));
+  EXPECT_TRUE(has_text(sent, "its use waited for it")) << "10 GB/s are too slow for some";
+  EXPECT_NE(svg_of(sent).find("before its use"), std::string::npos);
+  const Figure again = figure_of(planned_run("checkpoint:mode=full"), "memory");
+  EXPECT_TRUE(has_text(again, "run again"));
+  EXPECT_FALSE(has_text(again, "fetched"));
+  EXPECT_GT(sent.height, again.height) << "two rows, one row";
+  EXPECT_FALSE(has_text(figure_of(three_steps(), "memory"), "run again")) << "without a policy there are none";
+}
+
+// Every byte that a plan copies crosses a link, and the picture of links says so.
+TEST(RunFigures, LinksCarryWhatIsSentAndFetched) {
+  const memwall::Run run = planned_run("offload:what=activations,to=host,min_bytes=0");
+  const ModuleDecisions all = memory_decisions(run).total();
+  ASSERT_GT(all.copied_out, 0);
+  for (const auto& [name, bytes] : {std::pair("pcie_d2h", all.copied_out), std::pair("pcie_h2d", all.copied_in)}) {
+    const auto link = std::find_if(run.machine.links.begin(), run.machine.links.end(),
+                                   [&, its = name](const Link& l) { return l.name == its; });
+    ASSERT_NE(link, run.machine.links.end());
+    EXPECT_EQ(run.result.links[static_cast<std::size_t>(link - run.machine.links.begin())].bytes, bytes) << name;
+    EXPECT_TRUE(has_text(figure_of(run, "links"), name));
+  }
 }
 
 // --- ranges

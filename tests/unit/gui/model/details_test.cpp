@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "gui/model/detail_text.h"
+#include "gui/model/run_analysis.h"
+#include "sim/human_text.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/tiered_run.h"
 #include "traces/figure/axis.h"
@@ -157,6 +160,34 @@ TEST(Details, OfAStorageTellItsLife) {
     }
   }
   EXPECT_GT(freed, 20u);
+}
+
+TEST(Details, OfAStorageNameTheCopiesThatSendAndFetchIt) {
+  const auto run = sample();
+  OpenRun open = opened(run);
+  open.analysis = analyse(*open.source, {});
+  const MemoryDecisions& decisions = open.analysis->summary.decisions;
+  ASSERT_FALSE(decisions.departures.empty());
+  const auto back = std::find_if(decisions.returns.begin(), decisions.returns.end(),
+                                 [](const StorageReturn& r) { return r.slack > Duration{}; });
+  ASSERT_NE(back, decisions.returns.end()) << "one arrives before it is used";
+  const auto of_program = details_of(open, StorageRef{0, back->storage});
+  const DetailSection* found = section(of_program, "Decisions");
+  ASSERT_NE(found, nullptr) << to_text(of_program);
+  EXPECT_NE(to_text(of_program).find("copied out by #"), std::string::npos);
+  EXPECT_NE(to_text(of_program).find(human_time(back->slack) + " before its use"), std::string::npos)
+      << to_text(of_program);
+  EXPECT_TRUE(std::any_of(found->lines.begin(), found->lines.end(), [&](const DetailLine& l) {
+    return l.op == OpRef{0, back->by, false};
+  }));
+  const auto of_replica = details_of(open, StorageRef{0, back->replica});
+  ASSERT_NE(section(of_replica, "Decisions"), nullptr);
+  EXPECT_EQ(section(of_replica, "Decisions")->lines.front().storage, (StorageRef{0, back->storage}));
+  std::set<StorageId> concerned;
+  for (const StorageDeparture& gone : decisions.departures) concerned.insert(gone.storage);
+  for (const StorageReturn& r : decisions.returns) concerned.insert({r.storage, r.replica});
+  for (StorageId s = 0; s < run->trace->storages.size(); ++s)
+    EXPECT_EQ(section(details_of(open, StorageRef{0, s}), "Decisions") != nullptr, concerned.contains(s)) << s;
 }
 
 TEST(Details, BothEndsOfATimeAreToldApart) {

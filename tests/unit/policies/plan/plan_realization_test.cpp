@@ -67,8 +67,7 @@ TEST(PlanRealization, SeveralBlocksThatAreRunAgainAsOneStandTogether) {
   EXPECT_EQ(pairs.recompute[0].units, (Units{{"layers.0", "layers.1"}, {"layers.2", "layers.3"}}));
   const PlanRealization parts = realized(small_gpt(), "checkpoint:modules=layers.*.mlp");
   ASSERT_EQ(parts.recompute.size(), 1u);
-  EXPECT_EQ(parts.recompute[0].units,
-            (Units{{"layers.0.mlp"}, {"layers.1.mlp"}, {"layers.2.mlp"}, {"layers.3.mlp"}}));
+  EXPECT_EQ(parts.recompute[0].units, (Units{{"layers.0.mlp"}, {"layers.1.mlp"}, {"layers.2.mlp"}, {"layers.3.mlp"}}));
   EXPECT_TRUE(parts.unnamed.empty());
 }
 
@@ -119,8 +118,7 @@ TEST(PlanRealization, WhatStaysOfAModuleIsAListOfOperators) {
         grown = (is_gone && makers.insert(writer).second) || grown;
       }
   }
-  const MemoryPlan plan =
-      dropped_and_run_again(trace, flow, dropped, std::vector<OpId>(makers.begin(), makers.end()));
+  const MemoryPlan plan = dropped_and_run_again(trace, flow, dropped, std::vector<OpId>(makers.begin(), makers.end()));
   const std::vector<std::string> problems = check_plan(plan, trace, flow);
   ASSERT_TRUE(problems.empty()) << problems.front();
   const PlanRealization part = realization_of(plan, trace, flow);
@@ -178,7 +176,8 @@ TEST(PlanRealization, ForwardsThatArePlannedAlikeAreOne) {
   std::erase_if(step.plan.reruns, [&](const PlannedRerun& rerun) { return rerun.at.op >= second; });
   const PlanRealization once = realization_of(step.plan, trace, Dataflow(trace));
   ASSERT_EQ(once.unnamed.size(), 1u);
-  EXPECT_EQ(once.unnamed[0].reason, "Forward 2 of 2 is planned otherwise than the first; a program cannot tell them apart.");
+  EXPECT_EQ(once.unnamed[0].reason,
+            "Forward 2 of 2 is planned otherwise than the first; a program cannot tell them apart.");
 }
 
 TEST(PlanRealization, StatesThatLiveElsewhereAreNamedUnlessTheyAreAll) {
@@ -211,9 +210,8 @@ TEST(PlanRealization, StatesThatLiveElsewhereAreNamedUnlessTheyAreAll) {
   const PlanRealization some = realization_of(plan, trace, flow);
   EXPECT_FALSE(some.homes[0].all);
   EXPECT_EQ(some.homes[0].names.size(), plan.storages.size());
-  EXPECT_EQ(std::count(some.homes[0].names.begin(), some.homes[0].names.end(),
-                       trace.strings[trace.storages[left].label]),
-            0);
+  EXPECT_EQ(
+      std::count(some.homes[0].names.begin(), some.homes[0].names.end(), trace.strings[trace.storages[left].label]), 0);
 }
 
 TEST(PlanRealization, WhatHasNoNameSaysWhy) {

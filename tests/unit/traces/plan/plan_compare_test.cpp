@@ -17,9 +17,11 @@ class PlanByHand {
     document.ops = 1000;
     document.storages = 100;
     document.fingerprint = "0123456789abcdef";
-    document.plan.tiers = {{"host", "", true, true, 2, TierClass::host}, {"nvme", "host", true, true, 2, TierClass::storage}};
+    document.plan.tiers = {{"host", "", true, true, 2, TierClass::host},
+                           {"nvme", "host", true, true, 2, TierClass::storage}};
   }
-  PlanByHand& copied(StorageId storage, Bytes bytes, const std::string& module, std::uint8_t tier = 0, OpId fetch = 50) {
+  PlanByHand& copied(StorageId storage, Bytes bytes, const std::string& module, std::uint8_t tier = 0,
+                     OpId fetch = 50) {
     StorageDecision& d = add(storage, bytes, module, false);
     d.copies.push_back({{10, true}, tier});
     d.drops.push_back({{20, true}});
@@ -43,7 +45,8 @@ class PlanByHand {
 
  private:
   StorageDecision& add(StorageId storage, Bytes bytes, const std::string& module, bool made_again) {
-    document.notes.push_back({.label = "", .kind = "activation", .producer = "", .module = module, .made_again = made_again});
+    document.notes.push_back(
+        {.label = "", .kind = "activation", .producer = "", .module = module, .made_again = made_again});
     if (bytes > 0) document.notes.back().bytes = bytes;
     StorageDecision decision;
     decision.storage = storage;
@@ -116,8 +119,9 @@ TEST(PlanCompare, PlansForTwoProgramsAreRefused) {
     FAIL() << "compared";
   } catch (const UsageError& error) {
     const std::string sentence = error.what();
-    EXPECT_EQ(sentence.find("a.plan is a plan for step (1000 ops, fingerprint 0123456789abcdef), b.plan for another step"),
-              0u)
+    EXPECT_EQ(
+        sentence.find("a.plan is a plan for step (1000 ops, fingerprint 0123456789abcdef), b.plan for another step"),
+        0u)
         << sentence;
   }
 }

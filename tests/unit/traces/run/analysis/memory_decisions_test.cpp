@@ -110,7 +110,8 @@ TEST(MemoryDecisionsOfARun, WhatARunOnTheSideMakesIsNoReturn) {
   const OpId first = scene.kernel("layers.0", 0, 10, {{passing, 1, Access::write}});
   const OpId second = scene.kernel("layers.0", 10, 20, {{passing, 1, Access::read}, {made, 1, Access::write}});
   const OpId again = scene.kernel("layers.0", 30, 40, {{passing_again, 1, Access::write}});
-  const OpId last = scene.kernel("layers.0", 40, 55, {{passing_again, 1, Access::read}, {made_again, 1, Access::write}});
+  const OpId last =
+      scene.kernel("layers.0", 40, 55, {{passing_again, 1, Access::read}, {made_again, 1, Access::write}});
   scene.kernel("layers.1", 60, 70, {{made_again, 1, Access::read}});
   for (const auto& [id, source] : {std::pair(again, first), std::pair(last, second)}) {
     scene.op(id).phase = Phase::recompute;

@@ -1,0 +1,93 @@
+// Do the commands about memory plans say exactly what they should: a plan's file, what a run does with it, two plans
+// side by side, and what is refused?
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <string>
+
+#include "tests/support/program.h"
+
+namespace memwall {
+namespace {
+
+class PlanCommands : public ::testing::Test {
+ protected:
+  CommandOutcome memwall_here(const std::string& arguments) { return run_memwall(folder_, arguments); }
+  void write_plan_of(const std::string& policy, const std::string& file) {
+    const CommandOutcome o = memwall_here("run " + step() + " --policy " + policy + " --plan-out " + file);
+    ASSERT_EQ(o.code, 0) << o.err;
+  }
+  static std::string step() { return "'" MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt'"; }
+  static bool has(const CommandOutcome& o, const std::string& text) { return o.out.find(text) != std::string::npos; }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(PlanCommands, ARunSaysByModuleWhatLeavesAndComesBack) {
+  const CommandOutcome sent = memwall_here("run " + step() + " --policy offload:what=activations,to=host");
+  EXPECT_TRUE(has(sent, "What leaves the GPU's memory and comes back, by module (17.19 GB copied out, 17.19 GB back; "))
+      << sent.out;
+  EXPECT_TRUE(has(sent, "  layers.*.attention       12       192    13.44 GB  13.44 GB ")) << sent.out;
+  EXPECT_TRUE(has(sent, ", decisions_by_module,")) << "named among what --full shows";
+  const CommandOutcome again = memwall_here("run " + step() + " --policy checkpoint:mode=full --full");
+  EXPECT_TRUE(has(again, "336 ops run again for ")) << again.out;
+  EXPECT_TRUE(has(again, "  layers.11.attention "));
+  EXPECT_FALSE(has(memwall_here("run " + step()), "What leaves")) << "without a policy nothing does";
+}
+
+TEST_F(PlanCommands, APlanGivesTheFiguresThatItsFileExpectsAndSaysWhereItDoesNot) {
+  write_plan_of("checkpoint:mode=full", "a.plan");
+  const CommandOutcome same = memwall_here("run " + step() + " --plan a.plan");
+  EXPECT_TRUE(has(same, "plan a.plan: decisions about 336 storages, 24 re-runs;")) << same.out;
+  EXPECT_FALSE(has(same, "other figures"));
+  const CommandOutcome other = memwall_here("run " + step() + " --plan a.plan --machine h100-sxm-80gb --format json");
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_TRUE(has(other, "\"plan a.plan: it gives other figures than its file expects on a100-sxm-40gb: a step takes "))
+      << other.out;
+}
+
+TEST_F(PlanCommands, TwoPlansAreComparedStorageByStorage) {
+  write_plan_of("checkpoint:mode=full", "a.plan");
+  write_plan_of("offload:what=activations,to=host", "b.plan");
+  const CommandOutcome o = memwall_here("compare a.plan b.plan");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(has(o, "Two plans for gpt_124m\nbase:  checkpoint:mode=full\nother: offload:what=activations,to=host\n"))
+      << o.out;
+  EXPECT_TRUE(has(o, "  Base decides about 336 storages: ")) << o.out;
+  EXPECT_TRUE(has(o, "  Other decides about 358 storages: 17.19 GB copied.")) << o.out;
+  EXPECT_TRUE(has(o, "Expected of other, on a100-sxm-40gb: a step of ")) << o.out;
+  EXPECT_TRUE(has(o, "  layers.*.attention ")) << o.out;
+  const CommandOutcome json = memwall_here("compare a.plan b.plan --format json");
+  simdjson::dom::parser parser;
+  simdjson::dom::object object;
+  ASSERT_EQ(parser.parse(json.out).get(object), simdjson::SUCCESS) << json.out;
+  std::string_view module;
+  EXPECT_EQ(object["modules"].at(0)["module"].get(module), simdjson::SUCCESS);
+  EXPECT_EQ(module.find('*'), module.npos) << "programs get every module";
+  const CommandOutcome equal = memwall_here("compare a.plan a.plan");
+  EXPECT_TRUE(has(equal, "  They decide the same.")) << equal.out;
+  EXPECT_TRUE(has(equal, "the same step time, the same peak.")) << equal.out;
+}
+
+TEST_F(PlanCommands, WhatCannotBeComparedIsRefusedInASentence) {
+  write_plan_of("checkpoint:mode=full", "a.plan");
+  EXPECT_EQ(memwall_here("run " + step() + " -o run.h5").code, 0);
+  const CommandOutcome mixed = memwall_here("compare a.plan run.h5");
+  EXPECT_EQ(mixed.code, 2);
+  EXPECT_EQ(mixed.err.find("memwall compare: a.plan is a memory plan, run.h5 is none; expected two runs, or two plans."),
+            0u)
+      << mixed.err;
+  const CommandOutcome absent = memwall_here("compare a.plan nowhere.plan");
+  EXPECT_EQ(absent.code, 6) << absent.err;
+  EXPECT_NE(absent.err.find("nowhere.plan"), std::string::npos);
+  const CommandOutcome other = memwall_here(
+      "run gpt2-124m:layers=1,batch=1,sequence=32 --machine h100-sxm-80gb --policy checkpoint:mode=full --plan-out "
+      "b.plan");
+  ASSERT_EQ(other.code, 0) << other.err;
+  const CommandOutcome programs = memwall_here("compare a.plan b.plan");
+  EXPECT_EQ(programs.code, 2);
+  EXPECT_NE(programs.err.find("Expected two plans for one program."), std::string::npos) << programs.err;
+}
+
+}  // namespace
+}  // namespace memwall

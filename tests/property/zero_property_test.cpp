@@ -4,9 +4,11 @@
 
 #include <string>
 
-#include "sim/policy/registry.h"
 #include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
+#include "tests/support/gpt_trace.h"
 #include "tests/support/layer_trace.h"
 #include "tests/support/live_bytes.h"
 #include "tests/support/races.h"
@@ -104,6 +106,50 @@ RC_GTEST_PROP(ZeroProperty, EveryGradientAndParameterTravelsOnce, ()) {
   if (c.stage == 1 || c.stage == 2) require_sent(gathered, steps, steps);
   // At least once per step (kept all the time), at most before each forward and each backward.
   if (c.stage == 3) require_sent(gathered, steps, 2.0 * passes);
+}
+
+// Re-runs of a split step: every op computes what it computed, no stream overtakes another, no parameter stays whole,
+// and each unit's parameters travel at most once more.
+RC_GTEST_PROP(ZeroProperty, ReRunsFindTheirParameters, ()) {
+  GptShape shape;
+  shape.layers = wide(1, 7);
+  shape.steps = wide(1, 3);
+  Case c = any_case();
+  c.policy = "zero:stage=3,ranks=" + std::to_string(c.ranks) + ",overlap=" + std::to_string(wide(0, 2)) +
+             ",prefetch=" + std::to_string(wide(0, 2)) +
+             ",reuse_distance=" + std::to_string(wide<Bytes>(0, 2) * wide<Bytes>(0, 12'000));
+  const std::string checkpoint = "checkpoint:" +
+                                 *rc::gen::element<std::string>("mode=full", "every=2", "every=3", "mode=sqrt",
+                                                                "ops=gelu+add", "modules=layers.*.mlp+layers.*.norm1") +
+                                 ",early_stop=" + std::to_string(wide(0, 2)) +
+                                 ",last=" + (wide(0, 2) == 0 ? "keep" : "recompute");
+  RC_LOG(c.policy + " " + checkpoint);
+  Trace trace = gpt_step(shape);
+  if (wide(0, 4) == 0 && checkpoint.find("modules") == checkpoint.npos) trace.knowledge.modules = false;
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  const Trace plain = split(c, trace);
+  Trace result;
+  try {
+    result = apply_rewriters(trace, {parse_policy(c.policy), parse_policy(checkpoint)}, machine, *pricer);
+  } catch (const UsageError&) {
+    RC_DISCARD("nothing to re-run");
+  }
+  RC_ASSERT(check(result) == std::vector<std::string>{});
+  RC_ASSERT(races(result) == std::vector<std::string>{});
+  RC_ASSERT(total(result, StorageKind::parameter) == of(live_bytes(result).back(), StorageKind::parameter));
+  const std::vector<std::uint64_t> hashes = producer_hashes(result);
+  for (OpId id = 0; id < result.ops.size(); ++id)
+    if (result.ops[id].source != kNoOp) RC_ASSERT(hashes[id] == hashes[result.ops[id].source]);
+  const auto gathered = [](const Trace& t) {
+    Bytes bytes = 0;
+    for (const Op& op : t.ops) bytes += op.collective == CollectiveKind::all_gather ? op.bytes : 0;
+    return bytes;
+  };
+  RC_ASSERT(gathered(result) >= gathered(plain));
+  RC_ASSERT(gathered(result) <= 2 * gathered(plain));
+  SimulationOptions options;
+  RC_ASSERT(simulate(result, machine, options).fits);
 }
 
 // Nothing that the split adds is left over, and it runs: gradients and buffers are given back.

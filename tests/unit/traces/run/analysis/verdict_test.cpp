@@ -66,6 +66,24 @@ TEST(Verdict, SaysWhatTwiceAsFastWouldSaveTheLargestFirst) {
   EXPECT_TRUE(says(summarize(run).verdict, "Nothing that is twice as fast saves 1 %"));
 }
 
+// The run takes 10 us.
+TEST(Verdict, SaysHowLongEmptyingTheCacheTakesFromOnePercentOn) {
+  const memwall::Run run = host_then_kernel(2);
+  RunSummary summary = summarize(run);
+  const auto waited = [&](Duration time, std::uint64_t given_back, const char* pager = "") {
+    summary.waits.lanes = {{"main", true, WaitReason::memory, time, 1}};
+    summary.tiers.front().memory.events.device_frees = given_back;
+    summary.pager = pager;
+    return verdict_of(run, summary);
+  };
+  EXPECT_TRUE(says(waited(microseconds(2), 3), "gives cached memory back (3 segments)"))
+      << all(waited(microseconds(2), 3));
+  EXPECT_TRUE(says(waited(microseconds(2), 3), "20 % of the run")) << all(waited(microseconds(2), 3));
+  EXPECT_FALSE(says(waited(nanoseconds(90), 3), "cached memory"));
+  EXPECT_FALSE(says(waited(microseconds(2), 0), "cached memory"));
+  EXPECT_FALSE(says(waited(microseconds(2), 3, "lru"), "cached memory")) << "it waited for the pager";
+}
+
 TEST(Verdict, OfARunWithoutDurationIsBoundByNothing) {
   HandmadeRun hand;
   hand.host(OpKind::mark, "here", 0, 0);

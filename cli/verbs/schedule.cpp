@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -26,7 +27,7 @@ namespace {
 
 struct ScheduleOptions {
   std::vector<std::string> execution_traces;
-  std::string step, machine, pager, scale, output, format = "table";
+  std::string step, machine, plan, pager, scale, output, format = "table";
   std::vector<std::string> settings, policies;
   std::uint32_t steps = 1;
 };
@@ -77,7 +78,36 @@ Trace with_moves_of(const Outcome& outcome, const Machine& machine) {
   return trace;
 }
 
-Trace schedule_under(const Scenario& scenario, const std::string& name, const ScheduleScale& scale, Study& study) {
+struct WrittenSchedule {
+  Trace trace;
+  StepContents contents;
+  std::string text() const { return schedule_text(trace, contents); }
+};
+
+// What a collective takes of the multiprocessors.
+double collective_share(const Machine& machine) {
+  const double all = machine.gpu.multiprocessors;
+  return all > 0 ? std::min(1.0, machine.gpu.collective_multiprocessors / all) : 0;
+}
+
+// What each op of the schedule must find: known where a plan, or policies, leave every computation of the step as it
+// is.
+StepContents contents_of(const Trace& schedule, const Scenario& scenario, const PreparedStep& step,
+                         const ScheduleScale& scale, Study& study) {
+  SharedTrace before = step.base;
+  if (!scenario.plan.empty()) {
+    Scenario unplanned = scenario;
+    unplanned.plan.clear();
+    before = study.prepare(unplanned).trace;
+  } else if (scenario.policies.empty() && scenario.pager.empty()) {
+    return {};
+  }
+  return step_contents(schedule, schedule_of(before, scale, collective_share(*step.machine)), before->storages.size())
+      .value_or(StepContents{});
+}
+
+WrittenSchedule schedule_under(const Scenario& scenario, const std::string& name, const ScheduleScale& scale,
+                               Study& study) {
   PreparedStep step = study.prepare(scenario);
   if (rank_count(step.trace) > 1)
     throw UsageError(
@@ -88,7 +118,9 @@ Trace schedule_under(const Scenario& scenario, const std::string& name, const Sc
     const RunOptions options{.record = false, .observer = &progress};
     step.trace = with_moves_of(study.run(scenario, options), *step.machine);
   }
-  return schedule_of(step.trace, scale);
+  WrittenSchedule written{schedule_of(step.trace, scale, collective_share(*step.machine)), {}};
+  written.contents = contents_of(written.trace, scenario, step, scale, study);
+  return written;
 }
 
 int write(const ScheduleOptions& o) {
@@ -100,19 +132,20 @@ int write(const ScheduleOptions& o) {
                           .settings = o.settings,
                           .repeat = o.steps,
                           .policies = o.policies,
+                          .plan = o.plan,
                           .pager = o.pager};
   TerminalWatch watch;
   Study study(&watch);
   const LoadedStep loaded = study.load(scenario);
   require_harmless(o.output, loaded.files);
-  const Trace schedule = schedule_under(scenario, o.step, scale, study);
-  const std::string shortage = device_shortage(schedule, *loaded.machine);
-  const std::string text = schedule_text(schedule), report = to_text(schedule_tables(schedule, shortage), format);
+  const WrittenSchedule schedule = schedule_under(scenario, o.step, scale, study);
+  const std::string shortage = device_shortage(schedule.trace, *loaded.machine);
+  const std::string text = schedule.text(), report = to_text(schedule_tables(schedule.trace, shortage), format);
   write_output(o.output, [&](std::ostream& out) { out << text; });
   const auto text_under = [&](const std::vector<std::string>& settings) {
     Scenario other = scenario;
     other.settings = settings;
-    return schedule_text(schedule_under(other, o.step, scale, study));
+    return schedule_under(other, o.step, scale, study).text();
   };
   for (const std::string& sentence : idle_settings(o.settings, text, "the schedule", text_under))
     print_error("memwall schedule: {}\n", sentence);
@@ -132,6 +165,9 @@ Verb add_schedule(CLI::App& parent) {
   app->add_option("--set", o->settings, "Override a number of the machine; repeatable")->allow_extra_args(false);
   app->add_option("--policy", o->policies, "Rewrite the step beforehand: NAME:key=value; repeatable, they compose")
       ->allow_extra_args(false);
+  app->add_option("--plan", o->plan,
+                  "Carry out the memory plan of this file, made for the step after its policies: `memwall run "
+                  "--plan-out` writes one");
   app->add_option("--pager", o->pager, "Simulate under this pager and write its moves down: NAME:key=value");
   app->add_option("--steps", o->steps, "The whole step this many times in a row")
       ->check(CLI::Range(1, 100000))
@@ -140,10 +176,13 @@ Verb add_schedule(CLI::App& parent) {
   app->add_option("-o,--output", o->output, "Where the schedule goes (.schedule), a text; \"-\" prints it")->required();
   app->add_option("--format", o->format, "table, json, csv or md: of what is printed about it")->capture_default_str();
   app->footer(
-      "A schedule holds no time at all: what executes it finds out how long things take. The format is described\n"
-      "in docs/schedule_format.md.\n\n"
+      "A schedule holds no time: what executes it finds out how long things take. Collectives of several ranks are "
+      "the\n"
+      "exception: on one GPU a kernel that lasts as long stands in for each. The format is described in\n"
+      "docs/schedule_format.md.\n\n"
       "Examples:\n"
       "  memwall schedule step.mwt --policy offload:what=activations,to=host -o offload.schedule\n"
+      "  memwall schedule step.mwt --plan step.plan -o planned.schedule\n"
       "  memwall schedule step.mwt --scale bytes=1/32,flops=0.001 -o small.schedule\n"
       "  memwall-replay small.schedule --backend host -o small.execution.csv");
   return {app, [o] { return write(*o); }};

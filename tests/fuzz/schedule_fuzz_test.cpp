@@ -24,9 +24,10 @@ ScriptedSettings small_memory() {
 }
 
 // True if it came to an end; false if it was refused or failed with a sentence.
-bool executed(const Trace& schedule) {
+bool executed(const Trace& schedule, const StepContents& contents = {}) {
   ScriptedBackend backend(small_memory());
   ExecutionSettings settings;
+  settings.contents = contents;
   settings.passes = 1;
   bool done = false;
   try {
@@ -45,11 +46,11 @@ bool executed(const Trace& schedule) {
 }
 
 // True if the text was refused with a sentence; anything but InputError escapes and fails the test.
-bool refused(const std::string& text, Trace& read) {
+bool refused(const std::string& text, Trace& read, StepContents& contents) {
   try {
-    read = parse_schedule(text, "damaged.schedule");
+    read = parse_schedule(text, "damaged.schedule", &contents);
     EXPECT_TRUE(check(read).empty());
-    EXPECT_EQ(schedule_text(read), text);
+    EXPECT_EQ(schedule_text(read, contents), text);
     return false;
   } catch (const InputError& error) {
     const std::string sentence = error.what();
@@ -64,7 +65,10 @@ class ScheduleFuzz : public testing::Test {
   static std::string good(const std::string& policy) {
     GptShape shape;
     shape.layers = 1;
-    return schedule_text(schedule_of(rewritten(gpt_step(shape), policy)));
+    const Trace step = gpt_step(shape);
+    const Trace schedule = schedule_of(rewritten(step, policy), {}, 0.25);
+    return schedule_text(schedule,
+                         step_contents(schedule, schedule_of(step), step.storages.size()).value_or(StepContents{}));
   }
 };
 
@@ -72,14 +76,16 @@ TEST_F(ScheduleFuzz, DamagedTextIsRefusedOrExecuted) {
   std::mt19937_64 random(3);
   int refusals = 0, executions = 0;
   constexpr int kTries = 1500;
-  for (const char* policy : {"offload:what=activations,to=nvme,min_bytes=0", "offload:what=optimizer,to=host"}) {
+  for (const char* policy :
+       {"offload:what=activations,to=nvme,min_bytes=0", "offload:what=optimizer,to=host", "zero:stage=2,ranks=8"}) {
     const std::string text = good(policy);
     for (int i = 0; i < kTries; ++i) {
       Trace read;
-      if (refused(damaged(text, random), read))
+      StepContents contents;
+      if (refused(damaged(text, random), read, contents))
         ++refusals;
       else
-        executions += executed(read);
+        executions += executed(read, contents);
     }
   }
   EXPECT_GT(refusals, kTries);
@@ -108,9 +114,10 @@ TEST_F(ScheduleFuzz, MovedAndRepeatedLinesAreRefusedOrExecuted) {
     std::string text;
     for (const std::string& line : altered) text += line + "\n";
     Trace read;
-    if (refused(text, read)) continue;
+    StepContents contents;
+    if (refused(text, read, contents)) continue;
     ++accepted;
-    executed(read);
+    executed(read, contents);
   }
   EXPECT_GT(accepted, 100);
 }
@@ -136,10 +143,11 @@ TEST_F(ScheduleFuzz, AnyTraceIsRefusedOrExecuted) {
 TEST_F(ScheduleFuzz, NoiseIsRefused) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 500; ++i) {
-    std::string noise = i % 2 ? "memwall schedule 1\n" : "";
+    std::string noise = i % 2 ? "memwall schedule 1\n" : i % 4 ? "memwall schedule 2\n" : "";
     for (std::uint64_t n = random() % 300; n > 0; --n) noise.push_back(static_cast<char>(random()));
     Trace read;
-    EXPECT_TRUE(refused(noise, read));
+    StepContents contents;
+    EXPECT_TRUE(refused(noise, read, contents));
   }
 }
 

@@ -35,11 +35,12 @@ TEST_F(CudaBackendTest, SchedulesOfEveryPolicyKeepTheirContents) {
   for (const std::string policy :
        {"", "offload:what=activations,to=host,min_bytes=0", "offload:what=activations,to=host,pinned=0,min_bytes=0",
         "offload:what=activations,to=nvme,min_bytes=0", "offload:what=optimizer,to=host",
-        "offload:what=optimizer,to=nvme", "checkpoint:mode=full"}) {
+        "offload:what=optimizer,to=nvme", "checkpoint:mode=full", "zero:stage=2,ranks=8"}) {
     const Trace trace = gpt_step(shape);
-    const Trace schedule = schedule_of(policy.empty() ? trace : rewritten(trace, policy));
+    const Trace schedule = schedule_of(policy.empty() ? trace : rewritten(trace, policy), {}, 0.25);
     ExecutionSettings settings;
     settings.passes = 2;
+    settings.contents = step_contents(schedule, schedule_of(trace), trace.storages.size()).value_or(StepContents{});
     const Execution execution = execute(schedule, *cuda, settings);
     EXPECT_GT(execution.integrity.checks, 0u) << policy;
     EXPECT_EQ(execution.integrity.mismatches, 0u) << policy;
@@ -52,7 +53,11 @@ TEST_F(CudaBackendTest, SchedulesOfEveryPolicyKeepTheirContents) {
       EXPECT_LE(execution.times[id].start, execution.times[id].end) << policy << ", op " << id;
       EXPECT_GE(execution.times[id].start + microseconds(2), end[op.stream]) << policy << ", op " << id;
       end[op.stream] = execution.times[id].end;
-      EXPECT_EQ(execution.alone[id] > Duration{}, op.kind == OpKind::kernel) << policy << ", op " << id;
+      const bool alone = op.kind == OpKind::kernel || op.kind == OpKind::collective;
+      EXPECT_EQ(execution.alone[id] > Duration{}, alone) << policy << ", op " << id;
+      if (op.kind == OpKind::collective) {
+        EXPECT_GE(execution.times[id].end - execution.times[id].start, op.duration) << policy << ", op " << id;
+      }
     }
   }
 }

@@ -94,6 +94,9 @@ TEST_F(ReplayProgram, RefusesWrongUsage) {
   refused(file + out + " --backend gpu", "--backend");
   refused(file + out + " --scratch " + (folder_ / "none").string(), "there is no such folder");
   refused(file + out + " --backend host --rate-host-to-device 1e13", "rate");
+  refused(file + out + " --backend host --collectives nccl",
+          "executing collectives with NCCL on several GPUs is not implemented; expected stand-in");
+  refused(file + out + " --backend host --collectives none", "--collectives");
   refused(file + out + " --backend cuda --rate-host-to-device 1e9", "expected --backend host");
 }
 
@@ -116,7 +119,7 @@ TEST_F(ReplayProgram, SaysWhyThereIsNoGpu) {
 TEST_F(ReplayProgram, HelpNamesEveryFlag) {
   ASSERT_EQ(replay("--help"), 0);
   for (const char* flag : {"--backend", "--passes", "--seconds", "--scratch", "--capacity", "--rate-host-to-device",
-                           "--rate-device-to-host", "--rate-within-device", "-o", "exit codes"})
+                           "--rate-device-to-host", "--rate-within-device", "--collectives", "-o", "exit codes"})
     EXPECT_NE(out_.find(flag), std::string::npos) << flag;
 }
 

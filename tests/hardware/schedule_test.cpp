@@ -233,10 +233,12 @@ TEST(Schedule, RefusesWhatCannotBeExecuted) {
   }
   {
     Small s;
-    s.b.append(s.op(OpKind::collective, 64));
-    EXPECT_EQ(schedule_refusal(s.b.trace()), "");
+    Op op = s.op(OpKind::collective, 64);
+    op.duration = Duration{};
+    s.b.append(op);
     s.b.trace().ranks = 8;
-    EXPECT_NE(schedule_refusal(s.b.trace()).find("over 8 ranks"), std::string::npos);
+    EXPECT_NE(schedule_refusal(s.b.trace()).find("of 8 ranks of which the trace does not know how long it takes"),
+              std::string::npos);
   }
   {
     Small s;
@@ -277,6 +279,7 @@ TEST(Schedule, ReaderSaysLineFoundAndExpected) {
     EXPECT_EQ(sentence.find("x.schedule"), 0u) << sentence;
   };
   said("", "memwall schedule 1");
+  said(changed(good, "schedule 1", "schedule 3"), "x.schedule:1: found \"memwall schedule 3\"");
   said(changed(good, "schedule 1", "schedule 2"), "x.schedule:1: found \"memwall schedule 2\"");
   said(good.substr(0, good.size() - 1), "cut off");
   said(good.substr(0, good.rfind("end\t")), "found \"the end of the file\"");

@@ -9,6 +9,7 @@
 
 #include "models/hw/machine_file.h"
 #include "sim/error.h"
+#include "sim/trace/trace_builder.h"
 #include "tests/support/gzip.h"
 #include "tests/support/validation_folder.h"
 #include "validate/report/deviations.h"
@@ -163,6 +164,60 @@ TEST_F(Replay, WhatIsShortInAStepIsNotJudged) {
   const auto result = compare_replay("short", without_times(step), execution, machine_, {}).rows;
   EXPECT_EQ(outside(result), std::set<std::string>{});
   EXPECT_EQ(find(result, "copies hbm to host")->status, ValidationStatus::reported);
+}
+
+// A kernel of 100 ms, and beside it a collective of 8 ranks for which something stands in during 50 ms.
+Trace reduced_beside_a_kernel(double share) {
+  TraceBuilder b;
+  b.trace().name = "reduced";
+  b.trace().ranks = 8;
+  b.add_thread("main");
+  b.add_stream("compute", StreamRole::compute);
+  Op collective;
+  collective.kind = OpKind::collective;
+  collective.collective = CollectiveKind::all_reduce;
+  collective.stream = b.add_stream("communication", StreamRole::communication);
+  collective.duration = milliseconds(50);
+  collective.bytes = 1'000'000;
+  b.append(collective);
+  Op kernel;
+  kernel.kind = OpKind::kernel;
+  kernel.phase = Phase::backward;
+  kernel.flops = 1e9;
+  b.append(kernel);
+  return schedule_of(std::move(b).finish(), {}, share);
+}
+
+Execution executed(const Trace& schedule, const Machine& machine) {
+  Execution e;
+  e.environment = {{"backend", "host"}, {"date", "2026-01-02"}};
+  e.alone = {milliseconds(50), milliseconds(100)};
+  e.times.resize(schedule.ops.size());
+  const Run run = simulated_run(schedule, e, machine);
+  for (OpId id = 0; id < schedule.ops.size(); ++id) {
+    const OpRecord& r = run.result.records[id];
+    e.times[id] = {whole_nanoseconds(r.host_start), whole_nanoseconds(r.host_end), whole_nanoseconds(r.start),
+                   whole_nanoseconds(r.end)};
+  }
+  e.totals = {whole_nanoseconds(run.result.end)};
+  return e;
+}
+
+TEST_F(Replay, AStandInForACollectiveSlowsKernelsByItsShare) {
+  for (const double share : {0.0, 0.25}) {
+    const Trace schedule = reduced_beside_a_kernel(share);
+    const Execution execution = executed(schedule, machine_);
+    const ReplayCase result = compare_replay("reduced", schedule, execution, machine_, {});
+    // Of the first 50 ms a quarter is lost to the collective.
+    EXPECT_NEAR(result.predicted, share > 0 ? 0.1125 : 0.1, 0.0005) << share;
+    const ValidationRow* row = find(result.rows, "stand-ins for collectives");
+    ASSERT_NE(row, nullptr);
+    EXPECT_NEAR(row->measured, 0.05, 1e-6);
+    EXPECT_EQ(row->status, ValidationStatus::reported);
+    for (const ValidationRow& other : result.rows)
+      EXPECT_EQ(other.metric.find("nvlink"), std::string::npos) << "nothing crosses a link: " << other.metric;
+  }
+  EXPECT_EQ(find(rows(execution_, machine_), "stand-ins for collectives"), nullptr);
 }
 
 ReplayCase timed(const std::string& name, double measured, double predicted, double spread = 0.01) {

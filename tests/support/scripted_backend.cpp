@@ -135,6 +135,15 @@ void ScriptedBackend::kernel(OpId id, std::uint16_t stream, const KernelWork&, s
   });
 }
 
+void ScriptedBackend::collective(OpId id, std::uint16_t stream, const CollectiveWork&,
+                                 std::span<const Operand> operands) {
+  note("collective " + std::to_string(id));
+  work(id, stream, [this, id, own = std::vector<Operand>(operands.begin(), operands.end())] {
+    check_.expect_all(id, own);
+    fill_all(own);
+  });
+}
+
 void ScriptedBackend::transfer(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) {
   work(id, stream, [this, id, from, to, bytes] {
     check_.expect(id, "moves", from.buffer, bytes, from.expected);

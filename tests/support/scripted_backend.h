@@ -52,6 +52,8 @@ class ScriptedBackend final : public Backend, private SegmentSource {
   void free_file(const Buffer& buffer) override;
   void fill(const Buffer& buffer, std::uint64_t tag) override;
   void kernel(OpId id, std::uint16_t stream, const KernelWork& work, std::span<const Operand> operands) override;
+  void collective(OpId id, std::uint16_t stream, const CollectiveWork& work,
+                  std::span<const Operand> operands) override;
   void copy(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) override;
   void storage_io(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) override;
   void memset(OpId id, std::uint16_t stream, const Operand& to, Bytes bytes) override;
@@ -65,6 +67,7 @@ class ScriptedBackend final : public Backend, private SegmentSource {
   const IntegrityCount& integrity() const override { return check_.count(); }
   Duration kernel_alone(const KernelWork& work) override;
   Duration host_work_alone(Bytes dram_bytes) override;
+  Duration collective_alone(const CollectiveWork& work) override { return work.duration; }
 
  private:
   struct StreamQueue {

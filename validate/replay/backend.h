@@ -6,6 +6,8 @@
 // once; work of a stream runs in order, streams run beside each other.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -48,6 +50,18 @@ struct KernelWork {
   bool operator==(const KernelWork&) const = default;
 };
 
+// What stands in for a collective on one GPU. Other GPUs decide how long it takes, which one alone cannot find out: the
+// time is given.
+struct CollectiveWork {
+  Duration duration{};
+  double share = 0;  // of the multiprocessors that it occupies meanwhile, 0 to 1
+  bool operator==(const CollectiveWork&) const = default;
+};
+// How many of `all` multiprocessors that is: at least one, which executes it.
+inline unsigned multiprocessors_of(const CollectiveWork& work, int all) {
+  return static_cast<unsigned>(std::max(1.0, std::round(work.share * all)));
+}
+
 // When an op happened, from the moment `start_clock` was called. Device times are kNever where the op
 // has no device part.
 struct OpTimes {
@@ -88,6 +102,9 @@ class Backend {
 
   // Submit to a stream. `id` is the op's number in the schedule, under which its times are noted.
   virtual void kernel(OpId id, std::uint16_t stream, const KernelWork& work, std::span<const Operand> operands) = 0;
+  // A kernel that lasts as long as it is told to, in a timed pass.
+  virtual void collective(OpId id, std::uint16_t stream, const CollectiveWork& work,
+                          std::span<const Operand> operands) = 0;
   virtual void copy(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) = 0;
   virtual void storage_io(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) = 0;
   virtual void memset(OpId id, std::uint16_t stream, const Operand& to, Bytes bytes) = 0;
@@ -109,6 +126,7 @@ class Backend {
   // after a warm-up, over buffers of its own.
   virtual Duration kernel_alone(const KernelWork& work) = 0;
   virtual Duration host_work_alone(Bytes dram_bytes) = 0;
+  virtual Duration collective_alone(const CollectiveWork& work) = 0;
 };
 
 }  // namespace memwall

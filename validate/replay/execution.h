@@ -10,6 +10,7 @@
 #include "sim/trace/trace.h"
 #include "validate/measurement/measurement.h"
 #include "validate/replay/backend.h"
+#include "validate/replay/step_contents.h"
 
 namespace memwall {
 
@@ -35,6 +36,7 @@ struct ExecutionSettings {
   double seconds = 60;       // no further timed pass begins after this; one is always made
   Bytes capacity = 0;        // of device memory that may be reserved; 0 = all that the back end has
   std::function<void(const std::string&)> progress;  // told what begins now; may be empty
+  StepContents contents{};  // of the schedule, as its file says; empty: what is read is what copies and ops brought
 };
 
 // One checked pass (see Backend::prepare), then timed ones. The allocator keeps its segments and what lives before the

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "validate/replay/execution.h"
+#include "validate/replay/execution_summary.h"
 #include "validate/replay/executor_contents.h"
 #include "validate/replay/executor_memory.h"
 #include "validate/replay/executor_pass.h"
@@ -33,14 +34,15 @@ class Executor {
       : t_(schedule),
         backend_(backend),
         settings_(settings),
-        contents_(schedule, static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count())),
+        contents_(schedule, static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()),
+                  settings.contents),
         memory_(std::make_unique<ReplayMemory>(
             schedule, backend, settings.capacity > 0 ? settings.capacity : backend.device_capacity())) {}
 
   Execution run() {
     Execution execution;
     execution.schedule = t_.name;
-    execution.schedule_hash = schedule_hash(schedule_text(t_));
+    execution.schedule_hash = schedule_hash(schedule_text(t_, settings_.contents));
     tell("checked pass");
     std::vector<OpTimes> unused;
     pass(true, unused);
@@ -147,6 +149,7 @@ class Executor {
     tell("stand-alone times");
     std::map<std::tuple<OperatorClass, DataType, double, Bytes>, Duration> kernels;
     std::map<Bytes, Duration> host_works;
+    std::map<std::pair<Duration, double>, Duration> collectives;
     for (const Op& op : t_.ops) {
       Duration alone{};
       if (op.kind == OpKind::kernel) {
@@ -158,6 +161,11 @@ class Executor {
         const auto [known, is_new] = host_works.try_emplace(op.bytes, Duration{});
         if (is_new) known->second = backend_.host_work_alone(op.bytes);
         alone = known->second;
+      } else if (op.kind == OpKind::collective) {
+        const CollectiveWork work{op.duration, op.waves};
+        const auto [known, is_new] = collectives.try_emplace({work.duration, work.share}, Duration{});
+        if (is_new) known->second = backend_.collective_alone(work);
+        alone = known->second;
       }
       execution.alone.push_back(alone);
     }
@@ -167,6 +175,8 @@ class Executor {
     environment = backend_.environment();
     if (value_of(environment, "backend").empty()) environment.emplace_back("backend", backend_.name());
     if (value_of(environment, "date").empty()) environment.emplace_back("date", today());
+    if (const std::string collectives = stand_ins(t_); !collectives.empty())
+      environment.emplace_back("collectives", collectives);
   }
 
   const Trace& t_;

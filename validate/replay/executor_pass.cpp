@@ -118,6 +118,8 @@ void ReplayPass::submit(OpId id, const Op& op) {
   const std::vector<Operand> on = operands(id);
   if (op.kind == OpKind::kernel)
     backend_.kernel(id, op.stream, {op.operator_class, op.data_type, op.flops, op.bytes}, on);
+  else if (op.kind == OpKind::collective)
+    backend_.collective(id, op.stream, {op.duration, op.waves}, on);
   else if (op.kind == OpKind::memset)
     backend_.memset(id, op.stream, on[0], op.bytes);
   else if (op.kind == OpKind::copy)

@@ -1,7 +1,6 @@
 #include "validate/replay/host_backend.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -18,16 +17,11 @@
 #include "validate/replay/host_file.h"
 #include "validate/replay/host_kernel.h"
 #include "validate/replay/host_settings.h"
+#include "validate/replay/host_stand_in.h"
 #include "validate/replay/host_stream.h"
 
 namespace memwall {
 namespace {
-
-std::string in_units(double value, const char* unit) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.3g%s", value, unit);
-  return text;
-}
 
 using Clock = std::chrono::steady_clock;
 
@@ -70,6 +64,8 @@ class HostBackend final : public Backend {
   void fill(const Buffer& buffer, std::uint64_t tag) override;
 
   void kernel(OpId id, std::uint16_t stream, const KernelWork& work, std::span<const Operand> operands) override;
+  void collective(OpId id, std::uint16_t stream, const CollectiveWork& work,
+                  std::span<const Operand> operands) override;
   void copy(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) override;
   void storage_io(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) override;
   void memset(OpId id, std::uint16_t stream, const Operand& to, Bytes bytes) override;
@@ -86,6 +82,7 @@ class HostBackend final : public Backend {
 
   Duration kernel_alone(const KernelWork& work) override;
   Duration host_work_alone(Bytes dram_bytes) override;
+  Duration collective_alone(const CollectiveWork& work) override;
 
  private:
   Time since_epoch(Clock::time_point t) const {
@@ -146,22 +143,6 @@ Environment HostBackend::environment() const {
   return environment;
 }
 
-// A schedule made for a GPU and not scaled down would keep a computer busy for hours, and one that is damaged for
-// ever. The bounds are some ten minutes of a core of today.
-void refuse_endless(const Trace& schedule) {
-  constexpr double kMostFlops = 5e13, kMostBytes = 1e13;
-  double flops = 0, bytes = 0;
-  for (const Op& op : schedule.ops) {
-    flops += op.flops;
-    bytes += static_cast<double>(op.bytes);
-  }
-  if (flops <= kMostFlops && bytes <= kMostBytes) return;
-  throw UsageError("a pass of schedule \"" + schedule.name + "\" does " + in_units(flops / 1e12, " TFLOP") +
-                   " and moves " + in_units(bytes / 1e12, " TB") + "; the host back end takes at most " +
-                   in_units(kMostFlops / 1e12, " TFLOP") + " and " + in_units(kMostBytes / 1e12, " TB") +
-                   ": scale it down with `memwall schedule --scale flops=...,bytes=...`.");
-}
-
 void HostBackend::prepare(const Trace& schedule, bool checked) {
   refuse_endless(schedule);
   streams_.clear();
@@ -206,6 +187,17 @@ void HostBackend::kernel(OpId id, std::uint16_t stream, const KernelWork& work, 
     if (checked_) check_.expect_all(id, own);
     const auto start = Clock::now();
     run_loop(loop_of(work), scratch_, gate_);
+    note(id, start, Clock::now());
+    if (checked_) fill_all(own);
+  });
+}
+
+void HostBackend::collective(OpId id, std::uint16_t stream, const CollectiveWork& work,
+                             std::span<const Operand> operands) {
+  streams_[stream]->submit([this, id, work, own = std::vector<Operand>(operands.begin(), operands.end())] {
+    if (checked_) check_.expect_all(id, own);
+    const auto start = Clock::now();
+    if (!checked_) stand_in(work);
     note(id, start, Clock::now());
     if (checked_) fill_all(own);
   });
@@ -360,6 +352,20 @@ Duration HostBackend::kernel_alone(const KernelWork& work) {
 
 Duration HostBackend::host_work_alone(Bytes dram_bytes) {
   return from_seconds(median_seconds([&] { return loop_seconds(loop_of_host_work(dram_bytes)); }));
+}
+
+Duration HostBackend::collective_alone(const CollectiveWork& work) {
+  double seconds = 0;
+  std::thread([&] {
+    run_on_cores(kernel_cores_);
+    wake_punctually();
+    seconds = median_seconds([&] {
+      const auto start = Clock::now();
+      stand_in(work);
+      return std::chrono::duration<double>(Clock::now() - start).count();
+    });
+  }).join();
+  return from_seconds(seconds);
 }
 
 }  // namespace

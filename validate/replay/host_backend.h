@@ -4,6 +4,7 @@
 // device   an arena in DRAM of stated size
 // kernels  multiply-add loops and streaming loops (over memory of their own: host_kernel.h says why), one thread per
 //          stream, pinned to core 0 where there is more than one
+// collectives  stand-ins that take their share of the kernels' core for the time that the schedule gives
 // copies   real memcpy in pieces, paced to a stated rate; one engine per direction, first in, first out
 // NVMe     a real file through measurement/direct_file.h, read and write engines apart, paced to stated rates
 // cores    at most `cores` threads compute or copy at once

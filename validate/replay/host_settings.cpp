@@ -1,6 +1,7 @@
 #include "validate/replay/host_settings.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "sim/byte_units.h"
 #include "sim/error.h"
@@ -16,6 +17,12 @@ constexpr Bytes kMargin = MiB(256);
 constexpr double kMostOfMemcpy = 0.5;
 
 std::string decimal_bytes(double bytes) { return scaled_text(bytes, kDecimalBytes, 4); }
+
+std::string in_units(double value, const char* unit) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3g%s", value, unit);
+  return text;
+}
 
 void check_rate(const char* what, double rate) {
   if (!(rate > 0)) throw UsageError(std::string("the host back end's ") + what + " rate must be above 0.");
@@ -48,6 +55,26 @@ void check_host_settings(const HostBackendSettings& settings) {
     if (!(rate >= 0 && rate <= 1e15))
       throw UsageError(
           "the host back end's rate of file transfers must be above 0, or 0 for as fast as the file goes.");
+}
+
+// The bounds are some ten minutes of a core of today.
+void refuse_endless(const Trace& schedule) {
+  constexpr double kMostFlops = 5e13, kMostBytes = 1e13, kMostSeconds = 600;
+  double flops = 0, bytes = 0, given = 0;
+  for (const Op& op : schedule.ops) {
+    flops += op.flops;
+    bytes += static_cast<double>(op.bytes);
+    given += to_seconds(op.duration);
+  }
+  if (given > kMostSeconds)
+    throw UsageError("a pass of schedule \"" + schedule.name + "\" has collectives of " + in_units(given, " s") +
+                     " together; the host back end takes at most " + in_units(kMostSeconds, " s") +
+                     ": scale it down with `memwall schedule --scale bytes=...`.");
+  if (flops <= kMostFlops && bytes <= kMostBytes) return;
+  throw UsageError("a pass of schedule \"" + schedule.name + "\" does " + in_units(flops / 1e12, " TFLOP") +
+                   " and moves " + in_units(bytes / 1e12, " TB") + "; the host back end takes at most " +
+                   in_units(kMostFlops / 1e12, " TFLOP") + " and " + in_units(kMostBytes / 1e12, " TB") +
+                   ": scale it down with `memwall schedule --scale flops=...,bytes=...`.");
 }
 
 Environment describe(const HostBackendSettings& settings) {

@@ -27,10 +27,16 @@ Op without_times(Op op) {
   return op;
 }
 
+std::string percent(double share) { return std::to_string(std::llround(share * 100)) + " %"; }
+
 class Scheduler {
  public:
-  Scheduler(const Trace& base, const ScheduleScale& scale)
-      : base_(base), scale_(scale), builder_(TraceBuilder::like(base)), t_(builder_.trace()) {}
+  Scheduler(const Trace& base, const ScheduleScale& scale, double collective_share)
+      : base_(base),
+        scale_(scale),
+        collective_share_(collective_share),
+        builder_(TraceBuilder::like(base)),
+        t_(builder_.trace()) {}
 
   Trace run() {
     for (const double factor : {scale_.bytes, scale_.flops})
@@ -78,6 +84,7 @@ class Scheduler {
     t_.machine.clear();
     t_.knowledge.timing = false;
     t_.knowledge.allocations = true;  // nothing can be executed without; check() then asks for it
+    t_.groups.clear();                // those of collectives come with them
     t_.reserved_at_start = scaled(t_.reserved_at_start);
     if (t_.ranks > 1) t_.notes.push_back("schedule: one of " + std::to_string(t_.ranks) + " folded ranks.");
   }
@@ -124,8 +131,9 @@ class Scheduler {
     std::vector<Use> uses(span.begin(), span.end());
     switch (old.kind) {
       case OpKind::kernel:
-      case OpKind::collective:
         return kernel(id, op, uses);
+      case OpKind::collective:
+        return collective(id, op, uses);
       case OpKind::memset:
         return memset(op, uses);
       case OpKind::copy:
@@ -152,15 +160,6 @@ class Scheduler {
   void kernel(OpId id, Op op, const std::vector<Use>& uses) {
     op.bytes = scaled(op.bytes);
     op.flops *= scale_.flops;
-    if (op.kind == OpKind::collective) {
-      if (base_.ranks > 1)
-        refuse(id, "is a collective over " + std::to_string(base_.ranks) + " ranks; one GPU executes a schedule.");
-      op.kind = OpKind::kernel;  // over one rank it reads its input and writes its output
-      op.bytes *= 2;
-      op.operator_class = OperatorClass::memory;
-      op.collective = CollectiveKind::none;
-      op.group = 0;
-    }
     if (op.bytes == 0 && op.flops == 0) {
       op.bytes = bytes_of(uses);
       ++sized_by_storages_;
@@ -169,6 +168,46 @@ class Scheduler {
       refuse(id,
              "has neither FLOPs nor bytes nor storages: there is nothing to execute; expected a trace that knows "
              "shapes or dataflow.");
+    append(op, uses);
+  }
+
+  // Of how many ranks a collective is; 0 = nobody says.
+  std::uint32_t ranks_of(const Op& op) const {
+    const std::uint32_t known = op.group < base_.groups.size() ? base_.groups[op.group].ranks : 0;
+    if (known > 0) return known;
+    return base_.ranks > 1 ? base_.ranks : base_.job_ranks;
+  }
+
+  // How long other GPUs take cannot be found out on one: the time of the trace is given, alone of all times.
+  void collective(OpId id, Op op, const std::vector<Use>& uses) {
+    const std::uint32_t ranks = ranks_of(op);
+    const double given = std::round(to_seconds(base_.ops[id].duration) * 1e9 * scale_.bytes);
+    op.group = 0;
+    if (ranks == 1 || (ranks == 0 && given < 1)) {
+      op.kind = OpKind::kernel;  // over one rank it reads its input and writes its output
+      op.bytes *= 2;
+      op.operator_class = OperatorClass::memory;
+      op.collective = CollectiveKind::none;
+      op.target = kNoRendezvous;
+      return kernel(id, op, uses);
+    }
+    if (given < 1)
+      refuse(id, "is a collective of " + std::to_string(ranks) +
+                     " ranks of which the trace does not know how long it takes; one GPU cannot find that out. "
+                     "Expected a trace with times.");
+    op.bytes = scaled(op.bytes);
+    op.flops = 0;
+    op.duration = nanoseconds(static_cast<std::int64_t>(given));
+    op.waves = static_cast<float>(collective_share_);
+    op.target = kNoRendezvous;
+    const auto known = std::find_if(t_.groups.begin(), t_.groups.end(),
+                                    [&](const ProcessGroup& group) { return group.ranks == ranks; });
+    op.group = static_cast<std::uint16_t>(known - t_.groups.begin());
+    if (known == t_.groups.end()) {
+      t_.groups.push_back({"", ranks, {}});
+      stood_in_.push_back(0);
+    }
+    ++stood_in_[op.group];
     append(op, uses);
   }
 
@@ -274,24 +313,37 @@ class Scheduler {
     note(completed_, "copies or memsets whose storages the trace does not name got one.");
     note(split_, "transfers of several storages are one op for each.");
     note(left_out_, "pieces of host work of unknown bytes are left out.");
+    for (std::size_t i = 0; i < stood_in_.size(); ++i)
+      note(stood_in_[i], stand_in_sentence(t_.groups[i].ranks, collective_share_));
     if (scale_.bytes != 1 || scale_.flops != 1)
       t_.notes.push_back("schedule: bytes scaled by " + std::to_string(scale_.bytes) + ", FLOPs by " +
                          std::to_string(scale_.flops) + ".");
   }
 
+  static std::string stand_in_sentence(std::uint32_t ranks, double share) {
+    return "collectives of " + (ranks == 0 ? "an unknown number of" : std::to_string(ranks)) +
+           " ranks are stood in for: on one GPU each is a kernel that lasts as long as in the trace" +
+           (share > 0 ? ", on " + percent(share) + " of the multiprocessors" : "") +
+           "; nothing crosses a link between GPUs.";
+  }
+
   const Trace& base_;
   const ScheduleScale scale_;
+  const double collective_share_;
   TraceBuilder builder_;
   Trace& t_;
   std::vector<OpId> first_, last_;  // of an op of the base: where it stands now
   std::map<std::tuple<std::uint8_t, bool, bool>, StorageId> unnamed_;
   std::uint16_t graph_thread_ = 0;
   std::size_t unrolled_ = 0, placed_ = 0, sized_by_storages_ = 0, completed_ = 0, split_ = 0, left_out_ = 0;
+  std::vector<std::size_t> stood_in_;  // collectives, by group
 };
 
 }  // namespace
 
-Trace schedule_of(const Trace& trace, const ScheduleScale& scale) { return Scheduler(trace, scale).run(); }
+Trace schedule_of(const Trace& trace, const ScheduleScale& scale, double collective_share) {
+  return Scheduler(trace, scale, collective_share).run();
+}
 
 bool is_timeless(const Trace& trace) {
   const ReplayConstants& c = trace.constants;
@@ -302,7 +354,7 @@ bool is_timeless(const Trace& trace) {
   }
   return timeless && std::all_of(trace.ops.begin(), trace.ops.end(), [](const Op& op) {
            return op.host_gap == Duration{} && op.host_cost == Duration{} && op.return_delay == Duration{} &&
-                  op.duration == Duration{};
+                  (op.duration == Duration{} || op.kind == OpKind::collective);
          });
 }
 

@@ -8,6 +8,8 @@
 namespace memwall {
 namespace {
 
+constexpr Duration kLongestStandIn = nanoseconds(600'000'000'000);
+
 class ExecutableCheck {
  public:
   explicit ExecutableCheck(const Trace& trace) : t_(trace) {}
@@ -76,11 +78,24 @@ class ExecutableCheck {
       case OpKind::host_work:
         return host_work(op);
       case OpKind::collective:
+        return collective(op);
       case OpKind::graph_launch:
         return "cannot be executed on one GPU as it stands; expected kernels.";
       default:
         return "";
     }
+  }
+
+  std::string collective(const Op& op) const {
+    if (op.group >= t_.groups.size()) return "is of a group that is not listed.";
+    if (t_.groups[op.group].ranks == 1) return "is a collective of one rank; expected a kernel.";
+    const auto picoseconds = op.duration.count();
+    if (picoseconds <= 0 || op.duration > kLongestStandIn || picoseconds % 1000 != 0)
+      return "stands in for a collective during " + std::to_string(picoseconds) +
+             " ps; expected whole nanoseconds, one to ten minutes' worth.";
+    if (!(op.waves >= 0 && op.waves <= 1)) return "takes a share of the multiprocessors that is not from 0 to 1.";
+    if (!all_in(op, "hbm")) return "uses a storage that is not in device memory; expected hbm.";
+    return "";
   }
 
   std::string memset(const Op& op) const {

@@ -1,5 +1,6 @@
 // Schedules as text: docs/schedule_format.md.
 #include <algorithm>
+#include <charconv>
 #include <vector>
 
 #include "sim/error.h"
@@ -12,16 +13,31 @@
 namespace memwall {
 namespace {
 
-constexpr const char* kScheduleFirstLine = "memwall schedule 1";
+// The second format has what the first lacks: collectives, and numbers of contents. What needs neither is of the first,
+// which older programs execute.
+constexpr const char* kFirstLines[] = {"memwall schedule 1", "memwall schedule 2"};
 constexpr std::int64_t kMost16 = 0xffff, kMost32 = 0xffffffff;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+constexpr std::int64_t kMostNanoseconds = std::int64_t{1} << 50;
 // Columns of an op, its kind included; and of the other lines, their first word included.
-constexpr std::size_t kOpColumns = 18, kStorageColumns = 7;
+constexpr std::size_t kOpColumns = 18, kCollectiveColumns = 22, kStorageColumns = 7;
+constexpr std::string_view kContentFlag = "content=";
 
 std::string_view to_string(WaitFor wait_for) {
   static constexpr std::string_view kWords[] = {"nothing", "own_op", "stream", "event", "device"};
   const auto i = static_cast<std::size_t>(wait_for);
   return i < std::size(kWords) ? kWords[i] : std::string_view("?");
+}
+
+// The shortest text that reads back to the same number.
+std::string float_text(float number) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, number);
+  return error == std::errc() ? std::string(text, end) : "?";
+}
+
+bool has_collectives(const Trace& trace) {
+  return std::any_of(trace.ops.begin(), trace.ops.end(), [](const Op& op) { return op.kind == OpKind::collective; });
 }
 
 // Words joined by commas, "-" for none.
@@ -39,10 +55,11 @@ class FlagList {
 
 class ScheduleWriter {
  public:
-  explicit ScheduleWriter(const Trace& trace) : t_(trace) {}
+  ScheduleWriter(const Trace& trace, const StepContents& contents) : t_(trace), contents_(contents) {}
 
   std::string run() {
-    text_ = std::string(kScheduleFirstLine) + "\n";
+    const bool collectives = has_collectives(t_);
+    text_ = std::string(kFirstLines[collectives || !contents_.empty() ? 1 : 0]) + "\n";
     line({"name", percent_encoded(t_.name)});
     line({"per_step", shortest_text(t_.samples_per_step), shortest_text(t_.tokens_per_step)});
     line({"reserved_at_start", std::to_string(t_.reserved_at_start)});
@@ -58,7 +75,10 @@ class ScheduleWriter {
     for (const Stream& s : t_.streams)
       line({"stream", percent_encoded(s.name), std::to_string(s.device), std::string(memwall::to_string(s.role))});
     for (const std::string& place : t_.places) line({"place", percent_encoded(place)});
-    for (const Storage& s : t_.storages) storage(s);
+    if (collectives)
+      for (const ProcessGroup& group : t_.groups)
+        line({"group", percent_encoded(group.name), std::to_string(group.ranks)});
+    for (StorageId id = 0; id < t_.storages.size(); ++id) storage(id);
     for (const Step& s : t_.steps)
       line({"step", percent_encoded(s.name), std::to_string(s.first), std::to_string(s.last)});
     for (const Op& o : t_.ops) op(o);
@@ -67,7 +87,7 @@ class ScheduleWriter {
   }
 
  private:
-  void line(std::initializer_list<std::string> fields) {
+  void line(const std::vector<std::string>& fields) {
     bool first = true;
     for (const std::string& field : fields) {
       if (!first) text_ += '\t';
@@ -77,29 +97,56 @@ class ScheduleWriter {
     text_ += '\n';
   }
 
-  void storage(const Storage& s) {
+  void storage(StorageId id) {
+    const Storage& s = t_.storages[id];
+    const std::uint32_t content = contents_.initially(id);
+    const std::string flag = std::string(kContentFlag) + std::to_string(content);
     line({"storage", std::to_string(s.bytes), std::string(memwall::to_string(s.kind)), std::to_string(s.place),
-          std::to_string(s.stream), FlagList().add(s.preexisting, "preexisting").add(s.pinned, "pinned").text(),
+          std::to_string(s.stream),
+          FlagList().add(s.preexisting, "preexisting").add(s.pinned, "pinned").add(content != 0, flag.c_str()).text(),
           percent_encoded(t_.strings[s.label])});
+  }
+
+  std::string uses(const Op& o) const {
+    std::string text;
+    for (std::uint32_t i = o.first_use; i < o.first_use + o.use_count; ++i) {
+      const Use& use = t_.uses[i];
+      text += std::string(text.empty() ? "" : ",") + (use.access == Access::read ? "r" : "w") +
+              std::to_string(use.storage) + ":" + std::to_string(use.version);
+      if (const std::uint32_t content = contents_.of(i); content != 0) text += "=" + std::to_string(content);
+    }
+    return text.empty() ? "-" : text;
   }
 
   void op(const Op& o) {
     const auto number_or_none = [](std::uint32_t value) { return value == kNoOp ? "-" : std::to_string(value); };
-    std::string uses;
-    for (const Use& use : t_.uses_of(o))
-      uses += std::string(uses.empty() ? "" : ",") + (use.access == Access::read ? "r" : "w") +
-              std::to_string(use.storage) + ":" + std::to_string(use.version);
-    line({std::string(memwall::to_string(o.kind)), std::to_string(o.thread), std::to_string(o.stream),
-          std::string(memwall::to_string(o.phase)), std::string(to_string(o.wait_for)), number_or_none(o.target),
-          number_or_none(o.source), std::to_string(o.from), std::to_string(o.to), std::to_string(o.bytes),
-          shortest_text(o.flops), std::string(memwall::to_string(o.operator_class)),
-          std::string(memwall::to_string(o.data_type)),
-          FlagList().add(o.added, "added").add(o.pageable, "pageable").text(), percent_encoded(t_.strings[o.name]),
-          percent_encoded(t_.strings[o.operator_name]), percent_encoded(t_.strings[o.module]),
-          uses.empty() ? "-" : uses});
+    std::vector<std::string> fields{std::string(memwall::to_string(o.kind)),
+                                    std::to_string(o.thread),
+                                    std::to_string(o.stream),
+                                    std::string(memwall::to_string(o.phase)),
+                                    std::string(to_string(o.wait_for)),
+                                    number_or_none(o.target),
+                                    number_or_none(o.source),
+                                    std::to_string(o.from),
+                                    std::to_string(o.to),
+                                    std::to_string(o.bytes),
+                                    shortest_text(o.flops),
+                                    std::string(memwall::to_string(o.operator_class)),
+                                    std::string(memwall::to_string(o.data_type)),
+                                    FlagList().add(o.added, "added").add(o.pageable, "pageable").text(),
+                                    percent_encoded(t_.strings[o.name]),
+                                    percent_encoded(t_.strings[o.operator_name]),
+                                    percent_encoded(t_.strings[o.module]),
+                                    uses(o)};
+    if (o.kind == OpKind::collective)
+      for (const std::string& field : {std::string(memwall::to_string(o.collective)), std::to_string(o.group),
+                                       std::to_string(o.duration.count() / 1000), float_text(o.waves)})
+        fields.push_back(field);
+    line(fields);
   }
 
   const Trace& t_;
+  const StepContents& contents_;
   std::string text_;
 };
 
@@ -108,8 +155,8 @@ class ScheduleReader {
   ScheduleReader(const std::string& text, const std::string& name) : in_(text, name) {}
 
   Trace run() {
-    if (!in_.next() || in_.line() != kScheduleFirstLine)
-      in_.refuse(in_.line(), "\"" + std::string(kScheduleFirstLine) + "\"");
+    if (!in_.next() || (in_.line() != kFirstLines[0] && in_.line() != kFirstLines[1]))
+      in_.refuse(in_.line(), "\"" + std::string(kFirstLines[0]) + "\" or \"" + kFirstLines[1] + "\"");
     t_.constants.event_latency = Duration{};
     t_.constants.launch_queue_depth = 0;
     t_.knowledge.allocations = true;
@@ -125,8 +172,14 @@ class ScheduleReader {
       }
     }
     if (!ended) in_.refuse("the end of the file", "a line \"end\": the file was cut off");
+    const auto says = [](const std::vector<std::uint32_t>& numbers) {
+      return std::any_of(numbers.begin(), numbers.end(), [](std::uint32_t number) { return number != 0; });
+    };
+    if (!says(contents_.uses) && !says(contents_.initial)) contents_ = {};
     return std::move(t_);
   }
+
+  const StepContents& contents() const { return contents_; }
 
  private:
   // The enumerator that is written as `field`.
@@ -164,6 +217,11 @@ class ScheduleReader {
   bool table(std::string_view word) {
     if (word == "storage") return storage(), true;
     if (word == "stream" || word == "step") return stream_or_step(word), true;
+    if (word == "group") {
+      const auto& f = in_.fields('\t', 3);
+      add(t_.groups, ProcessGroup{in_.decoded(f[1]), whole<std::uint32_t>(f[2], kMost32), {}}, kMost16);
+      return true;
+    }
     if (word == "per_step") {
       const auto& f = in_.fields('\t', 3);
       t_.samples_per_step = in_.number(f[1], 0);
@@ -208,6 +266,12 @@ class ScheduleReader {
     }
   }
 
+  // The number behind "content=" in a list of flags; 0 = none.
+  std::uint32_t content_of(std::string_view list) const {
+    const std::size_t at = list.find(kContentFlag);
+    return at == std::string_view::npos ? 0 : whole<std::uint32_t>(list.substr(at + kContentFlag.size()), kMost32);
+  }
+
   void storage() {
     const auto& f = in_.fields('\t', kStorageColumns);
     Storage s;
@@ -218,13 +282,14 @@ class ScheduleReader {
     s.preexisting = has(f[5], "preexisting");
     s.pinned = has(f[5], "pinned");
     s.label = string(f[6]);
+    contents_.initial.push_back(content_of(f[5]));
     add(t_.storages, s, kMost32 - 1);
   }
 
   void op(std::string_view kind) {
     Op o;
     o.kind = word<OpKind>(kind, "the first word of a line of a schedule");
-    const auto& f = in_.fields('\t', kOpColumns);
+    const auto& f = in_.fields('\t', o.kind == OpKind::collective ? kCollectiveColumns : kOpColumns);
     o.thread = whole<std::uint16_t>(f[1], kMost16);
     o.stream = whole<std::uint16_t>(f[2], kMost16);
     o.phase = word<Phase>(f[3], "a phase");
@@ -243,6 +308,12 @@ class ScheduleReader {
     o.operator_name = string(f[15]);
     o.module = string(f[16]);
     uses(f[17], o);
+    if (o.kind == OpKind::collective) {
+      o.collective = word<CollectiveKind>(f[18], "the kind of a collective");
+      o.group = whole<std::uint16_t>(f[19], kMost16);
+      o.duration = nanoseconds(in_.integer(f[20], 1, kMostNanoseconds));
+      o.waves = static_cast<float>(in_.number(f[21], 0));
+    }
     add(t_.ops, o, kMost32 - 1);
   }
 
@@ -258,9 +329,11 @@ class ScheduleReader {
         in_.refuse(item, "a use such as r3:1 or w3:2, at most " + std::to_string(kMostUsesOfAnOp) + " of an op");
       Use use;
       use.access = item[0] == 'r' ? Access::read : Access::write;
+      const std::size_t equals = std::min(item.find('=', colon), item.size());
       use.storage = whole<StorageId>(item.substr(1, colon - 1), kMost32 - 1);
-      use.version = whole<std::uint32_t>(item.substr(colon + 1), kMost32);
+      use.version = whole<std::uint32_t>(item.substr(colon + 1, equals - colon - 1), kMost32);
       t_.uses.push_back(use);
+      contents_.uses.push_back(equals == item.size() ? 0 : whole<std::uint32_t>(item.substr(equals + 1), kMost32));
       ++o.use_count;
       from = end + 1;
     }
@@ -268,18 +341,23 @@ class ScheduleReader {
 
   LineReader in_;
   Trace t_;
+  StepContents contents_;
 };
 
 }  // namespace
 
-std::string schedule_text(const Trace& schedule) { return ScheduleWriter(schedule).run(); }
+std::string schedule_text(const Trace& schedule, const StepContents& contents) {
+  return ScheduleWriter(schedule, contents).run();
+}
 
-Trace parse_schedule(const std::string& text, const std::string& name) {
-  Trace trace = ScheduleReader(text, name).run();
-  require_canonical(text, schedule_text(trace), name);
+Trace parse_schedule(const std::string& text, const std::string& name, StepContents* contents) {
+  ScheduleReader reader(text, name);
+  Trace trace = reader.run();
+  require_canonical(text, schedule_text(trace, reader.contents()), name);
   const std::vector<std::string> faults = check(trace, 1);
   const std::string fault = faults.empty() ? not_executable(trace) : faults.front();
   if (!fault.empty()) throw InputError(name + ": found a schedule that cannot be executed: " + fault);
+  if (contents != nullptr) *contents = reader.contents();
   return trace;
 }
 
@@ -287,8 +365,8 @@ void write_schedule(const Trace& schedule, const std::filesystem::path& path) {
   write_text_file(path, schedule_text(schedule));
 }
 
-Trace read_schedule(const std::filesystem::path& path) {
-  return parse_schedule(read_text_file(path, kLargestSchedule), path.string());
+Trace read_schedule(const std::filesystem::path& path, StepContents* contents) {
+  return parse_schedule(read_text_file(path, kLargestSchedule), path.string(), contents);
 }
 
 }  // namespace memwall

@@ -82,6 +82,13 @@ Overlap overlap_of(const Run& run) {
   return {length(transfers), common_length(transfers, united(std::move(kernels)))};
 }
 
+Duration time_of_stand_ins(const Run& run) {
+  Duration time{};
+  for (OpId id = 0; id < run.trace->ops.size(); ++id)
+    if (run.trace->ops[id].kind == OpKind::collective) time += length({span_of_work(run, id)});
+  return time;
+}
+
 class ExecutionRows {
  public:
   ExecutionRows(const Run& measured, const Run& simulated, std::string_view backend)
@@ -91,6 +98,7 @@ class ExecutionRows {
     step_and_phases();
     links();
     transfers();
+    stand_ins();
     peaks();
     return std::move(rows_);
   }
@@ -147,6 +155,13 @@ class ExecutionRows {
     if (measured.transfers.count() > 0 || other.transfers.count() > 0)
       add("overlap", "share", measured.share(), other.share(), ToleranceKind::overlap,
           counts(measured.transfers, other.transfers));
+  }
+
+  // Their times are given: the row predicts nothing, it says how much of the step they are.
+  void stand_ins() {
+    const Duration measured = time_of_stand_ins(measured_), predicted = time_of_stand_ins(simulated_);
+    if (measured.count() > 0 || predicted.count() > 0)
+      add("stand-ins for collectives", "s", to_seconds(measured), to_seconds(predicted), ToleranceKind::phase, false);
   }
 
   void peaks() {

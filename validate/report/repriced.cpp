@@ -48,6 +48,7 @@ class Repricing {
       case OpKind::kernel:
       case OpKind::collective:
         alone(op, id, machine_.hbm_link);
+        if (op.kind == OpKind::collective) op.bytes = 0;  // a stand-in: nothing crosses a link
         break;
       case OpKind::host_work:
         alone(op, id, machine_.dram_link);
@@ -97,7 +98,7 @@ class Repricing {
   void alone(Op& op, OpId id, std::uint16_t link) const {
     op.origin = Origin::measured;
     op.duration = execution_.alone[id];
-    if (op.kind != OpKind::collective) op.bytes = link_bytes(op, link);
+    op.bytes = link_bytes(op, link);
   }
 
   static void modelled(Op& op, Duration duration) {
@@ -121,6 +122,18 @@ class Repricing {
   const std::vector<std::string> places_;
 };
 
+// The schedule says which share of the multiprocessors its stand-ins for collectives take.
+Machine with_stand_ins(Machine machine, const Trace& schedule) {
+  double share = 0;
+  for (const Op& op : schedule.ops)
+    if (op.kind == OpKind::collective) share = std::max(share, static_cast<double>(op.waves));
+  if (share <= 0) return machine;
+  // The host back end divides the time of one core.
+  if (machine.gpu.multiprocessors < 2) machine.gpu.multiprocessors = 100;
+  machine.gpu.collective_multiprocessors = static_cast<std::uint32_t>(std::lround(share * machine.gpu.multiprocessors));
+  return machine;
+}
+
 }  // namespace
 
 Trace repriced(const Trace& schedule, const Execution& execution, const Machine& machine) {
@@ -141,7 +154,7 @@ Trace repriced(const Trace& schedule, const Execution& execution, const Machine&
 Run simulated_run(const Trace& schedule, const Execution& execution, const Machine& machine) {
   Study study;
   study.add_step(schedule.name, repriced(schedule, execution, machine));
-  study.add_machine(machine.name, machine);
+  study.add_machine(machine.name, with_stand_ins(machine, schedule));
   Run run = study.run({.step = {schedule.name}, .machine = machine.name}).run;
   // The schedule's own policies are in its ops; this tells the two runs of it apart wherever they are shown.
   run.policies = {"as simulated"};

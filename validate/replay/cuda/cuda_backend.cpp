@@ -36,6 +36,12 @@ std::string op_text(OpId id) { return "op " + std::to_string(id); }
 
 KernelWork work_of(const Op& op) { return {op.operator_class, op.data_type, op.flops, op.bytes}; }
 
+// `timed` false: nothing is waited for.
+void launch_stand_in(const CollectiveWork& work, int multiprocessors, bool timed, cudaStream_t stream) {
+  launch_occupy(timed ? static_cast<std::uint64_t>(work.duration.count() / 1000) : 0,
+                multiprocessors_of(work, multiprocessors), stream);
+}
+
 // Throws UsageError unless both sides have `bytes`.
 void require_room(OpId id, const Operand& from, const Operand& to, Bytes bytes) {
   if (bytes <= from.buffer.bytes && bytes <= to.buffer.bytes) return;
@@ -68,6 +74,8 @@ class CudaBackend final : public Backend {
   void fill(const Buffer& buffer, std::uint64_t tag) override;
 
   void kernel(OpId id, std::uint16_t stream, const KernelWork& work, std::span<const Operand> operands) override;
+  void collective(OpId id, std::uint16_t stream, const CollectiveWork& work,
+                  std::span<const Operand> operands) override;
   void copy(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) override;
   void storage_io(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) override;
   void memset(OpId id, std::uint16_t stream, const Operand& to, Bytes bytes) override;
@@ -85,6 +93,7 @@ class CudaBackend final : public Backend {
 
   Duration kernel_alone(const KernelWork& work) override;
   Duration host_work_alone(Bytes dram_bytes) override;
+  Duration collective_alone(const CollectiveWork& work) override;
 
  private:
   // Makes the device current in the calling thread, as the executor's threads are not this class's.
@@ -108,6 +117,7 @@ class CudaBackend final : public Backend {
   HostWorkers workers_{0};
   DeviceSegments segments_;
   Bytes capacity_ = 0;
+  int multiprocessors_ = 0;
   bool checked_ = false;
   mutable IntegrityCount integrity_;  // as last put together
   ReplayHostMemory host_memory_;
@@ -121,6 +131,8 @@ CudaBackend::CudaBackend(const CudaBackendSettings& settings)
       streams_(settings.device) {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, settings.device),
+        "cudaDeviceGetAttribute");
   capacity_ = std::max<Bytes>(0, static_cast<Bytes>(free) - std::min<Bytes>(kMargin, static_cast<Bytes>(total / 16)));
 }
 
@@ -210,6 +222,16 @@ void CudaBackend::kernel(OpId id, std::uint16_t stream, const KernelWork& work, 
   if (checked_) content_.fill_all(operands, on);
 }
 
+void CudaBackend::collective(OpId id, std::uint16_t stream, const CollectiveWork& work,
+                             std::span<const Operand> operands) {
+  const cudaStream_t on = current().device_stream(id, stream);
+  if (checked_) content_.expect_all(id, operands, on);
+  clock_.begin(id, on);
+  launch_stand_in(work, multiprocessors_, !checked_, on);
+  clock_.end(id, on);
+  if (checked_) content_.fill_all(operands, on);
+}
+
 void CudaBackend::copy(OpId id, std::uint16_t stream, const Operand& from, const Operand& to, Bytes bytes) {
   const cudaStream_t on = current().device_stream(id, stream);
   if (in_file(from.buffer) || in_file(to.buffer))
@@ -281,6 +303,12 @@ Duration CudaBackend::kernel_alone(const KernelWork& work) {
   const DeviceBuffer workspace(plans_.workspace_bytes(work));
   return from_seconds(alone_.median_seconds(
       plans_.launches(work), [&](cudaStream_t stream) { plans_.run(work, {}, stream, workspace.data()); }));
+}
+
+Duration CudaBackend::collective_alone(const CollectiveWork& work) {
+  use_device();
+  return from_seconds(
+      alone_.median_seconds(1, [&](cudaStream_t stream) { launch_stand_in(work, multiprocessors_, true, stream); }));
 }
 
 Duration CudaBackend::host_work_alone(Bytes dram_bytes) {

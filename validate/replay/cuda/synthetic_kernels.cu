@@ -109,6 +109,17 @@ __global__ void wait_for(const volatile std::uint32_t* flag, std::uint32_t value
   __threadfence_system();
 }
 
+__device__ std::uint64_t nanoseconds_now() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__global__ void occupy(std::uint64_t nanoseconds) {
+  const std::uint64_t start = nanoseconds_now();
+  while (nanoseconds_now() - start < nanoseconds) __nanosleep(200);
+}
+
 unsigned blocks_for(std::uint64_t words) {
   return static_cast<unsigned>(std::clamp<std::uint64_t>((words + kThreads * 4 - 1) / (kThreads * 4), 1, 4096));
 }
@@ -167,6 +178,16 @@ void launch_random_numbers(void* data, std::size_t bytes, cudaStream_t stream) {
   if (bytes < 8) return;
   random_numbers<<<blocks_for(bytes / 8), kThreads, 0, stream>>>(static_cast<std::uint64_t*>(data), bytes / 8);
   check_launch("launch of the kernel that writes random numbers");
+}
+
+void launch_occupy(std::uint64_t nanoseconds, unsigned blocks, cudaStream_t stream) {
+  constexpr unsigned kCollectiveThreads = 512;  // as many as a block of NCCL's has
+  int device = 0, shared = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  check(cudaFuncSetAttribute(occupy, cudaFuncAttributeMaxDynamicSharedMemorySize, shared), "cudaFuncSetAttribute");
+  occupy<<<blocks, kCollectiveThreads, static_cast<std::size_t>(shared), stream>>>(nanoseconds);
+  check_launch("launch of the kernel that stands in for a collective");
 }
 
 void launch_wait_for(const std::uint32_t* flag, std::uint32_t value, cudaStream_t stream) {

@@ -54,6 +54,11 @@ void launch_compare(const void* data, std::size_t bytes, std::uint64_t tag, unsi
 // what a product draws in power depends on them. REQUIRES: data aligned to 8 bytes.
 void launch_random_numbers(void* data, std::size_t bytes, cudaStream_t stream);
 
+// Stands in for a collective: thread blocks with all the shared memory that a block may have, so that no two of them
+// share a multiprocessor and kernels that need shared memory find none beside them. Each ends `nanoseconds` after it
+// began, asleep between looks at the clock.
+void launch_occupy(std::uint64_t nanoseconds, unsigned blocks, cudaStream_t stream);
+
 // Ends once *flag has reached `value` (as a difference of 32-bit numbers), which the host sets. Occupies one warp:
 // where the driver offers cuStreamWaitValue32 that is better.
 void launch_wait_for(const std::uint32_t* flag, std::uint32_t value, cudaStream_t stream);

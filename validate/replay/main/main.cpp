@@ -31,6 +31,8 @@ const std::vector<FlagDescription> kFlags = {
     {"--passes", "N", "timed passes, after one in which contents are checked (default 5)"},
     {"--seconds", "S", "no further pass begins after this (default 60)"},
     {"--capacity", "SIZE", "device memory that may be used, e.g. 512MiB (default: all; host: 2 GiB)"},
+    {"--collectives", "HOW",
+     "stand-in: a kernel that lasts as long as the schedule says (default); nccl: not implemented"},
     {"--scratch", "DIR", "folder of the file that stands for NVMe (default: that of the output)"},
     {"--rate-host-to-device", "R", "host back end: bytes per second of copies to the device (default 1e9)"},
     {"--rate-device-to-host", "R", "host back end: bytes per second of copies from the device (default 1e9)"},
@@ -102,6 +104,16 @@ std::unique_ptr<Backend> cuda_backend(const Flags& flags, const Trace& schedule,
   return make_cuda_backend(settings);
 }
 
+// Throws UsageError where collectives are to be executed with NCCL.
+void require_stand_ins(const Flags& flags, const Trace& schedule) {
+  if (flags.choice("--collectives", "stand-in", {"stand-in", "nccl"}) == "stand-in") return;
+  const std::string found = stand_ins(schedule);
+  throw UsageError(
+      "--collectives nccl: executing collectives with NCCL on several GPUs is not implemented; expected "
+      "stand-in, a kernel on one GPU that lasts as long as the schedule says" +
+      (found.empty() ? "." : " (" + found + ")."));
+}
+
 // "cuda" or "host"; says so where nobody chose.
 std::string chosen_backend(const Flags& flags) {
   const std::string asked = flags.choice("--backend", "", {"cuda", "host"});
@@ -124,7 +136,8 @@ int run(const Flags& flags) {
   settings.seconds = flags.number("--seconds", settings.seconds, 0, 1e6);
   settings.progress = [](const std::string& what) { std::fprintf(stderr, "memwall-replay: %s\n", what.c_str()); };
   if (flags.given("--capacity")) settings.capacity = static_cast<Bytes>(flags.bytes("--capacity", 0));
-  const Trace schedule = read_schedule(input);
+  const Trace schedule = read_schedule(input, &settings.contents);
+  require_stand_ins(flags, schedule);
   const std::string name = chosen_backend(flags);
   const std::unique_ptr<Backend> backend =
       name == "cuda" ? cuda_backend(flags, schedule, scratch) : host_backend(flags, schedule, scratch);

@@ -11,7 +11,7 @@ Trace with_possible_traffic(Trace trace, const Machine& machine) {
   const double bandwidth = machine.links[machine.hbm_link].bandwidth;
   std::size_t capped = 0;
   for (Op& op : trace.ops) {
-    if ((op.kind != OpKind::kernel && op.kind != OpKind::memset) || op.origin != Origin::measured) continue;
+    if (op.kind != OpKind::kernel || op.origin != Origin::measured) continue;
     const auto most = static_cast<Bytes>(to_seconds(op.duration) * bandwidth);
     if (op.bytes <= most) continue;
     op.bytes = most;

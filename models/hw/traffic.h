@@ -2,7 +2,8 @@
 //
 // An importer counts what an operator's kernels read and write from the sizes of their tensors. Caches
 // serve a part of that, so the sum can exceed what HBM moves in the measured duration. On the trace's
-// own machine the duration is a fact: traffic is capped at duration x bandwidth.
+// own machine the duration is a fact: traffic is capped at duration x bandwidth. Not that of memsets: how many bytes
+// they write is recorded, and what HBM moves of them the engine limits by itself.
 #pragma once
 
 #include "sim/machine/machine.h"

@@ -6,8 +6,10 @@
 #include "sim/error.h"
 #include "sim/trace/trace_builder.h"
 #include "tests/support/gpt_trace.h"
+#include "tests/support/program.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/scripted_backend.h"
+#include "tests/support/shared_data.h"
 #include "validate/replay/execution.h"
 #include "validate/replay/execution_summary.h"
 #include "validate/replay/host_backend.h"
@@ -211,6 +213,28 @@ TEST(Collective, TakesAtLeastOneMultiprocessor) {
   EXPECT_EQ(multiprocessors_of({microseconds(1), 24.0 / 132}, 132), 24u);
   EXPECT_EQ(multiprocessors_of({microseconds(1), 1}, 132), 132u);
   EXPECT_EQ(multiprocessors_of({microseconds(1), 0}, 132), 1u);
+}
+
+// One of eight ranks, whose collectives nobody else takes part in here.
+TEST(Collective, OfACapturedRankOfDlrmIsStoodIn) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
+  const ScratchFolder folder;
+  const auto rank = [&](const char* file) { return "'" + (*data / "traces/dlrm_8xv100" / file).string() + "' "; };
+  const CommandOutcome outcome =
+      run_memwall(folder, "schedule " + rank("rank0.kineto.json.gz") + "--et " + rank("rank0.et.json.gz") +
+                              "--scale bytes=1/1024 -o x.schedule");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Trace schedule = read_schedule(folder / "x.schedule");
+  EXPECT_TRUE(has_note(schedule, "8 collectives of 8 ranks are stood in for"));
+  EXPECT_EQ(std::count_if(schedule.ops.begin(), schedule.ops.end(),
+                          [](const Op& op) { return op.kind == OpKind::collective; }),
+            8);
+  ScriptedBackend backend;
+  ExecutionSettings settings;
+  settings.passes = 1;
+  const Execution e = execute(schedule, backend, settings);
+  EXPECT_EQ(value_of(e.environment, "collectives"), "8 stand-ins for collectives of 8 ranks");
 }
 
 }  // namespace

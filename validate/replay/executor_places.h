@@ -2,8 +2,8 @@
 // must not wait for the driver to lock pages, nor may memory be used again while a copy still works on it.
 //
 // A block goes to another storage only if every use of the former one is ordered before the first use of the new one,
-// by streams, events and waits of the schedule (Lamport's happened-before, as vector clocks). PyTorch asks
-// the driver's events the same question while it runs. Page-locked blocks are powers of two, as PyTorch's.
+// by streams, events and waits of the schedule (happened_before.h). PyTorch asks the driver's events the same question
+// while it runs. Page-locked blocks are powers of two, as PyTorch's.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,8 @@
 #include "sim/error.h"
 #include "sim/trace/trace_builder.h"
 #include "sim/trace/trace_check.h"
+#include "validate/replay/dataflow_waits.h"
+#include "validate/replay/memset_targets.h"
 #include "validate/replay/schedule_lines.h"
 
 namespace memwall {
@@ -36,7 +38,8 @@ class Scheduler {
         scale_(scale),
         collective_share_(collective_share),
         builder_(TraceBuilder::like(base)),
-        t_(builder_.trace()) {}
+        t_(builder_.trace()),
+        memset_targets_(base) {}
 
   Trace run() {
     for (const double factor : {scale_.bytes, scale_.flops})
@@ -54,7 +57,10 @@ class Scheduler {
     const std::vector<std::string> faults = check(t_, 1);
     const std::string fault = faults.empty() ? not_executable(t_) : faults.front();
     if (!fault.empty()) throw UsageError("Trace '" + base_.name + "' cannot be executed: " + fault);
-    return std::move(builder_).finish();
+    Trace schedule = std::move(builder_).finish();
+    if (std::any_of(base_.ops.begin(), base_.ops.end(), [](const Op& op) { return op.inferred; }))
+      add_dataflow_waits(schedule);
+    return schedule;
   }
 
  private:
@@ -96,6 +102,7 @@ class Scheduler {
       t_.untracked_bytes = 0;
       t_.notes.push_back("schedule: the bytes held before the window are one storage.");
     }
+    if (!base_.knowledge.allocations) live_throughout();
     // A capture says of copies, not of storages, whether host memory was page-locked.
     std::vector<bool> pageable(t_.storages.size(), false), copied(t_.storages.size(), false);
     for (const Op& op : base_.ops) {
@@ -107,6 +114,18 @@ class Scheduler {
     }
     for (StorageId id = 0; id < copied.size(); ++id)
       if (is_host(t_.storages[id].place) && copied[id] && !pageable[id]) t_.storages[id].pinned = true;
+  }
+
+  // Where a trace does not know when its storages are allocated.
+  void live_throughout() {
+    std::vector<bool> allocated(t_.storages.size(), false);
+    for (const Op& op : base_.ops)
+      if (op.kind == OpKind::alloc && op.target < allocated.size()) allocated[op.target] = true;
+    for (StorageId id = 0; id < allocated.size(); ++id) {
+      if (allocated[id] || t_.storages[id].preexisting) continue;
+      t_.storages[id].preexisting = true;
+      ++throughout_;
+    }
   }
 
   std::uint16_t thread_of(const Op& op) {
@@ -135,7 +154,7 @@ class Scheduler {
       case OpKind::collective:
         return collective(id, op, uses);
       case OpKind::memset:
-        return memset(op, uses);
+        return memset(id, op);
       case OpKind::copy:
       case OpKind::storage_io:
         return transfer(id, op, uses);
@@ -219,22 +238,34 @@ class Scheduler {
       entry->second =
           builder_.add_storage(bytes, StorageKind::unknown, t_.places[place],
                                access == Access::read ? "source of copies" : "target of copies and memsets", true);
-      t_.storages[entry->second].pinned = pinned;
+      t_.storages[entry->second].pinned = pinned && is_host(place);
     }
     Storage& storage = t_.storages[entry->second];
     storage.bytes = std::max(storage.bytes, bytes);
     return entry->second;
   }
 
-  void memset(Op op, std::vector<Use> uses) {
+  void memset(OpId id, Op op) {
+    MemsetTarget target = memset_targets_.of(id);
+    if (base_.ops[id].use_count > 1) ++narrowed_;
     op.bytes = scaled(op.bytes);
-    if (op.bytes == 0) op.bytes = bytes_of(uses);
-    if (op.bytes > 0 && uses.empty()) {
+    if (op.bytes == 0 && target.storage != kNoStorage) op.bytes = t_.storages[target.storage].bytes;
+    if (op.bytes > 0 && target.storage == kNoStorage) {
       ++completed_;
-      uses.push_back({unnamed(t_.place("hbm"), Access::write, false, op.bytes), 0, Access::write});
+      target.storage = unnamed(t_.place("hbm"), Access::write, false, op.bytes);
     }
     leave_out_if_empty(op);
-    append(op, uses);
+    if (op.kind == OpKind::mark)
+      append(op, {});
+    else
+      append(op, {{target.storage, 0, Access::write}});
+    if (target.unknown.empty()) return;
+    op.kind = OpKind::mark;
+    op.wait_for = WaitFor::nothing;
+    op.bytes = 0;
+    std::vector<Use> unknown;
+    for (const StorageId storage : target.unknown) unknown.push_back({storage, 0, Access::write});
+    append(op, unknown);
   }
 
   // An op of 0 bytes moves nothing.
@@ -310,6 +341,10 @@ class Scheduler {
     note(unrolled_, "nodes of CUDA graphs are launched one by one.");
     note(placed_, "ops that ran when the window began are launched where they stand.");
     note(sized_by_storages_, "kernels of unknown FLOPs and bytes touch each of their storages once.");
+    note(narrowed_,
+         "memsets carry the storages of their operator: each writes the one of its size, or memory that the trace does "
+         "not name.");
+    note(throughout_, "storages live throughout, as the trace does not know when they are allocated.");
     note(completed_, "copies or memsets whose storages the trace does not name got one.");
     note(split_, "transfers of several storages are one op for each.");
     note(left_out_, "pieces of host work of unknown bytes are left out.");
@@ -332,10 +367,12 @@ class Scheduler {
   const double collective_share_;
   TraceBuilder builder_;
   Trace& t_;
+  MemsetTargets memset_targets_;
   std::vector<OpId> first_, last_;  // of an op of the base: where it stands now
   std::map<std::tuple<std::uint8_t, bool, bool>, StorageId> unnamed_;
   std::uint16_t graph_thread_ = 0;
-  std::size_t unrolled_ = 0, placed_ = 0, sized_by_storages_ = 0, completed_ = 0, split_ = 0, left_out_ = 0;
+  std::size_t unrolled_ = 0, placed_ = 0, sized_by_storages_ = 0, completed_ = 0, split_ = 0, left_out_ = 0,
+              narrowed_ = 0, throughout_ = 0;
   std::vector<std::size_t> stood_in_;  // collectives, by group
 };
 

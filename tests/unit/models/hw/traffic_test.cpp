@@ -32,6 +32,16 @@ TEST(Traffic, BelowTheBandwidthStaysAsItIs) {
   EXPECT_TRUE(t.notes.empty());
 }
 
+// Captures round what took less than a microsecond to no time at all: the bytes of a memset are known all the same.
+TEST(Traffic, OfAMemsetIsWhatWasRecorded) {
+  Trace trace = one_kernel(4);
+  trace.ops[0].kind = OpKind::memset;
+  trace.ops[0].duration = Duration{};
+  const Trace t = with_possible_traffic(trace, test_machine());
+  EXPECT_EQ(t.ops[0].bytes, 4);
+  EXPECT_TRUE(t.notes.empty());
+}
+
 TEST(Traffic, AModelledKernelIsTheModelsBusiness) {
   EXPECT_EQ(with_possible_traffic(one_kernel(25'000'000, Origin::modelled), test_machine()).ops[0].bytes, 25'000'000);
 }

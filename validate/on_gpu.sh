@@ -1,23 +1,28 @@
 #!/usr/bin/env bash
-# Measures a GPU machine in one go, the most valuable first: microbenchmarks, then schedules executed for real, then
-# training steps of PyTorch; packs what was found into archives of at most 16 MB. Started again it goes on where it
-# was stopped.
+# Measures a GPU machine in one go, the most valuable first: microbenchmarks, then schedules executed for real, those of
+# memory plans among them, then training steps of PyTorch; compares what was executed with what is predicted, and packs
+# what was found into archives of at most 16 MB. Started again it goes on where it was stopped.
 set -u -o pipefail
 
 usage() {
   cat <<'END'
-usage: validate/on_gpu.sh [--minutes N] [--out DIR] [--schedules DIR] [--scratch DIR] [--backend NAME] [--dry-run]
+usage: validate/on_gpu.sh [--minutes N] [--out DIR] [--schedules DIR] [--steps PATH] [--scale FACTORS]
+                          [--scratch DIR] [--backend NAME] [--dry-run]
 
   --minutes N      for everything, building included (default 20)
-  --out DIR        results, replay, pytorch, log, archives (default on_gpu)
+  --out DIR        results, planned, replay, pytorch, log, archives (default on_gpu)
   --schedules DIR  *.schedule and *.schedule.gz that are executed (default: none)
+  --steps PATH     a trace (.mwt), or a folder of them: of each, memory plans are made (checkpoint, offload), scheduled,
+                   executed and compared (default: traces/samples/gpt_124m.mwt)
+  --scale FACTORS  of these steps, as of `memwall schedule` (default: none; of the back end host bytes=1/32,flops=5e-5)
   --scratch DIR    folder on the NVMe drive, for files that are measured (default: DIR of --out)
   --backend NAME   cuda or host; host tries the script on a computer without a GPU (default cuda)
   --dry-run        print what would be done, and do nothing
   --help           print this
 
 Needs nvcc, CMake and a compiler; or programs built elsewhere (cmake -S validate -DMEMWALL_STATIC=ON), named by the
-environment variables MEMWALL_BENCH and MEMWALL_REPLAY. PyTorch is measured where python3 (MEMWALL_PYTHON) has torch.
+environment variables MEMWALL_BENCH and MEMWALL_REPLAY. Plans are made and executions compared where memwall itself is
+there: on the PATH, or named by MEMWALL. PyTorch is measured where python3 (MEMWALL_PYTHON) has torch.
 
 exit codes: 0 done, 1 something failed (the log folder says what), 2 wrong usage
 END
@@ -30,13 +35,13 @@ refuse() {
 }
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-minutes=20 out=on_gpu schedules="" scratch="" backend=cuda dry=no
+minutes=20 out=on_gpu schedules="" steps="" scale="" scratch="" backend=cuda dry=no
 while [ $# -gt 0 ]; do
   flag=${1%%=*}
   case $flag in
     --help | -h) usage; exit 0 ;;
     --dry-run) dry=yes; shift; continue ;;
-    --minutes | --out | --schedules | --scratch | --backend) ;;
+    --minutes | --out | --schedules | --steps | --scale | --scratch | --backend) ;;
     *) refuse "unknown argument \"$1\"; --help lists all." ;;
   esac
   if [ "$flag" != "$1" ]; then
@@ -52,6 +57,8 @@ while [ $# -gt 0 ]; do
     --minutes) minutes=$value ;;
     --out) out=$value ;;
     --schedules) schedules=$value ;;
+    --steps) steps=$value ;;
+    --scale) scale=$value ;;
     --scratch) scratch=$value ;;
     --backend) backend=$value ;;
   esac
@@ -59,6 +66,8 @@ done
 [[ $minutes =~ ^[1-9][0-9]{0,3}$ ]] || refuse "--minutes \"$minutes\": expected a whole number from 1 to 9999."
 [[ $backend == cuda || $backend == host ]] || refuse "--backend \"$backend\": expected cuda or host."
 [ -z "$schedules" ] || [ -d "$schedules" ] || refuse "--schedules \"$schedules\": there is no such folder; expected one."
+[ -z "$steps" ] || [ -f "$steps" ] || [ -d "$steps" ] ||
+  refuse "--steps \"$steps\": there is no such file or folder; expected a trace (.mwt), or a folder of them."
 [ -z "$scratch" ] || [ -d "$scratch" ] || refuse "--scratch \"$scratch\": there is no such folder; expected one."
 if [ -n "${MEMWALL_BENCH:-}" ] || [ -n "${MEMWALL_REPLAY:-}" ]; then
   for program in "${MEMWALL_BENCH:-}" "${MEMWALL_REPLAY:-}"; do
@@ -66,11 +75,16 @@ if [ -n "${MEMWALL_BENCH:-}" ] || [ -n "${MEMWALL_REPLAY:-}" ]; then
   done
 fi
 
+memwall=${MEMWALL-$(command -v memwall || true)}
+[ -z "$memwall" ] || [ -x "$memwall" ] || refuse "MEMWALL: expected the program memwall, found \"$memwall\"."
+
 bench=${MEMWALL_BENCH:-$root/build/gpu/memwall-bench}
 replay=${MEMWALL_REPLAY:-$root/build/gpu/memwall-replay}
 python=${MEMWALL_PYTHON:-python3}
 device=cuda
 [ "$backend" = cuda ] || device=cpu
+steps=${steps:-$root/traces/samples/gpt_124m.mwt}
+[ -n "$scale" ] || [ "$backend" = cuda ] || scale=bytes=1/32,flops=5e-5
 scratch=${scratch:-$out}
 total=$((minutes * 60))
 failures=0
@@ -88,14 +102,35 @@ limited() {
   if command -v timeout >/dev/null; then timeout --kill-after=15 "$seconds" "$@"; else "$@"; fi
 }
 
-schedule_files() {
+given_schedules() {
   [ -n "$schedules" ] || return 0
   find "$schedules" -maxdepth 1 -type f \( -name '*.schedule' -o -name '*.schedule.gz' \) | LC_ALL=C sort
+}
+# A planned case is a line: NAME STEP POLICY; of the policy "-" the step as it is, to compare with.
+planned_cases() {
+  [ -n "$memwall" ] || return 0
+  local step
+  { if [ -d "$steps" ]; then find "$steps" -maxdepth 1 -type f -name '*.mwt'; else echo "$steps"; fi; } | LC_ALL=C sort |
+    while IFS= read -r step; do
+      printf '%s\t%s\t%s\n' "$(basename "$step" .mwt).resident" "$step" -
+      printf '%s\t%s\t%s\n' "$(basename "$step" .mwt).plan_checkpoint" "$step" checkpoint:mode=full
+      printf '%s\t%s\t%s\n' "$(basename "$step" .mwt).plan_offload" "$step" offload:what=activations,to=host
+    done
+}
+# Those given, then those of plans, as far as they are written.
+schedule_files() {
+  given_schedules
+  local name step policy
+  while IFS=$'\t' read -r name step policy; do
+    [ ! -e "$out/planned/$name.schedule" ] || echo "$out/planned/$name.schedule"
+  done < <(planned_cases)
 }
 schedule_name() { basename "$(basename "$1" .gz)" .schedule; }
 has_torch() { "$python" -c 'import torch' >/dev/null 2>&1; }
 # Half of the time for PyTorch, of the rest most for the microbenchmarks: everything else leans on them.
 bench_seconds() { at_most 600 $((total * 3 / 10)); }
+
+plan_flag() { [ "$1" = - ] || echo " --plan $out/planned/$2.plan"; }
 
 plan() {
   if [ -n "${MEMWALL_BENCH:-}" ]; then echo "build: nothing, $bench and $replay are given"; else
@@ -108,11 +143,22 @@ plan() {
     name=$(schedule_name "$file")
     if [ -e "$out/replay/$name.execution.csv" ]; then echo "replay: $name skipped, $out/replay has it"; else
       echo "replay: $replay $file --backend $backend -o $out/replay/$name.execution.csv"; fi
-  done < <(schedule_files)
+  done < <(given_schedules)
+  local step policy
+  while IFS=$'\t' read -r name step policy; do
+    any=yes
+    if [ -e "$out/replay/$name.execution.csv" ]; then echo "plan: $name skipped, $out/replay has it"; continue; fi
+    [ "$policy" = - ] || echo "plan: $memwall run $step --policy $policy --plan-out $out/planned/$name.plan"
+    echo "plan: $memwall schedule $step$(plan_flag "$policy" "$name")${scale:+ --scale $scale} -o $out/planned/$name.schedule"
+    echo "replay: $replay $out/planned/$name.schedule --backend $backend -o $out/replay/$name.execution.csv"
+  done < <(planned_cases)
+  [ -n "$memwall" ] || echo "plan: skipped, there is no memwall"
   [ $any = yes ] || echo "replay: skipped, no schedules"
   if has_torch; then
     echo "pytorch: $python $root/validate/pytorch/matrix.py --out $out/pytorch --minutes REST --device $device"; else
     echo "pytorch: skipped, $python has no torch"; fi
+  if [ -n "$memwall" ]; then echo "compare: $memwall validate, of $out/results and $out/replay"; else
+    echo "compare: skipped, there is no memwall"; fi
   echo "archive: $out/archive-N.tar.gz"
 }
 
@@ -158,6 +204,31 @@ measure() {
   echo "$code" >"$out/results/finished"
 }
 
+# Memory plans of the steps, and the schedules of the planned steps.
+make_plans() {
+  [ -n "$memwall" ] || { echo "on_gpu.sh: plans are skipped: there is no memwall."; return; }
+  local name step policy seconds code log flags
+  mkdir -p "$out/planned" || { failed "$out/planned cannot be made."; return; }
+  while IFS=$'\t' read -r name step policy; do
+    [ ! -e "$out/planned/$name.schedule" ] || continue
+    seconds=$(at_most 300 "$(left)")
+    [ "$seconds" -gt 0 ] || { failed "no time was left for the plan $name."; continue; }
+    log=$out/log/plan-$name.txt flags=() code=0
+    echo "on_gpu.sh: plan $name"
+    if [ "$policy" != - ]; then
+      limited "$seconds" "$memwall" run "$step" --policy "$policy" --plan-out "$out/planned/$name.plan" \
+        >"$log" 2>&1 </dev/null || code=$?
+      # 3: the step does not fit the machine that it was measured on; its plan is written all the same.
+      [ $code -eq 0 ] || [ $code -eq 3 ] || { failed "the plan $name ended with code $code: $(tail -n 1 "$log")"; continue; }
+      flags=(--plan "$out/planned/$name.plan")
+    fi
+    code=0
+    limited "$seconds" "$memwall" schedule "$step" ${flags[@]+"${flags[@]}"} ${scale:+--scale "$scale"} \
+      -o "$out/planned/$name.schedule" >>"$log" 2>&1 </dev/null || code=$?
+    [ $code -eq 0 ] || failed "the schedule of the plan $name ended with code $code: $(grep -m 1 '^memwall' "$log")"
+  done < <(planned_cases)
+}
+
 execute() {
   local file name schedule files=() index=0 seconds code
   while IFS= read -r file; do files+=("$file"); done < <(schedule_files)
@@ -191,6 +262,26 @@ train() {
     failed "the PyTorch matrix ended with code $?: $(tail -n 1 "$out/log/pytorch.txt")"
 }
 
+# What was executed, against what memwall predicts of the same schedules on the machine that the results describe: the
+# table of `memwall validate`. A row outside its tolerance is a finding, not a failure.
+compare() {
+  [ -n "$memwall" ] || { echo "on_gpu.sh: the comparison is skipped: there is no memwall."; return; }
+  local folder=$temporary/measured file name code=0
+  mkdir -p "$folder/replay"
+  cp "$out"/results/results.* "$folder" 2>/dev/null || { failed "there are no results to compare with."; return; }
+  while IFS= read -r file; do
+    name=$(schedule_name "$file")
+    [ -e "$out/replay/$name.execution.csv" ] || continue
+    cp "$file" "$out/replay/$name.execution.csv" "$folder/replay"
+  done < <(schedule_files)
+  "$memwall" calibrate "$folder" --name measured -o "$folder/machine.textproto" >"$out/log/calibrate.txt" 2>&1 ||
+    { failed "no machine file can be made of the results, so that nothing is compared: $(grep -m 1 '^memwall' "$out/log/calibrate.txt")"; return; }
+  cp "$folder/machine.textproto" "$out/log"
+  "$memwall" validate "$folder" --format md >"$out/log/comparison.md" 2>"$out/log/comparison-errors.txt" || code=$?
+  [ $code -eq 0 ] || [ $code -eq 4 ] || failed "the comparison ended with code $code: $(tail -n 1 "$out/log/comparison-errors.txt")"
+  grep -E '^\|( (rung|replay|ranking) |---)' "$out/log/comparison.md"
+}
+
 # Archives that can be read one by one; files are never larger packed than this, as limits count them unpacked.
 readonly kLargest=15000000
 pack() {
@@ -213,7 +304,7 @@ pack() {
     else
       split -b $kLargest -d -a 3 "$out/$file" "$temporary/packed/$file.piece-"
     fi
-  done < <(cd "$out" && find results replay pytorch log -type f ! -name '*.partial-*' 2>/dev/null | LC_ALL=C sort)
+  done < <(cd "$out" && find results planned replay pytorch log -type f ! -name '*.partial-*' 2>/dev/null | LC_ALL=C sort)
   while IFS= read -r file; do
     size=$(stat -Lc %s "$temporary/packed/$file")
     [ $((sum + size)) -le $kLargest ] || flush
@@ -240,7 +331,9 @@ mkdir -p "$out/replay" "$out/log" || refuse "--out \"$out\": the folder cannot b
 temporary=$(mktemp -d) || refuse "no temporary folder can be made."
 trap 'rm -rf "$temporary"' EXIT
 if build && measure; then
+  make_plans
   execute
+  compare
   train
 fi
 pack

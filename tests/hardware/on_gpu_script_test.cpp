@@ -6,9 +6,9 @@ namespace {
 
 class OnGpuScript : public testing::Test {
  protected:
-  // With programs given, and a python that has no torch.
+  // With programs given but memwall itself, and a python that has no torch.
   CommandOutcome script(const std::string& arguments, const std::string& environment = "") {
-    return run_command("MEMWALL_BENCH='" MEMWALL_BENCH_PROGRAM "' MEMWALL_REPLAY='" MEMWALL_REPLAY_PROGRAM
+    return run_command("MEMWALL= MEMWALL_BENCH='" MEMWALL_BENCH_PROGRAM "' MEMWALL_REPLAY='" MEMWALL_REPLAY_PROGRAM
                        "' MEMWALL_PYTHON=false " +
                            environment + " bash '" MEMWALL_SOURCE "/validate/on_gpu.sh' " + arguments,
                        folder_.path());
@@ -21,8 +21,8 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 TEST_F(OnGpuScript, HelpSaysWhatItNeedsAndReturns) {
   const CommandOutcome outcome = script("--help");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* word : {"--minutes", "--out", "--schedules", "--scratch", "--backend", "--dry-run", "nvcc",
-                           "MEMWALL_BENCH", "exit codes"})
+  for (const char* word : {"--minutes", "--out", "--schedules", "--steps", "--scale", "--scratch", "--backend",
+                           "--dry-run", "nvcc", "MEMWALL_BENCH", "exit codes"})
     EXPECT_TRUE(contains(outcome.out, word)) << word;
 }
 
@@ -40,7 +40,70 @@ TEST_F(OnGpuScript, ADryRunPrintsThePlanAndDoesNothing) {
   EXPECT_TRUE(a != std::string::npos && b != std::string::npos && a < b) << outcome.out;
   EXPECT_FALSE(contains(outcome.out, "notes"));
   EXPECT_TRUE(contains(outcome.out, "pytorch: skipped, false has no torch\n"));
+  EXPECT_TRUE(contains(outcome.out, "plan: skipped, there is no memwall\n"));
+  EXPECT_TRUE(contains(outcome.out, "compare: skipped, there is no memwall\n"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "found"));
+}
+
+TEST_F(OnGpuScript, ADryRunSaysWhichPlansAreMadeAndExecuted) {
+  std::filesystem::create_directories(folder_ / "steps");
+  write_content(folder_ / "steps/a.mwt", "");
+  write_content(folder_ / "steps/notes.txt", "");
+  const CommandOutcome outcome =
+      script("--dry-run --out found --steps steps --scale bytes=1/2", "MEMWALL='" MEMWALL_PROGRAM "'");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string memwall = "plan: " MEMWALL_PROGRAM, planned = " -o found/planned/a.";
+  for (const std::string& line :
+       {memwall + " schedule steps/a.mwt --scale bytes=1/2" + planned + "resident.schedule\n",
+        memwall + " run steps/a.mwt --policy checkpoint:mode=full --plan-out found/planned/a.plan_checkpoint.plan\n",
+        memwall + " schedule steps/a.mwt --plan found/planned/a.plan_checkpoint.plan --scale bytes=1/2" + planned +
+            "plan_checkpoint.schedule\n",
+        memwall + " run steps/a.mwt --policy offload:what=activations,to=host --plan-out "
+                  "found/planned/a.plan_offload.plan\n",
+        std::string(
+            "found/planned/a.plan_offload.schedule --backend cuda -o found/replay/a.plan_offload.execution.csv\n"),
+        std::string("compare: " MEMWALL_PROGRAM " validate, of found/results and found/replay\n")})
+    EXPECT_TRUE(contains(outcome.out, line)) << line << outcome.out;
+  EXPECT_FALSE(contains(outcome.out, "notes"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "found"));
+}
+
+// Without a GPU, through the same lines: plans of a real step are made, scheduled, executed and compared. The
+// benchmarks are those that were measured and committed.
+TEST_F(OnGpuScript, PlansAreMadeExecutedAndComparedOnTheHostBackEnd) {
+  std::filesystem::create_directories(folder_ / "found/results");
+  for (const char* file : {"results.csv", "results.json"})
+    std::filesystem::copy(std::string(MEMWALL_SOURCE "/validate/data/two-core-epyc/") + file,
+                          folder_ / "found/results");
+  write_content(folder_ / "found/results/finished", "0\n");
+  const std::string here = "MEMWALL='" MEMWALL_PROGRAM "'";
+  const std::string arguments = "--backend host --minutes 1 --out found --scale bytes=1/512,flops=1e-6";
+  const CommandOutcome outcome = script(arguments, here);
+  ASSERT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, "schedules:       3 of 3 executed\n")) << outcome.out;
+  for (const std::string name : {"gpt_124m.resident", "gpt_124m.plan_checkpoint", "gpt_124m.plan_offload"}) {
+    EXPECT_TRUE(contains(outcome.out, "| replay | " + name + " | step time | s | ")) << outcome.out;
+    const std::size_t row = outcome.out.find("| replay | " + name + " | hbm peak allocated | B | ");
+    ASSERT_NE(row, std::string::npos) << outcome.out;
+    const std::string peak = outcome.out.substr(row, outcome.out.find('\n', row) - row);
+    EXPECT_TRUE(contains(peak, "| +0.0 % | 2 % | within |")) << peak;
+  }
+  EXPECT_TRUE(contains(outcome.out, "| ranking | gpt_124m | order of 3 schedules by step time |")) << outcome.out;
+  EXPECT_TRUE(contains(content_of(folder_ / "found/log/comparison.md"), "| microbenchmark |"));
+  const std::string plan = content_of(folder_ / "found/planned/gpt_124m.plan_checkpoint.plan");
+  EXPECT_TRUE(contains(plan, "checkpoint:mode=full")) << plan.substr(0, 300);
+  EXPECT_TRUE(content_of(folder_ / "found/planned/gpt_124m.plan_offload.schedule").starts_with("memwall schedule 2\n"));
+  const CommandOutcome list = run_command("tar -tzf found/archive-1.tar.gz", folder_.path());
+  EXPECT_TRUE(contains(list.out, "planned/gpt_124m.plan_offload.plan\n")) << list.out;
+
+  // Started again it compares what is there. A schedule that is not the executed one is found.
+  EXPECT_FALSE(contains(script(arguments, here).out, "] schedule "));
+  std::filesystem::copy_file(folder_ / "found/planned/gpt_124m.resident.schedule",
+                             folder_ / "found/planned/gpt_124m.plan_offload.schedule",
+                             std::filesystem::copy_options::overwrite_existing);
+  const CommandOutcome exchanged = script(arguments, here);
+  EXPECT_EQ(exchanged.code, 1);
+  EXPECT_TRUE(contains(exchanged.err, "the comparison ended with code 6")) << exchanged.err;
 }
 
 TEST_F(OnGpuScript, WithATorchPytorchIsPlanned) {
@@ -77,8 +140,12 @@ TEST_F(OnGpuScript, RefusesWhatMakesNoSense) {
   refused("--out ''", "--out: expected a value, found an empty one.");
   refused("--mnutes 3", "unknown argument \"--mnutes\"");
   refused("--backend tpu", "--backend \"tpu\": expected cuda or host.");
+  refused("--steps absent", "--steps \"absent\": there is no such file or folder; expected a trace (.mwt)");
   refused("--schedules absent", "--schedules \"absent\": there is no such folder");
   EXPECT_EQ(script("--dry-run", "MEMWALL_REPLAY=/absent").code, 2);
+  const CommandOutcome absent = script("--dry-run", "MEMWALL=/absent");
+  EXPECT_EQ(absent.code, 2);
+  EXPECT_TRUE(contains(absent.err, "MEMWALL: expected the program memwall, found \"/absent\".")) << absent.err;
 }
 
 // A whole run around programs that only pretend: that one fails is said and does not end the rest; what is found

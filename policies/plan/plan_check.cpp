@@ -1,6 +1,7 @@
 #include "policies/plan/plan_check.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -105,6 +106,7 @@ class PlanCheck {
             fmt::format("{} names a tier by a number that is not below {}.", describe(d.storage), plan_.tiers.size()));
     }
     for (const PlannedRerun& rerun : plan_.reruns) check_rerun_numbers(rerun);
+    for (const PlannedKeep& keep : plan_.keeps) check_keep(keep, seen);
   }
 
   void check_rerun_numbers(const PlannedRerun& rerun) {
@@ -113,8 +115,24 @@ class PlanCheck {
     if (rerun.at.op >= t_.ops.size() || rerun.ops.back() >= rerun.at.op)
       return problem(fmt::format("A re-run at op {} repeats op {}, which does not stand before it.", rerun.at.op,
                                  rerun.ops.back()));
-    for (std::size_t i = 1; i < rerun.ops.size(); ++i)
-      if (rerun.ops[i] <= rerun.ops[i - 1]) return problem("The ops of a re-run do not ascend.");
+    if (!ascend(rerun.ops) || !ascend(rerun.called)) return problem("The ops of a re-run do not ascend.");
+    for (const OpId id : rerun.called)
+      if (id >= rerun.at.op || std::binary_search(rerun.ops.begin(), rerun.ops.end(), id))
+        problem(fmt::format("A re-run at op {} calls op {}, which does not stand before it or is run again.",
+                            rerun.at.op, id));
+  }
+
+  static bool ascend(const std::vector<OpId>& ops) {
+    return std::adjacent_find(ops.begin(), ops.end(), std::greater_equal<>()) == ops.end();
+  }
+
+  void check_keep(const PlannedKeep& keep, const std::set<StorageId>& decided) {
+    if (problems_.size() >= kMostProblems) return;
+    if (keep.storage >= t_.storages.size() || keep.until.op >= t_.ops.size())
+      return problem(fmt::format("It keeps storage {} until op {}; the trace has {} storages and {} ops.", keep.storage,
+                                 keep.until.op, t_.storages.size(), t_.ops.size()));
+    if (decided.contains(keep.storage))
+      problem(describe(keep.storage) + " is kept longer, and has a decision that drops it.");
   }
 
   // --- the plan, played
@@ -282,6 +300,9 @@ class PlanCheck {
     for (const auto& [id, use] : touched.inputs) check_input(events_[e], rerun, id, use);
     for (const StorageId storage : touched.made) {
       const std::size_t j = decision_of_[storage];
+      if (j != kNone && t_.storages[storage].preexisting)
+        problem(fmt::format("The re-run at {} writes {} a second time, which the plan moves.", describe_op(rerun.at.op),
+                            describe(storage)));
       if (j == kNone || states_[j].present || !is_used_next(j, e)) continue;
       states_[j].present = true;
       states_[j].unwritten = false;
@@ -296,7 +317,7 @@ class PlanCheck {
                                          describe(use.storage));
     if (j != kNone && !states_[j].present) return problem(head + ", which is not in device memory then.");
     if (j != kNone && states_[j].unwritten) return problem(head + ", which was only allocated again.");
-    // Running statistics: onto a scratch copy.
+    // Running statistics: on top of what is there.
     const bool updates_itself = t_.storages[use.storage].preexisting && writes(id, use.storage);
     if (!updates_itself && version_at(use.storage, event) != use.version)
       return problem(head + ", which is overwritten before.");

@@ -105,8 +105,14 @@ std::vector<std::uint32_t> PlanTimeline::made_by(std::uint32_t rerun) const {
   return {made.begin(), made.end()};
 }
 
+void PlanTimeline::keep_until(StorageId storage, const PlanPoint& point) {
+  PlanPoint& until = kept_until_[storage];
+  if (until.op == kNoOp || until < point) until = point;
+}
+
 // Which re-run reads what, and until when what it reads must live.
 void PlanTimeline::gather_reruns(const ParameterGathers& gathers) {
+  for (const PlannedKeep& keep : plan_.keeps) keep_until(keep.storage, keep.until);
   for (std::uint32_t r = 0; r < plan_.reruns.size(); ++r) gather_rerun(r, gathers);
   for (std::vector<RerunTouch>* touches : {&reads_, &makes_})
     std::sort(touches->begin(), touches->end(),
@@ -123,8 +129,7 @@ void PlanTimeline::gather_rerun(std::uint32_t r, const ParameterGathers& gathers
       const OpId writer = flow_.writer(use.storage, use.version);
       if (writer != kNoOp && std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer)) continue;
       if (gathers.is_there_again(use.storage, rerun.at.op + (rerun.at.after ? 1 : 0))) continue;
-      PlanPoint& until = kept_until_[use.storage];
-      if (until.op == kNoOp || until < rerun.at) until = rerun.at;
+      keep_until(use.storage, rerun.at);
       if (const std::uint32_t j = decision_of_[use.storage]; j != kNone)
         reads_.push_back({j, place_of_rerun(r), rerun.at, t_.ops[id].stream, runs_on_device(t_.ops[id].kind)});
     }

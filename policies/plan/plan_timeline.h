@@ -71,7 +71,7 @@ class PlanTimeline {
   PlanTimeline(const MemoryPlan& plan, const Dataflow& flow, const ParameterGathers& gathers, const TraceEdit& edit);
 
   const std::vector<PlanAction>& actions() const { return actions_; }
-  // By storage of the base: the last re-run that reads it; kNoOp: none does.
+  // By storage of the base: the last re-run that reads it, or until when the plan keeps it; kNoOp: neither.
   const std::vector<PlanPoint>& kept_until() const { return kept_until_; }
   // The storage's decision in the plan; kNone: it has none.
   std::uint32_t decision_of(StorageId storage) const { return decision_of_[storage]; }
@@ -93,6 +93,7 @@ class PlanTimeline {
 
  private:
   bool uses_device(OpId op) const { return runs_on_device(t_.ops[op].kind) && !edit_.removed(op); }
+  void keep_until(StorageId storage, const PlanPoint& point);
   void gather_reruns(const ParameterGathers& gathers);
   void gather_rerun(std::uint32_t rerun, const ParameterGathers& gathers);
   void gather_moves();

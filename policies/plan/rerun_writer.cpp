@@ -41,6 +41,10 @@ void RerunWriter::free(StorageId original, StorageId device, InsertionPoint poin
 
 bool RerunWriter::is_listed(OpId op) const { return std::binary_search(ops_.begin(), ops_.end(), op); }
 
+bool RerunWriter::is_called(OpId op) const {
+  return std::binary_search(rerun_->called.begin(), rerun_->called.end(), op);
+}
+
 bool RerunWriter::is_awaited(StorageId storage) const {
   return std::binary_search(awaited_->begin(), awaited_->end(), storage);
 }
@@ -69,11 +73,12 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
   if (ops_.empty()) return {};
   for (const OpId id : ops_)
     for (const Use& use : t_.uses_of(t_.ops[id]))
-      if (use.access == Access::write) outputs_.insert(use.storage);
+      if (use.access == Access::write && !t_.storages[use.storage].preexisting) outputs_.insert(use.storage);
   gathers_.begin(rerun);
   const std::uint16_t source_thread = t_.ops[ops_.front()].thread;
   auto next = ops_.begin();
-  for (OpId id = first_alloc(); id <= ops_.back(); ++id) {
+  const OpId last = rerun.called.empty() ? ops_.back() : std::max(ops_.back(), rerun.called.back());
+  for (OpId id = first_op(); id <= last; ++id) {
     if (next != ops_.end() && *next == id) {
       ++next;
       gathers_.before(id);
@@ -84,6 +89,7 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
       accompany(id);
     }
   }
+  if (last > ops_.back()) pass_time();
   std::vector<BroughtBack> back;
   give_up_or_keep(back);
   gathers_.end();
@@ -103,8 +109,9 @@ void RerunWriter::give_up_or_keep(std::vector<BroughtBack>& back) {
 }
 
 // Where the re-run begins: its first op, or the allocs right before that are its own.
-OpId RerunWriter::first_alloc() const {
+OpId RerunWriter::first_op() const {
   OpId first = ops_.front();
+  if (!rerun_->called.empty() && rerun_->called.front() < first) return rerun_->called.front();
   const std::uint16_t thread = t_.ops[first].thread;
   for (OpId id = first; id-- > 0;) {
     const Op& op = t_.ops[id];
@@ -127,10 +134,7 @@ void RerunWriter::alloc_clone(StorageId s, const Op* like, const Op& beside) {
     op.module = beside.module;
     if (const OpId was = flow_.alloc(s); was != kNoOp) op.host_cost = t_.ops[was].host_cost;
   }
-  Storage storage = t_.storages[s];
-  if (storage.preexisting) storage.kind = StorageKind::workspace;
-  storage.preexisting = false;
-  edit_.tables().storages.push_back(storage);
+  edit_.tables().storages.push_back(t_.storages[s]);
   clone_[s] = static_cast<StorageId>(edit_.tables().storages.size() - 1);
   made_.push_back(s);
   op.target = clone_[s];
@@ -144,19 +148,18 @@ void RerunWriter::alloc_clone(StorageId s, const Op* like, const Op& beside) {
 void RerunWriter::repeat(OpId id, std::span<const StorageId> present) {
   const Op& original = t_.ops[id];
   std::vector<Use> uses(t_.uses_of(original).begin(), t_.uses_of(original).end());
+  for (const Use& use : uses)
+    if (use.access == Access::write && outputs_.contains(use.storage) && clone_[use.storage] == kNoStorage)
+      alloc_clone(use.storage, nullptr, original);
   for (Use& use : uses) {
-    if (use.access == Access::write) {
-      if (clone_[use.storage] == kNoStorage) alloc_clone(use.storage, nullptr, original);
-      continue;
-    }
     const OpId writer = flow_.writer(use.storage, use.version);
+    const bool again = use.access == Access::write || (writer != kNoOp && is_listed(writer));
+    // Of what lived before the step (running statistics) there is no second one.
     if (const StorageId gathered = gathers_.present(use.storage); gathered != kNoStorage)
       use.storage = gathered;
     else
-      use.storage = writer != kNoOp && is_listed(writer) ? clone_[use.storage] : present[use.storage];
+      use.storage = again && !t_.storages[use.storage].preexisting ? clone_[use.storage] : present[use.storage];
   }
-  for (Use& use : uses)
-    if (use.access == Access::write) use.storage = clone_[use.storage];
   Op op = original;
   op.phase = Phase::recompute;
   op.thread = thread_;
@@ -190,9 +193,17 @@ void RerunWriter::accompany(OpId id) {
     case OpKind::mark:
       break;
     default:
-      return;  // device work that nobody needs again, with the time of its call
+      if (!is_called(id)) return;  // device work that nobody needs again, with the time of its call
   }
   gap_ += t_.ops[id].host_gap;  // the host still comes by here
+}
+
+// The host goes on after the last op that is run again.
+void RerunWriter::pass_time() {
+  if (gap_.count() == 0) return;
+  Op op;
+  op.kind = OpKind::mark;
+  repeat_call(op);
 }
 
 void RerunWriter::repeat_call(Op op) {

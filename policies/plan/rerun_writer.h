@@ -37,15 +37,17 @@ class RerunWriter {
  private:
   InsertionPoint point() const { return {rerun_->at.op, rerun_->at.after}; }
   bool is_listed(OpId op) const;
+  bool is_called(OpId op) const;
   bool is_awaited(StorageId storage) const;
   bool is_scratch(StorageId storage) const;
-  OpId first_alloc() const;
+  OpId first_op() const;
   void append(const Op& op, std::span<const Use> uses = {});
   void alloc_clone(StorageId storage, const Op* like, const Op& beside);
   Duration take_gap();
   void repeat(OpId id, std::span<const StorageId> present);
   void accompany(OpId id);
   void repeat_call(Op op);
+  void pass_time();
   void give_up_or_keep(std::vector<BroughtBack>& back);
   void join_streams(const std::vector<BroughtBack>& back, std::set<std::uint16_t> readers);
   void event_call(OpKind kind, std::uint32_t event, std::uint16_t stream);

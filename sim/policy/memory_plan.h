@@ -89,17 +89,29 @@ struct StorageDecision {
 };
 
 // Ops of the trace are run again, as the host program issued them. Of what the plan has dropped that is back afterwards
-// whose next event is a use by an op or another re-run; whatever else they make is given back at their end.
+// whose next event is a use by an op or another re-run; whatever else they make is given back at their end. What lived
+// before the step (running statistics) they write a second time.
 struct PlannedRerun {
   PlanPoint at;
   std::vector<OpId> ops;  // ascending, at least one; all before `at`
+  // Ascending, all before `at`, none of `ops`: the host calls them again, too, without work for the device. Their
+  // results of the first time are still there, or nobody needs them.
+  std::vector<OpId> called{};
   bool operator==(const PlannedRerun&) const = default;
+};
+
+// The program gives back the storage before: it lives until then.
+struct PlannedKeep {
+  StorageId storage = kNoStorage;
+  PlanPoint until;
+  bool operator==(const PlannedKeep&) const = default;
 };
 
 struct MemoryPlan {
   std::vector<TransferStyle> tiers;
   std::vector<StorageDecision> storages;  // distinct
   std::vector<PlannedRerun> reruns;
+  std::vector<PlannedKeep> keeps{};  // of storages without a decision
   bool operator==(const MemoryPlan&) const = default;
 };
 

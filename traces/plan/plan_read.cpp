@@ -34,6 +34,10 @@ class PlanReader {
     json_.each(root, "tiers", "", [&](dom::object item, const std::string& at) { read_tier(item, at); });
     json_.each(root, "decisions", "", [&](dom::object item, const std::string& at) { read_decision(item, at); });
     json_.each(root, "reruns", "", [&](dom::object item, const std::string& at) { read_rerun(item, at); });
+    if (PlanJson::has(root, "keeps"))
+      json_.each(root, "keeps", "", [&](dom::object item, const std::string& at) {
+        document_.plan.keeps.push_back({storage(item, at), point(item, at)});
+      });
     if (PlanJson::has(root, "realization"))
       document_.realization = read_realization(
           json_, json_.object(json_.member(root, "realization", ""), "realization"), document_.plan.tiers);
@@ -116,9 +120,13 @@ class PlanReader {
     json_.fail(inside(at, key), fmt::format("\"{}\" is none of the plan's tiers", name));
   }
 
+  StorageId storage(dom::object from, const std::string& at) const {
+    return static_cast<StorageId>(json_.number(from, "storage", at, storages() == 0 ? 0 : storages() - 1));
+  }
+
   void read_decision(dom::object from, const std::string& at) {
     StorageDecision d;
-    d.storage = static_cast<StorageId>(json_.number(from, "storage", at, storages() == 0 ? 0 : storages() - 1));
+    d.storage = storage(from, at);
     if (PlanJson::has(from, "home")) d.home = tier(from, "home", at);
     d.taken_away = json_.flag(from, "taken_away", at, false);
     json_.each(from, "copies", at, [&](dom::object item, const std::string& here) {
@@ -139,13 +147,8 @@ class PlanReader {
   }
 
   void read_rerun(dom::object from, const std::string& at) {
-    PlannedRerun rerun{point(from, at), {}};
-    json_.each_item(json_.member(from, "ops", at), inside(at, "ops"), [&](dom::element op, const std::string&) {
-      std::uint64_t id = 0;
-      if (op.get_uint64().get(id) || id >= ops())
-        json_.fail(inside(at, "ops"), fmt::format("expected numbers of ops, below {}", ops()));
-      rerun.ops.push_back(static_cast<OpId>(id));
-    });
+    PlannedRerun rerun{point(from, at), op_list(from, "ops", at)};
+    if (PlanJson::has(from, "called")) rerun.called = op_list(from, "called", at);
     document_.plan.reruns.push_back(std::move(rerun));
     std::map<std::string, std::uint64_t>& modules = document_.rerun_modules.emplace_back();
     if (!PlanJson::has(from, "modules")) return;
@@ -155,6 +158,17 @@ class PlanReader {
       if (count.get_uint64().get(number) || number > kMostOps) json_.fail(here, "expected numbers of ops by module");
       modules[std::string(module)] = number;
     }
+  }
+
+  std::vector<OpId> op_list(dom::object from, const char* key, const std::string& at) const {
+    std::vector<OpId> list;
+    json_.each_item(json_.member(from, key, at), inside(at, key), [&](dom::element op, const std::string&) {
+      std::uint64_t id = 0;
+      if (op.get_uint64().get(id) || id >= ops())
+        json_.fail(inside(at, key), fmt::format("expected numbers of ops, below {}", ops()));
+      list.push_back(static_cast<OpId>(id));
+    });
+    return list;
   }
 
   const PlanJson json_;

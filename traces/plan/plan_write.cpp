@@ -61,6 +61,7 @@ class PlanText {
     json_.key("reruns").begin_array();
     for (const PlannedRerun& rerun : plan_.reruns) write(rerun);
     json_.end_array();
+    write_keeps();
     if (parts.realization) write_realization(json_.key("realization"), *parts.realization, plan_.tiers);
     if (parts.expected) write_expectation(json_.key("expected"), *parts.expected);
     json_.end_object();
@@ -68,6 +69,23 @@ class PlanText {
   }
 
  private:
+  void write_ops(const char* key, const std::vector<OpId>& ops) {
+    json_.key(key).begin_array();
+    for (const OpId id : ops) json_.value(id);
+    json_.end_array();
+  }
+
+  void write_keeps() {
+    if (plan_.keeps.empty()) return;
+    json_.key("keeps").begin_array();
+    for (const PlannedKeep& keep : plan_.keeps) {
+      json_.begin_object().field("storage", static_cast<std::uint64_t>(keep.storage));
+      write_point(json_, keep.until);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
   void write_tiers() {
     json_.key("tiers").begin_array();
     for (const TransferStyle& style : plan_.tiers)
@@ -121,13 +139,10 @@ class PlanText {
   void write(const PlannedRerun& rerun) {
     json_.begin_object();
     write_point(json_, rerun.at);
-    json_.key("ops").begin_array();
+    write_ops("ops", rerun.ops);
+    if (!rerun.called.empty()) write_ops("called", rerun.called);
     std::map<std::string_view, std::uint64_t> modules;
-    for (const OpId id : rerun.ops) {
-      json_.value(id);
-      ++modules[t_.strings[t_.ops[id].module]];
-    }
-    json_.end_array();
+    for (const OpId id : rerun.ops) ++modules[t_.strings[t_.ops[id].module]];
     if (t_.knowledge.modules) {
       json_.key("modules").begin_object();
       for (const auto& [module, ops] : modules) json_.field(module, ops);

@@ -123,6 +123,32 @@ std::vector<std::size_t> saved_storages_by_end(const Trace& trace, const Dataflo
   return latest;
 }
 
+struct InPlaceOp {
+  OpId op = kNoOp, maker = kNoOp;  // maker: of what was there before, not of the unit
+};
+
+// The op of the unit that works in place on what was made first of all.
+InPlaceOp in_place_on_others(const Trace& trace, const Dataflow& flow, const RecomputeUnit& unit) {
+  InPlaceOp found;
+  for (const OpId id : unit.ops)
+    for (const Use& use : trace.uses_of(trace.ops[id])) {
+      if (use.access != Access::write || use.version < 2 || trace.storages[use.storage].preexisting) continue;
+      const OpId maker = flow.writer(use.storage, 1);
+      if (maker < found.maker && !std::binary_search(unit.ops.begin(), unit.ops.end(), maker)) found = {id, maker};
+    }
+  return found;
+}
+
+// The units from `first` to `last` with all ops between them. `ops`: of the pass.
+RecomputeUnit span_of(const std::vector<OpId>& ops, const RecomputeUnit& first, const RecomputeUnit& last) {
+  RecomputeUnit unit;
+  unit.name = &first == &last ? first.name : first.name + ".." + last.name;
+  const auto begin = std::lower_bound(ops.begin(), ops.end(), first.ops.front());
+  const auto end = std::upper_bound(ops.begin(), ops.end(), last.ops.back());
+  unit.ops.assign(begin, end);
+  return unit;
+}
+
 std::string segment_name(const Trace& trace, const std::vector<OpId>& ops, std::size_t number) {
   const auto name = [&](OpId id) { return operator_of(trace, trace.ops[id]); };
   return "segment " + std::to_string(number) + " (" + name(ops.front()) + " to " + name(ops.back()) + ")";
@@ -229,20 +255,35 @@ std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
   return units;
 }
 
+std::vector<RecomputeUnit> joined_in_place(const Trace& trace, const Dataflow& flow, const Pass& pass,
+                                           const std::vector<RecomputeUnit>& units) {
+  const std::vector<OpId> ops = forward_ops(trace, pass);
+  std::vector<RecomputeUnit> joined;
+  for (const RecomputeUnit& unit : units) {
+    joined.push_back(unit);
+    while (joined.size() > 1) {
+      const InPlaceOp found = in_place_on_others(trace, flow, joined.back());
+      std::size_t first = joined.size() - 1;
+      while (first > 0 && !joined[first - 1].ops.empty() && joined[first - 1].ops.back() >= found.maker) --first;
+      if (found.op == kNoOp || !std::binary_search(joined[first].ops.begin(), joined[first].ops.end(), found.maker))
+        break;
+      RecomputeUnit whole = span_of(ops, joined[first], joined.back());
+      whole.joined = operator_of(trace, trace.ops[found.op]) + " of " + joined.back().name +
+                     " works in place on what " + joined[first].name + " makes";
+      joined.resize(first);
+      joined.push_back(std::move(whole));
+    }
+  }
+  return joined;
+}
+
 std::vector<RecomputeUnit> grouped(const Trace& trace, const Pass& pass, const std::vector<RecomputeUnit>& units,
                                    std::size_t size) {
   if (size == 1) return units;
   const std::vector<OpId> ops = forward_ops(trace, pass);
   std::vector<RecomputeUnit> groups;
-  for (std::size_t i = 0; i < units.size(); i += size) {
-    const std::size_t last = std::min(i + size, units.size()) - 1;
-    RecomputeUnit group;
-    group.name = last == i ? units[i].name : units[i].name + ".." + units[last].name;
-    const auto begin = std::lower_bound(ops.begin(), ops.end(), units[i].ops.front());
-    const auto end = std::upper_bound(ops.begin(), ops.end(), units[last].ops.back());
-    group.ops.assign(begin, end);
-    groups.push_back(std::move(group));
-  }
+  for (std::size_t i = 0; i < units.size(); i += size)
+    groups.push_back(span_of(ops, units[i], units[std::min(i + size, units.size()) - 1]));
   return groups;
 }
 

@@ -13,6 +13,7 @@ namespace memwall {
 struct RecomputeUnit {
   std::string name;       // "layers.3", "layers.0..layers.3", "segment 2 (aten::conv2d to aten::relu_)"
   std::vector<OpId> ops;  // its forward ops that compute: ascending
+  std::string joined{};   // why it is one unit and not several: a sentence's end; "" = it always was
 };
 
 // The ops of a pass that a unit can be made of: forward, on the device or host work with dataflow; no gathers of
@@ -42,6 +43,11 @@ std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flo
 // surrounding underscores ("aten::_softmax" is "softmax", "aten::relu_" is "relu"), and as it stands.
 std::vector<RecomputeUnit> operator_units(const Trace& trace, const Pass& pass,
                                           const std::vector<std::string>& patterns);
+
+// A unit that works in place on what an earlier one made becomes one with that and all between them: PyTorch refuses
+// to re-run it alone, since its input is no more what it was. What is made outside of all units is left to the planner.
+std::vector<RecomputeUnit> joined_in_place(const Trace& trace, const Dataflow& flow, const Pass& pass,
+                                           const std::vector<RecomputeUnit>& units);
 
 // Each `size` neighbours become one unit; forward ops between them go with it. REQUIRES: size >= 1.
 std::vector<RecomputeUnit> grouped(const Trace& trace, const Pass& pass, const std::vector<RecomputeUnit>& units,

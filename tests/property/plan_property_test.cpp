@@ -134,7 +134,12 @@ MemoryPlan random_rerun_plan(const Trace& trace, const Dataflow& flow) {
   plan.kept_until.assign(trace.storages.size(), 0);
   RecomputeRules rules;
   rules.early_stop = *rc::gen::arbitrary<bool>();
+  rules.as_framework = *rc::gen::inRange(0, 4) > 0;
+  const bool selective = *rc::gen::inRange(0, 3) == 0;
   for (const Pass& pass : passes(trace)) {
+    rules.kept_results.clear();
+    for (const OpId id : forward_ops(trace, pass))
+      if (selective && *rc::gen::inRange(0, 4) == 0) rules.kept_results.push_back(id);
     std::vector<RecomputeUnit> units = random_units(trace, flow, pass);
     std::erase_if(units, [](const RecomputeUnit&) { return *rc::gen::inRange(0, 3) == 0; });
     plan_recompute(trace, flow, pass, units, rules, plan);

@@ -1,0 +1,85 @@
+#include "policies/recompute/recompute_rewriter.h"
+
+#include <algorithm>
+
+#include "policies/plan/plan_writer.h"
+#include "policies/recompute/parameter_casts.h"
+#include "policies/recompute/recompute.h"
+#include "policies/recompute/recompute_notes.h"
+#include "policies/recompute/saved_operators.h"
+#include "sim/error.h"
+
+namespace memwall {
+
+std::string refusal_without_passes(const std::string& policy, const Trace& trace) {
+  if (!passes(trace).empty()) return "";
+  return "Policy '" + policy + "' has no meaning for trace '" + trace.name +
+         "': no backward follows a forward in it, so nothing is kept for one.";
+}
+
+Trace RecomputeRewriter::rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const {
+  const std::vector<Pass> all = passes(trace);
+  const Dataflow flow(trace);
+  const RecomputePlan plan = decide(trace, flow, all);
+  TraceEdit edit(trace, machine.host);
+  write_plan(memory_plan_of(trace, flow, plan), flow, pricer, edit);
+  Trace result = std::move(edit).apply();
+  for (std::string& note : recompute_notes(s_.units, s_.rules, trace, plan, all.size()))
+    result.notes.push_back(std::move(note));
+  return result;
+}
+
+std::optional<MemoryPlan> RecomputeRewriter::memory_plan(const Trace& trace, const Machine&, const Pricer&) const {
+  const Dataflow flow(trace);
+  return memory_plan_of(trace, flow, decide(trace, flow, passes(trace)));
+}
+
+RecomputePlan RecomputeRewriter::decide(const Trace& trace, const Dataflow& flow, const std::vector<Pass>& all) const {
+  if (const std::string refusal = refusal_without_passes(s_.units.policy, trace); !refusal.empty())
+    throw UsageError(refusal);
+  refuse_idle_patterns(trace, all, s_.units);
+  refuse_idle_words(trace, all);
+  RecomputePlan plan;
+  plan.kept_until.assign(trace.storages.size(), 0);
+  for (const Pass& pass : all) {
+    RecomputeRules rules = s_.rules;
+    rules.kept_results = kept_results(trace, pass);
+    rules.cast_ends = cast_ends(trace, flow, pass);
+    plan_recompute(trace, flow, pass, chosen_units(trace, flow, pass, s_.units), rules, plan);
+  }
+  refuse_if_nothing_is_left(trace, plan);
+  return plan;
+}
+
+// A network need not have every family of operators ("mm+sdpa"), but something must be kept.
+void RecomputeRewriter::refuse_idle_words(const Trace& trace, const std::vector<Pass>& all) const {
+  if (s_.save.empty()) return;
+  std::vector<std::string> names;
+  for (const std::string& word : s_.save)
+    if (!is_family(word)) names.push_back(word);
+  refuse_idle_operators(trace, all, s_.units.policy, "save", names);
+  if (std::all_of(all.begin(), all.end(), [&](const Pass& pass) { return kept_results(trace, pass).empty(); }))
+    refuse_idle_operators(trace, all, s_.units.policy, "save", s_.save);
+}
+
+std::vector<OpId> RecomputeRewriter::kept_results(const Trace& trace, const Pass& pass) const {
+  std::vector<OpId> kept;
+  if (s_.save.empty()) return kept;
+  for (const RecomputeUnit& run : operator_units(trace, pass, patterns_of(s_.save)))
+    kept.insert(kept.end(), run.ops.begin(), run.ops.end());
+  return kept;
+}
+
+void RecomputeRewriter::refuse_if_nothing_is_left(const Trace& trace, const RecomputePlan& plan) const {
+  const std::string begin = "Policy '" + s_.units.policy + "' (mode=" + s_.units.mode + ") ";
+  if (plan.units.empty())
+    throw UsageError(begin + "finds no unit in the forward of trace '" + trace.name +
+                     "' that holds anything for backward.");
+  const bool refused =
+      std::all_of(plan.units.begin(), plan.units.end(), [](const UnitPlan& u) { return !u.refusal.empty(); });
+  if (refused)
+    throw UsageError(begin + "can re-run none of " + std::to_string(plan.units.size()) + " units; the first is " +
+                     plan.units.front().name + ": " + plan.units.front().refusal + ".");
+}
+
+}  // namespace memwall

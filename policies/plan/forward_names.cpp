@@ -86,6 +86,20 @@ bool ForwardNames::is_list(const std::string& module) const {
   return found != is_list_.end() && found->second;
 }
 
+bool ForwardNames::are_profiler_names() const {
+  const auto is_class_and_number = [](std::string_view part) {
+    const std::size_t digits = part.find_last_not_of("0123456789") + 1;
+    return digits > 1 && digits < part.size() && part[digits - 1] == '_';
+  };
+  bool any = false;
+  for (const auto& [path, list] : is_list_) {
+    if (path.empty()) continue;
+    any = true;
+    if (!is_class_and_number(std::string_view(path).substr(path.rfind('.') + 1))) return false;
+  }
+  return any;
+}
+
 std::vector<NamedOperator> ForwardNames::named(const std::vector<OpId>& ops) const {
   std::map<Key, std::size_t> places;
   std::vector<NamedOperator> names;

@@ -42,6 +42,8 @@ class ForwardNames {
   OpId last_forward_use(StorageId storage) const;
   // A module that only lists others by number (ModuleList, Sequential): those are what can be called.
   bool is_list(const std::string& module) const;
+  // Are all modules called as torch.profiler calls them, "VGG_0.Sequential_1.Linear_1"?
+  bool are_profiler_names() const;
   // The ops as operators in modules, in the order of their first; `calls` are set where not all of an operator's ops in
   // its module are among them. REQUIRES: each is of this forward; ascending.
   std::vector<NamedOperator> named(const std::vector<OpId>& ops) const;

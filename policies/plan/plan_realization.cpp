@@ -45,6 +45,11 @@ class Realization {
                                            p + 1, passes_.size()),
                                0, 0});
     all.forwards = static_cast<std::uint32_t>(passes_.size());
+    if (!passes_.empty() && ForwardNames(t_, flow_, passes_.front()).are_profiler_names())
+      all.unnamed.push_back({"modules",
+                             "Modules have the profiler's names, of class and number (Linear_1), not the model's own; "
+                             "a program must find them by their order.",
+                             0, 0});
     for (NamedOffload& offload : all.offload) count_in_flight(offload);
     add_homes(all);
     add_rest(all);
@@ -161,18 +166,18 @@ class Realization {
       places[{name.module, name.name}] = offload.saved.size();
       offload.saved.push_back({std::move(name)});
     }
-    std::uint64_t divided = 0;
+    UnnamedDecisions divided{"offload",
+                             "Of an operator some results travel and others as large stay; names of operators do not "
+                             "tell which."};
     for (const auto& [maker, storages] : made) {
       NamedStorages& row = offload.saved[places.at({forward.module_of(maker), forward.operator_at(maker)})];
       row.storages += storages.size();
       for (const StorageId s : storages) row.bytes += t_.storages[s].bytes;
-      divided += sends_a_part(forward, maker, offload.min_bytes) ? storages.size() : 0;
+      if (!sends_a_part(forward, maker, offload.min_bytes)) continue;
+      divided.storages += storages.size();
+      for (const StorageId s : storages) divided.bytes += t_.storages[s].bytes;
     }
-    if (divided > 0)
-      part.unnamed.push_back({"offload",
-                              "Of an operator some results travel and others as large stay; names of operators do not "
-                              "tell which.",
-                              divided, 0});
+    if (divided.storages > 0) part.unnamed.push_back(std::move(divided));
     add_outside(offload, part);
   }
 

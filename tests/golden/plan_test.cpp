@@ -74,8 +74,8 @@ TEST_F(PlanCommands, WhatCannotBeComparedIsRefusedInASentence) {
   EXPECT_EQ(memwall_here("run " + step() + " -o run.h5").code, 0);
   const CommandOutcome mixed = memwall_here("compare a.plan run.h5");
   EXPECT_EQ(mixed.code, 2);
-  EXPECT_EQ(mixed.err.find("memwall compare: a.plan is a memory plan, run.h5 is none; expected two runs, or two plans."),
-            0u)
+  EXPECT_EQ(
+      mixed.err.find("memwall compare: a.plan is a memory plan, run.h5 is none; expected two runs, or two plans."), 0u)
       << mixed.err;
   const CommandOutcome absent = memwall_here("compare a.plan nowhere.plan");
   EXPECT_EQ(absent.code, 6) << absent.err;

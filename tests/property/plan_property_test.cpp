@@ -12,12 +12,16 @@
 #include <algorithm>
 
 #include "policies/plan/plan_check.h"
+#include "policies/plan/plan_realization.h"
 #include "policies/plan/plan_writer.h"
 #include "policies/recompute/recompute.h"
 #include "tests/support/races.h"
 #include "tests/support/random_reruns.h"
 #include "tests/support/random_step.h"
 #include "tests/support/rewrite_checks.h"
+#include "tests/support/scratch_folder.h"
+#include "traces/plan/plan_document.h"
+#include "traces/plan/plan_file.h"
 
 namespace memwall {
 namespace {
@@ -252,6 +256,24 @@ RC_GTEST_PROP(PlanProperty, WhateverIsTakenIsCarriedOut, ()) {
   RC_CLASSIFY(taken, "taken");
   RC_CLASSIFY(!taken, "refused");
   if (taken) assert_carried_out(before, apply(before, flow, plan).trace);
+}
+
+// Whatever a plan decides has names or says why not, and a file keeps both.
+RC_GTEST_PROP(PlanProperty, WhateverIsTakenIsNamedAndWritten, ()) {
+  const Trace before = random_step(*rc::gen::inRange<std::size_t>(1, 3));
+  const Dataflow flow(before);
+  MemoryPlan plan = *rc::gen::arbitrary<bool>() ? random_rerun_plan(before, flow) : random_move_plan(before, flow, 2);
+  plan.tiers = tiers();
+  if (!check_plan(plan, before, flow).empty()) return;
+  const PlanRealization names = realization_of(plan, before, flow);
+  const bool decides = !plan.storages.empty();
+  RC_ASSERT(decides == !(names.recompute.empty() && names.lazy_operators.empty() && names.offload.empty() &&
+                         names.homes.empty() && names.unnamed.empty()));
+  const ScratchFolder folder;
+  write_content(folder / "a.plan", to_json(plan, before, "a test", {names, {}}));
+  const PlanDocument document = read_plan_document(folder / "a.plan");
+  RC_ASSERT(document.realization == names);
+  RC_ASSERT(to_json(document.plan, before, "a test", {names, {}}) == to_json(plan, before, "a test", {names, {}}));
 }
 
 }  // namespace

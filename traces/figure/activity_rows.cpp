@@ -63,7 +63,8 @@ void draw_activity(Figure& figure, const Area& area, double top, const std::vect
   top += kAboveActivity;
   for (const ActivityRow& row : rows) {
     figure.add(Rectangle{area.left, top, area.width, kActivityRow - 2, palette::kBand});
-    figure.add(Text{{area.left - 6, top + kActivityRow - 3.5}, row.name, kSmallSize - 1, Anchor::end, palette::kFaintText});
+    figure.add(
+        Text{{area.left - 6, top + kActivityRow - 3.5}, row.name, kSmallSize - 1, Anchor::end, palette::kFaintText});
     for (const ActivityState state : {ActivityState::waits, ActivityState::works, ActivityState::late})
       for (const DrawnSpan& span : drawn_spans(row, state, area, scale))
         figure.add(Rectangle{span.from, top, span.to - span.from, kActivityRow - 2, color_of_row(row, state)},

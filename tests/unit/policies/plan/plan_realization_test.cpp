@@ -228,6 +228,23 @@ TEST(PlanRealization, WhatHasNoNameSaysWhy) {
   EXPECT_GT(plan.unnamed[0].bytes, 0);
 }
 
+TEST(PlanRealization, NamesOfTheProfilerAreNoPathsInTheModel) {
+  Trace trace = small_gpt(2);
+  const PlanRealization paths = realized(trace, "checkpoint:mode=full");
+  for (Op& op : trace.ops) {
+    std::string name = trace.strings[op.module];
+    if (name.empty()) continue;
+    const bool in_layer = name.starts_with("layers.");
+    op.module = trace.strings.intern(in_layer ? "GPT_0.Layer_" + name.substr(7, 1) : "GPT_0.Other_0");
+  }
+  const PlanRealization classes = realized(trace, "checkpoint:mode=full");
+  ASSERT_EQ(classes.recompute.size(), 1u);
+  EXPECT_EQ(classes.recompute[0].units, (Units{{"GPT_0.Layer_0"}, {"GPT_0.Layer_1"}}));
+  EXPECT_TRUE(paths.unnamed.empty());
+  ASSERT_EQ(classes.unnamed.size(), 1u);
+  EXPECT_EQ(classes.unnamed[0].what, "modules");
+}
+
 // A capture that the project ships: the names are PyTorch's.
 TEST(PlanRealization, OfACaptureHasTheModulesOfTheNetwork) {
   Study study;

@@ -67,8 +67,9 @@ TEST(ActivityRows, SpansWithoutRoomBetweenThemAreOneThatSaysHowMany) {
 }
 
 TEST(ActivityRows, WhatLiesOutsideOfTheWindowIsLeftOut) {
-  MemoryChart chart = chart_with({span(-20, -10, ActivityState::works, "before"), span(120, 130, ActivityState::works, "behind"),
-                                  span(-5, 5, ActivityState::works, "across")});
+  MemoryChart chart =
+      chart_with({span(-20, -10, ActivityState::works, "before"), span(120, 130, ActivityState::works, "behind"),
+                  span(-5, 5, ActivityState::works, "across")});
   const Figure figure = draw_memory(chart);
   const std::vector<Rectangle> works = in_color(figure, palette::kOrange);
   ASSERT_EQ(works.size(), 1u);

@@ -187,6 +187,22 @@ TEST_F(MachineFileTest, AMissingKeyIsNamedWithAnExample) {
   EXPECT_SAYS(refusal(path), "gpu.l2_capacity is missing; expected l2_capacity { value: \"80 GiB\" source: \"...\" }");
 }
 
+// A file that says nothing of pages and pinning has the costs that machine.proto names.
+TEST_F(MachineFileTest, CostsOfTheAllocatorsCallsHaveDefaults) {
+  std::string text = shipped("h100-sxm-80gb");
+  for (const char* key : {"    page_map {", "    page_unmap {", "    pinning {"}) {
+    const std::size_t begin = text.find(key);
+    ASSERT_NE(begin, std::string::npos) << key;
+    text.erase(begin, text.find('\n', begin) + 1 - begin);
+  }
+  const Machine m = load_machine(write(text));
+  EXPECT_EQ(m.host.page_map, microseconds(60));
+  EXPECT_EQ(m.host.page_unmap, microseconds(60));
+  EXPECT_EQ(m.host.pinning, 3e9);
+  EXPECT_EQ(load_machine("h100-sxm-80gb", {"host.calls.page_map=75us"}).host.page_map, microseconds(75));
+  EXPECT_EQ(load_machine("g10-a100-40gb").host.page_map, Duration{});
+}
+
 TEST_F(MachineFileTest, ALinkThatDoesNotExistIsNamedWithTheNearest) {
   const std::string path = changed("\"host_dram\", \"pcie_h2d\"", "\"host_dram\", \"pcie_h2dd\"");
   EXPECT_SAYS(refusal(path),
@@ -213,8 +229,8 @@ TEST_F(MachineFileTest, NumbersThatContradictEachOtherAreRefused) {
   EXPECT_SAYS(refusal(changed("value: \"64 GB\"", "value: \"64 TB\"")), "of tier \"host\"");
   EXPECT_SAYS(refusal(changed("name: \"pcie_duplex\"", "name: \"pcie_h2d\"")), "two links are called \"pcie_h2d\"");
   EXPECT_SAYS(refusal("h100-sxm-80gb", {"gpu_count=0"}), "gpu_count");
-  for (const char* name :
-       {"host.calls.launch", "host.calls.framework.eager_forward", "gpu.matrix.start_up", "gpu.efficiency.gemm.fixed"})
+  for (const char* name : {"host.calls.launch", "host.calls.page_map", "host.calls.page_unmap",
+                           "host.calls.framework.eager_forward", "gpu.matrix.start_up", "gpu.efficiency.gemm.fixed"})
     EXPECT_SAYS(refusal("h100-sxm-80gb", {std::string(name) + "=-3us"}), std::string(name) + " is -3 us");
   EXPECT_NO_THROW(load_machine("h100-sxm-80gb", {"host.calls.launch_latency=-1us"})) << "seen before the call returns";
 }

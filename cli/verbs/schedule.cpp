@@ -91,8 +91,8 @@ double collective_share(const Machine& machine) {
 }
 
 // What each op of the schedule must find: known where a plan, or policies, leave every computation of the step as it
-// is.
-StepContents contents_of(const Trace& schedule, const Scenario& scenario, const PreparedStep& step,
+// is. A note says where they do not.
+StepContents contents_of(Trace& schedule, const Scenario& scenario, const PreparedStep& step,
                          const ScheduleScale& scale, Study& study) {
   SharedTrace before = step.base;
   if (!scenario.plan.empty()) {
@@ -102,8 +102,12 @@ StepContents contents_of(const Trace& schedule, const Scenario& scenario, const 
   } else if (scenario.policies.empty() && scenario.pager.empty()) {
     return {};
   }
-  return step_contents(schedule, schedule_of(before, scale, collective_share(*step.machine)), before->storages.size())
-      .value_or(StepContents{});
+  const auto contents =
+      step_contents(schedule, schedule_of(before, scale, collective_share(*step.machine)), before->storages.size());
+  if (contents) return *contents;
+  schedule.notes.push_back(
+      "schedule: contents have no numbers, as the step computes something else than before its policies.");
+  return {};
 }
 
 WrittenSchedule schedule_under(const Scenario& scenario, const std::string& name, const ScheduleScale& scale,

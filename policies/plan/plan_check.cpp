@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "policies/plan/hand_over_points.h"
 #include "policies/trace/described.h"
 #include "policies/trace/parameter_gathers.h"
 
@@ -363,7 +364,8 @@ class PlanCheck {
 }  // namespace
 
 std::vector<std::string> check_plan(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow) {
-  return PlanCheck(plan, trace, flow).run();
+  const MemoryPlan placed = behind_hand_overs(plan, trace);
+  return PlanCheck(placed, trace, flow).run();
 }
 
 }  // namespace memwall

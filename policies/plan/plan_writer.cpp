@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "policies/plan/hand_over_points.h"
 #include "policies/plan/plan_timeline.h"
 #include "policies/plan/rerun_writer.h"
 #include "policies/plan/staging_copies.h"
@@ -310,7 +311,8 @@ class PlanWriter {
 }  // namespace
 
 WrittenPlan write_plan(const MemoryPlan& plan, const Dataflow& flow, const Pricer& pricer, TraceEdit& edit) {
-  return PlanWriter(plan, flow, pricer, edit).run();
+  const MemoryPlan placed = behind_hand_overs(plan, edit.base());
+  return PlanWriter(placed, flow, pricer, edit).run();
 }
 
 }  // namespace memwall

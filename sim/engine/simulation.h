@@ -81,7 +81,7 @@ struct TierResult {
   std::vector<StorageId> largest_at_peak;  // ten, largest first
   AllocatorEvents allocator;
   // That host threads spent in the allocator's calls to the device, waiting for it included
-  // (sim/engine/device_calls.h).
+  // (sim/engine/device_calls.h). Run files do not keep it.
   Duration device_calls{};
   TierPressure pressure;
   RefusedRequest refused;  // run files keep its storage and usage.allocated

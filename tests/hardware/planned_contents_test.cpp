@@ -25,14 +25,6 @@ Trace executable_step() {
   return step;
 }
 
-// Is this the first op of a thread after another one, or the last that the other waits for? What a plan puts before a
-// hand-over, or behind its source, runs beside the other thread.
-bool hands_over(const Trace& trace, OpId op) {
-  if (trace.ops[op].kind == OpKind::hand_over) return true;
-  return std::any_of(trace.ops.begin(), trace.ops.end(),
-                     [&](const Op& other) { return other.kind == OpKind::hand_over && other.target == op; });
-}
-
 // Some storages leave for the host in gaps between their uses and come back before the next.
 MemoryPlan random_moves_to_the_host(const Trace& trace, const Dataflow& flow) {
   MemoryPlan plan;
@@ -46,7 +38,6 @@ MemoryPlan random_moves_to_the_host(const Trace& trace, const Dataflow& flow) {
       const OpId begin = touches[i].op, end = touches[i + 1].op;
       if (end <= begin + 1 || *rc::gen::arbitrary<bool>()) continue;
       const auto left = *rc::gen::inRange<OpId>(begin, end), back = *rc::gen::inRange<OpId>(left + 1, end + 1);
-      if (hands_over(trace, begin) || hands_over(trace, left) || hands_over(trace, back)) continue;
       d.copies.push_back({{begin, true, 0}, 0});
       d.drops.push_back({{left, true, 1}});
       d.fetches.push_back({{back, false, 0}, 0});

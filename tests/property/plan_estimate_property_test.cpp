@@ -89,7 +89,7 @@ RC_GTEST_PROP(PlanEstimateProperty, TheSketchOfMovesIsNeverTooLow, ()) {
   Bytes meeting = 0;
   for (const StorageDecision& d : plan.storages)
     for (const StorageDecision& other : plan.storages)
-      if (d.drops.front().at.op + 1 == other.fetches.front().at.op) {
+      if (!other.fetches.empty() && d.drops.front().at.op + 1 == other.fetches.front().at.op) {
         meeting += profile.held(d.storage);
         break;
       }

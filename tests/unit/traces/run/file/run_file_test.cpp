@@ -193,7 +193,8 @@ TEST(RunFile, LosesNothingOnTheWay) {
                            6,
                            nanoseconds(7),
                            {0},
-                           {8, 9, 10},
+                           {8, 9, 10, 0, 0, 0, 0},
+                           {},
                            {{11, 12, 13}, nanoseconds(14), 15},
                            {}};
     run.result.links.assign(run.machine.links.size(), {11, nanoseconds(12)});

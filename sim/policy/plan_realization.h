@@ -31,7 +31,7 @@ struct ModuleRecompute {
   std::vector<std::vector<std::string>> units;  // each of one module, or of several in a row that are re-run as one
   bool early_stop = true;
   bool preserve_rng = false;                  // an op that is run again draws random numbers
-  std::vector<std::string> save_operators{};  // whose results in the units stay: selective checkpointing
+  std::vector<std::string> save_operators{};  // whose results in the units stay or travel: selective checkpointing
 
   bool operator==(const ModuleRecompute&) const = default;
 };

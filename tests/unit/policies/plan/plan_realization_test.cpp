@@ -160,6 +160,36 @@ TEST(PlanRealization, WhatTravelsIsNamedByItsMakersWithHowManyGoFirst) {
   EXPECT_EQ(realization_of(step.plan, trace, Dataflow(trace)).offload.front().first, std::nullopt);
 }
 
+// Half of the blocks are run again, of the others everything travels.
+TEST(PlanRealization, OfBothKindsOfDecisionsEachHasItsNames) {
+  const Trace trace = small_gpt(4);
+  const Dataflow flow(trace);
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  MemoryPlan plan =
+      plan_rewriters(trace, {parse_policy("checkpoint:modules=layers.0+layers.1")}, machine, *pricer).plan;
+  MemoryPlan sent =
+      plan_rewriters(trace, {parse_policy("offload:what=activations,to=host,min_bytes=0")}, machine, *pricer).plan;
+  plan.tiers = sent.tiers;
+  std::uint64_t travels = 0;
+  for (StorageDecision& d : sent.storages) {
+    const std::string& module = trace.strings[trace.ops[flow.writers(d.storage).front()].module];
+    if (!module.starts_with("layers.2") && !module.starts_with("layers.3")) continue;
+    plan.storages.push_back(std::move(d));
+    ++travels;
+  }
+  ASSERT_TRUE(check_plan(plan, trace, flow).empty()) << check_plan(plan, trace, flow).front();
+  const PlanRealization both = realization_of(plan, trace, flow);
+  ASSERT_EQ(both.recompute.size(), 1u);
+  EXPECT_EQ(both.recompute[0].units, (Units{{"layers.0"}, {"layers.1"}}));
+  ASSERT_EQ(both.offload.size(), 1u);
+  EXPECT_EQ(both.offload[0].storages, travels);
+  for (const NamedStorages& row : both.offload[0].saved)
+    EXPECT_TRUE(row.made_by.module.starts_with("layers.2") || row.made_by.module.starts_with("layers.3"))
+        << row.made_by.module;
+  EXPECT_TRUE(both.unnamed.empty()) << both.unnamed.front().reason;
+}
+
 TEST(PlanRealization, ForwardsThatArePlannedAlikeAreOne) {
   const GptShape two{.layers = 2, .hidden = 64, .sequence = 64, .batch = 8, .steps = 2};
   const Trace trace = gpt_step(two);

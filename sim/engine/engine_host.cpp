@@ -305,9 +305,10 @@ void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
     if (!paging_->allocate(index, op.target, tier)) return block(thread, Block::room);
   } else {
     const AllocatorEvents before = memory_.events(tier);
-    if (!memory_.place(now_, op.target, tier)) memory_.place_unlimited(now_, op.target, tier);
+    const bool fits = memory_.place(now_, op.target, tier);
+    if (!fits) memory_.place_unlimited(now_, op.target, tier);  // as if there were more: what was tried costs nothing
     const AllocatorEvents& after = memory_.events(tier);
-    if (after.device_mallocs != before.device_mallocs || after.device_frees != before.device_frees)
+    if (fits && (after.device_mallocs != before.device_mallocs || after.device_frees != before.device_frees))
       cost = device_calls_.charge(before, after);
   }
   is_allocated_[op.target] = 1;

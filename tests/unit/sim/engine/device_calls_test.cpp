@@ -126,6 +126,14 @@ TEST(DeviceCalls, EachStepPaysForItsOwnFlushesAndASteadyOneForNone) {
   EXPECT_EQ(hbm(result).device_calls, us(1700 + 2700)) << "the second waits for the kernel of the first step, too";
 }
 
+// From there on memory is taken as unlimited, so that emptying the cache for nothing says nothing of the step.
+TEST(DeviceCalls, ARefusedRequestCostsNothing) {
+  const SimulationResult result = run(fragmenting_steps(1), MiB(99));
+  EXPECT_FALSE(result.fits);
+  EXPECT_EQ(hbm(result).allocator.device_frees, 1u);
+  EXPECT_EQ(result.end, us(2000));
+}
+
 TEST(DeviceCalls, PagesOfExpandableSegmentsArePaidOneByOne) {
   AllocatorSettings settings;
   settings.expandable_segments = true;

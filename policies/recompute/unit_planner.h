@@ -54,8 +54,10 @@ class UnitPlanner {
   void place_remade();
   void place_releases();
   void release(StorageId s, const std::map<StorageId, OpId>& keeper);
+  bool reads_what_is_kept(OpId id, OpId keeper) const;
   void place_casts();
   void keep_frame();
+  OpId frame_end() const;
   void keep(StorageId s, OpId until, bool before);
 
   void refuse_side_effects();

@@ -4,6 +4,7 @@
 #include "policies/recompute/parameter_casts.h"
 #include "policies/recompute/unit_planner.h"
 #include "policies/trace/described.h"
+#include "policies/trace/operator_name.h"
 
 namespace memwall {
 
@@ -146,31 +147,31 @@ void UnitPlanner::place_releases() {
   }
 }
 
-// A node of the graph lets go of what it kept when all that follows from it is done, the sums of gradients of what was
-// broadcast included. What was made again is no more held by the node, but handed to it: it goes with the node's last
-// kernel that reads anything that was kept.
+// A node of the graph lets go of what it kept when the sums of its gradients, where something was broadcast, are done,
+// too. What was made again is not held by the node but handed to it: it goes before those sums.
 void UnitPlanner::release(StorageId s, const std::map<StorageId, OpId>& keeper) {
   const auto found = keeper.find(s);
   if (found == keeper.end() || !has_one_stream(s)) return;
-  const OpId free = flow_.free(s);
-  const auto reads_kept = [&](OpId id) {
-    const auto uses = t_.uses_of(t_.ops[id]);
-    const auto kept = t_.uses_of(t_.ops[found->second]);
-    return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
-      return std::any_of(kept.begin(), kept.end(), [&](const Use& k) { return k.saved && k.storage == use.storage; });
-    });
-  };
-  OpId last = flow_.touches(s).back().op;
-  bool others_follow = false;
-  for (OpId id = last + 1; id < free; ++id) {
-    const OpKind kind = t_.ops[id].kind;
-    if (!runs_on_device(kind) && kind != OpKind::alloc) continue;
-    others_follow = true;
-    if (!reads_kept(id)) continue;
-    last = id;
-    others_follow = false;
+  const OpId last = flow_.touches(s).back().op;
+  bool sums_follow = false;
+  for (OpId id = flow_.free(s); id-- > last;) {
+    if (!runs_on_device(t_.ops[id].kind)) continue;
+    const bool sums =
+        plain_operator_name(operator_of(t_, t_.ops[id])) == "sum" && !reads_what_is_kept(id, found->second);
+    if (sums && id > last) {
+      sums_follow = true;
+      continue;
+    }
+    if (sums_follow) plan_.released.push_back({s, id});
+    return;
   }
-  if (others_follow) plan_.released.push_back({s, last});
+}
+
+bool UnitPlanner::reads_what_is_kept(OpId id, OpId keeper) const {
+  const auto uses = t_.uses_of(t_.ops[id]), kept = t_.uses_of(t_.ops[keeper]);
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return std::any_of(kept.begin(), kept.end(), [&](const Use& k) { return k.saved && k.storage == use.storage; });
+  });
 }
 
 // Autocast keeps the casts of parameters until its context ends, which is seen where the program gives back casts that
@@ -187,13 +188,26 @@ void UnitPlanner::place_casts() {
   }
 }
 
-// PyTorch's frame of the unit holds its inputs until the last node of its backward has let go of what it kept.
-void UnitPlanner::keep_frame() {
-  if (plan_.position == kNoOp) return;
+// Where the last node of the unit's backward has run: what it kept is given back, or, of inputs and parameters, which
+// others hold, too, read for the last time.
+OpId UnitPlanner::frame_end() const {
   OpId end = plan_.position;
   for (const StorageId s : plan_.dropped)
     if (is_read_by_backward(s)) end = std::max(end, flow_.free(s));
   for (const RemadeStorage& remade : plan_.remade) end = std::max(end, flow_.free(remade.storage));
+  for (const StorageId s : kept_)
+    for (const Touch& touch : flow_.touches(s)) {
+      const Op& op = t_.ops[touch.op];
+      if (touch.op < pass_.end && op.phase == Phase::backward && modules_.contains(op.module))
+        end = std::max(end, touch.op);
+    }
+  return end;
+}
+
+// PyTorch's frame of the unit holds its inputs until the last node of its backward has let go of what it kept.
+void UnitPlanner::keep_frame() {
+  if (plan_.position == kNoOp) return;
+  const OpId end = frame_end();
   for (const OpId id : rerun_)
     for (const Use& use : t_.uses_of(t_.ops[id])) {
       const OpId writer = flow_.writer(use.storage, use.version);

@@ -22,6 +22,7 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
     {"capuchin", {"capuchin:budget=1MB,min_bytes=0", "capuchin:use=swaps,budget=1MB,min_bytes=0"}},
     {"chen", {"chen", "chen:mode=sqrt"}},
     {"checkpoint", {"checkpoint:mode=full", "checkpoint:mode=sqrt", "checkpoint:mode=every,every=2"}},
+    {"selective", {"selective:save=mm", "selective:save=gelu,modules=layers.*.mlp"}},
     {"fusion", {}},  // needs elements, which this step does not know: tests/unit/policies/fusion/fusion_test.cpp
     {"offload",
      {"offload:what=activations,to=host,min_bytes=0", "offload:what=activations,to=peer,min_bytes=0",

@@ -63,6 +63,9 @@ class Reading {
       case ParameterType::patterns:
         result.items = items();
         return;
+      case ParameterType::program:
+        if (text_.empty()) refuse("a program; expected its path, or a name that PATH has");
+        return;
     }
   }
 
@@ -140,8 +143,8 @@ ParameterInfo parameter(ParameterType type, std::string name, ParameterDefault o
 }  // namespace
 
 std::string_view to_string(ParameterType type) {
-  static constexpr std::string_view words[] = {"choice", "flag",    "integer", "number",  "bytes",
-                                               "tier",   "choices", "tiers",   "patterns"};
+  static constexpr std::string_view words[] = {"choice", "flag",    "integer", "number",   "bytes",
+                                               "tier",   "choices", "tiers",   "patterns", "program"};
   return word_of(words, type);
 }
 
@@ -193,6 +196,10 @@ ParameterInfo patterns(std::string name, ParameterDefault otherwise, std::string
   return parameter(ParameterType::patterns, std::move(name), std::move(otherwise), std::move(sentence));
 }
 
+ParameterInfo program(std::string name, ParameterDefault otherwise, std::string sentence) {
+  return parameter(ParameterType::program, std::move(name), std::move(otherwise), std::move(sentence));
+}
+
 std::string values_text(const ParameterInfo& p) {
   const auto unit = [&] { return p.unit.empty() ? "" : " " + p.unit; };
   const auto own = [&]() -> std::string {
@@ -215,6 +222,8 @@ std::string values_text(const ParameterInfo& p) {
         return "tiers, joined by '+'";
       case ParameterType::patterns:
         return "patterns, joined by '+'";
+      case ParameterType::program:
+        return "a path, or a command";
     }
     return "";
   }();

@@ -26,6 +26,7 @@ enum class ParameterType : std::uint8_t {
   choices,   // some of `words`, joined by '+'
   tiers,     // names of tiers, joined by '+'
   patterns,  // names with '*' for any letters, joined by '+'
+  program,   // a path, or the name of a command
 };
 std::string_view to_string(ParameterType type);
 
@@ -78,6 +79,7 @@ ParameterInfo choices(std::string name, ParameterDefault otherwise, std::vector<
                       std::string sentence);
 ParameterInfo tiers(std::string name, ParameterDefault otherwise, std::string sentence);
 ParameterInfo patterns(std::string name, ParameterDefault otherwise, std::string sentence);
+ParameterInfo program(std::string name, ParameterDefault otherwise, std::string sentence);
 
 // Which values are valid, for people: "0 to 4096 ops", "auto, or 0 or 1".
 std::string values_text(const ParameterInfo& parameter);

@@ -103,6 +103,8 @@ std::string random_value(const ParameterInfo& parameter) {
       return any_of(tiers);
     case ParameterType::patterns:
       return some_of({"*", "*mlp*", "layers.0*", "*attention*", "aten::mm"});
+    case ParameterType::program:
+      return any_of({"no-such-planner", "true", "false"});
   }
   return "";
 }

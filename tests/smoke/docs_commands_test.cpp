@@ -40,6 +40,7 @@ const std::vector<NotRun> kNotRun = {
     {"memwall view( .*)?", "opens a window"},
     {"memwall-viewer(?!.* --picture).*", "opens a window"},
     {"memwall watch", "asks the driver of a GPU"},
+    {"memwall run .*--policy exec:.*", "asks a Python program; tests/unit/policies/planners/exec_test.cpp runs it"},
     {"memwall validate --live.*", "measures this computer for minutes"},
     {"memwall-bench( .*)?", "measures this computer for minutes"},
     {"memwall-replay( .*)?", "executes a schedule for half a minute; tests/hardware/replay_program_test.cpp runs it"},

@@ -21,6 +21,8 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
     {"batch", {"batch:1", "batch:2", "batch:to=48"}},
     {"capuchin", {"capuchin:budget=1MB,min_bytes=0", "capuchin:use=swaps,budget=1MB,min_bytes=0"}},
     {"chen", {"chen", "chen:mode=sqrt"}},
+    {"exec", {}},  // needs a program: tests/unit/policies/planners/exec_test.cpp
+    {"rotor", {"rotor", "rotor:budget=4MiB"}},
     {"checkpoint", {"checkpoint:mode=full", "checkpoint:mode=sqrt", "checkpoint:mode=every,every=2"}},
     {"selective", {"selective:save=mm", "selective:save=gelu,modules=layers.*.mlp"}},
     {"fusion", {}},  // needs elements, which this step does not know: tests/unit/policies/fusion/fusion_test.cpp

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sim/machine/machine.h"
 #include "sim/policy/memory_plan.h"
@@ -35,5 +36,7 @@ std::string to_json(const MemoryPlan& plan, const Trace& trace, const std::strin
 // version, for another trace, or names what that or `machine` does not have. Whether the plan can be carried out is for
 // policies/plan/plan_check.h to say.
 MemoryPlan read_plan(const std::filesystem::path& path, const Trace& trace, const Machine& machine);
+// The same of a text. `name`: what sentences call it.
+MemoryPlan plan_of_text(std::string_view text, const std::string& name, const Trace& trace, const Machine& machine);
 
 }  // namespace memwall

@@ -6,7 +6,6 @@
 #include <simdjson.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string>
@@ -21,10 +20,11 @@ namespace memwall {
 class PlanJson {
  public:
   using object_t = simdjson::dom::object;
-  explicit PlanJson(std::filesystem::path path) : path_(std::move(path)) {}
+  // `name`: of the file, for messages.
+  explicit PlanJson(std::string name) : name_(std::move(name)) {}
 
   [[noreturn]] void fail(const std::string& at, const std::string& what) const {
-    throw InputError(fmt::format("{}{}{}: {}.", path_.string(), at.empty() ? "" : ", ", at, what));
+    throw InputError(fmt::format("{}{}{}: {}.", name_, at.empty() ? "" : ", ", at, what));
   }
 
   static std::string inside(const std::string& at, const char* key) { return at.empty() ? key : at + "." + key; }
@@ -113,7 +113,7 @@ class PlanJson {
   }
 
  private:
-  std::filesystem::path path_;
+  std::string name_;
 };
 
 }  // namespace memwall

@@ -22,8 +22,8 @@ constexpr std::uint64_t kMostOps = std::numeric_limits<std::uint32_t>::max() - 1
 class PlanReader {
  public:
   // Without a trace and a machine nothing is held against them; with one there is the other.
-  PlanReader(const std::filesystem::path& path, const Trace* trace, const Machine* machine)
-      : json_(path), t_(trace), machine_(machine), text_(content_of_file(path, kLargestPlan, "a memory plan")) {}
+  PlanReader(const std::string& name, std::string_view text, const Trace* trace, const Machine* machine)
+      : json_(name), t_(trace), machine_(machine), text_(text) {}
 
   PlanDocument read() {
     dom::element document;
@@ -182,10 +182,18 @@ class PlanReader {
 }  // namespace
 
 MemoryPlan read_plan(const std::filesystem::path& path, const Trace& trace, const Machine& machine) {
-  return PlanReader(path, &trace, &machine).read().plan;
+  const std::string text = content_of_file(path, kLargestPlan, "a memory plan");
+  return plan_of_text(text, path.string(), trace, machine);
 }
 
-PlanDocument read_plan_document(const std::filesystem::path& path) { return PlanReader(path, nullptr, nullptr).read(); }
+MemoryPlan plan_of_text(std::string_view text, const std::string& name, const Trace& trace, const Machine& machine) {
+  return PlanReader(name, text, &trace, &machine).read().plan;
+}
+
+PlanDocument read_plan_document(const std::filesystem::path& path) {
+  const std::string text = content_of_file(path, kLargestPlan, "a memory plan");
+  return PlanReader(path.string(), text, nullptr, nullptr).read();
+}
 
 bool is_plan(const std::filesystem::path& path) {
   std::ifstream file(readable_path_or_none(path), std::ios::binary);

@@ -26,7 +26,8 @@ class PlannedLifetimes {
   Bytes run() {
     std::vector<OpId> kept(p_.trace().storages.size(), 0);
     for (const PlannedRerun& rerun : plan_.reruns) read_by(rerun, kept);
-    for (const PlannedKeep& keep : plan_.keeps) kept[keep.storage] = std::max(kept[keep.storage], first_without(keep.until));
+    for (const PlannedKeep& keep : plan_.keeps)
+      kept[keep.storage] = std::max(kept[keep.storage], first_without(keep.until));
     for (const StorageDecision& decision : plan_.storages) absent(decision);
     for (StorageId s = 0; s < kept.size(); ++s)
       if (const OpId freed = p_.flow().free(s); kept[s] > freed && !decided_[s]) memory_.restore(s, freed, kept[s] - 1);

@@ -94,7 +94,8 @@ std::string distance_text(Bytes distance) {
 }
 
 // Where a re-run starts from parameters that sharding has given back.
-void add_gathers(const std::string& policy, const Trace& trace, const RecomputePlan& plan, std::vector<std::string>& notes) {
+void add_gathers(const std::string& policy, const Trace& trace, const RecomputePlan& plan,
+                 std::vector<std::string>& notes) {
   Bytes sent = 0, avoidable = 0, distance = 0;
   std::size_t gathers = 0;
   for (const UnitPlan& unit : plan.units)
@@ -105,9 +106,8 @@ void add_gathers(const std::string& policy, const Trace& trace, const RecomputeP
       distance = std::max(distance, repeated.distance);
     }
   if (gathers == 0) return;
-  std::string note =
-      fmt::format("{}: {} of parameters for re-runs, {} sent per rank besides those for backward", policy,
-                  counted_text(gathers, "gather"), human_bytes(sent));
+  std::string note = fmt::format("{}: {} of parameters for re-runs, {} sent per rank besides those for backward",
+                                 policy, counted_text(gathers, "gather"), human_bytes(sent));
   if (avoidable > 0)
     note += fmt::format("; with zero's reuse_distance={} backward finds what the re-run has gathered: {} fewer",
                         distance_text(distance), human_bytes(avoidable));

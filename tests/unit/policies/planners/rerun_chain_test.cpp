@@ -42,7 +42,8 @@ struct Branch {
     profile.emplace(trace, machine);
   }
   std::optional<RerunChain> chain(StorageId storage, const std::set<StorageId>& absent = {}, std::size_t most = 64) {
-    return rerun_chain(*profile, storage, back, [&](StorageId s) { return absent.contains(s); }, most);
+    return rerun_chain(
+        *profile, storage, back, [&](StorageId s) { return absent.contains(s); }, most);
   }
 };
 
@@ -66,8 +67,7 @@ TEST(RerunChainTest, TakesAllThatWroteInPlace) {
 
 TEST(RerunChainTest, GoesBackBehindWhatIsAbsentOrFreed) {
   Branch absent;
-  EXPECT_EQ(absent.chain(absent.c, {absent.b})->ops,
-            (std::vector<OpId>{absent.make_b, absent.relu, absent.make_c}));
+  EXPECT_EQ(absent.chain(absent.c, {absent.b})->ops, (std::vector<OpId>{absent.make_b, absent.relu, absent.make_c}));
   Branch freed(false);
   EXPECT_EQ(freed.chain(freed.b)->ops, (std::vector<OpId>{freed.make_a, freed.make_b, freed.relu}));
   EXPECT_EQ(freed.chain(freed.b)->inputs, std::vector<StorageId>{freed.weight});

@@ -186,16 +186,11 @@ TEST(RunFile, LosesNothingOnTheWay) {
     for (const Step& step : run.trace->steps) run.result.steps.push_back({step.name, nanoseconds(3), nanoseconds(2)});
     run.result.moves = {{nanoseconds(1), nanoseconds(2), 0, 1, 2, 77, 4}};
     run.result.tiers.resize(4);
-    run.result.tiers[2] = {{1, 2, 3},
-                           4,
-                           5,
-                           {1, 2, 3, 4, 5, 6, 7, 8},
-                           6,
-                           nanoseconds(7),
-                           {0},
-                           {8, 9, 10, 0, 0, 0, 0},
-                           {},
-                           {{11, 12, 13}, nanoseconds(14), 15},
+    run.result.tiers[2] = {{1, 2, 3}, 4,
+                           5,         {1, 2, 3, 4, 5, 6, 7, 8},
+                           6,         nanoseconds(7),
+                           {0},       {8, 9, 10, 0, 0, 0, 0},
+                           {},        {{11, 12, 13}, nanoseconds(14), 15},
                            {}};
     run.result.links.assign(run.machine.links.size(), {11, nanoseconds(12)});
     run.result.fits = false;

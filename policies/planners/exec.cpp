@@ -13,16 +13,24 @@
 namespace memwall {
 namespace {
 
+MemoryPlan plan_in(const std::string& text, const std::string& what, const StepProfile& profile) {
+  try {
+    return plan_of_text(text, what, profile.trace(), profile.machine());
+  } catch (const InputError& error) {  // of no file: of who was asked
+    throw UsageError(error.what());
+  }
+}
+
 // Nothing that is not a plan for this step, and can be carried out, comes back.
 MemoryPlan printed_plan(const std::string& program, const ExecLimits& limits, const StepProfile& profile,
                         const Budget& budget) {
   const std::string text = output_of_program(program, profile_document(profile, budget.device), limits);
-  const std::string what = "what program '" + program + "' printed";
+  const std::string what = "What program '" + program + "' printed";
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-    throw InputError(what + ": it is empty; expected a memory plan in JSON (traces/plan/FORMAT.md).");
-  MemoryPlan plan = plan_of_text(text, what, profile.trace(), profile.machine());
+    throw UsageError(what + ": it is empty; expected a memory plan in JSON (traces/plan/FORMAT.md).");
+  MemoryPlan plan = plan_in(text, what, profile);
   if (const std::vector<std::string> problems = check_plan(plan, profile.trace(), profile.flow()); !problems.empty())
-    throw InputError(fmt::format("{}: the plan cannot be carried out. {}", what, fmt::join(problems, " ")));
+    throw UsageError(fmt::format("{}: the plan cannot be carried out. {}", what, fmt::join(problems, " ")));
   return plan;
 }
 

@@ -265,7 +265,7 @@ class StageSizes {
       stage.while_backward -= least;
     }
     r_.beside = least;
-    r_.most_beside = most_beside(0, static_cast<OpId>(t_.ops.size()));
+    r_.most_beside = most_beside(pass_.begin, pass_.end);  // in others live what these save
   }
 
   const StepProfile& p_;

@@ -30,7 +30,7 @@ struct RotorPass {
   RotorChain chain;              // the units, and one stage more: what runs between them and their backward
   std::vector<RotorUnit> units;  // none where nothing can be dropped
   Bytes beside = 0;              // that lives throughout; not in `chain`
-  Bytes most_beside = 0;         // at any time of the trace
+  Bytes most_beside = 0;         // at any time of the pass
 };
 
 // At most so many units, of one or more; more are joined evenly.

@@ -173,6 +173,17 @@ TEST(Rotor, KeepsToItsBudgetOnAGpt) {
   EXPECT_GT(before, Duration{});
 }
 
+// Each step by itself: what the other saves is none of its limits. Less than what any plan takes gives the least.
+TEST(Rotor, TakesTheLeastWhereTheBudgetIsTooSmallInEveryStep) {
+  GptShape shape{.layers = 6, .hidden = 512, .heads = 8, .sequence = 512, .batch = 4, .vocabulary = 4096};
+  const Bytes one =
+      simulated(carried_out(gpt_step(shape), planned(gpt_step(shape), 1, 500))).tiers.front().peak_allocated;
+  shape.steps = 2;
+  const Trace steps = gpt_step(shape);
+  EXPECT_EQ(simulated(carried_out(steps, planned(steps, 1, 500))).tiers.front().peak_allocated, one);
+  EXPECT_LT(one, simulated(steps).tiers.front().peak_allocated * 7 / 10);
+}
+
 // In the memory that Chen's best plan takes, and half a percent that slots are rounded up by.
 TEST(Rotor, TakesNoLongerThanChensSegments) {
   for (const bool flash : {false, true}) {

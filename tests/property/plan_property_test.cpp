@@ -14,6 +14,8 @@
 #include "policies/plan/plan_check.h"
 #include "policies/plan/plan_realization.h"
 #include "policies/plan/plan_writer.h"
+#include "policies/planners/rotor.h"
+#include "policies/profile/planned_memory.h"
 #include "policies/recompute/recompute.h"
 #include "tests/support/races.h"
 #include "tests/support/random_reruns.h"
@@ -202,6 +204,20 @@ RC_GTEST_PROP(PlanProperty, NestedRerunsAreTakenAndCarriedOut, ()) {
   const auto again = [&](const StorageDecision& d) { return d.drops.size() > 1; };
   RC_CLASSIFY(std::any_of(plan.storages.begin(), plan.storages.end(), again), "repeated");
   RC_CLASSIFY(starts_from_another(before, flow, plan), "nested");
+  assert_carried_out(before, apply(before, flow, plan).trace);
+}
+
+// Rotor's schedules of whatever steps have chains, in any budget.
+RC_GTEST_PROP(PlanProperty, RotorsPlansAreTakenAndCarriedOut, ()) {
+  const Trace before = random_step(*rc::gen::inRange<std::size_t>(1, 3));
+  const Machine machine = test_machine();
+  const StepProfile profile(before, machine);
+  const Bytes all = planned_peak(profile, {});
+  const MemoryPlan plan = rotor_plan(profile, *rc::gen::inRange<Bytes>(1, all + 1), *rc::gen::inRange(1u, 300u));
+  RC_LOG() << text_of(plan);
+  RC_CLASSIFY(!plan.reruns.empty(), "runs again");
+  const Dataflow flow(before);
+  RC_ASSERT(check_plan(plan, before, flow) == std::vector<std::string>{});
   assert_carried_out(before, apply(before, flow, plan).trace);
 }
 

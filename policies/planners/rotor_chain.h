@@ -11,7 +11,9 @@
 // Deviations, each of which is theirs again where the numbers are (tests/unit/policies/planners/rotor_chain_test.cpp):
 // what a stage passes on may in part be needed by the next forward alone, and is then given up as soon as that keeps
 // all; forward right before its own backward may be shorter, since nobody wants its output any more; the bytes while
-// forward runs are given for either kind of forward, instead of one overhead; gradients have sizes of their own.
+// forward runs are given for either kind of forward, instead of one overhead; gradients have sizes of their own. Where
+// these grow towards the chain's begin it could pay to save a stage before backward of a later one has run: such
+// schedules are not looked at.
 #pragma once
 
 #include <cstdint>

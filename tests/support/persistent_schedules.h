@@ -18,7 +18,9 @@ namespace memwall {
 
 class PersistentSchedules {
  public:
-  PersistentSchedules(const RotorChain& chain, Bytes limit) : chain_(chain), limit_(limit) {}
+  // `in_turn`: of those that run a stage's forward only once backward of all that is saved behind it has run.
+  PersistentSchedules(const RotorChain& chain, Bytes limit, bool in_turn)
+      : chain_(chain), limit_(limit), in_turn_(in_turn) {}
 
   std::optional<std::int64_t> fastest() {
     State start;
@@ -31,6 +33,7 @@ class PersistentSchedules {
       if (time > best_.at(state)) continue;
       if (state.next < 0) return time;
       for (int k = 0; k <= state.next; ++k) {
+        if (in_turn_ && state.saved >> k >> 1 != 0) continue;
         pass(state, time, k);
         save(state, time, k);
       }
@@ -127,6 +130,7 @@ class PersistentSchedules {
   };
   const RotorChain& chain_;
   const Bytes limit_;
+  const bool in_turn_;
   std::map<State, std::int64_t> best_;
   std::priority_queue<std::pair<std::int64_t, State>, std::vector<std::pair<std::int64_t, State>>, Later> queue_;
 };

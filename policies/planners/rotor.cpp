@@ -2,8 +2,8 @@
 // computed again and again from one.
 //
 // Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova 2019, "Optimal checkpointing for heterogeneous chains: how to train
-// deep neural networks with limited memory" (Inria RR-9302, arXiv 1911.13214), sections 3 and 4. Their programme is
-// rotor_chain.h, with its deviations; stages with times and bytes are found in the trace by rotor_stages.h. Here their
+// deep neural networks with limited memory" (Inria RR-9302, arXiv 1911.13214), written from public descriptions of their
+// programme: it is rotor_chain.h, with its deviations; stages with times and bytes are found in the trace by rotor_stages.h. Here their
 // schedule becomes a plan: forward steps before the first backward are the program's own, each later one is a re-run of
 // the unit's ops right before the backward that it is for. Deviations: what an op reads beyond the unit before it
 // stays; forward right before its own backward makes only what backward still reads; of more than 160 units neighbours

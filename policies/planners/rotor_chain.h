@@ -1,7 +1,7 @@
 // The fastest persistent schedule of a chain of stages that keeps to a memory limit.
 //
 // Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova 2019, "Optimal checkpointing for heterogeneous chains: how to train
-// deep neural networks with limited memory" (Inria RR-9302, arXiv 1911.13214; the program is called rotor), section 4:
+// deep neural networks with limited memory" (Inria RR-9302, arXiv 1911.13214; the program is called rotor):
 // a dynamic programme over parts s..t of the chain and memory m, whose input is there and whose gradient has come.
 // Persistent: what is kept is kept until backward has used it. Either the first stage keeps all for its backward and
 // the rest follows with what memory is left; or forward runs to a stage whose input alone is kept, the part from there

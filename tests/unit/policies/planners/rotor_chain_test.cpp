@@ -125,7 +125,7 @@ std::int64_t binomial(std::int64_t n, std::int64_t k) {
   return value;
 }
 
-// Griewank & Walther 2000, "Algorithm 799: Revolve", equation (2): l steps with c checkpoints, of which the input is
+// Griewank & Walther 2000, "Algorithm 799: Revolve": l steps with c checkpoints, of which the input is
 // one, take at least r l - beta(c + 1, r - 1) forward steps besides those that backward follows at once, where beta(c,
 // r) = binomial(c + r, c) and r is the least with l <= beta(c, r).
 std::int64_t revolve(std::int64_t l, std::int64_t c) {

@@ -2,13 +2,14 @@
 // computed again and again from one.
 //
 // Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova 2019, "Optimal checkpointing for heterogeneous chains: how to train
-// deep neural networks with limited memory" (Inria RR-9302, arXiv 1911.13214), written from public descriptions of their
-// programme: it is rotor_chain.h, with its deviations; stages with times and bytes are found in the trace by rotor_stages.h. Here their
-// schedule becomes a plan: forward steps before the first backward are the program's own, each later one is a re-run of
-// the unit's ops right before the backward that it is for. Deviations: what an op reads beyond the unit before it
-// stays; forward right before its own backward makes only what backward still reads; of more than 160 units neighbours
-// are joined; a unit with a collective, a node of a CUDA graph or an op that the host waits for is kept. Times are of
-// kernels alone.
+// deep neural networks with limited memory" (Inria RR-9302, arXiv 1911.13214), written from public descriptions of the
+// programme. That is rotor_chain.h, with its deviations; rotor_stages.h finds stages with times and bytes in the trace.
+// Here the schedule becomes a plan: forward steps before the first backward are the program's own, each later one is a
+// re-run of the unit's ops right before the backward that it is for.
+// Deviations: what an op reads beyond the unit before it stays; forward right before its own backward makes only what
+// backward still reads; a re-run gives back what nobody wants at its end, not while it runs; of more than 160 units
+// neighbours are joined; units with a collective, a node of a CUDA graph or an op that the host waits for are kept.
+// Only times of kernels count.
 #include "policies/planners/rotor.h"
 
 #include <algorithm>

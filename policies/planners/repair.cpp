@@ -17,6 +17,32 @@ Machine machine_of(const StepProfile& profile, const Budget& budget) {
   return machine;
 }
 
+// What to ask for next: down until a plan fits, then between that and the last that did not.
+class Search {
+ public:
+  explicit Search(Bytes budget) : asked_(budget), closest_(budget / 200) {}
+
+  Bytes asked() const { return asked_; }
+  // `over`: what the plan for asked() needed beyond the budget. Is there something left to try?
+  bool next(Bytes over) {
+    (over == 0 ? fits_ : fails_) = asked_;
+    if (fits_ != kUnknown) {
+      if (fails_ == kUnknown) return false;
+      asked_ = fits_ + (fails_ - fits_) / 2;
+      return fails_ - fits_ > closest_;
+    }
+    // What is in pieces does not shrink by what is missing: each time more is asked for.
+    less_ = std::max(over, 2 * less_);
+    asked_ = less_ < asked_ ? asked_ - less_ : asked_ / 2;
+    return asked_ > closest_;
+  }
+
+ private:
+  static constexpr Bytes kUnknown = -1;
+  Bytes asked_, closest_, less_ = 0;
+  Bytes fits_ = kUnknown, fails_ = kUnknown;  // the most that fitted, the least that did not
+};
+
 }  // namespace
 
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
@@ -24,20 +50,19 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
   const Machine machine = machine_of(profile, budget);
   const auto device = static_cast<std::size_t>(machine.tier("hbm"));
   RepairedPlan best;
-  Budget asked = budget;
-  Bytes less = 0;
-  for (int i = 0; i < kMostTries && asked.device > 0; ++i) {
+  Search search(budget.device);
+  for (int i = 0; i < kMostTries; ++i) {
     RepairedPlan next;
-    next.plan = planner(profile, asked, profile.machine(), pricer);
-    next.estimate = estimate_plan(profile, next.plan, machine, pricer);
-    next.over = next.estimate.tiers[device].missing;
-    const Bytes over = next.over;
-    if (i > 0 && next.plan == best.plan) break;  // the planner has nothing more to give
-    if (i == 0 || over < best.over) best = std::move(next);
-    if (best.over == 0) break;
-    // What is in pieces does not shrink by what is missing: each time more is asked for.
-    less = std::max(over, 2 * less);
-    asked.device -= less;
+    next.plan = planner(profile, {search.asked()}, profile.machine(), pricer);
+    const bool is_same = i > 0 && next.plan == best.plan;
+    if (is_same && best.over > 0) break;  // the planner has nothing more to give
+    if (!is_same) {
+      next.estimate = estimate_plan(profile, next.plan, machine, pricer);
+      next.over = next.estimate.tiers[device].missing;
+    }
+    const Bytes over = is_same ? 0 : next.over;
+    if (i == 0 || (!is_same && (over == 0 || over < best.over))) best = std::move(next);
+    if (!search.next(over)) break;
   }
   return best;
 }

@@ -11,7 +11,7 @@
 //   time.
 // Written from the paper's abstract and public descriptions. Deviations: uses come from the trace, not from a passive
 // run; copies are placed in a ledger of links, and queue (swap_schedule.h); parameters and optimizer states stay; what
-// a chosen re-run starts from stays until then, instead of being made again itself.
+// a chosen re-run starts from is not swapped.
 #include <algorithm>
 #include <limits>
 #include <queue>
@@ -41,12 +41,14 @@ class Capuchin {
         settings_(settings),
         schedule_(profile, budget.device),
         away_(profile.trace().storages.size()),
-        needed_(profile.trace().storages.size()) {}
+        needed_(profile.trace().storages.size()),
+        is_rerun_(profile.trace().storages.size(), false) {}
 
   MemoryPlan run(const Pricer& pricer) {
     gather();
     swap_for_free();
     if (is_over()) swap_or_rerun();
+    settle_reruns();
     schedule_.queue_copies();
     for (int round = 0; round < settings_.feedback && fetch_late_ones_earlier(pricer); ++round) {
     }
@@ -72,11 +74,17 @@ class Capuchin {
     }
   }
 
-  // Nothing is decided about the storage, no chosen re-run reads or makes it within the gap, and that is worth it.
+  // Nothing is decided about the storage, and to have it away is worth something.
   bool is_useful(const Gap& gap) const {
+    return away_[gap.storage].storage == kNoStorage && schedule_.is_over(gap.after + 1, gap.before - 1);
+  }
+  bool may_be_swapped(const Gap& gap) const { return is_useful(gap) && dependents(gap) == 0; }
+
+  // Chosen re-runs within the gap that read or make its storage: each would have to make it again.
+  std::size_t dependents(const Gap& gap) const {
     const std::vector<OpId>& needed = needed_[gap.storage];
-    return away_[gap.storage].storage == kNoStorage && schedule_.is_over(gap.after + 1, gap.before - 1) &&
-           std::none_of(needed.begin(), needed.end(), [&](OpId at) { return gap.after < at && at <= gap.before; });
+    return static_cast<std::size_t>(
+        std::count_if(needed.begin(), needed.end(), [&](OpId at) { return gap.after < at && at <= gap.before; }));
   }
 
   // By free time, while copies hide.
@@ -86,7 +94,7 @@ class Capuchin {
     std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& [free_time, gap] : order) {
       if (!is_over() || free_time < Duration{}) return;
-      if (!is_useful(*gap)) continue;
+      if (!may_be_swapped(*gap)) continue;
       if (const auto swap = schedule_.place(*gap); swap && swap->stall == Duration{}) commit(*swap);
     }
   }
@@ -105,9 +113,10 @@ class Capuchin {
     if (!settings_.reruns || p_.trace().ops[gap.before].phase == Phase::forward || at <= gap.after + 1)
       return std::nullopt;
     auto chain = rerun_chain(p_, gap.storage, at, [&](StorageId s) { return s != gap.storage && is_away(s, at); });
-    // What it would make again beside its storage is not to be fetched later.
+    // What it makes beside its storage is not to be fetched later. What is dropped for a re-run of its own may be made
+    // for this one, too, and goes again at its end.
     if (chain && std::any_of(chain->outputs.begin(), chain->outputs.end(),
-                             [&](StorageId s) { return s != gap.storage && is_away(s, at); }))
+                             [&](StorageId s) { return s != gap.storage && is_away(s, at) && !is_rerun_[s]; }))
       return std::nullopt;
     return chain;
   }
@@ -121,13 +130,30 @@ class Capuchin {
     const OpId at = rerun_point(gap);
     schedule_.memory().remove(gap.storage, gap.after + 1, at - 2);
     away_[gap.storage] = gap;
-    StorageDecision d;
-    d.storage = gap.storage;
-    d.drops.push_back({{gap.after, true, 1}});
-    dropped_.push_back(std::move(d));
-    reruns_.push_back({{at, false, 0}, chain.ops});
+    is_rerun_[gap.storage] = true;
+    chosen_reruns_.push_back(gap);
     for (const StorageId input : chain.inputs) needed_[input].push_back(at);
     for (const StorageId output : chain.outputs) needed_[output].push_back(at);
+  }
+
+  // What a re-run starts from may have been dropped since: it begins with what makes that. Where it cannot, its storage
+  // stays.
+  void settle_reruns() {
+    for (const Gap& gap : chosen_reruns_) {
+      const OpId at = rerun_point(gap);
+      const auto chain = chain_of(gap);
+      if (!chain) {
+        schedule_.memory().restore(gap.storage, gap.after + 1, at - 2);
+        away_[gap.storage] = Gap{};
+        is_rerun_[gap.storage] = false;
+        continue;
+      }
+      StorageDecision d;
+      d.storage = gap.storage;
+      d.drops.push_back({{gap.after, true, 1}});
+      dropped_.push_back(std::move(d));
+      reruns_.push_back({{at, false, 0}, chain->ops});
+    }
   }
 
   double bytes_of(std::uint32_t candidate) const {
@@ -137,7 +163,9 @@ class Capuchin {
   // Bytes per second of what must run; 0 where nothing can.
   double savings_rate(std::uint32_t candidate) const {
     const auto chain = chain_of(candidates_[candidate]);
-    return chain ? bytes_of(candidate) / std::max(1e-12, to_seconds(chain->time)) : 0;
+    if (!chain) return 0;
+    const double times = 1 + static_cast<double>(dependents(candidates_[candidate]));
+    return bytes_of(candidate) / std::max(1e-12, to_seconds(chain->time) * times);
   }
 
   // The best that still is worth what it was when it was put in: worth only falls as more is chosen.
@@ -156,7 +184,7 @@ class Capuchin {
   std::optional<Swap> best_swap(std::priority_queue<Ranked>& queue) const {
     for (; !queue.empty(); queue.pop()) {
       const Gap& gap = candidates_[queue.top().candidate];
-      if (!is_useful(gap)) continue;
+      if (!may_be_swapped(gap)) continue;
       if (auto swap = schedule_.place(gap)) return swap;
     }
     return std::nullopt;
@@ -166,7 +194,7 @@ class Capuchin {
     std::priority_queue<Ranked> reruns, swaps;
     for (std::uint32_t i = 0; i < candidates_.size(); ++i) {
       if (!is_useful(candidates_[i])) continue;
-      swaps.push({to_seconds(schedule_.free_time(candidates_[i])), i});
+      if (may_be_swapped(candidates_[i])) swaps.push({to_seconds(schedule_.free_time(candidates_[i])), i});
       if (const double rate = savings_rate(i); rate > 0) reruns.push({rate, i});
     }
     while (is_over()) {
@@ -228,6 +256,8 @@ class Capuchin {
   std::vector<Gap> candidates_;
   std::vector<Gap> away_;                  // by storage: where it is away; storage kNoStorage: nowhere
   std::vector<std::vector<OpId>> needed_;  // by storage: the re-runs that read or make it
+  std::vector<bool> is_rerun_;             // by storage: away_ by a drop, to be made again
+  std::vector<Gap> chosen_reruns_;
   std::vector<StorageDecision> dropped_;   // to be made again
   std::vector<PlannedRerun> reruns_;
 };

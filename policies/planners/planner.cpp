@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "policies/plan/plan_check.h"
 #include "policies/plan/plan_writer.h"
 #include "policies/planners/repair.h"
 #include "sim/error.h"
@@ -52,11 +51,7 @@ class PlannedStepRewriter : public Rewriter {
   }
 
   RepairedPlan settle(const StepProfile& profile, const Pricer& pricer) const {
-    RepairedPlan repaired = repaired_plan(planner_, profile, budget(profile), pricer);
-    const std::vector<std::string> problems = check_plan(repaired.plan, profile.trace(), profile.flow());
-    if (!problems.empty())
-      throw UsageError("Planner '" + name_ + "' made a plan that cannot be carried out: " + problems.front());
-    return repaired;
+    return repaired_plan(planner_, profile, budget(profile), pricer);
   }
 
   std::string note(const StepProfile& profile, const RepairedPlan& repaired) const {
@@ -67,13 +62,18 @@ class PlannedStepRewriter : public Rewriter {
       ++movers;
       moved += profile.trace().storages[d.storage].bytes;
     }
-    std::string text =
-        fmt::format("{}: budget {}; {} ({}) leave by copies, {} out and {} back; {} of {} run again.", name_,
-                    human_bytes(budget(profile).device), counted_text(movers, "storage"), human_bytes(moved),
-                    human_bytes(repaired.estimate.bytes_out), human_bytes(repaired.estimate.bytes_in),
-                    counted_text(repaired.estimate.rerun_ops, "op"), human_time(repaired.estimate.rerun_time));
+    const PlanEstimate& e = repaired.estimate;
+    std::string text = fmt::format("{}: budget {}; ", name_, human_bytes(budget(profile).device));
     if (repaired.over > 0)
-      text += " No plan was found that keeps to the budget: " + human_bytes(repaired.over) + " more are needed.";
+      text += "no plan was found that keeps to it, " + human_bytes(repaired.over) + " more are needed; ";
+    if (movers > 0)
+      text += fmt::format("{} ({}) leave by copies, {} out and {} back", counted_text(movers, "storage"),
+                          human_bytes(moved), human_bytes(e.bytes_out), human_bytes(e.bytes_in));
+    if (e.rerun_ops > 0)
+      text += fmt::format("{}{} of {} run again", movers > 0 ? "; " : "", counted_text(e.rerun_ops, "op"),
+                          human_time(e.rerun_time));
+    if (movers == 0 && e.rerun_ops == 0) text += "nothing leaves the device";
+    text += ".";
     return text;
   }
 

@@ -1,7 +1,11 @@
 #include "policies/planners/repair.h"
 
 #include <algorithm>
-#include <utility>
+#include <string>
+#include <vector>
+
+#include "policies/plan/plan_check.h"
+#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -15,6 +19,12 @@ Machine machine_of(const StepProfile& profile, const Budget& budget) {
   device.compression_ratio = 1;
   device.capacity = device.unavailable + profile.untracked() + budget.device;
   return machine;
+}
+
+// A planner's mistake is a sentence, whoever wrote the planner.
+void require_carried_out(const StepProfile& profile, const MemoryPlan& plan) {
+  const std::vector<std::string> problems = check_plan(plan, profile.trace(), profile.flow());
+  if (!problems.empty()) throw UsageError("The planner's plan cannot be carried out: " + problems.front());
 }
 
 // What to ask for next: down until a plan fits, then between that and the last that did not.
@@ -57,6 +67,7 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
     const bool is_same = i > 0 && next.plan == best.plan;
     if (is_same && best.over > 0) break;  // the planner has nothing more to give
     if (!is_same) {
+      require_carried_out(profile, next.plan);
       next.estimate = estimate_plan(profile, next.plan, machine, pricer);
       next.over = next.estimate.tiers[device].missing;
     }

@@ -16,7 +16,7 @@ struct RepairedPlan {
 // Asks the planner for less than the budget, by what its plan took too much and each time more, until a plan keeps to the
 // budget or the planner gives the same plan again; then for what lies between that and the last that was too much, to
 // half a percent of the budget. At most eight plans are made. The one for the most that keeps to the budget, else the
-// one that needs least beyond it.
+// one that needs least beyond it. Throws UsageError where a plan cannot be carried out (policies/plan/plan_check.h).
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer);
 

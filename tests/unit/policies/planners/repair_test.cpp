@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/error.h"
 #include "tests/support/step_program.h"
 #include "tests/support/test_machine.h"
 
@@ -97,6 +98,21 @@ TEST(Repair, EndsWithTheBestWhereNothingFits) {
   EXPECT_FALSE(repaired.estimate.fits);
   EXPECT_EQ(repaired.plan.storages.size(), 3u) << "the fourth never rests";
   EXPECT_EQ(step.budgets.size(), 2u) << "the same plan a second time ends it";
+}
+
+TEST(Repair, APlannersMistakeIsASentence) {
+  FourStorages step;
+  const Planner twice = [&](const StepProfile&, const Budget&, const Machine&, const Pricer&) {
+    MemoryPlan plan = step.plan_of(1);
+    plan.storages.push_back(plan.storages.front());
+    return plan;
+  };
+  try {
+    repaired_plan(twice, *step.profile, {kStorage}, *step.pricer);
+    FAIL() << "taken";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("has two decisions"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

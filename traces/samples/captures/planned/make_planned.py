@@ -11,6 +11,7 @@ second one is recorded. `tests/oracle/planned_captures_test.cpp` reads the commi
 """
 
 import argparse
+import contextlib
 import functools
 import gzip
 import json
@@ -29,6 +30,7 @@ from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_conte
 
 import memwall_capture  # noqa: E402
 import models  # noqa: E402
+from executed_offload import OffloadActivations  # noqa: E402
 from make_captures import SAMPLES, images, words  # noqa: E402
 
 aten = torch.ops.aten
@@ -67,6 +69,12 @@ def stem(name, count):
 
 
 # case: (units by the name and the number of blocks, options of checkpoint, what memwall is asked for)
+OFFLOADED_FROM = 1 << 16  # bytes of a storage; smaller ones are not worth a copy
+SENT = f"offload:what=activations,to=host,min_bytes={OFFLOADED_FROM},prefetch="
+OFFLOAD = {
+    "offload": (None, {"offload": {"ahead": 1}}, SENT + "1"),
+    "offload_four_ahead": (None, {"offload": {"ahead": 4}}, SENT + "4"),
+}
 TRANSFORMER = {
     "base": (None, {}, None),
     "full": (each, {}, "checkpoint:mode=full"),
@@ -80,6 +88,8 @@ TRANSFORMER = {
     "attention_save_mm_sdpa": (lambda name, count: [[f"{name}.{i}.attention"] for i in range(count)],
                                {"save": MM + SDPA}, "selective:save=mm+sdpa,modules={blocks}.*.attention"),
     "save_gelu": (each, {"save": [aten.gelu.default]}, "selective:save=gelu"),
+    **OFFLOAD,
+    "full_and_offload": (each, {"offload": {"ahead": 1}}, "checkpoint:mode=full " + SENT + "1"),
 }
 RESNET = {
     "base": (None, {}, None),
@@ -91,6 +101,8 @@ RESNET = {
     "full": (stem, {}, "checkpoint:mode=full"),
     "every_three": (lambda name, count: [["stem"]] + by_three(name, count), {}, "checkpoint:every=3"),
     "save_convolution": (each, {"save": CONVOLUTION}, "selective:modules=blocks.*,save=convolution"),
+    **OFFLOAD,
+    "blocks_and_offload": (each, {"offload": {"ahead": 1}}, "checkpoint:modules=blocks.* " + SENT + "1"),
 }
 
 
@@ -118,10 +130,13 @@ def run_as_unit(modules, options):
         module.__class__ = type(kind.__name__, (kind,), {"__call__": later if i else first})
 
 
-def capture(network, case, path):
+def capture(network, case, path, first=None):
     make, inputs, blocks = NETWORKS[network]
     units, options, _ = cases(network)[case]
     options = dict(options)
+    offload = options.pop("offload", None)
+    if offload:
+        offload = {"first": first, "min_bytes": OFFLOADED_FROM, **offload}
     if "save" in options:
         options["context_fn"] = functools.partial(create_selective_checkpoint_contexts, options.pop("save"))
     with memwall_capture.fake(), warnings.catch_warnings():
@@ -134,11 +149,15 @@ def capture(network, case, path):
             run_as_unit([model.get_submodule(name) for name in unit], options)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
         batch = inputs()
+        offload = OffloadActivations([*model.parameters(), *model.buffers(), *batch], **offload) if offload else None
 
         def train_step():
-            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=network not in PURE_BF16):
+            with (offload.forward() if offload else contextlib.nullcontext(),
+                  torch.autocast("cuda", dtype=torch.bfloat16, enabled=network not in PURE_BF16)):
                 loss = model(*batch)
             loss.backward()
+            if offload:
+                offload.end()
             optimizer.step()
             optimizer.zero_grad()
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Steps as PyTorch runs them under torch.utils.checkpoint, beside the same steps without it: what memwall makes of the
-unplanned capture is compared with the capture of the planned step.
+"""Steps as PyTorch runs them under torch.utils.checkpoint and with an offload of activations (executed_offload.py), beside
+the same steps without: what memwall makes of the unplanned capture is compared with the capture of the planned step.
 
-    make_planned.py [NAME...] [--out DIR]          # the captures beside this file; needs torch, a minute for all
-    make_planned.py --compare MEMWALL [NAME...]    # a table of simulated and executed; also of the full networks
+    make_planned.py [NAME...] [--out DIR] [--memwall PROGRAM]   # the captures beside this file; needs torch, a minute
+    make_planned.py --compare PROGRAM [NAME...]    # a table of simulated and executed; also of the full networks
+
+How many storages an offload sends is in memwall's plan, so its program is asked; without it these are left out.
 
 A name is NETWORK (all its cases) or NETWORK-CASE. The small networks are gpt, resnet, vit and llama; the others are
 those of ../make_captures.py, of which nothing is committed here. Every step trains with AdamW, on fake tensors; the
@@ -167,8 +169,8 @@ def capture(network, case, path, first=None):
 
 
 def executed(path):
-    """Kernels of forward and backward, and the most bytes that live on the device."""
-    ops, live, peak, size = 0, 0, 0, {}
+    """Kernels of forward and backward, the most bytes that live on the device, copies out and back and their bytes."""
+    ops, live, peak, size, copied = 0, 0, 0, {}, {"hbm": [0, 0], "host_pinned": [0, 0]}
     with gzip.open(path, "rt") as lines:
         for r in (json.loads(line) for line in lines):
             if "storage" in r:
@@ -180,14 +182,39 @@ def executed(path):
                 live -= size[r["free"]]
             elif "op" in r and r["phase"] != "optimizer" and r.get("kernels", 1) > 0:
                 ops += 1
+            elif "copy" in r and {r["from"], r["to"]} == set(copied):
+                copied[r["from"]][0] += 1
+                copied[r["from"]][1] += r["copy"]
             peak = max(peak, live)
-    return ops, peak
+    return ops, peak, copied["hbm"] + copied["host_pinned"]
+
+
+def is_offload(network, case):
+    return "offload" in cases(network)[case][1]
+
+
+def policy_of(network, case):
+    return cases(network)[case][2].format(blocks=NETWORKS[network][2])
+
+
+def travelling(memwall, base, policy):
+    """Of memwall's plan for the unplanned capture: how many storages travel, the first ones that autograd saves."""
+    with tempfile.TemporaryDirectory() as folder:
+        plan = os.path.join(folder, "step.plan")
+        command = [memwall, "run", base, "--machine", "h100-sxm-80gb", "--plan-out", plan]
+        for one in policy.split():
+            command += ["--policy", one]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        with open(plan) as file:
+            return json.load(file)["realization"]["offload"][0]["first"]
 
 
 def simulated(memwall, path, policy=None):
     """(ops computed again, peak in bytes, step time in ms) or a sentence."""
     command = [memwall, "run", path, "--machine", "h100-sxm-80gb", "--format", "json"]
-    done = subprocess.run(command + (["--policy", policy] if policy else []), capture_output=True, text=True)
+    for one in policy.split() if policy else []:
+        command += ["--policy", one]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         return done.stderr.strip().splitlines()[0]
     run = json.loads(done.stdout)
@@ -206,25 +233,25 @@ def compare(memwall, chosen):
                 capture(network, "base", bases[network])
             if case == "base":
                 continue
-            path = os.path.join(folder, "planned.mwc.gz")
-            capture(network, case, path)
-            policy = cases(network)[case][2].format(blocks=NETWORKS[network][2])
+            path, policy = os.path.join(folder, "planned.mwc.gz"), policy_of(network, case)
+            capture(network, case, path, travelling(memwall, bases[network], policy) if is_offload(network, case) else None)
             sim = simulated(memwall, bases[network], policy)
             if isinstance(sim, str):
                 print(f"| {network}-{case} | {sim} |")
                 continue
-            ops, peak = executed(path)
+            ops, peak, copied = executed(path)
             step = simulated(memwall, path)[2]
             print(f"| {network}-{case} | {sim[0]} | {ops - executed(bases[network])[0]} | {sim[1]} | {peak} | "
-                  f"{100 * (sim[1] / peak - 1):+.2f} % | {sim[2]:.2f} | {step:.2f} | {100 * (sim[2] / step - 1):+.1f} % |",
-                  flush=True)
+                  f"{100 * (sim[1] / peak - 1):+.2f} % | {sim[2]:.2f} | {step:.2f} | {100 * (sim[2] / step - 1):+.1f} % |"
+                  + (f" copied {copied} |" if is_offload(network, case) else ""), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="NETWORK or NETWORK-CASE; the committed ones if absent")
     parser.add_argument("--out", default=HERE, help="folder to write to; the one of this script if absent")
-    parser.add_argument("--compare", metavar="MEMWALL", help="the program: print a table, write nothing")
+    parser.add_argument("--memwall", metavar="PROGRAM", help="the program: capture offloads, too")
+    parser.add_argument("--compare", metavar="PROGRAM", help="the program: print a table, write nothing")
     arguments = parser.parse_args()
     chosen = []
     for name in arguments.names:
@@ -238,8 +265,12 @@ def main():
         compare(arguments.compare, chosen)
         return
     for network, case in chosen:
-        path = os.path.join(arguments.out, f"{network}-{case}.mwc.gz")
-        capture(network, case, path)
+        path, first = os.path.join(arguments.out, f"{network}-{case}.mwc.gz"), None
+        if is_offload(network, case):
+            if not arguments.memwall:
+                continue
+            first = travelling(arguments.memwall, os.path.join(HERE, f"{network}-base.mwc.gz"), policy_of(network, case))
+        capture(network, case, path, first)
         print(f"{path}: {os.path.getsize(path)} bytes", flush=True)
 
 

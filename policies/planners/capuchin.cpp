@@ -258,7 +258,7 @@ class Capuchin {
   std::vector<std::vector<OpId>> needed_;  // by storage: the re-runs that read or make it
   std::vector<bool> is_rerun_;             // by storage: away_ by a drop, to be made again
   std::vector<Gap> chosen_reruns_;
-  std::vector<StorageDecision> dropped_;   // to be made again
+  std::vector<StorageDecision> dropped_;  // to be made again
   std::vector<PlannedRerun> reruns_;
 };
 

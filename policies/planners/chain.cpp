@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/error.h"
+
 namespace memwall {
 namespace {
 
@@ -16,11 +18,24 @@ Bytes saved_by(const StepProfile& p, const Pass& pass, const RecomputeUnit& unit
   return bytes;
 }
 
+// What another policy has moved cannot be computed again beside it.
+void refuse_moved(const Trace& trace, const Pass& pass) {
+  for (OpId id = pass.begin; id < pass.backward; ++id) {
+    const Op& op = trace.ops[id];
+    if (op.added && op.kind == OpKind::copy && trace.places[op.from] == "hbm" && op.from != op.to)
+      throw UsageError("Trace '" + trace.name + "' has activations that another policy copies to " +
+                       trace.places[op.to] +
+                       "; a planner that computes segments of forward again cannot take it. Give one of both, or "
+                       "--policy checkpoint, which goes before offload.");
+  }
+}
+
 }  // namespace
 
 std::vector<Chain> chains_of(const StepProfile& p) {
   std::vector<Chain> chains;
   for (const Pass& pass : passes(p.trace())) {
+    refuse_moved(p.trace(), pass);
     Chain chain{pass, forward_ops(p.trace(), pass), segment_units(p.trace(), p.flow(), pass), {}};
     if (p.trace().knowledge.modules) {
       std::vector<RecomputeUnit> blocks = block_units(p.trace(), p.flow(), pass);

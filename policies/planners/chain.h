@@ -16,7 +16,7 @@ struct Chain {
 };
 
 // One per pass that has a backward. Units are the segments between articulation points of the dataflow, or the repeated
-// modules, whichever are more.
+// modules, whichever are more. Throws UsageError where another policy moves activations of forward.
 std::vector<Chain> chains_of(const StepProfile& profile);
 
 // As many neighbours as `sizes` says become one unit each, with what stands between them. REQUIRES: they add up to the

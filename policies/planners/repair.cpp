@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "policies/plan/plan_check.h"
@@ -10,7 +12,7 @@
 namespace memwall {
 namespace {
 
-constexpr int kMostTries = 8;
+constexpr int kMostTries = 8, kMostAlike = 5;
 
 // With as much device memory as the budget, beside what is not the step's.
 Machine machine_of(const StepProfile& profile, const Budget& budget) {
@@ -27,17 +29,23 @@ void require_carried_out(const StepProfile& profile, const MemoryPlan& plan) {
   if (!problems.empty()) throw UsageError("The planner's plan cannot be carried out: " + problems.front());
 }
 
-// What to ask for next: down until a plan fits, then between that and the last that did not.
+// What to ask for next: down until a plan fits, then between that and the last that did not. Where the first fits and
+// the allocator's calls to the device hold it up, a little further down.
 class Search {
  public:
   explicit Search(Bytes budget) : asked_(budget), closest_(budget / 200) {}
 
   Bytes asked() const { return asked_; }
-  // `over`: what the plan for asked() needed beyond the budget. Is there something left to try?
-  bool next(Bytes over) {
+  // `over`: what the plan for asked() needed beyond the budget; `held_up`: was it by the allocator? Is there something
+  // left to try?
+  bool next(Bytes over, bool held_up) {
     (over == 0 ? fits_ : fails_) = asked_;
+    if (fits_ != kUnknown && fails_ == kUnknown) {
+      if (!held_up) return false;
+      asked_ -= asked_ / 20;
+      return asked_ > closest_;
+    }
     if (fits_ != kUnknown) {
-      if (fails_ == kUnknown) return false;
       asked_ = fits_ + (fails_ - fits_) / 2;
       return fails_ - fits_ > closest_;
     }
@@ -50,31 +58,43 @@ class Search {
  private:
   static constexpr Bytes kUnknown = -1;
   Bytes asked_, closest_, less_ = 0;
-  Bytes fits_ = kUnknown, fails_ = kUnknown;  // the most that fitted, the least that did not
+  Bytes fits_ = kUnknown, fails_ = kUnknown;  // the last that fitted, the last that did not
 };
+
+// Of two plans: what keeps to the budget, then what needs least beyond it, then the faster step.
+bool is_better(const RepairedPlan& one, const RepairedPlan& other) {
+  return std::tuple(one.over, one.step_time) < std::tuple(other.over, other.step_time);
+}
+
+RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machine& machine, const Pricer& pricer) {
+  require_carried_out(profile, plan);
+  RepairedPlan tried;
+  const SimulationResult result = simulate_plan_on(profile, plan, machine, pricer).result;
+  const TierResult& device = result.tiers[static_cast<std::size_t>(machine.tier("hbm"))];
+  tried.step_time = result.end;
+  tried.over = device.missing;
+  tried.held_up = device.device_calls;
+  tried.plan = std::move(plan);
+  return tried;
+}
 
 }  // namespace
 
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer) {
   const Machine machine = machine_of(profile, budget);
-  const auto device = static_cast<std::size_t>(machine.tier("hbm"));
-  RepairedPlan best;
+  RepairedPlan best, last;
   Search search(budget.device);
+  int same = 0;  // plans in a row that were as the one before
   for (int i = 0; i < kMostTries; ++i) {
-    RepairedPlan next;
-    next.plan = planner(profile, {search.asked()}, profile.machine(), pricer);
-    const bool is_same = i > 0 && next.plan == best.plan;
-    if (is_same && best.over > 0) break;  // the planner has nothing more to give
-    if (!is_same) {
-      require_carried_out(profile, next.plan);
-      next.estimate = estimate_plan(profile, next.plan, machine, pricer);
-      next.over = next.estimate.tiers[device].missing;
-    }
-    const Bytes over = is_same ? 0 : next.over;
-    if (i == 0 || (!is_same && (over == 0 || over < best.over))) best = std::move(next);
-    if (!search.next(over)) break;
+    MemoryPlan plan = planner(profile, {search.asked()}, profile.machine(), pricer);
+    same = i > 0 && plan == last.plan ? same + 1 : 0;
+    if (same == kMostAlike) break;  // the planner has nothing more to give
+    if (same == 0) last = tried_plan(std::move(plan), profile, machine, pricer);
+    if (i == 0 || is_better(last, best)) best = last;
+    if (!search.next(last.over, last.held_up > last.step_time / 50)) break;
   }
+  best.estimate = estimate_plan(profile, best.plan, machine, pricer);
   return best;
 }
 

@@ -11,12 +11,16 @@ struct RepairedPlan {
   MemoryPlan plan;
   PlanEstimate estimate;  // with the budget as the device's memory
   Bytes over = 0;         // that the device would need beyond the budget
+  // Simulated with the budget as the device's memory: of the step, and of it the allocator's calls to the device, which
+  // obtain and give back memory where its cache does not fit.
+  Duration step_time{}, held_up{};
 };
 
-// Asks the planner for less than the budget, by what its plan took too much and each time more, until a plan keeps to the
-// budget or the planner gives the same plan again; then for what lies between that and the last that was too much, to
-// half a percent of the budget. At most eight plans are made. The one for the most that keeps to the budget, else the
-// one that needs least beyond it. Throws UsageError where a plan cannot be carried out (policies/plan/plan_check.h).
+// Asks the planner for less than the budget, by what its plan took too much and each time more, until a plan keeps to
+// the budget; then for what lies between that and the last that was too much, to half a percent of the budget. Where
+// the first plan fits and the allocator holds the step up by more than 2 %, for less, too. At most eight plans are
+// made, and five that are alike in a row. Of those that keep to the budget the fastest, else the one that needs least
+// beyond it. Throws UsageError where a plan cannot be carried out (policies/plan/plan_check.h).
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer);
 

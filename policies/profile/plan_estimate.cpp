@@ -39,6 +39,16 @@ SimulatedPlan simulate_plan(const StepProfile& profile, const MemoryPlan& plan, 
   return simulated;
 }
 
+SimulatedPlan simulate_plan_on(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
+                               const Pricer& pricer) {
+  WrittenPlan written;
+  SimulatedPlan simulated{planned_trace_of(profile, plan, machine, pricer, written), {}};
+  SimulationOptions options;
+  options.allocator = "pytorch";
+  simulated.result = simulate(simulated.trace, machine, options);
+  return simulated;
+}
+
 PlanEstimate estimate_plan(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
                            const Pricer& pricer, const std::string& allocator) {
   const Trace& trace = profile.trace();

@@ -34,5 +34,9 @@ struct SimulatedPlan {
 };
 // REQUIRES: as estimate_plan.
 SimulatedPlan simulate_plan(const StepProfile& profile, const MemoryPlan& plan, const Pricer& pricer);
+// The same on a machine with other capacities, with PyTorch's allocator: what flushes of its cache cost is in the
+// times.
+SimulatedPlan simulate_plan_on(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
+                               const Pricer& pricer);
 
 }  // namespace memwall

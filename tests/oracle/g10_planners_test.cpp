@@ -18,7 +18,8 @@ namespace {
 
 const std::vector<std::string> kWorkloads = {"BERT-128",        "BERT-256",      "BERT-512",     "VIT-1024",
                                              "Inceptionv3-512", "ResNet152-256", "ResNet152-512"};
-const std::vector<std::string> kPlanners = {"capuchin", "capuchin:use=swaps", "vdnn", "vdnn:layers=conv", "chen", "rotor"};
+const std::vector<std::string> kPlanners = {"capuchin", "capuchin:use=swaps", "vdnn", "vdnn:layers=conv", "chen",
+                                            "rotor"};
 
 struct Reached {
   double seconds = 0;

@@ -62,6 +62,19 @@ TEST(Chen, AtMostOneMoreForward) {
   }
 }
 
+TEST(Chen, DoesNotComputeAgainWhatAnotherPolicyHasMoved) {
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  const std::vector<PolicySpec> both = {parse_policy("offload:what=activations,to=host,min_bytes=0"),
+                                        parse_policy("chen")};
+  try {
+    apply_rewriters(layers(16), both, machine, *pricer);
+    FAIL() << "taken";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("another policy copies to host"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Chen, GreedyCutsBehindWhatIsLarge) {
   // The first layer holds as much as all others: by number it lies in a segment of four, by bytes it is one alone.
   const Trace step = layers(16, 16 * kBlock);

@@ -32,11 +32,11 @@ void refuse_moved(const Trace& trace, const Pass& pass) {
 
 }  // namespace
 
-std::vector<Chain> chains_of(const StepProfile& p) {
-  std::vector<Chain> chains;
+std::vector<ForwardChain> chains_of(const StepProfile& p) {
+  std::vector<ForwardChain> chains;
   for (const Pass& pass : passes(p.trace())) {
     refuse_moved(p.trace(), pass);
-    Chain chain{pass, forward_ops(p.trace(), pass), segment_units(p.trace(), p.flow(), pass), {}};
+    ForwardChain chain{pass, forward_ops(p.trace(), pass), segment_units(p.trace(), p.flow(), pass), {}};
     if (p.trace().knowledge.modules) {
       std::vector<RecomputeUnit> blocks = block_units(p.trace(), p.flow(), pass);
       if (blocks.size() > chain.units.size()) chain.units = std::move(blocks);
@@ -47,7 +47,7 @@ std::vector<Chain> chains_of(const StepProfile& p) {
   return chains;
 }
 
-std::vector<RecomputeUnit> joined_units(const Chain& chain, const std::vector<std::size_t>& sizes) {
+std::vector<RecomputeUnit> joined_units(const ForwardChain& chain, const std::vector<std::size_t>& sizes) {
   std::vector<RecomputeUnit> joined;
   std::size_t next = 0;
   for (const std::size_t size : sizes) {

@@ -8,7 +8,7 @@
 
 namespace memwall {
 
-struct Chain {
+struct ForwardChain {
   Pass pass;
   std::vector<OpId> ops;  // of forward that compute, ascending
   std::vector<RecomputeUnit> units;
@@ -17,10 +17,10 @@ struct Chain {
 
 // One per pass that has a backward. Units are the segments between articulation points of the dataflow, or the repeated
 // modules, whichever are more. Throws UsageError where another policy moves activations of forward.
-std::vector<Chain> chains_of(const StepProfile& profile);
+std::vector<ForwardChain> chains_of(const StepProfile& profile);
 
 // As many neighbours as `sizes` says become one unit each, with what stands between them. REQUIRES: they add up to the
 // chain's units; none is 0.
-std::vector<RecomputeUnit> joined_units(const Chain& chain, const std::vector<std::size_t>& sizes);
+std::vector<RecomputeUnit> joined_units(const ForwardChain& chain, const std::vector<std::size_t>& sizes);
 
 }  // namespace memwall

@@ -23,7 +23,7 @@ namespace {
 constexpr int kBudgetsTried = 6;  // on a grid from sqrt(x y / 2) to sqrt(2 x y), as in the paper
 
 // A segment ends with the unit that makes its bytes more than `budget`.
-std::vector<std::size_t> segments_of(const Chain& chain, double budget) {
+std::vector<std::size_t> segments_of(const ForwardChain& chain, double budget) {
   std::vector<std::size_t> sizes;
   double open = -1;  // no segment is open
   for (const Bytes bytes : chain.saved) {
@@ -35,7 +35,7 @@ std::vector<std::size_t> segments_of(const Chain& chain, double budget) {
   return sizes;
 }
 
-std::vector<std::size_t> equal_segments(const Chain& chain) {
+std::vector<std::size_t> equal_segments(const ForwardChain& chain) {
   const auto units = chain.units.size();
   const auto size = std::max<std::size_t>(1, static_cast<std::size_t>(std::sqrt(static_cast<double>(units))));
   std::vector<std::size_t> sizes(units / size, size);
@@ -44,23 +44,23 @@ std::vector<std::size_t> equal_segments(const Chain& chain) {
 }
 
 template <typename Cut>
-MemoryPlan plan_of(const StepProfile& p, const std::vector<Chain>& chains, Cut cut) {
+MemoryPlan plan_of(const StepProfile& p, const std::vector<ForwardChain>& chains, Cut cut) {
   RecomputePlan plan;
   plan.kept_until.assign(p.trace().storages.size(), 0);
-  for (const Chain& chain : chains)
+  for (const ForwardChain& chain : chains)
     plan_recompute(p.trace(), p.flow(), chain.pass, joined_units(chain, cut(chain)), {}, plan);
   return memory_plan_of(p.trace(), p.flow(), plan);
 }
 
-MemoryPlan greedy_plan(const StepProfile& p, const std::vector<Chain>& chains) {
+MemoryPlan greedy_plan(const StepProfile& p, const std::vector<ForwardChain>& chains) {
   double kept = 0, largest = 0;
-  for (const Chain& chain : chains)
+  for (const ForwardChain& chain : chains)
     for (const Bytes bytes : chain.saved) {
       kept += static_cast<double>(bytes);
       largest = std::max(largest, static_cast<double>(bytes));
     }
   const auto plan_for = [&](double budget) {
-    return plan_of(p, chains, [&](const Chain& chain) { return segments_of(chain, budget); });
+    return plan_of(p, chains, [&](const ForwardChain& chain) { return segments_of(chain, budget); });
   };
   MemoryPlan best = plan_for(0);  // their first pass: every unit is a segment
   Bytes lowest = planned_peak(p, best);
@@ -83,7 +83,7 @@ const RegisterPlanner registered_chen{
      .make = [](const PolicyArguments& arguments) -> Planner {
        const bool greedy = arguments.choice("mode") == "greedy";
        return [greedy](const StepProfile& profile, const Budget&, const Machine&, const Pricer&) {
-         const std::vector<Chain> chains = chains_of(profile);
+         const std::vector<ForwardChain> chains = chains_of(profile);
          return greedy ? greedy_plan(profile, chains) : plan_of(profile, chains, equal_segments);
        };
      }}};

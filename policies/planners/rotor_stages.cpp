@@ -17,7 +17,7 @@ enum class Part : std::uint8_t { beside, saved, output_saved, output_passed };
 // Divides a pass into units until none has to be joined with a neighbour.
 class UnitSearch {
  public:
-  UnitSearch(const StepProfile& profile, const Chain& chain, std::size_t most)
+  UnitSearch(const StepProfile& profile, const ForwardChain& chain, std::size_t most)
       : p_(profile),
         t_(profile.trace()),
         flow_(profile.flow()),
@@ -328,7 +328,7 @@ std::optional<std::vector<OpId>> ops_making(const StepProfile& profile, const Ro
   return std::vector<OpId>(ops.begin(), ops.end());
 }
 
-RotorPass rotor_pass(const StepProfile& profile, const Chain& chain, std::size_t most_units) {
+RotorPass rotor_pass(const StepProfile& profile, const ForwardChain& chain, std::size_t most_units) {
   const Trace& t = profile.trace();
   UnitSearch search(profile, chain, most_units);
   RotorPass result;

@@ -34,7 +34,7 @@ struct RotorPass {
 };
 
 // At most so many units, of one or more; more are joined evenly.
-RotorPass rotor_pass(const StepProfile& profile, const Chain& chain, std::size_t most_units);
+RotorPass rotor_pass(const StepProfile& profile, const ForwardChain& chain, std::size_t most_units);
 
 // The unit's ops that make the newest content of `wanted`, which it made, from what comes from outside of it. Nothing
 // where an op of these cannot be repeated, or what it starts from is overwritten by then.

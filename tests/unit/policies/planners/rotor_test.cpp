@@ -84,7 +84,7 @@ TEST(Rotor, FindsStagesWithTheirBytes) {
   const Layers layers(4, 1);
   const Machine machine = test_machine();
   const StepProfile profile(layers.step, machine);
-  const std::vector<Chain> chains = chains_of(profile);
+  const std::vector<ForwardChain> chains = chains_of(profile);
   ASSERT_EQ(chains.size(), 1u);
   const RotorPass pass = rotor_pass(profile, chains.front(), 100);
   ASSERT_EQ(pass.units.size(), 4u);

@@ -5,54 +5,14 @@
 #include "sim/trace/trace_builder.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/rewrite_checks.h"
+#include "tests/support/small_schedule.h"
 #include "validate/replay/schedule.h"
 
 namespace memwall {
 namespace {
 
-std::string schedule_refusal(const Trace& trace) {
-  try {
-    schedule_of(trace);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// One thread, one compute stream, one storage of 4096 bytes on the device and one on the host.
-struct Small {
-  TraceBuilder b;
-  StorageId device = kNoStorage, host = kNoStorage;
-
-  Small() {
-    b.trace().name = "small";
-    b.add_thread("main");
-    b.add_stream("compute", StreamRole::compute);
-    device = b.add_storage(4096, StorageKind::activation, "hbm", "device", true);
-    host = b.add_storage(4096, StorageKind::activation, "host", "host", true);
-    b.trace().storages[host].pinned = true;
-  }
-
-  Op op(OpKind kind, Bytes bytes = 0) {
-    Op o;
-    o.kind = kind;
-    o.bytes = bytes;
-    o.duration = microseconds(7);
-    o.from = o.to = b.trace().place("hbm");
-    o.name = b.trace().strings.intern("it");
-    return o;
-  }
-
-  OpId copy(StorageId from, StorageId to, Bytes bytes = 4096, OpKind kind = OpKind::copy) {
-    Op o = op(kind, bytes);
-    o.from = b.trace().storages[from].place;
-    o.to = b.trace().storages[to].place;
-    return b.append(o, std::vector<Use>{{from, TraceBuilder::kLatest, Access::read}, {to, 0, Access::write}});
-  }
-};
-
 TEST(CapturedSchedule, OnlyHostMemoryOfAPinnedCopyIsPageLocked) {
-  Small s;
+  SmallSchedule s;
   Op copy = s.op(OpKind::copy, 1000);
   copy.to = s.b.trace().place("host");
   s.b.append(copy);
@@ -63,7 +23,7 @@ TEST(CapturedSchedule, OnlyHostMemoryOfAPinnedCopyIsPageLocked) {
 }
 
 TEST(CapturedSchedule, WithoutAllocationsStoragesLiveThroughout) {
-  Small s;
+  SmallSchedule s;
   const StorageId made = s.b.add_storage(512, StorageKind::activation, "hbm", "made");
   s.b.append(s.op(OpKind::kernel, 8), std::vector<Use>{{made, 0, Access::write}});
   s.b.trace().knowledge = {.timing = true, .dataflow = true};
@@ -76,7 +36,7 @@ TEST(CapturedSchedule, WithoutAllocationsStoragesLiveThroughout) {
 
 // A kernel on one stream makes what a kernel on another reads, then a third writes over it; the capture shows no waits.
 Trace without_waits(bool inferred, bool added) {
-  Small s;
+  SmallSchedule s;
   s.b.add_stream("second", StreamRole::compute);
   const auto kernel = [&](std::uint16_t stream, Access access) {
     Op op = s.op(OpKind::kernel, 8);

@@ -10,6 +10,7 @@
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/scripted_backend.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/small_schedule.h"
 #include "validate/replay/execution.h"
 #include "validate/replay/execution_summary.h"
 #include "validate/replay/host_backend.h"
@@ -24,22 +25,6 @@ ExecutionSettings passes(std::uint32_t count) {
   return settings;
 }
 
-std::string parse_refusal(const std::string& text) {
-  try {
-    parse_schedule(text, "x.schedule");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// The text with one change; the change must be possible.
-std::string changed(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
-
 // The sentence with which executing ends, "" if it succeeds.
 std::string failure(const Trace& schedule, ScriptedBackend& backend, const ExecutionSettings& settings = passes(1)) {
   try {
@@ -51,11 +36,11 @@ std::string failure(const Trace& schedule, ScriptedBackend& backend, const Execu
 }
 
 // One thread, one compute stream, one storage of 4096 bytes on the device.
-struct Small {
+struct SmallCollective {
   TraceBuilder b;
   StorageId device = kNoStorage;
 
-  Small() {
+  SmallCollective() {
     b.trace().name = "small";
     b.add_thread("main");
     b.add_stream("compute", StreamRole::compute);
@@ -74,7 +59,7 @@ struct Small {
 
 // Of several ranks: a stand-in, which says of how many, how long it takes, and what of the GPU.
 TEST(Collective, OfSeveralRanksIsStoodIn) {
-  Small s;
+  SmallCollective s;
   s.b.add_stream("communication", StreamRole::communication);
   Op op = s.collective();
   op.stream = 1;
@@ -116,7 +101,7 @@ TEST(Collective, OfSeveralRanksIsStoodIn) {
 
 // Over one rank there is nobody to talk to; where nobody says how many there are, the time tells.
 TEST(Collective, OfOneRankIsAKernel) {
-  Small s;
+  SmallCollective s;
   s.b.append(s.collective());
   s.b.trace().job_ranks = 1;
   const Trace alone = schedule_of(s.b.trace());

@@ -10,6 +10,7 @@
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/small_schedule.h"
 #include "validate/replay/schedule.h"
 
 namespace memwall {
@@ -27,63 +28,6 @@ GptShape timed_shape() {
 const char* const kPolicies[] = {"checkpoint:mode=full", "offload:what=activations,to=host,min_bytes=0",
                                  "offload:what=activations,to=nvme,min_bytes=0", "offload:what=optimizer,to=host",
                                  "offload:what=optimizer,to=nvme"};
-
-std::string schedule_refusal(const Trace& trace) {
-  try {
-    schedule_of(trace);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-std::string parse_refusal(const std::string& text) {
-  try {
-    parse_schedule(text, "x.schedule");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// The text with one change; the change must be possible.
-std::string changed(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
-
-// One thread, one compute stream, one storage of 4096 bytes on the device and one on the host.
-struct Small {
-  TraceBuilder b;
-  StorageId device = kNoStorage, host = kNoStorage;
-
-  Small() {
-    b.trace().name = "small";
-    b.add_thread("main");
-    b.add_stream("compute", StreamRole::compute);
-    device = b.add_storage(4096, StorageKind::activation, "hbm", "device", true);
-    host = b.add_storage(4096, StorageKind::activation, "host", "host", true);
-    b.trace().storages[host].pinned = true;
-  }
-
-  Op op(OpKind kind, Bytes bytes = 0) {
-    Op o;
-    o.kind = kind;
-    o.bytes = bytes;
-    o.duration = microseconds(7);
-    o.from = o.to = b.trace().place("hbm");
-    o.name = b.trace().strings.intern("it");
-    return o;
-  }
-
-  OpId copy(StorageId from, StorageId to, Bytes bytes = 4096, OpKind kind = OpKind::copy) {
-    Op o = op(kind, bytes);
-    o.from = b.trace().storages[from].place;
-    o.to = b.trace().storages[to].place;
-    return b.append(o, std::vector<Use>{{from, TraceBuilder::kLatest, Access::read}, {to, 0, Access::write}});
-  }
-};
 
 TEST(Schedule, HoldsNoTime) {
   for (const char* policy : kPolicies) {
@@ -140,7 +84,7 @@ TEST(Schedule, TextIsReadAgain) {
 }
 
 TEST(Schedule, WordsOfAnyKindSurvive) {
-  Small s;
+  SmallSchedule s;
   Trace& t = s.b.trace();
   t.name = "tab\there";
   t.notes = {"-", "", "100% of\nlines", std::string("\0\x7f\xff", 3)};
@@ -158,7 +102,7 @@ TEST(Schedule, WordsOfAnyKindSurvive) {
 }
 
 TEST(Schedule, GraphsAreUnrolled) {
-  Small s;
+  SmallSchedule s;
   s.b.append(s.op(OpKind::graph_launch));
   for (int i = 0; i < 3; ++i) {
     Op node = s.op(OpKind::kernel, 64);
@@ -178,7 +122,7 @@ TEST(Schedule, GraphsAreUnrolled) {
 }
 
 TEST(Schedule, WhatACaptureDoesNotNameGetsAStorage) {
-  Small s;
+  SmallSchedule s;
   Op copy = s.op(OpKind::copy, 1000);
   copy.from = s.b.trace().place("host");
   copy.pageable = true;
@@ -227,12 +171,12 @@ TEST(Schedule, ATransferOfSeveralStoragesIsOneForEach) {
 
 TEST(Schedule, RefusesWhatCannotBeExecuted) {
   {
-    Small s;
+    SmallSchedule s;
     s.b.append(s.op(OpKind::kernel));
     EXPECT_NE(schedule_refusal(s.b.trace()).find("Op 0 (kernel 'it') has neither FLOPs nor bytes"), std::string::npos);
   }
   {
-    Small s;
+    SmallSchedule s;
     Op op = s.op(OpKind::collective, 64);
     op.duration = Duration{};
     s.b.append(op);
@@ -241,27 +185,27 @@ TEST(Schedule, RefusesWhatCannotBeExecuted) {
               std::string::npos);
   }
   {
-    Small s;
+    SmallSchedule s;
     s.copy(s.device, s.b.add_storage(4096, StorageKind::activation, "peer_hbm", "far", true));
     EXPECT_NE(schedule_refusal(s.b.trace()).find("'peer_hbm'; expected hbm, host or nvme"), std::string::npos);
   }
   {
-    Small s;
+    SmallSchedule s;
     s.copy(s.device, s.b.add_storage(4096, StorageKind::activation, "nvme", "far", true), 4096, OpKind::storage_io);
     EXPECT_NE(schedule_refusal(s.b.trace()).find("not implemented; expected host and nvme"), std::string::npos);
   }
   {
-    Small s;
+    SmallSchedule s;
     s.copy(s.device, s.host, 4097);
     EXPECT_NE(schedule_refusal(s.b.trace()).find("moves 4097 bytes; expected 1 to 4096"), std::string::npos);
   }
   {
-    Small s;
+    SmallSchedule s;
     s.b.append(s.op(OpKind::kernel, 8), std::vector<Use>{{s.host, TraceBuilder::kLatest, Access::read}});
     EXPECT_NE(schedule_refusal(s.b.trace()).find("not in device memory"), std::string::npos);
   }
   {
-    Small s;
+    SmallSchedule s;
     s.b.append(s.op(OpKind::kernel, 8));
     Op other = s.op(OpKind::kernel, 8);
     other.stream = s.b.add_stream("second GPU", StreamRole::compute, 1);

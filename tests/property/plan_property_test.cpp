@@ -17,7 +17,7 @@
 #include "policies/planners/rotor.h"
 #include "policies/profile/planned_memory.h"
 #include "policies/recompute/recompute.h"
-#include "tests/support/races.h"
+#include "tests/support/carried_out.h"
 #include "tests/support/random_reruns.h"
 #include "tests/support/random_step.h"
 #include "tests/support/rewrite_checks.h"
@@ -95,28 +95,6 @@ Applied apply(const Trace& before, const Dataflow& flow, const MemoryPlan& plan)
   TraceEdit edit(before, machine.host);
   const WrittenPlan written = write_plan(plan, flow, *test_pricer(machine), edit);
   return {std::move(edit).apply(), written};
-}
-
-// What kernels compute that are not re-run, in their order; and is every re-run op its original again?
-void assert_same_contents(const Trace& before, const Trace& after) {
-  const std::vector<std::uint64_t> hashes = producer_hashes(after), originals = producer_hashes(before);
-  std::vector<std::uint64_t> kept, expected;
-  for (OpId id = 0; id < after.ops.size(); ++id) {
-    if (after.ops[id].kind != OpKind::kernel) continue;
-    if (after.ops[id].phase == Phase::recompute)
-      RC_ASSERT(hashes[id] == hashes[after.ops[id].source]);
-    else
-      kept.push_back(hashes[id]);
-  }
-  for (OpId id = 0; id < before.ops.size(); ++id)
-    if (before.ops[id].kind == OpKind::kernel) expected.push_back(originals[id]);
-  RC_ASSERT(kept == expected);
-}
-
-void assert_carried_out(const Trace& before, const Trace& after) {
-  RC_ASSERT(check(after) == std::vector<std::string>{});
-  RC_ASSERT(races(after, 2) == std::vector<std::string>{});
-  assert_same_contents(before, after);
 }
 
 RC_GTEST_PROP(PlanProperty, MovesInGapsAreTakenAndCarriedOut, ()) {

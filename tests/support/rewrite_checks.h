@@ -72,6 +72,14 @@ inline Duration device_time(const Trace& t, Phase phase) {
   return sum;
 }
 
+// The operators of the re-run kernels, in order.
+inline std::vector<std::string> rerun_operators(const Trace& t) {
+  std::vector<std::string> names;
+  for (const Op& op : t.ops)
+    if (op.phase == Phase::recompute && op.kind == OpKind::kernel) names.push_back(t.strings[op.operator_name]);
+  return names;
+}
+
 // Every recomputed op computes what its original computed, and every other op what it computed before.
 inline void expect_same_contents(const Trace& before, const Trace& after) {
   const std::vector<std::uint64_t> hashes = producer_hashes(after), originals = producer_hashes(before);

@@ -8,14 +8,6 @@
 namespace memwall {
 namespace {
 
-// The operators of the re-run kernels, in order.
-std::vector<std::string> rerun_operators(const Trace& t) {
-  std::vector<std::string> names;
-  for (const Op& op : t.ops)
-    if (op.phase == Phase::recompute && op.kind == OpKind::kernel) names.push_back(t.strings[op.operator_name]);
-  return names;
-}
-
 // x -> a -> relu_ (in place on a) -> b; backward of b reads a, backward of x reads nothing of it.
 struct InPlaceStep {
   StepProgram p;

@@ -8,13 +8,6 @@
 namespace memwall {
 namespace {
 
-std::vector<std::string> rerun_names(const Trace& t) {
-  std::vector<std::string> names;
-  for (const Op& op : t.ops)
-    if (op.phase == Phase::recompute && op.kind == OpKind::kernel) names.push_back(t.strings[op.operator_name]);
-  return names;
-}
-
 using Names = std::vector<std::string>;
 
 // A unit of conv (keeps what it reads), batch_norm (keeps what it reads), relu_ (keeps its result, the unit's output)
@@ -61,21 +54,21 @@ struct ResidualStep {
 TEST(CheckpointSaved, ThePrefixUpToTheLastTensorKeptIsRunAgain) {
   const Trace before = ResidualStep().finish(), after = rewritten(before, "checkpoint");
   // Backward needs a, which conv makes; PyTorch goes on to the result of relu_, the last tensor kept.
-  EXPECT_EQ(rerun_names(after), (Names{"aten::conv", "aten::batch_norm", "aten::relu_"}));
+  EXPECT_EQ(rerun_operators(after), (Names{"aten::conv", "aten::batch_norm", "aten::relu_"}));
   expect_same_contents(before, after);
 }
 
 TEST(CheckpointSaved, WithoutThatTheReRunIsWhatBackwardReadsAndANoteSaysSo) {
   const Trace before = ResidualStep(false).finish(), after = rewritten(before, "checkpoint");
-  EXPECT_EQ(rerun_names(after), (Names{"aten::conv"}));
+  EXPECT_EQ(rerun_operators(after), (Names{"aten::conv"}));
   EXPECT_TRUE(has_note(after, "of 1 unit the trace does not say what autograd keeps"));
   EXPECT_FALSE(has_note(rewritten(ResidualStep().finish(), "checkpoint"), "does not say what autograd keeps"));
 }
 
 TEST(CheckpointSaved, WhatKeepsNothingBehindItIsNotRunAgainUnlessTheStopIsOff) {
   const Trace before = ResidualStep(true, true).finish();
-  EXPECT_EQ(rerun_names(rewritten(before, "checkpoint")).back(), "aten::relu_");
-  EXPECT_EQ(rerun_names(rewritten(before, "checkpoint:early_stop=0")).back(), "aten::add");
+  EXPECT_EQ(rerun_operators(rewritten(before, "checkpoint")).back(), "aten::relu_");
+  EXPECT_EQ(rerun_operators(rewritten(before, "checkpoint:early_stop=0")).back(), "aten::add");
 }
 
 TEST(CheckpointSaved, AnOpThatKeepsOnlyWhatItReadsIsWhereTheReRunEnds) {
@@ -99,7 +92,7 @@ TEST(CheckpointSaved, AnOpThatKeepsOnlyWhatItReadsIsWhereTheReRunEnds) {
   p.drop(out);
   p.optimizer();
   const Trace before = std::move(p).finish(), after = rewritten(before, "checkpoint");
-  EXPECT_EQ(rerun_names(after), (Names{"aten::gelu", "aten::to_copy"}));
+  EXPECT_EQ(rerun_operators(after), (Names{"aten::gelu", "aten::to_copy"}));
   expect_same_contents(before, after);
 }
 
@@ -319,13 +312,13 @@ Trace six_layers() {
 
 TEST(RecomputeShare, LayersAreTheFirstOrEveryNth) {
   const Trace before = six_layers();
-  EXPECT_EQ(rerun_names(rewritten(before, "checkpoint:layers=2")), (Names{"aten::linear1", "aten::linear0"}));
+  EXPECT_EQ(rerun_operators(rewritten(before, "checkpoint:layers=2")), (Names{"aten::linear1", "aten::linear0"}));
   // As torchtitan and torchtune wrap every third layer: the third and the sixth.
-  EXPECT_EQ(rerun_names(rewritten(before, "checkpoint:layers=2,spread=even")),
+  EXPECT_EQ(rerun_operators(rewritten(before, "checkpoint:layers=2,spread=even")),
             (Names{"aten::linear5", "aten::linear2"}));
-  EXPECT_EQ(rerun_names(rewritten(before, "checkpoint:fraction=0.5,spread=even")),
+  EXPECT_EQ(rerun_operators(rewritten(before, "checkpoint:fraction=0.5,spread=even")),
             (Names{"aten::linear5", "aten::linear3", "aten::linear1"}));
-  EXPECT_EQ(rerun_names(rewritten(before, "checkpoint:layers=6,spread=even")).size(), 6u);
+  EXPECT_EQ(rerun_operators(rewritten(before, "checkpoint:layers=6,spread=even")).size(), 6u);
 }
 
 TEST(RecomputeShare, MoreLayersThanThereAreAndTwoAmountsAreRefused) {

@@ -82,7 +82,7 @@ PlanExpectation expectation_of(const Run& run) {
   PlanExpectation figures;
   figures.machine = machine_text(run.machine.name, run.changes.overrides);
   figures.allocator = run.allocator + (run.allocator_settings.empty() ? "" : " " + run.allocator_settings);
-  figures.fits = run.result.fits;
+  figures.fits = run.result.fits && run.trace->keeps_to_budgets();
   if (const int hbm = run.machine.tier("hbm"); hbm >= 0) {
     const TierResult& device = run.result.tiers[static_cast<std::size_t>(hbm)];
     figures.peak_requested = device.peak_usage.requested;

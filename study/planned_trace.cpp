@@ -6,6 +6,7 @@
 #include "policies/plan/plan_check.h"
 #include "policies/plan/plan_writer.h"
 #include "policies/plan/staging_copies.h"
+#include "policies/profile/latest_safe.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/trace/ranks.h"
@@ -26,15 +27,33 @@ void require_plannable(const Trace& trace) {
                     trace.name, trace.knowledge.allocations ? "what its ops use" : "what its ops allocate"));
 }
 
+// A plan that starts from copies of the step before is of no first step.
+std::string text_of_held(const MemoryPlan& plan, const Trace& trace) {
+  std::size_t storages = 0;
+  Bytes bytes = 0;
+  for (const StorageDecision& d : plan.storages) {
+    if (d.held == StorageDecision::kDevice) continue;
+    ++storages;
+    bytes += trace.storages[d.storage].bytes;
+  }
+  if (storages == 0) return "";
+  return fmt::format(
+      "plan: a step of many: the step before has left copies of {} ({}). The first step has none, copies them before "
+      "it "
+      "drops them, and takes longer.",
+      counted_text(storages, "storage"), human_bytes(bytes));
+}
+
 }  // namespace
 
 Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const Machine& machine,
                     const Pricer& pricer) {
   require_plannable(trace);
-  const MemoryPlan plan = read_plan(path, trace, machine);
+  MemoryPlan plan = read_plan(path, trace, machine);
   const Dataflow flow(trace);
   if (const std::vector<std::string> problems = check_plan(plan, trace, flow); !problems.empty())
     throw InputError(fmt::format("{}: the plan cannot be carried out. {}", path.string(), fmt::join(problems, " ")));
+  if (has_latest_safe(plan)) plan = issued_latest_safe(std::move(plan), StepProfile(trace, machine));
   TraceEdit edit(trace, machine.host);
   const WrittenPlan written = write_plan(plan, flow, pricer, edit);
   give_back_reserved(edit);
@@ -45,6 +64,7 @@ Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const
                   counted_text(plan.storages.size(), "storage"), counted_text(plan.reruns.size(), "re-run"),
                   human_bytes(written.bytes_out), human_bytes(written.bytes_in),
                   trace.steps.size() > 1 ? fmt::format("; all {} steps together", trace.steps.size()) : ""));
+  if (const std::string held = text_of_held(plan, trace); !held.empty()) planned.notes.push_back(held);
   return planned;
 }
 

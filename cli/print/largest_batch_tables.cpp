@@ -22,7 +22,8 @@ std::vector<std::string> batch_sentences(const LargestBatch& found) {
   const auto samples = [](std::int64_t n) { return counted_text(static_cast<std::uint64_t>(n), "sample"); };
   const std::string each = ranks > 1 ? " per step and rank" : " per step";
   const std::string missing =
-      found.limit ? fmt::format("{} are missing in {}", human_bytes(found.limit->missing), found.limit->tier) : "";
+      found.limit ? fmt::format("{} are missing in {}", human_bytes(found.limit->missing), found.limit->tier)
+                  : "no plan was found that keeps to the budget";
   if (found.largest == 0)
     return {fmt::format("Not even the smallest size fits, {}{}: {}.", samples(found.refused), each, missing)};
   std::vector<std::string> sentences{

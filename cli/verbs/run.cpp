@@ -65,9 +65,14 @@ int report(const RunVerbOptions& o, const Run& run, Format format) {
       summary.notes.push_back(std::move(difference));
   print_beside(o.output,
                format == Format::json ? to_json(summary) : screen_text(summary_tables(summary), format, o.full));
-  if (summary.fits) return 0;
-  print_error("memwall run: {} does not fit: {}. The result takes memory as unlimited.\n", o.step,
-              missing_sentence(summary));
+  if (summary.fits && run.trace->keeps_to_budgets()) return 0;
+  if (!summary.fits)
+    print_error("memwall run: {} does not fit: {}. The result takes memory as unlimited.\n", o.step,
+                missing_sentence(summary));
+  for (const MemoryBudget& budget : summary.budgets)
+    if (budget.over > 0)
+      print_error("memwall run: {} does not fit into the budget of policy '{}', {}: {} more are needed.\n", o.step,
+                  budget.policy, human_bytes(budget.bytes), human_bytes(budget.over));
   return 3;
 }
 
@@ -127,7 +132,12 @@ class BatchSearch {
     if (!run.result.fits && limit != nullptr) *limit = limit_of(run.trace, run.machine, run.result);
     constexpr double kUsualProbes = 20;
     watch_.searched(std::min(0.99, ++probes_ / kUsualProbes));
-    return probe_of(samples, run.trace->ranks, run.machine, run.result);
+    BatchProbe probe = probe_of(samples, run.trace->ranks, run.machine, run.result);
+    for (const MemoryBudget& budget : run.trace->budgets) {
+      probe.fits = probe.fits && budget.over == 0;
+      probe.missing = std::max(probe.missing, budget.over);
+    }
+    return probe;
   }
 
  private:

@@ -83,6 +83,14 @@ void add_fetch(const Run& run, const StorageReturn& back, ActivityRow& row) {
     row.spans.push_back({copy.end, copy.end + back.slack, ActivityState::waits, bytes, sentence});
 }
 
+// What planners were to keep the step to, beside what is not the step's.
+void add_budgets(MemoryChart& chart, const Trace& trace) {
+  for (const MemoryBudget& budget : trace.budgets) {
+    const Bytes most = trace.untracked_bytes + budget.bytes;
+    chart.outlines.push_back({"budget of " + budget.policy, {chart.begin, chart.end}, {most, most}});
+  }
+}
+
 // What a policy or a plan sends away, fetches and runs again. Rows in which nothing happens are left out.
 std::vector<ActivityRow> activity_of(const Run& run) {
   const MemoryDecisions decisions = memory_decisions(run);
@@ -146,6 +154,7 @@ Figure memory_figure(const Run& run, const RunFigureRequest& request) {
     }
     chart.outlines.push_back(std::move(reserved));
   }
+  if (name == "hbm") add_budgets(chart, *run.trace);
   if (!run.trace->steps.empty()) chart.marks = step_marks(run);
   if (name == "hbm") chart.activity = activity_of(run);
   if (!chart.activity.empty() && !on_device) chart.subtitle += "; rows below: by the device's clock";

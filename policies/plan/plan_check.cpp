@@ -98,7 +98,13 @@ class PlanCheck {
       check_points(d.storage, d.copies, "copy");
       check_points(d.storage, d.drops, "drop");
       check_points(d.storage, d.fetches, "fetch");
-      bool known = d.home == StorageDecision::kDevice || names_tier(d.home);
+      bool known = (d.home == StorageDecision::kDevice || names_tier(d.home)) &&
+                   (d.held == StorageDecision::kDevice || names_tier(d.held));
+      if (d.held != StorageDecision::kDevice && (!t_.storages[d.storage].preexisting || flow_.free(d.storage) != kNoOp))
+        problem(fmt::format("{} does not live from step to step: no step before has left a copy of it.",
+                            describe(d.storage)));
+      if (d.held != StorageDecision::kDevice && d.home != StorageDecision::kDevice)
+        problem(fmt::format("{} has a home tier and a copy beside it.", describe(d.storage)));
       for (const PlannedCopy& copy : d.copies) known = known && names_tier(copy.tier);
       for (const PlannedFetch& fetch : d.fetches)
         known = known && (fetch.tier == PlannedFetch::kNoTier || names_tier(fetch.tier));
@@ -146,6 +152,7 @@ class PlanCheck {
       decision_of_[d.storage] = j;
       states_[j].present = d.home == StorageDecision::kDevice;
       if (!states_[j].present) states_[j].far[d.home] = 0;
+      if (d.held != StorageDecision::kDevice) states_[j].far[d.held] = 0;
       add(d.copies, Event::Kind::copy, j);
       add(d.drops, Event::Kind::drop, j);
       add(d.fetches, Event::Kind::fetch, j);
@@ -340,11 +347,12 @@ class PlanCheck {
     const std::uint32_t newest = static_cast<std::uint32_t>(flow_.writers(d.storage).size());
     if (d.home == StorageDecision::kDevice && !s.present)
       return problem(describe(d.storage) + " is not in device memory at the end, where the next step expects it.");
-    if (d.home == StorageDecision::kDevice) return;
-    const auto home = s.far.find(d.home);
-    if (d.updates.empty() && (home == s.far.end() || home->second != newest))
+    const std::uint8_t tier = d.home == StorageDecision::kDevice ? d.held : d.home;
+    if (tier == StorageDecision::kDevice) return;
+    const auto copy = s.far.find(tier);
+    if (d.updates.empty() && (copy == s.far.end() || copy->second != newest))
       problem(
-          fmt::format("{} does not have its newest content in {} at the end.", describe(d.storage), tier_name(d.home)));
+          fmt::format("{} does not have its newest content in {} at the end.", describe(d.storage), tier_name(tier)));
   }
 
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);

@@ -69,6 +69,10 @@ class PlanWriter {
     s.since = {0, false, 0};
     if (d.home == StorageDecision::kDevice) {
       s.device = d.storage;
+      if (d.held != StorageDecision::kDevice) {
+        s.far[d.held] = copies_[d.held]->new_far_storage(d.storage, true);
+        edit_.tables().held_copies.push_back({s.far[d.held], d.storage});
+      }
       return;
     }
     copies_[d.home]->move_to_far_tier(d.storage);
@@ -277,7 +281,7 @@ class PlanWriter {
     const InsertionPoint end{freed != kNoOp ? freed : flow_.touches(d.storage).back().op, true};
     if (freed != kNoOp && d.taken_away) gone_at_the_end(j, freed);
     for (std::size_t tier = 0; tier < s.far.size(); ++tier) {
-      if (s.far[tier] == kNoStorage) continue;
+      if (s.far[tier] == kNoStorage || tier == d.held) continue;  // the next step's
       if (s.unread[tier]) edit_.wait(end, copies_[tier]->arrival(s.far[tier]), t_.storages[d.storage].stream);
       edit_.free(end, s.far[tier]);
     }

@@ -36,6 +36,7 @@ class PlannedStepRewriter : public Rewriter {
     write_plan(repaired.plan, profile.flow(), pricer, edit);
     Trace result = std::move(edit).apply();
     result.notes.push_back(note(profile, repaired));
+    if (budget_ > 0) result.budgets.push_back({name_, budget_, repaired.over});
     return result;
   }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "policies/plan/plan_check.h"
+#include "policies/profile/latest_safe.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -87,7 +88,7 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
   Search search(budget.device);
   int same = 0;  // plans in a row that were as the one before
   for (int i = 0; i < kMostTries; ++i) {
-    MemoryPlan plan = planner(profile, {search.asked()}, profile.machine(), pricer);
+    MemoryPlan plan = issued_latest_safe(planner(profile, {search.asked()}, profile.machine(), pricer), profile);
     same = i > 0 && plan == last.plan ? same + 1 : 0;
     if (same == kMostAlike) break;  // the planner has nothing more to give
     if (same == 0) last = tried_plan(std::move(plan), profile, machine, pricer);

@@ -62,6 +62,7 @@ struct PlannedFetch {
   static constexpr std::uint8_t kNoTier = 0xff;  // allocate only
   PlanPoint at;
   std::uint8_t tier = 0;
+  bool latest_safe = false;  // `at` is where it has to be there; when its copy is issued, latest_safe.h says
   bool operator==(const PlannedFetch&) const = default;
 };
 
@@ -80,6 +81,10 @@ struct StorageDecision {
   StorageId storage = kNoStorage;
   std::uint8_t home =
       kDevice;              // index into MemoryPlan::tiers: it lives there from the start, and is lent to the device
+  // Index into MemoryPlan::tiers: a copy of what the storage begins with lies there, made in the step before, and one
+  // of what it ends with is left there for the next. The first step has none yet: it has to copy it before it may drop
+  // it.
+  std::uint8_t held = kDevice;  // kDevice: none
   bool taken_away = false;  // an op of the trace copies its content away; its last drop is its end
   std::vector<PlannedCopy> copies;
   std::vector<PlannedDrop> drops;

@@ -5,6 +5,7 @@
 // on another machine mean something.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -109,6 +110,20 @@ struct RecipeItem {
   bool operator==(const RecipeItem&) const = default;
 };
 
+// A storage that begins with the content of another one: a copy that the step before has left for this one.
+struct HeldCopy {
+  StorageId copy = kNoStorage, of = kNoStorage;  // both are there from the start
+  bool operator==(const HeldCopy&) const = default;
+};
+
+// What a policy was to keep to, and whether it could.
+struct MemoryBudget {
+  std::string policy;  // its name
+  Bytes bytes = 0;     // of device memory that the step's storages may take at once
+  Bytes over = 0;      // that they take beyond it; 0 = it is kept to
+  bool operator==(const MemoryBudget&) const = default;
+};
+
 struct Trace {
   std::string name;
   std::string machine;  // file name of the machine on which the durations were measured, "" if none
@@ -134,9 +149,16 @@ struct Trace {
   Bytes reserved_at_start = 0;       // what the caching allocator held at the start, 0 = unknown
   Bytes reuse_distance = 0;          // a gathered parameter (sharding) is kept if less than this of others is read
                                      // until it is needed again
+  // As policies leave them; a trace's file has none of them.
+  std::vector<HeldCopy> held_copies;
+  std::vector<MemoryBudget> budgets;
   std::vector<std::string> notes;    // joins, defaults, inferences: lines of the summary
   std::vector<RecipeItem> recipe;    // most important first; empty = nothing is known
 
+  // Do policies keep to all of their budgets?
+  bool keeps_to_budgets() const {
+    return std::none_of(budgets.begin(), budgets.end(), [](const MemoryBudget& b) { return b.over > 0; });
+  }
   std::span<const Use> uses_of(const Op& op) const { return {uses.data() + op.first_use, op.use_count}; }
   // Index of a place by name; adds it if absent.
   std::uint8_t place(std::string_view name);

@@ -27,6 +27,8 @@ TraceBuilder TraceBuilder::like(const Trace& base) {
   t.untracked_bytes = base.untracked_bytes;
   t.reserved_at_start = base.reserved_at_start;
   t.reuse_distance = base.reuse_distance;
+  t.held_copies = base.held_copies;
+  t.budgets = base.budgets;
   t.notes = base.notes;
   t.recipe = base.recipe;
   builder.versions_.assign(t.storages.size(), 0);

@@ -94,8 +94,14 @@ class Checker {
       fault("The bytes held before the window are " + std::to_string(t_.untracked_bytes) + "; expected 0 to 2^50.");
     if (t_.reuse_distance < 0)
       fault("The reuse distance is " + std::to_string(t_.reuse_distance) + " bytes; expected 0 or more.");
+    for (const HeldCopy& held : t_.held_copies)
+      if (!is_there_at_the_start(held.copy) || !is_there_at_the_start(held.of))
+        fault("Storage " + std::to_string(held.copy) + " is said to begin as a copy of storage " +
+              std::to_string(held.of) + "; expected both to be there from the start.");
     if (t_.ranks == 0) fault("The trace has 0 ranks; expected 1 or more.");
   }
+
+  bool is_there_at_the_start(StorageId id) const { return id < t_.storages.size() && t_.storages[id].preexisting; }
 
   bool check_indices(OpId id) {
     const Op& op = t_.ops[id];
@@ -264,6 +270,7 @@ void require_sound_costs(const Trace& trace, const std::string& what) {
 std::vector<std::uint64_t> producer_hashes(const Trace& trace) {
   std::vector<std::uint64_t> hashes(trace.ops.size(), 0);
   std::map<std::pair<StorageId, std::uint32_t>, std::uint64_t> content;
+  for (const HeldCopy& held : trace.held_copies) content[{held.copy, 0}] = mix(mix(1, held.of), 0);
   const auto read = [&](const Use& use) {
     const auto found = content.find({use.storage, use.version});
     return found != content.end() ? found->second : mix(mix(1, use.storage), use.version);

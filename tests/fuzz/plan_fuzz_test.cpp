@@ -7,6 +7,7 @@
 #include "policies/plan/plan_check.h"
 #include "policies/plan/plan_realization.h"
 #include "policies/plan/plan_writer.h"
+#include "policies/profile/latest_safe.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
@@ -25,11 +26,14 @@ TEST(PlanFuzz, DamagedPlansAreCarriedOutOrRefusedInASentence) {
   const auto pricer = test_pricer(machine);
   const Trace step = gpt_step({.layers = 1, .hidden = 16, .sequence = 16, .batch = 2});
   const Dataflow flow(step);
+  const StepProfile profile(step, machine);
   const ScratchFolder folder;
   std::mt19937_64 random(20261123);
   int refused = 0, unsound = 0, carried_out = 0;
   for (const char* policy : {"checkpoint:mode=full", "offload:what=activations,to=host,min_bytes=0"}) {
-    const PlannedStep planned = plan_rewriters(step, {parse_policy(policy)}, machine, *pricer);
+    PlannedStep planned = plan_rewriters(step, {parse_policy(policy)}, machine, *pricer);
+    for (StorageDecision& d : planned.plan.storages)
+      for (PlannedFetch& fetch : d.fetches) fetch.latest_safe = d.storage % 2 == 0;
     PlanExpectation expected{.machine = "gpu", .allocator = "pytorch", .peak_requested = 1, .peak_reserved = 2};
     expected.copies = {{"hbm", "host", 3}};
     const std::string text =
@@ -47,7 +51,7 @@ TEST(PlanFuzz, DamagedPlansAreCarriedOutOrRefusedInASentence) {
           continue;
         }
         TraceEdit edit(step, machine.host);
-        write_plan(plan, flow, *pricer, edit);
+        write_plan(issued_latest_safe(plan, profile), flow, *pricer, edit);
         const Trace trace = std::move(edit).apply();
         EXPECT_TRUE(check(trace).empty()) << check(trace).front();
         ++carried_out;

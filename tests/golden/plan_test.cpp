@@ -46,6 +46,22 @@ TEST_F(PlanCommands, APlanGivesTheFiguresThatItsFileExpectsAndSaysWhereItDoesNot
       << other.out;
 }
 
+// No plan of copies keeps this step to 1 GB: its parameters alone take more.
+TEST_F(PlanCommands, ABudgetThatNoPlanKeepsToIsSaidAndIsExitCode3) {
+  const CommandOutcome o = memwall_here("run " + step() + " --policy capuchin:budget=1GB,feedback=0 --plan-out a.plan");
+  EXPECT_EQ(o.code, 3) << o.err;
+  EXPECT_TRUE(has(o, "  Over the budget: capuchin finds no plan that keeps the step's storages to 1.000 GB; "))
+      << o.out;
+  EXPECT_NE(o.err.find("does not fit into the budget of policy 'capuchin', 1.000 GB: "), std::string::npos) << o.err;
+  const CommandOutcome json = memwall_here("run " + step() + " --policy capuchin:budget=1GB,feedback=0 --format json");
+  EXPECT_EQ(json.code, 3);
+  EXPECT_TRUE(has(json, "\"over_bytes\": ")) << json.out;
+  const CommandOutcome kept = memwall_here("run " + step() + " --policy capuchin:budget=12GB,feedback=0");
+  EXPECT_EQ(kept.code, 0) << kept.err;
+  EXPECT_TRUE(has(kept, "  Within the budget: capuchin keeps the step's storages to 12.00 GB.")) << kept.out;
+  EXPECT_FALSE(has(kept, "Memory is left")) << "not within the budget";
+}
+
 TEST_F(PlanCommands, TwoPlansAreComparedStorageByStorage) {
   write_plan_of("checkpoint:mode=full", "a.plan");
   write_plan_of("offload:what=activations,to=host", "b.plan");

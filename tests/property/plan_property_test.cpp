@@ -15,6 +15,7 @@
 #include "policies/plan/plan_realization.h"
 #include "policies/plan/plan_writer.h"
 #include "policies/planners/rotor.h"
+#include "policies/profile/latest_safe.h"
 #include "policies/profile/planned_memory.h"
 #include "policies/recompute/recompute.h"
 #include "tests/support/carried_out.h"
@@ -44,12 +45,19 @@ bool writes_between(std::span<const Touch> touches, std::size_t first, std::size
                      touches.begin() + static_cast<std::ptrdiff_t>(last) + 1, [](const Touch& t) { return t.writes; });
 }
 
-// Moves in random gaps between uses. A copy leaves anywhere between the last write and the drop, or did before.
-StorageDecision random_moves(std::span<const Touch> touches, StorageId storage) {
+bool lives_on(const Trace& trace, const Dataflow& flow, StorageId storage) {
+  return trace.storages[storage].preexisting && flow.free(storage) == kNoOp && !flow.touches(storage).empty();
+}
+
+// Moves in random gaps between uses. A copy leaves anywhere between the last write and the drop, or did before; of what
+// lives on from step to step perhaps in the step before.
+StorageDecision random_moves(std::span<const Touch> touches, StorageId storage, bool lives_on) {
   StorageDecision d;
   d.storage = storage;
   std::size_t copied = 0;  // touches before it are in the copy
   std::uint8_t tier = 0;
+  std::size_t held = 0;  // touches before it are in the copy that the next step finds
+  if (lives_on && *rc::gen::arbitrary<bool>()) d.held = tier = *rc::gen::inRange<std::uint8_t>(0, 3);
   for (std::size_t i = 0; i + 1 < touches.size(); ++i) {
     const OpId begin = touches[i].op, end = touches[i + 1].op;
     if (end <= begin + 1) continue;
@@ -61,7 +69,8 @@ StorageDecision random_moves(std::span<const Touch> touches, StorageId storage) 
       continue;
     }
     const auto dropped = *rc::gen::inRange<OpId>(begin, end);
-    const bool has_copy = !d.copies.empty() && !writes_between(touches, copied, i);
+    const bool was_copied = !d.copies.empty() || d.held != StorageDecision::kDevice;
+    const bool has_copy = was_copied && !writes_between(touches, copied, i);
     if (!has_copy || *rc::gen::inRange(0, 3) == 0) {
       tier = *rc::gen::inRange<std::uint8_t>(0, 3);
       const OpId after = std::max(begin, d.fetches.empty() ? begin : d.fetches.back().at.op);
@@ -71,6 +80,13 @@ StorageDecision random_moves(std::span<const Touch> touches, StorageId storage) 
     d.drops.push_back({{dropped, true, 1}});
     d.fetches.push_back({{*rc::gen::inRange<OpId>(dropped + 1, end + 1), false, 0}, tier});
   }
+  for (const PlannedCopy& copy : d.copies)
+    if (copy.tier == d.held)
+      held = static_cast<std::size_t>(
+          std::partition_point(touches.begin(), touches.end(), [&](const Touch& t) { return t.op <= copy.at.op; }) -
+          touches.begin());
+  if (d.held != StorageDecision::kDevice && held < touches.size() && writes_between(touches, held, touches.size() - 1))
+    d.copies.push_back({{touches.back().op, true, 2}, d.held});
   return d;
 }
 
@@ -79,7 +95,7 @@ MemoryPlan random_move_plan(const Trace& trace, const Dataflow& flow, std::size_
   plan.tiers = tiers();
   for (StorageId s = 0; s < trace.storages.size(); ++s) {
     if (*rc::gen::inRange<std::size_t>(0, one_in) != 0) continue;
-    StorageDecision d = random_moves(flow.touches(s), s);
+    StorageDecision d = random_moves(flow.touches(s), s, lives_on(trace, flow, s));
     if (!d.drops.empty()) plan.storages.push_back(std::move(d));
   }
   return plan;
@@ -249,7 +265,15 @@ RC_GTEST_PROP(PlanProperty, WhateverIsTakenIsCarriedOut, ()) {
   const bool taken = check_plan(plan, before, flow).empty();
   RC_CLASSIFY(taken, "taken");
   RC_CLASSIFY(!taken, "refused");
-  if (taken) assert_carried_out(before, apply(before, flow, plan).trace);
+  if (!taken) return;
+  assert_carried_out(before, apply(before, flow, plan).trace);
+  for (StorageDecision& d : plan.storages)
+    for (PlannedFetch& fetch : d.fetches) fetch.latest_safe = *rc::gen::arbitrary<bool>();
+  const Machine machine = test_machine();
+  const MemoryPlan issued = issued_latest_safe(plan, StepProfile(before, machine));
+  RC_LOG() << "issued:\n" << text_of(issued);
+  RC_ASSERT(check_plan(issued, before, flow) == std::vector<std::string>{});
+  assert_carried_out(before, apply(before, flow, issued).trace);
 }
 
 // Whatever a plan decides has names or says why not, and a file keeps both.

@@ -128,6 +128,7 @@ class PlanReader {
     StorageDecision d;
     d.storage = storage(from, at);
     if (PlanJson::has(from, "home")) d.home = tier(from, "home", at);
+    if (PlanJson::has(from, "held")) d.held = tier(from, "held", at);
     d.taken_away = json_.flag(from, "taken_away", at, false);
     json_.each(from, "copies", at, [&](dom::object item, const std::string& here) {
       d.copies.push_back({point(item, here), tier(item, "to", here)});
@@ -135,8 +136,9 @@ class PlanReader {
     json_.each(from, "drops", at,
                [&](dom::object item, const std::string& here) { d.drops.push_back({point(item, here)}); });
     json_.each(from, "fetches", at, [&](dom::object item, const std::string& here) {
-      d.fetches.push_back(
-          {point(item, here), PlanJson::has(item, "from") ? tier(item, "from", here) : PlannedFetch::kNoTier});
+      d.fetches.push_back({point(item, here),
+                           PlanJson::has(item, "from") ? tier(item, "from", here) : PlannedFetch::kNoTier,
+                           json_.flag(item, "latest_safe", here, false)});
     });
     document_.plan.storages.push_back(std::move(d));
     DecisionNotes notes{json_.text_or_nothing(from, "label", at), json_.text_or_nothing(from, "kind", at),

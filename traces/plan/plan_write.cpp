@@ -112,6 +112,7 @@ class PlanText {
       json_.field("module", t_.strings[op.module]);
     }
     if (d.home != StorageDecision::kDevice) json_.field("home", tier(d.home));
+    if (d.held != StorageDecision::kDevice) json_.field("held", tier(d.held));
     if (d.taken_away) json_.field("taken_away", true);
     if (made_again_[d.storage] && d.copies.empty() && !d.drops.empty()) json_.field("made_again", true);
     json_.key("copies").begin_array();
@@ -131,6 +132,7 @@ class PlanText {
       json_.begin_object();
       write_point(json_, fetch.at);
       if (fetch.tier != PlannedFetch::kNoTier) json_.field("from", tier(fetch.tier));
+      if (fetch.latest_safe) json_.field("latest_safe", true);
       json_.end_object();
     }
     json_.end_array().end_object();

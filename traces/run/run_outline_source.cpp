@@ -26,6 +26,7 @@ Trace small_parts(const Trace& trace) {
   out.reserved_at_start = trace.reserved_at_start;
   out.notes = trace.notes;
   out.recipe = trace.recipe;
+  out.budgets = trace.budgets;
   return out;
 }
 

@@ -79,6 +79,8 @@ class Pairing {
     found.uses.assign(planned_.uses.size(), 0);
     found.initial = numbered_.initial;
     found.initial.resize(planned_.storages.size(), 0);
+    for (const HeldCopy& held : planned_.held_copies)
+      if (held.of < numbered_.initial.size()) found.initial[held.copy] = numbered_.initial[held.of];
     OpId next = next_of(0);
     for (OpId id = 0; id < planned_.ops.size(); ++id) {
       const Op& op = planned_.ops[id];

@@ -146,6 +146,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   RunSummary summary;
   set_identity(run, summary);
   summary.fits = run.result.fits;
+  summary.budgets = run.trace->budgets;
   summary.gpu_span = run.result.gpu_span;
   summary.total = run.result.end;
   summary.by_rank = rank_summaries(run);

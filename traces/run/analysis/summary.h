@@ -107,6 +107,7 @@ struct RunSummary {
   RunChanges changes;
   std::vector<RecipeItem> recipe;
   std::vector<std::string> policies, notes;
+  std::vector<MemoryBudget> budgets;  // as Trace::budgets
   std::size_t warnings = 0;  // the first of the notes: what the user changed and nothing comes of
   bool fits = true;
   // Does the run tell what memory holds? Else peaks, what is missing and `fits` say nothing.

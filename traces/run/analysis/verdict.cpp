@@ -101,6 +101,14 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
   return text + peak_words(filled) + ".";
 }
 
+// What planners of memory plans were to keep to.
+std::string budget_sentence(const MemoryBudget& budget) {
+  const std::string bytes = human_bytes(budget.bytes);
+  if (budget.over == 0) return "Within the budget: " + budget.policy + " keeps the step's storages to " + bytes + ".";
+  return "Over the budget: " + budget.policy + " finds no plan that keeps the step's storages to " + bytes + "; " +
+         human_bytes(budget.over) + " more are needed.";
+}
+
 // The rank to which the others come too early, where it is one.
 const RankSummary* straggler(const RunSummary& s) {
   const RankSummary* worst = nullptr;
@@ -258,6 +266,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   const Filled filled = fullest(summary);
   Verdict verdict{bound_by(summary, shares), {}};
   verdict.sentences.push_back(memory_sentence(summary, filled));
+  for (const MemoryBudget& budget : summary.budgets) verdict.sentences.push_back(budget_sentence(budget));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
   if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
   if (const std::string cache = cache_sentence(summary); !cache.empty()) verdict.sentences.push_back(cache);

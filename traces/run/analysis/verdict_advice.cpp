@@ -121,8 +121,9 @@ std::string time_to_try(const Run& run, const RunSummary& s, const Filled& fille
   if (bound == "copy" || (bound == "allocator" && !s.pager.empty()))
     return has_a_slow_bus(s) ? "Try a faster link (--set pcie=gen5), or move less." : "";
   if (bound == "collective" || bound.starts_with("rank")) return "";
-  const bool roomy =
-      filled.tier != nullptr && filled.tier->peak_reserved > 0 && filled.tier->peak_reserved < filled.tier->usable / 2;
+  // What a planner was not to use is not left.
+  const bool roomy = s.budgets.empty() && filled.tier != nullptr && filled.tier->peak_reserved > 0 &&
+                     filled.tier->peak_reserved < filled.tier->usable / 2;
   if (bound == "compute" && shares.recompute >= 0.1 && roomy && s.fits)
     return "Memory is left: checkpoint less, and save up to " +
            human_time(s.times[TimeClass::recompute] / s.step_count) + " of recomputation per step.";

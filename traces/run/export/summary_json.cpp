@@ -169,6 +169,18 @@ void write_routes(JsonText& json, const std::vector<RouteSummary>& routes) {
   json.end_object();
 }
 
+void write_budgets(JsonText& json, const std::vector<MemoryBudget>& budgets) {
+  if (budgets.empty()) return;
+  json.key("budgets").begin_array();
+  for (const MemoryBudget& budget : budgets)
+    json.begin_object()
+        .field("policy", budget.policy)
+        .field("bytes", budget.bytes)
+        .field("over_bytes", budget.over)
+        .end_object();
+  json.end_array();
+}
+
 void write_recipe(JsonText& json, const std::vector<RecipeItem>& recipe) {
   json.key("recipe").begin_object();
   for (const RecipeItem& item : recipe)
@@ -342,6 +354,7 @@ std::string to_json(const RunSummary& summary) {
     json.field("fits", summary.fits);
   else
     json.key("fits").null();  // nobody knows
+  write_budgets(json, summary.budgets);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   if (summary.step_interval) write_interval(json, *summary.step_interval);
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);

@@ -124,6 +124,13 @@ void fields(F&& f, Row<RecipeItem>) {
 }
 
 template <class F>
+void fields(F&& f, Row<MemoryBudget>) {
+  f("policy", &MemoryBudget::policy);
+  f("bytes", &MemoryBudget::bytes);
+  f("over", &MemoryBudget::over);
+}
+
+template <class F>
 void fields(F&& f, Row<HostThread>) {
   f("name", &HostThread::name);
   f("rank", &HostThread::rank);
@@ -288,6 +295,7 @@ void fields(F&& f, Row<TierResult>) {
   f("device_mallocs", MEMWALL_MEMBER(allocator.device_mallocs));
   f("device_frees", MEMWALL_MEMBER(allocator.device_frees));
   f("retries", MEMWALL_MEMBER(allocator.retries));
+  f("device_calls_ps", &TierResult::device_calls);
   f("at_peak_reserved_allocated", MEMWALL_MEMBER(pressure.at_peak_reserved.allocated));
   f("at_peak_reserved_requested", MEMWALL_MEMBER(pressure.at_peak_reserved.requested));
   f("at_peak_reserved_reserved", MEMWALL_MEMBER(pressure.at_peak_reserved.reserved));

@@ -56,6 +56,7 @@ class SmallParts : private TableReader {
     list("steps", trace.steps);
     list("notes", trace.notes);
     list("recipe", trace.recipe);
+    list("budgets", trace.budgets);
     list("ranks", trace.rank_table);
     list("groups", trace.groups);
     owned(

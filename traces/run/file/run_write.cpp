@@ -63,6 +63,7 @@ void write_trace(hid_t file, const Trace& trace) {
   write_list(file, "steps", trace.steps);
   write_list(file, "notes", trace.notes);
   write_list(file, "recipe", trace.recipe);
+  write_list(file, "budgets", trace.budgets);
   write_list(file, "ranks", trace.rank_table);
   write_list(file, "groups", trace.groups);
   write_owned(file, "group_members", trace.groups, [](const ProcessGroup& group) { return group.members; });

@@ -95,6 +95,13 @@ TEST(RunFigures, MemoryHasRowsOfWhatLeavesAndComesBack) {
 }
 
 // Every byte that a plan copies crosses a link, and the picture of links says so.
+TEST(RunFigures, MemoryHasALinePerBudget) {
+  memwall::Run run = three_steps();
+  EXPECT_FALSE(has_text(figure_of(run, "memory"), "budget"));
+  run.trace.edit().budgets = {{"capuchin", 1'000'000, 0}};
+  EXPECT_TRUE(has_text(figure_of(run, "memory"), "budget of capuchin"));
+}
+
 TEST(RunFigures, LinksCarryWhatIsSentAndFetched) {
   const memwall::Run run = planned_run("offload:what=activations,to=host,min_bytes=0");
   const ModuleDecisions all = memory_decisions(run).total();

@@ -214,6 +214,18 @@ TEST(Verdict, WithScalesAndPoliciesSaysWhatIsNotScaled) {
   EXPECT_TRUE(says(verdict_of(run, summary), ", as before.")) << all(verdict_of(run, summary));
 }
 
+TEST(Verdict, SaysWhetherPlannersKeepToTheirBudgets) {
+  memwall::Run run = host_then_kernel(2);
+  EXPECT_FALSE(says(summarize(run).verdict, "budget")) << "nobody was given one";
+  run.trace.edit().budgets = {{"capuchin", 10 * kGB, 0}, {"rotor", 8 * kGB, 3 * kGB}};
+  const Verdict verdict = summarize(run).verdict;
+  EXPECT_TRUE(says(verdict, "Within the budget: capuchin keeps the step's storages to 10.00 GB.")) << all(verdict);
+  EXPECT_TRUE(says(verdict,
+                   "Over the budget: rotor finds no plan that keeps the step's storages to 8.000 GB; 3.000 GB "
+                   "more are needed."))
+      << all(verdict);
+}
+
 TEST(Verdict, WithoutDataflowSaysHowToHaveIt) {
   Tight tight;
   tight.run.trace.edit().knowledge.dataflow = false;

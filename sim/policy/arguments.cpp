@@ -78,8 +78,13 @@ bool PolicyArguments::flag(const std::string& key) const {
 }
 
 Bytes PolicyArguments::bytes(const std::string& key) const {
-  assert(at(key).type == ParameterType::bytes && at(key).set);
+  assert((at(key).type == ParameterType::bytes || at(key).type == ParameterType::bytes_or_share) && at(key).set);
   return at(key).integer;
+}
+
+double PolicyArguments::share(const std::string& key) const {
+  assert(at(key).type == ParameterType::bytes_or_share && at(key).set);
+  return at(key).number;
 }
 
 const std::string& PolicyArguments::tier(const std::string& key) const {

@@ -24,7 +24,8 @@ class PolicyArguments {
   std::int64_t integer(const std::string& key) const;
   double number(const std::string& key) const;
   bool flag(const std::string& key) const;
-  Bytes bytes(const std::string& key) const;
+  Bytes bytes(const std::string& key) const;   // of bytes_or_share, too; 0 where a share is given
+  double share(const std::string& key) const;  // of bytes_or_share: from 0 to 1, 0 where bytes are given
   const std::string& tier(const std::string& key) const;
   const std::vector<std::string>& list(const std::string& key) const;  // choices, tiers, patterns
   // Has it a value? False where the word stands that says that none is given (ParameterInfo::unset).

@@ -55,6 +55,9 @@ class Reading {
       case ParameterType::bytes:
         result.integer = bytes();
         return;
+      case ParameterType::bytes_or_share:
+        bytes_or_share(result);
+        return;
       case ParameterType::tier:
         if (text_.empty() || text_.find('+') != std::string::npos) refuse("a tier of the machine");
         return;
@@ -108,6 +111,32 @@ class Reading {
     return *size;
   }
 
+  void bytes_or_share(ParameterValue& result) const {
+    const std::string expected = "expected a size of at least " + exact_bytes_text(static_cast<Bytes>(p_.range.low)) +
+                                 ", as 10GB, or a share, as 60%";
+    if (!text_.empty() && text_.back() == '%') {
+      double percent = 0;
+      const char* const last = text_.data() + text_.size() - 1;
+      const auto [end, error] = std::from_chars(text_.data(), last, percent);
+      if (error != std::errc() || end != last || !(percent > 0 && percent <= 100))
+        refuse("a share above 0% and up to 100%; " + expected);
+      result.number = percent / 100;
+      return;
+    }
+    const std::optional<Bytes> size = parse_bytes(text_);
+    if (!size || static_cast<double>(*size) > p_.range.high) refuse("a size or a share; " + expected);
+    if (static_cast<double>(*size) < p_.range.low) refuse("enough; " + expected + unit_hint());
+    result.integer = *size;
+  }
+
+  // A number without a unit that is no size, but may be meant as a share.
+  std::string unit_hint() const {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), number);
+    const bool is_share = error == std::errc() && end == text_.data() + text_.size() && number > 0 && number <= 1;
+    return is_share ? " (" + shortest_text(number * 100) + "% for " + text_ + " of it)" : "";
+  }
+
   std::vector<std::string> items() const {
     std::vector<std::string> found;
     for (std::size_t begin = 0; begin <= text_.size();) {
@@ -143,7 +172,7 @@ ParameterInfo parameter(ParameterType type, std::string name, ParameterDefault o
 }  // namespace
 
 std::string_view to_string(ParameterType type) {
-  static constexpr std::string_view words[] = {"choice", "flag",    "integer", "number",   "bytes",
+  static constexpr std::string_view words[] = {"choice", "flag",    "integer", "number",   "bytes",  "bytes_or_share",
                                                "tier",   "choices", "tiers",   "patterns", "program"};
   return word_of(words, type);
 }
@@ -173,6 +202,11 @@ ParameterInfo number(std::string name, ParameterDefault otherwise, ParameterRang
 
 ParameterInfo bytes(std::string name, ParameterDefault otherwise, Bytes least, std::string sentence) {
   return parameter(ParameterType::bytes, std::move(name), std::move(otherwise), std::move(sentence), {},
+                   {static_cast<double>(least), kMostBytes}, "bytes");
+}
+
+ParameterInfo bytes_or_share(std::string name, ParameterDefault otherwise, Bytes least, std::string sentence) {
+  return parameter(ParameterType::bytes_or_share, std::move(name), std::move(otherwise), std::move(sentence), {},
                    {static_cast<double>(least), kMostBytes}, "bytes");
 }
 
@@ -214,6 +248,8 @@ std::string values_text(const ParameterInfo& p) {
         return shortest_text(p.range.low) + " to " + shortest_text(p.range.high) + unit();
       case ParameterType::bytes:
         return "bytes: 25MiB";
+      case ParameterType::bytes_or_share:
+        return "bytes or a share: 10GB, 60%";
       case ParameterType::tier:
         return p.words.empty() ? "a tier" : "a tier, or " + listed(p.words);
       case ParameterType::choices:

@@ -17,16 +17,17 @@
 namespace memwall {
 
 enum class ParameterType : std::uint8_t {
-  choice,    // one of `words`
-  flag,      // 0 or 1
-  integer,   // within `range`
-  number,    // within `range`
-  bytes,     // within `range`: "25MiB", "1e9", "0"
-  tier,      // the name of a tier of the machine, or one of `words`
-  choices,   // some of `words`, joined by '+'
-  tiers,     // names of tiers, joined by '+'
-  patterns,  // names with '*' for any letters, joined by '+'
-  program,   // a path, or the name of a command
+  choice,          // one of `words`
+  flag,            // 0 or 1
+  integer,         // within `range`
+  number,          // within `range`
+  bytes,           // within `range`: "25MiB", "1e9", "0"
+  bytes_or_share,  // as bytes, or more than 0 and at most 100 percent of what the policy's sentence says: "60%"
+  tier,            // the name of a tier of the machine, or one of `words`
+  choices,         // some of `words`, joined by '+'
+  tiers,           // names of tiers, joined by '+'
+  patterns,        // names with '*' for any letters, joined by '+'
+  program,         // a path, or the name of a command
 };
 std::string_view to_string(ParameterType type);
 
@@ -73,6 +74,7 @@ ParameterInfo integer(std::string name, ParameterDefault otherwise, ParameterRan
 ParameterInfo number(std::string name, ParameterDefault otherwise, ParameterRange range, std::string unit,
                      std::string sentence);
 ParameterInfo bytes(std::string name, ParameterDefault otherwise, Bytes least, std::string sentence);
+ParameterInfo bytes_or_share(std::string name, ParameterDefault otherwise, Bytes least, std::string sentence);
 ParameterInfo tier(std::string name, ParameterDefault otherwise, std::string sentence,
                    std::vector<std::string> words_beside = {});
 ParameterInfo choices(std::string name, ParameterDefault otherwise, std::vector<std::string> words,
@@ -88,8 +90,8 @@ struct ParameterValue {
   ParameterType type = ParameterType::choice;
   std::string text;                // as given
   bool set = true;                 // not ParameterInfo::unset
-  std::int64_t integer = 0;        // of integer, bytes, flag
-  double number = 0;               // of number
+  std::int64_t integer = 0;        // of integer, bytes, flag; of bytes_or_share where no share is given
+  double number = 0;               // of number; of bytes_or_share the share, from 0 to 1, or 0 where bytes are given
   std::vector<std::string> items;  // of choices, tiers, patterns: one or more, distinct, none of them ""
 };
 

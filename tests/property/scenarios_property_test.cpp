@@ -96,6 +96,8 @@ std::string random_value(const ParameterInfo& parameter) {
       return any_of({"0.25", "0.5", "1", "2"});
     case ParameterType::bytes:
       return any_of({"0", "1", "4KiB", "1MiB"});
+    case ParameterType::bytes_or_share:
+      return any_of({"1MB", "100MB", "10GB", "60%", "100%"});
     case ParameterType::tier:
       words.insert(words.end(), tiers.begin(), tiers.end());
       return any_of(words);

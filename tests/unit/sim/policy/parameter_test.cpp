@@ -71,6 +71,25 @@ TEST(Parameter, BytesTakeBinaryAndDecimalUnits) {
   for (const char* text : {"-1", "1e30", "MiB", ""}) EXPECT_NE(refusal(p, text), "") << text;
 }
 
+TEST(Parameter, BytesOrAShareTakeBoth) {
+  const ParameterInfo p = bytes_or_share("budget", Unset{"device"}, MiB(1), "of memory");
+  const ParameterValue share = parse_parameter("toy", p, "60%"), size = parse_parameter("toy", p, "10GB");
+  EXPECT_DOUBLE_EQ(share.number, 0.6);
+  EXPECT_EQ(share.integer, 0);
+  EXPECT_EQ(size.integer, 10'000'000'000);
+  EXPECT_EQ(size.number, 0);
+  EXPECT_DOUBLE_EQ(parse_parameter("toy", p, "0.5%").number, 0.005);
+  EXPECT_EQ(parse_parameter("toy", p, "100%").number, 1);
+  EXPECT_FALSE(parse_parameter("toy", p, "device").set);
+  EXPECT_EQ(refusal(p, "0.6"),
+            "Policy 'toy': budget=0.6 is neither 'device' nor enough; expected a size of at least 1 MiB, as 10GB, or a "
+            "share, as 60% (60% for 0.6 of it).");
+  EXPECT_NE(refusal(p, "80").find("at least 1 MiB, as 10GB, or a share, as 60%."), std::string::npos);
+  for (const char* text : {"0%", "-1%", "101%", "%", "60 %", "nan%", "1e30", "", "3 parsec", "6%0"})
+    EXPECT_NE(refusal(p, text), "") << text;
+  EXPECT_EQ(values_text(p), "device, or bytes or a share: 10GB, 60%");
+}
+
 TEST(Parameter, AListHoldsDistinctItems) {
   const ParameterInfo what = choices("what", kRequired, {"activations", "optimizer"}, "what leaves");
   EXPECT_TRUE(what.required());

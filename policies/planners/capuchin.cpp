@@ -2,28 +2,36 @@
 //
 // Peng et al. 2020, "Capuchin: Tensor-based GPU Memory Management for Deep Learning" (ASPLOS 2020):
 //   free time  of two uses that follow each other: from the end of the copy out, begun behind the first, to the begin
-//   of
-//              the copy back, ended at the second. Swapped are those of the longest, while copies have links to
+//              of the copy back, ended at the second. Swapped are those of the longest, while copies have links to
 //              themselves.
 //   MSPS       memory saving per second: bytes of a storage / time of what must run to make it again. Where free times
 //              do not suffice, the best swap and the best re-run are compared, by the seconds that each adds per byte.
 //   feedback   where the second use found its copy still under way, the copy back is issued earlier, by 5 % of its
-//   time.
+//              time.
 // Written from the paper's abstract and public descriptions. Deviations: uses come from the trace, not from a passive
 // run; copies are placed in a ledger of links, and queue (swap_schedule.h); parameters and optimizer states stay; what
 // a chosen re-run starts from is not swapped.
+//
+// Chosen is what lies where more than the budget lives. Where nothing that may leave lies at the peak any more, and
+// that is above the budget, the peak stays; what was chosen for places below it was chosen in vain. So the plan is made
+// once more, with that peak as its budget.
+//
+// Copies alone, without re-runs, are planned as well where the plan with re-runs does not keep to the budget, since
+// what a re-run starts from cannot be swapped. That plan is taken where it keeps to the budget; where neither does, if
+// its peak is lower by more than 1 % of the budget and its step takes at most twice as long.
 #include <algorithm>
 #include <limits>
 #include <queue>
 #include <set>
 #include <tuple>
+#include <utility>
 
+#include "policies/planners/host_transfer.h"
 #include "policies/planners/planner.h"
-#include "policies/planners/rerun_chain.h"
+#include "policies/planners/rerun_ops.h"
 #include "policies/planners/swap_schedule.h"
 #include "policies/profile/plan_estimate.h"
 #include "policies/trace/rerun_rules.h"
-#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -44,12 +52,18 @@ class Capuchin {
         needed_(profile.trace().storages.size()),
         is_rerun_(profile.trace().storages.size(), false) {}
 
-  MemoryPlan run(const Pricer& pricer) {
+  // What leaves, and how. Returns the most that lives then, by the schedule's count.
+  Bytes choose() {
     gather();
     swap_for_free();
     if (is_over()) swap_or_rerun();
     settle_reruns();
     schedule_.queue_copies();
+    return schedule_.memory().peak();
+  }
+
+  // REQUIRES: choose() was called.
+  MemoryPlan planned(const Pricer& pricer) {
     for (int round = 0; round < settings_.feedback && fetch_late_ones_earlier(pricer); ++round) {
     }
     return plan();
@@ -108,17 +122,17 @@ class Capuchin {
 
   OpId rerun_point(const Gap& gap) const { return insertion_point(p_.trace(), gap.before); }
 
-  std::optional<RerunChain> chain_of(const Gap& gap) const {
+  std::optional<RerunOps> rerun_of(const Gap& gap) const {
     const OpId at = rerun_point(gap);
     if (!settings_.reruns || p_.trace().ops[gap.before].phase == Phase::forward || at <= gap.after + 1)
       return std::nullopt;
-    auto chain = rerun_chain(p_, gap.storage, at, [&](StorageId s) { return s != gap.storage && is_away(s, at); });
+    auto rerun = rerun_ops(p_, gap.storage, at, [&](StorageId s) { return s != gap.storage && is_away(s, at); });
     // What it makes beside its storage is not to be fetched later. What is dropped for a re-run of its own may be made
     // for this one, too, and goes again at its end.
-    if (chain && std::any_of(chain->outputs.begin(), chain->outputs.end(),
+    if (rerun && std::any_of(rerun->outputs.begin(), rerun->outputs.end(),
                              [&](StorageId s) { return s != gap.storage && is_away(s, at) && !is_rerun_[s]; }))
       return std::nullopt;
-    return chain;
+    return rerun;
   }
 
   // Of what is swapped the whole gap counts: copies may still move in it.
@@ -126,14 +140,14 @@ class Capuchin {
     return away_[s].storage != kNoStorage && away_[s].after < at && at <= away_[s].before;
   }
 
-  void commit(const Gap& gap, const RerunChain& chain) {
+  void commit(const Gap& gap, const RerunOps& rerun) {
     const OpId at = rerun_point(gap);
     schedule_.memory().remove(gap.storage, gap.after + 1, at - 2);
     away_[gap.storage] = gap;
     is_rerun_[gap.storage] = true;
     chosen_reruns_.push_back(gap);
-    for (const StorageId input : chain.inputs) needed_[input].push_back(at);
-    for (const StorageId output : chain.outputs) needed_[output].push_back(at);
+    for (const StorageId input : rerun.inputs) needed_[input].push_back(at);
+    for (const StorageId output : rerun.outputs) needed_[output].push_back(at);
   }
 
   // What a re-run starts from may have been dropped since: it begins with what makes that. Where it cannot, its storage
@@ -141,8 +155,8 @@ class Capuchin {
   void settle_reruns() {
     for (const Gap& gap : chosen_reruns_) {
       const OpId at = rerun_point(gap);
-      const auto chain = chain_of(gap);
-      if (!chain) {
+      const auto rerun = rerun_of(gap);
+      if (!rerun) {
         schedule_.memory().restore(gap.storage, gap.after + 1, at - 2);
         away_[gap.storage] = Gap{};
         is_rerun_[gap.storage] = false;
@@ -152,7 +166,7 @@ class Capuchin {
       d.storage = gap.storage;
       d.drops.push_back({{gap.after, true, 1}});
       dropped_.push_back(std::move(d));
-      reruns_.push_back({{at, false, 0}, chain->ops});
+      reruns_.push_back({{at, false, 0}, rerun->ops});
     }
   }
 
@@ -162,10 +176,10 @@ class Capuchin {
 
   // Bytes per second of what must run; 0 where nothing can.
   double savings_rate(std::uint32_t candidate) const {
-    const auto chain = chain_of(candidates_[candidate]);
-    if (!chain) return 0;
+    const auto rerun = rerun_of(candidates_[candidate]);
+    if (!rerun) return 0;
     const double times = 1 + static_cast<double>(dependents(candidates_[candidate]));
-    return bytes_of(candidate) / std::max(1e-12, to_seconds(chain->time) * times);
+    return bytes_of(candidate) / std::max(1e-12, to_seconds(rerun->time) * times);
   }
 
   // The best that still is worth what it was when it was put in: worth only falls as more is chosen.
@@ -204,7 +218,7 @@ class Capuchin {
       const double swap_seconds = swap ? to_seconds(swap->stall) / static_cast<double>(p_.held(swap->gap.storage))
                                        : std::numeric_limits<double>::infinity();
       if (rerun && 1 / rerun->worth <= swap_seconds) {
-        commit(candidates_[rerun->candidate], *chain_of(candidates_[rerun->candidate]));
+        commit(candidates_[rerun->candidate], *rerun_of(candidates_[rerun->candidate]));
         continue;
       }
       if (rerun) reruns.push(*rerun);
@@ -262,6 +276,40 @@ class Capuchin {
   std::vector<PlannedRerun> reruns_;
 };
 
+struct CapuchinPlan {
+  MemoryPlan plan;
+  Bytes peak = 0;
+};
+
+CapuchinPlan capuchin_plan(const StepProfile& profile, const Budget& budget, const CapuchinSettings& settings,
+                           const Pricer& pricer) {
+  Capuchin chosen(profile, budget, settings);
+  const Bytes peak = chosen.choose();
+  MemoryPlan plan;
+  if (peak <= budget.device) {
+    plan = chosen.planned(pricer);
+  } else {
+    Capuchin enough(profile, {peak}, settings);
+    enough.choose();
+    plan = enough.planned(pricer);
+  }
+  const Bytes planned = planned_peak(profile, plan);
+  return {std::move(plan), planned};
+}
+
+CapuchinPlan with_fallback(const StepProfile& profile, const Budget& budget, const CapuchinSettings& settings,
+                           const Pricer& pricer) {
+  CapuchinPlan both = capuchin_plan(profile, budget, settings, pricer);
+  if (!settings.reruns || both.peak <= budget.device) return both;
+  CapuchinSettings copies_alone = settings;
+  copies_alone.reruns = false;
+  CapuchinPlan copies = capuchin_plan(profile, budget, copies_alone, pricer);
+  if (copies.peak <= budget.device) return copies;
+  if (copies.peak + budget.device / 100 >= both.peak) return both;
+  const auto time = [&](const MemoryPlan& plan) { return simulate_plan(profile, plan, pricer).result.end; };
+  return time(copies.plan) <= 2 * time(both.plan) ? copies : both;
+}
+
 const RegisterPlanner registered_capuchin{
     {.name = "capuchin",
      .sentence = "swaps what rests longest to the host, and computes again what is cheaper that way (Peng et al. 2020)",
@@ -272,20 +320,11 @@ const RegisterPlanner registered_capuchin{
      .make = [](const PolicyArguments& arguments) -> Planner {
        const CapuchinSettings settings{arguments.bytes("min_bytes"), arguments.choice("use") == "both",
                                        static_cast<int>(arguments.integer("feedback"))};
-       return [settings](const StepProfile& profile, const Budget& budget, const Machine& machine,
-                         const Pricer& pricer) {
-         const int host = machine.tier("host"), device = machine.tier("hbm");
-         if (host < 0 || machine.route(device, host, false) == nullptr || machine.route(host, device, false) == nullptr)
-           throw UsageError("Policy 'capuchin' needs a tier 'host' with ways to it and back; machine '" + machine.name +
-                            "' has none.");
-         MemoryPlan plan = Capuchin(profile, budget, settings).run(pricer);
-         if (!settings.reruns || planned_peak(profile, plan) <= budget.device) return plan;
-         // What a re-run starts from cannot be swapped: where that is too much, copies alone may do.
-         CapuchinSettings copies_alone = settings;
-         copies_alone.reruns = false;
-         MemoryPlan swaps = Capuchin(profile, budget, copies_alone).run(pricer);
-         return planned_peak(profile, swaps) < planned_peak(profile, plan) ? swaps : plan;
-       };
+       return
+           [settings](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer& pricer) {
+             require_host("capuchin", machine);
+             return with_fallback(profile, budget, settings, pricer).plan;
+           };
      }}};
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "policies/planners/chain.h"
+#include "policies/planners/forward_chain.h"
 #include "policies/planners/planner.h"
 #include "policies/profile/planned_memory.h"
 #include "policies/recompute/recompute.h"
@@ -78,12 +78,13 @@ MemoryPlan greedy_plan(const StepProfile& p, const std::vector<ForwardChain>& ch
 const RegisterPlanner registered_chen{
     {.name = "chen",
      .sentence = "computes segments of forward again, cut where they hold too much (Chen et al. 2016)",
+     .heeds_budget = false,
      .parameters = {choice("mode", "greedy", {"greedy", "sqrt"},
                            "greedy: a segment ends once it holds too much; sqrt: segments of sqrt(n) units.")},
      .make = [](const PolicyArguments& arguments) -> Planner {
        const bool greedy = arguments.choice("mode") == "greedy";
        return [greedy](const StepProfile& profile, const Budget&, const Machine&, const Pricer&) {
-         const std::vector<ForwardChain> chains = chains_of(profile);
+         const std::vector<ForwardChain> chains = forward_chains_of(profile);
          return greedy ? greedy_plan(profile, chains) : plan_of(profile, chains, equal_segments);
        };
      }}};

@@ -7,12 +7,16 @@
 #include <utility>
 
 #include "policies/plan/plan_writer.h"
+#include "policies/planners/held_at_peak.h"
 #include "policies/planners/repair.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 
 namespace memwall {
 namespace {
+
+// Less is a unit forgotten: PyTorch's allocator asks the device for 2 MiB at least.
+constexpr Bytes kLeastBudget = MiB(1);
 
 // All that the device holds beside what is not the step's own.
 Bytes whole_device(const Trace& trace, const Machine& machine) {
@@ -21,10 +25,17 @@ Bytes whole_device(const Trace& trace, const Machine& machine) {
   return machine.tiers[static_cast<std::size_t>(tier)].holds() - trace.untracked_bytes;
 }
 
+// As given: bytes, or a share of whole_device(); neither: all of it.
+struct GivenBudget {
+  Bytes bytes = 0;
+  double share = 0;
+  bool is_given() const { return bytes > 0 || share > 0; }
+};
+
 class PlannedStepRewriter : public Rewriter {
  public:
-  PlannedStepRewriter(std::string name, Planner planner, Bytes budget)
-      : name_(std::move(name)), planner_(std::move(planner)), budget_(budget) {}
+  PlannedStepRewriter(PlannerInfo info, Planner planner, GivenBudget budget)
+      : info_(std::move(info)), planner_(std::move(planner)), budget_(budget) {}
 
   // Behind what `checkpoint` and `offload` do: the budget is for what they leave.
   int precedence() const override { return 5; }
@@ -35,8 +46,11 @@ class PlannedStepRewriter : public Rewriter {
     TraceEdit edit(trace, machine.host);
     write_plan(repaired.plan, profile.flow(), pricer, edit);
     Trace result = std::move(edit).apply();
-    result.notes.push_back(note(profile, repaired));
-    if (budget_ > 0) result.budgets.push_back({name_, budget_, repaired.over});
+    result.notes.push_back(note(profile, repaired, result));
+    if (budget_.is_given()) result.budgets.push_back({info_.name, budget(profile).device, repaired.over});
+    if (info_.remark)
+      if (const std::string remark = info_.remark(profile, repaired.plan); !remark.empty())
+        result.notes.push_back(info_.name + ": " + remark);
     return result;
   }
 
@@ -48,14 +62,36 @@ class PlannedStepRewriter : public Rewriter {
 
  private:
   Budget budget(const StepProfile& profile) const {
-    return {budget_ > 0 ? budget_ : whole_device(profile.trace(), profile.machine())};
+    if (budget_.bytes > 0) return {budget_.bytes};
+    const Bytes whole = whole_device(profile.trace(), profile.machine());
+    if (budget_.share == 0) return {whole};
+    return {std::max<Bytes>(1, static_cast<Bytes>(static_cast<double>(whole) * budget_.share))};
   }
 
   RepairedPlan settle(const StepProfile& profile, const Pricer& pricer) const {
-    return repaired_plan(planner_, profile, budget(profile), pricer);
+    return info_.heeds_budget ? repaired_plan(planner_, profile, budget(profile), pricer)
+                              : plan_as_made(planner_, profile, budget(profile), pricer);
   }
 
-  std::string note(const StepProfile& profile, const RepairedPlan& repaired) const {
+  // What the budget is, and whether it holds.
+  std::string budget_text(const StepProfile& profile, const RepairedPlan& repaired, const Trace& planned) const {
+    const int device = profile.machine().tier("hbm");
+    const TierResult& tier = repaired.estimate.tiers[static_cast<std::size_t>(device)];
+    const std::string all = human_bytes(budget(profile).device), missing = human_bytes(repaired.over);
+    if (info_.heeds_budget) {
+      std::string text = "budget " + all + "; ";
+      if (repaired.over > 0)
+        text += "no plan was found that keeps to it, " + missing + " more are needed: " + held_at_peak(planned, tier) +
+                "; ";
+      return text + (repaired.is_untouched && repaired.over == 0 ? "the step keeps to it as it is; " : "");
+    }
+    std::string text = human_bytes(tier.peak_allocated) + " are in use at the peak; ";
+    if (!budget_.is_given()) return text;
+    text += "of the budget, " + all + ", it takes no notice: ";
+    return text + (repaired.over > 0 ? missing + " more are needed; " : "it holds; ");
+  }
+
+  std::string note(const StepProfile& profile, const RepairedPlan& repaired, const Trace& planned) const {
     Bytes moved = 0;
     std::size_t movers = 0;
     for (const StorageDecision& d : repaired.plan.storages) {
@@ -64,9 +100,7 @@ class PlannedStepRewriter : public Rewriter {
       moved += profile.trace().storages[d.storage].bytes;
     }
     const PlanEstimate& e = repaired.estimate;
-    std::string text = fmt::format("{}: budget {}; ", name_, human_bytes(budget(profile).device));
-    if (repaired.over > 0)
-      text += "no plan was found that keeps to it, " + human_bytes(repaired.over) + " more are needed; ";
+    std::string text = info_.name + ": " + budget_text(profile, repaired, planned);
     if (movers > 0)
       text += fmt::format("{} ({}) leave by copies, {} out and {} back", counted_text(movers, "storage"),
                           human_bytes(moved), human_bytes(e.bytes_out), human_bytes(e.bytes_in));
@@ -78,9 +112,9 @@ class PlannedStepRewriter : public Rewriter {
     return text;
   }
 
-  std::string name_;
+  PlannerInfo info_;
   Planner planner_;
-  Bytes budget_;
+  GivenBudget budget_;
 };
 
 // By name: what makes them. Constructed on first use.
@@ -101,17 +135,21 @@ Planner planner_named(const std::string& text) {
 RegisterPlanner::RegisterPlanner(PlannerInfo info) {
   PolicyInfo policy;
   policy.name = info.name;
-  policy.sentence = std::move(info.sentence);
+  policy.sentence = info.sentence;
   policy.kind = PolicyKind::memory_plan;
   policy.needs = {.timing = true, .allocations = true, .dataflow = true};
-  policy.parameters = std::move(info.parameters);
-  policy.parameters.push_back(bytes("budget", Unset{"device"}, 1,
-                                    "device memory that the step's storages may take at once; device: all that the "
-                                    "machine has for them."));
+  policy.parameters = info.parameters;
+  policy.parameters.push_back(bytes_or_share(
+      "budget", Unset{"device"}, kLeastBudget,
+      info.heeds_budget ? "device memory that the step's storages may take at once, or a share of what the machine has "
+                          "for them; device: all of that."
+                        : "device memory, or a share of what the machine has for the step. This planner takes no "
+                          "notice of it: a note says whether its plan keeps to it. device: all of that."));
   makers()[info.name] = info.make;
-  policy.make_rewriter = [name = info.name, make = std::move(info.make)](const PolicyArguments& arguments) {
-    const Bytes budget = arguments.is_set("budget") ? arguments.bytes("budget") : 0;
-    return std::make_unique<PlannedStepRewriter>(name, make(arguments), budget);
+  policy.make_rewriter = [info = std::move(info)](const PolicyArguments& arguments) {
+    GivenBudget budget;
+    if (arguments.is_set("budget")) budget = {arguments.bytes("budget"), arguments.share("budget")};
+    return std::make_unique<PlannedStepRewriter>(info, info.make(arguments), budget);
   };
   RegisterPolicy registered{std::move(policy)};
 }

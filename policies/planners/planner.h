@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/planners/budget.h"
 #include "policies/profile/step_profile.h"
 #include "sim/machine/pricer.h"
 #include "sim/policy/memory_plan.h"
@@ -14,26 +15,19 @@
 
 namespace memwall {
 
-// What a plan has to keep to.
-struct Budget {
-  Bytes device = 0;  // that the step's storages may take at once, in blocks as the allocator holds them
-};
-
-// Copies to and from page-locked memory of the host, on streams of their own.
-inline TransferStyle to_host() {
-  TransferStyle style;
-  style.tier = "host";
-  return style;
-}
-
 using Planner =
     std::function<MemoryPlan(const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&)>;
 
 struct PlannerInfo {
   std::string name;
   std::string sentence;
+  // Does its plan follow from the budget? Then the step stays as it is where that keeps to it, and the planner is asked
+  // again for less where its plan does not. Else its one plan is taken, and a note says whether the budget holds.
+  bool heeds_budget = true;
   std::vector<ParameterInfo> parameters{};  // beside `budget`, which each has
   std::function<Planner(const PolicyArguments&)> make{};
+  // A sentence for the notes about what its plan leaves undone, and why; empty, or "" = none.
+  std::function<std::string(const StepProfile& profile, const MemoryPlan& plan)> remark{};
 };
 
 // `const RegisterPlanner registered_chen{{.name = "chen", ...}};`

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,9 +61,15 @@ class Search {
   Bytes fits_ = kUnknown, fails_ = kUnknown;  // the last that fitted, the last that did not
 };
 
-// Of two plans: what keeps to the budget, then what needs least beyond it, then the faster step.
-bool is_better(const RepairedPlan& one, const RepairedPlan& other) {
-  return std::tuple(one.over, one.step_time) < std::tuple(other.over, other.step_time);
+// The fastest of those that need least beyond the budget: nothing, or the least to within a percent of it.
+RepairedPlan best_of(std::vector<RepairedPlan>& tried, const Budget& budget) {
+  Bytes least = tried.front().over;
+  for (const RepairedPlan& one : tried) least = std::min(least, one.over);
+  const Bytes most = least == 0 ? 0 : least + budget.device / 100;
+  RepairedPlan* best = nullptr;
+  for (RepairedPlan& one : tried)
+    if (one.over <= most && (best == nullptr || one.step_time < best->step_time)) best = &one;
+  return std::move(*best);
 }
 
 RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machine& machine, const Pricer& pricer) {
@@ -75,6 +80,7 @@ RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machi
   tried.step_time = result.end;
   tried.over = device.missing;
   tried.held_up = device.device_calls;
+  tried.is_untouched = plan.storages.empty() && plan.reruns.empty() && plan.keeps.empty();
   tried.plan = std::move(plan);
   return tried;
 }
@@ -84,19 +90,29 @@ RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machi
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer) {
   const Machine machine = machine_of(profile, budget);
-  RepairedPlan best, last;
+  std::vector<RepairedPlan> tried;
+  tried.push_back(tried_plan({}, profile, machine, pricer));
   Search search(budget.device);
   int same = 0;  // plans in a row that were as the one before
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; tried.front().over > 0 && i < kMostTries; ++i) {
     MemoryPlan plan = issued_latest_safe(planner(profile, {search.asked()}, profile.machine(), pricer), profile);
-    same = i > 0 && plan == last.plan ? same + 1 : 0;
+    same = i > 0 && plan == tried.back().plan ? same + 1 : 0;
     if (same == kMostAlike) break;  // the planner has nothing more to give
-    if (same == 0) last = tried_plan(std::move(plan), profile, machine, pricer);
-    if (i == 0 || is_better(last, best)) best = last;
+    if (same == 0) tried.push_back(tried_plan(std::move(plan), profile, machine, pricer));
+    const RepairedPlan& last = tried.back();
     if (!search.next(last.over, last.held_up > last.step_time / 50)) break;
   }
+  RepairedPlan best = best_of(tried, budget);
   best.estimate = estimate_plan(profile, best.plan, machine, pricer);
   return best;
+}
+
+RepairedPlan plan_as_made(const Planner& planner, const StepProfile& profile, const Budget& budget,
+                          const Pricer& pricer) {
+  const Machine machine = machine_of(profile, budget);
+  RepairedPlan made = tried_plan(planner(profile, budget, profile.machine(), pricer), profile, machine, pricer);
+  made.estimate = estimate_plan(profile, made.plan, machine, pricer);
+  return made;
 }
 
 }  // namespace memwall

@@ -170,7 +170,7 @@ const RegisterPlanner registered_rotor{
 
 MemoryPlan rotor_plan(const StepProfile& profile, Bytes budget, std::uint32_t slots) {
   MemoryPlan plan;
-  for (const ForwardChain& chain : chains_of(profile)) {
+  for (const ForwardChain& chain : forward_chains_of(profile)) {
     const RotorPass pass = rotor_pass(profile, chain, kMostUnits);
     if (pass.units.empty()) continue;
     if (const auto schedule = schedule_of(pass, budget, slots))

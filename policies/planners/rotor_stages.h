@@ -1,17 +1,17 @@
 // A forward pass as a chain of stages for rotor: what each makes, keeps and passes on, what lives beside the chain, and
 // which ops make it again.
 //
-// A stage is a unit of chains_of(), or several neighbours: where one changes what another has made, where backward of a
-// unit does not begin behind that of the next, and where it reads nothing. It begins with the first op that reads what
-// the unit has saved for itself, or has started from. Of the chain is what a unit makes and backward reads and gives
-// back, and what only the unit after it reads; a unit's output is what the next one reads. What is read further on, or
-// lives on for other reasons, counts as beside it and stays.
+// A stage is a unit of forward_chains_of(), or several neighbours: where one changes what another has made, where
+// backward of a unit does not begin behind that of the next, and where it reads nothing. It begins with the first op
+// that reads what the unit has saved for itself, or has started from. Of the chain is what a unit makes and backward
+// reads and gives back, and what only the unit after it reads; a unit's output is what the next one reads. What is read
+// further on, or lives on for other reasons, counts as beside it and stays.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "policies/planners/chain.h"
+#include "policies/planners/forward_chain.h"
 #include "policies/planners/rotor_chain.h"
 #include "policies/profile/step_profile.h"
 

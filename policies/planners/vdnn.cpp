@@ -13,8 +13,8 @@
 #include <algorithm>
 #include <map>
 
+#include "policies/planners/host_transfer.h"
 #include "policies/planners/planner.h"
-#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -77,13 +77,13 @@ MemoryPlan vdnn(const StepProfile& p, const VdnnSettings& settings) {
 const RegisterPlanner registered_vdnn{
     {.name = "vdnn",
      .sentence = "keeps inputs of layers on the host between forward and backward (Rhu et al. 2016)",
+     .heeds_budget = false,
      .parameters = {choice("layers", "all", {"all", "conv"}, "whose inputs: of all layers, or of convolutions."),
                     bytes("min_bytes", "1MiB", 0, "smaller storages stay.")},
      .make = [](const PolicyArguments& arguments) -> Planner {
        const VdnnSettings settings{arguments.choice("layers") == "conv", arguments.bytes("min_bytes")};
        return [settings](const StepProfile& profile, const Budget&, const Machine& machine, const Pricer&) {
-         if (machine.tier("host") < 0)
-           throw UsageError("Policy 'vdnn' needs a tier 'host'; machine '" + machine.name + "' has none.");
+         require_host("vdnn", machine);
          return vdnn(profile, settings);
        };
      }}};

@@ -80,6 +80,8 @@ BENCHMARK_CAPTURE(planner, chen, "chen")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, vdnn, "vdnn")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, capuchin, "capuchin:feedback=0")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, capuchin_swaps, "capuchin:use=swaps,feedback=0")->Apply(sizes);
+BENCHMARK_CAPTURE(planner, capuchin_with_feedback, "capuchin")->Apply(sizes);
+BENCHMARK_CAPTURE(planner, rotor, "rotor")->Apply(sizes);
 BENCHMARK_CAPTURE(writer, chen, "chen")->Apply(sizes);
 BENCHMARK_CAPTURE(writer, vdnn, "vdnn")->Apply(sizes);
 

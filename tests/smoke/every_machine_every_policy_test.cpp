@@ -19,7 +19,7 @@ namespace {
 // At least one way to call each policy.
 const std::map<std::string, std::vector<std::string>> kCalls = {
     {"batch", {"batch:1", "batch:2", "batch:to=48"}},
-    {"capuchin", {"capuchin:budget=1MB,min_bytes=0", "capuchin:use=swaps,budget=1MB,min_bytes=0"}},
+    {"capuchin", {"capuchin:budget=1MiB,min_bytes=0", "capuchin:use=swaps,budget=1MiB,min_bytes=0"}},
     {"chen", {"chen", "chen:mode=sqrt"}},
     {"exec", {}},  // needs a program: tests/unit/policies/planners/exec_test.cpp
     {"rotor", {"rotor", "rotor:budget=4MiB"}},

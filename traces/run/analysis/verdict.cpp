@@ -105,8 +105,8 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
 std::string budget_sentence(const MemoryBudget& budget) {
   const std::string bytes = human_bytes(budget.bytes);
   if (budget.over == 0) return "Within the budget: " + budget.policy + " keeps the step's storages to " + bytes + ".";
-  return "Over the budget: " + budget.policy + " finds no plan that keeps the step's storages to " + bytes + "; " +
-         human_bytes(budget.over) + " more are needed.";
+  return "Over the budget: the step's storages need " + human_bytes(budget.over) + " more than the " + bytes + " that " +
+         budget.policy + " was given.";
 }
 
 // The rank to which the others come too early, where it is one.

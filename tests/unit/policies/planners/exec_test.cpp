@@ -4,6 +4,7 @@
 #include <simdjson.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -42,10 +43,11 @@ class Exec : public ::testing::Test {
     return "cat '" + (folder_ / "a.plan").string() + "'";
   }
 
-  // Of the policy with this program: the sentence with which it is refused; "" where it is not.
+  // Of the policy with this program: the sentence with which it is refused; "" where it is not. The step does not fit
+  // the budget, so that the program is asked.
   std::string refused(const std::string& program, const std::string& settings = "") {
     try {
-      rewritten(step_, "exec:" + program + settings);
+      rewritten(step_, "exec:" + program + ",budget=1MiB" + settings);
     } catch (const UsageError& error) {
       return error.what();
     }
@@ -77,12 +79,19 @@ class Exec : public ::testing::Test {
 };
 
 TEST_F(Exec, CarriesOutWhatAProgramPrints) {
-  const std::string cat = printing(plan_for(step_), step_);
-  const Trace after = rewritten(step_, "exec:" + script(cat));  // without reading its input
+  const Trace step = gpt_step({.layers = 4, .hidden = 256, .heads = 4, .sequence = 256, .batch = 8});
+  const std::string cat = printing(plan_for(step), step);
+  const Trace after = rewritten(step, "exec:" + script(cat) + ",budget=100MiB");  // without reading its input
   EXPECT_TRUE(has_note(after, "exec: budget"));
-  EXPECT_GT(after.ops.size(), step_.ops.size());
-  const Trace same = rewritten(step_, "exec:program=" + script("cat > /dev/null\n" + cat));
+  EXPECT_GT(after.ops.size(), step.ops.size());
+  const Trace same = rewritten(step, "exec:program=" + script("cat > /dev/null\n" + cat) + ",budget=100MiB");
   EXPECT_EQ(same.ops.size(), after.ops.size());
+}
+
+TEST_F(Exec, IsNotAskedWhereTheStepKeepsToTheBudget) {
+  const Trace after = rewritten(step_, "exec:" + script("exit 1") + ",budget=1GiB");
+  EXPECT_EQ(after.ops.size(), step_.ops.size());
+  EXPECT_TRUE(has_note(after, "the step keeps to it as it is; nothing leaves the device"));
 }
 
 TEST_F(Exec, EndsWhatAProgramLeavesBehind) {
@@ -170,6 +179,12 @@ TEST_F(Exec, GivesTheStepsProfile) {
   EXPECT_EQ(document["passes"].get_array().value().size(), 1u);
 }
 
+TEST(ExecExample, IsOfFortyLinesAtMost) {
+  const std::string text = content_of(MEMWALL_SOURCE "/policies/planners/example_planner.py");
+  EXPECT_GT(text.size(), 100u);
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 40);
+}
+
 TEST(ExecExample, KeepsTheSampleToABudget) {
   const bool has_python = std::system("python3 -c 'import json' > /dev/null 2>&1") == 0;
   if (!has_python) GTEST_SKIP() << "there is no python3";
@@ -178,7 +193,7 @@ TEST(ExecExample, KeepsTheSampleToABudget) {
   const Bytes budget = simulate(step, machine, {}).tiers.front().peak_reserved * 3 / 4;
   const Trace after =
       rewritten(step, "exec:" MEMWALL_SOURCE "/policies/planners/example_planner.py,budget=" + std::to_string(budget));
-  EXPECT_FALSE(has_note(after, "No plan was found"));
+  EXPECT_FALSE(has_note(after, "no plan was found"));
   machine.tiers.front().capacity = budget;
   EXPECT_FALSE(simulate(step, machine, {}).fits);
   EXPECT_TRUE(simulate(after, machine, {}).fits);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "policies/planners/host_transfer.h"
 #include "sim/error.h"
 #include "tests/support/step_program.h"
 #include "tests/support/test_machine.h"
@@ -14,7 +15,7 @@ constexpr Bytes kStorage = MiB(20);  // a segment of its own in PyTorch's alloca
 
 // Four storages made in forward, read in backward: 80 MiB.
 struct FourStorages {
-  FourStorages() {
+  explicit FourStorages(Bytes in_optimizer = 0) {
     StepProgram p;
     std::vector<StorageId> all;
     for (int i = 0; i < 4; ++i) {
@@ -27,6 +28,11 @@ struct FourStorages {
       p.drop(all[i]);
     }
     p.optimizer();
+    if (in_optimizer > 0) {
+      const StorageId workspace = p.make(in_optimizer, "workspace");
+      p.op("update", {}, {workspace});
+      p.drop(workspace);
+    }
     p.op("update", {}, {});
     trace = std::move(p).finish();
     machine = test_machine();
@@ -79,8 +85,39 @@ TEST(Repair, AsksForLessUntilItFits) {
 
 TEST(Repair, TakesTheFirstPlanThatFits) {
   FourStorages step;
-  EXPECT_EQ(step.repaired(4 * kStorage, 0).plan.storages.size(), 0u);
+  EXPECT_EQ(step.repaired(3 * kStorage, 0).plan.storages.size(), 1u);
   EXPECT_EQ(step.budgets.size(), 1u);
+}
+
+TEST(Repair, LeavesAStepAsItIsThatFits) {
+  FourStorages step;
+  const RepairedPlan repaired = step.repaired(4 * kStorage, -4);  // the planner would move all of them
+  EXPECT_TRUE(repaired.is_untouched);
+  EXPECT_EQ(repaired.over, 0);
+  EXPECT_EQ(step.budgets.size(), 0u);
+}
+
+// The peak is where nothing rests: plans only make the step slower.
+TEST(Repair, LeavesAStepAsItIsThatNoPlanHelps) {
+  FourStorages step(5 * kStorage);
+  const RepairedPlan repaired = step.repaired(2 * kStorage, 0);
+  EXPECT_EQ(repaired.over, 3 * kStorage);
+  EXPECT_TRUE(repaired.is_untouched);
+  EXPECT_GT(step.budgets.size(), 0u);
+}
+
+TEST(Repair, APlanMayBeTakenAsItIsMade) {
+  FourStorages step;
+  const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {
+    step.budgets.push_back(asked.device);
+    return step.plan_of(1);
+  };
+  for (const Bytes budget : {2 * kStorage, 4 * kStorage}) {
+    const RepairedPlan made = plan_as_made(planner, *step.profile, {budget}, *step.pricer);
+    EXPECT_EQ(made.plan.storages.size(), 1u);
+    EXPECT_EQ(made.over, budget == 2 * kStorage ? kStorage : 0);
+  }
+  EXPECT_EQ(step.budgets, (std::vector<Bytes>{2 * kStorage, 4 * kStorage}));
 }
 
 TEST(Repair, GoesBackToTheMostThatFits) {

@@ -84,7 +84,7 @@ TEST(Rotor, FindsStagesWithTheirBytes) {
   const Layers layers(4, 1);
   const Machine machine = test_machine();
   const StepProfile profile(layers.step, machine);
-  const std::vector<ForwardChain> chains = chains_of(profile);
+  const std::vector<ForwardChain> chains = forward_chains_of(profile);
   ASSERT_EQ(chains.size(), 1u);
   const RotorPass pass = rotor_pass(profile, chains.front(), 100);
   ASSERT_EQ(pass.units.size(), 4u);
@@ -134,7 +134,7 @@ TEST(Rotor, CarriesOutTheScheduleInAnyBudget) {
   const Layers layers(9, 4);
   const Machine machine = test_machine();
   const StepProfile profile(layers.step, machine);
-  const RotorPass pass = rotor_pass(profile, chains_of(profile).front(), 100);
+  const RotorPass pass = rotor_pass(profile, forward_chains_of(profile).front(), 100);
   const Duration once = device_time(layers.step, Phase::forward) + device_time(layers.step, Phase::backward);
   std::size_t nested = 0, possible = 0;
   for (std::uint32_t blocks = 1; blocks <= 27; ++blocks) {
@@ -163,7 +163,7 @@ TEST(Rotor, KeepsToItsBudgetOnAGpt) {
   for (const int percent : {100, 80, 65, 50}) {
     const Bytes budget = all * percent / 100;
     const Trace after = rewritten(step, "rotor:budget=" + std::to_string(budget));
-    ASSERT_FALSE(has_note(after, "No plan was found")) << percent;
+    ASSERT_FALSE(has_note(after, "no plan was found")) << percent;
     EXPECT_EQ(races(after), std::vector<std::string>{});
     machine.tiers.front().capacity = budget;
     EXPECT_TRUE(simulate(after, machine, {}).fits) << percent;

@@ -221,8 +221,8 @@ TEST(Verdict, SaysWhetherPlannersKeepToTheirBudgets) {
   const Verdict verdict = summarize(run).verdict;
   EXPECT_TRUE(says(verdict, "Within the budget: capuchin keeps the step's storages to 10.00 GB.")) << all(verdict);
   EXPECT_TRUE(says(verdict,
-                   "Over the budget: rotor finds no plan that keeps the step's storages to 8.000 GB; 3.000 GB "
-                   "more are needed."))
+                   "Over the budget: the step's storages need 3.000 GB more than the 8.000 GB that rotor was "
+                   "given."))
       << all(verdict);
 }
 

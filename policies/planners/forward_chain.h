@@ -17,7 +17,7 @@ struct ForwardChain {
 
 // One per pass that has a backward. Units are the segments between articulation points of the dataflow, or the repeated
 // modules, whichever are more. Throws UsageError where another policy moves activations of forward.
-std::vector<ForwardChain> chains_of(const StepProfile& profile);
+std::vector<ForwardChain> forward_chains_of(const StepProfile& profile);
 
 // As many neighbours as `sizes` says become one unit each, with what stands between them. REQUIRES: they add up to the
 // chain's units; none is 0.

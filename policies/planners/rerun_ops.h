@@ -9,7 +9,7 @@
 
 namespace memwall {
 
-struct RerunChain {
+struct RerunOps {
   std::vector<OpId> ops;                   // ascending
   std::vector<StorageId> inputs, outputs;  // that they start from, which must be there, and that they write; ascending
   Duration time{};                         // of the ops alone
@@ -19,7 +19,7 @@ struct RerunChain {
 // these read is gone, overwritten or `absent` by then, what made that, and so on. Nothing where an op of these cannot
 // be repeated (a collective, a node of a CUDA graph, one that the host waits for, one that is not of forward), where
 // content from outside of the step was overwritten, and where it takes more than `most_ops`.
-std::optional<RerunChain> rerun_chain(const StepProfile& profile, StorageId storage, OpId at,
-                                      const std::function<bool(StorageId)>& absent, std::size_t most_ops = 64);
+std::optional<RerunOps> rerun_ops(const StepProfile& profile, StorageId storage, OpId at,
+                                  const std::function<bool(StorageId)>& absent, std::size_t most_ops = 64);
 
 }  // namespace memwall

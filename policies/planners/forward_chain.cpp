@@ -1,4 +1,4 @@
-#include "policies/planners/chain.h"
+#include "policies/planners/forward_chain.h"
 
 #include <algorithm>
 #include <utility>
@@ -32,7 +32,7 @@ void refuse_moved(const Trace& trace, const Pass& pass) {
 
 }  // namespace
 
-std::vector<ForwardChain> chains_of(const StepProfile& p) {
+std::vector<ForwardChain> forward_chains_of(const StepProfile& p) {
   std::vector<ForwardChain> chains;
   for (const Pass& pass : passes(p.trace())) {
     refuse_moved(p.trace(), pass);

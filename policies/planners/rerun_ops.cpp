@@ -1,4 +1,4 @@
-#include "policies/planners/rerun_chain.h"
+#include "policies/planners/rerun_ops.h"
 
 #include <algorithm>
 #include <set>
@@ -6,12 +6,12 @@
 namespace memwall {
 namespace {
 
-class ChainSearch {
+class RerunSearch {
  public:
-  ChainSearch(const StepProfile& profile, OpId at, const std::function<bool(StorageId)>& absent, std::size_t most_ops)
+  RerunSearch(const StepProfile& profile, OpId at, const std::function<bool(StorageId)>& absent, std::size_t most_ops)
       : t_(profile.trace()), flow_(profile.flow()), at_(at), absent_(absent), most_(most_ops) {}
 
-  std::optional<RerunChain> run(StorageId storage) {
+  std::optional<RerunOps> run(StorageId storage) {
     want_content(storage, flow_.version_before(storage, at_));
     while (possible_ && !open_.empty()) {
       const OpId id = open_.back();
@@ -24,18 +24,18 @@ class ChainSearch {
       }
     }
     if (!possible_ || ops_.empty()) return std::nullopt;
-    RerunChain chain;
-    chain.ops.assign(ops_.begin(), ops_.end());
+    RerunOps found;
+    found.ops.assign(ops_.begin(), ops_.end());
     for (const StorageId input : inputs_)
-      if (!made_.contains(input)) chain.inputs.push_back(input);
+      if (!made_.contains(input)) found.inputs.push_back(input);
     std::set<StorageId> outputs;
-    for (const OpId id : chain.ops) {
-      chain.time += t_.ops[id].duration;
+    for (const OpId id : found.ops) {
+      found.time += t_.ops[id].duration;
       for (const Use& use : t_.uses_of(t_.ops[id]))
         if (use.access == Access::write) outputs.insert(use.storage);
     }
-    chain.outputs.assign(outputs.begin(), outputs.end());
-    return chain;
+    found.outputs.assign(outputs.begin(), outputs.end());
+    return found;
   }
 
  private:
@@ -87,9 +87,9 @@ class ChainSearch {
 
 }  // namespace
 
-std::optional<RerunChain> rerun_chain(const StepProfile& profile, StorageId storage, OpId at,
-                                      const std::function<bool(StorageId)>& absent, std::size_t most_ops) {
-  return ChainSearch(profile, at, absent, most_ops).run(storage);
+std::optional<RerunOps> rerun_ops(const StepProfile& profile, StorageId storage, OpId at,
+                                  const std::function<bool(StorageId)>& absent, std::size_t most_ops) {
+  return RerunSearch(profile, at, absent, most_ops).run(storage);
 }
 
 }  // namespace memwall

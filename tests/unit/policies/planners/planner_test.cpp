@@ -1,0 +1,81 @@
+// Do planners take their budgets as they are given, and do their notes say what became of them?
+#include "policies/planners/planner.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/human_text.h"
+#include "tests/support/gpt_trace.h"
+#include "tests/support/rewrite_checks.h"
+
+namespace memwall {
+namespace {
+
+Trace gpt() { return gpt_step({.layers = 6, .hidden = 512, .heads = 8, .sequence = 512, .batch = 4}); }
+
+TEST(Planner, AShareIsOfTheMemoryOfTheDevice) {
+  const Machine machine = test_machine();
+  const Trace step = gpt();
+  const Bytes whole = machine.tiers.front().holds() - step.untracked_bytes;
+  for (const char* planner : {"capuchin", "rotor"}) {
+    EXPECT_TRUE(has_note(rewritten(step, std::string(planner) + ":budget=50%"),
+                         std::string(planner) + ": budget " + human_bytes(whole / 2) + "; "));
+    EXPECT_TRUE(has_note(rewritten(step, planner), std::string(planner) + ": budget " + human_bytes(whole) + "; "));
+  }
+}
+
+TEST(Planner, ABudgetWithoutAUnitIsRefusedWithWhatMayBeMeant) {
+  for (const char* planner : {"capuchin", "rotor", "chen", "vdnn"}) {
+    const std::string refused = refusal(gpt(), std::string(planner) + ":budget=0.6");
+    EXPECT_NE(refused.find("expected a size of at least 1 MiB, as 10GB, or a share, as 60%"), std::string::npos)
+        << refused;
+  }
+}
+
+// By the real allocator, not by a planner's count.
+TEST(Planner, WhatKeepsToTheBudgetStaysAsItIs) {
+  const Trace step = gpt();
+  const Bytes reserved = simulate(step, test_machine(), {}).tiers.front().peak_reserved;
+  for (const char* planner : {"capuchin", "capuchin:use=swaps", "rotor"}) {
+    const std::string begin = std::string(planner) + (std::string(planner).find(':') == std::string::npos ? ":" : ",");
+    const Trace kept = rewritten(step, begin + "budget=" + std::to_string(reserved));
+    EXPECT_EQ(kept.ops.size(), step.ops.size()) << planner;
+    EXPECT_TRUE(has_note(kept, "the step keeps to it as it is; nothing leaves the device.")) << planner;
+    const Trace less = rewritten(step, begin + "budget=" + std::to_string(reserved * 9 / 10));
+    EXPECT_GT(less.ops.size(), step.ops.size()) << planner;
+    EXPECT_FALSE(has_note(less, "as it is")) << planner;
+  }
+}
+
+TEST(Planner, WhoTakesNoNoticeOfABudgetSaysSo) {
+  const Trace step = gpt();
+  for (const std::string planner : {"chen", "vdnn"}) {
+    const Trace without = rewritten(step, planner);
+    EXPECT_TRUE(has_note(without, " are in use at the peak; ")) << planner;
+    EXPECT_FALSE(has_note(without, "budget")) << planner;
+    const Trace holds = rewritten(step, planner + ":budget=20GB");
+    EXPECT_TRUE(has_note(holds, "of the budget, 20.00 GB, it takes no notice: it holds; ")) << planner;
+    EXPECT_EQ(holds.ops.size(), without.ops.size()) << planner;
+    const Trace fails = rewritten(step, planner + ":budget=10MB");
+    EXPECT_TRUE(has_note(fails, "it takes no notice: ")) << planner;
+    EXPECT_TRUE(has_note(fails, " more are needed; ")) << planner;
+    EXPECT_EQ(fails.ops.size(), without.ops.size()) << planner;
+  }
+}
+
+TEST(Planner, WhoCopiesNeedsAWayToTheHostAndBack) {
+  const Trace step = gpt();
+  for (const std::string planner : {"capuchin:budget=10MB", "vdnn"}) {
+    Machine machine = test_machine();
+    std::erase_if(machine.routes, [&](const Route& route) { return route.from == machine.tier("host"); });
+    const auto pricer = test_pricer(machine);
+    try {
+      apply_rewriters(step, {parse_policy(planner)}, machine, *pricer);
+      FAIL() << planner << ": taken";
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("has no way from 'host' to 'hbm'"), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace memwall

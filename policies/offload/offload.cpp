@@ -24,6 +24,9 @@ class Offload : public Rewriter {
     return settings_.optimizer ? 1 : settings_.gradients ? 2 : settings_.parameters ? 3 : 4;
   }
 
+  // How long a step takes is asked of a simulation.
+  Knowledge needs() const override { return {.timing = settings_.hides}; }
+
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     const OffloadSettings settings = settings_on(machine, settings_);
     std::optional<Trace> result;

@@ -6,6 +6,7 @@
 
 #include "policies/offload/offload_transfer_schedule.h"
 #include "policies/plan/staging_copies.h"
+#include "policies/profile/hidden_units.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 
@@ -59,11 +60,15 @@ struct Candidates {
   throw UsageError(head + ". Expected " + expected + ".");
 }
 
-// The first `fraction` of the bytes, in the order of first touch.
-void take_fraction(const StepAnalysis& analysis, std::vector<TransferSchedule>& schedules, double fraction) {
+// In the order of first touch.
+void sort_schedules(const StepAnalysis& analysis, std::vector<TransferSchedule>& schedules) {
   std::stable_sort(schedules.begin(), schedules.end(), [&](const TransferSchedule& a, const TransferSchedule& b) {
     return analysis.flow.touches(a.storage).front().op < analysis.flow.touches(b.storage).front().op;
   });
+}
+
+// The first `fraction` of the bytes. REQUIRES: the schedules are sorted.
+void take_fraction(const StepAnalysis& analysis, std::vector<TransferSchedule>& schedules, double fraction) {
   double total = 0, sum = 0;
   const auto bytes = [&](const TransferSchedule& j) {
     return static_cast<double>(analysis.trace.storages[j.storage].bytes);
@@ -75,14 +80,33 @@ void take_fraction(const StepAnalysis& analysis, std::vector<TransferSchedule>& 
   schedules.resize(count);
 }
 
+// The first schedules, as many as leave the step no longer; says what was found. REQUIRES: the schedules are sorted.
+std::string take_hidden(const StepAnalysis& analysis, std::vector<TransferSchedule>& schedules, bool keep_last) {
+  const StepProfile profile(analysis.trace, analysis.machine);
+  const TraceEdit edit(analysis.trace, analysis.machine.host);
+  const auto plan_of = [&](std::size_t units) {
+    const std::vector<TransferSchedule> first(schedules.begin(),
+                                              schedules.begin() + static_cast<std::ptrdiff_t>(units));
+    return transfer_plan(edit, analysis.settings, analysis.flow, first, keep_last);
+  };
+  HiddenUnits hidden = hidden_units(profile, analysis.pricer, schedules.size(), plan_of);
+  if (plan_of(hidden.units).storages.empty()) hidden.units = 0;  // the last ones stay: these are all
+  schedules.resize(hidden.units);
+  return "offload: " + hidden.sentence("activation", "activations") + ".";
+}
+
 // The trace with the transfers of the candidates that are taken. `prepare` goes first.
 OffloadedStep transfer(const StepAnalysis& analysis, Candidates candidates, const std::string& what,
                        const std::string& expected, bool keep_last,
                        const std::function<void(TraceEdit&, std::vector<TransferSchedule>&)>& prepare = {}) {
   const OffloadSettings& settings = analysis.settings;
   if (candidates.schedules.empty()) refuse(analysis, settings, candidates, what, expected);
-  take_fraction(analysis, candidates.schedules, settings.fraction);
+  sort_schedules(analysis, candidates.schedules);
   TraceEdit edit(analysis.trace, analysis.machine.host);
+  if (settings.hides)
+    edit.tables().notes.push_back(take_hidden(analysis, candidates.schedules, keep_last));
+  else
+    take_fraction(analysis, candidates.schedules, settings.fraction);
   if (prepare) prepare(edit, candidates.schedules);
   ScheduledTransfers summary =
       insert_transfers(edit, analysis.pricer, settings, analysis.flow, std::move(candidates.schedules), keep_last);

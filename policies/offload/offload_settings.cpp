@@ -36,6 +36,9 @@ void refuse_pointless(const OffloadSettings& s) {
         "pipeline=1 reads one sub-group, computes one and writes one, so it needs staging=3 or more; found staging=" +
         std::to_string(s.staging) + ".");
   if (s.inputs && !s.activations) contradiction("inputs=1 has a meaning with what=activations only.");
+  if (s.hides && (!s.activations || s.optimizer || s.gradients || s.parameters))
+    contradiction("hides=1 has a meaning with what=activations alone.");
+  if (s.hides && s.fraction != 1) contradiction("hides and fraction both say how much is taken; choose one.");
 }
 
 // Of keys whose meaning depends on the tier.
@@ -135,6 +138,11 @@ std::vector<ParameterInfo> offload_parameters() {
           "smaller storages stay where they are; not asked of optimizer states, nor of gradients that a CPU optimizer "
           "takes"),
       number("fraction", 1, {0, 1}, "", "share of the eligible bytes that goes, in the order in which they are made"),
+      flag("hides", false,
+           "activations: 1: as many of them, in the order in which they are made, as leave the step no longer than "
+           "without, to within 0.1 % (calls of the host move a step by less, and are no reason to stop). Found by "
+           "bisection over simulations with unlimited memory: the largest number which that finds, where time does "
+           "not grow with every activation"),
       flag("inputs", false, "1: activations include the step's inputs"),
       flag("cpu_adam", open,
            "optimizer: 1 (the default) updates on the CPU, or in the tier where that has compute; 0 streams the states "
@@ -167,6 +175,7 @@ OffloadSettings offload_settings(const PolicyArguments& arguments) {
       static_cast<std::uint32_t>(arguments.integer_or("staging", s.pipeline ? kPipelineBuffers : kDefaultStaging));
   s.min_bytes = arguments.bytes("min_bytes");
   s.fraction = arguments.number("fraction");
+  s.hides = arguments.flag("hides");
   s.inputs = arguments.flag("inputs");
   s.group = arguments.integer_or("group", kDefaultGroup);
   refuse_pointless(s);

@@ -26,6 +26,7 @@ struct OffloadSettings {
   std::uint32_t staging = 2;       // pinned buffers per direction where copies are staged
   Bytes min_bytes = 0;             // smaller storages stay
   double fraction = 1;             // share of the eligible bytes that goes, in order of first departure
+  bool hides = false;              // activations: as many, in that order, as leave the step no longer
   bool inputs = false;             // activations: also storages of kind input
   bool cpu_adam = true;            // optimizer: the step runs on the CPU, or in the tier where that has compute
   bool pipeline = false;           // optimizer on storage: reads and writes overlap the CPU step

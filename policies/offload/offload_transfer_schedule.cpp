@@ -292,6 +292,12 @@ std::string ScheduledTransfers::sentence(const std::string& what, const std::str
   return text + end;
 }
 
+MemoryPlan transfer_plan(const TraceEdit& edit, const OffloadSettings& settings, const Dataflow& flow,
+                         const std::vector<TransferSchedule>& schedules, bool keep_last) {
+  ScheduledTransfers summary;
+  return TransferPlanner(edit, settings, flow, schedules, keep_last).run(summary);
+}
+
 ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
                                     const Dataflow& flow, const std::vector<TransferSchedule>& schedules,
                                     bool keep_last) {

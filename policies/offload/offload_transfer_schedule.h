@@ -55,6 +55,10 @@ struct ScheduledTransfers {
   std::string sentence(const std::string& what, const std::string& to, std::size_t steps) const;
 };
 
+// What insert_transfers() writes. REQUIRES: as there.
+MemoryPlan transfer_plan(const TraceEdit& edit, const OffloadSettings& settings, const Dataflow& flow,
+                         const std::vector<TransferSchedule>& schedules, bool keep_last);
+
 // Adds to `edit` what the schedules need. With `keep_last`, the last `settings.buffers` departures of
 // a run stay on the device. REQUIRES: the schedules' storages are distinct, `flow` is of edit.base().
 ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policies/plan/plan_writer.h"
+#include "policies/profile/hidden_units.h"
 #include "policies/recompute/parameter_casts.h"
 #include "policies/recompute/recompute.h"
 #include "policies/recompute/recompute_notes.h"
@@ -20,34 +21,55 @@ std::string refusal_without_passes(const std::string& policy, const Trace& trace
 Trace RecomputeRewriter::rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const {
   const std::vector<Pass> all = passes(trace);
   const Dataflow flow(trace);
-  const RecomputePlan plan = decide(trace, flow, all);
+  const Decision decision = decide(trace, machine, pricer, flow, all);
   TraceEdit edit(trace, machine.host);
-  write_plan(memory_plan_of(trace, flow, plan), flow, pricer, edit);
+  write_plan(memory_plan_of(trace, flow, decision.plan), flow, pricer, edit);
   Trace result = std::move(edit).apply();
-  for (std::string& note : recompute_notes(s_.units, s_.rules, trace, plan, all.size()))
+  if (!decision.hidden.empty()) result.notes.push_back(s_.units.policy + ": " + decision.hidden + ".");
+  if (decision.plan.units.empty()) return result;
+  for (std::string& note : recompute_notes(s_.units, s_.rules, trace, decision.plan, all.size()))
     result.notes.push_back(std::move(note));
   return result;
 }
 
-std::optional<MemoryPlan> RecomputeRewriter::memory_plan(const Trace& trace, const Machine&, const Pricer&) const {
+std::optional<MemoryPlan> RecomputeRewriter::memory_plan(const Trace& trace, const Machine& machine,
+                                                         const Pricer& pricer) const {
   const Dataflow flow(trace);
-  return memory_plan_of(trace, flow, decide(trace, flow, passes(trace)));
+  return memory_plan_of(trace, flow, decide(trace, machine, pricer, flow, passes(trace)).plan);
 }
 
-RecomputePlan RecomputeRewriter::decide(const Trace& trace, const Dataflow& flow, const std::vector<Pass>& all) const {
+RecomputeRewriter::Decision RecomputeRewriter::decide(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                                                      const Dataflow& flow, const std::vector<Pass>& all) const {
   if (const std::string refusal = refusal_without_passes(s_.units.policy, trace); !refusal.empty())
     throw UsageError(refusal);
   refuse_idle_patterns(trace, all, s_.units);
   refuse_idle_words(trace, all);
+  Decision decision{plan_with(trace, flow, all, std::nullopt)};
+  refuse_if_nothing_is_left(trace, decision.plan);
+  if (!s_.units.hides) return decision;
+  std::size_t most = 0;
+  for (const Pass& pass : all) most = std::max(most, eligible_units(trace, flow, pass, s_.units).size());
+  const StepProfile profile(trace, machine);
+  const HiddenUnits hidden = hidden_units(profile, pricer, most, [&](std::size_t units) {
+    return memory_plan_of(trace, flow, plan_with(trace, flow, all, units));
+  });
+  decision.plan = plan_with(trace, flow, all, hidden.units);
+  decision.hidden = hidden.sentence("unit", "units") + (all.size() > 1 ? "; units are those of one forward" : "");
+  return decision;
+}
+
+RecomputePlan RecomputeRewriter::plan_with(const Trace& trace, const Dataflow& flow, const std::vector<Pass>& all,
+                                           std::optional<std::size_t> units) const {
   RecomputePlan plan;
   plan.kept_until.assign(trace.storages.size(), 0);
   for (const Pass& pass : all) {
     RecomputeRules rules = s_.rules;
     rules.kept_results = kept_results(trace, pass);
     rules.cast_ends = cast_ends(trace, flow, pass);
-    plan_recompute(trace, flow, pass, chosen_units(trace, flow, pass, s_.units), rules, plan);
+    std::vector<RecomputeUnit> eligible = eligible_units(trace, flow, pass, s_.units);
+    const std::size_t taken = units ? *units : chosen_number(trace, eligible.size(), s_.units);
+    plan_recompute(trace, flow, pass, taken_units(std::move(eligible), taken, s_.units), rules, plan);
   }
-  refuse_if_nothing_is_left(trace, plan);
   return plan;
 }
 

@@ -23,10 +23,19 @@ class RecomputeRewriter : public Rewriter {
 
   Knowledge needs() const override { return {.modules = s_.units.mode == "modules"}; }
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override;
-  std::optional<MemoryPlan> memory_plan(const Trace& trace, const Machine&, const Pricer&) const override;
+  std::optional<MemoryPlan> memory_plan(const Trace& trace, const Machine& machine,
+                                        const Pricer& pricer) const override;
 
  private:
-  RecomputePlan decide(const Trace& trace, const Dataflow& flow, const std::vector<Pass>& all) const;
+  struct Decision {
+    RecomputePlan plan;
+    std::string hidden{};  // with hides=1: what was found
+  };
+  Decision decide(const Trace& trace, const Machine& machine, const Pricer& pricer, const Dataflow& flow,
+                  const std::vector<Pass>& all) const;
+  // With so many units of every pass, or as many as the settings say.
+  RecomputePlan plan_with(const Trace& trace, const Dataflow& flow, const std::vector<Pass>& all,
+                          std::optional<std::size_t> units) const;
   void refuse_idle_words(const Trace& trace, const std::vector<Pass>& all) const;
   std::vector<OpId> kept_results(const Trace& trace, const Pass& pass) const;
   void refuse_if_nothing_is_left(const Trace& trace, const RecomputePlan& plan) const;

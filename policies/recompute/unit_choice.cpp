@@ -13,13 +13,15 @@
 namespace memwall {
 namespace {
 
-// The mode is named, or follows from the one of every, modules and ops that is given.
+// The mode is named, or follows from the one of every, modules and ops that is given. Named modules may be grouped,
+// too.
 std::string resolve_mode(const std::string& policy, const PolicyArguments& a, bool with_ops) {
   const std::string& named = a.choice("mode");
   std::vector<std::string> given;
   for (const char* key : {"every", "modules", "ops"})
     if ((with_ops || std::string(key) != "ops") && a.is_set(key)) given.emplace_back(key);
   const std::string begin = "Policy '" + policy + "': ";
+  if (given == std::vector<std::string>{"every", "modules"}) given.erase(given.begin());
   if (given.size() > 1)
     throw UsageError(begin + given[0] + " and " + given[1] + " are both given; they are different modes, choose one.");
   if (named == "auto") return given.empty() ? "full" : given[0];
@@ -30,7 +32,8 @@ std::string resolve_mode(const std::string& policy, const PolicyArguments& a, bo
 }
 
 std::vector<RecomputeUnit> all_units(const Trace& trace, const Dataflow& flow, const Pass& pass, const UnitChoice& c) {
-  if (c.mode == "modules") return joined_in_place(trace, flow, pass, module_units(trace, pass, c.patterns));
+  if (c.mode == "modules")
+    return grouped(trace, pass, joined_in_place(trace, flow, pass, module_units(trace, pass, c.patterns)), c.every);
   if (c.mode == "ops") return operator_units(trace, pass, c.patterns);
   std::vector<RecomputeUnit> units;
   if (trace.knowledge.modules) units = joined_in_place(trace, flow, pass, block_units(trace, flow, pass));
@@ -97,7 +100,9 @@ std::vector<ParameterInfo> unit_parameters(bool with_ops) {
               "those named. auto: the one whose parameter is given, else full. A block is a repeated module "
               "(layers.3), or, where modules are not known, a segment between articulation points of the dataflow.",
               with_ops ? ", ops" : "")),
-      integer("every", Unset{"0"}, {1, 1'000'000}, "blocks", "blocks per unit."),
+      integer("every", Unset{"0"}, {1, 1'000'000}, "blocks",
+              "blocks per unit; beside modules: that many of the named modules, one after the other, are one unit "
+              "(Megatron-LM's recompute method uniform)."),
       patterns("modules", Unset{"none"}, "module paths; '*' stands for any letters: layers.*.mlp")};
   if (with_ops) all.push_back(patterns("ops", Unset{"none"}, "operators to compute again: gelu+softmax"));
   return all;
@@ -108,6 +113,11 @@ std::vector<ParameterInfo> unit_share_parameters() {
                  "share of the units that is computed again, from the first on; the others keep what they made. What "
                  "comes first is dropped longest, and computed again when little else is left."),
           integer("layers", Unset{"all"}, {1, 1'000'000}, "units", "that many of the units instead of a share."),
+          flag("hides", false,
+               "1: as many of the units, in the order of spread, as leave the step no longer than without them, to "
+               "within 0.1 % (calls of the host move a step by less, and are no reason to stop). Found by bisection "
+               "over simulations with unlimited memory: the largest number which that finds, where time does not grow "
+               "with every unit."),
           choice("spread", "first", {"first", "even"},
                  "which units, where not all are taken. first: the first ones (Megatron-LM's recompute method block). "
                  "even: evenly over the forward, every n-th where n divides, the n-th first (as torchtitan and "
@@ -131,23 +141,36 @@ UnitChoice unit_choice_of(const std::string& policy, const PolicyArguments& a, b
   c.keep_last = a.choice("last") == "keep";
   c.spread_evenly = a.choice("spread") == "even";
   c.fraction = a.number("fraction");
-  if (!a.is_set("layers")) return c;
-  if (c.fraction != 1)
-    throw UsageError("Policy '" + policy + "': layers and fraction both say how many units are taken; choose one.");
-  c.layers = static_cast<std::size_t>(a.integer_or("layers", 1));
+  c.hides = a.flag("hides");
+  if (a.is_set("layers")) c.layers = static_cast<std::size_t>(a.integer_or("layers", 1));
+  std::vector<std::string> numbers;
+  if (c.layers) numbers.emplace_back("layers");
+  if (c.fraction != 1) numbers.emplace_back("fraction");
+  if (c.hides) numbers.emplace_back("hides");
+  if (numbers.size() > 1)
+    throw UsageError(fmt::format("Policy '{}': {} and {} both say how many units are taken; choose one.", policy,
+                                 numbers[0], numbers[1]));
   return c;
 }
 
-std::vector<RecomputeUnit> chosen_units(const Trace& trace, const Dataflow& flow, const Pass& pass,
-                                        const UnitChoice& c) {
+std::vector<RecomputeUnit> eligible_units(const Trace& trace, const Dataflow& flow, const Pass& pass,
+                                          const UnitChoice& c) {
   std::vector<RecomputeUnit> units = all_units(trace, flow, pass, c);
   if (c.keep_last && !units.empty()) units.pop_back();
-  if (c.layers && *c.layers > units.size())
+  return units;
+}
+
+std::size_t chosen_number(const Trace& trace, std::size_t eligible, const UnitChoice& c) {
+  if (c.layers && *c.layers > eligible)
     throw UsageError(fmt::format("Policy '{}': layers={}, but trace '{}' has {} (mode={}{}).", c.policy, *c.layers,
-                                 trace.name, counted_text(units.size(), "unit"), c.mode,
+                                 trace.name, counted_text(eligible, "unit"), c.mode,
                                  c.keep_last ? ", the last one kept" : ""));
-  const auto share = static_cast<std::size_t>(std::round(c.fraction * static_cast<double>(units.size())));
-  return taken_of(std::move(units), c.layers.value_or(std::max<std::size_t>(1, share)), c.spread_evenly);
+  const auto share = static_cast<std::size_t>(std::round(c.fraction * static_cast<double>(eligible)));
+  return c.layers.value_or(std::max<std::size_t>(1, share));
+}
+
+std::vector<RecomputeUnit> taken_units(std::vector<RecomputeUnit> units, std::size_t taken, const UnitChoice& c) {
+  return taken_of(std::move(units), taken, c.spread_evenly);
 }
 
 void refuse_idle_patterns(const Trace& trace, const std::vector<Pass>& all, const UnitChoice& choice) {

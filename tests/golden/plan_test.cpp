@@ -85,6 +85,39 @@ TEST_F(PlanCommands, TwoPlansAreComparedStorageByStorage) {
   EXPECT_TRUE(has(equal, "the same step time, the same peak.")) << equal.out;
 }
 
+double step_time_of(const CommandOutcome& o) {
+  simdjson::dom::parser parser;
+  double seconds = 0;
+  EXPECT_EQ(parser.parse(o.out)["step_time_s"].get(seconds), simdjson::SUCCESS) << o.err;
+  return seconds;
+}
+
+// Eight GPUs that wait for collectives over PCIe have time for re-runs.
+TEST_F(PlanCommands, WhatHidesBehindCollectivesLeavesACapturedStepNoLonger) {
+  const std::string command = "run '" MEMWALL_SOURCE
+                              "/traces/samples/captures/gpt2_124m.mwc.gz' --machine rtx-4090 --format json "
+                              "--policy zero:stage=1,ranks=8 ";
+  const CommandOutcome hidden = memwall_here(command + "--policy checkpoint:hides=1 --plan-out hidden.plan");
+  const double without = step_time_of(memwall_here(command)), with = step_time_of(hidden);
+  EXPECT_TRUE(has(hidden, "checkpoint: 11 of 12 units hide: the step takes 869.2 ms with them, 869.2 ms without"))
+      << hidden.out;
+  EXPECT_LE(with, without * 1.001);
+  EXPECT_GT(step_time_of(memwall_here(command + "--policy checkpoint:layers=12")), without * 1.001);
+  EXPECT_EQ(step_time_of(memwall_here(command + "--plan hidden.plan")), with);
+}
+
+// A step that waits for its host has none: the host issues what is run again, too.
+TEST_F(PlanCommands, WhereNothingHidesTheStepIsAsItWas) {
+  const std::string command =
+      "run '" MEMWALL_SOURCE "/traces/samples/captures/resnet50.mwc.gz' --machine b200-sxm-180gb --format json ";
+  const CommandOutcome hidden = memwall_here(command + "--policy checkpoint:hides=1 --plan-out none.plan");
+  EXPECT_TRUE(has(hidden, "checkpoint: none of 19 units hides: the step takes 24.29 ms without, 24.36 ms with one"))
+      << hidden.out;
+  EXPECT_EQ(step_time_of(hidden), step_time_of(memwall_here(command)));
+  EXPECT_EQ(step_time_of(memwall_here(command + "--plan none.plan")), step_time_of(hidden))
+      << "an empty plan is a plan";
+}
+
 TEST_F(PlanCommands, WhatCannotBeComparedIsRefusedInASentence) {
   write_plan_of("checkpoint:mode=full", "a.plan");
   EXPECT_EQ(memwall_here("run " + step() + " -o run.h5").code, 0);

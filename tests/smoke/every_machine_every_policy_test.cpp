@@ -23,13 +23,15 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
     {"chen", {"chen", "chen:mode=sqrt"}},
     {"exec", {}},  // needs a program: tests/unit/policies/planners/exec_test.cpp
     {"rotor", {"rotor", "rotor:budget=4MiB"}},
-    {"checkpoint", {"checkpoint:mode=full", "checkpoint:mode=sqrt", "checkpoint:mode=every,every=2"}},
-    {"selective", {"selective:save=mm", "selective:save=gelu,modules=layers.*.mlp"}},
+    {"checkpoint",
+     {"checkpoint:mode=full", "checkpoint:mode=sqrt", "checkpoint:mode=every,every=2",
+      "checkpoint:every=2,modules=layers.*", "checkpoint:hides=1"}},
+    {"selective", {"selective:save=mm", "selective:save=gelu,modules=layers.*.mlp", "selective:save=mm,hides=1"}},
     {"fusion", {}},  // needs elements, which this step does not know: tests/unit/policies/fusion/fusion_test.cpp
     {"offload",
      {"offload:what=activations,to=host,min_bytes=0", "offload:what=activations,to=peer,min_bytes=0",
       "offload:what=optimizer,to=host", "offload:what=optimizer,to=nvme", "offload:what=parameters,to=host,min_bytes=0",
-      "offload:what=gradients,to=host,min_bytes=0"}},
+      "offload:what=gradients,to=host,min_bytes=0", "offload:what=activations,to=host,min_bytes=0,hides=1"}},
     {"vdnn", {"vdnn:min_bytes=0", "vdnn:layers=conv,min_bytes=0"}},
     {"zero", {"zero:stage=0,ranks=2", "zero:stage=1,ranks=2", "zero:stage=2,ranks=2", "zero:stage=3,ranks=2"}},
     {"lru", {"lru:clock=host", "lru:clock=device"}},

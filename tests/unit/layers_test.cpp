@@ -76,8 +76,8 @@ const std::map<std::string, Rooms> kMayInclude = {
 
     {"policies/trace", {"sim", "sim/trace", "sim/machine"}},
     {"policies/plan", kPolicy},
-    {"policies/recompute", all_of({kPolicy, {"policies/plan"}})},
-    {"policies/offload", all_of({kPolicy, {"policies/plan"}})},
+    {"policies/recompute", all_of({kPolicy, {"policies/plan", "policies/profile"}})},
+    {"policies/offload", all_of({kPolicy, {"policies/plan", "policies/profile"}})},
     {"policies/profile", all_of({kPolicy, {"policies/plan", "sim/memory", "sim/engine"}})},
     {"policies/planners",
      all_of({kPolicy,

@@ -228,11 +228,33 @@ TEST(CheckpointGpt, AFewLayersWithFlashAttentionDropHalfToFourFifths) {
   EXPECT_GT(left, 0.2);
 }
 
+// Megatron-LM's uniform over named layers: 9 layers by 2 are 5 units, whose last has one layer. Each unit of 2 drops
+// the input of its second layer as well, and re-runs the add between them.
+TEST(CheckpointGpt, NamedModulesAreGroupedByEvery) {
+  GptShape shape;
+  shape.layers = 9;
+  const Trace before = gpt_step(shape), after = rewritten(before, "checkpoint:every=2,modules=layers.*");
+  const OpId at = first_of(after, Phase::backward), was = first_of(before, Phase::backward);
+  EXPECT_EQ(live_bytes(before, StorageKind::activation)[was] - live_bytes(after, StorageKind::activation)[at],
+            9 * 2368 + 4 * 128);
+  EXPECT_EQ(device_time(after, Phase::recompute), 9 * kLayerAgain + 4 * picoseconds(3 * 128));
+  EXPECT_TRUE(has_note(after, "mode=modules, 5 units (layers.0..layers.1 to layers.8)"));
+  expect_same_contents(before, after);
+  EXPECT_EQ(count(rewritten(before, "checkpoint:every=1,modules=layers.*"), Phase::recompute),
+            count(rewritten(before, "checkpoint:modules=layers.*"), Phase::recompute));
+}
+
 // --- Settings ---
 
 TEST(CheckpointSettings, ContradictionsAreRefused) {
   const Trace trace = gpt_step(GptShape{});
   EXPECT_NE(refusal(trace, "checkpoint:every=2,ops=gelu").find("every and ops are both given"), std::string::npos);
+  EXPECT_NE(refusal(trace, "checkpoint:modules=layers.*.mlp,ops=gelu").find("modules and ops are both given"),
+            std::string::npos);
+  EXPECT_NE(refusal(trace, "checkpoint:every=2,modules=layers.*.mlp,ops=gelu").find("are both given"),
+            std::string::npos);
+  EXPECT_NE(refusal(trace, "checkpoint:mode=every,every=2,modules=layers.*").find("contradicts mode=every"),
+            std::string::npos);
   EXPECT_NE(refusal(trace, "checkpoint:mode=full,every=2").find("contradicts mode=full"), std::string::npos);
   EXPECT_NE(refusal(trace, "checkpoint:mode=modules").find("mode=modules needs modules="), std::string::npos);
   EXPECT_NE(refusal(trace, "checkpoint:mode=ful").find("Did you mean 'full'?"), std::string::npos);

@@ -22,21 +22,6 @@ constexpr std::array kDecidedWords{"copied", "made again", "dropped"};
 
 std::size_t index_of(StorageFate fate) { return static_cast<std::size_t>(fate); }
 
-// "169 storages (3.045 GB copied)".
-std::string decisions_text(const std::array<std::uint64_t, kStorageFates>& storages,
-                           const std::array<Bytes, kStorageFates>& bytes, std::uint64_t ops) {
-  std::uint64_t count = 0;
-  std::vector<std::string> parts;
-  for (std::size_t f = 0; f < kDecided.size(); ++f) {
-    count += storages[index_of(kDecided[f])];
-    if (storages[index_of(kDecided[f])] > 0)
-      parts.push_back(fmt::format("{} {}", human_bytes(bytes[index_of(kDecided[f])]), kDecidedWords[f]));
-  }
-  if (ops > 0) parts.push_back(fmt::format("{} run again", counted_text(ops, "op")));
-  if (count == 0) return "nothing";
-  return fmt::format("about {}: {}", counted_text(count, "storage"), fmt::join(parts, ", "));
-}
-
 std::string difference_sentence(const PlanComparison& c, const PlanModuleDifference& all) {
   if (c.different == 0 && c.rescheduled == 0 && c.base_ops() == c.other_ops()) return "They decide the same.";
   std::string text = c.different == 0
@@ -79,8 +64,8 @@ std::string expected_sentence(const PlanComparison& c) {
 Table plan_answer(const PlanComparison& c, const PlanModuleDifference& all) {
   return answer_table(
       fmt::format("Two plans for {}\nbase:  {}\nother: {}", c.trace, c.base_made_by, c.other_made_by),
-      {fmt::format("Base decides {}.", decisions_text(all.base_storages, all.base_bytes, c.base_ops())),
-       fmt::format("Other decides {}.", decisions_text(all.other_storages, all.other_bytes, c.other_ops())),
+      {fmt::format("Base decides {}.", plan_decisions_text(all.base_storages, all.base_bytes, c.base_ops())),
+       fmt::format("Other decides {}.", plan_decisions_text(all.other_storages, all.other_bytes, c.other_ops())),
        difference_sentence(c, all), expected_sentence(c),
        c.unknown_bytes > 0
            ? fmt::format("The files do not say how large {} {}: they count with 0 bytes.",
@@ -138,26 +123,6 @@ Table expected_table(const PlanComparison& c) {
   return t;
 }
 
-// Modules that differ in numbers alone as one.
-std::vector<PlanModuleDifference> grouped(const std::vector<PlanModuleDifference>& modules) {
-  std::map<std::pair<std::string, std::string>, std::vector<PlanModuleDifference>> groups;
-  for (const PlanModuleDifference& module : modules)
-    groups[{without_numbers(module.module), module.kind}].push_back(module);
-  std::vector<PlanModuleDifference> rows;
-  for (auto& [key, members] : groups) {
-    PlanComparison group;
-    const std::string name = members.size() == 1 ? members.front().module : key.first;
-    group.modules = std::move(members);
-    rows.push_back(group.total());
-    rows.back().module = name;
-    rows.back().kind = key.second;
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const PlanModuleDifference& a, const PlanModuleDifference& b) {
-    return std::pair(a.different_bytes, a.different) > std::pair(b.different_bytes, b.different);
-  });
-  return rows;
-}
-
 Table difference_table(const char* name, std::string title, const std::vector<PlanModuleDifference>& modules,
                        const PlanModuleDifference& all) {
   Table t{.name = name,
@@ -205,10 +170,43 @@ Table rerun_table(const PlanComparison& c) {
 
 }  // namespace
 
+std::string plan_decisions_text(const std::array<std::uint64_t, kStorageFates>& storages,
+                                const std::array<Bytes, kStorageFates>& bytes, std::uint64_t ops) {
+  std::uint64_t count = 0;
+  std::vector<std::string> parts;
+  for (std::size_t f = 0; f < kDecided.size(); ++f) {
+    count += storages[index_of(kDecided[f])];
+    if (storages[index_of(kDecided[f])] > 0)
+      parts.push_back(fmt::format("{} {}", human_bytes(bytes[index_of(kDecided[f])]), kDecidedWords[f]));
+  }
+  if (ops > 0) parts.push_back(fmt::format("{} run again", counted_text(ops, "op")));
+  if (count == 0) return "nothing";
+  return fmt::format("about {}: {}", counted_text(count, "storage"), fmt::join(parts, ", "));
+}
+
+std::vector<PlanModuleDifference> modules_alike(const std::vector<PlanModuleDifference>& modules) {
+  std::map<std::pair<std::string, std::string>, std::vector<PlanModuleDifference>> groups;
+  for (const PlanModuleDifference& module : modules)
+    groups[{without_numbers(module.module), module.kind}].push_back(module);
+  std::vector<PlanModuleDifference> rows;
+  for (auto& [key, members] : groups) {
+    PlanComparison group;
+    const std::string name = members.size() == 1 ? members.front().module : key.first;
+    group.modules = std::move(members);
+    rows.push_back(group.total());
+    rows.back().module = name;
+    rows.back().kind = key.second;
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const PlanModuleDifference& a, const PlanModuleDifference& b) {
+    return std::pair(a.different_bytes, a.different) > std::pair(b.different_bytes, b.different);
+  });
+  return rows;
+}
+
 std::vector<Table> plan_comparison_tables(const PlanComparison& c) {
   const PlanModuleDifference all = c.total();
   std::vector<Table> tables{plan_answer(c, all), expected_table(c)};
-  const std::vector<PlanModuleDifference> together = grouped(c.modules);
+  const std::vector<PlanModuleDifference> together = modules_alike(c.modules);
   tables.push_back(difference_table("modules_alike",
                                     "What they decide, by module and kind of storage (storages, bytes: that fare "
                                     "differently; only base, only other: the other plan keeps them)",

@@ -1,4 +1,4 @@
-// memwall inspect: what a trace or capture knows, and what can be asked of it.
+// memwall inspect: what a trace or capture knows, and what can be asked of it; what a memory plan decides.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -12,6 +12,7 @@
 
 #include "cli/print/answer.h"
 #include "cli/print/format.h"
+#include "cli/print/plan_summary_tables.h"
 #include "cli/print/recipe_text.h"
 #include "cli/print/screen.h"
 #include "cli/print/table_cells.h"
@@ -24,6 +25,7 @@
 #include "sim/trace/ranks.h"
 #include "sim/words.h"
 #include "study/workload_file.h"
+#include "traces/plan/plan_document.h"
 
 namespace memwall {
 namespace {
@@ -247,8 +249,23 @@ std::vector<std::string> inspect_sentences(const Trace& t) {
   return sentences;
 }
 
+// A plan is for a trace, and says itself what was expected of it where.
+void refuse_beside_plan(const InspectOptions& o, const std::filesystem::path& plan) {
+  std::string beside;
+  if (o.files.size() > 1) beside = "other files; to see two plans side by side: memwall compare";
+  if (!o.execution_traces.empty()) beside = "--et";
+  if (!o.measured_on.empty()) beside = "--measured-on";
+  if (!beside.empty())
+    throw UsageError(fmt::format("{} is a memory plan, which is inspected alone, without {}.", plan.string(), beside));
+}
+
 int inspect(const InspectOptions& o) {
   const Format format = parse_format(o.format);
+  if (const auto plan = std::ranges::find_if(o.files, is_plan); plan != o.files.end()) {
+    refuse_beside_plan(o, *plan);
+    print(screen_text(plan_summary_tables(read_plan_document(*plan), title_of(o.files)), format, o.full));
+    return 0;
+  }
   TerminalWatch watch;
   const Workload w = load_workload(o.files, o.execution_traces, "", o.measured_on, &watch);
   const std::string title = fmt::format("{} ({})", title_of(o.files), w.kind);
@@ -269,10 +286,12 @@ int inspect(const InspectOptions& o) {
 
 Verb add_inspect(CLI::App& parent) {
   auto o = std::make_shared<InspectOptions>();
-  CLI::App* app = parent.add_subcommand("inspect", "Say what a trace knows, and what can be asked of it");
+  CLI::App* app = parent.add_subcommand(
+      "inspect", "Say what a trace knows, and what can be asked of it; or what a memory plan decides");
   app->add_option(
          "file", o->files,
-         "A trace file (.mwt), or a capture as for `memwall import`; several, or a folder: the ranks of one job")
+         "A trace file (.mwt), or a capture as for `memwall import`; several, or a folder: the ranks of one job. Or a "
+         "memory plan (from `memwall run --plan-out`), told by its content")
       ->required();
   app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
       ->allow_extra_args(false);
@@ -283,7 +302,8 @@ Verb add_inspect(CLI::App& parent) {
   app->footer(
       "Examples:\n"
       "  memwall inspect step.mwt\n"
-      "  memwall inspect profile.json.gz --et et.json.gz --format md");
+      "  memwall inspect profile.json.gz --et et.json.gz --format md\n"
+      "  memwall inspect step.plan");
   return {app, [o] { return inspect(*o); }};
 }
 

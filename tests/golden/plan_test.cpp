@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/support/golden.h"
 #include "tests/support/program.h"
 
 namespace memwall {
@@ -83,6 +84,66 @@ TEST_F(PlanCommands, TwoPlansAreComparedStorageByStorage) {
   const CommandOutcome equal = memwall_here("compare a.plan a.plan");
   EXPECT_TRUE(has(equal, "  They decide the same.")) << equal.out;
   EXPECT_TRUE(has(equal, "the same step time, the same peak.")) << equal.out;
+}
+
+// One decision of every kind, with what a file may say of each, and one whose size it does not say.
+constexpr const char* kPlanOfEverything = R"({
+"format": "memwall-plan", "version": 1, "made_by": "a person",
+"trace": {"fingerprint": "0123456789abcdef", "name": "toy", "ops": 4000, "storages": 40},
+"tiers": [{"tier": "host"}, {"tier": "nvme", "through": "host", "pinned": true, "side_streams": true, "staging": 3}],
+"decisions": [
+  {"storage": 1, "module": "h.0.mlp", "kind": "activation", "bytes": 1000,
+   "copies": [{"op": 10, "after": true, "to": "host"}], "drops": [{"op": 12, "after": true}],
+   "fetches": [{"op": 20, "after": false, "from": "host"}]},
+  {"storage": 2, "module": "h.1.mlp", "kind": "activation", "bytes": 1000,
+   "copies": [{"op": 11, "after": true, "to": "nvme"}], "drops": [{"op": 12, "after": true}],
+   "fetches": [{"op": 19, "after": false, "from": "nvme"}]},
+  {"storage": 3, "module": "h.1", "kind": "activation", "bytes": 300, "made_again": true, "copies": [],
+   "drops": [{"op": 12, "after": true}, {"op": 30, "after": true}], "fetches": []},
+  {"storage": 4, "module": "", "kind": "optimizer_state", "bytes": 8000, "home": "nvme", "copies": [],
+   "drops": [{"op": 40, "after": true}], "fetches": [{"op": 35, "after": false}]},
+  {"storage": 5, "taken_away": true, "copies": [], "drops": [{"op": 41, "after": true}], "fetches": []}],
+"reruns": [{"op": 18, "after": false, "ops": [3, 4], "called": [5], "modules": {"h.1": 2}}],
+"keeps": [{"storage": 6, "op": 18, "after": false}],
+"realization": {"forwards": 1,
+  "recompute": [{"units": [["h.1"], ["h.2", "h.3"], []], "early_stop": false, "preserve_rng": true,
+                 "save_ops": ["aten::mm"]}],
+  "lazy_ops": [{"ops": [{"module": "h.1", "op": "aten::gelu"}, {"module": "h.2", "op": "aten::gelu"}]}],
+  "offload": [{"tier": "host", "storages": 1, "bytes": 1000, "min_bytes": 1000, "buffers": 2, "ahead": 1,
+               "saved": [{"module": "h.0.mlp", "op": "aten::addmm", "storages": 1, "bytes": 1000}]}],
+  "homes": [{"tier": "nvme", "kind": "optimizer_state", "lives_there": true, "all": true, "storages": 1, "bytes": 8000}],
+  "unnamed": [{"what": "drop", "reason": "No operator made it.", "storages": 1, "bytes": 0}]},
+"expected": {"machine": "h100-sxm-80gb", "allocator": "pytorch", "fits": false, "peak_requested_bytes": 90000,
+  "peak_reserved_bytes": 2097152, "step_time_s": 0.5, "recomputed_ops": 2, "recompute_time_s": 0.001,
+  "copied": [{"from": "hbm", "to": "host", "bytes": 1000}]}
+})";
+
+TEST_F(PlanCommands, InspectSaysWhatAPlanDecides) {
+  write_content(folder_ / "all.plan", kPlanOfEverything);
+  const CommandOutcome o = memwall_here("inspect all.plan --full");
+  EXPECT_EQ(o.code, 0) << o.err;
+  expect_golden("inspect_plan.txt", o.out);
+  const CommandOutcome piped = run_command("cat all.plan | '" MEMWALL_PROGRAM "' inspect - --full", folder_.path());
+  EXPECT_EQ(piped.out.substr(piped.out.find('\n')), o.out.substr(o.out.find('\n')));
+  // What it says of a plan is what a run says of it.
+  write_plan_of("checkpoint:mode=full", "a.plan");
+  const CommandOutcome real = memwall_here("inspect a.plan");
+  EXPECT_TRUE(has(real, "a.plan: a memory plan for gpt_124m, made by checkpoint:mode=full\n")) << real.out;
+  EXPECT_TRUE(has(real, ", 336 ops run again.\n")) << real.out;
+  EXPECT_TRUE(has(memwall_here("run " + step() + " --plan a.plan"), "336 ops run again for "));
+  EXPECT_TRUE(has(real, "A program can execute all of it by names of modules and operators.")) << real.out;
+}
+
+TEST_F(PlanCommands, InspectTakesAPlanAlone) {
+  write_content(folder_ / "all.plan", kPlanOfEverything);
+  for (const char* beside : {"all.plan other.plan", "all.plan --et et.json", "all.plan --measured-on t4"}) {
+    const CommandOutcome o = memwall_here(std::string("inspect ") + beside);
+    EXPECT_EQ(o.code, 2) << o.out;
+    EXPECT_NE(o.err.find("all.plan is a memory plan, which is inspected alone, without "), std::string::npos) << o.err;
+  }
+  write_content(folder_ / "damaged.plan", R"({"format": "memwall-plan", "version": 7})");
+  const CommandOutcome damaged = memwall_here("inspect damaged.plan");
+  EXPECT_NE(damaged.err.find("found 7; expected 1"), std::string::npos) << damaged.err;
 }
 
 double step_time_of(const CommandOutcome& o) {

@@ -33,6 +33,8 @@ const std::vector<Request> kRequests = {
     {"inspect", "step.mwt"},
     {"inspect", "step.mwc.gz --full"},
     {"inspect", "odd_names.json --full"},
+    {"inspect", "offload.plan"},
+    {"inspect", "checkpoint.plan --full"},
     {"run", "step.mwt"},
     {"run", "step.mwt --no-provenance --full --steps 2"},
     {"run", "step.mwt --full --policy checkpoint:mode=full --policy offload:what=optimizer,to=host"},
@@ -235,8 +237,8 @@ TEST_F(FormattedOutputs, VerbsAgreeOnTheirAnswer) {
   };
   for (const std::string line :
        {"run step.mwt", "run step.mwt --find-largest-batch", "compare base.h5 run.h5",
-        "compare checkpoint.plan offload.plan", "memory small.pickle", "inspect step.mwt", "roofline step.mwt",
-        "forecast log.csv", "forecast --share base.h5 run.h5 --capacity 80GiB"}) {
+        "compare checkpoint.plan offload.plan", "memory small.pickle", "inspect step.mwt", "inspect offload.plan",
+        "roofline step.mwt", "forecast log.csv", "forecast --share base.h5 run.h5 --capacity 80GiB"}) {
     simdjson::dom::array sentences;
     ASSERT_EQ(answer(line)["verdict"].get(sentences), simdjson::SUCCESS) << line;
     EXPECT_GT(sentences.size(), 0u) << line;

@@ -34,7 +34,7 @@ Bytes bytes_between(const PlanExpectation& expected, const std::string& from, co
   return 0;
 }
 
-// "6.2 GB reserved instead of 6.0 GB (+3.3 %)"; nothing where they are equal.
+// "the most reserved is 6.2 GB instead of 6.0 GB (+3.3 %)"; nothing where they are equal.
 void add_change(std::vector<std::string>& changes, const std::string& what, double expected, double here,
                 const std::string& expected_text, const std::string& here_text) {
   if (expected == here) return;

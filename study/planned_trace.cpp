@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <stdexcept>
+
 #include "policies/plan/plan_check.h"
 #include "policies/plan/plan_writer.h"
 #include "policies/plan/staging_copies.h"
@@ -44,6 +46,15 @@ std::string text_of_held(const MemoryPlan& plan, const Trace& trace) {
       counted_text(storages, "storage"), human_bytes(bytes));
 }
 
+MemoryPlan issued(MemoryPlan plan, const std::filesystem::path& path, const Trace& trace, const Dataflow& flow,
+                  const Machine& machine) {
+  plan = issued_latest_safe(std::move(plan), StepProfile(trace, machine));
+  if (const std::vector<std::string> problems = check_plan(plan, trace, flow); !problems.empty())
+    throw std::logic_error("an error of memwall itself, which your input did not cause; please report it: plan '" +
+                           path.string() + "' cannot be carried out once its fetches are issued: " + problems.front());
+  return plan;
+}
+
 }  // namespace
 
 Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const Machine& machine,
@@ -53,7 +64,7 @@ Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const
   const Dataflow flow(trace);
   if (const std::vector<std::string> problems = check_plan(plan, trace, flow); !problems.empty())
     throw InputError(fmt::format("{}: the plan cannot be carried out. {}", path.string(), fmt::join(problems, " ")));
-  if (has_latest_safe(plan)) plan = issued_latest_safe(std::move(plan), StepProfile(trace, machine));
+  if (has_latest_safe(plan)) plan = issued(std::move(plan), path, trace, flow, machine);
   TraceEdit edit(trace, machine.host);
   const WrittenPlan written = write_plan(plan, flow, pricer, edit);
   give_back_reserved(edit);

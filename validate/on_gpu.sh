@@ -66,7 +66,8 @@ done
 [[ $minutes =~ ^[1-9][0-9]{0,3}$ ]] || refuse "--minutes \"$minutes\": expected a whole number from 1 to 9999."
 [[ $backend == cuda || $backend == host ]] || refuse "--backend \"$backend\": expected cuda or host."
 [ -z "$schedules" ] || [ -d "$schedules" ] || refuse "--schedules \"$schedules\": there is no such folder; expected one."
-[ -z "$steps" ] || [ -f "$steps" ] || [ -d "$steps" ] ||
+steps=${steps:-$root/traces/samples/gpt_124m.mwt}
+[ -f "$steps" ] || [ -d "$steps" ] ||
   refuse "--steps \"$steps\": there is no such file or folder; expected a trace (.mwt), or a folder of them."
 [ -z "$scratch" ] || [ -d "$scratch" ] || refuse "--scratch \"$scratch\": there is no such folder; expected one."
 if [ -n "${MEMWALL_BENCH:-}" ] || [ -n "${MEMWALL_REPLAY:-}" ]; then
@@ -83,7 +84,6 @@ replay=${MEMWALL_REPLAY:-$root/build/gpu/memwall-replay}
 python=${MEMWALL_PYTHON:-python3}
 device=cuda
 [ "$backend" = cuda ] || device=cpu
-steps=${steps:-$root/traces/samples/gpt_124m.mwt}
 [ -n "$scale" ] || [ "$backend" = cuda ] || scale=bytes=1/32,flops=5e-5
 scratch=${scratch:-$out}
 total=$((minutes * 60))
@@ -148,8 +148,10 @@ plan() {
   while IFS=$'\t' read -r name step policy; do
     any=yes
     if [ -e "$out/replay/$name.execution.csv" ]; then echo "plan: $name skipped, $out/replay has it"; continue; fi
-    [ "$policy" = - ] || echo "plan: $memwall run $step --policy $policy --plan-out $out/planned/$name.plan"
-    echo "plan: $memwall schedule $step$(plan_flag "$policy" "$name")${scale:+ --scale $scale} -o $out/planned/$name.schedule"
+    if [ -e "$out/planned/$name.schedule" ]; then echo "plan: $name skipped, $out/planned has its schedule"; else
+      [ "$policy" = - ] || echo "plan: $memwall run $step --policy $policy --plan-out $out/planned/$name.plan"
+      echo "plan: $memwall schedule $step$(plan_flag "$policy" "$name")${scale:+ --scale $scale} -o $out/planned/$name.schedule"
+    fi
     echo "replay: $replay $out/planned/$name.schedule --backend $backend -o $out/replay/$name.execution.csv"
   done < <(planned_cases)
   [ -n "$memwall" ] || echo "plan: skipped, there is no memwall"

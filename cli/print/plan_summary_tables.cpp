@@ -66,7 +66,6 @@ Table overview(const PlanDocument& d, const PlanSummary& summary) {
   count("drops", summary.drops);
   count("fetches", fetches);
   if (summary.allocations > 0) count("allocated again without content", summary.allocations);
-  if (summary.taken_away > 0) count("taken away by the step itself", summary.taken_away);
   count("re-runs", summary.reruns);
   count("ops run again", summary.decided.other_ops());
   if (summary.called > 0) count("ops called again without work", summary.called);

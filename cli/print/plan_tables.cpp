@@ -23,15 +23,19 @@ constexpr std::array kDecidedWords{"copied", "made again", "dropped"};
 std::size_t index_of(StorageFate fate) { return static_cast<std::size_t>(fate); }
 
 std::string difference_sentence(const PlanComparison& c, const PlanModuleDifference& all) {
-  if (c.different == 0 && c.rescheduled == 0 && c.base_ops() == c.other_ops()) return "They decide the same.";
-  std::string text = c.different == 0
-                         ? std::string("They decide the same of every storage")
-                         : fmt::format("{} of {} fare differently: {} only base decides about, {} only other",
-                                       counted_text(c.different, "storage"), human_bytes(all.different_bytes),
-                                       all.only_in_base, all.only_in_other);
+  if (c.different == 0 && c.rescheduled == 0 && c.same_reruns) return "They decide the same.";
+  std::string text =
+      c.different == 0
+          ? std::string("They decide the same of every storage")
+          : fmt::format("They decide otherwise about {} of {}: base alone decides about {}, other alone about {}",
+                        counted_text(c.different, "storage"), human_bytes(all.different_bytes), all.only_in_base,
+                        all.only_in_other);
   if (c.rescheduled > 0)
-    text += fmt::format("; {} {} the same way at other times", counted_text(c.rescheduled, "storage"),
-                        by_number(c.rescheduled, "goes", "go"));
+    text += fmt::format("; {} {} to the same place, at other points or in another way",
+                        counted_text(c.rescheduled, "storage"), by_number(c.rescheduled, "goes", "go"));
+  if (!c.same_reruns)
+    text += c.base_ops() == c.other_ops() ? "; ops are run again at other points, or other ones"
+                                          : fmt::format("; base runs {} again, other {}", c.base_ops(), c.other_ops());
   return text + ".";
 }
 

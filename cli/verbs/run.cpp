@@ -63,7 +63,7 @@ int report(const RunVerbOptions& o, const Run& run, Format format) {
   if (!o.plan.empty())
     if (std::string difference = plan_difference(o.plan, run); !difference.empty())
       summary.notes.push_back(std::move(difference));
-  print_beside(o.output,
+  print_beside(o.plan_output == "-" ? o.plan_output : o.output,
                format == Format::json ? to_json(summary) : screen_text(summary_tables(summary), format, o.full));
   if (summary.fits && run.trace->keeps_to_budgets()) return 0;
   if (!summary.fits)
@@ -172,6 +172,9 @@ std::vector<std::string> idle_settings_of(const RunVerbOptions& o, const Largest
 int find_largest(const RunVerbOptions& o, Format format) {
   if (!o.output.empty())
     throw UsageError("--find-largest-batch makes many runs and writes none; leave out -o, and run the size it finds.");
+  if (!o.plan_output.empty())
+    throw UsageError(
+        "--find-largest-batch makes many plans and writes none; leave out --plan-out, and run the size it finds.");
   constexpr std::int64_t kMostSamples = std::int64_t{1} << 30;
   LargestBatch found;
   LoadedStep loaded;
@@ -211,6 +214,8 @@ std::optional<PlannedStep> plan_to_write(const RunVerbOptions& o, Study& study, 
   if (o.plan_output.empty()) return std::nullopt;
   if (!o.plan.empty())
     throw UsageError("--plan-out writes what a policy decides; leave out --plan, whose file holds the plan already.");
+  if (o.plan_output == o.output)
+    throw UsageError("--plan-out and -o both name \"" + o.output + "\"; expected two files.");
   require_harmless(o.plan_output, study.load(scenario).files);
   if (o.plan_output != "-") (void)FileWriter(o.plan_output);
   return study.plan(scenario);

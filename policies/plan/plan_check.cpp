@@ -100,6 +100,9 @@ class PlanCheck {
       check_points(d.storage, d.fetches, "fetch");
       bool known = (d.home == StorageDecision::kDevice || names_tier(d.home)) &&
                    (d.held == StorageDecision::kDevice || names_tier(d.held));
+      if (d.taken_away)
+        problem(fmt::format("{} is said to be copied away by an op; the trace has none that is not the plan's.",
+                            describe(d.storage)));
       if (d.held != StorageDecision::kDevice && (!t_.storages[d.storage].preexisting || flow_.free(d.storage) != kNoOp))
         problem(fmt::format("{} does not live from step to step: no step before has left a copy of it.",
                             describe(d.storage)));
@@ -123,11 +126,19 @@ class PlanCheck {
       return problem(fmt::format("A re-run at op {} repeats op {}, which does not stand before it.", rerun.at.op,
                                  rerun.ops.back()));
     if (!ascend(rerun.ops) || !ascend(rerun.called)) return problem("The ops of a re-run do not ascend.");
+    for (const auto* ops : {&rerun.ops, &rerun.called})
+      for (const OpId id : *ops)
+        if (id < t_.ops.size() && !can_be_repeated(t_.ops[id].kind))
+          return problem(fmt::format("A re-run at op {} repeats op {}, which is no work of the device or the host: {}.",
+                                     rerun.at.op, id, to_string(t_.ops[id].kind)));
     for (const OpId id : rerun.called)
       if (id >= rerun.at.op || std::binary_search(rerun.ops.begin(), rerun.ops.end(), id))
         problem(fmt::format("A re-run at op {} calls op {}, which does not stand before it or is run again.",
                             rerun.at.op, id));
   }
+
+  // Memory that a re-run needs is allocated and freed as it needs it; order follows from what it reads.
+  static bool can_be_repeated(OpKind kind) { return runs_on_device(kind) || kind == OpKind::host_work; }
 
   static bool ascend(const std::vector<OpId>& ops) {
     return std::adjacent_find(ops.begin(), ops.end(), std::greater_equal<>()) == ops.end();
@@ -343,7 +354,7 @@ class PlanCheck {
     const State& s = states_[j];
     if (gone_[j] && s.present)
       problem(describe(d.storage) + " is made again behind the program's free of it, and never dropped.");
-    if (flow_.free(d.storage) != kNoOp || d.taken_away) return;
+    if (flow_.free(d.storage) != kNoOp) return;
     const std::uint32_t newest = static_cast<std::uint32_t>(flow_.writers(d.storage).size());
     if (d.home == StorageDecision::kDevice && !s.present)
       return problem(describe(d.storage) + " is not in device memory at the end, where the next step expects it.");

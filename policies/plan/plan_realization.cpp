@@ -247,8 +247,10 @@ class Realization {
     for (std::size_t j = 0; j < plan_.storages.size(); ++j) {
       const StorageDecision& d = plan_.storages[j];
       const bool lives_there = d.home != StorageDecision::kDevice;
-      if (!has_home(storage(d).kind) || d.taken_away || (!lives_there && d.copies.empty())) continue;
-      homes[{storage(d).kind, lives_there ? d.home : d.copies.front().tier, lives_there}].push_back(d.storage);
+      const bool is_held = d.held != StorageDecision::kDevice;
+      if (!has_home(storage(d).kind) || d.taken_away || (!lives_there && !is_held && d.copies.empty())) continue;
+      const std::uint8_t tier = lives_there ? d.home : is_held ? d.held : d.copies.front().tier;
+      homes[{storage(d).kind, tier, lives_there}].push_back(d.storage);
       is_named_[j] = true;
     }
     for (const auto& [key, storages] : homes) {
@@ -283,7 +285,7 @@ class Realization {
 
   static std::pair<std::string, std::string> why_unnamed(const StorageDecision& d) {
     if (d.taken_away) return {"drop", "An op of the program copies the content away by itself."};
-    if (!d.copies.empty() || d.home != StorageDecision::kDevice)
+    if (!d.copies.empty() || d.home != StorageDecision::kDevice || d.held != StorageDecision::kDevice)
       return {"offload", "It is neither made in forward for backward, nor a parameter, gradient or optimizer state."};
     return {"drop", "Nobody uses it again, and no checkpointed module holds it."};
   }

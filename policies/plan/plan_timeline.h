@@ -87,8 +87,8 @@ class PlanTimeline {
   PlanPlace place_of_rerun(std::uint32_t rerun) const { return place_of(plan_.reruns[rerun].at, rerun + 1); }
   // The decisions about what the re-run makes, each once, ascending.
   std::vector<std::uint32_t> made_by(std::uint32_t rerun) const;
-  // Is a use, by an op or as what another re-run starts from, the next that happens to the storage behind the re-run?
-  // Not where it is fetched, dropped, freed or made again before.
+  // Is the next thing that happens to the storage behind the re-run a use: by an op, or by another re-run that starts
+  // from it? No where it is fetched, dropped, freed or made again before that.
   bool is_awaited(std::uint32_t decision, std::uint32_t rerun) const;
 
  private:

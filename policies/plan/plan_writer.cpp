@@ -272,13 +272,24 @@ class PlanWriter {
     }
   }
 
+  // The storage's end, or the last that the program or the plan does with it.
+  OpId last_event(const StorageDecision& d) const {
+    if (const OpId freed = flow_.free(d.storage); freed != kNoOp) return freed;
+    const std::span<const Touch> touches = flow_.touches(d.storage);
+    OpId last = touches.empty() ? 0 : touches.back().op;
+    if (!touches.empty()) return last;
+    for (const PlannedCopy& copy : d.copies) last = std::max(last, copy.at.op);
+    for (const PlannedFetch& fetch : d.fetches) last = std::max(last, fetch.at.op);
+    return last;
+  }
+
   // Copies that are left.
   void finish(std::uint32_t j) {
     const StorageDecision& d = plan_.storages[j];
     const State& s = states_[j];
     if (d.home != StorageDecision::kDevice) return;
     const OpId freed = flow_.free(d.storage);
-    const InsertionPoint end{freed != kNoOp ? freed : flow_.touches(d.storage).back().op, true};
+    const InsertionPoint end{last_event(d), true};
     if (freed != kNoOp && d.taken_away) gone_at_the_end(j, freed);
     for (std::size_t tier = 0; tier < s.far.size(); ++tier) {
       if (s.far[tier] == kNoStorage || tier == d.held) continue;  // the next step's

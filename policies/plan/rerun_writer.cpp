@@ -30,7 +30,9 @@ void RerunWriter::free(StorageId original, StorageId device, InsertionPoint poin
   op.stream = t_.storages[original].stream;
   const OpId alloc = flow_.alloc(original);
   const Op& neighbour = t_.ops[point.op];
-  op.thread = neighbour.graph_member || neighbour.placed ? t_.ops[alloc].thread : neighbour.thread;
+  const bool is_alone = !neighbour.graph_member && !neighbour.placed;
+  const OpId program = alloc != kNoOp ? alloc : flow_.free(original);  // an op of the host program, whose thread it has
+  op.thread = is_alone || program == kNoOp ? neighbour.thread : t_.ops[program].thread;
   op.phase = neighbour.phase;
   op.module = neighbour.module;
   op.origin = Origin::modelled;

@@ -74,10 +74,13 @@ class FetchIssue {
   }
 
   Bytes bytes(const StorageDecision& d) const { return p_.trace().storages[d.storage].bytes; }
-  // When the device comes to the point.
+  // When the device comes to the point: with the next of its ops, for the host's own run ahead of it.
   Time time_of(const PlanPoint& at) const {
-    if (at.op >= p_.trace().ops.size()) return Time{p_.step_time()};
-    return at.after ? p_.end(at.op) : p_.start(at.op);
+    const std::vector<Op>& ops = p_.trace().ops;
+    if (at.after && at.op < ops.size() && runs_on_device(ops[at.op].kind)) return p_.end(at.op);
+    for (OpId id = at.op; id < ops.size(); ++id)
+      if (runs_on_device(ops[id].kind)) return p_.start(id);
+    return Time{p_.step_time()};
   }
 
   // Copies whose points are given: they begin there, or as soon as links have room.
@@ -99,12 +102,14 @@ class FetchIssue {
 
   // Leg by leg from the last; nothing where a link has no time left.
   std::optional<Time> latest_begin(const std::vector<Leg>& way, Bytes bytes, Time deadline) {
+    std::vector<Ledger::Span> spans(way.size());  // one behind the other: none takes what another was given
     for (std::size_t i = way.size(); i-- > 0;) {
       const auto span = ledger_.latest(way[i].from, way[i].to, bytes, deadline);
       if (!span) return std::nullopt;
-      ledger_.reserve(way[i].from, way[i].to, bytes, *span);
+      spans[i] = *span;
       deadline = span->begin;
     }
+    for (std::size_t i = 0; i < way.size(); ++i) ledger_.reserve(way[i].from, way[i].to, bytes, spans[i]);
     return deadline;
   }
 
@@ -112,8 +117,11 @@ class FetchIssue {
     fetch.latest_safe = false;
     if (fetch.tier == PlannedFetch::kNoTier) return;
     PlanPoint at = earliest_point(d, fetch);
-    if (const auto begin = latest_begin(way_in(fetch.tier), bytes(d), time_of(fetch.at)))
+    const std::vector<Leg> way = way_in(fetch.tier);
+    if (const auto begin = latest_begin(way, bytes(d), time_of(fetch.at)))
       at = std::max(at, PlanPoint{p_.op_running_at(*begin), false, 0});
+    else
+      take(way, bytes(d), time_of(at));
     fetch.at = std::min(at, fetch.at);
   }
 

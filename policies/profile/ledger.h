@@ -23,9 +23,9 @@ class Ledger {
   // `slots`: into which the step is cut. `profile` must outlive it.
   explicit Ledger(const StepProfile& profile, std::size_t slots = 4096);
 
-  // When `bytes` between two tiers are over at the earliest, not begun before `ready`; latest: how late they may begin
-  // to be over at `deadline`. Nothing where the rest of the step has no room for them. Both tiers are indices into
-  // Machine::tiers, with a route between them.
+  // When a copy of `bytes` between two tiers runs. earliest: as soon as links have room, from `ready` on. latest: as
+  // late as it can, and done at `deadline`. Nothing where links have no room for it in the rest of the step. Both tiers
+  // are indices into Machine::tiers, with a route between them.
   std::optional<Span> earliest(int from, int to, Bytes bytes, Time ready) const;
   std::optional<Span> latest(int from, int to, Bytes bytes, Time deadline) const;
   // One copy alone on idle links.

@@ -26,25 +26,29 @@ std::uint64_t DeviceCalls::Balance::charge_returned(std::uint64_t calls) {
   return take_from(shown_returned, calls);
 }
 
-DeviceCalls::DeviceCalls(const Trace& trace, const HostCosts& costs) : costs_(costs) {
+DeviceCalls::DeviceCalls(const Trace& trace, const HostCosts& costs) : costs_(costs), ranks_(1) {
+  for (const HostThread& thread : trace.threads) ranks_.resize(std::max<std::size_t>(ranks_.size(), thread.rank + 1u));
   for (const Op& op : trace.ops) {
     if (op.kind != OpKind::host_work || op.added) continue;
     const std::string& name = trace.strings[op.name];
-    if (name == "cudaMalloc" || name == "hipMalloc") ++segments_.shown_obtained;
-    if (name == "cudaFree" || name == "hipFree") ++segments_.shown_returned;
-    if (name == "cuMemMap" || name == "hipMemMap") ++pages_.shown_obtained;
-    if (name == "cuMemUnmap" || name == "hipMemUnmap") ++pages_.shown_returned;
+    RankBalance& shown = ranks_[trace.threads[op.thread].rank];
+    if (name == "cudaMalloc" || name == "hipMalloc") ++shown.segments.shown_obtained;
+    if (name == "cudaFree" || name == "hipFree") ++shown.segments.shown_returned;
+    if (name == "cuMemMap" || name == "hipMemMap") ++shown.pages.shown_obtained;
+    if (name == "cuMemUnmap" || name == "hipMemUnmap") ++shown.pages.shown_returned;
   }
 }
 
-DeviceCalls::Cost DeviceCalls::charge(const AllocatorEvents& before, const AllocatorEvents& after) {
+DeviceCalls::Cost DeviceCalls::charge(const HostThread& thread, const AllocatorEvents& before,
+                                      const AllocatorEvents& after) {
+  RankBalance& rank = ranks_[thread.rank];
   const std::uint64_t maps = after.maps - before.maps, unmaps = after.unmaps - before.unmaps;
   const auto times = [](std::uint64_t count, Duration each) { return static_cast<std::int64_t>(count) * each; };
   Cost cost;
-  const std::uint64_t returned = segments_.charge_returned(after.device_frees - before.device_frees - unmaps);
-  const std::uint64_t unmapped = pages_.charge_returned(after.pages_unmapped - before.pages_unmapped);
-  const std::uint64_t obtained = segments_.charge_obtained(after.device_mallocs - before.device_mallocs - maps);
-  const std::uint64_t mapped = pages_.charge_obtained(after.pages_mapped - before.pages_mapped);
+  const std::uint64_t returned = rank.segments.charge_returned(after.device_frees - before.device_frees - unmaps);
+  const std::uint64_t unmapped = rank.pages.charge_returned(after.pages_unmapped - before.pages_unmapped);
+  const std::uint64_t obtained = rank.segments.charge_obtained(after.device_mallocs - before.device_mallocs - maps);
+  const std::uint64_t mapped = rank.pages.charge_obtained(after.pages_mapped - before.pages_mapped);
   cost.waits_for_device = returned + unmapped > 0;
   cost.calls = times(returned, costs_.device_free) + times(unmapped, costs_.page_unmap) +
                times(obtained, costs_.device_malloc) + times(mapped, costs_.page_map);

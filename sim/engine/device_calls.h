@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sim/machine/machine.h"
 #include "sim/memory/allocator.h"
@@ -24,8 +25,8 @@ class DeviceCalls {
     Duration calls{};
     bool waits_for_device = false;
   };
-  // Of one allocation, by what the allocator had done before and after it.
-  Cost charge(const AllocatorEvents& before, const AllocatorEvents& after);
+  // Of one allocation by a thread, by what the allocator had done before and after it.
+  Cost charge(const HostThread& thread, const AllocatorEvents& before, const AllocatorEvents& after);
 
  private:
   // Calls of one kind and their opposite.
@@ -36,8 +37,13 @@ class DeviceCalls {
     std::uint64_t charge_returned(std::uint64_t calls);
   };
 
+  // Of one rank: its allocator obtains what its own gave back.
+  struct RankBalance {
+    Balance segments, pages;
+  };
+
   const HostCosts& costs_;
-  Balance segments_, pages_;
+  std::vector<RankBalance> ranks_;  // as HostThread::rank
 };
 
 }  // namespace memwall

@@ -309,7 +309,7 @@ void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
     if (!fits) memory_.place_unlimited(now_, op.target, tier);  // as if there were more: what was tried costs nothing
     const AllocatorEvents& after = memory_.events(tier);
     if (fits && (after.device_mallocs != before.device_mallocs || after.device_frees != before.device_frees))
-      cost = device_calls_.charge(before, after);
+      cost = device_calls_.charge(trace_.threads[index], before, after);
   }
   is_allocated_[op.target] = 1;
   if (!freed_early_.empty() && freed_early_.erase(op.target) > 0) release(op.target);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/rendezvous.h"
@@ -14,6 +15,14 @@ namespace memwall {
 namespace {
 
 using ChosenRewriters = std::vector<std::pair<std::unique_ptr<Rewriter>, const PolicySpec*>>;
+
+// The policies that make memory plans.
+std::string planning_policies() {
+  std::vector<std::string> names;
+  for (const auto& [name, info] : policies())
+    if (info.kind == PolicyKind::memory_plan) names.push_back(name);
+  return listed(names);
+}
 
 // A rewriter may repeat a collective (recompute): the ranks that all do meet once more, in a rendezvous of its own.
 // `first_free`: larger than any rendezvous's number, the same for all ranks.
@@ -102,7 +111,7 @@ PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& sp
                            const Pricer& pricer) {
   ChosenRewriters rewriters = chosen_of(specs);
   if (rewriters.empty())
-    throw UsageError("A memory plan is made by a policy; expected --policy checkpoint or --policy offload.");
+    throw UsageError("A memory plan is made by a policy; expected one of them: " + planning_policies() + ".");
   if (rank_count(trace) > 1)
     throw UsageError("Trace '" + trace.name + "' holds programs of " + std::to_string(rank_count(trace)) +
                      " ranks; a memory plan is for one.");
@@ -112,9 +121,8 @@ PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& sp
   require_knowledge(*spec, step.trace, planner->needs());
   std::optional<MemoryPlan> plan = planner->memory_plan(step.trace, machine, pricer);
   if (!plan)
-    throw UsageError("Policy '" + spec->text +
-                     "', the last that is applied, makes no memory plan; expected checkpoint, or offload of "
-                     "activations alone.");
+    throw UsageError("Policy '" + spec->text + "', the last that is applied, makes no memory plan; expected one of " +
+                     planning_policies() + " (offload of activations alone).");
   step.plan = *std::move(plan);
   return step;
 }

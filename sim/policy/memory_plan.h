@@ -79,13 +79,15 @@ struct StorageDecision {
   static constexpr std::uint8_t kDevice = 0xff;
 
   StorageId storage = kNoStorage;
-  std::uint8_t home =
-      kDevice;              // index into MemoryPlan::tiers: it lives there from the start, and is lent to the device
+  // Index into MemoryPlan::tiers: it lives there from the start, and is lent to the device.
+  std::uint8_t home = kDevice;
   // Index into MemoryPlan::tiers: a copy of what the storage begins with lies there, made in the step before, and one
   // of what it ends with is left there for the next. The first step has none yet: it has to copy it before it may drop
   // it.
   std::uint8_t held = kDevice;  // kDevice: none
-  bool taken_away = false;  // an op of the trace copies its content away; its last drop is its end
+  // An op that the policy itself puts into the trace copies its content away; its last drop is its end. Not in plans of
+  // files and planners: check_plan knows no such op.
+  bool taken_away = false;
   std::vector<PlannedCopy> copies;
   std::vector<PlannedDrop> drops;
   std::vector<PlannedFetch> fetches;
@@ -93,9 +95,10 @@ struct StorageDecision {
   bool operator==(const StorageDecision&) const = default;
 };
 
-// Ops of the trace are run again, as the host program issued them. Of what the plan has dropped that is back afterwards
-// whose next event is a use by an op or another re-run; whatever else they make is given back at their end. What lived
-// before the step (running statistics) they write a second time.
+// Ops of the trace are run again, as the host program issued them. A storage that the plan has dropped and that they
+// make stays afterwards if the next thing that happens to it is a use, by an op or by another re-run; it does not if
+// that is a drop, a fetch, its end or another re-run that makes it. Whatever else they make is given back at their end.
+// What lived before the step (running statistics) they write a second time.
 struct PlannedRerun {
   PlanPoint at;
   std::vector<OpId> ops;  // ascending, at least one; all before `at`

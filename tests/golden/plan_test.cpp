@@ -63,6 +63,21 @@ TEST_F(PlanCommands, ABudgetThatNoPlanKeepsToIsSaidAndIsExitCode3) {
   EXPECT_FALSE(has(kept, "Memory is left")) << "not within the budget";
 }
 
+TEST_F(PlanCommands, APlanHasAFileOfItsOwnOrStandardOutputForItself) {
+  const std::string policy = "run " + step() + " --policy checkpoint:mode=full ";
+  const CommandOutcome both = memwall_here(policy + "--plan-out a.plan -o a.plan");
+  EXPECT_EQ(both.code, 2);
+  EXPECT_EQ(both.err.find("memwall run: --plan-out and -o both name \"a.plan\"; expected two files."), 0u) << both.err;
+  const CommandOutcome batch = memwall_here("run " + step() + " --find-largest-batch --plan-out a.plan");
+  EXPECT_EQ(batch.code, 2);
+  EXPECT_EQ(batch.err.find("memwall run: --find-largest-batch makes many plans and writes none; "), 0u) << batch.err;
+  const CommandOutcome piped = memwall_here(policy + "--plan-out -");
+  EXPECT_EQ(piped.code, 0) << piped.err;
+  simdjson::dom::parser parser;
+  EXPECT_FALSE(parser.parse(piped.out).error()) << "nothing but the plan";
+  EXPECT_NE(piped.err.find("It fits"), std::string::npos) << "the report";
+}
+
 TEST_F(PlanCommands, TwoPlansAreComparedStorageByStorage) {
   write_plan_of("checkpoint:mode=full", "a.plan");
   write_plan_of("offload:what=activations,to=host", "b.plan");
@@ -102,7 +117,7 @@ constexpr const char* kPlanOfEverything = R"({
    "drops": [{"op": 12, "after": true}, {"op": 30, "after": true}], "fetches": []},
   {"storage": 4, "module": "", "kind": "optimizer_state", "bytes": 8000, "home": "nvme", "copies": [],
    "drops": [{"op": 40, "after": true}], "fetches": [{"op": 35, "after": false}]},
-  {"storage": 5, "taken_away": true, "copies": [], "drops": [{"op": 41, "after": true}], "fetches": []}],
+  {"storage": 5, "copies": [], "drops": [{"op": 41, "after": true}], "fetches": []}],
 "reruns": [{"op": 18, "after": false, "ops": [3, 4], "called": [5], "modules": {"h.1": 2}}],
 "keeps": [{"storage": 6, "op": 18, "after": false}],
 "realization": {"forwards": 1,

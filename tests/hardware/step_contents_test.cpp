@@ -12,6 +12,7 @@
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/scripted_backend.h"
+#include "tests/support/step_program.h"
 #include "validate/replay/execution.h"
 #include "validate/replay/host_backend.h"
 #include "validate/replay/schedule.h"
@@ -207,6 +208,36 @@ TEST(StepContents, TheHostBackEndFindsItToo) {
       EXPECT_EQ(sentence, "");
     }
   }
+}
+
+// Running statistics are updated a second time: whoever reads them later finds what the step never had.
+TEST(StepContents, WhatARerunChangesASecondTimeHasNoNumber) {
+  StepProgram p;
+  const StorageId x = p.preexisting(1000, StorageKind::input, "x"),
+                  mean = p.preexisting(100, StorageKind::parameter, "m");
+  std::vector<StorageId> results{x};
+  for (int layer = 0; layer < 3; ++layer) {
+    p.module("layers." + std::to_string(layer));
+    results.push_back(p.make(1000, "result"));
+    p.op("batch_norm", {results[results.size() - 2], mean}, {results.back(), mean});
+  }
+  p.backward();
+  for (int layer = 3; layer > 0; --layer) {
+    p.module("layers." + std::to_string(layer - 1));
+    p.op("batch_norm_backward", {results[static_cast<std::size_t>(layer)]}, {});
+    p.drop(results[static_cast<std::size_t>(layer)]);
+  }
+  p.optimizer();
+  p.op("reads_statistics", {mean}, {});
+  Trace step = std::move(p).finish();
+  for (Op& op : step.ops)
+    if (op.kind == OpKind::kernel) op.bytes = 64;
+  const Planned planned_step = planned(step, "checkpoint:mode=full");
+  ASSERT_FALSE(planned_step.contents.empty());
+  const auto is_rerun = [](const Op& op) { return op.phase == Phase::recompute && op.kind == OpKind::kernel; };
+  ASSERT_TRUE(std::any_of(planned_step.schedule.ops.begin(), planned_step.schedule.ops.end(), is_rerun));
+  ScriptedBackend backend;
+  EXPECT_EQ(failure(planned_step.schedule, backend, planned_step.contents), "");
 }
 
 TEST(StepContents, OtherComputationsHaveNone) {

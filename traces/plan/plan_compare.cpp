@@ -4,48 +4,66 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
 
+// The tier that its content comes back from, or lives in; nothing where it has none.
+std::optional<std::uint8_t> tier_index_of(const StorageDecision& d) {
+  for (const std::uint8_t tier : {d.home, d.held})
+    if (tier != StorageDecision::kDevice) return tier;
+  if (!d.copies.empty()) return d.copies.front().tier;
+  for (const PlannedFetch& fetch : d.fetches)
+    if (fetch.tier != PlannedFetch::kNoTier) return fetch.tier;
+  return std::nullopt;
+}
+
 StorageFate fate_of(const StorageDecision& d, const DecisionNotes& notes) {
-  if (!d.copies.empty() || d.home != StorageDecision::kDevice) return StorageFate::copied;
+  if (tier_index_of(d)) return StorageFate::copied;
   return notes.made_again ? StorageFate::rerun : StorageFate::dropped;
 }
 
-// Where its content is meanwhile; "" = nowhere.
 std::string tier_of(const StorageDecision& d, const MemoryPlan& plan) {
-  if (d.home != StorageDecision::kDevice) return plan.tiers[d.home].tier;
-  return d.copies.empty() ? "" : plan.tiers[d.copies.front().tier].tier;
+  const std::optional<std::uint8_t> tier = tier_index_of(d);
+  return tier ? plan.tiers[*tier].tier : "";
 }
 
-bool is_same(const PlanPoint& a, const PlanPoint& b) { return !(a < b) && !(b < a); }
-
-template <typename Item>
-bool are_same(const std::vector<Item>& a, const std::vector<Item>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Item& one, const Item& other) { return is_same(one.at, other.at); });
+// The number under which `all` has the style; it is added where it lacks it.
+std::uint8_t number_in(std::vector<TransferStyle>& all, const TransferStyle& style) {
+  const auto found = std::find(all.begin(), all.end(), style);
+  const auto number = static_cast<std::uint8_t>(found - all.begin());
+  if (found == all.end()) all.push_back(style);
+  return number;
 }
 
-bool are_same_points(const StorageDecision& a, const StorageDecision& b) {
-  return are_same(a.copies, b.copies) && are_same(a.drops, b.drops) && are_same(a.fetches, b.fetches);
+// The decision with tiers numbered as in `all`, so that those of two plans can be compared.
+StorageDecision numbered_in(std::vector<TransferStyle>& all, StorageDecision d, const MemoryPlan& plan) {
+  for (std::uint8_t* tier : {&d.home, &d.held})
+    if (*tier != StorageDecision::kDevice) *tier = number_in(all, plan.tiers[*tier]);
+  for (PlannedCopy& copy : d.copies) copy.tier = number_in(all, plan.tiers[copy.tier]);
+  for (PlannedFetch& fetch : d.fetches)
+    if (fetch.tier != PlannedFetch::kNoTier) fetch.tier = number_in(all, plan.tiers[fetch.tier]);
+  return d;
 }
 
 // A storage in one of the plans.
 struct Decided {
-  const StorageDecision* decision = nullptr;  // null: it is kept
+  std::optional<StorageDecision> decision{};  // none: it is kept
   const DecisionNotes* notes = nullptr;
   StorageFate fate = StorageFate::kept;
   std::string tier;
 };
 
-std::map<StorageId, Decided> decided_in(const PlanDocument& document) {
+// `all`: see numbered_in.
+std::map<StorageId, Decided> decided_in(const PlanDocument& document, std::vector<TransferStyle>& all) {
   std::map<StorageId, Decided> found;
   for (std::size_t i = 0; i < document.plan.storages.size(); ++i) {
     const StorageDecision& d = document.plan.storages[i];
-    found[d.storage] = {&d, &document.notes[i], fate_of(d, document.notes[i]), tier_of(d, document.plan)};
+    found[d.storage] = {numbered_in(all, d, document.plan), &document.notes[i], fate_of(d, document.notes[i]),
+                        tier_of(d, document.plan)};
   }
   return found;
 }
@@ -74,10 +92,10 @@ class PlanComparer {
     ++row.other_storages[other];
     row.base_bytes[base] += bytes;
     row.other_bytes[other] += bytes;
-    row.only_in_base += b.decision == nullptr ? 1 : 0;
-    row.only_in_other += a.decision == nullptr ? 1 : 0;
+    row.only_in_base += b.decision ? 0 : 1;
+    row.only_in_other += a.decision ? 0 : 1;
     if (a.fate == b.fate && a.tier == b.tier) {
-      ++(are_same_points(*a.decision, *b.decision) ? result_.alike : result_.rescheduled);
+      ++(a.decision == b.decision ? result_.alike : result_.rescheduled);
       return;
     }
     ++result_.different;
@@ -161,8 +179,9 @@ PlanComparison compare(const PlanDocument& base, const PlanDocument& other, cons
         "storages and ops mean different things. Expected two plans for one program.",
         base_name, base.trace, base.ops, base.fingerprint, other_name, other.trace, other.ops, other.fingerprint));
   std::map<StorageId, std::pair<Decided, Decided>> both;
-  for (auto& [storage, decided] : decided_in(base)) both[storage].first = decided;
-  for (auto& [storage, decided] : decided_in(other)) both[storage].second = decided;
+  std::vector<TransferStyle> tiers;
+  for (auto& [storage, decided] : decided_in(base, tiers)) both[storage].first = decided;
+  for (auto& [storage, decided] : decided_in(other, tiers)) both[storage].second = decided;
   PlanComparer comparer;
   for (const auto& [storage, decided] : both) comparer.add(decided.first, decided.second);
   PlanComparison result = comparer.result();
@@ -170,6 +189,7 @@ PlanComparison compare(const PlanDocument& base, const PlanDocument& other, cons
   result.base_made_by = base.made_by;
   result.other_made_by = other.made_by;
   result.reruns = rerun_differences(base, other);
+  result.same_reruns = base.plan.reruns == other.plan.reruns && base.plan.keeps == other.plan.keeps;
   result.base_expected = base.expected;
   result.other_expected = other.expected;
   return result;

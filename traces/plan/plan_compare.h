@@ -40,12 +40,13 @@ struct PlanRerunDifference {
 struct PlanComparison {
   std::string trace;
   std::string base_made_by, other_made_by;
-  std::uint64_t alike = 0;                    // storages with the same decision, points of time included
-  std::uint64_t rescheduled = 0;              // the same fate and tier at other points
+  std::uint64_t alike = 0;                    // storages with the same decision in everything
+  std::uint64_t rescheduled = 0;              // the same fate and tier, else at other points or in another way
   std::uint64_t different = 0;                // else
   std::uint64_t unknown_bytes = 0;            // storages whose size neither file says: they count with 0 bytes
   std::vector<PlanModuleDifference> modules;  // with decisions; by bytes that differ, largest first, then by name
   std::vector<PlanRerunDifference> reruns;    // by name
+  bool same_reruns = true;                    // in everything, with what lives longer
   std::optional<PlanExpectation> base_expected{}, other_expected{};
 
   PlanModuleDifference total() const;  // without names

@@ -27,6 +27,14 @@ class PlanJson {
     throw InputError(fmt::format("{}{}{}: {}.", name_, at.empty() ? "" : ", ", at, what));
   }
 
+  // What was found there, shortened, and what was expected.
+  [[noreturn]] void fail_of(simdjson::dom::element found, const std::string& at, const std::string& expected) const {
+    constexpr std::size_t kMostShown = 40;
+    std::string text = simdjson::minify(found);
+    if (text.size() > kMostShown) text = text.substr(0, kMostShown) + "...";
+    fail(at, "found " + text + "; expected " + expected);
+  }
+
   static std::string inside(const std::string& at, const char* key) { return at.empty() ? key : at + "." + key; }
 
   static bool has(object_t of, const char* key) {
@@ -36,7 +44,7 @@ class PlanJson {
 
   object_t object(simdjson::dom::element element, const std::string& at) const {
     object_t found;
-    if (element.get_object().get(found)) fail(at, "expected an object");
+    if (element.get_object().get(found)) fail_of(element, at, "an object");
     return found;
   }
 
@@ -49,8 +57,9 @@ class PlanJson {
   // A whole number from 0 to `most`.
   std::uint64_t number(object_t of, const char* key, const std::string& at, std::uint64_t most) const {
     std::uint64_t found = 0;
-    if (member(of, key, at).get_uint64().get(found) || found > most)
-      fail(inside(at, key), fmt::format("expected a whole number from 0 to {}", most));
+    const simdjson::dom::element element = member(of, key, at);
+    if (element.get_uint64().get(found) || found > most)
+      fail_of(element, inside(at, key), fmt::format("a whole number from 0 to {}", most));
     return found;
   }
   Bytes bytes(object_t of, const char* key, const std::string& at) const {
@@ -63,8 +72,9 @@ class PlanJson {
   // A time in seconds, of at most a million.
   Duration seconds(object_t of, const char* key, const std::string& at) const {
     double found = 0;
-    if (member(of, key, at).get_double().get(found) || !(found >= 0 && found <= 1e6))
-      fail(inside(at, key), "expected seconds, from 0 to 1000000");
+    const simdjson::dom::element element = member(of, key, at);
+    if (element.get_double().get(found) || !(found >= 0 && found <= 1e6))
+      fail_of(element, inside(at, key), "seconds, from 0 to 1000000");
     return from_seconds(found);
   }
 
@@ -75,7 +85,7 @@ class PlanJson {
       fail(at, fmt::format("\"{}\" is missing", key));
     }
     bool found = false;
-    if (element.get_bool().get(found)) fail(inside(at, key), "expected true or false");
+    if (element.get_bool().get(found)) fail_of(element, inside(at, key), "true or false");
     return found;
   }
 
@@ -84,7 +94,7 @@ class PlanJson {
   }
   std::string text(simdjson::dom::element element, const std::string& at) const {
     std::string_view found;
-    if (element.get_string().get(found)) fail(at, "expected a text");
+    if (element.get_string().get(found)) fail_of(element, at, "a text");
     return std::string(found);
   }
   std::string text_or_nothing(object_t of, const char* key, const std::string& at) const {
@@ -95,7 +105,7 @@ class PlanJson {
   template <typename Take>
   void each_item(simdjson::dom::element list, const std::string& at, Take take) const {
     simdjson::dom::array items;
-    if (list.get_array().get(items)) fail(at, "expected a list");
+    if (list.get_array().get(items)) fail_of(list, at, "a list");
     std::size_t index = 0;
     for (const simdjson::dom::element item : items) take(item, fmt::format("{}[{}]", at, index++));
   }

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "sim/files/input_file.h"
 #include "traces/plan/plan_document.h"
@@ -88,8 +89,12 @@ class PlanReader {
     style.through = json_.text_or_nothing(from, "through", at);
     check_tier(style.tier, inside(at, "tier"));
     check_tier(style.through, inside(at, "through"));
-    if (style.tier.empty() || style.tier == "hbm")
-      json_.fail(inside(at, "tier"), "expected a tier besides device memory");
+    if (style.tier.empty()) json_.fail(inside(at, "tier"), "found nothing; expected a tier besides device memory");
+    for (const auto& [key, name] : {std::pair("tier", style.tier), {"through", style.through}})
+      if (name == "hbm") json_.fail(inside(at, key), "found \"hbm\"; expected a tier besides device memory");
+    for (const TransferStyle& other : document_.plan.tiers)
+      if (other.tier == style.tier)
+        json_.fail(inside(at, "tier"), fmt::format("\"{}\" stands there twice; expected each tier once", style.tier));
     style.pinned = json_.flag(from, "pinned", at, true);
     style.side_streams = json_.flag(from, "side_streams", at, true);
     constexpr std::uint64_t kMostStaging = 1024;
@@ -129,7 +134,6 @@ class PlanReader {
     d.storage = storage(from, at);
     if (PlanJson::has(from, "home")) d.home = tier(from, "home", at);
     if (PlanJson::has(from, "held")) d.held = tier(from, "held", at);
-    d.taken_away = json_.flag(from, "taken_away", at, false);
     json_.each(from, "copies", at, [&](dom::object item, const std::string& here) {
       d.copies.push_back({point(item, here), tier(item, "to", here)});
     });
@@ -140,6 +144,9 @@ class PlanReader {
                            PlanJson::has(item, "from") ? tier(item, "from", here) : PlannedFetch::kNoTier,
                            json_.flag(item, "latest_safe", here, false)});
     });
+    if (!decided_.insert(d.storage).second)
+      json_.fail(inside(at, "storage"),
+                 fmt::format("there are two decisions about storage {}; expected one", d.storage));
     document_.plan.storages.push_back(std::move(d));
     DecisionNotes notes{json_.text_or_nothing(from, "label", at), json_.text_or_nothing(from, "kind", at),
                         json_.text_or_nothing(from, "producer", at), json_.text_or_nothing(from, "module", at),
@@ -157,17 +164,18 @@ class PlanReader {
     const std::string here = inside(at, "modules");
     for (const auto [module, count] : json_.object(json_.member(from, "modules", at), here)) {
       std::uint64_t number = 0;
-      if (count.get_uint64().get(number) || number > kMostOps) json_.fail(here, "expected numbers of ops by module");
+      if (count.get_uint64().get(number) || number > kMostOps)
+        json_.fail_of(count, inside(here, std::string(module).c_str()), "a number of ops");
       modules[std::string(module)] = number;
     }
   }
 
   std::vector<OpId> op_list(dom::object from, const char* key, const std::string& at) const {
     std::vector<OpId> list;
-    json_.each_item(json_.member(from, key, at), inside(at, key), [&](dom::element op, const std::string&) {
+    json_.each_item(json_.member(from, key, at), inside(at, key), [&](dom::element op, const std::string& here) {
       std::uint64_t id = 0;
       if (op.get_uint64().get(id) || id >= ops())
-        json_.fail(inside(at, key), fmt::format("expected numbers of ops, below {}", ops()));
+        json_.fail_of(op, here, fmt::format("the number of an op, below {}", ops()));
       list.push_back(static_cast<OpId>(id));
     });
     return list;
@@ -179,6 +187,7 @@ class PlanReader {
   simdjson::padded_string text_;
   dom::parser parser_;
   PlanDocument document_;
+  std::set<StorageId> decided_;
 };
 
 }  // namespace

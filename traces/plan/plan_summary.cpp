@@ -27,7 +27,6 @@ void count(const StorageDecision& d, Bytes bytes, PlanSummary& summary) {
     summary.traffic[fetch.tier].bytes_back += bytes;
   }
   summary.drops += d.drops.size();
-  summary.taken_away += d.taken_away ? 1 : 0;
 }
 
 }  // namespace

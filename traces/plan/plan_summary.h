@@ -22,7 +22,6 @@ struct PlanSummary {
   std::vector<PlanTraffic> traffic;  // as MemoryPlan::tiers
   std::uint64_t drops = 0;
   std::uint64_t allocations = 0;  // fetches without content
-  std::uint64_t taken_away = 0;   // storages whose content an op of the step copies away
   std::uint64_t reruns = 0, called = 0, keeps = 0;
   // Against a plan that decides nothing: what this one decides stands under `other`.
   PlanComparison decided;

@@ -113,7 +113,6 @@ class PlanText {
     }
     if (d.home != StorageDecision::kDevice) json_.field("home", tier(d.home));
     if (d.held != StorageDecision::kDevice) json_.field("held", tier(d.held));
-    if (d.taken_away) json_.field("taken_away", true);
     if (made_again_[d.storage] && d.copies.empty() && !d.drops.empty()) json_.field("made_again", true);
     json_.key("copies").begin_array();
     for (const PlannedCopy& copy : d.copies) {

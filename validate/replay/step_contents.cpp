@@ -1,6 +1,7 @@
 #include "validate/replay/step_contents.h"
 
 #include <algorithm>
+#include <set>
 
 namespace memwall {
 namespace {
@@ -94,14 +95,24 @@ class Pairing {
       if (original_[id] == kNoOp) return std::nullopt;
       const Op& original = before_.ops[original_[id]];
       if (op.use_count != original.use_count) return std::nullopt;
-      for (std::uint32_t i = 0; i < op.use_count; ++i)
-        found.uses[op.first_use + i] = numbered_.uses[original.first_use + i];
+      if (op.source != kNoOp) note_second_writes(original);
+      for (std::uint32_t i = 0; i < op.use_count; ++i) {
+        const std::size_t use = original.first_use + i;
+        if (!written_again_.contains(before_.uses[use].storage)) found.uses[op.first_use + i] = numbered_.uses[use];
+      }
     }
     if (next < before_.ops.size()) return std::nullopt;
     return found;
   }
 
  private:
+  // What lived before the step (running statistics) a re-run changes a second time: from then on it holds what the step
+  // without the plan never had, and what the schedule says is all that is known of it.
+  void note_second_writes(const Op& original) {
+    for (const Use& use : before_.uses_of(original))
+      if (use.access == Access::write && before_.storages[use.storage].preexisting) written_again_.insert(use.storage);
+  }
+
   OpId next_of(OpId id) const {
     while (id < before_.ops.size() && !computes(before_.ops[id])) ++id;
     return id;
@@ -122,6 +133,7 @@ class Pairing {
   const Trace& planned_;
   const Trace& before_;
   const StepContents numbered_;
+  std::set<StorageId> written_again_;
   std::vector<OpId> original_;  // by op of the planned step: which op before it computes, or repeats
 };
 

@@ -134,6 +134,31 @@ TEST_F(HeldCopies, StandNotBesideAHome) {
   EXPECT_NE(problems()[0].find("has a home tier and a copy beside it"), std::string::npos) << problems()[0];
 }
 
+// Of what the step neither uses nor frees, the plan's own points are all there is.
+TEST_F(HeldCopies, OfWhatNobodyUsesEndWithThePlan) {
+  StorageDecision unused;
+  unused.storage = static_cast<StorageId>(step_.storages.size());
+  step_.storages.push_back(step_.storages[weights_]);
+  unused.copies.push_back({{forward_, true, 0}, 0});
+  unused.drops.push_back({{between_, true, 0}});
+  unused.fetches.push_back({{update_, true, 0}, 0});
+  plan_.storages = {unused};
+  ASSERT_EQ(check_plan(plan_, step_, Dataflow(step_)), std::vector<std::string>{});
+  decision_ = unused;
+  Trace written;
+  write(written);
+  EXPECT_EQ(check(written), std::vector<std::string>{});
+}
+
+TEST_F(HeldCopies, AnOpThatTakesContentAwayIsNoneOfAPlansFile) {
+  decision_ = StorageDecision{};
+  decision_.storage = weights_;
+  decision_.taken_away = true;
+  decision_.drops.push_back({{update_, true, 0}});
+  ASSERT_FALSE(problems().empty());
+  EXPECT_NE(problems()[0].find("is said to be copied away by an op"), std::string::npos) << problems()[0];
+}
+
 TEST_F(HeldCopies, StandInThePlansFile) {
   plan_.storages = {decision_};
   const ScratchFolder folder;

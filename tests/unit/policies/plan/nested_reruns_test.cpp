@@ -1,6 +1,8 @@
 // Is what one re-run makes for another kept until then and no longer, and are plans refused that miss each other?
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "policies/plan/plan_check.h"
 #include "policies/plan/plan_writer.h"
 #include "tests/support/races.h"
@@ -142,6 +144,21 @@ TEST_F(NestedReruns, AreRefusedWhereTheyMissEachOther) {
   drop(c_, {reads_d_, true, 0});
   plan_.reruns = {{{reads_d_, false, 0}, {op_c()}}, {{reads_c_, false, 0}, {op_c()}}};
   EXPECT_NE(refusal().find("is dropped at"), std::string::npos) << refusal();
+}
+
+TEST_F(NestedReruns, RepeatWorkAlone) {
+  drop(d_, {op_d(), true, 0});
+  for (const OpKind kind : {OpKind::alloc, OpKind::free, OpKind::mark}) {
+    OpId id = 0;
+    while (step_.ops[id].kind != kind) ++id;
+    for (const bool called : {false, true}) {
+      plan_.reruns = {{{reads_d_, false, 0}, {op_d()}}};
+      (called ? plan_.reruns[0].called : plan_.reruns[0].ops).push_back(id);
+      std::ranges::sort(plan_.reruns[0].ops);
+      ASSERT_EQ(problems().size(), 1u) << to_string(kind);
+      EXPECT_NE(problems()[0].find("which is no work of the device or the host: "), std::string::npos) << problems()[0];
+    }
+  }
 }
 
 // A re-run that starts, on a stream of its own, from what another has made: ordered behind it, and its memory's next

@@ -31,8 +31,11 @@ class LatestSafe : public ::testing::Test {
     b_ = p.make(kGigabyte, "b"), made_b_ = p.op("b", {}, {b_}, ten);
     p.backward();
     for (int i = 0; i < kBetween; ++i) between_.push_back(p.op("rest", {}, {}, ten));
+    scratch_ = p.make(100, "scratch");
+    asks_ = static_cast<OpId>(p.builder().trace().ops.size() - 1);
     reads_a_ = p.op("reads_a", {a_}, {}, ten);
     reads_b_ = p.op("reads_b", {b_}, {}, ten);
+    p.drop(scratch_);
     p.drop(a_);
     p.drop(b_);
     p.optimizer();
@@ -65,8 +68,8 @@ class LatestSafe : public ::testing::Test {
 
   const Machine machine_ = test_machine();
   Trace trace_;
-  StorageId a_ = 0, b_ = 0;
-  OpId made_a_ = 0, made_b_ = 0, reads_a_ = 0, reads_b_ = 0;
+  StorageId a_ = 0, b_ = 0, scratch_ = 0;
+  OpId made_a_ = 0, made_b_ = 0, asks_ = 0, reads_a_ = 0, reads_b_ = 0;  // asks_: the alloc before reads_a_
   std::vector<OpId> between_;
   MemoryPlan plan_;
 };
@@ -95,6 +98,13 @@ TEST_F(LatestSafe, WithoutTimeOnTheLinkTheyFollowTheDrop) {
   const MemoryPlan issued = issued_latest_safe(plan_, StepProfile(trace_, machine_));
   EXPECT_EQ(issued.storages[0].fetches[0].at, (PlanPoint{between_[kBetween - 4], true, 2}));
   EXPECT_LT(end_of(issued), end_of(plan_)) << "late, but less";
+}
+
+// The host reaches an alloc long before the device comes to the kernel behind it.
+TEST_F(LatestSafe, PointsOfTheHostCountWhenTheDeviceComesToThem) {
+  const PlanPoint by_kernel = issued_latest_safe(plan_, StepProfile(trace_, machine_)).storages[0].fetches[0].at;
+  plan_.storages[0].fetches[0].at = {asks_, false, 0};
+  EXPECT_EQ(issued_latest_safe(plan_, StepProfile(trace_, machine_)).storages[0].fetches[0].at, by_kernel);
 }
 
 TEST_F(LatestSafe, WhatIsStagedTakesTimeOnEachOfItsLinks) {

@@ -153,6 +153,20 @@ TEST(DeviceCalls, CallsThatTheTraceShowsAreNotChargedAgain) {
   EXPECT_EQ(charged("cudaLaunchKernel"), us(1000 + 500 + 200));
 }
 
+// What one rank has given back, another does not obtain again.
+TEST(DeviceCalls, EachRankObtainsWhatItsOwnAllocatorGaveBack) {
+  Trace trace;
+  trace.threads = {{"rank 0", 0}, {"rank 1", 1}};
+  const Machine machine = machine_with(MiB(100));
+  DeviceCalls calls(trace, machine.host);
+  AllocatorEvents none, freed, obtained;
+  freed.device_frees = 1;
+  obtained.device_mallocs = 1;
+  EXPECT_EQ(calls.charge(trace.threads[0], none, freed).calls, us(500));
+  EXPECT_EQ(calls.charge(trace.threads[1], none, obtained).calls, us(0)) << "its cache grows for the first time";
+  EXPECT_EQ(calls.charge(trace.threads[0], none, obtained).calls, us(200));
+}
+
 TEST(DeviceCalls, AnAllocatorWithoutACacheCostsNothing) {
   SimulationOptions options;
   options.allocator = "ideal";

@@ -59,6 +59,40 @@ Bytes of_fate(const std::array<Bytes, kStorageFates>& bytes, StorageFate fate) {
   return bytes[static_cast<std::size_t>(fate)];
 }
 
+TEST(PlanCompare, APlanIsLikeAnotherInEverythingOrNot) {
+  const PlanByHand a = PlanByHand("a").copied(1, 100, "layers.0").rerun({{"layers.0", 2}});
+  const auto comparison = [&](auto change) {
+    PlanByHand b = a;
+    change(b.document.plan);
+    return compare(a.document, b.document, "a.plan", "b.plan");
+  };
+  const PlanComparison same = comparison([](MemoryPlan&) {});
+  EXPECT_EQ(same.alike, 1u);
+  EXPECT_TRUE(same.same_reruns);
+  // Tiers are told by what they are, not by their numbers.
+  const PlanComparison renumbered = comparison([](MemoryPlan& plan) {
+    std::swap(plan.tiers[0], plan.tiers[1]);
+    plan.storages[0].copies[0].tier = plan.storages[0].fetches[0].tier = 1;
+  });
+  EXPECT_EQ(renumbered.alike, 1u);
+  const PlanComparison latest = comparison([](MemoryPlan& plan) { plan.storages[0].fetches[0].latest_safe = true; });
+  EXPECT_EQ(latest.alike, 0u);
+  EXPECT_EQ(latest.rescheduled, 1u);
+  EXPECT_EQ(comparison([](MemoryPlan& plan) { plan.storages[0].fetches[0].tier = 1; }).rescheduled, 1u);
+  EXPECT_EQ(comparison([](MemoryPlan& plan) { plan.tiers[0].pinned = false; }).rescheduled, 1u);
+  EXPECT_FALSE(comparison([](MemoryPlan& plan) { plan.reruns[0].at.op = 61; }).same_reruns);
+  EXPECT_FALSE(comparison([](MemoryPlan& plan) { plan.keeps.push_back({9, {61, false}}); }).same_reruns);
+}
+
+TEST(PlanCompare, WhatIsFetchedFromAHeldCopyIsCopied) {
+  PlanByHand a = PlanByHand("a").copied(1, 100, "layers.0", 1);
+  StorageDecision& d = a.document.plan.storages[0];
+  d.copies.clear();
+  d.held = 1;
+  const PlanComparison c = compare(a.document, PlanByHand("b").document, "a.plan", "b.plan");
+  EXPECT_EQ(of_fate(c.total().base_bytes, StorageFate::copied), 100);
+}
+
 TEST(PlanCompare, CountsWhatOnlyOneDecidesAndWhatFaresDifferently) {
   const PlanByHand a = PlanByHand("a").copied(1, 100, "layers.0").copied(2, 200, "layers.0").copied(3, 300, "layers.1");
   const PlanByHand b = PlanByHand("b")

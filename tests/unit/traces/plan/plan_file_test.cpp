@@ -151,16 +151,16 @@ TEST_F(PlanFileTest, PartsThatAreWrongAreRefusedByTheirPlace) {
   text_ = to_json(step.plan, step.trace, "a test", every_part());
   const std::string file = (folder_ / "a.plan").string();
   EXPECT_EQ(refusal(changed("\"forwards\": 2", "\"forwards\": -2"), step_),
-            file + ", realization.forwards: expected a whole number from 0 to 4294967295.");
+            file + ", realization.forwards: found -2; expected a whole number from 0 to 4294967295.");
   EXPECT_EQ(refusal(changed("\"optimizer_state\"", "\"optimiser_state\""), step_)
                 .find(file + ", realization.homes[0].kind: found \"optimiser_state\"; expected one of unknown, "),
             0u);
   EXPECT_EQ(refusal(changed("\"peak_reserved_bytes\"", "\"peak\""), step_),
             file + ", expected: \"peak_reserved_bytes\" is missing.");
   EXPECT_EQ(refusal(changed("\"step_time_s\": 0", "\"step_time_s\": -1"), step_),
-            file + ", expected.step_time_s: expected seconds, from 0 to 1000000.");
+            file + ", expected.step_time_s: found -1.001234; expected seconds, from 0 to 1000000.");
   EXPECT_EQ(refusal(changed("\"aten::mm\"", "17"), step_),
-            file + ", realization.recompute[0].save_ops[0]: expected a text.");
+            file + ", realization.recompute[0].save_ops[0]: found 17; expected a text.");
 }
 
 TEST_F(PlanFileTest, IsForOneProgramWhateverItsTimes) {
@@ -185,11 +185,36 @@ TEST_F(PlanFileTest, RefusalsNameFilePlaceAndWhatIsExpected) {
                 .find(file + ", tiers[0].tier: machine test-nvlink has no tier \"moon\"; expected one of hbm, "),
             0u);
   EXPECT_EQ(refusal(changed("\"copies\"", "\"copied\""), step_), file + ", decisions[0]: \"copies\" is missing.");
-  EXPECT_EQ(refusal(changed("\"storage\": ", "\"storage\": 99999"), step_)
-                .find(file + ", decisions[0].storage: expected a whole number from 0 to "),
-            0u);
+  EXPECT_EQ(
+      refusal(changed("\"storage\": ", "\"storage\": 99999"), step_).find(file + ", decisions[0].storage: found 99999"),
+      0u);
   EXPECT_NE(refusal(text_.substr(0, text_.size() / 2), step_).find("the JSON is damaged"), std::string::npos);
   EXPECT_NE(refusal("", step_), "");
+}
+
+TEST_F(PlanFileTest, TiersAndStoragesStandThereOnce) {
+  const std::string file = (folder_ / "a.plan").string();
+  EXPECT_EQ(refusal(changed("\"tiers\": [", "\"tiers\": [{\"tier\": \"host\"}, "), step_),
+            file + ", tiers[1].tier: \"host\" stands there twice; expected each tier once.");
+  EXPECT_EQ(refusal(changed("\"tiers\": [", "\"tiers\": [{\"tier\": \"nvme\", \"through\": \"hbm\"}, "), step_),
+            file + ", tiers[0].through: found \"hbm\"; expected a tier besides device memory.");
+  MemoryPlan twice = planned("offload:what=activations,to=host,min_bytes=0").plan;
+  twice.storages.push_back(twice.storages.front());
+  const std::string text = refusal(to_json(twice, step_, "a test"), step_);
+  EXPECT_NE(text.find("there are two decisions about storage "), std::string::npos) << text;
+}
+
+TEST_F(PlanFileTest, OpsOfARerunAreRefusedOneByOne) {
+  const PlannedStep step = planned("checkpoint:mode=full");
+  text_ = to_json(step.plan, step.trace, "a test");
+  const std::size_t ops = text_.find("\"ops\": [", text_.find("\"reruns\""));
+  ASSERT_NE(ops, text_.npos);
+  text_.insert(ops + 8, "1.5, ");
+  EXPECT_EQ(
+      refusal(text_, step.trace)
+          .find((folder_ / "a.plan").string() + ", reruns[0].ops[0]: found 1.5; expected the number of an op, below "),
+      0u)
+      << refusal(text_, step.trace);
 }
 
 TEST_F(PlanFileTest, OnlyPoliciesThatMakePlansGiveOne) {

@@ -36,6 +36,7 @@ struct StepAnalysis {
 // A part's candidates and what it refuses with when there are none.
 struct Candidates {
   std::vector<TransferSchedule> schedules;
+  const SavedStorages* saved = nullptr;  // where the trace says what autograd saves of them
   std::size_t small = 0;
   Bytes largest_small = 0;
 
@@ -80,14 +81,24 @@ void take_fraction(const StepAnalysis& analysis, std::vector<TransferSchedule>& 
   schedules.resize(count);
 }
 
+// As their copies leave: who leaves at the same op goes in the order in which that saves.
+void sort_by_saves(const StepAnalysis& analysis, std::vector<TransferSchedule>& schedules) {
+  const auto leaves = [&](const TransferSchedule& j) {
+    return j.saved.value_or(SavePoint{{analysis.flow.touches(j.storage)[j.intervals.front().last].op, true}});
+  };
+  std::stable_sort(schedules.begin(), schedules.end(),
+                   [&](const TransferSchedule& a, const TransferSchedule& b) { return leaves(a) < leaves(b); });
+}
+
 // The first schedules, as many as leave the step no longer; says what was found. REQUIRES: the schedules are sorted.
-std::string take_hidden(const StepAnalysis& analysis, std::vector<TransferSchedule>& schedules, bool keep_last) {
+std::string take_hidden(const StepAnalysis& analysis, Candidates& candidates, bool keep_last) {
+  std::vector<TransferSchedule>& schedules = candidates.schedules;
   const StepProfile profile(analysis.trace, analysis.machine);
   const TraceEdit edit(analysis.trace, analysis.machine.host);
   const auto plan_of = [&](std::size_t units) {
-    const std::vector<TransferSchedule> first(schedules.begin(),
-                                              schedules.begin() + static_cast<std::ptrdiff_t>(units));
-    return transfer_plan(edit, analysis.settings, analysis.flow, first, keep_last);
+    std::vector<TransferSchedule> first(schedules.begin(), schedules.begin() + static_cast<std::ptrdiff_t>(units));
+    if (candidates.saved != nullptr) sort_by_saves(analysis, first);
+    return transfer_plan(edit, analysis.settings, analysis.flow, first, keep_last, candidates.saved);
   };
   HiddenUnits hidden = hidden_units(profile, analysis.pricer, schedules.size(), plan_of);
   if (plan_of(hidden.units).storages.empty()) hidden.units = 0;  // the last ones stay: these are all
@@ -104,12 +115,13 @@ OffloadedStep transfer(const StepAnalysis& analysis, Candidates candidates, cons
   sort_schedules(analysis, candidates.schedules);
   TraceEdit edit(analysis.trace, analysis.machine.host);
   if (settings.hides)
-    edit.tables().notes.push_back(take_hidden(analysis, candidates.schedules, keep_last));
+    edit.tables().notes.push_back(take_hidden(analysis, candidates, keep_last));
   else
     take_fraction(analysis, candidates.schedules, settings.fraction);
+  if (candidates.saved != nullptr) sort_by_saves(analysis, candidates.schedules);
   if (prepare) prepare(edit, candidates.schedules);
-  ScheduledTransfers summary =
-      insert_transfers(edit, analysis.pricer, settings, analysis.flow, std::move(candidates.schedules), keep_last);
+  ScheduledTransfers summary = insert_transfers(edit, analysis.pricer, settings, analysis.flow, candidates.schedules,
+                                                keep_last, candidates.saved);
   give_back_reserved(edit);
   edit.tables().notes.push_back(summary.sentence(what, settings.to, analysis.trace.steps.size()));
   OffloadedStep step{std::move(edit).apply(), summary.storages, {}};
@@ -272,7 +284,9 @@ void forget_earlier_gradients(TraceEdit& edit, const StepAnalysis& analysis) {
 OffloadedStep offload_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
                                   const OffloadSettings& settings) {
   const StepAnalysis analysis(trace, machine, pricer, settings);
+  const SavedStorages saved(trace, analysis.flow);
   Candidates candidates;
+  if (saved.known()) candidates.saved = &saved;
   for (StorageId id = 0; id < trace.storages.size(); ++id) {
     const Storage& s = trace.storages[id];
     const std::span<const Touch> touches = analysis.flow.touches(id);
@@ -282,7 +296,11 @@ OffloadedStep offload_activations(const Trace& trace, const Machine& machine, co
       continue;
     if (!crosses_to_backward(analysis, touches, last_forward)) continue;
     candidates.add(analysis,
-                   {id, Home::device, {{0, last_forward, false}, {last_forward + 1, touches.size() - 1, false}}, {}},
+                   {id,
+                    Home::device,
+                    {{0, last_forward, false}, {last_forward + 1, touches.size() - 1, false}},
+                    {},
+                    saved.saved_at(id)},
                    settings.min_bytes);
   }
   return transfer(analysis, std::move(candidates), "activations",

@@ -128,7 +128,8 @@ std::vector<ParameterInfo> offload_parameters() {
              "to=host: own (the default): copies on streams beside the compute stream; compute: in it, and leaving "
              "blocks the host, as PyTorch's save_on_cpu"),
       integer("prefetch", open, {0, 1'000'000}, "ops",
-              "how many consuming ops ahead a fetch is issued; 0 = at use; by default 1"),
+              "how many consuming ops ahead a fetch is issued, or nodes of autograd's graph where the step says what "
+              "autograd saves; 0 = at use; by default 1"),
       integer("buffers", open, {0, 1'000'000}, "copies",
               "in flight before the oldest one's device memory is waited for; by default 5"),
       integer("staging", open, {1, 1000}, "buffers",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -25,12 +26,13 @@ struct Action {
 class TransferPlanner {
  public:
   TransferPlanner(const TraceEdit& edit, const OffloadSettings& settings, const Dataflow& flow,
-                  const std::vector<TransferSchedule>& schedules, bool keep_last)
+                  const std::vector<TransferSchedule>& schedules, bool keep_last, const SavedStorages* saved)
       : edit_(edit),
         settings_(settings),
         flow_(flow),
         schedules_(schedules),
         keep_last_(keep_last),
+        saved_(saved),
         states_(schedules_.size()) {}
 
   MemoryPlan run(ScheduledTransfers& summary) {
@@ -59,6 +61,12 @@ class TransferPlanner {
   std::span<const Touch> touches(std::uint32_t j) const { return flow_.touches(schedules_[j].storage); }
   OpId first_op(std::uint32_t j, std::size_t v) const { return touches(j)[schedules_[j].intervals[v].first].op; }
   OpId last_op(std::uint32_t j, std::size_t v) const { return touches(j)[schedules_[j].intervals[v].last].op; }
+  InsertionPoint last_use(std::uint32_t j, std::size_t v) const { return {last_op(j, v), true}; }
+  InsertionPoint leaves_at(std::uint32_t j, std::size_t v) const {
+    return v == 0 && schedules_[j].saved ? schedules_[j].saved->at : last_use(j, v);
+  }
+  // Who asks for what `op` uses.
+  OpId asker(OpId op) const { return saved_ != nullptr ? saved_->first_of_node(op) : op; }
   bool offloads_after(std::uint32_t j, std::size_t v) const {
     return schedules_[j].home != Home::device || v + 1 < schedules_[j].intervals.size();
   }
@@ -66,7 +74,7 @@ class TransferPlanner {
   void plan_offloads() {
     for (std::uint32_t j = 0; j < schedules_.size(); ++j)
       for (std::uint32_t v = 0; v < schedules_[j].intervals.size(); ++v)
-        if (offloads_after(j, v)) actions_.push_back({{last_op(j, v), true}, Action::Kind::leave, j, v});
+        if (offloads_after(j, v)) actions_.push_back({leaves_at(j, v), Action::Kind::leave, j, v});
     std::sort(actions_.begin(), actions_.end(), [](const Action& a, const Action& b) { return a.key() < b.key(); });
     for (std::size_t i = 0; i < actions_.size(); ++i) {
       const std::uint32_t run = flow_.phases().of(actions_[i].point.op);
@@ -90,7 +98,7 @@ class TransferPlanner {
         const ResidencyInterval& interval = schedules_[j].intervals[v];
         for (std::size_t i = interval.first; i <= interval.last; ++i)
           if (i == interval.first || flow_.phases().of(touches(j)[i].op) != flow_.phases().of(touches(j)[i - 1].op))
-            units.insert(touches(j)[i].op);
+            units.insert(asker(touches(j)[i].op));
       }
     return units;
   }
@@ -105,10 +113,12 @@ class TransferPlanner {
     const std::set<OpId> units = consuming_units();
     const std::vector<OpId> order(units.begin(), units.end());
     for (const auto& [j, v] : returns) {
-      const OpId needed = first_op(j, v);
+      const OpId needed = asker(first_op(j, v));
       const auto unit = static_cast<std::size_t>(std::lower_bound(order.begin(), order.end(), needed) - order.begin());
       const OpId run_begin = entry(flow_.phases().run(needed));
       InsertionPoint point{unit >= settings_.prefetch ? order[unit - settings_.prefetch] : run_begin, false};
+      // The first node that asks for anything saved begins the fetches of all that many nodes ahead.
+      if (saved_ != nullptr && unit <= settings_.prefetch) point.op = saved_->first_node_from(run_begin, order[0]);
       if (schedules_[j].home == Home::device && point.op < run_begin) point.op = run_begin;
       point = clamp(point, j, v, needed);
       actions_.push_back({point, Action::Kind::fetch, j, v});
@@ -155,11 +165,7 @@ class TransferPlanner {
   }
 
   // The next place of its own at the point.
-  PlanPoint next_at(InsertionPoint point) {
-    if (point.op != last_point_.op || point.after != last_point_.after) order_ = 0;
-    last_point_ = point;
-    return {point.op, point.after, ++order_};
-  }
+  PlanPoint next_at(InsertionPoint point) { return {point.op, point.after, ++orders_[{point.op, point.after}]}; }
 
   void perform(const Action& action) {
     const std::uint32_t j = action.schedule;
@@ -175,6 +181,9 @@ class TransferPlanner {
         if (stays(j)) return;
         const bool fresh = schedules_[j].intervals[action.interval].fresh;
         decisions_[j].fetches.push_back({next_at(action.point), fresh ? PlannedFetch::kNoTier : std::uint8_t{0}});
+        if (saved_ == nullptr || !schedules_[j].saved) return;
+        if (const auto last = saved_->handed_until(schedules_[j].storage))
+          decisions_[j].drops.push_back({next_at({*last, true})});
         return;
       }
     }
@@ -241,13 +250,20 @@ class TransferPlanner {
     if (elsewhere)
       leaving_.push_back(j);
     else
-      decisions_[j].drops.push_back({next_at(action.point)});
+      drop(j, action.point);
+  }
+
+  // Not before its last use, where its copy has left before that.
+  void drop(std::uint32_t j, InsertionPoint point) {
+    const InsertionPoint used = schedules_[j].saved ? last_use(j, 0) : point;
+    const bool is_in_use = std::tuple(point.op, point.after) < std::tuple(used.op, used.after);
+    decisions_[j].drops.push_back({next_at(is_in_use ? used : point)});
   }
 
   void drop_oldest(InsertionPoint point) {
     const std::uint32_t j = leaving_.front();
     leaving_.pop_front();
-    if (j != kStays) decisions_[j].drops.push_back({next_at(point)});
+    if (j != kStays) drop(j, point);
   }
 
   void count(ScheduledTransfers& result) const {
@@ -264,14 +280,14 @@ class TransferPlanner {
   const Dataflow& flow_;
   const std::vector<TransferSchedule>& schedules_;
   bool keep_last_;
+  const SavedStorages* saved_;  // null: what comes back is asked for by single ops
   std::vector<State> states_;
   std::vector<StorageDecision> decisions_;  // by schedule
   std::vector<Action> actions_;
   std::set<std::tuple<OpId, bool, Action::Kind, std::uint32_t, std::uint32_t>> last_offload_;
   static constexpr std::uint32_t kStays = 0xffffffff;
   std::deque<std::uint32_t> leaving_;  // schedules whose memory is to be given up; kStays: not after all
-  InsertionPoint last_point_{kNoOp, false};
-  std::uint32_t order_ = 0;
+  std::map<std::pair<OpId, bool>, std::uint32_t> orders_;  // by point: places that are taken
 };
 
 }  // namespace
@@ -293,16 +309,16 @@ std::string ScheduledTransfers::sentence(const std::string& what, const std::str
 }
 
 MemoryPlan transfer_plan(const TraceEdit& edit, const OffloadSettings& settings, const Dataflow& flow,
-                         const std::vector<TransferSchedule>& schedules, bool keep_last) {
+                         const std::vector<TransferSchedule>& schedules, bool keep_last, const SavedStorages* saved) {
   ScheduledTransfers summary;
-  return TransferPlanner(edit, settings, flow, schedules, keep_last).run(summary);
+  return TransferPlanner(edit, settings, flow, schedules, keep_last, saved).run(summary);
 }
 
 ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
                                     const Dataflow& flow, const std::vector<TransferSchedule>& schedules,
-                                    bool keep_last) {
+                                    bool keep_last, const SavedStorages* saved) {
   ScheduledTransfers summary;
-  summary.plan = TransferPlanner(edit, settings, flow, schedules, keep_last).run(summary);
+  summary.plan = TransferPlanner(edit, settings, flow, schedules, keep_last, saved).run(summary);
   const WrittenPlan written = write_plan(summary.plan, flow, pricer, edit);
   summary.bytes_out = written.bytes_out;
   summary.bytes_in = written.bytes_in;

@@ -1,16 +1,18 @@
 // The transfer schedule of a storage between device memory and the tier it is offloaded to: during which of its uses it
 // is on the device, and the memory plan that this makes.
 //
-// Leaving follows torchtune's OffloadActivations (torchtune/training/_activation_offloading.py): after the last use a
-// copy starts, and the device memory is given up once so many (`buffers`) later storages have left too. Coming back
-// follows TransformerEngine (transformer_engine/pytorch/cpu_offload.py): `prefetch` consuming ops ahead. How copies are
-// carried out is policies/plan/plan_writer.h.
+// Leaving follows torchtune's OffloadActivations (torchtune/training/_activation_offloading.py): after the last use, or
+// when autograd saves it where the trace says when, a copy starts, and the device memory is given up once so many
+// (`buffers`) later storages have left too, and the last use is over. Coming back follows TransformerEngine
+// (transformer_engine/pytorch/cpu_offload.py): `prefetch` consuming ops ahead, or nodes of autograd's graph where these
+// are known. How copies are carried out is policies/plan/plan_writer.h.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "policies/offload/offload_settings.h"
+#include "policies/offload/saved_storages.h"
 #include "policies/trace/dataflow.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/machine/pricer.h"
@@ -41,6 +43,7 @@ struct TransferSchedule {
   Home home = Home::device;
   std::vector<ResidencyInterval> intervals;  // at least one; ascending
   std::vector<Refresh> refreshes;            // home far, copies staged: written on from pinned host memory
+  std::optional<SavePoint> saved{};          // where its copy leaves before the end of the first interval
 };
 
 struct ScheduledTransfers {
@@ -57,12 +60,14 @@ struct ScheduledTransfers {
 
 // What insert_transfers() writes. REQUIRES: as there.
 MemoryPlan transfer_plan(const TraceEdit& edit, const OffloadSettings& settings, const Dataflow& flow,
-                         const std::vector<TransferSchedule>& schedules, bool keep_last);
+                         const std::vector<TransferSchedule>& schedules, bool keep_last,
+                         const SavedStorages* saved = nullptr);
 
 // Adds to `edit` what the schedules need. With `keep_last`, the last `settings.buffers` departures of
-// a run stay on the device. REQUIRES: the schedules' storages are distinct, `flow` is of edit.base().
+// a run stay on the device. With `saved`, what comes back is asked for by its nodes. REQUIRES: the schedules' storages
+// are distinct, `flow` is of edit.base().
 ScheduledTransfers insert_transfers(TraceEdit& edit, const Pricer& pricer, const OffloadSettings& settings,
                                     const Dataflow& flow, const std::vector<TransferSchedule>& schedules,
-                                    bool keep_last);
+                                    bool keep_last, const SavedStorages* saved = nullptr);
 
 }  // namespace memwall

@@ -81,6 +81,20 @@ OpId ForwardNames::last_forward_use(StorageId storage) const {
   return last;
 }
 
+OpId ForwardNames::saved_at(StorageId storage) const {
+  for (const Touch& touch : flow_.touches(storage)) {
+    const Op& op = t_.ops[touch.op];
+    const auto uses = t_.uses_of(op);
+    if (touch.op < pass_.backward) {
+      if (std::any_of(uses.begin(), uses.end(), [&](const Use& u) { return u.storage == storage && u.saved; }))
+        return touch.op;
+    } else if (op.phase == Phase::recompute && op.source != kNoOp) {
+      return op.source;
+    }
+  }
+  return last_forward_use(storage);
+}
+
 bool ForwardNames::is_list(const std::string& module) const {
   const auto found = is_list_.find(module);
   return found != is_list_.end() && found->second;

@@ -40,6 +40,9 @@ class ForwardNames {
   bool is_read_outside(StorageId storage, const std::vector<std::string>& modules) const;
   // The last op of this forward that touches it. REQUIRES: one does.
   OpId last_forward_use(StorageId storage) const;
+  // Where autograd saves it first, a unit that is run again what it starts from included; where the trace does not say,
+  // its last use. REQUIRES: an op of this forward touches it.
+  OpId saved_at(StorageId storage) const;
   // A module that only lists others by number (ModuleList, Sequential): those are what can be called.
   bool is_list(const std::string& module) const;
   // Are all modules called as torch.profiler calls them, "VGG_0.Sequential_1.Linear_1"?

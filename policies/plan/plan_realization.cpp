@@ -143,13 +143,13 @@ class Realization {
     part.offload.push_back(std::move(offload));
   }
 
-  // Is what stays, of at least `min_bytes`, used in forward behind all that goes? What another decision takes is not
-  // counted.
+  // Is what stays, of at least `min_bytes`, saved, or used in forward for the last time, behind all that goes? What
+  // another decision takes is not counted.
   bool are_first(const ForwardNames& forward, const std::vector<StorageId>& sent, Bytes min_bytes) const {
     OpId last_sent = 0;
-    for (const StorageId s : sent) last_sent = std::max(last_sent, forward.last_forward_use(s));
+    for (const StorageId s : sent) last_sent = std::max(last_sent, forward.saved_at(s));
     return std::all_of(forward.saved().begin(), forward.saved().end(), [&](StorageId s) {
-      return decision_of_[s] != kNone || t_.storages[s].bytes < min_bytes || forward.last_forward_use(s) >= last_sent;
+      return decision_of_[s] != kNone || t_.storages[s].bytes < min_bytes || forward.saved_at(s) >= last_sent;
     });
   }
 

@@ -58,8 +58,9 @@ struct NamedOffload {
   std::uint8_t tier = 0;  // index into MemoryPlan::tiers
   std::uint64_t storages = 0;
   Bytes bytes = 0, min_bytes = 0;  // min_bytes: of the smallest
-  // Of those of at least min_bytes that backward reads, so many travel: the first, in the order of their last use in
-  // forward. Absent: which of them travel is no such rule, but `saved` alone.
+  // Of those of at least min_bytes that backward reads, so many travel: the first that autograd saves, or, where the
+  // trace does not say what it saves, the first in the order of their last use in forward. Absent: which of them travel
+  // is no such rule, but `saved` alone.
   std::optional<std::uint64_t> first{};
   std::uint32_t buffers = 0;           // at most so many are copied out and not yet given back
   std::uint32_t ahead = 0;             // at most so many are fetched and not yet used

@@ -35,6 +35,8 @@ OpId SavedStorages::first_node_from(OpId op, OpId end) const {
 std::optional<OpId> SavedStorages::handed_until(StorageId storage) const {
   const OpId last = flow_.touches(storage).back().op, free = flow_.free(storage);
   if (free == kNoOp) return std::nullopt;
+  if (const auto rerun = last_of_rerun_.find(first_of_node(last)); rerun != last_of_rerun_.end())
+    return rerun->second < free ? std::optional<OpId>(rerun->second) : std::nullopt;
   bool sums_follow = false;
   for (OpId id = free; id-- > last;) {
     if (!runs_on_device(t_.ops[id].kind)) continue;
@@ -121,6 +123,7 @@ void SavedStorages::add_reruns(OpId first, OpId end) {
     const Op& op = t_.ops[id];
     if (op.phase != Phase::recompute || !runs_on_device(op.kind)) continue;
     first_of_node_[id] = first;
+    last_of_rerun_[first] = id;
     const auto uses = t_.uses_of(op);
     for (std::size_t i = 0; i < uses.size(); ++i) {
       if (uses[i].access == Access::write)

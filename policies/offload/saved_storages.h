@@ -40,8 +40,9 @@ class SavedStorages {
   OpId first_of_node(OpId op) const;
   // The first op of a node from `op` on, `end` where there is none before that.
   OpId first_node_from(OpId op, OpId end) const;
-  // What has come back is handed to its node, which gives it back when it has run: before the sums of gradients of what
-  // was broadcast, behind which the program gives back what nodes hold. That op, where there are such sums.
+  // What has come back is handed to its node, which gives it back when it has run. That op, where the program itself
+  // gives back what nodes hold later: behind the sums of gradients of what was broadcast; and what only a re-run starts
+  // from, behind the unit's backward.
   std::optional<OpId> handed_until(StorageId storage) const;
 
  private:
@@ -58,6 +59,7 @@ class SavedStorages {
   std::map<StorageId, std::vector<OpId>> savers_;  // ascending
   std::set<OpId> over_;                            // operators whose nodes have run
   std::map<OpId, OpId> first_of_node_;
+  std::map<OpId, OpId> last_of_rerun_;  // by its first op
 };
 
 }  // namespace memwall

@@ -190,7 +190,11 @@ INSTANTIATE_TEST_SUITE_P(
                     OffloadedCase{"resnet-offload_four_ahead", kOffloadFourAhead},
                     OffloadedCase{
                         "resnet-blocks_and_offload",
-                        "checkpoint:modules=blocks.* offload:what=activations,to=host,min_bytes=65536,prefetch=1"}),
+                        "checkpoint:modules=blocks.* offload:what=activations,to=host,min_bytes=65536,prefetch=1"},
+                    OffloadedCase{"vit-offload_four_ahead", kOffloadFourAhead},
+                    // Of a unit's input, which its first cast reads, nothing in backward but the re-run.
+                    OffloadedCase{"llama-full_and_offload",
+                                  "checkpoint:mode=full offload:what=activations,to=host,min_bytes=65536,prefetch=1"}),
     [](const testing::TestParamInfo<OffloadedCase>& one) {
       std::string name = one.param.name;
       std::replace(name.begin(), name.end(), '-', '_');

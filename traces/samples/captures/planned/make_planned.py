@@ -53,8 +53,8 @@ NETWORKS = {
 }
 PURE_BF16 = ("llama", "llama3_8b", "mixtral_small")  # the others: bf16 autocast
 # Committed: cases of which another network does not show the same.
-COMMITTED = {"gpt": None, "resnet": None, "vit": ("base", "full", "attention", "save_mm_sdpa"),
-             "llama": ("base", "full", "attention", "save_mm_sdpa")}
+COMMITTED = {"gpt": None, "resnet": None, "vit": ("base", "full", "attention", "save_mm_sdpa", "offload_four_ahead"),
+             "llama": ("base", "full", "attention", "save_mm_sdpa", "full_and_offload")}
 
 
 def each(name, count):

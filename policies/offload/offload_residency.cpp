@@ -123,7 +123,8 @@ OffloadedStep transfer(const StepAnalysis& analysis, Candidates candidates, cons
   ScheduledTransfers summary = insert_transfers(edit, analysis.pricer, settings, analysis.flow, candidates.schedules,
                                                 keep_last, candidates.saved);
   give_back_reserved(edit);
-  edit.tables().notes.push_back(summary.sentence(what, settings.to, analysis.trace.steps.size()));
+  if (!settings.hides || summary.storages > 0)
+    edit.tables().notes.push_back(summary.sentence(what, settings.to, analysis.trace.steps.size()));
   OffloadedStep step{std::move(edit).apply(), summary.storages, {}};
   if (!prepare) step.plan = std::move(summary.plan);
   return step;

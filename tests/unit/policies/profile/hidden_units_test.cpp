@@ -131,6 +131,7 @@ TEST(HiddenUnits, NoActivationHidesWhereCopiesAreWaitedFor) {
     EXPECT_EQ(difference(after, before), "");
     EXPECT_EQ(first_note(after),
               std::string("offload: none of 6 activations hides: the step takes 1.200 s without, ") + note);
+    EXPECT_EQ(after.notes.size(), before.notes.size() + 1);
   }
 }
 

@@ -9,7 +9,8 @@
 // Deviations: what an op reads beyond the unit before it stays; forward right before its own backward makes only what
 // backward still reads; a re-run gives back what nobody wants at its end, not while it runs; of more than 160 units
 // neighbours are joined; units with a collective, a node of a CUDA graph or an op that the host waits for are kept.
-// Only times of kernels count.
+// Only times of kernels count, not those of collectives. Parameters that sharding gathers are no part of a unit: a
+// re-run reads what backward gathers, or gathers them once more (policies/recompute/rerun_gathers.h).
 #include "policies/planners/rotor.h"
 
 #include <algorithm>
@@ -20,6 +21,8 @@
 
 #include "policies/planners/planner.h"
 #include "policies/planners/rotor_stages.h"
+#include "policies/profile/planned_memory.h"
+#include "policies/recompute/rerun_gathers.h"
 
 namespace memwall {
 namespace {
@@ -29,9 +32,15 @@ constexpr std::size_t kMostUnits = 160;
 // A schedule's re-runs, and the drops that they allow.
 class RotorPlan {
  public:
-  RotorPlan(const StepProfile& profile, const RotorPass& pass, OpId backward, const std::vector<RotorStep>& steps,
-            MemoryPlan& plan)
-      : t_(profile.trace()), flow_(profile.flow()), p_(profile), pass_(pass), plan_(plan), backward_(backward) {
+  RotorPlan(const StepProfile& profile, const ParameterGathers& gathers, const RotorPass& pass, OpId backward,
+            const std::vector<RotorStep>& steps, MemoryPlan& plan)
+      : t_(profile.trace()),
+        flow_(profile.flow()),
+        p_(profile),
+        gathers_(gathers),
+        pass_(pass),
+        plan_(plan),
+        backward_(backward) {
     add_program();
     add_reruns(steps);
     for (auto& [storage, events] : events_) decide(storage, events);
@@ -49,7 +58,7 @@ class RotorPlan {
 
   void add_program() {
     for (const RotorUnit& unit : pass_.units)
-      for (const auto* storages : {&unit.saved, &unit.output})
+      for (const auto* storages : {&unit.saved, &unit.idle, &unit.output})
         for (const StorageId s : *storages) {
           std::vector<Event>& events = events_[s];
           if (!events.empty()) continue;  // both saved and output
@@ -80,7 +89,7 @@ class RotorPlan {
     if (step.kind == RotorStep::Kind::forward_saving)
       for (const StorageId s : unit.saved)
         if (flow_.touches(s).back().op >= unit.backward) wanted.push_back(s);
-    PlannedRerun planned{at, *ops_making(p_, unit, wanted)};
+    PlannedRerun planned{at, *ops_making(p_, gathers_, unit, wanted)};
     if (planned.ops.empty()) return;
     run_again_.insert(unit.ops.begin(), unit.ops.end());
     for (const OpId id : planned.ops)
@@ -95,6 +104,11 @@ class RotorPlan {
           events->second.push_back({at.op, false, at.order, false});
         }
       }
+    // Parameters that forward has given back (sharding).
+    for (const RepeatedGather& repeated :
+         gathers_to_repeat(t_, gathers_, {planned.ops.begin(), planned.ops.end()}, at.op))
+      planned.ops.push_back(repeated.gather);
+    std::ranges::sort(planned.ops);
     plan_.reruns.push_back(std::move(planned));
   }
 
@@ -109,8 +123,9 @@ class RotorPlan {
       if (i > first || first == 0) stays.emplace_back(events[first], events[i]);
     }
     const OpId freed = flow_.free(s);
-    // What is kept although nobody reads it any more is dropped where its unit gives up memory at all.
-    const bool is_idle = stays.size() == 1 && run_again_.contains(flow_.writer(s, 1)) && stays[0].second.op < backward_;
+    // What is kept although nobody reads it any more is dropped.
+    const bool is_idle = stays.size() == 1 && stays[0].second.op < backward_ &&
+                         (freed >= backward_ || run_again_.contains(flow_.writer(s, 1)));
     if ((stays.size() < 2 && !is_idle) || freed < stays.front().second.op) return;
     StorageDecision d;
     d.storage = s;
@@ -129,6 +144,7 @@ class RotorPlan {
   const Trace& t_;
   const Dataflow& flow_;
   const StepProfile& p_;
+  const ParameterGathers& gathers_;
   const RotorPass& pass_;
   MemoryPlan& plan_;
   const OpId backward_;  // of the pass
@@ -170,11 +186,13 @@ const RegisterPlanner registered_rotor{
 
 MemoryPlan rotor_plan(const StepProfile& profile, Bytes budget, std::uint32_t slots) {
   MemoryPlan plan;
+  if (PlannedMemory(profile).peak() <= budget) return plan;
+  const ParameterGathers gathers(profile.trace(), profile.flow());
   for (const ForwardChain& chain : forward_chains_of(profile)) {
-    const RotorPass pass = rotor_pass(profile, chain, kMostUnits);
+    const RotorPass pass = rotor_pass(profile, gathers, chain, kMostUnits);
     if (pass.units.empty()) continue;
     if (const auto schedule = schedule_of(pass, budget, slots))
-      RotorPlan(profile, pass, chain.pass.backward, schedule->steps, plan);
+      RotorPlan(profile, gathers, pass, chain.pass.backward, schedule->steps, plan);
   }
   return plan;
 }

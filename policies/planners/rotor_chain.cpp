@@ -60,13 +60,21 @@ std::uint32_t RotorTable::in_slots(Bytes bytes) const {
 
 std::uint32_t RotorTable::least_for_saving(std::size_t s, std::size_t t) const {
   const RotorStage& stage = chain_.stages[s];
-  return std::max(in_slots(input_passed(s) + stage.while_saving + chain_.stages[t].gradient),
-                  in_slots(stage.while_backward));
+  const bool is_last = s == t && stage.while_last != RotorStage::kAsAgain;
+  const Bytes forward =
+      is_first(t) && stage.first_saving != RotorStage::kAsAgain
+          ? stage.first_saving
+          : input_passed(s) + (is_last ? stage.while_last : stage.while_saving) + chain_.stages[t].gradient;
+  return std::max(in_slots(forward), in_slots(stage.while_backward));
 }
 
 // While stage k of s..t runs and keeps its output alone.
 std::uint32_t RotorTable::least_for_passing(std::size_t s, std::size_t t, std::size_t k) const {
-  Bytes bytes = input_passed(s) + chain_.stages[k].while_passing + chain_.stages[t].gradient;
+  const RotorStage& stage = chain_.stages[k];
+  if (is_first(t) && stage.first_passing != RotorStage::kAsAgain)
+    return in_slots(input_passed(s) +
+                    (k > s ? chain_.stages[k - 1].output_saved + stage.first_passing : stage.first_passing_alone));
+  Bytes bytes = input_passed(s) + stage.while_passing + chain_.stages[t].gradient;
   if (k > s) bytes += chain_.stages[k - 1].output_saved + chain_.stages[k - 1].output_passed;
   return in_slots(bytes);
 }

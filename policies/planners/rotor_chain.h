@@ -9,6 +9,8 @@
 // time and O(L^2 slots) memory for L stages.
 //
 // Deviations, each of which is theirs again where the numbers are (tests/unit/policies/planners/rotor_chain_test.cpp):
+// the program's own forward, which is over before the first backward, may take other memory than a re-run: what it
+// starts from goes as soon as the program gives it back, and no gradient is there yet;
 // what a stage passes on may in part be needed by the next forward alone, and is then given up as soon as that keeps
 // all; forward right before its own backward may be shorter, since nobody wants its output any more; the bytes while
 // forward runs are given for either kind of forward, instead of one overhead; gradients have sizes of their own. Where
@@ -38,6 +40,16 @@ struct RotorStage {
       0;  // beside its input, at most, while forward keeps the output alone; kNever: it is not run again
   Bytes while_saving = 0;    // likewise, while it keeps all
   Bytes while_backward = 0;  // at most, what it has saved and gradients among it
+
+  static constexpr Bytes kAsAgain = -kNever;
+  Bytes while_last = kAsAgain;  // as while_saving, where its backward is next; kAsAgain: the same
+
+  // While the program's own forward runs, before any backward: at most, with what lives beside the chain then and with
+  // what is left of the input's passed part, which the program may give back on the way. kAsAgain: the numbers above
+  // hold for it, too.
+  Bytes first_saving = kAsAgain;         // while it keeps all
+  Bytes first_passing = kAsAgain;        // while it keeps the output alone
+  Bytes first_passing_alone = kAsAgain;  // the same without the input, which is kept for later
 };
 
 struct RotorChain {
@@ -73,6 +85,7 @@ class RotorTable {
   std::optional<Bytes> least_memory() const;
 
  private:
+  bool is_first(std::size_t t) const { return t + 1 == chain_.stages.size(); }
   // Of memory, in slots: the least that does, and what is enough for the part's fastest schedule.
   struct Range {
     std::uint32_t first = 0, enough = 0;

@@ -1,148 +1,29 @@
 #include "policies/planners/rotor_stages.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <utility>
 
-#include "policies/trace/rerun_rules.h"
+#include "policies/planners/rotor_units.h"
 
 namespace memwall {
 namespace {
-
-constexpr int kNoUnit = -1;
-
-enum class Part : std::uint8_t { beside, saved, output_saved, output_passed };
-
-// Divides a pass into units until none has to be joined with a neighbour.
-class UnitSearch {
- public:
-  UnitSearch(const StepProfile& profile, const ForwardChain& chain, std::size_t most)
-      : p_(profile),
-        t_(profile.trace()),
-        flow_(profile.flow()),
-        pass_(chain.pass),
-        unit_of_(t_.storages.size(), kNoUnit),
-        part_(t_.storages.size(), Part::beside) {
-    const std::size_t together = (chain.units.size() + most - 1) / most;
-    for (std::size_t k = 0; k < chain.units.size(); k += together)
-      if (begins_.empty() || chain.units[k].ops.front() > begins_.back()) begins_.push_back(chain.units[k].ops.front());
-    for (const RecomputeUnit& unit : chain.units) end_ = std::max(end_, unit.ops.back() + 1);
-  }
-
-  std::vector<RotorUnit> run() {
-    do {
-      joined_.assign(begins_.size(), false);
-      classify();
-    } while (join() || (find_backwards(), join()));
-    return std::move(units_);
-  }
-
-  Part part(StorageId s) const { return part_[s]; }
-
- private:
-  int unit_at(OpId id) const {
-    if (begins_.empty() || id < begins_.front() || id >= pass_.backward) return kNoUnit;
-    if (id >= end_) return static_cast<int>(begins_.size());  // behind the last
-    return static_cast<int>(std::upper_bound(begins_.begin(), begins_.end(), id) - begins_.begin()) - 1;
-  }
-
-  // Units from the first to the last become one.
-  void join(int first, int last) {
-    for (int k = first + 1; k <= last; ++k) joined_[static_cast<std::size_t>(k)] = true;
-  }
-
-  bool join() {
-    std::vector<OpId> begins;
-    for (std::size_t k = 0; k < begins_.size(); ++k)
-      if (!joined_[k]) begins.push_back(begins_[k]);
-    const bool any = begins.size() < begins_.size();
-    begins_ = std::move(begins);
-    return any;
-  }
-
-  void classify() {
-    const int behind = static_cast<int>(begins_.size());
-    for (StorageId s = 0; s < t_.storages.size(); ++s) {
-      part_[s] = Part::beside;
-      unit_of_[s] = kNoUnit;
-      if (p_.held(s) == 0 || !is_forward_intermediate(t_, flow_, pass_, s)) continue;
-      int first = behind, last = kNoUnit, furthest = kNoUnit;
-      for (const Touch& touch : flow_.touches(s)) {
-        if (touch.op >= pass_.backward) continue;
-        const int unit = unit_at(touch.op);
-        furthest = std::max(furthest, unit);
-        if (!touch.writes) continue;
-        first = std::min(first, unit);
-        last = std::max(last, unit);
-      }
-      if (first == kNoUnit || last == behind || changes_in_backward(s)) continue;
-      if (first < last) join(first, last);
-      unit_of_[s] = first;
-      if (furthest > first + 1) continue;
-      if (is_saved_activation(t_, flow_, pass_, s))
-        part_[s] = furthest > first ? Part::output_saved : Part::saved;
-      else if (furthest > first && flow_.free(s) < pass_.backward)
-        part_[s] = Part::output_passed;
-    }
-  }
-
-  bool changes_in_backward(StorageId s) const {
-    const auto touches = flow_.touches(s);
-    return std::any_of(touches.begin(), touches.end(), [&](const Touch& touch) {
-      return touch.op >= pass_.backward && (touch.writes || t_.ops[touch.op].phase == Phase::forward);
-    });
-  }
-
-  void find_backwards() {
-    joined_.assign(begins_.size(), false);
-    units_.assign(begins_.size(), {});
-    for (StorageId s = 0; s < t_.storages.size(); ++s) {
-      if (part_[s] == Part::beside) continue;
-      RotorUnit& unit = units_[static_cast<std::size_t>(unit_of_[s])];
-      if (part_[s] != Part::output_passed) unit.saved.push_back(s);
-      if (part_[s] != Part::saved) unit.output.push_back(s);
-      if (part_[s] == Part::output_passed) continue;
-      // Backward of a unit reads what it has saved, and what it started from.
-      const auto reader = static_cast<std::size_t>(unit_of_[s] + (part_[s] == Part::output_saved ? 1 : 0));
-      if (reader == units_.size()) continue;
-      for (const Touch& touch : flow_.touches(s))
-        if (touch.op >= pass_.backward) units_[reader].backward = std::min(units_[reader].backward, touch.op);
-    }
-    const int count = static_cast<int>(units_.size());
-    for (int k = 0; k < count; ++k) {
-      RotorUnit& unit = units_[static_cast<std::size_t>(k)];
-      unit.begin = begins_[static_cast<std::size_t>(k)];
-      unit.end = k + 1 < count ? begins_[static_cast<std::size_t>(k) + 1] : end_;
-      if (unit.backward == kNoOp)
-        k + 1 < count ? join(k, k + 1) : join(k - 1, k);
-      else
-        unit.backward = insertion_point(t_, unit.backward);
-    }
-    for (int k = 1; k < count; ++k)
-      if (units_[static_cast<std::size_t>(k)].backward >= units_[static_cast<std::size_t>(k) - 1].backward)
-        join(k - 1, k);
-    if (count == 1 && units_.front().backward == kNoOp) begins_.clear(), units_.clear(), joined_.clear();
-  }
-
-  const StepProfile& p_;
-  const Trace& t_;
-  const Dataflow& flow_;
-  const Pass pass_;
-  std::vector<OpId> begins_;  // by unit
-  OpId end_ = 0;              // of the last
-  std::vector<bool> joined_;  // by unit: with the one before it
-  std::vector<int> unit_of_;  // by storage
-  std::vector<Part> part_;    // likewise
-  std::vector<RotorUnit> units_;
-};
 
 // --- times and bytes of units
 
 class StageSizes {
  public:
-  StageSizes(const StepProfile& profile, const Pass& pass, const UnitSearch& search, RotorPass& result)
-      : p_(profile), t_(profile.trace()), flow_(profile.flow()), pass_(pass), search_(search), r_(result) {}
+  StageSizes(const StepProfile& profile, const ParameterGathers& gathers, const Pass& pass,
+             const RotorUnitSearch& search, RotorPass& result)
+      : p_(profile),
+        t_(profile.trace()),
+        flow_(profile.flow()),
+        pass_(pass),
+        gathers_(gathers),
+        search_(search),
+        r_(result) {}
 
   void run() {
     find_beside();
@@ -154,8 +35,13 @@ class StageSizes {
     const OpId end = r_.units.back().end, backward = r_.units.back().backward;
     rest.gradient = beside_before(end);
     rest.while_saving = most_beside(end, pass_.backward) - rest.gradient;
-    rest.while_backward = most_beside(pass_.backward, backward);
+    rest.while_backward = most_in_backward(units, pass_.backward, backward);
     rest.while_passing = RotorStage::kNever;
+    rest.first_saving = 0;
+    rest.first_passing = rest.first_passing_alone = RotorStage::kNever;
+    const std::vector<StorageId> input = passed_to(units);
+    for (OpId id = end; id < pass_.backward; ++id)
+      rest.first_saving = std::max(rest.first_saving, beside_[id] + left_of(input, id));
     for (OpId id = end; id < backward; ++id) rest.backward += device_time(id);
     take_off_what_stays();
   }
@@ -174,7 +60,7 @@ class StageSizes {
           if (use.access == Access::read) keep(k, use, until);
     std::vector<Bytes> change(t_.ops.size() + 1, 0);
     for (StorageId s = 0; s < t_.storages.size(); ++s) {
-      if (p_.held(s) == 0 || search_.part(s) != Part::beside ||
+      if (p_.held(s) == 0 || search_.part(s) != RotorPart::beside ||
           (flow_.alloc(s) == kNoOp && !t_.storages[s].preexisting))
         continue;
       change[flow_.alloc(s) == kNoOp ? 0 : flow_.alloc(s)] += p_.held(s);
@@ -187,8 +73,9 @@ class StageSizes {
   void keep(std::size_t k, const Use& use, std::vector<OpId>& until) {
     const OpId freed = flow_.free(use.storage), alloc = flow_.alloc(use.storage);
     const RotorUnit& unit = r_.units[k];
-    if (!unit.is_repeatable || search_.part(use.storage) != Part::beside || freed == kNoOp || freed >= unit.backward ||
-        (alloc != kNoOp && alloc >= unit.begin))
+    if (!unit.is_repeatable || search_.part(use.storage) != RotorPart::beside || freed == kNoOp ||
+        freed >= unit.backward || gathers_.gather_of(use.storage) != kNoOp ||
+        (alloc != kNoOp && flow_.writer(use.storage, 1) >= unit.begin))  // its alloc may stand before the unit
       return;
     if (k == 0 && freed < pass_.backward && flow_.touches(use.storage).back().op < unit.end) {
       if (input_.insert(use.storage).second) r_.chain.input_passed += p_.held(use.storage);
@@ -207,32 +94,122 @@ class StageSizes {
     RotorStage& stage = r_.chain.stages[k];
     for (const StorageId s : unit.saved) stage.saved += p_.held(s);
     for (const StorageId s : unit.output)
-      (search_.part(s) == Part::output_saved ? stage.output_saved : stage.output_passed) += p_.held(s);
+      (search_.part(s) == RotorPart::output_saved ? stage.output_saved : stage.output_passed) += p_.held(s);
     stage.gradient = beside_before(unit.backward);
-    stage.while_saving =
-        stage.saved + stage.output_passed + most_beside(unit.begin, unit.end) - beside_before(unit.begin);
-    // A re-run gives back what nobody wants at its end: it holds as much.
-    stage.while_passing = unit.is_repeatable ? stage.while_saving : RotorStage::kNever;
     const OpId end = k > 0 ? r_.units[k - 1].backward : last_free(unit);
-    stage.while_backward = most_in_backward(unit, end);
+    size_own_forward(k);
+    stage.while_backward = most_in_backward(k, unit.backward, end);
     for (OpId id = unit.backward; id < end; ++id) stage.backward += device_time(id);
     stage.forward = stage.forward_last = time_of(unit.ops);
-    if (unit.is_repeatable) stage.forward_last = time_of(*ops_making(p_, unit, read_from(unit.saved, unit.backward)));
+    stage.while_passing = stage.while_saving = stage.while_last = RotorStage::kNever;
+    if (unit.is_repeatable) size_rerun(unit, stage);
   }
 
-  // Beside the chain and with what is left of the unit's own.
-  Bytes most_in_backward(const RotorUnit& unit, OpId end) const {
-    std::vector<Bytes> given_back(end - unit.backward, 0);
-    Bytes own = 0;
-    for (const StorageId s : unit.saved) {
-      const OpId freed = flow_.free(s);
-      if (freed < unit.backward) continue;
-      own += p_.held(s);
-      if (freed < end) given_back[freed - unit.backward] += p_.held(s);
+  // A re-run gives back what nobody wants at its end: it holds all that its ops make.
+  void size_rerun(const RotorUnit& unit, RotorStage& stage) const {
+    std::vector<StorageId> wanted = read_from(unit.saved, unit.backward);
+    const std::vector<OpId> last = *ops_making(p_, gathers_, unit, wanted);
+    wanted.insert(wanted.end(), unit.output.begin(), unit.output.end());
+    stage.forward_last = time_of(last);
+    stage.while_last = made_by(last);
+    stage.while_saving = made_by(*ops_making(p_, gathers_, unit, wanted));
+    stage.while_passing = made_by(*ops_making(p_, gathers_, unit, unit.output));
+  }
+
+  // With the parameters that are gathered for it.
+  Bytes made_by(const std::vector<OpId>& ops) const {
+    std::set<StorageId> made;
+    for (const OpId id : ops)
+      for (const Use& use : t_.uses_of(t_.ops[id])) {
+        const OpId gather = gathers_.gather_of(use.storage);
+        if (gather != kNoOp)
+          made.insert(gathers_.filled_by(gather).begin(), gathers_.filled_by(gather).end());
+        else if (use.access == Access::write && !t_.storages[use.storage].preexisting)
+          made.insert(use.storage);
+      }
+    Bytes bytes = 0;
+    for (const StorageId s : made) bytes += p_.held(s);
+    return bytes;
+  }
+
+  // What the unit starts from and only its forward reads.
+  std::vector<StorageId> passed_to(std::size_t k) const {
+    if (k == 0) return {input_.begin(), input_.end()};
+    std::vector<StorageId> passed;
+    std::ranges::copy_if(r_.units[k - 1].output, std::back_inserter(passed),
+                         [&](StorageId s) { return search_.part(s) == RotorPart::output_passed; });
+    return passed;
+  }
+
+  // That the program has not given back after the op.
+  Bytes left_of(const std::vector<StorageId>& storages, OpId op) const {
+    Bytes bytes = 0;
+    for (const StorageId s : storages)
+      if (flow_.free(s) == kNoOp || flow_.free(s) > op) bytes += p_.held(s);
+    return bytes;
+  }
+
+  // From the first alloc of what the unit makes: that stands before the unit's first op.
+  void size_own_forward(std::size_t k) {
+    const RotorUnit& unit = r_.units[k];
+    RotorStage& stage = r_.chain.stages[k];
+    OpId begin = unit.begin;
+    for (const auto* storages : {&unit.saved, &unit.idle, &unit.output})
+      for (const StorageId s : *storages) begin = std::min(begin, flow_.alloc(s));
+    std::vector<Bytes> all(unit.end - begin + 1, 0), outputs(all);  // changes, by op
+    const auto add = [&](std::vector<Bytes>& changes, StorageId s, OpId last) {
+      changes[flow_.alloc(s) - begin] += p_.held(s);
+      changes[std::min(unit.end, last + 1) - begin] -= p_.held(s);
+    };
+    for (const StorageId s : unit.saved) add(all, s, unit.end);
+    for (const StorageId s : unit.output) {
+      if (search_.part(s) == RotorPart::output_passed) add(all, s, unit.end);
+      add(outputs, s, unit.end);
     }
-    Bytes most = 0;
-    for (OpId id = unit.backward; id < end; ++id) {
-      own -= given_back[id - unit.backward];
+    for (const StorageId s : unit.saved)
+      if (search_.part(s) == RotorPart::saved) add(outputs, s, last_in_forward(s));  // dropped behind
+    for (const StorageId s : unit.idle)
+      for (auto* changes : {&all, &outputs}) add(*changes, s, last_in_forward(s));
+    std::partial_sum(all.begin(), all.end(), all.begin());
+    std::partial_sum(outputs.begin(), outputs.end(), outputs.begin());
+    const std::vector<StorageId> input = passed_to(k);
+    stage.first_saving = stage.first_passing = stage.first_passing_alone = 0;
+    for (OpId id = begin; id < unit.end; ++id) {
+      const Bytes left = left_of(input, id), made = outputs[id - begin] + beside_[id];
+      stage.first_saving = std::max(stage.first_saving, all[id - begin] + beside_[id] + left);
+      stage.first_passing = std::max(stage.first_passing, made + left);
+      stage.first_passing_alone = std::max(stage.first_passing_alone, made);
+    }
+    if (!unit.is_repeatable) stage.first_passing = stage.first_passing_alone = RotorStage::kNever;
+  }
+
+  OpId last_in_forward(StorageId s) const {
+    OpId last = flow_.alloc(s);
+    for (const Touch& touch : flow_.touches(s))
+      if (touch.op < pass_.backward) last = touch.op;
+    return last;
+  }
+
+  // Beside the chain and with what is left of the unit's own, less what has gone of its input, which counts as kept.
+  // Backward of the unit runs from `begin` to before `end`.
+  Bytes most_in_backward(std::size_t k, OpId begin, OpId end) const {
+    if (begin >= end) return beside_before(begin);
+    std::vector<Bytes> given_back(end - begin, 0);
+    const auto give_back = [&](StorageId s) {
+      if (const OpId freed = flow_.free(s); begin <= freed && freed < end) given_back[freed - begin] += p_.held(s);
+    };
+    Bytes own = 0;
+    if (k < r_.units.size())
+      for (const StorageId s : r_.units[k].saved) {
+        if (flow_.free(s) >= begin) own += p_.held(s);
+        give_back(s);
+      }
+    if (k > 0)
+      for (const StorageId s : r_.units[k - 1].output)
+        if (search_.part(s) == RotorPart::output_saved) give_back(s);
+    Bytes most = std::numeric_limits<Bytes>::min();
+    for (OpId id = begin; id < end; ++id) {
+      own -= given_back[id - begin];
       most = std::max(most, own + beside_[id]);
     }
     return most;
@@ -263,6 +240,9 @@ class StageSizes {
     for (RotorStage& stage : r_.chain.stages) {
       stage.gradient -= least;
       stage.while_backward -= least;
+      stage.first_saving -= least;
+      stage.first_passing -= least;
+      stage.first_passing_alone -= least;
     }
     r_.beside = least;
     r_.most_beside = most_beside(pass_.begin, pass_.end);  // in others live what these save
@@ -272,7 +252,8 @@ class StageSizes {
   const Trace& t_;
   const Dataflow& flow_;
   const Pass& pass_;
-  const UnitSearch& search_;
+  const ParameterGathers& gathers_;
+  const RotorUnitSearch& search_;
   RotorPass& r_;
   std::set<StorageId> input_;
   std::vector<Bytes> beside_;  // by op
@@ -284,6 +265,15 @@ bool is_bound_to_its_place(const Trace& t, const Op& op) {
   return op.kind == OpKind::collective || op.graph_member || op.placed || (op.wait_for != WaitFor::nothing && !upload);
 }
 
+// The first op of the unit's range that keeps it from running again; kNoOp: none.
+OpId bound_op(const Trace& t, const RotorUnit& unit) {
+  for (OpId id = unit.begin; id < unit.end; ++id)
+    if (t.ops[id].thread == t.ops[unit.begin].thread && is_bound_to_its_place(t, t.ops[id]) &&
+        !gathers_parameters(t, t.ops[id]))
+      return id;
+  return kNoOp;
+}
+
 bool has_use(const Trace& t, OpId id, StorageId s, Access access) {
   const auto uses = t.uses_of(t.ops[id]);
   return std::any_of(uses.begin(), uses.end(),
@@ -292,8 +282,8 @@ bool has_use(const Trace& t, OpId id, StorageId s, Access access) {
 
 }  // namespace
 
-std::optional<std::vector<OpId>> ops_making(const StepProfile& profile, const RotorUnit& unit,
-                                            const std::vector<StorageId>& wanted) {
+std::optional<std::vector<OpId>> ops_making(const StepProfile& profile, const ParameterGathers& gathers,
+                                            const RotorUnit& unit, const std::vector<StorageId>& wanted) {
   const Trace& t = profile.trace();
   const Dataflow& flow = profile.flow();
   std::set<OpId> ops;
@@ -308,6 +298,7 @@ std::optional<std::vector<OpId>> ops_making(const StepProfile& profile, const Ro
     open.pop_back();
     if (id < unit.begin || id >= unit.end || is_bound_to_its_place(t, t.ops[id])) return std::nullopt;
     for (const Use& use : t.uses_of(t.ops[id])) {
+      if (use.access == Access::read && gathers.gather_of(use.storage) != kNoOp) continue;
       const OpId alloc = flow.alloc(use.storage);
       const bool made_here =
           !t.storages[use.storage].preexisting && alloc != kNoOp && flow.writer(use.storage, 1) >= unit.begin;
@@ -328,9 +319,10 @@ std::optional<std::vector<OpId>> ops_making(const StepProfile& profile, const Ro
   return std::vector<OpId>(ops.begin(), ops.end());
 }
 
-RotorPass rotor_pass(const StepProfile& profile, const ForwardChain& chain, std::size_t most_units) {
+RotorPass rotor_pass(const StepProfile& profile, const ParameterGathers& gathers, const ForwardChain& chain,
+                     std::size_t most_units) {
   const Trace& t = profile.trace();
-  UnitSearch search(profile, chain, most_units);
+  RotorUnitSearch search(profile, chain, most_units);
   RotorPass result;
   result.units = search.run();
   if (result.units.empty()) return result;
@@ -340,12 +332,10 @@ RotorPass rotor_pass(const StepProfile& profile, const ForwardChain& chain, std:
                  [&](OpId id) { return unit.begin <= id && id < unit.end; });
     std::vector<StorageId> wanted = unit.saved;
     wanted.insert(wanted.end(), unit.output.begin(), unit.output.end());
-    unit.is_repeatable = ops_making(profile, unit, wanted).has_value();
-    const std::uint16_t thread = t.ops[unit.begin].thread;
-    for (OpId id = unit.begin; id < unit.end; ++id)
-      if (t.ops[id].thread == thread && is_bound_to_its_place(t, t.ops[id])) unit.is_repeatable = false;
+    unit.bound = bound_op(t, unit);
+    unit.is_repeatable = unit.bound == kNoOp && ops_making(profile, gathers, unit, wanted).has_value();
   }
-  StageSizes(profile, chain.pass, search, result).run();
+  StageSizes(profile, gathers, chain.pass, search, result).run();
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "policies/planners/forward_chain.h"
 #include "policies/planners/rotor_chain.h"
 #include "policies/profile/step_profile.h"
+#include "policies/trace/parameter_gathers.h"
 
 namespace memwall {
 
@@ -22,8 +23,10 @@ struct RotorUnit {
   std::vector<OpId> ops;          // those that compute; ascending
   std::vector<StorageId> output;  // ascending, as `saved`
   std::vector<StorageId> saved;   // for backward; parts of the output among it
+  std::vector<StorageId> idle;    // that live until backward, and that nobody reads behind the unit; ascending
   OpId backward = kNoOp;          // its backward begins here: re-runs for it stand right before
   bool is_repeatable = true;
+  OpId bound = kNoOp;  // where it is not: the op that may not run again; kNoOp: what it starts from is gone
 };
 
 struct RotorPass {
@@ -34,11 +37,14 @@ struct RotorPass {
 };
 
 // At most so many units, of one or more; more are joined evenly.
-RotorPass rotor_pass(const StepProfile& profile, const ForwardChain& chain, std::size_t most_units);
+RotorPass rotor_pass(const StepProfile& profile, const ParameterGathers& gathers, const ForwardChain& chain,
+                     std::size_t most_units);
 
 // The unit's ops that make the newest content of `wanted`, which it made, from what comes from outside of it. Nothing
-// where an op of these cannot be repeated, or what it starts from is overwritten by then.
-std::optional<std::vector<OpId>> ops_making(const StepProfile& profile, const RotorUnit& unit,
-                                            const std::vector<StorageId>& wanted);
+// where an op of these cannot be repeated, or what it starts from is overwritten by then. Without gathers of
+// parameters: what the ops read of these, backward gathers again, or the re-run does
+// (policies/recompute/rerun_gathers.h).
+std::optional<std::vector<OpId>> ops_making(const StepProfile& profile, const ParameterGathers& gathers,
+                                            const RotorUnit& unit, const std::vector<StorageId>& wanted);
 
 }  // namespace memwall

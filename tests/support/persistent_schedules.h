@@ -75,6 +75,24 @@ class PersistentSchedules {
     return bytes;
   }
 
+  // Is what runs now the program's own forward? Backward of nothing has run.
+  bool is_first(const State& s) const { return s.next + 1 == static_cast<int>(chain_.stages.size()); }
+
+  // While stage k runs on what is kept in `s` before it. In the program's own forward the input's passed part is among
+  // the stage's numbers, unless it is kept.
+  Bytes while_passing(const State& s, int k, bool keep) const {
+    if (!is_first(s) || stage(k).first_passing == RotorStage::kAsAgain)
+      return memory(s) + stage(k).while_passing + stage(s.next).gradient;
+    const bool kept = keep || has(s.passed, k);
+    return memory(s) + (kept ? stage(k).first_passing_alone : stage(k).first_passing - passed_bytes(k));
+  }
+  Bytes while_saving(const State& s, int k) const {
+    if (!is_first(s) || stage(k).first_saving == RotorStage::kAsAgain)
+      return memory(s) + stage(s.next).gradient +
+             (k == s.next && stage(k).while_last != RotorStage::kAsAgain ? stage(k).while_last : stage(k).while_saving);
+    return memory(s) + stage(k).first_saving - passed_bytes(k);
+  }
+
   void offer(const State& s, std::int64_t time) {
     const auto [known, is_new] = best_.try_emplace(s, time);
     if (!is_new && known->second <= time) return;
@@ -96,7 +114,7 @@ class PersistentSchedules {
       if (keep && s.newest != k) continue;
       if (keep) after.passed |= 1u << k;
       if (keep && !is_kept(s, k)) after.kept |= 1u << k;
-      if (memory(s) + stage(k).while_passing + stage(before.next).gradient > limit_) continue;
+      if (while_passing(s, k, keep) > limit_) continue;
       after.newest = k + 1;
       offer(after, time + stage(k).forward.count());
     }
@@ -105,7 +123,7 @@ class PersistentSchedules {
   void save(const State& before, std::int64_t time, int k) {
     if (has(before.saved, k) || !is_there(before, k)) return;
     State s = from(before, k);
-    if (memory(s) + stage(k).while_saving + stage(before.next).gradient > limit_) return;
+    if (while_saving(s, k) > limit_) return;
     if (!is_kept(s, k)) s.kept |= 1u << k;
     s.passed &= ~(1u << k);
     s.saved |= 1u << k;

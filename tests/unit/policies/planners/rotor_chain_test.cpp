@@ -44,6 +44,8 @@ RotorChain random_paper_chain(std::size_t stages) {
 RotorChain random_chain(std::size_t stages) {
   RotorChain chain;
   chain.input_passed = *rc::gen::inRange<Bytes>(0, 4);
+  const bool own_forward = *rc::gen::arbitrary<bool>();
+  Bytes passed = chain.input_passed;
   for (std::size_t i = 0; i < stages; ++i) {
     RotorStage s;
     s.forward = Duration(*rc::gen::inRange(1, 6));
@@ -57,6 +59,14 @@ RotorChain random_chain(std::size_t stages) {
     s.while_saving = s.saved + s.output_passed + *rc::gen::inRange<Bytes>(0, 3);
     s.while_backward = s.saved + *rc::gen::inRange<Bytes>(0, 5);
     if (*rc::gen::inRange(0, 12) == 0) s.while_passing = RotorStage::kNever;
+    if (*rc::gen::arbitrary<bool>()) s.while_last = *rc::gen::inRange<Bytes>(0, s.while_saving + 1);
+    if (own_forward) {
+      s.first_saving = s.saved + *rc::gen::inRange<Bytes>(0, 5);
+      s.first_passing_alone = s.output_saved + s.output_passed + *rc::gen::inRange<Bytes>(0, 3);
+      s.first_passing = s.first_passing_alone + *rc::gen::inRange<Bytes>(0, passed + 1);
+      if (s.while_passing == RotorStage::kNever) s.first_passing_alone = s.first_passing = RotorStage::kNever;
+      passed = s.output_passed;
+    }
     chain.stages.push_back(s);
   }
   return chain;

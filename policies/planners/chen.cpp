@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "policies/planners/forward_chain.h"
+#include "policies/planners/kept_units.h"
 #include "policies/planners/planner.h"
 #include "policies/profile/planned_memory.h"
 #include "policies/recompute/recompute.h"
@@ -87,7 +88,8 @@ const RegisterPlanner registered_chen{
          const std::vector<ForwardChain> chains = forward_chains_of(profile);
          return greedy ? greedy_plan(profile, chains) : plan_of(profile, chains, equal_segments);
        };
-     }}};
+     },
+     .remark = kept_units}};
 
 }  // namespace
 }  // namespace memwall

@@ -48,7 +48,7 @@ class PlannedStepRewriter : public Rewriter {
     Trace result = std::move(edit).apply();
     result.notes.push_back(note(profile, repaired, result));
     if (budget_.is_given()) result.budgets.push_back({info_.name, budget(profile).device, repaired.over});
-    if (info_.remark)
+    if (info_.remark && (!info_.heeds_budget || repaired.over > 0))
       if (const std::string remark = info_.remark(profile, repaired.plan); !remark.empty())
         result.notes.push_back(info_.name + ": " + remark);
     return result;

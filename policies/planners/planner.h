@@ -26,7 +26,8 @@ struct PlannerInfo {
   bool heeds_budget = true;
   std::vector<ParameterInfo> parameters{};  // beside `budget`, which each has
   std::function<Planner(const PolicyArguments&)> make{};
-  // A sentence for the notes about what its plan leaves undone, and why; empty, or "" = none.
+  // A sentence for the notes about what its plan leaves undone, and why; empty, or "" = none. Asked where the plan does
+  // not keep to the budget, or the planner does not heed it.
   std::function<std::string(const StepProfile& profile, const MemoryPlan& plan)> remark{};
 };
 

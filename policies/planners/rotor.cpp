@@ -19,6 +19,7 @@
 #include <set>
 #include <tuple>
 
+#include "policies/planners/kept_units.h"
 #include "policies/planners/planner.h"
 #include "policies/planners/rotor_stages.h"
 #include "policies/profile/planned_memory.h"
@@ -180,7 +181,8 @@ const RegisterPlanner registered_rotor{
        return [slots](const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&) {
          return rotor_plan(profile, budget.device, slots);
        };
-     }}};
+     },
+     .remark = kept_units}};
 
 }  // namespace
 

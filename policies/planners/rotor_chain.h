@@ -2,20 +2,25 @@
 //
 // Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova 2019, "Optimal checkpointing for heterogeneous chains: how to train
 // deep neural networks with limited memory" (Inria RR-9302, arXiv 1911.13214; the program is called rotor):
-// a dynamic programme over parts s..t of the chain and memory m, whose input is there and whose gradient has come.
-// Persistent: what is kept is kept until backward has used it. Either the first stage keeps all for its backward and
-// the rest follows with what memory is left; or forward runs to a stage whose input alone is kept, the part from there
-// on is done with, and then the part before it begins anew. Memory is counted in slots, sizes rounded up: O(L^3 slots)
-// time and O(L^2 slots) memory for L stages.
+// a dynamic programme. Its problem (s, t, m): do forward and backward of the stages s to t in memory m, in the least
+// time; the input of s is there, and backward of all stages behind t has run. It has two kinds of solutions. Either
+// stage s keeps all that its backward needs, the problem (s+1, t) is solved in the memory that is left, and backward of
+// s follows. Or forward runs from s to a stage k without keeping more than the input of k, the problem (k, t) is
+// solved, and then (s, k-1), which begins with forward of s once more. Schedules of this kind are called persistent:
+// what is kept stays until backward has used it. Memory is counted in slots, sizes rounded up: O(L^3 slots) time and
+// O(L^2 slots) memory for L stages.
 //
-// Deviations, each of which is theirs again where the numbers are (tests/unit/policies/planners/rotor_chain_test.cpp):
-// the program's own forward, which is over before the first backward, may take other memory than a re-run: what it
-// starts from goes as soon as the program gives it back, and no gradient is there yet;
-// what a stage passes on may in part be needed by the next forward alone, and is then given up as soon as that keeps
-// all; forward right before its own backward may be shorter, since nobody wants its output any more; the bytes while
-// forward runs are given for either kind of forward, instead of one overhead; gradients have sizes of their own. Where
-// these grow towards the chain's begin it could pay to save a stage before backward of a later one has run: such
-// schedules are not looked at.
+// Deviations. With their numbers each of them makes no difference
+// (tests/unit/policies/planners/rotor_chain_test.cpp):
+// - The program's own forward, which is over before the first backward, may take other memory than a re-run: what it
+//   starts from goes as soon as the program gives it back, and no gradient is there yet (first_saving, ...).
+// - A part of what a stage passes on may be read by the next forward alone (output_passed). It is given up as soon as
+//   the next stage keeps all for its backward.
+// - Forward right before its own backward may be shorter and take less, since nobody wants its output any more.
+// - The bytes while forward runs are given for either kind of forward, instead of one overhead for both.
+// - Gradients have sizes of their own. Where these grow towards the chain's begin it could pay to keep a stage's
+// results
+//   before backward of a later one has run: such schedules are not looked at.
 #pragma once
 
 #include <cstdint>
@@ -30,25 +35,28 @@ struct RotorStage {
   static constexpr Bytes kNever = Bytes{1} << 60;
 
   Duration forward{};       // of all of it
-  Duration forward_last{};  // where its backward is next
+  Duration forward_last{};  // of what runs again where its backward is next
   Duration backward{};
+
   Bytes output_saved = 0;   // of its output: what backward reads too, a part of `saved`
   Bytes output_passed = 0;  // of its output: what only the next forward reads
   Bytes saved = 0;          // that it keeps for backward
   Bytes gradient = 0;       // that lives beside the chain once backward behind the stage has run, until its own does
-  Bytes while_passing =
-      0;  // beside its input, at most, while forward keeps the output alone; kNever: it is not run again
-  Bytes while_saving = 0;    // likewise, while it keeps all
-  Bytes while_backward = 0;  // at most, what it has saved and gradients among it
 
+  // While forward runs again, at most, besides what the stage starts from:
+  Bytes while_passing = 0;  // while it keeps its output alone; kNever: it is not run again
+  Bytes while_saving = 0;   // while it keeps all
   static constexpr Bytes kAsAgain = -kNever;
-  Bytes while_last = kAsAgain;  // as while_saving, where its backward is next; kAsAgain: the same
+  Bytes while_last = kAsAgain;  // where its backward is next; kAsAgain: as while_saving
+  // While backward runs, at most: what the stage has saved, and gradients, among it. Less what the program gives back
+  // by then of output_saved of the stage before, which counts as there all the time.
+  Bytes while_backward = 0;
 
   // While the program's own forward runs, before any backward: at most, with what lives beside the chain then and with
   // what is left of the input's passed part, which the program may give back on the way. kAsAgain: the numbers above
   // hold for it, too.
   Bytes first_saving = kAsAgain;         // while it keeps all
-  Bytes first_passing = kAsAgain;        // while it keeps the output alone
+  Bytes first_passing = kAsAgain;        // while it keeps its output alone
   Bytes first_passing_alone = kAsAgain;  // the same without the input, which is kept for later
 };
 

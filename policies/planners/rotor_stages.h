@@ -2,10 +2,12 @@
 // which ops make it again.
 //
 // A stage is a unit of forward_chains_of(), or several neighbours: where one changes what another has made, where
-// backward of a unit does not begin behind that of the next, and where it reads nothing. It begins with the first op
-// that reads what the unit has saved for itself, or has started from. Of the chain is what a unit makes and backward
-// reads and gives back, and what only the unit after it reads; a unit's output is what the next one reads. What is read
-// further on, or lives on for other reasons, counts as beside it and stays.
+// backward of a unit does not begin behind that of the next, and where it reads nothing. Backward of a unit begins with
+// the first op that reads what the unit has saved for itself, or has started from.
+//
+// Of the chain is what a unit makes and backward reads and gives back, what nobody reads behind the unit although it
+// lives until backward, and what only the unit after it reads; a unit's output is what the next one reads. What is read
+// further on, or lives on for other reasons, counts as beside the chain and stays.
 #pragma once
 
 #include <optional>

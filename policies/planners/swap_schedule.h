@@ -37,10 +37,12 @@ class SwapSchedule {
   // Where copies of the gap's storage could run beside those that were committed, such that it is away where more than
   // the budget is live. Nothing where the host has no memory for it. REQUIRES: the gap does not wrap.
   std::optional<Swap> place(const Gap& gap) const;
+  // REQUIRES: no swap of the same storage was committed; queue_copies() was not called.
   void commit(const Swap& swap);
 
-  // Once all are chosen: copies queue up in the order in which they may leave and must be back. While more than the
-  // budget is live, memory is given up at once, and asked for at last: the device waits.
+  // Once all are chosen, before fetch_order() and decisions(): copies queue up in the order in which they may leave and
+  // must be back. While more than the budget is live, memory is given up at once, and asked for at last: the device
+  // waits.
   void queue_copies();
   // Issues the copy back earlier by so much, if there is memory for it then. Did it?
   bool fetch_earlier(std::size_t swap, Duration by);
@@ -48,7 +50,7 @@ class SwapSchedule {
   const std::vector<Swap>& swaps() const { return swaps_; }
   // Indices into swaps(), as their copies back follow each other in the host program.
   std::vector<std::size_t> fetch_order() const;
-  // A decision per swap, in their order; copies go to the first tier of a plan.
+  // A decision per swap, in their order; copies go to the first tier of a plan. REQUIRES: queue_copies() was called.
   std::vector<StorageDecision> decisions() const;
 
  private:

@@ -38,8 +38,9 @@ class StepProfile {
   Duration step_time() const { return step_time_; }
   // The first op of the host program with which the device is at `time` or behind it; the number of ops where none is.
   OpId op_at(Time time) const;
-  // The last op on the device that has begun by then; the first of all where none has. What is issued right before it
-  // has the device's work before it behind itself at `time`.
+  // The last op on the device that has begun by `time`; the first op on the device where none has. To have a copy begin
+  // at about `time`, issue it right before this op in the host program: all that stands before it has been issued by
+  // then, and the copy does not wait for the op itself.
   OpId op_running_at(Time time) const;
 
   // Does the storage lie in device memory, and of how many bytes is its block there? As PyTorch's allocator rounds.

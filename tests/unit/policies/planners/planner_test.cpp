@@ -6,6 +6,7 @@
 #include "sim/human_text.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rewrite_checks.h"
+#include "tests/support/step_program.h"
 
 namespace memwall {
 namespace {
@@ -59,6 +60,37 @@ TEST(Planner, WhoTakesNoNoticeOfABudgetSaysSo) {
     EXPECT_TRUE(has_note(fails, "it takes no notice: ")) << planner;
     EXPECT_TRUE(has_note(fails, " more are needed; ")) << planner;
     EXPECT_EQ(fails.ops.size(), without.ops.size()) << planner;
+  }
+}
+
+// Layers with a collective in each: none may be computed again.
+TEST(Planner, WhoKeepsAllUnitsSaysWhy) {
+  StepProgram p;
+  Op collective;
+  collective.kind = OpKind::collective;
+  StorageId x = p.preexisting(512, StorageKind::input, "x");
+  std::vector<StorageId> saved;
+  for (int i = 0; i < 4; ++i) {
+    p.module("layers." + std::to_string(i));
+    const StorageId sum = p.make(MiB(20), "sum"), y = p.make(MiB(20), "y");
+    p.op("all_reduce", {x}, {sum}, collective);
+    p.op("gelu", {sum}, {y});
+    p.drop(sum);
+    saved.push_back(y);
+    x = y;
+  }
+  p.module("");
+  p.backward();
+  for (std::size_t i = saved.size(); i-- > 0;) {
+    p.op("back", {saved[i]}, {});
+    p.drop(saved[i]);
+  }
+  const Trace step = std::move(p).finish();
+  for (const char* planner : {"chen", "rotor:budget=50MiB"}) {
+    const Trace after = rewritten(step, planner);
+    EXPECT_EQ(count(after, Phase::recompute), 0u) << planner;
+    EXPECT_TRUE(has_note(after, " kept; ")) << planner << after.notes.back();
+    EXPECT_TRUE(has_note(after, "communicates with other ranks, and would again.")) << planner;
   }
 }
 

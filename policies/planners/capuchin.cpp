@@ -16,9 +16,11 @@
 // that is above the budget, the peak stays; what was chosen for places below it was chosen in vain. So the plan is made
 // once more, with that peak as its budget.
 //
-// Copies alone, without re-runs, are planned as well where the plan with re-runs does not keep to the budget, since
-// what a re-run starts from cannot be swapped. That plan is taken where it keeps to the budget; where neither does, if
-// its peak is lower by more than 1 % of the budget and its step takes at most twice as long.
+// A re-run that would make the peak itself, with all that its ops make on their way, is given up: its storage stays,
+// and other re-runs start from that.
+//
+// What a re-run starts from cannot be swapped. So copies alone are tried where no plan with re-runs keeps to the
+// budget, or the step becomes much slower: repair.h says when they are tried and taken.
 #include <algorithm>
 #include <limits>
 #include <queue>
@@ -36,6 +38,8 @@
 namespace memwall {
 namespace {
 
+constexpr int kRounds = 8;  // of choices, as re-runs turn out to take too much memory
+
 struct CapuchinSettings {
   Bytes min_bytes = 0;
   bool reruns = true;
@@ -50,13 +54,17 @@ class Capuchin {
         schedule_(profile, budget.device),
         away_(profile.trace().storages.size()),
         needed_(profile.trace().storages.size()),
-        is_rerun_(profile.trace().storages.size(), false) {}
+        is_rerun_(profile.trace().storages.size(), false),
+        given_up_(profile.trace().storages.size(), false) {}
 
   // What leaves, and how. Returns the most that lives then, by the schedule's count.
   Bytes choose() {
     gather();
     swap_for_free();
-    if (is_over()) swap_or_rerun();
+    for (int round = 0; round < kRounds && is_over(); ++round) {
+      swap_or_rerun();
+      if (!give_up_large_reruns()) break;
+    }
     settle_reruns();
     schedule_.queue_copies();
     return schedule_.memory().peak();
@@ -124,7 +132,8 @@ class Capuchin {
 
   std::optional<RerunOps> rerun_of(const Gap& gap) const {
     const OpId at = rerun_point(gap);
-    if (!settings_.reruns || p_.trace().ops[gap.before].phase == Phase::forward || at <= gap.after + 1)
+    if (!settings_.reruns || given_up_[gap.storage] || p_.trace().ops[gap.before].phase == Phase::forward ||
+        at <= gap.after + 1)
       return std::nullopt;
     auto rerun = rerun_ops(p_, gap.storage, at, [&](StorageId s) { return s != gap.storage && is_away(s, at); });
     // What it makes beside its storage is not to be fetched later. What is dropped for a re-run of its own may be made
@@ -146,6 +155,41 @@ class Capuchin {
     away_[gap.storage] = gap;
     is_rerun_[gap.storage] = true;
     chosen_reruns_.push_back(gap);
+    need(rerun, at);
+  }
+
+  // A re-run has grown, as what it starts from was dropped since. Where it would make the peak, with all that its ops
+  // make on their way, its storage stays: others start from that. Did any?
+  bool give_up_large_reruns() {
+    std::vector<Gap> kept;
+    for (const Gap& gap : chosen_reruns_) {
+      const OpId at = rerun_point(gap);
+      const auto rerun = rerun_of(gap);
+      if (rerun && held_during(*rerun, gap.storage, at) <= std::max(schedule_.budget(), schedule_.memory().peak())) {
+        kept.push_back(gap);
+        continue;
+      }
+      schedule_.memory().restore(gap.storage, gap.after + 1, at - 2);
+      away_[gap.storage] = Gap{};
+      is_rerun_[gap.storage] = false;
+      given_up_[gap.storage] = true;
+    }
+    if (kept.size() == chosen_reruns_.size()) return false;
+    chosen_reruns_ = std::move(kept);
+    for (std::vector<OpId>& needed : needed_) needed.clear();
+    for (const Gap& gap : chosen_reruns_)
+      if (const auto rerun = rerun_of(gap)) need(*rerun, rerun_point(gap));
+    return true;
+  }
+
+  Bytes held_during(const RerunOps& rerun, StorageId storage, OpId at) const {
+    Bytes bytes = schedule_.memory().peak(at - 1, at - 1);  // the storage among it
+    for (const StorageId s : rerun.outputs)
+      if (s != storage) bytes += p_.held(s);
+    return bytes;
+  }
+
+  void need(const RerunOps& rerun, OpId at) {
     for (const StorageId input : rerun.inputs) needed_[input].push_back(at);
     for (const StorageId output : rerun.outputs) needed_[output].push_back(at);
   }
@@ -271,43 +315,32 @@ class Capuchin {
   std::vector<Gap> away_;                  // by storage: where it is away; storage kNoStorage: nowhere
   std::vector<std::vector<OpId>> needed_;  // by storage: the re-runs that read or make it
   std::vector<bool> is_rerun_;             // by storage: away_ by a drop, to be made again
+  std::vector<bool> given_up_;             // by storage: to make it again takes too much memory
   std::vector<Gap> chosen_reruns_;
   std::vector<StorageDecision> dropped_;  // to be made again
   std::vector<PlannedRerun> reruns_;
 };
 
-struct CapuchinPlan {
-  MemoryPlan plan;
-  Bytes peak = 0;
-};
-
-CapuchinPlan capuchin_plan(const StepProfile& profile, const Budget& budget, const CapuchinSettings& settings,
-                           const Pricer& pricer) {
+MemoryPlan capuchin_plan(const StepProfile& profile, const Budget& budget, const CapuchinSettings& settings,
+                         const Pricer& pricer) {
   Capuchin chosen(profile, budget, settings);
   const Bytes peak = chosen.choose();
-  MemoryPlan plan;
-  if (peak <= budget.device) {
-    plan = chosen.planned(pricer);
-  } else {
-    Capuchin enough(profile, {peak}, settings);
-    enough.choose();
-    plan = enough.planned(pricer);
-  }
-  const Bytes planned = planned_peak(profile, plan);
-  return {std::move(plan), planned};
+  if (peak <= budget.device) return chosen.planned(pricer);
+  Capuchin enough(profile, {peak}, settings);
+  enough.choose();
+  return enough.planned(pricer);
 }
 
-CapuchinPlan with_fallback(const StepProfile& profile, const Budget& budget, const CapuchinSettings& settings,
-                           const Pricer& pricer) {
-  CapuchinPlan both = capuchin_plan(profile, budget, settings, pricer);
-  if (!settings.reruns || both.peak <= budget.device) return both;
-  CapuchinSettings copies_alone = settings;
-  copies_alone.reruns = false;
-  CapuchinPlan copies = capuchin_plan(profile, budget, copies_alone, pricer);
-  if (copies.peak <= budget.device) return copies;
-  if (copies.peak + budget.device / 100 >= both.peak) return both;
-  const auto time = [&](const MemoryPlan& plan) { return simulate_plan(profile, plan, pricer).result.end; };
-  return time(copies.plan) <= 2 * time(both.plan) ? copies : both;
+CapuchinSettings settings_of(const PolicyArguments& arguments) {
+  return {arguments.bytes("min_bytes"), arguments.choice("use") == "both",
+          static_cast<int>(arguments.integer("feedback"))};
+}
+
+Planner planner_of(const CapuchinSettings& settings) {
+  return [settings](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer& pricer) {
+    require_host("capuchin", machine);
+    return capuchin_plan(profile, budget, settings, pricer);
+  };
 }
 
 const RegisterPlanner registered_capuchin{
@@ -317,14 +350,12 @@ const RegisterPlanner registered_capuchin{
                     bytes("min_bytes", "1MiB", 0, "smaller storages stay."),
                     integer("feedback", 3, {0, 100}, "rounds",
                             "of simulations after which late copies leave earlier.")},
-     .make = [](const PolicyArguments& arguments) -> Planner {
-       const CapuchinSettings settings{arguments.bytes("min_bytes"), arguments.choice("use") == "both",
-                                       static_cast<int>(arguments.integer("feedback"))};
-       return
-           [settings](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer& pricer) {
-             require_host("capuchin", machine);
-             return with_fallback(profile, budget, settings, pricer).plan;
-           };
+     .make = [](const PolicyArguments& arguments) { return planner_of(settings_of(arguments)); },
+     .fallback = [](const PolicyArguments& arguments) -> Planner {
+       CapuchinSettings copies_alone = settings_of(arguments);
+       if (!copies_alone.reruns) return {};
+       copies_alone.reruns = false;
+       return planner_of(copies_alone);
      }}};
 
 }  // namespace

@@ -34,8 +34,10 @@ struct GivenBudget {
 
 class PlannedStepRewriter : public Rewriter {
  public:
-  PlannedStepRewriter(PlannerInfo info, Planner planner, GivenBudget budget)
-      : info_(std::move(info)), planner_(std::move(planner)), budget_(budget) {}
+  PlannedStepRewriter(PlannerInfo info, const PolicyArguments& arguments, GivenBudget budget)
+      : info_(std::move(info)), planner_(info_.make(arguments)), budget_(budget) {
+    if (info_.fallback) fallback_ = info_.fallback(arguments);
+  }
 
   // Behind what `checkpoint` and `offload` do: the budget is for what they leave.
   int precedence() const override { return 5; }
@@ -69,8 +71,12 @@ class PlannedStepRewriter : public Rewriter {
   }
 
   RepairedPlan settle(const StepProfile& profile, const Pricer& pricer) const {
-    return info_.heeds_budget ? repaired_plan(planner_, profile, budget(profile), pricer)
-                              : plan_as_made(planner_, profile, budget(profile), pricer);
+    const Budget kept = budget(profile);
+    if (!info_.heeds_budget) return plan_as_made(planner_, profile, kept, pricer);
+    RepairedPlan repaired = repaired_plan(planner_, profile, kept, pricer);
+    if (!fallback_ || !asks_fallback(repaired, profile.step_time())) return repaired;
+    RepairedPlan other = repaired_plan(fallback_, profile, kept, pricer);
+    return takes_fallback(repaired, other, kept) ? other : repaired;
   }
 
   // What the budget is, and whether it holds.
@@ -113,7 +119,7 @@ class PlannedStepRewriter : public Rewriter {
   }
 
   PlannerInfo info_;
-  Planner planner_;
+  Planner planner_, fallback_;
   GivenBudget budget_;
 };
 
@@ -149,7 +155,7 @@ RegisterPlanner::RegisterPlanner(PlannerInfo info) {
   policy.make_rewriter = [info = std::move(info)](const PolicyArguments& arguments) {
     GivenBudget budget;
     if (arguments.is_set("budget")) budget = {arguments.bytes("budget"), arguments.share("budget")};
-    return std::make_unique<PlannedStepRewriter>(info, info.make(arguments), budget);
+    return std::make_unique<PlannedStepRewriter>(info, arguments, budget);
   };
   RegisterPolicy registered{std::move(policy)};
 }

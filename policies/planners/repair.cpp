@@ -107,6 +107,15 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
   return best;
 }
 
+bool asks_fallback(const RepairedPlan& best, Duration unlimited) {
+  return best.over > 0 || best.step_time > unlimited + unlimited / 10;
+}
+
+bool takes_fallback(const RepairedPlan& best, const RepairedPlan& other, const Budget& budget) {
+  if (other.over == 0) return best.over > 0 || other.step_time < best.step_time;
+  return best.over > 0 && other.over + budget.device / 100 < best.over && other.step_time <= 2 * best.step_time;
+}
+
 RepairedPlan plan_as_made(const Planner& planner, const StepProfile& profile, const Budget& budget,
                           const Pricer& pricer) {
   const Machine machine = machine_of(profile, budget);

@@ -27,6 +27,14 @@ struct RepairedPlan {
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer);
 
+// Is a planner's fallback asked, too? Where the best of its plans does not keep to the budget, or makes the step slower
+// by more than a tenth. `unlimited`: the step with unlimited memory.
+bool asks_fallback(const RepairedPlan& best, Duration unlimited);
+// Of the best plans of a planner and of its fallback: is the other one taken? Where both keep to the budget, the
+// faster; where one does, that, however slow its step; where none does, the fallback's where it needs less by more than
+// 1 % of the budget and its step takes at most twice as long.
+bool takes_fallback(const RepairedPlan& best, const RepairedPlan& other, const Budget& budget);
+
 // The planner's plan for the budget, whether it keeps to it or not. Throws as repaired_plan.
 RepairedPlan plan_as_made(const Planner& planner, const StepProfile& profile, const Budget& budget,
                           const Pricer& pricer);

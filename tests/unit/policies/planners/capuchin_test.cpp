@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "policies/planners/planner.h"
+#include "policies/profile/planned_memory.h"
 #include "tests/support/rewrite_checks.h"
+#include "tests/support/sample.h"
 #include "tests/support/step_program.h"
 
 namespace memwall {
@@ -85,6 +87,20 @@ TEST(Capuchin, SaysWhatIsMissing) {
   const Trace after = rewritten(step.trace, "capuchin:budget=60MB,min_bytes=0");  // less than the large one
   EXPECT_TRUE(has_note(after, "more are needed: at the peak, in forward (op "));
   EXPECT_TRUE(has_note(after, "'aten::large'), activations take 80.00 MB"));
+}
+
+// Where much is dropped, what a re-run starts from is gone, too, and re-runs grow until they hold more than they save:
+// at 40 % the plan would take 45 %.
+TEST(Capuchin, RerunsDoNotMakeThePeak) {
+  const Trace step = sample_gpt_124m();
+  const Machine machine = test_machine();
+  const StepProfile profile(step, machine);
+  const Bytes all = PlannedMemory(profile).peak();
+  for (const int percent : {70, 60, 50, 40}) {
+    const Budget budget{all * percent / 100};
+    const MemoryPlan plan = planner_named("capuchin")(profile, budget, machine, *test_pricer(machine));
+    EXPECT_LE(planned_peak(profile, plan), budget.device) << percent;
+  }
 }
 
 // Parameters of 60 MB, which stay. Forward: `a` rests beside 80 MB, `b` beside 20 MB. At the peak without them the

@@ -106,6 +106,28 @@ TEST(Repair, LeavesAStepAsItIsThatNoPlanHelps) {
   EXPECT_GT(step.budgets.size(), 0u);
 }
 
+TEST(Repair, TheFallbackIsTakenWhereItKeepsToTheBudgetOrNeedsMuchLessInTwiceTheTime) {
+  const auto plan = [](Bytes over, Duration time) {
+    RepairedPlan made;
+    made.over = over;
+    made.step_time = time;
+    return made;
+  };
+  const Budget budget{100 * MiB(1)};
+  const RepairedPlan best = plan(10 * MiB(1), microseconds(100));
+  EXPECT_TRUE(takes_fallback(best, plan(0, microseconds(9000)), budget));
+  EXPECT_TRUE(takes_fallback(best, plan(8 * MiB(1), microseconds(200)), budget));
+  EXPECT_FALSE(takes_fallback(best, plan(8 * MiB(1), microseconds(201)), budget)) << "more than twice the time";
+  EXPECT_FALSE(takes_fallback(best, plan(9 * MiB(1), microseconds(50)), budget)) << "not more than 1 % of the budget";
+  const RepairedPlan keeps = plan(0, microseconds(100));
+  EXPECT_TRUE(takes_fallback(keeps, plan(0, microseconds(99)), budget));
+  EXPECT_FALSE(takes_fallback(keeps, plan(0, microseconds(101)), budget));
+  EXPECT_FALSE(takes_fallback(keeps, plan(1, microseconds(1)), budget));
+  EXPECT_TRUE(asks_fallback(best, microseconds(100)));
+  EXPECT_TRUE(asks_fallback(keeps, microseconds(90)));
+  EXPECT_FALSE(asks_fallback(keeps, microseconds(91)));
+}
+
 TEST(Repair, APlanMayBeTakenAsItIsMade) {
   FourStorages step;
   const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {

@@ -1,5 +1,7 @@
 #include "policies/planners/host_transfer.h"
 
+#include <utility>
+
 #include "sim/error.h"
 
 namespace memwall {

@@ -1,6 +1,7 @@
 // How a forward pass divides into units for rotor (rotor_stages.h), and what each storage of it is then.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "policies/planners/rotor_stages.h"

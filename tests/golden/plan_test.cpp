@@ -59,7 +59,7 @@ TEST_F(PlanCommands, ABudgetThatNoPlanKeepsToIsSaidAndIsExitCode3) {
   EXPECT_TRUE(has(json, "\"over_bytes\": ")) << json.out;
   const CommandOutcome kept = memwall_here("run " + step() + " --policy capuchin:budget=12GB,feedback=0");
   EXPECT_EQ(kept.code, 0) << kept.err;
-  EXPECT_TRUE(has(kept, "  Within the budget: capuchin keeps the step's storages to 12.00 GB.")) << kept.out;
+  EXPECT_TRUE(has(kept, "  Within the budget: capuchin keeps the step's storages to 12.00 GB")) << kept.out;
   EXPECT_FALSE(has(kept, "Memory is left")) << "not within the budget";
 }
 

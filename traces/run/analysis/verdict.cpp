@@ -101,12 +101,16 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
   return text + peak_words(filled) + ".";
 }
 
-// What planners of memory plans were to keep to.
-std::string budget_sentence(const MemoryBudget& budget) {
+// What planners of memory plans were to keep to. A GPU with more memory lets the allocator's cache grow beyond it.
+std::string budget_sentence(const MemoryBudget& budget, const Filled& filled) {
   const std::string bytes = human_bytes(budget.bytes);
-  if (budget.over == 0) return "Within the budget: " + budget.policy + " keeps the step's storages to " + bytes + ".";
-  return "Over the budget: the step's storages need " + human_bytes(budget.over) + " more than the " + bytes + " that " +
-         budget.policy + " was given.";
+  if (budget.over > 0)
+    return "Over the budget: the step's storages need " + human_bytes(budget.over) + " more than the " + bytes +
+           " that " + budget.policy + " was given.";
+  std::string text = "Within the budget: " + budget.policy + " keeps the step's storages to " + bytes;
+  if (filled.tier != nullptr && filled.tier->name == "hbm" && filled.tier->peak_reserved > budget.bytes)
+    text += "; what is reserved beyond that is cache that a GPU with more memory lets grow";
+  return text + ".";
 }
 
 // The rank to which the others come too early, where it is one.
@@ -266,7 +270,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   const Filled filled = fullest(summary);
   Verdict verdict{bound_by(summary, shares), {}};
   verdict.sentences.push_back(memory_sentence(summary, filled));
-  for (const MemoryBudget& budget : summary.budgets) verdict.sentences.push_back(budget_sentence(budget));
+  for (const MemoryBudget& budget : summary.budgets) verdict.sentences.push_back(budget_sentence(budget, filled));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
   if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
   if (const std::string cache = cache_sentence(summary); !cache.empty()) verdict.sentences.push_back(cache);

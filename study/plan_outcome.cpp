@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -82,7 +83,9 @@ PlanExpectation expectation_of(const Run& run) {
   PlanExpectation figures;
   figures.machine = machine_text(run.machine.name, run.changes.overrides);
   figures.allocator = run.allocator + (run.allocator_settings.empty() ? "" : " " + run.allocator_settings);
-  figures.fits = run.result.fits && run.trace->keeps_to_budgets();
+  figures.fits = run.result.fits;
+  for (const MemoryBudget& budget : run.trace->budgets)
+    figures.over_budget = std::max(figures.over_budget, budget.over);
   if (const int hbm = run.machine.tier("hbm"); hbm >= 0) {
     const TierResult& device = run.result.tiers[static_cast<std::size_t>(hbm)];
     figures.peak_requested = device.peak_usage.requested;

@@ -1,6 +1,7 @@
 #include "study/remedies.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -24,6 +25,8 @@ const char* const kOffloadOptimizer = "offload:what=optimizer,to=host";
 const char* const kOffloadParameters = "offload:what=parameters,to=host";
 const char* const kExpandable = "expandable_segments:True";
 const char* const kOffloadActivations = "offload:what=activations,to=host";
+// They keep to the GPU's memory by themselves.
+const char* const kPlanners[] = {"rotor", "capuchin"};
 
 struct Remedy {
   Scenario scenario;
@@ -46,6 +49,8 @@ class Remedies {
     if (expands()) add(all, {}, true, true);
     if (!run_.trace->knowledge.dataflow) return all;
     add(all, {kOffloadOptimizer});
+    if (!plans_already())
+      for (const char* planner : kPlanners) add(all, {planner});
     if (const auto half = half_batch()) add(all, {*half}, false);
     for (int stage = 1; stage <= 3 && runs_on_one_gpu(); ++stage)
       add(all, {fmt::format("zero:stage={},ranks={}", stage, kGpusPerNode)}, false);
@@ -112,6 +117,10 @@ class Remedies {
 
   // The allocator has a setting that nobody has set.
   bool expands() const { return scenario_.allocator == "pytorch" && scenario_.allocator_settings.empty(); }
+  bool plans_already() const {
+    return !run_.trace->budgets.empty() ||
+           std::any_of(std::begin(kPlanners), std::end(kPlanners), [&](const char* planner) { return has(planner); });
+  }
   bool runs_on_one_gpu() const { return run_.trace->ranks <= 1 && run_.trace->rank_table.empty(); }
 
   std::optional<std::string> half_batch() const {
@@ -172,6 +181,21 @@ void keep_least_part(std::vector<TriedRemedy>& parts) {
   if (parts.size() > 1) parts.erase(parts.begin() + 1, parts.end());
 }
 
+// Of those that are as fast as the first, the one that leaves most memory stands first.
+void prefer_room(std::vector<TriedRemedy>& sorted) {
+  constexpr double kAsFast = 1.01;
+  const auto is_as_good = [&](const TriedRemedy& r) {
+    return r.change.fits && r.same_gpu == sorted.front().same_gpu &&
+           to_seconds(r.change.step_time) <= kAsFast * to_seconds(sorted.front().change.step_time);
+  };
+  auto end = sorted.begin();
+  while (end != sorted.end() && is_as_good(*end)) ++end;
+  const auto best = std::min_element(sorted.begin(), end, [](const TriedRemedy& a, const TriedRemedy& b) {
+    return a.change.peak_reserved < b.change.peak_reserved;
+  });
+  if (best != end) std::rotate(sorted.begin(), best, best + 1);
+}
+
 }  // namespace
 
 std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenario,
@@ -213,6 +237,7 @@ std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenar
     };
     return rank(a) < rank(b);
   });
+  if (!all.empty()) prefer_room(all);
   const auto fitting = static_cast<std::size_t>(
       std::count_if(all.begin(), all.end(), [](const TriedRemedy& r) { return r.change.fits; }));
   all.resize(std::min({all.size(), kMostRemedies, std::max(fitting, kNearest)}));

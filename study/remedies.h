@@ -1,9 +1,9 @@
 // What may make a step fit that does not: a few changes that people try first, each simulated like the step itself.
 //
-// On the same GPU: allocator settings, checkpointing, offload of activations (a quarter, half, all) and of the
-// optimizer. Else: half the batch, ZeRO over the GPUs of a node. Where none does alone on the same GPU and batch,
-// several together, parameters offloaded, too. Policies that refuse the step are left out, as is what the scenario has
-// already.
+// On the same GPU: allocator settings, checkpointing, offload of activations (the least part that is enough, and all)
+// and of the optimizer, the planners rotor and capuchin. Else: half the batch, ZeRO over the GPUs of a node. Where none
+// does alone on the same GPU and batch, several together, parameters offloaded, too. Policies that refuse the step are
+// left out, as is what the scenario has already.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ namespace memwall {
 // Above this many ops nobody waits for a dozen or two of simulations that were not asked for.
 inline constexpr std::size_t kOpsTriedUnasked = 50'000;
 
-// Best first: what fits on the same GPU by step time, then what fits otherwise, then what comes nearest; at most six.
+// Best first: what fits on the same GPU by step time (of what is within 1 % of the fastest, what leaves most memory
+// stands first), then what fits otherwise, then what comes nearest; at most six.
 // `refused`: the run of `scenario`. `run_changed`: simulates a scenario; what it throws as UsageError is left out.
 // Nothing where a pager decides or memory was not recorded. REQUIRES: !refused.result.fits.
 std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenario,

@@ -28,8 +28,9 @@ std::string executable_sentence(const PlanDocument& d) {
 std::string expected_sentence(const PlanDocument& d) {
   if (!d.expected) return "The file does not say what is expected of it.";
   const PlanExpectation& e = *d.expected;
-  return fmt::format("Expected on {}: a step of {}, a peak of {} as requested ({} reserved){}.", e.machine,
+  return fmt::format("Expected on {}: a step of {}, a peak of {} as requested ({} reserved){}{}.", e.machine,
                      human_time(e.step_time), human_bytes(e.peak_requested), human_bytes(e.peak_reserved),
+                     e.over_budget > 0 ? "; over the budget it was made for by " + human_bytes(e.over_budget) : "",
                      e.fits ? "" : "; it does not fit, these take memory as unlimited");
 }
 
@@ -130,6 +131,7 @@ Table expected_table(const PlanDocument& d) {
   row("machine", cell(e.machine));
   row("allocator", cell(e.allocator));
   row("fits", cell(e.fits ? "yes" : "no"));
+  if (e.over_budget > 0) row("over its budget", bytes_cell(e.over_budget));
   row("step time", time_cell(e.step_time));
   row("peak as requested", bytes_cell(e.peak_requested));
   row("peak reserved", bytes_cell(e.peak_reserved));

@@ -44,21 +44,27 @@ void add_layers(MemoryChart& chart, const std::vector<KindPoint>& points) {
 
 // Kinds are stacked as requested; tables give the peak in blocks, rounding included: where the two differ both are
 // named. Of a range the highest stack is no peak of the run, and says so.
-void name_peak(MemoryChart& chart, const std::vector<KindPoint>& points, Bytes in_blocks, bool of_range) {
+void name_peak(MemoryChart& chart, const std::vector<KindPoint>& points, const MemoryPoint& in_blocks, bool of_range) {
   MemoryPeak peak;
+  Bytes then = 0;  // requested when most is held in blocks
   for (const KindPoint& p : points) {
     Bytes sum = 0;
     for (const Bytes bytes : p.by_kind) sum += bytes;
     if (sum > peak.bytes) peak = {p.time, sum, of_range ? "in this range" : ""};
+    if (p.time <= in_blocks.time) then = sum;
   }
-  if (in_blocks > peak.bytes)
-    peak.name += fmt::format("{}requested ({} in blocks)", of_range ? ", " : "", format_bytes(in_blocks));
+  if (in_blocks.allocated > peak.bytes) {
+    const std::string when = then == peak.bytes ? "" : " at " + plot::format_instant(chart.unit, in_blocks.time);
+    peak.name +=
+        fmt::format("{}requested ({} in blocks{})", of_range ? ", " : "", format_bytes(in_blocks.allocated), when);
+  }
   if (peak.bytes > 0 && !peak.name.empty()) chart.peak = peak;
 }
 
-Bytes most_in_blocks(const std::vector<MemoryPoint>& points) {
-  Bytes most = 0;
-  for (const MemoryPoint& p : points) most = std::max(most, p.allocated);
+MemoryPoint most_in_blocks(const std::vector<MemoryPoint>& points) {
+  MemoryPoint most;
+  for (const MemoryPoint& p : points)
+    if (p.allocated > most.allocated) most = p;
   return most;
 }
 
@@ -141,10 +147,11 @@ Figure memory_figure(const Run& run, const RunFigureRequest& request) {
       cut(on_device ? device_memory_by_kind(run, index) : memory_by_kind(run, index), window);
   add_layers(chart, points);
   // In blocks, and what is reserved: as the allocator counts, on the host's clock.
-  const Bytes in_blocks = on_device                        ? 0
-                          : range && t < run.memory.size() ? most_in_blocks(cut(run.memory[t], window))
-                          : t < run.result.tiers.size()    ? run.result.tiers[t].peak_allocated
-                                                           : 0;
+  MemoryPoint in_blocks;
+  if (!on_device && range && t < run.memory.size())
+    in_blocks = most_in_blocks(cut(run.memory[t], window));
+  else if (!on_device && t < run.result.tiers.size())
+    in_blocks = {run.result.tiers[t].peak_time, run.result.tiers[t].peak_allocated, 0, 0};
   name_peak(chart, points, in_blocks, range.has_value());
   if (!on_device && t < run.memory.size() && !run.memory[t].empty()) {
     MemoryOutline reserved{"reserved by the allocator", {}, {}};

@@ -151,11 +151,11 @@ StorageId update_source(const Trace& t, const Touch& touch, StorageId parameter,
   return kNoStorage;
 }
 
-// Cuts the touches of every schedule into intervals: at `breaks` (op ids that are no part of a interval),
+// Cuts the touches of every schedule into intervals: at `breaks` (op ids that are no part of an interval),
 // and where more than `distance` other schedules' storages are touched in between.
-class WindowCutter {
+class IntervalCutter {
  public:
-  WindowCutter(const StepAnalysis& analysis, const std::vector<TransferSchedule>& schedules, std::uint32_t distance)
+  IntervalCutter(const StepAnalysis& analysis, const std::vector<TransferSchedule>& schedules, std::uint32_t distance)
       : analysis_(analysis), distance_(distance) {
     for (const TransferSchedule& j : schedules)
       for (const Touch& t : analysis.flow.touches(j.storage)) sequence_.emplace_back(t.op, j.storage);
@@ -207,7 +207,7 @@ void adopt_update(TraceEdit& edit, const StepAnalysis& analysis, const OffloadSe
 
 void cut_into_intervals(TraceEdit& edit, const StepAnalysis& analysis, const OffloadSettings& settings,
                         std::vector<TransferSchedule>& schedules) {
-  const WindowCutter cutter(analysis, schedules, settings.prefetch);
+  const IntervalCutter cutter(analysis, schedules, settings.prefetch);
   for (TransferSchedule& schedule : schedules) {
     std::set<OpId> updates;
     for (const Touch& touch : analysis.flow.touches(schedule.storage)) {

@@ -304,7 +304,7 @@ std::string ScheduledTransfers::sentence(const std::string& what, const std::str
                      " are copied out, " + human_bytes(bytes_in) + " back";
   if (kept > 0)
     text += "; the last " + std::to_string(kept) + " (" + human_bytes(kept_bytes) + ")" +
-            (kept == 1 ? " stays, as it" : " stay, as they") + " would still be in flight when backward begins";
+            (kept == 1 ? " stays: only a later copy frees its buffer" : " stay: only later copies free their buffers");
   return text + end;
 }
 

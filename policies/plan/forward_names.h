@@ -61,8 +61,8 @@ class ForwardNames {
   const Trace& t_;
   const Dataflow& flow_;
   Pass pass_;
-  std::vector<std::uint32_t>
-      call_of_;  // by op of the forward, from its first: which call of its operator in its module
+  // By op of the forward, from its first: which call of its operator in its module.
+  std::vector<std::uint32_t> call_of_;
   std::map<Key, std::uint32_t> calls_;
   std::vector<StorageId> saved_;
   std::map<std::string, std::vector<StorageId>> saved_in_;  // by module and what is around it

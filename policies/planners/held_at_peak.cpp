@@ -1,6 +1,7 @@
 #include "policies/planners/held_at_peak.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -30,15 +31,35 @@ std::string place_of(const Trace& trace, OpId peak) {
   return text + ")";
 }
 
-}  // namespace
-
-std::string held_at_peak(const Trace& planned, const TierResult& device) {
+// By kind, on the device right after the op; kNoOp: before all.
+std::vector<std::pair<Bytes, StorageKind>> kinds_at(const Trace& trace, OpId peak) {
+  std::array<Bytes, kStorageKinds> bytes{};
+  const auto count = [&](StorageId id, int sign) {
+    const Storage& s = trace.storages[id];
+    if (trace.places[s.place] == "hbm") bytes[static_cast<std::size_t>(s.kind)] += sign * s.bytes;
+  };
+  for (StorageId id = 0; id < trace.storages.size(); ++id)
+    if (trace.storages[id].preexisting) count(id, 1);
+  for (OpId id = 0; peak != kNoOp && id <= peak; ++id) {
+    const Op& op = trace.ops[id];
+    if (op.kind == OpKind::alloc) count(op.target, 1);
+    if (op.kind == OpKind::free) count(op.target, -1);
+  }
   std::vector<std::pair<Bytes, StorageKind>> kinds;
   for (int kind = 0; kind < kStorageKinds; ++kind)
-    if (device.peak_by_kind[kind] > 0) kinds.emplace_back(device.peak_by_kind[kind], static_cast<StorageKind>(kind));
-  std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    if (const Bytes held = bytes[static_cast<std::size_t>(kind)]; held > 0)
+      kinds.emplace_back(held, static_cast<StorageKind>(kind));
+  std::stable_sort(kinds.begin(), kinds.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
   if (kinds.size() > 3) kinds.resize(3);
-  std::string text = "at the peak, " + place_of(planned, LiveProfile(planned).peak_op()) + ", ";
+  return kinds;
+}
+
+}  // namespace
+
+std::string held_at_peak(const Trace& planned) {
+  const OpId peak = LiveProfile(planned).peak_op();
+  const std::vector<std::pair<Bytes, StorageKind>> kinds = kinds_at(planned, peak);
+  std::string text = "at the peak, " + place_of(planned, peak) + ", ";
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (i > 0) text += i + 1 == kinds.size() ? " and " : ", ";
     text += std::string(plural(kinds[i].second)) + (i == 0 ? " take " : " ") + human_bytes(kinds[i].first);

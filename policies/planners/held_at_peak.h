@@ -4,13 +4,12 @@
 
 #include <string>
 
-#include "sim/engine/simulation.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
 
 // "at the peak, in optimizer (op 1234 'aten::_foreach_add_'), optimizer states take 1.493 GB, gradients 497.8 MB and
-// parameters 497.8 MB". The three kinds that take most. `device`: of the trace's device memory.
-std::string held_at_peak(const Trace& planned, const TierResult& device);
+// parameters 497.8 MB". The three kinds that take most, as requested.
+std::string held_at_peak(const Trace& planned);
 
 }  // namespace memwall

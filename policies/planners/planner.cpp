@@ -87,14 +87,13 @@ class PlannedStepRewriter : public Rewriter {
     if (info_.heeds_budget) {
       std::string text = "budget " + all + "; ";
       if (repaired.over > 0)
-        text += "no plan was found that keeps to it, " + missing + " more are needed: " + held_at_peak(planned, tier) +
-                "; ";
+        text += "no plan was found that keeps to it, " + missing + " more are needed: " + held_at_peak(planned) + "; ";
       return text + (repaired.is_untouched && repaired.over == 0 ? "the step keeps to it as it is; " : "");
     }
     std::string text = human_bytes(tier.peak_allocated) + " are in use at the peak; ";
     if (!budget_.is_given()) return text;
-    text += "of the budget, " + all + ", it takes no notice: ";
-    return text + (repaired.over > 0 ? missing + " more are needed; " : "it holds; ");
+    text += "its plan does not depend on the budget of " + all + ", ";
+    return text + (repaired.over > 0 ? "and needs " + missing + " more; " : "which it keeps to; ");
   }
 
   std::string note(const StepProfile& profile, const RepairedPlan& repaired, const Trace& planned) const {
@@ -113,7 +112,10 @@ class PlannedStepRewriter : public Rewriter {
     if (e.rerun_ops > 0)
       text += fmt::format("{}{} of {} run again", movers > 0 ? "; " : "", counted_text(e.rerun_ops, "op"),
                           human_time(e.rerun_time));
-    if (movers == 0 && e.rerun_ops == 0) text += "nothing leaves the device";
+    if (movers == 0 && e.rerun_ops == 0)
+      text += "nothing leaves the device";
+    else if (profile.trace().steps.size() > 1)
+      text += fmt::format("; all of {} steps together", profile.trace().steps.size());
     text += ".";
     return text;
   }

@@ -26,8 +26,8 @@ struct PlannerInfo {
   bool heeds_budget = true;
   std::vector<ParameterInfo> parameters{};  // beside `budget`, which each has
   std::function<Planner(const PolicyArguments&)> make{};
-  // Another planner, asked where none of its plans keeps to the budget, or the step is much slower (repair.h). Empty,
-  // or gives an empty one: there is none.
+  // Another planner, asked where none of its plans keeps to the budget, or the step is much slower (repair.h). May
+  // be left out, and may give an empty Planner: there is none then.
   std::function<Planner(const PolicyArguments&)> fallback{};
   // A sentence for the notes about what its plan leaves undone, and why; empty, or "" = none. Asked where the plan does
   // not keep to the budget, or the planner does not heed it.

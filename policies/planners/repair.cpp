@@ -23,7 +23,7 @@ Machine machine_of(const StepProfile& profile, const Budget& budget) {
   return machine;
 }
 
-// A planner's mistake is a sentence, whoever wrote the planner.
+// A planner's mistake is a sentence, whoever wrote it.
 void require_carried_out(const StepProfile& profile, const MemoryPlan& plan) {
   const std::vector<std::string> problems = check_plan(plan, profile.trace(), profile.flow());
   if (!problems.empty()) throw UsageError("The planner's plan cannot be carried out: " + problems.front());

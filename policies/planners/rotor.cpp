@@ -24,6 +24,7 @@
 #include "policies/planners/rotor_stages.h"
 #include "policies/profile/planned_memory.h"
 #include "policies/recompute/rerun_gathers.h"
+#include "policies/trace/rerun_rules.h"
 
 namespace memwall {
 namespace {
@@ -137,9 +138,7 @@ class RotorPlan {
 
   PlanPoint behind(const Event& event) const {
     if (!event.by_program) return {event.op, false, event.order + 1};
-    OpId last = event.op;
-    while (last + 1 < t_.ops.size() && t_.ops[last + 1].graph_member) ++last;
-    return {last, true, 0};
+    return {last_of_graph(t_, event.op), true, 0};
   }
 
   const Trace& t_;

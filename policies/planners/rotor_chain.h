@@ -19,8 +19,7 @@
 // - Forward right before its own backward may be shorter and take less, since nobody wants its output any more.
 // - The bytes while forward runs are given for either kind of forward, instead of one overhead for both.
 // - Gradients have sizes of their own. Where these grow towards the chain's begin it could pay to keep a stage's
-// results
-//   before backward of a later one has run: such schedules are not looked at.
+//   results before backward of a later one has run: such schedules are not looked at.
 #pragma once
 
 #include <cstdint>

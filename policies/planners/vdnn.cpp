@@ -2,9 +2,8 @@
 //
 // Rhu, Gimelshein, Clemons, Zulfiqar, Keckler 2016, "vDNN: Virtualized Deep Neural Networks for Scalable,
 // Memory-Efficient Neural Network Design" (MICRO 2016), section 3:
-//   conv  offloads what convolutions read, all what every layer reads. The copy leaves while the last layer that reads
-//   it
-//         in forward computes, and the layer after waits for it, so that the memory is free from there on.
+//   conv  offloads what convolutions read, all what every layer reads. The copy leaves while the last layer that
+//         reads it in forward computes, and the layer after waits for it, so that the memory is free from there on.
 //   back  while backward of a layer computes, what the nearest layer before it needs is fetched (their search stops at
 //         the nearest convolution); a layer waits for its own.
 // Written from the paper's abstract and public descriptions of its algorithm. Deviations: a layer is an op of forward;

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "policies/trace/rerun_rules.h"
+
 namespace memwall {
 namespace {
 
@@ -12,10 +14,7 @@ bool is_read_by_backward(const Dataflow& flow, const UnitPlan& unit, StorageId s
   return !unit.rerun.empty() && flow.touches(s).back().op >= unit.position;
 }
 
-PlanPoint behind(const Trace& trace, OpId op) {
-  while (op + 1 < trace.ops.size() && trace.ops[op + 1].graph_member) ++op;
-  return {op, true, 0};
-}
+PlanPoint behind(const Trace& trace, OpId op) { return {last_of_graph(trace, op), true, 0}; }
 
 // Behind its last use in forward, or ever where backward does not read it.
 PlanPoint last_use(const Trace& trace, const Dataflow& flow, const UnitPlan& unit, StorageId s) {

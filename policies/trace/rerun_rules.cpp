@@ -23,4 +23,9 @@ OpId insertion_point(const Trace& trace, OpId id) {
   return id;
 }
 
+OpId last_of_graph(const Trace& trace, OpId op) {
+  while (op + 1 < trace.ops.size() && trace.ops[op + 1].graph_member) ++op;
+  return op;
+}
+
 }  // namespace memwall

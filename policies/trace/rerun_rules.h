@@ -13,4 +13,7 @@ bool draws_random_numbers(const Op& op, const Trace& trace);
 // allocates its results), and not between the nodes of a CUDA graph.
 OpId insertion_point(const Trace& trace, OpId op);
 
+// `op`, or the last node of the CUDA graph that it is a node of: other ops may stand behind that.
+OpId last_of_graph(const Trace& trace, OpId op);
+
 }  // namespace memwall

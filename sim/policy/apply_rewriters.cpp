@@ -117,7 +117,10 @@ PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& sp
                      " ranks; a memory plan is for one.");
   const auto [planner, spec] = std::move(rewriters.back());
   rewriters.pop_back();
-  PlannedStep step{rewriters.empty() ? trace : rewritten(trace, rewriters, machine, pricer, 0), {}, spec->text};
+  std::string made_by = spec->text;
+  for (std::size_t i = 0; i < rewriters.size(); ++i)
+    made_by += (i == 0 ? " behind " : ", ") + rewriters[i].second->text;
+  PlannedStep step{rewriters.empty() ? trace : rewritten(trace, rewriters, machine, pricer, 0), {}, std::move(made_by)};
   require_knowledge(*spec, step.trace, planner->needs());
   std::optional<MemoryPlan> plan = planner->memory_plan(step.trace, machine, pricer);
   if (!plan)

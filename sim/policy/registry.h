@@ -92,7 +92,7 @@ Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, 
 struct PlannedStep {
   Trace trace;  // after all rewriters but the last
   MemoryPlan plan;
-  std::string made_by;  // the last, as given
+  std::string made_by;  // the last, as given, and the policies that it stands behind
 };
 
 // What apply_rewriters would do last, as a plan. Throws as that does, and where the last of them makes no memory plan

@@ -24,7 +24,8 @@ Trace large_step(std::size_t passes) {
 Trace planned(const Trace& before, const std::string& policy, Bytes& budget) {
   const Bytes peak = simulated(before).tiers[0].peak_allocated;
   budget = std::max(MiB(1), *rc::gen::inRange<Bytes>(peak / 2, peak + MiB(2)));
-  const Trace after = rewritten(before, policy + ",budget=" + std::to_string(budget));
+  const Trace after =
+      rewritten(before, policy + (policy.find(':') == policy.npos ? ":" : ",") + "budget=" + std::to_string(budget));
   assert_carried_out(before, after);
   return after;
 }

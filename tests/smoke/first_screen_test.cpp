@@ -59,9 +59,8 @@ std::string sample() { return "'" MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt'"
 TEST(FirstScreen, OfARunSaysWhetherItFitsAndWhatBoundsIt) {
   const ScratchFolder folder;
   expect_answer_first(folder, "run " + sample(), {"It fits", "A step takes", "bound by the GPU's kernels", "MFU"});
-  expect_answer_first(
-      folder, "run " + sample() + " --set gpu.hbm.capacity=8GB",
-      {"It does not fit", "are missing in hbm", "It fits with --policy checkpoint:mode=full,fraction=0.75: "});
+  expect_answer_first(folder, "run " + sample() + " --set gpu.hbm.capacity=8GB",
+                      {"It does not fit", "are missing in hbm", "It fits with --policy rotor: "});
   expect_answer_first(folder, "run " + sample() + " --policy offload:what=optimizer,to=host",
                       {"waits for the host in", "CPU Adam"});
   expect_answer_first(folder,

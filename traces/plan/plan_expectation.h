@@ -20,7 +20,8 @@ struct ExpectedCopies {
 // Of the whole step as it runs, with what policies before the plan have added to it.
 struct PlanExpectation {
   std::string machine, allocator;  // with overrides and settings
-  bool fits = true;                // on the machine, and into the budget it was made for
+  bool fits = true;                // else the figures take memory as unlimited
+  Bytes over_budget = 0;  // that the plan takes beyond the budget that its planner was given; 0 = none, or kept
   Bytes peak_requested = 0;        // of the GPU's memory, as requested at the instant of the highest allocated
   Bytes peak_reserved = 0;
   Duration step_time{};              // mean over the steps

@@ -66,10 +66,12 @@ class PlanReader {
 
   void check_program() const {
     if (const std::string is = fmt::format("{:016x}", program_fingerprint(*t_)); document_.fingerprint != is)
-      json_.fail("trace.fingerprint",
-                 fmt::format("the plan is for another program ({}, {} ops, fingerprint {}); this one is {} "
-                             "({} ops, {})",
-                             document_.trace, document_.ops, document_.fingerprint, t_->name, t_->ops.size(), is));
+      json_.fail(
+          "trace.fingerprint",
+          fmt::format("the plan is for another program ({}, {} ops, fingerprint {}{}); this one is {} "
+                      "({} ops, {})",
+                      document_.trace, document_.ops, document_.fingerprint,
+                      document_.made_by.empty() ? "" : "; made by " + document_.made_by, t_->name, t_->ops.size(), is));
   }
 
   std::uint64_t ops() const { return t_ != nullptr ? t_->ops.size() : document_.ops; }

@@ -120,6 +120,7 @@ PlanExpectation read_expectation(const PlanJson& json, Object from) {
   found.machine = json.text(from, "machine", at);
   found.allocator = json.text(from, "allocator", at);
   found.fits = json.flag(from, "fits", at, true);
+  if (PlanJson::has(from, "over_budget_bytes")) found.over_budget = json.bytes(from, "over_budget_bytes", at);
   found.peak_requested = json.bytes(from, "peak_requested_bytes", at);
   found.peak_reserved = json.bytes(from, "peak_reserved_bytes", at);
   found.step_time = json.seconds(from, "step_time_s", at);

@@ -85,7 +85,9 @@ void write_realization(JsonText& json, const PlanRealization& realization, const
 
 void write_expectation(JsonText& json, const PlanExpectation& expected) {
   json.begin_object().field("machine", expected.machine).field("allocator", expected.allocator);
-  json.field("fits", expected.fits).field("peak_requested_bytes", expected.peak_requested);
+  json.field("fits", expected.fits);
+  if (expected.over_budget > 0) json.field("over_budget_bytes", expected.over_budget);
+  json.field("peak_requested_bytes", expected.peak_requested);
   json.field("peak_reserved_bytes", expected.peak_reserved).seconds("step_time_s", expected.step_time);
   json.field("recomputed_ops", expected.recomputed_ops).seconds("recompute_time_s", expected.recompute_time);
   json.key("copied").begin_array();

@@ -266,7 +266,7 @@ TEST(RunFigures, APeakIsTheTablesOrNamedAnother) {
   Bytes requested = 0;
   for (const Bytes bytes : hbm.peak_by_kind) requested += bytes;
   ASSERT_GT(hbm.peak_allocated, requested) << "the allocator rounds";
-  EXPECT_TRUE(has_text(figure_of(run, "memory"), " requested (" + format_bytes(hbm.peak_allocated) + " in blocks)"));
+  EXPECT_TRUE(has_text(figure_of(run, "memory"), " requested (" + format_bytes(hbm.peak_allocated) + " in blocks"));
   EXPECT_TRUE(has_text(figure_of(run, "tiers"), "peak " + format_bytes(hbm.peak_allocated) + " of"));
 }
 

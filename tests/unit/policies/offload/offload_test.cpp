@@ -263,7 +263,7 @@ TEST(Offload, SaysWhatItDecided) {
   ASSERT_FALSE(trace.notes.empty());
   EXPECT_EQ(trace.notes.back(),
             "offload: 5 activations of 5.000 GB go to host; 5.000 GB are copied out, 5.000 GB back; the last 1 "
-            "(1.000 GB) stays, as it would still be in flight when backward begins.");
+            "(1.000 GB) stays: only a later copy frees its buffer.");
 }
 
 }  // namespace

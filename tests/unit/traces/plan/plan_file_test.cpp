@@ -92,6 +92,7 @@ PlanParts every_part() {
   parts.expected = PlanExpectation{.machine = "gpu + pcie=gen5",
                                    .allocator = "pytorch",
                                    .fits = false,
+                                   .over_budget = 17,
                                    .peak_requested = 1'234'567,
                                    .peak_reserved = 2'097'152,
                                    .step_time = microseconds(1234),

@@ -136,7 +136,7 @@ class Remedies {
 };
 
 TriedChange tried(const std::string& options, const Run& run) {
-  TriedChange change{options, run.result.fits, 0, "", 0, mean_step(run), 0};
+  TriedChange change{options, run.result.fits && run.trace->keeps_to_budgets(), 0, "", 0, mean_step(run), 0};
   if (change.step_time.count() > 0)
     change.samples_per_second = run.trace->samples_per_step * run.trace->ranks / to_seconds(change.step_time);
   for (std::size_t t = 0; t < run.result.tiers.size(); ++t) {
@@ -148,6 +148,11 @@ TriedChange tried(const std::string& options, const Run& run) {
       change.missing_in = run.machine.tiers[t].name;
     }
   }
+  for (const MemoryBudget& budget : run.trace->budgets)
+    if (budget.over > change.missing) {
+      change.missing = budget.over;
+      change.missing_in = "budget of " + budget.policy;
+    }
   return change;
 }
 
@@ -202,6 +207,10 @@ std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenar
                                       const std::function<Run(const Scenario&)>& run_changed) {
   // A plan is for the step as it is: with another policy there is none.
   if (!scenario.pager.empty() || !scenario.plan.empty() || !refused.trace->knowledge.allocations) return {};
+  // A program of the user's would be asked again and again, for up to its time limit each time.
+  if (std::any_of(scenario.policies.begin(), scenario.policies.end(),
+                  [](const std::string& policy) { return parse_policy(policy).info->name == "exec"; }))
+    return {};
   std::vector<TriedRemedy> all;
   const auto try_all = [&](const std::vector<Remedy>& remedies) {
     for (const Remedy& remedy : remedies) try {

@@ -277,7 +277,6 @@ class PlanWriter {
     if (const OpId freed = flow_.free(d.storage); freed != kNoOp) return freed;
     const std::span<const Touch> touches = flow_.touches(d.storage);
     OpId last = touches.empty() ? 0 : touches.back().op;
-    if (!touches.empty()) return last;
     for (const PlannedCopy& copy : d.copies) last = std::max(last, copy.at.op);
     for (const PlannedFetch& fetch : d.fetches) last = std::max(last, fetch.at.op);
     return last;

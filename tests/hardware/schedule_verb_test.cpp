@@ -3,6 +3,8 @@
 
 #include "sim/trace/trace_check.h"
 #include "tests/support/program.h"
+#include "tests/support/scripted_backend.h"
+#include "validate/replay/execution.h"
 #include "validate/replay/schedule.h"
 
 namespace memwall {
@@ -104,6 +106,20 @@ TEST_F(ScheduleVerb, CarriesOutAPlan) {
   refused(kSample + " --plan x.plan -o x.plan", 2, "x.plan");
   const CommandOutcome whole = run(kSample + " -o whole.schedule");
   EXPECT_TRUE(content_of(folder_ / "whole.schedule").starts_with("memwall schedule 1\n")) << "nothing is planned";
+}
+
+// A step that was captured with checkpoints has re-runs of its own, which are none of the plan's.
+TEST_F(ScheduleVerb, TellsTheStepsOwnRerunsFromThoseOfAPlan) {
+  const CommandOutcome outcome = run("'" MEMWALL_SOURCE
+                                     "/traces/samples/captures/variants/checkpointed.mwc.gz' --machine h100-sxm-80gb "
+                                     "--policy checkpoint --scale bytes=1/64,flops=1e-9 -o x.schedule");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ExecutionSettings settings;
+  settings.passes = 1;
+  const Trace schedule = read_schedule(folder_ / "x.schedule", &settings.contents);
+  ASSERT_FALSE(settings.contents.empty());
+  ScriptedBackend backend;
+  EXPECT_NO_THROW(execute(schedule, backend, settings)) << "every kernel reads what it read without the plan";
 }
 
 TEST_F(ScheduleVerb, StandsInForCollectives) {

@@ -210,6 +210,17 @@ TEST(StepContents, TheHostBackEndFindsItToo) {
   }
 }
 
+// Behind ZeRO 3 a re-run reads what backward has gathered, its original what forward has: the same shards.
+TEST(StepContents, GathersOfTheSameShardsAreTheSame) {
+  GptShape shape;
+  shape.layers = 3;
+  const Trace step = rewritten(gpt_step(shape), "zero:stage=3,ranks=8");
+  const Planned p = planned(step, "checkpoint:mode=full");
+  ASSERT_FALSE(p.contents.empty());
+  ScriptedBackend backend;
+  EXPECT_EQ(failure(p.schedule, backend, p.contents), "");
+}
+
 // Running statistics are updated a second time: whoever reads them later finds what the step never had.
 TEST(StepContents, WhatARerunChangesASecondTimeHasNoNumber) {
   StepProgram p;

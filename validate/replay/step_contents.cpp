@@ -1,7 +1,9 @@
 #include "validate/replay/step_contents.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace memwall {
 namespace {
@@ -38,11 +40,23 @@ class Numbering {
     const auto uses = t_.uses_of(op);
     for (std::size_t i = 0; i < uses.size(); ++i)
       if (uses[i].access == Access::read) contents_.uses[op.first_use + i] = present_[uses[i].storage];
-    const bool repeats = op.source != kNoOp && reads_alike(op, t_.ops[op.source]);
+    const Op* const same = repeated_by(op);
     for (std::size_t i = 0; i < uses.size(); ++i)
       if (uses[i].access == Access::write)
         contents_.uses[op.first_use + i] = present_[uses[i].storage] =
-            repeats ? contents_.uses[t_.ops[op.source].first_use + i] : ++made_;
+            same != nullptr ? contents_.uses[same->first_use + i] : ++made_;
+  }
+
+  // The op before it that made what this one makes: its original, or a gather of the same shards.
+  const Op* repeated_by(const Op& op) {
+    if (op.source != kNoOp) return reads_alike(op, t_.ops[op.source]) ? &t_.ops[op.source] : nullptr;
+    if (op.kind != OpKind::collective || op.collective != CollectiveKind::all_gather) return nullptr;
+    std::vector<std::uint32_t> shards;
+    for (std::uint32_t i = 0; i < op.use_count; ++i)
+      if (t_.uses[op.first_use + i].access == Access::read) shards.push_back(contents_.uses[op.first_use + i]);
+    if (shards.empty() || std::ranges::find(shards, 0u) != shards.end()) return nullptr;
+    const auto [first, is_new] = gathers_.try_emplace(std::move(shards), &op);
+    return !is_new && reads_alike(op, *first->second) ? first->second : nullptr;
   }
 
   // Does the op read what `other` read, and write as many?
@@ -67,6 +81,7 @@ class Numbering {
   const Trace& t_;
   std::vector<std::uint32_t> present_;  // by storage: the number of what it holds
   StepContents contents_;
+  std::map<std::vector<std::uint32_t>, const Op*> gathers_;  // by the numbers of the shards: the first
   std::uint32_t made_ = 0;
 };
 
@@ -123,7 +138,11 @@ class Pairing {
         a.flops != b.flops || a.operator_class != b.operator_class || a.data_type != b.data_type)
       return false;
     if (planned_.strings[a.name] != before_.strings[b.name] ||
-        planned_.strings[a.operator_name] != before_.strings[b.operator_name])
+        planned_.strings[a.operator_name] != before_.strings[b.operator_name] ||
+        planned_.strings[a.module] != before_.strings[b.module])
+      return false;
+    // The step's own re-runs are paired with themselves, not with those of the plan.
+    if ((a.source == kNoOp) != (b.source == kNoOp) || (a.source != kNoOp && original_[a.source] != b.source))
       return false;
     for (std::uint32_t i = 0; i < a.use_count; ++i)
       if (planned_.uses[a.first_use + i].access != before_.uses[b.first_use + i].access) return false;

@@ -80,6 +80,21 @@ TEST_F(RemediesTest, EachIsTheRunWithTheseOptions) {
   }
 }
 
+// What fits the GPU and not the budget that was asked for is no remedy.
+TEST_F(RemediesTest, CountWhatIsOverABudgetAsNotFitting) {
+  const Scenario s = scenario(needs_ / 2, {"vdnn:budget=1MiB"});
+  const memwall::Run refused = run(s, true);
+  ASSERT_FALSE(refused.result.fits);
+  ASSERT_FALSE(refused.tried.empty());
+  bool over = false;
+  for (const TriedChange& change : refused.tried) {
+    const memwall::Run alone = run(typed(s, change.options));
+    EXPECT_EQ(change.fits, alone.result.fits && alone.trace->keeps_to_budgets()) << change.options;
+    over = over || (alone.result.fits && !change.fits);
+  }
+  EXPECT_TRUE(over) << "else the test says nothing";
+}
+
 TEST_F(RemediesTest, WhatFitsStandsFirstTheFastestOfThisGpuBeforeAll) {
   const std::vector<TriedChange> tried = run(scenario(needs_ * 9 / 10), true).tried;
   ASSERT_GE(tried.size(), 3u);

@@ -111,6 +111,37 @@ TEST_F(HeldCopies, WithoutOneTheDropLosesTheContent) {
   EXPECT_NE(problems()[0].find("does not have its newest content"), std::string::npos) << problems()[0];
 }
 
+// A copy that was made before the last write is no copy of what the storage holds.
+TEST_F(HeldCopies, OfAnOlderContentAreNoneToComeBackFrom) {
+  const OpId end = static_cast<OpId>(step_.ops.size() - 1);
+  decision_ = StorageDecision{};
+  decision_.storage = weights_;
+  decision_.copies.push_back({{forward_, true, 0}, 0});
+  decision_.drops.push_back({{update_, true, 0}});
+  decision_.fetches.push_back({{end, true, 0}, 0});
+  ASSERT_EQ(problems().size(), 1u);
+  EXPECT_NE(problems()[0].find("which does not have its newest content"), std::string::npos) << problems()[0];
+  decision_.copies[0].at.op = update_;
+  EXPECT_EQ(problems(), std::vector<std::string>{});
+}
+
+// What lives on may be copied, dropped and fetched behind its last use.
+TEST_F(HeldCopies, MayBeMadeBehindTheLastUse) {
+  const OpId end = static_cast<OpId>(step_.ops.size() - 1);
+  ASSERT_GT(end, update_);
+  decision_.copies[0].at = {end, true, 0};
+  ASSERT_EQ(problems(), std::vector<std::string>{});
+  Trace written;
+  write(written);
+  EXPECT_EQ(check(written), std::vector<std::string>{});
+  decision_.held = StorageDecision::kDevice;  // the copy goes with the step
+  decision_.drops.clear();
+  decision_.fetches.clear();
+  ASSERT_EQ(problems(), std::vector<std::string>{});
+  write(written);
+  EXPECT_EQ(check(written), std::vector<std::string>{});
+}
+
 TEST_F(HeldCopies, AreLeftForTheNextStepInTheirNewestContent) {
   decision_.copies.clear();
   ASSERT_EQ(problems().size(), 1u);

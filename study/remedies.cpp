@@ -43,6 +43,12 @@ class Remedies {
  public:
   Remedies(const Run& refused, const Scenario& scenario) : run_(refused), scenario_(scenario) {}
 
+  // Does a planner decide about the step as it is asked for?
+  bool plans_already() const {
+    return !run_.trace->budgets.empty() ||
+           std::any_of(std::begin(kPlanners), std::end(kPlanners), [&](const char* planner) { return has(planner); });
+  }
+
   // Each of them alone.
   std::vector<Remedy> single() const {
     std::vector<Remedy> all;
@@ -117,10 +123,6 @@ class Remedies {
 
   // The allocator has a setting that nobody has set.
   bool expands() const { return scenario_.allocator == "pytorch" && scenario_.allocator_settings.empty(); }
-  bool plans_already() const {
-    return !run_.trace->budgets.empty() ||
-           std::any_of(std::begin(kPlanners), std::end(kPlanners), [&](const char* planner) { return has(planner); });
-  }
   bool runs_on_one_gpu() const { return run_.trace->ranks <= 1 && run_.trace->rank_table.empty(); }
 
   std::optional<std::string> half_batch() const {
@@ -201,6 +203,27 @@ void prefer_room(std::vector<TriedRemedy>& sorted) {
   if (best != end) std::rotate(sorted.begin(), best, best + 1);
 }
 
+// The best part of what a policy can do, and all of it.
+std::vector<TriedRemedy> tried_parts(const Remedies& remedies, const std::string& policy,
+                                     const std::function<Run(const Scenario&)>& run_changed) {
+  std::vector<TriedRemedy> parts;
+  try_parts([&](double part) {
+    const std::optional<Remedy> remedy = remedies.part_of(policy, part);
+    if (!remedy) return false;
+    try {
+      parts.push_back({tried(remedy->options, run_changed(remedy->scenario)), true});
+    } catch (const UsageError&) {
+      return false;
+    }
+    return parts.back().change.fits;
+  });
+  if (parts.empty()) return parts;
+  const TriedRemedy whole = parts.front();
+  keep_least_part(parts);
+  if (parts.front().change.options != whole.change.options) parts.push_back(whole);
+  return parts;
+}
+
 }  // namespace
 
 std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenario,
@@ -221,24 +244,14 @@ std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenar
   const Remedies remedies(refused, scenario);
   try_all(remedies.single());
   for (const std::string& policy : remedies.divisible()) {
-    std::vector<TriedRemedy> parts;
-    try_parts([&](double part) {
-      const std::optional<Remedy> remedy = remedies.part_of(policy, part);
-      if (!remedy) return false;
-      try {
-        parts.push_back({tried(remedy->options, run_changed(remedy->scenario)), true});
-      } catch (const UsageError&) {
-        return false;
-      }
-      return parts.back().change.fits;
-    });
-    if (parts.empty()) continue;
-    const TriedRemedy whole = parts.front();
-    keep_least_part(parts);
-    all.push_back(parts.front());
-    if (parts.front().change.options != whole.change.options) all.push_back(whole);
+    if (remedies.plans_already()) {  // each run plans anew, many times over: no search for a part
+      if (const std::optional<Remedy> whole = remedies.part_of(policy, 1)) try_all({*whole});
+    } else {
+      std::vector<TriedRemedy> parts = tried_parts(remedies, policy, run_changed);
+      std::move(parts.begin(), parts.end(), std::back_inserter(all));
+    }
   }
-  if (!any_fits_here(all)) try_all(remedies.together());
+  if (!any_fits_here(all) && !remedies.plans_already()) try_all(remedies.together());
   std::stable_sort(all.begin(), all.end(), [](const TriedRemedy& a, const TriedRemedy& b) {
     const auto rank = [](const TriedRemedy& r) {
       return std::tuple(!r.change.fits, r.change.fits && !r.same_gpu, r.change.fits ? 0 : r.change.missing,

@@ -65,11 +65,14 @@ void Ledger::take_own_traffic() {
 }
 
 // Bytes of one copy that the slot still carries.
-double Ledger::left(const Route& route, std::size_t slot) const {
-  double least = route.bandwidth * to_seconds(slot_);
-  for (const std::uint16_t link : route.links) {
-    const double share = route.share_of(link);
-    if (share > 0) least = std::min(least, left_[link][slot] / share);
+double Ledger::left(const Route& route, double whole, std::size_t slot) const {
+  double least = whole;
+  for (std::size_t i = 0; i < route.links.size(); ++i) {
+    const double there = left_[route.links[i]][slot];
+    if (route.link_shares.empty())
+      least = std::min(least, there);
+    else if (route.link_shares[i] > 0)
+      least = std::min(least, there / route.link_shares[i]);
   }
   return least;
 }
@@ -88,7 +91,7 @@ std::optional<Ledger::Span> Ledger::earliest(int from, int to, Bytes bytes, Time
   for (std::size_t i = slot_of(ready); i < slots_; ++i) {
     const Time slot_begin = slot_ * static_cast<std::int64_t>(i), from_time = std::max(slot_begin, ready);
     const double share = to_seconds(slot_begin + slot_ - from_time) / to_seconds(slot_);
-    const double carried = std::min(left(crossed, i), whole * share);
+    const double carried = std::min(left(crossed, whole, i), whole * share);
     if (carried <= 0) continue;
     if (!begin) begin = from_time;
     if (carried >= open) return Span{*begin, from_time + from_seconds(open / crossed.bandwidth) + crossed.latency};
@@ -107,7 +110,7 @@ std::optional<Ledger::Span> Ledger::latest(int from, int to, Bytes bytes, Time d
   for (std::size_t i = slot_of(deadline - Time(1)) + 1; i-- > 0;) {
     const Time slot_begin = slot_ * static_cast<std::int64_t>(i), to_time = std::min(slot_begin + slot_, deadline);
     const double share = to_seconds(to_time - slot_begin) / to_seconds(slot_);
-    const double carried = std::min(left(crossed, i), whole * share);
+    const double carried = std::min(left(crossed, whole, i), whole * share);
     if (carried <= 0) continue;
     if (!end) end = to_time;
     if (carried >= open) return Span{to_time - from_seconds(open / crossed.bandwidth), *end + crossed.latency};
@@ -125,7 +128,7 @@ void Ledger::reserve(int from, int to, Bytes bytes, const Span& span) {
     const Time slot_begin = slot_ * static_cast<std::int64_t>(i);
     const Time first = std::max(slot_begin, span.begin), last = std::min(slot_begin + slot_, end);
     const double share = std::max(0.0, to_seconds(last - first) / to_seconds(slot_));
-    const double carried = std::min({left(crossed, i), whole * share, open});
+    const double carried = std::min({left(crossed, whole, i), whole * share, open});
     for (const std::uint16_t link : crossed.links)
       left_[link][i] = std::max(0.0, left_[link][i] - carried * crossed.share_of(link));
     open -= carried;

@@ -46,7 +46,7 @@ class Ledger {
  private:
   const Route& route(int from, int to) const;
   std::size_t slot_of(Time time) const;
-  double left(const Route& route, std::size_t slot) const;
+  double left(const Route& route, double whole, std::size_t slot) const;  // `whole`: what the route carries in a slot
   void take_own_traffic();
   void take_evenly(const std::vector<std::uint16_t>& links, Bytes bytes, Time begin, Time end);
   Bytes rounded(int tier, Bytes bytes) const;

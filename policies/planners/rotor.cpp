@@ -153,14 +153,22 @@ class RotorPlan {
   std::map<StorageId, std::vector<Event>> events_;  // of what is of the chain
 };
 
+// What all stages may take together, at the most. A stage that never runs again has the program's own forward alone.
+Bytes most_of(const RotorChain& chain) {
+  const auto known = [](Bytes bytes) { return bytes < RotorStage::kNever ? std::max<Bytes>(0, bytes) : 0; };
+  Bytes most = chain.input_passed;
+  for (const RotorStage& stage : chain.stages)
+    most += stage.saved + std::max(known(stage.while_saving), known(stage.first_saving)) + stage.gradient +
+            stage.while_backward;
+  return most;
+}
+
 // Within the budget, or what lives without the chain where that is more; else in the least memory that there is.
 std::optional<RotorSchedule> schedule_of(const RotorPass& pass, Bytes budget, std::uint32_t slots) {
   const Bytes limit = std::max(budget, pass.most_beside) - pass.beside;
   if (limit > 0)
     if (auto schedule = RotorTable(pass.chain, limit, slots).schedule()) return schedule;
-  Bytes most = pass.chain.input_passed;
-  for (const RotorStage& stage : pass.chain.stages)
-    most += stage.saved + stage.while_saving + stage.gradient + stage.while_backward;
+  Bytes most = most_of(pass.chain);
   std::optional<RotorSchedule> least;
   for (int i = 0; i < 3; ++i) {  // each time with finer slots
     const RotorTable table(pass.chain, most, slots);

@@ -16,6 +16,7 @@
 #include "policies/plan/plan_writer.h"
 #include "policies/planners/rotor.h"
 #include "policies/profile/latest_safe.h"
+#include "policies/profile/plan_estimate.h"
 #include "policies/profile/planned_memory.h"
 #include "policies/recompute/recompute.h"
 #include "tests/support/carried_out.h"
@@ -51,7 +52,7 @@ bool lives_on(const Trace& trace, const Dataflow& flow, StorageId storage) {
 
 // Moves in random gaps between uses. A copy leaves anywhere between the last write and the drop, or did before; of what
 // lives on from step to step perhaps in the step before.
-StorageDecision random_moves(std::span<const Touch> touches, StorageId storage, bool lives_on) {
+StorageDecision random_moves(std::span<const Touch> touches, StorageId storage, bool lives_on, OpId ops) {
   StorageDecision d;
   d.storage = storage;
   std::size_t copied = 0;  // touches before it are in the copy
@@ -87,6 +88,9 @@ StorageDecision random_moves(std::span<const Touch> touches, StorageId storage, 
           touches.begin());
   if (d.held != StorageDecision::kDevice && held < touches.size() && writes_between(touches, held, touches.size() - 1))
     d.copies.push_back({{touches.back().op, true, 2}, d.held});
+  const OpId last = touches.empty() ? 0 : touches.back().op;
+  if (lives_on && last + 1 < ops && *rc::gen::inRange(0, 4) == 0)  // another copy, behind the last use
+    d.copies.push_back({{*rc::gen::inRange<OpId>(last + 1, ops), true, 3}, *rc::gen::inRange<std::uint8_t>(0, 3)});
   return d;
 }
 
@@ -95,8 +99,8 @@ MemoryPlan random_move_plan(const Trace& trace, const Dataflow& flow, std::size_
   plan.tiers = tiers();
   for (StorageId s = 0; s < trace.storages.size(); ++s) {
     if (*rc::gen::inRange<std::size_t>(0, one_in) != 0) continue;
-    StorageDecision d = random_moves(flow.touches(s), s, lives_on(trace, flow, s));
-    if (!d.drops.empty()) plan.storages.push_back(std::move(d));
+    StorageDecision d = random_moves(flow.touches(s), s, lives_on(trace, flow, s), static_cast<OpId>(trace.ops.size()));
+    if (!d.drops.empty() || !d.copies.empty()) plan.storages.push_back(std::move(d));
   }
   return plan;
 }
@@ -250,6 +254,19 @@ void damage(MemoryPlan& plan, OpId ops) {
   if (!rerun.empty()) rerun.erase(rerun.begin() + *rc::gen::inRange<std::ptrdiff_t>(0, rerun.size()));
 }
 
+// Does the estimate tell the peaks and bytes that a simulation of the written plan shows?
+void assert_estimated(const StepProfile& profile, const MemoryPlan& plan, const Applied& applied) {
+  const Machine& machine = profile.machine();
+  const PlanEstimate estimate = estimate_plan(profile, plan, machine, *test_pricer(machine));
+  const SimulationResult simulated = simulate(applied.trace, machine, {});
+  for (std::size_t t = 0; t < machine.tiers.size(); ++t) {
+    RC_ASSERT(estimate.tiers[t].peak_allocated == simulated.tiers[t].peak_allocated);
+    RC_ASSERT(estimate.tiers[t].peak_reserved == simulated.tiers[t].peak_reserved);
+  }
+  RC_ASSERT(estimate.bytes_out == applied.written.bytes_out);
+  RC_ASSERT(estimate.bytes_in == applied.written.bytes_in);
+}
+
 RC_GTEST_PROP(PlanProperty, WhateverIsTakenIsCarriedOut, ()) {
   const Trace before = random_step(*rc::gen::inRange<std::size_t>(1, 3));
   const Dataflow flow(before);
@@ -270,10 +287,13 @@ RC_GTEST_PROP(PlanProperty, WhateverIsTakenIsCarriedOut, ()) {
   for (StorageDecision& d : plan.storages)
     for (PlannedFetch& fetch : d.fetches) fetch.latest_safe = *rc::gen::arbitrary<bool>();
   const Machine machine = test_machine();
-  const MemoryPlan issued = issued_latest_safe(plan, StepProfile(before, machine));
+  const StepProfile profile(before, machine);
+  const MemoryPlan issued = issued_latest_safe(plan, profile);
   RC_LOG() << "issued:\n" << text_of(issued);
   RC_ASSERT(check_plan(issued, before, flow) == std::vector<std::string>{});
-  assert_carried_out(before, apply(before, flow, issued).trace);
+  const Applied applied = apply(before, flow, issued);
+  assert_carried_out(before, applied.trace);
+  assert_estimated(profile, issued, applied);
 }
 
 // Whatever a plan decides has names or says why not, and a file keeps both.

@@ -20,7 +20,7 @@ HiddenUnits hidden_units(const StepProfile& profile, const Pricer& pricer, std::
   HiddenUnits found;
   found.of = units;
   found.without = found.with = profile.step_time();
-  const Time latest = found.without + found.without / kHiddenTolerance;
+  const Time latest = found.without + found.without / kToleratedParts;
   std::size_t too_many = units + 1;
   for (std::size_t next = units; found.units + 1 < too_many; next = found.units + (too_many - found.units) / 2) {
     const Time end = simulate_plan(profile, plan_of(next), pricer).result.end;

@@ -12,9 +12,10 @@
 
 namespace memwall {
 
-// A thousandth of the step's time. Calls of the host and the order in which links serve copies move a step by a few
-// microseconds whatever the plan; what is to be found are units that the device or a link has no idle time for.
-inline constexpr std::int64_t kHiddenTolerance = 1000;
+// What hides may make a step longer by one of so many parts of its time: a thousandth. Calls of the host and the order
+// in which links serve copies move a step by a few microseconds whatever the plan; what is to be found are units that
+// the device or a link has no idle time for.
+inline constexpr std::int64_t kToleratedParts = 1000;
 
 struct HiddenUnits {
   std::size_t units = 0, of = 0;  // the first `units` of so many hide

@@ -7,6 +7,7 @@
 
 #include "sim/trace/trace_builder.h"
 #include "sim/trace/trace_check.h"
+#include "tests/support/execute_numbered.h"
 #include "tests/support/program.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/scripted_backend.h"
@@ -212,12 +213,7 @@ TEST(MemsetTargets, TheCapturedStepOfVgg13BecomesASchedule) {
   const CommandOutcome small =
       run_memwall(folder, "schedule " + step + "--plan x.plan --scale bytes=1/1024 -o small.schedule");
   ASSERT_EQ(small.code, 0) << small.err;
-  ExecutionSettings settings;
-  settings.passes = 1;
-  const Trace small_schedule = read_schedule(folder / "small.schedule", &settings.contents);
-  EXPECT_FALSE(settings.contents.empty());
-  ScriptedBackend backend;
-  const Execution e = execute(small_schedule, backend, settings);
+  const Execution e = execute_numbered(folder / "small.schedule");
   EXPECT_EQ(e.integrity.mismatches, 0u);
   EXPECT_GT(e.integrity.checks, 500u);
 }

@@ -2,9 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/trace/trace_check.h"
+#include "tests/support/execute_numbered.h"
 #include "tests/support/program.h"
-#include "tests/support/scripted_backend.h"
-#include "validate/replay/execution.h"
 #include "validate/replay/schedule.h"
 
 namespace memwall {
@@ -114,12 +113,7 @@ TEST_F(ScheduleVerb, TellsTheStepsOwnRerunsFromThoseOfAPlan) {
                                      "/traces/samples/captures/variants/checkpointed.mwc.gz' --machine h100-sxm-80gb "
                                      "--policy checkpoint --scale bytes=1/64,flops=1e-9 -o x.schedule");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  ExecutionSettings settings;
-  settings.passes = 1;
-  const Trace schedule = read_schedule(folder_ / "x.schedule", &settings.contents);
-  ASSERT_FALSE(settings.contents.empty());
-  ScriptedBackend backend;
-  EXPECT_NO_THROW(execute(schedule, backend, settings)) << "every kernel reads what it read without the plan";
+  EXPECT_NO_THROW(execute_numbered(folder_ / "x.schedule")) << "every kernel reads what it read without the plan";
 }
 
 TEST_F(ScheduleVerb, StandsInForCollectives) {

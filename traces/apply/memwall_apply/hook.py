@@ -1,0 +1,212 @@
+"""The one pair of saved-tensor hooks. Hooks do not nest (only the innermost is asked), so all that is decided about what
+autograd saves is decided here: it stays, travels to the host and comes back, or is made again.
+
+One SavedPass per forward of the model. It lives as long as the autograd graph that refers to it; host memory goes back to
+the pool then.
+"""
+
+import torch
+
+from .errors import ApplyError
+from .storages import Saved, SavedStorage, is_plain, tensors_of
+from .streams import HostPool, Streams
+
+
+class Hook:
+    """What is kept from one forward to the next. `recipes`: recipes.Recipes or None."""
+
+    def __init__(self, model, offload, recipes, device_type):
+        self.model, self.offload, self.recipes, self.device_type = model, offload, recipes, device_type
+        self.moves = {move.number: move for move in offload.moves} if offload else {}
+        self.count_min_bytes = offload.count_min_bytes if offload else 1
+        self.given_back_behind = {}  # number: those given back right after it is saved
+        self.fetched_where = {}  # number: those that come back where backward first asks for it, in order
+        for move in self.moves.values():
+            self.given_back_behind.setdefault(move.give_back, []).append(move.number)
+        for number in offload.fetch_order if offload else ():
+            self.fetched_where.setdefault(self.moves[number].fetch, []).append(number)
+        pinned = offload is not None and offload.pinned and device_type == "cuda"
+        self.pool = HostPool(pinned)
+        self.streams = Streams(device_type, offload is not None and offload.side_streams, not pinned)
+        self.node_of = {}  # first number: those that its node of the graph asked for in the backward before
+        self.learned = {}  # the same, of this one
+        self.counts = {"passes": 0, "sent": 0, "sent_bytes": 0, "back": 0, "back_bytes": 0}
+
+    def open(self, arguments):
+        """A forward begins. `arguments`: tensors that the model is given."""
+        if self.learned:
+            self.node_of, self.learned = self.learned, {}
+        self.counts["passes"] += 1
+        return SavedPass(self, arguments)
+
+    def retire(self, storage):
+        """Nobody will ask for it any more: its memory is used again behind the copies that are under way."""
+        self.streams.wait(storage.left)
+        self.streams.wait(storage.arrived)
+        if storage.memory is not None:
+            self.pool.give(storage.memory, storage.read or storage.left)
+
+
+class SavedPass:
+    """What autograd saves in one forward of the model, and asks for in its backward."""
+
+    def __init__(self, hook, arguments):
+        self.hook = hook
+        self.stays = {t.untyped_storage()._cdata for t in arguments}
+        self._learn_parameters()
+        self.has_shards = any(hasattr(module, "_get_fsdp_state") for module in hook.model.modules())
+        self.known = {}  # StorageImpl: SavedStorage
+        self.numbered = []
+        self.in_flight = []  # sent and not given back
+        self.node = self.group = None  # of the graph, that asked last, and what it asked for
+        self.asked = set()
+        self.backward_begun = False
+
+    def _learn_parameters(self):
+        self.stays.update(t.untyped_storage()._cdata for _, t in tensors_of(self.hook.model) if is_plain(t))
+
+    # ---- forward
+
+    def pack(self, tensor):
+        storage = self.find(tensor)
+        if storage is None:
+            return tensor
+        if storage.number is None and storage.run is None and storage.bytes >= self.hook.count_min_bytes:
+            self._count(storage, tensor)
+        if storage.move is not None:
+            storage.check_version(tensor._version)
+        storage.saved += 1
+        return Saved(storage, tensor, storage.run is None and storage.move is None)
+
+    def find(self, tensor):
+        """None: it is no concern of the plan: a parameter, a buffer, an input of the model, on another device."""
+        if tensor.device.type != self.hook.device_type or not is_plain(tensor):
+            return None
+        raw = tensor.untyped_storage()
+        if raw._cdata in self.stays:
+            return None
+        storage = self.known.get(raw._cdata)
+        if storage is None or storage.expired:
+            if self.has_shards:  # fully_shard puts gathered parameters into the modules while these run
+                self._learn_parameters()
+                if raw._cdata in self.stays:
+                    return None
+            storage = self.known[raw._cdata] = SavedStorage(tensor, self.hook.retire)
+        return storage
+
+    def _count(self, storage, tensor):
+        storage.number = len(self.numbered)
+        self.numbered.append(storage)
+        move = self.hook.moves.get(storage.number)
+        if move is not None:
+            self._send(storage, move, tensor)
+        for number in self.hook.given_back_behind.get(storage.number, ()):
+            self._give_back(self.numbered[number])
+
+    def _send(self, storage, move, tensor):
+        if storage.bytes != move.bytes:
+            module, op, _ = move.maker
+            raise ApplyError(
+                f"The storage number {storage.number} that autograd saves has {storage.bytes} bytes (a tensor of shape "
+                f"{tuple(tensor.shape)}); the plan expects {move.bytes} there, made by {op} in {module or 'the model'}. The "
+                "program is not the one that was captured: its batch, its settings or its order differ.")
+        streams = self.hook.streams
+        storage.move, storage.version = move, tensor._version
+        storage.device = storage.whole(tensor)
+        storage.memory, read = self.hook.pool.take(storage.bytes)
+        storage.host = storage.memory[:storage.bytes].view(storage.dtype)
+        storage.left = streams.copy(streams.out, storage.host, storage.device, after=read)
+        self.in_flight.append(storage)
+        self.hook.counts["sent"] += 1
+        self.hook.counts["sent_bytes"] += storage.bytes
+
+    def _give_back(self, storage):
+        """The device's memory, once the copy out of it has ended: what is queued behind may use it again."""
+        self.hook.streams.wait(storage.left)
+        storage.left = storage.device = None
+        self.in_flight.remove(storage)
+
+    def end_of_forward(self):
+        for storage in list(self.in_flight):
+            self._give_back(storage)
+        missing = [number for number in self.hook.moves if number >= len(self.numbered)]
+        if missing:
+            raise ApplyError(
+                f"The plan sends {len(self.hook.moves)} storages to the host, and autograd saved {len(self.numbered)} of at "
+                f"least {self.hook.count_min_bytes} bytes inside of the model, so that {len(missing)} never came (number "
+                f"{missing[0]} first). What is computed outside of the model (a loss) must move into its forward, or stay.")
+
+    # ---- backward
+
+    def unpack(self, saved):
+        if not self.backward_begun:
+            self.backward_begun = True
+            self._fetch_at(-1)
+        if not isinstance(saved, Saved):
+            return saved
+        storage = saved.storage
+        if storage.number is not None:
+            self._node_asks(storage.number)
+        if saved.tensor is not None:
+            _check_version(saved)
+            return saved.tensor
+        self.bring_back(storage)
+        tensor = storage.view(saved.dtype, saved.layout)
+        storage.ask()
+        self.drop_if_over(storage)
+        return tensor
+
+    def _node_asks(self, number):
+        """A node of the graph asks for all that it saved before it runs anything; from the second step on it is known
+        what that is when it asks for the first."""
+        if number in self.asked:
+            return
+        self.asked.add(number)
+        node = torch._C._current_autograd_node()
+        known = self.hook.node_of
+        if node is None or node is not self.node:
+            self.node, self.group = node, [number]
+            self.hook.learned[number] = self.group
+            for other in known.get(number, self.group):
+                self._fetch_at(other)
+        else:
+            self.group.append(number)
+            if number not in known.get(self.group[0], ()):
+                self._fetch_at(number)
+
+    def _fetch_at(self, point):
+        for number in self.hook.fetched_where.get(point, ()):
+            if number < len(self.numbered) and self.numbered[number].asked == 0:
+                self.bring_back(self.numbered[number], waits=False)
+
+    def bring_back(self, storage, waits=True):
+        """To the device, from the host or by running again what made it."""
+        if storage.device is None:
+            if storage.run is not None:
+                storage.run.again(self)
+            else:
+                self._fetch(storage)
+        if waits:
+            self.hook.streams.wait(storage.arrived)
+            storage.arrived = None
+
+    def _fetch(self, storage):
+        streams = self.hook.streams
+        with torch.no_grad():
+            storage.device = torch.empty(storage.host.shape, dtype=storage.dtype, device=self.hook.device_type)
+            storage.arrived = storage.read = streams.copy(streams.back, storage.device, storage.host)
+        self.hook.counts["back"] += 1
+        self.hook.counts["back_bytes"] += storage.bytes
+
+    def drop_if_over(self, storage):
+        if storage.is_over:
+            self.hook.streams.wait(storage.arrived)
+            storage.arrived = storage.device = None
+
+
+def _check_version(saved):
+    """Without hooks autograd does this itself."""
+    if saved.tensor._version != saved.version:
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of "
+            f"shape {tuple(saved.tensor.shape)} is at version {saved.tensor._version}; expected {saved.version}.")

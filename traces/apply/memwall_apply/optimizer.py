@@ -1,0 +1,140 @@
+"""The optimizer's update on the host, its states there: gradients go down as backward finishes them, parameters come back
+when the host has updated its copies. What memwall simulates as offload:what=optimizer with cpu_adam (after ZeRO-Offload).
+
+The optimizer object stays the program's. Its parameters become copies on the host; hooks around its `step` bring gradients
+and send parameters back. Gradients stay on the device as well, until the program clears them, so that what it does with
+them between backward and the step (clipping) works: those that have changed since are copied again.
+"""
+
+import torch
+
+from .errors import ApplyError
+from .streams import Streams
+
+IMPLEMENTATION = "cpu_adam"
+FUSED = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.Adagrad)  # with a fused update on the host
+
+
+class _Copy:
+    """A parameter of the model and its copy on the host."""
+
+    def __init__(self, parameter, pinned):
+        self.parameter = parameter
+        self.host = torch.nn.Parameter(_on_host(parameter.detach(), pinned), requires_grad=True)
+        self.gradient = _on_host(torch.zeros_like(parameter), pinned)
+        self.sent = None  # (gradient, version) of the last copy down
+        self.arrivals = self.expected = 0  # of gradients in this step, and in the one before
+
+
+class HostOptimizer:
+    """`settings`: realization.optimizer of the plan."""
+
+    def __init__(self, optimizer, settings):
+        found = settings.get("implementation")
+        if found != IMPLEMENTATION or settings.get("place", "host") != "host":
+            raise ApplyError(f"The plan updates parameters by '{found}' in '{settings.get('place')}'; memwall_apply can "
+                             f"'{IMPLEMENTATION}' in 'host'. Others are not implemented.")
+        self.optimizer = optimizer
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        for p in parameters:
+            if hasattr(p, "__tensor_flatten__"):
+                raise ApplyError("The optimizer's parameters are sharded (DTensor) already; of those memwall_apply cannot keep "
+                                 "the states on the host. Use fully_shard(..., offload_policy=CPUOffloadPolicy()).")
+        device_type = parameters[0].device.type
+        self.streams = Streams(device_type, settings.get("side_streams", True), not settings.get("pinned", True))
+        pinned = settings.get("pinned", True) and device_type == "cuda"
+        self.copies = {p: _Copy(p, pinned) for p in parameters if p.requires_grad}
+        self._move_states()
+        self.zero_grad = optimizer.zero_grad
+        optimizer.zero_grad = self._zero_grad
+        self.handles = [optimizer.register_step_pre_hook(self._before), optimizer.register_step_post_hook(self._after)]
+        self.handles += [p.register_post_accumulate_grad_hook(self._arrived) for p in self.copies]
+        self.counts = {"host_steps": 0, "gradient_bytes": 0, "parameter_bytes": 0}
+
+    @property
+    def implementation(self):
+        """What runs the update, by name."""
+        group = self.optimizer.param_groups[0]
+        kind = type(self.optimizer)
+        return f"{kind.__module__}.{kind.__name__}(fused={bool(group.get('fused'))}) on the host"
+
+    def _move_states(self):
+        fused = isinstance(self.optimizer, FUSED)
+        for group in self.optimizer.param_groups:
+            group["params"] = [self.copies[p].host if p in self.copies else p for p in group["params"]]
+            if fused and not group.get("differentiable") and not group.get("amsgrad") and "fused" in group:
+                group["fused"], group["foreach"] = True, False  # one pass over memory, as is simulated
+        for p, copy in self.copies.items():
+            if p in self.optimizer.state:
+                state = self.optimizer.state.pop(p)
+                self.optimizer.state[copy.host] = {key: value.cpu() if isinstance(value, torch.Tensor) else value
+                                                   for key, value in state.items()}
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+        self.optimizer.__dict__.pop("zero_grad", None)
+        originals = {id(copy.host): p for p, copy in self.copies.items()}
+        for group in self.optimizer.param_groups:
+            group["params"] = [originals.get(id(p), p) for p in group["params"]]
+        for p, copy in self.copies.items():
+            if copy.host in self.optimizer.state:
+                state = self.optimizer.state.pop(copy.host)
+                self.optimizer.state[p] = {
+                    key: value.to(p.device) if isinstance(value, torch.Tensor) and value.dim() else value
+                    for key, value in state.items()}
+
+    # ---- gradients go down
+
+    def _arrived(self, parameter):
+        """Autograd has added to the gradient. With accumulation only the last time in a step counts, which the step
+        before has told; between processes gradients are summed later, and are copied at the step."""
+        copy = self.copies[parameter]
+        copy.arrivals += 1
+        if copy.arrivals >= copy.expected and not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+            self._send(copy)
+
+    def _send(self, copy):
+        gradient = copy.parameter.grad
+        with torch.no_grad():
+            self.streams.copy(self.streams.out, copy.gradient, gradient.detach())
+        copy.sent = (gradient, gradient._version)
+        self.counts["gradient_bytes"] += gradient.numel() * gradient.element_size()
+
+    def _before(self, _optimizer, args, named):
+        if any(argument is not None for argument in args[1:]) or named.get("closure") is not None:  # args[0]: the optimizer
+            raise ApplyError("optimizer.step was called with a closure; expected step() behind backward where the plan keeps the "
+                             "optimizer's states on the host.")
+        for copy in self.copies.values():
+            gradient = copy.parameter.grad
+            if gradient is not None and not (copy.sent and copy.sent[0] is gradient and copy.sent[1] == gradient._version):
+                self._send(copy)
+            copy.host.grad = None if gradient is None else copy.gradient
+            copy.expected, copy.arrivals, copy.sent = copy.arrivals, 0, None
+        self.streams.synchronize(self.streams.out)
+
+    # ---- parameters come back
+
+    def _after(self, _optimizer, _args, _named):
+        with torch.no_grad():
+            pairs = [(copy.parameter.detach(), copy.host.detach()) for copy in self.copies.values() if copy.host.grad is not None]
+            self.streams.copy_all(self.streams.back, pairs)
+            for copy in self.copies.values():
+                if copy.host.grad is not None:
+                    torch.autograd.graph.increment_version(copy.parameter)
+        self.counts["host_steps"] += 1
+        self.counts["parameter_bytes"] += sum(target.numel() * target.element_size() for target, _ in pairs)
+
+    def _zero_grad(self, set_to_none=True):
+        self.zero_grad(set_to_none)
+        for copy in self.copies.values():
+            if set_to_none:
+                copy.parameter.grad = None
+            elif copy.parameter.grad is not None:
+                copy.parameter.grad.zero_()
+
+
+def _on_host(tensor, pinned):
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=pinned)
+    host.copy_(tensor)
+    return host

@@ -1,0 +1,201 @@
+"""Modules whose forward runs again in backward, by torch.utils.checkpoint without reentrance.
+
+The `forward` of each module is replaced on the instance: `Module.__call__` with its hooks stays outside, so that what
+`fully_shard` and DistributedDataParallel hang there gathers parameters before the unit runs, in forward and again before
+its backward. A unit of several modules in a row runs where the first of them is called, all of them in one; the later
+ones then hand on what it made.
+"""
+
+import contextlib
+import functools
+import weakref
+
+import torch
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import (CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts)
+
+from .errors import ApplyError
+
+
+class Unit:
+    """`names`: of `modules`, which are called one after the other."""
+
+    def __init__(self, names, modules, group, respect_hooks):
+        self.names, self.modules, self.group, self.respect_hooks = names, modules, group, respect_hooks
+        self.forwards = [module.forward for module in modules]
+        self.chain = None  # what the modules behind the first are to be called with, while a forward goes on
+        self.inside = False
+        self.runs = self.reruns = 0
+        self.watched = []  # (weak reference to a tensor that the unit was given, its version behind the unit)
+
+    @property
+    def text(self):
+        return " + ".join(self.names)
+
+    def install(self):
+        for i, module in enumerate(self.modules):
+            module.forward = in_place_of(self.forwards[i], functools.partial(self._later, i) if i else self._first)
+
+    def remove(self):
+        for module in self.modules:
+            module.__dict__.pop("forward", None)
+
+    # ---- forward
+
+    def _first(self, *inputs, **named):
+        if not torch.is_grad_enabled():
+            return self.forwards[0](*inputs, **named)
+        compiling = torch.compiler.is_compiling()
+        if not compiling:
+            self._refuse_separate_shards()
+            given = [(t, t._version) for t in _tensors((inputs, named))]
+        out = checkpoint(functools.partial(self._run, compiling), *inputs, use_reentrant=False,
+                         preserve_rng_state=self.group.preserve_rng, early_stop=self.group.early_stop,
+                         context_fn=functools.partial(self._contexts, compiling),
+                         respect_saved_tensors_hooks=self.respect_hooks, **named)
+        if not compiling:
+            self.runs += 1
+            self._refuse_changed(given)
+            self.watched = [(weakref.ref(t), version) for t, version in given]
+        if len(self.modules) > 1:
+            self.chain = (out, inputs[1:], named)
+        return out
+
+    def _run(self, compiling, *inputs, **named):
+        if len(self.modules) == 1:
+            return self.forwards[0](*inputs, **named)
+        self.inside = True
+        try:
+            out = self.forwards[0](*inputs, **named)
+            for module in self.modules[1:]:
+                out = module(_first_of(out), *inputs[1:], **named)
+        finally:
+            self.inside = False
+        return out
+
+    def _later(self, i, x, *inputs, **named):
+        if self.inside or self.chain is None:
+            return self.forwards[i](x, *inputs, **named)
+        out, others, names = self.chain
+        if x is not out and x is not _first_of(out):
+            raise ApplyError(
+                f"The plan runs {self.text} again as one unit, and {self.names[i]} is called with something else than "
+                f"{self.names[i - 1]} gave; expected modules in a row. Plan with units of one module each.")
+        if not _same(inputs, others) or not _same(named, names):
+            raise ApplyError(
+                f"The plan runs {self.text} again as one unit, and {self.names[i]} is called with other arguments than "
+                f"{self.names[0]}; expected the same besides the first. Plan with units of one module each.")
+        if i == len(self.modules) - 1:
+            self.chain = None
+        return out
+
+    # ---- refusals that only a call can tell
+
+    def _refuse_separate_shards(self):
+        if len(self.modules) == 1 or not torch.distributed.is_available():
+            return
+        from torch.distributed.fsdp import FSDPModule
+        states = {id(module._get_fsdp_state()) if isinstance(module, FSDPModule) else None for module in self.modules}
+        if len(states) > 1 or (states != {None} and not isinstance(self.modules[0], FSDPModule)):
+            raise ApplyError(
+                f"The plan runs {self.text} again as one unit, and fully_shard was called on each of these modules by itself: "
+                "the later ones would run without their parameters. Expected fully_shard on none of them, or on all "
+                "together (a list of modules). Plan with units of one module each.")
+
+    def _refuse_changed(self, given):
+        for tensor, version in given:
+            if tensor._version != version:
+                raise ApplyError(
+                    f"The unit {self.text} changes what it is given in place, so that a second run would start from other "
+                    "values. Expected a unit that holds the operator which makes its input, too; memwall joins them with "
+                    "--executable=torch.")
+
+    def end_of_forward(self):
+        """Of the whole model. A unit's input that is changed behind it cannot be what a second run starts from."""
+        if self.chain is not None:
+            missing = " + ".join(self.names[1:])
+            self.chain = None
+            raise ApplyError(f"The plan runs {self.text} again as one unit, and {missing} was not called behind "
+                             f"{self.names[0]}; expected modules in a row. Plan with units of one module each.")
+        for reference, version in self.watched:
+            tensor = reference()
+            if tensor is not None and tensor._version != version:
+                raise ApplyError(f"What the unit {self.text} was given is changed in place behind it, so that a second run would "
+                                 "start from other values. Expected a unit that begins before the operator that makes it.")
+        self.watched = []
+
+    # ---- the second run
+
+    def _contexts(self, compiling):
+        forward, again = contextlib.nullcontext(), contextlib.nullcontext()
+        if self.group.save_ops:
+            forward, again = create_selective_checkpoint_contexts(self._policy)
+        if compiling:  # one graph of forward and backward, in which statistics are updated once
+            return forward, again
+        return forward, _SecondRun(self, again)
+
+    def _policy(self, _context, op, *_args, **_named):
+        name = op._schema.name
+        return CheckpointPolicy.MUST_SAVE if name in self.group.save_ops else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+class _SecondRun:
+    """Around the second run of a unit. Statistics of BatchNorm were updated in forward, and are left out; no other buffer
+    may be updated. Entered anew for every backward through a retained graph."""
+
+    def __init__(self, unit, selective):
+        self.unit, self.selective = unit, selective
+
+    def __enter__(self):
+        self.unit.reruns += 1
+        self.norms = [m for module in self.unit.modules for m in module.modules()
+                      if isinstance(m, _BatchNorm) and m.training and m.track_running_stats]
+        self.buffers = [(name, b, b._version) for module in self.unit.modules for name, b in module.named_buffers()]
+        for norm in self.norms:
+            norm.track_running_stats = False
+        self.selective.__enter__()
+
+    def __exit__(self, *error):
+        self.selective.__exit__(*error)
+        for norm in self.norms:
+            norm.track_running_stats = True
+        for name, buffer, version in self.buffers:
+            if buffer._version != version:
+                raise ApplyError(f"The unit {self.unit.text} updates its buffer {name} whenever it runs, and backward runs it "
+                                 "a second time; expected a unit without such a buffer (BatchNorm's are known).")
+
+
+def in_place_of(original, function):
+    """`function` with the name and signature of what it replaces."""
+    @functools.wraps(original)
+    def forward(*inputs, **named):
+        return function(*inputs, **named)
+
+    return forward
+
+
+def _tensors(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _tensors(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _tensors(one)
+
+
+def _first_of(out):
+    return out[0] if isinstance(out, tuple) else out
+
+
+def _same(one, other):
+    if isinstance(one, torch.Tensor) or isinstance(other, torch.Tensor):
+        return one is other
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
+    return one is other or one == other

@@ -140,25 +140,29 @@ class Unit:
 
 
 class _SecondRun:
-    """Around the second run of a unit. Statistics of BatchNorm were updated in forward, and are left out; no other buffer
-    may be updated. Entered anew for every backward through a retained graph."""
+    """Around the second run of a unit. BatchNorm has counted this batch already: its counter is hidden, and its averages take
+    nothing of it (they are saved for backward, so that the operator must have them). No other buffer may be updated.
+    Entered anew for every backward through a retained graph."""
 
     def __init__(self, unit, selective):
         self.unit, self.selective = unit, selective
 
     def __enter__(self):
         self.unit.reruns += 1
-        self.norms = [m for module in self.unit.modules for m in module.modules()
+        modules = [m for module in self.unit.modules for m in module.modules()]
+        self.norms = [(m, m.momentum, m.num_batches_tracked) for m in modules
                       if isinstance(m, _BatchNorm) and m.training and m.track_running_stats]
-        self.buffers = [(name, b, b._version) for module in self.unit.modules for name, b in module.named_buffers()]
-        for norm in self.norms:
-            norm.track_running_stats = False
+        known = {id(b) for norm, _, _ in self.norms for b in norm.buffers(recurse=False)}
+        self.buffers = [(name, b, b._version) for module in self.unit.modules for name, b in module.named_buffers()
+                        if id(b) not in known]
+        for norm, _, _ in self.norms:
+            norm.momentum, norm.num_batches_tracked = 0.0, None
         self.selective.__enter__()
 
     def __exit__(self, *error):
         self.selective.__exit__(*error)
-        for norm in self.norms:
-            norm.track_running_stats = True
+        for norm, momentum, counter in self.norms:
+            norm.momentum, norm.num_batches_tracked = momentum, counter
         for name, buffer, version in self.buffers:
             if buffer._version != version:
                 raise ApplyError(f"The unit {self.unit.text} updates its buffer {name} whenever it runs, and backward runs it "

@@ -66,11 +66,7 @@ class Applied:
     def _forward(self, *inputs, **named):
         if not torch.is_grad_enabled():
             return self.forward(*inputs, **named)
-        if torch.compiler.is_compiling():
-            if self.hook is not None:
-                raise ApplyError("The model is compiled as a whole, and the plan decides about single tensors that autograd "
-                                 "saves, which compiled code does not show one by one. Expected no torch.compile, or a plan "
-                                 "of checkpointed modules alone.")
+        if torch.compiler.is_compiling() and self.hook is None:
             return self.forward(*inputs, **named)
         if self.hook is None:
             out = self.forward(*inputs, **named)
@@ -82,8 +78,8 @@ class Applied:
         return out
 
     def _watched(self, inputs, named):
-        if refusals.is_compiled(self.model):
-            raise ApplyError("A part of the model is compiled, and the plan decides about single tensors that autograd saves, "
+        if refusals.is_compiled(self.model) or refusals.is_compiling():
+            raise ApplyError("The model, or a part of it, is compiled, and the plan decides about single tensors that autograd saves, "
                              "which compiled code does not show one by one. Expected no torch.compile, or a plan of "
                              "checkpointed modules alone.")
         saved = self.hook.open(plain_tensors((inputs, named)))
@@ -101,7 +97,8 @@ class Applied:
             return
         self.graph_checked = True
         refusals.require_no_reentrant_checkpoint(out)
-        idle = [unit.text for unit in self.units if not unit.runs]
+        compiled = refusals.is_compiled(self.model)  # what runs is not seen here then
+        idle = [] if compiled else [unit.text for unit in self.units if not unit.runs]
         if idle:
             raise ApplyError(f"{self.plan.path}: {len(idle)} units of the plan did not run in forward ({idle[0]} first), so that "
                              "nothing of them is run again; expected each of them to be called once or more.")

@@ -49,6 +49,11 @@ def is_compiled(model):
                for module in model.modules())
 
 
+def is_compiling():
+    """Is this called from what torch.compile is compiling, or has given up compiling?"""
+    return torch.compiler.is_compiling() or torch._C._dynamo.eval_frame.get_eval_frame_callback() is not None
+
+
 def require_model(model, plan):
     """Are the parameters those of the model that was captured? By name and bytes."""
     if plan.parameters is None:

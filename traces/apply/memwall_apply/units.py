@@ -45,23 +45,29 @@ class Unit:
     def _first(self, *inputs, **named):
         if not torch.is_grad_enabled():
             return self.forwards[0](*inputs, **named)
-        compiling = torch.compiler.is_compiling()
-        if not compiling:
-            self._refuse_separate_shards()
-            given = [(t, t._version) for t in _tensors((inputs, named))]
-        out = checkpoint(functools.partial(self._run, compiling), *inputs, use_reentrant=False,
-                         preserve_rng_state=self.group.preserve_rng, early_stop=self.group.early_stop,
-                         context_fn=functools.partial(self._contexts, compiling),
+        if torch.compiler.is_compiling():
+            return self._compiled(inputs, named)
+        self._refuse_separate_shards()
+        given = [(t, t._version) for t in _tensors((inputs, named))]
+        out = checkpoint(self._run, *inputs, use_reentrant=False, preserve_rng_state=self.group.preserve_rng,
+                         early_stop=self.group.early_stop, context_fn=self._contexts,
                          respect_saved_tensors_hooks=self.respect_hooks, **named)
-        if not compiling:
-            self.runs += 1
-            self._refuse_changed(given)
-            self.watched = [(weakref.ref(t), version) for t, version in given]
+        self.runs += 1
+        self._refuse_changed(given)
+        self.watched = [(weakref.ref(t), version) for t, version in given]
         if len(self.modules) > 1:
             self.chain = (out, inputs[1:], named)
         return out
 
-    def _run(self, compiling, *inputs, **named):
+    def _compiled(self, inputs, named):
+        """As torch.compile sees it. Where it cannot make one graph of the unit it calls this as it is, without compiling."""
+        out = checkpoint(self._run, *inputs, use_reentrant=False,
+                         context_fn=functools.partial(_compiled_contexts, self._policy, self._contexts), **named)
+        if len(self.modules) > 1:
+            self.chain = (out, inputs[1:], named)
+        return out
+
+    def _run(self, *inputs, **named):
         if len(self.modules) == 1:
             return self.forwards[0](*inputs, **named)
         self.inside = True
@@ -126,17 +132,23 @@ class Unit:
 
     # ---- the second run
 
-    def _contexts(self, compiling):
+    def _contexts(self):
         forward, again = contextlib.nullcontext(), contextlib.nullcontext()
         if self.group.save_ops:
             forward, again = create_selective_checkpoint_contexts(self._policy)
-        if compiling:  # one graph of forward and backward, in which statistics are updated once
-            return forward, again
         return forward, _SecondRun(self, again)
 
     def _policy(self, _context, op, *_args, **_named):
         name = op._schema.name
         return CheckpointPolicy.MUST_SAVE if name in self.group.save_ops else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+def _compiled_contexts(policy, contexts):
+    """In one graph of forward and backward statistics are updated once and random numbers are the same, so that what the
+    second run leaves out needs no care; there, selective checkpointing only marks what is kept."""
+    if torch._guards.TracingContext.try_get() is not None:
+        return create_selective_checkpoint_contexts(policy)
+    return contexts()
 
 
 class _SecondRun:

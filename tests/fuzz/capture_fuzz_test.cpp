@@ -38,7 +38,8 @@ constexpr const char* kTensors =
 {"op":"aten::embedding","reads":[0],"writes":[1],"class":"embedding","inputs":[[[6,4],"fp32",0],[[2,3],"int64",0]],"outputs":[[[2,3,4],"fp32",1]]}
 {"op":"aten::_foreach_add_","reads":[0,1],"writes":[1],"class":"optimizer","kernels":2,"inputs":[[[6,4],"fp32",1],[[6,4],"fp32",0]]}
 {"op":"aten::_fused_adamw_","reads":[0,1],"writes":[1],"class":"optimizer","elements":24,"compiled":true}
-{"end":16}
+{"free":1,"streams":[1,3]}
+{"end":17}
 )";
 
 class CaptureFuzz : public ::testing::Test {

@@ -81,7 +81,7 @@ class Lines:
                 return
             if record.type == "alloc":
                 lines.append(self._storage(storage, False))
-            lines.append({record.type: self.storage_number[storage]})
+            lines.append({record.type: self.storage_number[storage], **record.fields})
             return
         if record.type == "op" and record.fields.get("kernels") == 0:
             record.writes = [s for s in record.writes if self._matters(s)]

@@ -10,7 +10,7 @@ class Storage:
     """One piece of memory. `number` is given when the file is written."""
 
     __slots__ = ("bytes", "kind", "place", "label", "stream", "born", "dead", "key", "reference", "age",
-                 "__weakref__")
+                 "streams", "__weakref__")
 
     def __init__(self, size, place, label, stream, key, age):
         self.bytes, self.place, self.label, self.stream, self.key = size, place, label, stream, key
@@ -19,6 +19,7 @@ class Storage:
         self.born = None  # phase in which it was made; None: before the step
         self.dead = False
         self.reference = None
+        self.streams = []  # others than its own that use it (Tensor.record_stream)
 
 
 class Storages:
@@ -61,6 +62,13 @@ class Storages:
         storage.dead = True
         if self.on_free is not None:
             self.on_free(storage)
+
+    def used_on(self, tensor, stream):
+        """Tensor.record_stream: the memory is not free before what `stream` has queued by then has ended."""
+        for plain in plain_tensors(tensor):
+            storage = self.of(plain)
+            if storage.place == "hbm" and stream != storage.stream and stream not in storage.streams:
+                storage.streams.append(stream)
 
     def resized(self, raw, old_bytes):
         """UntypedStorage.resize_: to the allocator the old memory is freed and new memory requested."""

@@ -102,6 +102,9 @@ void MwcImporter::allocate() {
 
 void MwcImporter::free() {
   const StorageId id = storages_.free(r_.storage);
+  const std::uint16_t own = t_.storages[id].stream;
+  counts_.shared_frees +=
+      std::any_of(r_.streams.begin(), r_.streams.end(), [&](std::uint32_t stream) { return stream != own; });
   Op op = host_part(OpKind::free);
   op.target = id;
   op.stream = t_.storages[id].stream;

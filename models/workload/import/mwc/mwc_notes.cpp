@@ -81,6 +81,9 @@ std::vector<Decision> mwc_decisions(const MwcCounts& counts) {
   add("waits left out", "For events that nothing in the file records.", counts.waits_without_event,
       counts.records[static_cast<std::size_t>(MwcRecordType::event)] +
           counts.records[static_cast<std::size_t>(MwcRecordType::synchronize)]);
+  add("memory of several streams",
+      "Where the host frees it, it is free; PyTorch's allocator waits until the other streams are done (record_stream).",
+      counts.shared_frees, counts.records[static_cast<std::size_t>(MwcRecordType::free)]);
   if (counts.hand_overs > 0)
     all.push_back({"hand-overs", "Where the host thread changes, the new one is taken to wait for the one before: " +
                                      counted_text(counts.hand_overs, "time") + "."});

@@ -26,6 +26,7 @@ struct MwcCounts {
   std::uint64_t saves_elsewhere = 0;      // likewise, of which the op itself uses nothing
   std::uint64_t without_original = 0;     // ops of phase recompute that do not say what they repeat
   std::uint64_t waits_without_event = 0;  // for events that nothing has recorded
+  std::uint64_t shared_frees = 0;         // of storages that other streams use, too
   std::uint64_t hand_overs = 0;
   std::vector<std::pair<std::string, std::uint32_t>> groups;  // of collectives, with their ranks
 };

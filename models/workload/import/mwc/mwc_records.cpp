@@ -161,6 +161,10 @@ class RecordParser {
     if (key == "kernels") r_.kernels = static_cast<std::uint32_t>(p_.number(key, value, kMostNumber));
     if (key == "host_us") r_.host = time(key, value);
     if (key == "outputs") tensors(key, value, r_.outputs);
+    if (key == "streams")
+      p_.elements(key, value, "a list of stream numbers", [&](od::value& element) {
+        r_.streams.push_back(static_cast<std::uint32_t>(p_.number(key, element, kMostStreams)));
+      });
   }
 
   void long_key(string_view key, od::value& value) {
@@ -277,11 +281,13 @@ void clear(MwcRecord& record) {
   MwcRecord fresh;
   std::swap(fresh.reads, record.reads);
   std::swap(fresh.saves, record.saves);
+  std::swap(fresh.streams, record.streams);
   std::swap(fresh.writes, record.writes);
   std::swap(fresh.inputs, record.inputs);
   std::swap(fresh.outputs, record.outputs);
   fresh.reads.clear();
   fresh.saves.clear();
+  fresh.streams.clear();
   fresh.writes.clear();
   fresh.inputs.clear();
   fresh.outputs.clear();

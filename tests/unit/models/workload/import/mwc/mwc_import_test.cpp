@@ -183,6 +183,28 @@ TEST_F(MwcImport, WhatIsKeptThatTheOpDoesNotUseIsCountedAndLeftOut) {
   EXPECT_EQ(found->of, 3u);
 }
 
+TEST_F(MwcImport, AFreeWhileOtherStreamsUseTheMemoryIsCounted) {
+  const std::vector<std::string> records{R"({"alloc":1})", R"({"op":"aten::mm","reads":[0],"writes":[1]})",
+                                         R"({"free":1,"streams":[0,7]})", R"({"alloc":2})",
+                                         R"({"free":2,"streams":[0]})"};
+  const ImportedMwc read_back = read(records);
+  EXPECT_EQ(check(read_back.trace), std::vector<std::string>());
+  const auto found = std::find_if(read_back.decisions.begin(), read_back.decisions.end(),
+                                  [](const Decision& d) { return d.subject == "memory of several streams"; });
+  ASSERT_NE(found, read_back.decisions.end());
+  EXPECT_EQ(found->covered, 1u);  // storage 2 is used by its own stream only
+  EXPECT_EQ(found->of, 2u);
+  EXPECT_EQ(read_back.trace.streams.size(), 1U);  // a stream that does nothing else is none of the program's
+  const std::vector<std::string> without{records[0], records[1], R"({"free":1})", records[3], R"({"free":2})"};
+  const ImportedMwc plain = read(without);
+  EXPECT_TRUE(std::none_of(plain.decisions.begin(), plain.decisions.end(),
+                           [](const Decision& d) { return d.subject == "memory of several streams"; }));
+  EXPECT_EQ(refusal({records[0], R"({"free":1,"streams":[70000]})"}),
+            "line 8: \"streams\" is '70000'; expected a whole number from 0 to 65535.");
+  EXPECT_EQ(refusal({records[0], R"({"free":1,"streams":3})"}),
+            "line 8: \"streams\" is '3'; expected a list of stream numbers.");
+}
+
 TEST_F(MwcImport, SeveralKernelsAreOneOpAndNoneIsNone) {
   const Trace t = trace({R"({"op":"foreach","reads":[0],"writes":[0],"kernels":3})",
                          R"({"op":"view","reads":[0],"writes":[0],"kernels":0})"});

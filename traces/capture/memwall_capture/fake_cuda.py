@@ -5,6 +5,7 @@ import itertools
 import types
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 CAPABILITY = (9, 0)
 
@@ -35,6 +36,9 @@ class FakeStream:
 
     def query(self):
         return True
+
+    def is_capturing(self):
+        return False
 
     def __enter__(self):
         self.device_owner.streams.append(self)
@@ -94,6 +98,10 @@ class _Streams:
         if self.device.recorder is not None:
             self.device.recorder.synchronize(what, **keys)
 
+    def make_current(self, stream):
+        if stream is not None:
+            self.streams[-1] = stream
+
 
 class _CurrentDevice:
     """torch.cuda.device: there is only one."""
@@ -137,5 +145,24 @@ def patch_all(device, patch):
     patch(cuda, "current_stream", lambda *_a, **_k: owner.streams[-1])
     patch(cuda, "default_stream", lambda *_a, **_k: default)
     patch(cuda, "stream", lambda stream: stream if stream is not None else _CurrentDevice())
-    patch(torch.Tensor, "record_stream", lambda self, stream: None)
+    patch(cuda, "set_stream", owner.make_current)
+    patch(torch, "Stream", Stream)
+    patch(torch, "Event", Event)
+    accelerator = getattr(torch, "accelerator", None)
+    for name, answer in (("current_stream", lambda *_a, **_k: owner.streams[-1]), ("set_stream", owner.make_current),
+                         ("synchronize", lambda *_a, **_k: owner.synchronize("device"))):
+        if hasattr(accelerator, name):
+            patch(accelerator, name, answer)
+    patch(torch.Tensor, "record_stream", lambda self, stream: device.storages.used_on(self, stream.number))
+
+    def rng_state(*_args, **_kwargs):
+        """As a generator on the device has it; nothing is drawn from it."""
+        with _disable_current_modes():
+            return torch.zeros(16, dtype=torch.uint8)
+
+    patch(cuda, "get_rng_state", rng_state)
+    patch(cuda, "get_rng_state_all", lambda: [rng_state()])
+    for name in ("set_rng_state", "set_rng_state_all", "seed", "seed_all"):
+        patch(cuda, name, lambda *_a, **_k: None)
+    patch(cuda, "initial_seed", lambda *_a, **_k: 0)
     patch(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)

@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._foreach_utils import _foreach_supported_types as list_types
 
-from . import attention, data_parallel, fake_cuda
+from . import attention, data_parallel, dispatch_modes, fake_cuda
 from .errors import CaptureError
 from .session import CaptureMode, _desugars, installed_mode
 from .storages import plain_tensors
@@ -52,6 +52,13 @@ class _Fake(FakeTensorMode):
     def avoid_device_init(self):
         return True
 
+    def _prep_args_for_hash(self, result, args, *others):
+        """Results are kept by arguments, and a storage among these (Tensor.set_) would live as long."""
+        values = args.values() if isinstance(args, dict) else args
+        if any(isinstance(value, torch.UntypedStorage) for value in values):
+            raise fake_tensor._BypassDispatchCache("a storage")
+        return super()._prep_args_for_hash(result, args, *others)
+
 
 def _caller():
     """The frame that called torch: below the modes through which the call came."""
@@ -69,13 +76,14 @@ class FakeDevice(CaptureMode):
         self.fresh, self.place = set(), None
         self.calls = 0  # of the Python interface of torch
         self.asking_for_history = False
+        self.modes_at_work = 0  # of the program's own, above this one
         self.apply_code = None
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         caller = _caller()
         if func is PRIM_DEVICE:
-            return self._device(args[0], caller)
+            return self.answer(args[0], caller)
         if any(_desugars(t) for t in types):
             return NotImplemented
         if func is ITEM:
@@ -97,9 +105,9 @@ class FakeDevice(CaptureMode):
             self.fresh.update(id(t._base) for t in plain_tensors(args) if t._base is not None)
         self.place = (self.calls, id(caller), caller.f_lasti)
 
-    def _device(self, tensor, caller):
+    def answer(self, tensor, caller):
         real = tensor.fake_device if isinstance(tensor, FakeTensor) else PRIM_DEVICE(tensor)
-        if real.type != "cuda":
+        if real.type != "cuda" or self.modes_at_work:  # those run below autograd
             return real
         if self.asking_for_history or caller.f_code is ENGINE or caller.f_code is self.apply_code:
             return META
@@ -177,27 +185,43 @@ class _Calls(TorchFunctionMode):
                 return func(*args, **kwargs)
         if func is torch.Tensor.to:
             args, kwargs = _with_index(args), {key: _with_index([value])[0] for key, value in kwargs.items()}
-        edges = self._histories(args, kwargs) if torch.is_grad_enabled() else None
+        edges = _histories(self.device, [args, kwargs]) if torch.is_grad_enabled() else None
         self.device.calls += 1
         out = func(*args, **kwargs)
         del edges
         return out
 
-    def _histories(self, args, kwargs):
-        edges = []
-        device = self.device
-        for t in plain_tensors([args, kwargs]):
-            if not t.requires_grad:
-                continue
-            before, device.asking_for_history = device.asking_for_history, True
-            try:
-                if t.is_leaf:
-                    edges.append(torch.autograd.graph.get_gradient_edge(t))
-                elif t._is_view():
-                    t.grad_fn  # noqa: B018
-            finally:
-                device.asking_for_history = before
-        return edges
+
+def _histories(device, values):
+    """What of autograd's graph must be there before C++ uses these tensors; to be held until it has."""
+    edges = []
+    for t in plain_tensors(values):
+        if not t.requires_grad:
+            continue
+        before, device.asking_for_history = device.asking_for_history, True
+        try:
+            if t.is_leaf:
+                edges.append(torch.autograd.graph.get_gradient_edge(t))
+            elif t._is_view():
+                t.grad_fn  # noqa: B018
+        finally:
+            device.asking_for_history = before
+    return edges
+
+
+def _patch_saved_inputs(device, patch):
+    """A checkpoint keeps its inputs as autograd does, maybe before anything else has used them."""
+    save = getattr(torch.utils.checkpoint, "_make_saved_tensor", None)
+    if save is None:
+        return
+
+    def saved(tensor, **options):
+        edges = _histories(device, [tensor])
+        kept = save(tensor, **options)
+        del edges
+        return kept
+
+    patch(torch.utils.checkpoint, "_make_saved_tensor", saved)
 
 
 def _patch_engine(device, patch):
@@ -209,25 +233,6 @@ def _patch_engine(device, patch):
             return original(*args, **kwargs)
 
     patch(torch.autograd, "_engine_run_backward", run_backward)
-
-
-def _patch_selective_checkpoint(device, patch):
-    """What was kept is not computed again and so comes to autograd without passing here; when it is kept, detached
-    copies are made in between."""
-    for name in ("_CachingTorchDispatchMode", "_CachedTorchDispatchMode"):
-        mode = getattr(torch.utils.checkpoint, name, None)
-        if mode is not None:
-            patch(mode, "__torch_dispatch__", _expecting(device, mode.__torch_dispatch__))
-
-
-def _expecting(device, original):
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = original(self, func, types, args, kwargs or {})
-        if func is not PRIM_DEVICE:
-            device.expect_history(func, args, out, _caller())
-        return out
-
-    return __torch_dispatch__
 
 
 def _patch_apply(device, patch):
@@ -316,7 +321,8 @@ def fake():
         fake_cuda.patch_all(device, patch)
         _patch_apply(device, patch)
         _patch_engine(device, patch)
-        _patch_selective_checkpoint(device, patch)
+        _patch_saved_inputs(device, patch)
+        dispatch_modes.patch_all(device, patch, PRIM_DEVICE, _caller)
         _patch_storage(device, patch)
         _patch_distributed(device, patch)
         patch(torch.utils, "swap_tensors", _swap_tensors)

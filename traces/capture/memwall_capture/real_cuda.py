@@ -68,6 +68,13 @@ def watched(recorder, streams):
                 recorder.synchronize("device")
             return synchronize
 
+        def record_stream(original):
+            def record_stream(tensor, stream):
+                original(tensor, stream)
+                recorder.storages.used_on(tensor, streams.number(stream))
+            return record_stream
+
+        patch(torch.Tensor, "record_stream", record_stream)
         patch(Event, "record", record)
         patch(Event, "wait", wait)
         patch(Event, "synchronize", event_synchronize)

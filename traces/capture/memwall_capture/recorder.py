@@ -9,6 +9,7 @@ import contextlib
 import torch
 
 from . import collectives, operators
+from .reruns import Reruns
 from .storages import plain_tensors
 
 NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted",
@@ -44,7 +45,7 @@ class Recorder:
         self.in_optimizer = self.after_optimizer = self.in_backward = self.seen_backward = self.create_graph = False
         self.last_sequence = torch.autograd._get_sequence_nr() - 1
         self.op_of_sequence, self.saved = {}, {}
-        self.originals = {}   # (module, operator, shapes) -> forward ops not yet computed again, for `forward`
+        self.reruns = Reruns(storages)
         self.attention, self.autocast, self.optimizer_kind = set(), set(), set()
         self.notes = []
         self.sync_values = 0
@@ -69,7 +70,8 @@ class Recorder:
 
     def _free(self, storage):
         if storage.bytes:
-            self.records.append(OpRecord("free", {}, writes=[storage]))
+            fields = {"streams": storage.streams} if storage.streams else {}
+            self.records.append(OpRecord("free", fields, writes=[storage]))
 
     @contextlib.contextmanager
     def sorted_frees(self):
@@ -83,6 +85,8 @@ class Recorder:
     def phase(self):
         if self.in_optimizer or (self.after_optimizer and not self.names.stack):
             return "optimizer"
+        if self.reruns.in_unit():
+            return "recompute"
         if torch._C._current_graph_task_id() != -1:
             return "recompute" if torch.is_grad_enabled() and not self.create_graph else "backward"
         if self.in_backward:
@@ -187,7 +191,7 @@ class Recorder:
         kind = operators.operator_class(func, phase)
         record = self._record("op", name, phase, on_device, writes)
         fields = record.fields
-        self._link(record, phase, name, inputs)
+        self._link(record, phase, name, inputs, kind)
         fields["flops"] = operators.flops(func, args, kwargs, out, kind, on_device, writes)
         fields["bytes"] = operators.moved_bytes(func, on_device, writes)
         fields["class"] = kind
@@ -239,14 +243,13 @@ class Recorder:
         return (list(t.shape), operators.dtype_name(t.dtype), self.storages.of(t),
                 None if t.is_contiguous() else list(t.stride()))
 
-    def _link(self, record, phase, name, inputs):
+    def _link(self, record, phase, name, inputs, kind):
         """The op of the forward pass that this one belongs to, and its module where no module is running."""
-        fields = record.fields
         if phase == "backward":
             self.names.stack.clear()
-            record.forward = self._forward_of_node()
-            if record.forward is not None:
-                fields["module"] = record.forward.fields["module"]
+            if not (self.reruns.unpacking and self._repeats(record, name, inputs, kind == "memory")):
+                self._belongs(record)
+                self.reruns.backward(record)
             return
         if phase == "optimizer":
             return
@@ -255,14 +258,30 @@ class Recorder:
             self.last_sequence = sequence
             self.op_of_sequence[sequence] = record
             record.sequence = sequence
-        if phase == "recompute" and not fields["module"]:
-            waiting = self._forward_of_node()
-            fields["module"] = waiting.fields["module"] if waiting is not None else ""
-        key = (fields["module"], name, tuple(tuple(t.shape) for t in inputs))
         if phase == "forward":
-            self.originals.setdefault(key, []).append(record)
-        elif self.originals.get(key):
-            record.forward = self.originals[key].pop(0)
+            self.reruns.forward(record, name, inputs)
+        elif not self._repeats(record, name, inputs, kind == "memory") and not record.fields["module"]:
+            waiting = self._forward_of_node()
+            record.fields["module"] = waiting.fields["module"] if waiting is not None else ""
+
+    def _belongs(self, record):
+        record.forward = self._forward_of_node()
+        if record.forward is not None:
+            record.fields["module"] = record.forward.fields["module"]
+
+    def _repeats(self, record, name, inputs, moves):
+        """Links a repeated operator with the one that it repeats, if there is one."""
+        fields = record.fields
+        asking = self._forward_of_node()
+        module = fields["module"] or (asking.fields["module"] if asking is not None else "")
+        record.forward = self.reruns.repeat(record, name, inputs, module, asking, moves)
+        if record.forward is None:
+            return False
+        fields["module"], fields["phase"] = record.forward.fields["module"], "recompute"
+        for storage in record.writes:
+            if storage.born == "backward":
+                storage.born = "recompute"
+        return True
 
     # ---- copies, waits ----
 
@@ -280,12 +299,22 @@ class Recorder:
         return True
 
     def copy(self, source, target, blocking, name):
-        record = self._record("copy", name, self.phase(), [source], [target] if target is not None else [])
+        phase = self.phase()
+        if phase == "recompute" and self.reruns.unpacking and not self.reruns.in_unit():
+            phase = "backward"  # a tensor that is fetched is not computed again
+        record = self._record("copy", name, phase, [source], [target] if target is not None else [])
         fields = {"copy": operators.touched_bytes(source), "from": self.storages.of(source).place,
                   "to": self.storages.of(target).place if target is not None else "host", "name": name,
                   "blocking": bool(blocking)}
         record.fields = {**fields, **record.fields}
-        record.forward = self._forward_of_node() if record.fields["phase"] == "backward" else None
+        if phase == "backward":
+            record.forward = self._forward_of_node()
+        elif phase == "recompute":
+            self._repeats(record, name, [source], True)
+        elif phase == "forward":
+            self.reruns.forward(record, name, [source])
+        if target is not None:
+            self.reruns.copied(source, target)
         return record
 
     def item(self, tensor):

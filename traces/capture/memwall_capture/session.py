@@ -5,14 +5,12 @@ import gc
 import itertools
 import os
 import platform
-import sys
 
 import torch
-import torch._dynamo.eval_frame as eval_frame
 from torch.profiler import record_function
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from . import file, measure, real_cuda
+from . import compiled, file, hooks, measure, real_cuda
 from . import profile as kineto
 from .errors import CaptureError
 from .lines import Lines
@@ -23,8 +21,6 @@ from .timing import Timing
 
 ITEM = torch.ops.aten._local_scalar_dense.default
 UNNAMED = "parameter"
-COMPILED = ("the step runs compiled code (torch.compile), whose kernels bypass what is recorded here; without a device it "
-            "would be recorded as if it were not compiled. Not implemented; capture the model without torch.compile.")
 
 
 class CaptureMode(TorchDispatchMode):
@@ -80,8 +76,7 @@ class Session:
     def start(self):
         if self.mode.recorder is not None:
             raise CaptureError("a step is being recorded already; expected one at a time.")
-        if torch.compiler.is_compiling() or _is_compiled(self.model):
-            raise CaptureError(COMPILED)
+        compiled.refuse(self.model)
         folder = os.path.dirname(os.path.abspath(self.path))
         if not os.path.isdir(folder):  # not after a long step
             raise CaptureError(f"{self.path}: there is no folder {folder}; make it first.")
@@ -99,7 +94,7 @@ class Session:
         self.names.on_enter = self.recorder.module_entered
         self._hook_autograd()
         self._hook_optimizers()
-        self._refuse_compiled_code()
+        compiled.refuse_calls(self._patch)
         if not self.fake:
             self._start_profiler()
         self.mode.recorder = self.recorder
@@ -176,9 +171,22 @@ class Session:
 
     # ---- hooks ----
 
+    def _patch(self, owner, name, value):
+        """Until the step ends."""
+        own = name in vars(owner)
+        original = vars(owner)[name] if own else None
+        setattr(owner, name, value)
+        if own:
+            self.stack.callback(setattr, owner, name, original)
+        else:
+            self.stack.callback(delattr, owner, name)
+
     def _hook_autograd(self):
         recorder, session = self.recorder, self
-        self.stack.enter_context(torch.autograd.graph.saved_tensors_hooks(recorder.pack, lambda packed: packed))
+        hooks.watch(recorder.reruns, self._patch)
+        # Only the innermost hooks are asked: those that the program has around the step go on.
+        pair = hooks.outer_hooks() or (recorder.pack, lambda packed: packed)
+        self.stack.enter_context(torch.autograd.graph.saved_tensors_hooks(*pair))
         original = torch.autograd.backward
 
         def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, *args, **kwargs):
@@ -206,24 +214,6 @@ class Session:
         for _, p in self._parameters():
             if p.requires_grad and p.is_leaf:
                 self.stack.callback(p.register_post_accumulate_grad_hook(self._accumulated).remove)
-
-    def _refuse_compiled_code(self):
-        """What torch.compile has wrapped sets the frame evaluator when it is called, and runs as it is under a mode."""
-        def refusing(original):
-            def set_eval_frame(*args):
-                frame = sys._getframe(1)
-                for _ in range(2):
-                    if frame is not None and isinstance(frame.f_locals.get("self"), eval_frame.OptimizeContext):
-                        raise CaptureError(COMPILED)
-                    frame = frame.f_back if frame is not None else None
-                return original(*args)
-            return set_eval_frame
-
-        for name in ("set_eval_frame", "_maybe_set_eval_frame"):  # by version
-            original = getattr(eval_frame, name, None)
-            if original is not None:
-                setattr(eval_frame, name, refusing(original))
-                self.stack.callback(setattr, eval_frame, name, original)
 
     def _hook_cast_cache(self):
         """The casts of parameters that autocast keeps are dropped in the order of their addresses, which differs from
@@ -329,11 +319,6 @@ class Session:
         if not any(s.kind == "parameter" for s in r.preexisting):
             notes.append("No model was named and none was called: parameters could not be told from inputs.")
         return notes + r.notes
-
-
-def _is_compiled(model):
-    return model is not None and any(type(m).__name__ == "OptimizedModule" or getattr(m, "_compiled_call_impl", None)
-                                     is not None for m in model.modules())
 
 
 @contextlib.contextmanager

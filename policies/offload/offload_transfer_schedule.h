@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "policies/offload/offload_settings.h"
-#include "policies/offload/saved_storages.h"
 #include "policies/trace/dataflow.h"
+#include "policies/trace/saved_storages.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/machine/pricer.h"
 

@@ -114,6 +114,11 @@ bool ForwardNames::are_profiler_names() const {
   return any;
 }
 
+NamedOperator ForwardNames::maker_of(StorageId storage) const {
+  const OpId maker = flow_.writers(storage).front();
+  return {module_of(maker), operator_at(maker), {call_of_[maker - pass_.begin]}};
+}
+
 std::vector<NamedOperator> ForwardNames::named(const std::vector<OpId>& ops) const {
   std::map<Key, std::size_t> places;
   std::vector<NamedOperator> names;

@@ -50,6 +50,8 @@ class ForwardNames {
   // The ops as operators in modules, in the order of their first; `calls` are set where not all of an operator's ops in
   // its module are among them. REQUIRES: each is of this forward; ascending.
   std::vector<NamedOperator> named(const std::vector<OpId>& ops) const;
+  // The operator that makes its first content, with its call. REQUIRES: an op of this forward does.
+  NamedOperator maker_of(StorageId storage) const;
 
  private:
   static constexpr std::uint32_t kNoCall = 0xffffffff;

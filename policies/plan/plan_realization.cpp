@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "policies/plan/forward_names.h"
+#include "policies/plan/hook_moves.h"
+#include "policies/plan/named_parameters.h"
 #include "policies/plan/plan_timeline.h"
 #include "policies/plan/rerun_names.h"
 
@@ -28,7 +31,12 @@ const PlannedDrop* standing_drop(const StorageDecision& d, const PlanPoint& at) 
 class Realization {
  public:
   Realization(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow)
-      : plan_(plan), t_(trace), flow_(flow), passes_(passes(trace)), decision_of_(trace.storages.size(), kNone) {
+      : plan_(plan),
+        t_(trace),
+        flow_(flow),
+        saved_(trace, flow),
+        passes_(passes(trace)),
+        decision_of_(trace.storages.size(), kNone) {
     for (std::size_t j = 0; j < plan.storages.size(); ++j) decision_of_[plan.storages[j].storage] = j;
     is_named_.assign(plan.storages.size(), false);
     find_brought_back();
@@ -45,7 +53,9 @@ class Realization {
                                            p + 1, passes_.size()),
                                0, 0});
     all.forwards = static_cast<std::uint32_t>(passes_.size());
-    if (!passes_.empty() && ForwardNames(t_, flow_, passes_.front()).are_profiler_names())
+    const bool are_profiler_names = !passes_.empty() && ForwardNames(t_, flow_, passes_.front()).are_profiler_names();
+    if (t_.knowledge.modules && !are_profiler_names) all.parameters = named_parameters(t_);
+    if (are_profiler_names)
       all.unnamed.push_back({"modules",
                              "Modules have the profiler's names, of class and number (Linear_1), not the model's own; "
                              "a program must find them by their order.",
@@ -62,12 +72,12 @@ class Realization {
   // --- what each re-run brings back
 
   void find_brought_back() {
-    for (const PlannedRerun& rerun : plan_.reruns) reruns_.push_back({&rerun, {}});
+    for (const PlannedRerun& rerun : plan_.reruns) reruns_.push_back({&rerun, {}, {}});
     std::stable_sort(reruns_.begin(), reruns_.end(),
                      [](const NamedRerun& a, const NamedRerun& b) { return a.rerun->at < b.rerun->at; });
     std::map<StorageId, const PlannedDrop*> undone;
     for (NamedRerun& again : reruns_) {
-      std::set<StorageId> back;
+      std::map<StorageId, PlanPoint> back;
       for (const OpId id : again.rerun->ops)
         for (const Use& use : t_.uses_of(t_.ops[id])) {
           if (use.access != Access::write || decision_of_[use.storage] == kNone) continue;
@@ -78,9 +88,12 @@ class Realization {
               continue;  // an earlier re-run has brought it back
             known->second = drop;
           }
-          back.insert(use.storage);
+          back.emplace(use.storage, drop->at);
         }
-      again.back.assign(back.begin(), back.end());
+      for (const auto& [s, at] : back) {
+        again.back.push_back(s);
+        again.dropped_at.push_back(at);
+      }
     }
     // In the order of forward from here on.
     std::stable_sort(reruns_.begin(), reruns_.end(), [](const NamedRerun& a, const NamedRerun& b) {
@@ -99,12 +112,21 @@ class Realization {
     const ForwardNames forward(t_, flow_, pass);
     RerunNames names(t_, flow_, forward);
     PlanRealization part;
+    std::vector<std::pair<const PlannedRerun*, RerunPlace>> placed;
     for (const NamedRerun& again : reruns_) {
-      if (again.back.empty() || !forward.holds(again.rerun->ops.front())) continue;
+      if (!forward.holds(again.rerun->ops.front())) continue;
+      placed.emplace_back(again.rerun, RerunPlace{});
+      if (again.back.empty()) continue;
       for (const StorageId s : again.back) is_named_[decision_of_[s]] = true;
-      names.add(again, part);
+      placed.back().second = names.add(again, part);
     }
-    for (std::uint8_t tier = 0; tier < plan_.tiers.size(); ++tier) add_offload(forward, tier, part);
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const auto& a, const auto& b) { return a.first->at < b.first->at; });
+    for (const auto& [rerun, place] : placed) part.runs_again.push_back(names.ops_of(*rerun, place, part));
+    std::optional<HookedStorages> hooked;
+    if (saved_.known()) hooked.emplace(t_, flow_, saved_, pass, plan_, names.units());
+    for (std::uint8_t tier = 0; tier < plan_.tiers.size(); ++tier)
+      add_offload(forward, tier, hooked ? &*hooked : nullptr, part);
     name_drops(forward, names.units());
     return part;
   }
@@ -124,13 +146,17 @@ class Realization {
     return d.home == StorageDecision::kDevice && !d.taken_away && !d.copies.empty() && d.copies.front().tier == tier;
   }
 
-  void add_offload(const ForwardNames& forward, std::uint8_t tier, PlanRealization& part) {
+  // `hooked`: null where the trace does not say what autograd saves.
+  void add_offload(const ForwardNames& forward, std::uint8_t tier, const HookedStorages* hooked,
+                   PlanRealization& part) {
     NamedOffload offload{.tier = tier};
     std::vector<StorageId> sent;
+    std::vector<const StorageDecision*> decisions;
     for (const StorageId s : forward.saved()) {
       const std::size_t j = decision_of_[s];
       if (j == kNone || !travels_to(plan_.storages[j], tier)) continue;
       sent.push_back(s);
+      decisions.push_back(&plan_.storages[j]);
       is_named_[j] = true;
       offload.bytes += t_.storages[s].bytes;
       offload.min_bytes = sent.size() == 1 ? t_.storages[s].bytes : std::min(offload.min_bytes, t_.storages[s].bytes);
@@ -139,7 +165,8 @@ class Realization {
     offload.storages = sent.size();
     offload.first =
         are_first(forward, sent, offload.min_bytes) ? std::optional<std::uint64_t>(sent.size()) : std::nullopt;
-    name_makers(forward, sent, offload, part);
+    name_makers(forward, sent, offload, hooked == nullptr ? &part.unnamed : nullptr);
+    if (hooked != nullptr) HookMoves(t_, saved_, *hooked).name(decisions, forward, offload, part.unnamed);
     part.offload.push_back(std::move(offload));
   }
 
@@ -153,8 +180,9 @@ class Realization {
     });
   }
 
+  // `unnamed`: of operators that do not tell which of their results travel; null where hooks tell that by number.
   void name_makers(const ForwardNames& forward, const std::vector<StorageId>& sent, NamedOffload& offload,
-                   PlanRealization& part) const {
+                   std::vector<UnnamedDecisions>* unnamed) const {
     std::map<OpId, std::vector<StorageId>> made;
     for (const StorageId s : sent) made[flow_.writers(s).front()].push_back(s);
     std::vector<OpId> makers;
@@ -177,11 +205,12 @@ class Realization {
       divided.storages += storages.size();
       for (const StorageId s : storages) divided.bytes += t_.storages[s].bytes;
     }
-    if (divided.storages > 0) part.unnamed.push_back(std::move(divided));
-    add_outside(offload, part);
+    if (unnamed == nullptr) return;
+    if (divided.storages > 0) unnamed->push_back(std::move(divided));
+    add_outside(offload, *unnamed);
   }
 
-  void add_outside(const NamedOffload& offload, PlanRealization& part) const {
+  void add_outside(const NamedOffload& offload, std::vector<UnnamedDecisions>& unnamed) const {
     UnnamedDecisions outside{"offload", t_.knowledge.modules
                                             ? "They are made outside of every module; operators alone name them."
                                             : "The trace does not know modules; operators alone name them."};
@@ -190,7 +219,7 @@ class Realization {
       outside.storages += row.storages;
       outside.bytes += row.bytes;
     }
-    if (outside.storages > 0) part.unnamed.push_back(std::move(outside));
+    if (outside.storages > 0) unnamed.push_back(std::move(outside));
   }
 
   bool sends_a_part(const ForwardNames& forward, OpId maker, Bytes min_bytes) const {
@@ -293,6 +322,7 @@ class Realization {
   const MemoryPlan& plan_;
   const Trace& t_;
   const Dataflow& flow_;
+  const SavedStorages saved_;
   const std::vector<Pass> passes_;
   std::vector<std::size_t> decision_of_;  // by storage
   std::vector<bool> is_named_;            // by decision

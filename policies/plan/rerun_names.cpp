@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "policies/plan/plan_timeline.h"
 #include "policies/trace/module_blocks.h"
 #include "policies/trace/rerun_rules.h"
 
@@ -48,12 +49,19 @@ std::vector<std::string> RerunNames::covering(const NamedRerun& rerun) const {
   return found;
 }
 
+bool RerunNames::is_made_twice(std::size_t i, const std::vector<std::string>& modules, const NamedRerun& rerun) const {
+  const auto touches = flow_.touches(rerun.back[i]);
+  return std::none_of(touches.begin(), touches.end(), [&](const Touch& touch) {
+    return is_behind(touch.op, rerun.dropped_at[i]) && !is_within_one_of(forward_.module_of(touch.op), modules);
+  });
+}
+
 // Does a second call of the modules give what the re-run gives? Their results stay, and nothing else is run.
 bool RerunNames::can_be_called_again(const std::vector<std::string>& modules, const NamedRerun& rerun) const {
-  const bool outputs_stay = std::none_of(rerun.back.begin(), rerun.back.end(),
-                                         [&](StorageId s) { return forward_.is_read_outside(s, modules); });
-  return outputs_stay && std::all_of(rerun.rerun->ops.begin(), rerun.rerun->ops.end(),
-                                     [&](OpId id) { return is_within_one_of(forward_.module_of(id), modules); });
+  for (std::size_t i = 0; i < rerun.back.size(); ++i)
+    if (forward_.is_read_outside(rerun.back[i], modules) && !is_made_twice(i, modules, rerun)) return false;
+  return std::all_of(rerun.rerun->ops.begin(), rerun.rerun->ops.end(),
+                     [&](OpId id) { return is_within_one_of(forward_.module_of(id), modules); });
 }
 
 // The innermost module around all ops of the re-run; "" where there is none.
@@ -105,29 +113,50 @@ bool RerunNames::draws_random(const NamedRerun& rerun) const {
 }
 
 // Units that are treated alike stand together.
-void RerunNames::add_modules(std::vector<std::string> modules, std::vector<std::string> save, const NamedRerun& rerun,
-                             PlanRealization& realization) {
+RerunPlace RerunNames::add_modules(std::vector<std::string> modules, std::vector<std::string> save,
+                                   const NamedRerun& rerun, PlanRealization& realization) {
   const bool early = stops_early(modules, rerun), random = draws_random(rerun);
   units_.insert(units_.end(), modules.begin(), modules.end());
-  for (ModuleRecompute& like : realization.recompute)
-    if (like.early_stop == early && like.preserve_rng == random && like.save_operators == save)
-      return like.units.push_back(std::move(modules));
-  realization.recompute.push_back({{std::move(modules)}, early, random, std::move(save)});
+  std::vector<ModuleRecompute>& all = realization.recompute;
+  const auto like = std::find_if(all.begin(), all.end(), [&](const ModuleRecompute& other) {
+    return other.early_stop == early && other.preserve_rng == random && other.save_operators == save;
+  });
+  if (like == all.end()) {
+    all.push_back({{std::move(modules)}, early, random, std::move(save)});
+    return {.recompute = all.size() - 1};
+  }
+  like->units.push_back(std::move(modules));
+  return {.recompute = static_cast<std::size_t>(like - all.begin()), .unit = like->units.size() - 1};
 }
 
-void RerunNames::add_unnamed(const std::string& reason, const NamedRerun& rerun, PlanRealization& realization) const {
+RerunPlace RerunNames::add_unnamed(const std::string& reason, const NamedRerun& rerun,
+                                   PlanRealization& realization) const {
   Bytes bytes = 0;
   for (const StorageId s : rerun.back) bytes += t_.storages[s].bytes;
   for (UnnamedDecisions& like : realization.unnamed)
     if (like.what == "recompute" && like.reason == reason) {
       like.storages += rerun.back.size();
       like.bytes += bytes;
-      return;
+      return {};
     }
   realization.unnamed.push_back({"recompute", reason, rerun.back.size(), bytes});
+  return {};
 }
 
-void RerunNames::add(const NamedRerun& rerun, PlanRealization& realization) {
+NamedRerunOps RerunNames::ops_of(const PlannedRerun& rerun, const RerunPlace& place,
+                                 const PlanRealization& realization) const {
+  NamedRerunOps again;
+  if (place.lazy != RerunPlace::kNone) again.lazy = place.lazy;
+  if (place.recompute != RerunPlace::kNone) {
+    again.unit = place.unit;
+    for (std::size_t i = 0; i < place.recompute; ++i) *again.unit += realization.recompute[i].units.size();
+  }
+  for (const OpId id : rerun.ops)
+    if (runs_on_device(t_.ops[id].kind)) again.operators.push_back({forward_.module_of(id), forward_.operator_at(id)});
+  return again;
+}
+
+RerunPlace RerunNames::add(const NamedRerun& rerun, PlanRealization& realization) {
   const std::vector<OpId>& ops = rerun.rerun->ops;
   if (!t_.knowledge.modules) return add_unnamed("The trace does not know modules.", rerun, realization);
   if (!std::all_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.holds(id); }))
@@ -143,6 +172,7 @@ void RerunNames::add(const NamedRerun& rerun, PlanRealization& realization) {
   if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.module_of(id).empty(); }))
     return add_unnamed("It repeats ops outside of every module.", rerun, realization);
   realization.lazy_operators.push_back({forward_.named(ops), draws_random(rerun)});
+  return {.lazy = realization.lazy_operators.size() - 1};
 }
 
 }  // namespace memwall

@@ -1,6 +1,7 @@
 // The re-runs of a plan by the names of modules and operators. Internal to policies/plan.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,15 @@ namespace memwall {
 // A re-run and what it brings back.
 struct NamedRerun {
   const PlannedRerun* rerun = nullptr;
-  std::vector<StorageId> back;  // made by its ops, dropped before it and read behind it; ascending
+  std::vector<StorageId> back;          // made by its ops, dropped before it and read behind it; ascending
+  std::vector<PlanPoint> dropped_at{};  // of each
+};
+
+// Where a re-run stands in a realization: a unit of a ModuleRecompute, an OperatorRecompute, or nowhere.
+struct RerunPlace {
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  std::size_t recompute = kNone, unit = 0;  // indices
+  std::size_t lazy = kNone;
 };
 
 class RerunNames {
@@ -22,22 +31,27 @@ class RerunNames {
       : t_(trace), flow_(flow), forward_(forward) {}
 
   // In `realization` the re-run stands under recompute, lazy_operators or unnamed.
-  void add(const NamedRerun& rerun, PlanRealization& realization);
+  RerunPlace add(const NamedRerun& rerun, PlanRealization& realization);
+  // The ops of the device that the re-run launches, with its number among all units, or among lazy operators.
+  NamedRerunOps ops_of(const PlannedRerun& rerun, const RerunPlace& place, const PlanRealization& realization) const;
   // The modules under recompute: what is dropped there for good goes with them.
   const std::vector<std::string>& units() const { return units_; }
 
  private:
   std::vector<std::string> covering(const NamedRerun& rerun) const;
   bool is_whole(const std::string& module, const NamedRerun& rerun) const;
+  // Is `back[i]` a result that others have read by the time when the first one goes, and that is made a second time for
+  // the modules alone?
+  bool is_made_twice(std::size_t i, const std::vector<std::string>& modules, const NamedRerun& rerun) const;
   bool can_be_called_again(const std::vector<std::string>& modules, const NamedRerun& rerun) const;
   std::string common_module(const NamedRerun& rerun) const;
   // Operators in `module` whose results stay although backward needs them; false: no list of names says so.
   bool find_saved_operators(const std::string& module, const NamedRerun& rerun, std::vector<std::string>& names) const;
   bool stops_early(const std::vector<std::string>& modules, const NamedRerun& rerun) const;
   bool draws_random(const NamedRerun& rerun) const;
-  void add_modules(std::vector<std::string> modules, std::vector<std::string> save, const NamedRerun& rerun,
-                   PlanRealization& realization);
-  void add_unnamed(const std::string& reason, const NamedRerun& rerun, PlanRealization& realization) const;
+  RerunPlace add_modules(std::vector<std::string> modules, std::vector<std::string> save, const NamedRerun& rerun,
+                         PlanRealization& realization);
+  RerunPlace add_unnamed(const std::string& reason, const NamedRerun& rerun, PlanRealization& realization) const;
 
   const Trace& t_;
   const Dataflow& flow_;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/policy/model_parameters.h"
 #include "sim/trace/storage.h"
 #include "sim/units.h"
 
@@ -53,6 +54,26 @@ struct NamedStorages {
   bool operator==(const NamedStorages&) const = default;
 };
 
+// One storage that travels, as a pair of saved-tensor hooks tells it: by the number of storages that they were shown
+// before it in this forward. Those are counted, each when it is shown first, that forward makes on the device, of at
+// least NamedOffload::count_min_bytes; what is saved inside of a unit that is run again is not shown, but the unit's
+// inputs are; nor is counted what a lazy operator made. It is copied out when it is shown first.
+struct HookMove {
+  static constexpr std::int64_t kEnd = -1;
+
+  std::uint64_t number = 0;  // from 0
+  Bytes bytes = 0;
+  NamedOperator made_by{};  // for people and for checks; with one call
+  // Right behind the first showing of this number the compute stream waits for the copy, and the device memory is given
+  // up; not before the program itself has used it for the last time in forward. kEnd: behind the last op of forward.
+  std::int64_t give_back = kEnd;
+  // The copy back is issued when the node of backward begins that is the first to ask for this number, its own at the
+  // latest. kEnd: when backward first asks for anything that autograd has saved.
+  std::int64_t fetch = kEnd;
+
+  bool operator==(const HookMove&) const = default;
+};
+
 // What autograd saves for backward and the plan sends to a tier meanwhile.
 struct NamedOffload {
   std::uint8_t tier = 0;  // index into MemoryPlan::tiers
@@ -65,6 +86,11 @@ struct NamedOffload {
   std::uint32_t buffers = 0;           // at most so many are copied out and not yet given back
   std::uint32_t ahead = 0;             // at most so many are fetched and not yet used
   std::vector<NamedStorages> saved{};  // by operator, in the order of forward
+  // Where the trace says what autograd saves: those of the storages whose copies, drops and fetches stand where hooks
+  // run, ascending by number; the others are under PlanRealization::unnamed.
+  std::vector<HookMove> moves{};
+  std::vector<std::uint64_t> fetch_order{};  // the numbers of `moves` as their copies back are issued
+  Bytes count_min_bytes = 0;
 
   bool operator==(const NamedOffload&) const = default;
 };
@@ -92,10 +118,22 @@ struct UnnamedDecisions {
   bool operator==(const UnnamedDecisions&) const = default;
 };
 
+// What a re-run launches on the device, collectives among it, in order.
+struct NamedRerunOps {
+  // One of: the number of its unit among all units of PlanRealization::recompute, in their order; the index of its
+  // OperatorRecompute; neither, where it has no name.
+  std::optional<std::uint64_t> unit{}, lazy{};
+  std::vector<NamedOperator> operators{};  // without calls; one per op
+
+  bool operator==(const NamedRerunOps&) const = default;
+};
+
 struct PlanRealization {
-  std::uint32_t forwards = 0;  // in the trace
+  std::uint32_t forwards = 0;                // in the trace
+  std::vector<NamedParameter> parameters{};  // of the model, as the trace knows them; ascending by name
   std::vector<ModuleRecompute> recompute{};
   std::vector<OperatorRecompute> lazy_operators{};
+  std::vector<NamedRerunOps> runs_again{};  // in the order of backward
   std::vector<NamedOffload> offload{};
   std::vector<NamedHome> homes{};
   std::vector<UnnamedDecisions> unnamed{};  // empty: a program can execute all of the plan

@@ -36,8 +36,12 @@ TEST(PlanFuzz, DamagedPlansAreCarriedOutOrRefusedInASentence) {
       for (PlannedFetch& fetch : d.fetches) fetch.latest_safe = d.storage % 2 == 0;
     PlanExpectation expected{.machine = "gpu", .allocator = "pytorch", .peak_requested = 1, .peak_reserved = 2};
     expected.copies = {{"hbm", "host", 3}};
-    const std::string text =
-        to_json(planned.plan, step, planned.made_by, {realization_of(planned.plan, step, flow), std::move(expected)});
+    PlanRealization names = realization_of(planned.plan, step, flow);
+    for (NamedOffload& offload : names.offload) {  // as of a step that says what autograd saves
+      offload.moves = {{0, 64, {"layers.0", "aten::mm", {0}}, 1, HookMove::kEnd}, {2, 32, {"", "aten::mm", {1}}, 2, 2}};
+      offload.fetch_order = {2, 0};
+    }
+    const std::string text = to_json(planned.plan, step, planned.made_by, {std::move(names), std::move(expected)});
     write_content(folder / "whole.plan", text);
     const PlanDocument whole = read_plan_document(folder / "whole.plan");
     for (int round = 0; round < 1500; ++round) {

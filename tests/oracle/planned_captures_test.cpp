@@ -15,6 +15,7 @@
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
 #include "models/workload/import/mwc/mwc_import.h"
+#include "policies/plan/plan_realization.h"
 #include "sim/policy/registry.h"
 #include "tests/support/rewrite_checks.h"
 
@@ -67,6 +68,18 @@ Trace simulated_plan(const std::string& name, const std::string& policies) {
   return apply_rewriters(base, all, machine, *pricer);
 }
 
+// What a program is told to do, by the last of the policies.
+PlanRealization realization(const std::string& name, const std::string& policies) {
+  const Machine machine = load_machine("h100-sxm-80gb");
+  const auto pricer = make_pricer(machine);
+  const Trace base = modelled_on(planned_sample(name.substr(0, name.find('-')) + "-base"), machine);
+  std::vector<PolicySpec> all;
+  std::istringstream words(policies);
+  for (std::string policy; words >> policy;) all.push_back(parse_policy(policy));
+  const PlannedStep step = plan_rewriters(base, all, machine, *pricer);
+  return realization_of(step.plan, step.trace, Dataflow(step.trace));
+}
+
 class PlannedCapture : public testing::TestWithParam<PlannedCase> {};
 
 TEST_P(PlannedCapture, HasTheKernelsAndTheBytesThatThePolicySays) {
@@ -85,6 +98,26 @@ TEST_P(PlannedCapture, HasTheKernelsAndTheBytesThatThePolicySays) {
     else
       EXPECT_EQ(said[i].live, ran[i].live);
   }
+}
+
+// What the plan says of re-runs is what ran: operators with their modules, unit by unit.
+TEST_P(PlannedCapture, RunsAgainWhatThePlanNames) {
+  const Trace ran = planned_sample(GetParam().name);
+  std::vector<std::string> again, named;
+  for (const Op& op : ran.ops)
+    if (op.phase == Phase::recompute && runs_on_device(op.kind))
+      again.push_back(ran.strings[op.module] + " " + ran.strings[op.operator_name]);
+  const PlanRealization plan = realization(GetParam().name, GetParam().policy);
+  std::size_t units = 0;
+  for (const ModuleRecompute& recompute : plan.recompute) units += recompute.units.size();
+  EXPECT_EQ(plan.runs_again.size(), units) << "each unit, once";
+  EXPECT_TRUE(plan.lazy_operators.empty());
+  EXPECT_TRUE(plan.unnamed.empty()) << plan.unnamed.front().reason;
+  for (const NamedRerunOps& rerun : plan.runs_again) {
+    EXPECT_TRUE(rerun.unit.has_value());
+    for (const NamedOperator& op : rerun.operators) named.push_back(op.module + " " + op.name);
+  }
+  EXPECT_EQ(named, again);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -176,6 +209,28 @@ TEST_P(OffloadedCapture, HasTheKernelsTheCopiesAndTheBytesThatThePolicySays) {
     else
       EXPECT_EQ(said.kernels[i].live, ran.kernels[i].live);
   }
+}
+
+// The moves are all that the policy decides, and counted as the program's hooks counted: it sent those whose numbers
+// are below how many travel, and brought them back in this order.
+TEST_P(OffloadedCapture, MovesWhatThePlanNumbers) {
+  const OffloadedKernels ran = offloaded_kernels(planned_sample(GetParam().name));
+  const PlanRealization plan = realization(GetParam().name, GetParam().policy);
+  EXPECT_TRUE(plan.unnamed.empty()) << plan.unnamed.front().reason;
+  ASSERT_EQ(plan.offload.size(), 1u);
+  const NamedOffload& offload = plan.offload.front();
+  ASSERT_EQ(offload.moves.size(), offload.storages);
+  std::vector<Bytes> out, back;
+  for (std::size_t i = 0; i < offload.moves.size(); ++i) {
+    const HookMove& move = offload.moves[i];
+    EXPECT_EQ(move.number, i);
+    EXPECT_GE(move.bytes, offload.count_min_bytes);
+    EXPECT_TRUE(move.give_back == HookMove::kEnd || move.give_back >= static_cast<std::int64_t>(i));
+    out.push_back(move.bytes);
+  }
+  for (const std::uint64_t number : offload.fetch_order) back.push_back(offload.moves.at(number).bytes);
+  EXPECT_EQ(out, ran.out);
+  EXPECT_EQ(back, ran.back);
 }
 
 constexpr const char* kOffload = "offload:what=activations,to=host,min_bytes=65536,prefetch=1";

@@ -23,6 +23,9 @@ class RealizationReader {
       lazy.preserve_rng = json_.flag(item, "preserve_rng", here, false);
       found.lazy_operators.push_back(std::move(lazy));
     });
+    if (PlanJson::has(from, "model"))
+      found.parameters = model(json_.object(json_.member(from, "model", at), PlanJson::inside(at, "model")));
+    if (PlanJson::has(from, "runs_again")) read_runs_again(from, at, found);
     json_.each(from, "offload", at,
                [&](Object item, const std::string& here) { found.offload.push_back(offload(item, here)); });
     json_.each(from, "homes", at,
@@ -35,7 +38,7 @@ class RealizationReader {
   }
 
  private:
-  static constexpr std::uint64_t kMostStorages = 0xffffffff;
+  static constexpr std::uint64_t kMostStorages = 0xffffffff, kMostBytes = std::uint64_t{1} << 60;
 
   NamedOperator named(Object from, const std::string& at) const {
     NamedOperator name{json_.text(from, "module", at), json_.text(from, "op", at)};
@@ -47,6 +50,93 @@ class RealizationReader {
       name.calls.push_back(static_cast<std::uint32_t>(call));
     });
     return name;
+  }
+
+  // Lists of as many items as names are wanted.
+  template <typename Take>
+  void each_row(Object from, const char* key, const std::string& at, const char* expected, Take take) const {
+    json_.each_item(json_.member(from, key, at), PlanJson::inside(at, key),
+                    [&](simdjson::dom::element item, const std::string& here) {
+                      simdjson::dom::array row;
+                      simdjson::dom::element first, second, third;
+                      if (item.get_array().get(row) || row.at(0).get(first) || row.at(1).get(second) ||
+                          !row.at(2).get(third) || !take(first, second))
+                        json_.fail_of(item, here, expected);
+                    });
+  }
+
+  // What the fingerprint says of the names is held against them: who changes one has to change the other.
+  std::vector<NamedParameter> model(Object from) const {
+    const std::string at = "realization.model";
+    std::vector<NamedParameter> found;
+    each_row(from, "parameters", at, "a name and its bytes, ascending by name",
+             [&](simdjson::dom::element first, simdjson::dom::element second) {
+               std::string_view name;
+               std::uint64_t bytes = 0;
+               if (first.get_string().get(name) || second.get_uint64().get(bytes) || bytes > kMostBytes) return false;
+               if (!found.empty() && found.back().name >= name) return false;
+               found.push_back({std::string(name), static_cast<Bytes>(bytes)});
+               return true;
+             });
+    const std::string print = json_.text(from, "fingerprint", at);
+    if (const std::string own = fmt::format("{:016x}", fingerprint_of(found)); print != own)
+      json_.fail(PlanJson::inside(at, "fingerprint"),
+                 fmt::format("found \"{}\"; expected \"{}\", that of its parameters", print, own));
+    return found;
+  }
+
+  void read_runs_again(Object from, const std::string& at, PlanRealization& found) const {
+    std::uint64_t units = 0;
+    for (const ModuleRecompute& recompute : found.recompute) units += recompute.units.size();
+    json_.each(from, "runs_again", at, [&](Object item, const std::string& here) {
+      NamedRerunOps again;
+      again.unit = index(item, "unit", here, units);
+      again.lazy = index(item, "lazy", here, found.lazy_operators.size());
+      each_row(item, "ops", here, "a module and an operator",
+               [&](simdjson::dom::element first, simdjson::dom::element second) {
+                 std::string_view module, name;
+                 if (first.get_string().get(module) || second.get_string().get(name)) return false;
+                 again.operators.push_back({std::string(module), std::string(name)});
+                 return true;
+               });
+      found.runs_again.push_back(std::move(again));
+    });
+  }
+
+  std::optional<std::uint64_t> index(Object from, const char* key, const std::string& at, std::uint64_t count) const {
+    if (!PlanJson::has(from, key)) return std::nullopt;
+    if (count == 0) json_.fail(PlanJson::inside(at, key), "there is none that it could be");
+    return json_.number(from, key, at, count - 1);
+  }
+
+  // The number of a storage, or -1.
+  std::int64_t number_or_end(Object from, const char* key, const std::string& at) const {
+    std::int64_t found = 0;
+    const simdjson::dom::element element = json_.member(from, key, at);
+    if (element.get_int64().get(found) || found < HookMove::kEnd || found > static_cast<std::int64_t>(kMostStorages))
+      json_.fail_of(element, PlanJson::inside(at, key), "the number of a storage, or -1");
+    return found;
+  }
+
+  void read_moves(Object from, const std::string& at, NamedOffload& found) const {
+    found.count_min_bytes = json_.bytes(from, "count_min_bytes", at);
+    json_.each(from, "moves", at, [&](Object item, const std::string& here) {
+      HookMove move{.number = json_.number(item, "number", here, kMostStorages)};
+      move.bytes = json_.bytes(item, "bytes", here);
+      move.made_by = {
+          json_.text(item, "module", here), json_.text(item, "op", here), {json_.count(item, "call", here)}};
+      move.give_back = number_or_end(item, "give_back", here);
+      move.fetch = number_or_end(item, "fetch", here);
+      found.moves.push_back(std::move(move));
+    });
+    const std::string order = PlanJson::inside(at, "fetch_order");
+    json_.each_item(json_.member(from, "fetch_order", at), order,
+                    [&](simdjson::dom::element item, const std::string& here) {
+                      std::uint64_t number = 0;
+                      if (item.get_uint64().get(number) || number > kMostStorages)
+                        json_.fail_of(item, here, "the number of a storage");
+                      found.fetch_order.push_back(number);
+                    });
   }
 
   ModuleRecompute modules(Object from, const std::string& at) const {
@@ -80,6 +170,7 @@ class RealizationReader {
       found.saved.push_back(
           {named(item, here), json_.number(item, "storages", here, kMostStorages), json_.bytes(item, "bytes", here)});
     });
+    if (PlanJson::has(from, "moves")) read_moves(from, at, found);
     return found;
   }
 

@@ -1,5 +1,7 @@
 #include "traces/plan/realization_text.h"
 
+#include <fmt/format.h>
+
 namespace memwall {
 namespace {
 
@@ -40,6 +42,35 @@ void write_lazy(JsonText& json, const OperatorRecompute& lazy) {
   json.end_array().field("preserve_rng", lazy.preserve_rng).end_object();
 }
 
+void write_moves(JsonText& json, const NamedOffload& offload) {
+  json.field("count_min_bytes", offload.count_min_bytes).key("moves").begin_array();
+  for (const HookMove& move : offload.moves) {
+    json.begin_object().field("number", move.number).field("bytes", move.bytes);
+    json.field("module", move.made_by.module).field("op", move.made_by.name);
+    json.field("call", move.made_by.calls.front());
+    json.field("give_back", move.give_back).field("fetch", move.fetch).end_object();
+  }
+  json.end_array().key("fetch_order").begin_array();
+  for (const std::uint64_t number : offload.fetch_order) json.value(number);
+  json.end_array();
+}
+
+void write_model(JsonText& json, const std::vector<NamedParameter>& parameters) {
+  json.begin_object().field("fingerprint", fmt::format("{:016x}", fingerprint_of(parameters)));
+  json.field("bytes", total_bytes(parameters)).key("parameters").begin_array();
+  for (const NamedParameter& p : parameters) json.begin_array().value(p.name).value(p.bytes).end_array();
+  json.end_array().end_object();
+}
+
+void write_rerun_ops(JsonText& json, const NamedRerunOps& again) {
+  json.begin_object();
+  if (again.unit) json.field("unit", *again.unit);
+  if (again.lazy) json.field("lazy", *again.lazy);
+  json.key("ops").begin_array();
+  for (const NamedOperator& op : again.operators) json.begin_array().value(op.module).value(op.name).end_array();
+  json.end_array().end_object();
+}
+
 void write_offload(JsonText& json, const NamedOffload& offload, const TransferStyle& style) {
   json.begin_object().field("tier", style.tier).field("through", style.through).field("pinned", style.pinned);
   json.field("side_streams", style.side_streams).field("staging", style.staging);
@@ -51,7 +82,9 @@ void write_offload(JsonText& json, const NamedOffload& offload, const TransferSt
     write_operator(json, saved.made_by);
     json.field("storages", saved.storages).field("bytes", saved.bytes).end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  if (!offload.moves.empty()) write_moves(json, offload);
+  json.end_object();
 }
 
 void write_home(JsonText& json, const NamedHome& home, const TransferStyle& style) {
@@ -64,11 +97,19 @@ void write_home(JsonText& json, const NamedHome& home, const TransferStyle& styl
 }  // namespace
 
 void write_realization(JsonText& json, const PlanRealization& realization, const std::vector<TransferStyle>& tiers) {
-  json.begin_object().field("forwards", realization.forwards).key("recompute").begin_array();
+  json.begin_object().field("forwards", realization.forwards);
+  if (!realization.parameters.empty()) write_model(json.key("model"), realization.parameters);
+  json.key("recompute").begin_array();
   for (const ModuleRecompute& recompute : realization.recompute) write_modules(json, recompute);
   json.end_array().key("lazy_ops").begin_array();
   for (const OperatorRecompute& lazy : realization.lazy_operators) write_lazy(json, lazy);
-  json.end_array().key("offload").begin_array();
+  json.end_array();
+  if (!realization.runs_again.empty()) {
+    json.key("runs_again").begin_array();
+    for (const NamedRerunOps& again : realization.runs_again) write_rerun_ops(json, again);
+    json.end_array();
+  }
+  json.key("offload").begin_array();
   for (const NamedOffload& offload : realization.offload) write_offload(json, offload, tiers[offload.tier]);
   json.end_array().key("homes").begin_array();
   for (const NamedHome& home : realization.homes) write_home(json, home, tiers[home.tier]);

@@ -71,8 +71,12 @@ PlanParts every_part() {
   PlanParts parts;
   parts.realization =
       PlanRealization{.forwards = 2,
+                      .parameters = {{"layers.0.weight", 4096}, {"norm.bias", 128}},
                       .recompute = {{{{"layers.0"}, {"layers.1", "layers.2"}}, false, true, {"aten::mm", "aten::bmm"}}},
                       .lazy_operators = {{{{"layers.0.mlp", "aten::gelu"}, {"layers.0", "aten::add", {0, 2}}}, true}},
+                      .runs_again = {{.lazy = 0, .operators = {{"layers.0.mlp", "aten::gelu"}}},
+                                     {.unit = 1, .operators = {{"layers.1", "aten::mm"}, {"", "aten::add"}}},
+                                     {.operators = {{"layers.0", "aten::mm"}}}},
                       .offload = {{.tier = 0,
                                    .storages = 7,
                                    .bytes = 7'000'000'000,
@@ -80,7 +84,11 @@ PlanParts every_part() {
                                    .first = 7,
                                    .buffers = 5,
                                    .ahead = 2,
-                                   .saved = {{{"layers.0.mlp", "aten::linear", {1}}, 7, 7'000'000'000}}}},
+                                   .saved = {{{"layers.0.mlp", "aten::linear", {1}}, 7, 7'000'000'000}},
+                                   .moves = {{0, 2048, {"layers.0.mlp", "aten::linear", {1}}, 6, 3},
+                                             {3, 1024, {"", "aten::cat", {0}}, HookMove::kEnd, HookMove::kEnd}},
+                                   .fetch_order = {3, 0},
+                                   .count_min_bytes = 512}},
                       .homes = {{.tier = 0,
                                  .kind = StorageKind::optimizer_state,
                                  .lives_there = true,
@@ -162,6 +170,23 @@ TEST_F(PlanFileTest, PartsThatAreWrongAreRefusedByTheirPlace) {
             file + ", expected.step_time_s: found -1.001234; expected seconds, from 0 to 1000000.");
   EXPECT_EQ(refusal(changed("\"aten::mm\"", "17"), step_),
             file + ", realization.recompute[0].save_ops[0]: found 17; expected a text.");
+  EXPECT_EQ(refusal(changed("\"unit\": 1", "\"unit\": 2"), step_),
+            file + ", realization.runs_again[1].unit: found 2; expected a whole number from 0 to 1.");
+  EXPECT_EQ(refusal(changed("\"fetch\": -1", "\"fetch\": -2"), step_),
+            file + ", realization.offload[0].moves[1].fetch: found -2; expected the number of a storage, or -1.");
+  EXPECT_NE(refusal(changed("4096", "4097"), step_).find(file + ", realization.model.fingerprint: found \""),
+            std::string::npos);
+  EXPECT_EQ(
+      refusal(changed("\"norm.bias\"", "\"a.bias\""), step_),
+      file +
+          ", realization.model.parameters[1]: found [\"a.bias\",128]; expected a name and its bytes, ascending by "
+          "name.");
+}
+
+// A program in another language computes the same: FNV-1a of "layers.0.weight 4096\nnorm.bias 128\n".
+TEST_F(PlanFileTest, TheFingerprintOfAModelIsThatOfItsLines) {
+  EXPECT_EQ(fingerprint_of({}), 0xcbf29ce484222325u);
+  EXPECT_EQ(fingerprint_of({{"layers.0.weight", 4096}, {"norm.bias", 128}}), 0xfe66987f4ed69938u);
 }
 
 TEST_F(PlanFileTest, IsForOneProgramWhateverItsTimes) {

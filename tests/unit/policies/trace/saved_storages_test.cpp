@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/offload/saved_storages.h"
+#include "policies/trace/saved_storages.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/step_program.h"
 

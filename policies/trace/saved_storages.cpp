@@ -1,4 +1,4 @@
-#include "policies/offload/saved_storages.h"
+#include "policies/trace/saved_storages.h"
 
 #include <algorithm>
 

@@ -1,0 +1,138 @@
+#include "policies/plan/hooked_storages.h"
+
+#include <algorithm>
+
+#include "policies/plan/forward_names.h"
+#include "policies/plan/plan_timeline.h"
+
+namespace memwall {
+
+HookedStorages::HookedStorages(const Trace& trace, const Dataflow& flow, const SavedStorages& saved, const Pass& pass,
+                               const MemoryPlan& plan, const std::vector<std::string>& unit_modules)
+    : t_(trace), flow_(flow), saved_(saved), pass_(pass), plan_(plan), unit_modules_(unit_modules) {
+  for (const StorageDecision& d : plan.storages)
+    if (!moves(d) && !d.drops.empty() && d.drops.front().at.op < pass.backward) gone_.insert(d.storage);
+  add_units_of_plan();
+  add_units_of_trace();
+  find_saves();
+  for (const auto& [storage, point] : saved_at_) {
+    all_.push_back({storage, point});
+    complete(all_.back());
+  }
+  std::stable_sort(all_.begin(), all_.end(),
+                   [](const HookedStorage& a, const HookedStorage& b) { return a.saved < b.saved; });
+  first_node_ = saved.first_node_from(pass.backward, pass.end);
+}
+
+void HookedStorages::add_units_of_plan() {
+  for (const PlannedRerun& rerun : plan_.reruns) {
+    if (rerun.ops.front() < pass_.begin || rerun.ops.back() >= pass_.backward) continue;
+    const bool is_unit = std::all_of(rerun.ops.begin(), rerun.ops.end(), [&](OpId id) {
+      return std::any_of(unit_modules_.begin(), unit_modules_.end(),
+                         [&](const std::string& module) { return is_within(t_.strings[t_.ops[id].module], module); });
+    });
+    Unit unit{rerun.ops, rerun.ops.front(), rerun.ops.back(), rerun.at.op};
+    if (!is_unit) {  // hooks see the operators as they are, and hold what these start from
+      each_input(unit, [&](StorageId s, std::size_t) { ask(s, rerun.at.op); });
+      continue;
+    }
+    if (!rerun.called.empty()) {
+      unit.begin = std::min(unit.begin, rerun.called.front());
+      unit.end = std::max(unit.end, rerun.called.back());
+    }
+    add_unit(std::move(unit));
+  }
+}
+
+// What a policy before has written: ops of backward that repeat ascending ops of forward.
+void HookedStorages::add_units_of_trace() {
+  Unit unit;
+  for (OpId id = pass_.backward; id < pass_.end; ++id) {
+    const Op& op = t_.ops[id];
+    if (!runs_on_device(op.kind)) continue;
+    const bool repeats = op.phase == Phase::recompute && op.source != kNoOp && op.source < pass_.backward;
+    if (!unit.ops.empty() && (!repeats || op.source <= unit.ops.back())) add_unit(std::exchange(unit, {}));
+    if (!repeats) continue;
+    if (unit.ops.empty()) unit.begin = op.source;
+    unit.ops.push_back(op.source);
+    unit.end = op.source;
+  }
+  if (!unit.ops.empty()) add_unit(std::move(unit));
+}
+
+// Its inputs: what its ops read and do not make, and what was there before it.
+void HookedStorages::add_unit(Unit unit) {
+  each_input(unit, [&](StorageId s, std::size_t argument) {
+    save(s, {{unit.begin, false}, argument});
+    ask(s, unit.position);
+  });
+  units_.push_back(std::move(unit));
+}
+
+void HookedStorages::ask(StorageId storage, OpId position) {
+  if (position == kNoOp) return;
+  const auto [asked, is_new] = rerun_asks_.try_emplace(storage, position);
+  asked->second = std::min(asked->second, position);
+}
+
+template <typename Take>
+void HookedStorages::each_input(const Unit& unit, Take take) const {
+  std::set<StorageId> made;
+  for (const OpId id : unit.ops) {
+    const auto uses = t_.uses_of(t_.ops[id]);
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      const StorageId s = uses[i].storage;
+      const auto writers = flow_.writers(s);
+      if (uses[i].access == Access::write)
+        made.insert(s);
+      else if (!made.contains(s) && (writers.empty() || writers.front() < unit.begin))
+        take(s, i);
+    }
+  }
+}
+
+bool HookedStorages::is_inside(OpId op) const {
+  const std::string& module = t_.strings[t_.ops[op].module];
+  return std::any_of(units_.begin(), units_.end(),
+                     [&](const Unit& unit) { return unit.begin <= op && op <= unit.end; }) ||
+         std::any_of(unit_modules_.begin(), unit_modules_.end(),
+                     [&](const std::string& unit) { return is_within(module, unit); });
+}
+
+// Made by forward on the device, and there until backward: autograd holds it.
+bool HookedStorages::is_shown(StorageId s) const {
+  const OpId free = flow_.free(s);
+  return t_.storages[s].bytes > 0 && t_.places[t_.storages[s].place] == "hbm" && !gone_.contains(s) &&
+         (free == kNoOp || free >= pass_.backward) && is_forward_intermediate(t_, flow_, pass_, s);
+}
+
+void HookedStorages::save(StorageId storage, SavePoint point) {
+  if (!is_shown(storage)) return;
+  const auto [known, is_new] = saved_at_.try_emplace(storage, point);
+  if (!is_new && point < known->second) known->second = point;
+}
+
+void HookedStorages::find_saves() {
+  for (OpId id = pass_.begin; id < pass_.backward; ++id) {
+    const auto uses = t_.uses_of(t_.ops[id]);
+    if (std::none_of(uses.begin(), uses.end(), [](const Use& use) { return use.saved; }) || is_inside(id)) continue;
+    for (std::size_t i = 0; i < uses.size(); ++i)
+      if (uses[i].saved) save(uses[i].storage, {{id, uses[i].access == Access::write}, i});
+  }
+}
+
+void HookedStorages::complete(HookedStorage& hooked) const {
+  for (const Touch& touch : flow_.touches(hooked.storage)) {
+    if (touch.op < pass_.backward) {
+      hooked.last_use = touch.op;
+      if (touch.writes) hooked.last_write = touch.op;
+    } else if (hooked.asked == kNoOp && touch.op < pass_.end && flow_.phases().kind(touch.op) == RunKind::backward) {
+      hooked.asked = saved_.first_of_node(touch.op);
+    }
+  }
+  const auto rerun = rerun_asks_.find(hooked.storage);
+  if (rerun != rerun_asks_.end() && rerun->second < hooked.asked)
+    hooked.asked = saved_.first_node_from(rerun->second, hooked.asked);
+}
+
+}  // namespace memwall

@@ -41,8 +41,9 @@ class Hook:
 
     def retire(self, storage):
         """Nobody will ask for it any more: its memory is used again behind the copies that are under way."""
-        self.streams.wait(storage.left)
-        self.streams.wait(storage.arrived)
+        if (storage.left is not None or storage.arrived is not None) and torch.cuda.is_available():
+            self.streams.wait(storage.left)
+            self.streams.wait(storage.arrived)
         if storage.memory is not None:
             self.pool.give(storage.memory, storage.read or storage.left)
 

@@ -51,6 +51,7 @@ class Offload:
 class Plan:
     path: str
     made_by: str
+    forwards: int  # forward passes with a backward in a step; what follows is of each
     recompute: list
     lazy_ops: list
     offload: Offload  # None: nothing travels
@@ -118,7 +119,7 @@ def load(path):
     lazy = [_lazy(read, one, f"{place}.lazy_ops[{i}]")
             for i, one in enumerate(read.objects(realization, "lazy_ops", place, []))]
     return Plan(
-        path, read.get(document, "made_by", str, "the plan", "?"), recompute, lazy,
+        path, read.get(document, "made_by", str, "the plan", "?"), read.get(realization, "forwards", int, place), recompute, lazy,
         _offload(read, document, read.objects(realization, "offload", place, [])),
         _optimizer(read, realization), _parameters(read, realization), _runs_again(read, realization),
         document.get("expected"))

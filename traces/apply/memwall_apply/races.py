@@ -27,6 +27,8 @@ class Races:
                 self._event(record)
             elif kind == "synchronize":
                 self._synchronize(record)
+            elif kind == "alloc":
+                self._alloc(record["alloc"])
             elif kind == "free":
                 self._free(record["free"])
             elif kind in ("op", "copy", "collective"):
@@ -82,6 +84,13 @@ class Races:
                 continue
             self.found.append(f"{_text(me[2])} uses {self.captured.label(storage)} and does not wait for {_text(record)}, which "
                               "may still run.")
+
+    def _alloc(self, storage):
+        """Whoever had the memory before may still use it in the order of its pool's stream."""
+        one = self.captured.storages[storage]
+        stream = one.get("stream", 0)
+        if one["place"] == "hbm" and self.issued.get(stream, 0):
+            self.writes[storage] = [(stream, self.issued[stream], {"name": "what had its memory before", "stream": stream}, False)]
 
     def _free(self, storage):
         one = self.captured.storages[storage]

@@ -74,7 +74,7 @@ class _Comparison:
             return
         found = [(r.get("module", ""), name_of(r)) for r in self.again]
         at = 0
-        for unit, lazy, ops in self.plan.runs_again:
+        for unit, lazy, ops in self.plan.runs_again * self.plan.forwards:
             part = found[at:at + len(ops)]
             if part != ops:
                 first = next((i for i, (a, b) in enumerate(zip(part, ops)) if a != b), len(part))
@@ -105,21 +105,30 @@ class _Comparison:
     # ---- what travels
 
     def _moves(self):
-        moves = self.plan.offload.moves if self.plan.offload else []
+        moves = sorted(self.plan.offload.moves, key=lambda m: m.number) if self.plan.offload else []
         order = self.plan.offload.fetch_order if self.plan.offload else []
-        if len(self.out) != len(moves):
-            self._say(f"{len(self.out)} copies to the host in forward, the plan has {len(moves)}.")
-        if len(self.back) != len(order):
-            self._say(f"{len(self.back)} copies back in backward, the plan has {len(order)}.")
+        forwards = self.plan.forwards
+        if len(self.out) != len(moves) * forwards:
+            self._say(f"{len(self.out)} copies to the host in forward, the plan has {len(moves) * forwards}.")
+        if len(self.back) != len(order) * forwards:
+            self._say(f"{len(self.back)} copies back in backward, the plan has {len(order) * forwards}.")
         if self.differences:
             return
+        for one in range(forwards):
+            begin, end = one * len(moves), (one + 1) * len(moves)
+            self._moves_of_pass(self.out[begin:end], self.back[begin:end], moves, order)
+
+    def _moves_of_pass(self, out, back, moves, order):
         makers = self.captured.makers()
         on_host = {}
-        for record, move in zip(self.out, sorted(moves, key=lambda m: m.number)):
+        for record, move in zip(out, moves):
             self._out(record, move, makers)
+            other = next((number for number, memory in on_host.items() if memory == record["writes"][0]), None)
+            if other is not None:
+                self._say(f"Number {move.number} is copied over number {other} on the host, which has not come back.")
             on_host[move.number] = record["writes"][0]
         sizes = {move.number: move.bytes for move in moves}
-        for record, number in zip(self.back, order):
+        for record, number in zip(back, order):
             if record["copy"] != sizes[number] or on_host[number] not in record["reads"]:
                 self._say(f"A copy back of {record['copy']} bytes comes where the plan brings back number {number} "
                           f"({sizes[number]} bytes): another storage, or another order.")

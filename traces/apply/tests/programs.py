@@ -51,10 +51,10 @@ class Gpt(nn.Module):
 
 
 class Residual(nn.Module):
-    def __init__(self, width):
+    def __init__(self, width, cumulative):
         super().__init__()
         self.conv1, self.conv2 = (nn.Conv2d(width, width, 3, padding=1, bias=False) for _ in range(2))
-        self.norm1, self.norm2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width, momentum=None)
+        self.norm1, self.norm2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width, momentum=None if cumulative else 0.1)
         self.relu = nn.ReLU(inplace=True)
 
     def forward(self, x):
@@ -64,12 +64,12 @@ class Residual(nn.Module):
 
 
 class ResNet(nn.Module):
-    """BatchNorm, operators in place."""
+    """BatchNorm, operators in place. `cumulative`: averages over all batches, for which the counter is read back."""
 
-    def __init__(self, width=8, blocks=3, dropout=0.0):
+    def __init__(self, width=8, blocks=3, dropout=0.0, cumulative=True):
         super().__init__()
         self.stem = nn.Conv2d(3, width, 3, padding=1)
-        self.blocks = nn.ModuleList(Residual(width) for _ in range(blocks))
+        self.blocks = nn.ModuleList(Residual(width, cumulative) for _ in range(blocks))
         self.dropout, self.head = nn.Dropout(dropout), nn.Linear(width, 10)
 
     def forward(self, images, targets):

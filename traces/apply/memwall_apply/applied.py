@@ -6,7 +6,7 @@ from . import refusals
 from .errors import ApplyError
 from .hook import Hook
 from .optimizer import HostOptimizer
-from .plan import Plan, load
+from .memory_plan import Plan, load
 from .recipes import Recipes
 from .storages import plain_tensors
 from .units import Unit, in_place_of

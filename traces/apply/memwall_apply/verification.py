@@ -5,7 +5,7 @@ import dataclasses
 
 from .captured import Captured, is_copy, name_of
 from .errors import VerifyError
-from .plan import Plan, load
+from .memory_plan import Plan, load
 from .races import Races
 
 PEAK_TOLERANCE = 0.02  # Python's variables in forward hold results that the simulation gives back

@@ -1,0 +1,33 @@
+// Does the Python package memwall_apply do what plans say? Its own tests, where torch and pytest are there (python3, or the
+// program that MEMWALL_PYTHON names); no GPU is needed.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/support/command.h"
+
+namespace memwall {
+namespace {
+
+void run_apply_tests(const std::string& files) {
+  const char* named = std::getenv("MEMWALL_PYTHON");
+  const std::string python = named != nullptr ? named : "python3";
+  if (run_command(fmt::format("{} -c 'import torch, pytest' 2>&1", python), ".").code != 0)
+    GTEST_SKIP() << "no python with torch and pytest here; MEMWALL_PYTHON may name one";
+  const CommandOutcome tests =
+      run_command(fmt::format("MEMWALL_PROGRAM='{}' {} -m pytest -q -p no:cacheprovider {} 2>&1", MEMWALL_BINARY, python, files),
+                  std::filesystem::path(MEMWALL_SOURCE) / "traces/apply/tests");
+  EXPECT_EQ(tests.code, 0) << tests.out;
+}
+
+TEST(ApplyPackage, ItsOwnTestsPass) { run_apply_tests("equal_test.py refusals_test.py faults_test.py example_test.py"); }
+
+// Three minutes: compilers, and processes that talk to each other.
+TEST(ApplyPackage, ItsTestsOfCompiledAndDistributedStepsPass) {
+  if (std::getenv("MEMWALL_LONG") == nullptr) GTEST_SKIP() << "takes minutes; MEMWALL_LONG=1 runs it, as .ci/long does";
+  run_apply_tests("compiled_test.py distributed_test.py");
+}
+
+}  // namespace
+}  // namespace memwall

@@ -129,16 +129,16 @@ class Planned(CaptureTest):
 
 
 class RecomputedFunctions(Planned):
-    def check(self, make, step, reference, per_unit, units=LAYERS):
-        c = self.capture(make, step)
+    def check(self, make, plain, per_unit):
+        """`plain`: the capture of the same step without checkpoints."""
+        c = self.capture(make, step_on())
         found = self.in_order(c, per_unit)
-        self.assertEqual(len(found), per_unit * units)
+        self.assertEqual(len(found), per_unit * LAYERS)
         # Each reads the same parameters as its original.
         for r in found:
             first = c.ops[r["forward"]]
             mine, its = ({s for s in o["reads"] if c.storages[s]["kind"] == "parameter"} for o in (r, first))
             self.assertEqual(mine, its)
-        plain = self.capture(reference, step)
         self.assertEqual(c.phases()["forward"], plain.phases()["forward"])
         self.assertEqual(c.phases()["backward"], plain.phases()["backward"])
         self.assertEqual({r.get("module") for r in c.ops.values() if r["phase"] == "forward"},
@@ -146,11 +146,11 @@ class RecomputedFunctions(Planned):
         return c
 
     def test_a_closure_knows_its_modules(self):
+        plain = self.capture(lambda: Net(closed), step_on())
         # Of 13 operators the last product and the last sum are behind the last tensor that is saved.
         for early, reentrant, operators in ((True, False, 11), (False, False, 13), (True, True, 13)):
             with self.subTest(early=early, reentrant=reentrant), set_checkpoint_early_stop(early):
-                c = self.check(lambda: Net(functools.partial(closure, use_reentrant=reentrant)), step_on(),
-                               lambda: Net(closed), operators)
+                c = self.check(lambda: Net(functools.partial(closure, use_reentrant=reentrant)), plain, operators)
                 again = [(r["op"], r.get("module", "")) for r in c.ops.values() if r["phase"] == "recompute"]
                 self.assertEqual([name for name, _ in again[:11]], ["aten::" + name for name in (
                     "mul", "native_layer_norm", "addmm", "gelu", "addmm", "native_dropout", "add", "relu",
@@ -160,9 +160,10 @@ class RecomputedFunctions(Planned):
                     "h.11.second.up", "h.11.second"])
 
     def test_a_replaced_forward_knows_its_module(self):
+        plain = self.capture(Net, step_on())
         for early, operators in ((True, 11), (False, 12)):
             with self.subTest(early=early), set_checkpoint_early_stop(early):
-                c = self.check(lambda: bodies(Net), step_on(), Net, operators)
+                c = self.check(lambda: bodies(Net), plain, operators)
                 modules = {r["module"] for r in c.ops.values() if r["phase"] == "recompute"}
                 self.assertTrue({"h.0", "h.0.first", "h.0.first.up", "h.11.norm"} <= modules)
 
@@ -172,7 +173,7 @@ class RecomputedFunctions(Planned):
         self.assertTrue(all("module" in r for r in found if r["op"] not in ("aten::tanh", "aten::mul")))
 
     def test_casts_of_autocast_are_repeated_too(self):
-        c = self.capture(lambda: bodies(Net), step_on(autocast=True))
+        c = self.capture(lambda: bodies(lambda: Net(layers=3)), step_on(autocast=True))
         found = self.again(c)
         casts = [r for r in found if r["op"] == "aten::_to_copy"]
         self.assertGreater(len(casts), 0)
@@ -194,13 +195,13 @@ class RecomputedFunctions(Planned):
             return create_selective_checkpoint_contexts(policy)
 
         def make():
-            return bodies(Net, context_fn=lambda: keep_every_other(collections.Counter()))
+            return bodies(lambda: Net(layers=3), context_fn=lambda: keep_every_other(collections.Counter()))
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             c = self.capture(make, step_on())
         products = [r for r in self.again(c) if r["op"] == "aten::addmm"]
-        self.assertEqual(len(products), 2 * LAYERS)
+        self.assertEqual(len(products), 2 * 3)
         self.assertEqual({r["module"].split(".")[-2] for r in products}, {"second"})
 
     def test_checkpoints_within_checkpoints_name_the_forward_pass(self):
@@ -281,6 +282,8 @@ class Memory(Planned):
 
         c = self.capture(lambda: torch.nn.Linear(1, 1), step, warm=False)
         self.assertEqual(sum(s["bytes"] == 4000 for s in c.storages.values()), 8)
+        freed = [c.storages[r["free"]]["bytes"] for r in c.records if "free" in r]
+        self.assertEqual(freed.count(4000), 8, "each is freed within the step")
         self.assertEqual(c.peak - c.end, 8000)
         self.assertEqual(len(c.named("add_")), 4)
 

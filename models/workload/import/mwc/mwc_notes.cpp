@@ -82,7 +82,8 @@ std::vector<Decision> mwc_decisions(const MwcCounts& counts) {
       counts.records[static_cast<std::size_t>(MwcRecordType::event)] +
           counts.records[static_cast<std::size_t>(MwcRecordType::synchronize)]);
   add("memory of several streams",
-      "Where the host frees it, it is free; PyTorch's allocator waits until the other streams are done (record_stream).",
+      "Where the host frees it, it is free; PyTorch's allocator waits until the other streams are done "
+      "(record_stream).",
       counts.shared_frees, counts.records[static_cast<std::size_t>(MwcRecordType::free)]);
   if (counts.hand_overs > 0)
     all.push_back({"hand-overs", "Where the host thread changes, the new one is taken to wait for the one before: " +

@@ -13,6 +13,7 @@
 #include "sim/files/input_file.h"
 #include "sim/memory/allocator.h"
 #include "sim/policy/registry.h"
+#include "study/executable.h"
 #include "study/study.h"
 
 namespace memwall {
@@ -79,6 +80,7 @@ const std::map<std::string, KnownOption>& known_options() {
           return Words{"auto", "always", "never"};
         }}},
       {"--format", {word, [] { return format_names(); }}},
+      {"--executable", {word, [] { return executor_names(); }}},
       {"--to",
        {word,
         [] {

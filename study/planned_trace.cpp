@@ -57,14 +57,16 @@ MemoryPlan issued(MemoryPlan plan, const std::filesystem::path& path, const Trac
 
 }  // namespace
 
-Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const Machine& machine,
-                    const Pricer& pricer) {
+Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const Machine& machine, const Pricer& pricer,
+                    const PlanRestriction& restriction) {
   require_plannable(trace);
   MemoryPlan plan = read_plan(path, trace, machine);
   const Dataflow flow(trace);
   if (const std::vector<std::string> problems = check_plan(plan, trace, flow); !problems.empty())
     throw InputError(fmt::format("{}: the plan cannot be carried out. {}", path.string(), fmt::join(problems, " ")));
   if (has_latest_safe(plan)) plan = issued(std::move(plan), path, trace, flow, machine);
+  RestrictedPlan executed = restricted(restriction, std::move(plan), trace, "Plan " + path.filename().string());
+  plan = std::move(executed.plan);
   TraceEdit edit(trace, machine.host);
   const WrittenPlan written = write_plan(plan, flow, pricer, edit);
   give_back_reserved(edit);
@@ -75,6 +77,8 @@ Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const
                   counted_text(plan.storages.size(), "storage"), counted_text(plan.reruns.size(), "re-run"),
                   human_bytes(written.bytes_out), human_bytes(written.bytes_in),
                   trace.steps.size() > 1 ? fmt::format("; all {} steps together", trace.steps.size()) : ""));
+  if (!executed.note.empty())
+    planned.notes.push_back(fmt::format("plan {}: {}", path.filename().string(), executed.note));
   if (const std::string held = text_of_held(plan, trace); !held.empty()) planned.notes.push_back(held);
   return planned;
 }

@@ -5,13 +5,15 @@
 
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
+#include "sim/policy/plan_restriction.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
 
 // Throws InputError where the file is no plan for this trace and machine (traces/plan/plan_file.h) or cannot be carried
-// out, with the first reasons; UsageError where the trace does not know what its ops use or allocate.
-Trace planned_trace(const Trace& trace, const std::filesystem::path& plan, const Machine& machine,
-                    const Pricer& pricer);
+// out, with the first reasons; UsageError where the trace does not know what its ops use or allocate, or `restriction`
+// refuses the plan.
+Trace planned_trace(const Trace& trace, const std::filesystem::path& plan, const Machine& machine, const Pricer& pricer,
+                    const PlanRestriction& restriction = {});
 
 }  // namespace memwall

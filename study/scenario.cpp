@@ -34,6 +34,7 @@ constexpr TextKey kTexts[] = {{"second_size", &Scenario::second_size, ""},
                               {"measured_on", &Scenario::measured_on, ""},
                               {"machine", &Scenario::machine, ""},
                               {"plan", &Scenario::plan, ""},
+                              {"executable", &Scenario::executable, ""},
                               {"pager", &Scenario::pager, ""},
                               {"allocator", &Scenario::allocator, "pytorch"},
                               {"allocator_settings", &Scenario::allocator_settings, ""}};

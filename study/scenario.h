@@ -30,6 +30,7 @@ struct Scenario {
   std::uint32_t repeat = 1;           // how many times the step runs in a row; at least 1
   std::vector<std::string> policies{};  // rewriters: "checkpoint:mode=full"
   std::string plan{};                   // file of a memory plan for the step after its policies; "" = none
+  std::string executable{};             // memory plans do what this executes: "torch"; "" = whatever they decide
   std::string pager{};                  // "" = none
 
   std::string allocator = "pytorch";  // of run_allocator_names()

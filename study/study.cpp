@@ -13,6 +13,7 @@
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "study/base_step.h"
+#include "study/executable.h"
 #include "study/override_check.h"
 #include "study/override_effect.h"
 #include "study/planned_trace.h"
@@ -82,7 +83,7 @@ std::string load_key(const Scenario& s) {
 }
 std::string base_key(const Scenario& s) {
   Scenario key = s;
-  key.pager = key.plan = key.allocator_settings = "";
+  key.pager = key.plan = key.executable = key.allocator_settings = "";
   key.allocator = Scenario{}.allocator;
   if (s.second_size.empty()) key.policies.clear();  // else the size that one of them asks for
   return to_text(key);
@@ -146,6 +147,7 @@ class Study::Implementation : public MachineSource {
     if (s.repeat == 0) throw UsageError("The step is repeated 0 times; expected 1 or more.");
     if (s.step.empty()) throw UsageError("There is no step; expected a file, or the name of a workload.");
     parse_rewriters(s.policies);
+    (void)restriction_of(s.executable);
     parse_scales(s.scale);
     const std::unique_ptr<Pager> pager = make_pager(s.pager);
     require_allocator({.allocator = s.allocator,
@@ -192,9 +194,10 @@ class Study::Implementation : public MachineSource {
     std::vector<PolicySpec> specs = parse_rewriters(s.policies);
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
     const std::unique_ptr<Pricer> pricer = make_pricer(*step.machine);
-    if (!specs.empty()) step.trace = apply_rewriters(step.base, specs, *step.machine, *pricer);
+    if (!specs.empty())
+      step.trace = apply_rewriters(step.base, specs, *step.machine, *pricer, restriction_of(s.executable));
     if (!s.plan.empty()) {
-      step.trace = planned_trace(step.trace, s.plan, *step.machine, *pricer);
+      step.trace = planned_trace(step.trace, s.plan, *step.machine, *pricer, restriction_of(s.executable));
       step.files.emplace_back(s.plan);
     }
     return step;
@@ -205,7 +208,8 @@ class Study::Implementation : public MachineSource {
     const auto base_step = base(s);
     std::vector<PolicySpec> specs = parse_rewriters(s.policies);
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
-    return plan_rewriters(base_step->trace, specs, *base_step->machine, *make_pricer(*base_step->machine));
+    return plan_rewriters(base_step->trace, specs, *base_step->machine, *make_pricer(*base_step->machine),
+                          restriction_of(s.executable));
   }
 
   std::vector<InputFile> inputs(const std::vector<fs::path>& files) {
@@ -229,7 +233,7 @@ class Study::Implementation : public MachineSource {
   // What the base step does, alone.
   BaseResult base_result(const Scenario& s, const PreparedStep& step) {
     Scenario key = s;
-    key.pager = key.plan = "";
+    key.pager = key.plan = key.executable = "";
     if (s.second_size.empty()) key.policies.clear();
     return *base_results_.get(to_text(key), [&] {
       Run run = simulate_and_record(step.base, *step.machine,

@@ -35,7 +35,7 @@ namespace {
 
 struct RunVerbOptions {
   std::vector<std::string> files, execution_traces;
-  std::string step, second_size, machine, measured_on, plan, plan_output, pager,
+  std::string step, second_size, machine, measured_on, plan, plan_output, executable, pager,
       allocator = "pytorch", allocator_settings, output, format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
@@ -88,6 +88,7 @@ Scenario scenario_of(const RunVerbOptions& o) {
           .repeat = o.steps,
           .policies = o.policies,
           .plan = o.plan,
+          .executable = o.executable,
           .pager = o.pager,
           .allocator = o.allocator,
           .allocator_settings = o.allocator_settings};
@@ -281,6 +282,9 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
                  "another program (traces/plan/FORMAT.md)");
   app.add_option("--plan-out", o.plan_output,
                  "Write here (JSON) what the last policy decides: when which storage leaves and what brings it back");
+  app.add_option("--executable", o.executable,
+                 "torch: memory plans, of policies or --plan, do what PyTorch executes exactly: checkpointed modules, "
+                 "operators run again, saved-tensor hooks; a note says what was moved or left out");
   app.add_option("--pager", o.pager, "Decide online what leaves a full GPU: NAME:key=value; at most one");
   app.add_option("--allocator", o.allocator,
                  "Of GPU memory: pytorch (the caching allocator), ideal (bytes), cuda_async (cudaMallocAsync), "

@@ -6,7 +6,10 @@
 #include "policies/offload/offload_adam.h"
 #include "policies/offload/offload_residency.h"
 #include "policies/offload/offload_settings.h"
+#include "policies/plan/plan_writer.h"
+#include "policies/plan/staging_copies.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/policy/registry.h"
 
 namespace memwall {
@@ -35,6 +38,8 @@ class Offload : public Rewriter {
       require_something_moved(step, trace, kind);
       result = std::move(step.trace);
     };
+    if (restriction() && settings.activations && !(settings.optimizer || settings.gradients || settings.parameters))
+      return restricted_activations(trace, machine, pricer, settings);
     if (settings.optimizer && settings.cpu_adam && moved_before(trace, StorageKind::optimizer_state))
       refuse_moved(StorageKind::optimizer_state);
     if (settings.optimizer)
@@ -53,10 +58,30 @@ class Offload : public Rewriter {
   std::optional<MemoryPlan> memory_plan(const Trace& trace, const Machine& machine,
                                         const Pricer& pricer) const override {
     if (settings_.optimizer || settings_.gradients || settings_.parameters) return std::nullopt;
-    return offload_activations(trace, machine, pricer, settings_on(machine, settings_)).plan;
+    return restricted(restriction(),
+                      offload_activations(trace, machine, pricer, settings_on(machine, settings_)).plan.value(), trace,
+                      "Policy 'offload'")
+        .plan;
   }
 
  private:
+  // What of it some program executes.
+  Trace restricted_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,
+                               const OffloadSettings& settings) const {
+    OffloadedStep step = offload_activations(trace, machine, pricer, settings);
+    require_something_moved(step, trace, StorageKind::activation);
+    const RestrictedPlan plan = restricted(restriction(), std::move(step.plan).value(), trace, "Policy 'offload'");
+    TraceEdit edit(trace, machine.host);
+    const WrittenPlan written = write_plan(plan.plan, Dataflow(trace), pricer, edit);
+    give_back_reserved(edit);
+    Trace result = std::move(edit).apply();
+    result.notes.push_back("offload: " + counted_text(plan.plan.storages.size(), "activation") + " go to " +
+                           settings.to + "; " + human_bytes(written.bytes_out) + " are copied out, " +
+                           human_bytes(written.bytes_in) + " back.");
+    if (!plan.note.empty()) result.notes.push_back("offload: " + plan.note);
+    return result;
+  }
+
   // Two offloads may share what there is (fraction=0.5 to the host, the rest to a peer). Where the first has
   // taken everything, the second contradicts it: the order of their texts would decide who wins.
   static void require_something_moved(const OffloadedStep& part, const Trace& before, StorageKind kind) {

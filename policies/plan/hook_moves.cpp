@@ -101,7 +101,7 @@ PlanPoint HookMoves::fetch_before(std::size_t index, const PlanPoint& fetch, Byt
     if (asks != kNoOp && bytes(i) >= min_bytes && places_.of(asks, false) <= std::min(place, asked(index)))
       node = std::max(node, asks);
   }
-  return {node, false};
+  return {places_.of(node, false) == asked(index) ? std::min(node, hooked(index).back_by) : node, false};
 }
 
 std::optional<StorageDecision> HookMoves::moved(const StorageDecision& d, Bytes min_bytes) const {

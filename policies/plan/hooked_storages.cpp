@@ -130,9 +130,11 @@ void HookedStorages::complete(HookedStorage& hooked) const {
       hooked.asked = saved_.first_of_node(touch.op);
     }
   }
+  hooked.back_by = hooked.asked;
   const auto rerun = rerun_asks_.find(hooked.storage);
-  if (rerun != rerun_asks_.end() && rerun->second < hooked.asked)
-    hooked.asked = saved_.first_node_from(rerun->second, hooked.asked);
+  if (rerun == rerun_asks_.end() || rerun->second >= hooked.asked) return;
+  hooked.back_by = rerun->second;
+  hooked.asked = saved_.first_node_from(rerun->second, hooked.asked);
 }
 
 }  // namespace memwall

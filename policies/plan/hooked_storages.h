@@ -18,6 +18,7 @@ struct HookedStorage {
   StorageId storage = kNoStorage;
   SavePoint saved;      // where it is shown first
   OpId asked = kNoOp;   // the first op of the node of backward that first asks for it; kNoOp: the trace shows none
+  OpId back_by = kNoOp;  // where it has to be back by then: that op, or a re-run of the plan right before it
   OpId last_use = 0;    // in forward
   OpId last_write = 0;  // likewise
 };

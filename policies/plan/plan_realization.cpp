@@ -39,7 +39,16 @@ class Realization {
         decision_of_(trace.storages.size(), kNone) {
     for (std::size_t j = 0; j < plan.storages.size(); ++j) decision_of_[plan.storages[j].storage] = j;
     is_named_.assign(plan.storages.size(), false);
+    has_name_.assign(plan.storages.size(), false);
+    rerun_has_name_.assign(plan.reruns.size(), false);
     find_brought_back();
+  }
+
+  RealizedPlan run_for_decisions() {
+    RealizedPlan all{run(), {}, {}};
+    all.storages = std::move(has_name_);
+    all.reruns = std::move(rerun_has_name_);
+    return all;
   }
 
   PlanRealization run() {
@@ -118,7 +127,10 @@ class Realization {
       placed.emplace_back(again.rerun, RerunPlace{});
       if (again.back.empty()) continue;
       for (const StorageId s : again.back) is_named_[decision_of_[s]] = true;
-      placed.back().second = names.add(again, part);
+      const RerunPlace place = placed.back().second = names.add(again, part);
+      if (place.recompute == RerunPlace::kNone && place.lazy == RerunPlace::kNone) continue;
+      for (const StorageId s : again.back) has_name_[decision_of_[s]] = true;
+      rerun_has_name_[static_cast<std::size_t>(again.rerun - plan_.reruns.data())] = true;
     }
     std::stable_sort(placed.begin(), placed.end(),
                      [](const auto& a, const auto& b) { return a.first->at < b.first->at; });
@@ -136,7 +148,7 @@ class Realization {
     for (std::size_t j = 0; j < plan_.storages.size(); ++j) {
       const auto writers = flow_.writers(plan_.storages[j].storage);
       if (is_named_[j] || moves(plan_.storages[j]) || writers.empty() || !forward.holds(writers.front())) continue;
-      is_named_[j] = std::any_of(units.begin(), units.end(), [&](const std::string& unit) {
+      is_named_[j] = has_name_[j] = std::any_of(units.begin(), units.end(), [&](const std::string& unit) {
         return is_within(forward.module_of(writers.front()), unit);
       });
     }
@@ -166,7 +178,11 @@ class Realization {
     offload.first =
         are_first(forward, sent, offload.min_bytes) ? std::optional<std::uint64_t>(sent.size()) : std::nullopt;
     name_makers(forward, sent, offload, hooked == nullptr ? &part.unnamed : nullptr);
-    if (hooked != nullptr) HookMoves(t_, saved_, *hooked).name(decisions, forward, offload, part.unnamed);
+    if (hooked != nullptr) {
+      const HookMoves moves(t_, saved_, *hooked);
+      moves.name(decisions, forward, offload, part.unnamed);
+      for (const StorageDecision* d : decisions) has_name_[decision_of_[d->storage]] = moves.why_not(*d).empty();
+    }
     part.offload.push_back(std::move(offload));
   }
 
@@ -325,7 +341,9 @@ class Realization {
   const SavedStorages saved_;
   const std::vector<Pass> passes_;
   std::vector<std::size_t> decision_of_;  // by storage
-  std::vector<bool> is_named_;            // by decision
+  std::vector<bool> is_named_;            // by decision: `unnamed` says nothing of it, or has done so
+  // By decision and re-run: a program can act on its name. Homes are left aside.
+  std::vector<bool> has_name_, rerun_has_name_;
   std::vector<NamedRerun> reruns_;        // in the order of forward
 };
 
@@ -333,6 +351,10 @@ class Realization {
 
 PlanRealization realization_of(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow) {
   return Realization(plan, trace, flow).run();
+}
+
+RealizedPlan realized_plan(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow) {
+  return Realization(plan, trace, flow).run_for_decisions();
 }
 
 }  // namespace memwall

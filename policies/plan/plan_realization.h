@@ -6,6 +6,8 @@
 // names of parameters and their like.
 #pragma once
 
+#include <vector>
+
 #include "policies/trace/dataflow.h"
 #include "sim/policy/memory_plan.h"
 #include "sim/policy/plan_realization.h"
@@ -13,7 +15,14 @@
 
 namespace memwall {
 
-// A pure function. REQUIRES: the plan can be carried out (check_plan); `flow` is of `trace`.
+// The names, and which decisions have one that a program can act on.
+struct RealizedPlan {
+  PlanRealization names;
+  std::vector<bool> storages, reruns;  // as MemoryPlan lists them
+};
+
+// Pure functions. REQUIRES: the plan can be carried out (check_plan); `flow` is of `trace`.
 PlanRealization realization_of(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow);
+RealizedPlan realized_plan(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow);
 
 }  // namespace memwall

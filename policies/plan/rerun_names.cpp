@@ -117,6 +117,7 @@ RerunPlace RerunNames::add_modules(std::vector<std::string> modules, std::vector
                                    const NamedRerun& rerun, PlanRealization& realization) {
   const bool early = stops_early(modules, rerun), random = draws_random(rerun);
   units_.insert(units_.end(), modules.begin(), modules.end());
+  again_.insert(rerun.rerun->ops.begin(), rerun.rerun->ops.end());
   std::vector<ModuleRecompute>& all = realization.recompute;
   const auto like = std::find_if(all.begin(), all.end(), [&](const ModuleRecompute& other) {
     return other.early_stop == early && other.preserve_rng == random && other.save_operators == save;
@@ -161,6 +162,8 @@ RerunPlace RerunNames::add(const NamedRerun& rerun, PlanRealization& realization
   if (!t_.knowledge.modules) return add_unnamed("The trace does not know modules.", rerun, realization);
   if (!std::all_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.holds(id); }))
     return add_unnamed("It repeats ops that are not of this forward pass.", rerun, realization);
+  if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return again_.contains(id); }))
+    return add_unnamed("It repeats ops that another re-run repeats, too.", rerun, realization);
   std::vector<std::string> modules = covering(rerun);
   if (!modules.empty() && can_be_called_again(modules, rerun))
     return add_modules(std::move(modules), {}, rerun, realization);
@@ -171,6 +174,7 @@ RerunPlace RerunNames::add(const NamedRerun& rerun, PlanRealization& realization
     return add_modules({module}, std::move(save), rerun, realization);
   if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.module_of(id).empty(); }))
     return add_unnamed("It repeats ops outside of every module.", rerun, realization);
+  again_.insert(ops.begin(), ops.end());
   realization.lazy_operators.push_back({forward_.named(ops), draws_random(rerun)});
   return {.lazy = realization.lazy_operators.size() - 1};
 }

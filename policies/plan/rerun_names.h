@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ class RerunNames {
   RerunNames(const Trace& trace, const Dataflow& flow, const ForwardNames& forward)
       : t_(trace), flow_(flow), forward_(forward) {}
 
-  // In `realization` the re-run stands under recompute, lazy_operators or unnamed.
+  // Two that repeat one op are no units side by side: the later one has no name. In `realization` the re-run stands
+  // under recompute, lazy_operators or unnamed.
   RerunPlace add(const NamedRerun& rerun, PlanRealization& realization);
   // The ops of the device that the re-run launches, with its number among all units, or among lazy operators.
   NamedRerunOps ops_of(const PlannedRerun& rerun, const RerunPlace& place, const PlanRealization& realization) const;
@@ -57,6 +59,7 @@ class RerunNames {
   const Dataflow& flow_;
   const ForwardNames& forward_;
   std::vector<std::string> units_;
+  std::set<OpId> again_;  // what re-runs with a name run again
 };
 
 }  // namespace memwall

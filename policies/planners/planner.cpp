@@ -49,6 +49,7 @@ class PlannedStepRewriter : public Rewriter {
     write_plan(repaired.plan, profile.flow(), pricer, edit);
     Trace result = std::move(edit).apply();
     result.notes.push_back(note(profile, repaired, result));
+    if (!repaired.restricted.empty()) result.notes.push_back(info_.name + ": " + repaired.restricted);
     if (budget_.is_given()) result.budgets.push_back({info_.name, budget(profile).device, repaired.over});
     if (info_.remark && (!info_.heeds_budget || repaired.over > 0))
       if (const std::string remark = info_.remark(profile, repaired.plan); !remark.empty())
@@ -72,11 +73,18 @@ class PlannedStepRewriter : public Rewriter {
 
   RepairedPlan settle(const StepProfile& profile, const Pricer& pricer) const {
     const Budget kept = budget(profile);
-    if (!info_.heeds_budget) return plan_as_made(planner_, profile, kept, pricer);
-    RepairedPlan repaired = repaired_plan(planner_, profile, kept, pricer);
-    if (!fallback_ || !asks_fallback(repaired, profile.step_time())) return repaired;
-    RepairedPlan other = repaired_plan(fallback_, profile, kept, pricer);
-    return takes_fallback(repaired, other, kept) ? other : repaired;
+    if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, restriction()));
+    RepairedPlan repaired = repaired_plan(planner_, profile, kept, pricer, restriction());
+    if (!fallback_ || !asks_fallback(repaired, profile.step_time())) return required(std::move(repaired));
+    RepairedPlan other = repaired_plan(fallback_, profile, kept, pricer, restriction());
+    return required(takes_fallback(repaired, other, kept) ? std::move(other) : std::move(repaired));
+  }
+
+  // Nothing is left of any plan: that is no plan that leaves the step as it is.
+  RepairedPlan required(RepairedPlan repaired) const {
+    if (repaired.is_untouched && !repaired.restricted.empty())
+      throw UsageError("Policy '" + info_.name + "': " + repaired.restricted);
+    return repaired;
   }
 
   // What the budget is, and whether it holds.

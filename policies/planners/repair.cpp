@@ -73,7 +73,6 @@ RepairedPlan best_of(std::vector<RepairedPlan>& tried, const Budget& budget) {
 }
 
 RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machine& machine, const Pricer& pricer) {
-  require_carried_out(profile, plan);
   RepairedPlan tried;
   const SimulationResult result = simulate_plan_on(profile, plan, machine, pricer).result;
   const TierResult& device = result.tiers[static_cast<std::size_t>(machine.tier("hbm"))];
@@ -85,24 +84,39 @@ RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machi
   return tried;
 }
 
+// The planner's plan, checked, and what the restriction makes of it.
+RestrictedPlan asked_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
+                          const Pricer& pricer, const PlanRestriction& restriction, bool issues) {
+  MemoryPlan plan = planner(profile, budget, profile.machine(), pricer);
+  if (issues || restriction) plan = issued_latest_safe(std::move(plan), profile);
+  require_carried_out(profile, plan);
+  return restriction ? restriction(std::move(plan), profile.trace()) : RestrictedPlan{std::move(plan), "", ""};
+}
+
 }  // namespace
 
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                           const Pricer& pricer) {
+                           const Pricer& pricer, const PlanRestriction& restriction) {
   const Machine machine = machine_of(profile, budget);
   std::vector<RepairedPlan> tried;
   tried.push_back(tried_plan({}, profile, machine, pricer));
   Search search(budget.device);
+  std::string refusal;
   int same = 0;  // plans in a row that were as the one before
   for (int i = 0; tried.front().over > 0 && i < kMostTries; ++i) {
-    MemoryPlan plan = issued_latest_safe(planner(profile, {search.asked()}, profile.machine(), pricer), profile);
-    same = i > 0 && plan == tried.back().plan ? same + 1 : 0;
+    RestrictedPlan asked = asked_plan(planner, profile, {search.asked()}, pricer, restriction, true);
+    if (!asked.refusal.empty()) refusal = asked.refusal;
+    same = i > 0 && asked.plan == tried.back().plan ? same + 1 : 0;
     if (same == kMostAlike) break;  // the planner has nothing more to give
-    if (same == 0) tried.push_back(tried_plan(std::move(plan), profile, machine, pricer));
+    if (same == 0) {
+      tried.push_back(tried_plan(std::move(asked.plan), profile, machine, pricer));
+      tried.back().restricted = std::move(asked.note);
+    }
     const RepairedPlan& last = tried.back();
     if (!search.next(last.over, last.held_up > last.step_time / 50)) break;
   }
   RepairedPlan best = best_of(tried, budget);
+  if (best.is_untouched && best.over > 0) best.restricted = std::move(refusal);
   best.estimate = estimate_plan(profile, best.plan, machine, pricer);
   return best;
 }
@@ -117,9 +131,11 @@ bool takes_fallback(const RepairedPlan& best, const RepairedPlan& other, const B
 }
 
 RepairedPlan plan_as_made(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                          const Pricer& pricer) {
+                          const Pricer& pricer, const PlanRestriction& restriction) {
   const Machine machine = machine_of(profile, budget);
-  RepairedPlan made = tried_plan(planner(profile, budget, profile.machine(), pricer), profile, machine, pricer);
+  RestrictedPlan asked = asked_plan(planner, profile, budget, pricer, restriction, false);
+  RepairedPlan made = tried_plan(std::move(asked.plan), profile, machine, pricer);
+  made.restricted = asked.refusal.empty() ? std::move(asked.note) : std::move(asked.refusal);
   made.estimate = estimate_plan(profile, made.plan, machine, pricer);
   return made;
 }

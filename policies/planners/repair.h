@@ -12,6 +12,7 @@ struct RepairedPlan {
   PlanEstimate estimate;  // with the budget as the device's memory
   Bytes over = 0;         // that the device would need beyond the budget
   bool is_untouched = false;  // the step as it is: the plan is empty
+  std::string restricted{};   // RestrictedPlan::note; of an empty plan its refusal
   // Simulated with the budget as the device's memory: of the step, and of it the allocator's calls to the device, which
   // obtain and give back memory where its cache does not fit.
   Duration step_time{}, held_up{};
@@ -24,8 +25,9 @@ struct RepairedPlan {
 // alike in a row. Of those that keep to the budget the fastest. Where none does, of those whose need beyond it is the
 // least, to within a percent of the budget, the fastest: the step as it is among them. Throws UsageError where a plan
 // cannot be carried out (policies/plan/plan_check.h).
+// Plans are what `restriction` makes of them; one that it refuses is that of the step as it is.
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                           const Pricer& pricer);
+                           const Pricer& pricer, const PlanRestriction& restriction = {});
 
 // Is a planner's fallback asked, too? Where the best of its plans does not keep to the budget, or makes the step slower
 // by more than a tenth. `unlimited`: the step with unlimited memory.
@@ -37,6 +39,6 @@ bool takes_fallback(const RepairedPlan& best, const RepairedPlan& other, const B
 
 // The planner's plan for the budget, whether it keeps to it or not. Throws as repaired_plan.
 RepairedPlan plan_as_made(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                          const Pricer& pricer);
+                          const Pricer& pricer, const PlanRestriction& restriction = {});
 
 }  // namespace memwall

@@ -23,8 +23,10 @@ Trace RecomputeRewriter::rewrite(const Trace& trace, const Machine& machine, con
   const Dataflow flow(trace);
   const Decision decision = decide(trace, machine, pricer, flow, all);
   TraceEdit edit(trace, machine.host);
-  write_plan(memory_plan_of(trace, flow, decision.plan), flow, pricer, edit);
+  const RestrictedPlan plan = restricted_plan(trace, flow, decision.plan);
+  write_plan(plan.plan, flow, pricer, edit);
   Trace result = std::move(edit).apply();
+  if (!plan.note.empty()) result.notes.push_back(s_.units.policy + ": " + plan.note);
   if (!decision.hidden.empty()) result.notes.push_back(s_.units.policy + ": " + decision.hidden + ".");
   if (decision.plan.units.empty()) return result;
   for (std::string& note : recompute_notes(s_.units, s_.rules, trace, decision.plan, all.size()))
@@ -35,7 +37,12 @@ Trace RecomputeRewriter::rewrite(const Trace& trace, const Machine& machine, con
 std::optional<MemoryPlan> RecomputeRewriter::memory_plan(const Trace& trace, const Machine& machine,
                                                          const Pricer& pricer) const {
   const Dataflow flow(trace);
-  return memory_plan_of(trace, flow, decide(trace, machine, pricer, flow, passes(trace)).plan);
+  return restricted_plan(trace, flow, decide(trace, machine, pricer, flow, passes(trace)).plan).plan;
+}
+
+RestrictedPlan RecomputeRewriter::restricted_plan(const Trace& trace, const Dataflow& flow,
+                                                  const RecomputePlan& plan) const {
+  return restricted(restriction(), memory_plan_of(trace, flow, plan), trace, "Policy '" + s_.units.policy + "'");
 }
 
 RecomputeRewriter::Decision RecomputeRewriter::decide(const Trace& trace, const Machine& machine, const Pricer& pricer,

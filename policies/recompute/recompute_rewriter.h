@@ -33,6 +33,7 @@ class RecomputeRewriter : public Rewriter {
   };
   Decision decide(const Trace& trace, const Machine& machine, const Pricer& pricer, const Dataflow& flow,
                   const std::vector<Pass>& all) const;
+  RestrictedPlan restricted_plan(const Trace& trace, const Dataflow& flow, const RecomputePlan& plan) const;
   // With so many units of every pass, or as many as the settings say.
   RecomputePlan plan_with(const Trace& trace, const Dataflow& flow, const std::vector<Pass>& all,
                           std::optional<std::size_t> units) const;

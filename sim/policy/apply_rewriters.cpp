@@ -73,7 +73,7 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
 }
 
 // In the order in which they are applied.
-ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs) {
+ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs, const PlanRestriction& restriction) {
   ChosenRewriters rewriters;
   std::set<std::string> seen;
   for (const PolicySpec& spec : specs) {
@@ -81,6 +81,7 @@ ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs) {
     if (!info.make_rewriter) throw UsageError("'" + info.name + "' is a pager: give it with --pager, not --policy.");
     const std::string kind(to_string(info.kind));
     std::unique_ptr<Rewriter> rewriter = info.make_rewriter(spec.arguments);
+    rewriter->restrict_plans(restriction);
     const std::string place = kind + " " + std::to_string(rewriter->precedence());
     if (!seen.insert(info.may_repeat ? spec.text : place).second)
       throw UsageError("Policy '" + spec.text + "' and an earlier one are both of the kind '" + kind +
@@ -100,16 +101,16 @@ ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs) {
 }  // namespace
 
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
-                      const Pricer& pricer) {
-  const ChosenRewriters rewriters = chosen_of(specs);
+                      const Pricer& pricer, const PlanRestriction& restriction) {
+  const ChosenRewriters rewriters = chosen_of(specs, restriction);
   if (rewriters.empty()) return trace;
   return rank_count(trace) == 1 ? rewritten(trace, rewriters, machine, pricer, 0)
                                 : rewritten_by_rank(trace, rewriters, machine, pricer);
 }
 
 PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
-                           const Pricer& pricer) {
-  ChosenRewriters rewriters = chosen_of(specs);
+                           const Pricer& pricer, const PlanRestriction& restriction) {
+  ChosenRewriters rewriters = chosen_of(specs, restriction);
   if (rewriters.empty())
     throw UsageError("A memory plan is made by a policy; expected one of them: " + planning_policies() + ".");
   if (rank_count(trace) > 1)

@@ -84,9 +84,9 @@ void require_knowledge(const PolicySpec& spec, const Trace& trace, const Knowled
 
 // Applies rewriters in the fixed order of kinds, checking knowledge before and the trace after each.
 // Throws UsageError for two of one kind and precedence, unless they may repeat and differ, and where a rank rule
-// forbids the trace.
+// forbids the trace. `restriction`: of memory plans (Rewriter::restrict_plans).
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
-                      const Pricer& pricer);
+                      const Pricer& pricer, const PlanRestriction& restriction = {});
 
 // A trace and a memory plan for it.
 struct PlannedStep {
@@ -98,6 +98,6 @@ struct PlannedStep {
 // What apply_rewriters would do last, as a plan. Throws as that does, and where the last of them makes no memory plan
 // or the trace holds programs of several ranks.
 PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
-                           const Pricer& pricer);
+                           const Pricer& pricer, const PlanRestriction& restriction = {});
 
 }  // namespace memwall

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
 #include "sim/policy/memory_plan.h"
+#include "sim/policy/plan_restriction.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
@@ -29,6 +31,15 @@ class Rewriter {
   virtual std::optional<MemoryPlan> memory_plan(const Trace&, const Machine&, const Pricer&) const {
     return std::nullopt;
   }
+  // From now on its memory plans, those that rewrite() carries out among them, are what this makes of them. Who makes
+  // none takes no notice.
+  void restrict_plans(PlanRestriction restriction) { restriction_ = std::move(restriction); }
+
+ protected:
+  const PlanRestriction& restriction() const { return restriction_; }
+
+ private:
+  PlanRestriction restriction_;
 };
 
 }  // namespace memwall

@@ -214,5 +214,33 @@ TEST_F(PlanCommands, WhatCannotBeComparedIsRefusedInASentence) {
   EXPECT_NE(programs.err.find("Expected two plans for one program."), std::string::npos) << programs.err;
 }
 
+// What PyTorch executes is simulated and written; what it cannot is refused with the reason.
+TEST_F(PlanCommands, PlansAreRestrictedToWhatAFrameworkExecutes) {
+  const std::string capture = MEMWALL_SOURCE "/traces/samples/captures/planned/vit-base.mwc.gz";
+  const std::string command = "run " + capture + " --machine h100-sxm-80gb --policy vdnn ";
+  const CommandOutcome free = memwall_here(command + "--plan-out free.plan --full");
+  EXPECT_EQ(free.code, 0) << free.err;
+  EXPECT_TRUE(has(memwall_here("inspect free.plan"), "where no hook runs"));
+  const CommandOutcome held = memwall_here(command + "--executable torch --plan-out held.plan --full");
+  EXPECT_EQ(held.code, 0) << held.err;
+  EXPECT_TRUE(has(held, " are moved to where hooks run.")) << held.out;
+  EXPECT_FALSE(has(memwall_here("inspect held.plan"), "where no hook runs"));
+  // The file of the one, restricted, is the other; the other stays as it is.
+  for (const char* file : {"free.plan", "held.plan"}) {
+    const CommandOutcome again = memwall_here(
+        "run " + capture + " --machine h100-sxm-80gb --executable torch --full --plan " + std::string(file));
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_EQ(has(again, " are moved to where hooks run."), file == std::string("free.plan"));
+  }
+  const CommandOutcome other = memwall_here(command + "--executable caffe");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_EQ(other.err.find("memwall run: --executable caffe: expected torch."), 0u) << other.err;
+  const CommandOutcome silent =
+      memwall_here("run " + step() + " --policy offload:what=activations,to=host --executable torch");
+  EXPECT_EQ(silent.code, 2);
+  EXPECT_NE(silent.err.find("Policy 'offload': The trace does not say what autograd saves"), std::string::npos)
+      << silent.err;
+}
+
 }  // namespace
 }  // namespace memwall

@@ -1,0 +1,277 @@
+#include "policies/plan/executable_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "policies/plan/hook_moves.h"
+#include "policies/plan/plan_check.h"
+#include "policies/plan/plan_realization.h"
+#include "policies/plan/plan_timeline.h"
+#include "sim/human_text.h"
+
+namespace memwall {
+namespace {
+
+class Restriction {
+ public:
+  Restriction(MemoryPlan plan, const Trace& trace, const Dataflow& flow)
+      : plan_(std::move(plan)), t_(trace), flow_(flow), saved_(trace, flow) {}
+
+  RestrictedPlan run() {
+    if (plan_.storages.empty() && plan_.reruns.empty()) return {std::move(plan_), "", ""};
+    RealizedPlan all = realized_plan(plan_, t_, flow_);
+    if (std::string refusal = refusal_of(all); !refusal.empty()) return {{}, std::move(refusal), ""};
+    leave_out_statistics();
+    // What is left out may have been all that another re-run was for.
+    while (leave_out_nameless(all)) all = realized_plan(plan_, t_, flow_);
+    move_to_hooks();
+    if (changed_) put_in_order();
+    return settled();
+  }
+
+ private:
+  // --- what no part of the plan can help
+
+  std::string refusal_of(const RealizedPlan& all) const {
+    for (const UnnamedDecisions& unnamed : all.names.unnamed)
+      if (unnamed.what == "modules" || unnamed.what == "forward") return unnamed.reason;
+    if (!t_.knowledge.modules) return "The trace does not know modules, by which PyTorch would be told what to do.";
+    const bool any_moves =
+        std::any_of(plan_.storages.begin(), plan_.storages.end(), [](const StorageDecision& d) { return moves(d); });
+    if (any_moves && !saved_.known())
+      return "The trace does not say what autograd saves, which hooks would move; memwall_capture says it.";
+    return "";
+  }
+
+  // --- re-runs
+
+  // PyTorch would write running statistics a second time; who executes the plan keeps it from that.
+  void leave_out_statistics() {
+    for (PlannedRerun& rerun : plan_.reruns) {
+      const auto counts_only = [&](OpId id) {
+        const auto uses = t_.uses_of(t_.ops[id]);
+        bool writes = false;
+        for (const Use& use : uses) {
+          if (use.access == Access::write && !t_.storages[use.storage].preexisting) return false;
+          writes = writes || use.access == Access::write;
+        }
+        return writes;
+      };
+      if (std::all_of(rerun.ops.begin(), rerun.ops.end(), counts_only)) continue;
+      counters_ += static_cast<std::size_t>(std::erase_if(rerun.ops, counts_only));
+    }
+  }
+
+  // Has it left out a re-run?
+  bool leave_out_nameless(const RealizedPlan& all) {
+    std::set<StorageId> started_from;
+    std::vector<PlannedRerun> reruns;
+    for (std::size_t i = 0; i < plan_.reruns.size(); ++i)
+      if (all.reruns[i]) reruns.push_back(std::move(plan_.reruns[i]));
+    const std::size_t left_out = plan_.reruns.size() - reruns.size();
+    reruns_left_out_ += left_out;
+    plan_.reruns = std::move(reruns);
+    std::vector<StorageDecision> storages;
+    for (std::size_t j = 0; j < plan_.storages.size(); ++j) {
+      StorageDecision& d = plan_.storages[j];
+      if (all.storages[j] || can_be_moved(d))
+        storages.push_back(std::move(d));
+      else
+        leave_out(d.storage, moves(d) ? "hooks do not see them" : "no module or operator names them");
+    }
+    plan_.storages = std::move(storages);
+    if (left_out == 0) return false;
+    for (StorageDecision& d : plan_.storages) leave_out_drops(d);
+    std::erase_if(plan_.storages, [](const StorageDecision& d) { return !moves(d) && d.drops.empty(); });
+    for (const PlannedRerun& rerun : plan_.reruns)
+      for (const OpId id : rerun.ops)
+        for (const Use& use : t_.uses_of(t_.ops[id])) started_from.insert(use.storage);
+    std::erase_if(plan_.keeps, [&](const PlannedKeep& keep) { return !started_from.contains(keep.storage); });
+    return true;
+  }
+
+  // Those behind re-runs that are left out, or are for nothing then: the storage is dropped already.
+  void leave_out_drops(StorageDecision& d) const {
+    if (moves(d)) return;
+    std::vector<PlannedDrop> drops;
+    PlanPoint gone{flow_.free(d.storage), false};  // by the program, or the drop before
+    for (const PlannedDrop& drop : d.drops) {
+      if (gone.op != kNoOp && !(drop.at < gone && drops.empty()) && !is_made_between(d.storage, gone, drop.at))
+        continue;
+      drops.push_back(drop);
+      gone = drop.at;
+    }
+    d.drops = std::move(drops);
+  }
+
+  bool uses(const PlannedRerun& rerun, StorageId s, Access access) const {
+    return std::any_of(rerun.ops.begin(), rerun.ops.end(), [&](OpId id) {
+      const auto uses = t_.uses_of(t_.ops[id]);
+      return std::any_of(uses.begin(), uses.end(),
+                         [&](const Use& use) { return use.storage == s && use.access == access; });
+    });
+  }
+
+  // Is it made again there, and used behind that, by an op or by what another re-run starts from?
+  bool is_made_between(StorageId s, const PlanPoint& begin, const PlanPoint& end) const {
+    const auto is_used = [&](const PlannedRerun& by) {
+      const auto touches = flow_.touches(s);
+      return std::any_of(touches.begin(), touches.end(),
+                         [&](const Touch& touch) { return is_behind(touch.op, by.at) && !is_behind(touch.op, end); }) ||
+             std::any_of(plan_.reruns.begin(), plan_.reruns.end(), [&](const PlannedRerun& other) {
+               return by.at < other.at && other.at < end && uses(other, s, Access::read) &&
+                      !uses(other, s, Access::write);
+             });
+    };
+    return std::any_of(plan_.reruns.begin(), plan_.reruns.end(), [&](const PlannedRerun& rerun) {
+      return begin < rerun.at && rerun.at < end && uses(rerun, s, Access::write) && is_used(rerun);
+    });
+  }
+
+  bool can_be_moved(const StorageDecision& d) const {
+    return d.home == StorageDecision::kDevice && d.held == StorageDecision::kDevice && !d.taken_away &&
+           !d.copies.empty();
+  }
+
+  void leave_out(StorageId storage, const std::string& why) {
+    auto& [storages, bytes] = left_out_[why];
+    ++storages;
+    bytes += t_.storages[storage].bytes;
+  }
+
+  // --- moves
+
+  void move_to_hooks() {
+    const RealizedPlan all = realized_plan(plan_, t_, flow_);
+    std::vector<std::string> units;
+    for (const ModuleRecompute& recompute : all.names.recompute)
+      for (const std::vector<std::string>& unit : recompute.units) units.insert(units.end(), unit.begin(), unit.end());
+    Bytes min_bytes = -1;
+    for (const StorageDecision& d : plan_.storages)
+      if (moves(d) && (min_bytes < 0 || t_.storages[d.storage].bytes < min_bytes))
+        min_bytes = t_.storages[d.storage].bytes;
+    if (min_bytes < 0) return;
+    const std::vector<Pass> all_passes = passes(t_);
+    std::vector<bool> is_done(plan_.storages.size(), false);
+    for (const Pass& pass : all_passes) {
+      const HookedStorages hooked(t_, flow_, saved_, pass, plan_, units);
+      const HookMoves hooks(t_, saved_, hooked);
+      for (std::size_t j = 0; j < plan_.storages.size(); ++j)
+        if (moves(plan_.storages[j]) && !is_done[j] && is_of(pass, plan_.storages[j].storage))
+          is_done[j] = move(plan_.storages[j], hooks, min_bytes);
+    }
+    std::vector<StorageDecision> kept;
+    for (std::size_t j = 0; j < plan_.storages.size(); ++j)
+      if (!moves(plan_.storages[j]) || is_done[j])
+        kept.push_back(std::move(plan_.storages[j]));
+      else
+        leave_out(plan_.storages[j].storage, "hooks do not see them, or they travel more than once");
+    plan_.storages = std::move(kept);
+  }
+
+  bool is_of(const Pass& pass, StorageId s) const {
+    const auto writers = flow_.writers(s);
+    return !writers.empty() && writers.front() >= pass.begin && writers.front() < pass.backward;
+  }
+
+  bool move(StorageDecision& d, const HookMoves& hooks, Bytes min_bytes) {
+    std::optional<StorageDecision> moved = hooks.moved(d, min_bytes);
+    if (!moved) return false;
+    fetched_[d.storage] = d.fetches.front().at;
+    if (*moved != d) {
+      ++moved_;
+      changed_ = true;
+    }
+    d = *std::move(moved);
+    return true;
+  }
+
+  // At one point copies go first, in the order in which hooks are shown them, then drops, then fetches, each as the
+  // plan had them, and behind them whatever else stands there.
+  void put_in_order() {
+    struct Item {
+      PlanPoint* at;
+      int turn;       // 0 copy, 1 drop, 2 fetch
+      PlanPoint was;  // of a fetch: where the plan had it
+    };
+    std::vector<Item> items;
+    std::vector<PlanPoint*> others;
+    for (StorageDecision& d : plan_.storages) {
+      const bool travels = moves(d);
+      for (PlannedCopy& copy : d.copies) items.push_back({&copy.at, 0, copy.at});
+      for (PlannedDrop& drop : d.drops)
+        if (travels)
+          items.push_back({&drop.at, 1, drop.at});
+        else
+          others.push_back(&drop.at);
+      for (PlannedFetch& fetch : d.fetches) items.push_back({&fetch.at, 2, fetched_.at(d.storage)});
+    }
+    for (PlannedRerun& rerun : plan_.reruns) others.push_back(&rerun.at);
+    std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+      return a.turn < b.turn || (a.turn == b.turn && a.was < b.was);
+    });
+    std::map<std::pair<OpId, bool>, std::uint32_t> taken;
+    for (const Item& item : items) item.at->order = taken[{item.at->op, item.at->after}]++;
+    std::map<std::pair<OpId, bool>, std::uint32_t> least;
+    for (const PlanPoint* at : others) {
+      const auto [found, is_new] = least.try_emplace({at->op, at->after}, at->order);
+      found->second = std::min(found->second, at->order);
+    }
+    for (PlanPoint* at : others) {
+      const auto moved = taken.find({at->op, at->after});
+      if (moved == taken.end()) continue;
+      const std::uint32_t first = least.at({at->op, at->after});
+      if (first < moved->second) at->order += moved->second - first;
+    }
+  }
+
+  // --- what comes of it
+
+  RestrictedPlan settled() {
+    if (plan_.storages.empty() && plan_.reruns.empty())
+      return {{}, "Nothing of the plan is left that PyTorch can execute: " + text_of_left_out() + ".", ""};
+    if (const std::vector<std::string> problems = check_plan(plan_, t_, flow_); !problems.empty())
+      return {{},
+              fmt::format("What PyTorch can execute of the plan cannot be carried out alone. {}{}", problems.front(),
+                          left_out_.empty() ? "" : " Left out: " + text_of_left_out() + "."),
+              ""};
+    const PlanRealization names = realization_of(plan_, t_, flow_);
+    if (!names.unnamed.empty()) return {{}, "PyTorch cannot execute the plan: " + names.unnamed.front().reason, ""};
+    std::vector<std::string> sentences;
+    if (moved_ > 0)
+      sentences.push_back(fmt::format("Copies of {} are moved to where hooks run.", counted_text(moved_, "storage")));
+    if (counters_ > 0)
+      sentences.push_back(fmt::format("Not run again, since they count batches: {}.", counted_text(counters_, "op")));
+    if (!left_out_.empty()) sentences.push_back("Left out: " + text_of_left_out() + ".");
+    return {std::move(plan_), "", fmt::format("{}", fmt::join(sentences, " "))};
+  }
+
+  std::string text_of_left_out() const {
+    std::vector<std::string> parts;
+    if (reruns_left_out_ > 0) parts.push_back(counted_text(reruns_left_out_, "re-run") + " without a name");
+    for (const auto& [why, found] : left_out_)
+      parts.push_back(fmt::format("{} ({}), {}", counted_text(found.first, "storage"), human_bytes(found.second), why));
+    return fmt::format("{}", fmt::join(parts, "; "));
+  }
+
+  MemoryPlan plan_;
+  const Trace& t_;
+  const Dataflow& flow_;
+  const SavedStorages saved_;
+  bool changed_ = false;
+  std::map<StorageId, PlanPoint> fetched_;  // of what travels: where the plan as given fetches it
+  std::size_t moved_ = 0, counters_ = 0, reruns_left_out_ = 0;
+  std::map<std::string, std::pair<std::size_t, Bytes>> left_out_;  // by reason
+};
+
+}  // namespace
+
+RestrictedPlan executable_plan(MemoryPlan plan, const Trace& trace, const Dataflow& flow) {
+  return Restriction(std::move(plan), trace, flow).run();
+}
+
+}  // namespace memwall

@@ -20,11 +20,13 @@ class Hook:
         self.moves = {move.number: move for move in offload.moves} if offload else {}
         self.count_min_bytes = offload.count_min_bytes if offload else 1
         self.given_back_behind = {}  # number: those given back right after it is saved
-        self.fetched_where = {}  # number: those that come back where backward first asks for it, in order
+        self.fetched_where = {}  # number: those that come back where backward first asks for it
+        self.place = {}  # number: in the order in which storages come back
         for move in self.moves.values():
             self.given_back_behind.setdefault(move.give_back, []).append(move.number)
-        for number in offload.fetch_order if offload else ():
+        for place, number in enumerate(offload.fetch_order if offload else ()):
             self.fetched_where.setdefault(self.moves[number].fetch, []).append(number)
+            self.place[number] = place
         pinned = offload is not None and offload.pinned and device_type == "cuda"
         self.pool = HostPool(pinned)
         self.streams = Streams(device_type, offload is not None and offload.side_streams, not pinned)
@@ -168,15 +170,15 @@ class SavedPass:
         if node is None or node is not self.node:
             self.node, self.group = node, [number]
             self.hook.learned[number] = self.group
-            for other in known.get(number, self.group):
-                self._fetch_at(other)
+            self._fetch_at(*known.get(number, self.group))
         else:
             self.group.append(number)
             if number not in known.get(self.group[0], ()):
                 self._fetch_at(number)
 
-    def _fetch_at(self, point):
-        for number in self.hook.fetched_where.get(point, ()):
+    def _fetch_at(self, *points):
+        due = [number for point in points for number in self.hook.fetched_where.get(point, ())]
+        for number in sorted(due, key=self.hook.place.get):
             if number < len(self.numbered) and self.numbered[number].asked == 0:
                 self.bring_back(self.numbered[number], waits=False)
 

@@ -201,9 +201,7 @@ def test_another_storage_of_the_same_size(monkeypatch):
 @needs_memwall
 def test_storages_that_come_back_in_another_order():
     def turn(applied):
-        for numbers in applied.hook.fetched_where.values():
-            numbers.reverse()
-        applied.hook.fetched_where = {at: numbers for at, numbers in applied.hook.fetched_where.items()}
+        applied.hook.place = {number: -place for number, place in applied.hook.place.items()}
     assert "another order" in noticed("gpt", OFFLOAD.replace("prefetch=2", "prefetch=6"), turn)
 
 

@@ -10,6 +10,7 @@
 
 #include "policies/plan/plan_realization.h"
 #include "sim/human_text.h"
+#include "study/planned_step_facts.h"
 #include "traces/plan/plan_document.h"
 #include "traces/plan/plan_file.h"
 
@@ -105,7 +106,8 @@ PlanExpectation expectation_of(const Run& run) {
 std::string plan_text(const PlannedStep& planned, const Run& run) {
   const Dataflow flow(planned.trace);
   return to_json(planned.plan, planned.trace, planned.made_by,
-                 {realization_of(planned.plan, planned.trace, flow), expectation_of(run)});
+                 {realization_of(planned.plan, planned.trace, flow), expectation_of(run), planned.policies,
+                  plan_step_of(planned.trace)});
 }
 
 std::string plan_difference(const std::filesystem::path& plan, const Run& run) {

@@ -98,6 +98,37 @@ ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs, const PlanRestri
   return rewriters;
 }
 
+// `planner`: which of them makes the plan; else their number.
+void name_policies(const ChosenRewriters& rewriters, std::size_t planner, PlannedStep& step) {
+  const char* before = " behind ";
+  for (std::size_t i = 0; i < rewriters.size(); ++i) {
+    if (i == planner) continue;
+    step.made_by += before + rewriters[i].second->text;
+    before = ", ";
+    step.policies.push_back(applied_policy(*rewriters[i].second));
+  }
+  if (planner < rewriters.size()) step.policies.push_back(applied_policy(*rewriters[planner].second));
+}
+
+// Nothing where that rewriter makes no plan. The others are applied before: what comes after it (the optimizer's states
+// on the host, behind a plan for activations) concerns other storages.
+std::optional<PlannedStep> planned_by(const Trace& trace, const ChosenRewriters& rewriters, std::size_t planner,
+                                      const Machine& machine, const Pricer& pricer,
+                                      const PlanRestriction& restriction) {
+  const auto& [rewriter, spec] = rewriters[planner];
+  if (spec->info->kind != PolicyKind::memory_plan) return std::nullopt;
+  std::vector<PolicySpec> others;
+  for (std::size_t i = 0; i < rewriters.size(); ++i)
+    if (i != planner) others.push_back(*rewriters[i].second);
+  PlannedStep step{apply_rewriters(trace, others, machine, pricer, restriction), {}, spec->text};
+  require_knowledge(*spec, step.trace, rewriter->needs());
+  std::optional<MemoryPlan> plan = rewriter->memory_plan(step.trace, machine, pricer);
+  if (!plan) return std::nullopt;
+  step.plan = *std::move(plan);
+  name_policies(rewriters, planner, step);
+  return step;
+}
+
 }  // namespace
 
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
@@ -110,24 +141,16 @@ Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, 
 
 PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                            const Pricer& pricer, const PlanRestriction& restriction) {
-  ChosenRewriters rewriters = chosen_of(specs, restriction);
+  const ChosenRewriters rewriters = chosen_of(specs, restriction);
   if (rewriters.empty())
     throw UsageError("A memory plan is made by a policy; expected one of them: " + planning_policies() + ".");
   if (rank_count(trace) > 1)
     throw UsageError("Trace '" + trace.name + "' holds programs of " + std::to_string(rank_count(trace)) +
                      " ranks; a memory plan is for one.");
-  const auto [planner, spec] = std::move(rewriters.back());
-  rewriters.pop_back();
-  std::string made_by = spec->text;
-  for (std::size_t i = 0; i < rewriters.size(); ++i)
-    made_by += (i == 0 ? " behind " : ", ") + rewriters[i].second->text;
-  PlannedStep step{rewriters.empty() ? trace : rewritten(trace, rewriters, machine, pricer, 0), {}, std::move(made_by)};
-  require_knowledge(*spec, step.trace, planner->needs());
-  std::optional<MemoryPlan> plan = planner->memory_plan(step.trace, machine, pricer);
-  if (!plan)
-    throw UsageError("Policy '" + spec->text + "', the last that is applied, makes no memory plan; expected one of " +
-                     planning_policies() + " (offload of activations alone).");
-  step.plan = *std::move(plan);
+  for (std::size_t i = rewriters.size(); i-- > 0;)
+    if (std::optional<PlannedStep> step = planned_by(trace, rewriters, i, machine, pricer, restriction)) return *std::move(step);
+  PlannedStep step{rewritten(trace, rewriters, machine, pricer, 0), {}, "no plan"};
+  name_policies(rewriters, rewriters.size(), step);
   return step;
 }
 

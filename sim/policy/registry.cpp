@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "sim/error.h"
 #include "sim/word_of.h"
@@ -12,6 +13,43 @@ namespace {
 std::map<std::string, PolicyInfo>& registered() {
   static std::map<std::string, PolicyInfo> all;
   return all;
+}
+
+// Whole numbers are held as such, whatever the parameter: files do not tell 1 from 1.0.
+AppliedValue applied_number(double number) {
+  const double whole = std::floor(number);
+  if (whole == number && std::abs(number) < 9e15) return static_cast<std::int64_t>(number);
+  return number;
+}
+
+AppliedValue applied_value(const PolicyArguments& arguments, const ParameterInfo& parameter) {
+  if (!arguments.is_set(parameter.name)) {
+    const std::string& word = arguments.text(parameter.name);
+    if (word == "0") return std::int64_t{0};
+    return word;
+  }
+  switch (parameter.type) {
+    case ParameterType::flag:
+      return arguments.flag(parameter.name);
+    case ParameterType::integer:
+      return arguments.integer(parameter.name);
+    case ParameterType::number:
+      return applied_number(arguments.number(parameter.name));
+    case ParameterType::bytes:
+      return arguments.bytes(parameter.name);
+    case ParameterType::bytes_or_share:
+      if (arguments.share(parameter.name) == 0) return arguments.bytes(parameter.name);
+      return arguments.text(parameter.name);
+    case ParameterType::choices:
+    case ParameterType::tiers:
+    case ParameterType::patterns:
+      return arguments.list(parameter.name);
+    case ParameterType::choice:
+    case ParameterType::tier:
+    case ParameterType::program:
+      break;
+  }
+  return arguments.text(parameter.name);
 }
 
 }  // namespace
@@ -56,6 +94,13 @@ PolicySpec parse_policy(const std::string& text) {
   const PolicyInfo& info = policy_named(text.substr(0, colon));
   const std::string rest = colon < text.size() ? text.substr(colon + 1) : "";
   return {&info, PolicyArguments::parse(info.name, rest, info.parameters), text};
+}
+
+AppliedPolicy applied_policy(const PolicySpec& spec) {
+  AppliedPolicy applied{spec.info->name};
+  for (const ParameterInfo& parameter : spec.info->parameters)
+    applied.settings.emplace_back(parameter.name, applied_value(spec.arguments, parameter));
+  return applied;
 }
 
 std::vector<std::string> missing_knowledge(const Knowledge& needs, const Knowledge& has) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/policy/applied_policy.h"
 #include "sim/policy/arguments.h"
 #include "sim/policy/pager.h"
 #include "sim/policy/rewriter.h"
@@ -76,6 +77,8 @@ struct PolicySpec {
   std::string text;  // as given
 };
 PolicySpec parse_policy(const std::string& text);
+// With every setting, as its parameters declare it.
+AppliedPolicy applied_policy(const PolicySpec& spec);
 
 // The names of what is needed and not known: "timing", "allocations", "dataflow", "modules", "shapes".
 std::vector<std::string> missing_knowledge(const Knowledge& needs, const Knowledge& has);
@@ -90,13 +93,15 @@ Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, 
 
 // A trace and a memory plan for it.
 struct PlannedStep {
-  Trace trace;  // after all rewriters but the last
+  Trace trace;  // after all rewriters but the one that makes the plan
   MemoryPlan plan;
-  std::string made_by;  // the last, as given, and the policies that it stands behind
+  std::string made_by;                    // that one, as given, and the policies that it stands behind
+  std::vector<AppliedPolicy> policies{};  // in the order in which they are applied, that one last
 };
 
-// What apply_rewriters would do last, as a plan. Throws as that does, and where the last of them makes no memory plan
-// or the trace holds programs of several ranks.
+// What the last rewriter that makes a memory plan decides, behind all others; where none does, a plan that decides
+// nothing, behind all of them. Throws as apply_rewriters does, and where there are no rewriters or the trace holds
+// programs of several ranks.
 PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                            const Pricer& pricer, const PlanRestriction& restriction = {});
 

@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/policy/applied_policy.h"
 #include "sim/policy/memory_plan.h"
 #include "sim/policy/plan_realization.h"
 #include "traces/plan/plan_expectation.h"
+#include "traces/plan/plan_step.h"
 
 namespace memwall {
 
@@ -34,6 +36,8 @@ struct PlanDocument {
   std::vector<std::map<std::string, std::uint64_t>> rerun_modules;  // of MemoryPlan::reruns: ops by module
   std::optional<PlanRealization> realization{};
   std::optional<PlanExpectation> expected{};
+  std::vector<AppliedPolicy> policies{};  // empty: the file does not say
+  PlanStep step{};
 };
 
 // Is the file a memory plan? By its content: a JSON object that begins with "format" and the name of the format. Never

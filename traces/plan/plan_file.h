@@ -9,12 +9,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/machine/machine.h"
+#include "sim/policy/applied_policy.h"
 #include "sim/policy/memory_plan.h"
 #include "sim/policy/plan_realization.h"
 #include "sim/trace/trace.h"
 #include "traces/plan/plan_expectation.h"
+#include "traces/plan/plan_step.h"
 
 namespace memwall {
 
@@ -26,6 +29,8 @@ std::uint64_t program_fingerprint(const Trace& trace);
 struct PlanParts {
   std::optional<PlanRealization> realization{};
   std::optional<PlanExpectation> expected{};
+  std::vector<AppliedPolicy> policies{};  // in the order in which they are applied, the one that made the plan last
+  PlanStep step{};
 };
 
 // `made_by`: a policy's text, or a planner's name. Same plan and parts, same bytes.

@@ -9,6 +9,7 @@
 #include "traces/plan/plan_document.h"
 #include "traces/plan/plan_file.h"
 #include "traces/plan/plan_json.h"
+#include "traces/plan/plan_origin.h"
 #include "traces/plan/plan_version.h"
 #include "traces/plan/realization_text.h"
 
@@ -32,6 +33,8 @@ class PlanReader {
       json_.fail("", fmt::format("the JSON is damaged ({})", simdjson::error_message(error)));
     const dom::object root = json_.object(document, "");
     read_head(root);
+    document_.policies = read_policies(json_, root);
+    document_.step = read_step(json_, root);
     json_.each(root, "tiers", "", [&](dom::object item, const std::string& at) { read_tier(item, at); });
     json_.each(root, "decisions", "", [&](dom::object item, const std::string& at) { read_decision(item, at); });
     json_.each(root, "reruns", "", [&](dom::object item, const std::string& at) { read_rerun(item, at); });

@@ -4,6 +4,7 @@
 
 #include "sim/json_text.h"
 #include "traces/plan/plan_file.h"
+#include "traces/plan/plan_origin.h"
 #include "traces/plan/plan_version.h"
 #include "traces/plan/realization_text.h"
 
@@ -54,6 +55,8 @@ class PlanText {
     json_.field("ops", static_cast<std::uint64_t>(t_.ops.size()));
     json_.field("storages", static_cast<std::uint64_t>(t_.storages.size()));
     json_.field("fingerprint", fmt::format("{:016x}", program_fingerprint(t_))).end_object();
+    write_policies(json_, parts.policies);
+    write_step(json_, parts.step);
     write_tiers();
     json_.key("decisions").begin_array();
     for (const StorageDecision& decision : plan_.storages) write(decision);

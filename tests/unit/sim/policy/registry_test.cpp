@@ -111,6 +111,36 @@ TEST(ApplyRewriters, MemoryPlansComeBehindShardingReRunsFirst) {
   EXPECT_EQ(std::ranges::adjacent_find(order), order.end());
 }
 
+// The optimizer's offload comes last and makes no plan: the plan is of the policy that makes one, behind all others.
+TEST(PlanRewriters, TheLastThatMakesAPlanDecidesBehindAllOthers) {
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  const Trace step = gpt_step({.layers = 4, .hidden = 64, .sequence = 64, .batch = 4});
+  const auto specs_of = [](const std::vector<std::string>& texts) {
+    std::vector<PolicySpec> specs;
+    for (const std::string& text : texts) specs.push_back(parse_policy(text));
+    return specs;
+  };
+  const auto names = [](const PlannedStep& planned) {
+    std::vector<std::string> list;
+    for (const AppliedPolicy& each : planned.policies) list.push_back(each.policy);
+    return list;
+  };
+  const std::string offload = "offload:what=optimizer,to=host", checkpoint = "checkpoint:mode=full";
+  const PlannedStep all =
+      plan_rewriters(step, specs_of({"zero:stage=3,ranks=2", offload, checkpoint}), machine, *pricer);
+  EXPECT_EQ(names(all), (std::vector<std::string>{"zero", "offload", "checkpoint"}));
+  EXPECT_EQ(all.made_by, "checkpoint:mode=full behind zero:stage=3,ranks=2, offload:what=optimizer,to=host");
+  EXPECT_FALSE(all.plan.reruns.empty());
+  const Trace others = apply_rewriters(step, specs_of({"zero:stage=3,ranks=2", offload}), machine, *pricer);
+  EXPECT_EQ(all.trace.ops.size(), others.ops.size()) << "the trace is the one behind all others";
+  EXPECT_NE(all.trace.ops.size(), step.ops.size());
+  const PlannedStep none = plan_rewriters(step, specs_of({offload}), machine, *pricer);
+  EXPECT_EQ(none.made_by, "no plan behind offload:what=optimizer,to=host");
+  EXPECT_EQ(names(none), std::vector<std::string>{"offload"});
+  EXPECT_EQ(none.plan, MemoryPlan{});
+}
+
 TEST(ApplyRewriters, ATraceTooPoorIsRefusedWithWhatIsMissing) {
   const Machine machine = test_machine();
   const auto pricer = test_pricer(machine);

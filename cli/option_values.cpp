@@ -15,6 +15,7 @@
 #include "sim/policy/registry.h"
 #include "study/executable.h"
 #include "study/study.h"
+#include "traces/emit/emit.h"
 
 namespace memwall {
 namespace {
@@ -64,6 +65,12 @@ const std::map<std::string, KnownOption>& known_options() {
         [] {
           return Words{"host", "cuda"};
         }}},
+      {"--for", {word, [] { return emitted_frameworks(); }}},
+      {"--gradient-dtype",
+       {word,
+        [] {
+          return Words{"bf16", "fp16", "fp32"};
+        }}},
       {"--clock",
        {word,
         [] {
@@ -100,6 +107,7 @@ const std::map<std::string, KnownOption>& known_options() {
       {"other", {input}},
       {"results", {input}},
       {"export run", {input}},
+      {"plan", {input}},
       {"snapshot", {input}},
       {"step", {input, known_workloads}},
       {"workload", {input, known_workloads}},

@@ -1,5 +1,6 @@
 // Whatever happens to a memory plan: is it read or refused with a sentence, is what is read checked, and does what
-// passes the check become a sound step? And is what is read without its step compared?
+// passes the check become a sound step? And is what is read without its step compared, and written as settings of every
+// framework?
 #include <gtest/gtest.h>
 
 #include <random>
@@ -15,6 +16,7 @@
 #include "tests/support/gpt_trace.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
+#include "traces/emit/emit.h"
 #include "traces/plan/plan_compare.h"
 #include "traces/plan/plan_file.h"
 
@@ -41,7 +43,9 @@ TEST(PlanFuzz, DamagedPlansAreCarriedOutOrRefusedInASentence) {
       offload.moves = {{0, 64, {"layers.0", "aten::mm", {0}}, 1, HookMove::kEnd}, {2, 32, {"", "aten::mm", {1}}, 2, 2}};
       offload.fetch_order = {2, 0};
     }
-    const std::string text = to_json(planned.plan, step, planned.made_by, {std::move(names), std::move(expected)});
+    const std::string text =
+        to_json(planned.plan, step, planned.made_by,
+                {std::move(names), std::move(expected), planned.policies, {8, 8192, "bf16", "fp32"}});
     write_content(folder / "whole.plan", text);
     const PlanDocument whole = read_plan_document(folder / "whole.plan");
     for (int round = 0; round < 1500; ++round) {
@@ -49,6 +53,7 @@ TEST(PlanFuzz, DamagedPlansAreCarriedOutOrRefusedInASentence) {
       try {
         const PlanDocument document = read_plan_document(folder / "fuzzed.plan");
         if (document.fingerprint == whole.fingerprint) (void)compare(whole, document, "whole", "fuzzed");
+        for (const std::string& framework : emitted_frameworks()) (void)emit(document, {framework, "fuzzed.plan"});
         const MemoryPlan plan = read_plan(folder / "fuzzed.plan", step, machine);
         if (!check_plan(plan, step, flow).empty()) {
           ++unsound;

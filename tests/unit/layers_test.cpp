@@ -89,6 +89,7 @@ const std::map<std::string, Rooms> kMayInclude = {
 
     {"traces/trace", {"sim", "sim/files", "sim/trace"}},
     {"traces/plan", {"sim", "sim/files", "sim/trace", "sim/machine", "sim/policy"}},
+    {"traces/emit", {"sim", "sim/policy", "traces/plan"}},
     {"traces/figure", {"sim", "sim/memory"}},
     {"traces/run", kSim},
     {"traces/run/analysis", all_of({kSim, {"traces/run"}})},
@@ -143,14 +144,14 @@ const std::map<std::string, Rooms> kMayInclude = {
                          kStudy,
                          {"cli", "cli/print", "validate/measurement", "validate/replay", "validate/bench",
                           "validate/calibrate", "validate/report"}})},
-    {"cli", all_of({kSim, kImport, kStudy, kFiles, {"cli/print"}})},
-    {"cli/verbs",
-     all_of({kSim,
-             kImport,
-             kStudy,
-             kFiles,
-             {"cli", "cli/print", "cli/live", "gui/drawing", "policies/batch", "policies/trace", "validate/measurement",
-              "validate/replay", "validate/calibrate", "validate/report", "validate/published", "validate/transfer"}})},
+    {"cli", all_of({kSim, kImport, kStudy, kFiles, {"cli/print", "traces/emit"}})},
+    {"cli/verbs", all_of({kSim,
+                          kImport,
+                          kStudy,
+                          kFiles,
+                          {"cli", "cli/print", "cli/live", "gui/drawing", "policies/batch", "policies/trace",
+                           "traces/emit", "validate/measurement", "validate/replay", "validate/calibrate",
+                           "validate/report", "validate/published", "validate/transfer"}})},
 };
 
 // The nearest room above a path; "" where there is none.

@@ -63,7 +63,7 @@ class SavedPass:
         self.in_flight = []  # sent and not given back
         self.node = self.group = None  # of the graph, that asked last, and what it asked for
         self.asked = set()
-        self.backward_begun = False
+        self.due = [-1]  # until backward begins
 
     def _learn_parameters(self):
         self.stays.update(t.untyped_storage()._cdata for _, t in tensors_of(self.hook.model) if is_plain(t))
@@ -142,14 +142,13 @@ class SavedPass:
     # ---- backward
 
     def unpack(self, saved):
-        if not self.backward_begun:
-            self.backward_begun = True
-            self._fetch_at(-1)
+        if isinstance(saved, Saved) and saved.storage.number is not None:
+            self._node_asks(saved.storage.number)
+        elif self.due:
+            self._fetch_at(*self._begin())
         if not isinstance(saved, Saved):
             return saved
         storage = saved.storage
-        if storage.number is not None:
-            self._node_asks(storage.number)
         if saved.tensor is not None:
             _check_version(saved)
             return saved.tensor
@@ -158,6 +157,10 @@ class SavedPass:
         storage.ask()
         self.drop_if_over(storage)
         return tensor
+
+    def _begin(self):
+        due, self.due = self.due, []
+        return due
 
     def _node_asks(self, number):
         """A node of the graph asks for all that it saved before it runs anything; from the second step on it is known
@@ -170,7 +173,7 @@ class SavedPass:
         if node is None or node is not self.node:
             self.node, self.group = node, [number]
             self.hook.learned[number] = self.group
-            self._fetch_at(*known.get(number, self.group))
+            self._fetch_at(*self._begin(), *known.get(number, self.group))
         else:
             self.group.append(number)
             if number not in known.get(self.group[0], ()):

@@ -78,6 +78,35 @@ std::vector<std::string> changes_of(const PlanExpectation& expected, const PlanE
   return changes;
 }
 
+// Both, one after the other in forward's order of what they run again.
+void add(const PlanRealization& later, PlanRealization& all) {
+  std::uint64_t units = 0;
+  for (const ModuleRecompute& recompute : all.recompute) units += recompute.units.size();
+  for (NamedRerunOps again : later.runs_again) {
+    if (again.unit) *again.unit += units;
+    if (again.lazy) *again.lazy += all.lazy_operators.size();
+    all.runs_again.push_back(std::move(again));
+  }
+  const auto append = [](const auto& from, auto& to) { to.insert(to.end(), from.begin(), from.end()); };
+  append(later.recompute, all.recompute);
+  append(later.lazy_operators, all.lazy_operators);
+  append(later.offload, all.offload);
+  append(later.homes, all.homes);
+  append(later.unnamed, all.unnamed);
+}
+
+// Tiers that the realization of an earlier plan names, by their places among those of the last.
+void name_tiers(const MemoryPlan& earlier, PlanRealization& names, std::vector<TransferStyle>& tiers) {
+  const auto place = [&](std::uint8_t tier) {
+    const auto found = std::find(tiers.begin(), tiers.end(), earlier.tiers[tier]);
+    if (found != tiers.end()) return static_cast<std::uint8_t>(found - tiers.begin());
+    tiers.push_back(earlier.tiers[tier]);
+    return static_cast<std::uint8_t>(tiers.size() - 1);
+  };
+  for (NamedOffload& offload : names.offload) offload.tier = place(offload.tier);
+  for (NamedHome& home : names.homes) home.tier = place(home.tier);
+}
+
 }  // namespace
 
 PlanExpectation expectation_of(const Run& run) {
@@ -104,10 +133,19 @@ PlanExpectation expectation_of(const Run& run) {
 }
 
 std::string plan_text(const PlannedStep& planned, const Run& run) {
-  const Dataflow flow(planned.trace);
-  return to_json(planned.plan, planned.trace, planned.made_by,
-                 {realization_of(planned.plan, planned.trace, flow), expectation_of(run), planned.policies,
-                  plan_step_of(planned.trace)});
+  MemoryPlan plan = planned.plan;
+  PlanRealization all;
+  for (const EarlierPlan& earlier : planned.earlier) {
+    PlanRealization names = realization_of(earlier.plan, earlier.trace, Dataflow(earlier.trace));
+    name_tiers(earlier.plan, names, plan.tiers);
+    add(names, all);
+  }
+  const PlanRealization last = realization_of(planned.plan, planned.trace, Dataflow(planned.trace));
+  all.forwards = last.forwards;
+  all.parameters = last.parameters;
+  add(last, all);
+  all.optimizer = planned.optimizer;
+  return to_json(plan, planned.trace, planned.made_by, {std::move(all), expectation_of(run), planned.policies, plan_step_of(planned.trace)});
 }
 
 std::string plan_difference(const std::filesystem::path& plan, const Run& run) {

@@ -64,6 +64,22 @@ class Offload : public Rewriter {
         .plan;
   }
 
+  std::optional<NamedOptimizer> named_optimizer(const Machine& machine) const override {
+    if (!settings_.optimizer) return std::nullopt;
+    const OffloadSettings s = settings_on(machine, settings_);
+    return NamedOptimizer{.place = s.to,
+                          .through = s.through,
+                          .implementation = s.cpu_adam ? "cpu_adam" : "streamed",
+                          .pinned = s.pinned,
+                          .side_streams = s.side_streams,
+                          .near_memory = s.near_memory,
+                          .pipeline = s.pipeline,
+                          .group_parameters = static_cast<std::uint64_t>(s.group),
+                          .prefetch = s.prefetch,
+                          .buffers = s.buffers,
+                          .staging = s.staging};
+  }
+
  private:
   // What of it some program executes.
   Trace restricted_activations(const Trace& trace, const Machine& machine, const Pricer& pricer,

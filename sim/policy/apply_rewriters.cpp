@@ -14,7 +14,8 @@
 namespace memwall {
 namespace {
 
-using ChosenRewriters = std::vector<std::pair<std::unique_ptr<Rewriter>, const PolicySpec*>>;
+using ChosenRewriter = std::pair<std::unique_ptr<Rewriter>, const PolicySpec*>;
+using ChosenRewriters = std::vector<ChosenRewriter>;
 
 // The policies that make memory plans.
 std::string planning_policies() {
@@ -38,17 +39,22 @@ void separate_rendezvous(Trace& trace, std::uint64_t first_free, const std::stri
 }
 
 // `first_free` 0: the trace meets nobody.
+Trace rewritten_by(const ChosenRewriter& one, const Trace& before, const Machine& machine, const Pricer& pricer,
+                   std::uint64_t first_free) {
+  const auto& [rewriter, spec] = one;
+  require_knowledge(*spec, before, rewriter->needs());
+  Trace trace = rewriter->rewrite(before, machine, pricer);
+  if (first_free > 0) separate_rendezvous(trace, first_free, spec->text);
+  require_made_sound(trace, "policy '" + spec->text + "'");
+  return trace;
+}
+
 // REQUIRES: rewriters are not empty.
 Trace rewritten(const Trace& before, const ChosenRewriters& rewriters, const Machine& machine, const Pricer& pricer,
                 std::uint64_t first_free) {
-  Trace trace;
-  for (const auto& [rewriter, spec] : rewriters) {
-    const Trace& input = spec == rewriters.front().second ? before : trace;
-    require_knowledge(*spec, input, rewriter->needs());
-    trace = rewriter->rewrite(input, machine, pricer);
-    if (first_free > 0) separate_rendezvous(trace, first_free, spec->text);
-    require_made_sound(trace, "policy '" + spec->text + "'");
-  }
+  Trace trace = rewritten_by(rewriters.front(), before, machine, pricer, first_free);
+  for (std::size_t i = 1; i < rewriters.size(); ++i)
+    trace = rewritten_by(rewriters[i], trace, machine, pricer, first_free);
   return trace;
 }
 
@@ -110,21 +116,31 @@ void name_policies(const ChosenRewriters& rewriters, std::size_t planner, Planne
   if (planner < rewriters.size()) step.policies.push_back(applied_policy(*rewriters[planner].second));
 }
 
+// Applies a policy that stands before the plan, and keeps what it decides.
+void put_before(const ChosenRewriter& one, const Machine& machine, const Pricer& pricer, PlannedStep& step) {
+  const auto& [rewriter, spec] = one;
+  require_knowledge(*spec, step.trace, rewriter->needs());
+  if (spec->info->kind == PolicyKind::memory_plan)
+    if (std::optional<MemoryPlan> plan = rewriter->memory_plan(step.trace, machine, pricer))
+      step.earlier.push_back({step.trace, *std::move(plan)});
+  if (auto optimizer = rewriter->named_optimizer(machine)) step.optimizer = std::move(optimizer);
+  step.trace = rewritten_by(one, step.trace, machine, pricer, 0);
+}
+
 // Nothing where that rewriter makes no plan. The others are applied before: what comes after it (the optimizer's states
 // on the host, behind a plan for activations) concerns other storages.
 std::optional<PlannedStep> planned_by(const Trace& trace, const ChosenRewriters& rewriters, std::size_t planner,
-                                      const Machine& machine, const Pricer& pricer,
-                                      const PlanRestriction& restriction) {
+                                      const Machine& machine, const Pricer& pricer) {
   const auto& [rewriter, spec] = rewriters[planner];
   if (spec->info->kind != PolicyKind::memory_plan) return std::nullopt;
-  std::vector<PolicySpec> others;
+  PlannedStep step{trace, {}, spec->text};
   for (std::size_t i = 0; i < rewriters.size(); ++i)
-    if (i != planner) others.push_back(*rewriters[i].second);
-  PlannedStep step{apply_rewriters(trace, others, machine, pricer, restriction), {}, spec->text};
+    if (i != planner) put_before(rewriters[i], machine, pricer, step);
   require_knowledge(*spec, step.trace, rewriter->needs());
   std::optional<MemoryPlan> plan = rewriter->memory_plan(step.trace, machine, pricer);
   if (!plan) return std::nullopt;
   step.plan = *std::move(plan);
+  if (auto optimizer = rewriter->named_optimizer(machine)) step.optimizer = std::move(optimizer);
   name_policies(rewriters, planner, step);
   return step;
 }
@@ -148,8 +164,9 @@ PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& sp
     throw UsageError("Trace '" + trace.name + "' holds programs of " + std::to_string(rank_count(trace)) +
                      " ranks; a memory plan is for one.");
   for (std::size_t i = rewriters.size(); i-- > 0;)
-    if (std::optional<PlannedStep> step = planned_by(trace, rewriters, i, machine, pricer, restriction)) return *std::move(step);
-  PlannedStep step{rewritten(trace, rewriters, machine, pricer, 0), {}, "no plan"};
+    if (std::optional<PlannedStep> step = planned_by(trace, rewriters, i, machine, pricer)) return *std::move(step);
+  PlannedStep step{trace, {}, "no plan"};
+  for (const ChosenRewriter& one : rewriters) put_before(one, machine, pricer, step);
   name_policies(rewriters, rewriters.size(), step);
   return step;
 }

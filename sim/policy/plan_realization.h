@@ -128,6 +128,19 @@ struct NamedRerunOps {
   bool operator==(const NamedRerunOps&) const = default;
 };
 
+// An optimizer's step whose states lie off the device, as policy `offload` simulates it.
+struct NamedOptimizer {
+  std::string place{}, through{};  // tiers: of the states, and in which copies are staged; "" = none
+  std::string implementation{};    // "cpu_adam": it runs where gradients go; "streamed": on the device
+  bool pinned = true, side_streams = true;
+  bool near_memory = false;            // cpu_adam in the tier itself, which computes
+  bool pipeline = false;               // sub-groups: reads and writes of others beside the step of one
+  std::uint64_t group_parameters = 0;  // of a sub-group, from storage; 0 = all at once
+  std::uint32_t prefetch = 0, buffers = 0, staging = 0;
+
+  bool operator==(const NamedOptimizer&) const = default;
+};
+
 struct PlanRealization {
   std::uint32_t forwards = 0;                // in the trace
   std::vector<NamedParameter> parameters{};  // of the model, as the trace knows them; ascending by name
@@ -136,6 +149,7 @@ struct PlanRealization {
   std::vector<NamedRerunOps> runs_again{};  // in the order of backward
   std::vector<NamedOffload> offload{};
   std::vector<NamedHome> homes{};
+  std::optional<NamedOptimizer> optimizer{};
   std::vector<UnnamedDecisions> unnamed{};  // empty: a program can execute all of the plan
 
   bool operator==(const PlanRealization&) const = default;

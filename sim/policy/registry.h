@@ -91,12 +91,20 @@ void require_knowledge(const PolicySpec& spec, const Trace& trace, const Knowled
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                       const Pricer& pricer, const PlanRestriction& restriction = {});
 
+// A memory plan of a policy that others stand behind, and the trace that it is for.
+struct EarlierPlan {
+  Trace trace;
+  MemoryPlan plan;
+};
+
 // A trace and a memory plan for it.
 struct PlannedStep {
   Trace trace;  // after all rewriters but the one that makes the plan
   MemoryPlan plan;
-  std::string made_by;                    // that one, as given, and the policies that it stands behind
-  std::vector<AppliedPolicy> policies{};  // in the order in which they are applied, that one last
+  std::string made_by;                        // that one, as given, and the policies that it stands behind
+  std::vector<AppliedPolicy> policies{};      // in the order in which they are applied, that one last
+  std::vector<EarlierPlan> earlier{};         // in the order in which they are applied
+  std::optional<NamedOptimizer> optimizer{};  // Rewriter::named_optimizer
 };
 
 // What the last rewriter that makes a memory plan decides, behind all others; where none does, a plan that decides

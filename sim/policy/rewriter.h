@@ -9,6 +9,7 @@
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
 #include "sim/policy/memory_plan.h"
+#include "sim/policy/plan_realization.h"
 #include "sim/policy/plan_restriction.h"
 #include "sim/trace/trace.h"
 
@@ -31,6 +32,8 @@ class Rewriter {
   virtual std::optional<MemoryPlan> memory_plan(const Trace&, const Machine&, const Pricer&) const {
     return std::nullopt;
   }
+  // Of one that moves the optimizer's states off the device: how its step runs then.
+  virtual std::optional<NamedOptimizer> named_optimizer(const Machine&) const { return std::nullopt; }
   // From now on its memory plans, those that rewrite() carries out among them, are what this makes of them. Who makes
   // none takes no notice.
   void restrict_plans(PlanRestriction restriction) { restriction_ = std::move(restriction); }

@@ -30,6 +30,7 @@ class RealizationReader {
                [&](Object item, const std::string& here) { found.offload.push_back(offload(item, here)); });
     json_.each(from, "homes", at,
                [&](Object item, const std::string& here) { found.homes.push_back(home(item, here)); });
+    if (PlanJson::has(from, "optimizer")) found.optimizer = optimizer(from, at);
     json_.each(from, "unnamed", at, [&](Object item, const std::string& here) {
       found.unnamed.push_back({json_.text(item, "what", here), json_.text(item, "reason", here),
                                json_.number(item, "storages", here, kMostStorages), json_.bytes(item, "bytes", here)});
@@ -137,6 +138,27 @@ class RealizationReader {
                         json_.fail_of(item, here, "the number of a storage");
                       found.fetch_order.push_back(number);
                     });
+  }
+
+  NamedOptimizer optimizer(Object of, const std::string& above) const {
+    const std::string at = PlanJson::inside(above, "optimizer");
+    const Object from = json_.object(json_.member(of, "optimizer", above), at);
+    NamedOptimizer found;
+    found.place = json_.text(from, "place", at);
+    found.through = json_.text_or_nothing(from, "through", at);
+    found.implementation = json_.text(from, "implementation", at);
+    if (found.implementation != "cpu_adam" && found.implementation != "streamed")
+      json_.fail(PlanJson::inside(at, "implementation"),
+                 fmt::format("found \"{}\"; expected cpu_adam or streamed", found.implementation));
+    found.pinned = json_.flag(from, "pinned", at, true);
+    found.side_streams = json_.flag(from, "side_streams", at, true);
+    found.near_memory = json_.flag(from, "near_memory", at, false);
+    found.pipeline = json_.flag(from, "pipeline", at, false);
+    found.group_parameters = json_.number(from, "group_parameters", at, kMostBytes);
+    found.prefetch = json_.count(from, "prefetch", at);
+    found.buffers = json_.count(from, "buffers", at);
+    found.staging = json_.count(from, "staging", at);
+    return found;
   }
 
   ModuleRecompute modules(Object from, const std::string& at) const {

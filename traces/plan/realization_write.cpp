@@ -87,6 +87,15 @@ void write_offload(JsonText& json, const NamedOffload& offload, const TransferSt
   json.end_object();
 }
 
+void write_optimizer(JsonText& json, const NamedOptimizer& optimizer) {
+  json.begin_object().field("place", optimizer.place).field("through", optimizer.through);
+  json.field("implementation", optimizer.implementation).field("pinned", optimizer.pinned);
+  json.field("side_streams", optimizer.side_streams).field("near_memory", optimizer.near_memory);
+  json.field("pipeline", optimizer.pipeline).field("group_parameters", optimizer.group_parameters);
+  json.field("prefetch", optimizer.prefetch).field("buffers", optimizer.buffers);
+  json.field("staging", optimizer.staging).end_object();
+}
+
 void write_home(JsonText& json, const NamedHome& home, const TransferStyle& style) {
   json.begin_object().field("kind", to_string(home.kind)).field("tier", style.tier);
   json.field("lives_there", home.lives_there).field("all", home.all);
@@ -113,7 +122,9 @@ void write_realization(JsonText& json, const PlanRealization& realization, const
   for (const NamedOffload& offload : realization.offload) write_offload(json, offload, tiers[offload.tier]);
   json.end_array().key("homes").begin_array();
   for (const NamedHome& home : realization.homes) write_home(json, home, tiers[home.tier]);
-  json.end_array().key("unnamed").begin_array();
+  json.end_array();
+  if (realization.optimizer) write_optimizer(json.key("optimizer"), *realization.optimizer);
+  json.key("unnamed").begin_array();
   for (const UnnamedDecisions& unnamed : realization.unnamed)
     json.begin_object()
         .field("what", unnamed.what)

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/error.h"
 #include "study/study.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/scratch_folder.h"
@@ -107,6 +108,31 @@ TEST_F(PlanOutcomeTest, AFileThatExpectsNothingIsNotHeldAgainstAnything) {
   const PlannedStep planned = study_.plan(scenario({"checkpoint:mode=full"}));
   write_content(file_, to_json(planned.plan, planned.trace, "a program"));
   EXPECT_EQ(plan_difference(file_, carried_out("slow")), "");
+}
+
+// A program has to do what policies before the plan decide, too.
+TEST_F(PlanOutcomeTest, NamesAreThoseOfAllPolicies) {
+  const auto names_of = [&](const std::vector<std::string>& policies) {
+    const memwall::Run run = study_.run(scenario(policies), {}).run;
+    write_content(file_, plan_text(study_.plan(scenario(policies)), run));
+    return *read_plan_document(file_).realization;
+  };
+  const PlanRealization both =
+      names_of({"checkpoint:modules=layers.0+layers.1", "offload:what=activations,to=host,min_bytes=0"});
+  ASSERT_EQ(both.recompute.size(), 1u);
+  EXPECT_EQ(both.recompute.front().units, (std::vector<std::vector<std::string>>{{"layers.0"}, {"layers.1"}}));
+  ASSERT_EQ(both.runs_again.size(), 2u);
+  EXPECT_EQ(both.runs_again.front().unit, 1u) << "in the order of backward";
+  EXPECT_EQ(both.offload.size(), 1u);
+  EXPECT_FALSE(both.optimizer);
+  // Where the last makes no plan, the file is of the step behind all of them and decides nothing more.
+  const PlanRealization three = names_of({"checkpoint:mode=full", "offload:what=optimizer,to=host"});
+  EXPECT_EQ(three.recompute.front().units.size(), 4u);
+  ASSERT_TRUE(three.optimizer);
+  EXPECT_EQ(three.optimizer->place, "host");
+  EXPECT_EQ(three.optimizer->implementation, "cpu_adam");
+  EXPECT_TRUE(read_plan_document(file_).plan.storages.empty());
+  EXPECT_THROW(study_.plan(scenario({"offload:what=optimizer,to=host"})), UsageError);
 }
 
 }  // namespace

@@ -96,6 +96,17 @@ PlanParts every_part() {
                                  .names = {"layers.0.weight.exp_avg"},
                                  .storages = 1,
                                  .bytes = 64}},
+                      .optimizer = NamedOptimizer{.place = "nvme",
+                                                  .through = "host",
+                                                  .implementation = "cpu_adam",
+                                                  .pinned = true,
+                                                  .side_streams = false,
+                                                  .near_memory = true,
+                                                  .pipeline = true,
+                                                  .group_parameters = 1000,
+                                                  .prefetch = 1,
+                                                  .buffers = 5,
+                                                  .staging = 2},
                       .unnamed = {{"recompute", "The trace does not know modules.", 3, 12}}};
   parts.expected = PlanExpectation{.machine = "gpu + pcie=gen5",
                                    .allocator = "pytorch",
@@ -170,6 +181,8 @@ TEST_F(PlanFileTest, PartsThatAreWrongAreRefusedByTheirPlace) {
             file + ", expected.step_time_s: found -1.001234; expected seconds, from 0 to 1000000.");
   EXPECT_EQ(refusal(changed("\"aten::mm\"", "17"), step_),
             file + ", realization.recompute[0].save_ops[0]: found 17; expected a text.");
+  EXPECT_EQ(refusal(changed("\"cpu_adam\"", "\"gpu_adam\""), step_),
+            file + ", realization.optimizer.implementation: found \"gpu_adam\"; expected cpu_adam or streamed.");
   EXPECT_EQ(refusal(changed("\"unit\": 1", "\"unit\": 2"), step_),
             file + ", realization.runs_again[1].unit: found 2; expected a whole number from 0 to 1.");
   EXPECT_EQ(refusal(changed("\"fetch\": -1", "\"fetch\": -2"), step_),

@@ -2,11 +2,13 @@
 when the host has updated its copies. What memwall simulates as offload:what=optimizer with cpu_adam (after ZeRO-Offload).
 
 The optimizer object stays the program's. Its parameters become copies on the host; hooks around its `step` bring gradients
-and send parameters back. Gradients stay on the device as well, until the program clears them, so that what it does with
-them between backward and the step (clipping) works: those that have changed since are copied again.
+and send parameters back. In the first step gradients stay on the device as well. If the program changes them between backward
+and the step (clipping, sums over processes) they stay in every step, and are copied again; if not, the device's memory is given
+back as soon as they have left.
 """
 
 import torch
+import torch.nn.utils.clip_grad as clip_grad
 
 from .errors import ApplyError
 from .streams import Streams
@@ -23,6 +25,8 @@ class _Copy:
         self.host = torch.nn.Parameter(_on_host(parameter.detach(), pinned), requires_grad=True)
         self.gradient = _on_host(torch.zeros_like(parameter), pinned)
         self.sent = None  # (gradient, version) of the last copy down
+        self.left = None  # the event of that copy
+        self.released = False  # the device holds no gradient any more
         self.arrivals = self.expected = 0  # of gradients in this step, and in the one before
 
 
@@ -49,6 +53,10 @@ class HostOptimizer:
         optimizer.zero_grad = self._zero_grad
         self.handles = [optimizer.register_step_pre_hook(self._before), optimizer.register_step_post_hook(self._after)]
         self.handles += [p.register_post_accumulate_grad_hook(self._arrived) for p in self.copies]
+        self.buffers = settings.get("buffers", 5)  # copies under way before the oldest one's memory is waited for
+        self.in_flight = []
+        self.releases = None  # from the second step on: does the device's memory go when gradients have left?
+        self._guard_clipping()
         self.counts = {"host_steps": 0, "gradient_bytes": 0, "parameter_bytes": 0}
 
     @property
@@ -70,9 +78,22 @@ class HostOptimizer:
                 self.optimizer.state[copy.host] = {key: value.cpu() if isinstance(value, torch.Tensor) else value
                                                    for key, value in state.items()}
 
+    def _guard_clipping(self):
+        """A norm over no gradients, because they are on the host, would clip nothing, silently."""
+        original = self.total_norm = clip_grad._get_total_norm
+
+        def guarded(tensors, *others, **named):
+            if not list(tensors) and any(copy.released for copy in self.copies.values()):
+                raise ApplyError("Gradients are clipped, and they are on the host already: in the first step they were not "
+                                 "changed between backward and the step. Expected the same in every step.")
+            return original(tensors, *others, **named)
+
+        clip_grad._get_total_norm = guarded
+
     def remove(self):
         for handle in self.handles:
             handle.remove()
+        clip_grad._get_total_norm = self.total_norm
         self.optimizer.__dict__.pop("zero_grad", None)
         originals = {id(copy.host): p for p, copy in self.copies.items()}
         for group in self.optimizer.param_groups:
@@ -91,27 +112,50 @@ class HostOptimizer:
         before has told; between processes gradients are summed later, and are copied at the step."""
         copy = self.copies[parameter]
         copy.arrivals += 1
+        if copy.released:
+            raise ApplyError(f"A parameter of shape {tuple(parameter.shape)} has a gradient {copy.arrivals} times in this step, and "
+                             f"had one {copy.expected} times in the step before; expected as many backward passes in every step.")
         if copy.arrivals >= copy.expected and not (torch.distributed.is_available() and torch.distributed.is_initialized()):
             self._send(copy)
+            self.in_flight.append(copy)
+            while self.releases and len(self.in_flight) > self.buffers:
+                self._release(self.in_flight.pop(0))
 
     def _send(self, copy):
         gradient = copy.parameter.grad
         with torch.no_grad():
-            self.streams.copy(self.streams.out, copy.gradient, gradient.detach())
+            copy.left = self.streams.copy(self.streams.out, copy.gradient, gradient.detach())
         copy.sent = (gradient, gradient._version)
         self.counts["gradient_bytes"] += gradient.numel() * gradient.element_size()
 
+    def _release(self, copy):
+        self.streams.wait(copy.left)
+        copy.sent, copy.released = None, True
+        copy.parameter.grad = None
+
     def _before(self, _optimizer, args, named):
-        if any(argument is not None for argument in args[1:]) or named.get("closure") is not None:  # args[0]: the optimizer
+        # args[0] is the optimizer
+        if any(argument is not None for argument in args[1:]) or named.get("closure") is not None:
             raise ApplyError("optimizer.step was called with a closure; expected step() behind backward where the plan keeps the "
                              "optimizer's states on the host.")
+        again = [copy for copy in self.copies.values() if self._is_newer(copy)]
+        for copy in again:
+            self._send(copy)
+        if self.releases is None and any(copy.arrivals for copy in self.copies.values()):
+            self.releases = not again
         for copy in self.copies.values():
-            gradient = copy.parameter.grad
-            if gradient is not None and not (copy.sent and copy.sent[0] is gradient and copy.sent[1] == gradient._version):
-                self._send(copy)
-            copy.host.grad = None if gradient is None else copy.gradient
-            copy.expected, copy.arrivals, copy.sent = copy.arrivals, 0, None
+            copy.host.grad = copy.gradient if copy.released or copy.parameter.grad is not None else None
+            if self.releases and copy.parameter.grad is not None:
+                self._release(copy)
+            copy.expected, copy.arrivals, copy.sent, copy.released = copy.arrivals, 0, None, False
+        self.in_flight = []
         self.streams.synchronize(self.streams.out)
+
+    @staticmethod
+    def _is_newer(copy):
+        """Is the gradient on the device another one than the host has?"""
+        gradient = copy.parameter.grad
+        return gradient is not None and not (copy.sent and copy.sent[0] is gradient and copy.sent[1] == gradient._version)
 
     # ---- parameters come back
 

@@ -90,13 +90,11 @@ class _Noise(torch.nn.Module):
 def test_an_operator_that_runs_again_draws_the_same_numbers(tmp_path):
     plain, planned = pair(Noisy)
     for p in [*plain.h.parameters(), *plain.norm.parameters(), *planned.h.parameters(), *planned.norm.parameters()]:
-        p.grad = torch.zeros_like(p)  # these layers are not used
-        p.requires_grad_(False)
+        p.requires_grad_(False)  # these layers are not used
     draws = lazy([("noise.0", "aten::rand_like")], [("noise.1", "aten::rand_like")])
     prepare = applied(tmp_path, draws)
-    keep = {"steps": 1}
-    assert same(train(plain, **keep), train(planned, prepare=prepare, **keep))
-    assert prepare.applied.counts["operators_rerun"] == 2
+    assert same(train(plain), train(planned, prepare=prepare))
+    assert prepare.applied.counts["operators_rerun"] == 2 * 5
 
 
 @pytest.mark.parametrize("setting", [*SETTINGS, "dropout"])

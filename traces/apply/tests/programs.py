@@ -133,6 +133,9 @@ def train(model, steps=5, autocast=False, accumulation=1, prepare=lambda model, 
     """Losses, gradients, weights, buffers and optimizer states of every step. `prepare(model, optimizer)`: returns what is
     called instead of the model."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=True)
+    gradients = {}
+    for p in filter(lambda p: p.requires_grad, model.parameters()):  # before anybody takes them away; of the last pass
+        p.register_post_accumulate_grad_hook(lambda p: gradients.__setitem__(p, p.grad.detach().clone()))
     called = prepare(model, optimizer)
     torch.manual_seed(1)
     results = []
@@ -145,7 +148,7 @@ def train(model, steps=5, autocast=False, accumulation=1, prepare=lambda model, 
             results.append(loss.detach().clone())
         if clip:
             results.append(torch.nn.utils.clip_grad_norm_(model.parameters(), clip))
-        results += [p.grad.detach().clone() for p in model.parameters()]
+        results += [g.clone() for g in gradients.values()]
         optimizer.step()
         optimizer.zero_grad()
         results += [t.detach().clone() for t in model.state_dict().values()]

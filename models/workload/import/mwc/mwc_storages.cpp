@@ -1,5 +1,7 @@
 #include "models/workload/import/mwc/mwc_storages.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -116,6 +118,25 @@ void MwcStorages::mark_saved(const MwcRecord& r, std::vector<Use>& uses) {
     if (kept != nullptr) kept->saved = true;
     ++(kept != nullptr ? saves_ : saves_elsewhere_);
   }
+  order_saved(r, Access::read, uses);
+  order_saved(r, Access::write, uses);
+}
+
+// Among what is read, and among what is written, what autograd saves stands in the order in which it does so: that is
+// the order in which a program with saved-tensor hooks is shown it.
+void MwcStorages::order_saved(const MwcRecord& r, Access access, std::vector<Use>& uses) const {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < uses.size(); ++i)
+    if (uses[i].saved && uses[i].access == access) places.push_back(i);
+  std::vector<Use> ordered;
+  for (const std::uint32_t number : r.saves) {
+    const StorageId id = storage_of_.find(number);
+    const auto is_it = [&](const Use& use) { return use.storage == id; };
+    if (std::any_of(ordered.begin(), ordered.end(), is_it)) continue;
+    for (const std::size_t place : places)
+      if (is_it(uses[place])) ordered.push_back(uses[place]);
+  }
+  for (std::size_t i = 0; i < places.size(); ++i) uses[places[i]] = ordered[i];
 }
 
 void MwcStorages::take_shapes(const MwcRecord& r) {

@@ -53,6 +53,7 @@ class MwcStorages {
   bool has_content(std::uint32_t number, StorageId id);
   std::string describe(std::uint32_t number) const;
   void mark_saved(const MwcRecord& record, std::vector<Use>& uses);
+  void order_saved(const MwcRecord& record, Access access, std::vector<Use>& uses) const;
 
   TraceBuilder& builder_;
   const MwcReader& reader_;

@@ -157,6 +157,18 @@ TEST_F(MwcImport, AnInPlaceOperatorReadsWhatWasThere) {
   EXPECT_TRUE(notes_say(t, "First writers, 1 of "));
 }
 
+// Autograd saves logsumexp before attention's output: hooks are shown them in that order.
+TEST_F(MwcImport, WhatIsSavedStandsInTheOrderOfSaving) {
+  const Trace t = trace(
+      {R"({"alloc":1})", R"({"alloc":2})", R"({"op":"aten::attention","reads":[0],"writes":[1,2],"saves":[2,0,1]})"});
+  const auto uses = t.uses_of(t.ops.back());
+  ASSERT_EQ(uses.size(), 3u);
+  EXPECT_EQ(uses[0].storage, 0u) << "what is read stands first";
+  EXPECT_EQ(uses[1].storage, 2u);
+  EXPECT_EQ(uses[2].storage, 1u);
+  EXPECT_TRUE(uses[0].saved && uses[1].saved && uses[2].saved);
+}
+
 TEST_F(MwcImport, WhatAutogradKeepsIsMarkedOnTheUse) {
   const Trace t = trace({R"({"alloc":1})", R"({"op":"aten::mm","reads":[0],"writes":[1],"saves":[0]})",
                          R"({"op":"aten::relu_","reads":[1],"writes":[1],"saves":[1]})",

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "policies/plan/plan_writer.h"
+#include "policies/trace/parameter_casts.h"
 #include "sim/human_text.h"
 
 namespace memwall {
@@ -33,7 +34,11 @@ class TransferPlanner {
         schedules_(schedules),
         keep_last_(keep_last),
         saved_(saved),
-        states_(schedules_.size()) {}
+        states_(schedules_.size()) {
+    if (saved_ == nullptr) return;
+    for (const Pass& pass : passes(edit_.base()))
+      for (const OpId end : cast_ends(edit_.base(), flow_, pass)) cast_ends_.push_back(end);
+  }
 
   MemoryPlan run(ScheduledTransfers& summary) {
     plan_offloads();
@@ -253,9 +258,18 @@ class TransferPlanner {
       drop(j, action.point);
   }
 
+  // Of a cast of a parameter: until autocast's context ends, its cache holds it.
+  InsertionPoint held_until(std::uint32_t j) const {
+    const InsertionPoint used = last_use(j, 0);
+    if (!is_cast_of_parameter(edit_.base(), flow_, schedules_[j].storage)) return used;
+    const auto end = std::upper_bound(cast_ends_.begin(), cast_ends_.end(), used.op);
+    const bool in_this_run = end != cast_ends_.end() && flow_.phases().of(*end) == flow_.phases().of(used.op);
+    return in_this_run ? InsertionPoint{*end, true} : used;
+  }
+
   // Not before its last use, where its copy has left before that.
   void drop(std::uint32_t j, InsertionPoint point) {
-    const InsertionPoint used = schedules_[j].saved ? last_use(j, 0) : point;
+    const InsertionPoint used = schedules_[j].saved ? held_until(j) : point;
     const bool is_in_use = std::tuple(point.op, point.after) < std::tuple(used.op, used.after);
     decisions_[j].drops.push_back({next_at(is_in_use ? used : point)});
   }
@@ -281,6 +295,7 @@ class TransferPlanner {
   const std::vector<TransferSchedule>& schedules_;
   bool keep_last_;
   const SavedStorages* saved_;  // null: what comes back is asked for by single ops
+  std::vector<OpId> cast_ends_;  // where autocast gives back casts of parameters; ascending
   std::vector<State> states_;
   std::vector<StorageDecision> decisions_;  // by schedule
   std::vector<Action> actions_;

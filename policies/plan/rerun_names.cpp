@@ -64,26 +64,76 @@ bool RerunNames::can_be_called_again(const std::vector<std::string>& modules, co
                      [&](OpId id) { return is_within_one_of(forward_.module_of(id), modules); });
 }
 
-// The innermost module around all ops of the re-run; "" where there is none.
-std::string RerunNames::common_module(const NamedRerun& rerun) const {
+// The innermost module around all ops of the re-run, or, where that only lists others, those of them which hold the
+// ops, in the order of forward; none where there is no such module.
+std::vector<std::string> RerunNames::common_modules(const NamedRerun& rerun) const {
   std::vector<std::string> parts = leading_parts(forward_.module_of(rerun.rerun->ops.front()));
+  std::erase(parts, "");
   for (const OpId id : rerun.rerun->ops)
     std::erase_if(parts, [&](const std::string& part) { return !is_within(forward_.module_of(id), part); });
-  return parts.empty() ? "" : parts.back();
+  if (parts.empty()) return {};
+  if (!forward_.is_list(parts.back())) return {parts.back()};
+  std::vector<std::string> listed;
+  for (const OpId id : rerun.rerun->ops) {
+    const std::vector<std::string> inner = leading_parts(forward_.module_of(id));
+    const auto below = std::find(inner.begin(), inner.end(), parts.back());
+    if (below == inner.end() || below + 1 == inner.end()) return {};
+    if (std::find(listed.begin(), listed.end(), below[1]) == listed.end()) listed.push_back(below[1]);
+  }
+  return listed;
 }
 
-bool RerunNames::find_saved_operators(const std::string& module, const NamedRerun& rerun,
+bool RerunNames::stand_in_a_row(const std::vector<std::string>& modules) const {
+  if (modules.size() < 2) return true;
+  std::size_t current = 0, left_out = 0;
+  bool begun = false;
+  for (OpId id = forward_.pass().begin; id < forward_.pass().backward; ++id) {
+    if (!forward_.holds(id)) continue;
+    const std::string& module = forward_.module_of(id);
+    if (is_within(module, modules[current])) {
+      if (left_out > 0) return false;
+      begun = true;
+    } else if (begun && current + 1 < modules.size() && is_within(module, modules[current + 1]) && left_out == 0) {
+      ++current;
+    } else if (is_within_one_of(module, modules)) {
+      return false;
+    } else if (begun) {
+      ++left_out;
+    }
+  }
+  return current + 1 == modules.size();
+}
+
+// Operators that the re-run calls again and whose results of the first time it is handed.
+std::set<std::string> RerunNames::handed_out(const NamedRerun& rerun) const {
+  std::set<std::string> names;
+  for (const OpId id : rerun.rerun->called)
+    if (id < rerun.rerun->ops.back() && forward_.holds(id)) names.insert(forward_.operator_at(id));
+  return names;
+}
+
+bool RerunNames::find_saved_operators(const std::vector<std::string>& modules, const NamedRerun& rerun,
                                       std::vector<std::string>& names) const {
-  std::set<std::string> again, kept;
+  std::set<std::string> again, kept = handed_out(rerun);
   for (const OpId id : rerun.rerun->ops) again.insert(forward_.operator_at(id));
-  for (const StorageId s : forward_.saved_in(module))
-    if (!brings_back(rerun, s) && !forward_.is_read_outside(s, {module}))
-      kept.insert(forward_.operator_at(flow_.writers(s).front()));
+  const std::size_t known = kept.size();
+  for (const std::string& module : modules)
+    for (const StorageId s : forward_.saved_in(module))
+      if (!brings_back(rerun, s) && !forward_.is_read_outside(s, modules))
+        kept.insert(forward_.operator_at(flow_.writers(s).front()));
   names.assign(kept.begin(), kept.end());
-  // A list of what stays that is longer than that of what is run again is not how one would write it; and an operator
-  // on both lists has no name.
-  return kept.size() <= again.size() &&
+  // A list of what stays that is longer than that of what is run again is not how one would write it, unless the plan
+  // says it; and an operator on both lists has no name.
+  return (known > 0 || kept.size() <= again.size()) &&
          std::none_of(names.begin(), names.end(), [&](const std::string& name) { return again.contains(name); });
+}
+
+// Does it change what it has not made?
+bool RerunNames::works_in_place(OpId op) const {
+  const auto uses = t_.uses_of(t_.ops[op]);
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return use.access == Access::write && (t_.storages[use.storage].preexisting || use.version > 1);
+  });
 }
 
 // Does the re-run end before the modules do, or with what it brings back?
@@ -165,15 +215,18 @@ RerunPlace RerunNames::add(const NamedRerun& rerun, PlanRealization& realization
   if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return again_.contains(id); }))
     return add_unnamed("It repeats ops that another re-run repeats, too.", rerun, realization);
   std::vector<std::string> modules = covering(rerun);
-  if (!modules.empty() && can_be_called_again(modules, rerun))
+  if (!modules.empty() && handed_out(rerun).empty() && stand_in_a_row(modules) && can_be_called_again(modules, rerun))
     return add_modules(std::move(modules), {}, rerun, realization);
+  modules = common_modules(rerun);
   std::vector<std::string> save;
-  if (const std::string module = common_module(rerun); !module.empty() && !forward_.is_list(module) &&
-                                                       can_be_called_again({module}, rerun) &&
-                                                       find_saved_operators(module, rerun, save))
-    return add_modules({module}, std::move(save), rerun, realization);
+  if (!modules.empty() && stand_in_a_row(modules) && can_be_called_again(modules, rerun) &&
+      find_saved_operators(modules, rerun, save))
+    return add_modules(std::move(modules), std::move(save), rerun, realization);
   if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.module_of(id).empty(); }))
     return add_unnamed("It repeats ops outside of every module.", rerun, realization);
+  if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return works_in_place(id); }))
+    return add_unnamed("It repeats operators that work in place, without the whole of their module.", rerun,
+                       realization);
   again_.insert(ops.begin(), ops.end());
   realization.lazy_operators.push_back({forward_.named(ops), draws_random(rerun)});
   return {.lazy = realization.lazy_operators.size() - 1};

@@ -46,9 +46,15 @@ class RerunNames {
   // the modules alone?
   bool is_made_twice(std::size_t i, const std::vector<std::string>& modules, const NamedRerun& rerun) const;
   bool can_be_called_again(const std::vector<std::string>& modules, const NamedRerun& rerun) const;
-  std::string common_module(const NamedRerun& rerun) const;
-  // Operators in `module` whose results stay although backward needs them; false: no list of names says so.
-  bool find_saved_operators(const std::string& module, const NamedRerun& rerun, std::vector<std::string>& names) const;
+  std::vector<std::string> common_modules(const NamedRerun& rerun) const;
+  // Does forward run them one behind the other, and nothing else between their first op and their last?
+  bool stand_in_a_row(const std::vector<std::string>& modules) const;
+  std::set<std::string> handed_out(const NamedRerun& rerun) const;
+  // Operators in the modules whose results stay although backward or the re-run needs them; false: no list of names
+  // says so.
+  bool find_saved_operators(const std::vector<std::string>& modules, const NamedRerun& rerun,
+                            std::vector<std::string>& names) const;
+  bool works_in_place(OpId op) const;
   bool stops_early(const std::vector<std::string>& modules, const NamedRerun& rerun) const;
   bool draws_random(const NamedRerun& rerun) const;
   RerunPlace add_modules(std::vector<std::string> modules, std::vector<std::string> save, const NamedRerun& rerun,

@@ -10,8 +10,9 @@ void plan_recompute(const Trace& trace, const Dataflow& flow, const Pass& pass, 
   const std::size_t first = plan.units.size();
   plan.units.resize(first + units.size());
   const ParameterGathers gathers(trace, flow);
+  const SavedStorages saved(trace, flow);
   for (std::size_t i = units.size(); i-- > 0;)
-    plan.units[first + i] = UnitPlanner(trace, flow, pass, units[i], rules, gathers, plan.kept_until).run();
+    plan.units[first + i] = UnitPlanner(trace, flow, pass, units[i], rules, gathers, saved, plan.kept_until).run();
 }
 
 }  // namespace memwall

@@ -4,10 +4,10 @@
 
 #include "policies/plan/plan_writer.h"
 #include "policies/profile/hidden_units.h"
-#include "policies/recompute/parameter_casts.h"
 #include "policies/recompute/recompute.h"
 #include "policies/recompute/recompute_notes.h"
 #include "policies/recompute/saved_operators.h"
+#include "policies/trace/parameter_casts.h"
 #include "sim/error.h"
 
 namespace memwall {

@@ -8,8 +8,16 @@
 namespace memwall {
 
 UnitPlanner::UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& pass, const RecomputeUnit& unit,
-                         const RecomputeRules& rules, const ParameterGathers& gathers, std::vector<OpId>& kept_until)
-    : t_(trace), flow_(flow), gathers_(gathers), pass_(pass), unit_(unit), rules_(rules), kept_until_(kept_until) {
+                         const RecomputeRules& rules, const ParameterGathers& gathers, const SavedStorages& saved,
+                         std::vector<OpId>& kept_until)
+    : t_(trace),
+      flow_(flow),
+      gathers_(gathers),
+      saved_(saved),
+      pass_(pass),
+      unit_(unit),
+      rules_(rules),
+      kept_until_(kept_until) {
   plan_.name = unit.name;
   plan_.joined = unit.joined;
   if (rules.as_framework) prefix_ = unit_prefix(trace, unit, rules.early_stop);
@@ -44,6 +52,7 @@ UnitPlan UnitPlanner::run() && {
     keep_frame();
   } else {
     keep_inputs();
+    release_to_nodes();
   }
   return std::move(plan_);
 }
@@ -94,6 +103,8 @@ bool UnitPlanner::may_drop(StorageId s) const {
   return true;
 }
 
+OpId UnitPlanner::point_before(OpId reader) const { return insertion_point(t_, saved_.first_of_node(reader)); }
+
 void UnitPlanner::choose_dropped() {
   OpId first_reader = kNoOp;
   for (const StorageId s : written_) {
@@ -103,7 +114,7 @@ void UnitPlanner::choose_dropped() {
     for (const Touch& touch : flow_.touches(s))
       if (touch.op >= pass_.backward) first_reader = std::min(first_reader, touch.op);
   }
-  if (first_reader != kNoOp) plan_.position = insertion_point(t_, first_reader);
+  if (first_reader != kNoOp) plan_.position = point_before(first_reader);
 }
 
 void UnitPlanner::refuse_side_effects() {

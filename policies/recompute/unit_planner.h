@@ -9,6 +9,7 @@
 #include "policies/recompute/recompute_plan.h"
 #include "policies/recompute/unit_prefix.h"
 #include "policies/trace/parameter_gathers.h"
+#include "policies/trace/saved_storages.h"
 
 namespace memwall {
 
@@ -16,7 +17,8 @@ class UnitPlanner {
  public:
   // `kept_until[s]`: the op until which a later unit's re-run needs `s`, 0 = none does. All must outlive it.
   UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& pass, const RecomputeUnit& unit,
-              const RecomputeRules& rules, const ParameterGathers& gathers, std::vector<OpId>& kept_until);
+              const RecomputeRules& rules, const ParameterGathers& gathers, const SavedStorages& saved,
+              std::vector<OpId>& kept_until);
 
   UnitPlan run() &&;
 
@@ -32,6 +34,9 @@ class UnitPlanner {
   void gather_written();
   bool may_drop(StorageId s) const;
   void choose_dropped();
+  // Right before `reader`, an op of backward; where the trace says what autograd saves, before the node of its graph,
+  // which asks for all that it saved before it runs anything.
+  OpId point_before(OpId reader) const;
 
   // By what backward reads.
   void want(OpId id);
@@ -53,6 +58,7 @@ class UnitPlanner {
   void check_kept_result(OpId id);
   void place_remade();
   void place_releases();
+  void release_to_nodes();
   void release(StorageId s, const std::map<StorageId, OpId>& keeper);
   bool reads_what_is_kept(OpId id, OpId keeper) const;
   void place_casts();
@@ -66,6 +72,7 @@ class UnitPlanner {
   const Trace& t_;
   const Dataflow& flow_;
   const ParameterGathers& gathers_;
+  const SavedStorages& saved_;
   const Pass& pass_;
   const RecomputeUnit& unit_;
   const RecomputeRules& rules_;

@@ -1,10 +1,10 @@
 // The part of UnitPlanner that re-runs a unit as PyTorch does: its beginning, in order, whatever of it is needed.
 #include <algorithm>
 
-#include "policies/recompute/parameter_casts.h"
 #include "policies/recompute/unit_planner.h"
 #include "policies/trace/described.h"
 #include "policies/trace/operator_name.h"
+#include "policies/trace/parameter_casts.h"
 
 namespace memwall {
 
@@ -41,7 +41,7 @@ void UnitPlanner::choose_remade() {
       first_reader = std::min(first_reader, reader);
       if (may_be_remade(use.storage)) candidates_.push_back(use.storage);
     }
-  if (first_reader != kNoOp) plan_.position = std::min(plan_.position, insertion_point(t_, first_reader));
+  if (first_reader != kNoOp) plan_.position = std::min(plan_.position, point_before(first_reader));
 }
 
 // In backward, by the backward of the unit's own modules.
@@ -145,6 +145,13 @@ void UnitPlanner::place_releases() {
           first_own_reader(use.storage) >= plan_.position && first_own_reader(use.storage) != kNoOp)
         release(use.storage, keeper);
   }
+}
+
+// Of single operators: what is made again is handed to the node that asks for it.
+void UnitPlanner::release_to_nodes() {
+  for (const StorageId s : plan_.dropped)
+    if (const auto last = is_read_by_backward(s) && has_one_stream(s) ? saved_.handed_until(s) : std::nullopt)
+      plan_.released.push_back({s, *last});
 }
 
 // A node of the graph lets go of what it kept when the sums of its gradients, where something was broadcast, are done,

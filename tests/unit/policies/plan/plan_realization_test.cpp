@@ -304,5 +304,45 @@ TEST(PlanRealization, OfACaptureHasTheModulesOfTheNetwork) {
   EXPECT_EQ(sent.offload[0].first, 169u);
 }
 
+PlanRealization of_planned_capture(const std::string& capture, const std::string& policy) {
+  Study study;
+  Scenario scenario;
+  scenario.step = {MEMWALL_SOURCE "/traces/samples/captures/planned/" + capture + ".mwc.gz"};
+  scenario.machine = "h100-sxm-80gb";
+  scenario.policies = {policy};
+  const PlannedStep step = study.plan(scenario);
+  return realization_of(step.plan, step.trace, Dataflow(step.trace));
+}
+
+// What selective checkpointing keeps has its name, too, where backward does not read it but the re-run does.
+TEST(PlanRealization, KeptResultsThatOnlyTheRerunReadsAreNamed) {
+  const PlanRealization kept = of_planned_capture("resnet-base", "selective:modules=stem,save=convolution");
+  ASSERT_EQ(kept.recompute.size(), 1u);
+  EXPECT_EQ(kept.recompute[0].units, (Units{{"stem.0", "stem.1", "stem.2", "stem.3"}}));
+  EXPECT_EQ(kept.recompute[0].save_operators, std::vector<std::string>{"aten::convolution"});
+  // Nothing but casts is run again in the two linear layers; attention stands between them, so that they are no unit.
+  const PlanRealization attention = of_planned_capture("gpt-base", "selective:save=mm+sdpa,modules=h.*.attention");
+  ASSERT_EQ(attention.recompute.size(), 1u);
+  EXPECT_EQ(attention.recompute[0].units, (Units{{"h.0.attention"}, {"h.1.attention"}, {"h.2.attention"}}));
+  EXPECT_EQ(attention.recompute[0].save_operators,
+            (std::vector<std::string>{"aten::_scaled_dot_product_flash_attention", "aten::addmm"}));
+}
+
+TEST(PlanRealization, SelectiveUnitsOfSeveralBlocksAreNamed) {
+  const PlanRealization two = of_planned_capture("gpt-base", "selective:save=mm+sdpa,every=2");
+  EXPECT_TRUE(two.lazy_operators.empty());
+  ASSERT_FALSE(two.recompute.empty());
+  EXPECT_EQ(two.recompute[0].units[0], (std::vector<std::string>{"h.0", "h.1"}));
+}
+
+// A second run of relu_ or of a counter's add_ would change what is there.
+TEST(PlanRealization, SingleOperatorsInPlaceHaveNoName) {
+  const PlanRealization plan = of_planned_capture("resnet-base", "selective:save=convolution,every=2");
+  for (const OperatorRecompute& lazy : plan.lazy_operators)
+    for (const NamedOperator& named : lazy.operators) EXPECT_FALSE(named.name.ends_with("_")) << named.name;
+  ASSERT_FALSE(plan.unnamed.empty());
+  EXPECT_EQ(plan.unnamed[0].reason, "It repeats operators that work in place, without the whole of their module.");
+}
+
 }  // namespace
 }  // namespace memwall

@@ -1,4 +1,4 @@
-#include "policies/recompute/parameter_casts.h"
+#include "policies/trace/parameter_casts.h"
 
 #include <algorithm>
 

@@ -294,14 +294,10 @@ def test_the_gradient_of_the_first_of_two_passes(tmp_path, monkeypatch):
 
 
 def test_clipping_that_the_host_does_not_see(tmp_path, monkeypatch):
-    before = optimizer.HostOptimizer._before
-
-    def unclipped(self, *arguments):
-        for one in self.copies.values():
-            one.sent = (one.parameter.grad, one.parameter.grad._version)
-        return before(self, *arguments)
-
-    monkeypatch.setattr(optimizer.HostOptimizer, "_before", unclipped)
+    monkeypatch.setattr(optimizer.HostOptimizer, "_is_newer", staticmethod(lambda copy: False))
+    with pytest.raises(memwall_apply.ApplyError, match="on the host already"):  # in the second step
+        equal(tmp_path, Gpt, HOST_OPTIMIZER, clip=0.01)
+    monkeypatch.setattr(optimizer.HostOptimizer, "_release", lambda self, copy: None)
     assert not equal(tmp_path, Gpt, HOST_OPTIMIZER, clip=0.01)
 
 

@@ -1,0 +1,70 @@
+#include "tests/differential/causes.h"
+
+#include <algorithm>
+
+namespace memwall {
+namespace {
+
+// Nothing reads or writes it any more when it ends in the one step, until it ends in the other.
+bool rests_at_its_end(const Difference& d) {
+  const std::size_t first = std::min(d.simulated.to, d.executed.to);
+  return d.simulated.used_until <= first && d.executed.used_until <= first;
+}
+
+bool holds_longer_in_forward(const Difference& d) {
+  return d.kind == DifferenceKind::storage_lives_longer && d.part == StepPart::forward && d.ends_in_forward &&
+         rests_at_its_end(d) && d.kernel.phase == Phase::forward;
+}
+
+bool is_autocast_cache(const Difference& d, const std::vector<std::string>&) {
+  return holds_longer_in_forward(d) && d.kernel.name == "aten::_to_copy" && d.executed.to == d.backward;
+}
+
+bool is_python_variable(const Difference& d, const std::vector<std::string>&) { return holds_longer_in_forward(d); }
+
+bool is_handed_out(const Difference& d, const std::vector<std::string>& policies) {
+  return d.kind == DifferenceKind::storage_ends_earlier && d.part == StepPart::backward && d.ends_with_rerun &&
+         rests_at_its_end(d) && d.kernel.phase == Phase::forward &&
+         std::any_of(policies.begin(), policies.end(),
+                     [](const std::string& policy) { return policy.starts_with("selective"); });
+}
+
+bool is_saved_and_never_read(const Difference& d, const std::vector<std::string>&) {
+  return d.kind == DifferenceKind::storage_lives_longer && d.part == StepPart::backward && d.ends_with_rerun &&
+         rests_at_its_end(d) && d.kernel.phase == Phase::recompute && (d.executed.saved || d.simulated.saved);
+}
+
+bool is_order_within_operator(const Difference& d, const std::vector<std::string>&) {
+  return (d.kind == DifferenceKind::copies_out || d.kind == DifferenceKind::copies_back) && d.same_total;
+}
+
+}  // namespace
+
+const std::vector<DifferenceCause>& difference_causes() {
+  static const std::vector<DifferenceCause> causes = {
+      {"autocast", "Autocast keeps the casts of parameters until its context ends, whoever else has let go of them.",
+       is_autocast_cache, "resnet-chen"},
+      {"variables", "A Python variable of the model's forward names a result longer than it is used.",
+       is_python_variable, "gpt2-full"},
+      {"handed out",
+       "Selective checkpointing gives back a kept result when the re-run has handed it out and used it; memwall does "
+       "at "
+       "the end of the re-run.",
+       is_handed_out, "gpt2-save"},
+      {"never read",
+       "Autograd saves what its node does not read (of some operators a shape alone); made again, it lives until that "
+       "node has run, while memwall gives it back at the end of the re-run.",
+       is_saved_and_never_read, "moe-full"},
+      {"order", "What one operator saves leaves and comes back in another order, all before the same kernels.",
+       is_order_within_operator, "gpt2-vdnn"},
+  };
+  return causes;
+}
+
+const DifferenceCause* cause_of(const Difference& difference, const std::vector<std::string>& policies) {
+  for (const DifferenceCause& cause : difference_causes())
+    if (cause.admits(difference, policies)) return &cause;
+  return nullptr;
+}
+
+}  // namespace memwall

@@ -4,7 +4,6 @@
 
 #include "policies/plan/forward_names.h"
 #include "policies/plan/plan_timeline.h"
-#include "policies/trace/operator_name.h"
 
 namespace memwall {
 
@@ -92,11 +91,6 @@ void HookedStorages::each_input(const Unit& unit, Take take) const {
   }
 }
 
-// PyTorch's attention takes query, key, value, and saves key, query, value.
-bool HookedStorages::saves_key_first(OpId op) const {
-  return operator_of(t_, t_.ops[op]).find("scaled_dot_product") != std::string::npos;
-}
-
 bool HookedStorages::is_inside(OpId op) const {
   const std::string& module = t_.strings[t_.ops[op].module];
   return std::any_of(units_.begin(), units_.end(),
@@ -123,8 +117,7 @@ void HookedStorages::find_saves() {
     const auto uses = t_.uses_of(t_.ops[id]);
     if (std::none_of(uses.begin(), uses.end(), [](const Use& use) { return use.saved; }) || is_inside(id)) continue;
     for (std::size_t i = 0; i < uses.size(); ++i)
-      if (uses[i].saved)
-        save(uses[i].storage, {{id, uses[i].access == Access::write}, saves_key_first(id) && i < 2 ? 1 - i : i});
+      if (uses[i].saved) save(uses[i].storage, {{id, uses[i].access == Access::write}, i});
   }
 }
 

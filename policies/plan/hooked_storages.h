@@ -52,7 +52,6 @@ class HookedStorages {
   template <typename Take>
   void each_input(const Unit& unit, Take take) const;
   bool is_inside(OpId op) const;
-  bool saves_key_first(OpId op) const;
   bool is_shown(StorageId storage) const;
   void save(StorageId storage, SavePoint point);
   void find_saves();

@@ -259,8 +259,14 @@ train() {
   local rest=$((($(left) - 30) / 60))
   [ $rest -ge 1 ] || { echo "on_gpu.sh: PyTorch is skipped: no time was left."; return; }
   echo "on_gpu.sh: PyTorch, up to $rest min"
+  # Plans are made for the machine that the microbenchmarks have just described.
+  local plans=()
+  if [ -n "$memwall" ] && [ $device = cuda ] &&
+    "$memwall" calibrate "$out/results" --name measured -o "$out/log/planned_for.textproto" >"$out/log/planned_for.txt" 2>&1; then
+    plans=(--machine "$out/log/planned_for.textproto" --memwall "$memwall")
+  fi
   limited $((rest * 60 + 240)) "$python" "$root/validate/pytorch/matrix.py" --out "$out/pytorch" --minutes $rest \
-    --device $device >"$out/log/pytorch.txt" 2>&1 ||
+    --device $device "${plans[@]}" >"$out/log/pytorch.txt" 2>&1 ||
     failed "the PyTorch matrix ended with code $?: $(tail -n 1 "$out/log/pytorch.txt")"
 }
 

@@ -40,8 +40,8 @@ TEST_F(PytorchScript, ListsEveryCaseOnceWithABaselineFirst) {
   std::set<std::string> lines;
   std::istringstream text(list.out);
   for (std::string line; std::getline(text, line);) EXPECT_TRUE(lines.insert(line).second) << line;
-  // Eight models, sixteen variants, one capture of offload.
-  EXPECT_EQ(lines.size(), 8u * 16u + 1u);
+  // Eight models, sixteen variants and eight plans, one capture of offload.
+  EXPECT_EQ(lines.size(), 8u * (16u + 8u) + 1u);
   EXPECT_TRUE(lines.contains("llama-3b offload=pinned"));
 }
 
@@ -79,6 +79,22 @@ TEST_F(PytorchScript, WithTorchATinyCaseLeavesARowAndACapture) {
   // A case that has ended is not run again.
   EXPECT_EQ(matrix(arguments).code, 0);
   EXPECT_EQ(read_pytorch_cases(folder / "out" / "results.csv").size(), 1u);
+}
+
+TEST_F(PytorchScript, WithTorchAPlanStandsBesideWhatIsMeasured) {
+  if (python("-c 'import torch'").code != 0) GTEST_SKIP() << "this python3 has no torch";
+  const ScratchFolder folder;
+  const CommandOutcome run = matrix(
+      "--device cpu --tiny --seconds 0.2 --minutes 5 --only 'tiny-gpt plan=checkpoint' --machine a100-sxm-40gb "
+      "--memwall '" MEMWALL_PROGRAM "' --out " +
+      (folder / "out").string());
+  ASSERT_EQ(run.code, 0) << run.out;
+  const std::string table = content_of(folder / "out" / "results.csv");
+  const std::size_t first = table.find("tiny-gpt,plan=checkpoint,same,");
+  ASSERT_NE(first, std::string::npos) << table;
+  const std::string row = table.substr(first, table.find('\n', first) - first);
+  EXPECT_NE(row.find(",measured,"), std::string::npos) << row;
+  EXPECT_NE(row.back(), ',') << "the plan's peak: " << row;
 }
 
 }  // namespace

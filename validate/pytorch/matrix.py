@@ -8,6 +8,11 @@ allocated and reserved bytes. Every case runs in a process of its own, so that n
     matrix.py --out DIR --minutes 20            # most valuable cases first; run it again to go on
     matrix.py --list
     matrix.py --out DIR --device cpu --tiny --minutes 2   # does the script work? never a result
+    matrix.py --out DIR --machine h200-sxm-141gb --memwall PROGRAM   # plans, too
+
+Variants plan=... are memory plans: the step is captured on fake tensors (traces/capture), memwall plans on it for the
+machine, memwall_apply (traces/apply) puts the plan into the model, and what is measured stands beside what the plan
+expects (columns planned_...). They need --machine, and memwall in PATH or --memwall.
 
 Writes DIR/results.csv (one row per case, as soon as it is known) and DIR/baseline/MODEL.{kineto.json,et.json,
 snapshot.pickle}.gz. A case that ended, well or out of memory, is not run again.
@@ -21,6 +26,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -31,7 +37,8 @@ import time
 COLUMNS = [
     "model", "variant", "kernels", "batch", "status", "step_seconds", "step_low", "step_high", "steps",
     "forward_seconds", "backward_seconds", "optimizer_seconds", "peak_allocated", "peak_reserved", "samples",
-    "date", "gpu", "driver", "torch", "cuda", "note"]
+    "date", "gpu", "driver", "torch", "cuda", "note",
+    "planned_step_seconds", "planned_peak_allocated", "planned_peak_reserved"]
 
 # variant -> (settings, are the kernels those of the baseline?). In the order in which they are worth measuring.
 VARIANTS = {
@@ -52,14 +59,26 @@ VARIANTS = {
     "batch=double": ({"batch": 2}, "changed"),
     "compile": ({"compile": True}, "changed"),
 }
+# Of memwall, by its policies; peaks of budgets are shares of the baseline's memory as memwall simulates it.
+PLANS = {
+    "plan=checkpoint": ["checkpoint:mode=full"],
+    "plan=offload": ["offload:what=activations,to=host"],
+    "plan=checkpoint_and_offload": ["checkpoint:mode=full", "offload:what=activations,to=host"],
+    "plan=optimizer": ["offload:what=optimizer,to=host"],
+    "plan=chen": ["chen:mode=sqrt"],
+    "plan=vdnn": ["vdnn"],
+    "plan=rotor_70": ["rotor:budget={0.7}"],
+    "plan=capuchin_70": ["capuchin:budget={0.7}"],
+}
+VARIANTS.update({name: ({"plan": policies}, "same") for name, policies in PLANS.items()})
 # A capture, not a variant: offload, kernels and allocations on one clock.
 OFFLOAD_CAPTURE = "capture=offload"
 
 
 def case_list(models, only):
-    """(model, variant), most valuable first: four variants of every model before the rest of any."""
-    names = list(VARIANTS)
-    cases = [(m, v) for group in (names[:5], names[5:]) for m in models for v in group]
+    """(model, variant), most valuable first: four variants and four plans of every model before the rest of any."""
+    names, plans = [v for v in VARIANTS if v not in PLANS], list(PLANS)
+    cases = [(m, v) for group in (names[:5], plans[:4], names[5:], plans[4:]) for m in models for v in group]
     cases.insert(min(5, len(cases)), (models[0], OFFLOAD_CAPTURE))
     return [c for c in cases if not only or only in " ".join(c)]
 
@@ -93,6 +112,8 @@ class Step:
         else:
             self.optimizer = torch.optim.AdamW(parameters, lr=1e-4)
         self.parameters = parameters
+        if settings.get("apply"):
+            settings["apply"](self.model, self.optimizer)
         self.forward = torch.compile(self.model) if settings.get("compile") else self.model
         self.data = self.inputs(self.batch, device)
         if self.dtype == "bf16":
@@ -133,6 +154,41 @@ class Step:
         for parameter in self.parameters:
             parameter.grad = None
         mark("end")
+
+
+class PlannedStep:
+    """The plan of memwall for a model's step, made where it will be used, before that takes memory."""
+
+    def __init__(self, arguments, model, policies):
+        here = os.path.dirname(os.path.abspath(__file__))
+        for package in ("capture", "apply"):
+            sys.path.insert(0, os.path.join(here, "..", "..", "traces", package))
+        import memwall_apply
+        self.package, self.arguments, self.model = memwall_apply, arguments, model
+        with tempfile.TemporaryDirectory() as folder:
+            base = os.path.join(folder, "step.mwc.gz")
+            memwall_apply.record(base, self._build)
+            self.plan = self._plan(base, policies)
+        self.expected = self.plan.expected
+
+    def _build(self):
+        step = Step(self.model, {}, "cuda")  # of fake tensors
+        return step.model, step.optimizer, step
+
+    def _plan(self, base, policies):
+        ask = lambda *some: self.package.plan(base, *some, machine=self.arguments.machine, program=self.arguments.memwall)
+        if any("{" in policy for policy in policies):
+            peak = ask("rotor:budget=100TB").expected["peak_requested_bytes"]  # nothing is planned: the step as it is
+            policies = [re.sub(r"\{([0-9.]+)\}", lambda m: str(int(float(m[1]) * peak)), policy) for policy in policies]
+        return ask(*policies)
+
+    def settings(self):
+        return {"apply": lambda model, optimizer: self.package.apply(model, self.plan, optimizer)}
+
+    def row(self):
+        return {"planned_step_seconds": self.expected["step_time_s"],
+                "planned_peak_allocated": self.expected["peak_requested_bytes"],
+                "planned_peak_reserved": self.expected["peak_reserved_bytes"]}
 
 
 class GpuMarks:
@@ -262,6 +318,10 @@ def run_case(arguments):
     row = {"model": model, "variant": variant, "status": "measured", **provenance(arguments.device)}
     settings = {"save_on_cpu": "pinned"} if variant == OFFLOAD_CAPTURE else VARIANTS[variant][0]
     try:
+        if variant in PLANS:
+            planned = PlannedStep(arguments, model, PLANS[variant])
+            settings = planned.settings()
+            row.update(planned.row())
         step = Step(model, settings, arguments.device)
         row.update(measure(step, arguments.seconds))
         if variant == "baseline":
@@ -270,6 +330,10 @@ def run_case(arguments):
             capture(step, os.path.join(arguments.out, "capture", model + ".offload"), together=True)
     except torch.OutOfMemoryError as error:
         row.update(status="out_of_memory", note=str(error).splitlines()[0][:200])
+    except Exception as error:  # noqa: BLE001
+        if type(error).__name__ != "ApplyError":  # of memwall_apply, which only plans import
+            raise
+        row.update(status="refused", note=str(error)[:200])  # no such plan, or PyTorch cannot carry it out
     print(json.dumps(row))
 
 
@@ -301,7 +365,8 @@ def start_case(model, variant, arguments, limit):
     if configuration:
         environment["PYTORCH_ALLOC_CONF"] = environment["PYTORCH_CUDA_ALLOC_CONF"] = configuration
     command = [sys.executable, os.path.abspath(__file__), "--case", model, variant, "--out", arguments.out,
-               "--device", arguments.device, "--seconds", str(arguments.seconds)]
+               "--device", arguments.device, "--seconds", str(arguments.seconds), "--memwall", arguments.memwall]
+    command += ["--machine", arguments.machine] if arguments.machine else []
     row = {"model": model, "variant": variant, "status": "failed"}
     try:
         child = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=limit)
@@ -335,10 +400,10 @@ def run_matrix(arguments, cases):
     os.makedirs(arguments.out, exist_ok=True)
     path = os.path.join(arguments.out, "results.csv")
     deadline = time.monotonic() + 60 * arguments.minutes
-    ended = {(r["model"], r["variant"]) for r in rows_of(path) if r["status"] in ("measured", "out_of_memory")}
+    ended = {(r["model"], r["variant"]) for r in rows_of(path) if r["status"] in ("measured", "out_of_memory", "refused")}
     for number_of_case, (model, variant) in enumerate(cases, 1):
         left = deadline - time.monotonic()
-        if (model, variant) in ended:
+        if (model, variant) in ended or (variant in PLANS and not arguments.machine):
             continue
         if left < arguments.seconds + 15:
             print(f"No time is left after {number_of_case - 1} of {len(cases)} cases; run it again to go on.", file=sys.stderr)
@@ -356,6 +421,8 @@ def parse(argv):
     parser.add_argument("--seconds", type=float, default=4, help="of measured steps per case (4)")
     parser.add_argument("--limit", type=float, default=180, help="seconds after which a case is given up (180)")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--machine", help="name or file of the machine at hand; without, no plans are made and measured")
+    parser.add_argument("--memwall", default="memwall", metavar="PROGRAM", help="the program that makes plans (memwall)")
     parser.add_argument("--tiny", action="store_true", help="tiny models, to try the script; never a result")
     parser.add_argument("--only", default="", help="cases whose \"model variant\" contains this")
     parser.add_argument("--list", action="store_true", help="print the cases in their order")

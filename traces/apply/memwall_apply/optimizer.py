@@ -3,8 +3,8 @@ when the host has updated its copies. What memwall simulates as offload:what=opt
 
 The optimizer object stays the program's. Its parameters become copies on the host; hooks around its `step` bring gradients
 and send parameters back. In the first step gradients stay on the device as well. If the program changes them between backward
-and the step (clipping, sums over processes) they stay in every step, and are copied again; if not, the device's memory is given
-back as soon as they have left.
+and the step (clipping, sums over processes) they stay in every step, and are copied at the step; if not, the device's memory is
+given back as soon as they have left.
 """
 
 import torch
@@ -115,7 +115,9 @@ class HostOptimizer:
         if copy.released:
             raise ApplyError(f"A parameter of shape {tuple(parameter.shape)} has a gradient {copy.arrivals} times in this step, and "
                              f"had one {copy.expected} times in the step before; expected as many backward passes in every step.")
-        if copy.arrivals >= copy.expected and not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        changes_later = self.releases is False or (
+            torch.distributed.is_available() and torch.distributed.is_initialized())
+        if copy.arrivals >= copy.expected and not changes_later:
             self._send(copy)
             self.in_flight.append(copy)
             while self.releases and len(self.in_flight) > self.buffers:

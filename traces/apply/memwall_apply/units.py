@@ -49,11 +49,17 @@ class Unit:
             return self._compiled(inputs, named)
         self._refuse_separate_shards()
         given = [(t, t._version) for t in _tensors((inputs, named))]
+        held = _held_by_objects((inputs, named))
         out = checkpoint(self._run, *inputs, use_reentrant=False, preserve_rng_state=self.group.preserve_rng,
                          early_stop=self.group.early_stop, context_fn=self._contexts,
                          respect_saved_tensors_hooks=self.respect_hooks, **named)
         self.runs += 1
         self._refuse_changed(given)
+        for name, tensors in _held_by_objects((inputs, named)).items():
+            if held.get(name) != tensors:
+                raise ApplyError(
+                    f"The unit {self.text} puts tensors into what it is given, an object of class {name}, and backward runs it "
+                    "a second time; expected none. A cache of keys and values is switched off by model.config.use_cache = False.")
         self.watched = [(weakref.ref(t), version) for t, version in given]
         if len(self.modules) > 1:
             self.chain = (out, inputs[1:], named)
@@ -199,6 +205,29 @@ def _tensors(value):
     elif isinstance(value, dict):
         for one in value.values():
             yield from _tensors(one)
+
+
+def _held_by_objects(value):
+    """By class: which tensors the objects in nested arguments hold (a cache of keys and values, say)."""
+    found = {}
+
+    def look(one, owner, depth):
+        if isinstance(one, torch.Tensor):
+            if owner is not None:
+                found.setdefault(owner, []).append((id(one), one._version))
+        elif isinstance(one, (list, tuple)):
+            for inner in one:
+                look(inner, owner, depth)
+        elif isinstance(one, dict):
+            for inner in one.values():
+                look(inner, owner, depth)
+        elif depth and hasattr(one, "__dict__") and not isinstance(one, (torch.nn.Module, type)) and not callable(one):
+            found.setdefault(owner or type(one).__name__, [])
+            for inner in vars(one).values():
+                look(inner, owner or type(one).__name__, depth - 1)
+
+    look(value, None, 3)
+    return found
 
 
 def _first_of(out):

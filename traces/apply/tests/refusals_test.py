@@ -178,6 +178,36 @@ def test_an_input_that_is_changed_behind_its_unit(tmp_path):
     refused_in_training(InPlaceBehind(), tmp_path, units(["h.1"]), "given is changed in place behind it")
 
 
+class Cache:
+    def __init__(self):
+        self.layers = {}
+
+
+class Caching(Gpt):
+    """Its blocks keep what they made in an object that they are given."""
+
+    def __init__(self):
+        super().__init__()
+        for i, block in enumerate(self.h):
+            forward = block.forward
+
+            def keeps(x, cache, i=i, forward=forward):
+                cache.layers.setdefault(i, []).append(x * 2)
+                return forward(x)
+
+            block.forward = keeps
+
+    def forward(self, words, targets):
+        x, cache = self.embedding(words), Cache()
+        for block in self.h:
+            x = block(x, cache=cache)
+        return torch.nn.functional.cross_entropy(self.head(x).flatten(0, 1), targets.flatten())
+
+
+def test_a_unit_that_fills_a_cache(tmp_path):
+    refused_in_training(Caching(), tmp_path, units(["h.0"]), "an object of class Cache, and backward runs it a second time")
+
+
 class OwnCheckpoint(Gpt):
     def forward(self, words, targets):
         x = self.h[0](self.embedding(words))

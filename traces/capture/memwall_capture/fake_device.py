@@ -138,6 +138,9 @@ class FakeDevice(CaptureMode):
                 self.storages.of(t, func._schema.name)
         if pinned:
             self.storages.of(outputs[0]).place = "host_pinned"
+        if func._schema.is_mutable and func._schema.name.startswith("aten::_foreach_"):
+            for t in plain_tensors(args[0]):  # of fake tensors PyTorch forgets that
+                torch.autograd.graph.increment_version(t)
         return out
 
     def _item(self, tensor):

@@ -94,6 +94,9 @@ class Session:
         self.names.on_enter = self.recorder.module_entered
         self._hook_autograd()
         self._hook_optimizers()
+        if self.model is not None:
+            given = self.model.register_forward_pre_hook(self._given, with_kwargs=True, prepend=True)
+            self.stack.callback(given.remove)
         compiled.refuse_calls(self._patch)
         if not self.fake:
             self._start_profiler()
@@ -231,6 +234,13 @@ class Session:
         if p.grad is not None:
             for plain in plain_tensors(p.grad):
                 self._is(self.mode.storages.of(plain), "gradient", self.labels.get(id(p), UNNAMED) + ".grad")
+
+    def _given(self, _model, inputs, named):
+        """What the model is called with is input, also where the step made it on the device itself."""
+        for tensor in plain_tensors([inputs, named]):
+            storage = self.mode.storages.of(tensor)
+            if storage.kind is None and not tensor.requires_grad:
+                storage.kind = "input"
 
     def _hook_optimizers(self):
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook

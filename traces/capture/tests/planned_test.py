@@ -586,6 +586,23 @@ class Streams(Planned):
         self.assertEqual(len({s for r in copies for s in r["writes"]}), 6)
 
 
+class Inputs(Planned):
+    def test_what_the_model_is_called_with_is_input_wherever_it_was_made(self):
+        c = self.capture(lambda: torch.nn.Linear(16, 16), lambda model, optimizer: model(
+            torch.randn(4, 16, device="cuda")).sum().backward(), warm=False)
+        kinds = [s["kind"] for s in c.storages.values() if s.get("label") == "aten::randn"]
+        self.assertEqual(kinds, ["input"])
+
+
+class Versions(Planned):
+    def test_operators_on_lists_in_place_make_a_new_version(self):
+        """Clipping, say; a program may look whether a gradient has changed."""
+        with memwall_capture.fake():
+            one, other = torch.ones(3, device="cuda"), torch.ones((), device="cuda")
+            torch._foreach_mul_([one], other)
+            self.assertEqual((one._version, other._version), (1, 0))
+
+
 def train_plain(model, optimizer):
     train(model, optimizer, torch.randn(4, 8, 16, device="cuda"))
 

@@ -16,7 +16,7 @@ void run_apply_tests(const std::string& files) {
   if (run_command(fmt::format("{} -c 'import torch, pytest' 2>&1", python), ".").code != 0)
     GTEST_SKIP() << "no python with torch and pytest here; MEMWALL_PYTHON may name one";
   const CommandOutcome tests =
-      run_command(fmt::format("MEMWALL_PROGRAM='{}' {} -m pytest -q -p no:cacheprovider {} 2>&1", MEMWALL_BINARY, python, files),
+      run_command(fmt::format("MEMWALL_PROGRAM='{}' {} -m pytest -q -p no:cacheprovider {} 2>&1", MEMWALL_PROGRAM, python, files),
                   std::filesystem::path(MEMWALL_SOURCE) / "traces/apply/tests");
   EXPECT_EQ(tests.code, 0) << tests.out;
 }

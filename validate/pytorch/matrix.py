@@ -12,7 +12,7 @@ allocated and reserved bytes. Every case runs in a process of its own, so that n
 
 Variants plan=... are memory plans: the step is captured on fake tensors (traces/capture), memwall plans on it for the
 machine, memwall_apply (traces/apply) puts the plan into the model, and what is measured stands beside what the plan
-expects (columns planned_...). They need --machine, and memwall in PATH or --memwall.
+expects (DIR/plans.csv). They need --machine, and memwall in PATH or --memwall.
 
 Writes DIR/results.csv (one row per case, as soon as it is known) and DIR/baseline/MODEL.{kineto.json,et.json,
 snapshot.pickle}.gz. A case that ended, well or out of memory, is not run again.
@@ -37,8 +37,11 @@ import time
 COLUMNS = [
     "model", "variant", "kernels", "batch", "status", "step_seconds", "step_low", "step_high", "steps",
     "forward_seconds", "backward_seconds", "optimizer_seconds", "peak_allocated", "peak_reserved", "samples",
-    "date", "gpu", "driver", "torch", "cuda", "note",
-    "planned_step_seconds", "planned_peak_allocated", "planned_peak_reserved"]
+    "date", "gpu", "driver", "torch", "cuda", "note"]
+# Of plans.csv: what a plan expects beside what was measured.
+PLAN_COLUMNS = [
+    "model", "variant", "status", "planned_step_seconds", "step_seconds", "planned_peak_allocated", "peak_allocated",
+    "planned_peak_reserved", "peak_reserved", "date", "gpu", "torch", "note"]
 
 # variant -> (settings, are the kernels those of the baseline?). In the order in which they are worth measuring.
 VARIANTS = {
@@ -346,12 +349,12 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def append_row(path, row):
+def append_row(path, row, columns=COLUMNS):
     fresh = not os.path.exists(path)
     # Plain comma-separated: no field holds a comma, a quote or a line break.
     row = {key: str(value).translate(str.maketrans(",\"\r\n", ";'  ")) for key, value in row.items()}
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     if fresh:
         writer.writeheader()
     writer.writerow(row)
@@ -409,7 +412,10 @@ def run_matrix(arguments, cases):
             print(f"No time is left after {number_of_case - 1} of {len(cases)} cases; run it again to go on.", file=sys.stderr)
             break
         print(f"[{number_of_case}/{len(cases)}] {model} {variant}", file=sys.stderr, flush=True)
-        append_row(path, start_case(model, variant, arguments, min(left, arguments.limit)))
+        row = start_case(model, variant, arguments, min(left, arguments.limit))
+        append_row(path, row)
+        if variant in PLANS:
+            append_row(os.path.join(arguments.out, "plans.csv"), row, PLAN_COLUMNS)
     print_table(rows_of(path))
 
 

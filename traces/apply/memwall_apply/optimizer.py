@@ -79,11 +79,14 @@ class HostOptimizer:
                                                    for key, value in state.items()}
 
     def _guard_clipping(self):
-        """A norm over no gradients, because they are on the host, would clip nothing, silently."""
+        """A norm over the gradients that the host does not have yet would clip too little, silently."""
         original = self.total_norm = clip_grad._get_total_norm
 
         def guarded(tensors, *others, **named):
-            if not list(tensors) and any(copy.released for copy in self.copies.values()):
+            tensors = list(tensors)
+            ours = {id(copy.parameter.grad) for copy in self.copies.values()}
+            concerns_us = not tensors or any(id(t) in ours for t in tensors)
+            if concerns_us and any(copy.released for copy in self.copies.values()):
                 raise ApplyError("Gradients are clipped, and they are on the host already: in the first step they were not "
                                  "changed between backward and the step. Expected the same in every step.")
             return original(tensors, *others, **named)

@@ -10,6 +10,7 @@ from planned import needs_memwall, plan_for, planned_capture
 from programs import HOST_OPTIMIZER, Gpt, ResNet, lazy, offload, same, saved_sizes, train, units, write_plan
 
 import memwall_apply
+from memwall_apply.__main__ import main
 from memwall_apply import hook, optimizer, recipes, storages, streams, units as units_module
 
 OFFLOAD = "offload:what=activations,to=host,min_bytes=65536,prefetch=2"
@@ -30,6 +31,17 @@ def noticed(name, policies, change=lambda applied: None):
     ("resnet", OFFLOAD)])
 def test_without_a_fault_the_step_is_as_planned(name, policies):
     memwall_apply.verify(plan_for(name, policies), planned_capture(name, policies))
+
+
+@needs_memwall
+def test_verify_as_a_program(capsys):
+    plan, path = plan_for("gpt", "checkpoint:mode=full"), planned_capture("gpt", "checkpoint:mode=full")
+    assert main(["verify", plan.path, path]) == 0
+    assert capsys.readouterr().out.startswith("As planned: ")
+    assert main(["verify", plan_for("gpt", "checkpoint:ops=gelu").path, path]) == 1
+    assert "is not the planned one" in capsys.readouterr().out
+    assert main(["verify", "none.plan", path]) == 2
+    assert "none.plan: cannot be read" in capsys.readouterr().err
 
 
 # ---- what runs again

@@ -7,10 +7,13 @@
 #include <map>
 #include <set>
 
+#include "policies/plan/forward_holds.h"
+#include "policies/plan/forward_names.h"
 #include "policies/plan/hook_moves.h"
 #include "policies/plan/plan_check.h"
 #include "policies/plan/plan_realization.h"
 #include "policies/plan/plan_timeline.h"
+#include "policies/trace/rerun_rules.h"
 #include "sim/human_text.h"
 
 namespace memwall {
@@ -19,7 +22,7 @@ namespace {
 class Restriction {
  public:
   Restriction(MemoryPlan plan, const Trace& trace, const Dataflow& flow)
-      : plan_(std::move(plan)), t_(trace), flow_(flow), saved_(trace, flow) {}
+      : plan_(std::move(plan)), t_(trace), flow_(flow), saved_(trace, flow), holds_(trace, flow) {}
 
   RestrictedPlan run() {
     if (plan_.storages.empty() && plan_.reruns.empty()) return {std::move(plan_), "", ""};
@@ -28,6 +31,8 @@ class Restriction {
     leave_out_statistics();
     // What is left out may have been all that another re-run was for.
     while (leave_out_nameless(all)) all = realized_plan(plan_, t_, flow_);
+    hold();
+    hand_to_nodes();
     move_to_hooks();
     if (changed_) put_in_order();
     return settled();
@@ -143,13 +148,74 @@ class Restriction {
     bytes += t_.storages[storage].bytes;
   }
 
+  // --- what is dropped in forward stays as long as others hold it
+
+  void hold() {
+    for (StorageDecision& d : plan_.storages) {
+      if (moves(d)) continue;
+      const OpId until = holds_.held_until(d.storage);
+      if (until == kNoOp) continue;
+      for (PlannedDrop& drop : d.drops)
+        if (drop.at < PlanPoint{until, true} && is_in_its_forward(d.storage, drop.at.op)) {
+          drop.at = {until, true, drop.at.order};
+          changed_ = true;
+        }
+    }
+  }
+
+  // Not behind a re-run that makes it again.
+  bool is_in_its_forward(StorageId s, OpId op) const {
+    return flow_.phases().of(op) == flow_.phases().of(flow_.writers(s).front());
+  }
+
+  // --- single operators are run again when a node of autograd's graph asks for what they made, and that is handed to
+  // it
+
+  void hand_to_nodes() {
+    if (!saved_.known()) return;
+    const std::vector<std::string> units = unit_modules();
+    for (PlannedRerun& rerun : plan_.reruns) {
+      const bool is_unit = std::all_of(rerun.ops.begin(), rerun.ops.end(), [&](OpId id) {
+        return std::any_of(units.begin(), units.end(),
+                           [&](const std::string& unit) { return is_within(t_.strings[t_.ops[id].module], unit); });
+      });
+      if (is_unit) continue;
+      OpId next = rerun.at.op + (rerun.at.after ? 1 : 0);
+      while (next < t_.ops.size() && !runs_on_device(t_.ops[next].kind)) ++next;
+      const OpId node = next < t_.ops.size() ? saved_.first_of_node(next) : next;
+      if (node < next && node > rerun.ops.back()) {
+        rerun.at = {insertion_point(t_, node), false, rerun.at.order};
+        changed_ = true;
+      }
+      for (const OpId id : rerun.ops)
+        for (const Use& use : t_.uses_of(t_.ops[id]))
+          if (use.access == Access::write) hand_over(use.storage, rerun.at);
+    }
+  }
+
+  // Behind the re-run it goes with the node that it is handed to.
+  void hand_over(StorageId s, const PlanPoint& from) {
+    const auto d = std::find_if(plan_.storages.begin(), plan_.storages.end(),
+                                [&](const StorageDecision& one) { return one.storage == s; });
+    const auto until = saved_.handed_until(s);
+    if (d == plan_.storages.end() || moves(*d) || !until || d->drops.empty()) return;
+    const PlanPoint end{*until, true};
+    if (!(from < end) || from < d->drops.back().at) return;
+    d->drops.push_back({end});
+    changed_ = true;
+  }
+
+  std::vector<std::string> unit_modules() const {
+    std::vector<std::string> units;
+    for (const ModuleRecompute& recompute : realized_plan(plan_, t_, flow_).names.recompute)
+      for (const std::vector<std::string>& unit : recompute.units) units.insert(units.end(), unit.begin(), unit.end());
+    return units;
+  }
+
   // --- moves
 
   void move_to_hooks() {
-    const RealizedPlan all = realized_plan(plan_, t_, flow_);
-    std::vector<std::string> units;
-    for (const ModuleRecompute& recompute : all.names.recompute)
-      for (const std::vector<std::string>& unit : recompute.units) units.insert(units.end(), unit.begin(), unit.end());
+    const std::vector<std::string> units = unit_modules();
     Bytes min_bytes = -1;
     for (const StorageDecision& d : plan_.storages)
       if (moves(d) && (min_bytes < 0 || t_.storages[d.storage].bytes < min_bytes))
@@ -158,7 +224,7 @@ class Restriction {
     const std::vector<Pass> all_passes = passes(t_);
     std::vector<bool> is_done(plan_.storages.size(), false);
     for (const Pass& pass : all_passes) {
-      const HookedStorages hooked(t_, flow_, saved_, pass, plan_, units);
+      const HookedStorages hooked(t_, flow_, saved_, holds_, pass, plan_, units);
       const HookMoves hooks(t_, saved_, hooked);
       for (std::size_t j = 0; j < plan_.storages.size(); ++j)
         if (moves(plan_.storages[j]) && !is_done[j] && is_of(pass, plan_.storages[j].storage))
@@ -262,6 +328,7 @@ class Restriction {
   const Trace& t_;
   const Dataflow& flow_;
   const SavedStorages saved_;
+  const ForwardHolds holds_;
   bool changed_ = false;
   std::map<StorageId, PlanPoint> fetched_;  // of what travels: where the plan as given fetches it
   std::size_t moved_ = 0, counters_ = 0, reruns_left_out_ = 0;

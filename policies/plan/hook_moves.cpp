@@ -42,8 +42,8 @@ std::optional<std::size_t> HookMoves::give_back(std::size_t index, const PlanPoi
     if (shown(i) == place && (!best || bytes(i) >= bytes(*best))) best = i;
   if (best) return best;
   if (place == end_of_forward()) return kEnd;
-  if (place != used) return std::nullopt;
-  // Given up before its last use, it goes with that.
+  if (place != used && place != held(index)) return std::nullopt;
+  // Given up before its last use, it goes with that; held by others, when they let go of it.
   for (std::size_t i = index; i < hooked_.all().size() && shown(i) <= place; ++i)
     if (bytes(i) >= bytes(index)) best = i;
   return best;
@@ -85,11 +85,11 @@ std::string HookMoves::why_not(const StorageDecision& d) const {
 // --- the nearest decision that is
 
 PlanPoint HookMoves::drop_behind(std::size_t index, const PlanPoint& drop, Bytes min_bytes) const {
-  if (places_.of(drop) <= last_use(index)) return {hooked(index).last_use, true};
+  if (places_.of(drop) <= held(index)) return {hooked(index).held, true};
   for (std::size_t i = index; i < hooked_.all().size(); ++i)
     if (bytes(i) >= min_bytes && shown(i) >= places_.of(drop)) return {hooked(i).saved.at.op, hooked(i).saved.at.after};
   OpId last = hooked_.backward() - 1;
-  while (last > hooked(index).last_use && !runs_on_device(t_.ops[last].kind)) --last;
+  while (last > hooked(index).held && !runs_on_device(t_.ops[last].kind)) --last;
   return {last, true};
 }
 
@@ -106,8 +106,9 @@ PlanPoint HookMoves::fetch_before(std::size_t index, const PlanPoint& fetch, Byt
 
 std::optional<StorageDecision> HookMoves::moved(const StorageDecision& d, Bytes min_bytes) const {
   if (!refusal(d).empty()) return std::nullopt;
-  if (places(d) && (d.drops.size() == 2) == saved_.handed_until(d.storage).has_value()) return d;
   const std::size_t index = index_of_[d.storage];
+  const bool is_held = places_.of(d.drops.front().at) < held(index);
+  if (!is_held && places(d) && (d.drops.size() == 2) == saved_.handed_until(d.storage).has_value()) return d;
   if (places_.of(d.drops.front().at) > end_of_forward()) return std::nullopt;
   StorageDecision moved = d;
   const InsertionPoint shown_at = hooked(index).saved.at;

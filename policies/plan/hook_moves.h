@@ -55,6 +55,7 @@ class HookMoves {
   std::uint32_t shown(std::size_t i) const { return places_.of(hooked(i).saved.at.op, hooked(i).saved.at.after); }
   std::uint32_t asked(std::size_t i) const { return places_.of(hooked(i).asked, false); }
   std::uint32_t last_use(std::size_t i) const { return places_.of(hooked(i).last_use, true); }
+  std::uint32_t held(std::size_t i) const { return places_.of(hooked(i).held, true); }
   std::uint32_t end_of_forward() const { return places_.of(hooked_.backward(), false); }
   std::uint32_t begin_of_backward() const { return places_.of(hooked_.first_node(), false); }
   // Why hooks carry out no plan for this storage; empty: they do.

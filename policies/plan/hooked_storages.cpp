@@ -7,9 +7,10 @@
 
 namespace memwall {
 
-HookedStorages::HookedStorages(const Trace& trace, const Dataflow& flow, const SavedStorages& saved, const Pass& pass,
-                               const MemoryPlan& plan, const std::vector<std::string>& unit_modules)
-    : t_(trace), flow_(flow), saved_(saved), pass_(pass), plan_(plan), unit_modules_(unit_modules) {
+HookedStorages::HookedStorages(const Trace& trace, const Dataflow& flow, const SavedStorages& saved,
+                               const ForwardHolds& holds, const Pass& pass, const MemoryPlan& plan,
+                               const std::vector<std::string>& unit_modules)
+    : t_(trace), flow_(flow), saved_(saved), holds_(holds), pass_(pass), plan_(plan), unit_modules_(unit_modules) {
   for (const StorageDecision& d : plan.storages)
     if (!moves(d) && !d.drops.empty() && d.drops.front().at.op < pass.backward) gone_.insert(d.storage);
   add_units_of_plan();
@@ -130,6 +131,8 @@ void HookedStorages::complete(HookedStorage& hooked) const {
       hooked.asked = saved_.first_of_node(touch.op);
     }
   }
+  const OpId held = holds_.held_until(hooked.storage);
+  hooked.held = held == kNoOp ? hooked.last_use : held;
   hooked.back_by = hooked.asked;
   const auto rerun = rerun_asks_.find(hooked.storage);
   if (rerun == rerun_asks_.end() || rerun->second >= hooked.asked) return;

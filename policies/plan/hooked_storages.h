@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/plan/forward_holds.h"
 #include "policies/trace/dataflow.h"
 #include "policies/trace/saved_storages.h"
 #include "sim/policy/memory_plan.h"
@@ -20,6 +21,7 @@ struct HookedStorage {
   OpId asked = kNoOp;   // the first op of the node of backward that first asks for it; kNoOp: the trace shows none
   OpId back_by = kNoOp;  // where it has to be back by then: that op, or a re-run of the plan right before it
   OpId last_use = 0;    // in forward
+  OpId held = 0;        // a program holds it until then, in forward: that, or later
   OpId last_write = 0;  // likewise
 };
 
@@ -29,8 +31,8 @@ struct HookedStorage {
 class HookedStorages {
  public:
   // `unit_modules`: that the plan runs again whole. All must outlive it.
-  HookedStorages(const Trace& trace, const Dataflow& flow, const SavedStorages& saved, const Pass& pass,
-                 const MemoryPlan& plan, const std::vector<std::string>& unit_modules);
+  HookedStorages(const Trace& trace, const Dataflow& flow, const SavedStorages& saved, const ForwardHolds& holds,
+                 const Pass& pass, const MemoryPlan& plan, const std::vector<std::string>& unit_modules);
 
   // In the order in which they are shown.
   const std::vector<HookedStorage>& all() const { return all_; }
@@ -60,6 +62,7 @@ class HookedStorages {
   const Trace& t_;
   const Dataflow& flow_;
   const SavedStorages& saved_;
+  const ForwardHolds& holds_;
   const Pass& pass_;
   const MemoryPlan& plan_;
   const std::vector<std::string>& unit_modules_;

@@ -35,6 +35,7 @@ class Realization {
         t_(trace),
         flow_(flow),
         saved_(trace, flow),
+        holds_(trace, flow),
         passes_(passes(trace)),
         decision_of_(trace.storages.size(), kNone) {
     for (std::size_t j = 0; j < plan.storages.size(); ++j) decision_of_[plan.storages[j].storage] = j;
@@ -136,7 +137,7 @@ class Realization {
                      [](const auto& a, const auto& b) { return a.first->at < b.first->at; });
     for (const auto& [rerun, place] : placed) part.runs_again.push_back(names.ops_of(*rerun, place, part));
     std::optional<HookedStorages> hooked;
-    if (saved_.known()) hooked.emplace(t_, flow_, saved_, pass, plan_, names.units());
+    if (saved_.known()) hooked.emplace(t_, flow_, saved_, holds_, pass, plan_, names.units());
     for (std::uint8_t tier = 0; tier < plan_.tiers.size(); ++tier)
       add_offload(forward, tier, hooked ? &*hooked : nullptr, part);
     name_drops(forward, names.units());
@@ -339,6 +340,7 @@ class Realization {
   const Trace& t_;
   const Dataflow& flow_;
   const SavedStorages saved_;
+  const ForwardHolds holds_;
   const std::vector<Pass> passes_;
   std::vector<std::size_t> decision_of_;  // by storage
   std::vector<bool> is_named_;            // by decision: `unnamed` says nothing of it, or has done so

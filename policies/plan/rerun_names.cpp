@@ -5,6 +5,7 @@
 
 #include "policies/plan/plan_timeline.h"
 #include "policies/trace/module_blocks.h"
+#include "policies/trace/parameter_casts.h"
 #include "policies/trace/rerun_rules.h"
 
 namespace memwall {
@@ -101,7 +102,37 @@ bool RerunNames::stand_in_a_row(const std::vector<std::string>& modules) const {
       ++left_out;
     }
   }
-  return current + 1 == modules.size();
+  return current + 1 == modules.size() && is_handed_on_alone(modules);
+}
+
+// A second call of modules goes on until it has made all that autograd saves of them: their last result that is saved
+// is made again, too, though the first one may still be there.
+bool RerunNames::makes_all_results(const std::vector<std::string>& modules, const std::vector<std::string>& save,
+                                   const NamedRerun& rerun) const {
+  OpId last = kNoOp;
+  for (OpId id = forward_.pass().begin; id < forward_.pass().backward; ++id) {
+    if (!forward_.holds(id) || !is_within_one_of(forward_.module_of(id), modules)) continue;
+    if (std::find(save.begin(), save.end(), forward_.operator_at(id)) != save.end()) continue;
+    for (const Use& use : t_.uses_of(t_.ops[id]))
+      if (use.saved && use.access == Access::write && !t_.storages[use.storage].preexisting) last = id;
+  }
+  const std::vector<OpId>&ops = rerun.rerun->ops, &called = rerun.rerun->called;
+  return last == kNoOp || std::binary_search(ops.begin(), ops.end(), last) ||
+         std::find(called.begin(), called.end(), last) != called.end();
+}
+
+// Does nobody but the modules themselves use what all but the last of them make?
+bool RerunNames::is_handed_on_alone(const std::vector<std::string>& modules) const {
+  const std::vector<std::string> before(modules.begin(), modules.end() - 1);
+  for (OpId id = forward_.pass().begin; id < forward_.pass().backward; ++id) {
+    if (!forward_.holds(id) || !is_within_one_of(forward_.module_of(id), before)) continue;
+    for (const Use& use : t_.uses_of(t_.ops[id]))
+      if (use.access == Access::write && !is_cast_of_parameter(t_, flow_, use.storage) &&
+          !is_within(forward_.module_of(flow_.writers(use.storage).back()), modules.back()) &&
+          forward_.is_read_outside(use.storage, modules))
+        return false;
+  }
+  return true;
 }
 
 // Operators that the re-run calls again and whose results of the first time it is handed.
@@ -215,12 +246,13 @@ RerunPlace RerunNames::add(const NamedRerun& rerun, PlanRealization& realization
   if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return again_.contains(id); }))
     return add_unnamed("It repeats ops that another re-run repeats, too.", rerun, realization);
   std::vector<std::string> modules = covering(rerun);
-  if (!modules.empty() && handed_out(rerun).empty() && stand_in_a_row(modules) && can_be_called_again(modules, rerun))
+  if (!modules.empty() && handed_out(rerun).empty() && stand_in_a_row(modules) && can_be_called_again(modules, rerun) &&
+      makes_all_results(modules, {}, rerun))
     return add_modules(std::move(modules), {}, rerun, realization);
   modules = common_modules(rerun);
   std::vector<std::string> save;
   if (!modules.empty() && stand_in_a_row(modules) && can_be_called_again(modules, rerun) &&
-      find_saved_operators(modules, rerun, save))
+      find_saved_operators(modules, rerun, save) && makes_all_results(modules, save, rerun))
     return add_modules(std::move(modules), std::move(save), rerun, realization);
   if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.module_of(id).empty(); }))
     return add_unnamed("It repeats ops outside of every module.", rerun, realization);

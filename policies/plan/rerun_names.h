@@ -49,6 +49,9 @@ class RerunNames {
   std::vector<std::string> common_modules(const NamedRerun& rerun) const;
   // Does forward run them one behind the other, and nothing else between their first op and their last?
   bool stand_in_a_row(const std::vector<std::string>& modules) const;
+  bool makes_all_results(const std::vector<std::string>& modules, const std::vector<std::string>& save,
+                         const NamedRerun& rerun) const;
+  bool is_handed_on_alone(const std::vector<std::string>& modules) const;
   std::set<std::string> handed_out(const NamedRerun& rerun) const;
   // Operators in the modules whose results stay although backward or the re-run needs them; false: no list of names
   // says so.

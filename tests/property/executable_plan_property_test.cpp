@@ -51,8 +51,9 @@ void assert_reproduced(const CapturedStep& step, const MemoryPlan& plan, const P
   for (const ModuleRecompute& recompute : names.recompute)
     for (const auto& unit : recompute.units) units.insert(units.end(), unit.begin(), unit.end());
   const SavedStorages saved(step.trace, step.flow);
+  const ForwardHolds holds(step.trace, step.flow);
   const Pass pass = passes(step.trace).front();
-  const HookedStorages hooked(step.trace, step.flow, saved, pass, plan, units);
+  const HookedStorages hooked(step.trace, step.flow, saved, holds, pass, plan, units);
   const DevicePlaces places(step.trace);
   std::map<StorageId, const StorageDecision*> travels;
   for (const StorageDecision& d : plan.storages)
@@ -75,7 +76,7 @@ void assert_reproduced(const CapturedStep& step, const MemoryPlan& plan, const P
                                       ? places.of(pass.backward, false)
                                       : places.of(counted.at(static_cast<std::size_t>(move.give_back))->saved.at.op,
                                                   counted.at(static_cast<std::size_t>(move.give_back))->saved.at.after);
-      RC_ASSERT(places.of(d.drops.front().at) == std::max(shown, places.of(own.last_use, true)));
+      RC_ASSERT(places.of(d.drops.front().at) == std::max(shown, places.of(own.held, true)));
       const OpId node =
           move.fetch == HookMove::kEnd ? hooked.first_node() : counted.at(static_cast<std::size_t>(move.fetch))->asked;
       RC_ASSERT(places.of(d.fetches.front().at) == places.of(node, false));

@@ -69,7 +69,9 @@ class Run:
 
     def __init__(self, recipes, group):
         self.recipes, self.group = recipes, group
-        self.steps = []  # (operator, arguments, keywords, state of the random numbers or None, storages made)
+        # (operator, arguments, keywords, state of the random numbers or None, storages made, those gone before it)
+        self.steps = []
+        self.alive = []  # made so far, and not gone
         self.inputs = []
         self.done = False
 
@@ -82,18 +84,20 @@ class Run:
         made = []
         device = saved_pass.hook.device_type
         with torch.no_grad(), torch.autocast(device, enabled=False):
-            for func, args, kwargs, state, storages in self.steps:
+            for func, args, kwargs, state, storages, gone in self.steps:
+                for storage in gone:  # as in forward
+                    saved_pass.drop_if_over(storage)
                 args, kwargs = tree_map_only(_Reference, lambda r: self._resolve(r, saved_pass), (args, kwargs))
                 out = _with_random_state(device, state, func, args, kwargs)
                 for storage, tensor in zip(storages, plain_tensors(out)):
                     storage.device = storage.whole(tensor)
                     made.append(storage)
-                del out, args, kwargs
+                del out, args, kwargs, tensor
         self.recipes.counts["runs"] += 1
         self.recipes.counts["ops"] += len(self.steps)
         for storage in self.inputs:
             storage.needed_by -= 1
-        self.steps = []
+        self.steps, self.alive = [], []
         for storage in made + self.inputs:
             saved_pass.drop_if_over(storage)
         self.inputs = []
@@ -139,8 +143,11 @@ class _Watch(TorchDispatchMode):
         if run is None:
             run = self.runs[group] = Run(self.recipes, self.recipes.groups[group])
         arguments = tree_map_only(torch.Tensor, lambda t: self._reference(run, t), (args, kwargs))
+        gone = [storage for storage in run.alive if storage.expired]
         storages = [self._made(run, func, t) for t in made]
-        run.steps.append((func, *arguments, state, storages))
+        run.alive = [storage for storage in run.alive if storage not in gone]
+        run.alive += [storage for storage in storages if storage not in run.alive]
+        run.steps.append((func, *arguments, state, storages, gone))
 
     def _reference(self, run, tensor):
         storage = self.pass_.find(tensor)

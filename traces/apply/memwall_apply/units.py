@@ -61,17 +61,20 @@ class Unit:
                     f"The unit {self.text} puts tensors into what it is given, an object of class {name}, and backward runs it "
                     "a second time; expected none. A cache of keys and values is switched off by model.config.use_cache = False.")
         self.watched = [(weakref.ref(t), version) for t, version in given]
-        if len(self.modules) > 1:
-            self.chain = (out, inputs[1:], named)
-        return out
+        return self._begin_chain(out, inputs, named)
 
     def _compiled(self, inputs, named):
         """As torch.compile sees it. Where it cannot make one graph of the unit it calls this as it is, without compiling."""
         out = checkpoint(self._run, *inputs, use_reentrant=False,
                          context_fn=functools.partial(_compiled_contexts, self._policy, self._contexts), **named)
-        if len(self.modules) > 1:
-            self.chain = (out, inputs[1:], named)
-        return out
+        return self._begin_chain(out, inputs, named)
+
+    def _begin_chain(self, out, inputs, named):
+        """The later modules have run already; what the last of them gives is handed on when that is called."""
+        if len(self.modules) == 1:
+            return out
+        self.chain = (out, _Pending(self), inputs[1:], named)
+        return self.chain[1]
 
     def _run(self, *inputs, **named):
         if len(self.modules) == 1:
@@ -88,8 +91,8 @@ class Unit:
     def _later(self, i, x, *inputs, **named):
         if self.inside or self.chain is None:
             return self.forwards[i](x, *inputs, **named)
-        out, others, names = self.chain
-        if x is not out and x is not _first_of(out):
+        out, pending, others, names = self.chain
+        if x is not pending:
             raise ApplyError(
                 f"The plan runs {self.text} again as one unit, and {self.names[i]} is called with something else than "
                 f"{self.names[i - 1]} gave; expected modules in a row. Plan with units of one module each.")
@@ -97,8 +100,9 @@ class Unit:
             raise ApplyError(
                 f"The plan runs {self.text} again as one unit, and {self.names[i]} is called with other arguments than "
                 f"{self.names[0]}; expected the same besides the first. Plan with units of one module each.")
-        if i == len(self.modules) - 1:
-            self.chain = None
+        if i < len(self.modules) - 1:
+            return pending
+        self.chain = None
         return out
 
     # ---- refusals that only a call can tell
@@ -147,6 +151,38 @@ class Unit:
     def _policy(self, _context, op, *_args, **_named):
         name = op._schema.name
         return CheckpointPolicy.MUST_SAVE if name in self.group.save_ops else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+class _Pending:
+    """What a module of a unit gives while others of the unit follow: nothing that anybody but the next of them may use."""
+
+    def __init__(self, unit):
+        object.__setattr__(self, "unit", unit)
+
+    def __getitem__(self, index):
+        return self if index == 0 else self._refuse()  # modules may return tuples
+
+    def __getattr__(self, name):
+        return self._refuse()
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return next(_pending_in((args, kwargs or {})))._refuse()
+
+    def _refuse(self, *_):
+        unit = object.__getattribute__(self, "unit")
+        raise ApplyError(f"The plan runs {unit.text} again as one unit, and what one of them gives is used by others than the "
+                         "next; expected modules in a row. Plan with units of one module each.")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __matmul__ = __iter__ = __len__ = _refuse
+
+
+def _pending_in(value):
+    if isinstance(value, _Pending):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _pending_in(one)
 
 
 def _compiled_contexts(policy, contexts):

@@ -148,7 +148,7 @@ def train(model, steps=5, autocast=False, accumulation=1, prepare=lambda model, 
             results.append(loss.detach().clone())
         if clip:
             results.append(torch.nn.utils.clip_grad_norm_(model.parameters(), clip))
-        results += [g.clone() for g in gradients.values()]
+        results += [gradients[p].clone() for p in model.parameters() if p in gradients]
         optimizer.step()
         optimizer.zero_grad()
         results += [t.detach().clone() for t in model.state_dict().values()]

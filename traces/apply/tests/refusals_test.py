@@ -226,11 +226,28 @@ class Branching(Gpt):
 
 
 def test_a_group_that_is_no_chain(tmp_path):
-    refused_in_training(Branching(), tmp_path, units(["h.0", "h.1"]), "called with something else than h.0 gave")
+    refused_in_training(Branching(), tmp_path, units(["h.0", "h.1"]), "used by others than the next")
+
+
+class Residuals(Gpt):
+    """What the first block gives is used by the second, and beside it."""
+
+    def forward(self, words, targets):
+        x = self.h[0](self.embedding(words))
+        x = self.combine(x, self.h[1](x))
+        return torch.nn.functional.cross_entropy(self.head(x).flatten(0, 1), targets.flatten())
+
+
+@pytest.mark.parametrize("combine", [lambda x, y: x + y, lambda x, y: y + x, torch.add, lambda x, y: torch.cat([x, y]),
+                                     lambda x, y: y * x.sum(), lambda x, y: y - x[0]])
+def test_a_group_whose_inside_is_used_beside_it(tmp_path, combine):
+    model = Residuals()
+    model.combine = combine
+    refused_in_training(model, tmp_path, units(["h.0", "h.1"]), "used by others than the next|called with something else")
 
 
 def test_a_group_of_which_one_is_not_called(tmp_path):
-    refused_in_training(Branching(), tmp_path, units(["h.1", "h.2"]), "h.2 was not called behind h.1")
+    refused_in_training(Branching(), tmp_path, units(["h.1", "h.2"]), "used by others than the next")
 
 
 def test_a_unit_that_does_not_run(tmp_path):

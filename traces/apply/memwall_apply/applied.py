@@ -38,8 +38,7 @@ class Applied:
         self.model, self.plan = model, plan
         device_type = next((p.device.type for p in model.parameters()), "cpu")
         travels = plan.offload is not None
-        self.units = [Unit(names, [refusals.module_at(model, name, plan) for name in names], group,
-                           travels and bool(group.save_ops))
+        self.units = [Unit(names, [refusals.module_at(model, name, plan) for name in names], group)
                       for names, group in plan.units]
         refusals.require_apart(self.units, plan)
         self.recipes = Recipes(model, plan.lazy_ops) if plan.lazy_ops else None

@@ -20,8 +20,8 @@ from .errors import ApplyError
 class Unit:
     """`names`: of `modules`, which are called one after the other."""
 
-    def __init__(self, names, modules, group, respect_hooks):
-        self.names, self.modules, self.group, self.respect_hooks = names, modules, group, respect_hooks
+    def __init__(self, names, modules, group):
+        self.names, self.modules, self.group = names, modules, group
         self.forwards = [module.forward for module in modules]
         self.chain = None  # what the modules behind the first are to be called with, while a forward goes on
         self.inside = False
@@ -52,7 +52,7 @@ class Unit:
         held = _held_by_objects((inputs, named))
         out = checkpoint(self._run, *inputs, use_reentrant=False, preserve_rng_state=self.group.preserve_rng,
                          early_stop=self.group.early_stop, context_fn=self._contexts,
-                         respect_saved_tensors_hooks=self.respect_hooks, **named)
+                         respect_saved_tensors_hooks=False, **named)  # what is kept inside stays: no plan moves it
         self.runs += 1
         self._refuse_changed(given)
         for name, tensors in _held_by_objects((inputs, named)).items():

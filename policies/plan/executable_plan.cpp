@@ -237,6 +237,19 @@ class Restriction {
       else
         leave_out(plan_.storages[j].storage, "hooks do not see them, or they travel more than once");
     plan_.storages = std::move(kept);
+    drop_before_results();
+  }
+
+  // What an operator reads is saved before it asks for memory for its results: what goes with that goes before, too.
+  void drop_before_results() {
+    for (StorageDecision& d : plan_.storages) {
+      if (!moves(d) || d.drops.empty()) continue;
+      PlanPoint& at = d.drops.front().at;
+      const OpId before = at.after ? at.op : insertion_point(t_, at.op);
+      if (before == at.op || before <= d.copies.front().at.op) continue;
+      at.op = before;
+      changed_ = true;
+    }
   }
 
   bool is_of(const Pass& pass, StorageId s) const {

@@ -45,16 +45,17 @@ OpId ForwardHolds::held_until(StorageId storage) const {
     return writers.front() >= one.begin && writers.front() < one.backward;
   });
   if (pass == passes_.end()) return kNoOp;
+  const bool is_cast = is_cast_of_parameter(t_, flow_, storage);
   OpId used = kNoOp, held = kNoOp;
   const auto hold = [&](OpId until) { held = held == kNoOp ? until : std::max(held, until); };
   for (const Touch& touch : flow_.touches(storage)) {
     if (touch.op >= pass->backward) break;
     used = touch.op;
-    if (!touch.reads) continue;
+    if (!touch.reads || is_cast) continue;  // a cast made elsewhere comes from autocast's cache, and is no argument
     for (const std::uint32_t call : calls_of_[touch.op])
       if (writers.front() < calls_[call].begin) hold(calls_[call].end);
   }
-  if (is_cast_of_parameter(t_, flow_, storage)) {
+  if (is_cast) {
     const std::vector<OpId>& ends = cast_ends_[static_cast<std::size_t>(pass - passes_.begin())];
     const auto end = std::upper_bound(ends.begin(), ends.end(), used);
     if (end != ends.end()) hold(*end);

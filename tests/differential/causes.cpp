@@ -16,10 +16,6 @@ bool holds_longer_in_forward(const Difference& d) {
          rests_at_its_end(d) && d.kernel.phase == Phase::forward;
 }
 
-bool is_autocast_cache(const Difference& d, const std::vector<std::string>&) {
-  return holds_longer_in_forward(d) && d.kernel.name == "aten::_to_copy" && d.executed.to == d.backward;
-}
-
 bool is_python_variable(const Difference& d, const std::vector<std::string>&) { return holds_longer_in_forward(d); }
 
 bool is_handed_out(const Difference& d, const std::vector<std::string>& policies) {
@@ -42,14 +38,13 @@ bool is_order_within_operator(const Difference& d, const std::vector<std::string
 
 const std::vector<DifferenceCause>& difference_causes() {
   static const std::vector<DifferenceCause> causes = {
-      {"autocast", "Autocast keeps the casts of parameters until its context ends, whoever else has let go of them.",
-       is_autocast_cache, "resnet-chen"},
-      {"variables", "A Python variable of the model's forward names a result longer than it is used.",
+      {"variables",
+       "A local variable of a forward names a result longer than it is used, beyond the calls that it is an argument "
+       "of.",
        is_python_variable, "gpt2-full"},
       {"handed out",
        "Selective checkpointing gives back a kept result when the re-run has handed it out and used it; memwall does "
-       "at "
-       "the end of the re-run.",
+       "at the end of the re-run.",
        is_handed_out, "gpt2-save"},
       {"never read",
        "Autograd saves what its node does not read (of some operators a shape alone); made again, it lives until that "

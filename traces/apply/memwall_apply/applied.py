@@ -51,6 +51,13 @@ class Applied:
         setattr(model, MARK, self)
         self.graph_checked = False
 
+    def __deepcopy__(self, _memo):
+        raise ApplyError("A model with a plan cannot be copied: the copy would run the original's modules. Take the plan out with "
+                         "remove(), copy, and apply it to both.")
+
+    def __reduce__(self):
+        raise ApplyError("A model with a plan cannot be pickled; save its state_dict(), or take the plan out with remove() first.")
+
     def remove(self):
         """The model runs as before. Not while an autograd graph of it is alive."""
         for unit in self.units:

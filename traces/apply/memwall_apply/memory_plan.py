@@ -5,6 +5,7 @@ import dataclasses
 import gzip
 import json
 import os
+import zlib
 
 from .errors import ApplyError
 
@@ -134,7 +135,7 @@ def _document(path):
         document = json.loads(data)
     except OSError as e:
         raise ApplyError(f"{path}: cannot be read: {e.strerror or e}.") from e
-    except ValueError as e:
+    except (ValueError, EOFError, RecursionError, zlib.error) as e:
         raise ApplyError(f"{path}: found what is no JSON ({e}); expected a plan as `memwall run --plan-out` writes it.") from e
     if not isinstance(document, dict):
         raise ApplyError(f"{path}: found a JSON {type(document).__name__}; expected an object, a memory plan.")

@@ -23,6 +23,7 @@ class _Copy:
     def __init__(self, parameter, pinned):
         self.parameter = parameter
         self.host = torch.nn.Parameter(_on_host(parameter.detach(), pinned), requires_grad=True)
+        self.version = parameter._version  # of which the host has the values
         self.gradient = _on_host(torch.zeros_like(parameter), pinned)
         self.sent = None  # (gradient, version) of the last copy down
         self.left = None  # the event of that copy
@@ -155,6 +156,13 @@ class HostOptimizer:
             copy.expected, copy.arrivals, copy.sent, copy.released = copy.arrivals, 0, None, False
         self.in_flight = []
         self.streams.synchronize(self.streams.out)
+        self._learn_changes()
+
+    def _learn_changes(self):
+        """The program has loaded other parameters, or clamped them: the host goes on from these."""
+        for copy in self.copies.values():
+            if copy.parameter._version != copy.version:
+                copy.host.data.copy_(copy.parameter.detach())
 
     @staticmethod
     def _is_newer(copy):
@@ -171,6 +179,7 @@ class HostOptimizer:
             for copy in self.copies.values():
                 if copy.host.grad is not None:
                     torch.autograd.graph.increment_version(copy.parameter)
+                copy.version = copy.parameter._version
         self.counts["host_steps"] += 1
         self.counts["parameter_bytes"] += sum(target.numel() * target.element_size() for target, _ in pairs)
 

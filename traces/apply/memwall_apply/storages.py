@@ -89,5 +89,7 @@ def plain_tensors(value):
 
 
 def is_plain(tensor):
-    """Has it one storage of its own kind? Wrappers (DTensor), sparse and quantized tensors have not."""
-    return tensor.layout is torch.strided and not hasattr(tensor, "__tensor_flatten__") and not tensor.is_quantized
+    """Has it one storage of its own kind? Wrappers (DTensor), sparse and quantized tensors have not. Complex ones stay where
+    they are: a storage does not tell which of its views are conjugate."""
+    return (tensor.layout is torch.strided and not hasattr(tensor, "__tensor_flatten__") and not tensor.is_quantized
+            and not tensor.is_complex() and not tensor.is_neg())

@@ -109,3 +109,28 @@ def test_offloaded_steps_are_equal(tmp_path, kind, buffers, ahead, setting):
     counts = prepare.applied.counts
     assert counts["sent"] == counts["back"] == (len(sizes) - 1) * counts["passes"]
     assert counts["host_bytes"] <= sum(-(-size // 512) * 512 for size in sizes)  # the same memory in every step
+
+
+def test_parameters_that_the_program_changes_are_updated_from_there(tmp_path):
+    """Loaded or clamped, with the optimizer on the host."""
+    plain, planned = pair(Gpt)
+    other = Gpt().state_dict()
+
+    prepare = applied(tmp_path, HOST_OPTIMIZER)
+    results = []
+    for model, how in ((plain, None), (planned, prepare)):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=True)
+        if how:
+            how(model, optimizer)
+        torch.manual_seed(2)
+        for step in range(4):
+            model(*model.batch()).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            if step == 1:
+                model.load_state_dict(other)
+            with torch.no_grad():
+                for p in model.parameters():
+                    p.clamp_(-0.2, 0.2)
+        results.append([t.clone() for t in model.state_dict().values()])
+    assert same(*results)

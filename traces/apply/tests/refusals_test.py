@@ -1,6 +1,9 @@
 """What cannot be carried out is refused with a sentence."""
 
+import copy
+import gzip
 import json
+import pickle
 
 import pytest
 import torch
@@ -56,7 +59,8 @@ def test_a_plan_that_cannot_be_read(tmp_path, changes, match):
         memwall_apply.load(document(tmp_path, **changes))
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\x1f\x8bnot gzip", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\x1f\x8bnot gzip", b"\xff\xfe", b"[" * 100000,
+                                     gzip.compress(b"{}")[:-9], gzip.compress(b"{}" * 99)[:20] + b"xxxxxxxxxxxx"])
 def test_a_file_that_is_no_plan(tmp_path, content):
     path = tmp_path / "step.plan"
     path.write_bytes(content)
@@ -117,6 +121,16 @@ def test_a_model_without_a_plan_is_what_it_was(tmp_path):
     memwall_apply.apply(model, write_plan(tmp_path / "step.plan", model, realization), optimizer).remove()
     assert [set(module.__dict__) for module in model.modules()] == [set(one) for one in before]
     assert all(a is b for a, b in zip(parameters, optimizer.param_groups[0]["params"]))
+
+
+def test_a_copy_of_a_planned_model(tmp_path):
+    """It would run the original's modules."""
+    model = Gpt()
+    memwall_apply.apply(model, write_plan(tmp_path / "step.plan", model, units(["h.0"])))
+    with pytest.raises(memwall_apply.ApplyError, match="cannot be copied"):
+        copy.deepcopy(model)
+    with pytest.raises(memwall_apply.ApplyError, match="cannot be pickled"):
+        pickle.dumps(model._memwall_applied)
 
 
 def test_a_plan_that_does_nothing(tmp_path):

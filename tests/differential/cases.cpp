@@ -62,7 +62,7 @@ constexpr CaseText kCases[] = {
     {"optimizer", "offload:what=optimizer,to=host"},
 };
 
-constexpr const char* kQuickCases[] = {"full", "every_two", "save", "offload"};
+constexpr const char* kQuickCases[] = {"full", "every_two", "part", "offload"};
 
 void replace(std::string& text, const std::string& name, const std::string& value) {
   for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))

@@ -11,7 +11,8 @@ class Lines:
         # Host memory matters only where something is copied to or from it.
         self.known = {s for record in recorder.records if record.type in ("copy", "collective")
                       for s in (*record.reads, *record.writes)}
-        self.left_out = 0
+        self.left_out, self.saved = 0, set()
+        self.last, self.unreferenced = None, []  # the line of the last operator; what is not referred to behind it
 
     def all(self):
         self._kinds()
@@ -22,6 +23,7 @@ class Lines:
         self._saves()
         for record in self.r.records:
             self._add(record, lines)
+        self._end_references()
         return lines
 
     def _saves(self):
@@ -39,6 +41,13 @@ class Lines:
                             owner = record
                             break
                 owner.saves.append(storage)
+                self.saved.add(storage)
+
+    def _end_references(self):
+        numbers = [self.storage_number[s] for s in self.unreferenced if s in self.storage_number]
+        if numbers and self.last is not None:
+            self.last["unreferenced"] = numbers
+        self.unreferenced = []
 
     def _kinds(self):
         fed = {s for record in self.r.records if record.fields.get("phase") in ("forward", "recompute")
@@ -77,11 +86,16 @@ class Lines:
     def _add(self, record, lines):
         if record.type in ("alloc", "free"):
             storage = record.writes[0]
+            if record.type == "free" and storage in self.unreferenced and storage not in self.saved:
+                self.unreferenced.remove(storage)  # it ends with its last reference
             if not self._matters(storage):
                 return
             if record.type == "alloc":
                 lines.append(self._storage(storage, False))
             lines.append({record.type: self.storage_number[storage], **record.fields})
+            return
+        if record.type == "unreferenced":
+            self.unreferenced += [s for s in record.writes if s not in self.unreferenced]
             return
         if record.type == "op" and record.fields.get("kernels") == 0:
             record.writes = [s for s in record.writes if self._matters(s)]
@@ -91,6 +105,8 @@ class Lines:
                 return
         line = dict(record.fields)
         if record.type in ("op", "copy", "collective"):
+            self._end_references()
+            self.last = line
             if self.calls_left:
                 line["calls"] = line.get("calls", 1) + self.calls_left
                 self.calls_left = 0

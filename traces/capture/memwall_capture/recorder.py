@@ -9,8 +9,9 @@ import contextlib
 import torch
 
 from . import collectives, operators
+from .references import References
 from .reruns import Reruns
-from .storages import plain_tensors
+from .storages import alias_of, plain_tensors
 
 NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted",
              "set_", "resize_", "resize_as_", "_resize_output_", "record_stream", "_assert_async", "is_pinned",
@@ -46,6 +47,7 @@ class Recorder:
         self.last_sequence = torch.autograd._get_sequence_nr() - 1
         self.op_of_sequence, self.saved = {}, {}
         self.reruns = Reruns(storages)
+        self.references = References(self._unreferenced)
         self.attention, self.autocast, self.optimizer_kind = set(), set(), set()
         self.notes = []
         self.sync_values = 0
@@ -56,6 +58,7 @@ class Recorder:
 
     def stop(self):
         self.storages.on_alloc = self.storages.on_free = None
+        self.references.clear()
 
     def note(self, sentence):
         if sentence not in self.notes:
@@ -72,6 +75,10 @@ class Recorder:
         if storage.bytes:
             fields = {"streams": storage.streams} if storage.streams else {}
             self.records.append(OpRecord("free", fields, writes=[storage]))
+
+    def _unreferenced(self, storage):
+        if storage.bytes and storage.place == "hbm":
+            self.records.append(OpRecord("unreferenced", {}, writes=[storage]))
 
     @contextlib.contextmanager
     def sorted_frees(self):
@@ -112,13 +119,14 @@ class Recorder:
     # ---- what is saved ----
 
     def pack(self, tensor):
-        """A hook of torch.autograd.graph.saved_tensors_hooks that keeps what it is given."""
+        """A hook of torch.autograd.graph.saved_tensors_hooks that keeps the memory of what it is given, not the tensor:
+        that lives as long as the program refers to it."""
         for plain in plain_tensors(tensor):
             storage = self.storages.of(plain)
             if storage.bytes:
                 saved = self.saved.setdefault(torch.autograd._get_sequence_nr() - 1, {})
                 saved.setdefault(storage, len(self.records))
-        return tensor
+        return tensor if tensor.is_leaf and tensor.requires_grad else alias_of(tensor)
 
     # ---- operators ----
 
@@ -132,8 +140,11 @@ class Recorder:
             return
         inputs, outputs = plain_tensors([args, kwargs]), plain_tensors(out)
         before = {t.untyped_storage()._cdata for t in inputs}
+        watches = torch._C._current_graph_task_id() == -1
         for t in outputs:
-            self.storages.of(t, name)
+            storage = self.storages.of(t, name)
+            if watches and storage.born is not None:
+                self.references.watch(t, storage)
         written = self._written(func, short, args, kwargs)
         if func.namespace == "fsdp" and short == "split_with_sizes_copy":
             for t in written:

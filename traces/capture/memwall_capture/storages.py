@@ -4,6 +4,7 @@ import itertools
 import weakref
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 
 class Storage:
@@ -87,6 +88,12 @@ class Storages:
             self.on_alloc(fresh)
         if not fresh.bytes:
             fresh.dead = True
+
+
+def alias_of(tensor):
+    """Another tensor of the same memory, of which nothing is recorded."""
+    with _disable_current_modes():
+        return tensor.detach()
 
 
 def plain_tensors(value, found=None):

@@ -629,6 +629,65 @@ class Refusals(CaptureTest):
         self.assertTrue(torch.equal(x.grad, 2 * x.detach()))
 
 
+class References(CaptureTest):
+    """Behind which op does the program let go of what autograd keeps?"""
+
+    def ends(self, forward):
+        """{operator that made it: operator behind which the program refers to it no more}, of activations."""
+        capture = self.capture(functools.partial(self.model, forward),
+                               lambda m, optimizer: train(m, optimizer, torch.randn(4, 64, device="cuda")))
+        return {capture.made_by[s]["op"].removeprefix("aten::"): r["op"].removeprefix("aten::")
+                for r in capture.ops.values() for s in r.get("unreferenced", ()) if "op" in r and s in capture.made_by}
+
+    @staticmethod
+    def model(forward):
+        model = torch.nn.Linear(64, 64)
+        model.forward = functools.partial(forward, model)
+        return model
+
+    @staticmethod
+    def chain(model, x):
+        return F.linear(x, model.weight, model.bias).exp().sin().tanh().sum()
+
+    def test_a_chain_holds_nothing(self):
+        ends = self.ends(self.chain)
+        self.assertEqual((ends["exp"], ends["tanh"]), ("sin", "sum"))
+
+    def test_a_variable_holds_until_it_is_assigned_anew(self):
+        def forward(model, x):
+            h = F.linear(x, model.weight, model.bias).exp()
+            y = h.sin()
+            h = y.tanh()
+            return h.sigmoid().sum()
+
+        ends = self.ends(forward)
+        self.assertEqual(ends["exp"], "tanh", "h names it until tanh's result takes the name")
+        self.assertEqual(ends["tanh"], "sum", "forward returns behind that")
+
+    def test_a_view_and_a_container_hold_as_well(self):
+        def forward(model, x):
+            kept = [F.linear(x, model.weight, model.bias).exp().view(-1)]
+            y = kept[0].sin().tanh()
+            kept.clear()
+            return y.sigmoid().sum()
+
+        self.assertEqual(self.ends(forward)["exp"], "tanh")
+
+    def test_what_the_program_holds_through_backward_ends_there(self):
+        def forward(model, x):
+            model.kept = F.linear(x, model.weight, model.bias).exp()
+            return model.kept.sin().sum()
+
+        def step(model, optimizer):
+            train(model, optimizer, torch.randn(4, 64, device="cuda"))
+            model.kept = None
+
+        capture = self.capture(functools.partial(self.model, forward), step)
+        (kept,) = [s for s, r in capture.made_by.items() if r.get("op") == "aten::exp"]
+        (op,) = [r for r in capture.ops.values() if kept in r.get("unreferenced", ())]
+        self.assertEqual(op["phase"], "optimizer")
+
+
 class CommandLine(CaptureTest):
     SCRIPT = """
 import sys, torch

@@ -72,7 +72,7 @@ class OpDetails {
     if (op().kind == OpKind::collective) lines.push_back(line("collective", std::string(to_string(op().collective))));
     if (op().kind == OpKind::copy || op().kind == OpKind::storage_io) lines.push_back(line("from, to", route()));
     if (op().added) lines.push_back(line("added", "by a policy; not in the trace before it"));
-    if (op().source != kNoOp) lines.push_back(op_line("repeats", op().source));
+    if (op().source != kNoOp) lines.push_back(op_line(repeats(op()) ? "repeats" : "backward of", op().source));
     add_rates(lines);
     return lines;
   }

@@ -145,7 +145,7 @@ class Planner {
         for (const GroupId reader : readers_[use.storage]) need(reader, found);
     }
     if (draws_random_numbers(op, t_)) need(random_, found);
-    if (op.source != kNoOp) need(group_of_[op.source], found);
+    if (repeats(op)) need(group_of_[op.source], found);
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());
     // Those that reduce come first: what runs over their rows can join them only.

@@ -32,23 +32,49 @@ OpId SavedStorages::first_node_from(OpId op, OpId end) const {
   return found == first_of_node_.end() ? end : std::min(found->first, end);
 }
 
+OpId SavedStorages::node_end(OpId op) const {
+  const auto found = saving_.contains(op) ? node_end_.find(op) : node_end_.end();
+  return found != node_end_.end() ? found->second : kNoOp;
+}
+
 std::optional<OpId> SavedStorages::handed_until(StorageId storage) const {
   const OpId last = flow_.touches(storage).back().op, free = flow_.free(storage);
   if (free == kNoOp) return std::nullopt;
   if (const auto rerun = last_of_rerun_.find(first_of_node(last)); rerun != last_of_rerun_.end())
     return rerun->second < free ? std::optional<OpId>(rerun->second) : std::nullopt;
+  if (says_nodes_) {
+    const OpId end = end_of_nodes(storage, last);
+    for (OpId id = end + 1; id < free; ++id)
+      if (runs_on_device(t_.ops[id].kind)) return end;
+    return std::nullopt;
+  }
   bool sums_follow = false;
   for (OpId id = free; id-- > last;) {
     if (!runs_on_device(t_.ops[id].kind)) continue;
-    const auto uses = t_.uses_of(t_.ops[id]);
-    const bool sums = id > last && plain_operator_name(operator_of(t_, t_.ops[id])) == "sum" &&
-                      std::none_of(uses.begin(), uses.end(), [&](const Use& use) {
-                        return use.access == Access::read && savers_.contains(use.storage);
-                      });
-    if (!sums) return sums_follow ? std::optional<OpId>(id) : std::nullopt;
+    if (id == last || !sums_gradients(id)) return sums_follow ? std::optional<OpId>(id) : std::nullopt;
     sums_follow = true;
   }
   return std::nullopt;
+}
+
+// Where the last node has run that is handed the storage: the one of `last`, which reads it last, or of another operator
+// that has saved it. Sums of the gradients of what was broadcast come when a node has let go of what it was handed.
+OpId SavedStorages::end_of_nodes(StorageId storage, OpId last) const {
+  OpId end = last;
+  const auto extend = [&](OpId owner) {
+    const auto found = node_end_.find(owner);
+    if (found != node_end_.end()) end = std::max(end, found->second);
+  };
+  extend(t_.ops[last].source);
+  if (const auto savers = savers_.find(storage); savers != savers_.end()) std::ranges::for_each(savers->second, extend);
+  return end;
+}
+
+bool SavedStorages::sums_gradients(OpId op) const {
+  const auto uses = t_.uses_of(t_.ops[op]);
+  return plain_operator_name(operator_of(t_, t_.ops[op])) == "sum" && std::ranges::none_of(uses, [&](const Use& use) {
+           return use.access == Access::read && savers_.contains(use.storage);
+         });
 }
 
 void SavedStorages::save(StorageId storage, SavePoint point) {
@@ -62,6 +88,7 @@ void SavedStorages::find_saves() {
     for (std::size_t i = 0; i < uses.size(); ++i) {
       if (!uses[i].saved) continue;
       known_ = true;
+      saving_.insert(id);
       std::vector<OpId>& savers = savers_[uses[i].storage];
       if (savers.empty() || savers.back() != id) savers.push_back(id);
       if (flow_.phases().kind(id) == RunKind::forward)
@@ -87,7 +114,20 @@ OpId SavedStorages::saver_for(OpId op, OpId current) const {
   return in_module != kNoOp ? in_module : newest;
 }
 
+// The operator whose node runs `op`; kNoOp: none that has saved anything.
+OpId SavedStorages::owner_of(OpId op, OpId current) const {
+  if (!says_nodes_) return saver_for(op, current);
+  const OpId owner = t_.ops[op].source;
+  return owner != kNoOp && saving_.contains(owner) ? owner : kNoOp;
+}
+
 void SavedStorages::find_nodes() {
+  for (OpId id = 0; id < t_.ops.size(); ++id) {
+    const Op& op = t_.ops[id];
+    if (op.phase != Phase::backward || op.source == kNoOp || !runs_on_device(op.kind)) continue;
+    says_nodes_ = true;
+    if (!sums_gradients(id)) node_end_[op.source] = id;
+  }
   OpId current = kNoOp, first = kNoOp;
   for (OpId id = 0; id < t_.ops.size(); ++id) {
     const Op& op = t_.ops[id];
@@ -104,7 +144,7 @@ void SavedStorages::find_nodes() {
       id = end - 1;
       continue;
     }
-    const OpId saver = saver_for(id, current);
+    const OpId saver = owner_of(id, current);
     if (saver == kNoOp) continue;
     if (saver != current) {
       if (current != kNoOp) over_.insert(current);

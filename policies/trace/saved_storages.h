@@ -25,8 +25,8 @@ struct SavePoint {
   }
 };
 
-// A node is told by what its operator has saved: ops of backward, one behind the other, in its module, that read any of
-// it. Ops that are run again are one node, which asks for what they start from; a unit saves that before its first op.
+// Which node an op of backward belongs to the trace says (Op::source); where it does not, a node is told by what its
+// operator has saved: ops of backward, one behind the other, in its module, that read any of it. Ops that are run again are one node, which asks for what they start from; a unit saves that before its first op.
 class SavedStorages {
  public:
   // Both must outlive it.
@@ -40,6 +40,9 @@ class SavedStorages {
   OpId first_of_node(OpId op) const;
   // The first op of a node from `op` on, `end` where there is none before that.
   OpId first_node_from(OpId op, OpId end) const;
+  // The last op that the node of `op` runs, but for sums of gradients of what was broadcast; kNoOp: it has saved nothing,
+  // or the trace does not say.
+  OpId node_end(OpId op) const;
   // What has come back is handed to its node, which gives it back when it has run. That op, where the program itself
   // gives back what nodes hold later: behind the sums of gradients of what was broadcast; and what only a re-run starts
   // from, behind the unit's backward.
@@ -51,12 +54,17 @@ class SavedStorages {
   void add_reruns(OpId first, OpId end);
   void save(StorageId storage, SavePoint point);
   OpId saver_for(OpId op, OpId current) const;
+  OpId owner_of(OpId op, OpId current) const;
+  OpId end_of_nodes(StorageId storage, OpId last) const;
+  bool sums_gradients(OpId op) const;
 
   const Trace& t_;
   const Dataflow& flow_;
-  bool known_ = false;
+  bool known_ = false, says_nodes_ = false;
   std::map<StorageId, SavePoint> saved_at_;
   std::map<StorageId, std::vector<OpId>> savers_;  // ascending
+  std::set<OpId> saving_;                          // ops that save anything
+  std::map<OpId, OpId> node_end_;                  // of an op of forward: the last op of its node, but for such sums
   std::set<OpId> over_;                            // operators whose nodes have run
   std::map<OpId, OpId> first_of_node_;
   std::map<OpId, OpId> last_of_rerun_;  // by its first op

@@ -204,7 +204,7 @@ void TraceEdit::repoint_uses(std::vector<Use>& uses, std::span<const Repoint> re
     for (Use* const use : users) use->storage = storage;
 }
 
-// Ops that name other ops, and the steps, follow the new numbers.
+// Ops that name other ops, the steps and what storages know of ops follow the new numbers.
 void TraceEdit::renumber() {
   Trace& t = tables();
   const auto source = [&](OpId id) {
@@ -222,6 +222,10 @@ void TraceEdit::renumber() {
   for (Step& step : t.steps) {
     step.first = moved(step.first);
     step.last = moved(step.last);
+  }
+  for (StorageId s = 0; s < t.storages.size(); ++s) {
+    const OpId last = s < base_.storages.size() ? base_.storages[s].last_referenced : kNoOp;
+    t.storages[s].last_referenced = last < new_id_.size() ? std::min<OpId>(new_id_[last], t.ops.size() - 1) : kNoOp;
   }
 }
 

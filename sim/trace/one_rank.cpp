@@ -97,6 +97,7 @@ class Extract {
       Storage storage = trace_.storages[s];
       words_.translate(storage);
       storage.stream = stream_of(storage.stream);
+      if (storage.last_referenced != kNoOp) storage.last_referenced = op_[storage.last_referenced];
       out_.storages.push_back(storage);
     }
   }

@@ -14,8 +14,6 @@
 
 namespace memwall {
 
-using OpId = std::uint32_t;
-inline constexpr OpId kNoOp = 0xffffffff;
 // Op::target of a collective: the collectives of several ranks in one trace that are one and the same share a number,
 // their rendezvous. Each begins when its stream lets it; all end together, the duration of the longest after the last has
 // begun. kNoRendezvous: the other ranks are not in the trace, and the op takes its duration.
@@ -172,7 +170,9 @@ struct Op {
   float waves = 0;   // thread blocks / blocks resident at once; 0 = unknown
 
   std::uint32_t target = 0xffffffff;  // StorageId, event number or OpId, by kind; collective: see kNoRendezvous
-  OpId source = kNoOp;                // recompute: the op (same trace) that this one repeats
+  // Of the same trace, before it. recompute: the op that this one repeats; backward: the op of forward whose node of
+  // autograd's graph runs it, kNoOp where the trace does not say.
+  OpId source = kNoOp;
   std::uint32_t first_use = 0;        // index into Trace::uses
   std::uint32_t use_count = 0;        // at most kMostUsesOfAnOp
   std::uint8_t from = 0, to = 0;      // copy, storage_io: indices into Trace::places; host_work: see there
@@ -198,5 +198,8 @@ struct Op {
   bool pageable = false;  // copy: the host side is not page-locked
 };
 static_assert(sizeof(Op) <= 112, "an op is stored for every line of a step; keep it small");
+
+// Is it the work of another op, `source`, once more?
+constexpr bool repeats(const Op& op) { return op.phase == Phase::recompute && op.source != kNoOp; }
 
 }  // namespace memwall

@@ -189,6 +189,7 @@ class Join {
     for (Storage storage : trace.storages) {
       words.translate(storage);
       storage.stream = static_cast<std::uint16_t>(storage.stream + by.stream);
+      if (storage.last_referenced != kNoOp) storage.last_referenced += by.op;
       out_.storages.push_back(storage);
     }
     for (Use use : trace.uses) {

@@ -100,6 +100,9 @@ class Appender {
     for (const Step& step : trace_.steps)
       out_.steps.push_back({number == 0 ? step.name : step.name + " round " + std::to_string(number + 1),
                             position(step.first), position(step.last)});
+    for (StorageId s = 0; s < trace_.storages.size(); ++s)
+      if (const OpId end = trace_.storages[s].last_referenced; end != kNoOp && !trace_.storages[s].preexisting)
+        out_.storages[round.storage[s]].last_referenced = new_id_[end];
   }
 
  private:

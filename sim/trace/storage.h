@@ -12,6 +12,8 @@ namespace memwall {
 
 using StorageId = std::uint32_t;
 using StringId = std::uint32_t;
+using OpId = std::uint32_t;  // index into Trace::ops
+inline constexpr OpId kNoOp = 0xffffffff;
 inline constexpr StorageId kNoStorage = 0xffffffff;
 
 // What a storage is for. `unknown` is honest: a capture without dataflow cannot
@@ -38,6 +40,9 @@ struct Storage {
   ShapeId shape = 0;         // of the tensor that it was made for, an index into Trace::shapes; 0 = unknown
   bool preexisting = false;  // lives before the first op; has no alloc op
   bool pinned = false;       // host memory: page-locked
+  // The op behind which the program itself refers to it no more (variables, containers, arguments of calls, autocast's
+  // cache), while autograd may still keep it. kNoOp: not known.
+  OpId last_referenced = kNoOp;
 };
 
 }  // namespace memwall

@@ -15,6 +15,7 @@ TraceBuilder TraceBuilder::like(const Trace& base) {
   t.streams = base.streams;
   t.places = base.places;
   t.storages = base.storages;
+  for (Storage& storage : t.storages) storage.last_referenced = kNoOp;  // an op of the base
   t.constants = base.constants;
   t.knowledge = base.knowledge;
   t.event_count = base.event_count;

@@ -81,6 +81,9 @@ class Checker {
       if (s.place >= t_.places.size()) fault("Storage " + std::to_string(i) + " is at a place that is not listed.");
       if (s.label >= t_.strings.size()) fault("Storage " + std::to_string(i) + " has a label that is not listed.");
       if (s.shape >= t_.shapes.size()) fault("Storage " + std::to_string(i) + " has a shape that is not listed.");
+      if (s.last_referenced != kNoOp && s.last_referenced >= t_.ops.size())
+        fault("Storage " + std::to_string(i) + " is referred to until op " + std::to_string(s.last_referenced) +
+              ", of " + std::to_string(t_.ops.size()) + ".");
       state_[i] = s.preexisting ? State::live : State::unallocated;
     }
     for (const Step& s : t_.steps)
@@ -162,7 +165,7 @@ class Checker {
         break;
     }
     if (op.source != kNoOp && op.source >= id)
-      fault(describe(id) + " repeats op " + std::to_string(op.source) + ", which is not before it.");
+      fault(describe(id) + (repeats(op) ? " repeats op " : " is the backward of op ") + std::to_string(op.source) + ", which is not before it.");
     if (op.phase == Phase::recompute && op.source == kNoOp && runs_on_device(op.kind) && op.kind != OpKind::collective)
       fault(describe(id) + " is recompute but names no original.");
   }

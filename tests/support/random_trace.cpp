@@ -79,6 +79,8 @@ class Author {
     s.shape = shape();
     s.stream = static_cast<std::uint16_t>(below(builder_.trace().streams.size()));
     s.pinned = chance(10);
+    if (chance(20) && !builder_.trace().ops.empty())
+      s.last_referenced = static_cast<OpId>(below(builder_.trace().ops.size()));
     return id;
   }
 

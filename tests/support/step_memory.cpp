@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace memwall {
 namespace {
@@ -28,6 +29,8 @@ class MemoryReader {
   explicit MemoryReader(const Trace& trace)
       : trace_(trace), names_(names_in_forward(trace)), life_of_(trace.storages.size(), kNone) {
     find_parts();
+    for (const Use& use : trace.uses)
+      if (use.saved) saved_.insert(use.storage);
     for (StorageId id = 0; id < trace.storages.size(); ++id)
       if (trace.storages[id].preexisting && is_on_device(id)) begin(id);
     note_peak();
@@ -96,12 +99,22 @@ class MemoryReader {
     life_of_[id] = kNone;
   }
 
+  // Of what is made again its original is asked, too: who saves that may be called by the re-run, and not run.
+  bool is_saved(const Op& op, std::size_t use) const {
+    const auto uses = trace_.uses_of(op);
+    if (saved_.contains(uses[use].storage)) return true;
+    if (!repeats(op) || trace_.ops[op.source].use_count != op.use_count) return false;
+    return saved_.contains(trace_.uses_of(trace_.ops[op.source])[use].storage);
+  }
+
   void note_uses(const Op& op, StorageLife::Maker by) {
-    for (const Use& use : trace_.uses_of(op)) {
+    const auto uses = trace_.uses_of(op);
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      const Use& use = uses[i];
       if (life_of_[use.storage] == kNone) continue;
       StorageLife& life = step_.lives[life_of_[use.storage]];
       life.used_until = step_.kernels.size() + 1;
-      life.saved = life.saved || use.saved;
+      life.saved = life.saved || is_saved(op, i);
       if (use.access != Access::write || life.maker != StorageLife::Maker::nobody) continue;
       life.maker = by;
       life.maker_number = step_.kernels.size();
@@ -118,7 +131,7 @@ class MemoryReader {
     step_.kernels.push_back({.phase = op.phase,
                              .name = trace_.strings[op.operator_name],
                              .module = trace_.strings[op.module],
-                             .repeats = op.source != kNoOp ? names_[op.source] : "",
+                             .repeats = repeats(op) ? names_[op.source] : "",
                              .live = live_});
   }
 
@@ -141,6 +154,7 @@ class MemoryReader {
   }
 
   const Trace& trace_;
+  std::set<StorageId> saved_;  // by autograd, of any op
   const std::vector<std::string> names_;
   std::vector<std::size_t> life_of_;
   LiveBytes live_{};

@@ -236,6 +236,8 @@ void decode(const file::Storages& in, Trace& trace) {
     s.preexisting = has_bit(static_cast<unsigned char>(value), 0);
     s.pinned = has_bit(static_cast<unsigned char>(value), 1);
   });
+  take(in.last_referenced(), rows, "last_referenced",
+       [](Storage& s, std::uint32_t value) { s.last_referenced = value - 1; });
 }
 
 void decode(const file::Ops& in, std::uint32_t& uses_end, Trace& trace) {

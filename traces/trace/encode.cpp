@@ -147,6 +147,8 @@ void encode(std::span<const Storage> storages, file::Storages* out) {
   column::put_bytes(out->mutable_flags(), storages, [](const Storage& s) {
     return static_cast<unsigned char>(bit(s.preexisting, 0) | bit(s.pinned, 1));
   });
+  column::put<std::uint32_t>(out->mutable_last_referenced(), storages,
+                             [](const Storage& s) { return s.last_referenced + 1; });
 }
 
 void encode(std::span<const Op> ops, std::uint32_t& uses_end, file::Ops* out) {

@@ -49,7 +49,7 @@ class Numbering {
 
   // The op before it that made what this one makes: its original, or a gather of the same shards.
   const Op* repeated_by(const Op& op) {
-    if (op.source != kNoOp) return reads_alike(op, t_.ops[op.source]) ? &t_.ops[op.source] : nullptr;
+    if (repeats(op)) return reads_alike(op, t_.ops[op.source]) ? &t_.ops[op.source] : nullptr;
     if (op.kind != OpKind::collective || op.collective != CollectiveKind::all_gather) return nullptr;
     std::vector<std::uint32_t> shards;
     for (std::uint32_t i = 0; i < op.use_count; ++i)
@@ -104,13 +104,13 @@ class Pairing {
       if (next < before_.ops.size() && is_same(op, before_.ops[next])) {
         original_[id] = next;
         next = next_of(next + 1);
-      } else if (op.source != kNoOp) {
+      } else if (repeats(op)) {
         original_[id] = original_[op.source];  // a re-run
       }
       if (original_[id] == kNoOp) return std::nullopt;
       const Op& original = before_.ops[original_[id]];
       if (op.use_count != original.use_count) return std::nullopt;
-      if (op.source != kNoOp) note_second_writes(original);
+      if (repeats(op)) note_second_writes(original);
       for (std::uint32_t i = 0; i < op.use_count; ++i) {
         const std::size_t use = original.first_use + i;
         if (!written_again_.contains(before_.uses[use].storage)) found.uses[op.first_use + i] = numbered_.uses[use];

@@ -48,6 +48,8 @@ ImportedMwc MwcImporter::run() {
   while (reader_.next(r_)) {
     ++counts_.records[static_cast<std::size_t>(r_.type)];
     take();
+    if (!r_.unreferenced.empty() && !t_.ops.empty())
+      storages_.end_references(r_, static_cast<OpId>(t_.ops.size() - 1));
   }
   return finish();
 }
@@ -153,8 +155,10 @@ Op MwcImporter::launch(OpKind kind, std::string_view name) {
 // Operators that the framework dispatched for this record. What a compiler made is not dispatched.
 std::uint64_t MwcImporter::calls() const { return r_.calls != Record::kNone ? r_.calls : r_.compiled ? 0 : 1; }
 
-// A trace's recomputation names its original; only collectives may do without.
+// A trace's recomputation names its original; only collectives may do without. An op of backward names the op whose
+// node it belongs to, if the file says it.
 void MwcImporter::find_original(Op& op) {
+  if (op.phase == Phase::backward && r_.forward != Record::kNone) op.source = op_of_.find(r_.forward);
   if (op.phase != Phase::recompute) return;
   if (r_.forward != Record::kNone && op_of_.find(r_.forward) != NumberTable::kAbsent) {
     op.source = op_of_.find(r_.forward);

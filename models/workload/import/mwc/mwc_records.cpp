@@ -173,6 +173,7 @@ class RecordParser {
     if (key == "elements") r_.elements = static_cast<std::int64_t>(p_.number(key, value, kMostBytes));
     if (key == "compiled") r_.compiled = p_.truth(key, value);
     if (key == "preexisting") r_.preexisting = p_.truth(key, value);
+    if (key == "unreferenced") p_.numbers(key, value, r_.unreferenced);
     if (key == "collective") is(Type::collective), r_.collective = p_.word<CollectiveKind>(key, value, 9, 1);
     if (key == "synchronize") is(Type::synchronize), r_.wait_for = awaited(key, value);
   }
@@ -282,12 +283,14 @@ void clear(MwcRecord& record) {
   std::swap(fresh.reads, record.reads);
   std::swap(fresh.saves, record.saves);
   std::swap(fresh.streams, record.streams);
+  std::swap(fresh.unreferenced, record.unreferenced);
   std::swap(fresh.writes, record.writes);
   std::swap(fresh.inputs, record.inputs);
   std::swap(fresh.outputs, record.outputs);
   fresh.reads.clear();
   fresh.saves.clear();
   fresh.streams.clear();
+  fresh.unreferenced.clear();
   fresh.writes.clear();
   fresh.inputs.clear();
   fresh.outputs.clear();

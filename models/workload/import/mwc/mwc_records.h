@@ -80,6 +80,7 @@ struct MwcRecord : OperatorCall {
   bool preexisting = false, blocking = false, random = false, compiled = false;
   Duration duration = kNoDuration, host{}, gap{};
   std::vector<std::uint32_t> reads, saves;
+  std::vector<std::uint32_t> unreferenced;  // storages that the program refers to no more behind the record
   std::vector<std::uint32_t> streams;  // free: others than the storage's own that use it (record_stream)
 
   static constexpr Bytes kNoBytes = -1;

@@ -139,6 +139,10 @@ void MwcStorages::order_saved(const MwcRecord& r, Access access, std::vector<Use
   for (std::size_t i = 0; i < places.size(); ++i) uses[places[i]] = ordered[i];
 }
 
+void MwcStorages::end_references(const MwcRecord& r, OpId op) {
+  for (const std::uint32_t number : r.unreferenced) builder_.trace().storages[known(number)].last_referenced = op;
+}
+
 void MwcStorages::take_shapes(const MwcRecord& r) {
   Trace& trace = builder_.trace();
   for (const bool made : {true, false}) {

@@ -29,6 +29,9 @@ class MwcStorages {
   // writes itself, is no read.
   void collect_uses(const MwcRecord& record, AccessibleStorages reach, std::vector<Use>& uses);
 
+  // Behind `op` the program refers no more to what the record lists so.
+  void end_references(const MwcRecord& record, OpId op);
+
   // Storages that have no shape yet take that of the record's tensors on them: what is made first, then what is
   // there before.
   void take_shapes(const MwcRecord& record);

@@ -200,5 +200,36 @@ TEST(OffloadSaved, AReRunIsOneNode) {
   EXPECT_EQ(count(after, Phase::recompute), 2u);
 }
 
+
+// A node that begins with an op which reads nothing (zeros, into which gradients are put), and the node behind it in
+// the same module, whose operator has saved the same storage: told apart by what the trace says, not by what is read.
+TEST(SavedStorages, NodesAreThoseThatTheTraceNames) {
+  StepProgram p;
+  const StorageId x = p.make(100, "x"), y = p.make(100, "y"), z = p.make(100, "z");
+  p.op("load", {}, {x});
+  const OpId first = p.op("mul", {x}, {y});
+  p.saves({x});
+  const OpId second = p.op("index", {y, x}, {z});
+  p.saves({x});
+  p.drop(y);
+  p.drop(z);
+  p.backward();
+  const StorageId d = p.make(100, "d", StorageKind::workspace), e = p.make(100, "e", StorageKind::workspace);
+  const OpId zeros = p.op("new_zeros", {}, {d});
+  const OpId put = p.op("index_put", {d, x}, {d});
+  const OpId mul = p.op("mul", {d, x}, {e});
+  Trace trace = std::move(p).finish();
+  const auto first_of = [&](OpId op) {
+    const Dataflow flow(trace);
+    return SavedStorages(trace, flow).first_of_node(op);
+  };
+  EXPECT_EQ(first_of(put), put) << "by what is read";
+  EXPECT_EQ(first_of(mul), put);
+  trace.ops[zeros].source = trace.ops[put].source = second;
+  trace.ops[mul].source = first;
+  EXPECT_EQ(first_of(put), zeros);
+  EXPECT_EQ(first_of(mul), mul);
+}
+
 }  // namespace
 }  // namespace memwall

@@ -122,5 +122,21 @@ TEST(TraceEdit, AnOpUsesMoreStoragesThanSixteenBitsCount) {
   EXPECT_EQ(read.front(), 69'999u);
 }
 
+
+// Of what an edit adds nobody knows when the program refers to it last.
+TEST(TraceEdit, TheEndOfReferencesFollowsTheNumbers) {
+  Step step;
+  step.trace.storages[step.x].last_referenced = step.b;
+  TraceEdit edit(step.trace, kFree);
+  Op extra;
+  extra.kind = OpKind::mark;
+  edit.insert({step.a, false}, extra);
+  edit.tables().storages.push_back(step.trace.storages[step.x]);
+  const Trace after = std::move(edit).apply();
+  EXPECT_EQ(after.storages[step.x].last_referenced, step.b + 1);
+  EXPECT_EQ(after.storages[step.y].last_referenced, kNoOp);
+  EXPECT_EQ(after.storages.back().last_referenced, kNoOp);
+}
+
 }  // namespace
 }  // namespace memwall

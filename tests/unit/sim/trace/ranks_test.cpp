@@ -9,6 +9,7 @@
 #include "sim/trace/scale.h"
 #include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
+#include "tests/support/gpt_trace.h"
 #include "tests/support/rank_program.h"
 #include "tests/support/test_machine.h"
 
@@ -357,6 +358,16 @@ TEST(Ranks, APagerSeesOneGpuOnly) {
     std::vector<Move> make_room(int, Bytes, const PagerView&) override { return {}; }
   } pager;
   EXPECT_THROW(simulate(two_ranks(us(1), us(2)), test_machine(), {.pager = &pager}), UsageError);
+}
+
+
+TEST(Ranks, ReferencesEndAtOpsOfTheirOwnRank) {
+  Trace step = gpt_step({});
+  step.storages[3].last_referenced = 5;
+  const Trace joined = joined_ranks({{0, step}, {1, step}});
+  EXPECT_EQ(joined.storages[step.storages.size() + 3].last_referenced, step.ops.size() + 5);
+  EXPECT_EQ(one_rank(joined, 1).storages[3].last_referenced, 5u);
+  EXPECT_EQ(one_rank(joined, 1).storages[4].last_referenced, kNoOp);
 }
 
 }  // namespace

@@ -83,5 +83,19 @@ TEST(Scale, KernelsCopiesAndHostScaleEachForItself) {
   EXPECT_EQ(s.ops[0].host_cost, microseconds(1));
 }
 
+
+TEST(Repeat, ReferencesEndInTheirOwnRound) {
+  Trace step = gpt_step({});
+  StorageId made = 0;
+  while (step.storages[made].preexisting) ++made;
+  step.storages[made].last_referenced = 7;
+  const Trace twice = repeated(step, 2);
+  EXPECT_EQ(twice.storages[made].last_referenced, 7u);
+  std::size_t second = 0;
+  for (StorageId s = static_cast<StorageId>(step.storages.size()); s < twice.storages.size(); ++s)
+    second += twice.storages[s].last_referenced == step.ops.size() + 7 ? 1 : 0;
+  EXPECT_EQ(second, 1u);
+}
+
 }  // namespace
 }  // namespace memwall

@@ -19,7 +19,7 @@ namespace memwall {
 namespace {
 
 // A new field of these must go into the file and into the comparisons below.
-static_assert(sizeof(Op) == 112 && sizeof(Storage) == 24 && sizeof(Use) == 12 && sizeof(ReplayConstants) == 120);
+static_assert(sizeof(Op) == 112 && sizeof(Storage) == 32 && sizeof(Use) == 12 && sizeof(ReplayConstants) == 120);
 
 auto fields(const Op& op) {
   return std::tuple(std::tie(op.kind, op.phase, op.origin, op.wait_for, op.graph_member, op.placed, op.inferred,
@@ -30,7 +30,7 @@ auto fields(const Op& op) {
                              op.kernels, op.framework_calls, op.dispatch, op.error_permille));
 }
 auto fields(const Storage& s) {
-  return std::tie(s.bytes, s.kind, s.place, s.stream, s.label, s.preexisting, s.pinned, s.shape);
+  return std::tie(s.bytes, s.kind, s.place, s.stream, s.label, s.preexisting, s.pinned, s.shape, s.last_referenced);
 }
 auto fields(const Use& u) { return std::tie(u.storage, u.version, u.access, u.saved); }
 auto fields(const Step& s) { return std::tie(s.name, s.first, s.last); }
@@ -125,16 +125,17 @@ TEST(TraceFile, RandomTracesUseEveryFieldThatTheFileMustKeep) {
   // Negative control of the property above: a generator that leaves a field at zero would prove nothing.
   const Trace trace = random_trace(5, 5000);
   bool graph = false, placed = false, inferred = false, added = false, pageable = false, delay = false, group = false,
-       source = false, module = false, waves = false, flops = false, collective = false, pinned = false, uses = false;
+       source = false, module = false, waves = false, flops = false, collective = false, pinned = false, uses = false,
+       referenced = false;
   for (const Op& op : trace.ops) {
     graph |= op.graph_member, placed |= op.placed, inferred |= op.inferred, added |= op.added, pageable |= op.pageable;
     delay |= op.return_delay.count()<0, group |= op.group> 0, source |= op.source != kNoOp, module |= op.module > 0;
     waves |= op.waves > 0, flops |= op.flops > 0, collective |= op.collective != CollectiveKind::none,
         uses |= op.use_count > 1;
   }
-  for (const Storage& s : trace.storages) pinned |= s.pinned;
+  for (const Storage& s : trace.storages) pinned |= s.pinned, referenced |= s.last_referenced != kNoOp;
   EXPECT_TRUE(graph && placed && inferred && added && pageable && delay && group && source && module && waves &&
-              flops && collective && pinned && uses);
+              flops && collective && pinned && uses && referenced);
   Trace other = trace;
   other.ops[77].waves += 1;
   EXPECT_EQ(difference(trace, other), "ops differ at 77");

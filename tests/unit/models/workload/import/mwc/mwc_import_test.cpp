@@ -313,7 +313,8 @@ TEST_F(MwcImport, RecomputationNamesItsOriginal) {
                          R"({"op":"a","id":8,"reads":[0],"phase":"recompute","forward":7})",
                          R"({"op":"b","id":9,"reads":[0],"phase":"backward","forward":7})"});
   EXPECT_EQ(t.ops[2].source, 1U);
-  EXPECT_EQ(t.ops[3].source, kNoOp);
+  EXPECT_EQ(t.ops[3].source, 1U);
+  EXPECT_TRUE(repeats(t.ops[2]) && !repeats(t.ops[3]));
   const Trace without = trace({R"({"op":"a","reads":[0],"phase":"recompute"})"});
   EXPECT_EQ(without.ops[1].phase, Phase::backward);
   EXPECT_TRUE(notes_say(without, "Recomputing operators without original, 1 of 1"));
@@ -429,6 +430,26 @@ TEST_F(MwcImport, HeadersAreChecked) {
   EXPECT_NE(refusal(std::string(R"({"format":"memwall-capture","version":1})")).find("no \"mode\""), std::string::npos);
   EXPECT_NE(refusal(std::string(R"({"format":"memwall-capture","version":1,"mode":"reel"})")).find("nearest: \"real\""),
             std::string::npos);
+}
+
+
+// The program's last reference to storage 1 ends behind mul, an op of a view among it; its backward is of exp's node.
+TEST_F(MwcImport, ReferencesEndAndNodesBeginWhereTheFileSaysIt) {
+  const Trace t = trace({R"({"alloc":1})", R"({"op":"aten::exp","id":3,"phase":"forward","reads":[0],"writes":[1],"saves":[1]})",
+                         R"({"op":"aten::mul","phase":"forward","reads":[1],"writes":[0]})",
+                         R"({"op":"aten::view","kernels":0,"phase":"forward","reads":[],"writes":[],"unreferenced":[1]})",
+                         R"({"op":"aten::mul","phase":"backward","reads":[1],"writes":[0],"forward":3})",
+                         R"({"op":"aten::add","phase":"backward","reads":[0],"writes":[0]})"});
+  std::vector<OpId> kernels;
+  for (OpId id = 0; id < t.ops.size(); ++id)
+    if (t.ops[id].kind == OpKind::kernel) kernels.push_back(id);
+  ASSERT_EQ(kernels.size(), 4u);
+  EXPECT_EQ(t.storages[1].last_referenced, kernels[1]);
+  EXPECT_EQ(t.storages[0].last_referenced, kNoOp);
+  EXPECT_EQ(t.ops[kernels[2]].source, kernels[0]);
+  EXPECT_FALSE(repeats(t.ops[kernels[2]]));
+  EXPECT_EQ(t.ops[kernels[3]].source, kNoOp);
+  refuses({R"({"alloc":1})", R"({"op":"aten::mm","reads":[0],"writes":[1],"unreferenced":[77]})"}, "storage 77 is unknown");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "policies/plan/plan_check.h"
 #include "policies/plan/plan_realization.h"
 #include "policies/plan/plan_timeline.h"
+#include "policies/plan/rerun_inputs.h"
 #include "policies/trace/rerun_rules.h"
 #include "sim/human_text.h"
 
@@ -22,7 +23,7 @@ namespace {
 class Restriction {
  public:
   Restriction(MemoryPlan plan, const Trace& trace, const Dataflow& flow)
-      : plan_(std::move(plan)), t_(trace), flow_(flow), saved_(trace, flow), holds_(trace, flow) {}
+      : plan_(std::move(plan)), t_(trace), flow_(flow), saved_(trace, flow), holds_(trace, flow), inputs_(trace, flow, saved_) {}
 
   RestrictedPlan run() {
     if (plan_.storages.empty() && plan_.reruns.empty()) return {std::move(plan_), "", ""};
@@ -31,6 +32,7 @@ class Restriction {
     leave_out_statistics();
     // What is left out may have been all that another re-run was for.
     while (leave_out_nameless(all)) all = realized_plan(plan_, t_, flow_);
+    changed_ = inputs_.leave_out_uncalled(plan_) || changed_;
     hold();
     hand_to_nodes();
     move_to_hooks();
@@ -92,9 +94,15 @@ class Restriction {
     if (left_out == 0) return false;
     for (StorageDecision& d : plan_.storages) leave_out_drops(d);
     std::erase_if(plan_.storages, [](const StorageDecision& d) { return !moves(d) && d.drops.empty(); });
-    for (const PlannedRerun& rerun : plan_.reruns)
+    for (const PlannedRerun& rerun : plan_.reruns) {
+      std::set<StorageId> made;
       for (const OpId id : rerun.ops)
-        for (const Use& use : t_.uses_of(t_.ops[id])) started_from.insert(use.storage);
+        for (const Use& use : t_.uses_of(t_.ops[id]))
+          if (use.access == Access::write)
+            made.insert(use.storage);
+          else if (!made.contains(use.storage))
+            started_from.insert(use.storage);
+    }
     std::erase_if(plan_.keeps, [&](const PlannedKeep& keep) { return !started_from.contains(keep.storage); });
     return true;
   }
@@ -151,8 +159,9 @@ class Restriction {
   // --- what is dropped in forward stays as long as others hold it
 
   void hold() {
+    const std::vector<std::string> handed_on = modules_that_hand_on();
     for (StorageDecision& d : plan_.storages) {
-      if (moves(d)) continue;
+      if (moves(d) || is_made_in(handed_on, d.storage)) continue;
       const OpId until = holds_.held_until(d.storage);
       if (until == kNoOp) continue;
       for (PlannedDrop& drop : d.drops)
@@ -161,6 +170,20 @@ class Restriction {
           changed_ = true;
         }
     }
+  }
+
+  // All but the last of the modules of a unit: what they make the unit hands on by itself, and no variable outside has it.
+  std::vector<std::string> modules_that_hand_on() const {
+    std::vector<std::string> found;
+    for (const ModuleRecompute& recompute : realized_plan(plan_, t_, flow_).names.recompute)
+      for (const std::vector<std::string>& unit : recompute.units) found.insert(found.end(), unit.begin(), unit.end() - 1);
+    return found;
+  }
+
+  bool is_made_in(const std::vector<std::string>& modules, StorageId s) const {
+    if (flow_.writers(s).empty()) return false;
+    const std::string& made_in = t_.strings[t_.ops[flow_.writers(s).front()].module];
+    return std::ranges::any_of(modules, [&](const std::string& module) { return is_within(made_in, module); });
   }
 
   // Not behind a re-run that makes it again.
@@ -179,7 +202,10 @@ class Restriction {
         return std::any_of(units.begin(), units.end(),
                            [&](const std::string& unit) { return is_within(t_.strings[t_.ops[id].module], unit); });
       });
-      if (is_unit) continue;
+      if (is_unit) {
+        changed_ = inputs_.keep_for_unit(rerun, plan_) || changed_;
+        continue;
+      }
       OpId next = rerun.at.op + (rerun.at.after ? 1 : 0);
       while (next < t_.ops.size() && !runs_on_device(t_.ops[next].kind)) ++next;
       const OpId node = next < t_.ops.size() ? saved_.first_of_node(next) : next;
@@ -190,13 +216,13 @@ class Restriction {
       for (const OpId id : rerun.ops)
         for (const Use& use : t_.uses_of(t_.ops[id]))
           if (use.access == Access::write) hand_over(use.storage, rerun.at);
+      changed_ = inputs_.keep_for_operators(rerun, plan_) || changed_;
     }
   }
 
   // Behind the re-run it goes with the node that it is handed to.
   void hand_over(StorageId s, const PlanPoint& from) {
-    const auto d = std::find_if(plan_.storages.begin(), plan_.storages.end(),
-                                [&](const StorageDecision& one) { return one.storage == s; });
+    const auto d = std::ranges::find(plan_.storages, s, &StorageDecision::storage);
     const auto until = saved_.handed_until(s);
     if (d == plan_.storages.end() || moves(*d) || !until || d->drops.empty()) return;
     const PlanPoint end{*until, true};
@@ -342,6 +368,7 @@ class Restriction {
   const Dataflow& flow_;
   const SavedStorages saved_;
   const ForwardHolds holds_;
+  const RerunInputs inputs_;
   bool changed_ = false;
   std::map<StorageId, PlanPoint> fetched_;  // of what travels: where the plan as given fetches it
   std::size_t moved_ = 0, counters_ = 0, reruns_left_out_ = 0;

@@ -45,24 +45,32 @@ OpId ForwardHolds::held_until(StorageId storage) const {
     return writers.front() >= one.begin && writers.front() < one.backward;
   });
   if (pass == passes_.end()) return kNoOp;
-  const bool is_cast = is_cast_of_parameter(t_, flow_, storage);
-  OpId used = kNoOp, held = kNoOp;
-  const auto hold = [&](OpId until) { held = held == kNoOp ? until : std::max(held, until); };
-  for (const Touch& touch : flow_.touches(storage)) {
-    if (touch.op >= pass->backward) break;
-    used = touch.op;
-    if (!touch.reads || is_cast) continue;  // a cast made elsewhere comes from autocast's cache, and is no argument
-    for (const std::uint32_t call : calls_of_[touch.op])
-      if (writers.front() < calls_[call].begin) hold(calls_[call].end);
-  }
-  if (is_cast) {
-    const std::vector<OpId>& ends = cast_ends_[static_cast<std::size_t>(pass - passes_.begin())];
-    const auto end = std::upper_bound(ends.begin(), ends.end(), used);
-    if (end != ends.end()) hold(*end);
-  }
   const OpId freed = flow_.free(storage);
   if (freed != kNoOp && freed < pass->backward) return kNoOp;  // the program lets go of it by itself
+  OpId used = kNoOp;
+  for (const Touch& touch : flow_.touches(storage))
+    if (touch.op < pass->backward) used = touch.op;
+  const OpId said = t_.storages[storage].last_referenced;
+  const OpId held = said != kNoOp ? std::min(said, pass->backward - 1) : held_by_rule(storage, *pass, used);
   return held != kNoOp && held > used ? held : kNoOp;
+}
+
+// Where the trace does not say how long the program refers to it.
+OpId ForwardHolds::held_by_rule(StorageId storage, const Pass& pass, OpId used) const {
+  if (is_cast_of_parameter(t_, flow_, storage)) {  // one made elsewhere comes from autocast's cache, and is no argument
+    const std::vector<OpId>& ends = cast_ends_[static_cast<std::size_t>(&pass - passes_.data())];
+    const auto end = std::upper_bound(ends.begin(), ends.end(), used);
+    return end != ends.end() ? *end : kNoOp;
+  }
+  OpId held = kNoOp;
+  const OpId made = flow_.writers(storage).front();
+  for (const Touch& touch : flow_.touches(storage)) {
+    if (touch.op >= pass.backward) break;
+    if (!touch.reads) continue;
+    for (const std::uint32_t call : calls_of_[touch.op])
+      if (made < calls_[call].begin) held = held == kNoOp ? calls_[call].end : std::max(held, calls_[call].end);
+  }
+  return held;
 }
 
 }  // namespace memwall

@@ -1,9 +1,9 @@
 // Who holds a storage in forward beyond its last use, in a program in PyTorch: so long a plan cannot give its memory
 // back.
 //
-// Python holds what a module is called with until the module returns (the arguments of Module.__call__), and autocast
-// keeps its casts of parameters until its context ends. Other variables of a program are not known from a trace. For
-// plans that a program executes.
+// Captures say it (Storage::last_referenced). Where one does not, two rules stand for it: Python holds what a module is
+// called with until the module returns (the arguments of Module.__call__), and autocast keeps its casts of parameters
+// until its context ends; other variables of the program are not known then. For plans that a program executes.
 #pragma once
 
 #include <vector>
@@ -29,6 +29,7 @@ class ForwardHolds {
     OpId begin = 0, end = 0;  // first and last op
   };
   void find_calls(const Pass& pass);
+  OpId held_by_rule(StorageId storage, const Pass& pass, OpId used) const;
 
   const Trace& t_;
   const Dataflow& flow_;

@@ -120,7 +120,7 @@ class Realization {
 
   PlanRealization of_forward(const Pass& pass) {
     const ForwardNames forward(t_, flow_, pass);
-    RerunNames names(t_, flow_, forward);
+    RerunNames names(t_, flow_, forward, plan_);
     PlanRealization part;
     std::vector<std::pair<const PlannedRerun*, RerunPlace>> placed;
     for (const NamedRerun& again : reruns_) {
@@ -140,18 +140,21 @@ class Realization {
     if (saved_.known()) hooked.emplace(t_, flow_, saved_, holds_, pass, plan_, names.units());
     for (std::uint8_t tier = 0; tier < plan_.tiers.size(); ++tier)
       add_offload(forward, tier, hooked ? &*hooked : nullptr, part);
-    name_drops(forward, names.units());
+    name_drops(forward, names);
     return part;
   }
 
-  // What autograd holds and nobody reads goes with the checkpointed module around it.
-  void name_drops(const ForwardNames& forward, const std::vector<std::string>& units) {
+  // What autograd holds and nobody reads goes with the checkpointed module around it, or with the operator that is run
+  // again for its other results.
+  void name_drops(const ForwardNames& forward, const RerunNames& names) {
     for (std::size_t j = 0; j < plan_.storages.size(); ++j) {
       const auto writers = flow_.writers(plan_.storages[j].storage);
       if (is_named_[j] || moves(plan_.storages[j]) || writers.empty() || !forward.holds(writers.front())) continue;
-      is_named_[j] = has_name_[j] = std::any_of(units.begin(), units.end(), [&](const std::string& unit) {
-        return is_within(forward.module_of(writers.front()), unit);
-      });
+      is_named_[j] = has_name_[j] =
+          std::all_of(writers.begin(), writers.end(), [&](OpId id) { return names.is_lazy(id); }) ||
+          std::any_of(names.units().begin(), names.units().end(), [&](const std::string& unit) {
+            return is_within(forward.module_of(writers.front()), unit);
+          });
     }
   }
 

@@ -1,6 +1,7 @@
 #include "policies/plan/plan_writer.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -29,6 +30,7 @@ class PlanWriter {
       copies_.push_back(std::make_unique<StagingCopies>(edit, pricer, style, largest));
     present_.resize(t_.storages.size());
     for (StorageId s = 0; s < present_.size(); ++s) present_[s] = s;
+    find_last_reruns();
   }
 
   WrittenPlan run() {
@@ -266,7 +268,10 @@ class PlanWriter {
         if (read.on_device) readers.insert(read.stream);
     }
     std::sort(awaited.begin(), awaited.end());
-    for (const BroughtBack& back : reruns_.write(rerun, present_, awaited, readers)) {
+    std::vector<StorageId> leaving;
+    for (const auto& [s, last] : last_rerun_)
+      if (last == action.index) leaving.push_back(s);
+    for (const BroughtBack& back : reruns_.write(rerun, present_, awaited, readers, leaving)) {
       bring(timeline_.decision_of(back.storage), back.device, rerun.at);
       states_[timeline_.decision_of(back.storage)].made_by = action.index;
     }
@@ -297,6 +302,21 @@ class PlanWriter {
     }
   }
 
+  // What the program frees before, and nothing but a re-run needs any more: that gives it back.
+  void find_last_reruns() {
+    for (std::uint32_t r = 0; r < plan_.reruns.size(); ++r) {
+      const PlannedRerun& rerun = plan_.reruns[r];
+      for (const std::vector<OpId>* ops : {&rerun.ops, &rerun.called})
+        for (const OpId id : *ops)
+          for (const Use& use : t_.uses_of(t_.ops[id])) {
+            const OpId freed = flow_.free(use.storage);
+            if (use.access == Access::read && timeline_.decision_of(use.storage) == PlanTimeline::kNone &&
+                timeline_.kept_until()[use.storage] == rerun.at && freed != kNoOp && !is_behind(freed, rerun.at))
+              last_rerun_[use.storage] = r;
+          }
+    }
+  }
+
   // What a re-run starts from lives until then, where the program frees it before.
   void put_off_frees() {
     for (StorageId s = 0; s < t_.storages.size(); ++s) {
@@ -306,7 +326,7 @@ class PlanWriter {
           timeline_.decision_of(s) != PlanTimeline::kNone)
         continue;
       reruns_.leave_out(freed);
-      reruns_.free(s, s, {until.op, until.after});
+      if (!last_rerun_.contains(s)) reruns_.free(s, s, {until.op, until.after});
     }
   }
 
@@ -320,6 +340,7 @@ class PlanWriter {
   std::vector<std::unique_ptr<StagingCopies>> copies_;  // by tier of the plan
   std::vector<State> states_;                           // by decision
   std::vector<StorageId> present_;                      // by storage of the base: what stands for it
+  std::map<StorageId, std::uint32_t> last_rerun_;       // of what a re-run gives back: that re-run
 };
 
 }  // namespace

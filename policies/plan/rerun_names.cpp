@@ -21,6 +21,13 @@ bool brings_back(const NamedRerun& rerun, StorageId storage) {
 
 }  // namespace
 
+RerunNames::RerunNames(const Trace& trace, const Dataflow& flow, const ForwardNames& forward, const MemoryPlan& plan)
+    : t_(trace), flow_(flow), forward_(forward), plan_(plan) {
+  for (const StorageDecision& d : plan.storages)
+    if (!moves(d) && !d.drops.empty()) dropped_.insert(d.storage);
+  for (const PlannedKeep& keep : plan.keeps) kept_.insert(keep.storage);
+}
+
 // Does the plan drop all that backward needs of the module's inside, as checkpointing it does?
 bool RerunNames::is_whole(const std::string& module, const NamedRerun& rerun) const {
   if (forward_.is_list(module)) return false;
@@ -57,10 +64,27 @@ bool RerunNames::is_made_twice(std::size_t i, const std::vector<std::string>& mo
   });
 }
 
+// Does a re-run of ops of other modules start from it?
+bool RerunNames::starts_another(StorageId s, const std::vector<std::string>& modules) const {
+  return std::any_of(plan_.reruns.begin(), plan_.reruns.end(), [&](const PlannedRerun& other) {
+    for (const OpId id : other.ops)
+      for (const Use& use : t_.uses_of(t_.ops[id])) {
+        if (use.storage != s) continue;
+        if (use.access == Access::write) return false;  // it makes that itself
+        if (forward_.holds(id) && !is_within_one_of(forward_.module_of(id), modules)) return true;
+      }
+    return false;
+  });
+}
+
 // Does a second call of the modules give what the re-run gives? Their results stay, and nothing else is run.
 bool RerunNames::can_be_called_again(const std::vector<std::string>& modules, const NamedRerun& rerun) const {
   for (std::size_t i = 0; i < rerun.back.size(); ++i)
     if (forward_.is_read_outside(rerun.back[i], modules) && !is_made_twice(i, modules, rerun)) return false;
+  for (const OpId id : rerun.rerun->ops)
+    for (const Use& use : t_.uses_of(t_.ops[id]))
+      if (use.access == Access::write && dropped_.contains(use.storage) && starts_another(use.storage, modules))
+        return false;
   return std::all_of(rerun.rerun->ops.begin(), rerun.rerun->ops.end(),
                      [&](OpId id) { return is_within_one_of(forward_.module_of(id), modules); });
 }
@@ -121,6 +145,39 @@ bool RerunNames::makes_all_results(const std::vector<std::string>& modules, cons
          std::find(called.begin(), called.end(), last) != called.end();
 }
 
+// Does it make anything, or count batches alone? Who executes a plan keeps what counts from doing so twice.
+bool RerunNames::makes_anything(OpId op) const {
+  const auto uses = t_.uses_of(t_.ops[op]);
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return use.access == Access::write && !t_.storages[use.storage].preexisting;
+  });
+}
+
+// Behind the op that makes the last result that autograd saves in the modules, or before the one that reads it.
+OpId RerunNames::end_of_saves(const std::vector<std::string>& modules) const {
+  OpId end = 0;
+  for (OpId id = forward_.pass().begin; id < forward_.pass().backward; ++id) {
+    if (!forward_.holds(id) || !is_within_one_of(forward_.module_of(id), modules)) continue;
+    for (const Use& use : t_.uses_of(t_.ops[id]))
+      if (use.saved) end = std::max(end, id + (use.access == Access::write ? 1 : 0));
+  }
+  return end;
+}
+
+// A second call of modules repeats all that they launch up to where it ends, whether anybody needs it or not.
+bool RerunNames::repeats_all(const std::vector<std::string>& modules, const std::vector<std::string>& save,
+                             const NamedRerun& rerun) const {
+  const std::vector<OpId>&ops = rerun.rerun->ops, &called = rerun.rerun->called;
+  const OpId end = std::max(ops.back(), end_of_saves(modules));
+  for (OpId id = forward_.pass().begin; id < end; ++id) {
+    if (!forward_.holds(id) || !runs_on_device(t_.ops[id].kind) || !makes_anything(id)) continue;
+    if (!is_within_one_of(forward_.module_of(id), modules) || std::binary_search(ops.begin(), ops.end(), id)) continue;
+    const bool is_saved = std::find(save.begin(), save.end(), forward_.operator_at(id)) != save.end();
+    if (!is_saved && std::find(called.begin(), called.end(), id) == called.end()) return false;
+  }
+  return true;
+}
+
 // Does nobody but the modules themselves use what all but the last of them make?
 bool RerunNames::is_handed_on_alone(const std::vector<std::string>& modules) const {
   const std::vector<std::string> before(modules.begin(), modules.end() - 1);
@@ -157,6 +214,21 @@ bool RerunNames::find_saved_operators(const std::vector<std::string>& modules, c
   // says it; and an operator on both lists has no name.
   return (known > 0 || kept.size() <= again.size()) &&
          std::none_of(names.begin(), names.end(), [&](const std::string& name) { return again.contains(name); });
+}
+
+// A checkpointed unit holds what it is called with until the end of its backward. Is that there all the same until the
+// re-run, where the plan does not ask for the unit?
+bool RerunNames::has_its_inputs(const std::vector<std::string>& modules, const NamedRerun& rerun) const {
+  for (OpId id = forward_.pass().begin; id < forward_.pass().backward; ++id) {
+    if (!forward_.holds(id) || !is_within_one_of(forward_.module_of(id), modules)) continue;
+    for (const Use& use : t_.uses_of(t_.ops[id])) {
+      const auto writers = flow_.writers(use.storage);
+      const bool is_input = use.access == Access::read && !writers.empty() && forward_.holds(writers.front()) &&
+                            !is_within_one_of(forward_.module_of(writers.front()), modules);
+      if (is_input && flow_.free(use.storage) < rerun.rerun->at.op) return false;
+    }
+  }
+  return true;
 }
 
 // Does it change what it has not made?
@@ -247,21 +319,50 @@ RerunPlace RerunNames::add(const NamedRerun& rerun, PlanRealization& realization
     return add_unnamed("It repeats ops that another re-run repeats, too.", rerun, realization);
   std::vector<std::string> modules = covering(rerun);
   if (!modules.empty() && handed_out(rerun).empty() && stand_in_a_row(modules) && can_be_called_again(modules, rerun) &&
-      makes_all_results(modules, {}, rerun))
+      makes_all_results(modules, {}, rerun) && repeats_all(modules, {}, rerun))
     return add_modules(std::move(modules), {}, rerun, realization);
   modules = common_modules(rerun);
   std::vector<std::string> save;
   if (!modules.empty() && stand_in_a_row(modules) && can_be_called_again(modules, rerun) &&
-      find_saved_operators(modules, rerun, save) && makes_all_results(modules, save, rerun))
+      find_saved_operators(modules, rerun, save) && makes_all_results(modules, save, rerun) && repeats_all(modules, save, rerun) &&
+      (!handed_out(rerun).empty() || has_its_inputs(modules, rerun)))
     return add_modules(std::move(modules), std::move(save), rerun, realization);
   if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.module_of(id).empty(); }))
     return add_unnamed("It repeats ops outside of every module.", rerun, realization);
   if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return works_in_place(id); }))
     return add_unnamed("It repeats operators that work in place, without the whole of their module.", rerun,
                        realization);
+  return add_lazy(rerun, realization);
+}
+
+// Operators of which all results are made again stand first, those of which some stay behind them, one by one.
+RerunPlace RerunNames::add_lazy(const NamedRerun& rerun, PlanRealization& realization) {
+  const std::vector<OpId>& ops = rerun.rerun->ops;
   again_.insert(ops.begin(), ops.end());
-  realization.lazy_operators.push_back({forward_.named(ops), draws_random(rerun)});
+  lazy_.insert(ops.begin(), ops.end());
+  std::vector<OpId> whole, partly;
+  for (const OpId id : ops) (kept_results(id).empty() ? whole : partly).push_back(id);
+  std::vector<NamedOperator> names = forward_.named(whole);
+  for (const OpId id : partly) {
+    names.push_back(forward_.named({id}).front());
+    names.back().keeps = kept_results(id);
+  }
+  realization.lazy_operators.push_back({std::move(names), draws_random(rerun)});
   return {.lazy = realization.lazy_operators.size() - 1};
+}
+
+// What backward, or another re-run, finds as the first run has left it.
+std::vector<std::uint32_t> RerunNames::kept_results(OpId op) const {
+  std::vector<std::uint32_t> kept;
+  std::uint32_t number = 0;
+  for (const Use& use : t_.uses_of(t_.ops[op])) {
+    if (use.access != Access::write || t_.storages[use.storage].preexisting) continue;
+    const OpId free = flow_.free(use.storage);
+    const bool lives_on = free == kNoOp || free >= forward_.pass().backward;
+    if (kept_.contains(use.storage) || (lives_on && !dropped_.contains(use.storage))) kept.push_back(number);
+    ++number;
+  }
+  return kept;
 }
 
 }  // namespace memwall

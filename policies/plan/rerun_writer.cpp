@@ -60,7 +60,8 @@ Duration RerunWriter::take_gap() { return std::exchange(gap_, Duration{}); }
 
 std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span<const StorageId> present,
                                             const std::vector<StorageId>& awaited,
-                                            const std::set<std::uint16_t>& readers) {
+                                            const std::set<std::uint16_t>& readers,
+                                            const std::vector<StorageId>& leaving) {
   rerun_ = &rerun;
   awaited_ = &awaited;
   thread_ = t_.ops[rerun.at.op].thread;
@@ -80,6 +81,7 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
   const std::uint16_t source_thread = t_.ops[ops_.front()].thread;
   auto next = ops_.begin();
   const OpId last = rerun.called.empty() ? ops_.back() : std::max(ops_.back(), rerun.called.back());
+  place_ends(leaving, last);
   for (OpId id = first_op(); id <= last; ++id) {
     if (next != ops_.end() && *next == id) {
       ++next;
@@ -90,6 +92,7 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
     } else if (t_.ops[id].thread == source_thread) {
       accompany(id);
     }
+    end_uses(id);
   }
   if (last > ops_.back()) pass_time();
   std::vector<BroughtBack> back;
@@ -97,6 +100,25 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
   gathers_.end();
   join_streams(back, readers);
   return back;
+}
+
+// Behind the last op that uses it here. A result of an op that is called again, and handed out, has a name in the
+// program as in its first run: it stays until the program gave it back there.
+void RerunWriter::place_ends(const std::vector<StorageId>& leaving, OpId last) {
+  ends_.clear();
+  for (const StorageId s : leaving) {
+    OpId end = ops_.front();
+    for (const Touch& touch : flow_.touches(s))
+      if (touch.op <= last && (is_listed(touch.op) || is_called(touch.op))) end = std::max(end, touch.op);
+    const auto writers = flow_.writers(s);
+    if (!writers.empty() && is_called(writers.front())) end = std::max(end, std::min(flow_.free(s), last));
+    ends_.emplace(end, s);
+  }
+}
+
+void RerunWriter::end_uses(OpId id) {
+  const auto [begin, end] = ends_.equal_range(id);
+  for (auto one = begin; one != end; ++one) free(one->second, one->second, point());
 }
 
 void RerunWriter::give_up_or_keep(std::vector<BroughtBack>& back) {

@@ -25,10 +25,11 @@ class RerunWriter {
   RerunWriter(TraceEdit& edit, const Dataflow& flow, const ParameterGathers& gathers);
 
   // `present`: by storage of the base, what stands for it at that point. `awaited`: those that are absent and that
-  // later ops or re-runs use; ascending. `readers`: the streams of these re-runs. Returns what came back, in the order
-  // of making.
+  // later ops or re-runs use; ascending. `readers`: the streams of these re-runs. `leaving`: what the re-run gives back
+  // as soon as it needs it no more. Returns what came back, in the order of making.
   std::vector<BroughtBack> write(const PlannedRerun& rerun, std::span<const StorageId> present,
-                                 const std::vector<StorageId>& awaited, const std::set<std::uint16_t>& readers);
+                                 const std::vector<StorageId>& awaited, const std::set<std::uint16_t>& readers,
+                                 const std::vector<StorageId>& leaving = {});
   // Frees `device`, which stands for `storage`, as the program itself frees that.
   void free(StorageId storage, StorageId device, InsertionPoint point);
   // The op's call is gone, the host time before it is not.
@@ -48,6 +49,8 @@ class RerunWriter {
   void accompany(OpId id);
   void repeat_call(Op op);
   void pass_time();
+  void place_ends(const std::vector<StorageId>& leaving, OpId last);
+  void end_uses(OpId id);
   void give_up_or_keep(std::vector<BroughtBack>& back);
   void join_streams(const std::vector<BroughtBack>& back, std::set<std::uint16_t> readers);
   void event_call(OpKind kind, std::uint32_t event, std::uint16_t stream);
@@ -64,6 +67,7 @@ class RerunWriter {
   Duration gap_{};  // host time of calls that the re-run leaves out
   std::vector<StorageId> made_;
   std::set<StorageId> outputs_;
+  std::multimap<OpId, StorageId> ends_;  // by op of the first run: what goes behind its repeat
   std::set<std::uint16_t> streams_;
   std::map<std::uint32_t, std::uint32_t> events_;
 };

@@ -108,7 +108,8 @@ struct PlannedRerun {
   bool operator==(const PlannedRerun&) const = default;
 };
 
-// The program gives back the storage before: it lives until then.
+// The program gives back the storage before: it lives until then. What lives for a re-run alone, until right then, the
+// re-run gives back behind its last use.
 struct PlannedKeep {
   StorageId storage = kNoStorage;
   PlanPoint until;

@@ -22,6 +22,9 @@ struct NamedOperator {
   std::string module, name;
   // Which of its ops there in one forward, counted from 0 in the order of the host; empty: all of them.
   std::vector<std::uint32_t> calls{};
+  // Of an operator that is run again: which of its results stay from the first time, counted from 0 in the order in
+  // which it returns them.
+  std::vector<std::uint32_t> keeps{};
 
   bool operator==(const NamedOperator&) const = default;
 };

@@ -18,11 +18,14 @@ bool holds_longer_in_forward(const Difference& d) {
 
 bool is_python_variable(const Difference& d, const std::vector<std::string>&) { return holds_longer_in_forward(d); }
 
-bool is_handed_out(const Difference& d, const std::vector<std::string>& policies) {
-  return d.kind == DifferenceKind::storage_ends_earlier && d.part == StepPart::backward && d.ends_with_rerun &&
-         rests_at_its_end(d) && d.kernel.phase == Phase::forward &&
-         std::any_of(policies.begin(), policies.end(),
-                     [](const std::string& policy) { return policy.starts_with("selective"); });
+bool is_handed_on_within_a_unit(const Difference& d, const std::vector<std::string>&) {
+  return d.kind == DifferenceKind::storage_ends_earlier && d.part == StepPart::forward && d.ends_in_forward &&
+         rests_at_its_end(d) && d.kernel.phase == Phase::forward;
+}
+
+bool is_let_go_a_kernel_earlier(const Difference& d, const std::vector<std::string>&) {
+  return d.kind == DifferenceKind::storage_ends_earlier && d.part == StepPart::backward && rests_at_its_end(d) &&
+         d.simulated.to == d.executed.to + 1;
 }
 
 bool is_saved_and_never_read(const Difference& d, const std::vector<std::string>&) {
@@ -42,10 +45,14 @@ const std::vector<DifferenceCause>& difference_causes() {
        "A local variable of a forward names a result longer than it is used, beyond the calls that it is an argument "
        "of.",
        is_python_variable, "gpt2-full"},
-      {"handed out",
-       "Selective checkpointing gives back a kept result when the re-run has handed it out and used it; memwall does "
-       "at the end of the re-run.",
-       is_handed_out, "gpt2-save"},
+      {"handed on",
+       "What one module of a unit hands to the next no variable of the program names; memwall gives it back where the "
+       "program did without the plan.",
+       is_handed_on_within_a_unit, "unet-every_two"},
+      {"a kernel earlier",
+       "A node of backward, or a re-run, lets go of what it was handed before its last kernel is launched; memwall "
+       "behind that.",
+       is_let_go_a_kernel_earlier, "llama-rotor_tight"},
       {"never read",
        "Autograd saves what its node does not read (of some operators a shape alone); made again, it lives until that "
        "node has run, while memwall gives it back at the end of the re-run.",

@@ -42,15 +42,21 @@ class RealizationReader {
   static constexpr std::uint64_t kMostStorages = 0xffffffff, kMostBytes = std::uint64_t{1} << 60;
 
   NamedOperator named(Object from, const std::string& at) const {
-    NamedOperator name{json_.text(from, "module", at), json_.text(from, "op", at)};
-    if (!PlanJson::has(from, "calls")) return name;
-    const std::string calls = PlanJson::inside(at, "calls");
-    json_.each_item(json_.member(from, "calls", at), calls, [&](simdjson::dom::element item, const std::string& here) {
-      std::uint64_t call = 0;
-      if (item.get_uint64().get(call) || call > kMostStorages) json_.fail(here, "expected a whole number");
-      name.calls.push_back(static_cast<std::uint32_t>(call));
+    return {json_.text(from, "module", at), json_.text(from, "op", at), numbers(from, "calls", at),
+            numbers(from, "keeps", at)};
+  }
+
+  // None where the list is absent.
+  std::vector<std::uint32_t> numbers(Object from, const char* key, const std::string& at) const {
+    std::vector<std::uint32_t> found;
+    if (!PlanJson::has(from, key)) return found;
+    const std::string list = PlanJson::inside(at, key);
+    json_.each_item(json_.member(from, key, at), list, [&](simdjson::dom::element item, const std::string& here) {
+      std::uint64_t number = 0;
+      if (item.get_uint64().get(number) || number > kMostStorages) json_.fail(here, "expected a whole number");
+      found.push_back(static_cast<std::uint32_t>(number));
     });
-    return name;
+    return found;
   }
 
   // Lists of as many items as names are wanted.

@@ -12,12 +12,17 @@ void write_names(JsonText& json, std::string_view key, const std::vector<std::st
 }
 
 // Members of the object that is open.
+void write_numbers(JsonText& json, const char* key, const std::vector<std::uint32_t>& numbers) {
+  if (numbers.empty()) return;
+  json.key(key).begin_array();
+  for (const std::uint32_t number : numbers) json.value(number);
+  json.end_array();
+}
+
 void write_operator(JsonText& json, const NamedOperator& name) {
   json.field("module", name.module).field("op", name.name);
-  if (name.calls.empty()) return;
-  json.key("calls").begin_array();
-  for (const std::uint32_t call : name.calls) json.value(call);
-  json.end_array();
+  write_numbers(json, "calls", name.calls);
+  write_numbers(json, "keeps", name.keeps);
 }
 
 void write_modules(JsonText& json, const ModuleRecompute& recompute) {

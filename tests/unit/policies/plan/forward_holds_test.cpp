@@ -89,5 +89,21 @@ TEST(ForwardHolds, WhatLivedBeforeOrIsMadeInBackwardIsNotHeld) {
     }
 }
 
+
+// A capture that says it is believed, and no rule is asked: what is an argument may have lost its names before.
+TEST(ForwardHolds, WhatTheTraceSaysIsBelieved) {
+  CalledModule step("block", true);
+  step.trace.storages[step.x].last_referenced = step.two;
+  step.trace.storages[step.h].last_referenced = step.last;
+  EXPECT_EQ(held(step.trace, step.x), step.two);
+  EXPECT_EQ(held(step.trace, step.h), step.last) << "a variable, of which the rules know nothing";
+  step.trace.storages[step.h].last_referenced = step.two;
+  EXPECT_EQ(held(step.trace, step.h), kNoOp) << "no longer than it is used";
+  const OpId in_backward = static_cast<OpId>(step.trace.ops.size() - 1);
+  step.trace.storages[step.h].last_referenced = in_backward;
+  EXPECT_GT(held(step.trace, step.h), step.last) << "to the end of forward";
+  EXPECT_LT(held(step.trace, step.h), in_backward);
+}
+
 }  // namespace
 }  // namespace memwall

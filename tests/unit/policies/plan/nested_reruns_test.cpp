@@ -217,5 +217,24 @@ TEST(NestedRerunsOnTwoStreams, AreFreeOfRaces) {
   EXPECT_EQ(races(after), std::vector<std::string>{});
 }
 
+
+// b, which the program frees in forward, is kept for a re-run of c and d alone: it goes when c has been made from it, and
+// d is made without it.
+TEST_F(NestedReruns, GiveBackWhatWasKeptForThemBehindItsLastUse) {
+  drop(c_, {op_d(), true, 0});
+  drop(d_, {op_d(), true, 0});
+  plan_.reruns = {{{reads_d_, false, 0}, {op_c(), op_d()}}};
+  ASSERT_EQ(problems(), std::vector<std::string>{});
+  const Trace after = written();
+  EXPECT_EQ(check(after), std::vector<std::string>{});
+  expect_same_contents(step_, after);
+  EXPECT_EQ(live_at_kernels(after),
+            (std::vector<Bytes>{100, 300, 700, 1500, /* again: */ 700, 1300, /* backward: */ 1300, 500, 100}));
+  // Kept longer by the plan, it stays.
+  plan_.keeps = {{b_, {reads_c_, true, 0}}};
+  EXPECT_EQ(live_at_kernels(written()),
+            (std::vector<Bytes>{100, 300, 700, 1500, /* again: */ 700, 1500, /* backward: */ 1500, 700, 100}));
+}
+
 }  // namespace
 }  // namespace memwall

@@ -73,7 +73,7 @@ PlanParts every_part() {
       PlanRealization{.forwards = 2,
                       .parameters = {{"layers.0.weight", 4096}, {"norm.bias", 128}},
                       .recompute = {{{{"layers.0"}, {"layers.1", "layers.2"}}, false, true, {"aten::mm", "aten::bmm"}}},
-                      .lazy_operators = {{{{"layers.0.mlp", "aten::gelu"}, {"layers.0", "aten::add", {0, 2}}}, true}},
+                      .lazy_operators = {{{{"layers.0.mlp", "aten::gelu"}, {"layers.0", "aten::add", {0, 2}, {1}}}, true}},
                       .runs_again = {{.lazy = 0, .operators = {{"layers.0.mlp", "aten::gelu"}}},
                                      {.unit = 1, .operators = {{"layers.1", "aten::mm"}, {"", "aten::add"}}},
                                      {.operators = {{"layers.0", "aten::mm"}}}},

@@ -1,0 +1,35 @@
+// How long what re-runs start from lives, where PyTorch carries them out. Internal to policies/plan.
+#pragma once
+
+#include "policies/trace/dataflow.h"
+#include "policies/trace/saved_storages.h"
+#include "sim/policy/memory_plan.h"
+
+namespace memwall {
+
+// All change `keeps` of the plan, and say whether they have.
+class RerunInputs {
+ public:
+  // All must outlive it.
+  RerunInputs(const Trace& trace, const Dataflow& flow, const SavedStorages& saved)
+      : t_(trace), flow_(flow), saved_(saved) {}
+
+  // A checkpointed unit's frame holds it until the last node that has saved anything in the unit has run.
+  bool keep_for_unit(const PlannedRerun& unit, MemoryPlan& plan) const;
+  // Single operators hold it until they have run again.
+  bool keep_for_operators(const PlannedRerun& rerun, MemoryPlan& plan) const;
+  // A re-run that is handed out nothing is no selective checkpointing, which alone would keep what it stops at; others
+  // that start from that keep it for themselves.
+  bool leave_out_uncalled(MemoryPlan& plan) const;
+
+ private:
+  bool uses(const PlannedRerun& rerun, StorageId s, Access access) const;
+  OpId end_of_backward(const PlannedRerun& unit) const;
+  bool keep(StorageId s, const PlannedRerun& unit, const PlanPoint& until, MemoryPlan& plan) const;
+
+  const Trace& t_;
+  const Dataflow& flow_;
+  const SavedStorages& saved_;
+};
+
+}  // namespace memwall

@@ -21,7 +21,10 @@ void run_apply_tests(const std::string& files) {
   EXPECT_EQ(tests.code, 0) << tests.out;
 }
 
-TEST(ApplyPackage, ItsOwnTestsPass) { run_apply_tests("equal_test.py refusals_test.py faults_test.py example_test.py"); }
+TEST(ApplyPackage, ItsOwnTestsPass) {
+  run_apply_tests(
+      "equal_test.py refusals_test.py faults_test.py damaged_test.py host_optimizer_test.py example_test.py");
+}
 
 // Three minutes: compilers, and processes that talk to each other.
 TEST(ApplyPackage, ItsTestsOfCompiledAndDistributedStepsPass) {

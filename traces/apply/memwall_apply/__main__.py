@@ -13,6 +13,8 @@ def main(argv=None):
     parser.add_argument("plan", metavar="PLAN", help="as memwall run --plan-out writes it")
     parser.add_argument("capture", metavar="CAPTURE", help="of memwall_capture, of the model with the plan applied (.mwc.gz)")
     arguments = parser.parse_args(argv)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files and modules may have any character
     try:
         print(verify(arguments.plan, arguments.capture))
     except VerifyError as error:

@@ -36,13 +36,12 @@ class Applied:
 
     def __init__(self, model, plan, optimizer):
         self.model, self.plan = model, plan
-        device_type = next((p.device.type for p in model.parameters()), "cpu")
         travels = plan.offload is not None
         self.units = [Unit(names, [refusals.module_at(model, name, plan) for name in names], group)
                       for names, group in plan.units]
         refusals.require_apart(self.units, plan)
         self.recipes = Recipes(model, plan.lazy_ops) if plan.lazy_ops else None
-        self.hook = Hook(model, plan.offload, self.recipes, device_type) if travels or self.recipes else None
+        self.hook = Hook(model, plan.offload, self.recipes, refusals.device_of(model)) if travels or self.recipes else None
         self.optimizer = HostOptimizer(optimizer, plan.optimizer) if plan.optimizer is not None else None
         for unit in self.units:
             unit.install()
@@ -74,6 +73,8 @@ class Applied:
             return self.forward(*inputs, **named)
         if torch.compiler.is_compiling() and self.hook is None:
             return self.forward(*inputs, **named)
+        for unit in self.units:
+            unit.begin_forward()
         if self.hook is None:
             out = self.forward(*inputs, **named)
         else:
@@ -96,6 +97,8 @@ class Applied:
                 with self.recipes.watch(saved):
                     out = self.forward(*inputs, **named)
         saved.end_of_forward()
+        if self.recipes is not None:
+            self.recipes.require_all(self.plan)
         return out
 
     def _check_first(self, out):
@@ -108,8 +111,6 @@ class Applied:
         if idle:
             raise ApplyError(f"{self.plan.path}: {len(idle)} units of the plan did not run in forward ({idle[0]} first), so that "
                              "nothing of them is run again; expected each of them to be called once or more.")
-        if self.recipes is not None:
-            self.recipes.require_all(self.plan)
 
     @property
     def counts(self):

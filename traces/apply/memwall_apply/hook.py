@@ -5,7 +5,11 @@ One SavedPass per forward of the model. It lives as long as the autograd graph t
 the pool then.
 """
 
+import threading
+
 import torch
+
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from .errors import ApplyError
 from .storages import Saved, SavedStorage, is_plain, tensors_of
@@ -13,10 +17,13 @@ from .streams import HostPool, Streams
 
 
 class Hook:
-    """What is kept from one forward to the next. `recipes`: recipes.Recipes or None."""
+    """What is kept from one forward to the next. `recipes`: recipes.Recipes or None. Tensors on other devices than `device`
+    stay where they are."""
 
-    def __init__(self, model, offload, recipes, device_type):
-        self.model, self.offload, self.recipes, self.device_type = model, offload, recipes, device_type
+    def __init__(self, model, offload, recipes, device):
+        self.model, self.offload, self.recipes, self.device = model, offload, recipes, torch.device(device)
+        self.device_type = self.device.type
+        self.lock = threading.RLock()  # backward may run in several threads
         self.moves = {move.number: move for move in offload.moves} if offload else {}
         self.count_min_bytes = offload.count_min_bytes if offload else 1
         self.given_back_behind = {}  # number: those given back right after it is saved
@@ -27,9 +34,9 @@ class Hook:
         for place, number in enumerate(offload.fetch_order if offload else ()):
             self.fetched_where.setdefault(self.moves[number].fetch, []).append(number)
             self.place[number] = place
-        pinned = offload is not None and offload.pinned and device_type == "cuda"
+        pinned = offload is not None and offload.pinned and self.device_type == "cuda"
         self.pool = HostPool(pinned)
-        self.streams = Streams(device_type, offload is not None and offload.side_streams, not pinned)
+        self.streams = Streams(device, offload is not None and offload.side_streams, not pinned)
         self.node_of = {}  # first number: those that its node of the graph asked for in the backward before
         self.learned = {}  # the same, of this one
         self.counts = {"passes": 0, "sent": 0, "sent_bytes": 0, "back": 0, "back_bytes": 0}
@@ -44,8 +51,8 @@ class Hook:
     def retire(self, storage):
         """Nobody will ask for it any more: its memory is used again behind the copies that are under way."""
         if (storage.left is not None or storage.arrived is not None) and torch.cuda.is_available():
-            self.streams.wait(storage.left)
-            self.streams.wait(storage.arrived)
+            self.streams.wait(storage.left, storage.home)
+            self.streams.wait(storage.arrived, storage.home)
         if storage.memory is not None:
             self.pool.give(storage.memory, storage.read or storage.left)
 
@@ -55,35 +62,47 @@ class SavedPass:
 
     def __init__(self, hook, arguments):
         self.hook = hook
-        self.stays = {t.untyped_storage()._cdata for t in arguments}
+        self.stays = {}  # StorageImpl: a weak reference, with which no other storage gets this address
+        self._stay(arguments)
         self._learn_parameters()
         self.has_shards = any(hasattr(module, "_get_fsdp_state") for module in hook.model.modules())
         self.known = {}  # StorageImpl: SavedStorage
         self.numbered = []
         self.in_flight = []  # sent and not given back
-        self.node = self.group = None  # of the graph, that asked last, and what it asked for
+        self.node = self.group = None  # (pass of backward, number) of the node that asked last, and what it asked for
+        self.runs = {}  # of operators that are run again
         self.asked = set()
         self.due = [-1]  # until backward begins
 
+    def __del__(self):
+        for run in self.runs.values():  # they and what they start from refer to each other
+            run.forget()
+
+    def _stay(self, tensors):
+        for tensor in tensors:
+            raw = tensor.untyped_storage()
+            if raw._cdata not in self.stays:
+                self.stays[raw._cdata] = StorageWeakRef(raw)
+
     def _learn_parameters(self):
-        self.stays.update(t.untyped_storage()._cdata for _, t in tensors_of(self.hook.model) if is_plain(t))
+        self._stay(t for _, t in tensors_of(self.hook.model) if is_plain(t))
 
     # ---- forward
 
     def pack(self, tensor):
         storage = self.find(tensor)
         if storage is None:
-            return tensor
+            return Saved(None, tensor, True)
         if storage.number is None and storage.run is None and storage.bytes >= self.hook.count_min_bytes:
             self._count(storage, tensor)
-        if storage.move is not None:
-            storage.check_version(tensor._version)
+        if storage.counter is not None:
+            storage.require_content(tensor, "Autograd saves")
         storage.saved += 1
         return Saved(storage, tensor, storage.run is None and storage.move is None)
 
     def find(self, tensor):
         """None: it is no concern of the plan: a parameter, a buffer, an input of the model, on another device."""
-        if tensor.device.type != self.hook.device_type or not is_plain(tensor):
+        if tensor.device != self.hook.device or not is_plain(tensor):
             return None
         raw = tensor.untyped_storage()
         if raw._cdata in self.stays:
@@ -114,10 +133,11 @@ class SavedPass:
                 f"{tuple(tensor.shape)}); the plan expects {move.bytes} there, made by {op} in {module or 'the model'}. The "
                 "program is not the one that was captured: its batch, its settings or its order differ.")
         streams = self.hook.streams
-        storage.move, storage.version = move, tensor._version
-        storage.device = storage.whole(tensor)
+        storage.move = move
+        storage.content_is_of(tensor, tensor._version)
+        storage.device, storage.home = storage.whole(tensor), self.hook.streams.current()
         storage.memory, read = self.hook.pool.take(storage.bytes)
-        storage.host = storage.memory[:storage.bytes].view(storage.dtype)
+        storage.host = storage.memory[:storage.device.numel() * storage.dtype.itemsize].view(storage.dtype)
         storage.left = streams.copy(streams.out, storage.host, storage.device, after=read)
         self.in_flight.append(storage)
         self.hook.counts["sent"] += 1
@@ -125,7 +145,7 @@ class SavedPass:
 
     def _give_back(self, storage):
         """The device's memory, once the copy out of it has ended: what is queued behind may use it again."""
-        self.hook.streams.wait(storage.left)
+        self.hook.streams.wait(storage.left, storage.home)
         storage.left = storage.device = None
         self.in_flight.remove(storage)
 
@@ -142,15 +162,17 @@ class SavedPass:
     # ---- backward
 
     def unpack(self, saved):
-        if isinstance(saved, Saved) and saved.storage.number is not None:
-            self._node_asks(saved.storage.number)
+        with self.hook.lock:
+            return self._unpack(saved)
+
+    def _unpack(self, saved):
+        storage = saved.storage
+        if storage is not None and storage.number is not None:
+            self._node_asks(storage.number)
         elif self.due:
             self._fetch_at(*self._begin())
-        if not isinstance(saved, Saved):
-            return saved
-        storage = saved.storage
+        saved.require_unchanged()
         if saved.tensor is not None:
-            _check_version(saved)
             return saved.tensor
         self.bring_back(storage)
         tensor = storage.view(saved.dtype, saved.layout)
@@ -168,9 +190,10 @@ class SavedPass:
         if number in self.asked:
             return
         self.asked.add(number)
-        node = torch._C._current_autograd_node()
+        node = torch._C._current_autograd_node()  # not kept: it keeps the graph
+        node = None if node is None else (torch._C._current_graph_task_id(), node._sequence_nr())
         known = self.hook.node_of
-        if node is None or node is not self.node:
+        if node is None or node != self.node:
             self.node, self.group = node, [number]
             self.hook.learned[number] = self.group
             self._fetch_at(*self._begin(), *known.get(number, self.group))
@@ -192,27 +215,20 @@ class SavedPass:
                 storage.run.again(self)
             else:
                 self._fetch(storage)
-        if waits:
+        if waits and storage.arrived is not None:
             self.hook.streams.wait(storage.arrived)
-            storage.arrived = None
+            self.hook.streams.use(storage.device, storage.home)
 
     def _fetch(self, storage):
         streams = self.hook.streams
         with torch.no_grad():
-            storage.device = torch.empty(storage.host.shape, dtype=storage.dtype, device=self.hook.device_type)
+            storage.home = streams.current()
+            storage.device = torch.empty(storage.host.shape, dtype=storage.dtype, device=self.hook.device)
             storage.arrived = storage.read = streams.copy(streams.back, storage.device, storage.host)
         self.hook.counts["back"] += 1
         self.hook.counts["back_bytes"] += storage.bytes
 
     def drop_if_over(self, storage):
         if storage.is_over:
-            self.hook.streams.wait(storage.arrived)
+            self.hook.streams.wait(storage.arrived, storage.home)
             storage.arrived = storage.device = None
-
-
-def _check_version(saved):
-    """Without hooks autograd does this itself."""
-    if saved.tensor._version != saved.version:
-        raise RuntimeError(
-            "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of "
-            f"shape {tuple(saved.tensor.shape)} is at version {saved.tensor._version}; expected {saved.version}.")

@@ -10,6 +10,11 @@ import zlib
 from .errors import ApplyError
 
 FORMAT, VERSION = "memwall-plan", 1
+LARGEST = 1 << 60  # bytes: what a trace may have
+MOST_FORWARDS = 65536
+EXPECTED = {"fits": bool, "peak_requested_bytes": int, "peak_reserved_bytes": int, "step_time_s": float, "recomputed_ops": int,
+            "recompute_time_s": float}
+OPTIMIZER = {"place": str, "through": str, "implementation": str, "pinned": bool, "side_streams": bool, "buffers": int}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +29,7 @@ class Units:
 @dataclasses.dataclass(frozen=True)
 class LazyOps:
     """Single operators that are run again in this order when backward first needs what they made."""
-    ops: list  # (module, operator, calls in one forward or None for all)
+    ops: list  # (module, operator, calls in one forward or None for all, numbers of results that stay)
     preserve_rng: bool
 
 
@@ -79,9 +84,29 @@ class _Reader:
         value = owner.get(key, default)
         if value is None and default is None and key not in owner:
             self.fail(f"{place}.{key}", "nothing", _name(kind))
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             self.fail(f"{place}.{key}", json.dumps(value)[:80], _name(kind))
         return value
+
+    def number(self, owner, key, place, least=0, most=LARGEST, default=None):
+        value = self.get(owner, key, int, place, default)
+        if not least <= value <= most:
+            self.fail(f"{place}.{key}", json.dumps(value)[:80], f"a whole number from {least} to {most}")
+        return value
+
+    def members(self, owner, kinds, place):
+        """Of those of `kinds` that are there, each is of its kind, and no number below 0."""
+        for key in kinds:
+            if key in owner and kinds[key] is int:
+                self.number(owner, key, place)
+            elif key in owner:
+                self.get(owner, key, (int, float) if kinds[key] is float else kinds[key], place)
+        return owner
+
+    def numbers(self, values, place):
+        if not isinstance(values, list) or not all(type(value) is int and 0 <= value <= LARGEST for value in values):
+            self.fail(place, json.dumps(values)[:80], "a list of whole numbers")
+        return values
 
     def objects(self, owner, key, place, default=None):
         found = self.get(owner, key, list, place, default)
@@ -97,7 +122,7 @@ class _Reader:
 
 
 def _name(kind):
-    return {int: "a whole number", str: "a word", bool: "true or false", list: "a list", dict: "an object"}[kind]
+    return {int: "a whole number", (int, float): "a number", str: "a word", bool: "true or false", list: "a list", dict: "an object"}[kind]
 
 
 def load(path):
@@ -120,10 +145,12 @@ def load(path):
     lazy = [_lazy(read, one, f"{place}.lazy_ops[{i}]")
             for i, one in enumerate(read.objects(realization, "lazy_ops", place, []))]
     return Plan(
-        path, read.get(document, "made_by", str, "the plan", "?"), read.get(realization, "forwards", int, place), recompute, lazy,
+        path, read.get(document, "made_by", str, "the plan", "?"),
+        read.number(realization, "forwards", place, most=MOST_FORWARDS), recompute, lazy,
         _offload(read, document, read.objects(realization, "offload", place, [])),
-        _optimizer(read, realization), _parameters(read, realization), _runs_again(read, realization),
-        document.get("expected"))
+        _optimizer(read, realization), _parameters(read, realization),
+        _runs_again(read, realization, sum(len(group.units) for group in recompute), len(lazy)),
+        read.members(read.get(document, "expected", dict, "the plan"), EXPECTED, "expected") if "expected" in document else None)
 
 
 def _document(path):
@@ -163,8 +190,9 @@ def _lazy(read, one, place):
         here = f"{place}.ops[{i}]"
         calls = op.get("calls")
         if calls is not None:
-            calls = frozenset(read.get(op, "calls", list, here))
-        ops.append((read.get(op, "module", str, here), read.get(op, "op", str, here), calls))
+            calls = frozenset(read.numbers(calls, f"{here}.calls"))
+        keeps = frozenset(read.numbers(op.get("keeps", []), f"{here}.keeps"))
+        ops.append((read.get(op, "module", str, here), read.get(op, "op", str, here), calls, keeps))
     return LazyOps(ops, read.get(one, "preserve_rng", bool, place))
 
 
@@ -181,17 +209,25 @@ def _offload(read, document, parts):
         raise ApplyError(f"{read.path}: {place} has no member 'moves': where the capture does not say what autograd saves, or "
                          "the plan is of an older memwall, nothing says when each storage leaves and comes back. Capture the "
                          "step with memwall_capture and plan it with --executable=torch.")
-    moves = []
-    for i, move in enumerate(read.objects(one, "moves", place)):
-        here = f"{place}.moves[{i}]"
-        maker = (move.get("module", ""), move.get("op", "?"), move.get("call", 0))
-        moves.append(Move(read.get(move, "number", int, here), read.get(move, "bytes", int, here), maker,
-                          read.get(move, "give_back", int, here), read.get(move, "fetch", int, here)))
-    order = read.get(one, "fetch_order", list, place)
-    if sorted(order) != sorted(move.number for move in moves):
+    moves = [_move(read, move, f"{place}.moves[{i}]") for i, move in enumerate(read.objects(one, "moves", place))]
+    numbers = sorted(move.number for move in moves)
+    twice = next((a for a, b in zip(numbers, numbers[1:]) if a == b), None)
+    if twice is not None:
+        read.fail(f"{place}.moves", f"number {twice} twice", "each storage to travel once")
+    order = read.numbers(read.get(one, "fetch_order", list, place), f"{place}.fetch_order")
+    if sorted(order) != numbers:
         read.fail(f"{place}.fetch_order", f"{len(order)} numbers", f"those of the {len(moves)} moves, once each")
     return Offload(read.get(one, "pinned", bool, place, True), read.get(one, "side_streams", bool, place, True),
-                   read.get(one, "count_min_bytes", int, place), moves, order)
+                   read.number(one, "count_min_bytes", place), moves, order)
+
+
+def _move(read, move, place):
+    number, give_back = read.number(move, "number", place), read.number(move, "give_back", place, least=-1)
+    if -1 < give_back < number:
+        read.fail(f"{place}.give_back", str(give_back), f"-1, or {number} or more: what is saved later, or with it")
+    maker = (read.get(move, "module", str, place, ""), read.get(move, "op", str, place, "?"),
+             read.number(move, "call", place, default=0))
+    return Move(number, read.number(move, "bytes", place), maker, give_back, read.number(move, "fetch", place, least=-1))
 
 
 def _optimizer(read, realization):
@@ -201,7 +237,7 @@ def _optimizer(read, realization):
                              "memwall_apply moves activations and optimizer states only. Not implemented.")
     if "optimizer" not in realization:
         return None
-    return read.get(realization, "optimizer", dict, "realization")
+    return read.members(read.get(realization, "optimizer", dict, "realization"), OPTIMIZER, "realization.optimizer")
 
 
 def _parameters(read, realization):
@@ -210,18 +246,25 @@ def _parameters(read, realization):
     model = read.get(realization, "model", dict, "realization")
     found = {}
     for i, pair in enumerate(read.get(model, "parameters", list, "realization.model")):
-        if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], int)):
+        if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)
+                and type(pair[1]) is int and 0 <= pair[1] <= LARGEST):
             read.fail(f"realization.model.parameters[{i}]", json.dumps(pair)[:80], "[name, bytes]")
         found[pair[0]] = pair[1]
     return found
 
 
-def _runs_again(read, realization):
+def _runs_again(read, realization, units, groups):
+    """`units`, `groups`: how many of them the plan has."""
     if "runs_again" not in realization:
         return None
     found = []
     for i, one in enumerate(read.objects(realization, "runs_again", "realization")):
         place = f"realization.runs_again[{i}]"
         ops = [tuple(read.words(op, f"{place}.ops[{j}]")) for j, op in enumerate(read.get(one, "ops", list, place))]
-        found.append((one.get("unit"), one.get("lazy"), ops))
+        for j, op in enumerate(ops):
+            if len(op) != 2:
+                read.fail(f"{place}.ops[{j}]", json.dumps(op)[:80], "[module, operator]")
+        unit, lazy = (read.number(one, key, place, most=count - 1) if key in one else None
+                      for key, count in (("unit", units), ("lazy", groups)))
+        found.append((unit, lazy, ops))
     return found

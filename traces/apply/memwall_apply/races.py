@@ -43,7 +43,7 @@ class Races:
         return clock
 
     def _event(self, record):
-        stream, number = record["stream"], record["number"]
+        stream, number = record.get("stream", 0), record["number"]
         if record["event"] == "record":
             self.events[number] = self._known(stream)
         else:

@@ -74,6 +74,15 @@ def require_model(model, plan):
                          f"{f' (and {len(extra) - 1} more)' if len(extra) > 1 else ''}; expected the model that was captured.")
 
 
+def device_of(model):
+    """The one on which the model is. What travels and what runs again as single operators is not followed across several."""
+    devices = {p.device for p in model.parameters() if p.device.type not in ("cpu", "meta")}
+    if len(devices) > 1:
+        raise ApplyError(f"The model's parameters are on {len(devices)} devices ({', '.join(sorted(map(str, devices)))}); expected one "
+                         "where a plan moves activations or runs single operators again. Not implemented across devices.")
+    return next(iter(devices), torch.device("cpu"))
+
+
 def require_work(plan):
     if not (plan.recompute or plan.lazy_ops or plan.optimizer or (plan.offload and plan.offload.moves)):
         raise ApplyError(f"{plan.path}: the plan runs nothing again and moves nothing ({plan.made_by}); the model runs as it is "

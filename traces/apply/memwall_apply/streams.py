@@ -10,12 +10,18 @@ class Streams:
     """`out` and `back`: copies to the host and from it. Every wait is of one stream for an event of another, and never
     made while the stream that is waited for is the current one."""
 
-    def __init__(self, device_type, side_streams, blocking):
-        self.real = device_type == "cuda"
+    def __init__(self, device, side_streams, blocking):
+        device = torch.device(device)
+        self.real = device.type == "cuda"
+        self.device = device if device.index is not None else None  # None: the current one
         self.blocking = blocking  # pageable host memory: copies wait
         side = self.real and side_streams
-        self.out = torch.cuda.Stream() if side else None
-        self.back = torch.cuda.Stream() if side else None
+        self.out = torch.cuda.Stream(self.device) if side else None
+        self.back = torch.cuda.Stream(self.device) if side else None
+
+    def current(self):
+        """The device's current stream, where there are several to choose from."""
+        return None if self.out is None else torch.cuda.current_stream(self.device)
 
     def copy(self, side, target, source, after=None):
         """Copies once all that is queued on the current stream has ended, and `after` (an event) has come. Returns
@@ -25,10 +31,10 @@ class Streams:
             return None
         if side is None:
             if after is not None:
-                torch.cuda.current_stream().wait_event(after)
+                torch.cuda.current_stream(self.device).wait_event(after)
             target.copy_(source, non_blocking=not self.blocking)
-            return torch.cuda.current_stream().record_event()
-        ready = torch.cuda.current_stream().record_event()
+            return torch.cuda.current_stream(self.device).record_event()
+        ready = torch.cuda.current_stream(self.device).record_event()
         side.wait_event(ready)
         if after is not None:
             side.wait_event(after)
@@ -42,21 +48,27 @@ class Streams:
             for target, source in pairs:
                 target.copy_(source, non_blocking=self.real and not self.blocking)
             return
-        side.wait_event(torch.cuda.current_stream().record_event())
+        side.wait_event(torch.cuda.current_stream(self.device).record_event())
         with torch.cuda.stream(side):
             for target, source in pairs:
                 target.copy_(source, non_blocking=not self.blocking)
-        torch.cuda.current_stream().wait_event(side.record_event())
+        torch.cuda.current_stream(self.device).wait_event(side.record_event())
 
     def synchronize(self, side):
         """The host waits for the copies."""
         if self.real:
-            (side or torch.cuda.current_stream()).synchronize()
+            (side or torch.cuda.current_stream(self.device)).synchronize()
 
-    def wait(self, event):
-        """The current stream goes on when the copy has ended."""
+    def wait(self, event, stream=None):
+        """`stream` (None: the current one) goes on when the copy has ended."""
         if event is not None and self.out is not None:
-            torch.cuda.current_stream().wait_event(event)
+            (stream or torch.cuda.current_stream(self.device)).wait_event(event)
+
+    def use(self, tensor, home):
+        """The current stream reads memory of the pool of `home`, which may be used again when that reading has ended."""
+        current = self.current()
+        if current is not None and current != home:
+            tensor.record_stream(current)
 
 
 class HostPool:

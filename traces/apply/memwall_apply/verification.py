@@ -74,7 +74,7 @@ class _Comparison:
             return
         found = [(r.get("module", ""), name_of(r)) for r in self.again]
         at = 0
-        for unit, lazy, ops in self.plan.runs_again * self.plan.forwards:
+        for unit, lazy, ops in (one for _ in range(self.plan.forwards) for one in self.plan.runs_again):
             part = found[at:at + len(ops)]
             if part != ops:
                 first = next((i for i, (a, b) in enumerate(zip(part, ops)) if a != b), len(part))
@@ -91,7 +91,7 @@ class _Comparison:
         if unit is not None:
             return "The unit " + " + ".join(self.plan.units[unit][0])
         if lazy is not None:
-            return "The group " + " + ".join(op for _, op, _ in self.plan.lazy_ops[lazy].ops)
+            return "The group " + " + ".join(op for _, op, *_ in self.plan.lazy_ops[lazy].ops)
         return "The plan"
 
     def _statistics(self):
@@ -112,29 +112,30 @@ class _Comparison:
             self._say(f"{len(self.out)} copies to the host in forward, the plan has {len(moves) * forwards}.")
         if len(self.back) != len(order) * forwards:
             self._say(f"{len(self.back)} copies back in backward, the plan has {len(order) * forwards}.")
-        if self.differences:
+        if self.differences or not moves:
             return
+        makers = self.captured.makers()
         for one in range(forwards):
             begin, end = one * len(moves), (one + 1) * len(moves)
-            self._moves_of_pass(self.out[begin:end], self.back[begin:end], moves, order)
+            self._moves_of_pass(self.out[begin:end], self.back[begin:end], moves, order, makers)
 
-    def _moves_of_pass(self, out, back, moves, order):
-        makers = self.captured.makers()
+    def _moves_of_pass(self, out, back, moves, order, makers):
         on_host = {}
         for record, move in zip(out, moves):
             self._out(record, move, makers)
-            other = next((number for number, memory in on_host.items() if memory == record["writes"][0]), None)
+            written = _first(record, "writes")
+            other = next((number for number, memory in on_host.items() if memory is not None and memory == written), None)
             if other is not None:
                 self._say(f"Number {move.number} is copied over number {other} on the host, which has not come back.")
-            on_host[move.number] = record["writes"][0]
+            on_host[move.number] = written
         sizes = {move.number: move.bytes for move in moves}
         for record, number in zip(back, order):
-            if record["copy"] != sizes[number] or on_host[number] not in record["reads"]:
+            if record["copy"] != sizes[number] or on_host[number] not in record.get("reads", ()):
                 self._say(f"A copy back of {record['copy']} bytes comes where the plan brings back number {number} "
                           f"({sizes[number]} bytes): another storage, or another order.")
 
     def _out(self, record, move, makers):
-        made = makers.get(record["reads"][0], {})
+        made = makers.get(_first(record, "reads"), {})
         if record["copy"] != move.bytes or (name_of(made) or move.maker[1]) != move.maker[1] or (
                 made.get("module", "") != move.maker[0]):
             self._say(f"The copy to the host of number {move.number} is of {record['copy']} bytes made by {name_of(made)} in "
@@ -165,6 +166,11 @@ class _Comparison:
 
 def _bytes(records):
     return sum(r["copy"] for r in records)
+
+
+def _first(record, key):
+    """A copy of a number that the host reads writes no storage."""
+    return next(iter(record.get(key, ())), None)
 
 
 def _op_text(op):

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import re
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from programs import HOST_OPTIMIZER, Gpt, ResNet, lazy, offload, same, saved_siz
 import memwall_apply
 from memwall_apply.__main__ import main
 from memwall_apply import hook, optimizer, recipes, storages, streams, units as units_module
+from memwall_apply.watched import grad_of
 
 OFFLOAD = "offload:what=activations,to=host,min_bytes=65536,prefetch=2"
 
@@ -70,22 +72,19 @@ def test_selective_checkpointing_that_keeps_nothing(monkeypatch):
 
 @needs_memwall
 def test_a_counter_of_batch_norm_that_is_advanced_twice(monkeypatch):
-    monkeypatch.setattr(units_module, "_BatchNorm", ())
-    monkeypatch.setattr(units_module._SecondRun, "__exit__", lambda self, *error: self.selective.__exit__(*error))
+    monkeypatch.setattr(units_module._SecondRun, "_silence", lambda self, norms: None)
     said = noticed("resnet", "checkpoint:modules=blocks.*")
     assert "num_batches_tracked a second time" in said or "aten::add_" in said
 
 
 def test_averages_of_batch_norm_that_are_updated_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr(units_module, "_BatchNorm", ())
-    monkeypatch.setattr(units_module._SecondRun, "__exit__", lambda self, *error: self.selective.__exit__(*error))
+    monkeypatch.setattr(units_module._SecondRun, "_silence", lambda self, norms: None)
     assert not equal(tmp_path, ResNet, units(["blocks.0"], ["blocks.1"]))
 
 
 @needs_memwall
 def test_operators_that_are_not_given_up(monkeypatch):
-    monkeypatch.setattr(recipes._Watch, "_write_down", lambda self, group, func, args, kwargs, state, made:
-                        self.recipes.seen.add((self.recipes.stack[-1], func._schema.name)))
+    monkeypatch.setattr(recipes._Watch, "_write_down", lambda *_: None)
     assert "should run 1 operators again" in noticed("gpt", "checkpoint:ops=gelu")
 
 
@@ -130,8 +129,8 @@ def test_operators_that_run_again_in_another_order(tmp_path, monkeypatch):
         return again(self, saved_pass)
 
     monkeypatch.setattr(recipes.Run, "again", backwards)
-    with pytest.raises((RuntimeError, AttributeError, AssertionError, memwall_apply.ApplyError)):
-        assert equal(tmp_path, Gpt, MLP)
+    with pytest.raises(memwall_apply.ApplyError, match="one of them reads what a later one makes"):
+        equal(tmp_path, Gpt, MLP)
 
 
 def test_a_unit_of_modules_in_another_order(tmp_path):
@@ -251,23 +250,18 @@ def test_pageable_memory():
 def test_a_copy_back_that_comes_too_early():
     def at_once(applied):
         applied.hook.fetched_where = {-1: [n for numbers in applied.hook.fetched_where.values() for n in numbers]}
-    noticed("gpt", OFFLOAD, at_once)
+    assert higher_peak(noticed("gpt", OFFLOAD, at_once))
 
 
 @needs_memwall
 def test_memory_that_is_not_given_back():
-    def keep(applied):
-        applied.kept = []
-        applied.hook.retire = lambda storage: None
-        original = hook.SavedStorage.whole
-
     def kept(self, tensor):
         KEPT.append(tensor.detach())
         return WHOLE(self, tensor)
 
     storages.SavedStorage.whole = kept
     try:
-        noticed("gpt", OFFLOAD)
+        assert higher_peak(noticed("gpt", OFFLOAD))
     finally:
         storages.SavedStorage.whole = WHOLE
         KEPT.clear()
@@ -292,24 +286,26 @@ def test_a_layout_that_is_lost(tmp_path, monkeypatch):
 # ---- the optimizer
 
 def test_the_gradient_of_the_first_of_two_passes(tmp_path, monkeypatch):
-    before = optimizer.HostOptimizer._before
+    before, sent = optimizer.HostOptimizer._before, set()
 
     def stale(self, *arguments):
         for one in self.copies.values():
-            if one.sent:
-                one.sent = (one.parameter.grad, one.parameter.grad._version)
+            one.sent = grad_of(one.parameter)._version
+        sent.clear()
         return before(self, *arguments)
 
+    def arrived(self, parameter):
+        if parameter not in sent:
+            sent.add(parameter)
+            self._send(self.copies[parameter])
+
     monkeypatch.setattr(optimizer.HostOptimizer, "_before", stale)
-    monkeypatch.setattr(optimizer.HostOptimizer, "_arrived", lambda self, p: None if self.copies[p].sent else self._send(self.copies[p]))
+    monkeypatch.setattr(optimizer.HostOptimizer, "_arrived", arrived)
     assert not equal(tmp_path, Gpt, HOST_OPTIMIZER, accumulation=2)
 
 
 def test_clipping_that_the_host_does_not_see(tmp_path, monkeypatch):
-    monkeypatch.setattr(optimizer.HostOptimizer, "_is_newer", staticmethod(lambda copy: False))
-    with pytest.raises(memwall_apply.ApplyError, match="on the host already"):  # in the second step
-        equal(tmp_path, Gpt, HOST_OPTIMIZER, clip=0.01)
-    monkeypatch.setattr(optimizer.HostOptimizer, "_release", lambda self, copy: None)
+    monkeypatch.setattr(optimizer._Copy, "is_newer", property(lambda copy: False))
     assert not equal(tmp_path, Gpt, HOST_OPTIMIZER, clip=0.01)
 
 
@@ -319,6 +315,12 @@ def test_parameters_that_do_not_come_back(tmp_path, monkeypatch):
 
 
 # ----
+
+def higher_peak(said):
+    """Is that all that is said?"""
+    return re.fullmatch(r"The captured step is not the planned one:\s+The peak of memory is \d+ bytes, \+[\d.]+ % of what the plan "
+                        r"expects \(\d+\)\.", said)
+
 
 def copy_without(_wait, waits_for_itself=False):
     def copy(self, side, target, source, after=None):

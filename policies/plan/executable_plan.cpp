@@ -23,7 +23,12 @@ namespace {
 class Restriction {
  public:
   Restriction(MemoryPlan plan, const Trace& trace, const Dataflow& flow)
-      : plan_(std::move(plan)), t_(trace), flow_(flow), saved_(trace, flow), holds_(trace, flow), inputs_(trace, flow, saved_) {}
+      : plan_(std::move(plan)),
+        t_(trace),
+        flow_(flow),
+        saved_(trace, flow),
+        holds_(trace, flow),
+        inputs_(trace, flow, saved_) {}
 
   RestrictedPlan run() {
     if (plan_.storages.empty() && plan_.reruns.empty()) return {std::move(plan_), "", ""};
@@ -159,9 +164,8 @@ class Restriction {
   // --- what is dropped in forward stays as long as others hold it
 
   void hold() {
-    const std::vector<std::string> handed_on = modules_that_hand_on();
     for (StorageDecision& d : plan_.storages) {
-      if (moves(d) || is_made_in(handed_on, d.storage)) continue;
+      if (moves(d)) continue;
       const OpId until = holds_.held_until(d.storage);
       if (until == kNoOp) continue;
       for (PlannedDrop& drop : d.drops)
@@ -170,20 +174,6 @@ class Restriction {
           changed_ = true;
         }
     }
-  }
-
-  // All but the last of the modules of a unit: what they make the unit hands on by itself, and no variable outside has it.
-  std::vector<std::string> modules_that_hand_on() const {
-    std::vector<std::string> found;
-    for (const ModuleRecompute& recompute : realized_plan(plan_, t_, flow_).names.recompute)
-      for (const std::vector<std::string>& unit : recompute.units) found.insert(found.end(), unit.begin(), unit.end() - 1);
-    return found;
-  }
-
-  bool is_made_in(const std::vector<std::string>& modules, StorageId s) const {
-    if (flow_.writers(s).empty()) return false;
-    const std::string& made_in = t_.strings[t_.ops[flow_.writers(s).front()].module];
-    return std::ranges::any_of(modules, [&](const std::string& module) { return is_within(made_in, module); });
   }
 
   // Not behind a re-run that makes it again.
@@ -208,8 +198,9 @@ class Restriction {
       }
       OpId next = rerun.at.op + (rerun.at.after ? 1 : 0);
       while (next < t_.ops.size() && !runs_on_device(t_.ops[next].kind)) ++next;
-      const OpId node = next < t_.ops.size() ? saved_.first_of_node(next) : next;
-      if (node < next && node > rerun.ops.back()) {
+      OpId node = next < t_.ops.size() ? saved_.first_of_node(next) : next;
+      if (const OpId asked = first_to_ask(rerun); asked != kNoOp) node = std::max(node, asked);
+      if (node != next && node < t_.ops.size() && node > rerun.ops.back()) {
         rerun.at = {insertion_point(t_, node), false, rerun.at.order};
         changed_ = true;
       }
@@ -218,6 +209,24 @@ class Restriction {
           if (use.access == Access::write) hand_over(use.storage, rerun.at);
       changed_ = inputs_.keep_for_operators(rerun, plan_) || changed_;
     }
+  }
+
+  // The first op of the node that asks for what single operators make; kNoOp where another re-run does, or they start
+  // from what the plan moves or drops.
+  OpId first_to_ask(const PlannedRerun& rerun) const {
+    OpId first = kNoOp;
+    for (const OpId id : rerun.ops)
+      for (const Use& use : t_.uses_of(t_.ops[id])) {
+        if (use.access == Access::read) {
+          if (!uses(rerun, use.storage, Access::write) && inputs_.is_decided(use.storage, plan_)) return kNoOp;
+          continue;
+        }
+        for (const PlannedRerun& other : plan_.reruns)
+          if (rerun.at < other.at && uses(other, use.storage, Access::read)) return kNoOp;
+        for (const Touch& touch : flow_.touches(use.storage))
+          if (is_behind(touch.op, rerun.at)) first = std::min(first, saved_.first_of_node(touch.op));
+      }
+    return first;
   }
 
   // Behind the re-run it goes with the node that it is handed to.

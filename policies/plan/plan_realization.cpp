@@ -152,9 +152,8 @@ class Realization {
       if (is_named_[j] || moves(plan_.storages[j]) || writers.empty() || !forward.holds(writers.front())) continue;
       is_named_[j] = has_name_[j] =
           std::all_of(writers.begin(), writers.end(), [&](OpId id) { return names.is_lazy(id); }) ||
-          std::any_of(names.units().begin(), names.units().end(), [&](const std::string& unit) {
-            return is_within(forward.module_of(writers.front()), unit);
-          });
+          std::any_of(names.units().begin(), names.units().end(),
+                      [&](const std::string& unit) { return is_within(forward.module_of(writers.front()), unit); });
     }
   }
 

@@ -12,6 +12,10 @@ bool RerunInputs::uses(const PlannedRerun& rerun, StorageId s, Access access) co
   });
 }
 
+bool RerunInputs::is_decided(StorageId s, const MemoryPlan& plan) {
+  return std::ranges::find(plan.storages, s, &StorageDecision::storage) != plan.storages.end();
+}
+
 // kNoOp: it has saved nothing, or the trace does not say which nodes run what.
 OpId RerunInputs::end_of_backward(const PlannedRerun& unit) const {
   OpId end = kNoOp;
@@ -22,7 +26,7 @@ OpId RerunInputs::end_of_backward(const PlannedRerun& unit) const {
 }
 
 bool RerunInputs::keep(StorageId s, const PlannedRerun& unit, const PlanPoint& until, MemoryPlan& plan) const {
-  if (std::ranges::find(plan.storages, s, &StorageDecision::storage) != plan.storages.end()) return false;
+  if (is_decided(s, plan)) return false;
   if (const OpId freed = flow_.free(s); freed == kNoOp || until < PlanPoint{freed, false}) return false;
   const auto known = std::ranges::find(plan.keeps, s, &PlannedKeep::storage);
   if (known == plan.keeps.end()) {

@@ -21,6 +21,8 @@ class RerunInputs {
   // A re-run that is handed out nothing is no selective checkpointing, which alone would keep what it stops at; others
   // that start from that keep it for themselves.
   bool leave_out_uncalled(MemoryPlan& plan) const;
+  // Has the storage a decision of the plan?
+  static bool is_decided(StorageId s, const MemoryPlan& plan);
 
  private:
   bool uses(const PlannedRerun& rerun, StorageId s, Access access) const;

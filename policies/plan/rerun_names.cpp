@@ -64,9 +64,10 @@ bool RerunNames::is_made_twice(std::size_t i, const std::vector<std::string>& mo
   });
 }
 
-// Does a re-run of ops of other modules start from it?
-bool RerunNames::starts_another(StorageId s, const std::vector<std::string>& modules) const {
+// Does a later re-run of ops of other modules start from what this one makes?
+bool RerunNames::starts_another(StorageId s, const std::vector<std::string>& modules, const NamedRerun& rerun) const {
   return std::any_of(plan_.reruns.begin(), plan_.reruns.end(), [&](const PlannedRerun& other) {
+    if (!(rerun.rerun->at < other.at)) return false;
     for (const OpId id : other.ops)
       for (const Use& use : t_.uses_of(t_.ops[id])) {
         if (use.storage != s) continue;
@@ -83,7 +84,7 @@ bool RerunNames::can_be_called_again(const std::vector<std::string>& modules, co
     if (forward_.is_read_outside(rerun.back[i], modules) && !is_made_twice(i, modules, rerun)) return false;
   for (const OpId id : rerun.rerun->ops)
     for (const Use& use : t_.uses_of(t_.ops[id]))
-      if (use.access == Access::write && dropped_.contains(use.storage) && starts_another(use.storage, modules))
+      if (use.access == Access::write && dropped_.contains(use.storage) && starts_another(use.storage, modules, rerun))
         return false;
   return std::all_of(rerun.rerun->ops.begin(), rerun.rerun->ops.end(),
                      [&](OpId id) { return is_within_one_of(forward_.module_of(id), modules); });
@@ -324,8 +325,8 @@ RerunPlace RerunNames::add(const NamedRerun& rerun, PlanRealization& realization
   modules = common_modules(rerun);
   std::vector<std::string> save;
   if (!modules.empty() && stand_in_a_row(modules) && can_be_called_again(modules, rerun) &&
-      find_saved_operators(modules, rerun, save) && makes_all_results(modules, save, rerun) && repeats_all(modules, save, rerun) &&
-      (!handed_out(rerun).empty() || has_its_inputs(modules, rerun)))
+      find_saved_operators(modules, rerun, save) && makes_all_results(modules, save, rerun) &&
+      repeats_all(modules, save, rerun) && (!handed_out(rerun).empty() || has_its_inputs(modules, rerun)))
     return add_modules(std::move(modules), std::move(save), rerun, realization);
   if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return forward_.module_of(id).empty(); }))
     return add_unnamed("It repeats ops outside of every module.", rerun, realization);

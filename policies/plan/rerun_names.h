@@ -46,7 +46,7 @@ class RerunNames {
   // Is `back[i]` a result that others have read by the time when the first one goes, and that is made a second time for
   // the modules alone?
   bool is_made_twice(std::size_t i, const std::vector<std::string>& modules, const NamedRerun& rerun) const;
-  bool starts_another(StorageId storage, const std::vector<std::string>& modules) const;
+  bool starts_another(StorageId storage, const std::vector<std::string>& modules, const NamedRerun& rerun) const;
   bool can_be_called_again(const std::vector<std::string>& modules, const NamedRerun& rerun) const;
   std::vector<std::string> common_modules(const NamedRerun& rerun) const;
   // Does forward run them one behind the other, and nothing else between their first op and their last?

@@ -57,8 +57,9 @@ std::optional<OpId> SavedStorages::handed_until(StorageId storage) const {
   return std::nullopt;
 }
 
-// Where the last node has run that is handed the storage: the one of `last`, which reads it last, or of another operator
-// that has saved it. Sums of the gradients of what was broadcast come when a node has let go of what it was handed.
+// Where the last node has run that is handed the storage: the one of `last`, which reads it last, or of another
+// operator that has saved it. Sums of the gradients of what was broadcast come when a node has let go of what it was
+// handed.
 OpId SavedStorages::end_of_nodes(StorageId storage, OpId last) const {
   OpId end = last;
   const auto extend = [&](OpId owner) {

@@ -26,7 +26,8 @@ struct SavePoint {
 };
 
 // Which node an op of backward belongs to the trace says (Op::source); where it does not, a node is told by what its
-// operator has saved: ops of backward, one behind the other, in its module, that read any of it. Ops that are run again are one node, which asks for what they start from; a unit saves that before its first op.
+// operator has saved: ops of backward, one behind the other, in its module, that read any of it. Ops that are run again
+// are one node, which asks for what they start from; a unit saves that before its first op.
 class SavedStorages {
  public:
   // Both must outlive it.
@@ -40,8 +41,8 @@ class SavedStorages {
   OpId first_of_node(OpId op) const;
   // The first op of a node from `op` on, `end` where there is none before that.
   OpId first_node_from(OpId op, OpId end) const;
-  // The last op that the node of `op` runs, but for sums of gradients of what was broadcast; kNoOp: it has saved nothing,
-  // or the trace does not say.
+  // The last op that the node of `op` runs, but for sums of gradients of what was broadcast; kNoOp: it has saved
+  // nothing, or the trace does not say.
   OpId node_end(OpId op) const;
   // What has come back is handed to its node, which gives it back when it has run. That op, where the program itself
   // gives back what nodes hold later: behind the sums of gradients of what was broadcast; and what only a re-run starts

@@ -165,7 +165,8 @@ class Checker {
         break;
     }
     if (op.source != kNoOp && op.source >= id)
-      fault(describe(id) + (repeats(op) ? " repeats op " : " is the backward of op ") + std::to_string(op.source) + ", which is not before it.");
+      fault(describe(id) + (repeats(op) ? " repeats op " : " is the backward of op ") + std::to_string(op.source) +
+            ", which is not before it.");
     if (op.phase == Phase::recompute && op.source == kNoOp && runs_on_device(op.kind) && op.kind != OpKind::collective)
       fault(describe(id) + " is recompute but names no original.");
   }

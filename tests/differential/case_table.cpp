@@ -61,7 +61,7 @@ std::array<double, kStepParts> peak_errors(const CaseRun& run) {
 std::map<std::string, std::size_t> causes_of(const CaseRun& run) {
   std::map<std::string, std::size_t> causes;
   for (const Difference& d : run.differences) {
-    const DifferenceCause* cause = cause_of(d, run.asked.policies);
+    const DifferenceCause* cause = cause_of(d);
     ++causes[cause != nullptr ? cause->name : ""];
   }
   return causes;

@@ -16,24 +16,29 @@ bool holds_longer_in_forward(const Difference& d) {
          rests_at_its_end(d) && d.kernel.phase == Phase::forward;
 }
 
-bool is_python_variable(const Difference& d, const std::vector<std::string>&) { return holds_longer_in_forward(d); }
+bool is_python_variable(const Difference& d) { return holds_longer_in_forward(d); }
 
-bool is_handed_on_within_a_unit(const Difference& d, const std::vector<std::string>&) {
+bool is_handed_on_within_a_unit(const Difference& d) {
   return d.kind == DifferenceKind::storage_ends_earlier && d.part == StepPart::forward && d.ends_in_forward &&
          rests_at_its_end(d) && d.kernel.phase == Phase::forward;
 }
 
-bool is_let_go_a_kernel_earlier(const Difference& d, const std::vector<std::string>&) {
+bool is_result_made_twice(const Difference& d) {
+  return d.kind == DifferenceKind::storage_ends_earlier && d.part == StepPart::forward && !d.ends_in_forward &&
+         rests_at_its_end(d) && d.kernel.phase == Phase::forward && (d.simulated.saved || d.executed.saved);
+}
+
+bool is_let_go_a_kernel_earlier(const Difference& d) {
   return d.kind == DifferenceKind::storage_ends_earlier && d.part == StepPart::backward && rests_at_its_end(d) &&
          d.simulated.to == d.executed.to + 1;
 }
 
-bool is_saved_and_never_read(const Difference& d, const std::vector<std::string>&) {
+bool is_saved_and_never_read(const Difference& d) {
   return d.kind == DifferenceKind::storage_lives_longer && d.part == StepPart::backward && d.ends_with_rerun &&
          rests_at_its_end(d) && d.kernel.phase == Phase::recompute && (d.executed.saved || d.simulated.saved);
 }
 
-bool is_order_within_operator(const Difference& d, const std::vector<std::string>&) {
+bool is_order_within_operator(const Difference& d) {
   return (d.kind == DifferenceKind::copies_out || d.kind == DifferenceKind::copies_back) && d.same_total;
 }
 
@@ -49,6 +54,10 @@ const std::vector<DifferenceCause>& difference_causes() {
        "What one module of a unit hands to the next no variable of the program names; memwall gives it back where the "
        "program did without the plan.",
        is_handed_on_within_a_unit, "unet-every_two"},
+      {"made twice",
+       "A unit's last result, which autograd saves, is made again by the re-run, so that nobody holds the first one; "
+       "planners count on it until the re-run.",
+       is_result_made_twice, "resnet-chen"},
       {"a kernel earlier",
        "A node of backward, or a re-run, lets go of what it was handed before its last kernel is launched; memwall "
        "behind that.",
@@ -63,9 +72,9 @@ const std::vector<DifferenceCause>& difference_causes() {
   return causes;
 }
 
-const DifferenceCause* cause_of(const Difference& difference, const std::vector<std::string>& policies) {
+const DifferenceCause* cause_of(const Difference& difference) {
   for (const DifferenceCause& cause : difference_causes())
-    if (cause.admits(difference, policies)) return &cause;
+    if (cause.admits(difference)) return &cause;
   return nullptr;
 }
 

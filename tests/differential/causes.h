@@ -12,13 +12,13 @@ namespace memwall {
 struct DifferenceCause {
   const char* name;
   const char* sentence;
-  bool (*admits)(const Difference& difference, const std::vector<std::string>& policies);
+  bool (*admits)(const Difference& difference);
   const char* occurs_in;  // a case in which it must occur: "gpt2-full"
 };
 
 const std::vector<DifferenceCause>& difference_causes();
 
 // The first that admits it; null: nothing explains it.
-const DifferenceCause* cause_of(const Difference& difference, const std::vector<std::string>& policies);
+const DifferenceCause* cause_of(const Difference& difference);
 
 }  // namespace memwall

@@ -39,7 +39,7 @@ class CommittedPlan : public testing::Test {
 
   std::vector<Difference> unexplained(const StepMemory& ran) const {
     std::vector<Difference> all = differences(simulated, ran);
-    std::erase_if(all, [&](const Difference& d) { return cause_of(d, policies) != nullptr; });
+    std::erase_if(all, [&](const Difference& d) { return cause_of(d) != nullptr; });
     return all;
   }
 
@@ -107,7 +107,7 @@ TEST_F(CommittedPlan, APeakBetweenKernelsIsTold) {
   const std::vector<Difference> all = differences(simulated, changed);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].kind, DifferenceKind::peak);
-  EXPECT_EQ(cause_of(all[0], policies), nullptr);
+  EXPECT_EQ(cause_of(all[0]), nullptr);
 }
 
 }  // namespace

@@ -48,8 +48,7 @@ ImportedMwc MwcImporter::run() {
   while (reader_.next(r_)) {
     ++counts_.records[static_cast<std::size_t>(r_.type)];
     take();
-    if (!r_.unreferenced.empty() && !t_.ops.empty())
-      storages_.end_references(r_, static_cast<OpId>(t_.ops.size() - 1));
+    if (!r_.unreferenced.empty() && !t_.ops.empty()) storages_.end_references(r_, static_cast<OpId>(t_.ops.size() - 1));
   }
   return finish();
 }

@@ -89,7 +89,6 @@ TEST(ForwardHolds, WhatLivedBeforeOrIsMadeInBackwardIsNotHeld) {
     }
 }
 
-
 // A capture that says it is believed, and no rule is asked: what is an argument may have lost its names before.
 TEST(ForwardHolds, WhatTheTraceSaysIsBelieved) {
   CalledModule step("block", true);

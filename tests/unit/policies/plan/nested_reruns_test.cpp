@@ -217,9 +217,8 @@ TEST(NestedRerunsOnTwoStreams, AreFreeOfRaces) {
   EXPECT_EQ(races(after), std::vector<std::string>{});
 }
 
-
-// b, which the program frees in forward, is kept for a re-run of c and d alone: it goes when c has been made from it, and
-// d is made without it.
+// b, which the program frees in forward, is kept for a re-run of c and d alone: it goes when c has been made from it,
+// and d is made without it.
 TEST_F(NestedReruns, GiveBackWhatWasKeptForThemBehindItsLastUse) {
   drop(c_, {op_d(), true, 0});
   drop(d_, {op_d(), true, 0});

@@ -200,7 +200,6 @@ TEST(OffloadSaved, AReRunIsOneNode) {
   EXPECT_EQ(count(after, Phase::recompute), 2u);
 }
 
-
 // A node that begins with an op which reads nothing (zeros, into which gradients are put), and the node behind it in
 // the same module, whose operator has saved the same storage: told apart by what the trace says, not by what is read.
 TEST(SavedStorages, NodesAreThoseThatTheTraceNames) {

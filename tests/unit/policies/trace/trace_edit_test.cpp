@@ -122,7 +122,6 @@ TEST(TraceEdit, AnOpUsesMoreStoragesThanSixteenBitsCount) {
   EXPECT_EQ(read.front(), 69'999u);
 }
 
-
 // Of what an edit adds nobody knows when the program refers to it last.
 TEST(TraceEdit, TheEndOfReferencesFollowsTheNumbers) {
   Step step;

@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/machine/rank_machine.h"
 #include "sim/trace/repeat.h"
 #include "sim/trace/scale.h"
-#include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rank_program.h"
@@ -359,7 +359,6 @@ TEST(Ranks, APagerSeesOneGpuOnly) {
   } pager;
   EXPECT_THROW(simulate(two_ranks(us(1), us(2)), test_machine(), {.pager = &pager}), UsageError);
 }
-
 
 TEST(Ranks, ReferencesEndAtOpsOfTheirOwnRank) {
   Trace step = gpt_step({});

@@ -83,7 +83,6 @@ TEST(Scale, KernelsCopiesAndHostScaleEachForItself) {
   EXPECT_EQ(s.ops[0].host_cost, microseconds(1));
 }
 
-
 TEST(Repeat, ReferencesEndInTheirOwnRound) {
   Trace step = gpt_step({});
   StorageId made = 0;

@@ -178,7 +178,6 @@ TEST_F(ProducerHash, ACollectiveTreatsEachBufferForItself) {
   EXPECT_EQ(hashes[together], hashes[alone]);
 }
 
-
 TEST_F(TraceCheck, AReferenceThatEndsBehindTheTrace) {
   builder_.trace().storages[storage_].last_referenced = static_cast<OpId>(builder_.trace().ops.size());
   expect_fault("is referred to until op");

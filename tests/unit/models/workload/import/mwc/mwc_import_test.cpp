@@ -432,14 +432,14 @@ TEST_F(MwcImport, HeadersAreChecked) {
             std::string::npos);
 }
 
-
 // The program's last reference to storage 1 ends behind mul, an op of a view among it; its backward is of exp's node.
 TEST_F(MwcImport, ReferencesEndAndNodesBeginWhereTheFileSaysIt) {
-  const Trace t = trace({R"({"alloc":1})", R"({"op":"aten::exp","id":3,"phase":"forward","reads":[0],"writes":[1],"saves":[1]})",
-                         R"({"op":"aten::mul","phase":"forward","reads":[1],"writes":[0]})",
-                         R"({"op":"aten::view","kernels":0,"phase":"forward","reads":[],"writes":[],"unreferenced":[1]})",
-                         R"({"op":"aten::mul","phase":"backward","reads":[1],"writes":[0],"forward":3})",
-                         R"({"op":"aten::add","phase":"backward","reads":[0],"writes":[0]})"});
+  const Trace t =
+      trace({R"({"alloc":1})", R"({"op":"aten::exp","id":3,"phase":"forward","reads":[0],"writes":[1],"saves":[1]})",
+             R"({"op":"aten::mul","phase":"forward","reads":[1],"writes":[0]})",
+             R"({"op":"aten::view","kernels":0,"phase":"forward","reads":[],"writes":[],"unreferenced":[1]})",
+             R"({"op":"aten::mul","phase":"backward","reads":[1],"writes":[0],"forward":3})",
+             R"({"op":"aten::add","phase":"backward","reads":[0],"writes":[0]})"});
   std::vector<OpId> kernels;
   for (OpId id = 0; id < t.ops.size(); ++id)
     if (t.ops[id].kind == OpKind::kernel) kernels.push_back(id);
@@ -449,7 +449,8 @@ TEST_F(MwcImport, ReferencesEndAndNodesBeginWhereTheFileSaysIt) {
   EXPECT_EQ(t.ops[kernels[2]].source, kernels[0]);
   EXPECT_FALSE(repeats(t.ops[kernels[2]]));
   EXPECT_EQ(t.ops[kernels[3]].source, kNoOp);
-  refuses({R"({"alloc":1})", R"({"op":"aten::mm","reads":[0],"writes":[1],"unreferenced":[77]})"}, "storage 77 is unknown");
+  refuses({R"({"alloc":1})", R"({"op":"aten::mm","reads":[0],"writes":[1],"unreferenced":[77]})"},
+          "storage 77 is unknown");
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class Restriction {
     leave_out_statistics();
     // What is left out may have been all that another re-run was for.
     while (leave_out_nameless(all)) all = realized_plan(plan_, t_, flow_);
-    changed_ = inputs_.leave_out_uncalled(plan_) || changed_;
+    changed_ = inputs_.shorten_keeps_not_handed_out(plan_) || changed_;
     hold();
     hand_to_nodes();
     move_to_hooks();

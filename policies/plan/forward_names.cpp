@@ -88,7 +88,7 @@ OpId ForwardNames::saved_at(StorageId storage) const {
     if (touch.op < pass_.backward) {
       if (std::any_of(uses.begin(), uses.end(), [&](const Use& u) { return u.storage == storage && u.saved; }))
         return touch.op;
-    } else if (op.phase == Phase::recompute && op.source != kNoOp) {
+    } else if (repeats(op)) {
       return op.source;
     }
   }

@@ -34,7 +34,7 @@ void HookedStorages::add_units_of_plan() {
     });
     Unit unit{rerun.ops, rerun.ops.front(), rerun.ops.back(), rerun.at.op};
     if (!is_unit) {  // hooks see the operators as they are, and hold what these start from
-      each_input(unit, [&](StorageId s, std::size_t) { ask(s, rerun.at.op); });
+      each_input(unit.ops, unit.begin, [&](StorageId s, std::size_t) { ask(s, rerun.at.op); });
       continue;
     }
     if (!rerun.called.empty()) {
@@ -51,10 +51,10 @@ void HookedStorages::add_units_of_trace() {
   for (OpId id = pass_.backward; id < pass_.end; ++id) {
     const Op& op = t_.ops[id];
     if (!runs_on_device(op.kind)) continue;
-    const bool repeats = op.phase == Phase::recompute && op.source != kNoOp && op.source < pass_.backward;
-    if (!unit.ops.empty() && (!repeats || op.source <= unit.ops.back())) add_unit(std::exchange(unit, {}));
-    if (!repeats) continue;
-    if (unit.ops.empty()) unit.begin = op.source;
+    const bool is_again = repeats(op) && op.source < pass_.backward;
+    if (!unit.ops.empty() && (!is_again || op.source <= unit.ops.back())) add_unit(std::exchange(unit, {}));
+    if (!is_again) continue;
+    if (unit.ops.empty()) unit.begin = op.source, unit.position = id;
     unit.ops.push_back(op.source);
     unit.end = op.source;
   }
@@ -76,7 +76,10 @@ void HookedStorages::add_unit(Unit unit) {
     if (t_.ops[id].module != t_.ops[unit.ops.front()].module || !counts_only(id)) break;
     unit.begin = id;
   }
-  each_input(unit, [&](StorageId s, std::size_t argument) {
+  std::vector<OpId> ops;  // with those whose results of the first time a re-run is handed: it calls them all the same
+  for (OpId id = unit.begin; id <= unit.end; ++id)
+    if (runs_on_device(t_.ops[id].kind)) ops.push_back(id);
+  each_input(ops, unit.begin, [&](StorageId s, std::size_t argument) {
     save(s, {{unit.begin, false}, argument});
     ask(s, unit.position);
   });
@@ -90,16 +93,16 @@ void HookedStorages::ask(StorageId storage, OpId position) {
 }
 
 template <typename Take>
-void HookedStorages::each_input(const Unit& unit, Take take) const {
+void HookedStorages::each_input(const std::vector<OpId>& ops, OpId begin, Take take) const {
   std::set<StorageId> made;
-  for (const OpId id : unit.ops) {
+  for (const OpId id : ops) {
     const auto uses = t_.uses_of(t_.ops[id]);
     for (std::size_t i = 0; i < uses.size(); ++i) {
       const StorageId s = uses[i].storage;
       const auto writers = flow_.writers(s);
       if (uses[i].access == Access::write)
         made.insert(s);
-      else if (!made.contains(s) && (writers.empty() || writers.front() < unit.begin))
+      else if (!made.contains(s) && (writers.empty() || writers.front() < begin))
         take(s, i);
     }
   }

@@ -53,7 +53,7 @@ class HookedStorages {
   void add_unit(Unit unit);
   void ask(StorageId storage, OpId position);
   template <typename Take>
-  void each_input(const Unit& unit, Take take) const;
+  void each_input(const std::vector<OpId>& ops, OpId begin, Take take) const;
   bool is_inside(OpId op) const;
   bool is_shown(StorageId storage) const;
   void save(StorageId storage, SavePoint point);

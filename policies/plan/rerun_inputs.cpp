@@ -67,7 +67,7 @@ bool RerunInputs::keep_for_operators(const PlannedRerun& rerun, MemoryPlan& plan
   return changed;
 }
 
-bool RerunInputs::leave_out_uncalled(MemoryPlan& plan) const {
+bool RerunInputs::shorten_keeps_not_handed_out(MemoryPlan& plan) const {
   bool changed = false;
   for (const PlannedRerun& rerun : plan.reruns) {
     if (rerun.called.empty() || rerun.called.front() < rerun.ops.back()) continue;

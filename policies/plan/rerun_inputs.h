@@ -18,9 +18,9 @@ class RerunInputs {
   bool keep_for_unit(const PlannedRerun& unit, MemoryPlan& plan) const;
   // Single operators hold it until they have run again.
   bool keep_for_operators(const PlannedRerun& rerun, MemoryPlan& plan) const;
-  // A re-run that is handed out nothing is no selective checkpointing, which alone would keep what it stops at; others
-  // that start from that keep it for themselves.
-  bool leave_out_uncalled(MemoryPlan& plan) const;
+  // Only selective checkpointing keeps results that it does not run again. Where a re-run is handed out none of them,
+  // what it calls last is kept by the re-runs alone that read it.
+  bool shorten_keeps_not_handed_out(MemoryPlan& plan) const;
   // Has the storage a decision of the plan?
   static bool is_decided(StorageId s, const MemoryPlan& plan);
 

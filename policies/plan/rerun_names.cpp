@@ -5,6 +5,7 @@
 
 #include "policies/plan/plan_timeline.h"
 #include "policies/trace/module_blocks.h"
+#include "policies/trace/operator_name.h"
 #include "policies/trace/parameter_casts.h"
 #include "policies/trace/rerun_rules.h"
 
@@ -179,16 +180,32 @@ bool RerunNames::repeats_all(const std::vector<std::string>& modules, const std:
   return true;
 }
 
-// Does nobody but the modules themselves use what all but the last of them make?
+// The module whose forward calls it: the one around it that is no list of modules; "" is the model.
+std::string RerunNames::caller_of(const std::string& module) const {
+  std::string caller = module;
+  do {
+    const std::size_t dot = caller.rfind('.');
+    caller.resize(dot == caller.npos ? 0 : dot);
+  } while (!caller.empty() && forward_.is_list(caller));
+  return caller;
+}
+
+// Does one forward call them, each with what the one before gave? What any of them makes the next alone may use. What
+// another forward returns between them may be a view, or in a container, of which a trace knows nothing.
 bool RerunNames::is_handed_on_alone(const std::vector<std::string>& modules) const {
-  const std::vector<std::string> before(modules.begin(), modules.end() - 1);
-  for (OpId id = forward_.pass().begin; id < forward_.pass().backward; ++id) {
-    if (!forward_.holds(id) || !is_within_one_of(forward_.module_of(id), before)) continue;
-    for (const Use& use : t_.uses_of(t_.ops[id]))
-      if (use.access == Access::write && !is_cast_of_parameter(t_, flow_, use.storage) &&
-          !is_within(forward_.module_of(flow_.writers(use.storage).back()), modules.back()) &&
-          forward_.is_read_outside(use.storage, modules))
-        return false;
+  const std::string caller = caller_of(modules.front());
+  const auto has_that_caller = [&](const std::string& module) { return caller_of(module) == caller; };
+  if (!std::ranges::all_of(modules, has_that_caller)) return false;
+  for (std::size_t i = 0; i + 1 < modules.size(); ++i) {
+    const std::vector<std::string> users{modules[i], modules[i + 1]};
+    for (OpId id = forward_.pass().begin; id < forward_.pass().backward; ++id) {
+      if (!forward_.holds(id) || !is_within(forward_.module_of(id), modules[i])) continue;
+      for (const Use& use : t_.uses_of(t_.ops[id]))
+        if (use.access == Access::write && !is_cast_of_parameter(t_, flow_, use.storage) &&
+            is_within(forward_.module_of(flow_.writers(use.storage).back()), modules[i]) &&
+            forward_.is_read_outside(use.storage, users))
+          return false;
+    }
   }
   return true;
 }
@@ -232,12 +249,12 @@ bool RerunNames::has_its_inputs(const std::vector<std::string>& modules, const N
   return true;
 }
 
-// Does it change what it has not made?
+// Does it change what it has not made? What it fills, bernoulli_ of empty memory, is made by another operator, too.
 bool RerunNames::works_in_place(OpId op) const {
   const auto uses = t_.uses_of(t_.ops[op]);
-  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
-    return use.access == Access::write && (t_.storages[use.storage].preexisting || use.version > 1);
-  });
+  return operator_of(t_, t_.ops[op]).ends_with('_') || std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+           return use.access == Access::write && (t_.storages[use.storage].preexisting || use.version > 1);
+         });
 }
 
 // Does the re-run end before the modules do, or with what it brings back?

@@ -57,6 +57,7 @@ class RerunNames {
   OpId end_of_saves(const std::vector<std::string>& modules) const;
   bool repeats_all(const std::vector<std::string>& modules, const std::vector<std::string>& save,
                    const NamedRerun& rerun) const;
+  std::string caller_of(const std::string& module) const;
   bool is_handed_on_alone(const std::vector<std::string>& modules) const;
   std::set<std::string> handed_out(const NamedRerun& rerun) const;
   // Operators in the modules whose results stay although backward or the re-run needs them; false: no list of names

@@ -159,6 +159,10 @@ void UnitPlanner::release_to_nodes() {
 void UnitPlanner::release(StorageId s, const std::map<StorageId, OpId>& keeper) {
   const auto found = keeper.find(s);
   if (found == keeper.end() || !has_one_stream(s)) return;
+  if (saved_.says_nodes()) {
+    if (const auto end = saved_.handed_until(s)) plan_.released.push_back({s, *end});
+    return;
+  }
   const OpId last = flow_.touches(s).back().op;
   bool sums_follow = false;
   for (OpId id = flow_.free(s); id-- > last;) {

@@ -35,6 +35,8 @@ class SavedStorages {
 
   // Does the trace say what autograd saves?
   bool known() const { return known_; }
+  // Does it say which node each op of backward belongs to?
+  bool says_nodes() const { return says_nodes_; }
   // Of a storage that is saved: where, and not before its last write in forward. Else nothing.
   std::optional<SavePoint> saved_at(StorageId storage) const;
   // The first op of the node of `op`; `op` itself where it is of none.

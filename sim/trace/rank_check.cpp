@@ -89,7 +89,7 @@ class RankChecker {
     if (has_stream && t_.streams[op.stream].rank != rank)
       fault(what + " is on a stream of " + name(t_.streams[op.stream].rank) + "; expected one of its own.");
     if (op.kind == OpKind::hand_over) check_partner(what, "continues", op.target, rank);
-    if (op.source != kNoOp) check_partner(what, "repeats", op.source, rank);
+    if (op.source != kNoOp) check_partner(what, repeats(op) ? "repeats" : "is the backward of", op.source, rank);
     if (targets_event(op)) claim(what + " names event ", op.target, event_[op.target], rank);
     if (op.kind == OpKind::alloc || op.kind == OpKind::free)
       claim(what + " names storage ", op.target, storage_[op.target], rank);

@@ -22,6 +22,8 @@ namespace {
 
 // What a peak may be off by: in all cases, and in nearly all.
 constexpr double kMost = 0.02, kMostOfNearlyAll = 0.005, kNearlyAll = 0.95;
+// Of the cases; of the others the planner sees no reason to do anything, or nothing that PyTorch can do.
+constexpr double kExecuted = 0.8;
 
 std::string asked_for() {
   const char* text = std::getenv("MEMWALL_DIFFERENTIAL");
@@ -78,16 +80,20 @@ TEST_P(Differential, StepsAreExecutedAsSimulated) {
   const std::filesystem::path folder = folder_of(GetParam().name);
   const std::vector<CaseRun> runs = run_cases(python_, GetParam(), cases, folder);
   write_content(folder.string() + ".md", table_of(runs));
-  std::size_t peaks = 0, near = 0;
+  std::size_t peaks = 0, near = 0, compared = 0;
   for (const CaseRun& run : runs) {
     SCOPED_TRACE(run.asked.name);
     check_end(run);
     if (run.end != CaseEnd::compared) continue;
+    ++compared;
     check_step(run);
     for (const double error : peak_errors(run)) {
       ++peaks;
       near += std::abs(error) <= kMostOfNearlyAll ? 1 : 0;
     }
+  }
+  if (asked_for() == "full" || asked_for().empty()) {
+    EXPECT_GE(static_cast<double>(compared), kExecuted * static_cast<double>(cases.size())) << "executed and compared";
   }
   EXPECT_GE(static_cast<double>(near), kNearlyAll * static_cast<double>(peaks));
 }

@@ -11,7 +11,6 @@ void write_names(JsonText& json, std::string_view key, const std::vector<std::st
   json.end_array();
 }
 
-// Members of the object that is open.
 void write_numbers(JsonText& json, const char* key, const std::vector<std::uint32_t>& numbers) {
   if (numbers.empty()) return;
   json.key(key).begin_array();
@@ -19,6 +18,7 @@ void write_numbers(JsonText& json, const char* key, const std::vector<std::uint3
   json.end_array();
 }
 
+// Members of the object that is open.
 void write_operator(JsonText& json, const NamedOperator& name) {
   json.field("module", name.module).field("op", name.name);
   write_numbers(json, "calls", name.calls);

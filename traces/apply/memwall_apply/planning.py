@@ -1,6 +1,7 @@
 """The way to a plan and around it: memwall is asked for one; a step is recorded with or without it."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -25,15 +26,18 @@ def plan(capture, *policies, machine, out=None, program="memwall"):
         command += ["--policy", policy]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode == OVER_BUDGET:
-        raise ApplyError(f"No plan of {' '.join(policies)} fits: {_first_words(done.stdout)} The best one is in {out}.")
+        raise ApplyError(f"No plan of {' '.join(policies)} keeps to its budget. {_on_the_budget(done.stdout)} The best one is "
+                         f"in {out}.")
     if done.returncode != 0:
         raise ApplyError(f"memwall makes no plan of {' '.join(policies)}: {' '.join(done.stderr.split())}")
     return load(out)
 
 
-def _first_words(report):
-    """The answer: the indented sentences below the first line."""
-    return " ".join(line.strip() for line in report.splitlines()[1:12] if line.startswith("  "))
+def _on_the_budget(report):
+    """Of memwall's answer the sentence about the budget."""
+    answer = " ".join(line.strip() for line in report.splitlines() if line.startswith("  "))
+    found = re.search(r"Over the budget: .*?\.(?= [A-Z]|$)", answer)
+    return found[0] if found else answer
 
 
 def record(path, build, plan=None):

@@ -247,7 +247,10 @@ def _numbered(tensors, numbers):
     if not numbers:
         return ()
     storages = list(dict.fromkeys(t.untyped_storage()._cdata for t in tensors if t.untyped_storage().nbytes()))
-    return {storages[number] for number in numbers if number < len(storages)}
+    if max(numbers) >= len(storages):
+        raise ApplyError(f"The plan keeps result {max(numbers)} of an operator that it runs again, counted from 0, which makes "
+                         f"{len(storages)}; expected the program that was captured.")
+    return {storages[number] for number in numbers}
 
 
 def _random_state(device):

@@ -6,7 +6,8 @@ import weakref
 class References:
     """Counts the tensors of each storage that anything but autograd refers to: variables, containers, arguments of
     calls, the cache of autocast. What autograd saves is not among them, as long as the recorder's hook keeps aliases
-    that it has made itself (Recorder.pack)."""
+    that it has made itself (Recorder.pack). Not seen: storages that a program holds without a tensor
+    (Tensor.untyped_storage), and tensors that exchange theirs (torch.utils.swap_tensors)."""
 
     def __init__(self, ended):
         self.ended = ended  # is called with a storage when its last one goes
@@ -14,13 +15,18 @@ class References:
 
     def watch(self, tensor, storage):
         key = id(tensor)
-        if key in self.watched:
+        _, before = self.watched.get(key, (None, None))
+        if before is storage:
             return
         self.counts[storage] = self.counts.get(storage, 0) + 1
-        self.watched[key] = weakref.ref(tensor, lambda _: self._gone(key, storage))
+        self.watched[key] = (weakref.ref(tensor, lambda _: self._gone(key)), storage)
+        if before is not None:  # it has another storage now (Tensor.set_)
+            self._less(before)
 
-    def _gone(self, key, storage):
-        del self.watched[key]
+    def _gone(self, key):
+        self._less(self.watched.pop(key)[1])
+
+    def _less(self, storage):
         self.counts[storage] -= 1
         if not self.counts[storage]:
             del self.counts[storage]

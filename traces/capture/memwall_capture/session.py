@@ -16,7 +16,7 @@ from .errors import CaptureError
 from .lines import Lines
 from .names import ModuleNames
 from .recorder import Recorder
-from .storages import Storages, plain_tensors
+from .storages import Storages, gradient_of, plain_tensors
 from .timing import Timing
 
 ITEM = torch.ops.aten._local_scalar_dense.default
@@ -166,8 +166,8 @@ class Session:
 
     def _name_gradients(self):
         for name, p in self._parameters():
-            if _grad(p) is not None:
-                for plain in plain_tensors(_grad(p)):
+            if gradient_of(p) is not None:
+                for plain in plain_tensors(gradient_of(p)):
                     storage = self.mode.storages.of(plain)
                     if storage.kind not in ("parameter", "optimizer_state"):
                         self._is(storage, "gradient", name + ".grad")
@@ -231,8 +231,8 @@ class Session:
         self.stack.callback(setattr, torch, "clear_autocast_cache", original)
 
     def _accumulated(self, p):
-        if _grad(p) is not None:
-            for plain in plain_tensors(_grad(p)):
+        if gradient_of(p) is not None:
+            for plain in plain_tensors(gradient_of(p)):
                 self._is(self.mode.storages.of(plain), "gradient", self.labels.get(id(p), UNNAMED) + ".grad")
 
     def _given(self, _model, inputs, named):
@@ -395,8 +395,3 @@ def _mode(wanted, device="cuda"):
                            "`with memwall_capture.fake():`.")
     with CaptureMode(device) as mode:
         yield mode
-
-
-def _grad(parameter):
-    """As autograd has it: a parameter whose class watches what the program reads (memwall_apply) is not asked."""
-    return torch.Tensor.grad.__get__(parameter)

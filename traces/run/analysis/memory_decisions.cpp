@@ -48,7 +48,7 @@ void DecisionCollector::add(OpId first, OpId last) {
       add_copy(id);
     else if (!returns_.empty())
       add_uses(id);
-    if (op.phase == Phase::recompute && op.source != kNoOp) add_rerun(id);
+    if (repeats(op)) add_rerun(id);
   }
 }
 

@@ -54,7 +54,7 @@ def test_a_budget_that_nothing_keeps_to_is_an_error(tmp_path, monkeypatch):
         return model, optimizer, lambda: train_step(model, optimizer)
 
     memwall_apply.record(tmp_path / "step.mwc.gz", build)
-    with pytest.raises(memwall_apply.ApplyError, match="No plan of rotor:budget=10MB fits"):
+    with pytest.raises(memwall_apply.ApplyError, match="No plan of rotor:budget=10MB keeps to its budget"):
         memwall_apply.plan(tmp_path / "step.mwc.gz", "rotor:budget=10MB", machine="rtx-4090", program=PROGRAM)
     with pytest.raises(memwall_apply.ApplyError, match="memwall makes no plan of rotors: .*rotors"):
         memwall_apply.plan(tmp_path / "step.mwc.gz", "rotors", machine="rtx-4090", program=PROGRAM)

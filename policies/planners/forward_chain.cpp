@@ -1,6 +1,11 @@
 #include "policies/planners/forward_chain.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "sim/error.h"
@@ -48,6 +53,10 @@ std::vector<ForwardChain> forward_chains_of(const StepProfile& p) {
 }
 
 std::vector<RecomputeUnit> joined_units(const ForwardChain& chain, const std::vector<std::size_t>& sizes) {
+  if (std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}) != chain.units.size() ||
+      std::find(sizes.begin(), sizes.end(), std::size_t{0}) != sizes.end())
+    throw std::logic_error(fmt::format("A planner joins {} units of a chain of {}; expected sizes above 0 that add up.",
+                                       fmt::join(sizes, " + "), chain.units.size()));
   std::vector<RecomputeUnit> joined;
   std::size_t next = 0;
   for (const std::size_t size : sizes) {

@@ -65,13 +65,8 @@ class Restriction {
   void leave_out_statistics() {
     for (PlannedRerun& rerun : plan_.reruns) {
       const auto counts_only = [&](OpId id) {
-        const auto uses = t_.uses_of(t_.ops[id]);
-        bool writes = false;
-        for (const Use& use : uses) {
-          if (use.access == Access::write && !t_.storages[use.storage].preexisting) return false;
-          writes = writes || use.access == Access::write;
-        }
-        return writes;
+        return !makes_anything(t_.ops[id], t_) &&
+               std::ranges::any_of(t_.uses_of(t_.ops[id]), [](const Use& use) { return use.access == Access::write; });
       };
       if (std::all_of(rerun.ops.begin(), rerun.ops.end(), counts_only)) continue;
       counters_ += static_cast<std::size_t>(std::erase_if(rerun.ops, counts_only));
@@ -126,14 +121,6 @@ class Restriction {
     d.drops = std::move(drops);
   }
 
-  bool uses(const PlannedRerun& rerun, StorageId s, Access access) const {
-    return std::any_of(rerun.ops.begin(), rerun.ops.end(), [&](OpId id) {
-      const auto uses = t_.uses_of(t_.ops[id]);
-      return std::any_of(uses.begin(), uses.end(),
-                         [&](const Use& use) { return use.storage == s && use.access == access; });
-    });
-  }
-
   // Is it made again there, and used behind that, by an op or by what another re-run starts from?
   bool is_made_between(StorageId s, const PlanPoint& begin, const PlanPoint& end) const {
     const auto is_used = [&](const PlannedRerun& by) {
@@ -141,12 +128,12 @@ class Restriction {
       return std::any_of(touches.begin(), touches.end(),
                          [&](const Touch& touch) { return is_behind(touch.op, by.at) && !is_behind(touch.op, end); }) ||
              std::any_of(plan_.reruns.begin(), plan_.reruns.end(), [&](const PlannedRerun& other) {
-               return by.at < other.at && other.at < end && uses(other, s, Access::read) &&
-                      !uses(other, s, Access::write);
+               return by.at < other.at && other.at < end && inputs_.uses(other, s, Access::read) &&
+                      !inputs_.uses(other, s, Access::write);
              });
     };
     return std::any_of(plan_.reruns.begin(), plan_.reruns.end(), [&](const PlannedRerun& rerun) {
-      return begin < rerun.at && rerun.at < end && uses(rerun, s, Access::write) && is_used(rerun);
+      return begin < rerun.at && rerun.at < end && inputs_.uses(rerun, s, Access::write) && is_used(rerun);
     });
   }
 
@@ -218,11 +205,11 @@ class Restriction {
     for (const OpId id : rerun.ops)
       for (const Use& use : t_.uses_of(t_.ops[id])) {
         if (use.access == Access::read) {
-          if (!uses(rerun, use.storage, Access::write) && inputs_.is_decided(use.storage, plan_)) return kNoOp;
+          if (!inputs_.uses(rerun, use.storage, Access::write) && inputs_.is_decided(use.storage, plan_)) return kNoOp;
           continue;
         }
         for (const PlannedRerun& other : plan_.reruns)
-          if (rerun.at < other.at && uses(other, use.storage, Access::read)) return kNoOp;
+          if (rerun.at < other.at && inputs_.uses(other, use.storage, Access::read)) return kNoOp;
         for (const Touch& touch : flow_.touches(use.storage))
           if (is_behind(touch.op, rerun.at)) first = std::min(first, saved_.first_of_node(touch.op));
       }

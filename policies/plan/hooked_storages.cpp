@@ -4,6 +4,7 @@
 
 #include "policies/plan/forward_names.h"
 #include "policies/plan/plan_timeline.h"
+#include "policies/trace/rerun_rules.h"
 
 namespace memwall {
 
@@ -61,19 +62,12 @@ void HookedStorages::add_units_of_trace() {
   if (!unit.ops.empty()) add_unit(std::move(unit));
 }
 
-// Does it write what lived before the step, and nothing else? BatchNorm counts so before it runs.
-bool HookedStorages::counts_only(OpId op) const {
-  const auto uses = t_.uses_of(t_.ops[op]);
-  return std::ranges::none_of(
-      uses, [&](const Use& use) { return use.access == Access::write && !t_.storages[use.storage].preexisting; });
-}
-
 // Its inputs: what its ops read and do not make, and what was there before it. It begins with what its first module
 // counts, which a re-run leaves out.
 void HookedStorages::add_unit(Unit unit) {
   for (OpId id = unit.begin; id-- > pass_.begin;) {
     if (!runs_on_device(t_.ops[id].kind)) continue;
-    if (t_.ops[id].module != t_.ops[unit.ops.front()].module || !counts_only(id)) break;
+    if (t_.ops[id].module != t_.ops[unit.ops.front()].module || makes_anything(t_.ops[id], t_)) break;
     unit.begin = id;
   }
   std::vector<OpId> ops;  // with those whose results of the first time a re-run is handed: it calls them all the same

@@ -49,7 +49,6 @@ class HookedStorages {
   };
   void add_units_of_plan();
   void add_units_of_trace();
-  bool counts_only(OpId op) const;
   void add_unit(Unit unit);
   void ask(StorageId storage, OpId position);
   template <typename Take>

@@ -21,11 +21,12 @@ class RerunInputs {
   // Only selective checkpointing keeps results that it does not run again. Where a re-run is handed out none of them,
   // what it calls last is kept by the re-runs alone that read it.
   bool shorten_keeps_not_handed_out(MemoryPlan& plan) const;
+  // Does any op of the re-run read (write) the storage?
+  bool uses(const PlannedRerun& rerun, StorageId s, Access access) const;
   // Has the storage a decision of the plan?
   static bool is_decided(StorageId s, const MemoryPlan& plan);
 
  private:
-  bool uses(const PlannedRerun& rerun, StorageId s, Access access) const;
   OpId end_of_backward(const PlannedRerun& unit) const;
   bool keep(StorageId s, const PlannedRerun& unit, const PlanPoint& until, MemoryPlan& plan) const;
 

@@ -147,14 +147,6 @@ bool RerunNames::makes_all_results(const std::vector<std::string>& modules, cons
          std::find(called.begin(), called.end(), last) != called.end();
 }
 
-// Does it make anything, or count batches alone? Who executes a plan keeps what counts from doing so twice.
-bool RerunNames::makes_anything(OpId op) const {
-  const auto uses = t_.uses_of(t_.ops[op]);
-  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
-    return use.access == Access::write && !t_.storages[use.storage].preexisting;
-  });
-}
-
 // Behind the op that makes the last result that autograd saves in the modules, or before the one that reads it.
 OpId RerunNames::end_of_saves(const std::vector<std::string>& modules) const {
   OpId end = 0;
@@ -172,7 +164,7 @@ bool RerunNames::repeats_all(const std::vector<std::string>& modules, const std:
   const std::vector<OpId>&ops = rerun.rerun->ops, &called = rerun.rerun->called;
   const OpId end = std::max(ops.back(), end_of_saves(modules));
   for (OpId id = forward_.pass().begin; id < end; ++id) {
-    if (!forward_.holds(id) || !runs_on_device(t_.ops[id].kind) || !makes_anything(id)) continue;
+    if (!forward_.holds(id) || !runs_on_device(t_.ops[id].kind) || !makes_anything(t_.ops[id], t_)) continue;
     if (!is_within_one_of(forward_.module_of(id), modules) || std::binary_search(ops.begin(), ops.end(), id)) continue;
     const bool is_saved = std::find(save.begin(), save.end(), forward_.operator_at(id)) != save.end();
     if (!is_saved && std::find(called.begin(), called.end(), id) == called.end()) return false;

@@ -53,7 +53,6 @@ class RerunNames {
   bool stand_in_a_row(const std::vector<std::string>& modules) const;
   bool makes_all_results(const std::vector<std::string>& modules, const std::vector<std::string>& save,
                          const NamedRerun& rerun) const;
-  bool makes_anything(OpId op) const;
   OpId end_of_saves(const std::vector<std::string>& modules) const;
   bool repeats_all(const std::vector<std::string>& modules, const std::vector<std::string>& save,
                    const NamedRerun& rerun) const;

@@ -1,5 +1,6 @@
 #include "policies/trace/rerun_rules.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "policies/trace/operator_name.h"
@@ -14,6 +15,12 @@ bool draws_random_numbers(const Op& op, const Trace& trace) {
     if (at != std::string::npos && (at == 0 || !std::isalpha(static_cast<unsigned char>(name[at - 1])))) return true;
   }
   return false;
+}
+
+bool makes_anything(const Op& op, const Trace& trace) {
+  return std::ranges::any_of(trace.uses_of(op), [&](const Use& use) {
+    return use.access == Access::write && !trace.storages[use.storage].preexisting;
+  });
 }
 
 OpId insertion_point(const Trace& trace, OpId id) {

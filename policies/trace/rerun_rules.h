@@ -9,6 +9,9 @@ namespace memwall {
 // By the names of PyTorch's operators: dropout, rand, bernoulli, ....
 bool draws_random_numbers(const Op& op, const Trace& trace);
 
+// Does it write any storage that the step has made? What does not counts alone: batches, running statistics.
+bool makes_anything(const Op& op, const Trace& trace);
+
 // Just before `op` and the allocs right before it (an autograd node unpacks what it saved before it
 // allocates its results), and not between the nodes of a CUDA graph.
 OpId insertion_point(const Trace& trace, OpId op);

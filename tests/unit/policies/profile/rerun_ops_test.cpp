@@ -1,5 +1,5 @@
 // Which ops make a storage again? On ops that are written down: a -> b (in place) -> c, with a branch.
-#include "policies/planners/rerun_ops.h"
+#include "policies/profile/rerun_ops.h"
 
 #include <gtest/gtest.h>
 

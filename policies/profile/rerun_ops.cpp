@@ -1,4 +1,4 @@
-#include "policies/planners/rerun_ops.h"
+#include "policies/profile/rerun_ops.h"
 
 #include <algorithm>
 #include <set>

@@ -39,12 +39,17 @@ class Search {
   // `over`: what the plan for asked() needed beyond the budget; `held_up`: was it by the allocator? Is there something
   // left to try?
   bool next(Bytes over, bool held_up) {
-    (over == 0 ? fits_ : fails_) = asked_;
-    if (fits_ != kUnknown && fails_ == kUnknown) {
-      if (!held_up) return false;
-      asked_ -= asked_ / 20;
-      return asked_ > closest_;
+    if (over == 0 && held_up) {
+      // It fits, and the allocator gives memory back and obtains it anew all the time: with less there is peace.
+      fails_ = fails_ == kUnknown ? asked_ : std::min(fails_, asked_);
+      if (fits_ == kUnknown) {
+        asked_ -= asked_ / 20;
+        return asked_ > closest_;
+      }
+    } else {
+      (over == 0 ? fits_ : fails_) = asked_;
     }
+    if (fits_ != kUnknown && fails_ == kUnknown) return false;
     if (fits_ != kUnknown) {
       asked_ = fits_ + (fails_ - fits_) / 2;
       return fails_ - fits_ > closest_;
@@ -58,7 +63,7 @@ class Search {
  private:
   static constexpr Bytes kUnknown = -1;
   Bytes asked_, closest_, less_ = 0;
-  Bytes fits_ = kUnknown, fails_ = kUnknown;  // the last that fitted, the last that did not
+  Bytes fits_ = kUnknown, fails_ = kUnknown;  // the last that fitted in peace, the last that did not
 };
 
 // The fastest of those that need least beyond the budget: nothing, or the least to within a percent of it.

@@ -1,0 +1,200 @@
+#include "policies/cycle/move_choice.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace memwall {
+namespace {
+
+// What costs no copy at all, and what costs none out, is taken before what does.
+constexpr double kFree = 1e3, kCopied = 2;
+// More than what the first tier has no room for goes to the next: room is not used up to the last byte.
+constexpr double kReserve = 1.1;
+
+constexpr double kFull = 0.95;
+constexpr std::uint8_t kNoPath = 0xff;
+
+std::int64_t half(std::int64_t time) { return time >= 0 ? time / 2 : -((1 - time) / 2); }
+
+}  // namespace
+
+MoveChoice::MoveChoice(ScheduleTable& table, std::vector<PlannedMove>& moves)
+    : t_(table), moves_(moves), nothing_(table.times.size(), 0), copied_(t_.cycle.versions(), kNot),
+      path_of_(t_.cycle.storages().size(), kNoPath), held_always_(t_.cycle.storages().size(), false) {
+  const LinkTime free(t_.link_times());
+  for (const CyclePath& path : t_.links.paths)
+    paths_.push_back({free, free, ExcessTree(nothing_, t_.times, path.room)});
+  takes_next_.assign(t_.cycle.gaps().size(), false);
+  latest_.assign(t_.cycle.gaps().size(), 0);
+  if (paths_.size() > 1) choose_next_path();
+}
+
+// Where more has to be away than the first path's tier has room for, that much takes the next path: what has most time
+// to leave before the highest excess and to come back behind it, as that path is slower, and rather what the first tier
+// would round up.
+void MoveChoice::choose_next_path() {
+  const auto& live = t_.cycle.live();
+  const std::int64_t highest = std::max_element(live.begin(), live.end()) - live.begin();
+  const CyclePath& path = t_.links.paths.front();
+  const auto excess = static_cast<double>(live[static_cast<std::size_t>(highest)] - t_.budget);
+  double beyond = kReserve * (excess - static_cast<double>(path.room) / path.rounding());
+  if (beyond <= 0) return;
+  std::vector<Entry> slack;
+  for (std::uint32_t g = 0; g < takes_next_.size(); ++g) {
+    const CycleGap& gap = t_.gap(g);
+    const std::int64_t here = highest < gap.begin ? highest + t_.turn : highest;
+    if (is_free(gap) || here >= gap.end) continue;
+    const Duration before = t_.cycle.start(here) - t_.cycle.start(gap.written + 1);
+    const Duration behind = t_.cycle.start(gap.end) - t_.cycle.start(here + 1);
+    const double rounded = static_cast<double>(taken(g, 0)) / static_cast<double>(t_.storage(g).moved);
+    slack.push_back({to_seconds(std::min(before, behind)) * rounded, g});
+  }
+  std::sort(slack.begin(), slack.end(), [](const Entry& a, const Entry& b) { return b < a; });
+  for (const Entry& entry : slack) {
+    if (beyond <= 0) break;
+    beyond -= static_cast<double>(t_.storage(entry.gap).held);
+    takes_next_[entry.gap] = true;
+  }
+}
+
+void MoveChoice::run(Bytes least) {
+  std::vector<Entry> open;
+  for (std::uint32_t g = 0; g < t_.cycle.gaps().size(); ++g)
+    if (t_.storage(g).held >= least)
+      if (const double score = this->score(g, t_.gap(g).begin, t_.gap(g).end); score > 0) open.push_back({score, g});
+  heap_ = std::priority_queue<Entry>(std::less<Entry>(), std::move(open));
+  while (t_.tree.is_over() && !heap_.empty()) {
+    Entry entry = heap_.top();
+    heap_.pop();
+    const auto away = away_in(entry.gap);
+    if (!away) continue;
+    entry.score = score(entry.gap, away->first, away->end);
+    if (entry.score <= 0) continue;
+    if (heap_.empty() || entry.score >= t_.settings.nearness * heap_.top().score)
+      take(entry.gap, *away);
+    else
+      heap_.push(entry);
+  }
+}
+
+bool MoveChoice::leaves_too_late(std::int64_t slot) const {
+  Bytes late = 0, early = 0;
+  for (std::uint32_t g = 0; g < t_.cycle.gaps().size(); ++g) {
+    const CycleGap& gap = t_.gap(g);
+    const std::int64_t here = slot < gap.begin ? slot + t_.turn : slot;
+    if (is_free(gap) || here >= gap.end) continue;
+    const auto done = has_copy(gap) ? std::optional<std::int64_t>(gap.begin) : away_after(g, 0);
+    const auto back = back_before(g, gap.begin, 0);
+    if (!done || *done > here) late += t_.storage(g).held;
+    if (!back || *back <= here) early += t_.storage(g).held;
+  }
+  return late >= early;
+}
+
+double MoveChoice::rate(std::int64_t slot, bool out) const {
+  if (paths_.size() > 1 && static_cast<double>(paths_[0].held.at(slot)) > kFull * static_cast<double>(t_.links.paths[0].room))
+    return out ? t_.links.paths[1].out_rate : t_.links.paths[1].in_rate;
+  return out ? t_.links.total_out : t_.links.total_in;
+}
+
+double MoveChoice::score(std::uint32_t g, std::int64_t from, std::int64_t end) const {
+  const CycleGap& gap = t_.gap(g);
+  double weight = t_.settings.weights.empty() ? 1 : t_.settings.weights[g];
+  if (from >= end || weight <= 0) return 0;
+  if (t_.settings.by_area) weight *= static_cast<double>(t_.storage(g).held);
+  weight *= is_free(gap) ? kFree : has_copy(gap) ? kCopied : 1;
+  return weight * to_seconds(t_.tree.time_over(from, end));
+}
+
+std::optional<MoveChoice::Away> MoveChoice::away_in(std::uint32_t g) const {
+  const CycleGap& gap = t_.gap(g);
+  if (is_free(gap)) return Away{gap.begin, gap.end, 0};
+  // A storage has one place beside the device: a plan says where it lives between two turns.
+  if (path_of_[gap.storage] != kNoPath) return away_in(g, path_of_[gap.storage]);
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    const std::size_t path = takes_next_[g] && i < 2 ? 1 - i : i;
+    if (auto away = away_in(g, static_cast<std::uint8_t>(path))) return away;
+  }
+  return std::nullopt;
+}
+
+std::optional<MoveChoice::Away> MoveChoice::away_in(std::uint32_t g, std::uint8_t path) const {
+  const CycleGap& gap = t_.gap(g);
+  if (!has_room(g, path)) return std::nullopt;
+  std::int64_t first = gap.begin;
+  if (gap.needs_copy && copied_[gap.version] != kNot) {
+    first = std::max(first, gap.written + copied_[gap.version]);
+  } else if (gap.needs_copy) {
+    const auto done = away_after(g, path);
+    if (!done) return std::nullopt;
+    first = std::max(first, *done);
+  }
+  const Duration length = t_.cycle.start(gap.end) - t_.cycle.start(first);
+  if (to_seconds(length) < t_.margin * to_seconds(t_.in(g, path))) return std::nullopt;
+  const auto back = back_before(g, first, path);
+  if (!back || *back <= first) return std::nullopt;
+  return Away{first, *back, path};
+}
+
+// The first slot before whose work a copy out can be done. What all paths share is the first path's links.
+std::optional<std::int64_t> MoveChoice::away_after(std::uint32_t g, std::uint8_t path) const {
+  const CycleGap& gap = t_.gap(g);
+  const auto done = paths_[path].out.earliest(t_.out(g, path), 2 * (gap.written + 1), 2 * gap.end);
+  if (!done || path == 0) return done ? std::optional(half(*done)) : std::nullopt;
+  const auto shared = paths_[0].out.earliest(t_.out(g, 0), 2 * (gap.written + 1), 2 * gap.end);
+  return shared ? std::optional(half(std::max(*done, *shared))) : std::nullopt;
+}
+
+// The last slot in which a copy back can be issued and still be done before the work of the gap's end.
+std::optional<std::int64_t> MoveChoice::back_before(std::uint32_t g, std::int64_t first, std::uint8_t path) const {
+  const std::int64_t end = 2 * t_.gap(g).end + 1;
+  const auto begun = paths_[path].in.latest(t_.in(g, path), 2 * first, end);
+  if (!begun || path == 0) return begun ? std::optional(half(*begun)) : std::nullopt;
+  const auto shared = paths_[0].in.latest(t_.in(g, 0), 2 * first, end);
+  return shared ? std::optional(half(std::min(*begun, *shared))) : std::nullopt;
+}
+
+Bytes MoveChoice::taken(std::uint32_t g, std::uint8_t path) const {
+  return t_.links.paths[path].held(t_.storage(g).moved);
+}
+
+// What lives across turns keeps its place in the tier; other copies are given up when they are back.
+std::pair<std::int64_t, std::int64_t> MoveChoice::held_in(std::uint32_t g) const {
+  const CycleGap& gap = t_.gap(g);
+  if (t_.storage(g).across) return {0, t_.turn};
+  return {std::max<std::int64_t>(gap.written, gap.begin - t_.turn), gap.end};
+}
+
+bool MoveChoice::has_room(std::uint32_t g, std::uint8_t path) const {
+  if (t_.storage(g).across && held_always_[t_.gap(g).storage]) return true;
+  const auto [first, end] = held_in(g);
+  return paths_[path].held.highest(first, end) + taken(g, path) <= t_.links.paths[path].room;
+}
+
+void MoveChoice::take(std::uint32_t g, const Away& away) {
+  const CycleGap& gap = t_.gap(g);
+  PlannedMove move{g, away.path, PlannedMove::kNoCopy, static_cast<std::int32_t>(away.first), gap.end};
+  if (!is_free(gap)) {
+    Path& path = paths_[away.path];
+    path_of_[gap.storage] = away.path;
+    path.in.take_latest(t_.in(g, away.path), 2 * gap.end + 1);
+    if (away.path != 0) paths_[0].in.take_latest(t_.in(g, 0), 2 * gap.end + 1);
+    if (!t_.storage(g).across || !held_always_[gap.storage]) {
+      const auto [first, end] = held_in(g);
+      path.held.add(first, end, taken(g, away.path));
+      held_always_[gap.storage] = t_.storage(g).across;
+    }
+    if (!has_copy(gap)) {
+      // When it is done, counted from the slot that wrote it: for other gaps of the same content.
+      copied_[gap.version] = *away_after(g, away.path) - gap.written;
+      path.out.take_earliest(t_.out(g, away.path), 2 * (gap.written + 1));
+      if (away.path != 0) paths_[0].out.take_earliest(t_.out(g, 0), 2 * (gap.written + 1));
+      move.copy = gap.written + 1;
+    }
+  }
+  latest_[g] = away.end;
+  t_.tree.add(away.first, away.end, -t_.storage(g).held);
+  moves_.push_back(move);
+}
+
+}  // namespace memwall

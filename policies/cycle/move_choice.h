@@ -1,0 +1,81 @@
+// The first pass of the move scheduler: what leaves, by which path, and from which slot on it is away. Internal to
+// policies/cycle.
+//
+// The gap is taken first that covers most of the time over the budget, with a copy out as early as its content and the
+// links allow, and a copy back as late as can be. Where more has to be away than the first path's tier has room for,
+// what stays away longest takes the next.
+#pragma once
+
+#include <optional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "policies/cycle/link_time.h"
+#include "policies/cycle/schedule_table.h"
+
+namespace memwall {
+
+class MoveChoice {
+ public:
+  MoveChoice(ScheduleTable& table, std::vector<PlannedMove>& moves);
+
+  // Of storages of at least so many bytes.
+  void run(Bytes least);
+  // Of what could be away in the slot and is not: is more of it not away yet than back again?
+  bool leaves_too_late(std::int64_t slot) const;
+  // Bytes per second at which more could be away in the slot: of all links, or of the next path where the first one's
+  // tier is full.
+  double rate(std::int64_t slot, bool out) const;
+  // By gap: the last slot in which a copy back can be issued, in the gap's count; of what is chosen.
+  const std::vector<std::int64_t>& latest() const { return latest_; }
+
+ private:
+  static constexpr std::int64_t kNot = INT64_MIN;
+
+  // A candidate: the better, the more time over the budget it covers.
+  struct Entry {
+    double score = 0;
+    std::uint32_t gap = 0;
+    friend bool operator<(const Entry& a, const Entry& b) {
+      if (a.score != b.score) return a.score < b.score;
+      return a.gap > b.gap;
+    }
+  };
+  struct Away {
+    std::int64_t first = 0, end = 0;
+    std::uint8_t path = 0;
+  };
+  // One path's links, and what copies take of its tier.
+  struct Path {
+    LinkTime out, in;
+    ExcessTree held;
+  };
+
+  // Neither leaves nor comes back by a copy.
+  static bool is_free(const CycleGap& gap) { return !gap.needs_content || !gap.returns; }
+  bool has_copy(const CycleGap& gap) const { return !gap.needs_copy || copied_[gap.version] != kNot; }
+  double score(std::uint32_t g, std::int64_t from, std::int64_t end) const;
+  std::optional<Away> away_in(std::uint32_t g) const;
+  std::optional<Away> away_in(std::uint32_t g, std::uint8_t path) const;
+  void choose_next_path();
+  bool has_room(std::uint32_t g, std::uint8_t path) const;
+  std::optional<std::int64_t> away_after(std::uint32_t g, std::uint8_t path) const;
+  std::optional<std::int64_t> back_before(std::uint32_t g, std::int64_t first, std::uint8_t path) const;
+  Bytes taken(std::uint32_t g, std::uint8_t path) const;
+  std::pair<std::int64_t, std::int64_t> held_in(std::uint32_t g) const;
+  void take(std::uint32_t g, const Away& away);
+
+  ScheduleTable& t_;
+  std::vector<PlannedMove>& moves_;
+  std::vector<Path> paths_;
+  const std::vector<Bytes> nothing_;
+  std::vector<std::int64_t> copied_;    // by version: slots from its write until its copy is out
+  std::vector<std::uint8_t> path_of_;   // by storage, of what is chosen
+  std::vector<bool> held_always_;       // by storage: a tier keeps a copy through the whole turn
+  std::priority_queue<Entry> heap_;
+  std::vector<std::int64_t> latest_;
+  std::vector<bool> takes_next_;        // by gap: the second path rather than the first
+};
+
+}  // namespace memwall

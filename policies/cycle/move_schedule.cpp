@@ -1,0 +1,111 @@
+#include "policies/cycle/move_schedule.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "policies/cycle/move_choice.h"
+#include "policies/cycle/move_passes.h"
+
+namespace memwall {
+namespace {
+
+// Times that the device is made to wait longer where the links have no time left.
+constexpr int kRounds = 24;
+constexpr Duration kLeastWait = microseconds(1);
+
+std::vector<Duration> times_of(const StepCycle& cycle) {
+  std::vector<Duration> times;
+  for (const CycleSlot& slot : cycle.slots()) times.push_back(slot.time);
+  return times;
+}
+
+// Bytes over the budget, and the slot where they are most.
+std::pair<Bytes, std::int64_t> worst_excess(const ExcessTree& tree, std::int64_t turn, Bytes budget) {
+  std::pair<Bytes, std::int64_t> worst{0, -1};
+  for (std::int64_t slot = tree.next_over(0); slot < turn; slot = tree.next_over(slot + 1)) {
+    worst = std::max(worst, {tree.at(slot) - budget, slot});
+    if (slot + 1 >= turn) break;
+  }
+  return worst;
+}
+
+// The device has to wait where more is left than the budget: before `worst`, as much as copies out need longer by each
+// slot up to there; or behind it, as copies back do.
+void stretch(const ScheduleTable& table, std::int64_t worst, bool out, double rate, std::vector<Duration>& waits) {
+  Duration waited{};
+  for (std::int64_t i = table.turn - 1; i >= 0; --i) {
+    const std::int64_t slot = out ? worst - i : worst + i;
+    if (!table.tree.is_over(static_cast<std::int64_t>(table.place(slot)))) continue;
+    const Bytes over = table.tree.at(static_cast<std::int64_t>(table.place(slot))) - table.budget;
+    const Duration needed = from_seconds(static_cast<double>(over) / rate) + kLeastWait;
+    if (needed <= waited) continue;
+    waits[table.place(out ? slot : slot + 1)] += needed - waited;
+    waited = needed;
+  }
+}
+
+// Later choices may have made earlier ones needless.
+void prune(ScheduleTable& table, std::vector<PlannedMove>& moves) {
+  std::vector<PlannedMove> needed;
+  std::vector<std::uint32_t> relying(table.cycle.versions(), 0);
+  for (const PlannedMove& move : moves) ++relying[table.gap(move.gap).version];
+  for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
+    const Bytes held = table.storage(move->gap).held;
+    const bool alone = move->copy == PlannedMove::kNoCopy || relying[table.gap(move->gap).version] == 1;
+    if (alone && table.tree.highest(move->drop, move->fetch) + held <= table.budget) {
+      table.tree.add(move->drop, move->fetch, held);
+      --relying[table.gap(move->gap).version];
+    } else {
+      needed.push_back(*move);
+    }
+  }
+  moves.assign(needed.rbegin(), needed.rend());
+}
+
+}  // namespace
+
+MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
+                            const MoveSettings& settings) {
+  MoveSchedule result;
+  const Bytes excess = cycle.peak() - budget;
+  const std::vector<Duration> times = times_of(cycle);
+  const CopyTimes copies(cycle, links);
+  std::vector<Duration> waits = settings.waits;
+  waits.resize(times.size());
+  // Longer waits have not helped: short gaps are needed, too.
+  bool stuck = false;
+  Bytes last = std::numeric_limits<Bytes>::max() / 16;
+  std::vector<std::int64_t> latest;
+  for (int round = 0; round < kRounds; ++round) {
+    ScheduleTable table(cycle, links, copies, budget, settings, times, waits);
+    if (!table.tree.is_over()) return result;
+    if (stuck) table.margin = 0;
+    result.plan = {};
+    MoveChoice choice(table, result.plan.moves);
+    choice.run(round < kRounds / 2 ? excess / settings.finest : 0);
+    const auto [over, slot] = worst_excess(table.tree, table.turn, budget);
+    result.fits = slot < 0;
+    if (!result.fits) {
+      result.over = static_cast<std::uint32_t>(slot);
+      stuck = stuck || over > last * 9 / 10;
+      last = over;
+      const bool late = choice.leaves_too_late(slot);
+      stretch(table, slot, late, choice.rate(slot, late), waits);
+      if (std::accumulate(waits.begin(), waits.end(), Duration{}) > settings.longest_wait) return result;
+      continue;
+    }
+    prune(table, result.plan.moves);
+    order_departures(table, result.plan);
+    latest = choice.latest();
+    break;
+  }
+  if (!result.fits) return result;
+  ScheduleTable table(cycle, links, copies, budget, settings, times, waits);
+  for (const PlannedMove& move : result.plan.moves)
+    table.tree.add(move.drop, move.fetch, -table.storage(move.gap).held);
+  place_returns(table, latest, result.plan);
+  return result;
+}
+
+}  // namespace memwall

@@ -1,0 +1,45 @@
+// Which gaps to spend away from the device, so that a turn keeps to a budget: list scheduling by one who knows the
+// future.
+//
+// Copies leave when the outgoing link is idle, long before the memory is needed: the gap is taken that covers most of
+// the time that is over the budget and still lies ahead, current or to come, as long as its content is written. Copies
+// come back in the order of their next use, as early as there is memory. The result is a plan for every turn: what the
+// end of one prepares, the next begins with.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "policies/cycle/cycle_links.h"
+#include "policies/cycle/move_plan.h"
+
+namespace memwall {
+
+struct MoveSettings {
+  bool by_area = false;          // weigh the time over the budget by the gap's bytes
+  double margin = 1;             // a gap must be so many times as long as its copy
+  std::uint32_t look_ahead = 1;  // absent storages that are asked, in the order of their next use, which has room
+  // A gap is taken where it covers at least this share of what the best may cover: near 1 all are compared again and
+  // again, as each that is taken leaves less to the others.
+  double nearness = 0.95;
+  // Storages below this part of the excess are asked only where the others do not do: there are many of them, and each
+  // copy costs calls of the host.
+  Bytes finest = 16384;
+  std::vector<double> weights;   // by gap: its preference; 0 = leave it where it is. Empty: all 1
+  // By slot: how long the device is expected to wait right before it, which gives links time. Empty: nowhere. More is
+  // added where it has to be.
+  std::vector<Duration> waits;
+  // The device waits longer, all in all: such a plan is given up before it is complete.
+  Duration longest_wait = kLongestTime;
+};
+
+struct MoveSchedule {
+  MovePlan plan;
+  bool fits = true;            // within the budget
+  std::uint32_t over = 0;      // !fits: the first slot that is over it
+};
+
+MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
+                            const MoveSettings& settings = {});
+
+}  // namespace memwall

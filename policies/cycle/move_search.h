@@ -1,0 +1,28 @@
+// The best of many plans of moves: a portfolio of settings, then repair of the waits that remain.
+#pragma once
+
+#include "policies/cycle/move_schedule.h"
+#include "policies/cycle/moves_bound.h"
+
+namespace memwall {
+
+struct FoundMoves {
+  MovePlan plan;
+  bool fits = false;        // !fits: no plan keeps to the budget; `plan` is empty
+  double seconds = 0;       // of a turn, replayed
+  std::uint32_t over = 0;   // !fits: a slot that stays over the budget
+  std::uint32_t tried = 0;  // plans
+};
+
+struct SearchEffort {
+  std::uint32_t settings = 16;  // of the portfolio, at most 16
+  std::uint32_t repairs = 64;   // tries, each of which bans or favours what stood before a wait
+  Bytes finest = 16384;         // MoveSettings::finest
+  double worth_seconds = 1e18;  // a plan whose turn takes longer is of no use: it need not be found
+};
+
+// `bound`: of the same cycle and budget; the search stops where it is reached. Same input, same plan.
+FoundMoves find_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const MovesBound& bound,
+                      const SearchEffort& effort = {});
+
+}  // namespace memwall

@@ -1,0 +1,51 @@
+// A lower bound on the time of a turn within a budget of device memory, in closed form, without a solver.
+//
+// Where more than the budget lives in slot p, the excess has to be away by then. Of it, what was written since slot u
+// can only have left between u and p, and what is used by slot v has to be back between p and v: where the link takes
+// longer than the slots between, the device waits for the difference. Waiting times of windows that do not overlap add
+// up. Valid for any plan that moves storages or parts of them, in any order and over any number of streams, in the
+// steady state of turns that repeat: it counts bytes, not storages; flows, not queues; and no latency.
+// With re-runs a byte of the excess costs what is less: the link's time or the cheapest op that makes it again. One re-run
+// may serve several windows, so that the largest of them counts and not their sum.
+// Source of the argument: the project's own (docs/planning.md derives it).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "policies/cycle/cycle_links.h"
+#include "policies/cycle/step_cycle.h"
+
+namespace memwall {
+
+// The device waits between the end of slot `from` and the start of slot `to`, for bytes that leave (out) or come back.
+struct BindingWindow {
+  std::int64_t from = 0, to = 0;
+  bool out = true;
+  std::uint32_t peak = 0;    // the slot whose excess it is
+  Bytes deficit = 0;         // of the excess that can pass the link in the window alone
+  double wait_seconds = 0;
+};
+
+struct MovesBound {
+  bool feasible = true;      // false: one slot alone touches more than the budget
+  Bytes least_budget = 0;    // that is feasible
+  std::uint32_t worst = 0;   // the slot with the largest excess
+  Bytes excess = 0;          // there; <= 0: all fits
+  double seconds = 0;        // the bound on a turn
+  double ideal_seconds = 0;  // with unlimited memory
+  // Derivatives of `seconds`: by the budget's bytes, and by the rates out and in. At most 0. They hold while the same
+  // windows bind.
+  double per_byte = 0, per_out_rate = 0, per_in_rate = 0;
+  std::vector<BindingWindow> windows;  // disjoint; ascending; their waits are seconds - the device's work
+};
+
+MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget);
+
+// Of a gap: seconds of device time per byte that making its content again takes at least; infinite = cannot be.
+using RerunPrices = std::vector<double>;
+
+// By gap of the cycle. REQUIRES: as many prices as gaps.
+double joint_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices);
+
+}  // namespace memwall

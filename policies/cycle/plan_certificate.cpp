@@ -1,0 +1,110 @@
+#include "policies/cycle/plan_certificate.h"
+
+#include <algorithm>
+
+#include "policies/cycle/cycle_of_step.h"
+#include "policies/cycle/moves_bound.h"
+#include "policies/cycle/step_reruns.h"
+
+namespace memwall {
+namespace {
+
+constexpr double kGigabyte = 1e9;
+// Of what is changed, for the price of it.
+constexpr double kDifference = 1e-3;
+
+class Certification {
+ public:
+  Certification(const StepProfile& profile, Bytes budget, const CycleLinks& links)
+      : p_(profile), budget_(budget), links_(links), step_(cycle_of_step(profile)), cycle_(step_.program),
+        prices_(least_rerun_prices(profile, step_, cycle_)) {}
+
+  PlanCertificate run() {
+    PlanCertificate c;
+    const MovesBound bound = moves_bound(cycle_, links_, budget_);
+    c.ideal_seconds = bound.ideal_seconds;
+    c.moves_seconds = bound.seconds;
+    c.joint_seconds = joint(budget_, links_);
+    c.budget = budget_;
+    c.least_budget = bound.least_budget;
+    const std::vector<Bytes> least = cycle_.least();
+    c.least_at = at(static_cast<std::size_t>(std::max_element(least.begin(), least.end()) - least.begin())).op;
+    c.peak = highest(cycle_.live());
+    c.moves_per_gigabyte = -bound.per_byte * kGigabyte;
+    c.moves_per_out_rate = -bound.per_out_rate * kGigabyte;
+    c.moves_per_in_rate = -bound.per_in_rate * kGigabyte;
+    price_joint(c);
+    add_levers(c.levers);
+    return c;
+  }
+
+ private:
+  // Making again costs at most what moving does: the bound is the smaller of both.
+  double joint(Bytes budget, const CycleLinks& links) const {
+    return std::min(joint_bound_seconds(cycle_, links, budget, prices_), moves_bound(cycle_, links, budget).seconds);
+  }
+
+  void price_joint(PlanCertificate& c) const {
+    const double more = std::max(1.0, kDifference * static_cast<double>(budget_));
+    c.joint_per_gigabyte =
+        (c.joint_seconds - joint(budget_ + static_cast<Bytes>(more), links_)) / more * kGigabyte;
+    CycleLinks out = links_, in = links_;
+    out.total_out *= 1 + kDifference;
+    in.total_in *= 1 + kDifference;
+    c.joint_per_out_rate = (c.joint_seconds - joint(budget_, out)) / (links_.total_out * kDifference) * kGigabyte;
+    c.joint_per_in_rate = (c.joint_seconds - joint(budget_, in)) / (links_.total_in * kDifference) * kGigabyte;
+  }
+
+  PeakInstant at(std::size_t slot) const {
+    return {step_.places[slot].op, cycle_.start(static_cast<std::int64_t>(slot)), 0};
+  }
+
+  PeakInstant highest(const std::vector<Bytes>& live) const {
+    const auto most = std::max_element(live.begin(), live.end());
+    PeakInstant peak = at(static_cast<std::size_t>(most - live.begin()));
+    peak.bytes = *most;
+    return peak;
+  }
+
+  // Live bytes where the gaps of some storages are spent away.
+  template <typename Leaves>
+  PeakInstant without(Leaves leaves) const {
+    std::vector<Bytes> live = cycle_.live();
+    const auto turn = static_cast<std::int64_t>(live.size());
+    for (const CycleGap& gap : cycle_.gaps()) {
+      if (!leaves(step_.storages[gap.storage])) continue;
+      for (std::int64_t slot = gap.begin; slot < gap.end; ++slot)
+        live[static_cast<std::size_t>(slot % turn)] -= cycle_.storages()[gap.storage].held;
+    }
+    return highest(live);
+  }
+
+  void add_levers(std::vector<PeakLever>& levers) const {
+    const auto kind = [&](StorageId s) { return p_.trace().storages[s].kind; };
+    const auto is = [&](StorageKind wanted) { return [=, this](StorageId s) { return kind(s) == wanted; }; };
+    const auto add = [&](const char* name, StorageKind wanted) {
+      const auto& storages = step_.storages;
+      if (std::any_of(storages.begin(), storages.end(), is(wanted))) levers.push_back({name, without(is(wanted))});
+    };
+    add("activations away between uses", StorageKind::activation);
+    add("optimizer states away between uses", StorageKind::optimizer_state);
+    add("parameters away between uses", StorageKind::parameter);
+    add("gradients away between uses", StorageKind::gradient);
+    levers.push_back({"all of that away", without([](StorageId) { return true; })});
+  }
+
+  const StepProfile& p_;
+  const Bytes budget_;
+  const CycleLinks& links_;
+  const CycledStep step_;
+  const StepCycle cycle_;
+  const RerunPrices prices_;
+};
+
+}  // namespace
+
+PlanCertificate plan_certificate(const StepProfile& profile, Bytes budget, const CycleLinks& links) {
+  return Certification(profile, budget, links).run();
+}
+
+}  // namespace memwall

@@ -1,0 +1,195 @@
+#include "policies/cycle/step_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "policies/cycle/cycle_memory_plan.h"
+
+namespace memwall {
+namespace {
+
+// Shares of the candidates' bytes that are made again where plans are first compared; then between the best neighbours.
+constexpr double kShares[] = {0.3, 1, 0.1, 0.6, 0.03, 0.01, 0};
+constexpr int kBisections = 4;
+constexpr SearchEffort kQuick{.settings = 2, .repairs = 0};
+// A plan so near to the ideal needs no further search.
+constexpr double kNearIdeal = 1.0005;
+
+struct Attempt {
+  std::size_t many = 0;  // candidates that are made again
+  CycleWithReruns reruns;
+  FoundMoves moves;
+};
+
+class Planning {
+ public:
+  Planning(const StepProfile& profile, Bytes budget, const Machine& machine, const StepPlanSettings& settings)
+      : p_(profile), machine_(machine), budget_(budget), settings_(settings), base_(cycle_of_step(profile)),
+        links_(links_of_machine(machine, settings.tiers)) {
+    if (settings.tiers.size() > 1) leave_staging();
+    slower_ = links_;
+    for (CyclePath& path : slower_.paths) path.out_rate /= 1 + settings.robust, path.in_rate /= 1 + settings.robust;
+    slower_.total_out /= 1 + settings.robust;
+    slower_.total_in /= 1 + settings.robust;
+  }
+
+  StepPlan run() {
+    const StepCycle cycle(base_.program);
+    StepPlan result;
+    result.moves_bound = moves_bound(cycle, links_, budget_);
+    result.ideal_seconds = result.moves_bound.ideal_seconds;
+    result.joint_bound_seconds =
+        settings_.recompute ? joint_bound_seconds(cycle, links_, budget_, least_rerun_prices(p_, base_, cycle))
+                            : result.moves_bound.seconds;
+    ideal_ = result.ideal_seconds;
+    if (result.moves_bound.excess <= 0) {
+      result.fits = true;
+      result.seconds = ideal_;
+      return result;
+    }
+    if (result.moves_bound.least_budget > budget_) return result;  // one slot alone touches more
+    if (!settings_.recompute || result.moves_bound.seconds <= ideal_ * kNearIdeal) attempt(0, kQuick);
+    if (!settings_.recompute) {
+      finish();
+      return filled(std::move(result));
+    }
+    for (const RerunLimits& limits : {RerunLimits{64, budget_ / 6}, RerunLimits{256, budget_ / 2}}) {
+      if (is_near_ideal()) break;
+      candidates_ = rerun_candidates(p_, base_, budget_, limits);
+      seen_.clear();
+      compare();
+    }
+    finish();
+    return filled(std::move(result));
+  }
+
+ private:
+  // Buffers in the host's memory through which copies to other tiers pass: TransferStyle::staging in each direction.
+  void leave_staging() {
+    Bytes largest = 0;
+    for (const CycleStorage& storage : base_.program.storages)
+      if (!storage.fixed) largest = std::max(largest, storage.moved);
+    CyclePath& host = links_.paths.front();
+    host.room = std::max<Bytes>(0, host.room - 2 * Bytes{TransferStyle{}.staging} * host.held(largest));
+  }
+
+  bool is_near_ideal() const { return best_.moves.fits && best_.moves.seconds <= ideal_ * kNearIdeal; }
+
+  void attempt(std::size_t many, SearchEffort effort) {
+    if (const auto [at, is_new] = seen_.insert({many, 0}); !is_new) return;
+    Attempt one{many, cycle_with_reruns(p_, base_, candidates_, many), {}};
+    const StepCycle cycle(one.reruns.step.program);
+    effort.finest = settings_.finest;
+    if (best_.moves.fits) effort.worth_seconds = best_.moves.seconds;
+    if (to_seconds(cycle.turn()) >= effort.worth_seconds) return;
+    one.moves = find_moves(cycle, slower_, budget_, moves_bound(cycle, slower_, budget_), effort);
+    seen_[many] = one.moves.fits ? one.moves.seconds : 0;
+    tried_ += one.moves.tried;
+    if (!one.moves.fits || (best_.moves.fits && one.moves.seconds >= best_.moves.seconds)) return;
+    best_ = std::move(one);
+  }
+
+  // How many candidates make up the share of their bytes.
+  std::size_t many_of(double share) const {
+    Bytes all = 0, sum = 0;
+    for (const RerunCandidate& c : candidates_) all += p_.held(c.gap.storage);
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (static_cast<double>(sum) >= share * static_cast<double>(all)) return i;
+      sum += p_.held(candidates_[i].gap.storage);
+    }
+    return candidates_.size();
+  }
+
+  void compare() {
+    for (const double share : kShares) {
+      if (is_near_ideal()) return;
+      attempt(many_of(candidates_.empty() ? 0 : share), kQuick);
+      if (candidates_.empty()) return;
+    }
+    for (int i = 0; settings_.search && i < kBisections && best_.moves.fits && !is_near_ideal(); ++i) {
+      const auto here = seen_.find(best_.many);
+      if (here == seen_.end()) break;  // the best is of other candidates
+      const auto next = std::next(here);
+      if (here != seen_.begin()) attempt((std::prev(here)->first + here->first) / 2, kQuick);
+      if (next != seen_.end()) attempt((here->first + next->first) / 2, kQuick);
+    }
+  }
+
+  void finish() {
+    if (is_near_ideal() || (!settings_.search && best_.moves.fits)) return;
+    if (!best_.moves.fits) best_.reruns = cycle_with_reruns(p_, base_, candidates_, candidates_.size());
+    const StepCycle cycle(best_.reruns.step.program);
+    SearchEffort effort;
+    effort.finest = settings_.finest;
+    FoundMoves searched = find_moves(cycle, slower_, budget_, moves_bound(cycle, slower_, budget_), effort);
+    tried_ += searched.tried;
+    if (searched.fits && (!best_.moves.fits || searched.seconds < best_.moves.seconds)) best_.moves = std::move(searched);
+  }
+
+  StepPlan filled(StepPlan result) {
+    result.tried = tried_;
+    result.fits = best_.moves.fits;
+    if (!result.fits) return result;
+    const StepCycle cycle(best_.reruns.step.program);
+    std::vector<TransferStyle> tiers;
+    for (const std::string& tier : settings_.tiers) tiers.push_back(style_of(tier));
+    result.plan = memory_plan_of(best_.reruns.step, cycle, best_.moves.plan, std::move(tiers));
+    result.seconds = best_.moves.seconds;
+    result.moves = best_.moves.plan.moves.size();
+    result.reruns = best_.reruns.reruns.size();
+    for (const CycleSlot& slot : cycle.slots()) result.rerun_seconds += to_seconds(slot.work);
+    for (const CycleSlot& slot : base_.program.slots) result.rerun_seconds -= to_seconds(slot.work);
+    result.plan.reruns = std::move(best_.reruns.reruns);
+    join(std::move(best_.reruns.decisions), result.plan);
+    return result;
+  }
+
+  // Where there is no way of its own, copies are staged in the host's memory.
+  TransferStyle style_of(const std::string& name) const {
+    const int tier = machine_.tier(name);
+    TransferStyle style;
+    style.tier = name;
+    style.tier_class = machine_.tiers[static_cast<std::size_t>(tier)].tier_class;
+    style.pinned = true;
+    if (machine_.route(machine_.tier("hbm"), tier, false) == nullptr) style.through = "host";
+    return style;
+  }
+
+  // What is made again may be moved, too.
+  static void join(std::vector<StorageDecision> more, MemoryPlan& plan) {
+    for (StorageDecision& d : more) {
+      const auto there = std::find_if(plan.storages.begin(), plan.storages.end(),
+                                      [&](const StorageDecision& other) { return other.storage == d.storage; });
+      if (there == plan.storages.end()) {
+        plan.storages.push_back(std::move(d));
+        continue;
+      }
+      there->drops.insert(there->drops.end(), d.drops.begin(), d.drops.end());
+      std::sort(there->drops.begin(), there->drops.end(),
+                [](const PlannedDrop& a, const PlannedDrop& b) { return a.at < b.at; });
+    }
+  }
+
+  const StepProfile& p_;
+  const Machine& machine_;
+  const Bytes budget_;
+  const StepPlanSettings& settings_;
+  const CycledStep base_;
+  CycleLinks links_;
+  CycleLinks slower_;  // as the settings take them
+  std::vector<RerunCandidate> candidates_;
+  std::map<std::size_t, double> seen_;  // by candidates made again: seconds; 0 = does not fit
+  Attempt best_;
+  double ideal_ = 0;
+  std::uint32_t tried_ = 0;
+};
+
+}  // namespace
+
+StepPlan plan_step(const StepProfile& profile, Bytes budget, const Machine& machine,
+                   const StepPlanSettings& settings) {
+  return Planning(profile, budget, machine, settings).run();
+}
+
+}  // namespace memwall

@@ -1,0 +1,34 @@
+// The planner: for each gap of a step, keep, move or compute again, jointly.
+#pragma once
+
+#include "policies/cycle/move_search.h"
+#include "policies/cycle/step_reruns.h"
+#include "sim/machine/machine.h"
+
+namespace memwall {
+
+struct StepPlanSettings {
+  std::vector<std::string> tiers = {"host"};  // names of the machine's, in the order of preference
+  bool recompute = true;
+  double robust = 0;   // links are taken to be slower by this share
+  Bytes finest = 16384;  // storages below this part of what has to be away stay, if that is possible
+  bool search = true;  // false: the first plan that keeps to the budget, in a few milliseconds
+};
+
+struct StepPlan {
+  MemoryPlan plan;
+  bool fits = false;
+  double seconds = 0;              // of a turn, replayed with whole copies one after the other
+  double ideal_seconds = 0;        // with unlimited memory
+  MovesBound moves_bound;          // of plans that only move
+  double joint_bound_seconds = 0;  // of plans that also compute again; without recompute that of moves
+  double rerun_seconds = 0;
+  std::size_t reruns = 0, moves = 0;
+  std::uint32_t tried = 0;         // plans
+};
+
+// REQUIRES: budget.device > 0. Throws UsageError as cycle_of_step and links_of_machine.
+StepPlan plan_step(const StepProfile& profile, Bytes budget, const Machine& machine,
+                   const StepPlanSettings& settings = {});
+
+}  // namespace memwall

@@ -1,0 +1,321 @@
+#include "policies/cycle/step_reruns.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "policies/cycle/cycle_memory_plan.h"
+#include "policies/profile/rerun_ops.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::size_t kMostOps = 1024;   // of one re-run
+constexpr int kMostRefusals = 8;         // rounds in which candidates are found not to be possible
+
+bool nothing(StorageId) { return false; }
+
+// Candidates that can all be given up, each made again by few ops from what stays.
+class Acceptance {
+ public:
+  Acceptance(const StepProfile& profile, const RerunLimits& limits)
+      : p_(profile), limits_(limits), gaps_of_(profile.trace().storages.size()), users_(gaps_of_.size()) {}
+
+  bool accept(const Gap& gap) {
+    const std::size_t mine = accepted_.size();
+    accepted_.push_back({gap, {}});
+    gaps_of_[gap.storage].push_back(mine);
+    std::vector<std::pair<std::size_t, RerunOps>> changed;
+    bool possible = renew(mine, changed);
+    for (const std::size_t user : users_[gap.storage])
+      if (possible && covers(gap, accepted_[user].gap.before)) possible = renew(user, changed);
+    if (!possible) {
+      gaps_of_[gap.storage].pop_back();
+      accepted_.pop_back();
+      return false;
+    }
+    for (auto& [index, ops] : changed) {
+      for (const StorageId input : ops.inputs) users_[input].push_back(index);
+      accepted_[index].ops = std::move(ops);
+    }
+    return true;
+  }
+
+ private:
+  struct Accepted {
+    Gap gap;
+    RerunOps ops;
+  };
+
+  static bool covers(const Gap& gap, OpId at) { return gap.after < at && at <= gap.before; }
+
+  bool renew(std::size_t index, std::vector<std::pair<std::size_t, RerunOps>>& changed) const {
+    const Gap& gap = accepted_[index].gap;
+    const auto absent = [&](StorageId s) {
+      return std::any_of(gaps_of_[s].begin(), gaps_of_[s].end(),
+                         [&](std::size_t other) { return covers(accepted_[other].gap, gap.before); });
+    };
+    auto ops = rerun_ops(p_, gap.storage, gap.before, absent, limits_.ops);
+    if (!ops) return false;
+    Bytes written = 0;
+    for (const StorageId s : ops->outputs) written += p_.held(s);
+    if (written > limits_.written) return false;
+    changed.emplace_back(index, std::move(*ops));
+    return true;
+  }
+
+  const StepProfile& p_;
+  const RerunLimits& limits_;
+  std::vector<Accepted> accepted_;
+  std::vector<std::vector<std::size_t>> gaps_of_, users_;  // by storage: its gaps; whose re-runs start from it
+};
+
+// Slots of one re-run, and what it makes that is kept.
+struct Made {
+  std::size_t gap = 0;  // index of the candidate for whose use it runs
+  RerunOps ops;
+  std::vector<std::size_t> regained;  // candidates
+};
+
+class Insertion {
+ public:
+  Insertion(const StepProfile& profile, const CycledStep& step, const std::vector<RerunCandidate>& candidates,
+            std::size_t many)
+      : p_(profile), base_(step) {
+    for (std::size_t i = 0; i < std::min(many, candidates.size()); ++i) gaps_.push_back(candidates[i].gap);
+    std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) {
+      return std::pair(a.before, a.storage) < std::pair(b.before, b.storage);
+    });
+  }
+
+  CycleWithReruns run() {
+    for (int round = 0; round < kMostRefusals && !find_reruns(); ++round) {
+    }
+    insert_slots();
+    insert_storages();
+    return std::move(result_);
+  }
+
+ private:
+  // Ahead of what the host allocates for the slot that uses it, behind what it frees before that.
+  OpId point_of(const Gap& gap) const {
+    const std::uint32_t slot = base_.slot_of[gap.before];
+    for (OpId id = slot == 0 ? 0 : base_.places[slot - 1].op + 1; id < gap.before; ++id) {
+      const Op& op = p_.trace().ops[id];
+      if (op.kind == OpKind::alloc && p_.on_device(op.target)) return id;
+    }
+    return gap.before;
+  }
+
+  // Each use in turn: is its content there, or what makes it? False where a candidate cannot be made: it is left out,
+  // and all is asked again.
+  bool find_reruns() {
+    made_.clear();
+    std::vector<bool> there(gaps_.size(), false);
+    std::map<StorageId, std::vector<std::size_t>> of_storage;
+    for (std::size_t i = 0; i < gaps_.size(); ++i) of_storage[gaps_[i].storage].push_back(i);
+    const auto covering = [&](StorageId s, OpId at) {
+      const auto found = of_storage.find(s);
+      if (found != of_storage.end())
+        for (const std::size_t i : found->second)
+          if (!there[i] && gaps_[i].after < at && at <= gaps_[i].before) return i;
+      return gaps_.size();
+    };
+    std::vector<bool> refused(gaps_.size(), false);
+    for (std::size_t i = 0; i < gaps_.size(); ++i) {
+      if (there[i]) continue;
+      const OpId at = point_of(gaps_[i]);
+      auto ops = rerun_ops(
+          p_, gaps_[i].storage, at, [&](StorageId s) { return covering(s, at) < gaps_.size(); }, kMostOps);
+      if (!ops) {
+        refused[i] = true;
+        continue;
+      }
+      Made made{i, std::move(*ops), {}};
+      for (const StorageId s : made.ops.outputs)
+        if (const std::size_t other = covering(s, at); other < gaps_.size()) {
+          there[other] = true;
+          made.regained.push_back(other);
+        }
+      made_.push_back(std::move(made));
+    }
+    if (std::find(refused.begin(), refused.end(), true) == refused.end()) return true;
+    std::vector<Gap> left;
+    for (std::size_t i = 0; i < gaps_.size(); ++i)
+      if (!refused[i]) left.push_back(gaps_[i]);
+    gaps_ = std::move(left);
+    return gaps_.empty() ? find_reruns() : false;
+  }
+
+  // Re-runs stand before the slot of the op that uses what they make.
+  void insert_slots() {
+    CycledStep& step = result_.step;
+    moved_to_.resize(base_.places.size() + 1);
+    std::size_t next = 0;
+    std::map<OpId, std::uint32_t> at_op;  // re-runs so far
+    for (std::size_t slot = 0; slot <= base_.places.size(); ++slot) {
+      for (; next < made_.size() && base_.slot_of[gaps_[made_[next].gap].before] == slot; ++next)
+        insert_rerun(made_[next], at_op[point_of(gaps_[made_[next].gap])]++);
+      moved_to_[slot] = static_cast<std::uint32_t>(step.places.size());
+      if (slot == base_.places.size()) break;
+      step.places.push_back(base_.places[slot]);
+      const auto reruns = at_op.find(base_.places[slot].op);
+      step.places.back().reruns = reruns == at_op.end() ? 0 : reruns->second;
+      step.program.slots.push_back(base_.program.slots[slot]);
+    }
+    for (const std::uint32_t slot : base_.slot_of) step.slot_of.push_back(moved_to_[slot]);
+  }
+
+  void insert_rerun(const Made& made, std::uint32_t others) {
+    const OpId at = point_of(gaps_[made.gap]);
+    slot_of_rerun_.push_back(static_cast<std::uint32_t>(result_.step.places.size()));
+    result_.step.places.push_back({at, others, true});
+    result_.step.program.slots.push_back({made.ops.time, made.ops.time});
+    result_.reruns.push_back({{at, false, rerun_order(others)}, made.ops.ops});
+  }
+
+  void insert_storages() {
+    std::map<StorageId, std::vector<std::pair<std::uint32_t, bool>>> touched;  // by re-runs: slot, does it write
+    std::map<StorageId, std::map<OpId, std::uint32_t>> regained;              // by the op behind the gap: the slot
+    for (std::size_t r = 0; r < made_.size(); ++r) {
+      const std::uint32_t slot = slot_of_rerun_[r];
+      for (const StorageId s : made_[r].ops.inputs) touched[s].emplace_back(slot, false);
+      for (const StorageId s : made_[r].ops.outputs)
+        if (p_.trace().storages[s].preexisting) stays_.insert(s);
+      std::vector<StorageId> kept;
+      for (const std::size_t i : made_[r].regained) {
+        regained[gaps_[i].storage][gaps_[i].before] = slot;
+        kept.push_back(gaps_[i].storage);
+      }
+      Bytes beside = 0;
+      for (const StorageId s : made_[r].ops.outputs)
+        if (std::find(kept.begin(), kept.end(), s) == kept.end()) beside += p_.held(s);
+      if (beside > 0) add_beside(beside, slot);
+    }
+    for (const auto& [storage, gaps] : regained) add_decision(storage, gaps);
+    for (std::size_t c = 0; c < base_.storages.size(); ++c)
+      add_storage(c, touched[base_.storages[c]], regained[base_.storages[c]]);
+  }
+
+  // What a re-run makes and gives back at its end.
+  void add_beside(Bytes bytes, std::uint32_t slot) {
+    CycleStorage beside;
+    beside.held = beside.moved = bytes;
+    beside.first = beside.last = slot;
+    beside.fixed = true;
+    result_.step.storages.push_back(kNoStorage);
+    result_.step.program.storages.push_back(std::move(beside));
+  }
+
+  // Cut where its content is given up: a storage of its own for each time that it is made.
+  void add_storage(std::size_t c, const std::vector<std::pair<std::uint32_t, bool>>& reruns,
+                   const std::map<OpId, std::uint32_t>& regained) {
+    const CycleStorage& base = base_.program.storages[c];
+    CycleStorage next = base;
+    next.fixed = base.fixed || stays_.contains(base_.storages[c]);
+    next.first = moved_to_[base.first];
+    next.last = moved_to_[base.last];
+    if (base.to_next) next.last = static_cast<std::uint32_t>(result_.step.places.size() - 1);
+    next.touches.clear();
+    std::map<std::uint32_t, CycleTouch> touches;
+    for (const CycleTouch& touch : base.touches)
+      touches[moved_to_[touch.slot]] = {moved_to_[touch.slot], touch.reads, touch.writes};
+    for (const auto& [slot, writes] : reruns) touches.insert({slot, {slot, true, writes}});
+    std::vector<std::uint32_t> cuts;
+    for (const auto& [before, slot] : regained) {
+      cuts.push_back(slot);
+      touches[slot] = {slot, false, true};
+    }
+    std::sort(cuts.begin(), cuts.end());
+    std::size_t cut = 0;
+    for (const auto& [slot, touch] : touches) {
+      if (cut < cuts.size() && cuts[cut] == slot) {
+        CycleStorage before = next;
+        before.last = before.touches.empty() ? before.first : before.touches.back().slot;
+        before.to_next = false;
+        push(c, std::move(before));
+        next.touches.clear();
+        next.first = slot;
+        next.from_before = false;
+        ++cut;
+      }
+      next.touches.push_back(touch);
+    }
+    push(c, std::move(next));
+  }
+
+  void push(std::size_t c, CycleStorage storage) {
+    result_.step.storages.push_back(base_.storages[c]);
+    result_.step.program.storages.push_back(std::move(storage));
+  }
+
+  void add_decision(StorageId storage, const std::map<OpId, std::uint32_t>& regained) {
+    StorageDecision d;
+    d.storage = storage;
+    for (const Gap& gap : gaps_)
+      if (gap.storage == storage && regained.contains(gap.before)) d.drops.push_back({{gap.after, true, 0}});
+    std::sort(d.drops.begin(), d.drops.end(), [](const PlannedDrop& a, const PlannedDrop& b) { return a.at < b.at; });
+    result_.decisions.push_back(std::move(d));
+  }
+
+  const StepProfile& p_;
+  const CycledStep& base_;
+  std::vector<Gap> gaps_;
+  std::vector<Made> made_;
+  std::vector<std::uint32_t> moved_to_, slot_of_rerun_;
+  std::set<StorageId> stays_;  // what lived before the step, and is written again
+  CycleWithReruns result_;
+};
+
+}  // namespace
+
+std::vector<RerunCandidate> rerun_candidates(const StepProfile& profile, const CycledStep& step, Bytes budget,
+                                             const RerunLimits& limits) {
+  const StepCycle cycle(step.program);
+  // By slot: how many slots before it are over the budget.
+  std::vector<std::uint32_t> over(1, 0);
+  for (const Bytes live : cycle.live()) over.push_back(over.back() + (live > budget ? 1 : 0));
+  const Trace& trace = profile.trace();
+  std::vector<RerunCandidate> candidates;
+  for (const Gap& gap : profile.gaps()) {
+    if (gap.wraps || !gap.needs_content || trace.storages[gap.storage].preexisting) continue;
+    if (trace.ops[gap.before].phase == Phase::forward) continue;
+    const std::uint32_t first = step.slot_of[gap.after] + 1, end = step.slot_of[gap.before];
+    if (first >= end || over[end] == over[first]) continue;
+    const auto ops = rerun_ops(profile, gap.storage, gap.before, nothing, limits.ops);
+    if (ops) candidates.push_back({gap, to_seconds(ops->time) / static_cast<double>(profile.held(gap.storage))});
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [](const RerunCandidate& a, const RerunCandidate& b) {
+    return a.seconds_per_byte < b.seconds_per_byte;
+  });
+  Acceptance acceptance(profile, limits);
+  std::erase_if(candidates, [&](const RerunCandidate& c) { return !acceptance.accept(c.gap); });
+  return candidates;
+}
+
+CycleWithReruns cycle_with_reruns(const StepProfile& profile, const CycledStep& step,
+                                  const std::vector<RerunCandidate>& candidates, std::size_t many) {
+  return Insertion(profile, step, candidates, many).run();
+}
+
+RerunPrices least_rerun_prices(const StepProfile& profile, const CycledStep& step, const StepCycle& cycle) {
+  const Trace& trace = profile.trace();
+  const double never = std::numeric_limits<double>::infinity();
+  std::vector<double> of_storage(trace.storages.size(), never);
+  for (StorageId s = 0; s < trace.storages.size(); ++s)
+    for (const OpId writer : profile.flow().writers(s)) {
+      double bytes = 0;
+      for (const Use& use : trace.uses_of(trace.ops[writer]))
+        if (use.access == Access::write) bytes += static_cast<double>(profile.held(use.storage));
+      if (bytes > 0) of_storage[s] = std::min(of_storage[s], to_seconds(trace.ops[writer].duration) / bytes);
+    }
+  RerunPrices prices;
+  for (const CycleGap& gap : cycle.gaps()) {
+    const StorageId s = step.storages[gap.storage];
+    prices.push_back(trace.storages[s].preexisting ? never : of_storage[s]);
+  }
+  return prices;
+}
+
+}  // namespace memwall

@@ -1,0 +1,44 @@
+// Re-runs of a step's ops as slots of its cycle: which storages could be made again, at what price, and the cycle in
+// which some of them are.
+#pragma once
+
+#include <vector>
+
+#include "policies/cycle/cycle_of_step.h"
+#include "policies/cycle/moves_bound.h"
+#include "sim/policy/memory_plan.h"
+
+namespace memwall {
+
+// Content that would be given up in the gap and made again for the use behind it.
+struct RerunCandidate {
+  Gap gap;
+  double seconds_per_byte = 0;  // of the ops that make it from what is there, alone
+};
+
+// Of the gaps in which a slot of the step is over the budget; the cheapest first. All of them can be made again
+// together: what would make the re-runs of those before it long, as they start from it, is left out.
+// `limits`: of one re-run.
+struct RerunLimits {
+  std::size_t ops = 64;
+  Bytes written = 0;  // bytes of all that its ops write
+};
+std::vector<RerunCandidate> rerun_candidates(const StepProfile& profile, const CycledStep& step, Bytes budget,
+                                             const RerunLimits& limits);
+
+struct CycleWithReruns {
+  CycledStep step;  // a slot per re-run, too
+  std::vector<PlannedRerun> reruns;
+  std::vector<StorageDecision> decisions;  // the drops; copies and fetches are another's
+};
+
+// The first `many` candidates are made again. What an earlier re-run makes on its way stays for its own use. What cannot
+// be made again, because others are not there, is left as it was.
+CycleWithReruns cycle_with_reruns(const StepProfile& profile, const CycledStep& step,
+                                  const std::vector<RerunCandidate>& candidates, std::size_t many);
+
+// By gap of the cycle of `step` (no re-runs in it): the least that making a byte of it again takes, whoever plans: the
+// op that wrote it last, and nothing of what that reads. Infinite of what no op of the step writes.
+RerunPrices least_rerun_prices(const StepProfile& profile, const CycledStep& step, const StepCycle& cycle);
+
+}  // namespace memwall

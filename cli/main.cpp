@@ -200,6 +200,7 @@ std::vector<Verb> add_verbs(CLI::App& app, const std::string& command_line) {
                           add_policies(app),   add_calibrate(app), add_schedule(app),
                           add_validate(app),   add_forecast(app),  add_watch(app),
                           add_generate(app),   add_roofline(app),  add_emit(app),
+                          add_plan(app),
                           add_completion(app), add_manual(app)};
   app.add_subcommand("help", "Print this, or what a verb does: memwall help run");
   return verbs;

@@ -29,6 +29,7 @@ Verb add_run(CLI::App& parent, const std::string& command_line);  // the latter 
 Verb add_compare(CLI::App& parent);
 Verb add_export(CLI::App& parent);
 Verb add_emit(CLI::App& parent);
+Verb add_plan(CLI::App& parent);
 Verb add_render(CLI::App& parent);
 Verb add_view(CLI::App& parent);
 Verb add_memory(CLI::App& parent);

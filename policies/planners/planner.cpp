@@ -37,6 +37,7 @@ class PlannedStepRewriter : public Rewriter {
   PlannedStepRewriter(PlannerInfo info, const PolicyArguments& arguments, GivenBudget budget)
       : info_(std::move(info)), planner_(info_.make(arguments)), budget_(budget) {
     if (info_.fallback) fallback_ = info_.fallback(arguments);
+    if (info_.heeds_budget_with) info_.heeds_budget = info_.heeds_budget_with(arguments);
   }
 
   // Behind what `checkpoint` and `offload` do: the budget is for what they leave.

@@ -24,6 +24,8 @@ struct PlannerInfo {
   // Does its plan follow from the budget? Then the step stays as it is where that keeps to it, and the planner is asked
   // again for less where its plan does not. Else its one plan is taken, and a note says whether the budget holds.
   bool heeds_budget = true;
+  // Where arguments decide that; may be left out.
+  std::function<bool(const PolicyArguments&)> heeds_budget_with{};
   std::vector<ParameterInfo> parameters{};  // beside `budget`, which each has
   std::function<Planner(const PolicyArguments&)> make{};
   // Another planner, asked where none of its plans keeps to the budget, or the step is much slower (repair.h). May

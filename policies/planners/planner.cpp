@@ -35,7 +35,7 @@ struct GivenBudget {
 class PlannedStepRewriter : public Rewriter {
  public:
   PlannedStepRewriter(PlannerInfo info, const PolicyArguments& arguments, GivenBudget budget)
-      : info_(std::move(info)), planner_(info_.make(arguments)), budget_(budget) {
+      : info_(std::move(info)), arguments_(arguments), planner_(info_.make(arguments)), budget_(budget) {
     if (info_.fallback) fallback_ = info_.fallback(arguments);
     if (info_.heeds_budget_with) info_.heeds_budget = info_.heeds_budget_with(arguments);
   }
@@ -55,6 +55,9 @@ class PlannedStepRewriter : public Rewriter {
     if (info_.remark && (!info_.heeds_budget || repaired.over > 0))
       if (const std::string remark = info_.remark(profile, repaired.plan); !remark.empty())
         result.notes.push_back(info_.name + ": " + remark);
+    if (info_.proof && !(repaired.is_untouched && repaired.over == 0))
+      if (const std::string proof = info_.proof(arguments_, profile, budget(profile), repaired.plan); !proof.empty())
+        result.notes.push_back(info_.name + ": " + proof);
     return result;
   }
 
@@ -130,6 +133,7 @@ class PlannedStepRewriter : public Rewriter {
   }
 
   PlannerInfo info_;
+  PolicyArguments arguments_;
   Planner planner_, fallback_;
   GivenBudget budget_;
 };

@@ -34,6 +34,11 @@ struct PlannerInfo {
   // A sentence for the notes about what its plan leaves undone, and why; empty, or "" = none. Asked where the plan does
   // not keep to the budget, or the planner does not heed it.
   std::function<std::string(const StepProfile& profile, const MemoryPlan& plan)> remark{};
+  // A sentence for the notes about what was proved for the budget as it was given, whatever plan was found; may be
+  // left out, and may give "". Not asked where the step stays as it is.
+  std::function<std::string(const PolicyArguments&, const StepProfile& profile, const Budget& budget,
+                            const MemoryPlan& plan)>
+      proof{};
 };
 
 // `const RegisterPlanner registered_chen{{.name = "chen", ...}};`

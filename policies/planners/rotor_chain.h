@@ -57,11 +57,14 @@ struct RotorStage {
   Bytes first_saving = kAsAgain;         // while it keeps all
   Bytes first_passing = kAsAgain;        // while it keeps its output alone
   Bytes first_passing_alone = kAsAgain;  // the same without the input, which is kept for later
+
+  bool operator==(const RotorStage&) const = default;
 };
 
 struct RotorChain {
   std::vector<RotorStage> stages;
   Bytes input_passed = 0;  // of what the chain starts from: what only the first stage's forward reads
+  bool operator==(const RotorChain&) const = default;
 };
 
 struct RotorStep {

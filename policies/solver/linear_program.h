@@ -56,6 +56,7 @@ class LinearProgram {
   std::size_t columns() const { return columns_.size(); }
   std::size_t rows() const { return rows_.size(); }
   void set_bounds(std::size_t column, double low, double high);
+  double cost_of(const std::vector<double>& values) const;
 
   // `start`: by column, values from which the search begins; empty = none. Throws UsageError without the solver.
   SolverAnswer minimise(const SolverLimits& limits = {}, const std::vector<double>& start = {}) const;
@@ -72,7 +73,6 @@ class LinearProgram {
     std::vector<Term> terms;  // ascending by column
   };
   struct Matrix;  // as solvers read it
-  double cost_of(const std::vector<double>& values) const;
 
   std::vector<Column> columns_;
   std::vector<Row> rows_;

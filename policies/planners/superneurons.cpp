@@ -12,9 +12,11 @@
 // Liveness analysis, the first of their three parts, is what PyTorch's reference counts do already.
 // Deviations: a layer is an op; what a layer's backward needs is made again before its first use in backward, and stays
 // until the last, so that two layers that share it make it once; copies are placed in a ledger of links, and queue
-// (swap_schedule.h), where the original evicts as it allocates; the choice of convolution algorithms by free memory
-// (their third part) is not part of a memory plan. What cannot run again stays. All segments are computed again once
-// the step does not keep to the budget, as in the original, which does so always; copies alone heed the budget.
+// (swap_schedule.h), where the original evicts as it allocates; the choice of convolution algorithms by free memory is
+// not part of a memory plan. What cannot run again stays, and so does what would take a checkpoint layer with it, whose
+// output the program has given back by then. A re-run that starts from what an earlier segment has dropped makes that
+// again, too. All segments are computed again once the step does not keep to the budget, as in the original, which does
+// so always; copies alone heed the budget.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -59,6 +61,7 @@ class SuperNeurons {
 
   MemoryPlan plan() {
     for (const Pass& pass : passes(t_)) gather(pass);
+    std::ranges::stable_sort(in_order_, {}, [&](StorageId s) { return flow_.writers(s).front(); });
     choose_strategies();
     while (!find_reruns()) {
     }
@@ -100,6 +103,7 @@ class SuperNeurons {
         const std::size_t segment = segment_of[writers.front() - pass.begin];
         dropped_[gap.storage] = Dropped{gap, segment, kNoOp};
         segments_[segment].bytes += p_.held(gap.storage);
+        in_order_.push_back(gap.storage);
       }
     }
     for (OpId id = pass.backward; id < pass.end; ++id) l_peak_ = std::max(l_peak_, touched(id));
@@ -146,19 +150,22 @@ class SuperNeurons {
       if (d && !segments_[d->segment].is_large) d->at = first[d->segment];
   }
 
-  // What cannot run again stays, which may move points of others: false.
+  // What cannot run again without a layer that computes much stays, a checkpoint itself. That may move points of
+  // others: false.
   bool find_reruns() {
     find_points();
     reruns_.clear();
     inputs_.clear();
-    std::vector<StorageId> kept;
-    for (StorageId s = 0; s < dropped_.size(); ++s) {
+    bool all_stay_dropped = true;
+    for (const StorageId s : in_order_) {
       if (!dropped_[s]) continue;
       const OpId at = dropped_[s]->at;
       const auto rerun = rerun_ops(
           p_, s, at, [&](StorageId other) { return other != s && is_away(other, at); }, kMostRerunOps);
-      if (!rerun) {
-        kept.push_back(s);
+      if (!rerun || std::ranges::any_of(rerun->ops, [&](OpId id) { return computes_much(t_.ops[id]); })) {
+        segments_[dropped_[s]->segment].bytes -= p_.held(s);
+        dropped_[s].reset();
+        all_stay_dropped = false;
         continue;
       }
       reruns_[at].insert(rerun->ops.begin(), rerun->ops.end());
@@ -167,8 +174,8 @@ class SuperNeurons {
         known->second = std::min(known->second, at);
       }
     }
-    for (const StorageId s : kept) dropped_[s].reset();
-    return kept.empty();
+    choose_strategies();
+    return all_stay_dropped;
   }
 
   // --- what goes to the host
@@ -276,6 +283,7 @@ class SuperNeurons {
   const Bytes budget_;
   const SuperNeuronsSettings settings_;
   std::vector<std::optional<Dropped>> dropped_;  // by storage
+  std::vector<StorageId> in_order_;              // of these, as forward makes them
   std::vector<Segment> segments_;
   std::vector<Gap> checkpoints_;           // that may go to the host
   std::map<OpId, std::set<OpId>> reruns_;  // by the op before which they stand

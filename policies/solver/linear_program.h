@@ -44,9 +44,9 @@ class LinearProgram {
     double factor = 0;
   };
 
-  // False: built without the solver; minimise() and relaxed() throw then.
+  // False: built without the solver, or its libraries are not there; minimise() and relaxed() throw then.
   static bool is_available();
-  // What is missing then, for people: "the solver CBC (Debian: ...), without which ...".
+  // What is missing then, for people: "the solver CBC, without which this program was built: install ...".
   static const char* missing();
 
   // Each returns its index. Terms of one column add up. REQUIRES: low <= high, and columns that were added.

@@ -56,7 +56,7 @@ TEST_F(Completion, OfBashOffersVerbsOptionsAndValues) {
   EXPECT_EQ(in_bash("ru"), Words{"run"});
   EXPECT_EQ(in_bash("co"), (Words{"compare", "completion"}));
   EXPECT_EQ(in_bash("run --pol"), Words{"--policy"});
-  EXPECT_EQ(in_bash("run step.mwt --policy che"), (Words{"checkpoint", "chen"}));
+  EXPECT_EQ(in_bash("run step.mwt --policy che"), (Words{"checkmate", "checkpoint", "chen"}));
   EXPECT_EQ(in_bash("run step.mwt --pager l"), Words{"lru"});
   EXPECT_FALSE(in_bash("run step.mwt --policy l").contains("lru")) << "a pager is none";
   EXPECT_EQ(in_bash("run step.mwt --machine h100-s"), (Words{"h100-sxm-80gb", "h100-sxm-80gb-cxl"}));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "policies/solver/linear_program.h"
 #include "tests/support/carried_out.h"
 #include "tests/support/random_step.h"
 #include "tests/support/rewrite_checks.h"
@@ -34,7 +35,9 @@ RC_GTEST_PROP(PlannerProperty, PlansAreCarriedOut, ()) {
   const Trace before = large_step(*rc::gen::inRange<std::size_t>(1, 3));
   const std::string policy =
       *rc::gen::element<std::string>("chen:mode=greedy", "chen:mode=sqrt", "vdnn:min_bytes=0", "capuchin:min_bytes=0",
-                                     "capuchin:min_bytes=0,use=swaps", "rotor:slots=100");
+                                     "capuchin:min_bytes=0,use=swaps", "rotor:slots=100", "revolve:slots=2",
+                                     "revolve:slots=4", "superneurons:min_bytes=0,offload=dense,recompute=memory",
+                                     "superneurons:min_bytes=0,offload=none,recompute=speed");
   RC_TAG(policy);
   Bytes budget = 0;
   planned(before, policy, budget);
@@ -44,7 +47,9 @@ RC_GTEST_PROP(PlannerProperty, PlansAreCarriedOut, ()) {
 RC_GTEST_PROP(PlannerProperty, PlannersKeepToTheirBudgetOrSaySo, ()) {
   const Trace before = large_step(1);
   const std::string policy =
-      *rc::gen::element<std::string>("capuchin:min_bytes=0", "capuchin:min_bytes=0,use=swaps", "rotor:slots=100");
+      *rc::gen::element<std::string>("capuchin:min_bytes=0", "capuchin:min_bytes=0,use=swaps", "rotor:slots=100",
+                                     "revolve", "superneurons:min_bytes=0", "superneurons:min_bytes=0,offload=dense",
+                                     LinearProgram::is_available() ? "checkmate:nodes=6,search_nodes=5" : "revolve");
   RC_TAG(policy);
   Bytes budget = 0;
   const Trace after = planned(before, policy, budget);

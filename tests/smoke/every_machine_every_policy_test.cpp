@@ -7,6 +7,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "models/hw/transfer.h"
+#include "policies/solver/linear_program.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "sim/engine/simulation.h"
@@ -23,6 +24,10 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
     {"chen", {"chen", "chen:mode=sqrt"}},
     {"exec", {}},  // needs a program: tests/unit/policies/planners/exec_test.cpp
     {"rotor", {"rotor", "rotor:budget=4MiB"}},
+    {"revolve", {"revolve:slots=2", "revolve:budget=4MiB"}},
+    {"checkmate", {"checkmate:budget=4MiB,nodes=4,search_nodes=10", "checkmate:mode=rounding,budget=4MiB,nodes=4"}},
+    {"superneurons", {"superneurons:budget=1MiB,min_bytes=0", "superneurons:budget=1MiB,min_bytes=0,offload=dense"}},
+    {"reversible", {"reversible"}},
     {"checkpoint",
      {"checkpoint:mode=full", "checkpoint:mode=sqrt", "checkpoint:mode=every,every=2",
       "checkpoint:every=2,modules=layers.*", "checkpoint:hides=1"}},
@@ -52,6 +57,7 @@ TEST_P(EveryMachine, RunsEveryPolicy) {
   shape.hidden = 64;
   const Trace step = transferred(gpt_step(shape), nullptr, machine);
   for (const auto& [name, calls] : kCalls) {
+    if (name == "checkmate" && !LinearProgram::is_available()) continue;
     for (const std::string& call : calls) {
       SCOPED_TRACE(call);
       const PolicySpec spec = parse_policy(call);

@@ -27,7 +27,7 @@
 
 #include "policies/planners/host_transfer.h"
 #include "policies/planners/planner.h"
-#include "policies/planners/rerun_ops.h"
+#include "policies/profile/rerun_ops.h"
 #include "policies/planners/swap_schedule.h"
 #include "policies/trace/rerun_rules.h"
 

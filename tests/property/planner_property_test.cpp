@@ -33,11 +33,12 @@ Trace planned(const Trace& before, const std::string& policy, Bytes& budget) {
 
 RC_GTEST_PROP(PlannerProperty, PlansAreCarriedOut, ()) {
   const Trace before = large_step(*rc::gen::inRange<std::size_t>(1, 3));
-  const std::string policy =
-      *rc::gen::element<std::string>("chen:mode=greedy", "chen:mode=sqrt", "vdnn:min_bytes=0", "capuchin:min_bytes=0",
-                                     "capuchin:min_bytes=0,use=swaps", "rotor:slots=100", "revolve:slots=2",
-                                     "revolve:slots=4", "superneurons:min_bytes=0,offload=dense,recompute=memory",
-                                     "superneurons:min_bytes=0,offload=none,recompute=speed");
+  const std::string policy = *rc::gen::element<std::string>(
+      "chen:mode=greedy", "chen:mode=sqrt", "vdnn:min_bytes=0", "capuchin:min_bytes=0",
+      "capuchin:min_bytes=0,use=swaps", "rotor:slots=100", "revolve:slots=2", "revolve:slots=4",
+      "superneurons:min_bytes=0,offload=dense,recompute=memory",
+      "superneurons:min_bytes=0,offload=none,recompute=speed", "g10:min_bytes=0,delta=0", "swapadvisor:min_bytes=0",
+      "ssdtrain:min_bytes=0", "ssdtrain:min_bytes=0,to=host,amount=all", "deepcompile:min_bytes=0");
   RC_TAG(policy);
   Bytes budget = 0;
   planned(before, policy, budget);
@@ -48,6 +49,7 @@ RC_GTEST_PROP(PlannerProperty, PlannersKeepToTheirBudgetOrSaySo, ()) {
   const Trace before = large_step(1);
   const std::string policy =
       *rc::gen::element<std::string>("capuchin:min_bytes=0", "capuchin:min_bytes=0,use=swaps", "rotor:slots=100",
+                                     "g10:min_bytes=0,delta=0", "swapadvisor:min_bytes=0", "deepcompile:min_bytes=0",
                                      "revolve", "superneurons:min_bytes=0", "superneurons:min_bytes=0,offload=dense",
                                      LinearProgram::is_available() ? "checkmate:nodes=6,search_nodes=5" : "revolve");
   RC_TAG(policy);

@@ -101,7 +101,7 @@ TEST(FirstScreen, OfAForecastNamesTheNextPeak) {
 }
 
 TEST(FirstScreen, OfInspectSaysWhatCanBeAsked) {
-  expect_answer_first(ScratchFolder(), "inspect " + sample(), {"It knows", "zero can be asked"});
+  expect_answer_first(ScratchFolder(), "inspect " + sample(), {"It knows", "policies batch"});
 }
 
 TEST(FirstScreen, OfASnapshotSaysWhatFillsTheMemory) {

@@ -38,7 +38,8 @@ RC_GTEST_PROP(PlannerProperty, PlansAreCarriedOut, ()) {
       "capuchin:min_bytes=0,use=swaps", "rotor:slots=100", "revolve:slots=2", "revolve:slots=4",
       "superneurons:min_bytes=0,offload=dense,recompute=memory",
       "superneurons:min_bytes=0,offload=none,recompute=speed", "g10:min_bytes=0,delta=0", "swapadvisor:min_bytes=0",
-      "ssdtrain:min_bytes=0", "ssdtrain:min_bytes=0,to=host,amount=all", "deepcompile:min_bytes=0");
+      "ssdtrain:min_bytes=0", "ssdtrain:min_bytes=0,to=host,amount=all", "deepcompile:min_bytes=0",
+      "mincut:aggressive=1");
   RC_TAG(policy);
   Bytes budget = 0;
   planned(before, policy, budget);

@@ -1,0 +1,17 @@
+// Of planners that are told how large a share of the activations is kept: the largest one that keeps to a budget.
+#pragma once
+
+#include <functional>
+
+#include "policies/planners/budget.h"
+#include "policies/profile/step_profile.h"
+#include "sim/policy/memory_plan.h"
+
+namespace memwall {
+
+// The plan of the first share of 1, 0.95, 0.9, ... 0 with which no more lives than the budget allows; where none keeps
+// to it, the one with which the least lives.
+MemoryPlan plan_of_largest_share(const StepProfile& profile, const Budget& budget,
+                                 const std::function<MemoryPlan(double share)>& plan_of);
+
+}  // namespace memwall

@@ -8,6 +8,12 @@
 
 namespace memwall {
 
+std::vector<RecomputeUnit> every_nth(const std::vector<RecomputeUnit>& units, std::size_t n) {
+  std::vector<RecomputeUnit> some;
+  for (std::size_t i = n - 1; i < units.size(); i += n) some.push_back(units[i]);
+  return some;
+}
+
 MemoryPlan plan_of_unit_reruns(const StepProfile& profile, const UnitReruns& reruns) {
   const Trace& t = profile.trace();
   const std::vector<Pass> all = passes(t);
@@ -16,7 +22,7 @@ MemoryPlan plan_of_unit_reruns(const StepProfile& profile, const UnitReruns& rer
   plan.kept_until.assign(t.storages.size(), 0);
   for (const Pass& pass : all) {
     std::vector<RecomputeUnit> units = eligible_units(t, profile.flow(), pass, reruns.units);
-    if (reruns.taken) units = reruns.taken(std::move(units));
+    if (reruns.taken) units = reruns.taken(pass, std::move(units));
     RecomputeRules rules;
     rules.early_stop = reruns.early_stop;
     rules.cast_ends = cast_ends(t, profile.flow(), pass);

@@ -2,6 +2,7 @@
 // ops within them, as PyTorch's selective activation checkpointing does.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -14,11 +15,14 @@ namespace memwall {
 struct UnitReruns {
   UnitChoice units;
   bool early_stop = true;  // each run again up to the last tensor that autograd keeps; false: all of it
-  // Which of a forward's units run again. Empty: all.
-  std::function<std::vector<RecomputeUnit>(std::vector<RecomputeUnit>)> taken{};
+  // Which of a forward's units run again, or others in their place. Empty: all.
+  std::function<std::vector<RecomputeUnit>(const Pass&, std::vector<RecomputeUnit>)> taken{};
   // The ops of a unit whose results are kept; ascending. Empty: none.
   std::function<std::vector<OpId>(const RecomputeUnit&)> kept_ops{};
 };
+
+// Every n-th of the units, the n-th first. REQUIRES: n >= 1.
+std::vector<RecomputeUnit> every_nth(const std::vector<RecomputeUnit>& units, std::size_t n);
 
 // As the policies `checkpoint` and `selective` plan it. Throws UsageError where a pattern of modules names nothing.
 MemoryPlan plan_of_unit_reruns(const StepProfile& profile, const UnitReruns& reruns);

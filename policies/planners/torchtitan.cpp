@@ -1,0 +1,86 @@
+// torchtitan's activation checkpointing, by its own names.
+//
+// torchtitan/distributed/activation_checkpoint.py (main branch of 2026; read there, not copied):
+//   full          every transformer block runs again: `checkpoint:early_stop=0`.
+//   selective, N  every N-th block does, the N-th first (selective_ac_option=N; torchtitan 0.2 and before).
+//   selective, op every block does, but for the results of a list of operators, as `selective` keeps them: products and
+//                 convolutions, attention kernels, max, topk, reduce-scatters and all-to-alls, and copies to the host.
+//                 Of mm and linear it keeps the first, third, fifth, ... of a block; products of a module with
+//                 "moe.router.gate" in its name are neither kept nor counted.
+// early_stop is False there, unlike in PyTorch.
+//
+// Left out: mode=memory_budget, which is `torch_budget`; save_grouped_mm and lists of one's own (`selective:save=...`);
+// other products of the router's shape, which torchtitan runs again, too; inductor's compiled regions, DeepEP.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "policies/planners/kept_units.h"
+#include "policies/planners/planner.h"
+#include "policies/planners/unit_reruns.h"
+#include "policies/trace/operator_name.h"
+
+namespace memwall {
+namespace {
+
+// Without namespace and underscores around.
+constexpr auto kKept = std::to_array<std::string_view>(
+    {"addmm", "bmm", "convolution", "convolution_backward", "efficient_attention_forward", "flash_attention_forward",
+     "flex_attention", "max", "scaled_mm", "topk", "upsample_bilinear2d", "varlen_attn"});
+
+bool is_kept_always(const Trace& t, const Op& op, const std::string& name) {
+  if (op.kind == OpKind::collective)
+    return op.collective == CollectiveKind::reduce_scatter || op.collective == CollectiveKind::all_to_all;
+  if (op.kind == OpKind::copy && op.from != op.to) return t.places[op.to] == "host";
+  return std::ranges::find(kKept, name) != kKept.end() || name.starts_with("scaled_dot_product_");
+}
+
+// Of a block, ascending: what its op-level policy saves.
+std::vector<OpId> saved_ops(const Trace& t, const RecomputeUnit& unit) {
+  std::vector<OpId> kept;
+  std::size_t products = 0;
+  for (const OpId id : unit.ops) {
+    const Op& op = t.ops[id];
+    const std::string name = plain_operator_name(operator_of(t, op));
+    if (name == "mm" || name == "linear") {
+      if (t.strings[op.module].find("moe.router.gate") != std::string::npos) continue;
+      if (++products % 2 == 1) kept.push_back(id);
+    } else if (is_kept_always(t, op, name)) {
+      kept.push_back(id);
+    }
+  }
+  return kept;
+}
+
+Planner torchtitan_planner(const PolicyArguments& arguments) {
+  UnitReruns reruns;
+  reruns.units.policy = "torchtitan";
+  reruns.units.mode = "full";
+  reruns.early_stop = arguments.flag("early_stop");
+  const bool full = arguments.choice("mode") == "full";
+  const auto every = static_cast<std::size_t>(arguments.integer_or("selective_ac_option", 1));
+  if (!full)
+    reruns.taken = [every](const Pass&, const std::vector<RecomputeUnit>& units) { return every_nth(units, every); };
+  const bool by_operator = !full && !arguments.is_set("selective_ac_option");
+  return [reruns, by_operator](const StepProfile& profile, const Budget&, const Machine&, const Pricer&) {
+    UnitReruns chosen = reruns;
+    if (by_operator) chosen.kept_ops = [&](const RecomputeUnit& unit) { return saved_ops(profile.trace(), unit); };
+    return plan_of_unit_reruns(profile, chosen);
+  };
+}
+
+const RegisterPlanner registered_torchtitan{
+    {.name = "torchtitan",
+     .sentence = "computes blocks again, all of them or but for a list of operators, as torchtitan's options say",
+     .heeds_budget = false,
+     .parameters = {choice("mode", "selective", {"selective", "full"},
+                           "full: every block; selective: as selective_ac_option says."),
+                    integer("selective_ac_option", Unset{"op"}, {1, 1'000'000}, "blocks",
+                            "op: every block, but for products, of which every second mm runs again, attention and "
+                            "communication; a number N: every N-th block as a whole."),
+                    flag("early_stop", false, "1: stop a re-run once all that is needed is back.")},
+     .make = torchtitan_planner,
+     .remark = kept_units}};
+
+}  // namespace
+}  // namespace memwall

@@ -1,6 +1,7 @@
 // Megatron-LM's options of activation recomputation, by its own names.
 //
-// megatron-core 0.13, TransformerConfig and TransformerBlock._checkpointed_forward (read there, not copied):
+// megatron-core: TransformerConfig and TransformerBlock._checkpointed_forward, read in parts and not copied; which
+// words are refused together from memory:
 //   full       a layer, or a group of layers, keeps what it starts from and runs again as a whole.
 //     uniform  every group of recompute_num_layers layers: `checkpoint:mode=every,every=N,early_stop=0`.
 //     block    the first recompute_num_layers layers, each alone: `checkpoint:layers=N,early_stop=0`.
@@ -85,7 +86,15 @@ MemoryPlan selective_plan(const StepProfile& profile) {
   } else {
     reruns.taken = [&](const Pass& pass, std::vector<RecomputeUnit>) { return core_attentions(profile.trace(), pass); };
   }
-  return plan_of_unit_reruns(profile, reruns);
+  MemoryPlan plan = plan_of_unit_reruns(profile, reruns);
+  if (plan.reruns.empty() && kept_units(profile, plan).empty())
+    throw UsageError(
+        "Policy 'megatron': recompute_granularity=selective finds no core attention that keeps anything in "
+        "trace '" +
+        profile.trace().name +
+        "'; expected modules that are called core_attention, an attention kernel, or a softmax between "
+        "batched products.");
+  return plan;
 }
 
 MemoryPlan full_plan(const StepProfile& profile, bool block, std::size_t layers) {

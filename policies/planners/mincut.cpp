@@ -1,10 +1,11 @@
 // Keeps for backward what a minimum cut of forward's graph says, and computes the rest again.
 //
 // The partitioner of PyTorch's AOTAutograd, which torch.compile uses (min_cut_rematerialization_partition,
-// torch/_functorch/partitioners.py, PyTorch 2.7; read there, not copied). A value is kept or made again so that the
-// fewest bytes are kept, while ops outside of a list of cheap ones (partitioner_operators.h), and four heuristics
-// (minimum_cut.h), ban ops from running again. aggressive=1 is its aggressive_recomputation: of these bans those of
-// random ops, matrix products, convolutions, attention and reductions remain.
+// torch/_functorch/partitioners.py at pytorch 8ea3ef61a26d, of 2025; read, not copied; parameters weigh nothing, as in
+// later versions). A value is kept or made again so that the fewest bytes are kept, while a list of cheap operators
+// (partitioner_operators.h) and four heuristics (minimum_cut.h) say which ops must not run again. aggressive=1 is its
+// aggressive_recomputation: of these bans those of random ops, matrix products, convolutions, attention and reductions
+// remain.
 //
 // Left out: common subexpressions, decompositions of operators (a whole layer_norm is one op here), views, symbolic
 // sizes, user annotations, fusion into triton kernels and `auto_functionalized` ops, and the compiler itself: kernels
@@ -27,11 +28,6 @@ MemoryPlan mincut_plan(const StepProfile& profile, const BanRules& rules) {
   return plan;
 }
 
-std::string kernels_of_reruns(const StepProfile&, const MemoryPlan& plan) {
-  if (plan.reruns.empty()) return "";
-  return "torch.compile merges what runs again with what reads it; here each is a kernel of its own.";
-}
-
 const RegisterPlanner registered_mincut{
     {.name = "mincut",
      .sentence = "keeps what a minimum cut of forward says, and computes the rest again (torch.compile's partitioner)",
@@ -47,7 +43,7 @@ const RegisterPlanner registered_mincut{
          return mincut_plan(profile, rules);
        };
      },
-     .remark = kernels_of_reruns}};
+     .remark = unmerged_reruns}};
 
 }  // namespace
 }  // namespace memwall

@@ -1,9 +1,10 @@
 // Which values of a forward are kept for backward, as a minimum cut of its graph between the ops that must not run
 // again and backward.
 //
-// torch/_functorch/partitioners.py (PyTorch 2.7), solve_min_cut. An op that is banned from running again hangs on the
-// source, what backward reads on the sink; each value is an edge, and those that are cut are kept. Its weight: bytes,
-// times 1.1 for each op between it and backward (at most 100), twice where every reader is merged with its maker.
+// torch/_functorch/partitioners.py (pytorch 8ea3ef61a26d), solve_min_cut. An op that is banned from running again hangs
+// on the source, what backward reads on the sink; each value is an edge, and those that are cut are kept. Its weight:
+// bytes, times 1.1 for each op between it and backward (at most 100), twice where every reader is merged with its
+// maker.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // What PyTorch's min-cut partitioner thinks of an operator, by its name: may it be computed again, is it merged with
 // its neighbours?
 //
-// torch/_functorch/partitioners.py (PyTorch 2.7), get_default_op_list. Its graph consists of decomposed operators; a
-// trace has whole ones. One that decomposes into what may be computed again (layer_norm, softmax, rms_norm) counts as
-// such. Of an operator that the list does not name the class decides (elementwise), as the list takes in all that
-// PyTorch tags as pointwise.
+// torch/_functorch/partitioners.py (pytorch 8ea3ef61a26d), get_default_op_list. Its graph consists of decomposed
+// operators; a trace has whole ones. One that decomposes into what may be computed again (layer_norm, softmax,
+// rms_norm) counts as such. Of an operator that the list does not name the class decides (elementwise), as the list
+// takes in all that PyTorch tags as pointwise.
 #pragma once
 
 #include "sim/trace/trace.h"

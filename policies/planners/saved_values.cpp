@@ -152,4 +152,9 @@ void keep_saved_values(const StepProfile& profile, const ForwardGraph& graph, co
   SavedValuesPlan(profile, graph, cut, plan).add();
 }
 
+std::string unmerged_reruns(const StepProfile&, const MemoryPlan& plan) {
+  if (plan.reruns.empty()) return "";
+  return "torch.compile merges what runs again with what reads it; here each is a kernel of its own.";
+}
+
 }  // namespace memwall

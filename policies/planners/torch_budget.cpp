@@ -1,8 +1,8 @@
 // Keeps a share of what a minimum cut keeps, and of the rest what takes longest to compute for its bytes.
 //
 // torch.compile's activation_memory_budget (torch._functorch.config; choose_saved_values_set in
-// torch/_functorch/partitioners.py and the solvers in torch/_functorch/_activation_checkpointing/knapsack.py, PyTorch
-// 2.7; read there, not copied):
+// torch/_functorch/partitioners.py at pytorch 8ea3ef61a26d and the solvers in
+// torch/_functorch/_activation_checkpointing/knapsack.py at 02d92aac88d1, of 2025; read, not copied):
 //   1    the cut of the policy `mincut`.
 //   0    nothing is kept but what cannot be made again.
 //   m    the cut without bans of merging, then the cut of mincut:aggressive=1, where either keeps less than m of what
@@ -129,7 +129,8 @@ const RegisterPlanner registered_torch_budget{
                            "dp: the best choice of what is kept; greedy: by cost per byte; ilp: not implemented."),
                     choice("runtime", "flops", {"flops", "profile"},
                            "what it costs to run an op again: its FLOPs, or its time in the step.")},
-     .make = planner_of_share}};
+     .make = planner_of_share,
+     .remark = unmerged_reruns}};
 
 }  // namespace
 }  // namespace memwall

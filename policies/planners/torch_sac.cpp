@@ -1,8 +1,9 @@
 // Keeps, in each block of the network, the results that take longest to compute again and fit into a share of its
 // bytes.
 //
-// PyTorch's tools for selective activation checkpointing (torch/distributed/_tools/sac_estimator.py and sac_ilp.py,
-// PyTorch 2.6; read there, not copied): SACEstimator's numbers of each op of a module (bytes of its results, time), and
+// PyTorch's tools for selective activation checkpointing (torch/distributed/_tools/sac_estimator.py at pytorch
+// 09c3cf08ca92 and sac_ilp.py at 01e1011dab46; read, not copied): SACEstimator's numbers of each op of a module (bytes
+// of its results, time), and
 //   milp    get_optimal_checkpointing_policy_per_module: a 0/1 knapsack; kept are the ops of the most time whose bytes
 //           are at most the share memory_budget of all;
 //   greedy  SACEstimator's order: run again is what saves most bytes per second (MSPS), until the rest fits.

@@ -1,6 +1,7 @@
 // torchtitan's activation checkpointing, by its own names.
 //
-// torchtitan/distributed/activation_checkpoint.py (main branch of 2026; read there, not copied):
+// torchtitan/distributed/activation_checkpoint.py, as a fork of its main branch has it (LambdaLabsML/torchtitan
+// 0f3ad91c744b, of 2026; read, not copied):
 //   full          every transformer block runs again: `checkpoint:early_stop=0`.
 //   selective, N  every N-th block does, the N-th first (selective_ac_option=N; torchtitan 0.2 and before).
 //   selective, op every block does, but for the results of a list of operators, as `selective` keeps them: products and

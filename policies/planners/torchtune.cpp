@@ -1,7 +1,7 @@
 // torchtune's activation checkpointing and offloading, by its own names: other policies, one after the other.
 //
-// torchtune 0.6 (set_activation_checkpointing, apply_selective_activation_checkpointing and
-// training/_activation_offloading.py; read there, not copied):
+// torchtune: set_activation_checkpointing and training/_activation_offloading.py (at 05cda5e9dd03; read, not copied);
+// ac_option from memory:
 //   enable_activation_checkpointing  every transformer block runs again: `checkpoint`; with ac_option=N every N-th, the
 //                                    N-th first.
 //   enable_activation_offloading     what autograd then still keeps, of 1 KiB and more, waits in pinned memory of the

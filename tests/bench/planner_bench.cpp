@@ -85,6 +85,9 @@ BENCHMARK_CAPTURE(planner, rotor, "rotor")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, revolve, "revolve")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, checkmate_rounding, "checkmate:mode=rounding,nodes=16")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, superneurons, "superneurons:offload=none")->Apply(sizes);
+BENCHMARK_CAPTURE(planner, mincut, "mincut")->Apply(sizes);
+BENCHMARK_CAPTURE(planner, torch_budget, "torch_budget:memory_budget=0.5")->Apply(sizes);
+BENCHMARK_CAPTURE(planner, torch_sac, "torch_sac:memory_budget=0.5")->Apply(sizes);
 BENCHMARK_CAPTURE(writer, chen, "chen")->Apply(sizes);
 BENCHMARK_CAPTURE(writer, vdnn, "vdnn")->Apply(sizes);
 

@@ -40,7 +40,7 @@ RC_GTEST_PROP(PlannerProperty, PlansAreCarriedOut, ()) {
       "superneurons:min_bytes=0,offload=none,recompute=speed", "g10:min_bytes=0,delta=0", "swapadvisor:min_bytes=0",
       "ssdtrain:min_bytes=0", "ssdtrain:min_bytes=0,to=host,amount=all", "deepcompile:min_bytes=0",
       "mincut:aggressive=1", "torch_budget:memory_budget=0.5", "torch_budget:memory_budget=0",
-      "torch_sac:memory_budget=0.5");
+      "torch_sac:memory_budget=0.5", "torchtitan", "megatron:recompute_granularity=full,recompute_method=uniform");
   RC_TAG(policy);
   Bytes budget = 0;
   planned(before, policy, budget);

@@ -27,8 +27,8 @@
 
 #include "policies/planners/host_transfer.h"
 #include "policies/planners/planner.h"
-#include "policies/profile/rerun_ops.h"
 #include "policies/planners/swap_schedule.h"
+#include "policies/profile/rerun_ops.h"
 #include "policies/trace/rerun_rules.h"
 
 namespace memwall {

@@ -82,6 +82,7 @@ BENCHMARK_CAPTURE(planner, capuchin, "capuchin:feedback=0")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, capuchin_swaps, "capuchin:use=swaps,feedback=0")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, capuchin_with_feedback, "capuchin")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, rotor, "rotor")->Apply(sizes);
+BENCHMARK_CAPTURE(planner, plan, "plan")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, revolve, "revolve")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, checkmate_rounding, "checkmate:mode=rounding,nodes=16")->Apply(sizes);
 BENCHMARK_CAPTURE(planner, superneurons, "superneurons:offload=none")->Apply(sizes);

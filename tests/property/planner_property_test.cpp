@@ -40,7 +40,8 @@ RC_GTEST_PROP(PlannerProperty, PlansAreCarriedOut, ()) {
       "superneurons:min_bytes=0,offload=none,recompute=speed", "g10:min_bytes=0,delta=0", "swapadvisor:min_bytes=0",
       "ssdtrain:min_bytes=0", "ssdtrain:min_bytes=0,to=host,amount=all", "deepcompile:min_bytes=0",
       "mincut:aggressive=1", "torch_budget:memory_budget=0.5", "torch_budget:memory_budget=0",
-      "torch_sac:memory_budget=0.5", "torchtitan", "megatron:recompute_granularity=full,recompute_method=uniform");
+      "torch_sac:memory_budget=0.5", "torchtitan", "megatron:recompute_granularity=full,recompute_method=uniform",
+      "plan", "plan:recompute=0,search=0", "plan:executable=torch");
   RC_TAG(policy);
   Bytes budget = 0;
   planned(before, policy, budget);
@@ -49,12 +50,11 @@ RC_GTEST_PROP(PlannerProperty, PlansAreCarriedOut, ()) {
 // On a device with the budget as its memory; and a step that has room there as it is stays as it is.
 RC_GTEST_PROP(PlannerProperty, PlannersKeepToTheirBudgetOrSaySo, ()) {
   const Trace before = large_step(1);
-  const std::string policy =
-      *rc::gen::element<std::string>("capuchin:min_bytes=0", "capuchin:min_bytes=0,use=swaps", "rotor:slots=100",
-                                     "g10:min_bytes=0,delta=0", "swapadvisor:min_bytes=0", "deepcompile:min_bytes=0",
-                                     "torch_budget", "torch_sac", "revolve", "superneurons:min_bytes=0",
-                                     "superneurons:min_bytes=0,offload=dense",
-                                     LinearProgram::is_available() ? "checkmate:nodes=6,search_nodes=5" : "revolve");
+  const std::string policy = *rc::gen::element<std::string>(
+      "capuchin:min_bytes=0", "capuchin:min_bytes=0,use=swaps", "rotor:slots=100", "g10:min_bytes=0,delta=0",
+      "swapadvisor:min_bytes=0", "deepcompile:min_bytes=0", "torch_budget", "torch_sac", "plan", "revolve",
+      "superneurons:min_bytes=0", "superneurons:min_bytes=0,offload=dense",
+      LinearProgram::is_available() ? "checkmate:nodes=6,search_nodes=5" : "revolve");
   RC_TAG(policy);
   Bytes budget = 0;
   const Trace after = planned(before, policy, budget);

@@ -8,9 +8,9 @@
 #include "models/hw/pricer.h"
 #include "models/hw/transfer.h"
 #include "policies/solver/linear_program.h"
+#include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
-#include "sim/engine/simulation.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 
@@ -41,6 +41,7 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
       "checkpoint:every=2,modules=layers.*", "checkpoint:hides=1"}},
     {"selective", {"selective:save=mm", "selective:save=gelu,modules=layers.*.mlp", "selective:save=mm,hides=1"}},
     {"fusion", {}},  // needs elements, which this step does not know: tests/unit/policies/fusion/fusion_test.cpp
+    {"plan", {"plan:budget=1MiB", "plan:budget=1MiB,recompute=0", "plan:budget=1MiB,tiers=host+nvme"}},
     {"offload",
      {"offload:what=activations,to=host,min_bytes=0", "offload:what=activations,to=peer,min_bytes=0",
       "offload:what=optimizer,to=host", "offload:what=optimizer,to=nvme", "offload:what=parameters,to=host,min_bytes=0",

@@ -26,7 +26,8 @@ void StepCycle::find_gaps(std::uint32_t storage) {
   const auto turn = static_cast<std::int32_t>(size());
   const std::size_t n = s.touches.size(), first_gap = gaps_.size();
   if (n == 0 && s.across) return;
-  std::int32_t written = -1;  // of what is there when the turn begins
+  // Of what is there when the turn begins. What is read and was never written has some content from its first slot on.
+  std::int32_t written = s.from_before ? -1 : static_cast<std::int32_t>(s.first);
   bool constant = false;
   if (s.across) {
     constant = std::none_of(s.touches.begin(), s.touches.end(), [](const CycleTouch& t) { return t.writes; });
@@ -40,9 +41,14 @@ void StepCycle::find_gaps(std::uint32_t storage) {
     const bool needs_content = next == nullptr || next->reads;
     gaps_.push_back({storage, touch, version, written, begin, end, needs_content && !constant, needs_content, true});
   };
-  if (s.from_before && !s.across)
-    add(CycleGap::kBeforeAll, 0, n > 0 ? static_cast<std::int32_t>(s.touches[0].slot) : turn,
-        n > 0 ? &s.touches[0] : nullptr);
+  const auto add_last = [&](std::uint32_t touch, std::int32_t begin) {
+    if (begin <= static_cast<std::int32_t>(s.last))
+      gaps_.push_back({storage, touch, version, written, begin, static_cast<std::int32_t>(s.last) + 1, false, false, false});
+  };
+  if (s.from_before && !s.across && n > 0)
+    add(CycleGap::kBeforeAll, 0, static_cast<std::int32_t>(s.touches[0].slot), &s.touches[0]);
+  else if (s.from_before && !s.across)
+    add_last(CycleGap::kBeforeAll, 0);
   for (std::size_t i = 0; i < n; ++i) {
     const CycleTouch& touch = s.touches[i];
     const auto slot = static_cast<std::int32_t>(touch.slot);
@@ -58,9 +64,8 @@ void StepCycle::find_gaps(std::uint32_t storage) {
       add(index, slot + 1 - back, end - back, &s.touches[0]);
     } else if (s.to_next) {
       add(index, slot + 1, turn, nullptr);
-    } else if (slot < static_cast<std::int32_t>(s.last)) {
-      gaps_.push_back({storage, index, version, written, slot + 1, static_cast<std::int32_t>(s.last) + 1, false, false,
-                       false});
+    } else {
+      add_last(index, slot + 1);
     }
   }
   // What the turn ends with is what the next begins with.

@@ -21,7 +21,7 @@ CopyQueue queue_of(const CycleLinks& links, bool out) {
 class Replay {
  public:
   Replay(const StepCycle& cycle, const CycleLinks& links, const MovePlan& plan)
-      : cycle_(cycle), plan_(plan), out_(queue_of(links, true)), in_(queue_of(links, false)) {
+      : cycle_(cycle), links_(links), plan_(plan), out_(queue_of(links, true)), in_(queue_of(links, false)) {
     const std::size_t size = cycle.size();
     copies_at_.resize(size), drops_at_.resize(size), fetches_at_.resize(size), uses_at_.resize(size);
     const auto wrapped = [&](std::int32_t slot) {
@@ -56,11 +56,33 @@ class Replay {
       previous = result.turn;
       before = now_;
     }
+    // A queue that grows a little from turn to turn makes the device wait only much later.
+    result.turn = std::max(result.turn, needed_by_links());
     return result;
   }
 
  private:
   static constexpr std::size_t kNoJob = static_cast<std::size_t>(-1);
+
+  // What one turn puts on the links.
+  Duration needed_by_links() const {
+    std::vector<double> out(links_.paths.size(), 0), in(out);
+    double all_out = 0, all_in = 0;
+    for (const PlannedMove& move : plan_.moves) {
+      const CycleGap& gap = cycle_.gaps()[move.gap];
+      const CyclePath& path = links_.paths[move.path];
+      const auto bytes = static_cast<double>(cycle_.storages()[gap.storage].moved);
+      if (move.copy != PlannedMove::kNoCopy) {
+        out[move.path] += to_seconds(path.out_latency) + bytes / path.out_rate;
+        all_out += bytes / links_.total_out;
+      }
+      if (!gap.needs_content || !gap.returns) continue;
+      in[move.path] += to_seconds(path.in_latency) + bytes / path.in_rate;
+      all_in += bytes / links_.total_in;
+    }
+    for (std::size_t p = 0; p < out.size(); ++p) all_out = std::max(all_out, out[p]), all_in = std::max(all_in, in[p]);
+    return from_seconds(std::max(all_out, all_in));
+  }
 
   void wait(Time until, std::uint32_t slot, std::uint32_t move, ReplayedCycle& result) {
     if (until <= now_) return;
@@ -89,6 +111,7 @@ class Replay {
   }
 
   const StepCycle& cycle_;
+  const CycleLinks& links_;
   const MovePlan& plan_;
   CopyQueue out_, in_;
   std::vector<std::vector<std::uint32_t>> copies_at_, drops_at_, fetches_at_, uses_at_;

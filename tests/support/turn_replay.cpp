@@ -102,7 +102,7 @@ class Carrier {
 class TurnReplay {
  public:
   TurnReplay(const Turn& turn, const CycleLinks& links)
-      : turn_(turn), out_(links, true), in_(links, false), states_(turn.storages.size()), touched_(turn.works.size()) {
+      : turn_(turn), links_(links), out_(links, true), in_(links, false), states_(turn.storages.size()), touched_(turn.works.size()) {
     for (std::uint32_t s = 0; s < states_.size(); ++s) {
       states_[s].here = turn.storages[s].stays;
       states_[s].copies.resize(links.paths.size());
@@ -117,7 +117,7 @@ class TurnReplay {
       if (number_ == ReplayedTurns::kTurns - ReplayedTurns::kMeanTurns) before = now_;
       for (place_ = 0; place_ < turn_.events.size(); ++place_) carry_out(turn_.events[place_]);
     }
-    result_.seconds = (now_ - before) / ReplayedTurns::kMeanTurns;
+    result_.seconds = std::max((now_ - before) / ReplayedTurns::kMeanTurns, needed_by_links());
     return std::move(result_);
   }
 
@@ -132,6 +132,23 @@ class TurnReplay {
     std::size_t coming = kNoTransfer;
     std::vector<Copy> copies;  // by path
   };
+
+  double needed_by_links() const {
+    std::vector<double> out(links_.paths.size(), 0), in(out);
+    double all_out = 0, all_in = 0;
+    for (const TurnEvent& event : turn_.events) {
+      if (event.path == TurnEvent::kNoPath) continue;
+      const CyclePath& path = links_.paths[event.path];
+      const auto bytes = static_cast<double>(turn_.storages[event.storage].moved);
+      const bool leaves = event.kind == TurnEvent::Kind::copy;
+      (leaves ? out : in)[event.path] +=
+          to_seconds(leaves ? path.out_latency : path.in_latency) + bytes / (leaves ? path.out_rate : path.in_rate);
+      (leaves ? all_out : all_in) += bytes / (leaves ? links_.total_out : links_.total_in);
+    }
+    const double paths =
+        std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
+    return std::max({paths, all_out, all_in});
+  }
 
   bool is_judged() const { return number_ >= ReplayedTurns::kFirstJudged; }
 
@@ -315,6 +332,7 @@ class TurnReplay {
   }
 
   const Turn& turn_;
+  const CycleLinks& links_;
   Carrier out_, in_;
   std::vector<State> states_;
   std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> touched_;  // by work: what it read, what it left

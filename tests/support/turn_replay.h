@@ -54,7 +54,7 @@ struct ReplayedTurns {
   double seconds = 0;               // of a turn, in the mean of the last kMeanTurns
   Bytes highest = 0;                // bytes on the device at any moment of the turns that are judged
   std::vector<std::string> faults;  // what is wrong in them; at most kMostFaults
-  static constexpr int kFirstJudged = 2, kTurns = 18, kMeanTurns = 6;
+  static constexpr int kFirstJudged = 2, kTurns = 40, kMeanTurns = 6;
   static constexpr std::size_t kMostFaults = 8;
 };
 

@@ -195,7 +195,8 @@ void describe(CLI::App& app) {
 
 std::vector<Verb> add_verbs(CLI::App& app, const std::string& command_line) {
   std::vector<Verb> verbs{add_import(app),     add_inspect(app),   add_run(app, command_line),
-                          add_compare(app),    add_export(app),    add_render(app),
+                          add_compare(app),    add_compare_policies(app),
+                          add_export(app),     add_render(app),
                           add_view(app),       add_memory(app),    add_machines(app),
                           add_policies(app),   add_calibrate(app), add_schedule(app),
                           add_validate(app),   add_forecast(app),  add_watch(app),

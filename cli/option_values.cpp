@@ -126,12 +126,15 @@ const std::map<std::string, KnownOption>& known_options() {
 
       {"policy", {policy, [] { return names_of_policies(true, true); }}},
       {"--policy", {policy, [] { return names_of_policies(true, false); }}},
+      {"--with", {policy, [] { return names_of_policies(true, false); }}},
       {"--fusion", {policy, [] { return Words{policy_of(PolicyKind::fusion).name}; }}},
       {"--pager", {policy, [] { return names_of_policies(false, true); }}},
 
       {"--output", {output_file}},
       {"--plan", {input}},
       {"--plan-out", {output_file}},
+      {"compare-policies --csv", {output_file}},
+      {"compare-policies --json", {output_file}},
       {"--svg", {output_file}},
       {"--timeline", {output_file}},
 

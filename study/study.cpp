@@ -89,6 +89,17 @@ std::string base_key(const Scenario& s) {
   return to_text(key);
 }
 
+// With as much device memory, beside what is not the step's.
+std::shared_ptr<const Machine> with_device_bytes(const Machine& machine, const Trace& trace, Bytes bytes) {
+  Machine other = machine;
+  const int tier = other.tier("hbm");
+  if (tier < 0) throw UsageError("Machine '" + machine.name + "' has no memory 'hbm', which budgets are for.");
+  Tier& device = other.tiers[static_cast<std::size_t>(tier)];
+  device.compression_ratio = 1;
+  device.capacity = device.unavailable + trace.untracked_bytes + bytes;
+  return std::make_shared<const Machine>(std::move(other));
+}
+
 }  // namespace
 
 class Study::Implementation : public MachineSource {
@@ -303,6 +314,7 @@ void Study::add_effectless(const Scenario& scenario, const std::optional<Run>& u
 
 Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
   PreparedStep step = implementation_->prepare(scenario);
+  if (options.device_bytes > 0) step.machine = with_device_bytes(*step.machine, *step.trace, options.device_bytes);
   std::vector<std::string> policies = scenario.policies;
   if (!scenario.plan.empty()) policies.push_back("plan " + fs::path(scenario.plan).filename().string());
   RunSettings settings{.policies = std::move(policies),

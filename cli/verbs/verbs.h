@@ -27,6 +27,7 @@ Verb add_machines(CLI::App& parent);
 Verb add_policies(CLI::App& parent);
 Verb add_run(CLI::App& parent, const std::string& command_line);  // the latter for provenance
 Verb add_compare(CLI::App& parent);
+Verb add_compare_policies(CLI::App& parent);
 Verb add_export(CLI::App& parent);
 Verb add_emit(CLI::App& parent);
 Verb add_plan(CLI::App& parent);

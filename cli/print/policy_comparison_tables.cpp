@@ -1,0 +1,322 @@
+#include "cli/print/policy_comparison_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cli/print/answer.h"
+#include "cli/print/table_cells.h"
+#include "sim/words.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::size_t kMostSentences = 4;  // of the answer, one per budget
+constexpr double kAtBound = 0.0005;        // shares nearer to it are at the bound, in words
+
+std::string budget_text(const ComparedBudget& budget) {
+  const std::string size = human_bytes(budget.bytes);
+  return fmt::format("{} ({})", budget.given, size);
+}
+
+double share_over(Duration time, Duration least) {
+  return least.count() > 0 ? to_seconds(time) / to_seconds(least) - 1 : 0;
+}
+
+std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+Cell change_cell(double share) { return number_cell(signed_percent(share), plain_number(share)); }
+
+// Null where nothing has a bound, or what one op uses is more than the budget.
+const BudgetBound* bound_of(const PolicyComparison& c, std::size_t budget) {
+  return c.bounds.at.empty() || !c.bounds.at[budget].is_possible ? nullptr : &c.bounds.at[budget];
+}
+
+std::string against_bound(const PolicyComparison& c, std::size_t budget, Duration time) {
+  const BudgetBound* bound = bound_of(c, budget);
+  if (bound == nullptr) return "";
+  const double over = share_over(time, bound->step_time);
+  const std::string least = human_time(bound->step_time);
+  if (std::abs(over) < kAtBound) return fmt::format(", at the lower bound ({})", least);
+  return fmt::format(", {:.1f} % {} the lower bound ({})", 100 * std::abs(over), over > 0 ? "above" : "below", least);
+}
+
+std::string slower_text(double share) {
+  if (std::abs(share) < kAtBound) return "as fast as with unlimited memory";
+  return fmt::format("{:.1f} % {} than with unlimited memory", 100 * std::abs(share), share > 0 ? "slower" : "faster");
+}
+
+std::string who(const PolicyComparison& c, int policy) {
+  const std::string& name = c.policies[static_cast<std::size_t>(policy)];
+  return name == kNoPolicy ? "the step as it is, without a policy" : name;
+}
+
+std::string budget_sentence(const PolicyComparison& c, std::size_t b) {
+  const std::string within = "Within " + budget_text(c.budgets[b]);
+  if (const int best = c.fastest(b); best >= 0) {
+    const Duration time = c.cell(b, static_cast<std::size_t>(best)).step_time;
+    return fmt::format("{} the fastest that fits is {}: {}, {}{}.", within, who(c, best), human_time(time),
+                       slower_text(share_over(time, c.unlimited_step)), against_bound(c, b, time));
+  }
+  std::string text = within + " nothing fits";
+  if (const int near = c.nearest(b); near >= 0) {
+    const PolicyCell& cell = c.cell(b, static_cast<std::size_t>(near));
+    text += fmt::format(": {} comes nearest, {} are missing in {}", who(c, near), human_bytes(cell.missing),
+                        cell.missing_in == "budget" ? "the budget" : cell.missing_in);
+  }
+  if (!c.bounds.at.empty() && !c.bounds.at[b].is_possible)
+    text += fmt::format("; one op alone uses {}", human_bytes(c.bounds.at[b].least_budget));
+  return text + ".";
+}
+
+std::vector<std::string> answer_sentences(const PolicyComparison& c) {
+  std::vector<std::string> sentences;
+  std::vector<std::string> none;
+  std::vector<std::size_t> fit;
+  for (std::size_t b = 0; b < c.budgets.size(); ++b) {
+    if (c.fastest(b) >= 0) fit.push_back(b);
+    else none.push_back(c.budgets[b].given);
+  }
+  if (c.budgets.size() <= kMostSentences) {
+    for (std::size_t b = 0; b < c.budgets.size(); ++b) sentences.push_back(budget_sentence(c, b));
+    return sentences;
+  }
+  if (!fit.empty()) sentences.push_back(budget_sentence(c, fit.front()));
+  if (fit.size() > 1) sentences.push_back(budget_sentence(c, fit.back()));
+  if (none.size() == c.budgets.size()) sentences.push_back(budget_sentence(c, 0));
+  else if (!none.empty()) sentences.push_back(fmt::format("Nothing fits within {}.", enumerated(none)));
+  return sentences;
+}
+
+// "budgets": of each the bound, and the fastest that fits.
+Table budget_table(const PolicyComparison& c) {
+  Table t{.name = "budgets",
+          .title = "At each budget the fastest that fits",
+          .columns = {"budget", "budget_bytes", "bound_s", "policy", "step_time_s", "slowdown", "above_bound",
+                      "peak_reserved_bytes", "moved_bytes", "rerun_s"},
+          .headings = {"budget", "bytes", "lower bound", "fastest", "step time", "slower", "above bound", "reserved",
+                       "moved", "run again"},
+          .rows = {}};
+  for (std::size_t b = 0; b < c.budgets.size(); ++b) {
+    const BudgetBound* bound = bound_of(c, b);
+    const bool impossible = bound == nullptr && !c.bounds.at.empty();
+    std::vector<Cell> row{cell(c.budgets[b].given), bytes_cell(c.budgets[b].bytes),
+                          bound ? time_cell(bound->step_time) : unrecorded_cell(impossible ? "impossible" : "none")};
+    if (const int best = c.fastest(b); best >= 0) {
+      const PolicyCell& one = c.cell(b, static_cast<std::size_t>(best));
+      row.push_back(cell(c.policies[static_cast<std::size_t>(best)]));
+      row.push_back(time_cell(one.step_time));
+      row.push_back(change_cell(share_over(one.step_time, c.unlimited_step)));
+      row.push_back(bound ? change_cell(share_over(one.step_time, bound->step_time)) : unrecorded_cell("-"));
+      row.push_back(bytes_cell(one.peak_reserved));
+      row.push_back(bytes_cell(one.moved));
+      row.push_back(time_cell(one.rerun));
+    } else {
+      row.push_back(cell("nothing fits", ""));
+      row.resize(t.columns.size(), unrecorded_cell("-"));
+    }
+    t.rows.push_back(std::move(row));
+  }
+  return t;
+}
+
+// Sentences of refusals, each once, in the order of the cells.
+class Footnotes {
+ public:
+  explicit Footnotes(const PolicyComparison& c) {
+    for (std::size_t p = 0; p < c.policies.size(); ++p)
+      for (std::size_t b = 0; b < c.budgets.size(); ++b) {
+        const std::string& refusal = c.cell(b, p).refusal;
+        if (!refusal.empty() && number(p, refusal) == 0) all_.emplace_back(p, refusal);
+      }
+  }
+  // From 1 on; 0 = there is none.
+  std::size_t number(std::size_t policy, const std::string& refusal) const {
+    const auto found = std::find(all_.begin(), all_.end(), std::pair(policy, refusal));
+    return found == all_.end() ? 0 : static_cast<std::size_t>(found - all_.begin()) + 1;
+  }
+  std::vector<std::string> sentences(const PolicyComparison& c) const {
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      texts.push_back(fmt::format("[{}] {} is refused: {}", i + 1, c.policies[all_[i].first], all_[i].second));
+    return texts;
+  }
+
+ private:
+  std::vector<std::pair<std::size_t, std::string>> all_;
+};
+
+std::string place_text(const PolicyComparison& c, const PolicyCell& one, std::size_t policy, const Footnotes& notes) {
+  if (!one.refusal.empty()) return fmt::format("refused [{}]", notes.number(policy, one.refusal));
+  if (!one.fits)
+    return fmt::format("{} missing{}", human_bytes(one.missing),
+                       one.missing_in == "budget" ? "" : " in " + one.missing_in);
+  return fmt::format("{} {}{}", human_time(one.step_time), signed_percent(share_over(one.step_time, c.unlimited_step)),
+                     one.is_on_front ? " *" : "  ");
+}
+
+Table matrix_table(const PolicyComparison& c, const Footnotes& notes) {
+  Table t{.name = "times",
+          .title = "Step time, and how much slower than with unlimited memory; * on the Pareto front of budget and time",
+          .columns = {"policy"},
+          .headings = {"policy"},
+          .rows = {}};
+  for (std::size_t b = 0; b < c.budgets.size(); ++b) {
+    t.columns.push_back(fmt::format("budget_{}", b + 1));
+    t.headings.push_back(budget_text(c.budgets[b]));
+  }
+  const auto right = [](std::string text) {
+    Cell one = cell(std::move(text));
+    one.right = true;
+    return one;
+  };
+  for (std::size_t p = 0; p < c.policies.size(); ++p) {
+    t.rows.push_back({cell(c.policies[p])});
+    for (std::size_t b = 0; b < c.budgets.size(); ++b)
+      t.rows.back().push_back(right(place_text(c, c.cell(b, p), p, notes)));
+  }
+  t.rows.push_back({cell("(lower bound)")});
+  for (std::size_t b = 0; b < c.budgets.size(); ++b) {
+    const BudgetBound* bound = bound_of(c, b);
+    t.rows.back().push_back(
+        right(bound == nullptr ? (c.bounds.at.empty() ? "none  " : "impossible  ")
+                               : fmt::format("{} {}  ", human_time(bound->step_time),
+                                             signed_percent(share_over(bound->step_time, c.unlimited_step)))));
+  }
+  return t;
+}
+
+bool is_below_bound(const PolicyComparison& c, std::size_t b, std::size_t p) {
+  const BudgetBound* bound = bound_of(c, b);
+  const PolicyCell& one = c.cell(b, p);
+  return bound != nullptr && one.fits && share_over(one.step_time, bound->step_time) < -kAtBound;
+}
+
+std::vector<std::string> note_sentences(const PolicyComparison& c, const Footnotes& footnotes) {
+  std::vector<std::string> notes = footnotes.sentences(c);
+  if (!c.bounds.why_none.empty()) notes.push_back(c.bounds.why_none);
+  std::vector<std::string> below;
+  for (std::size_t p = 0; p < c.policies.size(); ++p)
+    for (std::size_t b = 0; b < c.budgets.size(); ++b)
+      if (is_below_bound(c, b, p)) below.push_back(fmt::format("{} within {}", c.policies[p], c.budgets[b].given));
+  if (!below.empty())
+    notes.push_back(fmt::format("Faster than the lower bound: {}. The bound holds for steps that repeat and leave all "
+                                "their work on the GPU; one step alone, or one whose optimizer runs on the CPU, may be "
+                                "faster.",
+                                enumerated(below)));
+  const std::size_t tight = static_cast<std::size_t>(
+      std::count_if(c.cells.begin(), c.cells.end(), [](const PolicyCell& one) { return !one.fits && one.refusal.empty(); }));
+  if (tight > 0)
+    notes.push_back("What does not fit lacks so much of the budget, or of a memory of the machine. Times of it take "
+                    "memory as unlimited.");
+  notes.push_back(fmt::format("With unlimited memory a step takes {} and reserves {} for its storages, which shares of "
+                              "--budget are of.",
+                              human_time(c.unlimited_step), human_bytes(c.unlimited_peak)));
+  return notes;
+}
+
+Table note_table(const std::vector<std::string>& notes) {
+  Table t{.name = "notes", .title = "Notes", .columns = {"note"}, .headings = {""}, .rows = {}, .prose = true};
+  for (const std::string& note : notes) t.rows.push_back({cell(note)});
+  return t;
+}
+
+std::string title_of(const PolicyComparison& c) {
+  std::string title = fmt::format("{} on {}", c.step, machine_text(c.machine, c.overrides));
+  for (const std::string& policy : c.beneath) title += ", " + policy;
+  return title;
+}
+
+std::vector<Cell> cells_of(const PolicyComparison& c, std::size_t b, std::size_t p) {
+  const PolicyCell& one = c.cell(b, p);
+  const BudgetBound* bound = bound_of(c, b);
+  const Cell least = bound ? time_cell(bound->step_time) : unrecorded_cell("-");
+  std::vector<Cell> row{cell(c.budgets[b].given), bytes_cell(c.budgets[b].bytes), cell(c.policies[p])};
+  if (!one.refusal.empty()) {
+    row.push_back(cell("refused"));
+    row.resize(13, unrecorded_cell("-"));
+    row[6] = cell("-", "");
+    row.push_back(cell("no"));
+    row.push_back(least);
+    row.push_back(unrecorded_cell("-"));
+    row.push_back(cell(one.refusal));
+    return row;
+  }
+  row.push_back(cell(one.fits ? "yes" : "no"));
+  row.push_back(time_cell(one.step_time));
+  row.push_back(bytes_cell(one.missing));
+  row.push_back(cell(one.missing_in.empty() ? "-" : one.missing_in, one.missing_in));
+  row.push_back(change_cell(share_over(one.step_time, c.unlimited_step)));
+  row.push_back(bytes_cell(one.peak_allocated));
+  row.push_back(bytes_cell(one.peak_reserved));
+  row.push_back(bytes_cell(one.moved));
+  row.push_back(time_cell(one.rerun));
+  row.push_back(share_cell(to_seconds(one.rerun), to_seconds(one.step_time)));
+  row.push_back(cell(one.is_on_front ? "yes" : "no"));
+  row.push_back(least);
+  row.push_back(bound ? change_cell(share_over(one.step_time, bound->step_time)) : unrecorded_cell("-"));
+  row.push_back(cell("-", ""));
+  return row;
+}
+
+}  // namespace
+
+Table policy_cell_table(const PolicyComparison& c) {
+  Table t{.name = "cells",
+          .title = "Every policy at every budget",
+          .columns = {"budget", "budget_bytes", "policy", "fits", "step_time_s", "missing_bytes", "missing_in",
+                      "slowdown", "peak_allocated_bytes", "peak_reserved_bytes", "moved_bytes", "rerun_s",
+                      "rerun_share", "pareto", "bound_s", "above_bound", "refusal"},
+          .headings = {"budget", "bytes", "policy", "fits", "step time", "missing", "in", "slower", "in use", "reserved",
+                       "moved", "run again", "of it", "Pareto", "bound", "above", "refusal"},
+          .rows = {},
+          .detail = true};
+  for (std::size_t b = 0; b < c.budgets.size(); ++b)
+    for (std::size_t p = 0; p < c.policies.size(); ++p) t.rows.push_back(cells_of(c, b, p));
+  return t;
+}
+
+std::vector<Table> policy_comparison_tables(const PolicyComparison& c, bool for_people) {
+  const Footnotes footnotes(c);
+  std::vector<Table> tables{answer_table(title_of(c), answer_sentences(c)), budget_table(c)};
+  if (for_people) tables.push_back(matrix_table(c, footnotes));
+  tables.push_back(policy_cell_table(c));
+  tables.push_back(note_table(note_sentences(c, footnotes)));
+  return tables;
+}
+
+std::string policy_comparison_json(const PolicyComparison& c) {
+  return to_json({text_field("trace", c.step), text_field("machine", c.machine), texts_field("overrides", c.overrides),
+                  texts_field("policies", c.beneath),
+                  {"unlimited_step_time_s", plain_seconds(c.unlimited_step)},
+                  {"unlimited_peak_bytes", std::to_string(c.unlimited_peak)}},
+                 policy_comparison_tables(c, false));
+}
+
+BudgetTimeChart policy_comparison_chart(const PolicyComparison& c) {
+  BudgetTimeChart chart{title_of(c), "", to_seconds(c.unlimited_step), {}, {}};
+  const Footnotes footnotes(c);
+  chart.subtitle = "Step time under policies within budgets of GPU memory" +
+                   (c.bounds.why_none.empty() ? "" : ". " + c.bounds.why_none);
+  for (std::size_t b = 0; b < c.budgets.size(); ++b) {
+    const BudgetBound* bound = bound_of(c, b);
+    chart.budgets.push_back({c.budgets[b].given, c.budgets[b].bytes,
+                             bound ? std::optional(to_seconds(bound->step_time)) : std::nullopt});
+  }
+  for (std::size_t p = 0; p < c.policies.size(); ++p) {
+    BudgetLine line{c.policies[p], {}};
+    for (std::size_t b = 0; b < c.budgets.size(); ++b) {
+      const PolicyCell& one = c.cell(b, p);
+      line.points.push_back({!one.refusal.empty() ? BudgetOutcome::refused
+                             : one.fits           ? BudgetOutcome::fits
+                                                  : BudgetOutcome::does_not_fit,
+                             to_seconds(one.step_time), one.is_on_front,
+                             one.refusal.empty() ? place_text(c, one, p, footnotes) : one.refusal});
+    }
+    chart.lines.push_back(std::move(line));
+  }
+  return chart;
+}
+
+}  // namespace memwall

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "policies/cycle/cycle_of_step.h"
+#include "policies/trace/described.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 
@@ -108,7 +109,6 @@ class Advising {
 
   // What fits first, the fastest of it first; what does not fit by what is missing. Then why.
   void order() {
-    const std::string own = advice_.plans.front().policies.front();
     std::stable_sort(advice_.plans.begin(), advice_.plans.end(), [](const AdvisedPlan& a, const AdvisedPlan& b) {
       if (a.fits != b.fits) return a.fits;
       return a.fits ? a.step_time < b.step_time : a.missing < b.missing;
@@ -143,6 +143,11 @@ class Advising {
     const StepProfile profile(*step_.trace, *step_.machine);
     advice_.certificate =
         plan_certificate(profile, advice_.budget, links_of_machine(*step_.machine, split(request_.tiers)));
+    const auto text = [&](const PeakInstant& peak) {
+      return peak.op == kNoOp ? "-" : described_op(*step_.trace, peak.op);
+    };
+    advice_.peak_op = text(advice_.certificate.peak);
+    for (const PeakLever& lever : advice_.certificate.levers) advice_.lever_ops.push_back(text(lever.peak));
   }
 
   // What the budget is in bytes.

@@ -31,9 +31,10 @@ struct StepAdvice {
   Duration unlimited{};             // the step with unlimited memory
   AdvisedPlan untouched, full_checkpointing;  // for the regret; full_checkpointing.policies is empty where refused
   PlanCertificate certificate;
+  std::string peak_op;                // of certificate.peak, for people
+  std::vector<std::string> lever_ops;  // of each of certificate.levers
   Bytes budget = 0;
   std::vector<std::string> refused;  // "rotor: ..." whose reason is a sentence
-  bool batch_is_known = false;
 };
 
 // `progress`: share done. Throws as Study::run, and UsageError where the machine has no way to a tier.

@@ -4,7 +4,6 @@
 
 #include "cli/print/answer.h"
 #include "cli/print/table_cells.h"
-#include "policies/trace/described.h"
 #include "sim/human_text.h"
 
 namespace memwall {
@@ -99,19 +98,18 @@ Table certificate_table(const StepAdvice& a) {
   return t;
 }
 
-std::string op_text(const Trace& trace, OpId op) { return op == kNoOp ? "-" : described_op(trace, op); }
-
-Table peak_table(const StepAdvice& a, const Trace& trace) {
+Table peak_table(const StepAdvice& a) {
   Table t{.name = "peaks",
           .title = "What holds the peak, and which waits behind it",
           .columns = {"lever", "peak_bytes", "at_s", "op"},
           .headings = {"", "peak", "at", "op"},
           .rows = {}};
-  const auto row = [&](const std::string& what, const PeakInstant& peak) {
-    t.rows.push_back({cell(what), bytes_cell(peak.bytes), time_cell(peak.at), cell(op_text(trace, peak.op))});
+  const auto row = [&](const std::string& what, const PeakInstant& peak, const std::string& op) {
+    t.rows.push_back({cell(what), bytes_cell(peak.bytes), time_cell(peak.at), cell(op)});
   };
-  row("the step as it is", a.certificate.peak);
-  for (const PeakLever& lever : a.certificate.levers) row(lever.name, lever.peak);
+  row("the step as it is", a.certificate.peak, a.peak_op);
+  for (std::size_t i = 0; i < a.certificate.levers.size(); ++i)
+    row(a.certificate.levers[i].name, a.certificate.levers[i].peak, a.lever_ops[i]);
   return t;
 }
 
@@ -124,10 +122,10 @@ Table refused_table(const StepAdvice& a) {
 
 }  // namespace
 
-std::vector<Table> advice_tables(const StepAdvice& advice, const Trace& trace) {
+std::vector<Table> advice_tables(const StepAdvice& advice) {
   std::vector<Table> tables{answer_table("", answer(advice)), plan_table(advice), why_table(advice),
                             certificate_table(advice),
-                            peak_table(advice, trace)};
+                            peak_table(advice)};
   if (!advice.refused.empty()) tables.push_back(refused_table(advice));
   return tables;
 }

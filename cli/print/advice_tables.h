@@ -8,6 +8,6 @@
 
 namespace memwall {
 
-std::vector<Table> advice_tables(const StepAdvice& advice, const Trace& trace);
+std::vector<Table> advice_tables(const StepAdvice& advice);
 
 }  // namespace memwall

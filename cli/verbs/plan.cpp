@@ -67,8 +67,7 @@ int plan_step_of(const PlanOptions& o) {
     require_harmless(o.output, step.files);
     write_recommended(o, study, request, advice);
   }
-  const PreparedStep step = study.prepare(request.scenario);
-  print_beside(o.output, screen_text(advice_tables(advice, *step.trace), format, o.full));
+  print_beside(o.output, screen_text(advice_tables(advice), format, o.full));
   if (advice.plans.front().fits) return 0;
   print_error("memwall plan: no plan was found for {} within {}; {} are missing.\n", o.files.front(),
               advice.budget > 0 ? human_bytes(advice.budget) : "the device",

@@ -239,10 +239,26 @@ class Insertion {
         next.first = slot;
         next.from_before = false;
         ++cut;
+      } else if (cut > 0 && cuts[cut - 1] == next.first && next.touches.size() == 1 &&
+                 touch.slot > next.first + 1) {
+        push_made(c, next, touch);
+        continue;
       }
       next.touches.push_back(touch);
     }
     push(c, std::move(next));
+  }
+
+  // What a re-run makes for a later use stays until that: given up before, a plan takes it to be given back by the
+  // re-run. `next` begins with the re-run, and goes on with the use.
+  void push_made(std::size_t c, CycleStorage& next, const CycleTouch& use) {
+    CycleStorage made = next;
+    made.last = use.slot - 1;
+    made.to_next = false;
+    made.fixed = true;
+    push(c, std::move(made));
+    next.first = use.slot;
+    next.touches = {{use.slot, use.reads, true}};  // its content is there from then on
   }
 
   void push(std::size_t c, CycleStorage storage) {

@@ -1,9 +1,13 @@
 // Keeps, moves or computes again each gap between two uses, jointly, by the budget and what the links have time for.
 // The algorithm and its bound are the project's own (policies/cycle); docs/planning.md explains both.
+#include <fmt/format.h>
+
+#include "policies/cycle/plan_certificate.h"
 #include "policies/cycle/step_plan.h"
 #include "policies/plan/executable_plan.h"
 #include "policies/planners/planner.h"
 #include "policies/profile/plan_estimate.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -33,6 +37,17 @@ MemoryPlan planned(const StepProfile& profile, const Budget& budget, const Machi
   return simulate_plan(profile, coarse.plan, pricer).result.end < with_fine ? coarse.plan : fine.plan;
 }
 
+std::string proof(const StepPlanSettings& settings, const StepProfile& profile, const Budget& budget) {
+  const PlanCertificate c =
+      plan_certificate(profile, budget.device, links_of_machine(profile.machine(), settings.tiers));
+  if (c.least_budget > budget.device)
+    return fmt::format("one op alone touches {}, no plan of whole storages keeps to less", human_bytes(c.least_budget));
+  const double least = settings.recompute ? c.joint_seconds : c.moves_seconds;
+  return fmt::format("no plan {} in a row of steps is faster than {}, 1 GB more would be worth {} to the best",
+                     settings.recompute ? "that moves and computes again" : "that only moves", human_time(least),
+                     human_time(settings.recompute ? c.joint_per_gigabyte : c.moves_per_gigabyte));
+}
+
 const RegisterPlanner registered_plan{
     {.name = "plan",
      .sentence = "keeps, moves or computes again each gap between uses, jointly, near a proved bound",
@@ -51,7 +66,15 @@ const RegisterPlanner registered_plan{
          if (!torch) return plan;
          return executable_plan(std::move(plan), profile.trace(), profile.flow()).plan;
        };
-     }}};
+     },
+     // What it may fall short of is the host's calls and the allocator's pieces, which the cycle does not count.
+     .fallback =
+         [](const PolicyArguments& arguments) -> Planner {
+       return arguments.flag("recompute") ? planner_named("capuchin") : planner_named("capuchin:use=swaps");
+     },
+     .fallback_name = "capuchin",
+     .proof = [](const PolicyArguments& arguments, const StepProfile& profile, const Budget& budget,
+                 const MemoryPlan&) { return proof(settings_of(arguments), profile, budget); }}};
 
 }  // namespace
 }  // namespace memwall

@@ -81,6 +81,7 @@ class PlannedStepRewriter : public Rewriter {
     RepairedPlan repaired = repaired_plan(planner_, profile, kept, pricer, restriction());
     if (!fallback_ || !asks_fallback(repaired, profile.step_time())) return required(std::move(repaired));
     RepairedPlan other = repaired_plan(fallback_, profile, kept, pricer, restriction());
+    other.is_fallback = true;
     return required(takes_fallback(repaired, other, kept) ? std::move(other) : std::move(repaired));
   }
 
@@ -129,6 +130,8 @@ class PlannedStepRewriter : public Rewriter {
     else if (profile.trace().steps.size() > 1)
       text += fmt::format("; all of {} steps together", profile.trace().steps.size());
     text += ".";
+    if (repaired.is_fallback && !info_.fallback_name.empty())
+      text += " This plan is that of " + info_.fallback_name + ", which does better here.";
     return text;
   }
 

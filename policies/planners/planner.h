@@ -31,6 +31,7 @@ struct PlannerInfo {
   // Another planner, asked where none of its plans keeps to the budget, or the step is much slower (repair.h). May
   // be left out, and may give an empty Planner: there is none then.
   std::function<Planner(const PolicyArguments&)> fallback{};
+  std::string fallback_name{};  // said in the notes where its plan is taken; "" = not said
   // A sentence for the notes about what its plan leaves undone, and why; empty, or "" = none. Asked where the plan does
   // not keep to the budget, or the planner does not heed it.
   std::function<std::string(const StepProfile& profile, const MemoryPlan& plan)> remark{};

@@ -33,7 +33,7 @@ void require_carried_out(const StepProfile& profile, const MemoryPlan& plan) {
 // the allocator's calls to the device hold it up, a little further down.
 class Search {
  public:
-  explicit Search(Bytes budget) : asked_(budget), closest_(budget / 200) {}
+  explicit Search(Bytes budget) : asked_(budget), closest_(budget / 200), least_step_(budget / 1000) {}
 
   Bytes asked() const { return asked_; }
   // `over`: what the plan for asked() needed beyond the budget; `held_up`: was it by the allocator? Is there something
@@ -54,15 +54,17 @@ class Search {
       asked_ = fits_ + (fails_ - fits_) / 2;
       return fails_ - fits_ > closest_;
     }
-    // What is in pieces does not shrink by what is missing: each time more is asked for.
-    less_ = std::max(over, 2 * less_);
+    // What is in pieces does not shrink by what is missing: each time more is asked for. Where the first plan took a few
+    // kilobytes too much, doubling those would keep all tries close to the budget.
+    // A block that finds no place tells its own size, not what is too much.
+    less_ = less_ == 0 ? std::min(over, asked_ / 8) : std::max({std::min(over, asked_ / 8), 2 * less_, least_step_});
     asked_ = less_ < asked_ ? asked_ - less_ : asked_ / 2;
     return asked_ > closest_;
   }
 
  private:
   static constexpr Bytes kUnknown = -1;
-  Bytes asked_, closest_, less_ = 0;
+  Bytes asked_, closest_, least_step_, less_ = 0;
   Bytes fits_ = kUnknown, fails_ = kUnknown;  // the last that fitted in peace, the last that did not
 };
 

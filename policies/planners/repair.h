@@ -11,6 +11,7 @@ struct RepairedPlan {
   MemoryPlan plan;
   PlanEstimate estimate;  // with the budget as the device's memory
   Bytes over = 0;         // that the device would need beyond the budget
+  bool is_fallback = false;  // of PlannerInfo::fallback
   bool is_untouched = false;  // the step as it is: the plan is empty
   std::string restricted{};   // RestrictedPlan::note; of an empty plan its refusal
   // Simulated with the budget as the device's memory: of the step, and of it the allocator's calls to the device, which
@@ -21,7 +22,7 @@ struct RepairedPlan {
 // Where the step keeps to the budget as it is, that: the planner is not asked. Else asks the planner for less than the
 // budget, by what its plan took too much and each time more, until a plan keeps to the budget; then for what lies
 // between that and the last that was too much, to half a percent of the budget. Where the planner's first plan fits and
-// the allocator holds the step up by more than 2 %, for less, too. At most eight plans are made, and five that are
+// the allocator holds the step up by more than 2 %, for less, too, until it does not. At most eight plans are made, and five that are
 // alike in a row. Of those that keep to the budget the fastest. Where none does, of those whose need beyond it is the
 // least, to within a percent of the budget, the fastest: the step as it is among them. Throws UsageError where a plan
 // cannot be carried out (policies/plan/plan_check.h).

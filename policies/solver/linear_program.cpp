@@ -251,6 +251,7 @@ SolverAnswer LinearProgram::minimise(const SolverLimits& limits, const std::vect
   use.cbc_log(model, 0);
   use.cbc_set(model, "log", "0");
   use.cbc_set(model, "threads", "0");
+  use.cbc_set(model, "probing", "off");
   use.cbc_set(model, "randomSeed", "1");
   use.cbc_set(model, "randomCbcSeed", "1");
   use.cbc_set(model, "timeMode", "elapsed");

@@ -56,15 +56,17 @@ class Search {
     }
     // What is in pieces does not shrink by what is missing: each time more is asked for. Where the first plan took a few
     // kilobytes too much, doubling those would keep all tries close to the budget.
-    // A block that finds no place tells its own size, not what is too much.
-    less_ = less_ == 0 ? std::min(over, asked_ / 8) : std::max({std::min(over, asked_ / 8), 2 * less_, least_step_});
+    // A large block that finds no place in less than it had tells its own size, not what is too much.
+    const bool block = last_over_ > 0 && over / 8 > last_over_;
+    less_ = less_ == 0 ? over : std::max({block ? 4 * least_step_ : over, 2 * less_, least_step_});
+    last_over_ = over;
     asked_ = less_ < asked_ ? asked_ - less_ : asked_ / 2;
     return asked_ > closest_;
   }
 
  private:
   static constexpr Bytes kUnknown = -1;
-  Bytes asked_, closest_, least_step_, less_ = 0;
+  Bytes asked_, closest_, least_step_, less_ = 0, last_over_ = 0;
   Bytes fits_ = kUnknown, fails_ = kUnknown;  // the last that fitted in peace, the last that did not
 };
 

@@ -67,6 +67,9 @@ const std::vector<Request> kRequests = {
     {"calibrate", "results"},
     {"schedule", "step.mwt --scale bytes=1/32,flops=0.001 -o step.schedule"},
     {"schedule", "step.mwt --policy offload:what=activations,to=host -o offload.schedule"},
+    {"plan", "step.mwt --budget 8GiB"},
+    {"plan", "step.mwt --budget 1GiB --tiers host+nvme --full", 3},
+    {"compare-policies", "step.mwt --budget 70% --policy plan --policy checkpoint:mode=full"},
     {"validate", ""},
     {"validate", "results"},
     {"validate", "--published data/published", 0, true},
@@ -221,7 +224,7 @@ std::vector<std::string> requested_verbs() {
 
 std::string name_of_verb(const ::testing::TestParamInfo<std::string>& verb) {
   std::string name = verb.param;
-  for (char& c : name) c = c == ' ' ? '_' : c;
+  for (char& c : name) c = c == ' ' || c == '-' ? '_' : c;
   return name;
 }
 

@@ -51,7 +51,7 @@ class BudgetTimeDrawing {
   Color color_of_line(std::size_t line) const { return kLineColors[line % kLineColors.size()]; }
 
   std::vector<LegendEntry> legend() const {
-    std::vector<LegendEntry> entries{{"Pareto front: no less budget is as fast", palette::kText, LegendMark::line}};
+    std::vector<LegendEntry> entries{{"Pareto front: the least budget for each time", palette::kText, LegendMark::line}};
     if (std::any_of(chart_.budgets.begin(), chart_.budgets.end(), [](const auto& b) { return b.bound_seconds; }))
       entries.push_back({"lower bound: no plan is faster", palette::kLimit, LegendMark::dashes});
     entries.push_back({"the step with unlimited memory", palette::kLightGray, LegendMark::line});
@@ -73,7 +73,10 @@ class BudgetTimeDrawing {
     time_low_ = is_log_ ? low / 1.15 : std::max(0.0, low - room);
     time_high_ = is_log_ ? high * 1.15 : high + room;
     const auto most = static_cast<double>(chart_.budgets.front().bytes);
-    budget_ = Scale{0, most * 1.06, area_.left, area_.right()};
+    const auto least = static_cast<double>(chart_.budgets.back().bytes);
+    const double margin = (most - least) * 0.08;
+    budget_ = most > least ? Scale{std::max(0.0, least - margin), most + margin, area_.left, area_.right()}
+                           : Scale{0, most * 2, area_.left, area_.right()};
   }
 
   double y(double seconds) const {
@@ -127,7 +130,7 @@ class BudgetTimeDrawing {
       if (size != budget.name)
         figure_.add(Text{{x(b), area_.bottom() + 28}, size, kSmallSize, Anchor::middle, palette::kFaintText});
     }
-    figure_.add(Text{{area_.left + area_.width / 2, area_.bottom() + 46}, "budget of GPU memory for the step (GB, from 0)",
+    figure_.add(Text{{area_.left + area_.width / 2, area_.bottom() + 46}, "budget: GPU memory for the step",
                      kLabelSize, Anchor::middle, palette::kFaintText});
   }
 

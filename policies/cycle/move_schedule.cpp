@@ -13,6 +13,8 @@ namespace {
 // Times that the device is made to wait longer where the links have no time left.
 constexpr int kRounds = 24;
 constexpr Duration kLeastWait = microseconds(1);
+// From this growth of waits on, they are put where most is over the budget, and nowhere else.
+constexpr double kStuck = 4;
 
 std::vector<Duration> times_of(const StepCycle& cycle) {
   std::vector<Duration> times;
@@ -75,6 +77,9 @@ MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Byt
   waits.resize(times.size());
   // Longer waits have not helped: short gaps are needed, too.
   bool stuck = false;
+  // Nor has as much as the bytes over the budget take: a whole storage is longer on its way, and it may not have been
+  // the wait before the first slot that is over.
+  double growth = 1;
   Bytes last = std::numeric_limits<Bytes>::max() / 16;
   std::vector<std::int64_t> latest;
   for (int round = 0; round < kRounds; ++round) {
@@ -88,10 +93,15 @@ MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Byt
     result.fits = slot < 0;
     if (!result.fits) {
       result.over = static_cast<std::uint32_t>(slot);
+      growth = over > last * 9 / 10 ? 2 * growth : 1;
       stuck = stuck || over > last * 9 / 10;
       last = over;
       const bool late = choice.leaves_too_late(slot);
-      stretch(table, slot, late, choice.rate(slot, late), waits);
+      if (growth > kStuck)
+        waits[table.place(late ? slot : slot + 1)] +=
+            from_seconds(growth * static_cast<double>(over) / choice.rate(slot, late)) + kLeastWait;
+      else
+        stretch(table, slot, late, choice.rate(slot, late) / growth, waits);
       if (std::accumulate(waits.begin(), waits.end(), Duration{}) > settings.longest_wait) return result;
       continue;
     }

@@ -1,18 +1,19 @@
-// How near do the bound and the search of policies/cycle come to the true optimum? On small random cycles, whose fastest
-// plan of whole-storage moves is found by trying all (tests/support/best_moves.h) and carried out by a checker written
-// apart (tests/support/turn_replay.h).
+// How near do the bound and the search of policies/cycle come to the true optimum? On small random cycles, whose
+// fastest plan of whole-storage moves is found by trying all (tests/support/best_moves.h) and carried out by a checker
+// written apart (tests/support/turn_replay.h).
 //
-// How instances are drawn: 5 to 10 slots with log-uniform times of a factor of 10; storages until 3 to 6 gaps can be moved at a
-// cost: half live within the turn (written first, then read), a quarter across turns and updated, a quarter across turns
-// and only read; each touched in 2 to 4 random slots. Sizes are log-uniform over a factor of 30, the budget uniform
-// between the least that any plan keeps to and the peak, the links' rate (one for both directions in half of all cases,
-// two independent ones in the others) such that all gaps' bytes take between a fifth of a turn and 3 turns. Kept are those
-// that some plan fits and whose best plan waits at most half a turn. Instances that trying takes more than kMostReplays
-// replays are left out, whatever they look like, and counted.
+// How instances are drawn: 5 to 10 slots with log-uniform times of a factor of 10; storages until there are 3 to 6
+// gaps: half live within the turn (written first, then read), a quarter across turns and updated, a quarter across
+// turns and only read; each touched in 2 to 4 random slots. Sizes are log-uniform over a factor of 30. The links' rate
+// (one for both directions in half of all cases, two independent ones in the others) is log-uniform, such that all
+// gaps' bytes take between a fifth of a turn and three turns. The budget is uniform between the least that any plan
+// keeps to and the peak; or, in the second half of the tests, what is left where a random choice of whole storages is
+// away from each slot, so that no part of a storage more than needed has to go. Kept are those over their budget whose
+// best plan waits at most half a turn. Those that trying all takes more than kMostReplays replays for are left out,
+// whatever they look like, and counted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 
 #include "policies/cycle/move_search.h"
@@ -49,7 +50,14 @@ CycleStorage small_storage(RandomNumbers& r, std::uint32_t slots) {
   return s;
 }
 
-SmallInstance small_instance(RandomNumbers& r) {
+// What a random choice of gaps that are away leaves at most.
+Bytes budget_of_wholes(RandomNumbers& r, const StepCycle& cycle) {
+  const MovePlan plan = random_sound_plan(r, cycle, 1);
+  const std::vector<Bytes> live = live_under(cycle, plan);
+  return *std::max_element(live.begin(), live.end());
+}
+
+SmallInstance small_instance(RandomNumbers& r, bool wholes) {
   CycleProgram program;
   const auto slots = static_cast<std::uint32_t>(r.between(5, 10));
   for (std::uint32_t k = 0; k < slots; ++k) {
@@ -72,74 +80,112 @@ SmallInstance small_instance(RandomNumbers& r) {
   path.room = Bytes{1} << 60;
   const std::vector<Bytes> least = cycle.least();
   const Bytes lowest = *std::max_element(least.begin(), least.end());
-  const Bytes budget = lowest + static_cast<Bytes>(r.part() * static_cast<double>(cycle.peak() - lowest));
+  const Bytes budget = wholes ? budget_of_wholes(r, cycle)
+                              : lowest + static_cast<Bytes>(r.part() * static_cast<double>(cycle.peak() - lowest));
   return {std::move(cycle), {{path}, path.out_rate, path.in_rate}, budget};
 }
 
-// Over instances whose best plan waits more than 1 % of the turn, and over all.
+// Of many instances.
 struct Nearness {
-  std::vector<double> of_bound;  // (bound - ideal) / (best - ideal)
-  int instances = 0, within = 0, unfit = 0, reached_bound = 0, given_up = 0;
-  double worst = 1;
-  std::uint64_t worst_seed = 0;
-  std::vector<std::pair<double, std::uint64_t>> farther;
+  // Of those whose best plan waits more than 1 % of the turn: (bound - ideal) / (best - ideal).
+  std::vector<double> of_bound;
+  int instances = 0, within = 0, none_found = 0, given_up = 0;
+  std::vector<std::pair<double, std::uint64_t>> slower;  // of plans found and not within 2 %: times the best, seed
+
+  double median_of_bound() {
+    std::sort(of_bound.begin(), of_bound.end());
+    return of_bound[of_bound.size() / 2];
+  }
+  double worst() const {
+    double most = 1;
+    for (const auto& one : slower) most = std::max(most, one.first);
+    return most;
+  }
 };
 
-void compare(std::uint64_t seed, Nearness& all) {
-  RandomNumbers r(seed);
-  const SmallInstance i = small_instance(r);
-  const auto best = best_moves(i.cycle, i.links, i.budget, kMostReplays);
-  if (!best) return;
-  if (best->given_up) {
-    ++all.given_up;
-    return;
+// No random plan is faster than the best: a check of the search that tries all.
+void expect_best(const SmallInstance& i, const BestMoves& best, RandomNumbers& r) {
+  for (int n = 0; n < 100; ++n) {
+    const MovePlan plan = random_sound_plan(r, i.cycle, 1);
+    const std::vector<Bytes> live = live_under(i.cycle, plan);
+    if (*std::max_element(live.begin(), live.end()) > i.budget) continue;
+    EXPECT_GE(replay_turns(turn_of(i.cycle, plan), i.links).seconds, best.seconds * (1 - 1e-6));
   }
-  const MovesBound bound = moves_bound(i.cycle, i.links, i.budget);
-  if (best->seconds > 1.5 * bound.ideal_seconds || bound.excess <= 0) return;
+}
+
+void expect_carried_out(const SmallInstance& i, const MovePlan& plan, ReplayedTurns& replayed) {
+  replayed = replay_turns(turn_of(i.cycle, plan), i.links);
+  EXPECT_EQ(replayed.faults, std::vector<std::string>{});
+  EXPECT_LE(replayed.highest, i.budget);
+}
+
+void compare(std::uint64_t seed, bool wholes, Nearness& all) {
   SCOPED_TRACE(seed);
+  RandomNumbers r(seed);
+  const SmallInstance i = small_instance(r, wholes);
+  const MovesBound bound = moves_bound(i.cycle, i.links, i.budget);
+  if (bound.excess <= 0) return;
+  const auto best = best_moves(i.cycle, i.links, i.budget, kMostReplays);
+  ASSERT_TRUE(best) << "the budget is at least that of a plan";
+  all.given_up += best->given_up ? 1 : 0;
+  if (best->given_up || best->seconds > 1.5 * bound.ideal_seconds) return;
   ++all.instances;
-  const ReplayedTurns checked = replay_turns(turn_of(i.cycle, best->plan), i.links);
-  EXPECT_EQ(checked.faults, std::vector<std::string>{});
-  EXPECT_LE(checked.highest, i.budget);
-  EXPECT_NEAR(checked.seconds, best->seconds, 1e-6 * best->seconds);
+  ReplayedTurns replayed;
+  expect_carried_out(i, best->plan, replayed);
+  EXPECT_NEAR(replayed.seconds, best->seconds, 1e-6 * best->seconds);
   EXPECT_TRUE(is_sound(i.cycle, best->plan));
+  if (all.instances % 10 == 0) expect_best(i, *best, r);
   EXPECT_LE(bound.seconds, best->seconds * (1 + 1e-9));
   if (best->seconds > 1.01 * bound.ideal_seconds)
     all.of_bound.push_back((bound.seconds - bound.ideal_seconds) / (best->seconds - bound.ideal_seconds));
 
   const FoundMoves found = find_moves(i.cycle, i.links, i.budget, bound);
-  double slower = 10;
-  if (found.fits) {
-    const ReplayedTurns replayed = replay_turns(turn_of(i.cycle, found.plan), i.links);
-    EXPECT_EQ(replayed.faults, std::vector<std::string>{});
-    EXPECT_LE(replayed.highest, i.budget);
-    EXPECT_GE(replayed.seconds, best->seconds * (1 - 1e-6)) << "the exhaustive search missed a plan";
-    slower = replayed.seconds / best->seconds;
-  } else {
-    ++all.unfit;
-  }
-  all.within += slower <= 1.02 ? 1 : 0;
-  if (slower > 1.02) all.farther.emplace_back(slower, seed);
-  if (slower > all.worst) all.worst = slower, all.worst_seed = seed;
+  all.none_found += found.fits ? 0 : 1;
+  if (!found.fits) return;
+  expect_carried_out(i, found.plan, replayed);
+  EXPECT_GE(replayed.seconds, best->seconds * (1 - 1e-6)) << "trying all has missed a plan";
+  const double slower = replayed.seconds / best->seconds;
+  if (slower <= 1.02)
+    ++all.within;
+  else
+    all.slower.emplace_back(slower, seed);
 }
 
-TEST(BestMovesProperty, TheSearchAndTheBoundComeNearTheOptimum) {
+Nearness nearness_of(bool wholes) {
   Nearness all;
   const char* named = std::getenv("MEMWALL_BEST_MOVES");
-  const int instances = named != nullptr ? std::atoi(named) : 200;
-  const auto begun = std::chrono::steady_clock::now();
-  for (std::uint64_t seed = 0; all.instances < instances; ++seed) compare(seed, all);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-  std::sort(all.of_bound.begin(), all.of_bound.end());
-  const double median = all.of_bound[all.of_bound.size() / 2];
-  std::printf("%d instances in %.0f s (%d left out): %zu wait; the bound explains in the median %.3f of the wait (10th "
-              "percentile %.3f, mean %.3f)\n",
-              all.instances, took.count(), all.given_up, all.of_bound.size(), median, all.of_bound[all.of_bound.size() / 10],
-              std::accumulate(all.of_bound.begin(), all.of_bound.end(), 0.0) / static_cast<double>(all.of_bound.size()));
-  std::printf("found plans within 2 %% of the optimum: %d of %d; none found: %d; worst %.4f (seed %llu)\n", all.within,
-              all.instances, all.unfit, all.worst, static_cast<unsigned long long>(all.worst_seed));
-  std::sort(all.farther.rbegin(), all.farther.rend());
-  for (const auto& [slower, seed] : all.farther) if (slower < 9) std::printf("  %.4f seed %llu\n", slower, static_cast<unsigned long long>(seed));
+  const int instances = named != nullptr ? std::atoi(named) : 1000;
+  for (std::uint64_t seed = 0; all.instances < instances && !testing::Test::HasFailure(); ++seed)
+    compare(seed, wholes, all);
+  const double median = all.median_of_bound();
+  std::printf(
+      "%d instances, %d left out; of %zu that wait, the bound explains %.3f of the wait in the median, %.3f in a "
+      "quarter, %.3f in three quarters\n",
+      all.instances, all.given_up, all.of_bound.size(), median, all.of_bound[all.of_bound.size() / 4],
+      all.of_bound[3 * all.of_bound.size() / 4]);
+  std::printf("plans found: %d within 2 %% of the best of all, none for %d, the worst %.3f times the best\n",
+              all.within, all.none_found, all.worst());
+  std::sort(all.slower.rbegin(), all.slower.rend());
+  for (std::size_t n = 0; n < std::min<std::size_t>(5, all.slower.size()); ++n)
+    std::printf("  %.3f: seed %llu\n", all.slower[n].first, static_cast<unsigned long long>(all.slower[n].second));
+  return all;
+}
+
+// The aim is a bound that explains 0.9 of the wait in the median, and a search within 2 % of the best nearly always.
+// What is asserted is what was reached: the bound counts bytes, and here, with a handful of storages, whole ones have
+// to go.
+TEST(BestMovesProperty, WithAnyBudget) {
+  Nearness all = nearness_of(false);
+  EXPECT_EQ(all.none_found, 0);
+  EXPECT_GE(all.within, all.instances * 78 / 100);
+  EXPECT_GE(all.median_of_bound(), 0.15);
+}
+
+TEST(BestMovesProperty, WithTheBudgetOfWholeStorages) {
+  Nearness all = nearness_of(true);
+  EXPECT_EQ(all.none_found, 0);
+  EXPECT_GE(all.within, all.instances * 78 / 100);
+  EXPECT_GE(all.median_of_bound(), 0.35);
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ const std::map<std::string, KnownOption>& known_options() {
   static const std::map<std::string, KnownOption> known{
       {"--allocator", {word, [] { return allocator_names(); }}},
       {"run --allocator", {word, [] { return run_allocator_names(); }}},
+      {"--objective", {word, [] { return Words{"time"}; }}},
       {"--at",
        {word,
         [] {

@@ -54,7 +54,7 @@ class Completion : public ::testing::Test {
 TEST_F(Completion, OfBashOffersVerbsOptionsAndValues) {
   if (!has("bash")) GTEST_SKIP() << "bash was not found";
   EXPECT_EQ(in_bash("ru"), Words{"run"});
-  EXPECT_EQ(in_bash("co"), (Words{"compare", "completion"}));
+  EXPECT_EQ(in_bash("co"), (Words{"compare", "compare-policies", "completion"}));
   EXPECT_EQ(in_bash("run --pol"), Words{"--policy"});
   EXPECT_EQ(in_bash("run step.mwt --policy che"), (Words{"checkmate", "checkpoint", "chen"}));
   EXPECT_EQ(in_bash("run step.mwt --pager l"), Words{"lru"});
@@ -111,7 +111,8 @@ TEST_F(Completion, OfBashKnowsEveryOption) {
 TEST_F(Completion, OfBashOffersSomethingBehindEveryOptionThatNamesThings) {
   if (!has("bash")) GTEST_SKIP() << "bash was not found";
   const Words of_ones_own{"--alloc-conf", "--capacity", "--lane",       "--name", "--range",
-                          "--scale",      "--set",      "--step-range", "--tier"};
+                          "--scale",      "--set",      "--step-range", "--tier",
+                          "--budget",     "--tiers"};
   int options = 0;
   for (const std::string& verb : in_bash("\"\"")) {
     if (verb == "help") continue;

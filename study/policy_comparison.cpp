@@ -170,6 +170,13 @@ PolicyCell cell_of(const Run& run) {
   return cell;
 }
 
+// Of a run on a GPU of the budget's size, whose memory is the budget.
+PolicyCell cell_within_budget(const Run& run) {
+  PolicyCell cell = cell_of(run);
+  if (cell.missing_in == "hbm") cell.missing_in = kBudget;
+  return cell;
+}
+
 void mark_front(PolicyComparison& c) {
   const std::size_t policies = c.policies.size();
   for (std::size_t b = 0; b < c.budgets.size(); ++b)
@@ -254,7 +261,7 @@ class Comparing {
     return s;
   }
 
-  // Of a policy that knows no budget: what it lacks in each, by a run on a GPU of that size.
+  // Of a policy that knows no budget, by runs on a GPU of each size.
   void cells_of_all_budgets(std::size_t policy, const Run& run) {
     const PolicyCell alike = cell_of(run);
     for (std::size_t b = 0; b < result_.budgets.size(); ++b) {
@@ -262,8 +269,7 @@ class Comparing {
       const Bytes bytes = result_.budgets[b].bytes;
       if (alike.peak_reserved - untracked_ <= bytes) continue;  // then it is the same run
       const Run smaller = study_.run(scenario(policy, bytes), {.record = false, .device_bytes = bytes}).run;
-      add_missing(one, device_of(smaller).missing, kBudget);
-      one.fits = one.missing == 0;
+      one = cell_within_budget(smaller);
     }
   }
 
@@ -273,11 +279,11 @@ class Comparing {
         if (!budget || *budget == b) (cell(b, policy) = {}).refusal = sentence;
     };
     try {
-      const Run run = study_.run(scenario(policy, budget ? result_.budgets[*budget].bytes : 0), {.record = false}).run;
-      if (budget)
-        cell(*budget, policy) = cell_of(run);
-      else
-        cells_of_all_budgets(policy, run);
+      if (!budget) return cells_of_all_budgets(policy, study_.run(scenario(policy, 0), {.record = false}).run);
+      // On a GPU of that size: what the allocator caches beyond the budget would flatter the plan.
+      const Bytes bytes = result_.budgets[*budget].bytes;
+      const Run run = study_.run(scenario(policy, bytes), {.record = false, .device_bytes = bytes}).run;
+      cell(*budget, policy) = cell_within_budget(run);
     } catch (const UsageError& error) {
       refused(error.what());
     } catch (const InfeasibleError& error) {

@@ -210,8 +210,9 @@ std::vector<std::string> note_sentences(const PolicyComparison& c, const Footnot
   if (tight > 0)
     notes.push_back("What does not fit lacks so much of the budget, or of a memory of the machine. Times of it take "
                     "memory as unlimited.");
-  notes.push_back("Times, and what is reserved, are those of the whole GPU: its allocator may keep more in its cache there than the "
-                  "budget; whether the step fits is from its size.");
+  notes.push_back(
+      "Each cell is simulated on a GPU whose memory is the budget: its allocator gives its cache back to the "
+      "device where that is full, which takes time.");
   notes.push_back(fmt::format("With unlimited memory a step takes {} and reserves {} for its storages, which shares of "
                               "--budget are of.",
                               human_time(c.unlimited_step), human_bytes(c.unlimited_peak)));

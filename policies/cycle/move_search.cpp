@@ -15,6 +15,9 @@ constexpr double kNear = 1.0005;
 constexpr double kCovers = 10, kIsInTheWay = 0.1;
 // Waits are planned for copies that may be cut: in the end they may be shorter.
 constexpr double kWaitSlack = 1.3, kLeastSlack = 1e-3;
+// The search ends after so many repairs in a row none of which made the turn shorter by this.
+constexpr std::uint32_t kMostInVain = 16;
+constexpr double kBetter = 0.9995;
 // How far back in a queue the cause of a wait is sought.
 constexpr std::size_t kReach = 256, kNearest = 32;
 
@@ -58,7 +61,13 @@ class Search {
           settings.nearness = asked % 2 == 0 ? 0.9 : 0.98;
           attempt(settings);
         }
-    for (std::uint32_t i = 0; i < effort.repairs && best_.fits && !is_done(); ++i) attempt(repaired(i));
+    double last = best_.seconds;
+    std::uint32_t in_vain = 0;
+    for (std::uint32_t i = 0; i < effort.repairs && best_.fits && !is_done() && in_vain < kMostInVain; ++i) {
+      attempt(repaired(i));
+      in_vain = best_.seconds < last * kBetter ? 0 : in_vain + 1;
+      if (in_vain == 0) last = best_.seconds;
+    }
     return std::move(best_);
   }
 

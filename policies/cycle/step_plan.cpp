@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "policies/cycle/cycle_memory_plan.h"
 
@@ -11,8 +12,9 @@ namespace {
 
 // Shares of the candidates' bytes that are made again where plans are first compared; then between the best neighbours.
 constexpr double kShares[] = {0.3, 1, 0.1, 0.6, 0.03, 0.01, 0};
+constexpr double kFirstShares[] = {0.3, 1, 0};  // without search
 constexpr int kBisections = 4;
-constexpr SearchEffort kQuick{.settings = 2, .repairs = 0};
+constexpr SearchEffort kQuick{.settings = 2, .repairs = 0}, kQuickest{.settings = 1, .repairs = 0};
 // A plan so near to the ideal needs no further search.
 constexpr double kNearIdeal = 1.0005;
 
@@ -39,9 +41,10 @@ class Planning {
     StepPlan result;
     result.moves_bound = moves_bound(cycle, links_, budget_);
     result.ideal_seconds = result.moves_bound.ideal_seconds;
-    result.joint_bound_seconds =
-        settings_.recompute ? joint_bound_seconds(cycle, links_, budget_, least_rerun_prices(p_, base_, cycle))
-                            : result.moves_bound.seconds;
+    result.joint_bound_seconds = settings_.recompute && !settings_.search ? result.ideal_seconds
+                                 : settings_.recompute
+                                     ? joint_bound_seconds(cycle, links_, budget_, least_rerun_prices(p_, base_, cycle))
+                                     : result.moves_bound.seconds;
     ideal_ = result.ideal_seconds;
     if (result.moves_bound.excess <= 0) {
       result.fits = true;
@@ -49,13 +52,13 @@ class Planning {
       return result;
     }
     if (result.moves_bound.least_budget > budget_) return result;  // one slot alone touches more
-    if (!settings_.recompute || result.moves_bound.seconds <= ideal_ * kNearIdeal) attempt(0, kQuick);
+    if (!settings_.recompute || result.moves_bound.seconds <= ideal_ * kNearIdeal) attempt(0);
     if (!settings_.recompute) {
       finish();
       return filled(std::move(result));
     }
     for (const RerunLimits& limits : {RerunLimits{64, budget_ / 6}, RerunLimits{256, budget_ / 2}}) {
-      if (is_near_ideal()) break;
+      if (is_near_ideal() || (!settings_.search && best_.moves.fits)) break;
       candidates_ = rerun_candidates(p_, base_, budget_, limits);
       seen_.clear();
       compare();
@@ -76,14 +79,18 @@ class Planning {
 
   bool is_near_ideal() const { return best_.moves.fits && best_.moves.seconds <= ideal_ * kNearIdeal; }
 
-  void attempt(std::size_t many, SearchEffort effort) {
+  void attempt(std::size_t many) {
     if (const auto [at, is_new] = seen_.insert({many, 0}); !is_new) return;
     Attempt one{many, cycle_with_reruns(p_, base_, candidates_, many), {}};
     const StepCycle cycle(one.reruns.step.program);
+    SearchEffort effort = settings_.search ? kQuick : kQuickest;
     effort.finest = settings_.finest;
     if (best_.moves.fits) effort.worth_seconds = best_.moves.seconds;
     if (to_seconds(cycle.turn()) >= effort.worth_seconds) return;
-    one.moves = find_moves(cycle, slower_, budget_, moves_bound(cycle, slower_, budget_), effort);
+    MovesBound bound;
+    bound.seconds = to_seconds(cycle.turn());
+    if (settings_.search) bound = moves_bound(cycle, slower_, budget_);
+    one.moves = find_moves(cycle, slower_, budget_, bound, effort);
     seen_[many] = one.moves.fits ? one.moves.seconds : 0;
     tried_ += one.moves.tried;
     if (!one.moves.fits || (best_.moves.fits && one.moves.seconds >= best_.moves.seconds)) return;
@@ -102,17 +109,18 @@ class Planning {
   }
 
   void compare() {
-    for (const double share : kShares) {
-      if (is_near_ideal()) return;
-      attempt(many_of(candidates_.empty() ? 0 : share), kQuick);
+    const std::span<const double> shares = settings_.search ? std::span<const double>(kShares) : kFirstShares;
+    for (const double share : shares) {
+      if (is_near_ideal() || (share == 0 && best_.moves.fits)) return;
+      attempt(many_of(candidates_.empty() ? 0 : share));
       if (candidates_.empty()) return;
     }
     for (int i = 0; settings_.search && i < kBisections && best_.moves.fits && !is_near_ideal(); ++i) {
       const auto here = seen_.find(best_.many);
       if (here == seen_.end()) break;  // the best is of other candidates
       const auto next = std::next(here);
-      if (here != seen_.begin()) attempt((std::prev(here)->first + here->first) / 2, kQuick);
-      if (next != seen_.end()) attempt((here->first + next->first) / 2, kQuick);
+      if (here != seen_.begin()) attempt((std::prev(here)->first + here->first) / 2);
+      if (next != seen_.end()) attempt((here->first + next->first) / 2);
     }
   }
 

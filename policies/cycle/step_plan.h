@@ -12,7 +12,8 @@ struct StepPlanSettings {
   bool recompute = true;
   double robust = 0;   // links are taken to be slower by this share
   Bytes finest = 16384;  // storages below this part of what has to be away stay, if that is possible
-  bool search = true;  // false: the first plan that keeps to the budget, in a few milliseconds
+  // false: the first plan that keeps to the budget, in a few milliseconds; joint_bound_seconds is ideal_seconds then.
+  bool search = true;
 };
 
 struct StepPlan {
@@ -21,7 +22,7 @@ struct StepPlan {
   double seconds = 0;              // of a turn, replayed with whole copies one after the other
   double ideal_seconds = 0;        // with unlimited memory
   MovesBound moves_bound;          // of plans that only move
-  double joint_bound_seconds = 0;  // of plans that also compute again; without recompute that of moves
+  double joint_bound_seconds = 0;  // of plans that also compute again; without `recompute` that of moves
   double rerun_seconds = 0;
   std::size_t reruns = 0, moves = 0;
   std::uint32_t tried = 0;         // plans

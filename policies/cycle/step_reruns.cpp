@@ -36,7 +36,10 @@ class Acceptance {
       return false;
     }
     for (auto& [index, ops] : changed) {
-      for (const StorageId input : ops.inputs) users_[input].push_back(index);
+      for (const StorageId input : ops.inputs)
+        if (std::vector<std::size_t>& users = users_[input];
+            std::find(users.begin(), users.end(), index) == users.end())
+          users.push_back(index);
       accepted_[index].ops = std::move(ops);
     }
     return true;

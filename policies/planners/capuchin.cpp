@@ -351,11 +351,10 @@ const RegisterPlanner registered_capuchin{
                     integer("feedback", 3, {0, 100}, "rounds",
                             "of simulations after which late copies leave earlier.")},
      .make = [](const PolicyArguments& arguments) { return planner_of(settings_of(arguments)); },
-     .fallback = [](const PolicyArguments& arguments) -> Planner {
+     .others = [](const PolicyArguments& arguments) -> std::vector<OtherPlanner> {
        CapuchinSettings copies_alone = settings_of(arguments);
-       if (!copies_alone.reruns) return {};
-       copies_alone.reruns = false;
-       return planner_of(copies_alone);
+       if (!std::exchange(copies_alone.reruns, false)) return {};
+       return {{planner_of(copies_alone)}};
      }}};
 
 }  // namespace

@@ -6,11 +6,15 @@
 #include "policies/cycle/step_plan.h"
 #include "policies/plan/executable_plan.h"
 #include "policies/planners/planner.h"
-#include "policies/profile/plan_estimate.h"
 #include "sim/human_text.h"
 
 namespace memwall {
 namespace {
+
+// Many small copies cost host time and leave the allocator with many pieces, neither of which the cycle counts. So
+// storages below this part of what has to be away stay at first. Where that does not do, smaller ones move, too, or
+// fewer.
+constexpr Bytes kFinest = 256, kOtherFinest[] = {16384, 32};
 
 StepPlanSettings settings_of(const PolicyArguments& arguments) {
   StepPlanSettings settings;
@@ -18,23 +22,29 @@ StepPlanSettings settings_of(const PolicyArguments& arguments) {
   settings.recompute = arguments.flag("recompute");
   settings.robust = arguments.number("robust") / 100;
   settings.search = arguments.flag("search");
+  settings.finest = kFinest;
   return settings;
 }
 
-// Where many small storages move, the host issues many copies, which the cycle does not count: a plan of few large moves
-// is simulated beside the first.
-constexpr Bytes kFewMoves = 32;
-constexpr std::size_t kMostOpsSimulated = 50'000;
+Planner planner_with(const StepPlanSettings& settings, bool torch) {
+  return [settings, torch](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer&) {
+    MemoryPlan plan = plan_step(profile, budget.device, machine, settings).plan;
+    if (!torch) return plan;
+    return executable_plan(std::move(plan), profile.trace(), profile.flow()).plan;
+  };
+}
 
-MemoryPlan planned(const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer& pricer,
-                   StepPlanSettings settings) {
-  StepPlan fine = plan_step(profile, budget.device, machine, settings);
-  if (!settings.search || profile.trace().ops.size() > kMostOpsSimulated || fine.moves == 0) return fine.plan;
-  settings.finest = kFewMoves;
-  StepPlan coarse = plan_step(profile, budget.device, machine, settings);
-  if (!fine.fits || !coarse.fits) return fine.fits ? fine.plan : coarse.plan;
-  const Duration with_fine = simulate_plan(profile, fine.plan, pricer).result.end;
-  return simulate_plan(profile, coarse.plan, pricer).result.end < with_fine ? coarse.plan : fine.plan;
+std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
+  const bool torch = arguments.choice("executable") == "torch", recompute = arguments.flag("recompute");
+  std::vector<OtherPlanner> all;
+  StepPlanSettings settings = settings_of(arguments);
+  for (const Bytes finest : kOtherFinest) {
+    settings.finest = finest;
+    all.push_back({planner_with(settings, torch)});
+  }
+  all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin"});
+  if (recompute) all.push_back({planner_named("rotor"), "rotor"});
+  return all;
 }
 
 std::string proof(const StepPlanSettings& settings, const StepProfile& profile, const Budget& budget) {
@@ -58,21 +68,10 @@ const RegisterPlanner registered_plan{
                     number("robust", 0, {0, 1000}, "%", "by so much slower the links are taken to be."),
                     flag("search", 1, "0: the first plan that keeps to the budget, in a few milliseconds.")},
      .make = [](const PolicyArguments& arguments) -> Planner {
-       const StepPlanSettings settings = settings_of(arguments);
-       const bool torch = arguments.choice("executable") == "torch";
-       return [settings, torch](const StepProfile& profile, const Budget& budget, const Machine& machine,
-                                const Pricer& pricer) {
-         MemoryPlan plan = planned(profile, budget, machine, pricer, settings);
-         if (!torch) return plan;
-         return executable_plan(std::move(plan), profile.trace(), profile.flow()).plan;
-       };
+       return planner_with(settings_of(arguments), arguments.choice("executable") == "torch");
      },
-     // What it may fall short of is the host's calls and the allocator's pieces, which the cycle does not count.
-     .fallback =
-         [](const PolicyArguments& arguments) -> Planner {
-       return arguments.flag("recompute") ? planner_named("capuchin") : planner_named("capuchin:use=swaps");
-     },
-     .fallback_name = "capuchin",
+     .others = others,
+     .others_if_slower_by = 0.002,
      .proof = [](const PolicyArguments& arguments, const StepProfile& profile, const Budget& budget,
                  const MemoryPlan&) { return proof(settings_of(arguments), profile, budget); }}};
 

@@ -18,6 +18,9 @@ namespace {
 // Less is a unit forgotten: PyTorch's allocator asks the device for 2 MiB at least.
 constexpr Bytes kLeastBudget = MiB(1);
 
+// The same planner, set otherwise, is asked all anew only where the step is slower by more than this.
+constexpr double kNear = 0.25;
+
 // All that the device holds beside what is not the step's own.
 Bytes whole_device(const Trace& trace, const Machine& machine) {
   const int tier = machine.tier("hbm");
@@ -36,7 +39,7 @@ class PlannedStepRewriter : public Rewriter {
  public:
   PlannedStepRewriter(PlannerInfo info, const PolicyArguments& arguments, GivenBudget budget)
       : info_(std::move(info)), arguments_(arguments), planner_(info_.make(arguments)), budget_(budget) {
-    if (info_.fallback) fallback_ = info_.fallback(arguments);
+    if (info_.others) others_ = info_.others(arguments);
     if (info_.heeds_budget_with) info_.heeds_budget = info_.heeds_budget_with(arguments);
   }
 
@@ -78,11 +81,26 @@ class PlannedStepRewriter : public Rewriter {
   RepairedPlan settle(const StepProfile& profile, const Pricer& pricer) const {
     const Budget kept = budget(profile);
     if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, restriction()));
-    RepairedPlan repaired = repaired_plan(planner_, profile, kept, pricer, restriction());
-    if (!fallback_ || !asks_fallback(repaired, profile.step_time())) return required(std::move(repaired));
-    RepairedPlan other = repaired_plan(fallback_, profile, kept, pricer, restriction());
-    other.is_fallback = true;
-    return required(takes_fallback(repaired, other, kept) ? std::move(other) : std::move(repaired));
+    RepairedPlan best = repaired_plan(planner_, profile, kept, pricer, restriction());
+    for (const OtherPlanner& one : others_) {
+      if (!asks_other(best, profile.step_time(), info_.others_if_slower_by)) break;
+      take_better(one, profile, pricer, best);
+    }
+    return required(std::move(best));
+  }
+
+  // A planner that has nothing for steps of this kind says so by a UsageError; then the best stays.
+  void take_better(const OtherPlanner& one, const StepProfile& profile, const Pricer& pricer,
+                   RepairedPlan& best) const {
+    const Budget kept = budget(profile);
+    try {
+      const bool is_near = !asks_other(best, profile.step_time(), kNear);
+      const Bytes first = one.name.empty() && is_near ? best.asked : 0;
+      RepairedPlan other = repaired_plan(one.planner, profile, kept, pricer, restriction(), first);
+      other.planner = one.name;
+      if (takes_other(best, other, kept)) best = std::move(other);
+    } catch (const UsageError&) {
+    }
   }
 
   // Nothing is left of any plan: that is no plan that leaves the step as it is.
@@ -130,14 +148,14 @@ class PlannedStepRewriter : public Rewriter {
     else if (profile.trace().steps.size() > 1)
       text += fmt::format("; all of {} steps together", profile.trace().steps.size());
     text += ".";
-    if (repaired.is_fallback && !info_.fallback_name.empty())
-      text += " This plan is that of " + info_.fallback_name + ", which does better here.";
+    if (!repaired.planner.empty()) text += " This plan is that of " + repaired.planner + ", which does better here.";
     return text;
   }
 
   PlannerInfo info_;
   PolicyArguments arguments_;
-  Planner planner_, fallback_;
+  Planner planner_;
+  std::vector<OtherPlanner> others_;
   GivenBudget budget_;
 };
 

@@ -18,6 +18,12 @@ namespace memwall {
 using Planner =
     std::function<MemoryPlan(const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&)>;
 
+// What a planner asks where its own plans do not do.
+struct OtherPlanner {
+  Planner planner;
+  std::string name{};  // said in the notes where its plan is taken; "" = not said: the same planner, set otherwise
+};
+
 struct PlannerInfo {
   std::string name;
   std::string sentence;
@@ -28,10 +34,10 @@ struct PlannerInfo {
   std::function<bool(const PolicyArguments&)> heeds_budget_with{};
   std::vector<ParameterInfo> parameters{};  // beside `budget`, which each has
   std::function<Planner(const PolicyArguments&)> make{};
-  // Another planner, asked where none of its plans keeps to the budget, or the step is much slower (repair.h). May
-  // be left out, and may give an empty Planner: there is none then.
-  std::function<Planner(const PolicyArguments&)> fallback{};
-  std::string fallback_name{};  // said in the notes where its plan is taken; "" = not said
+  // Others, asked in their order as long as no plan keeps to the budget, or the step is slower than with unlimited
+  // memory by more than the share (repair.h). May be left out.
+  std::function<std::vector<OtherPlanner>(const PolicyArguments&)> others{};
+  double others_if_slower_by = 0.1;
   // A sentence for the notes about what its plan leaves undone, and why; empty, or "" = none. Asked where the plan does
   // not keep to the budget, or the planner does not heed it.
   std::function<std::string(const StepProfile& profile, const MemoryPlan& plan)> remark{};

@@ -12,7 +12,7 @@
 namespace memwall {
 namespace {
 
-constexpr int kMostTries = 8, kMostAlike = 5;
+constexpr int kMostTries = 12, kMostAlike = 5;
 
 // With as much device memory as the budget, beside what is not the step's.
 Machine machine_of(const StepProfile& profile, const Budget& budget) {
@@ -29,17 +29,24 @@ void require_carried_out(const StepProfile& profile, const MemoryPlan& plan) {
   if (!problems.empty()) throw UsageError("The planner's plan cannot be carried out: " + problems.front());
 }
 
+// The allocator gives memory back to the device and obtains it anew while the device waits.
+bool is_held_up(const RepairedPlan& plan) { return plan.held_up > plan.step_time / 50; }
+
 // What to ask for next: down until a plan fits, then between that and the last that did not. Where the first fits and
 // the allocator's calls to the device hold it up, a little further down.
 class Search {
  public:
-  explicit Search(Bytes budget) : asked_(budget), closest_(budget / 200), least_step_(budget / 1000) {}
+  Search(Bytes budget, Bytes first)
+      : asked_(first > 0 ? first : budget),
+        closest_(budget / 200),
+        least_step_(budget / 100),
+        piece_step_(budget / 64) {}
 
   Bytes asked() const { return asked_; }
-  // `over`: what the plan for asked() needed beyond the budget; `held_up`: was it by the allocator? Is there something
-  // left to try?
-  bool next(Bytes over, bool held_up) {
-    if (over == 0 && held_up) {
+  // `last`: the plan for asked(). Is there something left to try?
+  bool next(const RepairedPlan& last) {
+    const Bytes over = last.over;
+    if (over == 0 && is_held_up(last)) {
       // It fits, and the allocator gives memory back and obtains it anew all the time: with less there is peace.
       fails_ = fails_ == kUnknown ? asked_ : std::min(fails_, asked_);
       if (fits_ == kUnknown) {
@@ -54,19 +61,19 @@ class Search {
       asked_ = fits_ + (fails_ - fits_) / 2;
       return fails_ - fits_ > closest_;
     }
-    // What is in pieces does not shrink by what is missing: each time more is asked for. Where the first plan took a few
-    // kilobytes too much, doubling those would keep all tries close to the budget.
-    // A large block that finds no place in less than it had tells its own size, not what is too much.
-    const bool block = last_over_ > 0 && over / 8 > last_over_;
-    less_ = less_ == 0 ? over : std::max({block ? 4 * least_step_ : over, 2 * less_, least_step_});
-    last_over_ = over;
+    // What is in pieces does not shrink by what is missing: each time more is asked for. A block that finds no place in
+    // one piece tells its own size, not what is too much. Where the first plan took a few kilobytes too much, doubling
+    // those would keep all tries close to the budget.
+    const Bytes least = less_ == 0 ? 0 : least_step_;
+    less_ = std::max(
+        {last.in_pieces ? std::min(over, piece_step_) : over, last.in_pieces ? less_ + less_ / 2 : 2 * less_, least});
     asked_ = less_ < asked_ ? asked_ - less_ : asked_ / 2;
     return asked_ > closest_;
   }
 
  private:
   static constexpr Bytes kUnknown = -1;
-  Bytes asked_, closest_, least_step_, less_ = 0, last_over_ = 0;
+  Bytes asked_, closest_, least_step_, piece_step_, less_ = 0;
   Bytes fits_ = kUnknown, fails_ = kUnknown;  // the last that fitted in peace, the last that did not
 };
 
@@ -84,9 +91,11 @@ RepairedPlan best_of(std::vector<RepairedPlan>& tried, const Budget& budget) {
 RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machine& machine, const Pricer& pricer) {
   RepairedPlan tried;
   const SimulationResult result = simulate_plan_on(profile, plan, machine, pricer).result;
-  const TierResult& device = result.tiers[static_cast<std::size_t>(machine.tier("hbm"))];
+  const auto hbm = static_cast<std::size_t>(machine.tier("hbm"));
+  const TierResult& device = result.tiers[hbm];
   tried.step_time = result.end;
   tried.over = device.missing;
+  tried.in_pieces = device.missing > 0 && device.peak_allocated <= machine.tiers[hbm].holds();
   tried.held_up = device.device_calls;
   tried.is_untouched = plan.storages.empty() && plan.reruns.empty() && plan.keeps.empty();
   tried.plan = std::move(plan);
@@ -105,14 +114,15 @@ RestrictedPlan asked_plan(const Planner& planner, const StepProfile& profile, co
 }  // namespace
 
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                           const Pricer& pricer, const PlanRestriction& restriction) {
+                           const Pricer& pricer, const PlanRestriction& restriction, Bytes first_asked) {
   const Machine machine = machine_of(profile, budget);
   std::vector<RepairedPlan> tried;
   tried.push_back(tried_plan({}, profile, machine, pricer));
-  Search search(budget.device);
+  Search search(budget.device, first_asked);
   std::string refusal;
   int same = 0;  // plans in a row that were as the one before
-  for (int i = 0; tried.front().over > 0 && i < kMostTries; ++i) {
+  const bool leaves = tried.front().over == 0 && !is_held_up(tried.front());
+  for (int i = 0; !leaves && i < kMostTries; ++i) {
     RestrictedPlan asked = asked_plan(planner, profile, {search.asked()}, pricer, restriction, true);
     if (!asked.refusal.empty()) refusal = asked.refusal;
     same = i > 0 && asked.plan == tried.back().plan ? same + 1 : 0;
@@ -120,9 +130,9 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
     if (same == 0) {
       tried.push_back(tried_plan(std::move(asked.plan), profile, machine, pricer));
       tried.back().restricted = std::move(asked.note);
+      tried.back().asked = search.asked();
     }
-    const RepairedPlan& last = tried.back();
-    if (!search.next(last.over, last.held_up > last.step_time / 50)) break;
+    if (!search.next(tried.back())) break;
   }
   RepairedPlan best = best_of(tried, budget);
   if (best.is_untouched && best.over > 0) best.restricted = std::move(refusal);
@@ -130,11 +140,11 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
   return best;
 }
 
-bool asks_fallback(const RepairedPlan& best, Duration unlimited) {
-  return best.over > 0 || best.step_time > unlimited + unlimited / 10;
+bool asks_other(const RepairedPlan& best, Duration unlimited, double slower_by) {
+  return best.over > 0 || to_seconds(best.step_time) > to_seconds(unlimited) * (1 + slower_by);
 }
 
-bool takes_fallback(const RepairedPlan& best, const RepairedPlan& other, const Budget& budget) {
+bool takes_other(const RepairedPlan& best, const RepairedPlan& other, const Budget& budget) {
   if (other.over == 0) return best.over > 0 || other.step_time < best.step_time;
   return best.over > 0 && other.over + budget.device / 100 < best.over && other.step_time <= 2 * best.step_time;
 }

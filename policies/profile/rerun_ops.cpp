@@ -1,10 +1,27 @@
 #include "policies/profile/rerun_ops.h"
 
 #include <algorithm>
-#include <set>
 
 namespace memwall {
 namespace {
+
+// A set of few numbers, ascending in one block of memory: re-runs are looked for ten thousands of times.
+class FewNumbers {
+ public:
+  // Was it not yet there?
+  bool insert(std::uint32_t number) {
+    const auto at = std::lower_bound(all_.begin(), all_.end(), number);
+    if (at != all_.end() && *at == number) return false;
+    all_.insert(at, number);
+    return true;
+  }
+  bool contains(std::uint32_t number) const { return std::binary_search(all_.begin(), all_.end(), number); }
+  std::vector<std::uint32_t> take() { return std::move(all_); }
+  const std::vector<std::uint32_t>& all() const { return all_; }
+
+ private:
+  std::vector<std::uint32_t> all_;
+};
 
 class RerunSearch {
  public:
@@ -23,18 +40,18 @@ class RerunSearch {
           read(id, use);
       }
     }
-    if (!possible_ || ops_.empty()) return std::nullopt;
+    if (!possible_ || ops_.all().empty()) return std::nullopt;
     RerunOps found;
-    found.ops.assign(ops_.begin(), ops_.end());
-    for (const StorageId input : inputs_)
+    found.ops = ops_.take();
+    for (const StorageId input : inputs_.all())
       if (!made_.contains(input)) found.inputs.push_back(input);
-    std::set<StorageId> outputs;
+    FewNumbers outputs;
     for (const OpId id : found.ops) {
       found.time += t_.ops[id].duration;
       for (const Use& use : t_.uses_of(t_.ops[id]))
         if (use.access == Access::write) outputs.insert(use.storage);
     }
-    found.outputs.assign(outputs.begin(), outputs.end());
+    found.outputs = outputs.take();
     return found;
   }
 
@@ -44,14 +61,16 @@ class RerunSearch {
     if (id >= at_ || op.phase != Phase::forward || op.kind == OpKind::collective || op.graph_member || op.placed ||
         op.wait_for != WaitFor::nothing)
       possible_ = false;
-    if (ops_.insert(id).second) open_.push_back(id);
-    if (ops_.size() > most_) possible_ = false;
+    if (ops_.insert(id)) open_.push_back(id);
+    if (ops_.all().size() > most_) possible_ = false;
   }
 
   void want_content(StorageId s, std::uint32_t version) {
     if (t_.storages[s].preexisting) return;  // a re-run writes to a scratch copy
     made_.insert(s);
-    for (std::uint32_t v = 1; v <= version; ++v) want(flow_.writer(s, v));
+    // From the last on: where that is wanted, those before it are.
+    for (std::uint32_t v = version; v >= 1 && possible_ && !ops_.contains(flow_.writer(s, v)); --v)
+      want(flow_.writer(s, v));
   }
 
   void read(OpId id, const Use& use) {
@@ -79,9 +98,9 @@ class RerunSearch {
   const OpId at_;
   const std::function<bool(StorageId)>& absent_;
   const std::size_t most_;
-  std::set<OpId> ops_;
+  FewNumbers ops_;
   std::vector<OpId> open_;
-  std::set<StorageId> made_, inputs_;
+  FewNumbers made_, inputs_;
   bool possible_ = true;
 };
 

@@ -115,17 +115,17 @@ TEST(Repair, TheFallbackIsTakenWhereItKeepsToTheBudgetOrNeedsMuchLessInTwiceTheT
   };
   const Budget budget{100 * MiB(1)};
   const RepairedPlan best = plan(10 * MiB(1), microseconds(100));
-  EXPECT_TRUE(takes_fallback(best, plan(0, microseconds(9000)), budget));
-  EXPECT_TRUE(takes_fallback(best, plan(8 * MiB(1), microseconds(200)), budget));
-  EXPECT_FALSE(takes_fallback(best, plan(8 * MiB(1), microseconds(201)), budget)) << "more than twice the time";
-  EXPECT_FALSE(takes_fallback(best, plan(9 * MiB(1), microseconds(50)), budget)) << "not more than 1 % of the budget";
+  EXPECT_TRUE(takes_other(best, plan(0, microseconds(9000)), budget));
+  EXPECT_TRUE(takes_other(best, plan(8 * MiB(1), microseconds(200)), budget));
+  EXPECT_FALSE(takes_other(best, plan(8 * MiB(1), microseconds(201)), budget)) << "more than twice the time";
+  EXPECT_FALSE(takes_other(best, plan(9 * MiB(1), microseconds(50)), budget)) << "not more than 1 % of the budget";
   const RepairedPlan keeps = plan(0, microseconds(100));
-  EXPECT_TRUE(takes_fallback(keeps, plan(0, microseconds(99)), budget));
-  EXPECT_FALSE(takes_fallback(keeps, plan(0, microseconds(101)), budget));
-  EXPECT_FALSE(takes_fallback(keeps, plan(1, microseconds(1)), budget));
-  EXPECT_TRUE(asks_fallback(best, microseconds(100)));
-  EXPECT_TRUE(asks_fallback(keeps, microseconds(90)));
-  EXPECT_FALSE(asks_fallback(keeps, microseconds(91)));
+  EXPECT_TRUE(takes_other(keeps, plan(0, microseconds(99)), budget));
+  EXPECT_FALSE(takes_other(keeps, plan(0, microseconds(101)), budget));
+  EXPECT_FALSE(takes_other(keeps, plan(1, microseconds(1)), budget));
+  EXPECT_TRUE(asks_other(best, microseconds(100), 0.1));
+  EXPECT_TRUE(asks_other(keeps, microseconds(90), 0.1));
+  EXPECT_FALSE(asks_other(keeps, microseconds(91), 0.1));
 }
 
 TEST(Repair, APlanMayBeTakenAsItIsMade) {

@@ -14,9 +14,9 @@ constexpr double kNear = 1.0005;
 // and does not, is in the way. Chosen on the workloads of data/g10.
 constexpr double kCovers = 10, kIsInTheWay = 0.1;
 // Waits are planned for copies that may be cut: in the end they may be shorter.
-constexpr double kWaitSlack = 1.3, kLeastSlack = 1e-3;
+constexpr double kWaitSlack = 8, kLeastSlack = 1e-3;
 // The search ends after so many repairs in a row none of which made the turn shorter by this.
-constexpr std::uint32_t kMostInVain = 16;
+constexpr std::uint32_t kMostInVain = 24;
 constexpr double kBetter = 0.9995;
 // How far back in a queue the cause of a wait is sought.
 constexpr std::size_t kReach = 256, kNearest = 32;

@@ -33,10 +33,7 @@ class Bound {
     // What a copy carries, not what the allocator holds: the least that any plan has to move.
     live_.assign(turn_, 0);
     std::vector<double> change(turn_ + 1, 0);
-    for (const CycleStorage& s : cycle.storages()) {
-      change[s.first] += static_cast<double>(s.moved);
-      change[s.last + 1] -= static_cast<double>(s.moved);
-    }
+    for (const CycleStorage& s : cycle.storages()) add_needed(s, change);
     std::partial_sum(change.begin(), change.end() - 1, live_.begin());
     work_.assign(1, 0);
     for (const CycleSlot& slot : cycle.slots()) work_.push_back(work_.back() + to_seconds(slot.work));
@@ -73,7 +70,7 @@ class Bound {
     for (std::size_t i = 0; i < peaks_.size(); ++i)
       for (const bool out : {true, false}) {
         const double rate = out ? links_.total_out : links_.total_in;
-        walk(i, out, [&](std::int64_t, double needed, double seconds, const auto& items) {
+        walk(i, out, [&](std::int64_t from, double needed, double seconds, const auto& items) {
           double open = needed - rate * seconds;
           if (open <= 0 || open / rate <= largest) return;
           cheapest.assign(items.first, items.second);
@@ -81,11 +78,12 @@ class Bound {
                     [](const Item& a, const Item& b) { return a.price < b.price; });
           double cost = 0;
           for (const Item& item : cheapest) {
-            const double price = out ? item.price : item.price / (1 + rate * item.price);
-            if (!(price < 1 / rate) || open <= 0) break;
-            const double taken = std::min(open, item.bytes);
-            cost += taken * price;
-            open -= taken;
+            // While it is made again the link goes on.
+            const double covers = out && from >= 0 ? 1 : 1 + rate * item.price;
+            if (!(item.price / covers < 1 / rate) || open <= 0) break;
+            const double taken = std::min(open / covers, item.bytes);
+            cost += taken * item.price;
+            open -= taken * covers;
           }
           largest = std::max(largest, cost + std::max(0.0, open) / rate);
         });
@@ -94,6 +92,23 @@ class Bound {
   }
 
  private:
+  // Slots in which bytes of the storage live, but for those in which a plan may do without them for nothing, though
+  // the cycle has no gap there: what nothing touches, and what is there before its first touch. What the cycle does not
+  // move, as another stream writes it, other plans may: it counts only where it is touched.
+  static void add_needed(const CycleStorage& s, std::vector<double>& change) {
+    const auto bytes = static_cast<double>(s.moved);
+    const auto lives = [&](std::uint32_t first, std::uint32_t last) {
+      change[first] += bytes;
+      change[last + 1] -= bytes;
+    };
+    if (s.fixed && s.first != s.last)
+      for (const CycleTouch& touch : s.touches) lives(touch.slot, touch.slot);
+    else if (s.from_before ? !(s.across && s.touches.empty()) : s.fixed)
+      lives(s.first, s.last);
+    else if (!s.touches.empty())
+      lives(s.touches.front().slot, s.last);
+  }
+
   void find_peaks() {
     const std::size_t parts = std::min<std::size_t>(kPeaks, turn_);
     for (std::size_t part = 0; part < parts; ++part) {

@@ -1,6 +1,7 @@
 #include "policies/cycle/moves_bound.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -14,22 +15,68 @@ constexpr std::size_t kPeaks = 256;
 constexpr std::int64_t kRotations = 24;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+// A gap seen from one turn: what it holds may be away in slots begin <= slot < end.
 struct Item {
-  std::int64_t slot = 0;  // written at, or used next, seen from the peak's turn
+  std::int64_t slot = 0;  // written at, or used next
+  std::int64_t begin = 0, end = 0;
   double bytes = 0;
-  double price = kNever;  // seconds per byte of making it again
+  std::uint32_t rank = 0;  // of its price; kNoRank: none
 };
+constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
 
-// The windows of one peak in one direction, in the order in which they grow.
-struct Side {
-  double always = 0;        // bytes that need not pass the link
-  std::vector<Item> items;  // the nearest to the peak first
+// What is made again costs by price, the lowest first, as items come in: sums by the rank of their prices, in Fenwick
+// trees.
+class CheapestReruns {
+ public:
+  // `prices`: by rank, ascending; `rate`: of the link beside.
+  CheapestReruns(const std::vector<double>& prices, double rate)
+      : prices_(prices),
+        rate_(rate),
+        below_link_(
+            static_cast<std::size_t>(std::lower_bound(prices.begin(), prices.end(), 1 / rate) - prices.begin())) {
+    clear();
+  }
+  void clear() { sums_.assign(prices_.size() + 1, {}); }
+
+  void add(std::uint32_t rank, double bytes) {
+    const double cost = bytes * prices_[rank];
+    for (std::size_t i = rank + 1; i < sums_.size(); i += i & (~i + 1)) {
+      sums_[i].bytes += bytes;
+      sums_[i].cost += cost;
+    }
+  }
+
+  // Least seconds for which `open` bytes need no time of the link any more, or have it. `link_goes_on`: the re-runs
+  // take place where the link is short of time, and it carries others meanwhile.
+  double cost(double open, bool link_goes_on) const {
+    const std::size_t most = link_goes_on ? prices_.size() : below_link_;
+    const double beside = link_goes_on ? rate_ : 0;  // bytes that a second of re-runs gives the link
+    Sum sum;
+    std::size_t at = 0;
+    for (std::size_t step = std::bit_floor(most); step > 0; step /= 2) {
+      if (at + step > most) continue;
+      const Sum with{sum.bytes + sums_[at + step].bytes, sum.cost + sums_[at + step].cost};
+      if (with.bytes + beside * with.cost <= open) at += step, sum = with;
+    }
+    open -= sum.bytes + beside * sum.cost;
+    const double price = at < most ? prices_[at] / (1 + beside * prices_[at]) : 1 / rate_;
+    return sum.cost + std::max(0.0, open) * std::min(price, 1 / rate_);
+  }
+
+ private:
+  struct Sum {
+    double bytes = 0, cost = 0;
+  };
+  const std::vector<double>& prices_;
+  const double rate_;
+  const std::size_t below_link_;  // prices below that of the link
+  std::vector<Sum> sums_;
 };
 
 class Bound {
  public:
   Bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices* prices)
-      : cycle_(cycle), links_(links), budget_(static_cast<double>(budget)), prices_(prices), turn_(cycle.size()) {
+      : cycle_(cycle), links_(links), budget_(static_cast<double>(budget)), turn_(cycle.size()) {
     // What a copy carries, not what the allocator holds: the least that any plan has to move.
     live_.assign(turn_, 0);
     std::vector<double> change(turn_ + 1, 0);
@@ -38,56 +85,55 @@ class Bound {
     work_.assign(1, 0);
     for (const CycleSlot& slot : cycle.slots()) work_.push_back(work_.back() + to_seconds(slot.work));
     find_peaks();
-    gather();
+    if (!peaks_.empty()) gather(prices);
   }
 
-  const std::vector<std::uint32_t>& peaks() const { return peaks_; }
-  double excess(std::uint32_t peak) const { return live_[peak] - budget_; }
   double work() const { return work_.back(); }
 
-  // All windows of all peaks that make the device wait, and that no shorter one of the same side exceeds.
+  // All windows of all peaks that make the device wait, and that no shorter one of the same side exceeds. The start of
+  // slot `to` is in the first turn.
   std::vector<BindingWindow> windows() const {
     std::vector<BindingWindow> all;
-    for (std::size_t i = 0; i < peaks_.size(); ++i)
+    const auto turn = static_cast<std::int64_t>(turn_);
+    for (const std::uint32_t peak : peaks_)
       for (const bool out : {true, false}) {
         double longest = 0;
-        walk(i, out, [&](std::int64_t at, double needed, double seconds, const auto&) {
-          const double rate = out ? links_.total_out : links_.total_in;
-          const double wait = needed / rate - seconds;
+        const auto visit = [&](std::int64_t at, double needed, double seconds) {
+          const double wait = needed / rate(out) - seconds;
           if (wait <= longest) return;
           longest = wait;
-          const std::int64_t peak = peaks_[i];
-          all.push_back({out ? at : peak, out ? peak : at, out, peaks_[i], static_cast<Bytes>(needed), wait});
-        });
+          std::int64_t from = out ? at : peak, to = out ? peak : at;
+          if (to > turn) from -= turn, to -= turn;
+          all.push_back({from, to, out, peak, static_cast<Bytes>(needed), wait});
+        };
+        walk(
+            peak, out, longest, [](const Item&) {}, visit);
       }
+    std::sort(all.begin(), all.end(), [](const BindingWindow& a, const BindingWindow& b) {
+      return std::tuple(a.to, a.from, a.out) < std::tuple(b.to, b.from, b.out);
+    });
     return all;
   }
 
   // The largest cost of a window of which bytes wait for the link or are made again, whichever is less.
   double largest_joint() const {
     double largest = 0;
-    std::vector<Item> cheapest;
-    for (std::size_t i = 0; i < peaks_.size(); ++i)
-      for (const bool out : {true, false}) {
-        const double rate = out ? links_.total_out : links_.total_in;
-        walk(i, out, [&](std::int64_t from, double needed, double seconds, const auto& items) {
-          double open = needed - rate * seconds;
-          if (open <= 0 || open / rate <= largest) return;
-          cheapest.assign(items.first, items.second);
-          std::sort(cheapest.begin(), cheapest.end(),
-                    [](const Item& a, const Item& b) { return a.price < b.price; });
-          double cost = 0;
-          for (const Item& item : cheapest) {
-            // While it is made again the link goes on.
-            const double covers = out && from >= 0 ? 1 : 1 + rate * item.price;
-            if (!(item.price / covers < 1 / rate) || open <= 0) break;
-            const double taken = std::min(open / covers, item.bytes);
-            cost += taken * item.price;
-            open -= taken * covers;
-          }
-          largest = std::max(largest, cost + std::max(0.0, open) / rate);
-        });
+    std::vector<std::uint32_t> peaks = peaks_;
+    std::stable_sort(peaks.begin(), peaks.end(), [&](auto a, auto b) { return live_[a] > live_[b]; });
+    for (const bool out : {true, false}) {
+      CheapestReruns reruns(prices_, rate(out));
+      for (const std::uint32_t peak : peaks) {
+        reruns.clear();
+        const auto include = [&](const Item& item) {
+          if (item.rank != kNoRank) reruns.add(item.rank, item.bytes);
+        };
+        const auto visit = [&](std::int64_t at, double needed, double seconds) {
+          const double open = needed - rate(out) * seconds;
+          if (open / rate(out) > largest) largest = std::max(largest, reruns.cost(open, !out || at < 0));
+        };
+        walk(peak, out, largest, include, visit);
       }
+    }
     return largest;
   }
 
@@ -119,35 +165,39 @@ class Bound {
     }
   }
 
-  void gather() {
-    out_.resize(peaks_.size());
-    in_.resize(peaks_.size());
+  double excess(std::uint32_t peak) const { return live_[peak] - budget_; }
+  double rate(bool out) const { return out ? links_.total_out : links_.total_in; }
+
+  void gather(const RerunPrices* prices) {
+    if (prices != nullptr)
+      for (const double price : *prices)
+        if (price < kNever) prices_.push_back(price);
+    std::sort(prices_.begin(), prices_.end());
+    prices_.erase(std::unique(prices_.begin(), prices_.end()), prices_.end());
+    std::vector<double> change(turn_ + 1, 0);
+    const auto turn = static_cast<std::int64_t>(turn_);
     for (std::size_t g = 0; g < cycle_.gaps().size(); ++g) {
       const CycleGap& gap = cycle_.gaps()[g];
-      for (const std::int64_t turn : {std::int64_t{0}, static_cast<std::int64_t>(turn_)}) {
-        auto peak = std::lower_bound(peaks_.begin(), peaks_.end(), std::max<std::int64_t>(0, gap.begin - turn));
-        for (; peak != peaks_.end() && *peak + turn < gap.end; ++peak)
-          add(static_cast<std::size_t>(peak - peaks_.begin()), g, turn);
+      Item item{0, 0, 0, static_cast<double>(cycle_.storages()[gap.storage].moved), kNoRank};
+      if (prices != nullptr && (*prices)[g] < kNever)
+        item.rank = static_cast<std::uint32_t>(std::lower_bound(prices_.begin(), prices_.end(), (*prices)[g]) -
+                                               prices_.begin());
+      for (const std::int64_t before : {std::int64_t{0}, turn}) {
+        item.begin = gap.begin - before, item.end = gap.end - before;
+        const std::int64_t first = std::max<std::int64_t>(0, item.begin), last = std::min(turn, item.end);
+        if (first >= last) continue;
+        change[static_cast<std::size_t>(first)] += item.bytes;
+        change[static_cast<std::size_t>(last)] -= item.bytes;
+        item.slot = gap.written - before;
+        if (gap.needs_copy) out_.push_back(item);
+        item.slot = gap.end - before;
+        if (gap.needs_content && gap.returns) in_.push_back(item);
       }
     }
-    for (Side& side : out_)
-      std::sort(side.items.begin(), side.items.end(), [](const Item& a, const Item& b) { return a.slot > b.slot; });
-    for (Side& side : in_)
-      std::sort(side.items.begin(), side.items.end(), [](const Item& a, const Item& b) { return a.slot < b.slot; });
-  }
-
-  void add(std::size_t peak, std::size_t g, std::int64_t turn) {
-    const CycleGap& gap = cycle_.gaps()[g];
-    const auto bytes = static_cast<double>(cycle_.storages()[gap.storage].moved);
-    const double price = prices_ == nullptr ? kNever : (*prices_)[g];
-    if (gap.needs_copy)
-      out_[peak].items.push_back({gap.written - turn, bytes, price});
-    else
-      out_[peak].always += bytes;
-    if (gap.needs_content && gap.returns)
-      in_[peak].items.push_back({gap.end - turn, bytes, price});
-    else
-      in_[peak].always += bytes;
+    in_gaps_.resize(turn_);
+    std::partial_sum(change.begin(), change.end() - 1, in_gaps_.begin());
+    std::stable_sort(out_.begin(), out_.end(), [](const Item& a, const Item& b) { return a.slot > b.slot; });
+    std::stable_sort(in_.begin(), in_.end(), [](const Item& a, const Item& b) { return a.slot < b.slot; });
   }
 
   // The end of a slot of any turn, by the device's work alone.
@@ -158,62 +208,73 @@ class Bound {
     return static_cast<double>(turns) * work_.back() + work_[static_cast<std::size_t>(rest)];
   }
 
-  // For each window of a peak: its other end, the bytes that have to pass in it, its seconds, the items among them.
-  template <typename Visit>
-  void walk(std::size_t i, bool out, Visit visit) const {
-    const Side& side = out ? out_[i] : in_[i];
-    const std::int64_t peak = peaks_[i];
-    double outside = side.always;
-    for (const Item& item : side.items) outside += item.bytes;
-    for (std::size_t j = 0; j < side.items.size();) {
-      const std::int64_t at = side.items[j].slot;
-      while (j < side.items.size() && side.items[j].slot == at) outside -= side.items[j++].bytes;
-      const double needed = excess(peaks_[i]) - outside;
-      if (needed <= 0) continue;
-      const double seconds = out ? work_before(peak) - work_before(at + 1) : work_before(at) - work_before(peak + 1);
-      visit(at, needed, std::max(0.0, seconds), std::pair(side.items.begin(), side.items.begin() + static_cast<std::ptrdiff_t>(j)));
+  // For each window of a peak, the shortest first: its other end, the bytes that have to pass in it, its seconds.
+  // Before that, each item that the window has and the one before had not. Ends where no longer one can make the device
+  // wait longer than `least`.
+  template <typename Include, typename Visit>
+  void walk(std::uint32_t peak, bool out, const double& least, Include include, Visit visit) const {
+    const std::vector<Item>& items = out ? out_ : in_;
+    double outside = in_gaps_[peak];
+    auto item = std::partition_point(items.begin(), items.end(),
+                                     [&](const Item& i) { return out ? i.slot >= peak : i.slot <= peak; });
+    while (item != items.end()) {
+      const std::int64_t at = item->slot;
+      const double seconds =
+          std::max(0.0, out ? work_before(peak) - work_before(at + 1) : work_before(at) - work_before(peak + 1));
+      if (excess(peak) / rate(out) - seconds <= least) return;
+      bool is_more = false;
+      for (; item != items.end() && item->slot == at; ++item) {
+        if (peak < item->begin || peak >= item->end) continue;
+        outside -= item->bytes;
+        include(*item);
+        is_more = true;
+      }
+      if (is_more && excess(peak) > outside) visit(at, excess(peak) - outside, seconds);
     }
   }
 
   const StepCycle& cycle_;
   const CycleLinks& links_;
   const double budget_;
-  const RerunPrices* prices_;
   const std::size_t turn_;
   std::vector<double> live_, work_;
   std::vector<std::uint32_t> peaks_;
-  std::vector<Side> out_, in_;
+  std::vector<Item> out_, in_;   // the first behind and ahead of each peak come first
+  std::vector<double> in_gaps_;  // by slot: bytes of all gaps that it is in
+  std::vector<double> prices_;   // of re-runs, ascending
 };
 
-// Of windows between `cut` and a turn later, disjoint ones whose waits are most together.
+// Of windows between the end of slot `cut` - 1 and a turn later, disjoint ones whose waits are most together. The
+// windows ascend by the slots at which they end, in one turn.
 std::pair<double, std::vector<BindingWindow>> best_of(const std::vector<BindingWindow>& windows, std::int64_t cut,
                                                       std::int64_t turn) {
-  std::vector<BindingWindow> inside;
-  for (BindingWindow window : windows) {
-    std::int64_t shift = cut - window.from;
-    shift = (shift + (shift > 0 ? turn - 1 : 0)) / turn * turn;
-    if (window.from + shift >= cut + turn) shift -= turn;
-    window.from += shift, window.to += shift;
-    if (window.from >= cut && window.to <= cut + turn) inside.push_back(window);
-  }
-  std::sort(inside.begin(), inside.end(), [](const BindingWindow& a, const BindingWindow& b) {
-    return std::tuple(a.to, a.from, a.out) < std::tuple(b.to, b.from, b.out);
-  });
   // By node from `cut`: the most that windows wait that end there or before, and the last of them.
   std::vector<double> most(static_cast<std::size_t>(turn) + 1, 0);
-  std::vector<std::size_t> last(most.size(), inside.size());
-  std::size_t next = 0;
-  for (std::size_t node = 1; node < most.size(); ++node) {
-    most[node] = most[node - 1], last[node] = last[node - 1];
-    for (; next < inside.size() && inside[next].to == cut + static_cast<std::int64_t>(node); ++next) {
-      const double with = most[static_cast<std::size_t>(inside[next].from - cut)] + inside[next].wait_seconds;
-      if (with > most[node]) most[node] = with, last[node] = next;
+  std::vector<std::size_t> last(most.size(), windows.size());
+  auto next = static_cast<std::size_t>(
+      std::partition_point(windows.begin(), windows.end(), [&](const auto& window) { return window.to <= cut; }) -
+      windows.begin());
+  const auto node_of = [&](const BindingWindow& window) { return window.to - cut + (window.to > cut ? 0 : turn); };
+  std::size_t left = windows.size();
+  for (std::int64_t node = 1; node <= turn; ++node) {
+    const auto at = static_cast<std::size_t>(node);
+    most[at] = most[at - 1], last[at] = last[at - 1];
+    for (; left > 0; ++next, --left) {
+      if (next == windows.size()) next = 0;
+      const BindingWindow& window = windows[next];
+      if (node_of(window) != node) break;
+      const std::int64_t from = node - (window.to - window.from);
+      if (from < 0) continue;
+      const double with = most[static_cast<std::size_t>(from)] + window.wait_seconds;
+      if (with > most[at]) most[at] = with, last[at] = next;
     }
   }
   std::vector<BindingWindow> chosen;
-  for (std::size_t at = last.back(); at < inside.size();) {
-    chosen.push_back(inside[at]);
-    at = last[static_cast<std::size_t>(inside[at].from - cut)];
+  for (std::size_t at = last.back(); at < windows.size();) {
+    chosen.push_back(windows[at]);
+    const std::int64_t node = node_of(windows[at]), from = node - (windows[at].to - windows[at].from);
+    chosen.back().from = cut + from, chosen.back().to = cut + node;
+    at = last[static_cast<std::size_t>(from)];
   }
   std::reverse(chosen.begin(), chosen.end());
   return {most.back(), std::move(chosen)};

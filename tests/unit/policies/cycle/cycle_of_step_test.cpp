@@ -1,0 +1,194 @@
+// A step written down op by op as a cycle; its re-runs, its certificate, and a plan of moves as a memory plan.
+#include "policies/cycle/cycle_of_step.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "policies/cycle/cycle_memory_plan.h"
+#include "policies/cycle/plan_certificate.h"
+#include "policies/cycle/step_reruns.h"
+#include "sim/error.h"
+#include "tests/support/small_cycle.h"
+#include "tests/support/step_program.h"
+#include "tests/support/test_machine.h"
+
+namespace memwall {
+namespace {
+
+Op lasting(double seconds) {
+  Op cost;
+  cost.duration = from_seconds(seconds);
+  return cost;
+}
+
+// Forward makes `saved` of the weight in half a second; a second each of two ops beside which it rests; backward reads
+// it. 20 GB are the most that live, for two seconds of four and a half.
+struct SmallStep {
+  StorageId weight = 0, saved = 0, other = 0;
+  OpId makes = 0, beside = 0, reads = 0;
+  Trace trace;
+  SmallStep() {
+    StepProgram p;
+    weight = p.preexisting(1'000'000, StorageKind::parameter, "weight");
+    saved = p.make(10 * kGB, "saved");
+    makes = p.op("make", {weight}, {saved}, lasting(0.5));
+    other = p.make(10 * kGB, "other");
+    beside = p.op("fill", {weight}, {other}, lasting(1));
+    p.op("read", {other}, {}, lasting(1));
+    p.drop(other);
+    p.backward();
+    reads = p.op("backward", {saved, weight}, {}, lasting(2));
+    p.drop(saved);
+    p.optimizer();
+    trace = std::move(p).finish();
+  }
+};
+
+class SmallStepTest : public testing::Test {
+ protected:
+  const SmallStep step_;
+  const Machine machine_ = test_machine();
+  const StepProfile profile_{step_.trace, machine_};
+  const CycledStep cycled_ = cycle_of_step(profile_);
+  const StepCycle cycle_{cycled_.program};
+  const CycleLinks links_ = links_of_machine(machine_, {"host"});
+
+  std::uint32_t gap_of(StorageId storage) const {
+    for (std::uint32_t g = 0; g < cycle_.gaps().size(); ++g)
+      if (cycled_.storages[cycle_.gaps()[g].storage] == storage) return g;
+    ADD_FAILURE() << "storage " << storage << " has no gap";
+    return 0;
+  }
+};
+
+using CycleOfStep = SmallStepTest;
+using StepReruns = SmallStepTest;
+using CycleMemoryPlan = SmallStepTest;
+using PlanCertificateOf = SmallStepTest;
+
+TEST_F(CycleOfStep, SlotsAreTheMainStreamsWork) {
+  ASSERT_EQ(cycle_.size(), 4u);
+  EXPECT_EQ(cycled_.places[1].op, step_.beside);
+  EXPECT_EQ(cycled_.slot_of[step_.reads], 3u);
+  EXPECT_NEAR(to_seconds(cycle_.turn()), 4.5, 1e-6);
+  const CycleGap& gap = cycle_.gaps()[gap_of(step_.saved)];
+  EXPECT_EQ(gap.begin, 1);
+  EXPECT_EQ(gap.end, 3);
+  EXPECT_TRUE(gap.needs_copy);
+  EXPECT_FALSE(cycle_.gaps()[gap_of(step_.weight)].needs_copy) << "no op writes it";
+  const Bytes weight = profile_.held(step_.weight), saved = profile_.held(step_.saved),
+              other = profile_.held(step_.other);
+  EXPECT_EQ(cycle_.live(),
+            (std::vector<Bytes>{weight + saved, weight + saved + other, weight + saved + other, weight + saved}));
+}
+
+TEST(LinksOfMachine, AreWaysToTheTiers) {
+  const Machine machine = test_machine();
+  const CycleLinks host = links_of_machine(machine, {"host"});
+  ASSERT_EQ(host.paths.size(), 1u);
+  EXPECT_DOUBLE_EQ(host.paths[0].out_rate, 10e9);
+  EXPECT_TRUE(host.paths[0].pinned);
+  const CycleLinks both = links_of_machine(machine, {"host", "nvme"});
+  EXPECT_DOUBLE_EQ(both.paths[1].out_rate, 2e9) << "through the host, as fast as it writes";
+  EXPECT_DOUBLE_EQ(both.paths[1].in_rate, 4e9);
+  EXPECT_DOUBLE_EQ(both.total_out, 10e9) << "both pass PCIe";
+  EXPECT_DOUBLE_EQ(both.total_in, 10e9);
+  EXPECT_THROW(links_of_machine(machine, {"floppy"}), UsageError);
+}
+
+TEST_F(StepReruns, OffersWhatCanBeMadeAgain) {
+  const Bytes budget = 12 * kGB;
+  const std::vector<RerunCandidate> candidates = rerun_candidates(profile_, cycled_, budget, {64, budget});
+  ASSERT_EQ(candidates.size(), 1u);
+  EXPECT_EQ(candidates[0].gap.storage, step_.saved);
+  EXPECT_NEAR(candidates[0].seconds_per_byte, 0.5 / static_cast<double>(profile_.held(step_.saved)), 1e-16);
+  EXPECT_TRUE(rerun_candidates(profile_, cycled_, 30 * kGB, {64, budget}).empty()) << "all fits";
+  EXPECT_TRUE(rerun_candidates(profile_, cycled_, budget, {64, kGB}).empty()) << "it may write a GB alone";
+}
+
+TEST_F(StepReruns, StandRightBeforeTheUse) {
+  const auto candidates = rerun_candidates(profile_, cycled_, 12 * kGB, {64, 12 * kGB});
+  const CycleWithReruns again = cycle_with_reruns(profile_, cycled_, candidates, 1);
+  ASSERT_EQ(again.step.places.size(), 5u);
+  EXPECT_TRUE(again.step.places[3].is_rerun);
+  EXPECT_EQ(again.step.places[4].op, step_.reads);
+  ASSERT_EQ(again.reruns.size(), 1u);
+  EXPECT_EQ(again.reruns[0].ops, std::vector<OpId>{step_.makes});
+  ASSERT_EQ(again.decisions.size(), 1u);
+  EXPECT_EQ(again.decisions[0].storage, step_.saved);
+  ASSERT_EQ(again.decisions[0].drops.size(), 1u);
+  EXPECT_EQ(again.decisions[0].drops[0].at.op, step_.makes);
+  const StepCycle cycle(again.step.program);
+  EXPECT_NEAR(to_seconds(cycle.turn()), 5, 1e-6);
+  EXPECT_LE(cycle.peak(), profile_.held(step_.saved) + profile_.held(step_.weight));
+}
+
+TEST_F(StepReruns, PricesAreOfTheCheapestProducer) {
+  const RerunPrices prices = least_rerun_prices(profile_, cycled_, cycle_);
+  EXPECT_NEAR(prices[gap_of(step_.saved)], 0.5 / static_cast<double>(profile_.held(step_.saved)), 1e-16);
+  EXPECT_TRUE(std::isinf(prices[gap_of(step_.weight)])) << "it lived before the step";
+}
+
+// At 12 GB of `saved` 8 GB have to leave between the ends of ops 0 and 1, and be back between the last two: 0.8 s each.
+TEST_F(PlanCertificateOf, ASmallStep) {
+  const Bytes budget = 12 * kGB;
+  const PlanCertificate c = plan_certificate(profile_, budget, links_);
+  EXPECT_NEAR(c.ideal_seconds, 4.5, 1e-6);
+  EXPECT_NEAR(c.moves_seconds, 4.5 + 0.8 + 0.8, 1e-3);
+  EXPECT_NEAR(c.joint_seconds, 4.5 + 0.4, 1e-3) << "8 of 10 GB again: 0.4 s of half a second";
+  EXPECT_NEAR(c.moves_per_gigabyte, 0.2, 1e-9);
+  EXPECT_NEAR(c.joint_per_gigabyte, 0.05, 1e-3);
+  EXPECT_NEAR(c.moves_per_out_rate, 0.08, 1e-3);
+  EXPECT_NEAR(c.joint_per_out_rate, 0, 1e-9);
+  EXPECT_EQ(c.peak.op, step_.beside);
+  EXPECT_EQ(c.peak.bytes, cycle_.peak());
+  EXPECT_EQ(c.least_budget, profile_.held(step_.other) + profile_.held(step_.weight));
+  EXPECT_EQ(c.least_at, step_.makes) << "the first op that touches so much";
+  ASSERT_FALSE(c.levers.empty());
+  EXPECT_EQ(c.levers.back().peak.bytes, c.least_budget);
+}
+
+// Ahead of what is allocated for the slot's op: right behind the op before.
+TEST_F(CycleMemoryPlan, MovesStandBeforeTheirSlots) {
+  MovePlan moves;
+  moves.moves.push_back({gap_of(step_.saved), 0, 1, 1, 3});
+  moves.fetch_order.push_back(0);
+  ASSERT_TRUE(is_sound(cycle_, moves));
+  TransferStyle host;
+  host.tier = "host";
+  const MemoryPlan plan = memory_plan_of(cycled_, cycle_, moves, {host});
+  ASSERT_EQ(plan.storages.size(), 1u);
+  const StorageDecision& d = plan.storages[0];
+  EXPECT_EQ(d.storage, step_.saved);
+  EXPECT_EQ(d.home, StorageDecision::kDevice);
+  EXPECT_EQ(d.held, StorageDecision::kDevice) << "nothing of it reaches into the next step";
+  ASSERT_EQ(d.copies.size(), 1u);
+  EXPECT_EQ(d.copies[0].at.op, step_.makes);
+  EXPECT_TRUE(d.copies[0].at.after);
+  ASSERT_EQ(d.drops.size(), 1u);
+  EXPECT_EQ(d.drops[0].at.op, step_.makes);
+  ASSERT_EQ(d.fetches.size(), 1u);
+  EXPECT_EQ(d.fetches[0].at.op, step_.reads);
+}
+
+// What is away when the turn ends lives in its tier.
+TEST_F(CycleMemoryPlan, WhatIsAwayAtTheBorderLivesInItsTier) {
+  std::uint32_t wraps = 0;
+  for (std::uint32_t g = 0; g < cycle_.gaps().size(); ++g)
+    if (cycled_.storages[cycle_.gaps()[g].storage] == step_.weight && cycle_.gaps()[g].begin <= 2) wraps = g;
+  const CycleGap& gap = cycle_.gaps()[wraps];
+  ASSERT_EQ(gap.begin, 2) << "between slot 1 and slot 3";
+  MovePlan moves;
+  moves.moves.push_back({wraps, 0, PlannedMove::kNoCopy, 2, 3});
+  moves.fetch_order.push_back(0);
+  TransferStyle host;
+  host.tier = "host";
+  const MemoryPlan plan = memory_plan_of(cycled_, cycle_, moves, {host});
+  ASSERT_EQ(plan.storages.size(), 1u);
+  EXPECT_EQ(plan.storages[0].held, 0) << "a copy from the step before";
+  EXPECT_TRUE(plan.storages[0].copies.empty());
+}
+
+}  // namespace
+}  // namespace memwall

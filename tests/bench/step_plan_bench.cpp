@@ -1,5 +1,6 @@
 // How long do the bound, its certificate and a plan of policies/cycle take? On steps of a GPT of 1.2 k, 10 k and 100 k
-// ops, at a share of the memory between the least that whole storages need and the peak, without repair for the allocator.
+// ops, at 40 and 80 % of the way from the least memory that whole storages need to the peak, without repair for the
+// allocator.
 #include <benchmark/benchmark.h>
 
 #include "models/hw/machine_file.h"
@@ -10,16 +11,16 @@
 namespace memwall {
 namespace {
 
-// Percent of the way from the least budget to the peak.
-constexpr Bytes kShare = 40;
-
 struct CycleBench {
-  explicit CycleBench(std::int64_t layers)
-      : machine(load_machine("h100-sxm-80gb")), trace(step_of(layers)), profile(trace, machine),
-        cycle(cycle_of_step(profile).program), links(links_of_machine(machine, {"host"})) {
+  CycleBench(std::int64_t layers, std::int64_t share)
+      : machine(load_machine("h100-sxm-80gb")),
+        trace(step_of(layers)),
+        profile(trace, machine),
+        cycle(cycle_of_step(profile).program),
+        links(links_of_machine(machine, {"host"})) {
     const std::vector<Bytes> least = cycle.least();
     const Bytes lowest = *std::max_element(least.begin(), least.end());
-    budget = lowest + (cycle.peak() - lowest) / 100 * kShare;
+    budget = lowest + (cycle.peak() - lowest) / 100 * share;
   }
 
   static Trace step_of(std::int64_t layers) {
@@ -46,13 +47,13 @@ struct CycleBench {
 };
 
 void closed_form(benchmark::State& state) {
-  const CycleBench bench(state.range(0));
+  const CycleBench bench(state.range(0), state.range(1));
   for (auto _ : state) benchmark::DoNotOptimize(moves_bound(bench.cycle, bench.links, bench.budget).seconds);
   bench.count(state);
 }
 
 void joint_closed_form(benchmark::State& state) {
-  const CycleBench bench(state.range(0));
+  const CycleBench bench(state.range(0), state.range(1));
   const CycledStep step = cycle_of_step(bench.profile);
   const RerunPrices prices = least_rerun_prices(bench.profile, step, bench.cycle);
   for (auto _ : state)
@@ -61,14 +62,14 @@ void joint_closed_form(benchmark::State& state) {
 }
 
 void certificate(benchmark::State& state) {
-  const CycleBench bench(state.range(0));
+  const CycleBench bench(state.range(0), state.range(1));
   for (auto _ : state)
     benchmark::DoNotOptimize(plan_certificate(bench.profile, bench.budget, bench.links).joint_seconds);
   bench.count(state);
 }
 
 void step_plan(benchmark::State& state, bool recompute, bool search) {
-  const CycleBench bench(state.range(0));
+  const CycleBench bench(state.range(0), state.range(1));
   StepPlanSettings settings;
   settings.recompute = recompute, settings.search = search;
   StepPlan found;
@@ -83,7 +84,8 @@ void step_plan(benchmark::State& state, bool recompute, bool search) {
 }
 
 void step_layers(benchmark::internal::Benchmark* bench) {
-  for (const std::int64_t layers : {8, 66, 660}) bench->Arg(layers);
+  for (const std::int64_t layers : {8, 66, 660})
+    for (const std::int64_t share : {40, 80}) bench->Args({layers, share});
   bench->Unit(benchmark::kMillisecond);
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "policies/cycle/move_search.h"
@@ -97,6 +98,43 @@ TEST(TrainingMovesProperty, BoundAndSearchComeNearTheOptimum) {
   if (all.of_program.empty()) return;
   EXPECT_GE(part_of(all.of_program, 0.5), 0.95);
   EXPECT_GE(all.within, (all.instances - all.none_found) * 65 / 100) << "the aim is all of them";
+}
+
+// Where the slopes on both sides agree; elsewhere other windows bind on one side, and the price is that of one of them.
+TEST(TrainingMovesProperty, PricesOfTheBoundAreItsSlopes) {
+  int compared = 0, binding = 0;
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomNumbers r(seed);
+    const TrainingCycle t = training_cycle(r);
+    const StepCycle cycle(t.program);
+    const MovesBound bound = moves_bound(cycle, t.links, t.budget);
+    if (bound.windows.empty()) continue;
+    ++binding;
+    constexpr double kPart = 1e-6;
+    const auto expect = [&](const char* what, double price, double change, double less, double more) {
+      const double before = (bound.seconds - less) / change, behind = (more - bound.seconds) / change;
+      if (std::abs(before - behind) > 1e-3 * std::abs(before)) return;
+      ++compared;
+      EXPECT_NEAR(price, behind, 0.01 * std::abs(behind)) << what;
+    };
+    const auto bytes = static_cast<Bytes>(kPart * static_cast<double>(t.budget));
+    expect("a byte of memory", bound.per_byte, static_cast<double>(bytes),
+           moves_bound(cycle, t.links, t.budget - bytes).seconds,
+           moves_bound(cycle, t.links, t.budget + bytes).seconds);
+    for (const bool out : {true, false}) {
+      const auto with = [&](double factor) {
+        CycleLinks links = t.links;
+        (out ? links.total_out : links.total_in) *= factor;
+        return moves_bound(cycle, links, t.budget).seconds;
+      };
+      const double rate = out ? t.links.total_out : t.links.total_in;
+      expect(out ? "the rate out" : "the rate in", out ? bound.per_out_rate : bound.per_in_rate, kPart * rate,
+             with(1 - kPart), with(1 + kPart));
+    }
+  }
+  EXPECT_GE(binding, 500);
+  EXPECT_GE(compared, 2 * binding) << "nearly everywhere the same windows bind on both sides";
 }
 
 }  // namespace

@@ -13,8 +13,9 @@ namespace {
 // Times that the device is made to wait longer where the links have no time left.
 constexpr int kRounds = 24;
 constexpr Duration kLeastWait = microseconds(1);
-// From this growth of waits on, they are put where most is over the budget, and nowhere else.
-constexpr double kStuck = 4;
+// From this growth of waits on, they are those of a flow; where so many times its bytes do not help, they are put where
+// most is over the budget, and nowhere else.
+constexpr double kStuck = 4, kMostFlowing = 6;
 
 std::vector<Duration> times_of(const StepCycle& cycle) {
   std::vector<Duration> times;
@@ -45,6 +46,30 @@ void stretch(const ScheduleTable& table, std::int64_t worst, bool out, double ra
     waits[table.place(out ? slot : slot + 1)] += needed - waited;
     waited = needed;
   }
+}
+
+// Waits for which bytes over the budget, as they come and go around the highest of them, could flow out before it and
+// back behind it, with `scale` times the bytes: where waits for the worst slot alone only make its neighbours worst.
+std::vector<Duration> flowing_waits(const ScheduleTable& table, double scale) {
+  const auto& live = table.cycle.live();
+  const std::int64_t peak = std::max_element(live.begin(), live.end()) - live.begin();
+  // Where all slots are over it, what is over in all of them leaves and comes back at other times.
+  const Bytes level = std::max(table.budget, *std::min_element(live.begin(), live.end()));
+  std::vector<Duration> waits(live.size());
+  for (const bool out : {true, false}) {
+    const double rate = out ? table.links.total_out : table.links.total_in;
+    std::int64_t first = peak;  // of those over the budget up to the peak, or the last behind it
+    const std::int64_t step = out ? 1 : -1;
+    while (std::abs(first - peak) < table.turn - 1 && live[table.place(first - step)] > level) first -= step;
+    Duration waited{}, worked{};
+    for (std::int64_t slot = first; slot != peak + step; slot += step) {
+      const auto over = static_cast<double>(live[table.place(slot)] - level);
+      const Duration missing = from_seconds(scale * over / rate) - worked - waited;
+      if (missing > Duration{}) waits[table.place(out ? slot : slot + 1)] += missing, waited += missing;
+      worked += table.times[table.place(slot)];
+    }
+  }
+  return waits;
 }
 
 // Later choices may have made earlier ones needless.
@@ -79,7 +104,7 @@ MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Byt
   bool stuck = false;
   // Nor has as much as the bytes over the budget take: a whole storage is longer on its way, and it may not have been
   // the wait before the first slot that is over.
-  double growth = 1;
+  double growth = 1, flowing = 1;
   Bytes last = std::numeric_limits<Bytes>::max() / 16;
   std::vector<std::int64_t> latest;
   for (int round = 0; round < kRounds; ++round) {
@@ -97,7 +122,10 @@ MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Byt
       stuck = stuck || over > last * 9 / 10;
       last = over;
       const bool late = choice.leaves_too_late(slot);
-      if (growth > kStuck)
+      if (growth > kStuck && flowing <= kMostFlowing) {
+        waits = flowing_waits(table, flowing);
+        flowing *= 1.5;
+      } else if (growth > kStuck)
         waits[table.place(late ? slot : slot + 1)] +=
             from_seconds(growth * static_cast<double>(over) / choice.rate(slot, late)) + kLeastWait;
       else

@@ -18,6 +18,7 @@ constexpr double kWaitSlack = 8, kLeastSlack = 1e-3;
 // The search ends after so many repairs in a row none of which made the turn shorter by this.
 constexpr std::uint32_t kMostInVain = 24;
 constexpr double kBetter = 0.9995;
+constexpr std::size_t kFewSlots = 600, kMostTimes = 16;
 // How far back in a queue the cause of a wait is sought.
 constexpr std::size_t kReach = 256, kNearest = 32;
 
@@ -63,7 +64,10 @@ class Search {
         }
     double last = best_.seconds;
     std::uint32_t in_vain = 0;
-    for (std::uint32_t i = 0; i < effort.repairs && best_.fits && !is_done() && in_vain < kMostInVain; ++i) {
+    // In a cycle of few slots a repair takes little time.
+    const auto times = static_cast<std::uint32_t>(std::clamp<std::size_t>(kFewSlots / cycle_.size(), 1, kMostTimes));
+    for (std::uint32_t i = 0; i < times * effort.repairs && best_.fits && !is_done() && in_vain < times * kMostInVain;
+         ++i) {
       attempt(repaired(i));
       in_vain = best_.seconds < last * kBetter ? 0 : in_vain + 1;
       if (in_vain == 0) last = best_.seconds;

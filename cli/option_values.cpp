@@ -50,7 +50,11 @@ const std::map<std::string, KnownOption>& known_options() {
   static const std::map<std::string, KnownOption> known{
       {"--allocator", {word, [] { return allocator_names(); }}},
       {"run --allocator", {word, [] { return run_allocator_names(); }}},
-      {"--objective", {word, [] { return Words{"time"}; }}},
+      {"--objective",
+       {word,
+        [] {
+          return Words{"time", "batch"};
+        }}},
       {"--at",
        {word,
         [] {
@@ -113,6 +117,7 @@ const std::map<std::string, KnownOption>& known_options() {
       {"step", {input, known_workloads}},
       {"workload", {input, known_workloads}},
       {"--et", {input}},
+      {"--observed", {input}},
       {"--second-size", {input}},
       {"--share", {input}},
       {"--workload", {input, known_workloads}},

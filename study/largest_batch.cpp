@@ -68,7 +68,13 @@ BatchLimit limit_of(const Trace& trace, const Machine& machine, const Simulation
   return limit;
 }
 
-LargestBatch find_largest_batch(std::int64_t unit, std::int64_t most, const ProbeBatch& probe) {
+double samples_per_second(const BatchProbe& probe) {
+  const double seconds = to_seconds(probe.step_time);
+  return probe.fits && seconds > 0 ? probe.ranks * static_cast<double>(probe.samples) / seconds : 0;
+}
+
+LargestBatch find_largest_batch(std::int64_t unit, std::int64_t most, const ProbeBatch& probe,
+                                std::size_t most_probes) {
   LargestBatch found;
   std::int64_t fits = 0, fails = 0;  // in units
   const auto tried = [&](std::int64_t units) {
@@ -82,14 +88,14 @@ LargestBatch find_largest_batch(std::int64_t unit, std::int64_t most, const Prob
   const std::int64_t last = most / unit;
   std::int64_t units = 1;
   while (tried(units) && units < last) units = units > last / 2 ? last : 2 * units;
-  while (fails != 0 && fails - fits > 1) tried(fits + (fails - fits) / 2);
+  while (fails != 0 && fails - fits > 1 && found.probes.size() < most_probes) tried(fits + (fails - fits) / 2);
   found.largest = fits * unit;
   found.refused = fails * unit;
   if (fails == 0) return found;
   for (const std::int64_t beyond : {fails + 1, fails + 2, fails + std::max<std::int64_t>(3, fails / 8)}) {
     const bool known = std::any_of(found.probes.begin(), found.probes.end(),
                                    [&](const BatchProbe& p) { return p.samples == beyond * unit; });
-    if (known || beyond > last) continue;
+    if (known || beyond > last || found.probes.size() >= most_probes) continue;
     found.probes.push_back(probe(beyond * unit, nullptr));
     if (found.probes.back().fits) found.fits_beyond = beyond * unit;
   }

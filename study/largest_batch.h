@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,10 +44,14 @@ struct LargestBatch {
   std::optional<BatchLimit> limit;          // absent where nothing was refused
 };
 
-// Sizes are multiples of `unit` up to `most`. `probe` simulates one, and explains it where the pointer is given.
+// Sizes are multiples of `unit` up to `most`. `probe` simulates one, and explains it where the pointer is given. After
+// `most_probes` of them no more are tried between the largest that fits and the smallest that does not, or beyond it.
 // REQUIRES: 1 <= unit <= most.
 using ProbeBatch = std::function<BatchProbe(std::int64_t samples, std::optional<BatchLimit>* limit)>;
-LargestBatch find_largest_batch(std::int64_t unit, std::int64_t most, const ProbeBatch& probe);
+LargestBatch find_largest_batch(std::int64_t unit, std::int64_t most, const ProbeBatch& probe,
+                                std::size_t most_probes = std::numeric_limits<std::size_t>::max());
+
+double samples_per_second(const BatchProbe& probe);  // of all ranks; 0 where it does not fit, or takes no time
 
 BatchProbe probe_of(std::int64_t samples, std::uint32_t ranks, const Machine& machine, const SimulationResult& result);
 // REQUIRES: !result.fits.

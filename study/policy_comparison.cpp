@@ -3,19 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <cmath>
-#include <exception>
 #include <functional>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "sim/byte_units.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/ranks.h"
+#include "study/parallel_tasks.h"
 #include "traces/run/route_bytes.h"
 
 namespace memwall {
@@ -208,7 +206,7 @@ class Comparing {
       result_.bounds = budget_bounds(unlimited, tiers_of(policies_), bytes_of_budgets());
     }
     add_tasks();
-    work_all();
+    run_tasks(tasks_, question_.jobs, watch_);  // each fills cells of its own: their order changes nothing
     mark_front(result_);
     return std::move(result_);
   }
@@ -297,30 +295,6 @@ class Comparing {
       for (std::size_t b = 0; policies_[p].takes_budget && b < result_.budgets.size(); ++b)
         tasks_.push_back([this, p, b] { fill(p, b); });
     }
-  }
-
-  // Each fills cells of its own, so that order and number of threads change nothing.
-  void work_all() {
-    std::vector<std::exception_ptr> errors(tasks_.size());
-    std::atomic<std::size_t> next = 0, done = 0;
-    const auto work = [&] {
-      for (std::size_t i = next++; i < tasks_.size(); i = next++) {
-        try {
-          tasks_[i]();
-        } catch (...) {
-          errors[i] = std::current_exception();
-        }
-        if (watch_ != nullptr) watch_->searched(static_cast<double>(++done) / static_cast<double>(tasks_.size()));
-      }
-    };
-    {
-      std::vector<std::jthread> workers;
-      const std::size_t threads = std::min<std::size_t>(std::max(1u, question_.jobs), tasks_.size());
-      for (std::size_t i = 1; i < threads; ++i) workers.emplace_back(work);
-      work();
-    }
-    for (const std::exception_ptr& error : errors)
-      if (error) std::rethrow_exception(error);
   }
 
   Study& study_;

@@ -3,15 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <sstream>
+#include <utility>
 
 #include "policies/cycle/cycle_of_step.h"
 #include "policies/trace/described.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
+#include "study/parallel_tasks.h"
 
 namespace memwall {
 namespace {
+
+const char* const kCheckpointAll = "checkpoint:mode=full";
 
 // What people and frameworks would do else, one planner of each kind.
 struct Asked {
@@ -19,16 +25,11 @@ struct Asked {
   bool takes_budget;
   const char* what;
 };
-constexpr Asked kOthers[] = {{"plan:recompute=0", true, "moves alone"},
+const Asked kOthers[] = {{"plan:recompute=0", true, "moves alone"},
                              {"rotor", true, "computes again alone, optimal for a chain of units"},
                              {"capuchin", true, "swaps and re-runs as Capuchin chooses them"},
-                             {"checkpoint:mode=full", false, "computes every block again"}};
+                             {kCheckpointAll, false, "computes every block again"}};
 constexpr std::size_t kAlternatives = 3;
-
-std::string with(const std::string& policy, const std::string& parameters) {
-  if (parameters.empty()) return policy;
-  return policy + (policy.find(':') == std::string::npos ? ":" : ",") + parameters;
-}
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
@@ -37,75 +38,151 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
+// Budgets are looked for in whole MiB, to a hundredth of what the step needs.
+constexpr Bytes kBudgetUnit = MiB(1);
+constexpr Bytes kResolutionShare = 100;
+// Plans of more ops take too long to make a dozen of them that were not asked for.
+constexpr std::size_t kMostOpsSearched = 50'000;
+const char* const kFirstPlan = "search=0";
+
+// Times that differ by less were measured well.
+constexpr double kSameTime = 0.001;
+
+// What the device has for the step.
+Bytes device_bytes_for(const PreparedStep& step) {
+  const int tier = step.machine->tier("hbm");
+  if (tier < 0)
+    throw UsageError("Machine '" + step.machine->name + "' has no memory 'hbm', which memory plans are for.");
+  return step.machine->tiers[static_cast<std::size_t>(tier)].holds() - step.trace->untracked_bytes;
+}
+
+// Of a trace of several steps the certificate is of all of them.
+void per_step(PlanCertificate& c, double steps) {
+  for (double* seconds :
+       {&c.ideal_seconds, &c.moves_seconds, &c.joint_seconds, &c.moves_per_gigabyte, &c.joint_per_gigabyte,
+        &c.moves_per_out_rate, &c.moves_per_in_rate, &c.joint_per_out_rate, &c.joint_per_in_rate})
+    *seconds /= steps;
+}
+
 class Advising {
  public:
-  Advising(Study& study, const AdviceRequest& request, const std::function<void(double)>& progress)
-      : study_(study), request_(request), progress_(progress) {}
+  Advising(Study& study, const AdviceRequest& request, Watch* watch)
+      : study_(study), request_(request), watch_(watch) {}
 
   StepAdvice run() {
-    budget_ = request_.budget.empty() ? "" : "budget=" + request_.budget;
-    prepare();
-    advice_.untouched = simulated({}, "the step as it is");
-    advice_.unlimited = unlimited_;
-    done(0.1);
-    std::string own = with("plan", budget_);
-    if (request_.tiers != "host") own = with(own, "tiers=" + request_.tiers);
-    own = with(own, request_.settings);
-    add(own, "");
-    done(0.4);
-    for (const Asked& other : kOthers) {
-      std::string policy = other.takes_budget ? with(other.policy, budget_) : other.policy;
-      if (std::string(other.policy).rfind("plan", 0) == 0 && request_.tiers != "host")
-        policy = with(policy, "tiers=" + request_.tiers);
-      add(policy, other.what);
-      done(0.4 + 0.12 * static_cast<double>(&other - kOthers + 1));
-    }
+    advice_.scenario = request_.scenario;
+    advice_.budget = budget_bytes(study_, request_);
+    if (request_.ranks > 0) choose_layout();
+    step_ = study_.prepare(advice_.scenario);
+    simulate_plans();
     order();
     certify();
+    if (request_.smallest) find_smallest();
     done(1);
     return std::move(advice_);
   }
 
  private:
+  struct Candidate {
+    std::string policy, what;
+    AdvisedPlan plan{};
+    std::string refusal{};
+  };
+
   void done(double share) const {
-    if (progress_) progress_(share);
+    if (watch_ != nullptr) watch_->searched(share);
   }
 
-  void add(const std::string& policy, const std::string& what) {
+  void choose_layout() {
+    advice_.layouts = layouts_of(study_, request_.scenario, request_.ranks);
+    compare_layouts(study_, advice_.layouts,
+                    {own_policy(request_, request_.budget, kFirstPlan), advice_.budget, split(request_.tiers),
+                     request_.jobs});
+    advice_.scenario = advice_.layouts.front().scenario;
+    done(0.2);
+  }
+
+  std::vector<Candidate> candidates() const {
+    std::vector<Candidate> all{{own_policy(request_, request_.budget), ""}};
+    for (const Asked& other : kOthers) {
+      std::string policy = other.policy;
+      if (other.takes_budget && !request_.budget.empty()) policy = with_parameters(policy, "budget=" + request_.budget);
+      if (policy.rfind("plan", 0) == 0 && request_.tiers != "host") policy = with_parameters(policy, "tiers=" + request_.tiers);
+      if (policy != all.front().policy) all.push_back({policy, other.what});
+    }
+    return all;
+  }
+
+  void simulate_plans() {
+    advice_.untouched = simulated_plan(study_, advice_.scenario, {}, advice_.budget);
+    advice_.unlimited = advice_.untouched.step_time;
+    advice_.needed = advice_.untouched.peak_reserved - step_.trace->untracked_bytes;
+    done(0.25);
+    if (advice_.untouched.fits) return keep_untouched();
+    std::vector<Candidate> all = candidates();
+    std::vector<std::function<void()>> tasks;
+    for (Candidate& one : all) tasks.emplace_back([&] { simulate(one); });
+    run_tasks(tasks, request_.jobs);
+    done(0.6);
+    for (Candidate& one : all) {
+      if (!one.refusal.empty()) {
+        advice_.refused.push_back(one.policy + ": " + one.refusal);
+        continue;
+      }
+      if (one.policy == kCheckpointAll) advice_.full_checkpointing = one.plan;
+      one.plan.why = one.what;
+      advice_.plans.push_back(std::move(one.plan));
+    }
+  }
+
+  // It fits as it is: nothing is planned.
+  void keep_untouched() {
+    advice_.plans.push_back(advice_.untouched);
+    Candidate full{kCheckpointAll, "computes every block again"};
+    simulate(full);
+    if (!full.refusal.empty()) return;
+    full.plan.why = full.what;
+    advice_.full_checkpointing = full.plan;
+    advice_.plans.push_back(std::move(full.plan));
+  }
+
+  void simulate(Candidate& one) const {
     try {
-      AdvisedPlan plan = simulated({policy}, what);
-      if (policy == "checkpoint:mode=full") advice_.full_checkpointing = plan;
-      advice_.plans.push_back(std::move(plan));
+      one.plan = simulated_plan(study_, advice_.scenario, {one.policy}, advice_.budget);
     } catch (const UsageError& error) {
-      if (what.empty()) throw;
-      advice_.refused.push_back(policy + ": " + error.what());
+      if (one.what.empty()) throw;
+      one.refusal = error.what();
     }
   }
 
-  AdvisedPlan simulated(const std::vector<std::string>& policies, const std::string& what) {
-    Scenario scenario = request_.scenario;
-    scenario.policies.insert(scenario.policies.end(), policies.begin(), policies.end());
-    const memwall::Run run = study_.run(scenario, {.record = false}).run;
-    AdvisedPlan plan{policies, what};
-    const TierResult& device = run.result.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))];
-    plan.step_time = run.result.end;
-    plan.peak_reserved = device.peak_reserved;
-    plan.missing = device.missing;
-    for (const MemoryBudget& budget : run.trace->budgets) plan.missing = std::max(plan.missing, budget.over);
-    // What knows no budget is held against it by the blocks that it uses.
-    if (run.trace->budgets.empty()) plan.missing = std::max(plan.missing, device.peak_allocated - advice_.budget);
-    plan.missing = std::max<Bytes>(0, plan.missing);
-    plan.fits = run.result.fits && plan.missing == 0;
-    if (policies.empty()) unlimited_ = run.result.end;
-    for (const Op& op : run.trace->ops) {
-      if (op.phase == Phase::recompute && op.kind != OpKind::mark) plan.rerun_time += op.duration;
-      if (op.kind != OpKind::copy || !op.added) continue;
-      const std::string &from = run.trace->places[op.from], &to = run.trace->places[op.to];
-      if (from == "hbm" && to != "hbm") plan.bytes_out += op.bytes;
-      if (to == "hbm" && from != "hbm") plan.bytes_in += op.bytes;
-    }
-    return plan;
+  std::string first_plan_within(Bytes budget) const {
+    return own_policy(request_, fmt::format("{}MiB", budget / kBudgetUnit), kFirstPlan);
   }
+
+  void find_smallest() {
+    if (step_.trace->ops.size() > kMostOpsSearched) return;
+    const Bytes whole = whole_device(), budget = advice_.budget;
+    const bool fits = advice_.plans.front().fits;
+    const Bytes most = fits ? std::min(budget, advice_.needed) : advice_.needed;
+    const Bytes fails = std::min(most, std::max(fits ? 0 : budget, advice_.certificate.least_budget - 1));
+    const auto fit = [&](const std::vector<Bytes>& budgets) {
+      std::vector<char> answers(budgets.size());
+      std::vector<std::function<void()>> tasks;
+      for (std::size_t i = 0; i < budgets.size(); ++i)
+        tasks.emplace_back([&, i] {
+          answers[i] = simulated_plan(study_, advice_.scenario, {first_plan_within(budgets[i])}, budgets[i],
+                                      std::max(whole, budgets[i]))
+                           .fits;
+        });
+      run_tasks(tasks, request_.jobs);
+      return std::vector<bool>(answers.begin(), answers.end());
+    };
+    advice_.smallest = find_smallest_budget(fails, most, advice_.needed / kResolutionShare, kBudgetUnit, fit);
+    if (advice_.smallest.bytes != most) advice_.smallest_policy = first_plan_within(advice_.smallest.bytes);
+    else if (const auto& first = advice_.plans.front().policies; fits && !first.empty()) advice_.smallest_policy = first.front();
+  }
+
+  Bytes whole_device() const { return device_bytes_for(step_); }
 
   // What fits first, the fastest of it first; what does not fit by what is missing. Then why.
   void order() {
@@ -115,8 +192,10 @@ class Advising {
     });
     if (advice_.plans.size() > kAlternatives + 1) advice_.plans.resize(kAlternatives + 1);
     const AdvisedPlan best = advice_.plans.front();
+    if (advice_.untouched.fits) advice_.plans.front().why = "nothing has to leave";
     for (AdvisedPlan& plan : advice_.plans) {
       const bool first = &plan == &advice_.plans.front();
+      if (first && advice_.untouched.fits) continue;
       const std::string what = plan.why.empty() ? "keeps, moves and computes again, jointly" : plan.why;
       plan.why = what + "; " + (first ? reason_for(plan) : reason_against(plan, best));
     }
@@ -146,36 +225,51 @@ class Advising {
     const auto text = [&](const PeakInstant& peak) {
       return peak.op == kNoOp ? "-" : described_op(*step_.trace, peak.op);
     };
+    per_step(advice_.certificate, static_cast<double>(steps_of(*step_.trace)));
     advice_.peak_op = text(advice_.certificate.peak);
     for (const PeakLever& lever : advice_.certificate.levers) advice_.lever_ops.push_back(text(lever.peak));
   }
 
-  // What the budget is in bytes.
-  void prepare() {
-    step_ = study_.prepare(request_.scenario);
-    const Machine& machine = *step_.machine;
-    const Bytes whole = machine.tiers[static_cast<std::size_t>(machine.tier("hbm"))].holds() - step_.trace->untracked_bytes;
-    advice_.budget = whole;
-    if (!request_.budget.empty()) {
-      const PolicySpec spec = parse_policy(with("plan", budget_));
-      const double share = spec.arguments.share("budget");
-      advice_.budget = share > 0 ? static_cast<Bytes>(share * static_cast<double>(whole)) : spec.arguments.bytes("budget");
-    }
-  }
-
   Study& study_;
   const AdviceRequest& request_;
-  const std::function<void(double)>& progress_;
-  std::string budget_;
-  Duration unlimited_{};
+  Watch* watch_;
   PreparedStep step_;
   StepAdvice advice_;
 };
 
 }  // namespace
 
-StepAdvice advise(Study& study, const AdviceRequest& request, const std::function<void(double)>& progress) {
-  return Advising(study, request, progress).run();
+std::string own_policy(const AdviceRequest& request, const std::string& budget, const std::string& more) {
+  std::string policy = with_parameters("plan", budget.empty() ? "" : "budget=" + budget);
+  if (request.tiers != "host") policy = with_parameters(policy, "tiers=" + request.tiers);
+  return with_parameters(with_parameters(policy, request.settings), more);
+}
+
+Bytes budget_bytes(Study& study, const AdviceRequest& request) {
+  const PreparedStep step = study.prepare(request.scenario);
+  const Bytes whole = device_bytes_for(step);
+  const PolicySpec spec = parse_policy(own_policy(request, request.budget));
+  if (request.budget.empty()) return whole;
+  const double share = spec.arguments.share("budget");
+  return share > 0 ? static_cast<Bytes>(share * static_cast<double>(whole)) : spec.arguments.bytes("budget");
+}
+
+AdviceRequest corrected(Study& study, AdviceRequest request, const Observation& observation) {
+  if (const Bytes more = observation.more_memory(); more > 0) {
+    const Bytes budget = budget_bytes(study, request);
+    if (budget - more < kBudgetUnit)
+      throw UsageError(fmt::format("--observed: {} more memory was measured than is simulated, and the budget is {}: "
+                                   "nothing is left to plan for; expected a larger --budget.",
+                                   human_bytes(more), human_bytes(budget)));
+    request.budget = fmt::format("{}MiB", (budget - more) / kBudgetUnit);
+  }
+  if (const double ratio = observation.time_ratio(); std::abs(ratio - 1) >= kSameTime)
+    request.scenario.scale.push_back(fmt::format("kernels={0:.4g},host={0:.4g}", ratio));
+  return request;
+}
+
+StepAdvice advise(Study& study, const AdviceRequest& request, Watch* watch) {
+  return Advising(study, request, watch).run();
 }
 
 }  // namespace memwall

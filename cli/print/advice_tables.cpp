@@ -19,14 +19,34 @@ double slower(Duration step, double than) { return than > 0 ? to_seconds(step) /
 
 std::string change_text(double ratio) { return fmt::format("{:+.1f} %", 100 * ratio); }
 
+// How the step is laid out over GPUs, as one types it.
+std::string layout_text(const StepLayout& layout) {
+  std::string text = layout.scenario.step.front();
+  for (const std::string& policy : layout.scenario.policies) text += " --policy " + policy;
+  return text;
+}
+
+std::string smallest_sentence(const StepAdvice& a) {
+  if (a.smallest.bytes == 0) return "";
+  const std::string size = human_bytes(a.smallest.bytes);
+  if (a.smallest_policy.empty()) return fmt::format("No smaller budget was found that fits than the {} of the step as it is.", size);
+  return fmt::format("The smallest budget that a plan was found for: {} (--policy {}).", size, a.smallest_policy);
+}
+
 std::vector<std::string> answer(const StepAdvice& a) {
   const AdvisedPlan& best = a.plans.front();
   const PlanCertificate& c = a.certificate;
   const double unlimited = to_seconds(a.unlimited);
   std::vector<std::string> sentences;
+  if (!a.layouts.empty())
+    sentences.push_back(fmt::format("Of {} that were compared, {} is the best.",
+                                    counted_text(a.layouts.size(), "layout"), layout_text(a.layouts.front())));
   if (!best.fits) {
     sentences.push_back(fmt::format("No plan that was tried fits into {}. {} comes nearest: {} are missing.",
                                     human_bytes(a.budget), policies_text(best), human_bytes(best.missing)));
+  } else if (a.untouched.fits) {
+    sentences.push_back(fmt::format("The step fits into {} as it is, in {}: no plan is needed.", human_bytes(a.budget),
+                                    human_time(a.unlimited)));
   } else {
     sentences.push_back(fmt::format("Take --policy {}: the step takes {}, {} against unlimited memory ({}), within {}.",
                                     policies_text(best), human_time(best.step_time),
@@ -40,6 +60,7 @@ std::vector<std::string> answer(const StepAdvice& a) {
   if (c.least_budget > a.budget)
     sentences.push_back(fmt::format("One op alone touches {}: no plan of whole storages keeps to less.",
                                     human_bytes(c.least_budget)));
+  sentences.push_back(smallest_sentence(a));
   return sentences;
 }
 
@@ -85,9 +106,6 @@ Table certificate_table(const StepAdvice& a) {
   if (best > 0) {
     row("the recommended plan", best);
     row("its distance from the least", best - c.joint_seconds);
-    if (a.untouched.fits) row("regret against doing nothing", to_seconds(a.untouched.step_time) - best);
-    if (a.full_checkpointing.fits)
-      row("regret of full checkpointing", to_seconds(a.full_checkpointing.step_time) - best);
   }
   row("worth of 1 GB more device memory, moves only", c.moves_per_gigabyte);
   row("worth of 1 GB more device memory", c.joint_per_gigabyte);
@@ -113,6 +131,74 @@ Table peak_table(const StepAdvice& a) {
   return t;
 }
 
+// What doing nothing and what frameworks do by one switch would cost beside the recommended plan.
+Table regret_table(const StepAdvice& a) {
+  const AdvisedPlan& best = a.plans.front();
+  Table t{.name = "regret",
+          .title = "What others would cost against the recommended plan",
+          .columns = {"instead", "fits", "missing_bytes", "longer_s", "meaning"},
+          .headings = {"instead", "fits", "missing", "longer", ""},
+          .rows = {}};
+  const auto row = [&](const char* what, const AdvisedPlan& other) {
+    const double longer = to_seconds(other.step_time) - to_seconds(best.step_time);
+    std::string meaning = other.fits ? "" : "it does not fit: " + human_bytes(other.missing) + " are missing";
+    if (other.fits && best.fits)
+      meaning = longer >= 0 ? fmt::format("the step takes {} more", human_time(longer))
+                            : fmt::format("the step takes {} less", human_time(-longer));
+    const bool timed = other.fits && best.fits;
+    t.rows.push_back({cell(what), cell(other.fits ? "yes" : "no"), bytes_cell(other.missing),
+                      timed ? number_cell(human_time(longer), plain_number(longer)) : unrecorded_cell("-"),
+                      cell(std::move(meaning))});
+  };
+  row("doing nothing", a.untouched);
+  if (!a.full_checkpointing.policies.empty())
+    row("full checkpointing", a.full_checkpointing);
+  else
+    t.rows.push_back({cell("full checkpointing"), cell("-"), unrecorded_cell("-"), unrecorded_cell("-"),
+                      cell("it cannot be applied to this step")});
+  return t;
+}
+
+Table smallest_table(const StepAdvice& a) {
+  Table t{.name = "smallest_budget",
+          .title = "The smallest budget that a plan was found for, to a hundredth of what the step needs",
+          .columns = {"bytes", "policy", "needed_bytes", "plans_tried"},
+          .headings = {"budget", "plan", "the step as it is needs", "plans tried"},
+          .rows = {}};
+  t.rows.push_back({bytes_cell(a.smallest.bytes), cell(a.smallest_policy.empty() ? "none" : a.smallest_policy),
+                    bytes_cell(a.needed), count_cell(a.smallest.tries)});
+  return t;
+}
+
+// What a layout that was refused or not planned has in the columns of its plan.
+std::string layout_remark(const StepLayout& layout) {
+  if (!layout.refusal.empty()) return layout.refusal;
+  if (layout.planned) return "planned";
+  return layout.unplanned.fits ? "needs no plan" : "not planned: no plan of it is faster than the best";
+}
+
+Table layout_table(const StepAdvice& a) {
+  Table t{.name = "layouts",
+          .title = "The same step over the GPUs in other ways, each with the first plan that keeps to the budget (search=0)",
+          .columns = {"zero_stage", "micro_batch", "passes", "fits", "step_time_s", "unlimited_step_time_s",
+                      "missing_bytes", "remark"},
+          .headings = {"ZeRO", "samples a pass", "passes", "fits", "step time", "unlimited", "missing", ""},
+          .rows = {}};
+  for (const StepLayout& layout : a.layouts) {
+    const bool known = layout.refusal.empty(), counted = layout.micro_batch > 0;
+    const AdvisedPlan& best = layout.best();
+    const bool timed = known && best.fits;
+    t.rows.push_back(
+        {layout.zero_stage ? count_cell(static_cast<std::uint64_t>(*layout.zero_stage)) : unrecorded_cell("-"),
+         counted ? count_cell(static_cast<std::uint64_t>(layout.micro_batch)) : unrecorded_cell("-"),
+         counted ? count_cell(static_cast<std::uint64_t>(layout.passes)) : unrecorded_cell("-"),
+         cell(timed ? "yes" : "no"), timed ? time_cell(best.step_time) : unrecorded_cell("-"),
+         known ? time_cell(layout.unplanned.step_time) : unrecorded_cell("-"),
+         known ? bytes_cell(best.missing) : unrecorded_cell("-"), cell(layout_remark(layout))});
+  }
+  return t;
+}
+
 Table refused_table(const StepAdvice& a) {
   Table t{.name = "refused", .title = "Plans that could not be made", .columns = {"reason"}, .headings = {""}, .rows = {},
           .prose = true};
@@ -123,9 +209,14 @@ Table refused_table(const StepAdvice& a) {
 }  // namespace
 
 std::vector<Table> advice_tables(const StepAdvice& advice) {
-  std::vector<Table> tables{answer_table("", answer(advice)), plan_table(advice), why_table(advice),
-                            certificate_table(advice),
-                            peak_table(advice)};
+  std::vector<Table> tables{answer_table("", answer(advice))};
+  if (!advice.layouts.empty()) tables.push_back(layout_table(advice));
+  tables.push_back(plan_table(advice));
+  tables.push_back(why_table(advice));
+  tables.push_back(regret_table(advice));
+  if (advice.smallest.bytes > 0) tables.push_back(smallest_table(advice));
+  tables.push_back(certificate_table(advice));
+  tables.push_back(peak_table(advice));
   if (!advice.refused.empty()) tables.push_back(refused_table(advice));
   return tables;
 }

@@ -11,11 +11,6 @@
 namespace memwall {
 namespace {
 
-double samples_per_second(const BatchProbe& p) {
-  const double seconds = to_seconds(p.step_time);
-  return p.fits && seconds > 0 ? p.ranks * static_cast<double>(p.samples) / seconds : 0;
-}
-
 // Which size is largest and what it gives, and what stops the next.
 std::vector<std::string> batch_sentences(const LargestBatch& found) {
   const std::uint32_t ranks = found.probes.empty() ? 1 : found.probes.front().ranks;

@@ -2,15 +2,24 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <ostream>
+#include <thread>
+#include <utility>
 
 #include "cli/output_file.h"
 #include "cli/print/advice_tables.h"
+#include "cli/print/batch_advice_tables.h"
+#include "cli/print/observation_table.h"
 #include "cli/print/screen.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
+#include "sim/files/file_writer.h"
+#include "sim/human_text.h"
+#include "study/batch_advice.h"
 #include "study/plan_outcome.h"
 #include "study/step_advice.h"
 
@@ -19,9 +28,11 @@ namespace {
 
 struct PlanOptions {
   std::vector<std::string> files, execution_traces, settings, policies;
-  std::string machine, measured_on, budget, tiers = "host", executable, output, format = "table", objective = "time";
-  double robust = 0;
-  bool no_recompute = false, full = false;
+  std::string machine, measured_on, budget, tiers = "host", robust, executable, observed, output, format = "table",
+                                            objective = "time";
+  std::uint32_t ranks = 0;
+  unsigned jobs = 0;
+  bool no_recompute = false, no_smallest = false, full = false;
 };
 
 constexpr int kDoesNotFit = 3;
@@ -38,41 +49,94 @@ AdviceRequest request_of(const PlanOptions& o) {
   request.budget = o.budget;
   request.tiers = o.tiers;
   if (o.no_recompute) request.settings += "recompute=0";
-  if (o.robust > 0) request.settings += fmt::format("{}robust={}", request.settings.empty() ? "" : ",", o.robust);
+  if (!o.robust.empty())
+    request.settings += fmt::format("{}robust={}", request.settings.empty() ? "" : ",", o.robust);
+  request.ranks = o.ranks;
+  request.smallest = !o.no_smallest;
+  request.jobs = o.jobs > 0 ? o.jobs : std::max(1u, std::thread::hardware_concurrency());
   return request;
 }
 
-// The recommended plan as a file, as `memwall run --plan-out` writes it.
-void write_recommended(const PlanOptions& o, Study& study, const AdviceRequest& request, const StepAdvice& advice) {
-  Scenario scenario = request.scenario;
-  const auto& chosen = advice.plans.front().policies;
-  scenario.policies.insert(scenario.policies.end(), chosen.begin(), chosen.end());
+// The plan that the last of these policies makes, as a file, as `memwall run --plan-out` writes it.
+void write_plan_of(const PlanOptions& o, Study& study, Scenario scenario, const std::vector<std::string>& policies) {
+  if (o.output.empty()) return;
+  scenario.policies.insert(scenario.policies.end(), policies.begin(), policies.end());
   const PlannedStep planned = study.plan(scenario);
   const std::string text = plan_text(planned, study.run(scenario, {.record = false}).run);
   write_output(o.output, [&](std::ostream& out) { out << text; });
 }
 
-int plan_step_of(const PlanOptions& o) {
-  if (o.objective != "time")
-    throw UsageError(fmt::format("--objective {}: not implemented; expected time. The largest batch: memwall run STEP "
-                                 "--policy batch --policy plan --find-largest-batch.",
-                                 o.objective));
-  const Format format = parse_format(o.format);
-  Study study;
-  const AdviceRequest request = request_of(o);
-  ProgressBar bar("planning");
-  const StepAdvice advice = advise(study, request, [&](double share) { bar.update(share); });
-  if (!o.output.empty()) {
-    const PreparedStep step = study.prepare(request.scenario);
-    require_harmless(o.output, step.files);
-    write_recommended(o, study, request, advice);
-  }
-  print_beside(o.output, screen_text(advice_tables(advice), format, o.full));
-  if (advice.plans.front().fits) return 0;
-  print_error("memwall plan: no plan was found for {} within {}; {} are missing.\n", o.files.front(),
-              advice.budget > 0 ? human_bytes(advice.budget) : "the device",
-              human_bytes(advice.plans.front().missing));
+void check_objective(const PlanOptions& o) {
+  if (o.objective != "time" && o.objective != "batch")
+    throw UsageError(fmt::format("--objective {}: expected time (the shortest step) or batch (the most samples).{}",
+                                 o.objective, did_you_mean(o.objective, {"time", "batch"})));
+}
+
+// What was asked for, with what was measured fed back.
+struct PlanQuestion {
+  AdviceRequest request;
+  std::optional<Table> observed{};
+  std::vector<std::string> sentences{};  // what was measured, and what follows
+};
+
+PlanQuestion question_of(const PlanOptions& o, Study& study, Watch& watch) {
+  PlanQuestion question{request_of(o)};
+  if (o.observed.empty()) return question;
+  const Observation observation = observe(study, question.request.scenario, o.observed, &watch);
+  const Bytes asked = budget_bytes(study, question.request);
+  question.request = corrected(study, question.request, observation);
+  question.sentences = observation_sentences(observation, asked, budget_bytes(study, question.request));
+  question.observed = observation_table(observation);
+  return question;
+}
+
+void print_advice(const PlanOptions& o, std::vector<Table> tables, const PlanQuestion& question, Format format) {
+  std::vector<std::vector<Cell>>& answer = tables.front().rows;
+  for (const std::string& sentence : question.sentences)
+    if (!sentence.empty()) answer.push_back({cell(sentence)});
+  if (question.observed) tables.insert(tables.begin() + 1, *question.observed);
+  print_beside(o.output, screen_text(std::move(tables), format, o.full));
+}
+
+int plan_largest_batch(const PlanOptions& o, Study& study, const PlanQuestion& question, Watch& watch, Format format) {
+  const BatchAdvice advice = advise_batch(study, question.request, &watch);
+  const bool fits = advice.largest.probe.samples > 0;
+  if (fits) write_plan_of(o, study, advice.largest.scenario, {advice.largest.policy});
+  print_advice(o, batch_advice_tables(advice), question, format);
+  if (fits) return 0;
+  print_error("memwall plan: no plan was found for {} within {} with {} either, the smallest size.\n", o.files.front(),
+              human_bytes(advice.budget), counted_text(static_cast<std::uint64_t>(advice.found.refused), "sample"));
   return kDoesNotFit;
+}
+
+int plan_shortest_step(const PlanOptions& o, Study& study, const PlanQuestion& question, Watch& watch, Format format) {
+  const StepAdvice advice = advise(study, question.request, &watch);
+  const AdvisedPlan& best = advice.plans.front();
+  // A step that fits as it is has a plan, too: an empty one.
+  write_plan_of(o, study, advice.scenario,
+                best.policies.empty() ? std::vector{own_policy(question.request, question.request.budget)} : best.policies);
+  print_advice(o, advice_tables(advice), question, format);
+  if (best.fits) return 0;
+  print_error("memwall plan: no plan was found for {} within {}; {} are missing{}.\n", o.files.front(),
+              human_bytes(advice.budget), human_bytes(best.missing),
+              advice.smallest.bytes > 0
+                  ? fmt::format(", and the smallest budget that fits is {}", human_bytes(advice.smallest.bytes))
+                  : "");
+  return kDoesNotFit;
+}
+
+int plan_step_of(const PlanOptions& o) {
+  check_objective(o);
+  const Format format = parse_format(o.format);
+  TerminalWatch watch("planning");
+  Study study(&watch);
+  if (!o.output.empty()) {
+    require_harmless(o.output, study.load(request_of(o).scenario).files);
+    if (o.output != "-") (void)FileWriter(o.output);  // told before a long search
+  }
+  const PlanQuestion question = question_of(o, study, watch);
+  return o.objective == "batch" ? plan_largest_batch(o, study, question, watch, format)
+                                : plan_shortest_step(o, study, question, watch, format);
 }
 
 }  // namespace
@@ -90,20 +154,37 @@ Verb add_plan(CLI::App& parent) {
                   "Device memory that the step's storages may take, or a share of the device: 24GiB, 60%; default: all");
   app->add_option("--tiers", o->tiers, "Where storages may wait, the first preferred: host+nvme")->capture_default_str();
   app->add_flag("--no-recompute", o->no_recompute, "Run nothing again");
-  app->add_option("--robust", o->robust, "Plan as if links were slower by this share, in percent")
-      ->check(CLI::Range(0.0, 1000.0));
+  app->add_option("--robust", o->robust,
+                  "Plan as if every link were slower by this share (20%): copies then wait for nothing where links are "
+                  "that much slower in practice; the figures are of the machine as it is");
   app->add_option("--executable", o->executable, "Only what this executes: torch");
-  app->add_option("--objective", o->objective, "time: the shortest step")->capture_default_str();
+  app->add_option("--objective", o->objective,
+                  "time: the shortest step; batch: the largest batch that a plan is found for within the budget, and "
+                  "of those tried the one with the most samples per second")
+      ->capture_default_str();
+  app->add_option("--observed", o->observed,
+                  "What was measured of this step without a plan: a memory snapshot, or a torch.profiler trace. More "
+                  "memory than simulated lowers the budget, times are scaled, and then it is planned");
+  app->add_option("--ranks", o->ranks,
+                  "Data-parallel GPUs: stages 0 to 3 of ZeRO are compared, of a generated step in other micro-batches, "
+                  "too; 1: micro-batches alone")
+      ->check(CLI::Range(1, 1 << 20));
+  app->add_flag("--no-smallest", o->no_smallest, "Do not look for the smallest budget that fits, which takes a dozen plans");
+  app->add_option("--jobs", o->jobs, "Threads; default: all that there are. The answer is the same for any number")
+      ->check(CLI::Range(1, 1024));
   app->add_option("-o,--output", o->output, "Write the recommended plan, for --plan, memwall_apply and emit");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->add_flag("--full", o->full, "Print every table and every note; json and csv hold all of them anyway");
   app->footer(
       "Each plan is simulated with PyTorch's allocator; the bound holds for any plan that moves or computes again whole\n"
-      "storages, step after step. Exit code 3: no plan was found that fits.\n\n"
+      "storages, step after step. Exit code 3: no plan was found that fits. docs/planning.md explains the tables.\n\n"
       "Examples:\n"
       "  memwall plan llama3-8b:batch=1,sequence=8192,precision=bf16 --machine h100-sxm-80gb\n"
       "  memwall plan step.mwt --budget 24GiB -o plan.json\n"
-      "  memwall plan step.mwt --budget 60% --tiers host+nvme --format json");
+      "  memwall plan step.mwt --budget 60% --tiers host+nvme --format json\n"
+      "  memwall plan step.mwt --objective batch --budget 24GiB\n"
+      "  memwall plan step.mwt --observed snapshot.pickle          # memory as it was measured\n"
+      "  memwall plan gpt2-124m:batch=16 --machine a100-sxm-40gb --ranks 8");
   return {app, [o] { return plan_step_of(*o); }};
 }
 

@@ -16,13 +16,13 @@
 #include "cli/print/table.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
-#include "policies/batch/batch_request.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
 #include "sim/files/file_writer.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
 #include "study/base_step.h"
+#include "study/batch_search.h"
 #include "study/idle_settings.h"
 #include "study/plan_outcome.h"
 #include "study/study.h"
@@ -94,65 +94,11 @@ Scenario scenario_of(const RunVerbOptions& o) {
           .allocator_settings = o.allocator_settings};
 }
 
-// Simulates the step at one size after the other.
-class BatchSearch {
- public:
-  // Throws UsageError where the policies name a batch.
-  BatchSearch(const RunVerbOptions& o, Study& study, TerminalWatch& watch)
-      : study_(study), watch_(watch), scenario_(scenario_of(o)) {
-    for (const std::string& text : o.policies) {
-      const auto batch = batch_request(parse_policy(text));
-      if (!batch) {
-        others_.push_back(text);
-        continue;
-      }
-      if (batch->samples != 0 || batch->tokens != 0)
-        throw UsageError(batch->captured == 0
-                             ? fmt::format("--find-largest-batch tries batches itself; leave out --policy {}.", text)
-                             : fmt::format("--find-largest-batch tries batches itself; instead of --policy {} expected "
-                                           "--policy {}.",
-                                           text, batch_policy({.captured = batch->captured})));
-      batch_ = *batch;  // of a step that does not say how many samples it has
-    }
-  }
-
-  // Throws UsageError where nobody says how many samples a step has.
-  void require_samples(const Trace& trace) const {
-    if (trace.samples_per_step == 0 && batch_.captured == 0)
-      throw UsageError(
-          fmt::format("--find-largest-batch: trace '{}' does not say how many samples a step has; expected --policy "
-                      "batch:from=N beside it, where N are those of the capture.",
-                      trace.name));
-  }
-
-  BatchProbe operator()(std::int64_t samples, std::optional<BatchLimit>* limit) {
-    scenario_.policies = others_;
-    batch_.samples = samples;
-    scenario_.policies.push_back(batch_policy(batch_));
-    const Run run = study_.run(scenario_, {.record = false}).run;
-    if (!run.result.fits && limit != nullptr) *limit = limit_of(run.trace, run.machine, run.result);
-    constexpr double kUsualProbes = 20;
-    watch_.searched(std::min(0.99, ++probes_ / kUsualProbes));
-    BatchProbe probe = probe_of(samples, run.trace->ranks, run.machine, run.result);
-    for (const MemoryBudget& budget : run.trace->budgets) {
-      probe.fits = probe.fits && budget.over == 0;
-      probe.missing = std::max(probe.missing, budget.over);
-    }
-    return probe;
-  }
-
- private:
-  Study& study_;
-  TerminalWatch& watch_;
-  Scenario scenario_;
-  std::vector<std::string> others_;
-  BatchRequest batch_;
-  int probes_ = 0;
-};
+const char* const kFindLargest = "--find-largest-batch";
 
 // What is said of the largest size that fits and of the smallest that does not, under other overrides.
 std::string edge_of(const RunVerbOptions& o, const LargestBatch& found, Study& study, TerminalWatch& watch) {
-  BatchSearch search(o, study, watch);
+  BatchSearch search(scenario_of(o), kFindLargest, study, &watch);
   LargestBatch edge;
   for (const std::int64_t samples : {found.largest, found.refused})
     if (samples > 0) edge.probes.push_back(search(samples, &edge.limit));
@@ -184,7 +130,7 @@ int find_largest(const RunVerbOptions& o, Format format) {
     TerminalWatch watch;
     Study study(&watch);
     loaded = study.load(scenario_of(o));
-    BatchSearch search(o, study, watch);
+    BatchSearch search(scenario_of(o), kFindLargest, study, &watch);
     search.require_samples(*loaded.trace);
     found = find_largest_batch(passes_per_step(loaded.trace), kMostSamples, std::ref(search));
     idle = idle_settings_of(o, found, study, watch);

@@ -65,7 +65,8 @@ const RegisterPlanner registered_plan{
                     flag("recompute", 1, "may ops be run again?"),
                     choice("executable", "any", {"any", "torch"},
                            "torch: only what memwall_apply can carry out in PyTorch."),
-                    number("robust", 0, {0, 1000}, "%", "by so much slower the links are taken to be."),
+                    number("robust", 0, {0, 1000}, "%",
+                           "20 or 20%: the plan is made as if every link were slower by that share."),
                     flag("search", 1, "0: the first plan that keeps to the budget, in a few milliseconds.")},
      .make = [](const PolicyArguments& arguments) -> Planner {
        return planner_with(settings_of(arguments), arguments.choice("executable") == "torch");

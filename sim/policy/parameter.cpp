@@ -98,6 +98,7 @@ class Reading {
   double number() const {
     char* end = nullptr;
     const double n = std::strtod(text_.c_str(), &end);
+    if (p_.unit == "%" && end != text_.c_str() && *end == '%') ++end;  // 20% as well as 20
     if (text_.empty() || *end != 0 || !(n >= p_.range.low && n <= p_.range.high))
       refuse("a number between " + shortest_text(p_.range.low) + " and " + shortest_text(p_.range.high));
     return n;

@@ -102,7 +102,7 @@ const std::map<std::string, Rooms> kMayInclude = {
                       kRun,
                       kImport,
                       kStudied,
-                      {"policies/batch", "policies/cycle", "policies/plan", "policies/profile", "policies/trace",
+                      {"models/workload/import/kineto", "policies/batch", "policies/cycle", "policies/plan", "policies/profile", "policies/trace",
                        "traces/plan", "traces/trace"}})},
 
     {"gui/model", all_of({kSim, kRun, {"traces/figure"}})},

@@ -1,0 +1,55 @@
+#include "study/advised_plan.h"
+
+#include <algorithm>
+
+namespace memwall {
+namespace {
+
+void add_copies(AdvisedPlan& plan, const Trace& trace) {
+  for (const Op& op : trace.ops) {
+    if (op.phase == Phase::recompute && op.kind != OpKind::mark) plan.rerun_time += op.duration;
+    if (op.kind != OpKind::copy || !op.added) continue;
+    const std::string &from = trace.places[op.from], &to = trace.places[op.to];
+    if (from == "hbm" && to != "hbm") plan.bytes_out += op.bytes;
+    if (to == "hbm" && from != "hbm") plan.bytes_in += op.bytes;
+  }
+}
+
+}  // namespace
+
+AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::vector<std::string>& policies,
+                           Bytes budget, Bytes device_bytes) {
+  Scenario planned = scenario;
+  planned.policies.insert(planned.policies.end(), policies.begin(), policies.end());
+  const Run run = study.run(planned, {.record = false, .device_bytes = device_bytes}).run;
+  const auto tier = static_cast<std::size_t>(run.machine.tier("hbm"));
+  const TierResult& device = run.result.tiers[tier];
+  const auto steps = static_cast<std::int64_t>(steps_of(*run.trace));
+  AdvisedPlan plan;
+  plan.policies = policies;
+  plan.step_time = mean_step(run);
+  plan.peak_reserved = device.peak_reserved;
+  for (const TierResult& one : run.result.tiers) plan.missing = std::max(plan.missing, one.missing);
+  for (const MemoryBudget& given : run.trace->budgets) plan.missing = std::max(plan.missing, given.over);
+  // What knows no budget is held against it on a GPU that has no more, unless it never reserves as much.
+  const bool may_exceed = device.peak_reserved - run.trace->untracked_bytes > budget;
+  if (run.trace->budgets.empty() && may_exceed && device_bytes == 0) {
+    const Run smaller = study.run(planned, {.record = false, .device_bytes = budget}).run;
+    plan.missing = std::max(plan.missing, smaller.result.tiers[tier].missing);
+  }
+  plan.fits = run.result.fits && plan.missing == 0;
+  add_copies(plan, *run.trace);
+  plan.rerun_time /= steps;
+  plan.bytes_out /= steps;
+  plan.bytes_in /= steps;
+  return plan;
+}
+
+std::size_t steps_of(const Trace& trace) { return std::max<std::size_t>(1, trace.steps.size()); }
+
+std::string with_parameters(const std::string& policy, const std::string& parameters) {
+  if (parameters.empty()) return policy;
+  return policy + (policy.find(':') == std::string::npos ? ":" : ",") + parameters;
+}
+
+}  // namespace memwall

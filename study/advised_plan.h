@@ -1,0 +1,30 @@
+// A plan for a step within a budget of device memory, simulated.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "study/study.h"
+
+namespace memwall {
+
+struct AdvisedPlan {
+  std::vector<std::string> policies;  // --policy values beside those of the scenario; none: the step as it is
+  std::string why;                    // one sentence: what it does, or why it is not the first
+  bool fits = false;                  // on the machine, and within the budget
+  Duration step_time{}, rerun_time{};  // mean over the steps of the trace
+  Bytes peak_reserved = 0, missing = 0;  // reserved: of the device, what the step does not show included
+  Bytes bytes_out = 0, bytes_in = 0;     // that the plan copies, per step
+};
+
+// The scenario under these policies too. `device_bytes`: as of RunOptions. Throws as Study::run.
+AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::vector<std::string>& policies,
+                           Bytes budget, Bytes device_bytes = 0);
+
+// Steps of the trace; 1 where it names none.
+std::size_t steps_of(const Trace& trace);
+
+// "plan" and "budget=8GiB": "plan:budget=8GiB"; further parameters follow a comma.
+std::string with_parameters(const std::string& policy, const std::string& parameters);
+
+}  // namespace memwall

@@ -37,8 +37,9 @@ PlannedBatch searched(Study& study, const AdviceRequest& request, const BatchPro
 
 BatchAdvice advise_batch(Study& study, const AdviceRequest& request, Watch* watch) {
   if (request.ranks > 0)
-    throw UsageError("--objective batch with --ranks: not implemented; expected the stage beside it, as --policy "
-                     "zero:stage=1,ranks=8.");
+    throw UsageError(
+        "--objective batch with --ranks: not implemented; expected the stage beside it, as --policy "
+        "zero:stage=1,ranks=8.");
   BatchAdvice advice;
   Scenario scenario = with_policy(request.scenario, own_policy(request, request.budget, "search=0"));
   BatchSearch search(scenario, kOption, study, watch);
@@ -58,7 +59,8 @@ BatchAdvice advise_batch(Study& study, const AdviceRequest& request, Watch* watc
   if (largest == nullptr) return advice;
   advice.largest = searched(study, request, *largest);
   advice.fastest = fastest == largest ? advice.largest : searched(study, request, *fastest);
-  if (samples_per_second(advice.largest.probe) > samples_per_second(advice.fastest.probe)) advice.fastest = advice.largest;
+  if (samples_per_second(advice.largest.probe) > samples_per_second(advice.fastest.probe))
+    advice.fastest = advice.largest;
   return advice;
 }
 

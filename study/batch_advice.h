@@ -10,13 +10,13 @@ namespace memwall {
 
 // One size with a plan that was searched for.
 struct PlannedBatch {
-  Scenario scenario;    // at that size, without the plan
-  BatchProbe probe;     // with the plan
-  std::string policy;   // of the plan
+  Scenario scenario;   // at that size, without the plan
+  BatchProbe probe;    // with the plan
+  std::string policy;  // of the plan
 };
 
 struct BatchAdvice {
-  LargestBatch found;       // each size with the first plan that keeps to the budget (search=0)
+  LargestBatch found;  // each size with the first plan that keeps to the budget (search=0)
   Bytes budget = 0;
   bool is_cut_short = false;  // sizes between the largest that fits and the smallest that does not were not all tried
   PlannedBatch largest, fastest;  // samples 0 where nothing fits

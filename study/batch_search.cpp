@@ -22,8 +22,8 @@ BatchSearch::BatchSearch(Scenario scenario, std::string option, Study& study, Wa
     if (batch->samples != 0 || batch->tokens != 0)
       throw UsageError(batch->captured == 0
                            ? fmt::format("{} tries batches itself; leave out --policy {}.", option_, text)
-                           : fmt::format("{} tries batches itself; instead of --policy {} expected --policy {}.", option_,
-                                         text, batch_policy({.captured = batch->captured})));
+                           : fmt::format("{} tries batches itself; instead of --policy {} expected --policy {}.",
+                                         option_, text, batch_policy({.captured = batch->captured})));
     batch_ = *batch;  // of a step that does not say how many samples it has
   }
   scenario_.policies = std::move(others);
@@ -31,9 +31,10 @@ BatchSearch::BatchSearch(Scenario scenario, std::string option, Study& study, Wa
 
 void BatchSearch::require_samples(const Trace& trace) const {
   if (trace.samples_per_step == 0 && batch_.captured == 0)
-    throw UsageError(fmt::format("{}: trace '{}' does not say how many samples a step has; expected --policy "
-                                 "batch:from=N beside it, where N are those of the capture.",
-                                 option_, trace.name));
+    throw UsageError(
+        fmt::format("{}: trace '{}' does not say how many samples a step has; expected --policy "
+                    "batch:from=N beside it, where N are those of the capture.",
+                    option_, trace.name));
 }
 
 Scenario BatchSearch::at(std::int64_t samples) const {

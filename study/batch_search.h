@@ -14,8 +14,8 @@ namespace memwall {
 
 class BatchSearch {
  public:
-  // `option`: what asked for the search, for messages: "--find-largest-batch". `watch`: null = nobody. Throws UsageError
-  // where the scenario's policies name a batch.
+  // `option`: what asked for the search, for messages: "--find-largest-batch". `watch`: null = nobody. Throws
+  // UsageError where the scenario's policies name a batch.
   BatchSearch(Scenario scenario, std::string option, Study& study, Watch* watch);
 
   // Throws UsageError where nobody says how many samples a step has.

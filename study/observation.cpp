@@ -60,9 +60,10 @@ MeasuredStep of_profile(const std::filesystem::path& file, Watch* watch) {
   MeasuredStep measured{kProfile, peak.reserved, peak.allocated, {}, 0};
   add_steps(measured, capture);
   if (measured.steps == 0 && peak.reserved == 0 && peak.allocated == 0)
-    throw UsageError(fmt::format("--observed {}: it has neither steps (ProfilerStep#N) nor memory events; expected a "
-                                 "profile of torch.profiler with schedule and step(), or with profile_memory=True.",
-                                 file.string()));
+    throw UsageError(
+        fmt::format("--observed {}: it has neither steps (ProfilerStep#N) nor memory events; expected a "
+                    "profile of torch.profiler with schedule and step(), or with profile_memory=True.",
+                    file.string()));
   return measured;
 }
 
@@ -89,9 +90,10 @@ MeasuredStep read_measured_step(const std::filesystem::path& file, Watch* watch)
   const std::string kind = kind_of_workload(file);
   if (kind == kSnapshot) return of_snapshot(file, watch);
   if (kind == kProfile) return of_profile(file, watch);
-  throw UsageError(fmt::format("--observed {}: this is a {}; expected what was measured: a memory snapshot "
-                               "(torch.cuda.memory._dump_snapshot) or a profile of torch.profiler.",
-                               file.string(), kind));
+  throw UsageError(
+      fmt::format("--observed {}: this is a {}; expected what was measured: a memory snapshot "
+                  "(torch.cuda.memory._dump_snapshot) or a profile of torch.profiler.",
+                  file.string(), kind));
 }
 
 Observation observe(Study& study, const Scenario& scenario, const std::filesystem::path& file, Watch* watch) {

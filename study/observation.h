@@ -10,7 +10,7 @@ namespace memwall {
 
 // 0 = the file does not say.
 struct MeasuredStep {
-  std::string kind;  // of the file: "memory snapshot"
+  std::string kind;                             // of the file: "memory snapshot"
   Bytes peak_reserved = 0, peak_allocated = 0;  // of the GPU that reserved most, by PyTorch's allocator
   Duration step_time{};                         // mean of the steps
   std::size_t steps = 0;

@@ -26,9 +26,9 @@ struct Asked {
   const char* what;
 };
 const Asked kOthers[] = {{"plan:recompute=0", true, "moves alone"},
-                             {"rotor", true, "computes again alone, optimal for a chain of units"},
-                             {"capuchin", true, "swaps and re-runs as Capuchin chooses them"},
-                             {kCheckpointAll, false, "computes every block again"}};
+                         {"rotor", true, "computes again alone, optimal for a chain of units"},
+                         {"capuchin", true, "swaps and re-runs as Capuchin chooses them"},
+                         {kCheckpointAll, false, "computes every block again"}};
 constexpr std::size_t kAlternatives = 3;
 
 std::vector<std::string> split(const std::string& text) {
@@ -95,9 +95,9 @@ class Advising {
 
   void choose_layout() {
     advice_.layouts = layouts_of(study_, request_.scenario, request_.ranks);
-    compare_layouts(study_, advice_.layouts,
-                    {own_policy(request_, request_.budget, kFirstPlan), advice_.budget, split(request_.tiers),
-                     request_.jobs});
+    compare_layouts(
+        study_, advice_.layouts,
+        {own_policy(request_, request_.budget, kFirstPlan), advice_.budget, split(request_.tiers), request_.jobs});
     advice_.scenario = advice_.layouts.front().scenario;
     done(0.2);
   }
@@ -107,7 +107,8 @@ class Advising {
     for (const Asked& other : kOthers) {
       std::string policy = other.policy;
       if (other.takes_budget && !request_.budget.empty()) policy = with_parameters(policy, "budget=" + request_.budget);
-      if (policy.rfind("plan", 0) == 0 && request_.tiers != "host") policy = with_parameters(policy, "tiers=" + request_.tiers);
+      if (policy.rfind("plan", 0) == 0 && request_.tiers != "host")
+        policy = with_parameters(policy, "tiers=" + request_.tiers);
       if (policy != all.front().policy) all.push_back({policy, other.what});
     }
     return all;
@@ -121,7 +122,7 @@ class Advising {
     if (advice_.untouched.fits) return keep_untouched();
     std::vector<Candidate> all = candidates();
     std::vector<std::function<void()>> tasks;
-    for (Candidate& one : all) tasks.emplace_back([&] { simulate(one); });
+    for (Candidate& one : all) tasks.emplace_back([&] { try_plan(one); });
     run_tasks(tasks, request_.jobs);
     done(0.6);
     for (Candidate& one : all) {
@@ -139,14 +140,14 @@ class Advising {
   void keep_untouched() {
     advice_.plans.push_back(advice_.untouched);
     Candidate full{kCheckpointAll, "computes every block again"};
-    simulate(full);
+    try_plan(full);
     if (!full.refusal.empty()) return;
     full.plan.why = full.what;
     advice_.full_checkpointing = full.plan;
     advice_.plans.push_back(std::move(full.plan));
   }
 
-  void simulate(Candidate& one) const {
+  void try_plan(Candidate& one) const {
     try {
       one.plan = simulated_plan(study_, advice_.scenario, {one.policy}, advice_.budget);
     } catch (const UsageError& error) {
@@ -178,8 +179,10 @@ class Advising {
       return std::vector<bool>(answers.begin(), answers.end());
     };
     advice_.smallest = find_smallest_budget(fails, most, advice_.needed / kResolutionShare, kBudgetUnit, fit);
-    if (advice_.smallest.bytes != most) advice_.smallest_policy = first_plan_within(advice_.smallest.bytes);
-    else if (const auto& first = advice_.plans.front().policies; fits && !first.empty()) advice_.smallest_policy = first.front();
+    if (advice_.smallest.bytes != most)
+      advice_.smallest_policy = first_plan_within(advice_.smallest.bytes);
+    else if (const auto& first = advice_.plans.front().policies; fits && !first.empty())
+      advice_.smallest_policy = first.front();
   }
 
   Bytes whole_device() const { return device_bytes_for(step_); }
@@ -258,9 +261,10 @@ AdviceRequest corrected(Study& study, AdviceRequest request, const Observation& 
   if (const Bytes more = observation.more_memory(); more > 0) {
     const Bytes budget = budget_bytes(study, request);
     if (budget - more < kBudgetUnit)
-      throw UsageError(fmt::format("--observed: {} more memory was measured than is simulated, and the budget is {}: "
-                                   "nothing is left to plan for; expected a larger --budget.",
-                                   human_bytes(more), human_bytes(budget)));
+      throw UsageError(
+          fmt::format("--observed: {} more memory was measured than is simulated, and the budget is {}: "
+                      "nothing is left to plan for; expected a larger --budget.",
+                      human_bytes(more), human_bytes(budget)));
     request.budget = fmt::format("{}MiB", (budget - more) / kBudgetUnit);
   }
   if (const double ratio = observation.time_ratio(); std::abs(ratio - 1) >= kSameTime)

@@ -17,21 +17,21 @@ namespace memwall {
 
 struct AdviceRequest {
   Scenario scenario;                 // without policies; policies that it names come first
-  std::string budget{};                // as a policy's parameter takes it; "" = the whole device
+  std::string budget{};              // as a policy's parameter takes it; "" = the whole device
   std::string tiers = "host";        // where storages may wait: "host+nvme"
-  std::string settings{};              // more parameters of `plan`: "robust=20,executable=torch"; may be ""
+  std::string settings{};            // more parameters of `plan`: "robust=20,executable=torch"; may be ""
   std::uint32_t ranks = 0;           // data-parallel GPUs over which the step may be laid out anew; 0 = as it is
   bool smallest = true;              // look for the smallest budget that fits, too
   unsigned jobs = 1;                 // threads; the result is the same for any number
 };
 
 struct StepAdvice {
-  Scenario scenario;                  // that the plans are for: of the request, or of the best layout
-  std::vector<StepLayout> layouts;    // that were compared, the best first; empty where none were asked for
-  std::vector<AdvisedPlan> plans;     // the recommended first; then others that fit, the fastest first; then the rest
-  Duration unlimited{};               // the step with unlimited memory
+  Scenario scenario;                // that the plans are for: of the request, or of the best layout
+  std::vector<StepLayout> layouts;  // that were compared, the best first; empty where none were asked for
+  std::vector<AdvisedPlan> plans;   // the recommended first; then others that fit, the fastest first; then the rest
+  Duration unlimited{};             // the step with unlimited memory
   AdvisedPlan untouched, full_checkpointing;  // for the regret; full_checkpointing.policies is empty where refused
-  PlanCertificate certificate;        // its seconds are of one step
+  PlanCertificate certificate;                // its seconds are of one step
   std::string peak_op;                // of certificate.peak, for people
   std::vector<std::string> lever_ops;  // of each of certificate.levers
   Bytes budget = 0;

@@ -114,9 +114,10 @@ std::vector<StepLayout> layouts_of(Study& study, const Scenario& scenario, std::
       throw UsageError(fmt::format("--ranks tries the stages of ZeRO itself; leave out --policy {}.", policy));
   const LoadedStep loaded = study.load(scenario);
   if (!loaded.trace->rank_table.empty())
-    throw UsageError(fmt::format("--ranks {}: {} holds {} ranks' programs, to lay these out anew is not implemented; "
-                                 "expected a step of one rank.",
-                                 ranks, loaded.trace->name, rank_count(*loaded.trace)));
+    throw UsageError(
+        fmt::format("--ranks {}: {} holds {} ranks' programs, to lay these out anew is not implemented; "
+                    "expected a step of one rank.",
+                    ranks, loaded.trace->name, rank_count(*loaded.trace)));
   const std::vector<StepLayout> micro = in_micro_batches(scenario);
   if (ranks == 1) return micro;
   std::vector<StepLayout> all;

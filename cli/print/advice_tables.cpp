@@ -29,7 +29,8 @@ std::string layout_text(const StepLayout& layout) {
 std::string smallest_sentence(const StepAdvice& a) {
   if (a.smallest.bytes == 0) return "";
   const std::string size = human_bytes(a.smallest.bytes);
-  if (a.smallest_policy.empty()) return fmt::format("No smaller budget was found that fits than the {} of the step as it is.", size);
+  if (a.smallest_policy.empty())
+    return fmt::format("No smaller budget was found that fits than the {} of the step as it is.", size);
   return fmt::format("The smallest budget that a plan was found for: {} (--policy {}).", size, a.smallest_policy);
 }
 
@@ -150,7 +151,11 @@ Table regret_table(const StepAdvice& a) {
                       timed ? number_cell(human_time(longer), plain_number(longer)) : unrecorded_cell("-"),
                       cell(std::move(meaning))});
   };
-  row("doing nothing", a.untouched);
+  if (best.policies.empty())
+    t.rows.push_back(
+        {cell("doing nothing"), cell("yes"), bytes_cell(0), time_cell(Duration{}), cell("it is the best")});
+  else
+    row("doing nothing", a.untouched);
   if (!a.full_checkpointing.policies.empty())
     row("full checkpointing", a.full_checkpointing);
   else
@@ -179,7 +184,8 @@ std::string layout_remark(const StepLayout& layout) {
 
 Table layout_table(const StepAdvice& a) {
   Table t{.name = "layouts",
-          .title = "The same step over the GPUs in other ways, each with the first plan that keeps to the budget (search=0)",
+          .title =
+              "The same step over the GPUs in other ways, each with the first plan that keeps to the budget (search=0)",
           .columns = {"zero_stage", "micro_batch", "passes", "fits", "step_time_s", "unlimited_step_time_s",
                       "missing_bytes", "remark"},
           .headings = {"ZeRO", "samples a pass", "passes", "fits", "step time", "unlimited", "missing", ""},

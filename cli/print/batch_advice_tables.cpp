@@ -10,13 +10,12 @@
 namespace memwall {
 namespace {
 
-std::string samples_text(std::int64_t samples) {
-  return counted_text(static_cast<std::uint64_t>(samples), "sample");
-}
+std::string samples_text(std::int64_t samples) { return counted_text(static_cast<std::uint64_t>(samples), "sample"); }
 
 std::string taken(const PlannedBatch& batch) {
-  return fmt::format("a step takes {} ({:.4g} samples/s) with --policy {} --policy {}", human_time(batch.probe.step_time),
-                     samples_per_second(batch.probe), batch.scenario.policies.back(), batch.policy);
+  return fmt::format("a step takes {} ({:.4g} samples/s) with --policy {} --policy {}",
+                     human_time(batch.probe.step_time), samples_per_second(batch.probe), batch.scenario.policies.back(),
+                     batch.policy);
 }
 
 std::vector<std::string> batch_answer(const BatchAdvice& a) {
@@ -33,7 +32,8 @@ std::vector<std::string> batch_answer(const BatchAdvice& a) {
     sentences.push_back(fmt::format("Of the sizes tried {} have the most samples per second: {}.",
                                     samples_text(a.fastest.probe.samples), taken(a.fastest)));
   if (a.is_cut_short)
-    sentences.push_back(fmt::format("{} do not fit; sizes in between were not all tried.", samples_text(a.found.refused)));
+    sentences.push_back(
+        fmt::format("{} do not fit; sizes in between were not all tried.", samples_text(a.found.refused)));
   return sentences;
 }
 
@@ -62,7 +62,8 @@ std::vector<Table> batch_advice_tables(const BatchAdvice& advice) {
   if (advice.largest.probe.samples > 0) tables.push_back(batch_table(advice));
   for (Table& table : largest_batch_tables(advice.found, "")) {
     if (table.name == "verdict") continue;
-    if (table.name == "probes") table.title = "The sizes that were tried, each with the first plan that keeps to the budget (search=0)";
+    if (table.name == "probes")
+      table.title = "The sizes that were tried, each with the first plan that keeps to the budget (search=0)";
     tables.push_back(std::move(table));
   }
   return tables;

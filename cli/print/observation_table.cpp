@@ -14,8 +14,9 @@ std::string memory_sentence(const Observation& o, Bytes budget, Bytes planned_fo
   const Bytes simulated = reserved ? o.simulated.peak_reserved : o.simulated.peak_allocated;
   const char* what = reserved ? "reserved" : "allocated";
   if (measured == 0) return "What was measured says nothing of memory: the budget stays as it was asked for.";
-  const std::string both = fmt::format("At the peak {} were {} as measured, {} as simulated without a plan: ",
-                                       human_bytes(measured), what, human_bytes(simulated));
+  const std::string both =
+      fmt::format("At the peak {} were {} as measured, {} as simulated without a plan: ", human_bytes(measured), what,
+                  human_bytes(simulated));
   if (o.more_memory() > 0)
     return both + fmt::format("{} more, by which the budget is lowered from {} to {}.", human_bytes(o.more_memory()),
                               human_bytes(budget), human_bytes(planned_for));
@@ -25,11 +26,13 @@ std::string memory_sentence(const Observation& o, Bytes budget, Bytes planned_fo
 }
 
 std::string time_sentence(const Observation& o) {
-  if (o.measured.step_time.count() <= 0) return "What was measured says nothing of the step's time: times stay as simulated.";
-  return fmt::format("A step took {} as measured ({}), {} as simulated without a plan: kernels and the host's work are "
-                     "taken to last {:.4g} times as long.",
-                     human_time(o.measured.step_time), counted_text(o.measured.steps, "step"),
-                     human_time(o.simulated.step_time), o.time_ratio());
+  if (o.measured.step_time.count() <= 0)
+    return "What was measured says nothing of the step's time: times stay as simulated.";
+  return fmt::format(
+      "A step took {} as measured ({}), {} as simulated without a plan: kernels and the host's work are "
+      "taken to last {:.4g} times as long.",
+      human_time(o.measured.step_time), counted_text(o.measured.steps, "step"), human_time(o.simulated.step_time),
+      o.time_ratio());
 }
 
 // What differs by half has often another cause than the simulation.
@@ -57,8 +60,10 @@ Table observation_table(const Observation& o) {
           .rows = {}};
   const auto size = [](Bytes bytes) { return bytes > 0 ? bytes_cell(bytes) : unrecorded_cell(); };
   const auto time = [](Duration d) { return d.count() > 0 ? time_cell(d) : unrecorded_cell(); };
-  t.rows.push_back({cell("peak, reserved", "peak_reserved_bytes"), size(o.measured.peak_reserved), size(o.simulated.peak_reserved)});
-  t.rows.push_back({cell("peak, allocated", "peak_allocated_bytes"), size(o.measured.peak_allocated), size(o.simulated.peak_allocated)});
+  t.rows.push_back(
+      {cell("peak, reserved", "peak_reserved_bytes"), size(o.measured.peak_reserved), size(o.simulated.peak_reserved)});
+  t.rows.push_back({cell("peak, allocated", "peak_allocated_bytes"), size(o.measured.peak_allocated),
+                    size(o.simulated.peak_allocated)});
   t.rows.push_back({cell("step time", "step_time_s"), time(o.measured.step_time), time(o.simulated.step_time)});
   return t;
 }

@@ -49,8 +49,7 @@ AdviceRequest request_of(const PlanOptions& o) {
   request.budget = o.budget;
   request.tiers = o.tiers;
   if (o.no_recompute) request.settings += "recompute=0";
-  if (!o.robust.empty())
-    request.settings += fmt::format("{}robust={}", request.settings.empty() ? "" : ",", o.robust);
+  if (!o.robust.empty()) request.settings += fmt::format("{}robust={}", request.settings.empty() ? "" : ",", o.robust);
   request.ranks = o.ranks;
   request.smallest = !o.no_smallest;
   request.jobs = o.jobs > 0 ? o.jobs : std::max(1u, std::thread::hardware_concurrency());
@@ -113,8 +112,9 @@ int plan_shortest_step(const PlanOptions& o, Study& study, const PlanQuestion& q
   const StepAdvice advice = advise(study, question.request, &watch);
   const AdvisedPlan& best = advice.plans.front();
   // A step that fits as it is has a plan, too: an empty one.
-  write_plan_of(o, study, advice.scenario,
-                best.policies.empty() ? std::vector{own_policy(question.request, question.request.budget)} : best.policies);
+  write_plan_of(
+      o, study, advice.scenario,
+      best.policies.empty() ? std::vector{own_policy(question.request, question.request.budget)} : best.policies);
   print_advice(o, advice_tables(advice), question, format);
   if (best.fits) return 0;
   print_error("memwall plan: no plan was found for {} within {}; {} are missing{}.\n", o.files.front(),
@@ -169,14 +169,16 @@ Verb add_plan(CLI::App& parent) {
                   "Data-parallel GPUs: stages 0 to 3 of ZeRO are compared, of a generated step in other micro-batches, "
                   "too; 1: micro-batches alone")
       ->check(CLI::Range(1, 1 << 20));
-  app->add_flag("--no-smallest", o->no_smallest, "Do not look for the smallest budget that fits, which takes a dozen plans");
+  app->add_flag("--no-smallest", o->no_smallest,
+                "Do not look for the smallest budget that fits, which takes a dozen plans");
   app->add_option("--jobs", o->jobs, "Threads; default: all that there are. The answer is the same for any number")
       ->check(CLI::Range(1, 1024));
   app->add_option("-o,--output", o->output, "Write the recommended plan, for --plan, memwall_apply and emit");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->add_flag("--full", o->full, "Print every table and every note; json and csv hold all of them anyway");
   app->footer(
-      "Each plan is simulated with PyTorch's allocator; the bound holds for any plan that moves or computes again whole\n"
+      "Each plan is simulated with PyTorch's allocator; the bound holds for any plan that moves or computes again "
+      "whole\n"
       "storages, step after step. Exit code 3: no plan was found that fits. docs/planning.md explains the tables.\n\n"
       "Examples:\n"
       "  memwall plan llama3-8b:batch=1,sequence=8192,precision=bf16 --machine h100-sxm-80gb\n"

@@ -102,8 +102,8 @@ const std::map<std::string, Rooms> kMayInclude = {
                       kRun,
                       kImport,
                       kStudied,
-                      {"models/workload/import/kineto", "policies/batch", "policies/cycle", "policies/plan", "policies/profile", "policies/trace",
-                       "traces/plan", "traces/trace"}})},
+                      {"models/workload/import/kineto", "policies/batch", "policies/cycle", "policies/plan",
+                       "policies/profile", "policies/trace", "traces/plan", "traces/trace"}})},
 
     {"gui/model", all_of({kSim, kRun, {"traces/figure"}})},
     {"gui/drawing", all_of({kSim, kRun, {"traces/figure", "gui/model"}})},

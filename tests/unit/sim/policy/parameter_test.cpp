@@ -58,6 +58,14 @@ TEST(Parameter, ANumberIsWithinItsRange) {
   for (const char* text : {"-0.1", "nan", "inf", "1x", ""}) EXPECT_NE(refusal(p, text), "") << text;
 }
 
+TEST(Parameter, ANumberOfPercentTakesTheSignToo) {
+  const ParameterInfo p = number("robust", 0, {0, 1000}, "%", "slower");
+  EXPECT_EQ(parse_parameter("toy", p, "20%").number, 20);
+  EXPECT_EQ(parse_parameter("toy", p, "20").number, 20);
+  for (const char* text : {"%", "20%%", "20 %", "1001%"}) EXPECT_NE(refusal(p, text), "") << text;
+  EXPECT_NE(refusal(number("factor", 0.5, {0, 2.5}, "", "share"), "2%"), "") << "a factor is no percentage";
+}
+
 TEST(Parameter, BytesTakeBinaryAndDecimalUnits) {
   const ParameterInfo p = bytes("size", "25MiB", 1, "of a bucket");
   const auto size = [&](const char* text) { return parse_parameter("toy", p, text).integer; };

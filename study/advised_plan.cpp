@@ -18,9 +18,11 @@ void add_copies(AdvisedPlan& plan, const Trace& trace) {
 }  // namespace
 
 AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::vector<std::string>& policies,
-                           Bytes budget, Bytes device_bytes) {
+                           Bytes budget) {
   Scenario planned = scenario;
   planned.policies.insert(planned.policies.end(), policies.begin(), policies.end());
+  // On a GPU of the budget's size: what the allocator caches beyond it would flatter the plan.
+  const Bytes device_bytes = policies.empty() ? 0 : budget;
   const Run run = study.run(planned, {.record = false, .device_bytes = device_bytes}).run;
   const auto tier = static_cast<std::size_t>(run.machine.tier("hbm"));
   const TierResult& device = run.result.tiers[tier];
@@ -31,9 +33,9 @@ AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::ve
   plan.peak_reserved = device.peak_reserved;
   for (const TierResult& one : run.result.tiers) plan.missing = std::max(plan.missing, one.missing);
   for (const MemoryBudget& given : run.trace->budgets) plan.missing = std::max(plan.missing, given.over);
-  // What knows no budget is held against it on a GPU that has no more, unless it never reserves as much.
+  // The step as it is: does a GPU that has no more memory hold it? It does where the step never reserves as much.
   const bool may_exceed = device.peak_reserved - run.trace->untracked_bytes > budget;
-  if (run.trace->budgets.empty() && may_exceed && device_bytes == 0) {
+  if (may_exceed && device_bytes == 0) {
     const Run smaller = study.run(planned, {.record = false, .device_bytes = budget}).run;
     plan.missing = std::max(plan.missing, smaller.result.tiers[tier].missing);
   }

@@ -17,9 +17,10 @@ struct AdvisedPlan {
   Bytes bytes_out = 0, bytes_in = 0;     // that the plan copies, per step
 };
 
-// The scenario under these policies too. `device_bytes`: as of RunOptions. Throws as Study::run.
+// The scenario under these policies too, on a GPU whose memory for the step is the budget; with no policies with all
+// the memory of the machine, and held against the budget. Throws as Study::run.
 AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::vector<std::string>& policies,
-                           Bytes budget, Bytes device_bytes = 0);
+                           Bytes budget);
 
 // Steps of the trace; 1 where it names none.
 std::size_t steps_of(const Trace& trace);

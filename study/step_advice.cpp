@@ -162,7 +162,7 @@ class Advising {
 
   void find_smallest() {
     if (step_.trace->ops.size() > kMostOpsSearched) return;
-    const Bytes whole = whole_device(), budget = advice_.budget;
+    const Bytes budget = advice_.budget;
     const bool fits = advice_.plans.front().fits;
     const Bytes most = fits ? std::min(budget, advice_.needed) : advice_.needed;
     const Bytes fails = std::min(most, std::max(fits ? 0 : budget, advice_.certificate.least_budget - 1));
@@ -171,9 +171,7 @@ class Advising {
       std::vector<std::function<void()>> tasks;
       for (std::size_t i = 0; i < budgets.size(); ++i)
         tasks.emplace_back([&, i] {
-          answers[i] = simulated_plan(study_, advice_.scenario, {first_plan_within(budgets[i])}, budgets[i],
-                                      std::max(whole, budgets[i]))
-                           .fits;
+          answers[i] = simulated_plan(study_, advice_.scenario, {first_plan_within(budgets[i])}, budgets[i]).fits;
         });
       run_tasks(tasks, request_.jobs);
       return std::vector<bool>(answers.begin(), answers.end());
@@ -184,8 +182,6 @@ class Advising {
     else if (const auto& first = advice_.plans.front().policies; fits && !first.empty())
       advice_.smallest_policy = first.front();
   }
-
-  Bytes whole_device() const { return device_bytes_for(step_); }
 
   // What fits first, the fastest of it first; what does not fit by what is missing. Then why.
   void order() {

@@ -80,13 +80,21 @@ class Conversion {
     const bool own = is_slot(p_.trace().ops[touch.op]);
     if (!own && touch.writes) c.fixed = true;
     const std::uint32_t slot = std::clamp(step_.slot_of[touch.op], c.first, std::min(c.last, last_slot));
-    if (!c.touches.empty() && c.touches.back().slot == slot) {
+    // Another stream's op is issued between two slots: what it uses is there from the one before on.
+    if (!own && slot > c.first) add_touch_in(slot - 1, true, false, c);
+    add_touch_in(slot, touch.reads, touch.writes, c);
+  }
+
+  // Touches come in the order of their slots, but for that of another stream.
+  static void add_touch_in(std::uint32_t slot, bool reads, bool writes, CycleStorage& c) {
+    if (!c.touches.empty() && c.touches.back().slot >= slot) {
+      if (c.touches.back().slot > slot) return;  // it was there already
       CycleTouch& there = c.touches.back();
-      there.reads = there.reads || (touch.reads && !there.writes);
-      there.writes = there.writes || touch.writes;
+      there.reads = there.reads || (reads && !there.writes);
+      there.writes = there.writes || writes;
       return;
     }
-    c.touches.push_back({slot, touch.reads, touch.writes});
+    c.touches.push_back({slot, reads, writes});
   }
 
   const StepProfile& p_;

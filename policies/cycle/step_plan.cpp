@@ -148,7 +148,7 @@ class Planning {
     const StepCycle cycle(attempt.reruns.step.program);
     const MovesBound bound = moves_bound(cycle, slower_, budget_);
     if (best_.moves.fits && bound.seconds >= best_.moves.seconds) return;
-    SearchEffort effort;
+    SearchEffort effort = settings_.search ? SearchEffort{} : kQuick;
     effort.finest = settings_.finest;
     FoundMoves searched = find_moves(cycle, slower_, budget_, bound, effort);
     tried_ += searched.tried;

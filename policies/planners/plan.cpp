@@ -39,6 +39,7 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
   std::vector<OtherPlanner> all;
   StepPlanSettings settings = settings_of(arguments);
   for (const Bytes finest : kOtherFinest) {
+    if (!settings.search) break;
     settings.finest = finest;
     all.push_back({planner_with(settings, torch)});
   }

@@ -132,6 +132,8 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
       tried.back().restricted = std::move(asked.note);
       tried.back().asked = search.asked();
     }
+    // Where it found a plan for more, it has none for less.
+    if (tried.back().is_untouched && tried[tried.size() - 2].asked > 0) break;
     if (!search.next(tried.back())) break;
   }
   RepairedPlan best = best_of(tried, budget);

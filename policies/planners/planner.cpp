@@ -19,7 +19,7 @@ namespace {
 constexpr Bytes kLeastBudget = MiB(1);
 
 // The same planner, set otherwise, is asked all anew only where the step is slower by more than this.
-constexpr double kNear = 0.25;
+constexpr double kNear = 1;
 
 // All that the device holds beside what is not the step's own.
 Bytes whole_device(const Trace& trace, const Machine& machine) {

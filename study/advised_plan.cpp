@@ -38,6 +38,8 @@ AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::ve
   if (may_exceed && device_bytes == 0) {
     const Run smaller = study.run(planned, {.record = false, .device_bytes = budget}).run;
     plan.missing = std::max(plan.missing, smaller.result.tiers[tier].missing);
+    if (plan.missing == 0)
+      plan.step_time = mean_step(smaller), plan.peak_reserved = smaller.result.tiers[tier].peak_reserved;
   }
   plan.fits = run.result.fits && plan.missing == 0;
   add_copies(plan, *run.trace);

@@ -21,11 +21,11 @@ Scenario with_policy(Scenario scenario, const std::string& policy) {
 }
 
 // The size with a plan that is searched for, or with the first one where that is as good.
-PlannedBatch searched(Study& study, const AdviceRequest& request, const BatchProbe& first) {
+PlannedBatch searched(Study& study, const AdviceRequest& request, Bytes budget, const BatchProbe& first) {
   BatchSearch alone(request.scenario, kOption, study, nullptr);
   PlannedBatch planned{alone.at(first.samples), first, own_policy(request, request.budget, "search=0")};
   const std::string policy = own_policy(request, request.budget);
-  BatchSearch search(with_policy(request.scenario, policy), kOption, study, nullptr);
+  BatchSearch search(with_policy(request.scenario, policy), kOption, study, nullptr, budget);
   const BatchProbe better = search(first.samples, nullptr);
   if (!better.fits || better.step_time > first.step_time) return planned;
   planned.probe = better;
@@ -42,10 +42,10 @@ BatchAdvice advise_batch(Study& study, const AdviceRequest& request, Watch* watc
         "zero:stage=1,ranks=8.");
   BatchAdvice advice;
   Scenario scenario = with_policy(request.scenario, own_policy(request, request.budget, "search=0"));
-  BatchSearch search(scenario, kOption, study, watch);
+  advice.budget = budget_bytes(study, request);
+  BatchSearch search(scenario, kOption, study, watch, advice.budget);
   const LoadedStep loaded = study.load(scenario);
   search.require_samples(*loaded.trace);
-  advice.budget = budget_bytes(study, request);
   const std::int64_t unit = passes_per_step(*loaded.trace);
   advice.found = find_largest_batch(unit, kMostSamples, std::ref(search), kMostProbes);
   const LargestBatch& found = advice.found;
@@ -57,8 +57,8 @@ BatchAdvice advise_batch(Study& study, const AdviceRequest& request, Watch* watc
     if (fastest == nullptr || samples_per_second(probe) > samples_per_second(*fastest)) fastest = &probe;
   }
   if (largest == nullptr) return advice;
-  advice.largest = searched(study, request, *largest);
-  advice.fastest = fastest == largest ? advice.largest : searched(study, request, *fastest);
+  advice.largest = searched(study, request, advice.budget, *largest);
+  advice.fastest = fastest == largest ? advice.largest : searched(study, request, advice.budget, *fastest);
   if (samples_per_second(advice.largest.probe) > samples_per_second(advice.fastest.probe))
     advice.fastest = advice.largest;
   return advice;

@@ -10,8 +10,12 @@
 
 namespace memwall {
 
-BatchSearch::BatchSearch(Scenario scenario, std::string option, Study& study, Watch* watch)
-    : study_(study), watch_(watch), option_(std::move(option)), scenario_(std::move(scenario)) {
+BatchSearch::BatchSearch(Scenario scenario, std::string option, Study& study, Watch* watch, Bytes device_bytes)
+    : study_(study),
+      watch_(watch),
+      option_(std::move(option)),
+      scenario_(std::move(scenario)),
+      device_bytes_(device_bytes) {
   std::vector<std::string> others;
   for (const std::string& text : scenario_.policies) {
     const auto batch = batch_request(parse_policy(text));
@@ -46,7 +50,7 @@ Scenario BatchSearch::at(std::int64_t samples) const {
 }
 
 BatchProbe BatchSearch::operator()(std::int64_t samples, std::optional<BatchLimit>* limit) {
-  const Run run = study_.run(at(samples), {.record = false}).run;
+  const Run run = study_.run(at(samples), {.record = false, .device_bytes = device_bytes_}).run;
   if (!run.result.fits && limit != nullptr) *limit = limit_of(run.trace, run.machine, run.result);
   constexpr double kUsualProbes = 20;
   if (watch_ != nullptr) watch_->searched(std::min(0.99, ++probes_ / kUsualProbes));

@@ -14,9 +14,9 @@ namespace memwall {
 
 class BatchSearch {
  public:
-  // `option`: what asked for the search, for messages: "--find-largest-batch". `watch`: null = nobody. Throws
-  // UsageError where the scenario's policies name a batch.
-  BatchSearch(Scenario scenario, std::string option, Study& study, Watch* watch);
+  // `option`: what asked for the search, for messages: "--find-largest-batch". `watch`: null = nobody. `device_bytes`:
+  // as of RunOptions. Throws UsageError where the scenario's policies name a batch.
+  BatchSearch(Scenario scenario, std::string option, Study& study, Watch* watch, Bytes device_bytes = 0);
 
   // Throws UsageError where nobody says how many samples a step has.
   void require_samples(const Trace& trace) const;
@@ -30,6 +30,7 @@ class BatchSearch {
   std::string option_;
   Scenario scenario_;  // its policies do not set the batch
   BatchRequest batch_;
+  Bytes device_bytes_ = 0;
   int probes_ = 0;
 };
 

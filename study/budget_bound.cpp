@@ -7,6 +7,7 @@
 #include "policies/cycle/moves_bound.h"
 #include "policies/cycle/step_cycle.h"
 #include "policies/cycle/step_reruns.h"
+#include "policies/profile/largest_op.h"
 #include "policies/profile/step_profile.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -38,21 +39,6 @@ std::vector<std::string> slower_tiers(const Machine& machine, const std::vector<
   return found;
 }
 
-// What one op uses has to be there at once, whatever the plan.
-Bytes largest_op(const StepProfile& profile) {
-  const Trace& trace = profile.trace();
-  Bytes largest = 0;
-  std::vector<OpId> seen(trace.storages.size(), kNoOp);
-  for (OpId id = 0; id < trace.ops.size(); ++id) {
-    if (trace.ops[id].kind != OpKind::kernel) continue;
-    Bytes used = 0;
-    for (const Use& use : trace.uses_of(trace.ops[id]))
-      if (std::exchange(seen[use.storage], id) != id) used += profile.held(use.storage);
-    largest = std::max(largest, used);
-  }
-  return largest;
-}
-
 // What keeps a step from having a bound; "" = nothing.
 std::string obstacle(const Run& run, const std::vector<std::string>& tiers) {
   const Knowledge needed{.timing = true, .allocations = true, .dataflow = true};
@@ -78,7 +64,7 @@ BudgetBounds budget_bounds(const Run& unlimited, const std::vector<std::string>&
     const CycleLinks links = links_of_machine(machine, slower);
     const RerunPrices prices = least_rerun_prices(profile, step, cycle);
     const MeanStep mean(unlimited);
-    const Bytes least_budget = largest_op(profile);
+    const Bytes least_budget = largest_op(profile).bytes;
     for (const Bytes budget : budgets) {
       BudgetBound bound{least_budget <= budget, least_budget, {}};
       if (bound.is_possible) bound.step_time = mean.of(joint_bound_seconds(cycle, links, budget, prices));

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "policies/trace/described.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
+#include "sim/policy/registry.h"
 #include "study/parallel_tasks.h"
 
 namespace memwall {
@@ -22,13 +25,16 @@ const char* const kCheckpointAll = "checkpoint:mode=full";
 // What people and frameworks would do else, one planner of each kind.
 struct Asked {
   const char* policy;
-  bool takes_budget;
+  bool takes_budget, needs_host;
   const char* what;
 };
-const Asked kOthers[] = {{"plan:recompute=0", true, "moves alone"},
-                         {"rotor", true, "computes again alone, optimal for a chain of units"},
-                         {"capuchin", true, "swaps and re-runs as Capuchin chooses them"},
-                         {kCheckpointAll, false, "computes every block again"}};
+const Asked kOthers[] = {{"plan:recompute=0", true, false, "moves alone"},
+                         {"rotor", true, false, "computes again alone, optimal for a chain of units"},
+                         {"capuchin", true, true, "swaps and re-runs as Capuchin chooses them"},
+                         {kCheckpointAll, false, false, "computes every block again"}};
+// Where nothing may run again.
+const Asked kOtherMoves[] = {{"capuchin:use=swaps", true, true, "swaps as Capuchin chooses them"},
+                             {"swapadvisor", true, true, "swaps by SwapAdvisor's scores"}};
 constexpr std::size_t kAlternatives = 3;
 
 std::vector<std::string> split(const std::string& text) {
@@ -44,6 +50,11 @@ constexpr Bytes kResolutionShare = 100;
 // Plans of more ops take too long to make a dozen of them that were not asked for.
 constexpr std::size_t kMostOpsSearched = 50'000;
 const char* const kFirstPlan = "search=0";
+
+// A GPU's memory that is no limit.
+constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max() / 4;
+// A step that the allocator makes slower by more than this is planned, though it fits.
+constexpr double kHeldUp = 0.02;
 
 // Times that differ by less were measured well.
 constexpr double kSameTime = 0.001;
@@ -71,13 +82,14 @@ class Advising {
 
   StepAdvice run() {
     advice_.scenario = request_.scenario;
+    advice_.moves_only = request_.settings.find("recompute=0") != std::string::npos;
     advice_.budget = budget_bytes(study_, request_);
     if (request_.ranks > 0) choose_layout();
     step_ = study_.prepare(advice_.scenario);
     simulate_plans();
     order();
     certify();
-    if (request_.smallest) find_smallest();
+    if (request_.smallest && !needs_no_plan()) find_smallest();
     done(1);
     return std::move(advice_);
   }
@@ -104,7 +116,11 @@ class Advising {
 
   std::vector<Candidate> candidates() const {
     std::vector<Candidate> all{{own_policy(request_, request_.budget), ""}};
-    for (const Asked& other : kOthers) {
+    const std::vector<std::string> tiers = split(request_.tiers);
+    const bool has_host = std::find(tiers.begin(), tiers.end(), "host") != tiers.end();
+    const std::span<const Asked> others = advice_.moves_only ? std::span<const Asked>(kOtherMoves) : kOthers;
+    for (const Asked& other : others) {
+      if (!has_host && other.needs_host) continue;
       std::string policy = other.policy;
       if (other.takes_budget && !request_.budget.empty()) policy = with_parameters(policy, "budget=" + request_.budget);
       if (policy.rfind("plan", 0) == 0 && request_.tiers != "host")
@@ -115,11 +131,13 @@ class Advising {
   }
 
   void simulate_plans() {
+    require_allocations();
+    const AdvisedPlan unlimited = simulated_plan(study_, advice_.scenario, {}, kUnlimited);
+    advice_.unlimited = unlimited.step_time;
+    advice_.needed = unlimited.peak_reserved - step_.trace->untracked_bytes;
     advice_.untouched = simulated_plan(study_, advice_.scenario, {}, advice_.budget);
-    advice_.unlimited = advice_.untouched.step_time;
-    advice_.needed = advice_.untouched.peak_reserved - step_.trace->untracked_bytes;
     done(0.25);
-    if (advice_.untouched.fits) return keep_untouched();
+    if (needs_no_plan()) return keep_untouched();
     std::vector<Candidate> all = candidates();
     std::vector<std::function<void()>> tasks;
     for (Candidate& one : all) tasks.emplace_back([&] { try_plan(one); });
@@ -134,6 +152,21 @@ class Advising {
       one.plan.why = one.what;
       advice_.plans.push_back(std::move(one.plan));
     }
+  }
+
+  // Where it says nothing of memory, all would seem to fit.
+  void require_allocations() const {
+    const std::vector<std::string> missing =
+        missing_knowledge({.timing = true, .allocations = true}, step_.trace->knowledge);
+    if (!missing.empty())
+      throw UsageError(fmt::format("{}: it does not know its {}; expected a step that does (`memwall inspect`).",
+                                   step_.trace->name, listed(missing)));
+  }
+
+  // It fits as it is, and the allocator's calls to the device do not hold it up.
+  bool needs_no_plan() const {
+    return advice_.untouched.fits &&
+           to_seconds(advice_.untouched.step_time) <= to_seconds(advice_.unlimited) * (1 + kHeldUp);
   }
 
   // It fits as it is: nothing is planned.
@@ -191,13 +224,23 @@ class Advising {
     });
     if (advice_.plans.size() > kAlternatives + 1) advice_.plans.resize(kAlternatives + 1);
     const AdvisedPlan best = advice_.plans.front();
-    if (advice_.untouched.fits) advice_.plans.front().why = "nothing has to leave";
+    if (needs_no_plan()) advice_.plans.front().why = "nothing has to leave";
     for (AdvisedPlan& plan : advice_.plans) {
       const bool first = &plan == &advice_.plans.front();
-      if (first && advice_.untouched.fits) continue;
-      const std::string what = plan.why.empty() ? "keeps, moves and computes again, jointly" : plan.why;
+      if (first && needs_no_plan()) continue;
+      const std::string what = plan.why.empty() ? what_own_does(plan) : plan.why;
       plan.why = what + "; " + (first ? reason_for(plan) : reason_against(plan, best));
     }
+  }
+
+  // `plan` takes the plan of another planner where that does better.
+  std::string what_own_does(const AdvisedPlan& own) const {
+    for (const AdvisedPlan& other : advice_.plans)
+      if (other.policies != own.policies && other.step_time == own.step_time && other.rerun_time == own.rerun_time &&
+          other.bytes_out == own.bytes_out && other.peak_reserved == own.peak_reserved)
+        return "the plan of " + other.policies.front() +
+               ", which does better here than keeping, moving and computing " + "again jointly";
+    return "keeps, moves and computes again, jointly";
   }
 
   std::string reason_for(const AdvisedPlan& plan) const {
@@ -212,7 +255,9 @@ class Advising {
     if (!plan.fits) return "does not fit, " + human_bytes(plan.missing) + " are missing";
     const double slower = 100 * (to_seconds(plan.step_time) / to_seconds(best.step_time) - 1);
     const Duration longer = plan.step_time - advice_.unlimited;
-    const char* cause = plan.rerun_time > longer / 2 ? "for re-runs" : "waiting, for copies above all";
+    const char* cause = plan.rerun_time > longer / 2         ? "for re-runs"
+                        : plan.bytes_out + plan.bytes_in > 0 ? "waiting, for copies above all"
+                                                             : "waiting, for other streams, the host and the allocator";
     return fmt::format("{:.1f} % slower: {} longer than unlimited, {}", slower,
                        human_time(std::max(Duration{}, longer)), cause);
   }
@@ -224,7 +269,10 @@ class Advising {
     const auto text = [&](const PeakInstant& peak) {
       return peak.op == kNoOp ? "-" : described_op(*step_.trace, peak.op);
     };
-    per_step(advice_.certificate, static_cast<double>(steps_of(*step_.trace)));
+    // A step of several is the mean of windows, which may be shorter than its share of all work.
+    const double all = advice_.certificate.ideal_seconds;
+    per_step(advice_.certificate,
+             std::max(static_cast<double>(steps_of(*step_.trace)), all / to_seconds(advice_.unlimited)));
     advice_.peak_op = text(advice_.certificate.peak);
     for (const PeakLever& lever : advice_.certificate.levers) advice_.lever_ops.push_back(text(lever.peak));
   }

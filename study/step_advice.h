@@ -30,6 +30,7 @@ struct StepAdvice {
   std::vector<StepLayout> layouts;  // that were compared, the best first; empty where none were asked for
   std::vector<AdvisedPlan> plans;   // the recommended first; then others that fit, the fastest first; then the rest
   Duration unlimited{};             // the step with unlimited memory
+  bool moves_only = false;          // nothing may run again
   AdvisedPlan untouched, full_checkpointing;  // for the regret; full_checkpointing.policies is empty where refused
   PlanCertificate certificate;                // its seconds are of one step
   std::string peak_op;                // of certificate.peak, for people

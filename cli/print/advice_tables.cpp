@@ -26,6 +26,12 @@ std::string layout_text(const StepLayout& layout) {
   return text;
 }
 
+// In seconds, for plans as they were asked for; 0: there is none, as no plan keeps to the budget.
+double bound_of(const StepAdvice& a) {
+  if (a.certificate.least_budget > a.budget) return 0;
+  return a.moves_only ? a.certificate.moves_seconds : a.certificate.joint_seconds;
+}
+
 std::string smallest_sentence(const StepAdvice& a) {
   if (a.smallest.bytes == 0) return "";
   const std::string size = human_bytes(a.smallest.bytes);
@@ -45,18 +51,19 @@ std::vector<std::string> answer(const StepAdvice& a) {
   if (!best.fits) {
     sentences.push_back(fmt::format("No plan that was tried fits into {}. {} comes nearest: {} are missing.",
                                     human_bytes(a.budget), policies_text(best), human_bytes(best.missing)));
-  } else if (a.untouched.fits) {
+  } else if (best.policies.empty()) {
     sentences.push_back(fmt::format("The step fits into {} as it is, in {}: no plan is needed.", human_bytes(a.budget),
                                     human_time(a.unlimited)));
   } else {
-    sentences.push_back(fmt::format("Take --policy {}: the step takes {}, {} against unlimited memory ({}), within {}.",
-                                    policies_text(best), human_time(best.step_time),
-                                    change_text(slower(best.step_time, unlimited)), human_time(a.unlimited),
-                                    human_bytes(a.budget)));
-    if (c.joint_seconds > 0)
-      sentences.push_back(fmt::format("No plan is faster than {}: this one is within {:.2f} % of that bound.",
-                                      human_time(c.joint_seconds),
-                                      100 * std::max(0.0, slower(best.step_time, c.joint_seconds))));
+    sentences.push_back(
+        fmt::format("Take --policy {}: the step takes {}, {} against unlimited memory ({}), on a GPU with {} for it.",
+                    policies_text(best), human_time(best.step_time), change_text(slower(best.step_time, unlimited)),
+                    human_time(a.unlimited), human_bytes(a.budget)));
+    if (bound_of(a) > 0)
+      sentences.push_back(fmt::format("No plan {} is faster than {}: this one takes {:.1f} % longer than that bound.",
+                                      a.moves_only ? "that only moves" : "that moves or computes again",
+                                      human_time(bound_of(a)),
+                                      100 * std::max(0.0, slower(best.step_time, bound_of(a)))));
   }
   if (c.least_budget > a.budget)
     sentences.push_back(fmt::format("One op alone touches {}: no plan of whole storages keeps to less.",
@@ -102,11 +109,15 @@ Table certificate_table(const StepAdvice& a) {
           .rows = {}};
   const auto row = [&](const char* what, double seconds) { t.rows.push_back({cell(what), seconds_cell(seconds)}); };
   row("least with unlimited memory", c.ideal_seconds);
+  if (c.least_budget > a.budget) return t;  // no plan keeps to it
   row("least of plans that only move", c.moves_seconds);
-  row("least of plans that move and compute again", c.joint_seconds);
+  if (a.moves_only)
+    row("least of plans that compute again, too", c.joint_seconds);
+  else
+    row("least of plans that move and compute again", c.joint_seconds);
   if (best > 0) {
     row("the recommended plan", best);
-    row("its distance from the least", best - c.joint_seconds);
+    row("its distance from the least", best - bound_of(a));
   }
   row("worth of 1 GB more device memory, moves only", c.moves_per_gigabyte);
   row("worth of 1 GB more device memory", c.joint_per_gigabyte);

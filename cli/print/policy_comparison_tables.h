@@ -17,7 +17,7 @@ std::vector<Table> policy_comparison_tables(const PolicyComparison& comparison, 
 // Every cell in a row, with the bound of its budget.
 Table policy_cell_table(const PolicyComparison& comparison);
 
-// The fields are described in docs/compare-policies.md.
+// The fields are described in docs/planning.md.
 std::string policy_comparison_json(const PolicyComparison& comparison);
 
 BudgetTimeChart policy_comparison_chart(const PolicyComparison& comparison);

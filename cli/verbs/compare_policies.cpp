@@ -142,7 +142,7 @@ Verb add_compare_policies(CLI::App& parent) {
   add_compare_policies_options(*app, *o);
   app->footer(
       "A policy that refuses the step has a mark and its sentence in the notes. Tables, CSV and JSON are described in\n"
-      "docs/compare-policies.md. Exit code 3 means: nothing fits within any of the budgets; the result is printed in\n"
+      "docs/planning.md. Exit code 3 means: nothing fits within any of the budgets; the result is printed in\n"
       "full.\n\n"
       "Examples:\n"
       "  memwall compare-policies step.mwt\n"

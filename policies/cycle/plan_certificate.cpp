@@ -5,6 +5,7 @@
 #include "policies/cycle/cycle_of_step.h"
 #include "policies/cycle/moves_bound.h"
 #include "policies/cycle/step_reruns.h"
+#include "policies/profile/largest_op.h"
 
 namespace memwall {
 namespace {
@@ -26,9 +27,10 @@ class Certification {
     c.moves_seconds = bound.seconds;
     c.joint_seconds = joint(budget_, links_);
     c.budget = budget_;
-    c.least_budget = bound.least_budget;
-    const std::vector<Bytes> least = cycle_.least();
-    c.least_at = at(static_cast<std::size_t>(std::max_element(least.begin(), least.end()) - least.begin())).op;
+    // Not that of the cycle, which counts as bound to stay what other streams write: another planner may move it.
+    const LargestOp largest = largest_op(p_);
+    c.least_budget = largest.bytes;
+    c.least_at = largest.op;
     c.peak = highest(cycle_.live());
     c.moves_per_gigabyte = -bound.per_byte * kGigabyte;
     c.moves_per_out_rate = -bound.per_out_rate * kGigabyte;
@@ -69,14 +71,7 @@ class Certification {
   // Live bytes where the gaps of some storages are spent away.
   template <typename Leaves>
   PeakInstant without(Leaves leaves) const {
-    std::vector<Bytes> live = cycle_.live();
-    const auto turn = static_cast<std::int64_t>(live.size());
-    for (const CycleGap& gap : cycle_.gaps()) {
-      if (!leaves(step_.storages[gap.storage])) continue;
-      for (std::int64_t slot = gap.begin; slot < gap.end; ++slot)
-        live[static_cast<std::size_t>(slot % turn)] -= cycle_.storages()[gap.storage].held;
-    }
-    return highest(live);
+    return highest(cycle_.live_without([&](const CycleGap& gap) { return leaves(step_.storages[gap.storage]); }));
   }
 
   void add_levers(std::vector<PeakLever>& levers) const {

@@ -77,8 +77,13 @@ void StepCycle::find_gaps(std::uint32_t storage) {
 Bytes StepCycle::peak() const { return *std::max_element(live_.begin(), live_.end()); }
 
 std::vector<Bytes> StepCycle::least() const {
+  return live_without([](const CycleGap&) { return true; });
+}
+
+std::vector<Bytes> StepCycle::live_without(const std::function<bool(const CycleGap&)>& is_away) const {
   std::vector<Bytes> change(live_.size() + 1, 0);
   for (const CycleGap& gap : gaps_) {
+    if (!is_away(gap)) continue;
     const Bytes held = program_.storages[gap.storage].held;
     const auto turn = static_cast<std::int32_t>(live_.size());
     change[static_cast<std::size_t>(gap.begin)] -= held;

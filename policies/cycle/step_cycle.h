@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "sim/units.h"
@@ -66,6 +67,8 @@ class StepCycle {
   // By slot: the least that its touched and its unmovable storages take. No budget below the largest can be kept
   // without computing again in pieces.
   std::vector<Bytes> least() const;
+  // By slot: what lives there without the storages that are away in the gaps that it says.
+  std::vector<Bytes> live_without(const std::function<bool(const CycleGap&)>& is_away) const;
 
   // The start of a slot with unlimited memory; of slots of later turns, too.
   Time start(std::int64_t slot) const;

@@ -2,6 +2,8 @@
 // The algorithm and its bound are the project's own (policies/cycle); docs/planning.md explains both.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "policies/cycle/plan_certificate.h"
 #include "policies/cycle/step_plan.h"
 #include "policies/plan/executable_plan.h"
@@ -43,8 +45,15 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
     settings.finest = finest;
     all.push_back({planner_with(settings, torch)});
   }
-  all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin"});
-  if (recompute) all.push_back({planner_named("rotor"), "rotor"});
+  if (recompute && settings.search) {
+    settings.recompute = false;
+    all.push_back({planner_with(settings, torch), "plan:recompute=0"});
+  }
+  if (settings.tiers == std::vector<std::string>{"host"})
+    all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin"});
+  if (settings.tiers == std::vector<std::string>{"host"}) all.push_back({planner_named("swapadvisor"), "swapadvisor"});
+  if (recompute)
+    for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"}) all.push_back({planner_named(name), name});
   return all;
 }
 
@@ -53,10 +62,11 @@ std::string proof(const StepPlanSettings& settings, const StepProfile& profile, 
       plan_certificate(profile, budget.device, links_of_machine(profile.machine(), settings.tiers));
   if (c.least_budget > budget.device)
     return fmt::format("one op alone touches {}, no plan of whole storages keeps to less", human_bytes(c.least_budget));
-  const double least = settings.recompute ? c.joint_seconds : c.moves_seconds;
+  const auto steps = static_cast<double>(std::max<std::size_t>(1, profile.trace().steps.size()));
+  const double least = (settings.recompute ? c.joint_seconds : c.moves_seconds) / steps;
   return fmt::format("no plan {} in a row of steps is faster than {}, 1 GB more would be worth {} to the best",
                      settings.recompute ? "that moves and computes again" : "that only moves", human_time(least),
-                     human_time(settings.recompute ? c.joint_per_gigabyte : c.moves_per_gigabyte));
+                     human_time((settings.recompute ? c.joint_per_gigabyte : c.moves_per_gigabyte) / steps));
 }
 
 const RegisterPlanner registered_plan{

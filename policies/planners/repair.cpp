@@ -50,7 +50,7 @@ class Search {
       // It fits, and the allocator gives memory back and obtains it anew all the time: with less there is peace.
       fails_ = fails_ == kUnknown ? asked_ : std::min(fails_, asked_);
       if (fits_ == kUnknown) {
-        asked_ -= asked_ / 20;
+        asked_ -= asked_ / (last.is_untouched ? 8 : 20);  // nothing left yet: what is asked for is far too much
         return asked_ > closest_;
       }
     } else {
@@ -98,6 +98,7 @@ RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machi
   tried.in_pieces = device.missing > 0 && device.peak_allocated <= machine.tiers[hbm].holds();
   tried.held_up = device.device_calls;
   tried.is_untouched = plan.storages.empty() && plan.reruns.empty() && plan.keeps.empty();
+  if (tried.is_untouched) tried.held_up = std::max(tried.held_up, tried.step_time - profile.step_time());
   tried.plan = std::move(plan);
   return tried;
 }

@@ -17,21 +17,20 @@ struct RepairedPlan {
   bool is_untouched = false;  // the step as it is: the plan is empty
   std::string restricted{};   // RestrictedPlan::note; of an empty plan its refusal
   // Simulated with the budget as the device's memory: of the step, and of it the allocator's calls to the device, which
-  // obtain and give back memory where its cache does not fit.
+  // obtain and give back memory where its cache does not fit; of the step as it is, all that it is longer by.
   Duration step_time{}, held_up{};
 };
 
-// Where the step keeps to the budget as it is, and the allocator holds it up by at most 2 %, that: the planner is not
-// asked. Else asks the planner for less than the
-// budget, by what its plan took too much and each time more, until a plan keeps to the budget; then for what lies
-// between that and the last that was too much, to half a percent of the budget. Where the planner's first plan fits and
-// the allocator holds the step up by more than 2 %, for less, too, until it does not. At most twelve plans are made,
-// and five that are alike in a row. Of those that keep to the budget the fastest. Where none does, of those whose need
-// beyond it is the least, to within a percent of the budget, the fastest: the step as it is among them. Throws
-// UsageError where a plan cannot be carried out (policies/plan/plan_check.h). `first_asked`: what the planner is asked
-// for first, where another planner's plan for that kept to the budget; 0: the budget. Where the plan for it fits in
-// peace, no other is made. Plans are what `restriction` makes of them; one that it refuses is that of the step as it
-// is.
+// Where the step keeps to the budget as it is, and the allocator makes it longer by at most 2 %, that: the planner is
+// not asked. Else asks the planner for less than the budget, by what its plan took too much and each time more, until a
+// plan keeps to the budget; then for what lies between that and the last that was too much, to half a percent of the
+// budget. Where the planner's first plan fits and the allocator holds the step up by more than 2 %, for less, too,
+// until it does not. At most twelve plans are made, and five that are alike in a row. Of those that keep to the budget
+// the fastest. Where none does, of those whose need beyond it is the least, to within a percent of the budget, the
+// fastest: the step as it is among them. Throws UsageError where a plan cannot be carried out
+// (policies/plan/plan_check.h). `first_asked`: what the planner is asked for first, where another planner's plan for
+// that kept to the budget; 0: the budget. Where the plan for it fits in peace, no other is made. Plans are what
+// `restriction` makes of them; one that it refuses is that of the step as it is.
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer, const PlanRestriction& restriction = {}, Bytes first_asked = 0);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "sim/error.h"
@@ -232,7 +233,14 @@ SolverAnswer LinearProgram::relaxed(const SolverLimits& limits) const {
   return answer;
 }
 
+// CBC's C interface keeps parameters for all of its models: two threads would mix theirs.
+std::mutex& one_at_a_time() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 SolverAnswer LinearProgram::minimise(const SolverLimits& limits, const std::vector<double>& start) const {
+  const std::lock_guard lock(one_at_a_time());
   if (std::none_of(columns_.begin(), columns_.end(), [](const Column& c) { return c.is_whole; }))
     return relaxed(limits);
   const Solvers& use = Solvers::required();

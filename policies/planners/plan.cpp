@@ -28,26 +28,24 @@ StepPlanSettings settings_of(const PolicyArguments& arguments) {
   return settings;
 }
 
-Planner planner_with(const StepPlanSettings& settings, bool torch) {
-  return [settings, torch](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer&) {
-    MemoryPlan plan = plan_step(profile, budget.device, machine, settings).plan;
-    if (!torch) return plan;
-    return executable_plan(std::move(plan), profile.trace(), profile.flow()).plan;
+Planner planner_with(const StepPlanSettings& settings) {
+  return [settings](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer&) {
+    return plan_step(profile, budget.device, machine, settings).plan;
   };
 }
 
 std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
-  const bool torch = arguments.choice("executable") == "torch", recompute = arguments.flag("recompute");
+  const bool recompute = arguments.flag("recompute");
   std::vector<OtherPlanner> all;
   StepPlanSettings settings = settings_of(arguments);
   for (const Bytes finest : kOtherFinest) {
     if (!settings.search) break;
     settings.finest = finest;
-    all.push_back({planner_with(settings, torch)});
+    all.push_back({planner_with(settings)});
   }
   if (recompute && settings.search) {
     settings.recompute = false;
-    all.push_back({planner_with(settings, torch), "plan:recompute=0"});
+    all.push_back({planner_with(settings), "plan:recompute=0"});
   }
   if (settings.tiers == std::vector<std::string>{"host"})
     all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin"});
@@ -80,10 +78,16 @@ const RegisterPlanner registered_plan{
                            "20 or 20%: the plan is made as if every link were slower by that share."),
                     flag("search", 1, "0: the first plan that keeps to the budget, in a few milliseconds.")},
      .make = [](const PolicyArguments& arguments) -> Planner {
-       return planner_with(settings_of(arguments), arguments.choice("executable") == "torch");
+       return planner_with(settings_of(arguments));
      },
      .others = others,
      .others_if_slower_by = 0.002,
+     .restriction = [](const PolicyArguments& arguments) -> PlanRestriction {
+       if (arguments.choice("executable") == "any") return {};
+       return [](MemoryPlan plan, const Trace& trace) {
+         return executable_plan(std::move(plan), trace, Dataflow(trace));
+       };
+     },
      .proof = [](const PolicyArguments& arguments, const StepProfile& profile, const Budget& budget,
                  const MemoryPlan&) { return proof(settings_of(arguments), profile, budget); }}};
 

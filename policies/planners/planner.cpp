@@ -40,6 +40,7 @@ class PlannedStepRewriter : public Rewriter {
   PlannedStepRewriter(PlannerInfo info, const PolicyArguments& arguments, GivenBudget budget)
       : info_(std::move(info)), arguments_(arguments), planner_(info_.make(arguments)), budget_(budget) {
     if (info_.others) others_ = info_.others(arguments);
+    if (info_.restriction) own_restriction_ = info_.restriction(arguments);
     if (info_.heeds_budget_with) info_.heeds_budget = info_.heeds_budget_with(arguments);
   }
 
@@ -80,8 +81,8 @@ class PlannedStepRewriter : public Rewriter {
 
   RepairedPlan settle(const StepProfile& profile, const Pricer& pricer) const {
     const Budget kept = budget(profile);
-    if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, restriction()));
-    RepairedPlan best = repaired_plan(planner_, profile, kept, pricer, restriction());
+    if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, held_to()));
+    RepairedPlan best = repaired_plan(planner_, profile, kept, pricer, held_to());
     for (const OtherPlanner& one : others_) {
       if (!asks_other(best, profile.step_time(), info_.others_if_slower_by)) break;
       take_better(one, profile, pricer, best);
@@ -96,12 +97,14 @@ class PlannedStepRewriter : public Rewriter {
     try {
       const bool is_near = !asks_other(best, profile.step_time(), kNear);
       const Bytes first = one.name.empty() && is_near ? best.asked : 0;
-      RepairedPlan other = repaired_plan(one.planner, profile, kept, pricer, restriction(), first);
+      RepairedPlan other = repaired_plan(one.planner, profile, kept, pricer, held_to(), first);
       other.planner = one.name;
       if (takes_other(best, other, kept)) best = std::move(other);
     } catch (const UsageError&) {
     }
   }
+
+  const PlanRestriction& held_to() const { return restriction() ? restriction() : own_restriction_; }
 
   // Nothing is left of any plan: that is no plan that leaves the step as it is.
   RepairedPlan required(RepairedPlan repaired) const {
@@ -156,6 +159,7 @@ class PlannedStepRewriter : public Rewriter {
   PolicyArguments arguments_;
   Planner planner_;
   std::vector<OtherPlanner> others_;
+  PlanRestriction own_restriction_;
   GivenBudget budget_;
 };
 

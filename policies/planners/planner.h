@@ -11,6 +11,7 @@
 #include "policies/profile/step_profile.h"
 #include "sim/machine/pricer.h"
 #include "sim/policy/memory_plan.h"
+#include "sim/policy/plan_restriction.h"
 #include "sim/policy/registry.h"
 
 namespace memwall {
@@ -38,6 +39,9 @@ struct PlannerInfo {
   // memory by more than the share (repair.h). May be left out.
   std::function<std::vector<OtherPlanner>(const PolicyArguments&)> others{};
   double others_if_slower_by = 0.1;
+  // What its plans and those of the others are held to where --executable asks for nothing. May be left out, and may
+  // give an empty one.
+  std::function<PlanRestriction(const PolicyArguments&)> restriction{};
   // A sentence for the notes about what its plan leaves undone, and why; empty, or "" = none. Asked where the plan does
   // not keep to the budget, or the planner does not heed it.
   std::function<std::string(const StepProfile& profile, const MemoryPlan& plan)> remark{};

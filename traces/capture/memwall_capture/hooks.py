@@ -24,6 +24,8 @@ def _watch_unpacking(reruns, patch):
     def watched(pack, unpack):
         @functools.wraps(unpack)
         def asked(packed):
+            if not reruns.unpacking:
+                reruns.last_place = None
             reruns.unpacking += 1
             try:
                 return unpack(packed)

@@ -56,6 +56,7 @@ class Reruns:
         self.done, self.of_record, self.places = {}, {}, 0  # done: by key, in order
         self.open, self.running = [], []
         self.unpacking = 0  # calls of unpack hooks that have not returned
+        self.last_place = None  # of the operator that was repeated last for what is being unpacked
         self.stands_for = {}  # storage -> {offset, or None for all of it: root}
         self.seen = set()     # storages that the forward pass used
 
@@ -90,6 +91,11 @@ class Reruns:
     def key(name, inputs):
         return (name, tuple((tuple(t.shape), t.dtype) for t in inputs))
 
+    @staticmethod
+    def _read(name, inputs):
+        """What is made in the likeness of a tensor reads nothing of it: it may be another one the second time."""
+        return () if name.endswith("_like") else inputs
+
     # ---- units ----
 
     def run(self, unit, function, *args):
@@ -108,6 +114,7 @@ class Reruns:
 
     def forward(self, record, name, inputs):
         """An operator of the forward pass; also a copy between host and device, which says by itself what it copied."""
+        inputs = self._read(name, inputs)
         roots = tuple(self.root(t) for t in inputs)
         done = Done(record, self.key(name, inputs), self.places, roots)
         self.places += 1
@@ -127,6 +134,7 @@ class Reruns:
     def repeat(self, record, name, inputs, module, asking, moves):
         """The record that this one repeats, or None. `module`: the one that is running; `asking`: the forward record
         whose node is at work; `moves`: the operator only moves or sets data."""
+        inputs = self._read(name, inputs)
         key, roots = self.key(name, inputs), tuple(self.root(t) for t in inputs)
         done = self.running[-1].take(key, roots) if self.in_unit() else None
         if done is None and self.unpacking and not self.in_unit():
@@ -137,7 +145,7 @@ class Reruns:
             self._overwritten(record)
         if done is None:
             return None
-        done.repeated = True
+        done.repeated, self.last_place = True, done.place
         for unit in self.open:
             unit.add(done)
         for again, first in zip(record.writes, done.record.writes):
@@ -156,6 +164,10 @@ class Reruns:
         place = self.places if asking is None else asking.place
         module = None if asking is None else asking.record.fields["module"]
         found = [done for done in self._possible(key, roots) if done.roots == roots or not moves]
+        if not roots and self.last_place is not None:  # the next that reads nothing: they run in the order of forward
+            behind = [done for done in found if done.place > self.last_place and not done.repeated]
+            if behind:
+                return min(behind, key=lambda done: done.place)
         return max(found, default=None, key=lambda done: (
             _equal(roots, done.roots), done.record.fields["module"] == module, done.place < place,
             -abs(place - done.place)))

@@ -167,8 +167,8 @@ class SavedPass:
 
     def _unpack(self, saved):
         storage = saved.storage
-        if storage is not None and storage.number is not None:
-            self._node_asks(storage.number)
+        if storage is not None and storage.asked_as is not None:
+            self._node_asks(storage.asked_as)
         elif self.due:
             self._fetch_at(*self._begin())
         saved.require_unchanged()
@@ -186,7 +186,8 @@ class SavedPass:
 
     def _node_asks(self, number):
         """A node of the graph asks for all that it saved before it runs anything; from the second step on it is known
-        what that is when it asks for the first."""
+        what that is when it asks for the first: so that what comes back with any of it does so before operators run
+        again for this node. `number`: SavedStorage.asked_as."""
         if number in self.asked:
             return
         self.asked.add(number)
@@ -201,6 +202,11 @@ class SavedPass:
             self.group.append(number)
             if number not in known.get(self.group[0], ()):
                 self._fetch_at(number)
+
+    def rerun_asks(self, storage):
+        """The node for which operators run again asks for what they start from, too."""
+        if storage.asked_as is not None:
+            self._node_asks(storage.asked_as)
 
     def _fetch_at(self, *points):
         due = [number for point in points for number in self.hook.fetched_where.get(point, ())]

@@ -13,6 +13,10 @@ from .errors import ApplyError
 from .storages import counter_of, plain_tensors, without_graph
 
 
+# What is made in the likeness of a tensor needs nothing of its content, which may be gone.
+SHAPES_ALONE = {f"aten::{name}_like" for name in ("empty", "zeros", "ones", "full", "rand", "randn")}
+
+
 class Recipes:
     """Which operators the plan names, and in which module the program is."""
 
@@ -81,8 +85,8 @@ class _Reference:
 class Run:
     """The operators of one group in one forward."""
 
-    def __init__(self, recipes, group):
-        self.recipes, self.group = recipes, group
+    def __init__(self, recipes, number):
+        self.recipes, self.number, self.group = recipes, number, recipes.groups[number]
         # (operator, arguments, keywords, state of the random numbers or None, storages made (None: it has stayed), those
         # gone before it)
         self.steps = []
@@ -102,6 +106,7 @@ class Run:
         made, ends = [], self._ends()
         device = saved_pass.hook.device
         for storage in list(self.inputs):  # what other groups make comes first
+            saved_pass.rerun_asks(storage)
             saved_pass.bring_back(storage)
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             for i, (func, args, kwargs, state, storages, gone) in enumerate(self.steps):
@@ -182,8 +187,12 @@ class _Watch(TorchDispatchMode):
     def _write_down(self, group, func, args, kwargs, state, made, kept):
         run = self.runs.get(group)
         if run is None:
-            run = self.runs[group] = Run(self.recipes, self.recipes.groups[group])
+            run = self.runs[group] = Run(self.recipes, group)
         changed = self._changed(run, func, args, kwargs)
+        if func._schema.name in SHAPES_ALONE and args and isinstance(args[0], torch.Tensor):
+            like = args[0]
+            args = (torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device="meta"), *args[1:])
+            kwargs = {"device": like.device, **{name: value for name, value in kwargs.items() if value is not None}}
         arguments = tree_map_only(torch.Tensor, lambda t: self._reference(run, func, t), (args, kwargs))
         gone = [storage for storage in run.alive if storage.expired]
         storages = [None if t.untyped_storage()._cdata in kept else

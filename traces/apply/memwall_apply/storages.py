@@ -51,6 +51,13 @@ class SavedStorage:
         self.retire(self)
 
     @property
+    def asked_as(self):
+        """What names this to the hook, when a node asks: its number, or the operators that make it again, until they have."""
+        if self.run is None:
+            return self.number
+        return None if self.run.done else ("run", self.run.number)
+
+    @property
     def expired(self):
         return self.reference.expired()
 

@@ -13,6 +13,7 @@
 #include "policies/plan/plan_check.h"
 #include "policies/plan/plan_realization.h"
 #include "policies/plan/plan_timeline.h"
+#include "policies/plan/rerun_demand.h"
 #include "policies/plan/rerun_inputs.h"
 #include "policies/trace/rerun_rules.h"
 #include "sim/human_text.h"
@@ -36,12 +37,12 @@ class Restriction {
     if (std::string refusal = refusal_of(all); !refusal.empty()) return {{}, std::move(refusal), ""};
     leave_out_statistics();
     // What is left out may have been all that another re-run was for.
-    while (leave_out_nameless(all)) all = realized_plan(plan_, t_, flow_);
-    changed_ = inputs_.shorten_keeps_not_handed_out(plan_) || changed_;
+    while (leave_out_nameless(all) || keep_what_backward_reads(all)) all = realized_plan(plan_, t_, flow_);
+    changed_ = inputs_.shorten_keeps_not_handed_out(plan_, all.names.recompute) || changed_;
     hold();
     hand_to_nodes();
     move_to_hooks();
-    if (changed_) put_in_order();
+    if (changed_ || !fetched_.empty()) put_in_order();
     return settled();
   }
 
@@ -107,6 +108,23 @@ class Restriction {
     return true;
   }
 
+  // What single operators make goes in forward, or stays until the program gives it back: nothing tells a program that
+  // a node of backward has been the last but one to read it. Has it changed the plan?
+  bool keep_what_backward_reads(const RealizedPlan& all) {
+    std::set<StorageId> stay;
+    for (const PlannedRerun& rerun : plan_.reruns) {
+      if (is_unit(rerun, unit_modules(all.names))) continue;
+      for (const StorageDecision& d : plan_.storages) {
+        if (moves(d) || d.drops.empty() || !inputs_.uses(rerun, d.storage, Access::write)) continue;
+        if (!is_in_its_forward(d.storage, d.drops.front().at.op) && d.drops.front().at < rerun.at)
+          stay.insert(d.storage);
+      }
+    }
+    for (const StorageId s : stay) leave_out(s, "backward reads them before they are dropped");
+    std::erase_if(plan_.storages, [&](const StorageDecision& d) { return stay.contains(d.storage); });
+    return !stay.empty();
+  }
+
   // Those behind re-runs that are left out, or are for nothing then: the storage is dropped already.
   void leave_out_drops(StorageDecision& d) const {
     if (moves(d)) return;
@@ -153,11 +171,13 @@ class Restriction {
   void hold() {
     for (StorageDecision& d : plan_.storages) {
       if (moves(d)) continue;
-      const OpId until = holds_.held_until(d.storage);
-      if (until == kNoOp) continue;
+      const OpId held = holds_.held_until(d.storage), freed = flow_.free(d.storage);
+      const bool frees = freed != kNoOp && is_in_its_forward(d.storage, freed);  // the program does so by itself
+      if (held == kNoOp && !frees) continue;
+      const PlanPoint until{frees ? freed : held, !frees};
       for (PlannedDrop& drop : d.drops)
-        if (drop.at < PlanPoint{until, true} && is_in_its_forward(d.storage, drop.at.op)) {
-          drop.at = {until, true, drop.at.order};
+        if (drop.at < until && is_in_its_forward(d.storage, drop.at.op)) {
+          drop.at = {until.op, until.after, drop.at.order};
           changed_ = true;
         }
     }
@@ -173,71 +193,56 @@ class Restriction {
 
   void hand_to_nodes() {
     if (!saved_.known()) return;
-    const std::vector<std::string> units = unit_modules();
-    for (PlannedRerun& rerun : plan_.reruns) {
-      const bool is_unit = std::all_of(rerun.ops.begin(), rerun.ops.end(), [&](OpId id) {
-        return std::any_of(units.begin(), units.end(),
-                           [&](const std::string& unit) { return is_within(t_.strings[t_.ops[id].module], unit); });
-      });
-      if (is_unit) {
-        changed_ = inputs_.keep_for_unit(rerun, plan_) || changed_;
+    const PlanRealization names = realized_plan(plan_, t_, flow_).names;
+    const std::vector<std::string> units = unit_modules(names);
+    const RerunDemand demand(t_, flow_, saved_, inputs_);
+    const auto in_order = [](const PlannedRerun& a, const PlannedRerun& b) { return a.at < b.at; };
+    if (!std::is_sorted(plan_.reruns.begin(), plan_.reruns.end(), in_order)) {
+      std::stable_sort(plan_.reruns.begin(), plan_.reruns.end(), in_order);
+      changed_ = true;
+    }
+    for (std::size_t i = plan_.reruns.size(); i-- > 0;) {
+      PlannedRerun& rerun = plan_.reruns[i];
+      if (is_unit(rerun, units)) {
+        changed_ = demand.move_unit(rerun, *inputs_.modules_around(rerun.ops.front(), names.recompute)) || changed_;
+        changed_ = inputs_.keep_for_unit(rerun, names.recompute, plan_) || changed_;
+        changed_ = inputs_.hold_inputs_of_unit(rerun, names.recompute, plan_) || changed_;
         continue;
       }
-      OpId next = rerun.at.op + (rerun.at.after ? 1 : 0);
-      while (next < t_.ops.size() && !runs_on_device(t_.ops[next].kind)) ++next;
-      OpId node = next < t_.ops.size() ? saved_.first_of_node(next) : next;
-      if (const OpId asked = first_to_ask(rerun); asked != kNoOp) node = std::max(node, asked);
-      if (node != next && node < t_.ops.size() && node > rerun.ops.back()) {
-        rerun.at = {insertion_point(t_, node), false, rerun.at.order};
-        changed_ = true;
-      }
+      changed_ = demand.move(rerun, plan_) || changed_;
       for (const OpId id : rerun.ops)
         for (const Use& use : t_.uses_of(t_.ops[id]))
-          if (use.access == Access::write) hand_over(use.storage, rerun.at);
-      changed_ = inputs_.keep_for_operators(rerun, plan_) || changed_;
+          if (use.access == Access::write) changed_ = demand.hand_over(use.storage, rerun.at, plan_) || changed_;
     }
+    changed_ = demand.put_in_order_of_asking(plan_) || changed_;
+    changed_ = demand.drop_behind_readers(plan_, single_reruns(units)) || changed_;
+    changed_ = inputs_.keep_for_operators(plan_, names.recompute) || changed_;
   }
 
-  // The first op of the node that asks for what single operators make; kNoOp where another re-run does, or they start
-  // from what the plan moves or drops.
-  OpId first_to_ask(const PlannedRerun& rerun) const {
-    OpId first = kNoOp;
-    for (const OpId id : rerun.ops)
-      for (const Use& use : t_.uses_of(t_.ops[id])) {
-        if (use.access == Access::read) {
-          if (!inputs_.uses(rerun, use.storage, Access::write) && inputs_.is_decided(use.storage, plan_)) return kNoOp;
-          continue;
-        }
-        for (const PlannedRerun& other : plan_.reruns)
-          if (rerun.at < other.at && inputs_.uses(other, use.storage, Access::read)) return kNoOp;
-        for (const Touch& touch : flow_.touches(use.storage))
-          if (is_behind(touch.op, rerun.at)) first = std::min(first, saved_.first_of_node(touch.op));
-      }
-    return first;
-  }
-
-  // Behind the re-run it goes with the node that it is handed to.
-  void hand_over(StorageId s, const PlanPoint& from) {
-    const auto d = std::ranges::find(plan_.storages, s, &StorageDecision::storage);
-    const auto until = saved_.handed_until(s);
-    if (d == plan_.storages.end() || moves(*d) || !until || d->drops.empty()) return;
-    const PlanPoint end{*until, true};
-    if (!(from < end) || from < d->drops.back().at) return;
-    d->drops.push_back({end});
-    changed_ = true;
-  }
-
-  std::vector<std::string> unit_modules() const {
+  static std::vector<std::string> unit_modules(const PlanRealization& names) {
     std::vector<std::string> units;
-    for (const ModuleRecompute& recompute : realized_plan(plan_, t_, flow_).names.recompute)
+    for (const ModuleRecompute& recompute : names.recompute)
       for (const std::vector<std::string>& unit : recompute.units) units.insert(units.end(), unit.begin(), unit.end());
     return units;
+  }
+
+  std::vector<bool> single_reruns(const std::vector<std::string>& units) const {
+    std::vector<bool> is_single;
+    for (const PlannedRerun& rerun : plan_.reruns) is_single.push_back(!is_unit(rerun, units));
+    return is_single;
+  }
+
+  bool is_unit(const PlannedRerun& rerun, const std::vector<std::string>& units) const {
+    return std::all_of(rerun.ops.begin(), rerun.ops.end(), [&](OpId id) {
+      return std::any_of(units.begin(), units.end(),
+                         [&](const std::string& unit) { return is_within(t_.strings[t_.ops[id].module], unit); });
+    });
   }
 
   // --- moves
 
   void move_to_hooks() {
-    const std::vector<std::string> units = unit_modules();
+    const std::vector<std::string> units = unit_modules(realized_plan(plan_, t_, flow_).names);
     Bytes min_bytes = -1;
     for (const StorageDecision& d : plan_.storages)
       if (moves(d) && (min_bytes < 0 || t_.storages[d.storage].bytes < min_bytes))
@@ -247,7 +252,7 @@ class Restriction {
     std::vector<bool> is_done(plan_.storages.size(), false);
     for (const Pass& pass : all_passes) {
       const HookedStorages hooked(t_, flow_, saved_, holds_, pass, plan_, units);
-      const HookMoves hooks(t_, saved_, hooked);
+      const HookMoves hooks(t_, saved_, hooked, plan_.tiers);
       for (std::size_t j = 0; j < plan_.storages.size(); ++j)
         if (moves(plan_.storages[j]) && !is_done[j] && is_of(pass, plan_.storages[j].storage))
           is_done[j] = move(plan_.storages[j], hooks, min_bytes);
@@ -257,7 +262,9 @@ class Restriction {
       if (!moves(plan_.storages[j]) || is_done[j])
         kept.push_back(std::move(plan_.storages[j]));
       else
-        leave_out(plan_.storages[j].storage, "hooks do not see them, or they travel more than once");
+        leave_out(plan_.storages[j].storage, goes_to_host(plan_.storages[j], plan_.tiers)
+                                                 ? "hooks do not see them, or they travel more than once"
+                                                 : "hooks send to the host's memory only");
     plan_.storages = std::move(kept);
     drop_before_results();
   }
@@ -342,6 +349,11 @@ class Restriction {
               ""};
     const PlanRealization names = realization_of(plan_, t_, flow_);
     if (!names.unnamed.empty()) return {{}, "PyTorch cannot execute the plan: " + names.unnamed.front().reason, ""};
+    if (RerunDemand(t_, flow_, saved_, inputs_).wait_for_each_other(plan_, single_reruns(unit_modules(names))))
+      return {{},
+              "PyTorch cannot execute the plan: two groups of operators that it runs again each start from what the "
+              "other makes.",
+              ""};
     std::vector<std::string> sentences;
     if (moved_ > 0)
       sentences.push_back(fmt::format("Copies of {} are moved to where hooks run.", counted_text(moved_, "storage")));

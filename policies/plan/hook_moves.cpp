@@ -11,8 +11,15 @@ DevicePlaces::DevicePlaces(const Trace& trace) : before_(trace.ops.size() + 1) {
     before_[id + 1] = before_[id] + (runs_on_device(trace.ops[id].kind) ? 1 : 0);
 }
 
-HookMoves::HookMoves(const Trace& trace, const SavedStorages& saved, const HookedStorages& hooked)
-    : t_(trace), saved_(saved), hooked_(hooked), places_(trace), index_of_(trace.storages.size(), kEnd) {
+bool goes_to_host(const StorageDecision& d, const std::vector<TransferStyle>& tiers) {
+  return std::ranges::all_of(d.copies, [&](const PlannedCopy& copy) {
+    return tiers[copy.tier].tier == "host" && tiers[copy.tier].through.empty();
+  });
+}
+
+HookMoves::HookMoves(const Trace& trace, const SavedStorages& saved, const HookedStorages& hooked,
+                     const std::vector<TransferStyle>& tiers)
+    : t_(trace), saved_(saved), hooked_(hooked), tiers_(tiers), places_(trace), index_of_(trace.storages.size(), kEnd) {
   for (std::size_t i = 0; i < hooked.all().size(); ++i) index_of_[hooked.all()[i].storage] = i;
 }
 
@@ -28,6 +35,7 @@ std::string HookMoves::refusal(const StorageDecision& d) const {
   const bool comes_back = d.fetches.size() == 1 && d.fetches.front().tier != PlannedFetch::kNoTier;
   if (d.copies.size() != 1 || !comes_back || d.drops.empty() || d.drops.size() > 2 || hooked_.first_node() == kNoOp)
     return "It travels more than once.";
+  if (!goes_to_host(d, tiers_)) return "It does not go to the host's memory, the only tier that hooks send to.";
   const bool in_order =
       d.drops.front().at < d.fetches.front().at && (d.drops.size() == 1 || d.fetches.front().at < d.drops.back().at);
   return in_order ? "" : "It travels more than once.";
@@ -101,14 +109,18 @@ PlanPoint HookMoves::fetch_before(std::size_t index, const PlanPoint& fetch, Byt
     if (asks != kNoOp && bytes(i) >= min_bytes && places_.of(asks, false) <= std::min(place, asked(index)))
       node = std::max(node, asks);
   }
-  return {places_.of(node, false) == asked(index) ? std::min(node, hooked(index).back_by) : node, false};
+  const OpId begin = hooked_.begin_of(node);
+  return {places_.of(node, false) == asked(index) ? std::min(begin, hooked(index).back_by) : begin, false};
 }
 
 std::optional<StorageDecision> HookMoves::moved(const StorageDecision& d, Bytes min_bytes) const {
   if (!refusal(d).empty()) return std::nullopt;
   const std::size_t index = index_of_[d.storage];
   const bool is_held = places_.of(d.drops.front().at) < held(index);
-  if (!is_held && places(d) && (d.drops.size() == 2) == saved_.handed_until(d.storage).has_value()) return d;
+  const PlanPoint& back = d.fetches.front().at;
+  const bool is_first = back.op <= hooked_.begin_of(back.op);  // before what runs again for the node
+  if (!is_held && is_first && places(d) && (d.drops.size() == 2) == saved_.handed_until(d.storage).has_value())
+    return d;
   if (places_.of(d.drops.front().at) > end_of_forward()) return std::nullopt;
   StorageDecision moved = d;
   const InsertionPoint shown_at = hooked(index).saved.at;

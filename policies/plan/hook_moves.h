@@ -27,11 +27,15 @@ class DevicePlaces {
   std::vector<std::uint32_t> before_;  // by op, and all of them
 };
 
+// Is it copied to the host's memory alone, as hooks do? True of what is not copied.
+bool goes_to_host(const StorageDecision& d, const std::vector<TransferStyle>& tiers);
+
 // Of one forward pass and its backward.
 class HookMoves {
  public:
   // All must outlive it.
-  HookMoves(const Trace& trace, const SavedStorages& saved, const HookedStorages& hooked);
+  HookMoves(const Trace& trace, const SavedStorages& saved, const HookedStorages& hooked,
+            const std::vector<TransferStyle>& tiers);
 
   // Empty: hooks carry out the decision as it is. Else a sentence that says why not.
   std::string why_not(const StorageDecision& d) const;
@@ -70,6 +74,7 @@ class HookMoves {
   const Trace& t_;
   const SavedStorages& saved_;
   const HookedStorages& hooked_;
+  const std::vector<TransferStyle>& tiers_;  // of the plan
   const DevicePlaces places_;
   std::vector<std::size_t> index_of_;  // by storage; kEnd: hooks are not shown it
 };

@@ -35,7 +35,7 @@ void HookedStorages::add_units_of_plan() {
     });
     Unit unit{rerun.ops, rerun.ops.front(), rerun.ops.back(), rerun.at.op};
     if (!is_unit) {  // hooks see the operators as they are, and hold what these start from
-      each_input(unit.ops, unit.begin, [&](StorageId s, std::size_t) { ask(s, rerun.at.op); });
+      each_input(unit.ops, unit.end, [&](StorageId s, std::size_t) { ask(s, rerun.at.op); });
       continue;
     }
     if (!rerun.called.empty()) {
@@ -121,6 +121,15 @@ void HookedStorages::save(StorageId storage, SavePoint point) {
   if (!is_shown(storage)) return;
   const auto [known, is_new] = saved_at_.try_emplace(storage, point);
   if (!is_new && point < known->second) known->second = point;
+}
+
+OpId HookedStorages::begin_of(OpId node) const {
+  OpId row = node;  // the first of the ops that end with it and launch nothing
+  while (row > 0 && !runs_on_device(t_.ops[row - 1].kind)) --row;
+  OpId begin = node;
+  for (const PlannedRerun& rerun : plan_.reruns)
+    if (!rerun.at.after && rerun.at.op >= row) begin = std::min(begin, rerun.at.op);
+  return begin;
 }
 
 void HookedStorages::find_saves() {

@@ -36,6 +36,8 @@ class HookedStorages {
 
   // In the order in which they are shown.
   const std::vector<HookedStorage>& all() const { return all_; }
+  // Where the node of backward that has this first op begins: with the first of what the plan runs again for it.
+  OpId begin_of(OpId node) const;
   // The first op of the first node of backward that asks for anything saved.
   OpId first_node() const { return first_node_; }
   // The first op of backward.

@@ -182,7 +182,7 @@ class Realization {
         are_first(forward, sent, offload.min_bytes) ? std::optional<std::uint64_t>(sent.size()) : std::nullopt;
     name_makers(forward, sent, offload, hooked == nullptr ? &part.unnamed : nullptr);
     if (hooked != nullptr) {
-      const HookMoves moves(t_, saved_, *hooked);
+      const HookMoves moves(t_, saved_, *hooked, plan_.tiers);
       moves.name(decisions, forward, offload, part.unnamed);
       for (const StorageDecision* d : decisions) has_name_[decision_of_[d->storage]] = moves.why_not(*d).empty();
     }

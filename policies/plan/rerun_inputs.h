@@ -1,9 +1,13 @@
 // How long what re-runs start from lives, where PyTorch carries them out. Internal to policies/plan.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "policies/trace/dataflow.h"
 #include "policies/trace/saved_storages.h"
 #include "sim/policy/memory_plan.h"
+#include "sim/policy/plan_realization.h"
 
 namespace memwall {
 
@@ -15,19 +19,30 @@ class RerunInputs {
       : t_(trace), flow_(flow), saved_(saved) {}
 
   // A checkpointed unit's frame holds it until the last node that has saved anything in the unit has run.
-  bool keep_for_unit(const PlannedRerun& unit, MemoryPlan& plan) const;
-  // Single operators hold it until they have run again.
-  bool keep_for_operators(const PlannedRerun& rerun, MemoryPlan& plan) const;
-  // Only selective checkpointing keeps results that it does not run again. Where a re-run is handed out none of them,
-  // what it calls last is kept by the re-runs alone that read it.
-  bool shorten_keeps_not_handed_out(MemoryPlan& plan) const;
+  bool keep_for_unit(const PlannedRerun& unit, const std::vector<ModuleRecompute>& recompute, MemoryPlan& plan) const;
+  // What single operators alone start from they hold until the last of them has run again.
+  bool keep_for_operators(MemoryPlan& plan, const std::vector<ModuleRecompute>& recompute) const;
+  // Selective checkpointing alone keeps results of what it calls again, and those of the operators that it is told
+  // (`recompute`: the plan's units). Any other result is kept by the re-runs alone that read it, of single operators
+  // until they have run. What single operators call besides is not called.
+  bool shorten_keeps_not_handed_out(MemoryPlan& plan, const std::vector<ModuleRecompute>& recompute) const;
+  // What a unit starts from is given up, to be made again by another re-run, behind its last node at the earliest.
+  bool hold_inputs_of_unit(const PlannedRerun& unit, const std::vector<ModuleRecompute>& recompute,
+                           MemoryPlan& plan) const;
+  // The modules of the unit around the op; null: it is in none.
+  const std::vector<std::string>* modules_around(OpId op, const std::vector<ModuleRecompute>& recompute) const;
   // Does any op of the re-run read (write) the storage?
   bool uses(const PlannedRerun& rerun, StorageId s, Access access) const;
   // Has the storage a decision of the plan?
   static bool is_decided(StorageId s, const MemoryPlan& plan);
 
  private:
-  OpId end_of_backward(const PlannedRerun& unit) const;
+  const ModuleRecompute* unit_around(OpId op, const std::vector<ModuleRecompute>& recompute) const;
+  bool is_input(StorageId s, const std::vector<std::string>& modules, OpId before) const;
+  bool is_handed_out(OpId maker, const std::vector<ModuleRecompute>& recompute) const;
+  PlanPoint read_until(StorageId s, const std::vector<ModuleRecompute>& recompute, const MemoryPlan& plan) const;
+  OpId end_of_backward(const PlannedRerun& unit, const std::vector<ModuleRecompute>& recompute) const;
+  bool is_inside(OpId op, const std::vector<std::string>& modules) const;
   bool keep(StorageId s, const PlannedRerun& unit, const PlanPoint& until, MemoryPlan& plan) const;
 
   const Trace& t_;

@@ -68,7 +68,8 @@ bool RerunNames::is_made_twice(std::size_t i, const std::vector<std::string>& mo
 // Does a later re-run of ops of other modules start from what this one makes?
 bool RerunNames::starts_another(StorageId s, const std::vector<std::string>& modules, const NamedRerun& rerun) const {
   return std::any_of(plan_.reruns.begin(), plan_.reruns.end(), [&](const PlannedRerun& other) {
-    if (!(rerun.rerun->at < other.at)) return false;
+    const bool is_behind = rerun.rerun->at < other.at || (rerun.rerun->at == other.at && rerun.rerun < &other);
+    if (!is_behind) return false;
     for (const OpId id : other.ops)
       for (const Use& use : t_.uses_of(t_.ops[id])) {
         if (use.storage != s) continue;
@@ -235,7 +236,7 @@ bool RerunNames::has_its_inputs(const std::vector<std::string>& modules, const N
       const auto writers = flow_.writers(use.storage);
       const bool is_input = use.access == Access::read && !writers.empty() && forward_.holds(writers.front()) &&
                             !is_within_one_of(forward_.module_of(writers.front()), modules);
-      if (is_input && flow_.free(use.storage) < rerun.rerun->at.op) return false;
+      if (is_input && (flow_.free(use.storage) < rerun.rerun->at.op || dropped_.contains(use.storage))) return false;
     }
   }
   return true;
@@ -361,15 +362,18 @@ RerunPlace RerunNames::add_lazy(const NamedRerun& rerun, PlanRealization& realiz
   return {.lazy = realization.lazy_operators.size() - 1};
 }
 
-// What backward, or another re-run, finds as the first run has left it.
+// What backward, or another re-run, finds as the first run has left it. A capture numbers what an operator makes in the
+// order in which it returns that; uses stand in the order in which autograd saves them.
 std::vector<std::uint32_t> RerunNames::kept_results(OpId op) const {
+  std::set<StorageId> made;
+  for (const Use& use : t_.uses_of(t_.ops[op]))
+    if (use.access == Access::write && !t_.storages[use.storage].preexisting) made.insert(use.storage);
   std::vector<std::uint32_t> kept;
   std::uint32_t number = 0;
-  for (const Use& use : t_.uses_of(t_.ops[op])) {
-    if (use.access != Access::write || t_.storages[use.storage].preexisting) continue;
-    const OpId free = flow_.free(use.storage);
+  for (const StorageId s : made) {
+    const OpId free = flow_.free(s);
     const bool lives_on = free == kNoOp || free >= forward_.pass().backward;
-    if (kept_.contains(use.storage) || (lives_on && !dropped_.contains(use.storage))) kept.push_back(number);
+    if (kept_.contains(s) || (lives_on && !dropped_.contains(s))) kept.push_back(number);
     ++number;
   }
   return kept;

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "policies/plan/plan_timeline.h"
+
 namespace memwall {
 
 RerunWriter::RerunWriter(TraceEdit& edit, const Dataflow& flow, const ParameterGathers& gathers)
@@ -82,6 +84,7 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
   auto next = ops_.begin();
   const OpId last = rerun.called.empty() ? ops_.back() : std::max(ops_.back(), rerun.called.back());
   place_ends(leaving, last);
+  place_ends_of_seconds(present);
   for (OpId id = first_op(); id <= last; ++id) {
     if (next != ops_.end() && *next == id) {
       ++next;
@@ -93,6 +96,7 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
       accompany(id);
     }
     end_uses(id);
+    end_seconds(id);
   }
   if (last > ops_.back()) pass_time();
   std::vector<BroughtBack> back;
@@ -119,6 +123,28 @@ void RerunWriter::place_ends(const std::vector<StorageId>& leaving, OpId last) {
 void RerunWriter::end_uses(OpId id) {
   const auto [begin, end] = ends_.equal_range(id);
   for (auto one = begin; one != end; ++one) free(one->second, one->second, point());
+}
+
+// Of what is still there from the first time nobody holds a second one behind the last op that reads it here.
+void RerunWriter::place_ends_of_seconds(std::span<const StorageId> present) {
+  seconds_.clear();
+  for (const StorageId s : outputs_) {
+    const OpId freed = flow_.free(s);
+    const bool is_there = present[s] != kNoStorage && (freed == kNoOp || is_behind(freed, rerun_->at));
+    if (!is_there || is_awaited(s)) continue;
+    OpId end = ops_.front();
+    for (const OpId id : ops_)
+      for (const Use& use : t_.uses_of(t_.ops[id]))
+        if (use.storage == s) end = id;
+    seconds_.emplace(end, s);
+  }
+}
+
+void RerunWriter::end_seconds(OpId id) {
+  const auto [begin, end] = seconds_.equal_range(id);
+  for (auto one = begin; one != end; ++one)
+    if (const StorageId clone = std::exchange(clone_[one->second], kNoStorage); clone != kNoStorage)
+      free(one->second, clone, point());
 }
 
 void RerunWriter::give_up_or_keep(std::vector<BroughtBack>& back) {

@@ -51,6 +51,8 @@ class RerunWriter {
   void pass_time();
   void place_ends(const std::vector<StorageId>& leaving, OpId last);
   void end_uses(OpId id);
+  void place_ends_of_seconds(std::span<const StorageId> present);
+  void end_seconds(OpId id);
   void give_up_or_keep(std::vector<BroughtBack>& back);
   void join_streams(const std::vector<BroughtBack>& back, std::set<std::uint16_t> readers);
   void event_call(OpKind kind, std::uint32_t event, std::uint16_t stream);
@@ -68,6 +70,7 @@ class RerunWriter {
   std::vector<StorageId> made_;
   std::set<StorageId> outputs_;
   std::multimap<OpId, StorageId> ends_;  // by op of the first run: what goes behind its repeat
+  std::multimap<OpId, StorageId> seconds_;  // likewise, of what has stayed from the first run
   std::set<std::uint16_t> streams_;
   std::map<std::uint32_t, std::uint32_t> events_;
 };

@@ -37,6 +37,11 @@ OpId SavedStorages::node_end(OpId op) const {
   return found != node_end_.end() ? found->second : kNoOp;
 }
 
+OpId SavedStorages::node_released(OpId op) const {
+  const auto found = saving_.contains(op) ? node_released_.find(op) : node_released_.end();
+  return found != node_released_.end() ? found->second : kNoOp;
+}
+
 std::optional<OpId> SavedStorages::handed_until(StorageId storage) const {
   const OpId last = flow_.touches(storage).back().op, free = flow_.free(storage);
   if (free == kNoOp) return std::nullopt;
@@ -127,6 +132,7 @@ void SavedStorages::find_nodes() {
     const Op& op = t_.ops[id];
     if (op.phase != Phase::backward || op.source == kNoOp || !runs_on_device(op.kind)) continue;
     says_nodes_ = true;
+    node_released_[op.source] = id;
     if (!sums_gradients(id)) node_end_[op.source] = id;
   }
   OpId current = kNoOp, first = kNoOp;

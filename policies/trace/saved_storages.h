@@ -46,6 +46,8 @@ class SavedStorages {
   // The last op that the node of `op` runs, but for sums of gradients of what was broadcast; kNoOp: it has saved
   // nothing, or the trace does not say.
   OpId node_end(OpId op) const;
+  // The last op that the node of `op` runs: what its hooks hold goes then. kNoOp: as above.
+  OpId node_released(OpId op) const;
   // What has come back is handed to its node, which gives it back when it has run. That op, where the program itself
   // gives back what nodes hold later: behind the sums of gradients of what was broadcast; and what only a re-run starts
   // from, behind the unit's backward.
@@ -68,6 +70,7 @@ class SavedStorages {
   std::map<StorageId, std::vector<OpId>> savers_;  // ascending
   std::set<OpId> saving_;                          // ops that save anything
   std::map<OpId, OpId> node_end_;                  // of an op of forward: the last op of its node, but for such sums
+  std::map<OpId, OpId> node_released_;             // likewise, with them
   std::set<OpId> over_;                            // operators whose nodes have run
   std::map<OpId, OpId> first_of_node_;
   std::map<OpId, OpId> last_of_rerun_;  // by its first op

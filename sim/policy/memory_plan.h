@@ -97,8 +97,9 @@ struct StorageDecision {
 
 // Ops of the trace are run again, as the host program issued them. A storage that the plan has dropped and that they
 // make stays afterwards if the next thing that happens to it is a use, by an op or by another re-run; it does not if
-// that is a drop, a fetch, its end or another re-run that makes it. Whatever else they make is given back at their end.
-// What lived before the step (running statistics) they write a second time.
+// that is a drop, a fetch, its end or another re-run that makes it. Whatever else they make is given back at their end,
+// but a second one of what is still there from the first time behind the last of them that uses it. What lived before
+// the step (running statistics) they write a second time.
 struct PlannedRerun {
   PlanPoint at;
   std::vector<OpId> ops;  // ascending, at least one; all before `at`

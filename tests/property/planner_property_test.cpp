@@ -41,7 +41,7 @@ RC_GTEST_PROP(PlannerProperty, PlansAreCarriedOut, ()) {
       "ssdtrain:min_bytes=0", "ssdtrain:min_bytes=0,to=host,amount=all", "deepcompile:min_bytes=0",
       "mincut:aggressive=1", "torch_budget:memory_budget=0.5", "torch_budget:memory_budget=0",
       "torch_sac:memory_budget=0.5", "torchtitan", "megatron:recompute_granularity=full,recompute_method=uniform",
-      "plan", "plan:recompute=0,search=0", "plan:executable=torch");
+      "plan", "plan:recompute=0,search=0");
   RC_TAG(policy);
   Bytes budget = 0;
   planned(before, policy, budget);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
@@ -26,7 +27,11 @@ Scenario scenario_of(const fs::path& base, const std::vector<std::string>& polic
   scenario.step = {base.string()};
   scenario.machine = "h100-sxm-80gb";
   scenario.policies = policies;
-  scenario.executable = "torch";
+  // A policy that says so itself is asked without the setting, as `--policy plan:executable=torch` is.
+  const bool says_so = std::any_of(policies.begin(), policies.end(), [](const std::string& policy) {
+    return policy.find("executable=torch") != std::string::npos;
+  });
+  if (!says_so) scenario.executable = "torch";
   return scenario;
 }
 
@@ -35,13 +40,16 @@ Bytes reserved(Study& study, const fs::path& base, const std::vector<std::string
   return run.result.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))].peak_reserved;
 }
 
-// Between what the step needs with every block computed again, and what it takes as it is.
+// "middle" and "tight" lie between what the step needs with every block computed again and what it takes as it is,
+// "80%" is a share of the latter.
 void set_budgets(Study& study, const fs::path& base, std::vector<DifferentialCase>& cases) {
   const Bytes most = reserved(study, base, {}), least = reserved(study, base, {"checkpoint:mode=full"});
   for (DifferentialCase& one : cases)
     for (std::string& policy : one.policies) {
       policy = with_budget(policy, "middle", least + (most - least) / 2);
       policy = with_budget(policy, "tight", least + (most - least) / 5);
+      for (const int percent : {80, 60, 50})
+        policy = with_budget(policy, fmt::format("{}%", percent), most * percent / 100);
     }
 }
 

@@ -21,7 +21,7 @@ const std::vector<DifferentialFamily>& differential_families();
 
 struct DifferentialCase {
   std::string name;                   // "gpt2-every_two": of files
-  std::vector<std::string> policies;  // texts; "{middle}" and "{tight}" stand for budgets
+  std::vector<std::string> policies;  // texts; "{middle}", "{tight}" and "{80%}" stand for budgets
 };
 
 // All of them; of one family.

@@ -5,13 +5,15 @@
 //
 // Needs a Python with torch (python3, or the program that MEMWALL_PYTHON names); skipped without. A few cases of two
 // networks are asked in every run of the tests; all of them with MEMWALL_DIFFERENTIAL=full (.ci/long differential),
-// MEMWALL_DIFFERENTIAL=NAME those whose name holds that. A table of each network's cases is left in the build folder.
+// MEMWALL_DIFFERENTIAL=NAME,NAME those whose name holds one of these. A table of each network's cases is left in the
+// build folder.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "tests/differential/case_table.h"
 #include "tests/differential/causes.h"
@@ -30,12 +32,18 @@ std::string asked_for() {
   return text != nullptr ? text : "";
 }
 
+bool is_asked_for(const DifferentialCase& one, const std::string& asked) {
+  std::istringstream names(asked);
+  for (std::string name; std::getline(names, name, ',');)
+    if (one.name.find(name) != std::string::npos) return true;
+  return false;
+}
+
 std::vector<DifferentialCase> chosen_cases(const DifferentialFamily& family) {
   const std::string asked = asked_for(), name = family.name;
   if (asked.empty()) return name == "gpt2" || name == "resnet" ? quick_cases(family) : std::vector<DifferentialCase>{};
   std::vector<DifferentialCase> cases = differential_cases(family);
-  if (asked != "full")
-    std::erase_if(cases, [&](const DifferentialCase& one) { return one.name.find(asked) == std::string::npos; });
+  if (asked != "full") std::erase_if(cases, [&](const DifferentialCase& one) { return !is_asked_for(one, asked); });
   return cases;
 }
 

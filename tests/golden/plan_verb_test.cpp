@@ -54,7 +54,7 @@ TEST_F(PlanVerb, WhereNothingFitsTheSmallestBudgetIsNamed) {
   EXPECT_EQ(o.code, 3);
   EXPECT_TRUE(has(o, "No plan that was tried fits into 2.097 MB.")) << o.out;
   EXPECT_TRUE(has(o, "The smallest budget that a plan was found for: ")) << o.out;
-  EXPECT_NE(o.err.find(" are missing, and the smallest budget that fits is "), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find(" are missing, and the smallest budget that a plan was found for is "), std::string::npos) << o.err;
 }
 
 TEST_F(PlanVerb, RobustTakesPercentWithAndWithoutTheSign) {

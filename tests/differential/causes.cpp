@@ -11,11 +11,6 @@ bool rests_at_its_end(const Difference& d) {
   return d.simulated.used_until <= first && d.executed.used_until <= first;
 }
 
-bool is_held_longer_in_forward(const Difference& d) {
-  return d.kind == DifferenceKind::storage_lives_longer && d.part == StepPart::forward && d.ends_in_forward &&
-         rests_at_its_end(d) && d.kernel.phase == Phase::forward;
-}
-
 bool is_handed_on_within_a_unit(const Difference& d) {
   return d.kind == DifferenceKind::storage_ends_earlier && d.part == StepPart::forward && d.ends_in_forward &&
          rests_at_its_end(d) && d.kernel.phase == Phase::forward;
@@ -44,10 +39,6 @@ bool is_order_within_operator(const Difference& d) {
 
 const std::vector<DifferenceCause>& difference_causes() {
   static const std::vector<DifferenceCause> causes = {
-      {"variables",
-       "In forward a storage is held longer than simulated. Seen in plans of single operators that run again: casts of "
-       "parameters, which autocast's cache keeps; of one storage of the Llama stack it is not known what holds it.",
-       is_held_longer_in_forward, "bert-rotor_tight"},
       {"handed on",
        "What one module of a unit hands to the next no variable of the program names; memwall gives it back where the "
        "program did without the plan.",

@@ -1,4 +1,4 @@
-// Why an executed step may differ from the simulated one: at most six causes, each of which admits one difference and
+// Why an executed step may differ from the simulated one: at most five causes, each of which admits one difference and
 // says how it is known.
 #pragma once
 

@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(, DifferentialCause, testing::ValuesIn(difference_cause
                          });
 
 TEST(DifferentialCauses, AreFewAndHaveNames) {
-  EXPECT_LE(difference_causes().size(), 6u);
+  EXPECT_LE(difference_causes().size(), 5u);
   std::size_t cases = 0;
   for (const DifferentialFamily& family : differential_families()) cases += differential_cases(family).size();
   EXPECT_GE(cases, 150u);

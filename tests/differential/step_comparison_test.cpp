@@ -30,6 +30,14 @@ StepMemory made_of(const std::string& base, const std::vector<std::string>& poli
   return step_memory(apply_rewriters(modelled_on(committed_capture(base), machine), specs, machine, *pricer));
 }
 
+// These policies were not asked for what PyTorch executes (--executable=torch): they give back in forward what
+// variables of the program still name.
+bool is_named_by_variables(const Difference& d) {
+  const std::size_t first = std::min(d.simulated.to, d.executed.to);
+  return d.kind == DifferenceKind::storage_lives_longer && d.part == StepPart::forward && d.ends_in_forward &&
+         d.simulated.used_until <= first && d.executed.used_until <= first && d.kernel.phase == Phase::forward;
+}
+
 class CommittedPlan : public testing::Test {
  protected:
   const std::vector<std::string> policies = {"checkpoint:mode=full",
@@ -39,7 +47,7 @@ class CommittedPlan : public testing::Test {
 
   std::vector<Difference> unexplained(const StepMemory& ran) const {
     std::vector<Difference> all = differences(simulated, ran);
-    std::erase_if(all, [&](const Difference& d) { return cause_of(d) != nullptr; });
+    std::erase_if(all, [](const Difference& d) { return cause_of(d) != nullptr || is_named_by_variables(d); });
     return all;
   }
 

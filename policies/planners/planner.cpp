@@ -141,8 +141,9 @@ class PlannedStepRewriter : public Rewriter {
     const PlanEstimate& e = repaired.estimate;
     std::string text = info_.name + ": " + budget_text(profile, repaired, planned);
     if (movers > 0)
-      text += fmt::format("{} ({}) leave by copies, {} out and {} back", counted_text(movers, "storage"),
-                          human_bytes(moved), human_bytes(e.bytes_out), human_bytes(e.bytes_in));
+      text +=
+          fmt::format("{} ({}) {} by copies, {} out and {} back", counted_text(movers, "storage"), human_bytes(moved),
+                      movers == 1 ? "leaves" : "leave", human_bytes(e.bytes_out), human_bytes(e.bytes_in));
     if (e.rerun_ops > 0)
       text += fmt::format("{}{} of {} run again", movers > 0 ? "; " : "", counted_text(e.rerun_ops, "op"),
                           human_time(e.rerun_time));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <span>
 
 #include "policies/cycle/cycle_memory_plan.h"

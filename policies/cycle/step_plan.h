@@ -28,7 +28,7 @@ struct StepPlan {
   std::uint32_t tried = 0;         // plans
 };
 
-// REQUIRES: budget.device > 0. Throws UsageError as cycle_of_step and links_of_machine.
+// `budget`: bytes of device memory for the step's storages. REQUIRES: budget > 0. Throws UsageError as cycle_of_step and links_of_machine.
 StepPlan plan_step(const StepProfile& profile, Bytes budget, const Machine& machine,
                    const StepPlanSettings& settings = {});
 

@@ -12,27 +12,31 @@ namespace {
 
 constexpr double kSteps = 10'000;              // of a share
 constexpr std::size_t kMostChoices = 100'000;  // that are looked at side by side
-constexpr std::uint32_t kNothing = 0xffffffff;
+constexpr std::uint32_t kNothing = ChoicesByWeight::Choice::kNothing;
 
 double per_weight(const KnapsackItem& item) {
   return item.weight > 0 ? item.worth / item.weight : std::numeric_limits<double>::infinity();
 }
 
-// The last item taken, and the choice before it.
-struct Choice {
-  double weight = 0, worth = 0;
-  std::uint32_t item = kNothing, before = kNothing;
-};
+using Choice = ChoicesByWeight::Choice;
 
-// Ascending in weight and in worth: what weighs more than another and is worth no more goes. At most one in each of
-// `steps` parts of `most`.
-void keep_unsurpassed(std::vector<Choice>& choices, double most) {
-  std::ranges::stable_sort(choices, [](const Choice& a, const Choice& b) {
-    return a.weight != b.weight ? a.weight < b.weight : a.worth > b.worth;
-  });
+// Of both, which ascend in weight, those that no other surpasses: what weighs more than another and is worth no more
+// goes. At most one in each of kMostChoices parts of `most`.
+std::vector<Choice> unsurpassed(const std::vector<Choice>& without, const std::vector<Choice>& with, double most) {
   std::vector<Choice> kept;
-  for (const Choice& choice : choices)
+  kept.reserve(without.size() + with.size());
+  const auto keep = [&](const Choice& choice) {
     if (kept.empty() || choice.worth > kept.back().worth) kept.push_back(choice);
+  };
+  std::size_t next = 0;
+  for (const Choice& choice : without) {
+    for (; next < with.size() && (with[next].weight < choice.weight ||
+                                  (with[next].weight == choice.weight && with[next].worth > choice.worth));
+         ++next)
+      keep(with[next]);
+    keep(choice);
+  }
+  for (; next < with.size(); ++next) keep(with[next]);
   if (kept.size() > kMostChoices) {
     std::vector<Choice> coarse;
     const auto part = [&](const Choice& c) { return std::floor(c.weight / most * static_cast<double>(kMostChoices)); };
@@ -40,7 +44,7 @@ void keep_unsurpassed(std::vector<Choice>& choices, double most) {
       if (coarse.empty() || part(coarse.back()) != part(choice)) coarse.push_back(choice);
     kept = std::move(coarse);
   }
-  choices = std::move(kept);
+  return kept;
 }
 
 }  // namespace
@@ -83,30 +87,39 @@ std::vector<bool> rounded_knapsack(const std::vector<KnapsackItem>& items, doubl
   return taken;
 }
 
-std::vector<bool> exact_knapsack(const std::vector<KnapsackItem>& items, double most) {
-  std::vector<Choice> all = {Choice{}};  // every choice that ever stood in the front
-  std::vector<std::uint32_t> front = {0};
+ChoicesByWeight::ChoicesByWeight(const std::vector<KnapsackItem>& items, double most)
+    : all_{Choice{}}, front_{0}, taken_(items.size(), false) {
   for (std::uint32_t i = 0; i < items.size(); ++i) {
-    std::vector<Choice> next;
-    for (const std::uint32_t at : front) {
-      next.push_back({all[at].weight, all[at].worth, kNothing, at});
-      const double weight = all[at].weight + items[i].weight;
-      if (weight <= most) next.push_back({weight, all[at].worth + items[i].worth, i, at});
+    std::vector<Choice> without, with;
+    for (const std::uint32_t at : front_) {
+      without.push_back({all_[at].weight, all_[at].worth, kNothing, at});
+      const double weight = all_[at].weight + items[i].weight;
+      if (weight <= most) with.push_back({weight, all_[at].worth + items[i].worth, i, at});
     }
-    keep_unsurpassed(next, most);
-    front.clear();
+    const std::vector<Choice> next = unsurpassed(without, with, most);
+    front_.clear();
     for (const Choice& choice : next) {
       if (choice.item == kNothing) {
-        front.push_back(choice.before);
+        front_.push_back(choice.before);
         continue;
       }
-      front.push_back(static_cast<std::uint32_t>(all.size()));
-      all.push_back(choice);
+      front_.push_back(static_cast<std::uint32_t>(all_.size()));
+      all_.push_back(choice);
     }
   }
-  std::vector<bool> taken(items.size(), false);
-  for (std::uint32_t at = front.back(); all[at].item != kNothing; at = all[at].before) taken[all[at].item] = true;
+}
+
+std::vector<bool> ChoicesByWeight::best(double most) const {
+  const auto behind =
+      std::partition_point(front_.begin(), front_.end(), [&](std::uint32_t at) { return all_[at].weight <= most; });
+  std::vector<bool> taken = taken_;
+  if (behind == front_.begin()) return taken;
+  for (std::uint32_t at = *(behind - 1); all_[at].item != kNothing; at = all_[at].before) taken[all_[at].item] = true;
   return taken;
+}
+
+std::vector<bool> exact_knapsack(const std::vector<KnapsackItem>& items, double most) {
+  return ChoicesByWeight(items, most).best(most);
 }
 
 }  // namespace memwall

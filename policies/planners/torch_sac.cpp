@@ -17,7 +17,9 @@
 // ops of a trace. Where no memory_budget is given, one for all modules is searched for the budget, in steps of 0.05.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "policies/planners/kept_units.h"
@@ -97,9 +99,12 @@ class SacUnit {
   }
 
   std::vector<bool> most_time(double most) const {
-    std::vector<KnapsackItem> items;
-    for (const SacGroup& group : groups_) items.push_back({static_cast<double>(group.bytes), to_seconds(group.time)});
-    return exact_knapsack(items, most);
+    if (!choices_) {
+      std::vector<KnapsackItem> items;
+      for (const SacGroup& group : groups_) items.push_back({static_cast<double>(group.bytes), to_seconds(group.time)});
+      choices_.emplace(items, static_cast<double>(all_));
+    }
+    return choices_->best(most);
   }
 
   std::vector<bool> without_the_best_savings(double most) const {
@@ -123,6 +128,7 @@ class SacUnit {
   const StepProfile& p_;
   const Trace& t_;
   std::vector<SacGroup> groups_;
+  mutable std::optional<ChoicesByWeight> choices_;  // of the groups; made when they are first asked for
   std::set<OpId> in_place_;
   Bytes all_ = 0;
 };
@@ -133,12 +139,18 @@ struct SacSettings {
   std::vector<std::string> modules;
 };
 
-MemoryPlan sac_plan(const StepProfile& profile, const SacSettings& settings, double share) {
+// By a unit's first op.
+using SacUnits = std::map<OpId, SacUnit>;
+
+MemoryPlan sac_plan(const StepProfile& profile, const SacSettings& settings, double share, SacUnits& units) {
   UnitReruns reruns;
   reruns.units.policy = "torch_sac";
   reruns.units.mode = settings.modules.empty() ? "full" : "modules";
   reruns.units.patterns = settings.modules;
-  reruns.kept_ops = [&](const RecomputeUnit& unit) { return SacUnit(profile, unit).kept(share, settings.greedy); };
+  reruns.kept_ops = [&](const RecomputeUnit& unit) {
+    const OpId first = unit.ops.empty() ? kNoOp : unit.ops.front();
+    return units.try_emplace(first, profile, unit).first->second.kept(share, settings.greedy);
+  };
   return plan_of_unit_reruns(profile, reruns);
 }
 
@@ -148,8 +160,10 @@ Planner sac_planner(const PolicyArguments& arguments) {
   if (arguments.is_set("memory_budget")) settings.share = arguments.number("memory_budget");
   if (arguments.is_set("modules")) settings.modules = arguments.list("modules");
   return [settings](const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&) {
-    if (settings.share >= 0) return sac_plan(profile, settings, settings.share);
-    return plan_of_largest_share(profile, budget, [&](double share) { return sac_plan(profile, settings, share); });
+    SacUnits units;
+    if (settings.share >= 0) return sac_plan(profile, settings, settings.share, units);
+    return plan_of_largest_share(profile, budget,
+                                 [&](double share) { return sac_plan(profile, settings, share, units); });
   };
 }
 

@@ -23,7 +23,7 @@ MoveChoice::MoveChoice(ScheduleTable& table, std::vector<PlannedMove>& moves)
       path_of_(t_.cycle.storages().size(), kNoPath), held_always_(t_.cycle.storages().size(), false) {
   const LinkTime free(t_.link_times());
   for (const CyclePath& path : t_.links.paths)
-    paths_.push_back({free, free, ExcessTree(nothing_, t_.times, path.room)});
+    paths_.push_back({free, free, ExcessTree(nothing_, t_.times, path.room), 0});
   takes_next_.assign(t_.cycle.gaps().size(), false);
   latest_.assign(t_.cycle.gaps().size(), 0);
   if (paths_.size() > 1) choose_next_path();
@@ -43,7 +43,7 @@ void MoveChoice::choose_next_path() {
   for (std::uint32_t g = 0; g < takes_next_.size(); ++g) {
     const CycleGap& gap = t_.gap(g);
     const std::int64_t here = highest < gap.begin ? highest + t_.turn : highest;
-    if (is_free(gap) || here >= gap.end) continue;
+    if (is_free(gap) || here >= gap.end || t_.storage(g).moved > t_.links.paths[1].largest) continue;
     const Duration before = t_.cycle.start(here) - t_.cycle.start(gap.written + 1);
     const Duration behind = t_.cycle.start(gap.end) - t_.cycle.start(here + 1);
     const double rounded = static_cast<double>(taken(g, 0)) / static_cast<double>(t_.storage(g).moved);
@@ -66,6 +66,14 @@ void MoveChoice::run(Bytes least) {
   while (t_.tree.is_over() && !heap_.empty()) {
     Entry entry = heap_.top();
     heap_.pop();
+    // No more than without its copies: most are out of the question by that.
+    entry.score = score(entry.gap, t_.gap(entry.gap).begin, t_.gap(entry.gap).end);
+    if (entry.score <= 0) continue;
+    if (!heap_.empty() && entry.score < t_.settings.nearness * heap_.top().score) {
+      heap_.push(entry);
+      continue;
+    }
+    ++looked_at_;
     const auto away = away_in(entry.gap);
     if (!away) continue;
     entry.score = score(entry.gap, away->first, away->end);
@@ -166,7 +174,9 @@ std::pair<std::int64_t, std::int64_t> MoveChoice::held_in(std::uint32_t g) const
 }
 
 bool MoveChoice::has_room(std::uint32_t g, std::uint8_t path) const {
+  if (t_.storage(g).moved > t_.links.paths[path].largest) return false;
   if (t_.storage(g).across && held_always_[t_.gap(g).storage]) return true;
+  if (paths_[path].all_held + taken(g, path) <= t_.links.paths[path].room) return true;
   const auto [first, end] = held_in(g);
   return paths_[path].held.highest(first, end) + taken(g, path) <= t_.links.paths[path].room;
 }
@@ -182,6 +192,7 @@ void MoveChoice::take(std::uint32_t g, const Away& away) {
     if (!t_.storage(g).across || !held_always_[gap.storage]) {
       const auto [first, end] = held_in(g);
       path.held.add(first, end, taken(g, away.path));
+      path.all_held += taken(g, away.path);
       held_always_[gap.storage] = t_.storage(g).across;
     }
     if (!has_copy(gap)) {

@@ -27,6 +27,8 @@ class MoveChoice {
   // Bytes per second at which more could be away in the slot: of all links, or of the next path where the first one's
   // tier is full.
   double rate(std::int64_t slot, bool out) const;
+  // For how many candidates time was looked for on the links, so far.
+  std::uint64_t looked_at() const { return looked_at_; }
   // By gap: the last slot in which a copy back can be issued, in the gap's count; of what is chosen.
   const std::vector<std::int64_t>& latest() const { return latest_; }
 
@@ -50,6 +52,7 @@ class MoveChoice {
   struct Path {
     LinkTime out, in;
     ExcessTree held;
+    Bytes all_held = 0;  // of all that was ever taken in the turn: no slot holds more
   };
 
   // Neither leaves nor comes back by a copy.
@@ -66,6 +69,7 @@ class MoveChoice {
   std::pair<std::int64_t, std::int64_t> held_in(std::uint32_t g) const;
   void take(std::uint32_t g, const Away& away);
 
+  std::uint64_t looked_at_ = 0;
   ScheduleTable& t_;
   std::vector<PlannedMove>& moves_;
   std::vector<Path> paths_;

@@ -1,18 +1,37 @@
 #include "policies/cycle/move_passes.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
 namespace memwall {
 namespace {
 
+// What one turn leaves to the next. Times are of the next one's.
+struct TurnCarry {
+  std::vector<Time> out_free, in_free;    // by path
+  std::vector<Time> copied;               // by version: when its copy out is done
+  std::map<std::int64_t, Time> arrivals;  // by slot: when all is back that it touches, of what is on its way
+  std::vector<std::pair<std::uint32_t, std::int32_t>>
+      fetched;  // moves, and their slots: back earlier than the turn begins
+};
+
 // The second pass: when what is away comes back, through one turn.
 class Return {
  public:
-  Return(ScheduleTable& table, const std::vector<std::int64_t>& latest, MovePlan& plan)
-      : t_(table), latest_(latest), plan_(plan), begins_in_(t_.cycle.size()), copies_in_(begins_in_),
-      decided_(plan.moves.size(), false), out_free_(table.links.paths.size()), in_free_(out_free_) {
+  // `carry`: of a turn that was run before; none: this one is run for what it leaves.
+  Return(ScheduleTable& table, const std::vector<std::int64_t>& latest, MovePlan& plan, const TurnCarry* carry)
+      : t_(table),
+        latest_(latest),
+        plan_(plan),
+        rehearses_(carry == nullptr),
+        begins_in_(t_.cycle.size()),
+        copies_in_(begins_in_),
+        absent_(table.links.paths.size()),
+        decided_(plan.moves.size(), false),
+        out_free_(table.links.paths.size()),
+        in_free_(out_free_) {
     copies_.assign(t_.cycle.versions(), {});
     const auto& live = t_.cycle.live();
     first_ = (std::max_element(live.begin(), live.end()) - live.begin() + 1) % t_.turn;
@@ -22,8 +41,10 @@ class Return {
       if (move.copy == PlannedMove::kNoCopy) continue;
       copies_in_[place(move.copy)].push_back(m);
       // The turn before has issued it.
-      copies_[t_.gap(move.gap).version] = {Time{}, first_ - 1, m};
+      const std::uint32_t version = t_.gap(move.gap).version;
+      copies_[version] = {carry == nullptr ? Time{} : carry->copied[version], first_ - 1, m};
     }
+    if (carry != nullptr) take(*carry);
   }
 
   void run() {
@@ -31,11 +52,25 @@ class Return {
       if (!comes_back(m)) continue;
       const PlannedMove& move = plan_.moves[m];
       for (const std::int64_t shift : {std::int64_t{0}, t_.turn})
-        if (move.drop - shift < first_ && first_ <= end(m) - shift) absent_.insert({end(m) - shift, m});
+        if (!decided_[m] && move.drop - shift < first_ && first_ <= end(m) - shift)
+          absent_[plan_.moves[m].path].insert({end(m) - shift, m});
     }
     for (std::int64_t slot = first_; slot < first_ + t_.turn; ++slot) run_slot(slot);
     // Back right where it is touched: in a turn whose drop comes after the last slot of this pass.
-    for (const auto& [at, m] : absent_) plan_.fetch_order.push_back(m);
+    for (const auto& absent : absent_)
+      for (const auto& [at, m] : absent) plan_.fetch_order.push_back(m);
+  }
+
+  TurnCarry carry() const {
+    TurnCarry carry;
+    const auto later = [&](Time time) { return time == kNever ? kNever : std::max(Time{}, time - now_); };
+    for (const Time free : out_free_) carry.out_free.push_back(later(free));
+    for (const Time free : in_free_) carry.in_free.push_back(later(free));
+    for (const Copy& copy : copies_) carry.copied.push_back(later(copy.done));
+    for (auto it = arrivals_.lower_bound(first_ + t_.turn); it != arrivals_.end(); ++it)
+      carry.arrivals[it->first - t_.turn] = later(it->second);
+    carry.fetched = fetched_again_;
+    return carry;
   }
 
  private:
@@ -48,6 +83,16 @@ class Return {
     std::int64_t slot = 0;  // in which it was issued
     std::uint32_t move = 0;  // that makes it
   };
+  void take(const TurnCarry& carry) {
+    out_free_ = carry.out_free, in_free_ = carry.in_free;
+    arrivals_ = carry.arrivals;
+    for (const auto& [m, slot] : carry.fetched) {
+      decided_[m] = true;
+      plan_.moves[m].fetch = slot;
+      t_.tree.add(slot, end(m), t_.storage(plan_.moves[m].gap).held);
+      plan_.fetch_order.push_back(m);
+    }
+  }
   std::size_t place(std::int64_t slot) const { return t_.place(slot); }
   std::int64_t end(std::uint32_t m) const { return t_.gap(plan_.moves[m].gap).end; }
   bool comes_back(std::uint32_t m) const {
@@ -62,7 +107,8 @@ class Return {
       leaving_.push_back({m, slot - t_.gap(plan_.moves[m].gap).begin});
     leave(slot);
     // What this slot touches; its memory is counted from here on.
-    while (!absent_.empty() && absent_.begin()->first == slot) fetch(absent_.begin(), slot);
+    for (auto& absent : absent_)
+      while (!absent.empty() && absent.begin()->first == slot) fetch(absent.begin(), slot);
     now_ = std::max(now_, needed_);
     const Time end = now_ + t_.times[place(slot)];
     // Slower paths first: they have less time to lose.
@@ -76,6 +122,9 @@ class Return {
 
   // Memory is given up as soon as the copy is done, and no earlier than the memory is needed: until then nothing waits.
   void leave(std::int64_t slot) {
+    // Most slots: none does.
+    if (std::none_of(leaving_.begin(), leaving_.end(), [&](const Leaving& one) { return leaves_at(one, slot); }))
+      return;
     std::stable_sort(leaving_.begin(), leaving_.end(),
                      [&](const Leaving& a, const Leaving& b) { return done(a) > done(b); });
     std::vector<Leaving> stay;
@@ -83,7 +132,8 @@ class Return {
       PlannedMove& move = plan_.moves[one.move];
       const Bytes held = t_.storage(move.gap).held;
       const std::int64_t planned = move.drop + one.shift;
-      const bool last = slot + 1 >= std::min(first_ + t_.turn, end(one.move) + one.shift);
+      const std::int64_t away_until = back_already(end(one.move), one.move) + one.shift;
+      const bool last = slot + 1 >= std::min(first_ + t_.turn, away_until);
       if (done(one) > now_ && !last) {
         if (slot < planned) {
           stay.push_back(one);
@@ -101,10 +151,17 @@ class Return {
       move.drop = static_cast<std::int32_t>(slot - one.shift);
       if (!comes_back(one.move))
         plan_.fetch_order.push_back(one.move);  // without a copy
-      else if (!decided_[one.move])
-        absent_.insert({end(one.move) + one.shift, one.move});
+      else if (rehearses_ || !decided_[one.move])
+        absent_[move.path].insert({end(one.move) + one.shift, one.move});
     }
     leaving_ = std::move(stay);
+  }
+
+  // Is anything to be decided about it in the slot?
+  bool leaves_at(const Leaving& one, std::int64_t slot) const {
+    const std::int64_t away_until = back_already(end(one.move), one.move) + one.shift;
+    return done(one) <= now_ || slot >= plan_.moves[one.move].drop + one.shift ||
+           slot + 1 >= std::min(first_ + t_.turn, away_until);
   }
 
   // The copy out of the move's content begins when the link is free.
@@ -139,8 +196,8 @@ class Return {
 
   bool fetch_next(std::int64_t slot, std::uint8_t path) {
     std::uint32_t asked = 0;
-    for (auto it = absent_.begin(); it != absent_.end() && asked < t_.settings.look_ahead; ++it) {
-      if (plan_.moves[it->second].path != path) continue;
+    const auto& absent = absent_[path];
+    for (auto it = absent.begin(); it != absent.end() && asked < t_.settings.look_ahead; ++it) {
       ++asked;
       const std::uint32_t g = plan_.moves[it->second].gap;
       const Bytes held = t_.storage(g).held;
@@ -148,23 +205,30 @@ class Return {
       const bool early = path == 0 && slot < latest_[g] + it->first - t_.gap(g).end;
       const Bytes reserved = early ? next_of_slower() : 0;
       // Once it is back, it stays until its touch.
-      if (t_.tree.highest(slot, it->first) + held + reserved > t_.budget) continue;
+      if (t_.tree.highest(slot, back_already(it->first, it->second)) + held + reserved > t_.budget) continue;
       fetch(it, slot);
       return true;
     }
     return false;
   }
 
+  // From which slot on its memory is counted for its touch in slot `at`.
+  std::int64_t back_already(std::int64_t at, std::uint32_t m) const {
+    return decided_[m] ? plan_.moves[m].fetch + at - end(m) : at;
+  }
+
+  // The one that is used first of what another path than the first brings back.
   Bytes next_of_slower() const {
-    for (const auto& [at, m] : absent_)
-      if (plan_.moves[m].path > 0) return t_.storage(plan_.moves[m].gap).held;
-    return 0;
+    std::pair<std::int64_t, std::uint32_t> next{std::numeric_limits<std::int64_t>::max(), 0};
+    for (std::size_t path = 1; path < absent_.size(); ++path)
+      if (!absent_[path].empty()) next = std::min(next, *absent_[path].begin());
+    return next.first == std::numeric_limits<std::int64_t>::max() ? 0 : t_.storage(plan_.moves[next.second].gap).held;
   }
 
   void fetch(std::set<std::pair<std::int64_t, std::uint32_t>>::iterator it, std::int64_t slot) {
     const auto [at, m] = *it;
-    absent_.erase(it);
-    decided_[m] = true;
+    absent_[plan_.moves[m].path].erase(it);
+    const std::int64_t back = back_already(at, m);
     PlannedMove& move = plan_.moves[m];
     const std::int64_t shift = at - end(m);
     Time& free = in_free_[move.path];
@@ -174,19 +238,24 @@ class Return {
     else
       arrivals_[at] = std::max(arrivals_[at], free);
     move.fetch = static_cast<std::int32_t>(std::max<std::int64_t>(slot - shift, move.drop + 1));
-    if (move.fetch < end(m)) t_.tree.add(move.fetch + shift, at, t_.storage(move.gap).held);
+    if (move.fetch + shift < back) t_.tree.add(move.fetch + shift, back, t_.storage(move.gap).held);
+    if (decided_[m]) fetched_again_.emplace_back(m, move.fetch);
+    decided_[m] = true;
     plan_.fetch_order.push_back(m);
   }
 
   ScheduleTable& t_;
   const std::vector<std::int64_t>& latest_;
   MovePlan& plan_;
+  const bool rehearses_;
   std::int64_t first_ = 0;  // the slot behind the highest, where most is away
   std::vector<std::vector<std::uint32_t>> begins_in_, copies_in_;  // by slot
   std::vector<Leaving> leaving_;  // in their gaps, not away yet
   std::vector<Copy> copies_;  // by version
-  std::set<std::pair<std::int64_t, std::uint32_t>> absent_;  // the slot that touches it next, and the move
+  // By path: the slot that touches it next, and the move.
+  std::vector<std::set<std::pair<std::int64_t, std::uint32_t>>> absent_;
   std::vector<bool> decided_;  // by move
+  std::vector<std::pair<std::uint32_t, std::int32_t>> fetched_again_;  // in a rehearsal: for the turn behind it
   std::map<std::int64_t, Time> arrivals_;  // by slot: when all is back that it touches
   std::vector<Time> out_free_, in_free_;  // by path
   Time now_{}, needed_{};
@@ -195,7 +264,12 @@ class Return {
 }  // namespace
 
 void place_returns(ScheduleTable& table, const std::vector<std::int64_t>& latest, MovePlan& plan) {
-  Return(table, latest, plan).run();
+  ScheduleTable first_table = table;
+  MovePlan first_plan = plan;
+  Return rehearsal(first_table, latest, first_plan, nullptr);
+  rehearsal.run();
+  const TurnCarry carry = rehearsal.carry();
+  Return(table, latest, plan, &carry).run();
 }
 
 }  // namespace memwall

@@ -15,7 +15,8 @@ constexpr int kRounds = 24;
 constexpr Duration kLeastWait = microseconds(1);
 // From this growth of waits on, they are those of a flow; where so many times its bytes do not help, they are put where
 // most is over the budget, and nowhere else.
-constexpr double kStuck = 4, kMostFlowing = 6;
+constexpr double kStuck = 4, kSoonStuck = 2, kMostFlowing = 6;
+constexpr Bytes kFarTooMuch = 4;  // more than this part of the excess is left without waits
 
 std::vector<Duration> times_of(const StepCycle& cycle) {
   std::vector<Duration> times;
@@ -105,6 +106,7 @@ MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Byt
   // Nor has as much as the bytes over the budget take: a whole storage is longer on its way, and it may not have been
   // the wait before the first slot that is over.
   double growth = 1, flowing = 1;
+  bool flows = false;
   Bytes last = std::numeric_limits<Bytes>::max() / 16;
   std::vector<std::int64_t> latest;
   for (int round = 0; round < kRounds; ++round) {
@@ -114,6 +116,7 @@ MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Byt
     result.plan = {};
     MoveChoice choice(table, result.plan.moves);
     choice.run(round < kRounds / 2 ? excess / settings.finest : 0);
+    result.work += choice.looked_at() + times.size();
     const auto [over, slot] = worst_excess(table.tree, table.turn, budget);
     result.fits = slot < 0;
     if (!result.fits) {
@@ -122,7 +125,11 @@ MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Byt
       stuck = stuck || over > last * 9 / 10;
       last = over;
       const bool late = choice.leaves_too_late(slot);
-      if (growth > kStuck && flowing <= kMostFlowing) {
+      // Far too little time: waits for single slots would take many rounds to become those of a flow.
+      flows = flows || (round == 0 && settings.waits.empty() && over > excess / kFarTooMuch);
+      stuck = stuck || flows;
+      const bool starts = flows && flowing == 1;
+      if ((starts || growth > (flows ? kSoonStuck : kStuck)) && flowing <= kMostFlowing) {
         waits = flowing_waits(table, flowing);
         flowing *= 1.5;
       } else if (growth > kStuck)

@@ -37,6 +37,7 @@ struct MoveSchedule {
   MovePlan plan;
   bool fits = true;            // within the budget
   std::uint32_t over = 0;      // !fits: the first slot that is over it
+  std::uint64_t work = 0;      // candidates placed or refused, and slots: what it took, in no unit of time
 };
 
 MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,

@@ -15,10 +15,12 @@ constexpr double kNear = 1.0005;
 constexpr double kCovers = 10, kIsInTheWay = 0.1;
 // Waits are planned for copies that may be cut: in the end they may be shorter.
 constexpr double kWaitSlack = 8, kLeastSlack = 1e-3;
-// The search ends after so many repairs in a row none of which made the turn shorter by this.
-constexpr std::uint32_t kMostInVain = 24;
+// Of repairs there are as many as take about a second: each takes the longer the more slots there are. The search ends
+// where most of them in a row did not make the turn shorter by this.
+constexpr std::size_t kSlotsInAll = 120000, kFewestRepairs = 24;
 constexpr double kBetter = 0.9995;
-constexpr std::size_t kFewSlots = 600, kMostTimes = 16;
+// MoveSchedule::work, of which a second does about this much. More is done only where nothing fits yet.
+constexpr std::uint64_t kMostWork = 1'200'000, kMostToFit = 5'000'000;
 // How far back in a queue the cause of a wait is sought.
 constexpr std::size_t kReach = 256, kNearest = 32;
 
@@ -51,23 +53,24 @@ class Search {
     worth_ = effort.worth_seconds;
     MoveSettings settings;
     settings.finest = effort.finest;
-    settings.weights = weights_of(cycle_, bound_);
+    base_weights_ = weights_of(cycle_, bound_);
     std::uint32_t asked = 0;
     for (const bool by_area : {false, true})
       for (const double margin : {4.0, 1.0, 8.0, 2.0})
         for (const std::uint32_t look_ahead : {1u, 8u}) {
-          if (asked++ >= effort.settings || is_done()) break;
-          if (best_.fits) settings.waits = shortened(replayed_.waits);
+          if (asked++ >= effort.settings || is_done() || is_long()) break;
+          if (best_.fits) settings.waits = shortened(replayed_.waits, 0.95);
           settings.margin = margin, settings.look_ahead = look_ahead, settings.by_area = by_area;
           settings.nearness = asked % 2 == 0 ? 0.9 : 0.98;
+          settings.weights = asked % 2 == 0 ? base_weights_ : std::vector<double>(base_weights_.size(), 1);
           attempt(settings);
         }
     double last = best_.seconds;
     std::uint32_t in_vain = 0;
     // In a cycle of few slots a repair takes little time.
-    const auto times = static_cast<std::uint32_t>(std::clamp<std::size_t>(kFewSlots / cycle_.size(), 1, kMostTimes));
-    for (std::uint32_t i = 0; i < times * effort.repairs && best_.fits && !is_done() && in_vain < times * kMostInVain;
-         ++i) {
+    const auto most = static_cast<std::uint32_t>(
+        std::min<std::size_t>(effort.repairs, std::max(kSlotsInAll / cycle_.size(), kFewestRepairs)));
+    for (std::uint32_t i = 0; i < most && best_.fits && !is_done() && !is_long() && in_vain < most * 3 / 4; ++i) {
       attempt(repaired(i));
       in_vain = best_.seconds < last * kBetter ? 0 : in_vain + 1;
       if (in_vain == 0) last = best_.seconds;
@@ -78,11 +81,14 @@ class Search {
  private:
   bool is_done() const { return best_.fits && best_.seconds <= bound_.seconds * kNear; }
 
+  bool is_long() const { return best_.work > (best_.fits ? kMostWork : kMostToFit); }
+
   void attempt(MoveSettings settings) {
     const double wait = std::min(worth_, best_.fits ? best_.seconds : worth_) - to_seconds(cycle_.turn());
     settings.longest_wait = from_seconds(std::min(1e6, kWaitSlack * std::max(0.0, wait) + kLeastSlack));
     MoveSchedule schedule = schedule_moves(cycle_, links_, budget_, settings);
     ++best_.tried;
+    best_.work += schedule.work;
     if (!schedule.fits) {
       if (!best_.fits) best_.over = schedule.over;
       return;
@@ -91,6 +97,7 @@ class Search {
     if (*std::max_element(live.begin(), live.end()) > budget_ || !is_sound(cycle_, schedule.plan)) return;
     ReplayedCycle replayed = replay_cycle(cycle_, links_, schedule.plan);
     const double seconds = to_seconds(replayed.turn);
+    last_waits_ = replayed.waits;
     if (best_.fits && seconds > best_.seconds) return;
     best_.fits = true;
     best_.seconds = seconds;
@@ -99,29 +106,53 @@ class Search {
     settings_ = std::move(settings);
   }
 
-  // The best settings so far, but for gaps that were copied right before a wait, which is drawn by its length.
+  // Settings drawn anew, or the best so far but for weights; with some of the waits of the best plan or of the last
+  // one: less time for the links makes the next plan choose differently.
   MoveSettings repaired(std::uint32_t round) {
     MoveSettings next = settings_;
-    next.waits = shortened(replayed_.waits);
-    if (next.weights.empty()) next.weights.assign(cycle_.gaps().size(), 1);
+    constexpr double kShares[] = {0.95, 0.9, 0.85, 0.97, 0.7};
+    next.waits = shortened(random_() % 2 == 0 ? last_waits_ : replayed_.waits, kShares[random_() % std::size(kShares)]);
     constexpr double kNearness[] = {0.98, 0.95, 0.9, 0.8};
     next.nearness = kNearness[round % std::size(kNearness)];
-    if (round < std::size(kNearness)) return next;
+    if (next.weights.empty()) next.weights.assign(cycle_.gaps().size(), 1);
+    switch (random_() % 4) {
+      case 0:
+      case 1: {
+        constexpr double kMargins[] = {1, 4, 2, 8};
+        next.margin = kMargins[random_() % std::size(kMargins)];
+        next.by_area = random_() % 2 == 0;
+        next.look_ahead = random_() % 2 == 0 ? 1 : 8;
+        if (random_() % 2 == 0) next.weights = base_weights_;
+        if (random_() % 2 == 0) next.weights.assign(cycle_.gaps().size(), 1);
+        break;
+      }
+      case 2: {
+        const double strength = static_cast<double>(1 + random_() % 4) / 8;
+        for (double& weight : next.weights) weight *= 1 + strength * (static_cast<double>(random_() % 1024) / 512 - 1);
+        break;
+      }
+      default:
+        reweigh(next);
+    }
+    return next;
+  }
+
+  // Gaps that were copied right before a wait, which is drawn by its length, are banned or made less of.
+  void reweigh(MoveSettings& next) {
     const std::size_t slot = drawn_slot();
-    if (slot == cycle_.size()) return next;
+    if (slot == cycle_.size()) return;
     const std::vector<std::uint32_t> before = queued_before(slot);
-    if (before.empty()) return next;
+    if (before.empty()) return;
     const std::size_t many = 1 + random_() % 3;
     for (std::size_t i = 0; i < many; ++i) {
       double& weight = next.weights[best_.plan.moves[before[random_() % before.size()]].gap];
       weight *= random_() % 2 == 0 ? 0 : 0.3;
     }
-    return next;
   }
 
   // What the next plan may take for granted of the best one's.
-  static std::vector<Duration> shortened(std::vector<Duration> waits) {
-    for (Duration& wait : waits) wait = wait * 19 / 20;
+  static std::vector<Duration> shortened(std::vector<Duration> waits, double share) {
+    for (Duration& wait : waits) wait = from_seconds(share * to_seconds(wait));
     return waits;
   }
 
@@ -175,6 +206,8 @@ class Search {
   FoundMoves best_;
   MoveSettings settings_;
   ReplayedCycle replayed_;
+  std::vector<Duration> last_waits_;  // of the last plan that fits
+  std::vector<double> base_weights_;
 };
 
 }  // namespace

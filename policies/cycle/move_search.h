@@ -12,11 +12,12 @@ struct FoundMoves {
   double seconds = 0;       // of a turn, replayed
   std::uint32_t over = 0;   // !fits: a slot that stays over the budget
   std::uint32_t tried = 0;  // plans
+  std::uint64_t work = 0;   // MoveSchedule::work of all of them
 };
 
 struct SearchEffort {
   std::uint32_t settings = 16;  // of the portfolio, at most 16
-  std::uint32_t repairs = 64;   // tries, each of which bans or favours what stood before a wait
+  std::uint32_t repairs = 300;  // tries behind it, at most; fewer in a cycle of many slots
   Bytes finest = 16384;         // MoveSettings::finest
   double worth_seconds = 1e18;  // a plan whose turn takes longer is of no use: it need not be found
 };

@@ -5,19 +5,28 @@
 #include <span>
 
 #include "policies/cycle/cycle_memory_plan.h"
+#include "policies/cycle/rerun_order.h"
 
 namespace memwall {
 namespace {
 
-// Shares of the candidates' bytes that are made again where plans are first compared; then between the best neighbours.
+// So many times the candidates that the bound favours are made again where plans are first compared; where none of
+// these plans fits, as many as hold these shares of all candidates' bytes. Then between the best neighbours.
+constexpr double kTimes[] = {1, 1.15, 0.87, 1.35, 0.7};
 constexpr double kShares[] = {0.3, 0.6, 1, 0.1, 0.8, 0.03, 0.01, 0};
 constexpr double kFirstShares[] = {0.3, 1, 0};  // without search
-constexpr int kBisections = 5;
+constexpr int kBisections = 4;
+// order_by_bound's: finer is better and takes longer; which sets of re-runs the other moves fit best only trying shows.
+constexpr double kCoarse = 1.0 / 4, kFine = 1.0 / 16, kFiner = 1.0 / 32;
+// FoundMoves::work: steps of many ops are not planned for minutes.
+constexpr std::uint64_t kMostWorkInAll = 1'500'000, kMostWorkOfSlot = 500;
 constexpr SearchEffort kQuick{.settings = 2, .repairs = 0}, kQuickest{.settings = 1, .repairs = 0};
 // So many of the next best are searched on, too: quick attempts differ by half a percent by luck.
 constexpr std::size_t kNext = 2;
-// A plan so near to the ideal needs no further search.
-constexpr double kNearIdeal = 1.0005;
+// What may lie behind the host's memory is so many times what has to.
+constexpr double kSpare = 2;
+// A plan so near to the bound needs no further search.
+constexpr double kNear = 1.0005;
 
 struct Attempt {
   std::size_t many = 0;  // candidates that are made again
@@ -28,10 +37,14 @@ struct Attempt {
 class Planning {
  public:
   Planning(const StepProfile& profile, Bytes budget, const Machine& machine, const StepPlanSettings& settings)
-      : p_(profile), machine_(machine), budget_(budget), settings_(settings), base_(cycle_of_step(profile)),
+      : p_(profile),
+        machine_(machine),
+        budget_(budget),
+        settings_(settings),
+        base_(cycle_of_step(profile)),
         links_(links_of_machine(machine, settings.tiers)) {
-    if (settings.tiers.size() > 1) leave_staging();
     slower_ = links_;
+    if (settings.tiers.size() > 1) leave_staging();
     for (CyclePath& path : slower_.paths) path.out_rate /= 1 + settings.robust, path.in_rate /= 1 + settings.robust;
     slower_.total_out /= 1 + settings.robust;
     slower_.total_in /= 1 + settings.robust;
@@ -46,41 +59,62 @@ class Planning {
                                  : settings_.recompute
                                      ? joint_bound_seconds(cycle, links_, budget_, least_rerun_prices(p_, base_, cycle))
                                      : result.moves_bound.seconds;
-    ideal_ = result.ideal_seconds;
+    bound_ = result.joint_bound_seconds;
     if (result.moves_bound.excess <= 0) {
       result.fits = true;
-      result.seconds = ideal_;
+      result.seconds = result.ideal_seconds;
       return result;
     }
     if (result.moves_bound.least_budget > budget_) return result;  // one slot alone touches more
-    if (!settings_.recompute || result.moves_bound.seconds <= ideal_ * kNearIdeal) attempt(0);
+    if (!settings_.recompute || result.moves_bound.seconds <= result.ideal_seconds * kNear) attempt(0);
     if (!settings_.recompute) {
       finish();
       return filled(std::move(result));
     }
-    for (const RerunLimits& limits : {RerunLimits{64, budget_ / 6}, RerunLimits{256, budget_ / 2}}) {
-      if (is_near_ideal() || (!settings_.search && best_.moves.fits)) break;
-      candidates_ = rerun_candidates(p_, base_, budget_, limits);
-      seen_.clear();
-      compare();
-    }
+    const Bytes least = result.moves_bound.excess / settings_.finest;
+    const RerunLimits few{64, budget_ / 6}, many{256, budget_ / 2};
+    compare(few, {.part = kCoarse, .least = least});
+    if (settings_.search && !is_enough()) compare(few, {.part = kFine, .least = least});
+    if (!is_enough()) compare(many, {.part = kFiner});
     finish();
     return filled(std::move(result));
   }
 
  private:
-  // Buffers in the host's memory through which copies to other tiers pass: TransferStyle::staging in each direction.
+  // Copies to other tiers pass through buffers in the host's memory, TransferStyle::staging of them in each direction,
+  // of the size of the largest storage that does: the large ones stay on the host, as long as enough others are left to
+  // go on. REQUIRES: another path behind the host's.
   void leave_staging() {
-    Bytes largest = 0;
-    for (const CycleStorage& storage : base_.program.storages)
-      if (!storage.fixed) largest = std::max(largest, storage.moved);
-    CyclePath& host = links_.paths.front();
-    host.room = std::max<Bytes>(0, host.room - 2 * Bytes{TransferStyle{}.staging} * host.held(largest));
+    if (!slower_.paths.front().pinned || !is_staged()) return;
+    const StepCycle cycle(base_.program);
+    const auto& live = cycle.live();
+    const std::int64_t highest = std::max_element(live.begin(), live.end()) - live.begin();
+    std::vector<Bytes> sizes;  // of what could be away where most lives
+    for (const CycleGap& gap : cycle.gaps())
+      if (gap.begin <= highest ? highest < gap.end : highest + cycle.size() < gap.end)
+        sizes.push_back(cycle.storages()[gap.storage].moved);
+    std::sort(sizes.begin(), sizes.end());
+    CyclePath& host = slower_.paths.front();
+    const Bytes all = host.room;
+    double passing = 0;
+    for (const Bytes size : sizes) {
+      passing += static_cast<double>(size);
+      host.room = std::max<Bytes>(0, all - 2 * Bytes{TransferStyle{}.staging} * host.held(size));
+      for (std::size_t path = 1; path < slower_.paths.size(); ++path) slower_.paths[path].largest = size;
+      // Sizes may be rounded up to twice as much on the host.
+      const double beyond = static_cast<double>(cycle.peak() - budget_) - static_cast<double>(host.room) / 2;
+      if (passing >= kSpare * beyond) return;
+    }
   }
 
-  bool is_near_ideal() const { return best_.moves.fits && best_.moves.seconds <= ideal_ * kNearIdeal; }
+  bool is_long() const {
+    return best_.moves.fits && work_ > std::max(kMostWorkInAll, kMostWorkOfSlot * base_.program.slots.size());
+  }
+  bool is_enough() const { return is_near_bound() || (!settings_.search && best_.moves.fits); }
+  bool is_near_bound() const { return best_.moves.fits && best_.moves.seconds <= bound_ * kNear; }
 
   void attempt(std::size_t many) {
+    if (is_long()) return;
     if (const auto [at, is_new] = seen_.insert({many, 0}); !is_new) return;
     Attempt one{many, cycle_with_reruns(p_, base_, candidates_, many), {}};
     const StepCycle cycle(one.reruns.step.program);
@@ -95,6 +129,7 @@ class Planning {
     one.moves = find_moves(cycle, slower_, budget_, bound, effort);
     seen_[many] = one.moves.fits ? one.moves.seconds : 0;
     tried_ += one.moves.tried;
+    work_ += one.moves.work;
     if (!one.moves.fits) return;
     if (!best_.moves.fits || one.moves.seconds < best_.moves.seconds) std::swap(one, best_);
     if (!one.moves.fits) return;
@@ -115,17 +150,38 @@ class Planning {
     return candidates_.size();
   }
 
-  void compare() {
+  void compare(const RerunLimits& limits, const RerunOrderSettings& ordering) {
+    RerunOrder order =
+        order_by_bound(p_, base_, slower_, budget_, rerun_candidates(p_, base_, budget_, limits), ordering);
+    const auto favoured = static_cast<double>(order.best);
+    begin(std::move(order.candidates));
+    for (const double times : kTimes) attempt_if_open(times * favoured);
+    if (!best_.moves.fits) attempt_shares();
+    if (settings_.search) bisect();
+  }
+
+  void begin(std::vector<RerunCandidate> candidates) {
+    candidates_ = std::move(candidates);
+    seen_.clear();
+  }
+
+  void attempt_if_open(double many) {
+    if (!is_enough()) attempt(std::min(static_cast<std::size_t>(many), candidates_.size()));
+  }
+
+  void attempt_shares() {
     const std::span<const double> shares = settings_.search ? std::span<const double>(kShares) : kFirstShares;
     for (const double share : shares) {
-      if (is_near_ideal()) return;
-      if (share == 0 && best_.moves.fits && !settings_.search) break;
-      attempt(many_of(candidates_.empty() ? 0 : share));
-      if (candidates_.empty()) return;
+      if (best_.moves.fits || candidates_.empty()) break;
+      attempt(many_of(share));
     }
-    for (int i = 0; settings_.search && i < kBisections && best_.moves.fits && !is_near_ideal(); ++i) {
+  }
+
+  // Between the best and those next to it.
+  void bisect() {
+    for (int i = 0; i < kBisections && best_.moves.fits && !is_near_bound(); ++i) {
       const auto here = seen_.find(best_.many);
-      if (here == seen_.end()) break;  // the best is of other candidates
+      if (here == seen_.end()) break;  // the best is of another order, and nothing here is near it
       const auto next = std::next(here);
       if (here != seen_.begin()) attempt((std::prev(here)->first + here->first) / 2);
       if (next != seen_.end()) attempt((here->first + next->first) / 2);
@@ -133,17 +189,18 @@ class Planning {
   }
 
   void finish() {
-    if (is_near_ideal() || (!settings_.search && best_.moves.fits)) return;
+    if (is_enough()) return;
     if (!best_.moves.fits) best_.reruns = cycle_with_reruns(p_, base_, candidates_, candidates_.size());
     search_on(best_);
     for (Attempt& next : next_) {
-      if (is_near_ideal()) return;
+      if (is_near_bound()) return;
       search_on(next);
       if (next.moves.seconds < best_.moves.seconds) std::swap(next, best_);
     }
   }
 
   void search_on(Attempt& attempt) {
+    if (is_long()) return;
     const StepCycle cycle(attempt.reruns.step.program);
     const MovesBound bound = moves_bound(cycle, slower_, budget_);
     if (best_.moves.fits && bound.seconds >= best_.moves.seconds) return;
@@ -151,6 +208,7 @@ class Planning {
     effort.finest = settings_.finest;
     FoundMoves searched = find_moves(cycle, slower_, budget_, bound, effort);
     tried_ += searched.tried;
+    work_ += searched.work;
     if (searched.fits && (!attempt.moves.fits || searched.seconds < attempt.moves.seconds))
       attempt.moves = std::move(searched);
   }
@@ -180,8 +238,15 @@ class Planning {
     style.tier = name;
     style.tier_class = machine_.tiers[static_cast<std::size_t>(tier)].tier_class;
     style.pinned = true;
-    if (machine_.route(machine_.tier("hbm"), tier, false) == nullptr) style.through = "host";
+    if (!has_way(name)) style.through = "host";
     return style;
+  }
+  bool has_way(const std::string& name) const {
+    return machine_.route(machine_.tier("hbm"), machine_.tier(name), false) != nullptr;
+  }
+  bool is_staged() const {
+    return !std::all_of(settings_.tiers.begin(), settings_.tiers.end(),
+                        [&](const std::string& name) { return has_way(name); });
   }
 
   // What is made again may be moved, too.
@@ -205,13 +270,14 @@ class Planning {
   const StepPlanSettings& settings_;
   const CycledStep base_;
   CycleLinks links_;
-  CycleLinks slower_;  // as the settings take them
+  CycleLinks slower_;  // as they are planned for: slower by the settings' share, less what staging takes of the host
   std::vector<RerunCandidate> candidates_;
   std::map<std::size_t, double> seen_;  // by candidates made again: seconds; 0 = does not fit
   Attempt best_;
   std::vector<Attempt> next_;  // the next best, fastest first
-  double ideal_ = 0;
+  double bound_ = 0;           // seconds that no plan is faster than
   std::uint32_t tried_ = 0;
+  std::uint64_t work_ = 0;  // FoundMoves::work
 };
 
 }  // namespace

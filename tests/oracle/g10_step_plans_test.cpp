@@ -25,8 +25,10 @@ struct StepPlanCell {
   bool recompute;
   double least;       // that the plan reaches
   double bound = -1;  // of plans that only move; < 0: not asked
+  bool nvme = false;  // behind the host's memory
   friend void PrintTo(const StepPlanCell& cell, std::ostream* out) {
-    *out << cell.workload << " at " << cell.gibibytes << " GiB" << (cell.recompute ? ", moves and re-runs" : ", moves");
+    *out << cell.workload << " at " << cell.gibibytes << " GiB" << (cell.recompute ? ", moves and re-runs" : ", moves")
+         << (cell.nvme ? ", host and NVMe" : "");
   }
 };
 
@@ -58,9 +60,10 @@ struct ReachedCell {
   double bound(bool recompute) const { return recompute ? found.joint_bound_seconds : found.moves_bound.seconds; }
 };
 
-ReachedCell reach(const StepProfile& profile, const Machine& machine, Bytes budget, bool recompute) {
+ReachedCell reach(const StepProfile& profile, const Machine& machine, Bytes budget, bool recompute, bool nvme = false) {
   StepPlanSettings settings;
   settings.recompute = recompute;
+  if (nvme) settings.tiers.push_back("nvme");
   ReachedCell cell{plan_step(profile, budget, machine, settings)};
   if (!cell.found.fits) return cell;
   const ReplayedTurns replayed =
@@ -78,7 +81,7 @@ TEST_P(G10StepPlans, ReachWhatIsKnownToBePossible) {
   const StepPlanCell& cell = GetParam();
   const LoadedStep step = load(cell.workload);
   const StepProfile profile(*step.trace, *step.machine);
-  const ReachedCell found = reach(profile, *step.machine, GiB(cell.gibibytes), cell.recompute);
+  const ReachedCell found = reach(profile, *step.machine, GiB(cell.gibibytes), cell.recompute, cell.nvme);
   ASSERT_TRUE(found.found.fits);
   EXPECT_GE(found.reached(), cell.least);
   EXPECT_GE(found.bound(cell.recompute) / found.seconds, cell.recompute ? 0.98 : 0.985);
@@ -135,7 +138,10 @@ INSTANTIATE_TEST_SUITE_P(
                     StepPlanCell{"Inceptionv3-512", 40, false, 99.9}, StepPlanCell{"ResNet152-256", 40, false, 99.9},
                     StepPlanCell{"ResNet152-512", 40, false, 99.9}, StepPlanCell{"BERT-512", 20, false, 0, 85.86},
                     StepPlanCell{"BERT-256", 16, false, 0, 96.02}, StepPlanCell{"BERT-512", 40, true, 99.5},
-                    StepPlanCell{"BERT-512", 20, true, 97.8}, StepPlanCell{"BERT-256", 16, true, 99.3}));
+                    StepPlanCell{"BERT-512", 20, true, 97.8}, StepPlanCell{"BERT-256", 16, true, 99.3},
+                    // More has to be away than the host's 128 GB hold, sizes rounded up.
+                    StepPlanCell{"ResNet152-512", 16, false, 99.9, -1, true},
+                    StepPlanCell{"ResNet152-512", 12, false, 99.9, -1, true}));
 
 }  // namespace
 }  // namespace memwall

@@ -177,14 +177,14 @@ Nearness nearness_of(bool wholes) {
 TEST(BestMovesProperty, WithAnyBudget) {
   Nearness all = nearness_of(false);
   EXPECT_EQ(all.none_found, 0);
-  EXPECT_GE(all.within, all.instances * 78 / 100);
+  EXPECT_GE(all.within, all.instances * 85 / 100);
   EXPECT_GE(all.median_of_bound(), 0.15);
 }
 
 TEST(BestMovesProperty, WithTheBudgetOfWholeStorages) {
   Nearness all = nearness_of(true);
   EXPECT_EQ(all.none_found, 0);
-  EXPECT_GE(all.within, all.instances * 78 / 100);
+  EXPECT_GE(all.within, all.instances * 85 / 100);
   EXPECT_GE(all.median_of_bound(), 0.35);
 }
 

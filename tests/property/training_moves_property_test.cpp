@@ -93,11 +93,11 @@ TEST(TrainingMovesProperty, BoundAndSearchComeNearTheOptimum) {
   for (std::size_t n = 0; n < std::min<std::size_t>(5, all.slower.size()); ++n)
     std::printf("  %.3f times what is proved: seed %llu\n", all.slower[n].first,
                 static_cast<unsigned long long>(all.slower[n].second));
-  EXPECT_GE(part_of(all.of_plan, 0.5), 0.85) << "the search is not near enough for more";
+  EXPECT_GE(part_of(all.of_plan, 0.5), 0.9);
   EXPECT_LE(all.none_found, all.instances * 3 / 100) << "the aim is 0";
   if (all.of_program.empty()) return;
   EXPECT_GE(part_of(all.of_program, 0.5), 0.95);
-  EXPECT_GE(all.within, (all.instances - all.none_found) * 65 / 100) << "the aim is all of them";
+  EXPECT_GE(all.within, (all.instances - all.none_found) * 75 / 100) << "the aim is all of them";
 }
 
 // Where the slopes on both sides agree; elsewhere other windows bind on one side, and the price is that of one of them.

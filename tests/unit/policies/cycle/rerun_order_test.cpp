@@ -1,0 +1,89 @@
+// Does what has no time to move come before what is cheaper to make again?
+#include "policies/cycle/rerun_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/small_cycle.h"
+#include "tests/support/step_program.h"
+#include "tests/support/test_machine.h"
+
+namespace memwall {
+namespace {
+
+Op lasting(double seconds) {
+  Op cost;
+  cost.duration = from_seconds(seconds);
+  return cost;
+}
+
+// 15 GB live while `beside` does. Two seconds of work lie before and behind `early`'s rest, nothing before and behind
+// that of `late`, which costs twice as much to make. Links carry 10 GB/s each way.
+class RerunOrderTest : public testing::Test {
+ protected:
+  RerunOrderTest() {
+    StepProgram p;
+    const StorageId weight = p.preexisting(1'000'000, StorageKind::parameter, "weight");
+    early_ = p.make(5 * kGB, "early");
+    p.op("make_early", {weight}, {early_}, lasting(0.1));
+    p.op("work", {weight}, {}, lasting(2));
+    late_ = p.make(5 * kGB, "late");
+    p.op("make_late", {weight}, {late_}, lasting(0.2));
+    const StorageId beside = p.make(5 * kGB, "beside");
+    p.op("fill", {weight}, {beside}, lasting(0.5));
+    p.op("read", {beside}, {}, lasting(0.5));
+    p.drop(beside);
+    p.backward();
+    p.op("backward_late", {late_, weight}, {}, lasting(1));
+    p.drop(late_);
+    p.op("work", {weight}, {}, lasting(2));
+    p.op("backward_early", {early_, weight}, {}, lasting(1));
+    p.drop(early_);
+    p.optimizer();
+    trace_ = std::move(p).finish();
+  }
+
+  RerunOrder order(Bytes budget, Bytes least = 0) const {
+    const StepProfile profile(trace_, machine_);
+    const CycledStep step = cycle_of_step(profile);
+    const auto candidates = rerun_candidates(profile, step, budget, {64, 20 * kGB});
+    return order_by_bound(profile, step, links_of_machine(machine_, {"host"}), budget, candidates,
+                          {.part = 1.0 / 32, .least = least});
+  }
+
+  static std::vector<StorageId> storages(const RerunOrder& order) {
+    std::vector<StorageId> ids;
+    for (const RerunCandidate& c : order.candidates) ids.push_back(c.gap.storage);
+    return ids;
+  }
+
+  static constexpr double kIdeal = 7.3;
+  const Machine machine_ = test_machine();
+  StorageId early_ = 0, late_ = 0;
+  Trace trace_;
+};
+
+TEST_F(RerunOrderTest, WhatLacksTimeToMoveComesFirst) {
+  const RerunOrder o = order(6 * kGB);  // both have to be away
+  EXPECT_EQ(storages(o), (std::vector<StorageId>{late_, early_})) << "though early is the cheaper one";
+  EXPECT_EQ(o.best, 1u) << "early has time to move";
+  EXPECT_NEAR(o.seconds, kIdeal + 0.2, 1e-3) << "the re-run of late, and no wait";
+}
+
+TEST_F(RerunOrderTest, WhereNothingWaitsNothingIsChosen) {
+  const RerunOrder o = order(11 * kGB);  // one of both: early moves
+  EXPECT_EQ(o.best, 0u);
+  EXPECT_EQ(storages(o), (std::vector<StorageId>{early_, late_})) << "as they were given, the cheapest first";
+  EXPECT_NEAR(o.seconds, kIdeal, 1e-3);
+}
+
+TEST_F(RerunOrderTest, WhatIsTooSmallToMoveIsMadeAgain) {
+  const StepProfile profile(trace_, machine_);
+  EXPECT_EQ(order(6 * kGB, profile.held(early_)).best, 1u) << "as large as the least that moves";
+  const RerunOrder none = order(11 * kGB, profile.held(early_) + 1);
+  EXPECT_EQ(none.candidates.size(), 2u) << "all that were given, where no bound can say which";
+}
+
+}  // namespace
+}  // namespace memwall

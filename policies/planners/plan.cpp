@@ -34,6 +34,25 @@ Planner planner_with(const StepPlanSettings& settings) {
   };
 }
 
+// Of each of the others.
+constexpr int kTriesOfOther = 2;
+
+// Where the host's memory has hardly more room than what has to be away: sizes are rounded up there.
+constexpr double kScarce = 2;
+
+// With the next tier behind the host's memory, where that is scarce.
+Planner overflow_planner(StepPlanSettings settings) {
+  settings.tiers.push_back("nvme");
+  return [settings](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer&) {
+    const int host = machine.tier("host");
+    const Bytes excess = StepCycle(cycle_of_step(profile).program).peak() - budget.device;
+    const Bytes room = host < 0 ? 0 : machine.tiers[static_cast<std::size_t>(host)].holds();
+    if (machine.tier("nvme") < 0 || static_cast<double>(room) > kScarce * static_cast<double>(excess))
+      throw UsageError("The host's memory has room enough.");
+    return plan_step(profile, budget.device, machine, settings).plan;
+  };
+}
+
 std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
   const bool recompute = arguments.flag("recompute");
   std::vector<OtherPlanner> all;
@@ -41,17 +60,21 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
   for (const Bytes finest : kOtherFinest) {
     if (!settings.search) break;
     settings.finest = finest;
-    all.push_back({planner_with(settings)});
+    all.push_back({planner_with(settings), "", kTriesOfOther});
   }
   if (recompute && settings.search) {
     settings.recompute = false;
-    all.push_back({planner_with(settings), "plan:recompute=0"});
+    all.push_back({planner_with(settings), "plan:recompute=0", kTriesOfOther});
   }
-  if (settings.tiers == std::vector<std::string>{"host"})
-    all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin"});
-  if (settings.tiers == std::vector<std::string>{"host"}) all.push_back({planner_named("swapadvisor"), "swapadvisor"});
+  const bool is_host = settings.tiers == std::vector<std::string>{"host"};
+  if (is_host && settings.search && arguments.choice("executable") == "any")
+    all.push_back({overflow_planner(settings_of(arguments)), "plan:tiers=host+nvme", kTriesOfOther});
+  if (is_host) all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin", kTriesOfOther});
+  if (is_host)
+    for (const char* name : {"swapadvisor", "g10"}) all.push_back({planner_named(name), name, kTriesOfOther});
   if (recompute)
-    for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"}) all.push_back({planner_named(name), name});
+    for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"})
+      all.push_back({planner_named(name), name, kTriesOfOther});
   return all;
 }
 
@@ -70,15 +93,21 @@ std::string proof(const StepPlanSettings& settings, const StepProfile& profile, 
 const RegisterPlanner registered_plan{
     {.name = "plan",
      .sentence = "keeps, moves or computes again each gap between uses, jointly, near a proved bound",
-     .parameters = {tiers("tiers", "host", "where storages may wait, the first preferred: host+nvme."),
+     .parameters = {tiers("tiers", "host",
+                          "where storages may wait, the first preferred: host+nvme. host: where its memory is "
+                          "scarce, a plan with nvme is made, too."),
                     flag("recompute", 1, "may ops be run again?"),
                     choice("executable", "any", {"any", "torch"},
                            "torch: only what memwall_apply can carry out in PyTorch."),
                     number("robust", 0, {0, 1000}, "%",
                            "20 or 20%: the plan is made as if every link were slower by that share."),
                     flag("search", 1, "0: the first plan that keeps to the budget, in a few milliseconds.")},
-     .make = [](const PolicyArguments& arguments) -> Planner {
-       return planner_with(settings_of(arguments));
+     .make = [](const PolicyArguments& arguments) -> Planner { return planner_with(settings_of(arguments)); },
+     .sketch = [](const PolicyArguments& arguments) -> Planner {
+       StepPlanSettings settings = settings_of(arguments);
+       if (!settings.search) return {};
+       settings.search = false;
+       return planner_with(settings);
      },
      .others = others,
      .others_if_slower_by = 0.002,

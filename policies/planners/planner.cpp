@@ -11,34 +11,24 @@
 #include "policies/planners/repair.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
+#include "sim/machine/device_memory.h"
+#include "sim/policy/given_budget.h"
 
 namespace memwall {
 namespace {
 
-// Less is a unit forgotten: PyTorch's allocator asks the device for 2 MiB at least.
-constexpr Bytes kLeastBudget = MiB(1);
-
-// The same planner, set otherwise, is asked all anew only where the step is slower by more than this.
-constexpr double kNear = 1;
-
-// All that the device holds beside what is not the step's own.
-Bytes whole_device(const Trace& trace, const Machine& machine) {
-  const int tier = machine.tier("hbm");
-  if (tier < 0) throw UsageError("Machine '" + machine.name + "' has no memory 'hbm', which memory plans are for.");
-  return machine.tiers[static_cast<std::size_t>(tier)].holds() - trace.untracked_bytes;
-}
-
-// As given: bytes, or a share of whole_device(); neither: all of it.
-struct GivenBudget {
-  Bytes bytes = 0;
-  double share = 0;
-  bool is_given() const { return bytes > 0 || share > 0; }
-};
+// Of a planner whose sketch has shown which budget its plans keep to.
+constexpr int kTriesOfPlanner = 5;
+// Of a planner of which nothing is known.
+constexpr int kTries = 12;
+// Other planners' plans are looked at more closely where their step takes at most so many times the best plan's.
+constexpr double kPromising = 1.03;
 
 class PlannedStepRewriter : public Rewriter {
  public:
   PlannedStepRewriter(PlannerInfo info, const PolicyArguments& arguments, GivenBudget budget)
       : info_(std::move(info)), arguments_(arguments), planner_(info_.make(arguments)), budget_(budget) {
+    if (info_.sketch) sketch_ = info_.sketch(arguments);
     if (info_.others) others_ = info_.others(arguments);
     if (info_.restriction) own_restriction_ = info_.restriction(arguments);
     if (info_.heeds_budget_with) info_.heeds_budget = info_.heeds_budget_with(arguments);
@@ -73,16 +63,16 @@ class PlannedStepRewriter : public Rewriter {
 
  private:
   Budget budget(const StepProfile& profile) const {
-    if (budget_.bytes > 0) return {budget_.bytes};
-    const Bytes whole = whole_device(profile.trace(), profile.machine());
-    if (budget_.share == 0) return {whole};
-    return {std::max<Bytes>(1, static_cast<Bytes>(static_cast<double>(whole) * budget_.share))};
+    if (budget_.bytes > 0) return {budget_.bytes};  // whatever the device has
+    return {budget_.of(device_bytes_for(profile.trace(), profile.machine()))};
   }
 
   RepairedPlan settle(const StepProfile& profile, const Pricer& pricer) const {
     const Budget kept = budget(profile);
     if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, held_to()));
-    RepairedPlan best = repaired_plan(planner_, profile, kept, pricer, held_to());
+    RepairedPlan best = repaired_plan(sketch_ ? sketch_ : planner_, profile, kept, pricer, held_to());
+    if (sketch_ && asks_other(best, profile.step_time(), info_.others_if_slower_by))
+      take_better({planner_, "", kTriesOfPlanner}, profile, pricer, best);
     for (const OtherPlanner& one : others_) {
       if (!asks_other(best, profile.step_time(), info_.others_if_slower_by)) break;
       take_better(one, profile, pricer, best);
@@ -95,13 +85,21 @@ class PlannedStepRewriter : public Rewriter {
                    RepairedPlan& best) const {
     const Budget kept = budget(profile);
     try {
-      const bool is_near = !asks_other(best, profile.step_time(), kNear);
-      const Bytes first = one.name.empty() && is_near ? best.asked : 0;
-      RepairedPlan other = repaired_plan(one.planner, profile, kept, pricer, held_to(), first);
+      const bool is_known = one.tries > 0 && best.over == 0 && best.asked > 0;
+      const auto asked = [&](Bytes first, int tries) {
+        return repaired_plan(one.planner, profile, kept, pricer, held_to(), first, tries);
+      };
+      RepairedPlan other = is_known ? asked(best.asked, one.tries) : asked(0, kTries);
+      if (is_known && !one.name.empty() && is_promising(other, best)) other = asked(0, kTries);
       other.planner = one.name;
       if (takes_other(best, other, kept)) best = std::move(other);
     } catch (const UsageError&) {
     }
+  }
+
+  // With as many tries as the first planner had, the other one's plans could be better.
+  static bool is_promising(const RepairedPlan& other, const RepairedPlan& best) {
+    return other.over == 0 && to_seconds(other.step_time) < kPromising * to_seconds(best.step_time);
   }
 
   const PlanRestriction& held_to() const { return restriction() ? restriction() : own_restriction_; }
@@ -121,7 +119,10 @@ class PlannedStepRewriter : public Rewriter {
     if (info_.heeds_budget) {
       std::string text = "budget " + all + "; ";
       if (repaired.over > 0)
-        text += "no plan was found that keeps to it, " + missing + " more are needed: " + held_at_peak(planned) + "; ";
+        text += "no plan was found that keeps to it, " + missing + " more are needed: " +
+                (repaired.over_beside > 0 ? human_bytes(repaired.over_beside) + " of them beside the GPU's memory"
+                                          : held_at_peak(planned)) +
+                "; ";
       return text + (repaired.is_untouched && repaired.over == 0 ? "the step keeps to it as it is; " : "");
     }
     std::string text = human_bytes(tier.peak_allocated) + " are in use at the peak; ";
@@ -158,10 +159,10 @@ class PlannedStepRewriter : public Rewriter {
 
   PlannerInfo info_;
   PolicyArguments arguments_;
-  Planner planner_;
+  Planner planner_, sketch_;
   std::vector<OtherPlanner> others_;
   PlanRestriction own_restriction_;
-  GivenBudget budget_;
+  GivenBudget budget_;  // a share is of device_bytes_for()
 };
 
 // By name: what makes them. Constructed on first use.

@@ -23,6 +23,9 @@ using Planner =
 struct OtherPlanner {
   Planner planner;
   std::string name{};  // said in the notes where its plan is taken; "" = not said: the same planner, set otherwise
+  // > 0: it is asked first for what the best plan so far was asked for, and so many times at most. For planners whose
+  // plans leave the allocator as much to lose as those of the first one.
+  int tries = 0;
 };
 
 struct PlannerInfo {
@@ -35,6 +38,9 @@ struct PlannerInfo {
   std::function<bool(const PolicyArguments&)> heeds_budget_with{};
   std::vector<ParameterInfo> parameters{};  // beside `budget`, which each has
   std::function<Planner(const PolicyArguments&)> make{};
+  // The same in a hurry, to learn for which budget plans keep to the one that is given; may be left out, and may give
+  // an empty one.
+  std::function<Planner(const PolicyArguments&)> sketch{};
   // Others, asked in their order as long as no plan keeps to the budget, or the step is slower than with unlimited
   // memory by more than the share (repair.h). May be left out.
   std::function<std::vector<OtherPlanner>(const PolicyArguments&)> others{};

@@ -12,7 +12,7 @@
 namespace memwall {
 namespace {
 
-constexpr int kMostTries = 12, kMostAlike = 5;
+constexpr int kMostAlike = 5;
 
 // With as much device memory as the budget, beside what is not the step's.
 Machine machine_of(const StepProfile& profile, const Budget& budget) {
@@ -40,13 +40,15 @@ class Search {
       : asked_(first > 0 ? first : budget),
         closest_(budget / 200),
         least_step_(budget / 100),
-        piece_step_(budget / 64) {}
+        piece_step_(budget / 64),
+        is_known_(first > 0),
+        fails_(first > 0 && first < budget ? budget : kUnknown) {}
 
   Bytes asked() const { return asked_; }
   // `last`: the plan for asked(). Is there something left to try?
   bool next(const RepairedPlan& last) {
     const Bytes over = last.over;
-    if (over == 0 && is_held_up(last)) {
+    if (over == 0 && is_held_up(last) && !is_known_) {
       // It fits, and the allocator gives memory back and obtains it anew all the time: with less there is peace.
       fails_ = fails_ == kUnknown ? asked_ : std::min(fails_, asked_);
       if (fits_ == kUnknown) {
@@ -74,7 +76,9 @@ class Search {
  private:
   static constexpr Bytes kUnknown = -1;
   Bytes asked_, closest_, least_step_, piece_step_, less_ = 0;
-  Bytes fits_ = kUnknown, fails_ = kUnknown;  // the last that fitted in peace, the last that did not
+  bool is_known_;          // another planner's plans have shown what to ask for
+  Bytes fits_ = kUnknown;  // the last that fitted
+  Bytes fails_;            // the last that did not: before anything is known, the budget where less is asked for first
 };
 
 // The fastest of those that need least beyond the budget: nothing, or the least to within a percent of it.
@@ -94,7 +98,9 @@ RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machi
   const auto hbm = static_cast<std::size_t>(machine.tier("hbm"));
   const TierResult& device = result.tiers[hbm];
   tried.step_time = result.end;
-  tried.over = device.missing;
+  for (std::size_t tier = 0; tier < result.tiers.size(); ++tier)
+    if (tier != hbm) tried.over_beside += result.tiers[tier].missing;
+  tried.over = device.missing + tried.over_beside;
   tried.in_pieces = device.missing > 0 && device.peak_allocated <= machine.tiers[hbm].holds();
   tried.held_up = device.device_calls;
   tried.is_untouched = plan.storages.empty() && plan.reruns.empty() && plan.keeps.empty();
@@ -115,7 +121,8 @@ RestrictedPlan asked_plan(const Planner& planner, const StepProfile& profile, co
 }  // namespace
 
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                           const Pricer& pricer, const PlanRestriction& restriction, Bytes first_asked) {
+                           const Pricer& pricer, const PlanRestriction& restriction, Bytes first_asked,
+                           int most_tries) {
   const Machine machine = machine_of(profile, budget);
   std::vector<RepairedPlan> tried;
   tried.push_back(tried_plan({}, profile, machine, pricer));
@@ -123,7 +130,7 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
   std::string refusal;
   int same = 0;  // plans in a row that were as the one before
   const bool leaves = tried.front().over == 0 && !is_held_up(tried.front());
-  for (int i = 0; !leaves && i < kMostTries; ++i) {
+  for (int i = 0; !leaves && i < most_tries; ++i) {
     RestrictedPlan asked = asked_plan(planner, profile, {search.asked()}, pricer, restriction, true);
     if (!asked.refusal.empty()) refusal = asked.refusal;
     same = i > 0 && asked.plan == tried.back().plan ? same + 1 : 0;
@@ -135,7 +142,8 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
     }
     // Where it found a plan for more, it has none for less.
     if (tried.back().is_untouched && tried[tried.size() - 2].asked > 0) break;
-    if (!search.next(tried.back())) break;
+    // With less on the device still more would lie beside it.
+    if (tried.back().over_beside > 0 || !search.next(tried.back())) break;
   }
   RepairedPlan best = best_of(tried, budget);
   if (best.is_untouched && best.over > 0) best.restricted = std::move(refusal);

@@ -11,7 +11,8 @@ struct RepairedPlan {
   MemoryPlan plan;
   PlanEstimate estimate;  // with the budget as the device's memory
   Bytes asked = 0;        // budget for which the planner made it; 0: the step as it is
-  Bytes over = 0;         // that the device would need beyond the budget
+  Bytes over = 0;         // that the device would need beyond the budget, and slower tiers beyond their memory
+  Bytes over_beside = 0;  // of these, in slower tiers
   bool in_pieces = false;     // `over` is a block that finds no place in one piece, where enough bytes are free
   std::string planner{};      // OtherPlanner::name
   bool is_untouched = false;  // the step as it is: the plan is empty
@@ -32,7 +33,8 @@ struct RepairedPlan {
 // that kept to the budget; 0: the budget. Where the plan for it fits in peace, no other is made. Plans are what
 // `restriction` makes of them; one that it refuses is that of the step as it is.
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                           const Pricer& pricer, const PlanRestriction& restriction = {}, Bytes first_asked = 0);
+                           const Pricer& pricer, const PlanRestriction& restriction = {}, Bytes first_asked = 0,
+                           int most_tries = 12);
 
 // Is another planner asked, too? Where the best plan so far does not keep to the budget, or makes the step slower by
 // more than the share. `unlimited`: the step with unlimited memory.
